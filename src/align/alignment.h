@@ -1,0 +1,48 @@
+// align/alignment.h: which events of two runs are the same boundary.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "record/record.h"
+
+namespace opguard {
+
+enum class Equality : uint8_t {
+  equal,    // same inputs, scalars and outputs
+  outputs,  // outputs (or written inputs) differ, tensor inputs and scalars equal: an origin
+  scalars,  // tensor inputs equal, scalars differ
+  inputs,   // tensor inputs differ
+  shape,    // dtype, shape or number of slots differ
+};
+
+// Two events of one boundary.
+struct Pair {
+  uint32_t process;  // index in Alignment::processes
+  uint32_t a, b;     // index in each side's ProcessLog::events
+  double score;      // 0..1, closeness
+  Equality equality;
+};
+
+// Two processes compared: same rank, same position among that rank's processes. -1: one side only.
+struct ProcessPair {
+  int32_t a, b;  // index in Run::processes
+  std::vector<Pair> pairs;          // a and b strictly increase
+  std::vector<uint32_t> only_a, only_b;  // events without a partner
+};
+
+struct Alignment {
+  std::vector<ProcessPair> processes;
+  uint64_t certified_prefix = 0;  // pairs, over all processes in step order, before the first unequal one
+  uint64_t pairs = 0, unequal = 0;
+};
+
+Equality compare_events(const ProcessLog& a, const Event& ea, const ProcessLog& b, const Event& eb);
+
+// Anchors (unique equal events), then a banded DP in the windows between them.
+Alignment align_runs(const Run& a, const Run& b);
+
+std::string dump(const Alignment& alignment, const Run& a, const Run& b);
+
+}  // namespace opguard

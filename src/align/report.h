@@ -1,0 +1,27 @@
+// align/report.h: the verdict for people (terminal) and programs (JSON, the contract of docs/json.md).
+#pragma once
+
+#include <string>
+
+#include "align/verdict.h"
+
+namespace opguard {
+
+struct Coverage {
+  uint64_t activities = 0, attributed = 0;  // of both preflights together; 0/0: unknown
+  uint64_t unmatched_sites = 0;
+};
+
+struct Report {
+  const Run& a;
+  const Run& b;
+  const Alignment& alignment;
+  const Verdict& verdict;
+  Coverage coverage;
+};
+
+// colour: ANSI colours. Control characters in source and names are shown escaped.
+std::string format_terminal(const Report& report, bool colour);
+std::string format_json(const Report& report);
+
+}  // namespace opguard

@@ -1,0 +1,30 @@
+// cli/command.h: a command of the tool: its options, and the pipeline it runs.
+#pragma once
+
+#include <functional>
+
+#include "CLI/CLI.hpp"
+
+namespace opguard {
+
+// Exit codes of every command.
+inline constexpr int kYes = 0;           // the same / done
+inline constexpr int kNo = 1;            // a difference, or an unmatched site
+inline constexpr int kCouldNotTell = 2;  // bad input, or no verdict
+
+// Each adds its subcommand to `app`; when the command line names it, `run` is set to its pipeline.
+using Pipeline = std::function<int()>;
+void add_preflight(CLI::App& app, Pipeline& run);
+void add_plan(CLI::App& app, Pipeline& run);
+void add_match(CLI::App& app, Pipeline& run);
+void add_instrument(CLI::App& app, Pipeline& run);  // also the program opguard-instrument
+void add_run(CLI::App& app, Pipeline& run);
+void add_align(CLI::App& app, Pipeline& run);
+void add_diff(CLI::App& app, Pipeline& run);
+void add_dump(CLI::App& app, Pipeline& run);
+void add_doctor(CLI::App& app, Pipeline& run);
+
+// Prints "opguard: error: ..." on stderr and gives kCouldNotTell.
+int fail(const std::string& message);
+
+}  // namespace opguard

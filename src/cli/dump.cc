@@ -1,0 +1,7 @@
+#include "cli/command.h"
+
+namespace opguard {
+
+void add_dump(CLI::App& app, Pipeline& run) {}
+
+}  // namespace opguard

@@ -1,0 +1,1 @@
+#include "matcher/match.h"

@@ -1,0 +1,44 @@
+// matcher/match.h: which site of a tree is which boundary of a plan. Pure: values to values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "matcher/template.h"
+#include "parser/site.h"
+#include "preflight/plan.h"
+
+namespace opguard {
+
+enum class MatchStatus : uint8_t { matched, lost, ambiguous };
+
+struct Match {
+  std::string boundary;
+  MatchStatus status = MatchStatus::lost;
+  int64_t site = -1;       // index in the sites given; -1 unless matched
+  double score = 0;        // 0..1: weighted overlap of tags, with context
+  int64_t runner_up = -1;  // index in the sites given
+  double runner_up_score = 0;
+  std::string why;  // one sentence; never empty
+  bool operator==(const Match&) const = default;
+};
+
+struct MatchSet {
+  std::vector<Match> matches;  // one per boundary, in the plan's order
+  size_t count(MatchStatus status) const;
+};
+
+// Signature of every site: weighted tags from its form, names, arguments, scope and neighbours.
+std::vector<std::vector<Tag>> signatures(const std::vector<Site>& sites,
+                                         const TemplateLibrary& templates);
+
+// One assignment over the whole tree: a boundary gets at most one site, a site at most one boundary.
+// A near tie is ambiguous, a boundary with no site is lost; never a guess.
+MatchSet match_sites(const std::vector<Site>& sites, const TemplateLibrary& templates,
+                     const Plan& plan);
+
+std::string dump(const MatchSet& matches, const std::vector<Site>& sites);
+
+}  // namespace opguard

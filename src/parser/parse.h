@@ -1,0 +1,38 @@
+// parser/parse.h: Python text -> operator sites. The only user of tree-sitter.
+#pragma once
+
+#include <vector>
+
+#include "parser/site.h"
+#include "support/diagnostics.h"
+#include "support/source.h"
+
+namespace opguard {
+
+// The sites of one file in evaluation order. A tree with an ERROR or MISSING node gives one
+// diagnostic at its position and no sites. Two known faults of tree-sitter-python 0.25.0 are mended:
+// `type(x).attr = v` (read as a type alias) and call spans that include a `*`.
+std::vector<Site> parse_sites(const SourceFile& source, Diagnostics& diags);
+
+// All files, in the order of the set.
+std::vector<Site> parse_sites(const SourceSet& sources, Diagnostics& diags);
+
+// A probe already in the text: og("<id>", operand), with the byte ranges to delete to undo it.
+struct Probe {
+  std::string boundary;
+  Site site;                               // as if the probe (and probes inside) were not there
+  struct Range {
+    uint32_t start, end;
+    std::string replacement;  // "" except where the probe replaced an operator (augment of a name)
+    bool operator==(const Range&) const = default;
+  };
+  std::vector<Range> undo;
+  bool operator==(const Probe&) const = default;
+};
+
+// Probes and the import line of an instrumented file; empty for a file without our import line.
+// `import_range` gets the byte range of the whole import line with its line ending.
+std::vector<Probe> parse_probes(const SourceFile& source, Probe::Range& import_range,
+                                Diagnostics& diags);
+
+}  // namespace opguard

@@ -1,0 +1,1 @@
+#include "parser/site.h"

@@ -1,0 +1,1 @@
+#include "patcher/patch.h"

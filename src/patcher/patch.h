@@ -1,0 +1,63 @@
+// patcher/patch.h: matched sites -> edits -> a git diff. The only user of libgit2.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "llvm/Support/Error.h"
+#include "parser/parse.h"
+#include "parser/site.h"
+#include "support/diagnostics.h"
+#include "support/source.h"
+
+namespace opguard {
+
+// Replace `length` bytes at `offset` by `text`. Insertions at one offset keep the order of `nesting`:
+// of two openings the outer comes first, of two closings the inner.
+struct Edit {
+  uint32_t offset = 0, length = 0;
+  std::string text;
+  int32_t nesting = 0;
+  bool operator==(const Edit&) const = default;
+};
+
+// A site chosen to carry a probe.
+struct Wrap {
+  std::string boundary;
+  Site site;
+};
+
+struct FilePatch {
+  std::string package, name, path;
+  std::string before, after;
+  bool operator==(const FilePatch&) const = default;
+};
+
+struct Patch {
+  std::vector<FilePatch> files;  // only files that change
+  bool operator==(const Patch&) const = default;
+};
+
+// Apply edits to a text. Error naming both if two overlap in a way that depends on their order.
+llvm::Expected<std::string> apply_edits(const std::string& text, std::vector<Edit> edits);
+
+// Wrap every site. Files that already carry probes are stripped first, so a second run changes nothing.
+// Refused sites (Site::refusal) are left alone. Each file gains one import line.
+llvm::Expected<Patch> make_patch(const SourceSet& sources, const std::vector<Wrap>& wraps,
+                                 Diagnostics& diags);
+
+// The original text of every instrumented file, byte for byte.
+llvm::Expected<Patch> strip_patch(const SourceSet& sources, Diagnostics& diags);
+
+// git's unified diff format, as `git apply` takes it; paths a/NAME b/NAME.
+std::string format_diff(const Patch& patch);
+
+// Every file or none: refuses when a file is not what the patch was made from, and (in a git work
+// tree) when it has uncommitted changes. Symbolic links are kept and never written through.
+llvm::Error apply_patch(const Patch& patch);
+
+// Commits the patch on a new branch of the repository that holds `dir`; the work tree stays as it is.
+llvm::Error commit_patch(const Patch& patch, const std::string& dir, const std::string& branch);
+
+}  // namespace opguard

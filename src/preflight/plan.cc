@@ -1,0 +1,1 @@
+#include "preflight/plan.h"

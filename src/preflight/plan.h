@@ -1,0 +1,64 @@
+// preflight/plan.h: the alignment plan: every boundary with its signature. JSON, committed by users:
+// docs/plan-format.md.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "llvm/Support/Error.h"
+#include "parser/site.h"
+#include "preflight/trace.h"
+#include "support/diagnostics.h"
+
+namespace opguard {
+
+inline constexpr int kPlanVersion = 1;
+
+struct Tag {
+  std::string name;  // "callee:torch.softmax", "scope:Attention.forward", "next:matmul"
+  double weight = 0;
+  bool operator==(const Tag&) const = default;
+};
+
+struct Boundary {
+  std::string id;     // "attention.softmax:q7k2"; [a-z0-9_.:] only
+  Site site;          // where it was when the plan was made; a hint, never the identity
+  std::string text;   // source text of the site then, one line, shortened
+  std::string templ;  // name of the template that accepts it, "" if none
+  std::vector<Tag> tags;
+  std::map<std::string, uint64_t> activities;
+  std::map<std::string, uint64_t> phases;
+  uint64_t order = 0;  // rank of its first execution in the preflight
+  uint64_t calls = 0;
+  bool operator==(const Boundary&) const = default;
+};
+
+// A place that launched activities and is not a boundary.
+struct Unwrapped {
+  std::string package, file;
+  uint32_t line = 0;
+  std::string what;    // "attribute read", "with item", "inside a torch.jit function"
+  uint64_t activities = 0;
+  bool operator==(const Unwrapped&) const = default;
+};
+
+struct Plan {
+  int version = kPlanVersion;
+  std::string opguard, python, torch;
+  std::vector<std::string> command;    // the preflight's, empty for a static plan
+  std::vector<std::string> packages;   // --with
+  std::vector<Boundary> boundaries;    // by id's first execution order
+  std::vector<Unwrapped> unwrapped;
+  uint64_t activities = 0, attributed = 0;  // coverage: attributed / activities
+  bool operator==(const Plan&) const = default;
+};
+
+// Error: not JSON, another version, a missing field or an unknown tag, each with its position.
+llvm::Expected<Plan> read_plan(const std::string& path, Diagnostics& diags);
+// Written beside `path` and renamed: all or nothing.
+llvm::Error write_plan(const Plan& plan, const std::string& path);
+std::string dump(const Plan& plan);
+
+}  // namespace opguard

@@ -1,0 +1,54 @@
+// preflight/trace.h: what the tracer saw: operator uses in source and the activities they launched.
+// JSON, one file per process: docs/plan-format.md, section "Trace".
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "llvm/Support/Error.h"
+#include "support/source.h"
+
+namespace opguard {
+
+// One place in user code under which activities were dispatched.
+struct TracedUse {
+  std::string path;   // absolute path of the source file
+  std::string scope;  // code object's qualified name ("Attention.forward"; co_name before 3.11)
+  // Python's exact expression: 1-based lines, 0-based UTF-8 byte columns; columns are -1 where the
+  // interpreter has no positions (before 3.11): then only `line` and `callee` locate it.
+  int32_t line = 0, end_line = 0, column = -1, end_column = -1;
+  std::string opcode;  // CPython's instruction name: "CALL", "BINARY_OP", "FOR_ITER", ...
+  std::string callee;  // name of the function called from there ("softmax", "aten::add"), "" unknown
+  uint64_t order = 0;  // rank of its first execution among all uses
+  uint64_t calls = 0;  // activities seen / executions where they can be told apart
+  std::map<std::string, uint64_t> activities;  // "aten::softmax.int" -> count (kernels on a GPU)
+  std::map<std::string, uint64_t> phases;      // "forward", "recompute", "backward", "optimizer"
+  std::vector<std::string> dtypes;             // of the first execution's tensor arguments: "f32[2]"
+
+  bool operator==(const TracedUse&) const = default;
+};
+
+struct Trace {
+  std::string python, torch;       // versions in the traced program
+  std::vector<std::string> argv;   // the traced process
+  int32_t rank = 0;
+  uint64_t steps = 0;              // optimizer steps seen
+  std::vector<SourceRoot> roots;   // tree and --with packages as this interpreter finds them
+  std::vector<std::string> files;  // absolute paths under the roots that were imported or run
+  std::vector<TracedUse> uses;
+  uint64_t activities = 0;         // all activities seen
+  uint64_t foreign = 0;            // of these, launched with no user frame on the stack
+  std::vector<std::string> missing_packages;  // --with names the interpreter does not have
+  bool complete = true;            // false: the process died before its trace was whole
+
+  bool operator==(const Trace&) const = default;
+};
+
+// Every trace-*.json of a folder, merged: uses of all ranks and processes united by place.
+// Error: none there, another format version, or not JSON.
+llvm::Expected<Trace> read_traces(const std::string& dir);
+std::string dump(const Trace& trace);
+
+}  // namespace opguard

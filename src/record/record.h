@@ -1,0 +1,134 @@
+// record/record.h: the run log in memory. On disk: docs/record-format.md.
+//
+// An event is one execution of a boundary; its slots are the tensors it read and left. One slot of one
+// event is a record. Used by the runtime and by align; uses nothing.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace opguard {
+
+inline constexpr uint32_t kNone = 0xffffffffu;
+
+// og1, 128 bits: docs/record-format.md. {0, 0} for a tensor of zero bits only, whatever its shape.
+struct Fingerprint {
+  uint64_t h = 0, m = 0;
+  auto operator<=>(const Fingerprint&) const = default;
+};
+
+enum class Phase : uint8_t { forward, recompute, backward, optimizer };
+
+enum class EventKind : uint8_t {
+  op,          // an operator site
+  node,        // an autograd node of a site's forward: in = incoming, out = outgoing gradients
+  accumulate,  // a gradient added to a leaf: in = incoming and prior, out = the leaf's gradient
+  loss,        // torch.autograd.backward begins: in = the roots (model values)
+  optimizer,   // an optimizer step: parameters, gradients, state before; parameters, state after
+};
+
+enum class SlotKind : uint8_t {
+  in,       // read: receiver, arguments, own parameters of a called module
+  out,      // returned
+  written,  // an input the call changed in place, fingerprinted after it
+};
+
+enum SlotFlag : uint8_t {
+  kUnreadable = 1,   // no fingerprint: fake, meta, sparse, not on a readable device
+  kModelValue = 2,   // parameter, gradient or loss: a sink of value flow
+  kUninitialised = 4,  // output of torch.empty and the like
+  kParameter = 8,    // a parameter or buffer of the called module, not an argument
+};
+
+enum EventFlag : uint8_t {
+  kRaised = 1,      // the call raised; no outputs
+  kCollective = 2,  // communicates with other ranks
+};
+
+struct Meta {
+  std::string dtype;           // "float32", torch's name without "torch."
+  std::string device;          // "cpu", "cuda:0"
+  std::vector<int64_t> shape;  // logical
+  auto operator<=>(const Meta&) const = default;
+};
+
+struct Slot {
+  SlotKind kind = SlotKind::in;
+  uint8_t flags = 0;
+  uint16_t index = 0;     // among the slots of its kind in the event
+  uint32_t name = kNone;  // string: "self", "arg0", "arg1[3]", "mask", "out0", "param:weight"
+  uint32_t meta = kNone;  // index in ProcessLog::metas
+  uint32_t version = 0;   // torch's version counter when read
+  Fingerprint value;
+  uint64_t address = 0;     // of the first element
+  uint64_t size_bytes = 0;  // span in memory from the first to past the last element
+  bool operator==(const Slot&) const = default;
+};
+
+struct Event {
+  uint32_t boundary = kNone;  // string
+  EventKind kind = EventKind::op;
+  Phase phase = Phase::forward;
+  uint8_t flags = 0;
+  uint32_t step = 0;         // optimizer steps completed before
+  uint32_t micro_batch = 0;  // backward passes begun in this step before
+  uint32_t occurrence = 0;   // of (boundary, kind, phase, node) in this process
+  uint32_t thread = 0;       // small number, 0 = first seen
+  uint64_t begin = 0;        // count of events completed when it began; so events
+                             // [begin, own index) of the same thread are inside it
+  uint32_t forward = kNone;  // node: index of the forward event it belongs to
+  uint32_t node = kNone;     // string: the autograd node's name
+  uint32_t scalars = kNone;  // string: canonical text of the non-tensor arguments, "dim=-1, arg2=3"
+  uint32_t results = kNone;  // string: canonical text of the non-tensor results
+  uint64_t start_ns = 0, end_ns = 0;  // monotonic clock
+  uint64_t first_slot = 0;
+  uint32_t slot_count = 0;
+  bool operator==(const Event&) const = default;
+};
+
+// Where a boundary is in the sources that ran; from the runtime (file and line) or from the tool.
+struct Location {
+  std::string package, file;  // as in SourceFile; file absolute if its root is unknown
+  std::string path;           // absolute
+  uint32_t line = 0, column = 0, end_line = 0, end_column = 0;  // as in Site
+  std::string text;           // the expression
+  std::string callee;         // as in Site
+  std::string function;       // Site::scope
+  bool operator==(const Location&) const = default;
+};
+
+// The log of one process.
+struct ProcessLog {
+  std::string path;
+  int32_t rank = 0, world = 1;
+  int64_t pid = 0, start_ns = 0;                // wall clock, to order processes of one rank
+  std::map<std::string, std::string> settings;  // "torch", "deterministic_algorithms", "seed", ...
+  std::vector<std::string> strings;
+  std::vector<Meta> metas;
+  std::vector<Event> events;  // in order of completion
+  std::vector<Slot> slots;
+  std::map<std::string, Location> locations;  // by boundary id
+  bool closed = false;   // false: cut short; what was flushed is here
+  uint64_t lost = 0;     // records the runtime says it could not keep
+  std::string damage;    // "" or what the reader had to leave out, with the byte position
+
+  const std::string& text(uint32_t string) const;  // "" for kNone
+};
+
+struct Run {
+  std::string dir;
+  std::vector<ProcessLog> processes;  // by (rank, start_ns)
+  uint64_t records() const;           // slots of all processes
+};
+
+// Reads one log file. On failure `error` says why in one sentence ("<path>: record 12 (byte 345): ...",
+// another version, not a log) and false is returned; a log cut short is read up to the cut.
+bool read_log(const std::string& path, ProcessLog& log, std::string& error);
+// Every *.log and *.log.incomplete of a folder, and its sites.json (exact locations) if there.
+bool read_run(const std::string& dir, Run& run, std::string& error);
+
+std::string dump(const ProcessLog& log);
+
+}  // namespace opguard

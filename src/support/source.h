@@ -1,0 +1,60 @@
+// support/source.h: Python source text and where it comes from.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "llvm/Support/Error.h"
+
+namespace opguard {
+
+// A folder whose Python files belong to the user: the tree itself (package "") or a package
+// named by --with, such as "transformers" or "megatron.core".
+struct SourceRoot {
+  std::string package;  // "" for the tree
+  std::string dir;      // absolute; the parent of the package's top folder, or the tree
+  std::string subdir;   // "" for the tree; "transformers", "megatron/core" for a package
+
+  bool operator==(const SourceRoot&) const = default;
+};
+
+// One file's bytes, never decoded or normalised: offsets are byte offsets.
+struct SourceFile {
+  std::string package;  // as in SourceRoot
+  std::string name;     // relative to SourceRoot::dir, '/' separated: "model/rope.py",
+                        // "transformers/trainer.py"
+  std::string path;     // absolute
+  std::string text;
+  std::vector<uint32_t> line_starts;  // byte offset of each line; [0] == 0
+
+  // 1-based line of a byte offset.
+  uint32_t line_of(uint32_t offset) const;
+  // 0-based column of a byte offset, counted in Unicode characters of its line.
+  uint32_t column_of(uint32_t offset) const;
+  // Byte offset of (1-based line, 0-based UTF-8 byte column), clamped to the text.
+  uint32_t offset_of(uint32_t line, uint32_t byte_column) const;
+  // The text of a 1-based line without its line ending.
+  std::string_view line_text(uint32_t line) const;
+};
+
+struct SourceSet {
+  std::vector<SourceRoot> roots;
+  std::vector<SourceFile> files;  // sorted by (package, name)
+
+  // nullptr when the set holds no such file.
+  const SourceFile* find(std::string_view package, std::string_view name) const;
+};
+
+SourceFile make_source(std::string package, std::string name, std::string path, std::string text);
+
+// Every .py file under the roots, without caches, virtual environments and .git. Symbolic links to
+// folders are not followed. Error if a root cannot be read or holds no Python file.
+llvm::Expected<SourceSet> read_sources(const std::vector<SourceRoot>& roots);
+
+// Only these files (absolute paths); those outside every root or unreadable are skipped.
+llvm::Expected<SourceSet> read_sources(const std::vector<SourceRoot>& roots,
+                                       const std::vector<std::string>& paths);
+
+}  // namespace opguard
