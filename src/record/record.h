@@ -40,6 +40,7 @@ enum SlotFlag : uint8_t {
   kModelValue = 2,   // parameter, gradient or loss: a sink of value flow
   kUninitialised = 4,  // output of torch.empty and the like
   kParameter = 8,    // a parameter or buffer of the called module, not an argument
+  kMask = 16,        // floating point, every element zero or at most -1e4: an additive mask
 };
 
 enum EventFlag : uint8_t {
@@ -62,6 +63,8 @@ struct Slot {
   uint32_t meta = kNone;  // index in ProcessLog::metas
   uint32_t version = 0;   // torch's version counter when read
   Fingerprint value;
+  uint64_t flat = 0;        // og1's H of the same elements as one row: equal under any reshape
+  uint64_t pattern = 0;     // kMask: H of which elements are masked, whatever the constant
   uint64_t address = 0;     // of the first element
   uint64_t size_bytes = 0;  // span in memory from the first to past the last element
   bool operator==(const Slot&) const = default;
