@@ -1,0 +1,35 @@
+# Set-up is done by scripts/setup.sh, which repeats nothing that is there already.
+.PHONY: help setup demo test accuracy wheel format clean
+
+help:
+	@echo "make demo      two versions of a training program, and the first operator where they part"
+	@echo "make test      every test"
+	@echo "make accuracy  the shared cases (CASES=DIR VENVS=DIR), written to docs/accuracy.md"
+	@echo "make wheel     a wheel in dist/"
+	@echo "make format    clang-format on src/ and tests/"
+	@echo "make clean     removes build/ and dist/, keeps .venv"
+
+setup:
+	@scripts/setup.sh
+
+demo: setup
+	@scripts/demo.sh
+
+test: setup
+	@scripts/test.sh
+
+CASES ?= ../shared/cases
+VENVS ?= build/venvs
+accuracy: setup
+	@.venv/bin/python bench/accuracy.py --cases $(CASES) --venvs $(VENVS) --out docs/accuracy.md
+
+wheel: setup
+	@.venv/bin/pip wheel -q --no-deps --no-build-isolation --wheel-dir dist .
+	@ls dist/*.whl
+
+CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-19 clang-format))
+format:
+	@$(CLANG_FORMAT) -i $(shell git ls-files 'src/*.cc' 'src/*.h' 'src/*.cu' 'tests/*.cc' 'tests/*.h')
+
+clean:
+	@rm -rf build dist

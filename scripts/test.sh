@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# scripts/test.sh [pytest arguments]: every test; the C++ ones first. Prints the closing line of both runners.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+ctest=ctest
+[ -x .venv/bin/ctest ] && ctest=$PWD/.venv/bin/ctest
+export PATH=$PWD/.venv/bin:$PATH
+failed=0
+echo "test: ctest"
+# All lines go to the log; the failures and the closing lines are shown.
+if ! "$ctest" --preset release -j "$(nproc)" >build/ctest.log 2>&1; then
+  failed=1
+  grep -v ' Passed ' build/ctest.log | head -n 400 || true
+fi
+grep -E '^[0-9]+% tests passed|^Total Test time' build/ctest.log || { failed=1; tail -n 20 build/ctest.log; }
+echo "test: pytest"
+.venv/bin/python -m pytest -q -rs --durations=5 tests/python "$@" || failed=1
+exit "$failed"
