@@ -1,1 +1,233 @@
 #include "support/source.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "llvm/Support/ConvertUTF.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "support/diagnostics.h"
+
+namespace opguard {
+namespace {
+
+namespace fs = llvm::sys::fs;
+namespace path = llvm::sys::path;
+
+constexpr std::string_view kBom = "\xef\xbb\xbf";
+
+// Bytes of the character that starts at text[i]: 1 for a byte that begins no valid UTF-8 sequence,
+// so that every byte of a Latin-1 file is one character.
+size_t char_size(std::string_view text, size_t i) {
+  const auto* p = reinterpret_cast<const llvm::UTF8*>(text.data() + i);
+  unsigned size = llvm::getNumBytesForUTF8(*p);
+  if (size > text.size() - i || !llvm::isLegalUTF8Sequence(p, p + size)) return 1;
+  return size;
+}
+
+// CPython's tokenizer: "\n", "\r\n" and a lone "\r" end a line; a form feed does not.
+std::vector<uint32_t> find_line_starts(std::string_view text) {
+  std::vector<uint32_t> starts = {0};
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\r' && i + 1 < text.size() && text[i + 1] == '\n') continue;
+    if (text[i] == '\n' || text[i] == '\r') starts.push_back(static_cast<uint32_t>(i + 1));
+  }
+  return starts;
+}
+
+// Where the characters of a line begin: after the byte order mark on the first.
+uint32_t line_begin(const SourceFile& source, uint32_t line) {
+  if (line == 1 && source.text.compare(0, kBom.size(), kBom) == 0) return kBom.size();
+  return source.line_starts[line - 1];
+}
+
+bool has_suffix(llvm::StringRef name, llvm::StringRef suffix) {
+  return name.size() > suffix.size() && name.ends_with(suffix);
+}
+
+// Folders that hold no source of the user: caches, version control, environments.
+bool skipped_folder(const std::string& dir, llvm::StringRef name) {
+  if (name == "__pycache__" || name == ".git" || name == ".hg" || name == ".svn" ||
+      name == "node_modules" || name == "site-packages" || name == "dist-packages" ||
+      name == ".tox" || name == ".nox" || name == ".mypy_cache" || name == ".pytest_cache")
+    return true;
+  llvm::SmallString<256> marker(dir);
+  path::append(marker, "pyvenv.cfg");
+  return fs::exists(marker);
+}
+
+std::string absolute(llvm::StringRef name) {
+  llvm::SmallString<256> result(name);
+  fs::make_absolute(result);
+  path::remove_dots(result, /*remove_dot_dot=*/true);
+  return result.str().str();
+}
+
+// `file` relative to `dir`, or nothing when it is not below it.
+std::string relative_to(llvm::StringRef file, llvm::StringRef dir) {
+  while (dir.size() > 1 && dir.ends_with("/")) dir = dir.drop_back();
+  if (!file.starts_with(dir)) return "";
+  llvm::StringRef rest = file.drop_front(dir.size());
+  if (dir != "/" && !rest.consume_front("/")) return "";
+  return rest.str();
+}
+
+std::string top_folder(const SourceRoot& root) {
+  llvm::SmallString<256> top(root.dir);
+  if (!root.subdir.empty()) path::append(top, root.subdir);
+  return absolute(top);
+}
+
+llvm::Expected<SourceFile> read_file(const SourceRoot& root, const std::string& file) {
+  auto buffer = llvm::MemoryBuffer::getFile(file, /*IsText=*/false,
+                                            /*RequiresNullTerminator=*/false);
+  if (!buffer) return make_error("cannot read " + file + ": " + buffer.getError().message());
+  if ((*buffer)->getBufferSize() > UINT32_MAX / 2) return make_error(file + " is too large");
+  return make_source(root.package, relative_to(file, absolute(root.dir)), file,
+                     (*buffer)->getBuffer().str());
+}
+
+llvm::Error walk(const SourceRoot& root, const std::string& top, const std::string& dir,
+                 SourceSet& set) {
+  std::error_code error;
+  for (fs::directory_iterator it(dir, error, /*follow_symlinks=*/false), end; it != end && !error;
+       it.increment(error)) {
+    std::string entry = it->path();
+    llvm::StringRef name = path::filename(entry);
+    fs::file_type type = it->type();
+    if (type == fs::file_type::directory_file) {
+      if (skipped_folder(entry, name)) continue;
+      if (auto failed = walk(root, top, entry, set)) return failed;
+      continue;
+    }
+    if (!has_suffix(name, ".py")) continue;
+    if (type == fs::file_type::symlink_file) {
+      // A link into the tree names a file that is read anyway; one to nowhere is no source.
+      llvm::SmallString<256> target, real_top;
+      if (fs::real_path(entry, target) || fs::real_path(top, real_top)) continue;
+      if (!relative_to(target, real_top).empty() || !fs::is_regular_file(target)) continue;
+    } else if (type != fs::file_type::regular_file) {
+      continue;
+    }
+    auto file = read_file(root, entry);
+    if (!file) return file.takeError();
+    set.files.push_back(std::move(*file));
+  }
+  if (error) return make_error("cannot read the folder " + dir + ": " + error.message());
+  return llvm::Error::success();
+}
+
+auto key(const SourceFile& file) { return std::tie(file.package, file.name); }
+
+void sort_files(SourceSet& set) {
+  std::sort(set.files.begin(), set.files.end(),
+            [](const SourceFile& a, const SourceFile& b) { return key(a) < key(b); });
+}
+
+}  // namespace
+
+uint32_t SourceFile::line_of(uint32_t offset) const {
+  auto it = std::upper_bound(line_starts.begin(), line_starts.end(), offset);
+  return static_cast<uint32_t>(it - line_starts.begin());
+}
+
+uint32_t SourceFile::column_of(uint32_t offset) const {
+  std::string_view all(text);
+  uint32_t end = std::min<uint32_t>(offset, text.size()), column = 0;
+  for (size_t i = line_begin(*this, line_of(end)); i < end; i += char_size(all, i)) ++column;
+  return column;
+}
+
+uint32_t SourceFile::offset_of(uint32_t line, uint32_t byte_column) const {
+  if (line == 0) return 0;
+  if (line > line_starts.size()) return text.size();
+  uint32_t begin = line_begin(*this, line);
+  std::string_view all = line_text(line);
+  // CPython counts the bytes of the line as it decoded it: one of Latin-1's upper half is two
+  // there.
+  uint32_t counted = 0, i = 0;
+  while (i < all.size() && counted < byte_column) {
+    uint32_t size = char_size(all, i);
+    bool recoded = size == 1 && static_cast<unsigned char>(all[i]) >= 0x80;
+    counted += recoded ? 2 : size;
+    i += size;
+  }
+  return begin + i;
+}
+
+std::string_view SourceFile::line_text(uint32_t line) const {
+  if (line == 0 || line > line_starts.size()) return {};
+  uint32_t begin = line_begin(*this, line);
+  uint32_t end = line < line_starts.size() ? line_starts[line] : text.size();
+  while (end > begin && (text[end - 1] == '\n' || text[end - 1] == '\r')) --end;
+  return std::string_view(text).substr(begin, end - begin);
+}
+
+const SourceFile* SourceSet::find(std::string_view package, std::string_view name) const {
+  auto wanted = std::tie(package, name);
+  auto it = std::lower_bound(
+      files.begin(), files.end(), wanted, [](const SourceFile& file, const auto& k) {
+        return std::tuple<std::string_view, std::string_view>(file.package, file.name) < k;
+      });
+  if (it == files.end() || it->package != package || it->name != name) return nullptr;
+  return &*it;
+}
+
+SourceFile make_source(std::string package, std::string name, std::string path, std::string text) {
+  SourceFile file{std::move(package), std::move(name), std::move(path), std::move(text), {}};
+  file.line_starts = find_line_starts(file.text);
+  return file;
+}
+
+llvm::Expected<SourceSet> read_sources(const std::vector<SourceRoot>& roots) {
+  SourceSet set{roots, {}};
+  for (const SourceRoot& root : roots) {
+    std::string top = top_folder(root);
+    size_t before = set.files.size();
+    if (fs::is_directory(top)) {
+      if (auto failed = walk(root, top, top, set)) return failed;
+    } else if (!root.subdir.empty() && fs::is_regular_file(top + ".py")) {
+      auto file = read_file(root, top + ".py");  // a package that is a single module
+      if (!file) return file.takeError();
+      set.files.push_back(std::move(*file));
+    } else {
+      return make_error(fs::exists(top) ? top + " is not a folder" : "no such folder: " + top);
+    }
+    if (set.files.size() == before) return make_error("no Python file in " + top);
+  }
+  sort_files(set);
+  return set;
+}
+
+llvm::Expected<SourceSet> read_sources(const std::vector<SourceRoot>& roots,
+                                       const std::vector<std::string>& paths) {
+  SourceSet set{roots, {}};
+  std::set<std::string> seen;
+  for (const std::string& name : paths) {
+    std::string file = absolute(name);
+    // The innermost root owns a file: a package may lie in an environment below the tree.
+    const SourceRoot* owner = nullptr;
+    size_t owner_size = 0;
+    for (const SourceRoot& root : roots) {
+      std::string top = top_folder(root);
+      bool inside =
+          !relative_to(file, top).empty() || (!root.subdir.empty() && file == top + ".py");
+      if (!inside || (owner && top.size() <= owner_size)) continue;
+      owner = &root;
+      owner_size = top.size();
+    }
+    if (!owner || !fs::is_regular_file(file) || !seen.insert(file).second) continue;
+    auto source = read_file(*owner, file);
+    if (!source) {
+      llvm::consumeError(source.takeError());
+      continue;
+    }
+    set.files.push_back(std::move(*source));
+  }
+  sort_files(set);
+  return set;
+}
+
+}  // namespace opguard
