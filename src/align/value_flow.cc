@@ -1,0 +1,356 @@
+#include "align/value_flow.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <tuple>
+
+namespace opguard {
+namespace {
+
+uint64_t scramble(uint64_t x) {  // splitmix64's finaliser
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+  return x ^ (x >> 31);
+}
+
+uint64_t hash_text(std::string_view text) { return std::hash<std::string_view>{}(text); }
+
+std::string_view last_name(std::string_view callee) {
+  size_t dot = callee.rfind('.');
+  return dot == std::string_view::npos ? callee : callee.substr(dot + 1);
+}
+
+// Events of one process that ran inside `ref`.
+bool inside(const Event& outer, const Event& inner) { return inner.thread == outer.thread; }
+
+}  // namespace
+
+bool moves_bytes(std::string_view callee) {
+  static constexpr std::array kMovers = {"T",
+                                         "[]",
+                                         "[]=",
+                                         "as_strided",
+                                         "broadcast_to",
+                                         "cat",
+                                         "chunk",
+                                         "clone",
+                                         "concat",
+                                         "contiguous",
+                                         "copy_",
+                                         "detach",
+                                         "expand",
+                                         "expand_as",
+                                         "flatten",
+                                         "flip",
+                                         "gather",
+                                         "index_select",
+                                         "movedim",
+                                         "narrow",
+                                         "pad",
+                                         "permute",
+                                         "ravel",
+                                         "repeat",
+                                         "reshape",
+                                         "reshape_as",
+                                         "roll",
+                                         "select",
+                                         "split",
+                                         "split_with_sizes",
+                                         "squeeze",
+                                         "stack",
+                                         "swapaxes",
+                                         "swapdims",
+                                         "t",
+                                         "take",
+                                         "tensor_split",
+                                         "tile",
+                                         "transpose",
+                                         "unbind",
+                                         "unflatten",
+                                         "unfold",
+                                         "unsqueeze",
+                                         "view",
+                                         "view_as",
+                                         "hstack",
+                                         "vstack",
+                                         "_foreach_copy_",
+                                         "_flatten_dense_tensors",
+                                         "_unflatten_dense_tensors",
+                                         "repeat_interleave"};
+  std::string_view name = last_name(callee);
+  return std::find(kMovers.begin(), kMovers.end(), name) != kMovers.end();
+}
+
+bool has_value(const Slot& slot) { return !(slot.flags & (kUnreadable | kUninitialised)); }
+
+ValueKey value_key(const ProcessLog& log, const Slot& slot) {
+  const Meta* meta = slot.meta < log.metas.size() ? &log.metas[slot.meta] : nullptr;
+  uint64_t elements = 1, type = 0;
+  if (meta) {
+    for (int64_t n : meta->shape) elements *= uint64_t(n);
+    type = hash_text(meta->dtype);
+  }
+  // The row sum M depends on the shape, so it has no part in the name.
+  return {slot.flat, scramble(type ^ scramble(elements))};
+}
+
+ValueIndex::ValueIndex(const Run& run) : run_(run) {
+  for (size_t p = 0; p < run.processes.size(); ++p) {
+    const ProcessLog& log = run.processes[p];
+    for (size_t e = 0; e < log.events.size(); ++e) {
+      const Event& event = log.events[e];
+      for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
+        const Slot& slot = log.slots[s];
+        if (!has_value(slot)) continue;
+        ValueKey key = value_key(log, slot);
+        held_.insert(key);
+        if (slot.flags & kMask) masks_.insert(slot.pattern);
+        if (slot.kind != SlotKind::in) makers_[key].push_back({{int32_t(p), uint32_t(e)}, s});
+      }
+    }
+  }
+}
+
+SlotRef ValueIndex::producer(const ValueKey& key, const EventRef& consumer, bool inclusive) const {
+  auto found = makers_.find(key);
+  if (found == makers_.end()) return {};
+  const SlotRef* elsewhere = nullptr;
+  for (const SlotRef& maker : found->second) {
+    if (maker.event.process == consumer.process) {
+      if (maker.event.event < consumer.event + (inclusive ? 1 : 0)) return maker;
+      continue;
+    }
+    uint64_t end = event(maker.event).end_ns;
+    if (end <= event(consumer).end_ns && (!elsewhere || end < event(elsewhere->event).end_ns))
+      elsewhere = &maker;
+  }
+  return elsewhere ? *elsewhere : SlotRef{};
+}
+
+const std::vector<ValueIndex::Block>& ValueIndex::blocks(int32_t process) const {
+  auto [entry, fresh] = blocks_.try_emplace(process);
+  if (!fresh) return entry->second;
+  const ProcessLog& log = run_.processes[process];
+  for (size_t e = 0; e < log.events.size(); ++e) {
+    const Event& event = log.events[e];
+    for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
+      const Slot& slot = log.slots[s];
+      if (slot.kind != SlotKind::in && slot.address && slot.size_bytes && has_value(slot))
+        entry->second.push_back({slot.address, slot.address + slot.size_bytes, uint32_t(e), s});
+    }
+  }
+  return entry->second;
+}
+
+SlotRef ValueIndex::last_writer(const EventRef& consumer, const Slot& slot) const {
+  if (!slot.address || !slot.size_bytes) return {};
+  const std::vector<Block>& all = blocks(consumer.process);
+  uint64_t begin = slot.address, end = slot.address + slot.size_bytes;
+  auto at = std::lower_bound(all.begin(), all.end(), consumer.event,
+                             [](const Block& block, uint32_t e) { return block.event < e; });
+  while (at != all.begin()) {
+    --at;
+    bool within = begin >= at->begin && end <= at->end;
+    bool covers = begin <= at->begin && end >= at->end;
+    if (within || covers) return {{consumer.process, at->event}, at->slot};
+  }
+  return {};
+}
+
+Flow::Flow(const ValueIndex& mine, const ValueIndex& other, FlowOptions options)
+    : mine_(mine), other_(other) {
+  if (!options.other_layout) return;
+  // In order of completion, so that a layout made from another layout counts as well.
+  for (size_t p = 0; p < mine.run().processes.size(); ++p) {
+    const ProcessLog& log = mine.run().processes[p];
+    for (size_t e = 0; e < log.events.size(); ++e) {
+      EventRef ref{int32_t(p), uint32_t(e)};
+      if (!options.other_layout(ref)) continue;
+      const Event& event = log.events[e];
+      bool known = true;
+      for (uint64_t s = event.first_slot; known && s < event.first_slot + event.slot_count; ++s)
+        known = log.slots[s].kind != SlotKind::in || !novel(ref, log.slots[s]);
+      for (uint64_t s = event.first_slot; known && s < event.first_slot + event.slot_count; ++s)
+        if (log.slots[s].kind != SlotKind::in) relaid_.insert(value_key(log, log.slots[s]));
+    }
+  }
+}
+
+bool Flow::novel(const EventRef& event, const Slot& slot) const {
+  if (!has_value(slot)) return false;
+  if (slot.value == Fingerprint{}) return false;  // zeros: every run has them
+  ValueKey key = value_key(mine_.log(event), slot);
+  if (other_.holds(key) || relaid_.contains(key)) return false;
+  // exp() of either constant is zero: the same mask.
+  if ((slot.flags & kMask) && other_.holds_mask(slot.pattern)) return false;
+  return true;
+}
+
+bool Flow::push_novel_inputs(const EventRef& ref, const EventRef& consumer, bool inputs_only,
+                             std::vector<Work>& stack) const {
+  const ProcessLog& log = mine_.log(ref);
+  const Event& event = mine_.event(ref);
+  bool any = false;
+  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
+    const Slot& slot = log.slots[s];
+    if (inputs_only && slot.kind != SlotKind::in) continue;
+    if (!novel(ref, slot)) continue;
+    stack.push_back({{ref, s}, consumer});
+    any = true;
+  }
+  return any;
+}
+
+// Novel results of events inside this one: the last of them is nearest to its own result.
+bool Flow::push_children(const EventRef& ref, std::vector<Work>& stack) const {
+  const ProcessLog& log = mine_.log(ref);
+  const Event& event = mine_.event(ref);
+  for (uint64_t e = ref.event; e-- > event.begin;) {
+    const Event& child = log.events[e];
+    if (!inside(event, child) || child.kind == EventKind::loss) continue;
+    for (uint64_t s = child.first_slot; s < child.first_slot + child.slot_count; ++s) {
+      const Slot& slot = log.slots[s];
+      EventRef at{ref.process, uint32_t(e)};
+      if (slot.kind == SlotKind::in || !novel(at, slot)) continue;
+      stack.push_back({{at, s}, ref});
+      return true;
+    }
+  }
+  return false;
+}
+
+// A backward node also reads what its forward kept; after a recomputation, what that made.
+bool Flow::push_forward(const EventRef& ref, std::vector<Work>& stack) const {
+  const ProcessLog& log = mine_.log(ref);
+  const Event& node = mine_.event(ref);
+  if (node.kind != EventKind::node || node.forward == kNone) return false;
+  EventRef forward{ref.process, node.forward};
+  if (push_novel_inputs(forward, forward, false, stack)) return true;
+  for (uint32_t e = ref.event; e-- > node.forward;) {
+    const Event& event = log.events[e];
+    if (event.kind == EventKind::op && event.phase == Phase::recompute &&
+        event.boundary == node.boundary)
+      return push_novel_inputs({ref.process, e}, {ref.process, e}, false, stack);
+    if (event.kind == EventKind::node && event.forward == node.forward && event.step != node.step)
+      break;
+  }
+  return false;
+}
+
+// A collective reads the inputs of every rank that takes part.
+bool Flow::push_peers(const EventRef& ref, std::vector<Work>& stack) const {
+  const Event& event = mine_.event(ref);
+  if (!(event.flags & kCollective)) return false;
+  bool any = false;
+  for (size_t p = 0; p < mine_.run().processes.size(); ++p) {
+    if (int32_t(p) == ref.process) continue;
+    const ProcessLog& log = mine_.run().processes[p];
+    for (size_t e = 0; e < log.events.size(); ++e) {
+      EventRef peer{int32_t(p), uint32_t(e)};
+      const Event& other = log.events[e];
+      if (!(other.flags & kCollective) || other.occurrence != event.occurrence ||
+          mine_.boundary(peer) != mine_.boundary(ref))
+        continue;
+      any |= push_novel_inputs(peer, peer, true, stack);
+      break;
+    }
+  }
+  return any;
+}
+
+// A Python number taken from a novel tensor (`.item()`, `.tolist()`) and handed on as an argument.
+bool Flow::push_scalars(const EventRef& ref, std::vector<Work>& stack) const {
+  const ProcessLog& log = mine_.log(ref);
+  const Event& event = mine_.event(ref);
+  const std::string& scalars = log.text(event.scalars);
+  constexpr size_t kTellingLength = 5;  // shorter numbers are equal by chance
+  if (scalars.size() < kTellingLength) return false;
+  constexpr uint32_t kReach = 20000;  // events looked back
+  uint32_t stop = ref.event > kReach ? ref.event - kReach : 0;
+  for (uint32_t e = ref.event; e-- > stop;) {
+    const std::string& results = log.text(log.events[e].results);
+    size_t equals = results.find('=');
+    std::string_view value = results;
+    if (equals != std::string::npos) value.remove_prefix(equals + 1);
+    if (value.size() < kTellingLength || value.find_first_of("0123456789") == value.npos) continue;
+    if (scalars.find(value) == std::string::npos) continue;
+    if (push_novel_inputs({ref.process, e}, {ref.process, e}, true, stack)) return true;
+  }
+  return false;
+}
+
+// Gradients that a data-parallel reducer averaged below Python: they come from the gradients every
+// rank accumulated in that step.
+bool Flow::push_reduced(const Work& work, std::vector<Work>& stack) const {
+  const Event& consumer = mine_.event(work.consumer);
+  const Slot& wanted = mine_.slot(work.wanted);
+  if (mine_.run().processes.size() < 2 || consumer.kind != EventKind::optimizer) return false;
+  const Meta& meta = mine_.log(work.consumer).metas[wanted.meta];
+  bool any = false;
+  for (size_t p = 0; p < mine_.run().processes.size(); ++p) {
+    const ProcessLog& log = mine_.run().processes[p];
+    for (size_t e = 0; e < log.events.size(); ++e) {
+      const Event& event = log.events[e];
+      if (event.kind != EventKind::accumulate || event.step != consumer.step) continue;
+      EventRef ref{int32_t(p), uint32_t(e)};
+      for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
+        const Slot& slot = log.slots[s];
+        if (slot.kind == SlotKind::in || !(log.metas[slot.meta] == meta) || !novel(ref, slot))
+          continue;
+        stack.push_back({{ref, s}, ref});
+        any = true;
+      }
+    }
+  }
+  return any;
+}
+
+// `made` is a novel value some event made: go on to what that event read, or stop there.
+void Flow::expand(const SlotRef& made, std::vector<Work>& stack, std::vector<Origin>& origins) {
+  const EventRef& ref = made.event;
+  if (!visited_.insert(id(ref)).second) return;
+  if (push_novel_inputs(ref, ref, true, stack)) return;
+  if (push_forward(ref, stack) || push_peers(ref, stack) || push_children(ref, stack) ||
+      push_scalars(ref, stack))
+    return;
+  const ProcessLog& log = mine_.log(ref);
+  auto location = log.locations.find(log.text(mine_.event(ref).boundary));
+  bool movement = mine_.event(ref).kind == EventKind::op && location != log.locations.end() &&
+                  moves_bytes(location->second.callee);
+  origins.push_back({ref, made.slot, false, movement});
+}
+
+void Flow::trace(const Work& work, std::vector<Work>& stack, std::vector<Origin>& origins) {
+  const Slot& wanted = mine_.slot(work.wanted);
+  ValueKey key = value_key(mine_.log(work.wanted.event), wanted);
+  // A result is made by its own event at the latest, an input by an event before its consumer.
+  bool result = wanted.kind != SlotKind::in;
+  SlotRef made = mine_.producer(key, result ? work.wanted.event : work.consumer, result);
+  if (made.event.process >= 0) return expand(made, stack, origins);
+
+  // Nobody made this value as such: a part or a view of something somebody made?
+  SlotRef writer = mine_.last_writer(work.consumer, wanted);
+  if (writer.event.process >= 0 && novel(writer.event, mine_.slot(writer)))
+    return expand(writer, stack, origins);
+  if (push_reduced(work, stack)) return;
+  if (visited_.insert(id(work.wanted.event) | 1ull << 63).second)
+    origins.push_back({work.wanted.event, work.wanted.slot, true, false});
+}
+
+std::vector<Origin> Flow::origins(const std::vector<SlotRef>& sinks) {
+  std::vector<Origin> found;
+  std::vector<Work> stack;
+  for (const SlotRef& sink : sinks) stack.push_back({sink, sink.event});
+  while (!stack.empty()) {
+    Work work = stack.back();
+    stack.pop_back();
+    trace(work, stack, found);
+  }
+  std::sort(found.begin(), found.end(), [](const Origin& x, const Origin& y) {
+    return std::tie(x.event.event, x.event.process) < std::tie(y.event.event, y.event.process);
+  });
+  return found;
+}
+
+}  // namespace opguard

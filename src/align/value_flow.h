@@ -1,0 +1,133 @@
+// align/value_flow.h: who made which value first, and where a value only one run holds comes from.
+//
+// A fingerprint is the name of a value. A value of one run is *novel* if the other run never holds
+// it. Walking back from a differing model value through novel values ends at *origins*: operators
+// all of whose inputs both runs know. docs/judgement.md gives the rules and their reasons.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "align/verdict.h"
+#include "record/record.h"
+
+namespace opguard {
+
+// The name of a value: its bytes in logical order and its dtype, whatever its shape.
+struct ValueKey {
+  uint64_t lo = 0, hi = 0;
+  bool operator==(const ValueKey&) const = default;
+};
+
+struct ValueKeyHash {
+  size_t operator()(const ValueKey& key) const { return key.lo ^ (key.hi * 0x9e3779b97f4a7c15ull); }
+};
+
+ValueKey value_key(const ProcessLog& log, const Slot& slot);
+
+// False for what names no value: unreadable or uninitialised memory.
+bool has_value(const Slot& slot);
+
+struct SlotRef {
+  EventRef event;
+  uint64_t slot = 0;  // index in ProcessLog::slots
+  bool operator==(const SlotRef&) const = default;
+};
+
+// Everything a run held, and who made it.
+class ValueIndex {
+ public:
+  explicit ValueIndex(const Run& run);
+
+  const Run& run() const { return run_; }
+  bool holds(const ValueKey& key) const { return held_.contains(key); }
+  bool holds_mask(uint64_t pattern) const { return masks_.contains(pattern); }
+
+  // The first event that made the value (returned it or wrote it) before `consumer` (`inclusive`:
+  // or by it): in its own process, else in the process that made it first by the clock. {} if none
+  // did.
+  SlotRef producer(const ValueKey& key, const EventRef& consumer, bool inclusive) const;
+
+  // The last event before `consumer` in its process that left bytes in memory the slot covers
+  // or is covered by. {} if none did.
+  SlotRef last_writer(const EventRef& consumer, const Slot& slot) const;
+
+  const Event& event(const EventRef& ref) const {
+    return run_.processes[ref.process].events[ref.event];
+  }
+  const ProcessLog& log(const EventRef& ref) const { return run_.processes[ref.process]; }
+  const Slot& slot(const SlotRef& ref) const { return log(ref.event).slots[ref.slot]; }
+  std::string_view boundary(const EventRef& ref) const {
+    return log(ref).text(event(ref).boundary);
+  }
+
+ private:
+  struct Block {  // memory left by an event, in order of completion
+    uint64_t begin, end;
+    uint32_t event;
+    uint64_t slot;
+  };
+  const std::vector<Block>& blocks(int32_t process) const;
+
+  const Run& run_;
+  std::unordered_set<ValueKey, ValueKeyHash> held_;
+  std::unordered_set<uint64_t> masks_;
+  std::unordered_map<ValueKey, std::vector<SlotRef>, ValueKeyHash> makers_;
+  mutable std::unordered_map<int32_t, std::vector<Block>> blocks_;
+};
+
+// Where a novel value comes from.
+struct Origin {
+  EventRef event;
+  uint64_t slot = 0;      // the novel value itself, or the input nobody made
+  bool hole = false;      // an input that no recorded event made
+  bool movement = false;  // the operator only moves bytes: view, cat, copy_
+  bool operator==(const Origin&) const = default;
+};
+
+struct FlowOptions {
+  // Novel results of these operators on known inputs count as known: a layout only one run has.
+  std::function<bool(const EventRef&)> other_layout;
+};
+
+// One run's values against the other's.
+class Flow {
+ public:
+  Flow(const ValueIndex& mine, const ValueIndex& other, FlowOptions options = {});
+
+  bool novel(const EventRef& event, const Slot& slot) const;
+
+  // Origins of the values at `sinks`, earliest first, and how many events the walk went through.
+  std::vector<Origin> origins(const std::vector<SlotRef>& sinks);
+  const std::unordered_set<uint64_t>& visited() const { return visited_; }
+  static uint64_t id(const EventRef& ref) { return uint64_t(ref.process) << 32 | ref.event; }
+
+ private:
+  struct Work {
+    SlotRef wanted;     // a novel value ...
+    EventRef consumer;  // ... and who needs it
+  };
+  void trace(const Work& work, std::vector<Work>& stack, std::vector<Origin>& origins);
+  void expand(const SlotRef& made, std::vector<Work>& stack, std::vector<Origin>& origins);
+  bool push_novel_inputs(const EventRef& ref, const EventRef& consumer, bool inputs_only,
+                         std::vector<Work>& stack) const;
+  bool push_children(const EventRef& ref, std::vector<Work>& stack) const;
+  bool push_forward(const EventRef& ref, std::vector<Work>& stack) const;
+  bool push_peers(const EventRef& ref, std::vector<Work>& stack) const;
+  bool push_scalars(const EventRef& ref, std::vector<Work>& stack) const;
+  bool push_reduced(const Work& work, std::vector<Work>& stack) const;
+
+  const ValueIndex& mine_;
+  const ValueIndex& other_;
+  std::unordered_set<ValueKey, ValueKeyHash> relaid_;  // known but for its layout
+  std::unordered_set<uint64_t> visited_;
+};
+
+// Whether an operator, by its name in source, only moves bytes.
+bool moves_bytes(std::string_view callee);
+
+}  // namespace opguard
