@@ -1,0 +1,93 @@
+"""Shared by the Python tests: where the build is, and running the commands of the tool.
+
+OPGUARD_BUILD names another build folder than build/release.
+"""
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def build_dir():
+    return Path(os.environ.get("OPGUARD_BUILD", ROOT / "build" / "release")).resolve()
+
+
+def binary(name):
+    """The program `name` in the build folder, or None."""
+    for folder in ("src/cli", "bin", "."):
+        path = build_dir() / folder / name
+        if path.is_file():
+            return path
+    return None
+
+
+def clean_environment():
+    """The caller's environment without our variables; `python` and `torchrun` are this interpreter's."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("OPGUARD_")}
+    env["PATH"] = os.path.dirname(sys.executable) + os.pathsep + env["PATH"]
+    env["OMP_NUM_THREADS"] = "1"
+    env["PYTHONDONTWRITEBYTECODE"] = "1"
+    return env
+
+
+def tree_digest(root):
+    """One digest over the names and bytes of everything below `root`, byte code caches left out."""
+    total = hashlib.sha256()
+    for path in sorted(Path(root).rglob("*")):
+        if "__pycache__" in path.parts:
+            continue
+        total.update(f"{path.relative_to(root)}\0{path.is_dir()}\0".encode())
+        if path.is_file():
+            total.update(path.read_bytes())
+    return total.hexdigest()
+
+
+@pytest.fixture(scope="session")
+def opguard():
+    """opguard(*args, cwd=, env=, timeout=) -> CompletedProcess with text in stdout and stderr."""
+    program = binary("opguard")
+    if program is None:
+        pytest.fail(f"no opguard in {build_dir()}: build it first (scripts/setup.sh), or set OPGUARD_BUILD")
+
+    def run(*args, cwd=None, env=None, timeout=300):
+        return subprocess.run([str(program), *map(str, args)], cwd=cwd, env={**clean_environment(), **(env or {})},
+                              capture_output=True, text=True, timeout=timeout)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def minitrain():
+    """The good tree of the example program; never written to."""
+    return ROOT / "examples" / "minitrain"
+
+
+@pytest.fixture
+def edited(minitrain, tmp_path):
+    """edited(file, old, new, ...) -> a copy of minitrain in which each `old`, found once, became `new`."""
+
+    def make(*edits, name="edited"):
+        out = tmp_path / name
+        shutil.copytree(minitrain, out, ignore=shutil.ignore_patterns("__pycache__"))
+        for file, old, new in edits:
+            text = (out / file).read_text()
+            assert text.count(old) == 1, f"{file}: {old!r} occurs {text.count(old)} times"
+            (out / file).write_text(text.replace(old, new))
+        return out
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def shared_cases():
+    """../shared/cases, where this checkout has it."""
+    path = ROOT.parent / "shared" / "cases"
+    if not (path / "INDEX.md").is_file():
+        pytest.skip("the shared cases are not beside this checkout")
+    return path

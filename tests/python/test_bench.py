@@ -1,0 +1,104 @@
+"""The judge of bench/accuracy.py: a wrong judge would make every figure of docs/accuracy.md worthless."""
+import ast
+import sys
+
+import pytest
+
+from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "bench"))
+from cases import blank_docstrings, read_entries  # noqa: E402
+from judging import judge, kind_is_right, loss_lines, losses_equal  # noqa: E402
+
+STATEMENT = {"side": "b", "package": "", "file": "model/rope.py", "first_line": 7, "last_line": 8}
+FUNCTION = {"side": "a", "package": "", "file": "model/rope.py", "first_line": 4, "last_line": 20}
+EXPECT = {"verdict": "diverged", "kinds": ["structure"], "statements": [STATEMENT], "functions": [FUNCTION]}
+CONTROL = {"verdict": "identical", "kinds": [], "statements": [], "functions": []}
+
+
+def at(line, column=0, file="minigpt/model/rope.py"):
+    return {"file": file, "line": line, "column": column}
+
+
+def answer(a=None, b=None, candidates=(), kind="structure"):
+    return {"verdict": "diverged", "pivot": {"kind": kind, "a": a, "b": b}, "candidates": list(candidates)}
+
+
+@pytest.mark.parametrize("given, wanted", [
+    (answer(b=at(8)), "exact"),
+    (answer(b=at(9)), "wrong"),
+    (answer(a=at(8)), "near"),  # the statement is named for side b only
+    (answer(b=at(8, file="model/rope.py")), "exact"),
+    (answer(b=at(8, file="other_model/rope.py")), "wrong"),
+    (answer(b=at(9), candidates=[{"a": None, "b": at(7)}]), "candidate"),
+    (answer(b=at(9), candidates=[{"a": None, "b": at(9)}] * 5 + [{"a": None, "b": at(7)}]), "wrong"),
+    ({"verdict": "identical", "pivot": None}, "wrong"),
+    ({"verdict": "inconclusive", "pivot": None}, "wrong"),
+    (None, "wrong"),
+])
+def test_class_of_an_answer(given, wanted):
+    assert judge(EXPECT, given) == wanted
+
+
+def test_columns_count_where_a_line_holds_several_statements():
+    expect = dict(EXPECT, functions=[], statements=[dict(STATEMENT, last_line=7, first_column=50, last_column=94)])
+    assert judge(expect, answer(b=at(7, 50))) == "exact"
+    assert judge(expect, answer(b=at(7, 94))) == "exact"
+    assert judge(expect, answer(b=at(7, 4))) == "wrong"
+    assert judge(expect, answer(b=at(7, 95))) == "wrong"
+
+
+def test_a_control_takes_identical_only():
+    assert judge(CONTROL, {"verdict": "identical", "pivot": None}) == "right"
+    assert judge(CONTROL, {"verdict": "inconclusive", "pivot": None}) == "wrong"
+    assert judge(CONTROL, answer(b=at(7))) == "wrong"
+    assert judge(CONTROL, None) == "wrong"
+
+
+def test_the_kind_is_scored_apart():
+    assert kind_is_right(EXPECT, answer(b=at(99))) is True
+    assert kind_is_right(EXPECT, answer(b=at(7), kind="value")) is False
+    assert kind_is_right(EXPECT, None) is False
+    assert kind_is_right(CONTROL, answer()) is None
+
+
+def test_losses_are_compared_without_order_and_timings():
+    bare = "rank 1 loss 2.5\nrank 0 loss 2.25\n{'train_runtime': 0.69, 'train_loss': 4.5}\nready\n"
+    other = "warming up\nrank 0 loss 2.25\nrank 1 loss 2.5\n{'train_runtime': 0.71, 'train_loss': 4.5}\n"
+    assert losses_equal(bare, other) is True
+    assert losses_equal(bare, other.replace("2.25", "2.2500001")) is False
+    assert losses_equal("nothing\n", "nothing\n") is None
+    assert len(loss_lines(bare)) == 3
+
+
+def test_blanked_docstrings_keep_every_position():
+    text = (
+        'r"""Ünder\nthe hood: the fault is in f."""\n'
+        "x = 'kept'\n\n\n"
+        "def f():\n"
+        "    'also a hint'\n"
+        "    '''not a docstring'''\n"
+        "    return 1\n\n\n"
+        "class C:\n"
+        '    """a\n'
+        '    b"""; y = 2\n'
+    )
+    blank = blank_docstrings(text)
+    assert "hint" not in blank and "fault" not in blank and "hood" not in blank
+    assert "kept" in blank and "not a docstring" in blank
+    assert [len(line) for line in blank.split("\n")] == [len(line) for line in text.split("\n")]
+    places = [[(type(n).__name__, n.lineno) for n in ast.walk(ast.parse(t)) if isinstance(n, ast.stmt)]
+              for t in (text, blank)]
+    assert places[0] == places[1]
+
+
+def test_every_shared_case_becomes_an_entry(shared_cases, tmp_path):
+    entries = {e.name: e for e in read_entries(shared_cases, tmp_path / "venvs", tmp_path / "work")}
+    assert sum(e.suite == "minitrain" for e in entries.values()) == 17
+    assert sum(e.suite == "library" for e in entries.values()) == 8
+    # A race differs from itself; every other case has itself as a control.
+    assert "minitrain.staging_race.self_b" not in entries
+    own = entries["minitrain.resume_rng.self_b"]
+    assert own.expect["verdict"] == "identical" and own.faults == ("resume_rng", "resume_rng")
+    assert "CKPT" not in own.run_a and own.run_a != own.run_b
+    assert "DIR" not in entries["timm_rmsnorm.self_a"].run_b
