@@ -1,5 +1,6 @@
 // Judgement by value flow: docs/judgement.md.
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <set>
@@ -36,6 +37,20 @@ Sinks model_values(const Run& run, int32_t process) {
     (event.kind == EventKind::loss ? sinks.losses : sinks.steps).push_back(std::move(sink));
   }
   return sinks;
+}
+
+// A floating-point value handed to Python as a number: `loss.item()`, `float(norm)`.
+bool reports_number(const ProcessLog& log, const Event& event) {
+  if (event.kind != EventKind::op || event.results == kNone) return false;
+  const std::string& results = log.text(event.results);
+  size_t value = results.find('=') + 1;
+  if (value >= results.size() || !std::strchr("-[0123456789in", results[value])) return false;
+  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
+    const Slot& slot = log.slots[s];
+    if (slot.kind != SlotKind::in) return false;
+    if (log.metas[slot.meta].dtype.find("float") == std::string::npos) return false;
+  }
+  return event.slot_count > 0;
 }
 
 // Where a run stands: comparable across the processes of one side and, through pairs, across sides.
@@ -147,6 +162,14 @@ class Judge {
     return all;
   }
 
+  Sink inputs(int side, const EventRef& ref) const {
+    Sink sink{ref, {}};
+    const Event& e = event(side, ref);
+    for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s)
+      if (log(side, ref).slots[s].kind == SlotKind::in) sink.slots.push_back({ref, s});
+    return sink;
+  }
+
   // The slots of each sink whose value the other sink does not have.
   std::optional<Difference> compare(const Sink& a, const Sink& b, const std::string& why) const {
     auto keys_a = keys(index_[0], a), keys_b = keys(index_[1], b);
@@ -177,6 +200,15 @@ class Judge {
       for (size_t k = 0; k < std::min(a.losses.size(), b.losses.size()); ++k) {
         compared_ = true;
         consider(compare(a.losses[k], b.losses[k], "the loss differs"));
+      }
+      // Only where both runs report it: a side that merely logs more has no pivot.
+      for (const Pair& pair : both.pairs) {
+        EventRef ra{both.a, pair.a}, rb{both.b, pair.b};
+        if (!reports_number(log(0, ra), event(0, ra)) || !reports_number(log(1, rb), event(1, rb)))
+          continue;
+        compared_ = true;
+        if (pair.equality != Equality::equal)
+          consider(compare(inputs(0, ra), inputs(1, rb), "a reported number differs"));
       }
       bool other_layout = false;
       for (size_t k = 0; k < std::min(a.steps.size(), b.steps.size()); ++k) {
