@@ -27,18 +27,26 @@ struct Pair {
 
 // Two processes compared: same rank, same position among that rank's processes. -1: one side only.
 struct ProcessPair {
-  int32_t a, b;  // index in Run::processes
-  std::vector<Pair> pairs;          // a and b strictly increase
+  int32_t a, b;                          // index in Run::processes
+  std::vector<Pair> pairs;               // by a; within one thread b increases with a
   std::vector<uint32_t> only_a, only_b;  // events without a partner
 };
 
 struct Alignment {
   std::vector<ProcessPair> processes;
-  uint64_t certified_prefix = 0;  // pairs, over all processes in step order, before the first unequal one
+  uint64_t certified_prefix = 0;  // pairs, over all processes in step order, before the first
+                                  // unequal one; 0 where either run lost records
   uint64_t pairs = 0, unequal = 0;
 };
 
+const char* equality_name(Equality equality);
+
+// By cause: inputs' shapes, inputs, scalars, outputs' shapes, outputs. Unreadable slots and what
+// torch.empty returned are left out.
 Equality compare_events(const ProcessLog& a, const Event& ea, const ProcessLog& b, const Event& eb);
+
+// Every pair in the order of the certificate: by step, then process, then a.
+std::vector<const Pair*> pairs_in_order(const Run& a, const Alignment& alignment);
 
 // Anchors (unique equal events), then a banded DP in the windows between them.
 Alignment align_runs(const Run& a, const Run& b);
