@@ -1,0 +1,50 @@
+# Runs in every Python process started below `opguard preflight`, `run` and `diff`: this folder is the
+# first entry of their PYTHONPATH. Processes include launchers, pip and ninja, on any Python, so it does
+# nothing unless the environment asks, says at most one line, and never stops the program.
+import os
+import sys
+
+
+def _begin(boot):
+    if not any(name.startswith("OPGUARD_") for name in os.environ):
+        return
+    if sys.version_info < (3, 8) or "opguard" in sys.modules:
+        return
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    # By path: putting the package's parent on sys.path would make its neighbours importable too.
+    package = os.path.dirname(boot)
+    spec = spec_from_file_location(
+        "opguard", os.path.join(package, "__init__.py"), submodule_search_locations=[package]
+    )
+    sys.modules["opguard"] = module = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+        from opguard import startup
+    except BaseException:
+        del sys.modules["opguard"]
+        raise
+    startup.begin(startup.read_environment(os.environ))
+
+
+def _chain(boot):
+    # The sitecustomize that this one hides. It takes our place in sys.modules.
+    from importlib.machinery import PathFinder
+    from importlib.util import module_from_spec
+
+    rest = [p for p in sys.path if os.path.realpath(p or os.curdir) != os.path.realpath(boot)]
+    spec = PathFinder.find_spec("sitecustomize", rest)
+    if spec is None or spec.loader is None or not hasattr(spec.loader, "exec_module"):
+        return
+    sys.modules["sitecustomize"] = module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+
+_boot = os.path.dirname(os.path.abspath(__file__))
+try:
+    _begin(_boot)
+except Exception as error:
+    sys.stderr.write("opguard: not active in this process: %s: %s\n" % (type(error).__name__, error))
+if sys.version_info >= (3, 4):
+    # Its own errors are the program's: they go on to site.py, as without us.
+    _chain(_boot)

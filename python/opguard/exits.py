@@ -1,0 +1,44 @@
+"""Last words: run something when this process ends, however it ends short of a signal."""
+
+import atexit
+import os
+import threading
+
+_callbacks = []
+_lock = threading.Lock()
+
+
+def at_exit(callback):
+    """callback() at interpreter exit or before os._exit, once. Torch's launchers, multiprocessing's forked
+    children and many test programs end by os._exit, where atexit says nothing."""
+    with _lock:
+        if not _callbacks:
+            atexit.register(_run)
+            _wrap_os_exit()
+        _callbacks.append(callback)
+
+
+def _run():
+    # Last registered, first run, as atexit.
+    while _callbacks:
+        callback = _callbacks.pop()
+        try:
+            callback()
+        except Exception as error:
+            from opguard import startup
+
+            startup.complain("at exit: %s: %s" % (type(error).__name__, error))
+
+
+def _wrap_os_exit():
+    leave = os._exit
+    if getattr(leave, "_opguard", False):
+        return
+
+    def _exit(status):
+        _run()
+        leave(status)
+
+    _exit._opguard = True
+    _exit.__doc__ = leave.__doc__
+    os._exit = _exit

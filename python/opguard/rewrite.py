@@ -1,0 +1,121 @@
+"""Instrumented text -> code whose lines and columns are the original's.
+
+Probes are insertions on one line, and one whole line is the import, so positions are mapped back by
+arithmetic; the original text is not needed."""
+
+import ast
+import importlib.util
+import re
+
+_MARK = "# opguard: probes"
+_IMPORT = re.compile(r"\s*from opguard import og(?: as (\w+))?\s*" + re.escape(_MARK) + r"\s*$")
+
+_BIND = "%s = __import__('sys').modules['opguard'].og"
+_BIND_MAIN = "%s = __import__('sys').modules['opguard.hook'].enter_main(globals())"
+
+# x += y became x = og(id, x).iadd(y): the token's length by the method's name.
+_TOKENS = {"ipow": 3, "ifloordiv": 3, "ilshift": 3, "irshift": 3}
+
+
+class _Columns:
+    """Inserted stretches, by line: original column of an instrumented one."""
+
+    def __init__(self, lines, name):
+        self.lines, self.stretches = lines, {}
+        wrap = rb"""%s(?:\.aug)?\(\s*(?:"[^"\\]*"|'[^'\\]*')\s*,\s*""" % name.encode()
+        self.opening = re.compile(wrap)
+        # From the `=` to the parenthesis that opens the right side.
+        self.assign = re.compile(rb"=\s*" + wrap + rb"[^()]*\)\.(i\w+)\(")
+
+    def add(self, line, start, length, stays=0):
+        self.stretches.setdefault(line, []).append((start, length, stays))
+
+    def add_probe(self, call):
+        opening = self.opening.match(self.lines[call.lineno - 1], call.col_offset)
+        if opening:
+            self.add(call.lineno, call.col_offset, opening.end() - opening.start())
+            self.add(call.end_lineno, call.end_col_offset - 1, 1)
+
+    def add_augment(self, assign):
+        """`x = og(id, x).iadd(y)`; the probe inside it is part of the stretch."""
+        target, call = assign.targets[0], assign.value
+        found = self.assign.search(self.lines[target.end_lineno - 1], target.end_col_offset)
+        if found and call.func.value.lineno == target.end_lineno:
+            stays = _TOKENS.get(found.group(1).decode(), 2)
+            self.add(target.end_lineno, found.start(), found.end() - found.start(), stays)
+            self.add(call.end_lineno, call.end_col_offset - 1, 1)
+
+    def original(self, line, column):
+        removed = 0
+        for start, length, stays in self.stretches.get(line, ()):
+            if column >= start + length:
+                removed += length - stays
+            elif column > start:
+                removed += column - start
+        return column - removed
+
+
+def _is_probe(node, name):
+    if not (isinstance(node, ast.Call) and len(node.args) == 2):
+        return False
+    function = node.func
+    if isinstance(function, ast.Attribute) and function.attr == "aug":
+        function = function.value
+    return isinstance(function, ast.Name) and function.id == name
+
+
+def _is_augment(node, name):
+    return (
+        isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Call)
+        and isinstance(node.value.func, ast.Attribute)
+        and _is_probe(node.value.func.value, name)
+        and isinstance(node.value.func.value.args[1], ast.Name)
+        and node.value.func.attr.startswith("i")
+    )
+
+
+def _columns(tree, lines, name):
+    columns, inside = _Columns(lines, name), set()
+    for node in ast.walk(tree):  # parents first
+        if _is_augment(node, name):
+            columns.add_augment(node)
+            inside.add(node.value.func.value)
+        elif _is_probe(node, name) and node not in inside:
+            columns.add_probe(node)
+    return columns
+
+
+def _find_import(tree, lines):
+    """(index in the body, the name `og` has in this file)."""
+    for index, node in enumerate(tree.body):
+        if isinstance(node, ast.ImportFrom) and node.module == "opguard":
+            found = _IMPORT.match(lines[node.lineno - 1].decode("utf-8"))
+            if found:
+                return index, found.group(1) or "og"
+    raise ValueError("no line 'from opguard import og  %s'" % _MARK)
+
+
+def compile_instrumented(text_path, filename, is_main=False):
+    """Code of the instrumented text, under the original's file name."""
+    with open(text_path, "rb") as source:
+        text = importlib.util.decode_source(source.read())
+    tree = ast.parse(text, filename)
+    lines = [line.encode("utf-8") for line in text.split("\n")]
+    index, name = _find_import(tree, lines)
+    imported = tree.body[index].lineno
+    columns = _columns(tree, lines, name)
+    for node in ast.walk(tree):
+        if getattr(node, "end_lineno", None) is None:
+            continue
+        node.col_offset = columns.original(node.lineno, node.col_offset)
+        node.end_col_offset = columns.original(node.end_lineno, node.end_col_offset)
+        node.lineno -= node.lineno > imported
+        node.end_lineno -= node.end_lineno > imported
+    bind = ast.parse((_BIND_MAIN if is_main else _BIND) % name).body[0]
+    for node in ast.walk(bind):
+        if hasattr(node, "lineno"):
+            node.lineno = node.end_lineno = imported
+            node.col_offset = node.end_col_offset = 0
+    tree.body[index] = bind
+    return compile(tree, filename, "exec", dont_inherit=True)

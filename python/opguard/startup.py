@@ -1,0 +1,86 @@
+"""What this process was asked to do. The environment is read here and nowhere else (docs/architecture.md)."""
+
+import os
+import sys
+
+from opguard import importing
+
+
+class Options:
+    """One field per variable of docs/architecture.md; a field that is not set is empty, 0 or None."""
+
+    __slots__ = ("trace", "tree", "packages", "steps", "log", "hook", "mode", "seed", "rank", "world")
+
+    def __init__(self, trace="", tree="", packages=(), steps=0, log="", hook="", mode="full", seed=None, rank=0, world=1):
+        self.trace, self.tree, self.packages, self.steps = trace, tree, list(packages), steps
+        self.log, self.hook, self.mode, self.seed = log, hook, mode, seed
+        self.rank, self.world = rank, world
+
+
+# Of this process; sitecustomize replaces it.
+options = Options()
+
+
+def _number(environment, name, default):
+    try:
+        return int(environment.get(name, "") or default)
+    except ValueError:
+        complain("%s is not a number: %r" % (name, environment[name]))
+        return default
+
+
+def read_environment(environment):
+    seed = environment.get("OPGUARD_DETERMINISTIC", "")
+    return Options(
+        trace=environment.get("OPGUARD_TRACE", ""),
+        tree=os.path.realpath(environment.get("OPGUARD_TREE") or os.getcwd()),
+        packages=[p for p in environment.get("OPGUARD_WITH", "").split(",") if p],
+        steps=_number(environment, "OPGUARD_STEPS", 0),
+        log=environment.get("OPGUARD_LOG", ""),
+        hook=environment.get("OPGUARD_HOOK", ""),
+        mode=environment.get("OPGUARD_MODE") or "full",
+        seed=_number(environment, "OPGUARD_DETERMINISTIC", 0) if seed else None,
+        rank=_number(environment, "RANK", 0),
+        world=_number(environment, "WORLD_SIZE", 1),
+    )
+
+
+def complain(message):
+    """One line; a program's own output may be parsed, so never on stdout."""
+    try:
+        sys.stderr.write("opguard: %s\n" % message)
+    except Exception:
+        pass  # no usable stderr: nothing more can be said
+
+
+def _try(what, step, *arguments):
+    try:
+        step(*arguments)
+    except Exception as error:
+        complain("%s: %s: %s" % (what, type(error).__name__, error))
+
+
+def begin(read):
+    """Each part on its own: a failure of one leaves the others and the program as they are."""
+    global options
+    options = read
+    if options.seed is not None:
+        from opguard import determinism
+
+        _try("no determinism control", determinism.install, options.seed)
+    if options.hook:
+        from opguard import hook
+
+        _try("no import hook", hook.install, options.hook)
+    if options.trace:
+        from opguard import tracer
+
+        importing.when_imported("torch", lambda torch: tracer.install(torch, options))
+    if options.log:
+        _try("not recording", _record)
+
+
+def _record():
+    from opguard import runtime
+
+    runtime.start(options)

@@ -1,0 +1,84 @@
+"""The trace on disk: docs/plan-format.md, section "Trace"."""
+
+import json
+import os
+import platform
+import sys
+
+
+class TraceFile:
+    """trace-<pid>-<n>.json, replaced whole at each write. Its name is taken at the first."""
+
+    def __init__(self, folder):
+        self.folder, self.path = folder, ""
+
+    def write(self, document):
+        if not self.path:
+            n = 0
+            while True:  # a pid may have been used before in this folder
+                path = os.path.join(self.folder, "trace-%d-%d.json" % (os.getpid(), n))
+                try:
+                    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+                    break
+                except FileExistsError:
+                    n += 1
+            self.path = path
+        part = self.path + ".part"
+        with open(part, "w", encoding="utf-8") as out:
+            json.dump(document, out)
+            out.write("\n")
+        os.replace(part, self.path)
+
+
+def document(tracer, complete):
+    roots, missing = tracer.roots.describe()
+    files = tracer.roots.loaded_files()
+    files.update(use.path for use in tracer.uses.values())
+    rank, world = _rank(tracer)
+    return {
+        "opguard_trace": 1,
+        "python": platform.python_version(),
+        "torch": str(tracer.torch.__version__),
+        "argv": [str(a) for a in getattr(sys, "argv", [])],
+        "rank": rank,
+        "world": world,
+        "steps": tracer.steps,
+        "complete": complete,
+        "activities": tracer.activities,
+        "foreign": tracer.foreign,
+        "errors": tracer.errors,
+        "missing_packages": missing,
+        "roots": roots,
+        "files": sorted(files),
+        "uses": [_use(use) for use in tracer.uses.values()],
+    }
+
+
+def _rank(tracer):
+    try:
+        distributed = tracer.torch.distributed
+        if distributed.is_available() and distributed.is_initialized():
+            return distributed.get_rank(), distributed.get_world_size()
+    except Exception:
+        pass
+    return tracer.options.rank, tracer.options.world
+
+
+def _use(use):
+    place = use.place
+    return {
+        "path": use.path,
+        "scope": place.scope,
+        "line": place.line,
+        "column": place.column,
+        "end_line": place.end_line,
+        "end_column": place.end_column,
+        "opcode": place.opcode,
+        "callee": use.callee,
+        "order": use.order,
+        # The operator that came first comes once an execution.
+        "calls": next(iter(use.activities.values())),
+        "activities": use.activities,
+        "phases": use.phases,
+        "dtypes": use.dtypes,
+    }
