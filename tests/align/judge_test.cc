@@ -1,0 +1,271 @@
+// Judgement by value flow, rule by rule of docs/judgement.md, on runs written by hand.
+#include <gtest/gtest.h>
+
+#include "align/verdict.h"
+#include "builder.h"
+
+namespace opguard::test {
+namespace {
+
+S loss_of(uint64_t value) { return {SlotKind::in, value, "root0", {4, 8}, kModelValue}; }
+S parameter(uint64_t value) { return {SlotKind::out, value, "param0", {4, 8}, kModelValue}; }
+
+E op(std::string boundary, std::vector<S> slots, std::string scalars = {}) {
+  return {
+      .boundary = std::move(boundary), .slots = std::move(slots), .scalars = std::move(scalars)};
+}
+E loss(uint64_t value, uint32_t step = 0) {
+  return {.boundary = "train.backward:l",
+          .slots = {loss_of(value)},
+          .step = step,
+          .kind = EventKind::loss};
+}
+E optimizer(std::vector<S> slots, uint32_t step = 0) {
+  return {.boundary = "train.step:o",
+          .slots = std::move(slots),
+          .step = step,
+          .phase = Phase::optimizer,
+          .kind = EventKind::optimizer};
+}
+
+struct Judged {
+  Run a, b;
+  Verdict verdict;
+  std::string boundary(const EventRef& ref, const Run& run) const {
+    if (ref.process < 0) return "";
+    const ProcessLog& log = run.processes[ref.process];
+    return log.text(log.events[ref.event].boundary);
+  }
+  std::string pivot_a(size_t i = 0) const { return boundary(verdict.candidates.at(i).a, a); }
+  std::string pivot_b(size_t i = 0) const { return boundary(verdict.candidates.at(i).b, b); }
+  PivotKind kind() const { return verdict.candidates.at(0).kind; }
+};
+
+Judged judged(std::vector<LogBuilder> a, std::vector<LogBuilder> b) {
+  Judged j;
+  std::vector<ProcessLog> logs_a, logs_b;
+  for (LogBuilder& builder : a) logs_a.push_back(builder.log());
+  for (LogBuilder& builder : b) logs_b.push_back(builder.log());
+  j.a = run_of(logs_a, "a");
+  j.b = run_of(logs_b, "b");
+  j.verdict = judge(j.a, j.b, align_runs(j.a, j.b));
+  return j;
+}
+
+TEST(Judge, EqualModelValuesAreIdentical) {
+  LogBuilder a, b;
+  a.add(op("m.mul:1", {in(1), out(2)})).add(loss(2));
+  b.add(op("m.mul:1", {in(1), out(2)})).add(op("m.isnan:2", {in(2), out(90)})).add(loss(2));
+  EXPECT_EQ(judged({a}, {b}).verdict.outcome, Outcome::identical);
+}
+
+TEST(Judge, NoValuesAreInconclusive) {
+  EXPECT_EQ(judged({LogBuilder()}, {LogBuilder()}).verdict.outcome, Outcome::inconclusive);
+}
+
+TEST(Judge, ResultOfEqualInputsIsTheOrigin) {
+  LogBuilder a, b;
+  a.add(op("m.mul:1", {in(1), out(2)})).add(op("m.exp:2", {in(2), out(3)})).add(loss(3));
+  b.add(op("m.mul:1", {in(1), out(12)})).add(op("m.exp:2", {in(12), out(13)})).add(loss(13));
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.verdict.outcome, Outcome::diverged);
+  EXPECT_EQ(j.pivot_a(), "m.mul:1");
+  EXPECT_EQ(j.pivot_b(), "m.mul:1");
+  EXPECT_EQ(j.kind(), PivotKind::value);
+}
+
+TEST(Judge, ScalarArgument) {
+  LogBuilder a, b;
+  a.add(op("m.histc:1", {in(1), out(2)}, "min=-0.5")).add(loss(2));
+  b.add(op("m.histc:1", {in(1), out(12)}, "min=1")).add(loss(12));
+  EXPECT_EQ(judged({a}, {b}).kind(), PivotKind::scalar);
+}
+
+TEST(Judge, OneSidedOperatorsAreNamedTogether) {
+  LogBuilder a, b;
+  a.add(op("m.var:a", {in(1), out(2)})).add(op("m.mul:1", {in(2), in(1), out(3)})).add(loss(3));
+  b.add(op("m.rms:b", {in(1), out(12)})).add(op("m.mul:1", {in(12), in(1), out(13)})).add(loss(13));
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_a(), "m.var:a");
+  EXPECT_EQ(j.pivot_b(), "m.rms:b");
+  EXPECT_EQ(j.kind(), PivotKind::structure);
+}
+
+TEST(Judge, HarmlessDifferenceBeforeTheCauseIsNotReached) {
+  LogBuilder a, b;
+  // Another mask constant: novel, and dead after the softmax.
+  a.add(op("m.mask:1", {in(1), out(2)})).add(op("m.softmax:2", {in(2), out(3)}));
+  b.add(op("m.mask:1", {in(1), out(12)})).add(op("m.softmax:2", {in(12), out(3)}));
+  a.add(op("m.mul:3", {in(3), out(4)})).add(loss(4));
+  b.add(op("m.mul:3", {in(3), out(14)})).add(loss(14));
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_a(), "m.mul:3");
+  EXPECT_EQ(j.verdict.harmless, 2u);
+}
+
+TEST(Judge, MasksOfOnePatternAreOneValue) {
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    uint64_t n = second ? 10 : 0;
+    log.add(op("m.mask:1", {in(1), {SlotKind::out, 2 + n, "out0", {4, 8}, kMask}}));
+    log.log().slots.back().pattern = 77;
+    log.add(op("m.rope:2", {in(1), out(3 + n)}));
+    log.add(op("m.add:3", {in(3 + n), {SlotKind::in, 2 + n, "arg0", {4, 8}, kMask}, out(4 + n)}));
+    log.log().slots[log.log().slots.size() - 2].pattern = 77;
+    log.add(loss(4 + n));
+  }
+  EXPECT_EQ(judged({a}, {b}).pivot_a(), "m.rope:2");
+}
+
+TEST(Judge, FirstDifferingModelValueCounts) {
+  LogBuilder a, b;
+  a.add(loss(5))
+      .add(optimizer({in(1), parameter(2)}))
+      .add(op("m.f:1", {in(2), out(3)}))
+      .add(loss(3, 1));
+  b.add(loss(5))
+      .add(optimizer({in(1), parameter(12)}))
+      .add(op("m.f:1", {in(12), out(13)}))
+      .add(loss(13, 1));
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_a(), "train.step:o");
+  EXPECT_EQ(j.verdict.candidates.size(), 1u);
+}
+
+TEST(Judge, GradientAddedToAnOldOne) {
+  LogBuilder a, b;
+  E add{.boundary = "train.backward:l", .phase = Phase::backward, .kind = EventKind::accumulate};
+  for (LogBuilder* log : {&a, &b}) log->add(op("m.old:0", {in(8), out(9)})).add(loss(5));
+  add.slots = {in(6, "incoming"), out(6)};
+  a.add(add).add(optimizer({in(6, "grad0"), parameter(7)}));
+  add.slots = {in(6, "incoming"), in(9, "prior"), out(16)};
+  b.add(add).add(optimizer({in(16, "grad0"), parameter(17)}));
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_b(), "train.backward:l");
+  EXPECT_EQ(j.kind(), PivotKind::structure);
+}
+
+TEST(Judge, RecomputationThatDiffers) {
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    uint64_t n = second ? 20 : 0;
+    log.add(op("m.dropout:1", {in(1), out(2)})).add(op("m.linear:2", {in(2), out(3)})).add(loss(3));
+    E again = op("m.dropout:1", {in(1), out(2 + n)});
+    again.phase = Phase::recompute;
+    log.add(again);
+    again = op("m.linear:2", {in(2 + n), out(3 + n)});
+    again.phase = Phase::recompute;
+    log.add(again);
+    E node{.boundary = "m.linear:2",
+           .slots = {in(4), out(5 + n)},
+           .phase = Phase::backward,
+           .kind = EventKind::node,
+           .node = "AddmmBackward0"};
+    log.add(node);
+    log.log().events.back().forward = 1;
+    log.add(optimizer({in(5 + n, "grad0"), parameter(6 + n)}));
+  }
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_b(), "m.dropout:1");
+  EXPECT_EQ(j.kind(), PivotKind::value);
+  const EventRef& pivot = j.verdict.candidates[0].b;
+  EXPECT_EQ(j.b.processes[0].events[pivot.event].phase, Phase::recompute);
+}
+
+TEST(Judge, InputNobodyMade) {
+  LogBuilder a, b;
+  a.add(op("m.embed:1", {in(1), out(2)})).add(loss(2));
+  b.add(op("m.embed:1", {in(11), out(12)})).add(loss(12));
+  EXPECT_EQ(judged({a}, {b}).kind(), PivotKind::input);
+}
+
+TEST(Judge, MemoryOverwrittenUnseenIsARace) {
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    uint64_t n = second ? 10 : 0;
+    log.add(op("m.load:1", {out(1)}));
+    log.log().slots.back().address = 4096;
+    log.log().slots.back().size_bytes = 128;
+    log.add(op("m.embed:2", {in(1 + n), out(2 + n)}));
+    Slot& read = log.log().slots[log.log().slots.size() - 2];
+    read.address = 4096;
+    read.size_bytes = 128;
+    log.add(loss(2 + n));
+  }
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_b(), "m.embed:2");
+  EXPECT_EQ(j.kind(), PivotKind::race);
+}
+
+TEST(Judge, CollectiveLeadsToTheRankWhereItBegan) {
+  std::vector<LogBuilder> sides[2];
+  for (int side : {0, 1})
+    for (int32_t rank : {0, 1}) {
+      LogBuilder log(rank);
+      uint64_t local = side == 1 && rank == 1 ? 40 : 2 + rank;
+      log.add(loss(30)).add(op("m.dropout:1", {in(1), out(local)}));
+      E reduce = op("ddp.all_reduce:2", {in(local), written(side == 1 ? 50 : 5)});
+      reduce.flags = kCollective;
+      log.add(reduce).add(optimizer({in(side == 1 ? 50 : 5), parameter(side == 1 ? 60 : 6)}));
+      sides[side].push_back(log);
+    }
+  Judged j = judged(sides[0], sides[1]);
+  EXPECT_EQ(j.pivot_b(), "m.dropout:1");
+  EXPECT_EQ(j.b.processes[j.verdict.candidates[0].b.process].rank, 1);
+}
+
+TEST(Judge, NumberTakenFromATensorLeadsToIt) {
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    uint64_t n = second ? 10 : 0;
+    std::string norm = second ? "1.73205" : "1.41421";
+    log.add(op("m.norm:1", {in(1), out(2 + n)}));
+    E item = op("m.item:2", {in(2 + n, "self")});
+    item.results = "out0=" + norm;
+    log.add(item).add(op("m.mul:3", {in(1), out(4 + n)}, "arg0=" + norm)).add(loss(4 + n));
+  }
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_b(), "m.norm:1");
+}
+
+TEST(Judge, LayoutOnlyOneRunHasIsNotTheCause) {
+  LogBuilder a, b;
+  a.at("m.cat:c", {.callee = "torch.cat"}).at("m.norm:1", {.callee = "torch.norm"});
+  b.at("m.cat:c", {.callee = "torch.cat"}).at("m.norm:1", {.callee = "torch.norm"});
+  a.add(op("m.grad:0", {in(1), out(2)})).add(op("m.scale:2", {in(2), out(3)})).add(loss(3));
+  b.add(op("m.grad:0", {in(1), out(2)})).add(op("m.cat:c", {in(2), in(1), out(20)}));
+  b.add(op("m.norm:1", {in(20), out(21)}))
+      .add(op("m.scale:2", {in(2), in(21), out(13)}))
+      .add(loss(13));
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_b(), "m.norm:1");
+  EXPECT_EQ(j.pivot_b(j.verdict.candidates.size() - 1), "m.cat:c");
+}
+
+TEST(Judge, ReportedNumberIsAModelValueOnlyWhereBothReportIt) {
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    uint64_t n = second ? 10 : 0;
+    log.add(op("m.ema:1", {in(1), out(2 + n)})).add(loss(9));
+    E item = op("m.item:2", {in(2 + n, "self")});
+    item.results = second ? "out0=0.25" : "out0=0.5";
+    log.add(item);
+  }
+  EXPECT_EQ(judged({a}, {b}).pivot_a(), "m.ema:1");
+
+  LogBuilder c, d;
+  c.add(op("m.mul:1", {in(1), out(2)})).add(loss(2));
+  d.add(op("m.mul:1", {in(1), out(2)})).add(op("m.std:7", {in(2), out(70)}));
+  E log_only = op("m.item:8", {in(70, "self")});
+  log_only.results = "out0=0.125";
+  d.add(log_only).add(loss(2));
+  EXPECT_EQ(judged({c}, {d}).verdict.outcome, Outcome::identical);
+}
+
+}  // namespace
+}  // namespace opguard::test
