@@ -1,290 +1,43 @@
 // Judgement by value flow: docs/judgement.md.
 #include <algorithm>
-#include <cstring>
-#include <map>
-#include <optional>
-#include <set>
-#include <tuple>
+#include <string>
 
+#include "align/model_values.h"
+#include "align/timeline.h"
 #include "align/value_flow.h"
 #include "align/verdict.h"
 
 namespace opguard {
 namespace {
 
-// A model value at one moment: the roots of a backward pass, or the parameters after a step.
-struct Sink {
-  EventRef event;
-  std::vector<SlotRef> slots;
-};
-
-struct Sinks {
-  std::vector<Sink> losses, steps;
-};
-
-Sinks model_values(const Run& run, int32_t process) {
-  Sinks sinks;
-  const ProcessLog& log = run.processes[process];
-  for (uint32_t e = 0; e < log.events.size(); ++e) {
-    const Event& event = log.events[e];
-    if (event.kind != EventKind::loss && event.kind != EventKind::optimizer) continue;
-    Sink sink{{process, e}, {}};
-    SlotKind wanted = event.kind == EventKind::loss ? SlotKind::in : SlotKind::out;
-    for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s)
-      if (log.slots[s].kind == wanted && (log.slots[s].flags & kModelValue) &&
-          has_value(log.slots[s]))
-        sink.slots.push_back({{process, e}, s});
-    (event.kind == EventKind::loss ? sinks.losses : sinks.steps).push_back(std::move(sink));
-  }
-  return sinks;
-}
-
-// A floating-point value handed to Python as a number: `loss.item()`, `float(norm)`.
-bool reports_number(const ProcessLog& log, const Event& event) {
-  if (event.kind != EventKind::op || event.results == kNone) return false;
-  const std::string& results = log.text(event.results);
-  size_t value = results.find('=') + 1;
-  if (value >= results.size() || !std::strchr("-[0123456789in", results[value])) return false;
-  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
-    const Slot& slot = log.slots[s];
-    if (slot.kind != SlotKind::in) return false;
-    if (log.metas[slot.meta].dtype.find("float") == std::string::npos) return false;
-  }
-  return event.slot_count > 0;
-}
-
-// Where a run stands: comparable across the processes of one side and, through pairs, across sides.
-struct Position {
-  uint32_t ordinal = 0;  // which of its rank's processes
-  uint32_t step = 0;
-  uint64_t at = 0;  // twice the index in side a's events, odd between two
-  int32_t process = 0;
-  auto operator<=>(const Position&) const = default;
-};
-
 class Judge {
  public:
   Judge(const Run& a, const Run& b, const Alignment& alignment)
-      : runs_{&a, &b}, alignment_(alignment), index_{ValueIndex(a), ValueIndex(b)} {
-    for (int side : {0, 1}) partner_[side].resize(runs_[side]->processes.size());
-    for (int side : {0, 1})
-      for (size_t p = 0; p < runs_[side]->processes.size(); ++p)
-        partner_[side][p].events.assign(runs_[side]->processes[p].events.size(), kNone);
-    for (const ProcessPair& both : alignment.processes) {
-      if (both.a >= 0) partner_[0][both.a].process = both.b;
-      if (both.b >= 0) partner_[1][both.b].process = both.a;
-      for (const Pair& pair : both.pairs) {
-        partner_[0][both.a].events[pair.a] = pair.b;
-        partner_[1][both.b].events[pair.b] = pair.a;
-      }
-    }
-  }
+      : timeline_(a, b, alignment), index_{ValueIndex(a), ValueIndex(b)} {}
 
   Verdict verdict() {
     Verdict verdict;
-    std::optional<Difference> first = first_difference(verdict);
-    if (!first) {
-      verdict.outcome = compared_ ? Outcome::identical : Outcome::inconclusive;
-      verdict.why = compared_ ? "every model value of the two runs agrees"
-                              : "the runs hold no values that could be compared";
+    Comparison comparison = compare_model_values(index_[0], index_[1], timeline_);
+    verdict.notes = std::move(comparison.notes);
+    if (!comparison.first) {
+      verdict.outcome = comparison.compared ? Outcome::identical : Outcome::inconclusive;
+      verdict.why = comparison.compared ? "every model value of the two runs agrees"
+                                        : "the runs hold no values that could be compared";
       return verdict;
     }
     verdict.outcome = Outcome::diverged;
-    verdict.why = first->why;
-    find_candidates(*first, verdict);
+    verdict.why = comparison.first->why;
+    find_candidates(*comparison.first, verdict);
     if (verdict.candidates.empty()) first_unequal_pairs(verdict);
     count_harmless(verdict);
     return verdict;
   }
 
  private:
-  struct Partner {
-    int32_t process = -1;
-    std::vector<uint32_t> events;
-  };
-  struct Difference {
-    std::vector<SlotRef> slots[2];
-    Position position;
-    std::string why;
-  };
-
-  const ProcessLog& log(int side, const EventRef& ref) const {
-    return runs_[side]->processes[ref.process];
-  }
-  const Event& event(int side, const EventRef& ref) const {
-    return log(side, ref).events[ref.event];
-  }
-
-  EventRef partner(int side, const EventRef& ref) const {
-    const Partner& partner = partner_[side][ref.process];
-    uint32_t other = partner.process < 0 ? kNone : partner.events[ref.event];
-    return other == kNone ? EventRef{} : EventRef{partner.process, other};
-  }
-
-  uint32_t ordinal(int side, int32_t process) const {
-    uint32_t n = 0;
-    for (int32_t p = 0; p < process; ++p)
-      n += runs_[side]->processes[p].rank == runs_[side]->processes[process].rank;
-    return n;
-  }
-
-  Position position(int side, const EventRef& ref) const {
-    Position at{ordinal(side, ref.process), event(side, ref).step, 0, ref.process};
-    if (side == 0) {
-      at.at = 2ull * ref.event;
-      return at;
-    }
-    const Partner& partner = partner_[1][ref.process];
-    for (uint32_t e = ref.event + 1; e-- > 0;)
-      if (partner.events[e] != kNone) {
-        at.at = 2ull * partner.events[e] + (e == ref.event ? 0 : 1);
-        break;
-      }
-    return at;
-  }
-
-  // ---- which model values differ first
-
-  static std::multiset<std::pair<uint64_t, uint64_t>> keys(const ValueIndex& index,
-                                                           const Sink& sink) {
-    std::multiset<std::pair<uint64_t, uint64_t>> all;
-    for (const SlotRef& ref : sink.slots) {
-      ValueKey key = value_key(index.log(ref.event), index.slot(ref));
-      all.emplace(key.lo, key.hi);
-    }
-    return all;
-  }
-
-  std::multiset<Meta> layouts(int side, const Sink& sink) const {
-    std::multiset<Meta> all;
-    for (const SlotRef& ref : sink.slots)
-      all.insert(log(side, ref.event).metas[index_[side].slot(ref).meta]);
-    return all;
-  }
-
-  Sink inputs(int side, const EventRef& ref) const {
-    Sink sink{ref, {}};
-    const Event& e = event(side, ref);
-    for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s)
-      if (log(side, ref).slots[s].kind == SlotKind::in) sink.slots.push_back({ref, s});
-    return sink;
-  }
-
-  // The slots of each sink whose value the other sink does not have.
-  std::optional<Difference> compare(const Sink& a, const Sink& b, const std::string& why) const {
-    auto keys_a = keys(index_[0], a), keys_b = keys(index_[1], b);
-    if (keys_a == keys_b) return {};
-    Difference difference{{}, position(0, a.event), why};
-    const Sink* sinks[2] = {&a, &b};
-    for (int side : {0, 1}) {
-      auto rest = side == 0 ? keys_b : keys_a;
-      for (const SlotRef& ref : sinks[side]->slots) {
-        ValueKey key = value_key(index_[side].log(ref.event), index_[side].slot(ref));
-        if (auto at = rest.find({key.lo, key.hi}); at != rest.end())
-          rest.erase(at);
-        else
-          difference.slots[side].push_back(ref);
-      }
-    }
-    return difference;
-  }
-
-  std::optional<Difference> first_difference(Verdict& verdict) {
-    std::optional<Difference> first;
-    auto consider = [&](std::optional<Difference> found) {
-      if (found && (!first || found->position < first->position)) first = std::move(found);
-    };
-    for (const ProcessPair& both : alignment_.processes) {
-      if (both.a < 0 || both.b < 0) continue;
-      Sinks a = model_values(*runs_[0], both.a), b = model_values(*runs_[1], both.b);
-      for (size_t k = 0; k < std::min(a.losses.size(), b.losses.size()); ++k) {
-        compared_ = true;
-        consider(compare(a.losses[k], b.losses[k], "the loss differs"));
-      }
-      // Only where both runs report it: a side that merely logs more has no pivot.
-      for (const Pair& pair : both.pairs) {
-        EventRef ra{both.a, pair.a}, rb{both.b, pair.b};
-        if (!reports_number(log(0, ra), event(0, ra)) || !reports_number(log(1, rb), event(1, rb)))
-          continue;
-        compared_ = true;
-        if (pair.equality != Equality::equal)
-          consider(compare(inputs(0, ra), inputs(1, rb), "a reported number differs"));
-      }
-      bool other_layout = false;
-      for (size_t k = 0; k < std::min(a.steps.size(), b.steps.size()); ++k) {
-        if (layouts(0, a.steps[k]) != layouts(1, b.steps[k])) {
-          other_layout = true;
-          continue;
-        }
-        compared_ = true;
-        consider(compare(a.steps[k], b.steps[k], "the parameters differ after a step"));
-      }
-      if (other_layout)
-        verdict.notes.push_back(
-            "the optimizers hold the parameters in other shapes; the runs are compared by their "
-            "losses");
-      if (a.losses.size() != b.losses.size())
-        verdict.notes.push_back("one run makes " + std::to_string(a.losses.size()) +
-                                " backward passes, the other " + std::to_string(b.losses.size()));
-      else if (a.steps.size() != b.steps.size())
-        verdict.notes.push_back("one run makes " + std::to_string(a.steps.size()) +
-                                " optimizer steps, the other " + std::to_string(b.steps.size()));
-      if (a.losses.size() != b.losses.size() || a.steps.size() != b.steps.size())
-        consider(extra(a, b));
-      if (a.losses.empty() && b.losses.empty() && a.steps.empty() && b.steps.empty())
-        consider(final_values(both));
-    }
-    return first;
-  }
-
-  // One run goes on where the other has ended: its first further model value.
-  std::optional<Difference> extra(const Sinks& a, const Sinks& b) const {
-    const Sinks* sinks[2] = {&a, &b};
-    for (int side : {0, 1}) {
-      for (auto member : {&Sinks::losses, &Sinks::steps}) {
-        const auto &mine = sinks[side]->*member, &theirs = sinks[1 - side]->*member;
-        if (mine.size() <= theirs.size()) continue;
-        const Sink& sink = mine[theirs.size()];
-        Difference difference{{}, position(side, sink.event), "one run computes more model values"};
-        difference.slots[side] = sink.slots;
-        return difference;
-      }
-    }
-    return {};
-  }
-
-  // Without training: the last values made and not read again, novel on either side.
-  std::optional<Difference> final_values(const ProcessPair& both) {
-    Difference difference{{}, {}, "the final values differ"};
-    int32_t process[2] = {both.a, both.b};
-    for (int side : {0, 1}) {
-      EventRef ref{process[side], 0};
-      const ProcessLog& log = runs_[side]->processes[process[side]];
-      if (log.events.empty()) continue;
-      compared_ = true;
-      Flow flow(index_[side], index_[1 - side]);
-      std::set<std::pair<uint64_t, uint64_t>> read;
-      for (uint32_t e = log.events.size(); e-- > 0 && difference.slots[side].empty();) {
-        ref.event = e;
-        const Event& event = log.events[e];
-        for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
-          const Slot& slot = log.slots[s];
-          ValueKey key = value_key(log, slot);
-          bool result = slot.kind != SlotKind::in || event.results != kNone;
-          if (result && flow.novel(ref, slot) && log.metas[slot.meta].dtype != "bool" &&
-              !read.contains({key.lo, key.hi})) {
-            difference.slots[side].push_back({ref, s});
-            difference.position = std::max(difference.position, position(side, ref));
-          }
-          if (slot.kind == SlotKind::in) read.insert({key.lo, key.hi});
-        }
-      }
-    }
-    if (difference.slots[0].empty() && difference.slots[1].empty()) return {};
-    return difference;
-  }
-
-  // ---- candidates
+  const ProcessLog& log(int side, const EventRef& ref) const { return timeline_.log(side, ref); }
+  const Event& event(int side, const EventRef& ref) const { return timeline_.event(side, ref); }
+  EventRef partner(int side, const EventRef& ref) const { return timeline_.partner(side, ref); }
+  Position position(int side, const EventRef& ref) const { return timeline_.position(side, ref); }
 
   // An operator that only moves bytes and that the other run lacks or runs alike: its result is the
   // other run's value in another layout.
@@ -388,7 +141,7 @@ class Judge {
     const Found& in_a = x.side == 0 ? x : y;
     uint64_t lo = std::min(x.position.at, y.position.at),
              hi = std::max(x.position.at, y.position.at);
-    for (const ProcessPair& both : alignment_.processes) {
+    for (const ProcessPair& both : timeline_.alignment().processes) {
       if (both.a != in_a.origin.event.process) continue;
       auto at = std::lower_bound(both.pairs.begin(), both.pairs.end(), lo / 2 + 1,
                                  [](const Pair& pair, uint64_t a) { return pair.a < a; });
@@ -469,7 +222,7 @@ class Judge {
   // When no model value leads anywhere: the first pairs that differ though their inputs agree.
   void first_unequal_pairs(Verdict& verdict) {
     for (bool origins_only : {true, false})
-      for (const ProcessPair& both : alignment_.processes)
+      for (const ProcessPair& both : timeline_.alignment().processes)
         for (const Pair& pair : both.pairs) {
           if (pair.equality == Equality::equal || verdict.candidates.size() == 6) continue;
           if (origins_only && pair.equality == Equality::inputs) continue;
@@ -511,7 +264,7 @@ class Judge {
     const Pivot& pivot = verdict.candidates[0];
     int side = pivot.a.process >= 0 ? 0 : 1;
     Position end = position(side, side == 0 ? pivot.a : pivot.b);
-    for (const ProcessPair& both : alignment_.processes)
+    for (const ProcessPair& both : timeline_.alignment().processes)
       for (const Pair& pair : both.pairs) {
         EventRef ref{both.a, pair.a};
         if (pair.equality != Equality::equal && position(0, ref) < end &&
@@ -520,12 +273,9 @@ class Judge {
       }
   }
 
-  const Run* runs_[2];
-  const Alignment& alignment_;
+  Timeline timeline_;
   ValueIndex index_[2];
-  std::vector<Partner> partner_[2];
   std::unordered_set<uint64_t> visited_[2];
-  bool compared_ = false;
 };
 
 }  // namespace

@@ -1,0 +1,210 @@
+#include "align/model_values.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+namespace opguard {
+namespace {
+
+// A model value at one moment: the roots of a backward pass, or the parameters after a step.
+struct Sink {
+  EventRef event;
+  std::vector<SlotRef> slots;
+};
+
+struct Sinks {
+  std::vector<Sink> losses, steps;
+};
+
+Sinks model_values(const Run& run, int32_t process) {
+  Sinks sinks;
+  const ProcessLog& log = run.processes[process];
+  for (uint32_t e = 0; e < log.events.size(); ++e) {
+    const Event& event = log.events[e];
+    if (event.kind != EventKind::loss && event.kind != EventKind::optimizer) continue;
+    Sink sink{{process, e}, {}};
+    SlotKind wanted = event.kind == EventKind::loss ? SlotKind::in : SlotKind::out;
+    for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s)
+      if (log.slots[s].kind == wanted && (log.slots[s].flags & kModelValue) &&
+          has_value(log.slots[s]))
+        sink.slots.push_back({{process, e}, s});
+    (event.kind == EventKind::loss ? sinks.losses : sinks.steps).push_back(std::move(sink));
+  }
+  return sinks;
+}
+
+// A floating-point value handed to Python as a number: `loss.item()`, `float(norm)`.
+bool reports_number(const ProcessLog& log, const Event& event) {
+  if (event.kind != EventKind::op || event.results == kNone) return false;
+  const std::string& results = log.text(event.results);
+  size_t value = results.find('=') + 1;
+  if (value >= results.size() || !std::strchr("-[0123456789in", results[value])) return false;
+  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
+    const Slot& slot = log.slots[s];
+    if (slot.kind != SlotKind::in) return false;
+    if (log.metas[slot.meta].dtype.find("float") == std::string::npos) return false;
+  }
+  return event.slot_count > 0;
+}
+
+class ModelValues {
+ public:
+  ModelValues(const ValueIndex& a, const ValueIndex& b, const Timeline& timeline)
+      : index_{&a, &b}, timeline_(timeline) {}
+
+  static std::multiset<std::pair<uint64_t, uint64_t>> keys(const ValueIndex& index,
+                                                           const Sink& sink) {
+    std::multiset<std::pair<uint64_t, uint64_t>> all;
+    for (const SlotRef& ref : sink.slots) {
+      ValueKey key = value_key(index.log(ref.event), index.slot(ref));
+      all.emplace(key.lo, key.hi);
+    }
+    return all;
+  }
+
+  std::multiset<Meta> layouts(int side, const Sink& sink) const {
+    std::multiset<Meta> all;
+    for (const SlotRef& ref : sink.slots)
+      all.insert(timeline_.log(side, ref.event).metas[index_[side]->slot(ref).meta]);
+    return all;
+  }
+
+  Sink inputs(int side, const EventRef& ref) const {
+    Sink sink{ref, {}};
+    const Event& e = timeline_.event(side, ref);
+    for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s)
+      if (timeline_.log(side, ref).slots[s].kind == SlotKind::in) sink.slots.push_back({ref, s});
+    return sink;
+  }
+
+  // The slots of each sink whose value the other sink does not have.
+  std::optional<Difference> compare(const Sink& a, const Sink& b, const std::string& why) const {
+    auto keys_a = keys(*index_[0], a), keys_b = keys(*index_[1], b);
+    if (keys_a == keys_b) return {};
+    Difference difference{{}, timeline_.position(0, a.event), why};
+    const Sink* sinks[2] = {&a, &b};
+    for (int side : {0, 1}) {
+      auto rest = side == 0 ? keys_b : keys_a;
+      for (const SlotRef& ref : sinks[side]->slots) {
+        ValueKey key = value_key(index_[side]->log(ref.event), index_[side]->slot(ref));
+        if (auto at = rest.find({key.lo, key.hi}); at != rest.end())
+          rest.erase(at);
+        else
+          difference.slots[side].push_back(ref);
+      }
+    }
+    return difference;
+  }
+
+  Comparison first_difference() {
+    auto consider = [&](std::optional<Difference> found) {
+      if (found && (!result_.first || found->position < result_.first->position))
+        result_.first = std::move(found);
+    };
+    for (const ProcessPair& both : timeline_.alignment().processes) {
+      if (both.a < 0 || both.b < 0) continue;
+      Sinks a = model_values(timeline_.run(0), both.a), b = model_values(timeline_.run(1), both.b);
+      for (size_t k = 0; k < std::min(a.losses.size(), b.losses.size()); ++k) {
+        result_.compared = true;
+        consider(compare(a.losses[k], b.losses[k], "the loss differs"));
+      }
+      // Only where both runs report it: a side that merely logs more has no pivot.
+      for (const Pair& pair : both.pairs) {
+        EventRef ra{both.a, pair.a}, rb{both.b, pair.b};
+        if (!reports_number(timeline_.log(0, ra), timeline_.event(0, ra)) ||
+            !reports_number(timeline_.log(1, rb), timeline_.event(1, rb)))
+          continue;
+        result_.compared = true;
+        if (pair.equality != Equality::equal)
+          consider(compare(inputs(0, ra), inputs(1, rb), "a reported number differs"));
+      }
+      bool other_layout = false;
+      for (size_t k = 0; k < std::min(a.steps.size(), b.steps.size()); ++k) {
+        if (layouts(0, a.steps[k]) != layouts(1, b.steps[k])) {
+          other_layout = true;
+          continue;
+        }
+        result_.compared = true;
+        consider(compare(a.steps[k], b.steps[k], "the parameters differ after a step"));
+      }
+      if (other_layout)
+        result_.notes.push_back(
+            "the optimizers hold the parameters in other shapes; the runs are compared by their "
+            "losses");
+      if (a.losses.size() != b.losses.size())
+        result_.notes.push_back("one run makes " + std::to_string(a.losses.size()) +
+                                " backward passes, the other " + std::to_string(b.losses.size()));
+      else if (a.steps.size() != b.steps.size())
+        result_.notes.push_back("one run makes " + std::to_string(a.steps.size()) +
+                                " optimizer steps, the other " + std::to_string(b.steps.size()));
+      if (a.losses.size() != b.losses.size() || a.steps.size() != b.steps.size())
+        consider(extra(a, b));
+      if (a.losses.empty() && b.losses.empty() && a.steps.empty() && b.steps.empty())
+        consider(final_values(both));
+    }
+    return std::move(result_);
+  }
+
+  // One run goes on where the other has ended: its first further model value.
+  std::optional<Difference> extra(const Sinks& a, const Sinks& b) const {
+    const Sinks* sinks[2] = {&a, &b};
+    for (int side : {0, 1}) {
+      for (auto member : {&Sinks::losses, &Sinks::steps}) {
+        const auto &mine = sinks[side]->*member, &theirs = sinks[1 - side]->*member;
+        if (mine.size() <= theirs.size()) continue;
+        const Sink& sink = mine[theirs.size()];
+        Difference difference{
+            {}, timeline_.position(side, sink.event), "one run computes more model values"};
+        difference.slots[side] = sink.slots;
+        return difference;
+      }
+    }
+    return {};
+  }
+
+  // Without training: the last values made and not read again, novel on either side.
+  std::optional<Difference> final_values(const ProcessPair& both) {
+    Difference difference{{}, {}, "the final values differ"};
+    int32_t process[2] = {both.a, both.b};
+    for (int side : {0, 1}) {
+      EventRef ref{process[side], 0};
+      const ProcessLog& log = timeline_.run(side).processes[process[side]];
+      if (log.events.empty()) continue;
+      result_.compared = true;
+      Flow flow(*index_[side], *index_[1 - side]);
+      std::set<std::pair<uint64_t, uint64_t>> read;
+      for (uint32_t e = log.events.size(); e-- > 0 && difference.slots[side].empty();) {
+        ref.event = e;
+        const Event& event = log.events[e];
+        for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
+          const Slot& slot = log.slots[s];
+          ValueKey key = value_key(log, slot);
+          bool result = slot.kind != SlotKind::in || event.results != kNone;
+          if (result && flow.novel(ref, slot) && log.metas[slot.meta].dtype != "bool" &&
+              !read.contains({key.lo, key.hi})) {
+            difference.slots[side].push_back({ref, s});
+            difference.position = std::max(difference.position, timeline_.position(side, ref));
+          }
+          if (slot.kind == SlotKind::in) read.insert({key.lo, key.hi});
+        }
+      }
+    }
+    if (difference.slots[0].empty() && difference.slots[1].empty()) return {};
+    return difference;
+  }
+
+ private:
+  const ValueIndex* index_[2];
+  const Timeline& timeline_;
+  Comparison result_;
+};
+
+}  // namespace
+
+Comparison compare_model_values(const ValueIndex& a, const ValueIndex& b,
+                                const Timeline& timeline) {
+  return ModelValues(a, b, timeline).first_difference();
+}
+
+}  // namespace opguard

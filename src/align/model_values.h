@@ -1,0 +1,29 @@
+// align/model_values.h: what a run is judged by: losses, parameters after a step, reported numbers.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "align/timeline.h"
+#include "align/value_flow.h"
+
+namespace opguard {
+
+// The first model value that differs: the slots on each side whose value the other side's lacks.
+struct Difference {
+  std::vector<SlotRef> slots[2];
+  Position position;
+  std::string why;  // "the loss differs"
+};
+
+struct Comparison {
+  bool compared = false;  // false: the runs hold no model values
+  std::optional<Difference> first;
+  std::vector<std::string> notes;  // what could not be compared, and why
+};
+
+// Model values in order, per rank: docs/judgement.md, "Model values".
+Comparison compare_model_values(const ValueIndex& a, const ValueIndex& b, const Timeline& timeline);
+
+}  // namespace opguard
