@@ -1,8 +1,9 @@
 // parser/site.h: a place in source where one operator is applied.
 //
 // Every form is instrumented in the same way: the operand named here is wrapped in
-// `og("<boundary id>", <operand>)`, a value that behaves as the operand for the one operator applied to it.
-// So a wrap is two insertions, and argument lists, index expressions and layout stay as they are.
+// `og("<boundary id>", <operand>)`, a value that behaves as the operand for the one operator
+// applied to it. So a wrap is two insertions, and argument lists, index expressions and layout stay
+// as they are.
 #pragma once
 
 #include <cstdint>
@@ -24,15 +25,15 @@ enum class Form : uint8_t {
 const char* form_name(Form form);
 
 struct Site {
-  std::string package;  // as in SourceFile
-  std::string file;     // SourceFile::name
+  std::string package;                          // as in SourceFile
+  std::string file;                             // SourceFile::name
   uint32_t start = 0, end = 0;                  // byte offsets of the whole expression
   uint32_t operand_start = 0, operand_end = 0;  // byte offsets of what is wrapped
-  uint32_t line = 0, column = 0;          // of start: 1-based line, 0-based character column
-  uint32_t end_line = 0, end_column = 0;  // of end
+  uint32_t line = 0, column = 0;                // of start: 1-based line, 0-based character column
+  uint32_t end_line = 0, end_column = 0;        // of end
   Form form = Form::call;
-  std::string callee;  // "torch.softmax", ".view", "F.linear", "super().f", "+", "[]", "[]="; for
-                       // a call of a call or subscript the text of its last name, or ""
+  std::string callee;    // "torch.softmax", ".view", "F.linear", "super().f", "+", "[]", "[]="; for
+                         // a call of a call or subscript the text of its last name, or ""
   std::string receiver;  // text of the receiver of a method call or of the operand, shortened
   std::string scope;     // "Attention.forward", "<module>", "f.<lambda>"
   std::vector<std::string> targets;    // names assigned from the statement, "" if none

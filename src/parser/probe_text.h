@@ -1,0 +1,34 @@
+// parser/probe_text.h: how a probe is written; the patcher writes it, the parser reads it back.
+#pragma once
+
+#include <string_view>
+
+namespace opguard {
+
+// Marks our import line; nothing else in a file tells that it carries probes.
+inline constexpr std::string_view kImportMark = "# opguard: probes";
+inline constexpr std::string_view kProbeName = "og";
+
+struct AugmentMethod {
+  std::string_view op, method;
+};
+
+// `x += y` as an expression on a probe: `x = og("id", x).iadd(y)`.
+inline constexpr AugmentMethod kAugmentMethods[] = {
+    {"+=", "iadd"},       {"-=", "isub"}, {"*=", "imul"},  {"@=", "imatmul"},  {"/=", "itruediv"},
+    {"//=", "ifloordiv"}, {"%=", "imod"}, {"**=", "ipow"}, {"<<=", "ilshift"}, {">>=", "irshift"},
+    {"&=", "iand"},       {"^=", "ixor"}, {"|=", "ior"}};
+
+// "" when there is none.
+constexpr std::string_view augment_method(std::string_view op) {
+  for (const AugmentMethod& m : kAugmentMethods)
+    if (m.op == op) return m.method;
+  return {};
+}
+constexpr std::string_view augment_operator(std::string_view method) {
+  for (const AugmentMethod& m : kAugmentMethods)
+    if (m.method == method) return m.op;
+  return {};
+}
+
+}  // namespace opguard

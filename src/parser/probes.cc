@@ -1,0 +1,218 @@
+#include <algorithm>
+#include <utility>
+
+#include "parser/import_line.h"
+#include "parser/parse.h"
+#include "parser/probe_text.h"
+#include "parser/tree.h"
+
+namespace opguard {
+namespace {
+
+using Range = Probe::Range;
+
+// A probe in an instrumented text, before its site is known.
+struct Found {
+  std::string boundary;
+  Range operand;  // in the instrumented text
+  bool augment = false;
+  std::vector<Range> undo;
+};
+
+class Finder {
+ public:
+  Finder(const SourceFile& source, std::string name) : text_(source.text), name_(std::move(name)) {}
+
+  void visit(Node node, std::vector<Found>& found) {
+    if (node.kind() == Kind::assignment && find_name_augment(node, found)) return;
+    if (node.kind() == Kind::call) find_wrap(node, found);
+    for (Node child : node.named_children()) visit(child, found);
+  }
+
+ private:
+  std::string_view text(Node node) const {
+    return text_.substr(node.start(), node.end() - node.start());
+  }
+
+  struct Call {
+    Node operand;
+    std::string boundary;
+    bool aug;
+  };
+
+  // og("<id>", operand) or og.aug("<id>", operand).
+  std::optional<Call> probe_call(Node node) const {
+    if (!node || node.kind() != Kind::call) return std::nullopt;
+    Node function = node.field(Field::function), list = node.field(Field::arguments);
+    bool aug = function.kind() == Kind::attribute && text(function.field(Field::object)) == name_ &&
+               text(function.field(Field::attribute)) == "aug";
+    if (!aug && (function.kind() != Kind::identifier || text(function) != name_))
+      return std::nullopt;
+    if (list.kind() != Kind::argument_list) return std::nullopt;
+    std::vector<Node> arguments = list.named_children();
+    if (arguments.size() != 2 || arguments[0].kind() != Kind::string) return std::nullopt;
+    std::string_view id = text(arguments[0]);
+    if (id.size() < 2 || (id[0] != '"' && id[0] != '\'')) return std::nullopt;
+    return Call{arguments[1], std::string(id.substr(1, id.size() - 2)), aug};
+  }
+
+  void find_wrap(Node node, std::vector<Found>& found) const {
+    std::optional<Call> call = probe_call(node);
+    if (!call) return;
+    Node operand = call->operand;
+    found.push_back(
+        {call->boundary,
+         {operand.start(), operand.end(), ""},
+         call->aug,
+         {{expression_start(node), operand.start(), ""}, {operand.end(), node.end(), ""}}});
+  }
+
+  // x = og("<id>", x).iadd(value)
+  bool find_name_augment(Node node, std::vector<Found>& found) {
+    Node left = node.field(Field::left), right = node.field(Field::right);
+    if (!left || !right || left.kind() != Kind::identifier || right.kind() != Kind::call)
+      return false;
+    Node function = right.field(Field::function), list = right.field(Field::arguments);
+    if (function.kind() != Kind::attribute) return false;
+    std::optional<Call> call = probe_call(function.field(Field::object));
+    if (!call || call->aug || text(call->operand) != text(left)) return false;
+    std::string_view op = augment_operator(text(function.field(Field::attribute)));
+    if (op.empty()) return false;
+    Node equals;
+    for (Node child : node.children())
+      if (text(child) == "=") equals = child;
+    // A generator's own parentheses are the call's too where it is the only argument.
+    std::vector<Node> values = list.named_children();
+    if (!equals || list.kind() != Kind::argument_list || values.size() != 1) return false;
+    Node value = values[0];
+    found.push_back({call->boundary,
+                     {left.start(), left.end(), ""},
+                     true,
+                     {{equals.start(), equals.end(), std::string(op)},
+                      {right.start(), value.start(), ""},
+                      {value.end(), right.end(), ""}}});
+    visit(value, found);
+    return true;
+  }
+
+  std::string_view text_;
+  std::string name_;
+};
+
+// Our import line: its name and its bytes with the line ending.
+struct ImportLine {
+  std::string name;
+  Range range;
+};
+
+std::optional<ImportLine> find_import(const SourceFile& source, const Tree& tree) {
+  for (Node statement : tree.root().named_children()) {
+    if (statement.kind() != Kind::import_from_statement) continue;
+    uint32_t line = source.line_of(statement.start());
+    std::string_view text = source.line_text(line);
+    if (!text.ends_with(kImportMark)) continue;
+    text.remove_suffix(kImportMark.size());
+    while (text.ends_with(' ')) text.remove_suffix(1);
+    constexpr std::string_view kPlain = "from opguard import og";
+    constexpr std::string_view kAs = " as ";
+    if (!text.starts_with(kPlain)) continue;
+    text.remove_prefix(kPlain.size());
+    std::string name(kProbeName);
+    if (text.starts_with(kAs)) {
+      name = text.substr(kAs.size());
+    } else if (!text.empty()) {
+      continue;
+    }
+    uint32_t end = line < source.line_starts.size() ? source.line_starts[line] : source.text.size();
+    return ImportLine{name, {source.offset_of(line, 0), end, ""}};
+  }
+  return std::nullopt;
+}
+
+// Applies deletions and replacements; tells where an offset of the old text comes to lie.
+class Undone {
+ public:
+  Undone(const std::string& text, std::vector<Range> ranges) : ranges_(std::move(ranges)) {
+    std::sort(ranges_.begin(), ranges_.end(),
+              [](const Range& a, const Range& b) { return a.start < b.start; });
+    uint32_t at = 0;
+    for (const Range& range : ranges_) {
+      if (range.start < at) continue;
+      text_.append(text, at, range.start - at).append(range.replacement);
+      at = range.end;
+    }
+    text_.append(text, at);
+  }
+  const std::string& text() const { return text_; }
+  uint32_t offset(uint32_t old) const {
+    int64_t shift = 0;
+    for (const Range& range : ranges_) {
+      if (range.start >= old) break;
+      uint32_t end = std::min(range.end, old);
+      shift += static_cast<int64_t>(range.replacement.size()) - (end - range.start);
+    }
+    return static_cast<uint32_t>(old + shift);
+  }
+
+ private:
+  std::vector<Range> ranges_;
+  std::string text_;
+};
+
+struct Instrumented {
+  ImportLine import;
+  std::vector<Found> found;
+  std::vector<Range> ranges() const {
+    std::vector<Range> all = {import.range};
+    for (const Found& f : found) all.insert(all.end(), f.undo.begin(), f.undo.end());
+    return all;
+  }
+};
+
+// Nothing when the file carries no probes, or (with a diagnostic) does not parse.
+std::optional<Instrumented> find_probes(const SourceFile& source, Diagnostics& diags) {
+  if (source.text.find(kImportMark) == std::string::npos) return std::nullopt;
+  std::optional<Tree> tree = parse_tree(source, diags);
+  if (!tree) return std::nullopt;
+  std::optional<ImportLine> import = find_import(source, *tree);
+  if (!import) return std::nullopt;
+  Instrumented result{*import, {}};
+  Finder(source, import->name).visit(tree->root(), result.found);
+  return result;
+}
+
+}  // namespace
+
+std::optional<SourceFile> without_probes(const SourceFile& source, Diagnostics& diags) {
+  size_t before = diags.items().size();
+  std::optional<Instrumented> instrumented = find_probes(source, diags);
+  if (!instrumented) {
+    if (diags.items().size() != before) return std::nullopt;
+    return source;
+  }
+  Undone undone(source.text, instrumented->ranges());
+  return make_source(source.package, source.name, source.path, undone.text());
+}
+
+std::vector<Probe> parse_probes(const SourceFile& source, Probe::Range& import_range,
+                                Diagnostics& diags) {
+  std::optional<Instrumented> instrumented = find_probes(source, diags);
+  if (!instrumented) return {};
+  import_range = instrumented->import.range;
+  Undone undone(source.text, instrumented->ranges());
+  std::vector<Site> sites =
+      parse_sites(make_source(source.package, source.name, source.path, undone.text()), diags);
+  std::vector<Probe> probes;
+  for (Found& found : instrumented->found) {
+    Probe probe{std::move(found.boundary), {}, std::move(found.undo)};
+    uint32_t start = undone.offset(found.operand.start), end = undone.offset(found.operand.end);
+    for (const Site& site : sites)
+      if (site.operand_start == start && site.operand_end == end &&
+          (site.form == Form::augment) == found.augment)
+        probe.site = site;
+    probes.push_back(std::move(probe));
+  }
+  return probes;
+}
+
+}  // namespace opguard

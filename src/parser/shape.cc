@@ -1,0 +1,198 @@
+#include "parser/shape.h"
+
+#include <cctype>
+
+namespace opguard {
+namespace {
+
+constexpr size_t kReceiverBytes = 60;
+constexpr size_t kLiteralBytes = 24;
+
+// Cuts before `size` bytes, not inside a UTF-8 character.
+std::string cut(std::string text, size_t size) {
+  if (text.size() <= size) return text;
+  size_t end = size - 3;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return text.substr(0, end) + "...";
+}
+
+std::string one_line(std::string_view text) {
+  std::string out;
+  for (char c : text) {
+    bool blank = std::isspace(static_cast<unsigned char>(c)) != 0;
+    if (!blank)
+      out += c;
+    else if (!out.empty() && out.back() != ' ')
+      out += ' ';
+  }
+  return out;
+}
+
+}  // namespace
+
+Node without_parentheses(Node node) {
+  while (node && node.kind() == Kind::parenthesized_expression) {
+    std::vector<Node> inner = node.named_children();
+    if (inner.empty()) break;
+    node = inner.front();
+  }
+  return node;
+}
+
+std::string Shapes::text(Node node) const {
+  uint32_t start = expression_start(node);
+  return std::string(text_.substr(start, node.end() - start));
+}
+
+std::string Shapes::shortened(Node node) const { return cut(one_line(text(node)), kReceiverBytes); }
+
+std::string Shapes::dotted(Node node) const {
+  switch (node.kind()) {
+    case Kind::identifier:
+      return text(node);
+    case Kind::list_splat:
+    case Kind::list_splat_pattern:
+      return node.named_children().empty() ? "" : dotted(node.named_children().front());
+    case Kind::attribute: {
+      std::string object = dotted(node.field(Field::object));
+      return object.empty() ? "" : object + "." + text(node.field(Field::attribute));
+    }
+    default:
+      return "";
+  }
+}
+
+std::string Shapes::last_name(Node node) const {
+  node = without_parentheses(node);
+  switch (node.kind()) {
+    case Kind::identifier:
+      return text(node);
+    case Kind::attribute:
+      return text(node.field(Field::attribute));
+    case Kind::call:
+      return last_name(node.field(Field::function));
+    case Kind::subscript:
+      return last_name(node.field(Field::value));
+    default:
+      return "";
+  }
+}
+
+std::string Shapes::callee(Node function) const {
+  std::string name = dotted(function);
+  if (!name.empty()) return name;
+  if (function.kind() != Kind::attribute) return last_name(function);
+  Node object = function.field(Field::object);
+  std::string attribute = "." + text(function.field(Field::attribute));
+  bool of_super = object.kind() == Kind::call && dotted(object.field(Field::function)) == "super";
+  return of_super ? "super()" + attribute : attribute;
+}
+
+std::string Shapes::argument(Node node) const {
+  node = without_parentheses(node);
+  switch (node.kind()) {
+    case Kind::identifier:
+      return "name:" + text(node);
+    case Kind::attribute: {
+      std::string name = dotted(node);
+      return "attribute:" + (name.empty() ? "." + text(node.field(Field::attribute)) : name);
+    }
+    case Kind::call:
+      return "call:" + callee(node.field(Field::function));
+    case Kind::subscript:
+      return "subscript:" + last_name(node.field(Field::value));
+    case Kind::integer:
+    case Kind::float_:
+    case Kind::true_:
+    case Kind::false_:
+    case Kind::none:
+    case Kind::ellipsis:
+    case Kind::string:
+    case Kind::concatenated_string:
+      return "literal:" + cut(one_line(text(node)), kLiteralBytes);
+    case Kind::unary_operator: {
+      Node operand = node.field(Field::argument);
+      if (operand && (operand.kind() == Kind::integer || operand.kind() == Kind::float_))
+        return "literal:" + one_line(text(node));
+      return "unary:" + text(node.field(Field::operator_));
+    }
+    case Kind::binary_operator:
+      return "binary:" + text(node.field(Field::operator_));
+    case Kind::comparison_operator:
+      return "compare";
+    case Kind::boolean_operator:
+      return "boolean";
+    case Kind::not_operator:
+      return "not";
+    case Kind::conditional_expression:
+      return "conditional";
+    case Kind::lambda:
+      return "lambda";
+    case Kind::await:
+      return "await";
+    case Kind::yield:
+      return "yield";
+    case Kind::slice:
+      return "slice";
+    case Kind::list:
+      return "list";
+    case Kind::tuple:
+    case Kind::expression_list:
+      return "tuple";
+    case Kind::set:
+      return "set";
+    case Kind::dictionary:
+      return "dict";
+    case Kind::list_comprehension:
+    case Kind::set_comprehension:
+    case Kind::dictionary_comprehension:
+    case Kind::generator_expression:
+      return "comprehension";
+    case Kind::named_expression:
+      return argument(node.field(Field::value));
+    case Kind::list_splat:
+    case Kind::list_splat_pattern:
+    case Kind::dictionary_splat: {
+      std::vector<Node> inner = node.named_children();
+      std::string stars = node.kind() == Kind::dictionary_splat ? "**" : "*";
+      return "splat:" + stars + (inner.empty() ? "" : last_name(inner.front()));
+    }
+    case Kind::keyword_argument: {
+      // Of the value the kind alone: a keyword's name tells more than what it is given.
+      std::string value = argument(node.field(Field::value));
+      return "keyword:" + text(node.field(Field::name)) + "=" + value.substr(0, value.find(':'));
+    }
+    default:
+      return node.type();
+  }
+}
+
+std::vector<std::string> Shapes::arguments(Node list) const {
+  if (list.kind() == Kind::generator_expression) return {"comprehension"};
+  std::vector<std::string> result;
+  for (Node child : list.named_children()) result.push_back(argument(child));
+  return result;
+}
+
+void Shapes::add_targets(Node left, std::vector<std::string>& targets) const {
+  switch (left.kind()) {
+    case Kind::identifier:
+      targets.push_back(text(left));
+      break;
+    case Kind::attribute: {
+      std::string name = dotted(left);
+      targets.push_back(name.empty() ? "." + text(left.field(Field::attribute)) : name);
+      break;
+    }
+    case Kind::subscript: {
+      Node value = left.field(Field::value);
+      std::string name = dotted(value);
+      targets.push_back((name.empty() ? last_name(value) : name) + "[]");
+      break;
+    }
+    default:
+      for (Node child : left.named_children()) add_targets(child, targets);
+  }
+}
+
+}  // namespace opguard
