@@ -1,0 +1,337 @@
+#include "preflight/launch.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string_view>
+
+#include "support/diagnostics.h"
+#include "support/install.h"
+
+extern char** environ;
+
+namespace opguard {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kPollMs = 50;
+// A child that ignores SIGTERM is killed after this long.
+constexpr auto kGrace = std::chrono::seconds(10);
+// What is still in the pipe when the child has ended is waited for this long: a process it left
+// behind may hold the pipe open for ever.
+constexpr auto kDrain = std::chrono::milliseconds(500);
+
+// For the signal handler, which sees nothing else. One child at a time.
+volatile pid_t child_pid = 0;
+volatile sig_atomic_t child_has_group = 0;
+volatile sig_atomic_t got_signal = 0;
+
+void pass_on(int signal, siginfo_t* info, void*) {
+  int saved = errno;
+  got_signal = signal;
+  pid_t pid = child_pid;
+  if (pid > 0) {
+    if (child_has_group)
+      kill(-pid, signal);
+    else if (info->si_code == SI_USER || info->si_code == SI_QUEUE || info->si_code == SI_TKILL)
+      kill(pid, signal);  // from the terminal it has reached the child already
+  }
+  errno = saved;
+}
+
+constexpr int kPassed[] = {SIGINT, SIGTERM, SIGHUP};
+
+class SignalGuard {
+ public:
+  SignalGuard() {
+    got_signal = 0;
+    struct sigaction action = {};
+    action.sa_sigaction = pass_on;
+    action.sa_flags = SA_SIGINFO;
+    sigemptyset(&action.sa_mask);
+    for (int i = 0; i < 3; ++i) {
+      sigaction(kPassed[i], nullptr, &old_[i]);
+      // Ignored by nohup and the like: stays so.
+      if (old_[i].sa_handler != SIG_IGN) sigaction(kPassed[i], &action, nullptr);
+    }
+  }
+  ~SignalGuard() {
+    child_pid = 0;
+    for (int i = 0; i < 3; ++i) sigaction(kPassed[i], &old_[i], nullptr);
+  }
+
+ private:
+  struct sigaction old_[3];
+};
+
+std::vector<std::string> merged_environment(const Variables& added) {
+  std::map<std::string, std::string> all;
+  for (char** entry = environ; *entry; ++entry) {
+    std::string_view text = *entry;
+    size_t equals = text.find('=');
+    if (equals != std::string_view::npos)
+      all[std::string(text.substr(0, equals))] = text.substr(equals + 1);
+  }
+  for (const auto& [name, value] : added) {
+    if (value.empty())
+      all.erase(name);
+    else
+      all[name] = value;
+  }
+  std::vector<std::string> out;
+  for (const auto& [name, value] : all) out.push_back(name + "=" + value);
+  return out;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  for (std::string& text : texts) out.push_back(text.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+std::string value_of(const std::vector<std::string>& environment, const std::string& name) {
+  for (const std::string& entry : environment)
+    if (entry.rfind(name + "=", 0) == 0) return entry.substr(name.size() + 1);
+  return "";
+}
+
+// Beyond fork only calls that are safe there: no allocation.
+[[noreturn]] void become(char** argv, char** env, const char* cwd, bool own_group, int out_fd,
+                         int report_fd) {
+  if (own_group) setpgid(0, 0);
+  for (int signal : kPassed) {
+    struct sigaction now;
+    sigaction(signal, nullptr, &now);
+    if (now.sa_handler != SIG_IGN) ::signal(signal, SIG_DFL);
+  }
+  int what = 0;
+  if (*cwd && chdir(cwd) != 0) {
+    what = 1;
+  } else {
+    if (out_fd >= 0) {
+      dup2(out_fd, STDOUT_FILENO);
+      dup2(out_fd, STDERR_FILENO);
+    }
+    environ = env;
+    execvp(argv[0], argv);
+  }
+  int report[2] = {what, errno};
+  (void)!write(report_fd, report, sizeof report);
+  _exit(127);
+}
+
+bool write_all(int fd, const char* data, size_t size) {
+  while (size > 0) {
+    ssize_t n = write(fd, data, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    data += n;
+    size -= n;
+  }
+  return true;
+}
+
+// Where the child's output goes.
+class Sink {
+ public:
+  Sink(bool show, int log_fd, size_t keep) : show_(show), log_fd_(log_fd), keep_(keep) {}
+
+  void take(const char* data, size_t size) {
+    // A closed stderr must not end the child: its output is read on and dropped.
+    if (show_) show_ = write_all(STDERR_FILENO, data, size);
+    if (log_fd_ >= 0 && !write_all(log_fd_, data, size)) log_fd_ = -1;
+    kept_.append(data, size);
+    if (kept_.size() > 2 * keep_) cut();
+  }
+
+  std::string finish() {
+    cut();
+    return std::move(kept_);
+  }
+
+ private:
+  void cut() {
+    if (kept_.size() <= keep_) return;
+    size_t start = kept_.find('\n', kept_.size() - keep_);
+    kept_.erase(0, start == std::string::npos ? kept_.size() - keep_ : start + 1);
+  }
+
+  bool show_;
+  int log_fd_;
+  size_t keep_;
+  std::string kept_;
+};
+
+void send(pid_t pid, bool own_group, int signal) { kill(own_group ? -pid : pid, signal); }
+
+// Reads what is there; false at the end of the output.
+bool read_some(int fd, Sink& sink) {
+  char buffer[65536];
+  ssize_t n = read(fd, buffer, sizeof buffer);
+  if (n > 0) sink.take(buffer, n);
+  return n > 0 || (n < 0 && errno == EINTR);
+}
+
+LaunchResult wait_for(pid_t pid, bool own_group, int fd, Sink& sink, uint64_t timeout_s) {
+  LaunchResult result;
+  Clock::time_point begin = Clock::now(), ended, asked;
+  bool running = true;
+  int status = 0;
+  while (running || fd >= 0) {
+    if (fd >= 0) {
+      pollfd ready = {fd, POLLIN, 0};
+      if (poll(&ready, 1, kPollMs) > 0) {
+        if (!read_some(fd, sink)) fd = -1;
+      } else if (!running && Clock::now() - ended > kDrain) {
+        fd = -1;
+      }
+    }
+    if (!running) continue;
+    // With a pipe to watch this only looks; without, or past its end, it waits, a signal ends the
+    // wait.
+    bool look = fd >= 0 || timeout_s > 0;
+    pid_t done = waitpid(pid, &status, look ? WNOHANG : 0);
+    if (done == pid) {
+      running = false;
+      ended = Clock::now();
+      continue;
+    }
+    if (look && fd < 0) poll(nullptr, 0, kPollMs);
+    if (timeout_s == 0) continue;
+    if (!result.timed_out && Clock::now() - begin > std::chrono::seconds(timeout_s)) {
+      result.timed_out = true;
+      asked = Clock::now();
+      send(pid, own_group, SIGTERM);
+    } else if (result.timed_out && Clock::now() - asked > kGrace) {
+      send(pid, own_group, SIGKILL);
+    }
+  }
+  result.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  result.signal = WIFSIGNALED(status) ? WTERMSIG(status) : static_cast<int>(got_signal);
+  result.output = sink.finish();
+  return result;
+}
+
+}  // namespace
+
+std::string LaunchResult::failure() const {
+  if (timed_out) return "did not end in time";
+  if (signal != 0) return "signal " + std::to_string(signal) + " (" + strsignal(signal) + ")";
+  if (exit_code != 0) return "exit code " + std::to_string(exit_code);
+  return "";
+}
+
+llvm::Expected<LaunchResult> launch(const LaunchOptions& options) {
+  if (options.command.empty()) return make_error("no command given");
+  std::vector<std::string> command = options.command;
+  std::vector<std::string> environment = merged_environment(options.environment);
+  std::vector<char*> argv = pointers(command), env = pointers(environment);
+
+  bool piped = options.output != Output::inherit;
+  int log_fd = -1;
+  if (piped && !options.log.empty()) {
+    log_fd = open(options.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (log_fd < 0) return make_error("cannot write " + options.log + ": " + std::strerror(errno));
+  }
+  int out[2] = {-1, -1}, report[2];
+  if ((piped && pipe2(out, O_CLOEXEC) != 0) || pipe2(report, O_CLOEXEC) != 0)
+    return make_error(std::string("no pipe for the program: ") + std::strerror(errno));
+
+  // With a terminal at hand the child must stay in its foreground group to read from it.
+  bool own_group = !isatty(STDIN_FILENO);
+  SignalGuard guard;
+  std::fflush(nullptr);
+  pid_t pid = fork();
+  if (pid == 0) become(argv.data(), env.data(), options.cwd.c_str(), own_group, out[1], report[1]);
+  if (pid > 0) {
+    if (own_group) setpgid(pid, pid);
+    child_has_group = own_group;
+    child_pid = pid;
+    if (got_signal) send(pid, own_group, got_signal);  // came before the child was there
+  }
+  int fork_errno = errno;
+  close(report[1]);
+  if (out[1] >= 0) close(out[1]);
+  int failed[2] = {0, 0};
+  ssize_t n;
+  do {
+    n = read(report[0], failed, sizeof failed);
+  } while (n < 0 && errno == EINTR);
+  close(report[0]);
+
+  auto close_all = [&] {
+    if (out[0] >= 0) close(out[0]);
+    if (log_fd >= 0) close(log_fd);
+  };
+  if (pid < 0) {
+    close_all();
+    return make_error(std::string("cannot start a process: ") + std::strerror(fork_errno));
+  }
+  if (n == sizeof failed) {
+    while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    close_all();
+    const std::string& what = failed[0] == 1 ? options.cwd : options.command[0];
+    std::string path = failed[0] == 1 || what.find('/') != std::string::npos
+                           ? ""
+                           : " (PATH=" + value_of(environment, "PATH") + ")";
+    return make_error("cannot " + std::string(failed[0] == 1 ? "enter" : "run") + " " + what +
+                      ": " + std::strerror(failed[1]) + path);
+  }
+  Sink sink(options.output == Output::to_stderr, log_fd, options.keep_bytes);
+  LaunchResult result = wait_for(pid, own_group, out[0], sink, options.timeout_s);
+  close_all();
+  return result;
+}
+
+Variables python_environment() {
+  std::string path = python_package_dir() + "/boot";
+  if (const char* given = std::getenv("PYTHONPATH"); given && *given)
+    path += std::string(":") + given;
+  return {{"PYTHONPATH", path}};
+}
+
+std::string quote(const std::vector<std::string>& command) {
+  std::string out;
+  for (const std::string& word : command) {
+    if (!out.empty()) out += ' ';
+    bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
+      return std::isalnum(c) || std::strchr("_-./=:,+@%", c);
+    });
+    if (plain) {
+      out += word;
+      continue;
+    }
+    out += '\'';
+    for (char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    out += '\'';
+  }
+  return out;
+}
+
+std::string last_lines(const std::string& text, size_t lines) {
+  std::vector<std::string_view> all;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    size_t end = rest.find('\n');
+    all.push_back(rest.substr(0, end));
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+  }
+  std::string out;
+  for (size_t i = all.size() > lines ? all.size() - lines : 0; i < all.size(); ++i)
+    out += "  " + std::string(all[i]) + "\n";
+  return out;
+}
+
+}  // namespace opguard

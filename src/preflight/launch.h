@@ -1,0 +1,56 @@
+// preflight/launch.h: the user's program as a child process: environment, output, signals, time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "llvm/Support/Error.h"
+
+namespace opguard {
+
+enum class Output : uint8_t {
+  inherit,    // the child's stdout and stderr are ours
+  to_stderr,  // both go to our stderr, as they come, and are kept
+  capture,    // both are kept and not shown
+};
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+struct LaunchOptions {
+  std::vector<std::string> command;
+  std::string cwd;        // "" : ours
+  Variables environment;  // added to ours; an empty value takes the variable away
+  Output output = Output::inherit;
+  std::string log;            // also write the output to this file, unless inherited
+  uint64_t timeout_s = 0;     // 0: none
+  size_t keep_bytes = 65536;  // of the output, the last
+};
+
+struct LaunchResult {
+  int exit_code = 0;  // as a shell would give it: 128 + signal for a death by signal
+  int signal = 0;     // that ended the child, or that we were asked to end with
+  bool timed_out = false;
+  std::string output;  // the last keep_bytes, from the start of a line
+
+  // "exit code 7", "signal 9 (Killed)", "no end after 60 s"; "" if it ended well.
+  std::string failure() const;
+};
+
+// Runs the command to its end. SIGINT, SIGTERM and SIGHUP sent to this process meanwhile are passed
+// on to the child and its children, and reported in `signal`. Error only if the command could not
+// be started.
+llvm::Expected<LaunchResult> launch(const LaunchOptions& options);
+
+// PYTHONPATH that makes every Python process below load our package: its boot folder before what is
+// there.
+Variables python_environment();
+
+// Shell text of a command, to show it.
+std::string quote(const std::vector<std::string>& command);
+
+// The last `lines` lines of a text, indented.
+std::string last_lines(const std::string& text, size_t lines);
+
+}  // namespace opguard

@@ -1,0 +1,82 @@
+#include "preflight/preflight.h"
+
+#include <filesystem>
+
+#include "preflight/launch.h"
+#include "support/diagnostics.h"
+
+namespace opguard {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kShownLines = 20;
+
+std::string join(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : ",") + word;
+  return out;
+}
+
+bool holds_traces(const std::string& dir) {
+  std::error_code ec;
+  for (fs::directory_iterator it(dir, ec), end; !ec && it != end; it.increment(ec)) {
+    std::string name = it->path().filename().string();
+    if (name.rfind("trace-", 0) == 0 && it->path().extension() == ".json") return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+llvm::Expected<Preflight> run_preflight(const PreflightOptions& options) {
+  std::error_code ec;
+  fs::create_directories(options.work_dir, ec);
+  if (ec) return make_error("cannot make " + options.work_dir + ": " + ec.message());
+  if (holds_traces(options.work_dir)) return make_error(options.work_dir + " already holds traces");
+
+  LaunchOptions launched;
+  launched.command = options.command;
+  launched.cwd = options.tree;
+  launched.output = options.quiet ? Output::capture : Output::to_stderr;
+  launched.environment = python_environment();
+  for (auto& variable : Variables{
+           {"OPGUARD_TRACE", fs::absolute(options.work_dir).string()},
+           {"OPGUARD_TREE", options.tree},
+           {"OPGUARD_WITH", join(options.packages)},
+           {"OPGUARD_STEPS", std::to_string(options.steps)},
+           // What a surrounding run asked for is not asked here.
+           {"OPGUARD_LOG", ""},
+           {"OPGUARD_HOOK", ""},
+           {"OPGUARD_MODE", ""},
+           {"TORCHDYNAMO_DISABLE", "1"},  // operators inside compiled regions would have no frame
+           // Nothing is written into the user's tree.
+           {"PYTHONDONTWRITEBYTECODE", "1"},
+       })
+    launched.environment.push_back(variable);
+
+  llvm::Expected<LaunchResult> ran = launch(launched);
+  if (!ran) return ran.takeError();
+  std::string failure = ran->failure();
+  if (!failure.empty()) {
+    // Shown already unless quiet.
+    std::string tail = options.quiet ? "\n" + last_lines(ran->output, kShownLines) : "";
+    while (!tail.empty() && tail.back() == '\n') tail.pop_back();
+    return make_error("the program failed under preflight: " + failure + ": " +
+                      quote(options.command) + tail);
+  }
+  if (!holds_traces(options.work_dir))
+    return make_error(
+        "no trace: the program never imported torch, or ran in an interpreter that ignores "
+        "PYTHONPATH (-I, -E): " +
+        quote(options.command));
+  llvm::Expected<Trace> trace = read_traces(options.work_dir);
+  if (!trace) return trace.takeError();
+  Preflight out;
+  out.trace = std::move(*trace);
+  out.exit_code = ran->exit_code;
+  out.output_tail = std::move(ran->output);
+  return out;
+}
+
+}  // namespace opguard

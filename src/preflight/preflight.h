@@ -1,0 +1,32 @@
+// preflight/preflight.h: run the user's program under the tracer.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "llvm/Support/Error.h"
+#include "preflight/trace.h"
+
+namespace opguard {
+
+struct PreflightOptions {
+  std::vector<std::string> command;
+  std::string tree;                   // absolute; the command runs in it
+  std::vector<std::string> packages;  // --with
+  uint64_t steps = 0;                 // stop tracing after so many optimizer steps; 0: never
+  std::string work_dir;               // where the traces go; made, must not hold traces
+  bool quiet = false;                 // do not show the program's output
+};
+
+struct Preflight {
+  Trace trace;
+  int exit_code = 0;
+  std::string output_tail;
+};
+
+// The program's stdout and stderr go to our stderr. Error if it cannot be started, fails (its exit
+// code and last words are in the message), or leaves no trace.
+llvm::Expected<Preflight> run_preflight(const PreflightOptions& options);
+
+}  // namespace opguard
