@@ -27,7 +27,7 @@ wheel: setup
 	@.venv/bin/pip wheel -q --no-deps --no-build-isolation --wheel-dir dist .
 	@ls dist/*.whl
 
-CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-19 clang-format))
+CLANG_FORMAT ?= $(shell command -v clang-format-19 || echo clang-format)
 format:
 	@$(CLANG_FORMAT) -i $(shell git ls-files 'src/*.cc' 'src/*.h' 'src/*.cu' 'tests/*.cc' 'tests/*.h')
 
