@@ -13,8 +13,9 @@
 
 namespace opguard {
 
-// Replace `length` bytes at `offset` by `text`. Insertions at one offset keep the order of `nesting`:
-// of two openings the outer comes first, of two closings the inner.
+// Replace `length` bytes at `offset` by `text`. Insertions at one offset go in the order of
+// `nesting`: its depth for an opening, so that the outer comes first, minus its depth for a
+// closing.
 struct Edit {
   uint32_t offset = 0, length = 0;
   std::string text;
@@ -42,8 +43,8 @@ struct Patch {
 // Apply edits to a text. Error naming both if two overlap in a way that depends on their order.
 llvm::Expected<std::string> apply_edits(const std::string& text, std::vector<Edit> edits);
 
-// Wrap every site. Files that already carry probes are stripped first, so a second run changes nothing.
-// Refused sites (Site::refusal) are left alone. Each file gains one import line.
+// Wrap every site. Files that already carry probes are stripped first, so a second run changes
+// nothing. Refused sites (Site::refusal) are left alone. Each file gains one import line.
 llvm::Expected<Patch> make_patch(const SourceSet& sources, const std::vector<Wrap>& wraps,
                                  Diagnostics& diags);
 
@@ -57,7 +58,8 @@ std::string format_diff(const Patch& patch);
 // tree) when it has uncommitted changes. Symbolic links are kept and never written through.
 llvm::Error apply_patch(const Patch& patch);
 
-// Commits the patch on a new branch of the repository that holds `dir`; the work tree stays as it is.
+// Commits the patch on a new branch of the repository that holds `dir`; the work tree stays as it
+// is.
 llvm::Error commit_patch(const Patch& patch, const std::string& dir, const std::string& branch);
 
 }  // namespace opguard
