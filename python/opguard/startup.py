@@ -9,11 +9,12 @@ from opguard import importing
 class Options:
     """One field per variable of docs/architecture.md; a field that is not set is empty, 0 or None."""
 
-    __slots__ = ("trace", "tree", "packages", "steps", "log", "hook", "mode", "seed", "rank", "world")
+    __slots__ = ("trace", "tree", "packages", "steps", "log", "hook", "mode", "seed", "controlled", "rank", "world")
 
-    def __init__(self, trace="", tree="", packages=(), steps=0, log="", hook="", mode="full", seed=None, rank=0, world=1):
+    def __init__(self, trace="", tree="", packages=(), steps=0, log="", hook="", mode="full", seed=None, controlled=(), rank=0, world=1):
         self.trace, self.tree, self.packages, self.steps = trace, tree, list(packages), steps
         self.log, self.hook, self.mode, self.seed = log, hook, mode, seed
+        self.controlled = dict(controlled)  # variables that determinism control has set
         self.rank, self.world = rank, world
 
 
@@ -40,6 +41,7 @@ def read_environment(environment):
         hook=environment.get("OPGUARD_HOOK", ""),
         mode=environment.get("OPGUARD_MODE") or "full",
         seed=_number(environment, "OPGUARD_DETERMINISTIC", 0) if seed else None,
+        controlled=[(n, environment[n]) for n in environment.get("OPGUARD_CONTROLLED", "").split(",") if n in environment],
         rank=_number(environment, "RANK", 0),
         world=_number(environment, "WORLD_SIZE", 1),
     )
@@ -67,7 +69,7 @@ def begin(read):
     if options.seed is not None:
         from opguard import determinism
 
-        _try("no determinism control", determinism.install, options.seed)
+        _try("no determinism control", determinism.install, options.seed, options.controlled)
     if options.hook:
         from opguard import hook
 
