@@ -1,1 +1,366 @@
+// align/report.cc: the verdict for people.
 #include "align/report.h"
+
+#include <algorithm>
+
+#include "align/difference.h"
+#include "align/excerpt.h"
+#include "align/pivot_view.h"
+#include "align/text.h"
+
+namespace opguard {
+namespace {
+
+constexpr uint32_t kColumns = 96;      // of a source line, before it is cut around the expression
+constexpr size_t kSlotsShown = 6;      // differing slots of one event
+constexpr size_t kNeighbours = 5;      // equal events shown before the pivot
+constexpr size_t kLeftoversShown = 5;  // events without a partner, per side, by --explain
+
+class Terminal {
+ public:
+  Terminal(const Report& report, bool colour) : report_(report), colour_(colour) {}
+
+  std::string run() {
+    headline();
+    if (!report_.verdict.candidates.empty()) pivot();
+    candidates();
+    certificate();
+    if (report_.explain) pairing();
+    notes();
+    return std::move(out_);
+  }
+
+ private:
+  // SGR codes: 31 red, 32 green, 33 yellow, 36 cyan, 1 bold, 2 faint.
+  std::string paint(const char* code, const std::string& text) const {
+    if (!colour_ || text.empty() || *code == 0) return text;
+    return "\x1b[" + std::string(code) + "m" + text + "\x1b[0m";
+  }
+
+  void line(const std::string& text) { out_ += text + "\n"; }
+
+  void headline() {
+    const Verdict& verdict = report_.verdict;
+    const char* code = verdict.outcome == Outcome::identical  ? "1;32"
+                       : verdict.outcome == Outcome::diverged ? "1;31"
+                                                              : "1;33";
+    line(paint(code, outcome_name(verdict.outcome)) + ": " + shown(verdict.why));
+  }
+
+  std::string coordinates(const EventView& view) const {
+    const Event& event = *view.event;
+    std::string text = std::string(phase_name(event.phase));
+    if (event.kind == EventKind::node)
+      text += " (" + shown(view.log->text(event.node)) + ")";
+    else if (event.kind == EventKind::accumulate)
+      text += " (gradient accumulation)";
+    text += ", step " + std::to_string(event.step);
+    text += ", micro-batch " + std::to_string(event.micro_batch);
+    text += ", rank " + std::to_string(view.log->rank);
+    return text;
+  }
+
+  void pivot() {
+    const Pivot& pivot = report_.verdict.candidates.front();
+    const PivotView both = view(report_.a, report_.b, pivot);
+    if (!both.either()) return;
+    line("");
+    line(paint("1", "pivot: " + std::string(kind_name(pivot.kind)) + " in " +
+                        shown(both.either().boundary)) +
+         ", " + coordinates(both.either()) +
+         (both.slot.empty() ? "" : ", slot " + shown(both.slot)));
+    if (!pivot.why.empty()) line("  " + shown(pivot.why));
+    line("");
+    source("A", both.a);
+    source("B", both.b);
+    differences(both);
+    neighbours(both);
+  }
+
+  void source(const char* side, const EventView& event) {
+    if (!event) {
+      line("  " + paint("1", side) + " has no such operator");
+      return;
+    }
+    const Location& at = event.location;
+    const std::string file = at.path.empty() ? at.file : at.path;
+    if (file.empty()) {
+      line("  " + paint("1", side) + " " + shown(event.boundary) + ": its place is not known");
+      return;
+    }
+    const Excerpt excerpt = read_excerpt(at);
+    std::string where = shown(file) + ":" + std::to_string(at.line);
+    // The runtime alone knows lines only.
+    if (!at.text.empty()) where += ":" + std::to_string(at.column + 1);
+    if (!at.function.empty() && at.function != "<module>") where += ": in " + shown(at.function);
+    line("  " + paint("1", side) + " " + paint("36", where));
+    if (excerpt.line.empty()) return;
+    const MarkedLine marked = mark_line(excerpt.line, excerpt.from, excerpt.to, kColumns);
+    line("      " + marked.line);
+    if (marked.length > 0)
+      line("      " + std::string(marked.indent, ' ') + paint("1;32", underline(marked.length)));
+  }
+
+  void slot_line(const std::string& name, size_t width, const char* side, const ProcessLog& log,
+                 const Slot* slot, const Slot* other, bool shapes_differ) {
+    std::string text = "    " + name + std::string(width - name.size() + 2, ' ') + side + "  ";
+    if (!slot) {
+      line(text + "absent");
+      return;
+    }
+    const bool values_differ = !other || slot->value != other->value;
+    text += paint(shapes_differ ? "31" : "", shown(shape_text(log, *slot))) + "  ";
+    text += paint(values_differ ? "31" : "", fingerprint_text(*slot));
+    line(text);
+  }
+
+  // The outputs of an event that has no counterpart to be compared with.
+  void results(const char* side, const EventView& event) {
+    if (!event) return;
+    const ProcessLog& log = *event.log;
+    size_t count = 0;
+    for (uint64_t i = event.event->first_slot;
+         i < event.event->first_slot + event.event->slot_count && count < kSlotsShown; ++i) {
+      const Slot& slot = log.slots[i];
+      if (slot.kind == SlotKind::in) continue;
+      const std::string name = shown(log.text(slot.name));
+      slot_line(name, name.size(), side, log, &slot, &slot, false);
+      ++count;
+    }
+    const std::string& scalars = log.text(event.event->scalars);
+    if (!scalars.empty()) line("    arguments  " + std::string(side) + "  " + shorten(scalars));
+  }
+
+  static std::string shorten(const std::string& text) {
+    const MarkedLine cut = mark_line(text, 0, 0, kColumns);
+    return cut.line;
+  }
+
+  void differences(const PivotView& both) {
+    line("");
+    if (!both.comparable) {
+      line("  " + paint("1", "what it left"));
+      results("A", both.a);
+      results("B", both.b);
+      return;
+    }
+    const EventView &a = both.a, &b = both.b;
+    const SlotDifferences slots = slot_differences(*a.log, *a.event, *b.log, *b.event);
+    line("  " + paint("1", "what differs"));
+    size_t width = 0;
+    const size_t count = std::min(slots.slots.size(), kSlotsShown);
+    auto name = [&](const SlotDifference& slot) {
+      return slot.b ? shown(b.log->text(slot.b->name)) : shown(a.log->text(slot.a->name));
+    };
+    for (size_t i = 0; i < count; ++i) width = std::max(width, name(slots.slots[i]).size());
+    for (size_t i = 0; i < count; ++i) {
+      const SlotDifference& slot = slots.slots[i];
+      const bool shapes_differ =
+          slot.a && slot.b && shape_text(*a.log, *slot.a) != shape_text(*b.log, *slot.b);
+      slot_line(name(slot), width, "A", *a.log, slot.a, slot.b, shapes_differ);
+      slot_line("", width, "B", *b.log, slot.b, slot.a, shapes_differ);
+      // og1 adds the rows' own hashes in M: docs/record-format.md.
+      if (slot.a && slot.b && !shapes_differ && slot.a->value.m == slot.b->value.m &&
+          slot.a->value.h != slot.b->value.h)
+        line("    " + std::string(width + 5, ' ') + "the same rows in another order");
+    }
+    if (slots.slots.size() > count)
+      line("    and " + counted(slots.slots.size() - count, "more slot"));
+    scalars("arguments", a.log->text(a.event->scalars), b.log->text(b.event->scalars));
+    scalars("results", a.log->text(a.event->results), b.log->text(b.event->results));
+    raised(a, b);
+    if (slots.equal_inputs > 0)
+      line("    equal: " + counted(slots.equal_inputs, "tensor input") +
+           (slots.equal_outputs > 0 ? ", " + counted(slots.equal_outputs, "output") : ""));
+  }
+
+  void raised(const EventView& a, const EventView& b) {
+    const bool in_a = a.event->flags & kRaised, in_b = b.event->flags & kRaised;
+    if (in_a != in_b)
+      line("    it raised an exception in " + std::string(in_a ? "A" : "B") + " only");
+  }
+
+  // Both sides' items, the differing ones underlined.
+  void scalars(const std::string& title, const std::string& a, const std::string& b) {
+    if (a == b) return;
+    const auto [items_a, items_b] = scalar_differences(a, b);
+    for (const auto& [side, items] : {std::pair("A", &items_a), std::pair("B", &items_b)}) {
+      std::string text, marks;
+      for (const ScalarItem& item : *items) {
+        if (!text.empty()) text += ", ", marks += "  ";
+        const std::string item_text = shown(item.text);
+        const auto chars = shown_chars(item.text);
+        const uint32_t width = width_of(chars, 0, chars.size());
+        text += paint(item.differs ? "31" : "", item_text);
+        marks += item.differs ? underline(width) : std::string(width, ' ');
+      }
+      const bool first = side[0] == 'A';
+      const std::string indent = "    " + (first ? title : std::string(title.size(), ' ')) + "  ";
+      line(indent + side + "  " + (items->empty() ? "none" : text));
+      marks.erase(marks.find_last_not_of(' ') + 1);
+      if (!marks.empty()) line(std::string(indent.size() + 3, ' ') + paint("1;32", marks));
+    }
+  }
+
+  // The alignment's entry for the process of the pivot.
+  const ProcessPair* process_of(const Pivot& pivot) const {
+    for (const ProcessPair& process : report_.alignment.processes)
+      if ((pivot.a.process >= 0 && process.a == pivot.a.process) ||
+          (pivot.a.process < 0 && process.b == pivot.b.process))
+        return &process;
+    return nullptr;
+  }
+
+  void neighbours(const PivotView& both) {
+    const Pivot& pivot = report_.verdict.candidates.front();
+    const ProcessPair* process = process_of(pivot);
+    if (!process || process->a < 0 || process->b < 0) return;
+    std::vector<const Pair*> equal;
+    for (const Pair& pair : process->pairs) {
+      const bool before = both.a ? pair.a < both.a.index : pair.b < both.b.index;
+      if (before && pair.equality == Equality::equal) equal.push_back(&pair);
+    }
+    if (equal.empty()) return;
+    line("");
+    line("  " + paint("1", "before it, equal in both runs"));
+    for (size_t i = equal.size() - std::min(equal.size(), kNeighbours); i < equal.size(); ++i)
+      line("    " + event_line(report_.b.processes[process->b], equal[i]->b));
+  }
+
+  static std::string event_line(const ProcessLog& log, uint32_t index) {
+    const EventView event = view(log, index);
+    std::string text = shown(place(event)) + "  " + shown(event.operator_name);
+    if (event.event->kind == EventKind::node)
+      text += "  (" + shown(log.text(event.event->node)) + ")";
+    else if (event.event->phase != Phase::forward)
+      text += "  (" + std::string(phase_name(event.event->phase)) + ")";
+    return text;
+  }
+
+  void candidates() {
+    const auto& all = report_.verdict.candidates;
+    if (all.size() < 2) return;
+    line("");
+    line(paint("1", "other candidates, in order"));
+    for (size_t i = 1; i < all.size(); ++i) {
+      const PivotView both = view(report_.a, report_.b, all[i]);
+      if (!both.either()) continue;
+      std::string text = "  " + std::to_string(i + 1) + ". " + kind_name(all[i].kind) + "  " +
+                         shown(place(both.either())) + "  " + shown(both.either().operator_name);
+      if (both.either().event->phase != Phase::forward)
+        text += " (" + std::string(phase_name(both.either().event->phase)) + ")";
+      line(text + ": " + shown(all[i].why));
+      if (report_.explain) differences(both);
+    }
+  }
+
+  void certificate() {
+    const Alignment& alignment = report_.alignment;
+    line("");
+    std::string text = grouped(alignment.certified_prefix) + " of " +
+                       counted(alignment.pairs, "pair") + " certified equal";
+    if (alignment.certified_prefix > 0) {
+      const Pair& last = *pairs_in_order(report_.a, alignment)[alignment.certified_prefix - 1];
+      const ProcessPair& process = alignment.processes[last.process];
+      const EventView event = view(report_.a.processes[process.a], last.a);
+      text += ", up to step " + std::to_string(event.event->step) + ", " +
+              phase_name(event.event->phase) + ", " + shown(place(event)) + " (rank " +
+              std::to_string(event.log->rank) + ")";
+    }
+    line(text);
+    if (report_.verdict.harmless > 0)
+      line("harmless: " + counted(report_.verdict.harmless, "differing event") +
+           " before the pivot that no model value depends on");
+    uint64_t only_a = 0, only_b = 0;
+    for (const ProcessPair& process : alignment.processes) {
+      only_a += process.only_a.size();
+      only_b += process.only_b.size();
+    }
+    if (only_a + only_b > 0)
+      line("without a partner: " + counted(only_a, "event") + " of A, " + counted(only_b, "event") +
+           " of B");
+    const Coverage& coverage = report_.coverage;
+    if (coverage.activities > 0) {
+      // Rounded down, so that 100.0% is said of all and nothing less.
+      const uint64_t permille = coverage.attributed * 1000 / coverage.activities;
+      line("coverage: " + std::to_string(permille / 10) + "." + std::to_string(permille % 10) +
+           "% of the device work belongs to an instrumented operator, " +
+           counted(coverage.unmatched_sites, "unmatched site"));
+    }
+  }
+
+  void leftovers(const char* side, const ProcessLog& log, const std::vector<uint32_t>& events) {
+    for (size_t i = 0; i < std::min(events.size(), kLeftoversShown); ++i)
+      line("    only in " + std::string(side) + ": " + event_line(log, events[i]) + ", step " +
+           std::to_string(log.events[events[i]].step));
+    if (events.size() > kLeftoversShown)
+      line("    only in " + std::string(side) + ": " +
+           counted(events.size() - kLeftoversShown, "more event"));
+  }
+
+  // --explain: how the events were paired.
+  void pairing() {
+    line("");
+    line(paint("1", "pairing"));
+    for (const ProcessPair& process : report_.alignment.processes) {
+      const bool in_a = process.a >= 0, in_b = process.b >= 0;
+      const ProcessLog& log =
+          in_a ? report_.a.processes[process.a] : report_.b.processes[process.b];
+      uint64_t counts[5] = {};
+      for (const Pair& pair : process.pairs) ++counts[int(pair.equality)];
+      std::string text = "  rank " + std::to_string(log.rank) + ", process " +
+                         std::to_string(log.pid) + ": " + counted(process.pairs.size(), "pair");
+      for (Equality e : {Equality::equal, Equality::outputs, Equality::scalars, Equality::inputs,
+                         Equality::shape})
+        if (counts[int(e)] > 0)
+          text +=
+              ", " + grouped(counts[int(e)]) +
+              (e == Equality::equal ? " equal" : " unequal by " + std::string(equality_name(e)));
+      line(text);
+      if (in_a) leftovers("A", report_.a.processes[process.a], process.only_a);
+      if (in_b) leftovers("B", report_.b.processes[process.b], process.only_b);
+    }
+  }
+
+  void notes() {
+    std::vector<std::string> all = report_.verdict.notes;
+    for (const std::string& note : log_notes(report_.a, report_.b)) all.push_back(note);
+    for (const std::string& setting : report_.settings) all.push_back(setting);
+    for (const std::string& note : all) line(paint("33", "note") + ": " + shown(note));
+  }
+
+  const Report& report_;
+  const bool colour_;
+  std::string out_;
+};
+
+void add_log_notes(const char* side, const Run& run, std::vector<std::string>& notes) {
+  for (const ProcessLog& log : run.processes) {
+    const std::string where =
+        std::string(side) + ", rank " + std::to_string(log.rank) + " (" + log.path + ")";
+    if (log.lost > 0)
+      notes.push_back(where + ": " + counted(log.lost, "record") +
+                      (log.lost == 1 ? " was" : " were") +
+                      " lost; nothing is certified across a hole");
+    if (!log.damage.empty()) {
+      notes.push_back(where + ": " + log.damage);
+    } else if (!log.closed) {
+      notes.push_back(where + ": the log was not closed; what it holds is compared");
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> log_notes(const Run& a, const Run& b) {
+  std::vector<std::string> notes;
+  add_log_notes("A", a, notes);
+  add_log_notes("B", b, notes);
+  return notes;
+}
+
+std::string format_terminal(const Report& report, bool colour) {
+  return Terminal(report, colour).run();
+}
+
+}  // namespace opguard

@@ -1,7 +1,9 @@
-// align/report.h: the verdict for people (terminal) and programs (JSON, the contract of docs/json.md).
+// align/report.h: the verdict for people (terminal) and programs (JSON, the contract of
+// docs/json.md).
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "align/verdict.h"
 
@@ -18,10 +20,15 @@ struct Report {
   const Alignment& alignment;
   const Verdict& verdict;
   Coverage coverage;
+  std::vector<std::string> settings = {};  // settings that differ: compare_settings
+  bool explain = false;                    // say more about the pairing and every candidate
 };
 
 // colour: ANSI colours. Control characters in source and names are shown escaped.
 std::string format_terminal(const Report& report, bool colour);
 std::string format_json(const Report& report);
+
+// What the logs themselves leave open: cut short, damaged, records lost. One sentence each.
+std::vector<std::string> log_notes(const Run& a, const Run& b);
 
 }  // namespace opguard

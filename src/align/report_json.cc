@@ -1,0 +1,108 @@
+// align/report_json.cc: the verdict as docs/json.md has it. Fields are added, never renamed.
+#include "align/difference.h"
+#include "align/pivot_view.h"
+#include "align/report.h"
+#include "nlohmann/json.hpp"
+
+namespace opguard {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json side_json(const EventView& side) {
+  if (!side) return nullptr;
+  const Location& at = side.location;
+  return {{"file", at.file},
+          {"line", at.line},
+          {"column", at.column},
+          {"end_line", at.end_line},
+          {"end_column", at.end_column},
+          {"text", at.text},
+          {"package", at.package},
+          {"path", at.path},
+          {"function", at.function},
+          {"boundary", side.boundary},
+          {"operator", side.operator_name},
+          {"scalars", side.log->text(side.event->scalars)}};
+}
+
+Json slot_json(const ProcessLog& log, const Slot* slot) {
+  if (!slot) return nullptr;
+  Json json;
+  json["name"] = log.text(slot->name);
+  if (slot->meta != kNone) {
+    json["dtype"] = log.metas[slot->meta].dtype;
+    json["shape"] = log.metas[slot->meta].shape;
+    json["device"] = log.metas[slot->meta].device;
+  }
+  if (!(slot->flags & kUnreadable)) json["fingerprint"] = fingerprint_text(*slot);
+  return json;
+}
+
+Json differences_json(const PivotView& pivot) {
+  Json list = Json::array();
+  if (!pivot.comparable) return list;
+  const auto& [a, b] = std::tie(pivot.a, pivot.b);
+  for (const SlotDifference& slot : slot_differences(*a.log, *a.event, *b.log, *b.event).slots)
+    list.push_back({{"a", slot_json(*a.log, slot.a)}, {"b", slot_json(*b.log, slot.b)}});
+  return list;
+}
+
+Json pivot_json(const Report& report, const Pivot& pivot) {
+  const PivotView shown = view(report.a, report.b, pivot);
+  const EventView& event = shown.either();
+  if (!event) return nullptr;
+  return {{"kind", kind_name(pivot.kind)},
+          {"boundary", event.boundary},
+          {"operator", event.operator_name},
+          {"phase", phase_name(event.event->phase)},
+          {"step", event.event->step},
+          {"micro_batch", event.event->micro_batch},
+          {"rank", event.log->rank},
+          {"slot", shown.slot},
+          {"a", side_json(shown.a)},
+          {"b", side_json(shown.b)},
+          {"why", pivot.why},
+          {"event", kind_name(event.event->kind)},
+          {"node", event.log->text(event.event->node)},
+          {"occurrence", event.event->occurrence},
+          {"differs", differences_json(shown)}};
+}
+
+uint64_t lost(const Run& run) {
+  uint64_t records = 0;
+  for (const ProcessLog& log : run.processes) records += log.lost;
+  return records;
+}
+
+}  // namespace
+
+std::string format_json(const Report& report) {
+  const Verdict& verdict = report.verdict;
+  Json json;
+  json["verdict"] = outcome_name(verdict.outcome);
+  json["certified_prefix"] = report.alignment.certified_prefix;
+  json["records"] = {{"a", report.a.records()}, {"b", report.b.records()}};
+  json["pivot"] =
+      verdict.candidates.empty() ? Json() : pivot_json(report, verdict.candidates.front());
+  json["candidates"] = Json::array();
+  for (size_t i = 1; i < verdict.candidates.size(); ++i)
+    json["candidates"].push_back(pivot_json(report, verdict.candidates[i]));
+  const Coverage& coverage = report.coverage;
+  Json activities;
+  if (coverage.activities > 0)
+    activities = double(coverage.attributed) / double(coverage.activities);
+  json["coverage"] = {{"activities", activities}, {"unmatched_sites", coverage.unmatched_sites}};
+  json["lost_records"] = lost(report.a) + lost(report.b);
+  json["why"] = verdict.why;
+  json["pairs"] = report.alignment.pairs;
+  json["unequal_pairs"] = report.alignment.unequal;
+  json["harmless"] = verdict.harmless;
+  json["notes"] = verdict.notes;
+  for (const std::string& note : log_notes(report.a, report.b)) json["notes"].push_back(note);
+  json["settings"] = report.settings;
+  // Names and source text need not be UTF-8; JSON must be.
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace opguard

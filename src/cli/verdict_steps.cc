@@ -1,0 +1,85 @@
+#include "cli/verdict_steps.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "align/run.h"
+#include "align/settings.h"
+#include "cli/command.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace opguard {
+namespace {
+
+bool use_colour(const std::string& choice) {
+  if (choice != "auto") return choice == "always";
+  const char *no_color = std::getenv("NO_COLOR"), *term = std::getenv("TERM");
+  const bool plain = (no_color && *no_color) || (term && std::string(term) == "dumb");
+  return !plain && isatty(STDOUT_FILENO);
+}
+
+int exit_code(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::identical:
+      return kYes;
+    case Outcome::diverged:
+      return kNo;
+    case Outcome::inconclusive:
+      return kCouldNotTell;
+  }
+  return kCouldNotTell;
+}
+
+// Written beside the file and renamed: a reader never sees half a verdict.
+llvm::Error write_json(const std::string& path, const std::string& text) {
+  return llvm::writeToOutput(path, [&](llvm::raw_ostream& out) {
+    out << text;
+    return llvm::Error::success();
+  });
+}
+
+}  // namespace
+
+void add_report_options(CLI::App& command, ReportOptions& options) {
+  command.add_option("--json", options.json, "write the verdict to this file (docs/json.md)");
+  command.add_option("--color", options.colour, "auto, always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->capture_default_str();
+  command.add_flag("--explain", options.explain,
+                   "show how events were paired, and every candidate");
+}
+
+int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage& coverage,
+             const ReportOptions& options) {
+  llvm::Expected<Run> a = load_run(dir_a);
+  if (!a) return fail(llvm::toString(a.takeError()));
+  llvm::Expected<Run> b = load_run(dir_b);
+  if (!b) return fail(llvm::toString(b.takeError()));
+
+  // Before any comparison: under other seeds or kernels the runs are not expected to agree.
+  const SettingsReport settings = compare_settings(*a, *b);
+  Alignment alignment;
+  Verdict verdict;
+  std::vector<std::string> differing = settings.refused;
+  differing.insert(differing.end(), settings.noted.begin(), settings.noted.end());
+  if (settings.refused.empty()) {
+    alignment = align_runs(*a, *b);
+    verdict = judge(*a, *b, alignment);
+  } else {
+    verdict.outcome = Outcome::inconclusive;
+    verdict.why =
+        "the runs were made under unlike settings of opguard: " + settings.refused.front();
+  }
+
+  const Report report{*a, *b, alignment, verdict, coverage, differing, options.explain};
+  if (!options.json.empty())
+    if (llvm::Error error = write_json(options.json, format_json(report)))
+      return fail(options.json + ": " + llvm::toString(std::move(error)));
+  if (!settings.refused.empty()) return fail(verdict.why);
+  std::fputs(format_terminal(report, use_colour(options.colour)).c_str(), stdout);
+  return exit_code(verdict.outcome);
+}
+
+}  // namespace opguard

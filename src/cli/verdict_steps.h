@@ -1,0 +1,24 @@
+// cli/verdict_steps.h: from two folders of logs to a printed verdict; what align and diff share.
+#pragma once
+
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "align/report.h"
+
+namespace opguard {
+
+struct ReportOptions {
+  std::string json;             // file to write the verdict to as well, "" for none
+  std::string colour = "auto";  // "always", "never"; auto: on a terminal that wants it
+  bool explain = false;
+};
+
+// --json, --color, --explain.
+void add_report_options(CLI::App& command, ReportOptions& options);
+
+// The exit code: identical kYes, diverged kNo, otherwise kCouldNotTell.
+int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage& coverage,
+             const ReportOptions& options);
+
+}  // namespace opguard
