@@ -81,6 +81,7 @@ if ! cmake --version | awk 'NR==1 { split($3, v, "."); exit !(v[1] > 3 || v[1] =
   cmake=$PWD/.venv/bin/cmake
 fi
 pip_job=
+trap '[ -z "$pip_job" ] || kill "$pip_job" 2>/dev/null || true' EXIT
 if [ "$(cat .venv/.opguard-requirements 2>/dev/null)" != "$requirements" ]; then
   say "installing into .venv: $requirements (in the background)"
   # shellcheck disable=SC2086  # the words are requirements
@@ -93,10 +94,8 @@ if [ ! -f build/release/build.ninja ]; then
   say "configuring build/release"
   run "cmake" "$cmake" --preset release "-DPython_EXECUTABLE=$PWD/.venv/bin/python"
 fi
-if ! ninja -C build/release -n 2>/dev/null | grep -q 'no work to do'; then
-  say "compiling build/release (a few minutes the first time)"
-  run "the build" "$cmake" --build build/release
-fi
+say "bringing build/release up to date (a few minutes the first time)"
+run "the build" "$cmake" --build build/release
 
 if [ -n "$pip_job" ]; then
   say "waiting for pip"
@@ -105,6 +104,7 @@ if [ -n "$pip_job" ]; then
     echo "setup: error: pip install $requirements failed; OPGUARD_TORCH names another PyTorch" >&2
     exit 2
   fi
+  pip_job=
   printf '%s\n' "$requirements" >.venv/.opguard-requirements
 fi
 say "ready: build/release and .venv"
