@@ -169,7 +169,7 @@ def test_logs_of_one_program_agree(opguard, logs):
 
 
 def test_logs_of_unlike_settings(opguard, logs):
-    err = refuse(opguard, "align", *logs, words=["deterministic"])
+    err = refuse(opguard, "align", *logs, words=["unlike settings"])
     assert len(messages(err)) == 1, err
 
 
