@@ -92,7 +92,7 @@ fi
 # ---- build/release. CMake configures again by itself when its files change.
 if [ ! -f build/release/build.ninja ]; then
   say "configuring build/release"
-  run "cmake" "$cmake" --preset release "-DPython_EXECUTABLE=$PWD/.venv/bin/python"
+  run "cmake" "$cmake" --preset release "-DPython3_EXECUTABLE=$PWD/.venv/bin/python"
 fi
 say "bringing build/release up to date (a few minutes the first time)"
 run "the build" "$cmake" --build build/release
