@@ -71,8 +71,8 @@ class Terminal {
          (both.slot.empty() ? "" : ", slot " + shown(both.slot)));
     if (!pivot.why.empty()) line("  " + shown(pivot.why));
     line("");
-    source("A", both.a);
-    source("B", both.b);
+    source("a", both.a);
+    source("b", both.b);
     differences(both);
     neighbours(both);
   }
@@ -140,8 +140,8 @@ class Terminal {
     line("");
     if (!both.comparable) {
       line("  " + paint("1", "what it left"));
-      results("A", both.a);
-      results("B", both.b);
+      results("a", both.a);
+      results("b", both.b);
       return;
     }
     const EventView &a = both.a, &b = both.b;
@@ -157,8 +157,8 @@ class Terminal {
       const SlotDifference& slot = slots.slots[i];
       const bool shapes_differ =
           slot.a && slot.b && shape_text(*a.log, *slot.a) != shape_text(*b.log, *slot.b);
-      slot_line(name(slot), width, "A", *a.log, slot.a, slot.b, shapes_differ);
-      slot_line("", width, "B", *b.log, slot.b, slot.a, shapes_differ);
+      slot_line(name(slot), width, "a", *a.log, slot.a, slot.b, shapes_differ);
+      slot_line("", width, "b", *b.log, slot.b, slot.a, shapes_differ);
       // og1 adds the rows' own hashes in M: docs/record-format.md.
       if (slot.a && slot.b && !shapes_differ && slot.a->value.m == slot.b->value.m &&
           slot.a->value.h != slot.b->value.h)
@@ -177,14 +177,14 @@ class Terminal {
   void raised(const EventView& a, const EventView& b) {
     const bool in_a = a.event->flags & kRaised, in_b = b.event->flags & kRaised;
     if (in_a != in_b)
-      line("    it raised an exception in " + std::string(in_a ? "A" : "B") + " only");
+      line("    it raised an exception in " + std::string(in_a ? "a" : "b") + " only");
   }
 
   // Both sides' items, the differing ones underlined.
   void scalars(const std::string& title, const std::string& a, const std::string& b) {
     if (a == b) return;
     const auto [items_a, items_b] = scalar_differences(a, b);
-    for (const auto& [side, items] : {std::pair("A", &items_a), std::pair("B", &items_b)}) {
+    for (const auto& [side, items] : {std::pair("a", &items_a), std::pair("b", &items_b)}) {
       std::string text, marks;
       for (const ScalarItem& item : *items) {
         if (!text.empty()) text += ", ", marks += "  ";
@@ -194,7 +194,7 @@ class Terminal {
         text += paint(item.differs ? "31" : "", item_text);
         marks += item.differs ? underline(width) : std::string(width, ' ');
       }
-      const bool first = side[0] == 'A';
+      const bool first = side[0] == 'a';
       const std::string indent = "    " + (first ? title : std::string(title.size(), ' ')) + "  ";
       line(indent + side + "  " + (items->empty() ? "none" : text));
       marks.erase(marks.find_last_not_of(' ') + 1);
@@ -277,8 +277,8 @@ class Terminal {
       only_b += process.only_b.size();
     }
     if (only_a + only_b > 0)
-      line("without a partner: " + counted(only_a, "event") + " of A, " + counted(only_b, "event") +
-           " of B");
+      line("without a partner: " + counted(only_a, "event") + " of a, " + counted(only_b, "event") +
+           " of b");
     const Coverage& coverage = report_.coverage;
     if (coverage.activities > 0) {
       // Rounded down, so that 100.0% is said of all and nothing less.
@@ -317,8 +317,8 @@ class Terminal {
               ", " + grouped(counts[int(e)]) +
               (e == Equality::equal ? " equal" : " unequal by " + std::string(equality_name(e)));
       line(text);
-      if (in_a) leftovers("A", report_.a.processes[process.a], process.only_a);
-      if (in_b) leftovers("B", report_.b.processes[process.b], process.only_b);
+      if (in_a) leftovers("a", report_.a.processes[process.a], process.only_a);
+      if (in_b) leftovers("b", report_.b.processes[process.b], process.only_b);
     }
   }
 
@@ -354,8 +354,8 @@ void add_log_notes(const char* side, const Run& run, std::vector<std::string>& n
 
 std::vector<std::string> log_notes(const Run& a, const Run& b) {
   std::vector<std::string> notes;
-  add_log_notes("A", a, notes);
-  add_log_notes("B", b, notes);
+  add_log_notes("a", a, notes);
+  add_log_notes("b", b, notes);
   return notes;
 }
 

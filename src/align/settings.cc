@@ -51,8 +51,8 @@ SettingsReport compare_settings(const Run& a, const Run& b) {
     if (at == first_b.end()) continue;
     const ProcessLog* log_b = at->second;
     if (log_a->world != log_b->world)
-      add(report.noted, "world size differs: A " + std::to_string(log_a->world) + ", B " +
-                            std::to_string(log_b->world));
+      add(report.noted, "world size differs: " + std::to_string(log_a->world) + " in a, " +
+                            std::to_string(log_b->world) + " in b");
     std::set<std::string> keys;
     for (const auto& [key, value] : log_a->settings) keys.insert(key);
     for (const auto& [key, value] : log_b->settings) keys.insert(key);
@@ -62,12 +62,12 @@ SettingsReport compare_settings(const Run& a, const Run& b) {
       const bool control = key.starts_with("control.");
       if (!control && incidental(key, x ? *x : "", y ? *y : "")) continue;
       add(control ? report.refused : report.noted,
-          key + " differs: A " + quoted(x) + ", B " + quoted(y));
+          key + " differs: " + quoted(x) + " in a, " + quoted(y) + " in b");
     }
   }
   if (first_a.size() != first_b.size())
-    add(report.noted, "the number of ranks differs: A " + std::to_string(first_a.size()) + ", B " +
-                          std::to_string(first_b.size()));
+    add(report.noted, "the number of ranks differs: " + std::to_string(first_a.size()) + " in a, " +
+                          std::to_string(first_b.size()) + " in b");
   return report;
 }
 

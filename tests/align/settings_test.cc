@@ -24,16 +24,17 @@ TEST(Settings, AlikeSaysNothing) {
 TEST(Settings, OwnControlIsRefused) {
   const auto report = compare_settings(run_with({{"control.seed", "7"}, {"control.mode", "full"}}),
                                        run_with({{"control.seed", "8"}}));
-  EXPECT_EQ(report.refused, (Sentences{"control.mode differs: A full, B not set",
-                                       "control.seed differs: A 7, B 8"}));
+  EXPECT_EQ(report.refused, (Sentences{"control.mode differs: full in a, not set in b",
+                                       "control.seed differs: 7 in a, 8 in b"}));
   EXPECT_TRUE(report.noted.empty());
 }
 
 TEST(Settings, VersionsThreadsAndFlagsAreNoted) {
   const auto report = compare_settings(run_with({{"torch", "2.12.0"}, {"threads", "2"}}, 2),
                                        run_with({{"torch", "2.13.0"}, {"threads", "4"}}, 1));
-  EXPECT_EQ(report.noted, (Sentences{"world size differs: A 2, B 1", "threads differs: A 2, B 4",
-                                     "torch differs: A 2.12.0, B 2.13.0"}));
+  EXPECT_EQ(report.noted,
+            (Sentences{"world size differs: 2 in a, 1 in b", "threads differs: 2 in a, 4 in b",
+                       "torch differs: 2.12.0 in a, 2.13.0 in b"}));
   EXPECT_TRUE(report.refused.empty());
 }
 
@@ -48,7 +49,8 @@ TEST(Settings, WhereItRanIsNoSetting) {
 TEST(Settings, NumberOfRanks) {
   const opguard::Run one = test::run_of({test::LogBuilder(0).log()});
   const opguard::Run two = test::run_of({test::LogBuilder(0).log(), test::LogBuilder(1).log()});
-  EXPECT_EQ(compare_settings(one, two).noted, Sentences{"the number of ranks differs: A 1, B 2"});
+  EXPECT_EQ(compare_settings(one, two).noted,
+            Sentences{"the number of ranks differs: 1 in a, 2 in b"});
 }
 
 }  // namespace
