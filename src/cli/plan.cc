@@ -1,7 +1,61 @@
+// opguard plan: sources alone -> a plan of every operator a template names. Runs nothing.
+#include <cstdio>
+#include <memory>
+#include <string>
+
 #include "cli/command.h"
+#include "matcher/template.h"
+#include "parser/parse.h"
+#include "preflight/build_plan.h"
+#include "preflight/plan.h"
+#include "support/install.h"
+
+#ifndef OPGUARD_VERSION
+#define OPGUARD_VERSION "unknown"
+#endif
 
 namespace opguard {
+namespace {
 
-void add_plan(CLI::App& app, Pipeline& run) {}
+struct PlanOptions {
+  std::string tree, out, templates;
+  bool all_calls = false;
+};
+
+int run_plan(const PlanOptions& opt) {
+  Diagnostics diags;
+  auto give_up = [&](llvm::Error error) {
+    std::fputs(diags.text().c_str(), stderr);
+    return fail(llvm::toString(std::move(error)));
+  };
+  // First what can be refused cheaply: a fault in a template before a large tree is read.
+  llvm::Expected<TemplateLibrary> templates =
+      read_templates(opt.templates.empty() ? templates_dir() : opt.templates, diags);
+  if (!templates) return give_up(templates.takeError());
+  llvm::Expected<SourceSet> sources = read_sources({SourceRoot{"", opt.tree, ""}});
+  if (!sources) return give_up(sources.takeError());
+  std::vector<Site> sites = parse_sites(*sources, diags);
+  // A file that does not parse has no sites; a plan without them would look complete.
+  if (diags.has_errors()) return give_up(make_error("no plan was written"));
+  Plan plan = static_plan(*sources, sites, *templates, opt.all_calls);
+  plan.opguard = OPGUARD_VERSION;
+  if (llvm::Error error = write_plan(plan, opt.out)) return give_up(std::move(error));
+  std::fputs(diags.text().c_str(), stderr);
+  std::fprintf(stderr, "opguard: %zu boundaries of %zu sites in %zu files: %s\n",
+               plan.boundaries.size(), sites.size(), sources->files.size(), opt.out.c_str());
+  return kYes;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, Pipeline& run) {
+  auto opt = std::make_shared<PlanOptions>();
+  CLI::App* plan = app.add_subcommand("plan", "Write a plan from sources alone, running nothing");
+  plan->add_option("--static", opt->tree, "Tree of Python files")->required();
+  plan->add_option("-o,--output", opt->out, "The plan to write")->required();
+  plan->add_flag("--all-calls", opt->all_calls, "Every call, not only what a template names");
+  plan->add_option("--templates", opt->templates, "Folder of templates instead of opguard's own");
+  plan->callback([opt, &run] { run = [opt] { return run_plan(*opt); }; });
+}
 
 }  // namespace opguard

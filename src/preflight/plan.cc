@@ -1,1 +1,314 @@
 #include "preflight/plan.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <system_error>
+#include <tuple>
+
+#include "nlohmann/json.hpp"
+#include "preflight/json_text.h"
+
+namespace opguard {
+namespace {
+
+using Json = nlohmann::ordered_json;  // fields stay in the order of docs/plan-format.md
+using Kind = JsonValue::Kind;
+
+constexpr Form kForms[] = {Form::call,      Form::binary,  Form::unary,  Form::compare,
+                           Form::subscript, Form::iterate, Form::augment};
+
+std::optional<Form> form_of(const std::string& name) {
+  for (Form form : kForms)
+    if (name == form_name(form)) return form;
+  return std::nullopt;
+}
+
+Form read_form(JsonText& json, const JsonValue& value) {
+  std::vector<std::string> names;
+  for (Form form : kForms) names.push_back(form_name(form));
+  if (value.kind != Kind::string) {
+    json.fault(value, "'form' must be a string");
+  } else if (std::optional<Form> form = form_of(value.string)) {
+    return *form;
+  } else {
+    json.fault(value, "unknown form '" + value.string + "'", nearest(value.string, names));
+  }
+  return Form::call;
+}
+
+Boundary read_boundary(JsonText& json, const JsonValue& value) {
+  Boundary b;
+  if (value.kind != Kind::object) {
+    json.fault(value, "a boundary must be an object");
+    return b;
+  }
+  json.only(value, {"id",         "form",       "callee", "receiver",      "package",
+                    "file",       "scope",      "line",   "column",        "end_line",
+                    "end_column", "start",      "end",    "operand_start", "operand_end",
+                    "targets",    "arguments",  "text",   "site_order",    "template",
+                    "tags",       "activities", "phases", "order",         "calls"});
+  json.read(value, "id", b.id);
+  if (!json.failed() &&
+      (b.id.empty() ||
+       b.id.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_.:") != std::string::npos))
+    json.fault(*value.find("id"), "a boundary id has only the characters a-z 0-9 _ . :");
+  Site& s = b.site;
+  if (const JsonValue* form = json.member(value, "form", Kind::string))
+    s.form = read_form(json, *form);
+  json.read(value, "callee", s.callee);
+  json.read(value, "receiver", s.receiver);
+  json.read(value, "package", s.package);
+  json.read(value, "file", s.file);
+  json.read(value, "scope", s.scope);
+  json.read(value, "line", s.line);
+  json.read(value, "column", s.column);
+  json.read(value, "end_line", s.end_line);
+  json.read(value, "end_column", s.end_column);
+  json.read(value, "start", s.start);
+  json.read(value, "end", s.end);
+  json.read(value, "operand_start", s.operand_start);
+  json.read(value, "operand_end", s.operand_end);
+  json.read(value, "targets", s.targets);
+  json.read(value, "arguments", s.arguments);
+  json.read(value, "text", b.text);
+  json.read(value, "site_order", s.order);
+  json.read(value, "template", b.templ);
+  if (const JsonValue* tags = json.member(value, "tags", Kind::array))
+    for (const JsonValue& tag : tags->items) {
+      if (tag.kind != Kind::array || tag.items.size() != 2 || tag.items[0].kind != Kind::string ||
+          (tag.items[1].kind != Kind::real && tag.items[1].kind != Kind::integer)) {
+        json.fault(tag, "a tag must be [\"name\", weight]");
+        break;
+      }
+      b.tags.push_back({tag.items[0].string, tag.items[1].real});
+    }
+  json.read(value, "activities", b.activities);
+  json.read(value, "phases", b.phases);
+  json.read(value, "order", b.order);
+  json.read(value, "calls", b.calls);
+  return b;
+}
+
+// A scope's other sites: [order, start, end, form, callee, receiver, [arguments], [targets]].
+void read_context(JsonText& json, const JsonValue& value, std::vector<Site>& context) {
+  if (value.kind != Kind::object) return json.fault(value, "a scope must be an object");
+  json.only(value, {"package", "file", "scope", "sites"});
+  Site scope;
+  json.read(value, "package", scope.package);
+  json.read(value, "file", scope.file);
+  json.read(value, "scope", scope.scope);
+  const JsonValue* sites = json.member(value, "sites", Kind::array);
+  if (!sites) return;
+  constexpr int64_t kMax = UINT32_MAX;
+  for (const JsonValue& item : sites->items) {
+    const auto& f = item.items;
+    if (item.kind != Kind::array || f.size() != 8 || f[4].kind != Kind::string ||
+        f[5].kind != Kind::string || f[6].kind != Kind::array || f[7].kind != Kind::array)
+      return json.fault(item,
+                        "a site of a scope must be [order, start, end, form, callee, "
+                        "receiver, [arguments], [targets]]");
+    Site site = scope;
+    site.order = static_cast<uint32_t>(json.number(f[0], "order", 0, kMax));
+    site.start = static_cast<uint32_t>(json.number(f[1], "start", 0, kMax));
+    site.end = static_cast<uint32_t>(json.number(f[2], "end", 0, kMax));
+    site.form = read_form(json, f[3]);
+    site.callee = f[4].string;
+    site.receiver = f[5].string;
+    json.read_strings(f[6], site.arguments);
+    json.read_strings(f[7], site.targets);
+    context.push_back(std::move(site));
+  }
+}
+
+Plan read_plan_values(JsonText& json, const JsonValue& root) {
+  Plan plan;
+  json.only(root, {"opguard_plan", "opguard", "python", "torch", "command", "packages", "coverage",
+                   "boundaries", "context", "unwrapped"});
+  json.read(root, "opguard", plan.opguard);
+  json.read(root, "python", plan.python);
+  json.read(root, "torch", plan.torch);
+  json.read(root, "command", plan.command);
+  json.read(root, "packages", plan.packages);
+  if (const JsonValue* coverage = json.member(root, "coverage", Kind::object)) {
+    json.only(*coverage, {"activities", "attributed"});
+    json.read(*coverage, "activities", plan.activities);
+    json.read(*coverage, "attributed", plan.attributed);
+  }
+  std::map<std::string, bool> ids;
+  if (const JsonValue* boundaries = json.member(root, "boundaries", Kind::array))
+    for (const JsonValue& item : boundaries->items) {
+      plan.boundaries.push_back(read_boundary(json, item));
+      const std::string& id = plan.boundaries.back().id;
+      if (!json.failed() && !ids.emplace(id, true).second)
+        json.fault(*item.find("id"), "boundary '" + id + "' is given twice");
+    }
+  if (const JsonValue* context = json.member(root, "context", Kind::array))
+    for (const JsonValue& item : context->items) read_context(json, item, plan.context);
+  if (const JsonValue* unwrapped = json.member(root, "unwrapped", Kind::array))
+    for (const JsonValue& item : unwrapped->items) {
+      Unwrapped& u = plan.unwrapped.emplace_back();
+      if (item.kind == Kind::object)
+        json.only(item, {"package", "file", "line", "what", "activities"});
+      json.read(item, "package", u.package);
+      json.read(item, "file", u.file);
+      json.read(item, "line", u.line);
+      json.read(item, "what", u.what);
+      json.read(item, "activities", u.activities);
+    }
+  return plan;
+}
+
+Json json_of(const Boundary& b) {
+  const Site& s = b.site;
+  Json tags = Json::array();
+  for (const Tag& tag : b.tags) tags.push_back(Json::array({tag.name, tag.weight}));
+  return {{"id", b.id},
+          {"form", form_name(s.form)},
+          {"callee", s.callee},
+          {"receiver", s.receiver},
+          {"package", s.package},
+          {"file", s.file},
+          {"scope", s.scope},
+          {"line", s.line},
+          {"column", s.column},
+          {"end_line", s.end_line},
+          {"end_column", s.end_column},
+          {"start", s.start},
+          {"end", s.end},
+          {"operand_start", s.operand_start},
+          {"operand_end", s.operand_end},
+          {"targets", s.targets},
+          {"arguments", s.arguments},
+          {"text", b.text},
+          {"site_order", s.order},
+          {"template", b.templ},
+          {"tags", tags},
+          {"activities", b.activities},
+          {"phases", b.phases},
+          {"order", b.order},
+          {"calls", b.calls}};
+}
+
+Json json_of(const Unwrapped& u) {
+  return {{"package", u.package},
+          {"file", u.file},
+          {"line", u.line},
+          {"what", u.what},
+          {"activities", u.activities}};
+}
+
+std::vector<Json> context_json(const Plan& plan) {
+  std::vector<Json> scopes;
+  const Site* last = nullptr;
+  for (const Site& s : plan.context) {
+    if (!last ||
+        std::tie(last->package, last->file, last->scope) != std::tie(s.package, s.file, s.scope))
+      scopes.push_back(
+          {{"package", s.package}, {"file", s.file}, {"scope", s.scope}, {"sites", Json::array()}});
+    last = &s;
+    scopes.back()["sites"].push_back(Json::array({s.order, s.start, s.end, form_name(s.form),
+                                                  s.callee, s.receiver, s.arguments, s.targets}));
+  }
+  return scopes;
+}
+
+// Source text need not be UTF-8; what is not becomes U+FFFD, for a plan is read by people.
+std::string text_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+template <typename Items, typename ToJson>
+void write_lines(std::ostream& out, const char* key, const Items& items, ToJson to_json) {
+  out << ",\n\"" << key << "\": [";
+  const char* separator = "\n ";
+  for (const auto& item : items) {
+    out << separator << text_of(to_json(item));
+    separator = ",\n ";
+  }
+  out << (items.empty() ? "]" : "\n]");
+}
+
+// One boundary a line: plans are committed, and their diffs read.
+std::string plan_text(const Plan& plan) {
+  std::ostringstream out;
+  out << "{\"opguard_plan\": " << plan.version << ",\n\"opguard\": " << text_of(plan.opguard)
+      << ",\n\"python\": " << text_of(plan.python) << ",\n\"torch\": " << text_of(plan.torch)
+      << ",\n\"command\": " << text_of(plan.command)
+      << ",\n\"packages\": " << text_of(plan.packages)
+      << ",\n\"coverage\": {\"activities\": " << plan.activities
+      << ", \"attributed\": " << plan.attributed << "}";
+  write_lines(out, "boundaries", plan.boundaries, [](const Boundary& b) { return json_of(b); });
+  write_lines(out, "context", context_json(plan), [](const Json& scope) { return scope; });
+  write_lines(out, "unwrapped", plan.unwrapped, [](const Unwrapped& u) { return json_of(u); });
+  out << "}\n";
+  return out.str();
+}
+
+}  // namespace
+
+llvm::Expected<Plan> read_plan(const std::string& path, Diagnostics& diags) {
+  std::string text, error;
+  if (!read_file(path, text, error)) return make_error(error);
+  JsonText json(path, std::move(text), diags);
+  JsonValue root;
+  if (json.parse(root) && json.check_version(root, "opguard_plan", kPlanVersion, "a plan")) {
+    Plan plan = read_plan_values(json, root);
+    if (!json.failed()) return plan;
+  }
+  return make_error("the plan " + path + " cannot be used");
+}
+
+llvm::Error write_plan(const Plan& plan, const std::string& path) {
+  std::string temporary = path + "." + std::to_string(getpid()) + ".tmp";
+  errno = 0;
+  {
+    std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
+    out << plan_text(plan);
+    out.close();
+    if (!out) {
+      std::string why = errno ? std::strerror(errno) : "write failed";
+      std::remove(temporary.c_str());
+      return make_error("cannot write " + path + ": " + why);
+    }
+  }
+  std::error_code ec;
+  std::filesystem::rename(temporary, path, ec);
+  if (!ec) return llvm::Error::success();
+  std::remove(temporary.c_str());
+  return make_error("cannot write " + path + ": " + ec.message());
+}
+
+std::string dump(const Plan& plan) {
+  std::ostringstream out;
+  out << "plan version " << plan.version << " opguard " << plan.opguard << " python " << plan.python
+      << " torch " << plan.torch << "\ncommand";
+  for (const std::string& arg : plan.command) out << " " << arg;
+  out << "\npackages";
+  for (const std::string& package : plan.packages) out << " " << package;
+  out << "\ncoverage " << plan.attributed << " of " << plan.activities << " activities\n";
+  for (const Boundary& b : plan.boundaries) {
+    out << "boundary " << b.id << " " << form_name(b.site.form) << " "
+        << (b.site.package.empty() ? "" : b.site.package + ":") << b.site.file << ":" << b.site.line
+        << ":" << b.site.column + 1 << " in " << b.site.scope << " order " << b.order << " calls "
+        << b.calls << (b.templ.empty() ? "" : " template " + b.templ) << "\n  " << b.text << "\n ";
+    for (const Tag& tag : b.tags) out << " " << tag.name << "=" << tag.weight;
+    out << "\n ";
+    for (const auto& [name, count] : b.activities) out << " " << name << "=" << count;
+    for (const auto& [name, count] : b.phases) out << " " << name << "=" << count;
+    out << "\n";
+  }
+  out << "context " << plan.context.size() << " sites\n";
+  for (const Unwrapped& u : plan.unwrapped)
+    out << "unwrapped " << (u.package.empty() ? "" : u.package + ":") << u.file << ":" << u.line
+        << " " << u.what << " activities " << u.activities << "\n";
+  return out.str();
+}
+
+}  // namespace opguard

@@ -1,5 +1,5 @@
-// preflight/plan.h: the alignment plan: every boundary with its signature. JSON, committed by users:
-// docs/plan-format.md.
+// preflight/plan.h: the alignment plan: every boundary with its signature. JSON, committed by
+// users: docs/plan-format.md.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ struct Boundary {
 struct Unwrapped {
   std::string package, file;
   uint32_t line = 0;
-  std::string what;    // "attribute read", "with item", "inside a torch.jit function"
+  std::string what;  // "attribute read", "with item", "inside a torch.jit function"
   uint64_t activities = 0;
   bool operator==(const Unwrapped&) const = default;
 };
@@ -47,9 +47,12 @@ struct Unwrapped {
 struct Plan {
   int version = kPlanVersion;
   std::string opguard, python, torch;
-  std::vector<std::string> command;    // the preflight's, empty for a static plan
-  std::vector<std::string> packages;   // --with
-  std::vector<Boundary> boundaries;    // by id's first execution order
+  std::vector<std::string> command;   // the preflight's, empty for a static plan
+  std::vector<std::string> packages;  // --with
+  std::vector<Boundary> boundaries;   // by id's first execution order
+  // The other sites of the boundaries' scopes, so that a matcher sees whole scopes: package, file,
+  // scope, order, start, end, form, callee, receiver, arguments and targets only.
+  std::vector<Site> context;  // by (package, file, scope, order)
   std::vector<Unwrapped> unwrapped;
   uint64_t activities = 0, attributed = 0;  // coverage: attributed / activities
   bool operator==(const Plan&) const = default;

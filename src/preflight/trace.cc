@@ -1,1 +1,191 @@
 #include "preflight/trace.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+#include <system_error>
+#include <tuple>
+
+#include "preflight/json_text.h"
+#include "support/diagnostics.h"
+
+namespace opguard {
+namespace {
+
+namespace fs = std::filesystem;
+using Kind = JsonValue::Kind;
+
+constexpr int kTraceVersion = 1;
+
+// Fields unknown here are skipped: the tracer travels with the tool, but may say more for people.
+TracedUse read_use(JsonText& json, const JsonValue& value) {
+  TracedUse use;
+  if (value.kind != Kind::object) {
+    json.fault(value, "a use must be an object");
+    return use;
+  }
+  json.read(value, "path", use.path);
+  json.read(value, "scope", use.scope);
+  json.read(value, "line", use.line);
+  json.read(value, "column", use.column);
+  json.read(value, "end_line", use.end_line);
+  json.read(value, "end_column", use.end_column);
+  json.read(value, "opcode", use.opcode);
+  json.read(value, "callee", use.callee);
+  json.read(value, "order", use.order);
+  json.read(value, "calls", use.calls);
+  json.read(value, "activities", use.activities);
+  json.read(value, "phases", use.phases);
+  json.read(value, "dtypes", use.dtypes);
+  return use;
+}
+
+Trace read_trace(JsonText& json, const JsonValue& root) {
+  Trace trace;
+  json.read(root, "python", trace.python);
+  json.read(root, "torch", trace.torch);
+  json.read(root, "argv", trace.argv);
+  json.read(root, "rank", trace.rank);
+  json.read(root, "steps", trace.steps);
+  json.read(root, "complete", trace.complete);
+  json.read(root, "activities", trace.activities);
+  json.read(root, "foreign", trace.foreign);
+  json.read(root, "missing_packages", trace.missing_packages);
+  json.read(root, "files", trace.files);
+  if (const JsonValue* roots = json.member(root, "roots", Kind::array))
+    for (const JsonValue& item : roots->items) {
+      SourceRoot& r = trace.roots.emplace_back();
+      json.read(item, "package", r.package);
+      json.read(item, "dir", r.dir);
+      json.read(item, "subdir", r.subdir);
+    }
+  if (const JsonValue* uses = json.member(root, "uses", Kind::array))
+    for (const JsonValue& item : uses->items) trace.uses.push_back(read_use(json, item));
+  return trace;
+}
+
+// First seen stays; nothing is listed twice.
+template <typename T>
+void unite(std::vector<T>& into, const std::vector<T>& from) {
+  for (const T& item : from)
+    if (std::find(into.begin(), into.end(), item) == into.end()) into.push_back(item);
+}
+
+void add_counts(std::map<std::string, uint64_t>& into,
+                const std::map<std::string, uint64_t>& from) {
+  for (const auto& [name, count] : from) into[name] += count;
+}
+
+using Place = std::tuple<std::string, int32_t, int32_t, int32_t, int32_t, std::string, std::string>;
+
+// Without columns the line alone does not tell two operators of one opcode apart; the callee does.
+Place place_of(const TracedUse& use) {
+  return {use.path,
+          use.line,
+          use.column,
+          use.end_line,
+          use.end_column,
+          use.opcode,
+          use.column < 0 ? use.callee : ""};
+}
+
+void merge(Trace& into, Trace from, std::map<Place, size_t>& at) {
+  into.steps = std::max(into.steps, from.steps);
+  into.complete = into.complete && from.complete;
+  into.activities += from.activities;
+  into.foreign += from.foreign;
+  unite(into.roots, from.roots);
+  unite(into.missing_packages, from.missing_packages);
+  into.files.insert(into.files.end(), from.files.begin(), from.files.end());
+  for (TracedUse& use : from.uses) {
+    auto [found, fresh] = at.try_emplace(place_of(use), into.uses.size());
+    if (fresh) {
+      into.uses.push_back(std::move(use));
+      continue;
+    }
+    TracedUse& known = into.uses[found->second];
+    known.order = std::min(known.order, use.order);
+    known.calls += use.calls;
+    add_counts(known.activities, use.activities);
+    add_counts(known.phases, use.phases);
+    if (known.callee.empty()) known.callee = use.callee;
+  }
+}
+
+void dump_counts(std::ostream& out, const std::map<std::string, uint64_t>& counts) {
+  for (const auto& [name, count] : counts) out << " " << name << "=" << count;
+}
+
+}  // namespace
+
+llvm::Expected<Trace> read_traces(const std::string& dir) {
+  std::vector<std::string> paths;
+  std::error_code ec;
+  for (fs::directory_iterator it(dir, ec), end; !ec && it != end; it.increment(ec)) {
+    std::string name = it->path().filename().string();
+    if (name.rfind("trace-", 0) == 0 && it->path().extension() == ".json")
+      paths.push_back(it->path().string());
+  }
+  if (ec) return make_error(dir + ": " + ec.message());
+  if (paths.empty())
+    return make_error(dir + ": no trace-*.json there: no traced process imported torch");
+  std::sort(paths.begin(), paths.end());
+
+  std::vector<Trace> traces;
+  for (const std::string& path : paths) {
+    std::string text, error;
+    if (!read_file(path, text, error)) return make_error(error);
+    Diagnostics diags;
+    JsonText json(path, std::move(text), diags);
+    JsonValue root;
+    if (json.parse(root) && json.check_version(root, "opguard_trace", kTraceVersion, "a trace"))
+      traces.push_back(read_trace(json, root));
+    if (json.failed()) {
+      const Diagnostic& d = diags.items().front();
+      return make_error(d.file + ":" + std::to_string(d.line) + ":" + std::to_string(d.column + 1) +
+                        ": " + d.message);
+    }
+  }
+  // The lowest rank speaks for versions and command; then by file name, which ends in a pid.
+  std::stable_sort(traces.begin(), traces.end(),
+                   [](const Trace& a, const Trace& b) { return a.rank < b.rank; });
+  Trace merged;
+  merged.python = traces[0].python;
+  merged.torch = traces[0].torch;
+  merged.argv = traces[0].argv;
+  merged.rank = traces[0].rank;
+  std::map<Place, size_t> at;
+  for (Trace& trace : traces) merge(merged, std::move(trace), at);
+  std::sort(merged.files.begin(), merged.files.end());
+  merged.files.erase(std::unique(merged.files.begin(), merged.files.end()), merged.files.end());
+  std::stable_sort(merged.uses.begin(), merged.uses.end(),
+                   [](const TracedUse& a, const TracedUse& b) { return a.order < b.order; });
+  return merged;
+}
+
+std::string dump(const Trace& trace) {
+  std::ostringstream out;
+  out << "trace python " << trace.python << " torch " << trace.torch << " rank " << trace.rank
+      << " steps " << trace.steps << (trace.complete ? "" : " incomplete") << "\nargv";
+  for (const std::string& arg : trace.argv) out << " " << arg;
+  out << "\nactivities " << trace.activities << " foreign " << trace.foreign << "\n";
+  for (const SourceRoot& root : trace.roots)
+    out << "root " << (root.package.empty() ? "(tree)" : root.package) << " " << root.dir << " "
+        << root.subdir << "\n";
+  for (const std::string& package : trace.missing_packages) out << "missing " << package << "\n";
+  for (const std::string& file : trace.files) out << "file " << file << "\n";
+  for (const TracedUse& use : trace.uses) {
+    out << "use " << use.order << " " << use.path << ":" << use.line << ":" << use.column << "-"
+        << use.end_line << ":" << use.end_column << " " << use.scope << " " << use.opcode << " "
+        << (use.callee.empty() ? "?" : use.callee) << " calls " << use.calls << ";";
+    dump_counts(out, use.activities);
+    out << ";";
+    dump_counts(out, use.phases);
+    out << ";";
+    for (const std::string& dtype : use.dtypes) out << " " << dtype;
+    out << "\n";
+  }
+  return out.str();
+}
+
+}  // namespace opguard

@@ -1,0 +1,86 @@
+#include "matcher/names.h"
+
+#include <utility>
+
+namespace opguard {
+namespace {
+
+struct Alias {
+  std::string_view from, to;
+};
+
+// How PyTorch code imports its modules, by convention.
+constexpr Alias kAliases[] = {
+    {"F.", "torch.nn.functional."},
+    {"TF.", "torch.nn.functional."},
+    {"nn.", "torch.nn."},
+    {"functional.", "torch.nn.functional."},
+    {"optim.", "torch.optim."},
+    {"dist.", "torch.distributed."},
+    {"distributed.", "torch.distributed."},
+    {"th.", "torch."},
+    {"np.", "numpy."},
+};
+
+struct Operator {
+  std::string_view token, name;
+};
+
+// The names of Python's own special methods, as in the module `operator`.
+constexpr Operator kBinary[] = {
+    {"+", "add"}, {"-", "sub"},     {"*", "mul"},     {"/", "div"}, {"//", "floordiv"},
+    {"%", "mod"}, {"**", "pow"},    {"@", "matmul"},  {"&", "and"}, {"|", "or"},
+    {"^", "xor"}, {"<<", "lshift"}, {">>", "rshift"},
+};
+constexpr Operator kUnary[] = {{"-", "neg"}, {"+", "pos"}, {"~", "invert"}};
+constexpr Operator kCompare[] = {{"<", "lt"},  {"<=", "le"}, {">", "gt"},
+                                 {">=", "ge"}, {"==", "eq"}, {"!=", "ne"}};
+
+template <size_t N>
+std::string find_name(const Operator (&table)[N], std::string_view token, const char* otherwise) {
+  for (const Operator& op : table)
+    if (op.token == token) return std::string(op.name);
+  return otherwise;
+}
+
+}  // namespace
+
+std::string operator_name(const Site& site) {
+  std::string_view token = site.callee;
+  switch (site.form) {
+    case Form::augment:
+      if (!token.empty() && token.back() == '=') token.remove_suffix(1);
+      [[fallthrough]];
+    case Form::binary:
+      return find_name(kBinary, token, "binary");
+    case Form::unary:
+      return find_name(kUnary, token, "unary");
+    case Form::compare:
+      return find_name(kCompare, token, "compare");
+    case Form::subscript:
+      return site.callee == "[]=" ? "setitem" : "getitem";
+    case Form::iterate:
+      return "iter";
+    case Form::call:
+      break;
+  }
+  size_t dot = token.rfind('.');
+  if (dot != std::string_view::npos) token.remove_prefix(dot + 1);
+  return token.empty() ? "call" : std::string(token);
+}
+
+std::string full_name(std::string_view dotted) {
+  for (const Alias& alias : kAliases)
+    if (dotted.substr(0, alias.from.size()) == alias.from)
+      return std::string(alias.to) + std::string(dotted.substr(alias.from.size()));
+  return std::string(dotted);
+}
+
+std::string full_callee(const Site& site) {
+  if (site.form == Form::call) return full_name(site.callee);
+  if (site.form == Form::augment && !site.callee.empty() && site.callee.back() == '=')
+    return site.callee.substr(0, site.callee.size() - 1);
+  return site.callee;
+}
+
+}  // namespace opguard

@@ -1,0 +1,20 @@
+// matcher/names.h: what an operator is called, whatever its module was imported as.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "parser/site.h"
+
+namespace opguard {
+
+// "softmax" of "torch.softmax", "F.softmax" and ".softmax"; "mul" of `*`, "getitem" of `x[i]`,
+// "iter" of a loop; "call" where the callee has no name.
+std::string operator_name(const Site& site);
+
+// The callee with the usual module aliases spelt out: "F.relu" -> "torch.nn.functional.relu".
+// Operators keep their token.
+std::string full_callee(const Site& site);
+std::string full_name(std::string_view dotted);
+
+}  // namespace opguard

@@ -1,0 +1,303 @@
+#include "preflight/build_plan.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <map>
+#include <string_view>
+#include <tuple>
+
+#include "llvm/Support/SHA256.h"
+#include "matcher/names.h"
+#include "matcher/signature.h"
+#include "preflight/attribute.h"
+
+namespace opguard {
+namespace {
+
+constexpr size_t kTextBytes = 120;
+constexpr size_t kHashLetters = 4;  // a million per label; more where two would be the same
+
+// The site's text on one line, cut before kTextBytes, never inside a UTF-8 character.
+std::string one_line(std::string_view text) {
+  std::string out;
+  for (char c : text) {
+    bool space = c == ' ' || c == '\t' || c == '\n' || c == '\r';
+    if (!space)
+      out += c;
+    else if (!out.empty() && out.back() != ' ')
+      out += ' ';
+  }
+  if (out.size() <= kTextBytes) return out;
+  size_t cut = kTextBytes - 3;
+  while (cut > 0 && (static_cast<unsigned char>(out[cut]) & 0xc0) == 0x80) --cut;
+  return out.substr(0, cut) + "...";
+}
+
+std::string id_word(std::string_view text) {
+  std::string out;
+  for (char c : text) {
+    auto u = static_cast<unsigned char>(c);
+    bool word = u < 0x80 && (std::isalnum(u) || c == '_');
+    out += word ? static_cast<char>(std::tolower(u)) : '_';
+  }
+  return out;
+}
+
+// "attention.softmax"; a package's __init__.py goes by its folder.
+std::string label_of(const Site& site) {
+  std::string_view name = site.file;
+  auto base = [](std::string_view path) { return path.substr(path.rfind('/') + 1); };
+  std::string_view stem = base(name);
+  stem = stem.substr(0, stem.find('.'));
+  size_t slash = name.rfind('/');
+  if (stem == "__init__" && slash != std::string_view::npos) stem = base(name.substr(0, slash));
+  return id_word(stem) + "." + id_word(operator_name(site));
+}
+
+// 51 letters a-z2-7 of SHA-256: RFC 4648's alphabet in lower case.
+std::string hash_letters(const std::string& text) {
+  std::array<uint8_t, 32> digest = llvm::SHA256::hash(
+      llvm::ArrayRef<uint8_t>(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
+  std::string out;
+  uint32_t bits = 0, count = 0;
+  for (uint8_t byte : digest) {
+    bits = (bits << 8 | byte) & 0xffff;
+    for (count += 8; count >= 5; count -= 5)
+      out += "abcdefghijklmnopqrstuvwxyz234567"[bits >> (count - 5) & 31];
+  }
+  return out;
+}
+
+// The site's signature without anything that an edit elsewhere in the file changes. '\n' cannot
+// occur in a part.
+std::string identity_of(const Site& site) {
+  std::string text = std::string(form_name(site.form)) + "\n" + site.callee + "\n";
+  for (const std::string& argument : site.arguments) text += argument + ",";
+  return text + "\n" + site.scope + "\n" + site.package + "\n" + site.file;
+}
+
+void add_counts(std::map<std::string, uint64_t>& into,
+                const std::map<std::string, uint64_t>& from) {
+  for (const auto& [name, count] : from) into[name] += count;
+}
+
+Boundary make_boundary(const Site& site, const SourceFile* file, const std::string& id,
+                       const std::string& templ, std::vector<Tag> tags) {
+  Boundary b;
+  b.id = id;
+  b.site = site;
+  if (file)
+    b.text = one_line(std::string_view(file->text).substr(site.start, site.end - site.start));
+  b.templ = templ;
+  b.tags = std::move(tags);
+  return b;
+}
+
+// All other sites of the scopes of `chosen` (by site index).
+std::vector<Site> context_of(const std::vector<Site>& sites, const Signatures& signatures,
+                             const std::set<uint32_t>& chosen) {
+  std::set<uint32_t> scopes;
+  for (uint32_t i : chosen) scopes.insert(signatures.scope_of(i));
+  std::vector<const Site*> order;
+  for (uint32_t k : scopes)
+    for (uint32_t i : signatures.scopes()[k].sites)
+      if (!chosen.count(i)) order.push_back(&sites[i]);
+  // Scopes stay whole: a nested function's sites lie between those of its parent.
+  std::stable_sort(order.begin(), order.end(), [](const Site* a, const Site* b) {
+    return std::tie(a->package, a->file, a->scope, a->order) <
+           std::tie(b->package, b->file, b->scope, b->order);
+  });
+  std::vector<Site> context;
+  for (const Site* site : order) {
+    Site& s = context.emplace_back();
+    s.package = site->package;
+    s.file = site->file;
+    s.scope = site->scope;
+    s.order = site->order;
+    s.start = site->start;
+    s.end = site->end;
+    s.form = site->form;
+    s.callee = site->callee;
+    s.receiver = site->receiver;
+    s.arguments = site->arguments;
+    s.targets = site->targets;
+  }
+  return context;
+}
+
+Signatures signatures_of(const std::vector<Site>& sites, const TemplateLibrary& templates) {
+  std::vector<const Site*> pointers;
+  for (const Site& site : sites) pointers.push_back(&site);
+  return Signatures(std::move(pointers), templates);
+}
+
+// Name of a file that was not read: relative to its root; never a path of this machine.
+std::pair<std::string, std::string> name_of(const std::string& path,
+                                            const std::vector<SourceRoot>& roots) {
+  for (const SourceRoot& root : roots)
+    if (path.compare(0, root.dir.size(), root.dir) == 0 && path.size() > root.dir.size() &&
+        path[root.dir.size()] == '/' &&
+        path.compare(root.dir.size() + 1, root.subdir.size(), root.subdir) == 0)
+      return {root.package, path.substr(root.dir.size() + 1)};
+  return {"", path.substr(path.rfind('/') + 1)};
+}
+
+// Unwrapped places, one a line and reason, the most active first.
+class UnwrappedList {
+ public:
+  void add(const std::string& package, const std::string& file, uint32_t line,
+           const std::string& what, uint64_t activities) {
+    counts_[{package, file, line, what}] += activities;
+  }
+  std::vector<Unwrapped> list() const {
+    std::vector<Unwrapped> out;
+    for (const auto& [key, activities] : counts_)
+      out.push_back(
+          {std::get<0>(key), std::get<1>(key), std::get<2>(key), std::get<3>(key), activities});
+    std::stable_sort(out.begin(), out.end(), [](const Unwrapped& a, const Unwrapped& b) {
+      return a.activities > b.activities;
+    });
+    return out;
+  }
+
+ private:
+  std::map<std::tuple<std::string, std::string, uint32_t, std::string>, uint64_t> counts_;
+};
+
+bool is_pseudo(const std::string& activity) { return activity.rfind("opguard::", 0) == 0; }
+
+}  // namespace
+
+bool is_interesting(const std::string& activity) {
+  for (std::string_view prefix : {"prim::", "profiler::"})
+    if (activity.compare(0, prefix.size(), prefix) == 0) return false;
+  std::string name = activity.substr(0, activity.find('.'));
+  return name != "aten::detach" && name != "aten::is_same_size";
+}
+
+std::vector<std::string> boundary_ids(const std::vector<Site>& sites,
+                                      const std::set<std::string>& taken) {
+  std::vector<std::string> labels, letters;
+  std::map<std::string, size_t> ordinals;
+  for (const Site& site : sites) {
+    std::string identity = identity_of(site);
+    size_t ordinal = ordinals[identity]++;
+    labels.push_back(label_of(site));
+    letters.push_back(hash_letters(identity + "\n" + std::to_string(ordinal)));
+  }
+  // Ids that would be the same all grow, so that none depends on which site comes first.
+  std::vector<size_t> lengths(sites.size(), kHashLetters);
+  std::vector<std::string> ids(sites.size());
+  for (bool grew = true; grew;) {
+    grew = false;
+    std::map<std::string, size_t> uses;
+    for (size_t i = 0; i < sites.size(); ++i) {
+      ids[i] = labels[i] + ":" + letters[i].substr(0, lengths[i]);
+      ++uses[ids[i]];
+    }
+    for (size_t i = 0; i < sites.size(); ++i)
+      if ((uses[ids[i]] > 1 || taken.count(ids[i])) && lengths[i] < letters[i].size()) {
+        ++lengths[i];
+        grew = true;
+      }
+  }
+  return ids;
+}
+
+Plan build_plan(const Trace& trace, const SourceSet& sources, const std::vector<Site>& sites,
+                const TemplateLibrary& templates) {
+  Plan plan;
+  plan.python = trace.python;
+  plan.torch = trace.torch;
+  for (const SourceRoot& root : trace.roots)
+    if (!root.package.empty()) plan.packages.push_back(root.package);
+
+  Attributor attributor(sources, sites);
+  Signatures signatures = signatures_of(sites, templates);
+  std::vector<std::string> ids = boundary_ids(sites);
+  std::map<uint32_t, Boundary> boundaries;  // by site index
+  UnwrappedList unwrapped;
+  plan.activities = trace.foreign;
+  for (const TracedUse& use : trace.uses) {
+    uint64_t seen = 0;
+    bool pseudo = false;
+    for (const auto& [name, count] : use.activities) {
+      if (is_pseudo(name))
+        pseudo = true;
+      else if (is_interesting(name))
+        seen += count;
+    }
+    if (seen == 0 && !pseudo) continue;
+    plan.activities += seen;
+    Attribution where = attributor.attribute(use);
+    if (where.sites.empty()) {
+      auto [package, file] = where.file ? std::pair(where.file->package, where.file->name)
+                                        : name_of(use.path, trace.roots);
+      unwrapped.add(package, file, static_cast<uint32_t>(std::max(use.line, 0)), where.reason,
+                    seen);
+      continue;
+    }
+    plan.attributed += seen;
+    for (uint32_t i : where.sites) {
+      auto found = boundaries.find(i);
+      if (found == boundaries.end()) {
+        found = boundaries
+                    .emplace(i, make_boundary(sites[i], where.file, ids[i],
+                                              signatures.template_name(i), signatures.tags(i)))
+                    .first;
+        found->second.order = use.order;
+      }
+      Boundary& b = found->second;
+      b.order = std::min(b.order, use.order);
+      b.calls += use.calls;
+      add_counts(b.activities, use.activities);
+      add_counts(b.phases, use.phases);
+    }
+  }
+  std::set<uint32_t> chosen;
+  for (auto& [site, boundary] : boundaries) {
+    chosen.insert(site);
+    plan.boundaries.push_back(std::move(boundary));
+  }
+  std::stable_sort(plan.boundaries.begin(), plan.boundaries.end(),
+                   [](const Boundary& a, const Boundary& b) { return a.order < b.order; });
+  plan.context = context_of(sites, signatures, chosen);
+  plan.unwrapped = unwrapped.list();
+  return plan;
+}
+
+Plan static_plan(const SourceSet& sources, const std::vector<Site>& sites,
+                 const TemplateLibrary& templates, bool all_calls) {
+  Plan plan;
+  for (const SourceRoot& root : sources.roots)
+    if (!root.package.empty()) plan.packages.push_back(root.package);
+  std::map<std::pair<std::string_view, std::string_view>, const SourceFile*> files;
+  for (const SourceFile& file : sources.files) files[{file.package, file.name}] = &file;
+
+  Signatures signatures = signatures_of(sites, templates);
+  std::vector<std::string> ids = boundary_ids(sites);
+  std::set<uint32_t> chosen;
+  UnwrappedList unwrapped;
+  for (uint32_t i = 0; i < sites.size(); ++i) {
+    const Site& site = sites[i];
+    bool wanted = (all_calls && site.form == Form::call) ||
+                  (!all_calls && !signatures.template_name(i).empty());
+    if (!wanted) continue;
+    if (!site.refusal.empty()) {
+      unwrapped.add(site.package, site.file, site.line, site.refusal, 0);
+      continue;
+    }
+    auto file = files.find({site.package, site.file});
+    plan.boundaries.push_back(make_boundary(site, file == files.end() ? nullptr : file->second,
+                                            ids[i], signatures.template_name(i),
+                                            signatures.tags(i)));
+    plan.boundaries.back().order = plan.boundaries.size() - 1;  // source order: nothing ran
+    chosen.insert(i);
+  }
+  plan.context = context_of(sites, signatures, chosen);
+  plan.unwrapped = unwrapped.list();
+  return plan;
+}
+
+}  // namespace opguard
