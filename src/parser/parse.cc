@@ -388,13 +388,35 @@ class Walker {
       refuse(site, "depends on its frame");
   }
 
+  // "&" or "^" for such a node, else "".
+  std::string and_or_xor(Node node) const {
+    if (node.kind() != Kind::binary_operator) return "";
+    std::string op = shapes_.text(node.field(Field::operator_));
+    return op == "&" || op == "^" ? op : "";
+  }
+
+  // The grammar lets `^` bind tighter than `&`; Python the other way round.
+  bool mixes_and_xor(Node node, const std::string& parent) const {
+    std::string op = and_or_xor(node);
+    if (op.empty()) return false;
+    return (!parent.empty() && op != parent) || mixes_and_xor(node.field(Field::left), op) ||
+           mixes_and_xor(node.field(Field::right), op);
+  }
+
   void visit_binary(Node node, std::string_view why) {
+    constexpr std::string_view kMixed = "^ and & without parentheses";
     Node left = node.field(Field::left), right = node.field(Field::right);
-    visit(left);
-    visit(right);
+    std::string op = shapes_.text(node.field(Field::operator_));
+    if (why.empty() && mixes_and_xor(node, "")) why = kMixed;
+    for (Node side : {left, right}) {
+      if (why == kMixed && !and_or_xor(side).empty())
+        visit_binary(side, kMixed);
+      else
+        visit(side);
+    }
     Kind bare = without_parentheses(left).kind();
     if (bare == Kind::string || bare == Kind::concatenated_string) return;  // text, not tensors
-    Site& site = add(Form::binary, node, left, shapes_.text(node.field(Field::operator_)));
+    Site& site = add(Form::binary, node, left, op);
     site.receiver = shapes_.shortened(left);
     site.arguments = {shapes_.argument(right)};
     refuse(site, why);

@@ -44,6 +44,9 @@ class Finder {
   std::optional<Call> probe_call(Node node) const {
     if (!node || node.kind() != Kind::call) return std::nullopt;
     Node function = node.field(Field::function), list = node.field(Field::arguments);
+    // In `*og("id", x)[0]` the grammar gives the star to the name.
+    if (function.kind() == Kind::list_splat && !function.named_children().empty())
+      function = function.named_children().front();
     bool aug = function.kind() == Kind::attribute && text(function.field(Field::object)) == name_ &&
                text(function.field(Field::attribute)) == "aug";
     if (!aug && (function.kind() != Kind::identifier || text(function) != name_))
