@@ -1,7 +1,7 @@
 // record/record.h: the run log in memory. On disk: docs/record-format.md.
 //
-// An event is one execution of a boundary; its slots are the tensors it read and left. One slot of one
-// event is a record. Used by the runtime and by align; uses nothing.
+// An event is one execution of a boundary; its slots are the tensors it read and left. One slot of
+// one event is a record. Used by the runtime and by align; uses nothing.
 #pragma once
 
 #include <cstdint>
@@ -36,11 +36,11 @@ enum class SlotKind : uint8_t {
 };
 
 enum SlotFlag : uint8_t {
-  kUnreadable = 1,   // no fingerprint: fake, meta, sparse, not on a readable device
-  kModelValue = 2,   // parameter, gradient or loss: a sink of value flow
+  kUnreadable = 1,     // no fingerprint: fake, meta, sparse, not on a readable device
+  kModelValue = 2,     // parameter, gradient or loss: a sink of value flow
   kUninitialised = 4,  // output of torch.empty and the like
-  kParameter = 8,    // a parameter or buffer of the called module, not an argument
-  kMask = 16,        // floating point, every element zero or at most -1e4: an additive mask
+  kParameter = 8,      // a parameter or buffer of the called module, not an argument
+  kMask = 16,          // floating point, every element zero or at most -1e4: an additive mask
 };
 
 enum EventFlag : uint8_t {
@@ -96,9 +96,9 @@ struct Location {
   std::string package, file;  // as in SourceFile; file absolute if its root is unknown
   std::string path;           // absolute
   uint32_t line = 0, column = 0, end_line = 0, end_column = 0;  // as in Site
-  std::string text;           // the expression
-  std::string callee;         // as in Site
-  std::string function;       // Site::scope
+  std::string text;                                             // the expression
+  std::string callee;                                           // as in Site
+  std::string function;                                         // Site::scope
   bool operator==(const Location&) const = default;
 };
 
@@ -113,9 +113,9 @@ struct ProcessLog {
   std::vector<Event> events;  // in order of completion
   std::vector<Slot> slots;
   std::map<std::string, Location> locations;  // by boundary id
-  bool closed = false;   // false: cut short; what was flushed is here
-  uint64_t lost = 0;     // records the runtime says it could not keep
-  std::string damage;    // "" or what the reader had to leave out, with the byte position
+  bool closed = false;                        // false: cut short; what was flushed is here
+  uint64_t lost = 0;                          // records the runtime says it could not keep
+  std::string damage;  // "" or what the reader had to leave out, with the byte position
 
   const std::string& text(uint32_t string) const;  // "" for kNone
 };
@@ -126,8 +126,8 @@ struct Run {
   uint64_t records() const;           // slots of all processes
 };
 
-// Reads one log file. On failure `error` says why in one sentence ("<path>: record 12 (byte 345): ...",
-// another version, not a log) and false is returned; a log cut short is read up to the cut.
+// Reads one log file. On failure `error` says why in one sentence ("<path>: record 12 (byte 345):
+// ...", another version, not a log) and false is returned; a log cut short is read up to the cut.
 bool read_log(const std::string& path, ProcessLog& log, std::string& error);
 // Every *.log and *.log.incomplete of a folder, and its sites.json (exact locations) if there.
 bool read_run(const std::string& dir, Run& run, std::string& error);
