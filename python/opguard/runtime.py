@@ -1,0 +1,87 @@
+"""Connects the extension with the interpreter and with torch: start, torch's own hooks, close.
+
+Everything torch offers a hook for is hooked; the rest (two functions of torch.autograd) is wrapped. The
+recording itself is C++ (src/runtime)."""
+
+import functools
+import os
+import sys
+
+from opguard import _rt, exits, importing
+from opguard._rt import og
+
+
+def start(options):
+    """options: startup.Options. Programs that record nothing leave no file: the log is opened by its first event."""
+    if options.mode != "off" and not _rt.recording():
+        _rt.start(os.path.abspath(options.log), options.rank, options.world, _settings)
+        exits.at_exit(close)
+    importing.when_imported("torch", on_torch)
+
+
+def close():
+    _rt.close()
+
+
+def _settings():
+    from opguard import settings
+
+    found = {str(name): str(value) for name, value in settings.collect().items()}
+    distributed = sys.modules.get("torch.distributed")
+    try:
+        if distributed is not None and distributed.is_available() and distributed.is_initialized():
+            found["rank"] = str(distributed.get_rank())
+    except Exception:
+        pass  # a half-made process group has no rank yet
+    found["argv"] = " ".join(getattr(sys, "argv", []))
+    return found
+
+
+def on_torch(torch):
+    importing.when_imported("torch._dynamo", on_dynamo)
+    if not _rt.recording():
+        return
+    _wrap_autograd(torch)
+    optim = sys.modules.get("torch.optim.optimizer")
+    if hasattr(optim, "register_optimizer_step_pre_hook"):
+        optim.register_optimizer_step_pre_hook(_step_begins)
+        optim.register_optimizer_step_post_hook(_step_ended)
+
+
+def _step_begins(optimizer, args, kwargs):
+    _rt.step_begins(optimizer)
+
+
+def _step_ended(optimizer, args, kwargs):
+    _rt.step_ended(optimizer)
+
+
+def _wrap_autograd(torch):
+    for name, roots in (("backward", "tensors"), ("grad", "outputs")):
+        original = getattr(torch.autograd, name)
+        if not getattr(original, "_opguard", False):
+            setattr(torch.autograd, name, _announced(original, roots))
+
+
+def _announced(original, roots):
+    compiling = _compiling_test()
+
+    @functools.wraps(original)
+    def announced(*args, **kwargs):
+        if not compiling():
+            _rt.loss(args[0] if args else kwargs.get(roots, ()))
+        return original(*args, **kwargs)
+
+    announced._opguard = True
+    return announced
+
+
+def _compiling_test():
+    compiler = getattr(sys.modules["torch"], "compiler", None)
+    return getattr(compiler, "is_compiling", lambda: False)
+
+
+def on_dynamo(dynamo):
+    """Under torch.compile a probe is its operand."""
+    torch = sys.modules["torch"]
+    torch.compiler.substitute_in_graph(og)(lambda boundary, operand: operand)

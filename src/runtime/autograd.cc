@@ -1,0 +1,266 @@
+#include "runtime/autograd.h"
+
+#include <cstddef>
+
+#include "runtime/object.h"
+#include "runtime/operation.h"
+#include "runtime/values.h"
+
+namespace opguard {
+namespace {
+
+constexpr size_t kMaxNodes = 4096;        // of one operator's graph
+constexpr const char* kMark = "opguard";  // in Node.metadata: claimed
+
+PyTypeObject* g_node_hook_type = nullptr;
+PyTypeObject* g_leaf_hook_type = nullptr;
+
+// Called by the engine as hook(grad_inputs, grad_outputs). Belongs to the node and points to
+// nothing.
+struct NodeHook {
+  PyObject_HEAD std::string* boundary;
+  std::string* node;
+  uint32_t forward;
+  uint64_t generation;
+};
+
+// On an AccumulateGrad node: `before(grad_outputs)` and, as a call, after it.
+struct LeafHook {
+  PyObject_HEAD PyObject* variable;  // weak: the node holds the leaf, and we hang on the node
+  std::vector<Slot>* slots;
+  Event* event;
+  uint64_t generation;
+};
+
+PyObject* call_node_hook(PyObject* self, PyObject* args, PyObject*) {
+  auto* hook = reinterpret_cast<NodeHook*>(self);
+  if (!recorder().on() || recorder().thread().inside || PyTuple_Size(args) < 2) Py_RETURN_NONE;
+  OwnWork work;
+  try {
+    Event event = recorder().open_event(*hook->boundary, EventKind::node, Phase::backward);
+    event.node = recorder().string(*hook->node);
+    event.forward = hook->generation == recorder().generation() ? hook->forward : kNone;
+    Collector in(work.torch(), SlotKind::in), out(work.torch(), SlotKind::out);
+    PyObject *outgoing = PyTuple_GetItem(args, 0), *incoming = PyTuple_GetItem(args, 1);
+    for (Py_ssize_t i = 0, n = PyTuple_Check(incoming) ? PyTuple_Size(incoming) : 0; i < n; ++i)
+      in.add_tensors("grad" + std::to_string(i), PyTuple_GetItem(incoming, i));
+    for (Py_ssize_t i = 0, n = PyTuple_Check(outgoing) ? PyTuple_Size(outgoing) : 0; i < n; ++i)
+      out.add_tensors("out" + std::to_string(i), PyTuple_GetItem(outgoing, i));
+    std::vector<Slot> slots = std::move(in.slots());
+    slots.insert(slots.end(), out.slots().begin(), out.slots().end());
+    recorder().commit(event, slots);
+  } catch (const std::exception& e) {
+    recorder().fault(e.what());
+  }
+  Py_RETURN_NONE;
+}
+
+void free_node_hook(PyObject* self) {
+  auto* hook = reinterpret_cast<NodeHook*>(self);
+  delete hook->boundary;
+  delete hook->node;
+  PyTypeObject* type = Py_TYPE(self);
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
+
+Ref leaf_of(LeafHook* hook) {
+  Ref leaf(PyObject_CallNoArgs(hook->variable));
+  if (!leaf) PyErr_Clear();
+  return leaf.get() == Py_None ? Ref() : leaf;
+}
+
+PyObject* before_accumulate(PyObject* self, PyObject* args) {
+  auto* hook = reinterpret_cast<LeafHook*>(self);
+  if (!recorder().on() || recorder().thread().inside) Py_RETURN_NONE;
+  OwnWork work;
+  try {
+    std::string boundary = recorder().innermost(recorder().thread(), "<backward>");
+    *hook->event = recorder().open_event(boundary, EventKind::accumulate, Phase::backward);
+    hook->generation = recorder().generation();
+    Collector in(work.torch(), SlotKind::in);
+    PyObject* incoming =
+        PyTuple_Check(args) && PyTuple_Size(args) > 0 ? PyTuple_GetItem(args, 0) : args;
+    if (PyTuple_Check(incoming) && PyTuple_Size(incoming) > 0)
+      incoming = PyTuple_GetItem(incoming, 0);
+    in.add_tensors("grad0", incoming);
+    if (Ref leaf = leaf_of(hook)) {
+      Ref prior = attribute(leaf.get(), "grad");
+      if (prior && prior.get() != Py_None) in.add_tensors("prior", prior.get());
+    }
+    *hook->slots = std::move(in.slots());
+  } catch (const std::exception& e) {
+    recorder().fault(e.what());
+  }
+  Py_RETURN_NONE;
+}
+
+PyObject* call_leaf_hook(PyObject* self, PyObject*, PyObject*) {
+  auto* hook = reinterpret_cast<LeafHook*>(self);
+  if (!recorder().on() || recorder().thread().inside ||
+      hook->generation != recorder().generation() || hook->event->boundary == kNone)
+    Py_RETURN_NONE;
+  OwnWork work;
+  try {
+    Collector out(work.torch(), SlotKind::out);
+    if (Ref leaf = leaf_of(hook)) {
+      Ref grad = attribute(leaf.get(), "grad");
+      if (grad && grad.get() != Py_None) out.add_tensors("grad", grad.get(), kModelValue);
+    }
+    std::vector<Slot> slots = std::move(*hook->slots);
+    slots.insert(slots.end(), out.slots().begin(), out.slots().end());
+    recorder().commit(*hook->event, slots);
+    hook->slots->clear();
+    *hook->event = Event();
+  } catch (const std::exception& e) {
+    recorder().fault(e.what());
+  }
+  Py_RETURN_NONE;
+}
+
+void free_leaf_hook(PyObject* self) {
+  auto* hook = reinterpret_cast<LeafHook*>(self);
+  Py_XDECREF(hook->variable);
+  delete hook->slots;
+  delete hook->event;
+  PyTypeObject* type = Py_TYPE(self);
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
+
+PyMethodDef g_leaf_methods[] = {{"before", before_accumulate, METH_VARARGS, nullptr}, {}};
+
+PyType_Slot g_node_slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_node_hook)},
+                              {Py_tp_dealloc, reinterpret_cast<void*>(free_node_hook)},
+                              {0, nullptr}};
+PyType_Slot g_leaf_slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_leaf_hook)},
+                              {Py_tp_dealloc, reinterpret_cast<void*>(free_leaf_hook)},
+                              {Py_tp_methods, g_leaf_methods},
+                              {0, nullptr}};
+PyType_Spec g_node_spec = {"opguard._rt.NodeHook", sizeof(NodeHook), 0, Py_TPFLAGS_DEFAULT,
+                           g_node_slots};
+PyType_Spec g_leaf_spec = {"opguard._rt.LeafHook", sizeof(LeafHook), 0, Py_TPFLAGS_DEFAULT,
+                           g_leaf_slots};
+
+// False: the node was claimed before, or has no place for a mark.
+bool claim(PyObject* node) {
+  Ref metadata = attribute(node, "metadata");
+  if (!metadata || !PyDict_Check(metadata.get())) return false;
+  if (PyDict_GetItemString(metadata.get(), kMark) != nullptr) return false;
+  return PyDict_SetItemString(metadata.get(), kMark, Py_True) == 0;
+}
+
+bool hook_node(PyObject* node, const std::string& name, const std::string& boundary,
+               uint32_t index) {
+  auto* hook = PyObject_New(NodeHook, g_node_hook_type);
+  if (hook == nullptr) return false;
+  hook->boundary = new std::string(boundary);
+  hook->node = new std::string(name);
+  hook->forward = index;
+  hook->generation = recorder().generation();
+  Ref held(reinterpret_cast<PyObject*>(hook));
+  Ref handle(PyObject_CallMethod(node, "register_hook", "O", held.get()));
+  return static_cast<bool>(handle);
+}
+
+bool hook_leaf(PyObject* node) {
+  Ref variable = attribute(node, "variable");
+  if (!variable || variable.get() == Py_None) return true;
+  Ref weak(PyWeakref_NewRef(variable.get(), nullptr));
+  if (!weak) return false;
+  auto* hook = PyObject_New(LeafHook, g_leaf_hook_type);
+  if (hook == nullptr) return false;
+  hook->variable = weak.release();
+  hook->slots = new std::vector<Slot>;
+  hook->event = new Event;
+  hook->generation = 0;
+  Ref held(reinterpret_cast<PyObject*>(hook));
+  Ref before(PyObject_GetAttrString(held.get(), "before"));
+  Ref first(before ? PyObject_CallMethod(node, "register_prehook", "O", before.get()) : nullptr);
+  if (!first) return false;
+  Ref second(PyObject_CallMethod(node, "register_hook", "O", held.get()));
+  return static_cast<bool>(second);
+}
+
+void collect_roots(const TorchApi& torch, PyObject* value, std::vector<Ref>& nodes, int depth) {
+  if (torch.is_tensor(value)) {
+    Ref node = attribute(value, "grad_fn");
+    if (node && node.get() != Py_None) nodes.push_back(node);
+  } else if (depth < 4 && PyTuple_Check(value)) {
+    for (Py_ssize_t i = 0, n = PyTuple_Size(value); i < n; ++i)
+      collect_roots(torch, PyTuple_GetItem(value, i), nodes, depth + 1);
+  } else if (depth < 4 && PyList_Check(value)) {
+    for (Py_ssize_t i = 0; i < PyList_Size(value); ++i)
+      collect_roots(torch, Ref::borrow(PyList_GetItem(value, i)).get(), nodes, depth + 1);
+  } else if (depth < 4 && PyDict_Check(value)) {
+    PyObject *key, *item;
+    for (Py_ssize_t at = 0; PyDict_Next(value, &at, &key, &item);)
+      collect_roots(torch, item, nodes, depth + 1);
+  }
+}
+
+}  // namespace
+
+void attach_hooks(const TorchApi& torch, const std::string& boundary, uint32_t index,
+                  PyObject* result, const std::vector<Ref>& history) {
+  std::vector<Ref> todo;
+  collect_roots(torch, result, todo, 0);
+  size_t visited = 0;
+  while (!todo.empty() && visited < kMaxNodes) {
+    Ref node = std::move(todo.back());
+    todo.pop_back();
+    // While we hold its wrapper a node has one identity.
+    bool before_us = false;
+    for (const Ref& h : history) before_us |= h.get() == node.get();
+    if (before_us || !claim(node.get())) continue;
+    ++visited;
+    Ref name_object(PyObject_CallMethod(node.get(), "name", nullptr));
+    if (!name_object) PyErr_Clear();
+    std::string name(utf8(name_object.get()));
+    bool leaf = name.ends_with("AccumulateGrad");
+    bool hooked = leaf ? hook_leaf(node.get()) : hook_node(node.get(), name, boundary, index);
+    if (!hooked) recorder().fault("an autograd node takes no hook");
+    Ref next = attribute(node.get(), "next_functions");
+    for (Py_ssize_t i = 0, n = next && PyTuple_Check(next.get()) ? PyTuple_Size(next.get()) : 0;
+         i < n; ++i) {
+      PyObject* edge = PyTuple_GetItem(next.get(), i);
+      PyObject* to = PyTuple_Check(edge) ? PyTuple_GetItem(edge, 0) : nullptr;
+      if (to != nullptr && to != Py_None) todo.push_back(Ref::borrow(to));
+    }
+  }
+}
+
+void record_loss(PyObject* roots) {
+  if (!recorder().on() || recorder().thread().inside) return;
+  OwnWork work;
+  // A backward inside a backward (checkpointing) is part of the outer one.
+  if (work.torch() == nullptr || in_backward(*work.torch())) return;
+  try {
+    std::string boundary = recorder().innermost(recorder().thread(), "<backward>");
+    if (boundary == "<backward>") locate_boundary(boundary, user_frame().get());
+    Event event = recorder().open_event(boundary, EventKind::loss, Phase::forward);
+    Collector in(work.torch(), SlotKind::in);
+    if (PyTuple_Check(roots)) {
+      for (Py_ssize_t i = 0, n = PyTuple_Size(roots); i < n; ++i)
+        in.add_tensors("root" + std::to_string(i), PyTuple_GetItem(roots, i), kModelValue);
+    } else if (PyList_Check(roots)) {
+      for (Py_ssize_t i = 0; i < PyList_Size(roots); ++i)
+        in.add_tensors("root" + std::to_string(i), Ref::borrow(PyList_GetItem(roots, i)).get(),
+                       kModelValue);
+    } else {
+      in.add_tensors("root0", roots, kModelValue);
+    }
+    recorder().commit(event, in.slots());
+  } catch (const std::exception& e) {
+    recorder().fault(e.what());
+  }
+  recorder().count_backward();
+}
+
+bool init_autograd() {
+  g_node_hook_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&g_node_spec));
+  g_leaf_hook_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&g_leaf_spec));
+  return g_node_hook_type != nullptr && g_leaf_hook_type != nullptr;
+}
+
+}  // namespace opguard

@@ -1,0 +1,91 @@
+// runtime/module.cc: the extension opguard._rt, what python/opguard/runtime.py drives.
+#include "runtime/autograd.h"
+#include "runtime/operation.h"
+#include "runtime/optimizer.h"
+#include "runtime/probe.h"
+#include "runtime/recorder.h"
+#include "runtime/values.h"
+
+namespace opguard {
+namespace {
+
+// start(dir, rank, world, settings): from now on probes record.
+PyObject* start(PyObject*, PyObject* args) {
+  const char* dir = nullptr;
+  int rank = 0, world = 1;
+  PyObject* settings = nullptr;
+  if (!PyArg_ParseTuple(args, "siiO", &dir, &rank, &world, &settings)) return nullptr;
+  recorder().start(dir, rank, world, settings);
+  Py_RETURN_NONE;
+}
+
+PyObject* close(PyObject*, PyObject*) {
+  SavedError saved;
+  recorder().close();
+  Py_RETURN_NONE;
+}
+
+PyObject* recording(PyObject*, PyObject*) { return PyBool_FromLong(recorder().on()); }
+
+PyObject* loss(PyObject*, PyObject* roots) {
+  record_loss(roots);
+  Py_RETURN_NONE;
+}
+
+PyObject* step_begins(PyObject*, PyObject* optimizer) {
+  optimizer_begins(optimizer);
+  Py_RETURN_NONE;
+}
+
+PyObject* step_ended(PyObject*, PyObject* optimizer) {
+  optimizer_ended(optimizer);
+  Py_RETURN_NONE;
+}
+
+// fingerprint(x) -> (h, m) of a tensor or numpy array, None where it cannot be read.
+PyObject* fingerprint_of(PyObject*, PyObject* value) {
+  OwnWork work;
+  TensorView view;
+  if (work.torch() != nullptr && work.torch()->is_tensor(value))
+    view = view_tensor(*work.torch(), value);
+  else
+    view.readable = view_numpy(value, view);
+  PyErr_Clear();
+  if (!view.readable) Py_RETURN_NONE;
+  Fingerprint f = fingerprint(view.elements);
+  return Py_BuildValue("KK", static_cast<unsigned long long>(f.h),
+                       static_cast<unsigned long long>(f.m));
+}
+
+PyMethodDef g_methods[] = {
+    {"start", start, METH_VARARGS, "start(dir, rank, world, settings): record from now on"},
+    {"close", close, METH_NOARGS, "Write the end of the log; nothing is recorded after it"},
+    {"recording", recording, METH_NOARGS, "Do probes record?"},
+    {"loss", loss, METH_O, "A backward pass begins with these roots"},
+    {"step_begins", step_begins, METH_O, "An optimizer's step begins"},
+    {"step_ended", step_ended, METH_O, "An optimizer's step ended"},
+    {"fingerprint", fingerprint_of, METH_O, "og1 of a tensor or array: (h, m)"},
+    {}};
+
+PyModuleDef g_module = {PyModuleDef_HEAD_INIT,
+                        "opguard._rt",
+                        nullptr,
+                        -1,
+                        g_methods,
+                        nullptr,
+                        nullptr,
+                        nullptr,
+                        nullptr};
+
+}  // namespace
+}  // namespace opguard
+
+PyMODINIT_FUNC PyInit__rt() {
+  using namespace opguard;
+  Ref module(PyModule_Create(&g_module));
+  if (!module || !init_autograd()) return nullptr;
+  Ref og(make_og());
+  if (!og || PyModule_AddObject(module.get(), "og", og.get()) != 0) return nullptr;
+  og.release();  // the module took it
+  return module.release();
+}

@@ -1,0 +1,59 @@
+// runtime/operation.h: one execution of an operator site, from its inputs to its event.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/values.h"
+
+namespace opguard {
+
+// Use: construct, name the inputs, let the program's operator run, finish. When nothing is recorded
+// every step is a no-op. The GIL is held throughout, except inside the program's operator.
+class Operation {
+ public:
+  explicit Operation(PyObject* id);
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+  ~Operation();
+
+  bool active() const { return active_; }
+  void input(const char* name, PyObject* value);
+  // Receiver, own parameters, positional and keyword arguments of a call.
+  void call_inputs(PyObject* callee, PyObject* args, PyObject* kwargs);
+  // After the last input: in-place operators replace an input's history, so it is noted before.
+  void ready();
+
+  // result: new reference or nullptr with the program's error set. Both come back untouched.
+  PyObject* finish(PyObject* result);
+  // The same for operators whose only answer is success: setitem, delitem.
+  int finish(int status);
+  // An item of an iteration. own_item: the container held it already, so that it is no new value.
+  PyObject* finish_item(PyObject* item, bool own_item);
+  // Nothing happened: no event.
+  void cancel();
+
+ private:
+  bool done();  // leaves the operator; false: there is no log any more to take the event
+  void written_inputs(std::vector<Slot>& slots, const OwnWork& work);
+  void record(PyObject* result, bool raised, const OwnWork& work);
+
+  bool active_ = false;
+  std::string boundary_;
+  uint64_t generation_ = 0;  // of the log in which the event's strings are
+  Event event_;
+  uint64_t serial_ = 0;
+  uint8_t output_flags_ = 0;
+  bool collective_ = false;
+  Collector inputs_;
+  std::vector<Ref> history_;  // grad_fn of the inputs before the call
+};
+
+// Tells where the boundary is, once; `frame` is the Python frame running now.
+void locate_boundary(const std::string& boundary, PyObject* frame);
+
+// The frame running now, past frames of torch and of our own package; none if there is no Python
+// frame (a thread of the engine).
+Ref user_frame();
+
+}  // namespace opguard

@@ -1,0 +1,373 @@
+// runtime/probe.cc: the operand's stand-ins. Each applies the program's operator to the real
+// operand, from C and so without a Python frame, and passes results and errors on untouched.
+#include "runtime/probe.h"
+
+#include <initializer_list>
+
+#include "runtime/object.h"
+#include "runtime/operation.h"
+
+namespace opguard {
+namespace {
+
+PyTypeObject* g_probe_type = nullptr;
+PyTypeObject* g_items_type = nullptr;
+PyTypeObject* g_place_type = nullptr;
+PyTypeObject* g_og_type = nullptr;
+
+// og(id, x)
+struct Probe {
+  PyObject_HEAD PyObject* id;
+  PyObject* real;
+  PyObject* base;  // what an augmented item or attribute was read from; or nullptr
+};
+
+// iter(og(id, x))
+struct Items {
+  PyObject_HEAD PyObject* id;
+  PyObject* real;   // the iterator
+  PyObject* whole;  // what is iterated, if it is a tensor; or nullptr
+  bool own_items;   // a list, tuple or dict: its items exist already
+};
+
+// og.aug(id, x)
+struct Place {
+  PyObject_HEAD PyObject* id;
+  PyObject* real;
+};
+
+bool is_probe(PyObject* object) { return Py_TYPE(object) == g_probe_type; }
+Probe* as_probe(PyObject* object) { return reinterpret_cast<Probe*>(object); }
+
+PyObject* make_probe(PyObject* id, PyObject* real, PyObject* base) {
+  auto* probe = PyObject_New(Probe, g_probe_type);
+  if (probe == nullptr) return nullptr;
+  Py_INCREF(id);
+  Py_INCREF(real);
+  Py_XINCREF(base);
+  probe->id = id;
+  probe->real = real;
+  probe->base = base;
+  return reinterpret_cast<PyObject*>(probe);
+}
+
+// None of these take part in garbage collection: they live for one operator, on the stack.
+void free_object(PyObject* self, std::initializer_list<PyObject*> held) {
+  for (PyObject* object : held) Py_XDECREF(object);
+  PyTypeObject* type = Py_TYPE(self);
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
+
+void free_probe(PyObject* self) {
+  Probe* p = as_probe(self);
+  free_object(self, {p->id, p->real, p->base});
+}
+
+PyObject* probe_call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  Probe* p = as_probe(self);
+  Operation operation(p->id);
+  operation.call_inputs(p->real, args, kwargs);
+  operation.ready();
+  return operation.finish(PyObject_Call(p->real, args, kwargs));
+}
+
+using Binary = PyObject* (*)(PyObject*, PyObject*);
+
+PyObject* apply(Probe* p, PyObject* other, Binary function) {
+  if (is_probe(other)) other = as_probe(other)->real;
+  Operation operation(p->id);
+  operation.input("self", p->real);
+  operation.input("arg0", other);
+  operation.input("base", p->base);
+  operation.ready();
+  return operation.finish(function(p->real, other));
+}
+
+template <Binary function>
+PyObject* binary(PyObject* left, PyObject* right) {
+  if (is_probe(left)) return apply(as_probe(left), right, function);
+  return function(left, is_probe(right) ? as_probe(right)->real : right);
+}
+
+// x.iadd(y), the augmented assignment of a name.
+template <Binary function>
+PyObject* augment(PyObject* self, PyObject* other) {
+  return apply(as_probe(self), other, function);
+}
+
+PyObject* power_of(PyObject* x, PyObject* y) { return PyNumber_Power(x, y, Py_None); }
+PyObject* in_place_power_of(PyObject* x, PyObject* y) {
+  return PyNumber_InPlacePower(x, y, Py_None);
+}
+
+PyObject* power(PyObject* left, PyObject* right, PyObject* modulus) {
+  if (modulus != Py_None || !is_probe(left)) Py_RETURN_NOTIMPLEMENTED;
+  return apply(as_probe(left), right, power_of);
+}
+
+PyObject* in_place_power(PyObject* left, PyObject* right, PyObject*) {
+  return apply(as_probe(left), right, in_place_power_of);
+}
+
+template <PyObject* (*function)(PyObject*)>
+PyObject* unary(PyObject* self) {
+  Probe* p = as_probe(self);
+  Operation operation(p->id);
+  operation.input("self", p->real);
+  operation.ready();
+  return operation.finish(function(p->real));
+}
+
+PyObject* compare(PyObject* self, PyObject* other, int op) {
+  Probe* p = as_probe(self);
+  if (is_probe(other)) other = as_probe(other)->real;
+  Operation operation(p->id);
+  operation.input("self", p->real);
+  operation.input("arg0", other);
+  operation.ready();
+  return operation.finish(PyObject_RichCompare(p->real, other, op));
+}
+
+PyObject* get_item(PyObject* self, PyObject* key) {
+  Probe* p = as_probe(self);
+  Operation operation(p->id);
+  operation.input("self", p->real);
+  operation.input("arg0", key);
+  operation.ready();
+  return operation.finish(PyObject_GetItem(p->real, key));
+}
+
+int set_item_of(PyObject* id, PyObject* real, PyObject* key, PyObject* value) {
+  Operation operation(id);
+  operation.input("self", real);
+  operation.input("arg0", key);
+  operation.input("arg1", value);
+  operation.ready();
+  return operation.finish(value ? PyObject_SetItem(real, key, value) : PyObject_DelItem(real, key));
+}
+
+int set_item(PyObject* self, PyObject* key, PyObject* value) {
+  return set_item_of(as_probe(self)->id, as_probe(self)->real, key, value);
+}
+
+PyObject* iterate(PyObject* self) {
+  Probe* p = as_probe(self);
+  Ref iterator(PyObject_GetIter(p->real));
+  if (!iterator || !recorder().on()) return iterator.release();
+  auto* items = PyObject_New(Items, g_items_type);
+  if (items == nullptr) return nullptr;
+  Py_INCREF(p->id);
+  items->id = p->id;
+  items->real = iterator.release();
+  const TorchApi* torch = torch_api();
+  bool tensor = (torch && torch->is_tensor(p->real)) || is_numpy_array(p->real);
+  if (tensor) Py_INCREF(p->real);
+  items->whole = tensor ? p->real : nullptr;
+  items->own_items = PyList_Check(p->real) || PyTuple_Check(p->real) || PyDict_Check(p->real);
+  return reinterpret_cast<PyObject*>(items);
+}
+
+Items* as_items(PyObject* self) { return reinterpret_cast<Items*>(self); }
+
+void free_items(PyObject* self) {
+  Items* it = as_items(self);
+  free_object(self, {it->id, it->real, it->whole});
+}
+
+PyObject* items_self(PyObject* self) {
+  Py_INCREF(self);
+  return self;
+}
+
+// tp_iternext and not PyIter_Next: that one swallows a generator's return value.
+PyObject* items_next(PyObject* self) {
+  Items* it = as_items(self);
+  auto next = reinterpret_cast<iternextfunc>(PyType_GetSlot(Py_TYPE(it->real), Py_tp_iternext));
+  Operation operation(it->id);
+  operation.input("self", it->whole);
+  operation.ready();
+  return operation.finish_item(next(it->real), it->own_items);
+}
+
+PyObject* items_send(PyObject* self, PyObject* value) {
+  Items* it = as_items(self);
+  Operation operation(it->id);
+  operation.ready();
+  Ref name(PyUnicode_FromString("send"));
+  return operation.finish_item(
+      name ? PyObject_CallMethodObjArgs(it->real, name.get(), value, nullptr) : nullptr, false);
+}
+
+// Everything else (throw, close, gi_frame, ...) is the iterator's own, and absent where it is
+// absent.
+PyObject* items_attribute(PyObject* self, PyObject* name) {
+  Items* it = as_items(self);
+  if (utf8(name) == "send") {
+    Ref real(PyObject_GetAttr(it->real, name));
+    if (!real) return nullptr;
+    return PyObject_GenericGetAttr(self, name);
+  }
+  return PyObject_GetAttr(it->real, name);
+}
+
+Place* as_place(PyObject* self) { return reinterpret_cast<Place*>(self); }
+
+void free_place(PyObject* self) {
+  Place* p = as_place(self);
+  free_object(self, {p->id, p->real});
+}
+
+PyObject* place_attribute(PyObject* self, PyObject* name) {
+  Place* p = as_place(self);
+  Ref value(PyObject_GetAttr(p->real, name));
+  return value ? make_probe(p->id, value.get(), nullptr) : nullptr;
+}
+
+int place_set_attribute(PyObject* self, PyObject* name, PyObject* value) {
+  return PyObject_SetAttr(as_place(self)->real, name, value);
+}
+
+PyObject* place_item(PyObject* self, PyObject* key) {
+  Place* p = as_place(self);
+  Ref value(PyObject_GetItem(p->real, key));
+  if (!value) return nullptr;
+  const TorchApi* torch = torch_api();
+  bool tensor = torch != nullptr && torch->is_tensor(p->real);
+  return make_probe(p->id, value.get(), tensor ? p->real : nullptr);
+}
+
+// The item may be a copy (an index that is a tensor): then this is what changes the container.
+int place_set_item(PyObject* self, PyObject* key, PyObject* value) {
+  Place* p = as_place(self);
+  const TorchApi* torch = torch_api();
+  if (value != nullptr && torch != nullptr && torch->is_tensor(p->real))
+    return set_item_of(p->id, p->real, key, value);
+  return value ? PyObject_SetItem(p->real, key, value) : PyObject_DelItem(p->real, key);
+}
+
+bool take_two(PyObject* args, PyObject* kwargs, const char* what) {
+  if (PyTuple_Size(args) == 2 && (kwargs == nullptr || PyDict_Size(kwargs) == 0)) return true;
+  PyErr_Format(PyExc_TypeError, "%s takes a boundary id and an operand", what);
+  return false;
+}
+
+PyObject* og_call(PyObject*, PyObject* args, PyObject* kwargs) {
+  if (!take_two(args, kwargs, "og()")) return nullptr;
+  return make_probe(PyTuple_GetItem(args, 0), PyTuple_GetItem(args, 1), nullptr);
+}
+
+PyObject* og_aug(PyObject*, PyObject* args) {
+  if (!take_two(args, nullptr, "og.aug()")) return nullptr;
+  PyObject *id = PyTuple_GetItem(args, 0), *real = PyTuple_GetItem(args, 1);
+  if (!recorder().on()) {
+    Py_INCREF(real);
+    return real;
+  }
+  auto* place = PyObject_New(Place, g_place_type);
+  if (place == nullptr) return nullptr;
+  Py_INCREF(id);
+  Py_INCREF(real);
+  place->id = id;
+  place->real = real;
+  return reinterpret_cast<PyObject*>(place);
+}
+
+void free_og(PyObject* self) { free_object(self, {}); }
+
+PyMethodDef g_probe_methods[] = {
+    {"iadd", augment<PyNumber_InPlaceAdd>, METH_O, nullptr},
+    {"isub", augment<PyNumber_InPlaceSubtract>, METH_O, nullptr},
+    {"imul", augment<PyNumber_InPlaceMultiply>, METH_O, nullptr},
+    {"imatmul", augment<PyNumber_InPlaceMatrixMultiply>, METH_O, nullptr},
+    {"itruediv", augment<PyNumber_InPlaceTrueDivide>, METH_O, nullptr},
+    {"ifloordiv", augment<PyNumber_InPlaceFloorDivide>, METH_O, nullptr},
+    {"imod", augment<PyNumber_InPlaceRemainder>, METH_O, nullptr},
+    {"ipow", augment<in_place_power_of>, METH_O, nullptr},
+    {"ilshift", augment<PyNumber_InPlaceLshift>, METH_O, nullptr},
+    {"irshift", augment<PyNumber_InPlaceRshift>, METH_O, nullptr},
+    {"iand", augment<PyNumber_InPlaceAnd>, METH_O, nullptr},
+    {"ixor", augment<PyNumber_InPlaceXor>, METH_O, nullptr},
+    {"ior", augment<PyNumber_InPlaceOr>, METH_O, nullptr},
+    {}};
+
+template <typename F>
+PyType_Slot slot(int id, F function) {
+  return {id, reinterpret_cast<void*>(function)};
+}
+
+PyType_Slot g_probe_slots[] = {
+    slot(Py_tp_dealloc, free_probe),
+    slot(Py_tp_call, probe_call),
+    slot(Py_tp_iter, iterate),
+    slot(Py_tp_richcompare, compare),
+    slot(Py_mp_subscript, get_item),
+    slot(Py_mp_ass_subscript, set_item),
+    slot(Py_nb_add, binary<PyNumber_Add>),
+    slot(Py_nb_subtract, binary<PyNumber_Subtract>),
+    slot(Py_nb_multiply, binary<PyNumber_Multiply>),
+    slot(Py_nb_matrix_multiply, binary<PyNumber_MatrixMultiply>),
+    slot(Py_nb_true_divide, binary<PyNumber_TrueDivide>),
+    slot(Py_nb_floor_divide, binary<PyNumber_FloorDivide>),
+    slot(Py_nb_remainder, binary<PyNumber_Remainder>),
+    slot(Py_nb_divmod, binary<PyNumber_Divmod>),
+    slot(Py_nb_power, power),
+    slot(Py_nb_lshift, binary<PyNumber_Lshift>),
+    slot(Py_nb_rshift, binary<PyNumber_Rshift>),
+    slot(Py_nb_and, binary<PyNumber_And>),
+    slot(Py_nb_xor, binary<PyNumber_Xor>),
+    slot(Py_nb_or, binary<PyNumber_Or>),
+    slot(Py_nb_negative, unary<PyNumber_Negative>),
+    slot(Py_nb_positive, unary<PyNumber_Positive>),
+    slot(Py_nb_invert, unary<PyNumber_Invert>),
+    slot(Py_nb_absolute, unary<PyNumber_Absolute>),
+    slot(Py_nb_inplace_add, augment<PyNumber_InPlaceAdd>),
+    slot(Py_nb_inplace_subtract, augment<PyNumber_InPlaceSubtract>),
+    slot(Py_nb_inplace_multiply, augment<PyNumber_InPlaceMultiply>),
+    slot(Py_nb_inplace_matrix_multiply, augment<PyNumber_InPlaceMatrixMultiply>),
+    slot(Py_nb_inplace_true_divide, augment<PyNumber_InPlaceTrueDivide>),
+    slot(Py_nb_inplace_floor_divide, augment<PyNumber_InPlaceFloorDivide>),
+    slot(Py_nb_inplace_remainder, augment<PyNumber_InPlaceRemainder>),
+    slot(Py_nb_inplace_power, in_place_power),
+    slot(Py_nb_inplace_lshift, augment<PyNumber_InPlaceLshift>),
+    slot(Py_nb_inplace_rshift, augment<PyNumber_InPlaceRshift>),
+    slot(Py_nb_inplace_and, augment<PyNumber_InPlaceAnd>),
+    slot(Py_nb_inplace_xor, augment<PyNumber_InPlaceXor>),
+    slot(Py_nb_inplace_or, augment<PyNumber_InPlaceOr>),
+    slot(Py_tp_methods, g_probe_methods),
+    {0, nullptr}};
+
+PyMethodDef g_items_methods[] = {{"send", items_send, METH_O, nullptr}, {}};
+PyType_Slot g_items_slots[] = {
+    slot(Py_tp_dealloc, free_items),      slot(Py_tp_iter, items_self),
+    slot(Py_tp_iternext, items_next),     slot(Py_tp_getattro, items_attribute),
+    slot(Py_tp_methods, g_items_methods), {0, nullptr}};
+
+PyType_Slot g_place_slots[] = {
+    slot(Py_tp_dealloc, free_place),           slot(Py_tp_getattro, place_attribute),
+    slot(Py_tp_setattro, place_set_attribute), slot(Py_mp_subscript, place_item),
+    slot(Py_mp_ass_subscript, place_set_item), {0, nullptr}};
+
+PyMethodDef g_og_methods[] = {{"aug", og_aug, METH_VARARGS, nullptr}, {}};
+PyType_Slot g_og_slots[] = {slot(Py_tp_dealloc, free_og),
+                            slot(Py_tp_call, og_call),
+                            slot(Py_tp_methods, g_og_methods),
+                            {0, nullptr}};
+
+PyTypeObject* make_type(const char* name, int size, PyType_Slot* slots) {
+  PyType_Spec spec = {name, size, 0, Py_TPFLAGS_DEFAULT, slots};
+  return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+}
+
+}  // namespace
+
+PyObject* make_og() {
+  g_probe_type = make_type("opguard._rt.Probe", sizeof(Probe), g_probe_slots);
+  g_items_type = make_type("opguard._rt.Items", sizeof(Items), g_items_slots);
+  g_place_type = make_type("opguard._rt.Place", sizeof(Place), g_place_slots);
+  g_og_type = make_type("opguard._rt.Og", sizeof(PyObject), g_og_slots);
+  if (!g_probe_type || !g_items_type || !g_place_type || !g_og_type) return nullptr;
+  return reinterpret_cast<PyObject*>(PyObject_New(PyObject, g_og_type));
+}
+
+}  // namespace opguard

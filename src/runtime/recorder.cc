@@ -1,0 +1,245 @@
+#include "runtime/recorder.h"
+
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/mask.h"
+
+namespace opguard {
+namespace {
+
+// Set in a forked child by the C library, so that every way to fork is seen.
+std::atomic<bool> g_forked{false};
+
+uint64_t clock_ns(clockid_t clock) {
+  timespec t{};
+  clock_gettime(clock, &t);
+  return static_cast<uint64_t>(t.tv_sec) * 1000000000u + static_cast<uint64_t>(t.tv_nsec);
+}
+
+}  // namespace
+
+Recorder& recorder() {
+  // Never destroyed: hooks may still fire while the interpreter shuts down.
+  static Recorder* instance = new Recorder;
+  return *instance;
+}
+
+void Recorder::start(const std::string& dir, int32_t rank, int32_t world, PyObject* settings) {
+  static bool watching = false;
+  if (!watching) {
+    pthread_atfork(nullptr, nullptr, [] { g_forked.store(true, std::memory_order_relaxed); });
+    watching = true;
+  }
+  if (recording_) return;
+  dir_ = dir;
+  rank_ = rank;
+  world_ = world;
+  Py_XINCREF(settings);
+  settings_ = settings;
+  writer_ = new LogWriter;
+  opened_ = false;
+  ++generation_;
+  recording_ = true;
+}
+
+bool Recorder::on() {
+  if (!recording_) return false;
+  if (g_forked.load(std::memory_order_relaxed)) reset_after_fork();
+  return true;
+}
+
+void Recorder::reset_after_fork() {
+  g_forked.store(false, std::memory_order_relaxed);
+  // The parent's threads do not exist here, and one may have held the mutex.
+  new (&mutex_) std::mutex;
+  writer_->abandon();
+  writer_ = new LogWriter;
+  opened_ = false;
+  located_.clear();
+  occurrences_.clear();
+  faults_ = 0;
+  ++generation_;
+}
+
+ThreadState& Recorder::thread() {
+  static thread_local ThreadState* state = nullptr;
+  if (state == nullptr) {
+    state = new ThreadState;  // some bytes a thread; a destructor could run after the interpreter
+    state->number = threads_++;
+  }
+  return *state;
+}
+
+bool Recorder::ensure_open() {
+  if (opened_) return writer_->is_open();
+  opened_ = true;
+  bool ok =
+      writer_->open(dir_, rank_, world_, getpid(), static_cast<int64_t>(clock_ns(CLOCK_REALTIME)));
+  if (!ok) fault(writer_->error().c_str());
+  return ok;
+}
+
+void Recorder::take_settings() {
+  if (settings_ == nullptr) return;
+  Ref dict(PyObject_CallNoArgs(settings_));
+  if (!dict || !PyDict_Check(dict.get())) {
+    fault("the settings could not be read");
+    return;
+  }
+  std::map<std::string, std::string> settings;
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(dict.get(), &at, &key, &value);)
+    settings[std::string(utf8(key))] = utf8(value);
+  writer_->set(settings);
+}
+
+Event Recorder::open_event(std::string_view boundary, EventKind kind, Phase phase) {
+  Event e;
+  e.boundary = string(boundary);
+  e.kind = kind;
+  e.phase = phase;
+  e.step = step_;
+  e.micro_batch = micro_batch_;
+  e.thread = thread().number;
+  e.begin = writer_->events();
+  e.start_ns = clock_ns(CLOCK_MONOTONIC);
+  return e;
+}
+
+uint32_t Recorder::string(std::string_view text) {
+  std::lock_guard lock(mutex_);
+  return writer_->string(text);
+}
+
+Slot Recorder::slot(const TensorView& view, SlotKind kind, uint16_t index, std::string_view name,
+                    uint8_t flags) {
+  Slot s;
+  s.kind = kind;
+  s.flags = flags;
+  s.index = index;
+  s.version = view.version;
+  if (view.readable) {
+    s.value = fingerprint(view.elements, &s.flat);
+    if (auto pattern = mask_pattern(view.elements, view.meta.dtype)) {
+      s.pattern = *pattern;
+      s.flags |= kMask;
+    }
+    s.address = reinterpret_cast<uint64_t>(view.elements.data);
+    s.size_bytes = view.span_bytes();
+  } else {
+    s.flags |= kUnreadable;
+  }
+  std::lock_guard lock(mutex_);
+  s.name = writer_->string(name);
+  s.meta = writer_->meta(view.meta);
+  return s;
+}
+
+uint32_t Recorder::commit(Event& event, const std::vector<Slot>& slots) {
+  event.end_ns = clock_ns(CLOCK_MONOTONIC);
+  if (!opened_) {
+    ensure_open();
+    take_settings();
+  }
+  bool failed_before = !writer_->error().empty();
+  uint32_t index;
+  {
+    std::lock_guard lock(mutex_);
+    event.occurrence = occurrences_[{event.boundary, event.node, static_cast<uint8_t>(event.kind),
+                                     static_cast<uint8_t>(event.phase)}]++;
+    index = writer_->add(event, slots);
+  }
+  if (!failed_before && !writer_->error().empty()) fault(writer_->error().c_str());
+  return writer_->error().empty() ? index : kNone;
+}
+
+void Recorder::lose(uint64_t records) {
+  std::lock_guard lock(mutex_);
+  writer_->lose(records);
+}
+
+void Recorder::fault(const char* what) {
+  if (faults_++ == 0 && !told_) {
+    told_ = true;
+    Ref text;
+    if (PyErr_Occurred()) {
+      PyObject *type, *value, *traceback;
+      PyErr_Fetch(&type, &value, &traceback);
+      Ref t(type), v(value), b(traceback);
+      if (value) text = Ref(PyObject_Str(value));
+    }
+    PyErr_Clear();
+    std::string why(utf8(text.get()));
+    PySys_WriteStderr(
+        "opguard: warning: %.300s%s%.300s; the run goes on, what is lost is counted\n", what,
+        why.empty() ? "" : ": ", why.c_str());
+  }
+  PyErr_Clear();
+}
+
+bool Recorder::unlocated(const std::string& boundary) { return located_.insert(boundary).second; }
+
+void Recorder::locate(const std::string& boundary, const Location& location) {
+  std::lock_guard lock(mutex_);
+  writer_->locate(boundary, location);
+}
+
+uint64_t Recorder::enter(ThreadState& thread, const std::string& boundary) {
+  uint64_t serial = ++serial_;
+  thread.running.push_back({boundary, serial});
+  running_.push_back({boundary, serial});
+  return serial;
+}
+
+void Recorder::leave(ThreadState& thread, uint64_t serial) {
+  auto drop = [serial](std::vector<Running>& list) {
+    for (size_t i = list.size(); i-- > 0;) {
+      if (list[i].serial != serial) continue;
+      list.erase(list.begin() + static_cast<std::ptrdiff_t>(i));
+      return;
+    }
+  };
+  drop(thread.running);
+  drop(running_);
+  // A step that raised never reached its post hook.
+  while (!thread.optimizers.empty() && thread.optimizers.back().depth > thread.running.size())
+    thread.optimizers.pop_back();
+}
+
+std::string Recorder::innermost(const ThreadState& thread, std::string_view fallback) {
+  if (!thread.running.empty()) return thread.running.back().boundary;
+  if (!running_.empty()) return running_.back().boundary;
+  return std::string(fallback);
+}
+
+void Recorder::close() {
+  if (!on()) return;
+  if (opened_ && writer_->is_open()) {
+    take_settings();
+    if (faults_ > 0) writer_->set({{"opguard_faults", std::to_string(faults_)}});
+    bool whole = writer_->close();
+    if (!whole) fault("the log could not be closed");
+  }
+  recording_ = false;
+}
+
+OwnWork::OwnWork()
+    : thread_(recorder().thread()),
+      outer_inside_(std::exchange(thread_.inside, true)),
+      torch_(torch_api()),
+      functions_off_(torch_) {}
+
+OwnWork::~OwnWork() {
+  if (PyErr_Occurred()) recorder().fault("an event could not be recorded");
+  thread_.inside = outer_inside_;
+}
+
+Phase current_phase(const TorchApi* torch, const ThreadState& thread) {
+  if (torch != nullptr && in_backward(*torch))
+    return grad_enabled(*torch) ? Phase::recompute : Phase::backward;
+  return thread.optimizers.empty() ? Phase::forward : Phase::optimizer;
+}
+
+}  // namespace opguard

@@ -1,0 +1,139 @@
+// runtime/recorder.h: the process's log and where each thread is in the program.
+//
+// All calls come with the GIL held; the mutex guards the log against a future without one.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "record/writer.h"
+#include "runtime/py.h"
+#include "runtime/tensor_view.h"
+
+namespace opguard {
+
+// An operator in progress.
+struct Running {
+  std::string boundary;
+  uint64_t serial = 0;
+};
+
+struct OptimizerStep {
+  PyObject* optimizer = nullptr;  // only compared, never followed
+  Event event;
+  std::vector<Slot> slots;
+  uint64_t generation = 0;  // of the log its strings are in
+  size_t depth = 0;         // operators in progress in this thread when it began
+};
+
+struct ThreadState {
+  uint32_t number = 0;
+  bool inside = false;  // our own work is on the stack: probes it hits only forward
+  std::vector<Running> running;
+  std::vector<OptimizerStep> optimizers;
+};
+
+class Recorder {
+ public:
+  // settings: called without arguments when the log is opened and when it is closed, for a dict of
+  // str.
+  void start(const std::string& dir, int32_t rank, int32_t world, PyObject* settings);
+  // False also in a forked child until it has forgotten its parent's log.
+  bool on();
+  void close();
+
+  ThreadState& thread();
+
+  // A new event with its coordinates; `begin` and the time are now.
+  Event open_event(std::string_view boundary, EventKind kind, Phase phase);
+  uint32_t string(std::string_view text);
+  // The record of a tensor as it is now.
+  Slot slot(const TensorView& view, SlotKind kind, uint16_t index, std::string_view name,
+            uint8_t flags);
+  // The event's index, kNone if it was lost.
+  uint32_t commit(Event& event, const std::vector<Slot>& slots);
+  void lose(uint64_t records);
+  // Something of ours failed: counted, the first one told on stderr. Clears the error in flight.
+  void fault(const char* what);
+
+  // True once per boundary.
+  bool unlocated(const std::string& boundary);
+  void locate(const std::string& boundary, const Location& location);
+
+  uint64_t enter(ThreadState& thread, const std::string& boundary);
+  void leave(ThreadState& thread, uint64_t serial);
+  // Innermost operator of this thread, else the process's latest still in progress, else
+  // `fallback`.
+  std::string innermost(const ThreadState& thread, std::string_view fallback);
+
+  void count_backward() { ++micro_batch_; }
+  void count_step() {
+    ++step_;
+    micro_batch_ = 0;
+  }
+  uint64_t generation() const { return generation_; }  // changes when indexes start afresh
+
+ private:
+  void reset_after_fork();
+  bool ensure_open();
+  void take_settings();
+
+  std::mutex mutex_;
+  bool recording_ = false;
+  std::string dir_;
+  int32_t rank_ = 0, world_ = 1;
+  PyObject* settings_ = nullptr;
+  LogWriter* writer_ = nullptr;  // never destroyed: no order of static destructors can hurt it
+  bool opened_ = false, told_ = false;
+  uint64_t faults_ = 0, serial_ = 0, generation_ = 0;
+  uint32_t step_ = 0, micro_batch_ = 0, threads_ = 0;
+  std::vector<Running> running_;  // of all threads, in order of beginning
+  std::unordered_set<std::string> located_;
+  struct Key {
+    uint32_t boundary, node;
+    uint8_t kind, phase;
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    size_t operator()(const Key& k) const {
+      uint64_t x = (uint64_t{k.boundary} << 32 | k.node) ^ (uint64_t{k.kind} << 60) ^
+                   (uint64_t{k.phase} << 56);
+      return static_cast<size_t>(x * 0x9e3779b97f4a7c15u >> 16);
+    }
+  };
+  std::unordered_map<Key, uint32_t, KeyHash> occurrences_;
+};
+
+Recorder& recorder();
+
+// Around all of our own work on a thread: probes only forward, the program's error is put aside,
+// and whatever error of our own is left at the end is a fault.
+class OwnWork {
+ public:
+  OwnWork();
+  OwnWork(const OwnWork&) = delete;
+  OwnWork& operator=(const OwnWork&) = delete;
+  ~OwnWork();
+  bool raised() const { return saved_.set(); }  // the program had an error in flight
+  const TorchApi* torch() const { return torch_; }
+
+ private:
+  // In this order: the error comes back last.
+  SavedError saved_;
+  ThreadState& thread_;
+  bool outer_inside_;
+  const TorchApi* torch_;
+  TorchFunctionOff functions_off_;
+};
+
+// forward, recompute, backward or optimizer, for an operator beginning now.
+Phase current_phase(const TorchApi* torch, const ThreadState& thread);
+
+}  // namespace opguard

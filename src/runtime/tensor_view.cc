@@ -1,0 +1,207 @@
+#include "runtime/tensor_view.h"
+
+#include <unordered_map>
+
+namespace opguard {
+namespace {
+
+bool truth(PyObject* object, const char* name) {
+  Ref value = attribute(object, name);
+  return value.get() == Py_True;
+}
+
+// Call of a method without arguments that answers a bool; false also where it does not exist.
+bool ask(PyObject* object, const char* method) {
+  Ref answer(PyObject_CallMethod(object, method, nullptr));
+  if (!answer) PyErr_Clear();
+  return answer.get() == Py_True;
+}
+
+bool take_ints(PyObject* tuple, std::vector<int64_t>& out) {
+  if (tuple == nullptr || !PyTuple_Check(tuple)) {
+    PyErr_Clear();
+    return false;
+  }
+  Py_ssize_t n = PyTuple_Size(tuple);
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* item = PyTuple_GetItem(tuple, i);
+    // A symbolic size is no int: asking for its value would add a guard to the program's graph.
+    if (!PyLong_Check(item)) return false;
+    out.push_back(PyLong_AsLongLong(item));
+  }
+  if (PyErr_Occurred()) {
+    PyErr_Clear();
+    return false;
+  }
+  return true;
+}
+
+// dtypes are few and live for ever, so their names are kept by address.
+const std::string& dtype_name(PyObject* dtype) {
+  static std::unordered_map<PyObject*, std::string> names;
+  auto [it, fresh] = names.try_emplace(dtype);
+  if (fresh) {
+    Py_INCREF(dtype);
+    Ref text(PyObject_Str(dtype));
+    if (!text) PyErr_Clear();
+    std::string_view name = utf8(text.get());
+    if (name.starts_with("torch.")) name.remove_prefix(6);
+    it->second = name;
+  }
+  return it->second;
+}
+
+std::string device_name(PyObject* tensor) {
+  if (truth(tensor, "is_cpu")) return "cpu";
+  Ref device = attribute(tensor, "device");
+  if (!device) return "";
+  Ref text(PyObject_Str(device.get()));
+  if (!text) PyErr_Clear();
+  return std::string(utf8(text.get()));
+}
+
+// A subclass that answers operators itself has no bytes of its own to read.
+bool has_own_dispatch(const TorchApi& torch, PyObject* tensor) {
+  PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(tensor));
+  if (type == torch.tensor_type || type == torch.parameter_type) return false;
+  Ref dispatch = attribute(type, "__torch_dispatch__");
+  return dispatch && dispatch.get() != torch.default_dispatch;
+}
+
+uint64_t as_u64(PyObject* number) {
+  if (number == nullptr) {
+    PyErr_Clear();
+    return 0;
+  }
+  unsigned long long v = PyLong_AsUnsignedLongLong(number);
+  if (PyErr_Occurred()) PyErr_Clear();
+  return v;
+}
+
+}  // namespace
+
+uint64_t TensorView::span_bytes() const {
+  uint64_t last = elements.size;
+  for (size_t d = 0; d < elements.shape.size() && d < elements.strides.size(); ++d) {
+    if (elements.shape[d] == 0) return 0;
+    if (elements.strides[d] > 0)
+      last += static_cast<uint64_t>(elements.shape[d] - 1) * elements.strides[d];
+  }
+  return last;
+}
+
+uint32_t tensor_version(PyObject* tensor) {
+  Ref version = attribute(tensor, "_version");
+  return static_cast<uint32_t>(as_u64(version.get()));
+}
+
+TensorView view_tensor(const TorchApi& torch, PyObject* tensor) {
+  TensorView view;
+  Ref dtype = attribute(tensor, "dtype");
+  if (dtype) view.meta.dtype = dtype_name(dtype.get());
+  view.meta.device = device_name(tensor);
+  bool sized = take_ints(attribute(tensor, "shape").get(), view.meta.shape);
+  view.version = tensor_version(tensor);
+  if (!sized) return view;
+  PyObject* source = tensor;
+  if (has_own_dispatch(torch, tensor)) {
+    // DTensor: this rank's shard is what this rank computed.
+    Ref local = attribute(tensor, "_local_tensor");
+    if (!local || !torch.is_tensor(local.get()) || has_own_dispatch(torch, local.get()))
+      return view;
+    view.keep = local;
+    source = local.get();
+    view.meta.shape.clear();
+    if (!take_ints(attribute(source, "shape").get(), view.meta.shape)) return view;
+  }
+  if (view.meta.device != "cpu") return view;
+  if (attribute(source, "layout").get() != torch.strided || truth(source, "is_quantized"))
+    return view;
+  // Lazily conjugated or negated: the bytes in memory are not the values.
+  if ((view.meta.dtype.starts_with("complex") && ask(source, "is_conj")) || ask(source, "is_neg")) {
+    Ref plain(PyObject_CallMethod(source, "detach", nullptr));
+    for (const char* resolve : {"resolve_conj", "resolve_neg"})
+      if (plain) plain = Ref(PyObject_CallMethod(plain.get(), resolve, nullptr));
+    if (!plain) {
+      PyErr_Clear();
+      return view;
+    }
+    view.keep = plain;
+    source = plain.get();
+  }
+  Ref size(PyObject_CallMethod(source, "element_size", nullptr));
+  view.elements.size = static_cast<uint32_t>(as_u64(size.get()));
+  view.elements.shape = view.meta.shape;
+  Ref strides(PyObject_CallMethod(source, "stride", nullptr));
+  if (!strides) PyErr_Clear();
+  if (view.elements.size == 0 || view.elements.size > 16 ||
+      !take_ints(strides.get(), view.elements.strides) ||
+      view.elements.strides.size() != view.elements.shape.size())
+    return view;
+  for (int64_t& stride : view.elements.strides) stride *= view.elements.size;
+  Ref pointer(PyObject_CallMethod(source, "data_ptr", nullptr));
+  if (!pointer) {  // functorch and other wrappers have none
+    PyErr_Clear();
+    return view;
+  }
+  view.elements.data = reinterpret_cast<const void*>(as_u64(pointer.get()));
+  bool empty = false;
+  for (int64_t n : view.elements.shape) empty |= n == 0;
+  // A freed storage (resized to nothing, as FSDP does) still has its shape.
+  view.readable = empty || view.elements.data != nullptr;
+  return view;
+}
+
+bool view_numpy(PyObject* array, TensorView& view) {
+  Ref interface = attribute(array, "__array_interface__");
+  if (!interface || !PyDict_Check(interface.get())) return false;
+  PyObject* kind = PyDict_GetItemString(interface.get(), "typestr");
+  PyObject* data = PyDict_GetItemString(interface.get(), "data");
+  PyObject* shape = PyDict_GetItemString(interface.get(), "shape");
+  PyObject* strides = PyDict_GetItemString(interface.get(), "strides");
+  std::string_view code = utf8(kind);  // "<f4"
+  if (code.size() < 3 || code[0] == '>' || data == nullptr || !PyTuple_Check(data)) return false;
+  std::string bytes(code.substr(2));
+  uint64_t size = std::strtoull(bytes.c_str(), nullptr, 10);
+  if (size == 0 || size > 16 || !take_ints(shape, view.elements.shape)) return false;
+  const char* name = nullptr;
+  switch (code[1]) {
+    case 'f':
+      name = "float";
+      break;
+    case 'i':
+      name = "int";
+      break;
+    case 'u':
+      name = "uint";
+      break;
+    case 'c':
+      name = "complex";
+      break;
+    case 'b':
+      name = "bool";
+      break;
+    default:
+      return false;
+  }
+  // torch's names, so that an array and the tensor made of it are one value.
+  view.meta.dtype = code[1] == 'b' ? name : name + std::to_string(size * 8);
+  view.meta.device = "cpu";
+  view.meta.shape = view.elements.shape;
+  view.elements.size = static_cast<uint32_t>(size);
+  view.elements.data = reinterpret_cast<const void*>(as_u64(PyTuple_GetItem(data, 0)));
+  if (strides != nullptr && strides != Py_None) {
+    if (!take_ints(strides, view.elements.strides)) return false;
+  } else {
+    int64_t step = static_cast<int64_t>(size);
+    view.elements.strides.resize(view.elements.shape.size());
+    for (size_t d = view.elements.shape.size(); d-- > 0;) {
+      view.elements.strides[d] = step;
+      step *= view.elements.shape[d];
+    }
+  }
+  view.readable = true;
+  return view.elements.strides.size() == view.elements.shape.size();
+}
+
+}  // namespace opguard

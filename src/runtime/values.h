@@ -1,0 +1,61 @@
+// runtime/values.h: arguments and results -> records of their tensors and text of the rest.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/recorder.h"
+
+namespace opguard {
+
+// Nothing of the program's is called: no repr of its classes, no property, no iterator. Use under
+// OwnWork.
+class Collector {
+ public:
+  // limit: tensors kept; Slot::index has 16 bits.
+  Collector(const TorchApi* torch, SlotKind kind, size_t limit = 4096)
+      : torch_(torch), kind_(kind), limit_(limit) {}
+
+  // A tensor becomes a record called `name`; a container is searched ("arg1[3]", "out0.logits");
+  // anything else is text ("arg2=3").
+  void add(std::string_view name, PyObject* value, uint8_t flags = 0);
+  // Only its tensors are of interest; a value without any leaves no text.
+  void add_tensors(std::string_view name, PyObject* value, uint8_t flags = 0);
+  // Parameters and buffers of a module, "param:0.weight".
+  void add_module(PyObject* module, uint8_t flags);
+  void text(std::string_view name, std::string_view value);
+
+  struct Item {
+    Ref object;  // tensor or numpy array
+    std::string name;
+    Fingerprint value;
+    uint32_t version = 0;
+    bool numpy = false;
+  };
+  const std::vector<Item>& items() const { return items_; }
+  std::vector<Slot>& slots() { return slots_; }
+  const std::string& scalars() const { return scalars_; }
+  uint64_t beyond() const { return beyond_; }  // tensors there was no room for
+
+ private:
+  bool add_leaf(const std::string& name, PyObject* value, uint8_t flags);
+  void describe(std::string& out, const std::string& name, PyObject* value, uint8_t flags,
+                int depth);
+  void describe_dict(std::string& out, const std::string& name, PyObject* dict, uint8_t flags,
+                     int depth);
+  void walk_module(PyObject* module, const std::string& prefix, uint8_t flags, int depth);
+
+  const TorchApi* torch_;
+  SlotKind kind_;
+  std::vector<Slot> slots_;
+  std::vector<Item> items_;
+  std::string scalars_;
+  size_t limit_;
+  uint64_t beyond_ = 0, visited_ = 0;
+};
+
+// Is its forward torch's own, so that it reads its parameters where no probe is?
+bool is_torch_module(const TorchApi& torch, PyObject* object);
+
+}  // namespace opguard
