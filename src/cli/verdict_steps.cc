@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "align/holes.h"
 #include "align/run.h"
 #include "align/settings.h"
 #include "cli/command.h"
@@ -66,7 +67,8 @@ int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage&
   differing.insert(differing.end(), settings.noted.begin(), settings.noted.end());
   if (settings.refused.empty()) {
     alignment = align_runs(*a, *b);
-    verdict = judge(*a, *b, alignment);
+    // Last, since it takes back what an incomplete log cannot bear out.
+    verdict = limit_by_holes(judge(*a, *b, alignment), *a, *b, alignment);
   } else {
     verdict.outcome = Outcome::inconclusive;
     verdict.why =

@@ -123,6 +123,19 @@ TEST_F(Conclude, WhatIsNoRunIsOneMessage) {
   EXPECT_TRUE(json().is_discarded());
 }
 
+TEST_F(Conclude, ALogCutShortIsNeverIdentical) {
+  const std::string a = write("a", 5), b = write("b", 5);
+  for (const auto& entry : std::filesystem::directory_iterator(b)) {
+    const std::string whole = entry.path().string();
+    const auto size = std::filesystem::file_size(whole);
+    // From the end to the header: read up to the cut, or refused; one sentence either way.
+    for (auto left = size - 1; left > 0; --left) {
+      std::filesystem::resize_file(whole, left);
+      ASSERT_EQ(run(a, b), kCouldNotTell) << left << " of " << size << " bytes\n" << out_;
+    }
+  }
+}
+
 TEST_F(Conclude, AnUnwritableFileIsSaid) {
   ReportOptions options;
   options.json = (dir_ / "none" / "verdict.json").string();

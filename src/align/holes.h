@@ -1,0 +1,14 @@
+// align/holes.h: what incomplete logs leave of a verdict.
+#pragma once
+
+#include "align/verdict.h"
+
+namespace opguard {
+
+// A verdict that rests on something being absent cannot stand where records may be missing:
+// "identical" becomes inconclusive, and so does "diverged" unless its pivot is a pair of events
+// that were both recorded and differ. Only logs that can hold model values count: a data loader's
+// worker may be killed at any time.
+Verdict limit_by_holes(Verdict verdict, const Run& a, const Run& b, const Alignment& alignment);
+
+}  // namespace opguard
