@@ -8,7 +8,6 @@ import os
 import sys
 
 from opguard import _rt, exits, importing
-from opguard._rt import og
 
 
 def start(options):
@@ -38,7 +37,7 @@ def _settings():
 
 
 def on_torch(torch):
-    importing.when_imported("torch._dynamo", on_dynamo)
+    importing.when_imported("torch._dynamo", _on_dynamo)
     if not _rt.recording():
         return
     _wrap_autograd(torch)
@@ -81,7 +80,7 @@ def _compiling_test():
     return getattr(compiler, "is_compiling", lambda: False)
 
 
-def on_dynamo(dynamo):
-    """Under torch.compile a probe is its operand."""
-    torch = sys.modules["torch"]
-    torch.compiler.substitute_in_graph(og)(lambda boundary, operand: operand)
+def _on_dynamo(dynamo):
+    from opguard import compiled
+
+    compiled.install(sys.modules["torch"])

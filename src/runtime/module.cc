@@ -57,7 +57,18 @@ PyObject* fingerprint_of(PyObject*, PyObject* value) {
                        static_cast<unsigned long long>(f.m));
 }
 
+// The limited API has one type for methods of every kind.
+template <typename F>
+PyCFunction method(F function) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
 PyMethodDef g_methods[] = {
+    {"probe", method(probe), METH_FASTCALL,
+     "probe(id, operand): stands for it during one operator"},
+    {"name", method(name), METH_FASTCALL,
+     "name(id, operand): to be followed by .iadd and its like"},
+    {"aug", method(aug), METH_FASTCALL, "aug(id, owner): its attributes and items take a probe"},
     {"start", start, METH_VARARGS, "start(dir, rank, world, settings): record from now on"},
     {"close", close, METH_NOARGS, "Write the end of the log; nothing is recorded after it"},
     {"recording", recording, METH_NOARGS, "Do probes record?"},
@@ -83,9 +94,6 @@ PyModuleDef g_module = {PyModuleDef_HEAD_INIT,
 PyMODINIT_FUNC PyInit__rt() {
   using namespace opguard;
   Ref module(PyModule_Create(&g_module));
-  if (!module || !init_autograd()) return nullptr;
-  Ref og(make_og());
-  if (!og || PyModule_AddObject(module.get(), "og", og.get()) != 0) return nullptr;
-  og.release();  // the module took it
+  if (!module || !init_autograd() || !init_probe()) return nullptr;
   return module.release();
 }

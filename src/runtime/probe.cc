@@ -13,7 +13,6 @@ namespace {
 PyTypeObject* g_probe_type = nullptr;
 PyTypeObject* g_items_type = nullptr;
 PyTypeObject* g_place_type = nullptr;
-PyTypeObject* g_og_type = nullptr;
 
 // og(id, x)
 struct Probe {
@@ -246,34 +245,11 @@ int place_set_item(PyObject* self, PyObject* key, PyObject* value) {
   return value ? PyObject_SetItem(p->real, key, value) : PyObject_DelItem(p->real, key);
 }
 
-bool take_two(PyObject* args, PyObject* kwargs, const char* what) {
-  if (PyTuple_Size(args) == 2 && (kwargs == nullptr || PyDict_Size(kwargs) == 0)) return true;
-  PyErr_Format(PyExc_TypeError, "%s takes a boundary id and an operand", what);
+bool are_two(Py_ssize_t count) {
+  if (count == 2) return true;
+  PyErr_SetString(PyExc_TypeError, "a probe takes a boundary id and an operand");
   return false;
 }
-
-PyObject* og_call(PyObject*, PyObject* args, PyObject* kwargs) {
-  if (!take_two(args, kwargs, "og()")) return nullptr;
-  return make_probe(PyTuple_GetItem(args, 0), PyTuple_GetItem(args, 1), nullptr);
-}
-
-PyObject* og_aug(PyObject*, PyObject* args) {
-  if (!take_two(args, nullptr, "og.aug()")) return nullptr;
-  PyObject *id = PyTuple_GetItem(args, 0), *real = PyTuple_GetItem(args, 1);
-  if (!recorder().on()) {
-    Py_INCREF(real);
-    return real;
-  }
-  auto* place = PyObject_New(Place, g_place_type);
-  if (place == nullptr) return nullptr;
-  Py_INCREF(id);
-  Py_INCREF(real);
-  place->id = id;
-  place->real = real;
-  return reinterpret_cast<PyObject*>(place);
-}
-
-void free_og(PyObject* self) { free_object(self, {}); }
 
 PyMethodDef g_probe_methods[] = {
     {"iadd", augment<PyNumber_InPlaceAdd>, METH_O, nullptr},
@@ -348,12 +324,6 @@ PyType_Slot g_place_slots[] = {
     slot(Py_tp_setattro, place_set_attribute), slot(Py_mp_subscript, place_item),
     slot(Py_mp_ass_subscript, place_set_item), {0, nullptr}};
 
-PyMethodDef g_og_methods[] = {{"aug", og_aug, METH_VARARGS, nullptr}, {}};
-PyType_Slot g_og_slots[] = {slot(Py_tp_dealloc, free_og),
-                            slot(Py_tp_call, og_call),
-                            slot(Py_tp_methods, g_og_methods),
-                            {0, nullptr}};
-
 PyTypeObject* make_type(const char* name, int size, PyType_Slot* slots) {
   PyType_Spec spec = {name, size, 0, Py_TPFLAGS_DEFAULT, slots};
   return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
@@ -361,13 +331,35 @@ PyTypeObject* make_type(const char* name, int size, PyType_Slot* slots) {
 
 }  // namespace
 
-PyObject* make_og() {
+PyObject* probe(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  return are_two(count) ? make_probe(args[0], args[1], nullptr) : nullptr;
+}
+
+PyObject* name(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  return are_two(count) ? make_probe(args[0], args[1], nullptr) : nullptr;
+}
+
+PyObject* aug(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  if (!are_two(count)) return nullptr;
+  PyObject *id = args[0], *real = args[1];
+  Py_INCREF(real);
+  if (!recorder().on()) return real;
+  auto* place = PyObject_New(Place, g_place_type);
+  if (place == nullptr) {
+    Py_DECREF(real);
+    return nullptr;
+  }
+  Py_INCREF(id);
+  place->id = id;
+  place->real = real;
+  return reinterpret_cast<PyObject*>(place);
+}
+
+bool init_probe() {
   g_probe_type = make_type("opguard._rt.Probe", sizeof(Probe), g_probe_slots);
   g_items_type = make_type("opguard._rt.Items", sizeof(Items), g_items_slots);
   g_place_type = make_type("opguard._rt.Place", sizeof(Place), g_place_slots);
-  g_og_type = make_type("opguard._rt.Og", sizeof(PyObject), g_og_slots);
-  if (!g_probe_type || !g_items_type || !g_place_type || !g_og_type) return nullptr;
-  return reinterpret_cast<PyObject*>(PyObject_New(PyObject, g_og_type));
+  return g_probe_type != nullptr && g_items_type != nullptr && g_place_type != nullptr;
 }
 
 }  // namespace opguard
