@@ -1,0 +1,135 @@
+#include "preflight/attribute.h"
+
+#include "gtest/gtest.h"
+#include "parser/parse.h"
+
+namespace opguard {
+namespace {
+
+// A source, its sites, and uses given by the text they cover.
+class Program {
+ public:
+  explicit Program(const std::string& text) {
+    sources_.files.push_back(make_source("", "model.py", "/t/model.py", text));
+    Diagnostics diags;
+    sites_ = parse_sites(sources_, diags);
+    EXPECT_FALSE(diags.has_errors()) << diags.text();
+  }
+
+  // `cover`: a text that occurs once; `skip`: bytes of it before the instruction's own start.
+  TracedUse use(const std::string& opcode, const std::string& cover, size_t skip = 0) const {
+    const SourceFile& file = sources_.files[0];
+    size_t at = file.text.find(cover);
+    EXPECT_NE(at, std::string::npos) << cover;
+    EXPECT_EQ(file.text.find(cover, at + 1), std::string::npos) << cover << " occurs twice";
+    auto start = static_cast<uint32_t>(at + skip), end = static_cast<uint32_t>(at + cover.size());
+    TracedUse u;
+    u.path = file.path;
+    u.opcode = opcode;
+    u.line = static_cast<int32_t>(file.line_of(start));
+    u.end_line = static_cast<int32_t>(file.line_of(end));
+    u.column = static_cast<int32_t>(start - file.line_starts[file.line_of(start) - 1]);
+    u.end_column = static_cast<int32_t>(end - file.line_starts[file.line_of(end) - 1]);
+    return u;
+  }
+  TracedUse on_line(const std::string& opcode, int line, const std::string& callee,
+                    const std::string& scope) const {
+    TracedUse u;
+    u.path = "/t/model.py";
+    u.opcode = opcode;
+    u.line = line;
+    u.end_line = -1;
+    u.callee = callee;
+    u.scope = scope;
+    return u;
+  }
+
+  // "form text" of every site found, or the reason in brackets.
+  std::string where(const TracedUse& use) const {
+    Attribution a = Attributor(sources_, sites_).attribute(use);
+    std::string out;
+    for (uint32_t i : a.sites) {
+      const Site& s = sites_[i];
+      out += (out.empty() ? "" : "; ") + std::string(form_name(s.form)) + " " +
+             sources_.files[0].text.substr(s.operand_start, s.operand_end - s.operand_start);
+    }
+    return a.sites.empty() ? "[" + a.reason + "]" : out;
+  }
+
+ private:
+  SourceSet sources_;
+  std::vector<Site> sites_;
+};
+
+TEST(Attribute, SeveralOperatorsOnOneLine) {
+  Program p("def f(a, b, c):\n    return torch.exp(a * b) + (c - a)[0]\n");
+  EXPECT_EQ(p.where(p.use("CALL", "torch.exp(a * b)")), "call torch.exp");
+  EXPECT_EQ(p.where(p.use("BINARY_OP", "a * b")), "binary a");
+  EXPECT_EQ(p.where(p.use("BINARY_OP", "c - a")), "binary c");
+  EXPECT_EQ(p.where(p.use("BINARY_OP", "torch.exp(a * b) + (c - a)[0]")),
+            "binary torch.exp(a * b)");
+  EXPECT_EQ(p.where(p.use("BINARY_SUBSCR", "(c - a)[0]")), "subscript (c - a)");
+  // 3.14 has no BINARY_SUBSCR.
+  EXPECT_EQ(p.where(p.use("BINARY_OP", "(c - a)[0]")), "subscript (c - a)");
+}
+
+TEST(Attribute, MethodCallOverLinesBeginsAtItsName) {
+  Program p("y = (x\n     .view(1)\n     .softmax(2))\n");
+  EXPECT_EQ(p.where(p.use("CALL", ".view(1)", 1)), "call x\n     .view");
+  EXPECT_EQ(p.where(p.use("CALL", ".softmax(2)", 1)), "call x\n     .view(1)\n     .softmax");
+}
+
+TEST(Attribute, LoopsOfEveryPython) {
+  Program p("for b in loader:\n    step(b)\nz = [g(q) for q in items]\n");
+  EXPECT_EQ(p.where(p.use("FOR_ITER", "loader")), "iterate loader");                         // 3.12
+  EXPECT_EQ(p.where(p.use("FOR_ITER", "for b in loader:\n    step(b)")), "iterate loader");  // 3.11
+  EXPECT_EQ(p.where(p.use("FOR_ITER", "items")), "iterate items");
+  EXPECT_EQ(p.where(p.use("FOR_ITER", "[g(q) for q in items]")), "iterate items");
+}
+
+TEST(Attribute, Assignments) {
+  Program p("def f(x, t, i, y):\n    x += y\n    t[i] = y\n    t[y] += x\n");
+  EXPECT_EQ(p.where(p.use("BINARY_OP", "x += y")), "augment x");
+  EXPECT_EQ(p.where(p.use("STORE_SUBSCR", "t[i]")), "subscript t");
+  EXPECT_EQ(p.where(p.use("BINARY_OP", "t[y] += x")).substr(0, 7), "augment");
+  EXPECT_EQ(p.where(p.use("STORE_SUBSCR", "t[y]")).substr(0, 7), "augment");
+}
+
+TEST(Attribute, TruthOfACondition) {
+  Program p("def f(x):\n    if x.any():\n        g(x)\n    while not x.all():\n        pass\n");
+  EXPECT_EQ(p.where(p.use("TO_BOOL", "x.any()")), "call x.any");  // 3.13
+  EXPECT_EQ(p.where(p.use("POP_JUMP_FORWARD_IF_FALSE", "if x.any():\n        g(x)")), "call x.any");
+  EXPECT_EQ(p.where(p.use("POP_JUMP_IF_TRUE", "x.all()")), "call x.all");
+}
+
+TEST(Attribute, WhatCannotBeWrappedSaysWhy) {
+  Program p("def f(self, m):\n    with amp(m):\n        h(self.weight)\n    return m\n");
+  EXPECT_EQ(p.where(p.use("LOAD_ATTR", "self.weight")), "[attribute read]");
+  EXPECT_EQ(p.where(p.use("BEFORE_WITH", "amp(m)")), "[with item]");
+  // The end of the block is that of its last call, too.
+  EXPECT_EQ(p.where(p.use("CALL", "with amp(m):\n        h(self.weight)")), "[with item]");
+  EXPECT_EQ(p.where(p.use("CALL", "amp(m)")), "call amp");
+  TracedUse other = p.use("CALL", "amp(m)");
+  other.path = "/t/gone.py";
+  EXPECT_EQ(p.where(other), "[source not read]");
+}
+
+TEST(Attribute, ByteColumnsBeyondAscii) {
+  Program p("x = 'ä'; y = torch.exp(é)\n");
+  EXPECT_EQ(p.where(p.use("CALL", "torch.exp(é)")), "call torch.exp");
+}
+
+TEST(Attribute, LineAndCalleeBeforePython311) {
+  Program p(
+      "class A:\n    def forward(self, x):\n        return F.softmax(x * 2, -1) + x.relu()\n");
+  EXPECT_EQ(p.where(p.on_line("CALL_FUNCTION", 3, "softmax", "forward")), "call F.softmax");
+  EXPECT_EQ(p.where(p.on_line("CALL_METHOD", 3, "aten::relu", "forward")), "call x.relu");
+  EXPECT_EQ(p.where(p.on_line("BINARY_MULTIPLY", 3, "aten::mul.Tensor", "forward")), "binary x");
+  // A callee that names none of them: all, rather than a guess.
+  EXPECT_EQ(p.where(p.on_line("CALL_FUNCTION", 3, "wrapper", "forward")),
+            "call F.softmax; call x.relu");
+  EXPECT_EQ(p.where(p.on_line("CALL_FUNCTION", 1, "softmax", "forward")), "[call without a site]");
+}
+
+}  // namespace
+}  // namespace opguard

@@ -1,0 +1,165 @@
+#include "preflight/build_plan.h"
+
+#include <map>
+
+#include "gtest/gtest.h"
+#include "parser/parse.h"
+
+namespace opguard {
+namespace {
+
+constexpr const char* kText =
+    "def f(x):\n"
+    "    y = torch.exp(x)\n"
+    "    z = x.detach()\n"
+    "    return y * z\n"
+    "def step(opt):\n"
+    "    opt.step()\n";
+
+struct Built {
+  SourceSet sources;
+  std::vector<Site> sites;
+  Plan plan;
+};
+
+TracedUse use(int line, int column, int end, const std::string& opcode, uint64_t order,
+              std::map<std::string, uint64_t> activities, const std::string& path) {
+  TracedUse u;
+  u.path = path;
+  u.line = u.end_line = line;
+  u.column = column;
+  u.end_column = end;
+  u.opcode = opcode;
+  u.order = order;
+  u.calls = 1;
+  u.activities = std::move(activities);
+  u.phases = {{"forward", 1}};
+  return u;
+}
+
+Built build(const std::string& root) {
+  Built b;
+  std::string path = root + "/m/__init__.py";
+  b.sources.files.push_back(make_source("", "m/__init__.py", path, kText));
+  Diagnostics diags;
+  b.sites = parse_sites(b.sources, diags);
+  Trace trace;
+  trace.python = "3.11.7";
+  trace.foreign = 5;
+  trace.roots = {{"", root, ""}};
+  trace.uses = {
+      use(4, 11, 16, "BINARY_OP", 7, {{"aten::mul.Tensor", 3}}, path),
+      use(2, 8, 20, "CALL", 2, {{"aten::exp", 2}}, path),
+      use(2, 8, 20, "PRECALL", 1, {{"aten::empty_like", 1}}, path),
+      use(3, 8, 18, "CALL", 3, {{"aten::detach", 4}, {"prim::device", 2}}, path),
+      use(6, 4, 14, "CALL", 9, {{"opguard::optimizer_step", 1}}, path),
+      use(2, 8, 17, "LOAD_ATTR", 4, {{"aten::alias", 6}}, path),
+      use(1, 0, 3, "CALL", 5, {{"aten::add", 8}}, root + "/n/other.py"),
+  };
+  b.plan = build_plan(trace, b.sources, b.sites, TemplateLibrary());
+  return b;
+}
+
+TEST(BuildPlan, BoundariesAreTheSitesWithActivities) {
+  Plan plan = build("/t").plan;
+  ASSERT_EQ(plan.boundaries.size(), 3u) << dump(plan);
+  const Boundary &exp = plan.boundaries[0], &mul = plan.boundaries[1], &step = plan.boundaries[2];
+  EXPECT_EQ(exp.text, "torch.exp(x)");
+  EXPECT_EQ(exp.order, 1u);
+  EXPECT_EQ(exp.calls, 2u);
+  EXPECT_EQ(exp.activities,
+            (std::map<std::string, uint64_t>{{"aten::empty_like", 1}, {"aten::exp", 2}}));
+  EXPECT_EQ(exp.id.substr(0, 6), "m.exp:");
+  EXPECT_FALSE(exp.tags.empty());
+  EXPECT_EQ(mul.text, "y * z");
+  EXPECT_EQ(mul.id.substr(0, 6), "m.mul:");
+  EXPECT_EQ(step.text, "opt.step()");
+}
+
+TEST(BuildPlan, CoverageCountsWhatIsInteresting) {
+  Plan plan = build("/t").plan;
+  // exp 2 + empty_like 1 + mul 3 + alias 6 + add 8 + 5 without a frame; detach, prim and marks
+  // aside.
+  EXPECT_EQ(plan.activities, 25u);
+  EXPECT_EQ(plan.attributed, 6u);
+  ASSERT_EQ(plan.unwrapped.size(), 2u);
+  EXPECT_EQ(plan.unwrapped[0], (Unwrapped{"", "n/other.py", 1, "source not read", 8}));
+  EXPECT_EQ(plan.unwrapped[1], (Unwrapped{"", "m/__init__.py", 2, "attribute read", 6}));
+}
+
+TEST(BuildPlan, SameOnEveryMachine) {
+  EXPECT_EQ(build("/t").plan, build("/home/someone/else").plan);
+}
+
+TEST(BuildPlan, ContextIsTheRestOfTheScopes) {
+  Plan plan = build("/t").plan;
+  ASSERT_EQ(plan.context.size(), 1u);
+  EXPECT_EQ(plan.context[0].callee, "x.detach");
+  EXPECT_EQ(plan.context[0].scope, "f");
+}
+
+std::vector<Site> look_alikes(size_t count) {
+  std::vector<Site> sites(count);
+  for (Site& s : sites) {
+    s.file = "a.py";
+    s.callee = "f";
+    s.scope = "g";
+  }
+  return sites;
+}
+
+TEST(BoundaryIds, UniqueAndOfSafeCharacters) {
+  std::vector<Site> sites = look_alikes(20000);  // enough for several equal hashes of 4 letters
+  sites[0].callee = "Größe\x1b";
+  sites[0].file = "my file.py";
+  std::vector<std::string> ids = boundary_ids(sites);
+  std::set<std::string> unique(ids.begin(), ids.end());
+  EXPECT_EQ(unique.size(), ids.size());
+  size_t longer = 0;
+  for (const std::string& id : ids) {
+    EXPECT_EQ(id.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_.:"), std::string::npos)
+        << id;
+    longer += id.size() > ids[1].size();
+  }
+  EXPECT_GT(longer, 0u);
+}
+
+TEST(BoundaryIds, KeepApartFromThoseTaken) {
+  std::vector<Site> sites = look_alikes(2);
+  std::vector<std::string> ids = boundary_ids(sites);
+  std::vector<std::string> others = boundary_ids(sites, {ids[0]});
+  EXPECT_NE(others[0], ids[0]);
+  EXPECT_EQ(others[0].substr(0, ids[0].size()), ids[0]);
+  EXPECT_EQ(others[1], ids[1]);
+}
+
+TEST(BoundaryIds, LinesDoNotMatter) {
+  std::vector<Site> sites = look_alikes(2), moved = sites;
+  for (Site& s : moved) s.line += 40, s.start += 999;
+  EXPECT_EQ(boundary_ids(sites), boundary_ids(moved));
+}
+
+TEST(StaticPlan, TemplatesOrAllCalls) {
+  Built b = build("/t");
+  TemplateLibrary library;
+  library.templates = {{"product", "arithmetic", {"binary"}, {"*"}}};
+  Plan some = static_plan(b.sources, b.sites, library, false);
+  ASSERT_EQ(some.boundaries.size(), 1u);
+  EXPECT_EQ(some.boundaries[0].templ, "product");
+  EXPECT_EQ(some.context.size(), 2u);
+  Plan calls = static_plan(b.sources, b.sites, library, true);
+  EXPECT_EQ(calls.boundaries.size(), 3u);
+  for (const Boundary& boundary : calls.boundaries) EXPECT_EQ(boundary.site.form, Form::call);
+}
+
+TEST(IsInteresting, ByName) {
+  EXPECT_FALSE(is_interesting("aten::detach"));
+  EXPECT_FALSE(is_interesting("aten::is_same_size"));
+  EXPECT_FALSE(is_interesting("prim::device"));
+  EXPECT_TRUE(is_interesting("aten::detach_copy"));
+  EXPECT_TRUE(is_interesting("aten::view"));
+  EXPECT_TRUE(is_interesting("aten::empty.memory_format"));
+}
+
+}  // namespace
+}  // namespace opguard

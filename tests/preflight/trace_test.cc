@@ -1,0 +1,98 @@
+#include "preflight/trace.h"
+
+#include "gtest/gtest.h"
+#include "preflight/files.h"
+
+namespace opguard {
+namespace {
+
+std::string trace(int rank, const std::string& uses, const std::string& version = "1") {
+  return "{\"opguard_trace\": " + version +
+         ", \"python\": \"3.11.7\", \"torch\": \"2.13.0\", \"argv\": [\"t.py\", \"" +
+         std::to_string(rank) + "\"], \"rank\": " + std::to_string(rank) +
+         ", \"world\": 2, \"steps\": 3, \"complete\": true, \"activities\": 10, \"foreign\": 1,"
+         " \"missing_packages\": [], \"roots\": [{\"package\": \"\", \"dir\": \"/t\", \"subdir\": "
+         "\"\"}],"
+         " \"files\": [\"/t/b.py\", \"/t/a.py\"], \"uses\": [" +
+         uses + "]}";
+}
+
+std::string use(int line, int column, const std::string& callee, int order, int count) {
+  return "{\"path\": \"/t/a.py\", \"scope\": \"f\", \"line\": " + std::to_string(line) +
+         ", \"column\": " + std::to_string(column) + ", \"end_line\": " + std::to_string(line) +
+         ", \"end_column\": " + std::to_string(column < 0 ? -1 : column + 5) +
+         ", \"opcode\": \"CALL\", \"callee\": \"" + callee +
+         "\", \"order\": " + std::to_string(order) + ", \"calls\": " + std::to_string(count) +
+         ", \"activities\": {\"aten::" + callee + "\": " + std::to_string(count) +
+         "}, \"phases\": {\"forward\": " + std::to_string(count) + "}, \"dtypes\": [\"f32[2]\"]}";
+}
+
+std::string error_of(const TestDir& dir) {
+  llvm::Expected<Trace> result = read_traces(dir.path());
+  if (result) return "";
+  return llvm::toString(result.takeError());
+}
+
+TEST(Trace, UnitesProcessesByPlace) {
+  TestDir dir;
+  // By name rank 1 comes first: its file is the older process of the two.
+  dir.write("trace-100-0.json", trace(1, use(3, 4, "relu", 0, 2) + "," + use(9, 0, "exp", 1, 1)));
+  dir.write("trace-200-0.json", trace(0, use(2, 4, "mul", 0, 5) + "," + use(3, 4, "relu", 7, 2)));
+  dir.write("other.json", "not ours");
+  llvm::Expected<Trace> merged = read_traces(dir.path());
+  ASSERT_TRUE(static_cast<bool>(merged)) << llvm::toString(merged.takeError());
+  EXPECT_EQ(merged->rank, 0);
+  EXPECT_EQ(merged->argv[1], "0");
+  EXPECT_EQ(merged->activities, 20u);
+  EXPECT_EQ(merged->foreign, 2u);
+  EXPECT_EQ(merged->steps, 3u);
+  EXPECT_EQ(merged->files, (std::vector<std::string>{"/t/a.py", "/t/b.py"}));
+  EXPECT_EQ(merged->roots.size(), 1u);
+  ASSERT_EQ(merged->uses.size(), 3u);
+  std::map<int, uint64_t> calls;
+  for (const TracedUse& u : merged->uses) calls[u.line] = u.calls;
+  EXPECT_EQ(calls, (std::map<int, uint64_t>{{2, 5}, {3, 4}, {9, 1}}));
+  for (const TracedUse& u : merged->uses)
+    if (u.line == 3) {
+      EXPECT_EQ(u.activities.at("aten::relu"), 4u);
+      EXPECT_EQ(u.order, 0u);
+    }
+}
+
+TEST(Trace, WithoutColumnsTheCalleeTellsUsesApart) {
+  TestDir dir;
+  dir.write("trace-1-0.json", trace(0, use(3, -1, "relu", 0, 2) + "," + use(3, -1, "exp", 1, 1)));
+  llvm::Expected<Trace> merged = read_traces(dir.path());
+  ASSERT_TRUE(static_cast<bool>(merged));
+  EXPECT_EQ(merged->uses.size(), 2u);
+}
+
+TEST(Trace, SaysWhatIsWrong) {
+  TestDir dir;
+  EXPECT_NE(error_of(dir).find("no trace-*.json"), std::string::npos);
+  std::string whole = trace(0, use(3, 4, "relu", 0, 2));
+  dir.write("trace-1-0.json", "[1, ");
+  EXPECT_NE(error_of(dir).find("trace-1-0.json:1:5: the file is cut short"), std::string::npos)
+      << error_of(dir);
+  dir.write("trace-1-0.json", "hello");
+  EXPECT_NE(error_of(dir).find("not JSON"), std::string::npos);
+  dir.write("trace-1-0.json", trace(0, "", "7"));
+  EXPECT_NE(error_of(dir).find("a trace of version 7; this opguard reads version 1"),
+            std::string::npos);
+  dir.write("trace-1-0.json", trace(0, "{\"path\": 3}"));
+  EXPECT_NE(error_of(dir).find("'path' must be a string"), std::string::npos);
+  EXPECT_NE(llvm::toString(read_traces(dir / "absent").takeError()).find("No such file"),
+            std::string::npos);
+}
+
+TEST(Trace, CutAtEveryByteIsRefused) {
+  TestDir dir;
+  std::string whole = trace(0, use(3, 4, "relu", 0, 2));
+  for (size_t size = 0; size < whole.size(); ++size) {
+    dir.write("trace-1-0.json", whole.substr(0, size));
+    EXPECT_NE(error_of(dir), "") << size;
+  }
+}
+
+}  // namespace
+}  // namespace opguard
