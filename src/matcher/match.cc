@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <numeric>
+#include <map>
 #include <unordered_map>
 
 #include "matcher/features.h"
@@ -37,6 +37,45 @@ std::string place(const Site& site) {
 }
 
 std::string quoted_name(const Site& site) { return "'" + operator_name(site) + "'"; }
+
+// Sites of one scope that look the same, in the window between two anchors. Order tells them apart
+// only while there are as many as before: of one more or one fewer, which it is cannot be known.
+class LookAlikes {
+ public:
+  LookAlikes(Side& olds, const std::vector<uint32_t>& a, Side& news, const std::vector<uint32_t>& b,
+             const std::vector<std::pair<size_t, size_t>>& anchors)
+      : old_window_(a.size()), new_window_(b.size()) {
+    for (size_t i = 0; i < a.size(); ++i) old_body_.push_back(olds.body(a[i]));
+    for (size_t j = 0; j < b.size(); ++j) new_body_.push_back(news.body(b[j]));
+    size_t window = 0, i = 0, j = 0;
+    for (const auto& [x, y] : anchors) {
+      while (i <= x) old_window_[i++] = window;
+      while (j <= y) new_window_[j++] = window;
+      ++window;
+    }
+    while (i < a.size()) old_window_[i++] = window;
+    while (j < b.size()) new_window_[j++] = window;
+    for (i = 0; i < a.size(); ++i) ++old_count_[{old_window_[i], old_body_[i]}];
+    for (j = 0; j < b.size(); ++j) new_at_[{new_window_[j], new_body_[j]}].push_back(j);
+  }
+
+  // -1 if the pair is sure; else another site like b[j], or j where there is none.
+  int64_t unequal_at(size_t i, size_t j) const {
+    size_t before = old_count_.at({old_window_[i], old_body_[i]});
+    const std::vector<size_t>& now = new_at_.at({new_window_[j], new_body_[j]});
+    if (before == now.size()) return -1;
+    for (size_t other : now)
+      if (other != j) return static_cast<int64_t>(other);
+    return static_cast<int64_t>(j);
+  }
+
+ private:
+  using Key = std::pair<size_t, uint32_t>;  // window, body
+  std::vector<size_t> old_window_, new_window_;
+  std::vector<uint32_t> old_body_, new_body_;
+  std::map<Key, size_t> old_count_;
+  std::map<Key, std::vector<size_t>> new_at_;
+};
 
 class Matcher {
  public:
@@ -107,8 +146,9 @@ void Matcher::match_scope(uint32_t old_scope, uint32_t new_scope) {
     double value = overlap(old_.features(a[i]), new_.features(b[j]));
     return value < kMinPair ? 0.0 : value;
   };
-  std::vector<Placement> placed =
-      pair_in_order(a.size(), b.size(), similarity, certain_pairs(a, b));
+  const std::vector<std::pair<size_t, size_t>> anchors = certain_pairs(a, b);
+  std::vector<Placement> placed = pair_in_order(a.size(), b.size(), similarity, anchors);
+  LookAlikes twins(old_, a, new_, b, anchors);
 
   auto paired_at = [&](size_t i) { return i < placed.size() ? placed[i].at : -1; };
   bool renamed = sa.scope != sb.scope || sa.file != sb.file || sa.package != sb.package;
@@ -135,6 +175,15 @@ void Matcher::match_scope(uint32_t old_scope, uint32_t new_scope) {
     }
     if (p.at < 0) continue;
     auto j = static_cast<size_t>(p.at);
+    if (int64_t twin = twins.unequal_at(i, j); twin >= 0) {
+      fate.status = MatchStatus::ambiguous;
+      taken_[b[j]] = true;
+      if (static_cast<size_t>(twin) != j) fate.rival = b[static_cast<size_t>(twin)];
+      fate.why = "there are more or fewer " + quoted_name(old_.site(a[i])) +
+                 " just like it than there were, here and at " +
+                 place(new_.site(fate.rival >= 0 ? fate.rival : b[j]));
+      continue;
+    }
     bool before = i == 0 ? j == 0 : paired_at(i - 1) == p.at - 1 && j > 0;
     bool after = i + 1 == a.size() ? j + 1 == b.size() : paired_at(i + 1) == p.at + 1;
     double enough = before && after ? kMinBetween : kMinInScope;

@@ -12,11 +12,15 @@ namespace {
 // A moved scope shares at least this much of its sites, and leads the second best by the margin.
 constexpr double kMinLikeness = 0.6, kMargin = 0.1;
 // A name kept is evidence: of two equal bodies, the one that kept its name is it.
-constexpr double kNameBonus = 0.15, kFileBonus = 0.1;
+constexpr double kNameBonus = 0.15, kFileBonus = 0.1, kFolderBonus = 0.1;
 
 std::string_view last_part(std::string_view text, char separator) {
   size_t at = text.rfind(separator);
   return at == std::string_view::npos ? text : text.substr(at + 1);
+}
+
+std::string_view folder(std::string_view file) {
+  return file.substr(0, file.size() - last_part(file, '/').size());
 }
 
 // Sorted multisets: twice the common elements over the elements of both.
@@ -55,6 +59,7 @@ double likeness(const Bag& a, const ScopeSites& sa, const Bag& b, const ScopeSit
   double value = 0.5 * dice(a.kinds, b.kinds) + 0.5 * dice(a.bodies, b.bodies);
   if (last_part(sa.scope, '.') == last_part(sb.scope, '.')) value += kNameBonus;
   if (last_part(sa.file, '/') == last_part(sb.file, '/')) value += kFileBonus;
+  if (folder(sa.file) == folder(sb.file)) value += kFolderBonus;
   return value;
 }
 
