@@ -1,6 +1,8 @@
+#include <map>
 #include <string>
 
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 #include "patcher/git.h"
 #include "patcher/patch.h"
 
@@ -13,13 +15,31 @@ bool is_executable(const std::string& path) {
          (status.permissions() & llvm::sys::fs::perms::owner_exe) != 0;
 }
 
-std::string format_file(const FilePatch& file) {
+// git takes the paths of a diff as relative to the top of the work tree, and from a folder below it
+// silently skips those that are not; so where there is a work tree, that is what they are.
+class Names {
+ public:
+  std::string of(const FilePatch& file) {
+    if (!llvm::sys::path::is_absolute(file.path)) return file.name;
+    std::string folder = llvm::sys::path::parent_path(file.path).str();
+    auto it = repositories_.find(folder);
+    if (it == repositories_.end())
+      it = repositories_.emplace(folder, open_repository(folder)).first;
+    if (!it->second) return file.name;
+    std::string name = path_in_work_tree(it->second.get(), file.path);
+    return name.empty() ? file.name : name;
+  }
+
+ private:
+  std::map<std::string, GitRepository> repositories_;  // by folder; null where there is none
+};
+
+std::string format_file(const FilePatch& file, const std::string& name) {
   git_diff_options options = GIT_DIFF_OPTIONS_INIT;
   options.flags = GIT_DIFF_FORCE_TEXT | GIT_DIFF_INDENT_HEURISTIC;
   git_patch* raw = nullptr;
-  if (git_patch_from_buffers(&raw, file.before.data(), file.before.size(), file.name.c_str(),
-                             file.after.data(), file.after.size(), file.name.c_str(),
-                             &options) != 0)
+  if (git_patch_from_buffers(&raw, file.before.data(), file.before.size(), name.c_str(),
+                             file.after.data(), file.after.size(), name.c_str(), &options) != 0)
     return "";
   GitPatch patch(raw);
   git_buf buffer = {};
@@ -39,7 +59,8 @@ std::string format_file(const FilePatch& file) {
 std::string format_diff(const Patch& patch) {
   start_git();
   std::string out;
-  for (const FilePatch& file : patch.files) out += format_file(file);
+  Names names;
+  for (const FilePatch& file : patch.files) out += format_file(file, names.of(file));
   return out;
 }
 

@@ -51,7 +51,8 @@ llvm::Expected<Patch> make_patch(const SourceSet& sources, const std::vector<Wra
 // The original text of every instrumented file, byte for byte.
 llvm::Expected<Patch> strip_patch(const SourceSet& sources, Diagnostics& diags);
 
-// git's unified diff format, as `git apply` takes it; paths a/NAME b/NAME.
+// git's unified diff format, as `git apply` takes it. Paths are a/NAME b/NAME, NAME relative to the
+// work tree's top for a file in one.
 std::string format_diff(const Patch& patch);
 
 // Every file or none: refuses when a file is not what the patch was made from, and (in a git work
