@@ -1,6 +1,7 @@
 """Run something right after a module has been imported, without importing it."""
 
 import importlib.util
+import os
 import sys
 import threading
 
@@ -100,17 +101,13 @@ def find_folders(name):
             folders = [module.__file__]
         return folders
     parent, _, last = name.rpartition(".")
-    places = find_folders(parent) if parent else None
-    if parent and not places:
-        return []
+    if parent:
+        # By name on disk: the import system looks up namespace packages through their imported parent.
+        paths = [os.path.join(place, last) for place in find_folders(parent) if os.path.isdir(place)]
+        return [p for p in paths if os.path.isdir(p)] or [p + ".py" for p in paths if os.path.isfile(p + ".py")]
     try:
-        if parent:
-            from importlib.machinery import PathFinder
-
-            spec = PathFinder.find_spec(name, places)
-        else:
-            # Asks the path hooks of editable installs too; a top name imports nothing.
-            spec = importlib.util.find_spec(last)
+        # Asks the path hooks of editable installs too; a top name imports nothing.
+        spec = importlib.util.find_spec(name)
     except (ImportError, ValueError, AttributeError):
         return []
     if spec is None:

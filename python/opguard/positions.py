@@ -16,15 +16,15 @@ class Place:
 
 
 class Positions:
-    """Code objects are kept by the caches: their ids would be reused otherwise."""
+    """Code is known by its id, since to hash one costs as much as its constants; the cache keeps it alive."""
 
     def __init__(self):
-        self.tables = {}  # code -> list of (line, end_line, column, end_column), one per code unit
-        self.places = {}  # (code, instruction offset) -> Place
+        self.tables = {}  # id(code) -> (code, [(line, end_line, column, end_column) for each code unit])
+        self.places = {}  # (id(code), instruction offset) -> Place
 
     def of(self, frame):
         code, offset = frame.f_code, frame.f_lasti
-        key = (code, offset)
+        key = (id(code), offset)
         place = self.places.get(key)
         if place is None:
             place = self.places[key] = self._find(code, offset, frame.f_lineno)
@@ -33,10 +33,11 @@ class Positions:
     def _find(self, code, offset, line):
         scope = getattr(code, "co_qualname", code.co_name)
         opcode = _opcode(code, offset)
+        kept = self.tables.get(id(code))
+        if kept is None:
+            kept = self.tables[id(code)] = (code, list(code.co_positions()) if _HAS_POSITIONS else [])
         if _HAS_POSITIONS:
-            table = self.tables.get(code)
-            if table is None:
-                table = self.tables[code] = list(code.co_positions())
+            table = kept[1]
             if 0 <= offset // 2 < len(table):
                 first, last, column, end_column = table[offset // 2]
                 if first is not None and column is not None and end_column is not None:

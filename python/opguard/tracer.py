@@ -40,8 +40,10 @@ class Tracer:
         self.roots = roots.Roots(options.tree, options.packages)
         self.graph_task = getattr(torch._C, "_current_graph_task_id", lambda: -1)
         self.lock = threading.Lock()
-        self.kinds = {}  # code -> (path, is_ours)
+        self.kinds = {}  # id(code) -> (path, is_ours, code)
         self.active = True
+        # The main thread's mode. Torch 2.4 crashes where its stack holds the only reference.
+        self.mode = None
         self.forked = False
         self.reset()
 
@@ -92,11 +94,12 @@ class Tracer:
         kinds = self.kinds
         while frame is not None:
             code = frame.f_code
-            kind = kinds.get(code)
+            # By id, the code kept with it: equal code of two files is equal to Python.
+            kind = kinds.get(id(code))
             if kind is None:
                 filename = code.co_filename
                 ours = filename.startswith(_OWN)
-                kind = kinds[code] = ("" if ours else self.roots.path_of(filename), ours)
+                kind = kinds[id(code)] = ("" if ours else self.roots.path_of(filename), ours, code)
             if kind[0]:
                 return kind[0], self.positions.of(frame), callee
             if not kind[1]:
@@ -266,10 +269,24 @@ def _follow_threads(mode_class):
             mode = mode_class()
             mode.__enter__()
         except Exception:
-            pass
-        begin(self)  # the thread's modes go with it
+            mode = None
+        try:
+            begin(self)
+        finally:
+            _leave(mode)
 
     threading.Thread._bootstrap_inner = _bootstrap_inner
+
+
+def _leave(mode):
+    """Takes the mode out where nothing the program has pushed is above it."""
+    try:
+        from torch.utils import _python_dispatch as dispatch
+
+        if mode is not None and dispatch._get_current_dispatch_mode() is mode:
+            mode.__exit__(None, None, None)
+    except Exception:
+        pass  # it goes with the thread
 
 
 def install(torch, options):
@@ -287,5 +304,6 @@ def install(torch, options):
         os.register_at_fork(after_in_child=tracer.fork)
     exits.at_exit(tracer.finish)
     _follow_threads(mode_class)
-    mode_class().__enter__()
+    tracer.mode = mode_class()
+    tracer.mode.__enter__()
     return tracer
