@@ -58,7 +58,7 @@ SettingsReport compare_settings(const Run& a, const Run& b) {
     for (const auto& [key, value] : log_b->settings) keys.insert(key);
     for (const std::string& key : keys) {
       const std::string *x = find(*log_a, key), *y = find(*log_b, key);
-      if (x && y && *x == *y) continue;
+      if ((x && y && *x == *y) || key == "world") continue;  // said above
       const bool control = key.starts_with("control.");
       if (!control && incidental(key, x ? *x : "", y ? *y : "")) continue;
       add(control ? report.refused : report.noted,

@@ -30,8 +30,9 @@ TEST(Settings, OwnControlIsRefused) {
 }
 
 TEST(Settings, VersionsThreadsAndFlagsAreNoted) {
-  const auto report = compare_settings(run_with({{"torch", "2.12.0"}, {"threads", "2"}}, 2),
-                                       run_with({{"torch", "2.13.0"}, {"threads", "4"}}, 1));
+  const auto report =
+      compare_settings(run_with({{"torch", "2.12.0"}, {"threads", "2"}, {"world", "2"}}, 2),
+                       run_with({{"torch", "2.13.0"}, {"threads", "4"}}, 1));
   EXPECT_EQ(report.noted,
             (Sentences{"world size differs: 2 in a, 1 in b", "threads differs: 2 in a, 4 in b",
                        "torch differs: 2.12.0 in a, 2.13.0 in b"}));
