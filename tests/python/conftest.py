@@ -50,14 +50,13 @@ def tree_digest(root):
 
 @pytest.fixture(scope="session")
 def opguard():
-    """opguard(*args, cwd=, env=, timeout=) -> CompletedProcess with text in stdout and stderr."""
-    program = binary("opguard")
-    if program is None:
+    """opguard(*args, program="opguard", cwd=, env=, timeout=) -> CompletedProcess with text in stdout and stderr."""
+    if binary("opguard") is None:
         pytest.fail(f"no opguard in {build_dir()}: build it first (scripts/setup.sh), or set OPGUARD_BUILD")
 
-    def run(*args, cwd=None, env=None, timeout=300):
-        return subprocess.run([str(program), *map(str, args)], cwd=cwd, env={**clean_environment(), **(env or {})},
-                              capture_output=True, text=True, timeout=timeout)
+    def run(*args, program="opguard", cwd=None, env=None, timeout=300):
+        return subprocess.run([str(binary(program)), *map(str, args)], cwd=cwd,
+                              env={**clean_environment(), **(env or {})}, capture_output=True, text=True, timeout=timeout)
 
     return run
 
