@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 
@@ -17,12 +19,18 @@ using Pipeline = std::function<int()>;
 void add_preflight(CLI::App& app, Pipeline& run);
 void add_plan(CLI::App& app, Pipeline& run);
 void add_match(CLI::App& app, Pipeline& run);
-void add_instrument(CLI::App& app, Pipeline& run);  // also the program opguard-instrument
+void add_instrument(CLI::App& app, Pipeline& run);
+void add_instrument_options(CLI::App& command, Pipeline& run);  // the program opguard-instrument
 void add_run(CLI::App& app, Pipeline& run);
 void add_align(CLI::App& app, Pipeline& run);
 void add_diff(CLI::App& app, Pipeline& run);
 void add_dump(CLI::App& app, Pipeline& run);
 void add_doctor(CLI::App& app, Pipeline& run);
+
+// The words after the first `--` of the command line: the user's program. They are taken off before the
+// options are parsed, so none of them is ever mistaken for an option or a folder of ours.
+const std::vector<std::string>& program_words();
+void set_program_words(std::vector<std::string> words);
 
 // Prints "opguard: error: ..." on stderr and gives kCouldNotTell.
 int fail(const std::string& message);

@@ -1,7 +1,182 @@
+// opguard diff: two source trees, or two commands, in; a verdict out.
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
 #include "cli/command.h"
+#include "cli/side.h"
+#include "cli/verdict_steps.h"
+#include "matcher/match.h"
+#include "matcher/share.h"
+#include "matcher/template.h"
+#include "patcher/revision.h"
+#include "preflight/control.h"
+#include "preflight/launch.h"
+#include "support/install.h"
 
 namespace opguard {
+namespace {
 
-void add_diff(CLI::App& app, Pipeline& run) {}
+namespace fs = std::filesystem;
+
+struct DiffOptions {
+  std::vector<std::string> trees;  // one or two, unless --git
+  std::vector<std::string> packages;
+  std::string run_a, run_b;  // shell commands
+  std::string revisions;     // "good..bad"
+  uint64_t steps = 0;
+  std::string work;
+  std::string templates;
+  bool deterministic = false;
+  uint64_t seed = 0;
+  ReportOptions report;
+  std::vector<std::string> command;
+};
+
+std::string replace_tree(std::string text, const std::string& tree) {
+  for (size_t at = text.find("{tree}"); at != std::string::npos;
+       at = text.find("{tree}", at + tree.size()))
+    text.replace(at, 6, tree);
+  return text;
+}
+
+// A side's command as an argument vector: its own shell command, or the common one.
+std::vector<std::string> side_command(const DiffOptions& opt, const std::string& shell_command,
+                                      const std::string& tree) {
+  if (!shell_command.empty()) return {"/bin/sh", "-c", replace_tree(shell_command, tree)};
+  std::vector<std::string> command;
+  for (const std::string& word : opt.command) command.push_back(replace_tree(word, tree));
+  return command;
+}
+
+// The trees of both sides: as given, or two revisions of one repository written to the work folder.
+llvm::Expected<std::pair<std::string, std::string>> find_trees(const DiffOptions& opt) {
+  if (!opt.revisions.empty()) {
+    size_t dots = opt.revisions.find("..");
+    if (dots == std::string::npos || dots == 0 || dots + 2 == opt.revisions.size())
+      return make_error("--git takes GOOD..BAD, not '" + opt.revisions + "'");
+    if (opt.trees.size() > 1) return make_error("--git takes at most one tree, the repository");
+    std::string repository = opt.trees.empty() ? "." : opt.trees[0];
+    std::string revisions[2] = {opt.revisions.substr(0, dots), opt.revisions.substr(dots + 2)};
+    std::pair<std::string, std::string> out{opt.work + "/tree_a", opt.work + "/tree_b"};
+    if (auto error = export_revision(repository, revisions[0], out.first)) return error;
+    if (auto error = export_revision(repository, revisions[1], out.second)) return error;
+    return out;
+  }
+  if (opt.trees.empty() || opt.trees.size() > 2)
+    return make_error("give TREE_A TREE_B, or --git GOOD..BAD");
+  std::vector<std::string> trees;
+  for (const std::string& tree : opt.trees) {
+    std::error_code error;
+    fs::path path = fs::canonical(tree, error);
+    if (error || !fs::is_directory(path)) return make_error("no directory '" + tree + "'");
+    trees.push_back(path.string());
+  }
+  return std::pair(trees.front(), trees.back());
+}
+
+void say(const std::string& line) { std::fprintf(stderr, "opguard: %s\n", line.c_str()); }
+
+llvm::Expected<int> compare_sides(const DiffOptions& opt) {
+  auto trees = find_trees(opt);
+  if (!trees) return trees.takeError();
+  if (opt.command.empty() && (opt.run_a.empty() || opt.run_b.empty()))
+    return make_error("give the program after --, or both --run-a and --run-b");
+  Side a{"a", trees->first, side_command(opt, opt.run_a, trees->first), opt.work + "/run_a"};
+  Side b{"b", trees->second, side_command(opt, opt.run_b, trees->second), opt.work + "/run_b"};
+
+  Diagnostics diags;
+  auto templates = read_templates(opt.templates.empty() ? templates_dir() : opt.templates, diags);
+  if (!templates) {
+    std::fputs(diags.text().c_str(), stderr);
+    return templates.takeError();
+  }
+
+  // Both sides are preflighted: each loads its own sources, perhaps in its own interpreter.
+  say("1/4 preflight of a: " + quote(a.command));
+  auto survey_a = survey(a, opt.packages, opt.steps, *templates, diags);
+  if (!survey_a) return survey_a.takeError();
+  say("2/4 preflight of b: " + quote(b.command));
+  auto survey_b = survey(b, opt.packages, opt.steps, *templates, diags);
+  if (!survey_b) return survey_b.takeError();
+
+  // One set of ids for both: what the matcher finds again in b, and what only b has.
+  MatchSet matches = match_sites(survey_b->sites, *templates, survey_a->plan);
+  std::vector<Bound> bounds_a = bind(survey_a->plan);
+  std::vector<Bound> bounds_b =
+      share_boundaries(survey_a->plan, matches, survey_b->sites, survey_b->plan);
+  Coverage coverage{survey_a->plan.activities + survey_b->plan.activities,
+                    survey_a->plan.attributed + survey_b->plan.attributed,
+                    matches.count(MatchStatus::lost) + matches.count(MatchStatus::ambiguous)};
+  say(std::to_string(bounds_a.size()) + " boundaries in a, " + std::to_string(bounds_b.size()) +
+      " in b, " + std::to_string(matches.count(MatchStatus::matched)) + " shared");
+
+  auto hook_a = write_hook(a, *survey_a, bounds_a, diags);
+  if (!hook_a) return hook_a.takeError();
+  auto hook_b = write_hook(b, *survey_b, bounds_b, diags);
+  if (!hook_b) return hook_b.takeError();
+  if (!diags.items().empty()) std::fputs(diags.text().c_str(), stderr);
+
+  Variables environment;
+  if (opt.deterministic) environment = control_environment(opt.seed);
+  say("3/4 guarded run of a");
+  if (auto error = record(a, *hook_a, bounds_a, survey_a->sources, environment)) return error;
+  say("4/4 guarded run of b");
+  if (auto error = record(b, *hook_b, bounds_b, survey_b->sources, environment)) return error;
+
+  return conclude(a.work + "/log", b.work + "/log", coverage, opt.report);
+}
+
+int diff(DiffOptions opt) {
+  bool keep = !opt.work.empty();
+  std::error_code error;
+  if (keep) {
+    fs::create_directories(opt.work, error);
+    if (error) return fail("cannot make '" + opt.work + "': " + error.message());
+    for (const char* part : {"run_a", "run_b", "tree_a", "tree_b"})
+      if (fs::exists(opt.work + "/" + part))
+        return fail("'" + opt.work + "' holds an earlier comparison; give --work another folder");
+    opt.work = fs::canonical(opt.work).string();
+  } else {
+    std::string name = (fs::temp_directory_path() / "opguard-XXXXXX").string();
+    if (!mkdtemp(name.data())) return fail("cannot make a folder in " + name);
+    opt.work = name;
+  }
+  llvm::Expected<int> code = compare_sides(opt);
+  if (!keep) fs::remove_all(opt.work, error);
+  if (!code) return fail(llvm::toString(code.takeError()));
+  if (keep) say("logs, plans and outputs are in " + opt.work);
+  return *code;
+}
+
+}  // namespace
+
+void add_diff(CLI::App& app, Pipeline& run) {
+  auto opt = std::make_shared<DiffOptions>();
+  CLI::App* command = app.add_subcommand(
+      "diff", "Run two trees, or two commands, and name the first operator where they part");
+  command->add_option("TREE", opt->trees, "TREE_A TREE_B; one folder twice, or once, is fine");
+  command->add_option("--with", opt->packages, "an installed package that counts as source")
+      ->allow_extra_args(false);
+  command->add_option("--run-a", opt->run_a, "shell command of side a; {tree} is its tree");
+  command->add_option("--run-b", opt->run_b, "shell command of side b");
+  command->add_option("--git", opt->revisions, "GOOD..BAD: two revisions of the repository TREE");
+  command->add_option("--steps", opt->steps, "trace only this many optimizer steps (0: all)");
+  command->add_option("--work", opt->work, "keep logs, plans and outputs in this new folder");
+  command->add_option("--templates", opt->templates, "folder of operator templates");
+  command->add_flag("--deterministic", opt->deterministic,
+                    "control seeds and kernels in both runs");
+  command->add_option("--seed", opt->seed, "seed for --deterministic");
+  add_report_options(*command, opt->report);
+  command->footer("After --: the program, run in each tree.");
+  command->callback([opt, &run] {
+    opt->command = program_words();
+    run = [opt] { return diff(*opt); };
+  });
+}
 
 }  // namespace opguard
