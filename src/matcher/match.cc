@@ -15,7 +15,8 @@ namespace {
 
 // Two sites of one scope are the same if they share half of their tags, or less where both
 // neighbours are paired next to them: then nothing else can have stood there.
-constexpr double kMinInScope = 0.5, kMinBetween = 0.3;
+// A named operator that is the only one of its kind in both scopes may have changed more, too.
+constexpr double kMinInScope = 0.5, kMinBetween = 0.3, kMinOnly = 0.35;
 // What the best pairing of a scope must lose when a site is put elsewhere. One different argument
 // is worth about 0.15, a different neighbour 0.1.
 constexpr double kMarginInScope = 0.08;
@@ -149,6 +150,9 @@ void Matcher::match_scope(uint32_t old_scope, uint32_t new_scope) {
   const std::vector<std::pair<size_t, size_t>> anchors = certain_pairs(a, b);
   std::vector<Placement> placed = pair_in_order(a.size(), b.size(), similarity, anchors);
   LookAlikes twins(old_, a, new_, b, anchors);
+  std::unordered_map<uint32_t, size_t> kinds_before, kinds_now;
+  for (uint32_t i : a) ++kinds_before[old_.kind(i)];
+  for (uint32_t j : b) ++kinds_now[new_.kind(j)];
 
   auto paired_at = [&](size_t i) { return i < placed.size() ? placed[i].at : -1; };
   bool renamed = sa.scope != sb.scope || sa.file != sb.file || sa.package != sb.package;
@@ -186,7 +190,9 @@ void Matcher::match_scope(uint32_t old_scope, uint32_t new_scope) {
     }
     bool before = i == 0 ? j == 0 : paired_at(i - 1) == p.at - 1 && j > 0;
     bool after = i + 1 == a.size() ? j + 1 == b.size() : paired_at(i + 1) == p.at + 1;
-    double enough = before && after ? kMinBetween : kMinInScope;
+    bool only = kinds_before[old_.kind(a[i])] == 1 && kinds_now[old_.kind(a[i])] == 1 &&
+                !new_.signatures().template_name(b[j]).empty();
+    double enough = before && after ? kMinBetween : only ? kMinOnly : kMinInScope;
     if (p.value < enough) continue;
     fate.status = MatchStatus::matched;
     fate.at = b[j];

@@ -1,0 +1,61 @@
+#include "matcher/signature.h"
+
+#include <algorithm>
+
+#include "gtest/gtest.h"
+#include "matcher/match.h"
+#include "parser/parse.h"
+
+namespace opguard {
+namespace {
+
+std::vector<std::string> names(const std::vector<Tag>& tags) {
+  std::vector<std::string> out;
+  for (const Tag& tag : tags) out.push_back(tag.name);
+  return out;
+}
+
+std::vector<Site> sites_of(const std::string& text) {
+  SourceSet sources;
+  sources.files.push_back(make_source("", "model/rope.py", "/t/model/rope.py", text));
+  Diagnostics diags;
+  std::vector<Site> sites = parse_sites(sources, diags);
+  EXPECT_FALSE(diags.has_errors()) << diags.text();
+  return sites;
+}
+
+TEST(Signature, TagsOfACall) {
+  std::vector<Site> sites =
+      sites_of("def f(x):\n    a(x)\n    y = g(F.softmax(x, x, dim=-1))\n    b(y)\n");
+  ASSERT_EQ(sites.size(), 4u);
+  EXPECT_EQ(names(signatures(sites, TemplateLibrary())[1]),
+            (std::vector<std::string>{
+                "name:softmax", "form:call", "callee:torch.nn.functional.softmax", "receiver:F",
+                "arguments:3", "argument:name:x", "kind:name", "argument:name:x#2", "kind:name#2",
+                "keyword:dim", "kind:literal", "target:y", "scope:f", "file:rope", "previous:a",
+                "next:g", "inside:g"}));
+}
+
+TEST(Signature, OrderOfKeywordsDoesNotMatter) {
+  auto sorted = [](const std::string& call) {
+    std::vector<std::string> out = names(signatures(sites_of(call), TemplateLibrary())[0]);
+    std::sort(out.begin(), out.end());
+    return out;
+  };
+  EXPECT_EQ(sorted("f(a=1, b=x)\n"), sorted("f(b=x, a=1)\n"));
+  EXPECT_NE(sorted("f(a=1, b=x)\n"), sorted("f(c=1, b=x)\n"));
+}
+
+TEST(Signature, NeighboursAreThoseOfTheScope) {
+  std::vector<Site> sites =
+      sites_of("def f(x):\n    a(x)\n    def g():\n        inner(x)\n    b(x)\n");
+  std::vector<std::vector<Tag>> tags = signatures(sites, TemplateLibrary());
+  for (size_t i = 0; i < sites.size(); ++i)
+    if (sites[i].callee == "b") {
+      std::vector<std::string> n = names(tags[i]);
+      EXPECT_NE(std::find(n.begin(), n.end(), "previous:a"), n.end());
+    }
+}
+
+}  // namespace
+}  // namespace opguard
