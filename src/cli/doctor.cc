@@ -1,7 +1,216 @@
+// opguard doctor [-- PYTHON]: what works here, and why something does not.
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+
 #include "cli/command.h"
+#include "nlohmann/json.hpp"
+#include "preflight/launch.h"
+#include "support/install.h"
 
 namespace opguard {
+namespace {
 
-void add_doctor(CLI::App& app, Pipeline& run) {}
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+struct DoctorCommand {
+  std::vector<std::string> python;
+};
+
+// Run by the program's interpreter, below our boot folder; one line of JSON after a mark of its
+// own, since a sitecustomize may print.
+constexpr char kMark[] = "opguard-doctor:";
+constexpr char kQuestions[] = R"(
+import json, sys
+found = {"python": sys.version.split()[0], "executable": sys.executable}
+try:
+    import opguard
+    found["booted"] = opguard.__file__
+    found["probe"] = opguard.og("doctor:test", len)([1, 2]) == 2
+    found["extension"] = getattr(sys.modules.get("opguard._rt"), "__file__", "")
+except BaseException as error:
+    found["probe_error"] = "%s: %s" % (type(error).__name__, error)
+try:
+    import torch
+    found["torch"] = str(torch.__version__)
+    found["cuda"] = str(torch.version.cuda or "")
+    found["gpus"] = torch.cuda.device_count() if torch.cuda.is_available() else 0
+except BaseException as error:
+    found["torch_error"] = "%s: %s" % (type(error).__name__, error)
+print("opguard-doctor:" + json.dumps(found))
+)";
+
+class Report {
+ public:
+  void good(const std::string& what, const std::string& how) { line("ok", what, how); }
+  // Something that only some uses need.
+  void without(const std::string& what, const std::string& why) { line("-", what, why); }
+  void bad(const std::string& what, const std::string& why) {
+    line("NO", what, why);
+    works_ = false;
+  }
+  bool works() const { return works_; }
+
+ private:
+  void line(const char* mark, const std::string& what, const std::string& how) {
+    std::printf("%-3s %-18s %s\n", mark, what.c_str(), how.c_str());
+  }
+  bool works_ = true;
+};
+
+LaunchOptions silent(std::vector<std::string> command) {
+  LaunchOptions options;
+  options.command = std::move(command);
+  options.output = Output::capture;
+  options.timeout_s = 120;
+  return options;
+}
+
+// First line of what a command says, "" if it fails.
+std::string first_line(std::vector<std::string> command) {
+  llvm::Expected<LaunchResult> ran = launch(silent(std::move(command)));
+  if (!ran) {
+    llvm::consumeError(ran.takeError());
+    return "";
+  }
+  if (!ran->failure().empty()) return "";
+  return ran->output.substr(0, ran->output.find('\n'));
+}
+
+// The library by the first of these names; its path, or why not.
+bool loads(const std::vector<std::string>& names, std::string& how) {
+  for (const std::string& name : names) {
+    void* library = dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL);
+    if (library) {
+      how = name;
+      dlclose(library);
+      return true;
+    }
+    if (const char* error = dlerror(); error && how.empty()) how = error;
+  }
+  return false;
+}
+
+std::string text(const json& found, const char* key) {
+  auto it = found.find(key);
+  return it != found.end() && it->is_string() ? it->get<std::string>() : "";
+}
+
+std::vector<std::string> interpreter(const DoctorCommand& opt) {
+  if (!opt.python.empty()) return opt.python;
+  for (const char* name : {"python", "python3"})
+    if (!first_line({name, "--version"}).empty()) return {name};
+  return {"python3"};
+}
+
+void check_program(const DoctorCommand& opt, Report& report) {
+  std::vector<std::string> command = interpreter(opt);
+  std::string name = quote(command);
+  command.insert(command.end(), {"-c", kQuestions});
+  LaunchOptions options = silent(command);
+  options.environment = python_environment();
+  options.environment.emplace_back("OPGUARD_MODE", "full");
+  for (const char* other :
+       {"OPGUARD_TRACE", "OPGUARD_LOG", "OPGUARD_HOOK", "OPGUARD_DETERMINISTIC"})
+    options.environment.emplace_back(other, "");
+  llvm::Expected<LaunchResult> ran = launch(options);
+  if (!ran) {
+    report.bad("python", llvm::toString(ran.takeError()));
+    return;
+  }
+  size_t at = ran->output.rfind(kMark);
+  json found;
+  if (at != std::string::npos)
+    found = json::parse(ran->output.substr(at + sizeof kMark - 1), nullptr, false);
+  if (!found.is_object()) {
+    std::string why = ran->failure();
+    report.bad("python",
+               name + ": " + (why.empty() ? "no answer" : why) + "\n" + last_lines(ran->output, 5));
+    return;
+  }
+  report.good("python", text(found, "python") + "  " + text(found, "executable"));
+  if (!text(found, "torch").empty()) {
+    std::string cuda = text(found, "cuda");
+    report.good("torch", text(found, "torch") +
+                             (cuda.empty() ? ", built without CUDA" : ", CUDA " + cuda) + ", " +
+                             std::to_string(found.value("gpus", 0)) + " GPUs");
+  } else {
+    report.bad("torch", text(found, "torch_error"));
+  }
+  if (!text(found, "probe_error").empty())
+    report.bad("probe", text(found, "probe_error"));
+  else if (!found.value("probe", false))
+    report.bad("probe", "it changed the result of the function it wrapped");
+  else
+    report.good("probe", text(found, "extension").empty() ? text(found, "booted")
+                                                          : text(found, "extension"));
+  // -E and -I, a sitecustomize that does not chain, or an interpreter started by a wrapper.
+  std::error_code ec;
+  fs::path booted = fs::path(text(found, "booted")).parent_path();
+  if (!booted.empty() && !fs::equivalent(booted, python_package_dir(), ec))
+    report.bad("boot", "the interpreter has another opguard: " + booted.string());
+}
+
+void check_machine(Report& report) {
+  std::string how;
+  if (loads({"libcuda.so.1"}, how))
+    report.good("CUDA driver", how);
+  else
+    report.without("CUDA driver", how + "; tensors on the CPU only");
+  how.clear();
+  const char* home = std::getenv("CUDA_HOME");
+  std::string cuda = home ? home : "/usr/local/cuda";
+  if (loads({"libcupti.so", "libcupti.so.13", "libcupti.so.12",
+             cuda + "/extras/CUPTI/lib64/libcupti.so"},
+            how))
+    report.good("CUPTI", how);
+  else
+    report.without("CUPTI", how + "; operators, not kernels, are a boundary's activities");
+  for (const char* compiler : {"c++", "nvcc"}) {
+    std::string version = first_line({compiler, "--version"});
+    if (version.empty())
+      report.without(compiler, "not on PATH; needed only to build opguard or by torch.compile");
+    else
+      report.good(compiler, version);
+  }
+  std::string git = first_line({"git", "--version"});
+  if (git.empty())
+    report.without("git", "not on PATH; diff --git reads repositories without it");
+  else
+    report.good("git", git);
+}
+
+int doctor(const DoctorCommand& opt) {
+  Report report;
+  std::error_code ec;
+  std::string package = python_package_dir(), templates = templates_dir();
+  if (fs::exists(package + "/boot/sitecustomize.py", ec))
+    report.good("package", package);
+  else
+    report.bad("package", package + " is not there: the build or the installation is not whole");
+  if (fs::is_directory(templates, ec))
+    report.good("templates", templates);
+  else
+    report.bad("templates", templates + " is not there");
+  check_program(opt, report);
+  check_machine(report);
+  std::printf(report.works() ? "opguard works with this interpreter.\n"
+                             : "opguard does not work with this interpreter: see NO above.\n");
+  return report.works() ? kYes : kNo;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Pipeline& run) {
+  auto opt = std::make_shared<DoctorCommand>();
+  CLI::App* command = app.add_subcommand(
+      "doctor", "What works here: interpreter, torch, extension, CUDA, compilers");
+  command->add_option("python", opt->python, "After --: the interpreter of your program [python]");
+  command->callback([opt, &run] { run = [opt] { return doctor(*opt); }; });
+}
 
 }  // namespace opguard

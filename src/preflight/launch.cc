@@ -100,12 +100,6 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return out;
 }
 
-std::string value_of(const std::vector<std::string>& environment, const std::string& name) {
-  for (const std::string& entry : environment)
-    if (entry.rfind(name + "=", 0) == 0) return entry.substr(name.size() + 1);
-  return "";
-}
-
 // Beyond fork only calls that are safe there: no allocation.
 [[noreturn]] void become(char** argv, char** env, const char* cwd, bool own_group, int out_fd,
                          int report_fd) {
@@ -283,11 +277,9 @@ llvm::Expected<LaunchResult> launch(const LaunchOptions& options) {
     }
     close_all();
     const std::string& what = failed[0] == 1 ? options.cwd : options.command[0];
-    std::string path = failed[0] == 1 || what.find('/') != std::string::npos
-                           ? ""
-                           : " (PATH=" + value_of(environment, "PATH") + ")";
-    return make_error("cannot " + std::string(failed[0] == 1 ? "enter" : "run") + " " + what +
-                      ": " + std::strerror(failed[1]) + path);
+    bool searched = failed[0] != 1 && failed[1] == ENOENT && what.find('/') == std::string::npos;
+    return make_error("cannot " + std::string(failed[0] == 1 ? "enter " : "run ") + what + ": " +
+                      (searched ? "not found on PATH" : std::strerror(failed[1])));
   }
   Sink sink(options.output == Output::to_stderr, log_fd, options.keep_bytes);
   LaunchResult result = wait_for(pid, own_group, out[0], sink, options.timeout_s);
