@@ -381,8 +381,8 @@ class Walker {
     visit(function);
     visit(arguments);
     Site& site = add(Form::call, node, function, shapes_.callee(function));
-    if (function.kind() == Kind::attribute)
-      site.receiver = shapes_.shortened(function.field(Field::object));
+    if (Node bare = without_parentheses(function); bare.kind() == Kind::attribute)
+      site.receiver = shapes_.shortened(bare.field(Field::object));
     site.arguments = shapes_.arguments(arguments);
     if (depends_on_frame(shapes_.dotted(without_parentheses(function))))
       refuse(site, "depends on its frame");

@@ -79,6 +79,7 @@ std::string Shapes::last_name(Node node) const {
 }
 
 std::string Shapes::callee(Node function) const {
+  function = without_parentheses(function);
   std::string name = dotted(function);
   if (!name.empty()) return name;
   if (function.kind() != Kind::attribute) return last_name(function);
