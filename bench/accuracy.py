@@ -97,7 +97,8 @@ def check(entry, opguard, venvs, folder, timeout):
 def tool_digest(opguard):
     """What an answer depends on: the program, and the package of the same build."""
     digest = hashlib.sha256(opguard.read_bytes())
-    for path in sorted((ROOT / "python").rglob("*.py")) + sorted(opguard.parents[2].rglob("*.so")):
+    package = opguard.parents[2] / "python" / "opguard"
+    for path in sorted(package.rglob("*.py")) + sorted(package.glob("*.so")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

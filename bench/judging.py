@@ -63,12 +63,19 @@ def kind_is_right(expect, answer):
 TIMING = re.compile(r"""['"]?\w*(?:runtime|per_second|seconds|elapsed)['"]?\s*[:=]\s*['"]?[\d.]+['"]?,?""")
 
 
-def loss_lines(output):
-    """The lines that hold "loss", without timings, sorted: ranks print in any order."""
-    return sorted(TIMING.sub("", line).strip() for line in output.splitlines() if "loss" in line.lower())
+NUMBER = re.compile(r"-?\d+\.\d+(?:e[-+]?\d+)?|\bnan\b|-?\binf\b")
+
+
+def loss_values(output):
+    """The numbers on lines that hold "loss", without timings, as text and sorted.
+
+    Ranks print in any order, and now and then two of them on one line.
+    """
+    lines = [TIMING.sub("", line) for line in output.splitlines() if "loss" in line.lower()]
+    return sorted(number for line in lines for number in NUMBER.findall(line))
 
 
 def losses_equal(bare, instrumented):
     """None where the bare run prints no loss."""
-    lines = loss_lines(bare)
-    return lines == loss_lines(instrumented) if lines else None
+    values = loss_values(bare)
+    return values == loss_values(instrumented) if values else None

@@ -8,7 +8,7 @@ from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "bench"))
 from cases import blank_docstrings, read_entries  # noqa: E402
-from judging import judge, kind_is_right, loss_lines, losses_equal  # noqa: E402
+from judging import judge, kind_is_right, loss_values, losses_equal  # noqa: E402
 
 STATEMENT = {"side": "b", "package": "", "file": "model/rope.py", "first_line": 7, "last_line": 8}
 FUNCTION = {"side": "a", "package": "", "file": "model/rope.py", "first_line": 4, "last_line": 20}
@@ -64,11 +64,11 @@ def test_the_kind_is_scored_apart():
 
 def test_losses_are_compared_without_order_and_timings():
     bare = "rank 1 loss 2.5\nrank 0 loss 2.25\n{'train_runtime': 0.69, 'train_loss': 4.5}\nready\n"
-    other = "warming up\nrank 0 loss 2.25\nrank 1 loss 2.5\n{'train_runtime': 0.71, 'train_loss': 4.5}\n"
+    other = "warming up\nrank 0 loss 2.25rank 1 loss 2.5\n\n{'train_runtime': 0.71, 'train_loss': 4.5}\n"
     assert losses_equal(bare, other) is True
     assert losses_equal(bare, other.replace("2.25", "2.2500001")) is False
     assert losses_equal("nothing\n", "nothing\n") is None
-    assert len(loss_lines(bare)) == 3
+    assert len(loss_values(bare)) == 3
 
 
 def test_blanked_docstrings_keep_every_position():

@@ -67,7 +67,8 @@ def test_a_wrong_line_is_named(name, diff, minitrain, edited):
     # What is certified comes before what differs.
     assert 0 < answer["certified_prefix"] <= min(answer["records"].values())
     # The report shows that line of the source, with a caret under it.
-    source = (bad / fault["file"]).read_text().splitlines()[wanted[1] - 1].strip()
+    shown = minitrain if pivot["a"] else bad
+    source = (shown / fault["file"]).read_text().splitlines()[wanted[1] - 1].strip()
     assert source in done.stdout
     assert re.search(r"^\s*[\d|]*\s*\^~*", done.stdout, re.M), done.stdout
     assert f"{wanted[0]}:{wanted[1]}" in done.stdout
