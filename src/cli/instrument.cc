@@ -1,7 +1,192 @@
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "cli/command.h"
+#include "cli/packages.h"
+#include "matcher/match.h"
+#include "parser/parse.h"
+#include "patcher/patch.h"
+#include "preflight/plan.h"
+#include "support/diagnostics.h"
+#include "support/install.h"
+#include "support/source.h"
 
 namespace opguard {
+namespace {
 
-void add_instrument(CLI::App& app, Pipeline& run) {}
+struct InstrumentOptions {
+  std::string repo;
+  std::string plan;
+  std::vector<std::string> packages;
+  std::string python = "python3";
+  std::string branch;
+  bool apply = false, check = false, strip = false, all_sites = false;
+  std::vector<std::string> command;
+};
+
+std::string count_files(const Patch& patch) {
+  size_t count = patch.files.size();
+  return std::to_string(count) + (count == 1 ? " file" : " files");
+}
+
+void say(const std::string& text) { std::fputs(text.c_str(), stderr); }
+
+// The user's own file must parse; one of an installed package that does not is left as it is.
+std::vector<Site> parse_all(const SourceSet& sources, Diagnostics& diags) {
+  std::vector<Site> sites;
+  for (const SourceFile& file : sources.files) {
+    Diagnostics own;
+    std::vector<Site> found = parse_sites(file, own);
+    for (Diagnostic item : own.items()) {
+      if (!file.package.empty() && item.severity == Severity::error)
+        item.severity = Severity::warning;
+      diags.add(std::move(item));
+    }
+    sites.insert(sites.end(), std::make_move_iterator(found.begin()),
+                 std::make_move_iterator(found.end()));
+  }
+  return sites;
+}
+
+std::vector<Wrap> wrap_all(const std::vector<Site>& sites) {
+  std::vector<Wrap> wraps;
+  for (const Site& site : sites)
+    if (site.refusal.empty()) wraps.push_back({"s" + std::to_string(wraps.size() + 1), site});
+  return wraps;
+}
+
+std::string place(const Site& site) {
+  return site.file + ":" + std::to_string(site.line) + ":" + std::to_string(site.column + 1);
+}
+
+// The sites to wrap; what carries no probe is listed in `notes`.
+std::vector<Wrap> wrap_matched(const Plan& plan, const MatchSet& matches,
+                               const std::vector<Site>& sites, std::string& notes) {
+  std::vector<Wrap> wraps;
+  for (size_t i = 0; i < matches.matches.size(); ++i) {
+    const Match& match = matches.matches[i];
+    if (match.status == MatchStatus::matched) {
+      const Site& site = sites[match.site];
+      if (!site.refusal.empty())
+        notes +=
+            place(site) + ": note: " + match.boundary + " is not wrapped: " + site.refusal + "\n";
+      wraps.push_back({match.boundary, site});
+      continue;
+    }
+    const char* status = match.status == MatchStatus::lost ? "lost" : "ambiguous";
+    notes += place(plan.boundaries[i].site) + ": " + status + ": " + match.boundary + ": " +
+             match.why + "\n";
+  }
+  return wraps;
+}
+
+int write(const Patch& patch, const InstrumentOptions& opt) {
+  if (opt.check) return kYes;
+  if (opt.apply) {
+    if (auto failed = apply_patch(patch)) return fail(llvm::toString(std::move(failed)));
+    say("opguard: " + count_files(patch) + " written\n");
+    return kYes;
+  }
+  if (!opt.branch.empty() && patch.files.empty()) {
+    say("opguard: nothing changes, so no branch is made\n");
+    return kYes;
+  }
+  if (!opt.branch.empty()) {
+    if (auto failed = commit_patch(patch, opt.repo, opt.branch))
+      return fail(llvm::toString(std::move(failed)));
+    say("opguard: " + count_files(patch) + " committed on " + opt.branch + "\n");
+    return kYes;
+  }
+  std::string diff = format_diff(patch);
+  std::fwrite(diff.data(), 1, diff.size(), stdout);
+  return kYes;
+}
+
+int instrument(InstrumentOptions opt) {
+  Diagnostics diags;
+  Plan plan;
+  if (!opt.plan.empty()) {
+    auto read = read_plan(opt.plan, diags);
+    say(diags.text());
+    if (!read) return fail(llvm::toString(read.takeError()));
+    plan = std::move(*read);
+    diags = {};
+    for (const std::string& package : plan.packages)
+      if (std::find(opt.packages.begin(), opt.packages.end(), package) == opt.packages.end())
+        opt.packages.push_back(package);
+  } else if (!opt.strip && !opt.all_sites) {
+    return fail("needs --plan FILE or -- CMD");
+  }
+
+  auto roots = find_roots(opt.repo, opt.packages, opt.python);
+  if (!roots) return fail(llvm::toString(roots.takeError()));
+  auto sources = read_sources(*roots);
+  if (!sources) return fail(llvm::toString(sources.takeError()));
+
+  if (opt.strip) {
+    auto patch = strip_patch(*sources, diags);
+    say(diags.text());
+    if (!patch) return fail(llvm::toString(patch.takeError()));
+    return write(*patch, opt);
+  }
+  std::vector<Site> sites = parse_all(*sources, diags);
+  say(diags.text());
+  if (diags.has_errors()) return kCouldNotTell;
+  diags = {};
+
+  std::vector<Wrap> wraps;
+  std::string notes;
+  bool unmatched = false;
+  if (opt.all_sites) {
+    wraps = wrap_all(sites);
+  } else {
+    auto templates = read_templates(templates_dir(), diags);
+    say(diags.text());
+    if (!templates) return fail(llvm::toString(templates.takeError()));
+    // All boundaries at once: a site taken by one is no other's.
+    MatchSet matches = match_sites(sites, *templates, plan);
+    wraps = wrap_matched(plan, matches, sites, notes);
+    unmatched = matches.count(MatchStatus::matched) != matches.matches.size();
+  }
+  auto patch = make_patch(*sources, wraps, diags);
+  say(diags.text() + notes);
+  if (!patch) return fail(llvm::toString(patch.takeError()));
+  int code = write(*patch, opt);
+  return code == kYes && opt.check && unmatched ? kNo : code;
+}
+
+}  // namespace
+
+void add_instrument_options(CLI::App& command, Pipeline& run) {
+  auto opt = std::make_shared<InstrumentOptions>();
+  command.add_option("repo", opt->repo, "The tree whose sources get probes")->required();
+  command.add_option("command", opt->command, "The program to make a plan of, after --");
+  auto* plan = command.add_option("--plan", opt->plan, "Boundaries to wrap; no program is run");
+  command.add_option("--with", opt->packages, "An installed package that counts as user source")
+      ->type_size(1)
+      ->allow_extra_args(false);
+  command.add_option("--python", opt->python, "The interpreter that has the packages of --with");
+  auto* apply = command.add_flag("--apply", opt->apply, "Write the files, every one or none");
+  auto* branch = command.add_option("--branch", opt->branch, "Commit on a new branch of this name");
+  auto* check =
+      command.add_flag("--check", opt->check, "Write nothing; 1 if a boundary is unmatched");
+  auto* strip = command.add_flag("--strip", opt->strip, "Take every probe out again");
+  auto* all = command.add_flag("--all-sites", opt->all_sites,
+                               "Wrap every site there is (to test the patcher)");
+  apply->excludes(branch)->excludes(check);
+  branch->excludes(check);
+  strip->excludes(plan)->excludes(all);
+  all->excludes(plan);
+  command.callback([opt, &run] { run = [opt] { return instrument(*opt); }; });
+}
+
+void add_instrument(CLI::App& app, Pipeline& run) {
+  add_instrument_options(
+      *app.add_subcommand("instrument", "Print the diff that puts probes into a tree"), run);
+}
 
 }  // namespace opguard
