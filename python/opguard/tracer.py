@@ -139,7 +139,7 @@ class Tracer:
             for item in value if isinstance(value, (list, tuple)) else (value,):
                 if isinstance(item, self.torch.Tensor) and len(found) < 16:
                     dtype = str(item.dtype).rpartition(".")[2]
-                    shape = ",".join(str(int(n)) for n in item.shape)
+                    shape = ",".join(str(n) for n in item.shape)  # int() would fix a symbolic size
                     found.append("%s[%s]" % (_DTYPES.get(dtype, dtype), shape))
         return found
 
