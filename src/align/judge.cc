@@ -90,12 +90,22 @@ class Judge {
         partner(strict[0].side, strict[0].origin.event).process < 0) {
       order = walk(difference, true);
       order.insert(order.end(), strict.begin(), strict.end());
+      // Read in place of other values at a matched operator, the layout is the cause after all.
+      if (reads_other_inputs(order[0])) order = strict;
     }
     constexpr size_t kMost = 6;
     for (const Found& found : order) {
       if (verdict.candidates.size() == kMost) break;
       add_candidate(found, order, verdict);
     }
+  }
+
+  bool reads_other_inputs(const Found& found) const {
+    EventRef refs[2];
+    refs[found.side] = found.origin.event;
+    refs[1 - found.side] = partner(found.side, found.origin.event);
+    return refs[1 - found.side].process >= 0 && !found.origin.hole &&
+           paired_kind(refs[0], refs[1]) == PivotKind::input;
   }
 
   void add_candidate(const Found& found, const std::vector<Found>& order, Verdict& verdict) {

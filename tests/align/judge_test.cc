@@ -246,6 +246,18 @@ TEST(Judge, LayoutOnlyOneRunHasIsNotTheCause) {
   EXPECT_EQ(j.pivot_b(j.verdict.candidates.size() - 1), "m.cat:c");
 }
 
+TEST(Judge, LayoutReadByAMatchedOperatorIsTheCause) {
+  LogBuilder a, b;
+  a.at("m.chunk:c", {.callee = "x.chunk"}).add(op("m.chunk:c", {in(1), out(2)}));
+  b.at("m.slice:s", {.callee = "[]"}).add(op("m.slice:s", {in(1), out(20)}));
+  a.add(op("m.mul:1", {in(2), out(3)})).add(loss(3));
+  b.add(op("m.mul:1", {in(20), out(30)})).add(loss(30));
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_a(), "m.chunk:c");
+  EXPECT_EQ(j.pivot_b(), "m.slice:s");
+  EXPECT_EQ(j.kind(), PivotKind::structure);
+}
+
 TEST(Judge, ReportedNumberIsAModelValueOnlyWhereBothReportIt) {
   LogBuilder a, b;
   for (bool second : {false, true}) {
