@@ -1,11 +1,12 @@
 """opguard: what instrumented sources import. `og(id, operand)` stands for the operand during one operator."""
 
+from opguard import importing
 from opguard._rt import aug, name, probe
 
 __all__ = ["og"]
 
 
-# A function of Python, not of C: torch.compile traces into it, and reads its attribute. It has returned before the
+# A function of Python, not of C: torch.compile traces into it, and reads its attributes. It has returned before the
 # operator runs, so the operator gains no frame.
 def og(boundary, operand):
     return probe(boundary, operand)
@@ -13,3 +14,13 @@ def og(boundary, operand):
 
 og.aug = aug
 og.name = name
+
+
+def _on_dynamo(dynamo):
+    from opguard import compiled
+
+    compiled.install()
+
+
+# Recording or not: a patched program may compile.
+importing.when_imported("torch._dynamo", _on_dynamo)

@@ -34,7 +34,9 @@ for _name in _AUGMENTED:
     setattr(Name, "i" + _name, _in_place(getattr(operator, "i" + _name), lambda self: self.real))
 
 
-def install(torch):
+def install():
+    import torch
+
     from opguard import _rt
 
     # For `og(id, x).iadd(y)`, where x is the operand itself.

@@ -37,7 +37,6 @@ def _settings():
 
 
 def on_torch(torch):
-    importing.when_imported("torch._dynamo", _on_dynamo)
     if not _rt.recording():
         return
     _wrap_autograd(torch)
@@ -78,9 +77,3 @@ def _announced(original, roots):
 def _compiling_test():
     compiler = getattr(sys.modules["torch"], "compiler", None)
     return getattr(compiler, "is_compiling", lambda: False)
-
-
-def _on_dynamo(dynamo):
-    from opguard import compiled
-
-    compiled.install(sys.modules["torch"])

@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <random>
+
+#include "runtime/mask.h"
 
 namespace opguard {
 namespace {
@@ -193,6 +197,46 @@ TEST(Fingerprint, ShardsCombine) {
   Fingerprint rest = fingerprint({values.data() + 6 * 32, 4, {10, 32}, {128, 4}});
   EXPECT_EQ(top.h + scale * rest.h, of(values).h);
   EXPECT_EQ(top.m + rest.m, of(values).m);
+}
+
+// Also where a row of 3 has lanes of 4 bytes and the whole has lanes of 8.
+TEST(Fingerprint, FlatHashIsThatOfOneRow) {
+  auto bytes = random_bytes(3 * 4 * 10 * 2, 5);
+  for (const Elements& e :
+       {Elements{bytes.data(), 4, {10, 3}, {12, 4}},
+        Elements{bytes.data(), 4, {2, 5, 3}, {60, 12, 4}},
+        Elements{bytes.data(), 2, {6, 10}, {20, 2}}, Elements{bytes.data(), 4, {3, 10}, {4, 12}}}) {
+    uint64_t flat = 0;
+    fingerprint(e, &flat);
+    std::vector<uint8_t> logical;
+    int64_t count =
+        std::accumulate(e.shape.begin(), e.shape.end(), int64_t{1}, std::multiplies<>());
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t rest = i, at = 0;
+      for (size_t d = e.shape.size(); d-- > 0; rest /= e.shape[d])
+        at += e.strides[d] * (rest % e.shape[d]);
+      logical.insert(logical.end(), bytes.begin() + at, bytes.begin() + at + e.size);
+    }
+    EXPECT_EQ(flat, Reference::of(logical, e.size, {count}).h);
+  }
+}
+
+TEST(Mask, PatternIgnoresTheConstant) {
+  const float inf = std::numeric_limits<float>::infinity();
+  std::vector<float> a = {0, -1e9f, -0.0f, -inf, 0, 0}, b = {0, -10000, 0, -3e38f, 0, 0};
+  auto pattern = [](const std::vector<float>& v) {
+    return mask_pattern({v.data(), 4, {2, 3}, {12, 4}}, "float32");
+  };
+  ASSERT_TRUE(pattern(a));
+  EXPECT_EQ(pattern(a), pattern(b));
+  std::swap(b[0], b[1]);
+  EXPECT_NE(pattern(a), pattern(b));
+  for (float other : {1.0f, -9999.0f, inf, std::nanf("")}) {
+    a[2] = other;
+    EXPECT_FALSE(pattern(a)) << other;
+  }
+  EXPECT_FALSE(pattern({0, 0, 0, 0, 0, 0}));
+  EXPECT_FALSE(mask_pattern({a.data(), 4, {2, 3}, {12, 4}}, "int32"));
 }
 
 }  // namespace
