@@ -10,11 +10,13 @@
 namespace opguard {
 namespace {
 
-// The tracer's own search, so that a plan and a later lookup agree on every folder. argv: the
-// folder our package lies in, the tree, package names.
+// The tracer's own search, so that a plan and a later lookup agree on every folder. Our package is
+// only a path here: the interpreter may be one that cannot load its extension. argv: that path, the
+// tree, package names.
 constexpr const char* kSearch = R"(
-import json, os, sys
-sys.path.insert(0, sys.argv[1])
+import json, sys, types
+package = sys.modules["opguard"] = types.ModuleType("opguard")
+package.__path__ = [sys.argv[1]]
 from opguard.roots import Roots
 sys.path[0] = sys.argv[2]
 roots, missing = Roots(sys.argv[2], sys.argv[3:]).describe()
@@ -33,8 +35,7 @@ llvm::Expected<std::vector<SourceRoot>> find_roots(const std::string& tree,
   if (packages.empty()) return roots;
 
   LaunchOptions options;
-  std::string ours = std::filesystem::path(python_package_dir()).parent_path().string();
-  options.command = {python, "-c", kSearch, ours, root};
+  options.command = {python, "-c", kSearch, python_package_dir(), root};
   options.command.insert(options.command.end(), packages.begin(), packages.end());
   options.cwd = root;
   options.output = Output::capture;
