@@ -93,16 +93,40 @@ def _find_import(tree, lines):
             found = _IMPORT.match(lines[node.lineno - 1].decode("utf-8"))
             if found:
                 return index, found.group(1) or "og"
-    raise ValueError("no line 'from opguard import og  %s'" % _MARK)
+    return None, None
+
+
+def _after_prologue(tree):
+    """Where a statement may go: behind the docstring and the `__future__` imports."""
+    index = 0
+    for index, node in enumerate(tree.body):
+        docstring = index == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if not (docstring or isinstance(node, ast.ImportFrom) and node.module == "__future__"):
+            return index
+    return index + 1 if tree.body else 0
+
+
+def _bind(statement, name, line):
+    bind = ast.parse(statement % name).body[0]
+    for node in ast.walk(bind):
+        if hasattr(node, "lineno"):
+            node.lineno = node.end_lineno = line
+            node.col_offset = node.end_col_offset = 0
+    return bind
 
 
 def compile_instrumented(text_path, filename, is_main=False):
-    """Code of the instrumented text, under the original's file name."""
+    """Code of the text under the original's file name. A text without our import line (the plain form of a
+    file that carries probes) is compiled as it is."""
     with open(text_path, "rb") as source:
         text = importlib.util.decode_source(source.read())
     tree = ast.parse(text, filename)
     lines = [line.encode("utf-8") for line in text.split("\n")]
     index, name = _find_import(tree, lines)
+    if index is None:
+        if is_main:
+            tree.body.insert(_after_prologue(tree), _bind(_BIND_MAIN, "_opguard_og", 1))
+        return compile(tree, filename, "exec", dont_inherit=True)
     imported = tree.body[index].lineno
     columns = _columns(tree, lines, name)
     for node in ast.walk(tree):
@@ -112,10 +136,5 @@ def compile_instrumented(text_path, filename, is_main=False):
         node.end_col_offset = columns.original(node.end_lineno, node.end_col_offset)
         node.lineno -= node.lineno > imported
         node.end_lineno -= node.end_lineno > imported
-    bind = ast.parse((_BIND_MAIN if is_main else _BIND) % name).body[0]
-    for node in ast.walk(bind):
-        if hasattr(node, "lineno"):
-            node.lineno = node.end_lineno = imported
-            node.col_offset = node.end_col_offset = 0
-    tree.body[index] = bind
+    tree.body[index] = _bind(_BIND_MAIN if is_main else _BIND, name, imported)
     return compile(tree, filename, "exec", dont_inherit=True)

@@ -1,10 +1,13 @@
 #include "cli/command.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <string_view>
 
 namespace opguard {
 namespace {
 
+// Set once, by run_app, before any option is parsed.
 std::vector<std::string>& words() {
   static std::vector<std::string> words;
   return words;
@@ -13,7 +16,24 @@ std::vector<std::string>& words() {
 }  // namespace
 
 const std::vector<std::string>& program_words() { return words(); }
-void set_program_words(std::vector<std::string> taken) { words() = std::move(taken); }
+
+const std::vector<std::string>& program_words(const std::string& command) {
+  if (words().empty())
+    throw CLI::ParseError("opguard " + command + ": the program is missing: give it after --",
+                          kCouldNotTell);
+  return words();
+}
+
+int run_app(CLI::App& app, const Pipeline& run, int argc, char** argv) {
+  char** end = std::find(argv, argv + argc, std::string_view("--"));
+  if (end != argv + argc) words().assign(end + 1, argv + argc);
+  try {
+    app.parse(static_cast<int>(end - argv), argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? kYes : kCouldNotTell;
+  }
+  return run ? run() : kCouldNotTell;
+}
 
 int fail(const std::string& message) {
   std::fprintf(stderr, "opguard: error: %s\n", message.c_str());

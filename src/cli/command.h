@@ -27,10 +27,14 @@ void add_diff(CLI::App& app, Pipeline& run);
 void add_dump(CLI::App& app, Pipeline& run);
 void add_doctor(CLI::App& app, Pipeline& run);
 
-// The words after the first `--` of the command line: the user's program. They are taken off before the
-// options are parsed, so none of them is ever mistaken for an option or a folder of ours.
+// The words after the first `--` of the command line: the user's program. They are taken off before
+// the options are parsed, so none of them is ever mistaken for an option or a folder of ours.
 const std::vector<std::string>& program_words();
-void set_program_words(std::vector<std::string> words);
+// The same for a command that cannot do without; throws CLI::ParseError if there are none.
+const std::vector<std::string>& program_words(const std::string& command);
+
+// Parses the command line and runs what it names. The exit code.
+int run_app(CLI::App& app, const Pipeline& run, int argc, char** argv);
 
 // Prints "opguard: error: ..." on stderr and gives kCouldNotTell.
 int fail(const std::string& message);

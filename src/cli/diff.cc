@@ -1,6 +1,4 @@
 // opguard diff: two source trees, or two commands, in; a verdict out.
-#include <unistd.h>
-
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -71,12 +69,20 @@ llvm::Expected<std::pair<std::string, std::string>> find_trees(const DiffOptions
     return make_error("give TREE_A TREE_B, or --git GOOD..BAD");
   std::vector<std::string> trees;
   for (const std::string& tree : opt.trees) {
-    std::error_code error;
-    fs::path path = fs::canonical(tree, error);
-    if (error || !fs::is_directory(path)) return make_error("no directory '" + tree + "'");
-    trees.push_back(path.string());
+    auto path = canonical_tree(tree);
+    if (!path) return path.takeError();
+    trees.push_back(*path);
   }
   return std::pair(trees.front(), trees.back());
+}
+
+SurveyOptions survey_options(const Side& side, const DiffOptions& opt) {
+  return {.command = side.command,
+          .tree = side.tree,
+          .packages = opt.packages,
+          .steps = opt.steps,
+          .work = side.work,
+          .quiet = false};
 }
 
 void say(const std::string& line) { std::fprintf(stderr, "opguard: %s\n", line.c_str()); }
@@ -98,10 +104,10 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
 
   // Both sides are preflighted: each loads its own sources, perhaps in its own interpreter.
   say("1/4 preflight of a: " + quote(a.command));
-  auto survey_a = survey(a, opt.packages, opt.steps, *templates, diags);
+  auto survey_a = survey(survey_options(a, opt), *templates, diags);
   if (!survey_a) return survey_a.takeError();
   say("2/4 preflight of b: " + quote(b.command));
-  auto survey_b = survey(b, opt.packages, opt.steps, *templates, diags);
+  auto survey_b = survey(survey_options(b, opt), *templates, diags);
   if (!survey_b) return survey_b.takeError();
 
   // One set of ids for both: what the matcher finds again in b, and what only b has.
@@ -115,9 +121,9 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
   say(std::to_string(bounds_a.size()) + " boundaries in a, " + std::to_string(bounds_b.size()) +
       " in b, " + std::to_string(matches.count(MatchStatus::matched)) + " shared");
 
-  auto hook_a = write_hook(a, *survey_a, bounds_a, diags);
+  auto hook_a = instrument_side(a, *survey_a, bounds_a, diags);
   if (!hook_a) return hook_a.takeError();
-  auto hook_b = write_hook(b, *survey_b, bounds_b, diags);
+  auto hook_b = instrument_side(b, *survey_b, bounds_b, diags);
   if (!hook_b) return hook_b.takeError();
   if (!diags.items().empty()) std::fputs(diags.text().c_str(), stderr);
 
@@ -131,25 +137,26 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
   return conclude(a.work + "/log", b.work + "/log", coverage, opt.report);
 }
 
-int diff(DiffOptions opt) {
-  bool keep = !opt.work.empty();
+// A folder the user wants kept must be new: two comparisons never mix.
+llvm::Expected<WorkFolder> work_folder(const std::string& kept) {
+  if (kept.empty()) return WorkFolder::temporary();
   std::error_code error;
-  if (keep) {
-    fs::create_directories(opt.work, error);
-    if (error) return fail("cannot make '" + opt.work + "': " + error.message());
-    for (const char* part : {"run_a", "run_b", "tree_a", "tree_b"})
-      if (fs::exists(opt.work + "/" + part))
-        return fail("'" + opt.work + "' holds an earlier comparison; give --work another folder");
-    opt.work = fs::canonical(opt.work).string();
-  } else {
-    std::string name = (fs::temp_directory_path() / "opguard-XXXXXX").string();
-    if (!mkdtemp(name.data())) return fail("cannot make a folder in " + name);
-    opt.work = name;
-  }
+  fs::create_directories(kept, error);
+  if (error) return make_error("cannot make '" + kept + "': " + error.message());
+  for (const char* part : {"run_a", "run_b", "tree_a", "tree_b"})
+    if (fs::exists(kept + "/" + part))
+      return make_error("'" + kept + "' holds an earlier comparison; give --work another folder");
+  return WorkFolder(fs::canonical(kept).string());
+}
+
+int diff(DiffOptions opt) {
+  bool kept = !opt.work.empty();
+  auto work = work_folder(opt.work);
+  if (!work) return fail(llvm::toString(work.takeError()));
+  opt.work = work->path();
   llvm::Expected<int> code = compare_sides(opt);
-  if (!keep) fs::remove_all(opt.work, error);
   if (!code) return fail(llvm::toString(code.takeError()));
-  if (keep) say("logs, plans and outputs are in " + opt.work);
+  if (kept) say("logs, plans and outputs are in " + opt.work);
   return *code;
 }
 

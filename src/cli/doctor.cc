@@ -209,8 +209,11 @@ void add_doctor(CLI::App& app, Pipeline& run) {
   auto opt = std::make_shared<DoctorCommand>();
   CLI::App* command = app.add_subcommand(
       "doctor", "What works here: interpreter, torch, extension, CUDA, compilers");
-  command->add_option("python", opt->python, "After --: the interpreter of your program [python]");
-  command->callback([opt, &run] { run = [opt] { return doctor(*opt); }; });
+  command->footer("After --: the interpreter of your program [python].");
+  command->callback([opt, &run] {
+    opt->python = program_words();
+    run = [opt] { return doctor(*opt); };
+  });
 }
 
 }  // namespace opguard

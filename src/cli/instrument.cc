@@ -7,7 +7,9 @@
 
 #include "cli/command.h"
 #include "cli/packages.h"
+#include "cli/survey.h"
 #include "matcher/match.h"
+#include "matcher/share.h"
 #include "parser/parse.h"
 #include "patcher/patch.h"
 #include "preflight/plan.h"
@@ -106,6 +108,43 @@ int write(const Patch& patch, const InstrumentOptions& opt) {
   return kYes;
 }
 
+// No plan yet: the program is traced, and its plan's boundaries are wrapped where it ran them.
+int instrument_traced(const InstrumentOptions& opt) {
+  Diagnostics diags;
+  auto tree = canonical_tree(opt.repo);
+  if (!tree) return fail(llvm::toString(tree.takeError()));
+  auto templates = read_templates(templates_dir(), diags);
+  auto work = WorkFolder::temporary();
+  if (!work) return fail(llvm::toString(work.takeError()));
+  if (!templates) {
+    say(diags.text());
+    return fail(llvm::toString(templates.takeError()));
+  }
+  auto seen = survey({.command = opt.command,
+                      .tree = *tree,
+                      .packages = opt.packages,
+                      .steps = 0,
+                      .work = work->path(),
+                      .quiet = false},
+                     *templates, diags);
+  say(diags.text());
+  if (!seen) return fail(llvm::toString(seen.takeError()));
+  diags = {};
+  std::vector<Wrap> wraps;
+  for (const Bound& bound : bind(seen->plan)) wraps.push_back({bound.boundary, bound.site});
+  // What the files hold now, probes or not: the patch is against that.
+  std::vector<std::string> paths;
+  for (const SourceFile& file : seen->sources.files) paths.push_back(file.path);
+  auto sources = read_sources(seen->sources.roots, paths);
+  if (!sources) return fail(llvm::toString(sources.takeError()));
+  auto patch = make_patch(*sources, wraps, diags);
+  say(diags.text());
+  if (!patch) return fail(llvm::toString(patch.takeError()));
+  for (const Unwrapped& left : seen->plan.unwrapped)
+    say(left.file + ":" + std::to_string(left.line) + ": note: not wrapped: " + left.what + "\n");
+  return write(*patch, opt);
+}
+
 int instrument(InstrumentOptions opt) {
   Diagnostics diags;
   Plan plan;
@@ -119,7 +158,8 @@ int instrument(InstrumentOptions opt) {
       if (std::find(opt.packages.begin(), opt.packages.end(), package) == opt.packages.end())
         opt.packages.push_back(package);
   } else if (!opt.strip && !opt.all_sites) {
-    return fail("needs --plan FILE or -- CMD");
+    if (opt.command.empty()) return fail("give a plan with --plan FILE, or the program after --");
+    return instrument_traced(opt);
   }
 
   auto roots = find_roots(opt.repo, opt.packages, opt.python);
@@ -164,7 +204,6 @@ int instrument(InstrumentOptions opt) {
 void add_instrument_options(CLI::App& command, Pipeline& run) {
   auto opt = std::make_shared<InstrumentOptions>();
   command.add_option("repo", opt->repo, "The tree whose sources get probes")->required();
-  command.add_option("command", opt->command, "The program to make a plan of, after --");
   auto* plan = command.add_option("--plan", opt->plan, "Boundaries to wrap; no program is run");
   command.add_option("--with", opt->packages, "An installed package that counts as user source")
       ->type_size(1)
@@ -181,7 +220,12 @@ void add_instrument_options(CLI::App& command, Pipeline& run) {
   branch->excludes(check);
   strip->excludes(plan)->excludes(all);
   all->excludes(plan);
-  command.callback([opt, &run] { run = [opt] { return instrument(*opt); }; });
+  command.footer(
+      "After --: the program to make a plan of, where there is none to give with --plan.");
+  command.callback([opt, &run] {
+    opt->command = program_words();
+    run = [opt] { return instrument(*opt); };
+  });
 }
 
 void add_instrument(CLI::App& app, Pipeline& run) {

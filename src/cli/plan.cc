@@ -10,10 +10,6 @@
 #include "preflight/plan.h"
 #include "support/install.h"
 
-#ifndef OPGUARD_VERSION
-#define OPGUARD_VERSION "unknown"
-#endif
-
 namespace opguard {
 namespace {
 

@@ -108,10 +108,13 @@ void add_run(CLI::App& app, Pipeline& run) {
   command->add_option("--seed", opt->seed, "Seed of --deterministic [0]")->needs(deterministic);
   command->add_option("--mode", opt->mode, "What the probes read: full or off [full]")
       ->check(CLI::IsMember({"full", "off"}));
-  command->add_option("command", opt->command, "After --: the program, as you start it")
-      ->required();
-  command->footer("Exits with the program's exit code; 2 if it could not be started.");
-  command->callback([opt, &run] { run = [opt] { return run_program(*opt); }; });
+  command->footer(
+      "After --: the program, as you start it.\n"
+      "Exits with the program's exit code; 2 if it could not be started.");
+  command->callback([opt, &run] {
+    opt->command = program_words("run");
+    run = [opt] { return run_program(*opt); };
+  });
 }
 
 }  // namespace opguard

@@ -1,25 +1,15 @@
 #include "cli/side.h"
 
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
+#include <map>
 
 #include "align/run.h"
-#include "parser/parse.h"
 #include "patcher/patch.h"
-#include "preflight/build_plan.h"
 
 namespace opguard {
 namespace {
 
 namespace fs = std::filesystem;
-
-llvm::Error write_text(const std::string& path, const std::string& text) {
-  std::ofstream out(path, std::ios::binary);
-  out.write(text.data(), static_cast<std::streamsize>(text.size()));
-  out.close();
-  return out ? llvm::Error::success() : make_error("cannot write '" + path + "'");
-}
 
 // The expression as one line.
 std::string one_line(const SourceFile& file, const Site& site) {
@@ -48,60 +38,14 @@ std::map<std::string, Location> locate(const std::vector<Bound>& bounds, const S
 
 }  // namespace
 
-llvm::Expected<Survey> survey(const Side& side, const std::vector<std::string>& packages,
-                              uint64_t steps, const TemplateLibrary& templates,
-                              Diagnostics& diags) {
-  auto preflight = run_preflight({.command = side.command,
-                                  .tree = side.tree,
-                                  .packages = packages,
-                                  .steps = steps,
-                                  .work_dir = side.work + "/trace",
-                                  .quiet = false});
-  if (!preflight) return preflight.takeError();
-  const Trace& trace = preflight->trace;
-  if (!trace.missing_packages.empty())
-    return make_error("--with " + trace.missing_packages.front() + ": the interpreter of run " +
-                      side.name + " has no such package");
-  auto sources = read_sources(trace.roots, trace.files);
-  if (!sources) return sources.takeError();
-
-  Survey survey{std::move(*sources), {}, {}};
-  Diagnostics unparsed;
-  survey.sites = parse_sites(survey.sources, unparsed);
-  for (Diagnostic diagnostic : unparsed.items()) {
-    diagnostic.severity = Severity::warning;
-    diagnostic.message += "; the file is left as it is";
-    diags.add(diagnostic);
-  }
-  survey.plan = build_plan(trace, survey.sources, survey.sites, templates);
-  if (survey.plan.boundaries.empty())
-    return make_error("run " + side.name + " dispatched no operator from a file under '" +
-                      side.tree + "'; name the packages to look into with --with");
-  return survey;
-}
-
-llvm::Expected<std::string> write_hook(const Side& side, const Survey& survey,
-                                       const std::vector<Bound>& bounds, Diagnostics& diags) {
+llvm::Expected<std::string> instrument_side(const Side& side, const Survey& survey,
+                                            const std::vector<Bound>& bounds, Diagnostics& diags) {
   std::vector<Wrap> wraps;
   for (const Bound& bound : bounds) wraps.push_back({bound.boundary, bound.site});
   auto patch = make_patch(survey.sources, wraps, diags);
   if (!patch) return patch.takeError();
-
-  std::error_code error;
-  fs::create_directories(side.work + "/hook", error);
-  if (error) return make_error("cannot make '" + side.work + "/hook': " + error.message());
-  nlohmann::json files = nlohmann::json::object();
-  for (size_t i = 0; i < patch->files.size(); ++i) {
-    std::string path = side.work + "/hook/" + std::to_string(i) + ".py";
-    if (auto failed = write_text(path, patch->files[i].after)) return failed;
-    files[patch->files[i].path] = path;
-  }
-  std::string map = side.work + "/hook.json";
-  std::string text = nlohmann::json{{"files", files}}.dump(
-      1, ' ', false, nlohmann::json::error_handler_t::replace);
-  if (auto failed = write_text(map, text)) return failed;
   if (auto failed = write_text(side.work + "/probes.diff", format_diff(*patch))) return failed;
-  return map;
+  return write_hook(*patch, side.work + "/hook");
 }
 
 llvm::Error record(const Side& side, const std::string& hook, const std::vector<Bound>& bounds,

@@ -47,7 +47,7 @@ llvm::Expected<Preflight> run_preflight(const PreflightOptions& options) {
            {"OPGUARD_STEPS", std::to_string(options.steps)},
            // What a surrounding run asked for is not asked here.
            {"OPGUARD_LOG", ""},
-           {"OPGUARD_HOOK", ""},
+           {"OPGUARD_HOOK", options.hook},
            {"OPGUARD_MODE", ""},
            {"TORCHDYNAMO_DISABLE", "1"},  // operators inside compiled regions would have no frame
            // Nothing is written into the user's tree.

@@ -17,6 +17,7 @@ struct PreflightOptions {
   uint64_t steps = 0;                 // stop tracing after so many optimizer steps; 0: never
   std::string work_dir;               // where the traces go; made, must not hold traces
   bool quiet = false;                 // do not show the program's output
+  std::string hook;                   // hook map of texts to run in place of files; "": none
 };
 
 struct Preflight {

@@ -1,0 +1,130 @@
+#include "cli/survey.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "parser/parse.h"
+#include "patcher/patch.h"
+#include "preflight/build_plan.h"
+#include "preflight/preflight.h"
+
+namespace opguard {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The tree's files that carry probes, plain.
+llvm::Expected<Patch> plain_texts(const std::string& tree) {
+  auto sources = read_sources({{"", tree, ""}});
+  if (!sources) return sources.takeError();
+  Diagnostics unparsed;
+  return strip_patch(*sources, unparsed);
+}
+
+}  // namespace
+
+llvm::Error write_text(const std::string& path, const std::string& text) {
+  std::ofstream out(path, std::ios::binary);
+  out.write(text.data(), static_cast<std::streamsize>(text.size()));
+  out.close();
+  return out ? llvm::Error::success() : make_error("cannot write '" + path + "'");
+}
+
+llvm::Expected<std::string> canonical_tree(const std::string& tree) {
+  std::error_code error;
+  fs::path path = fs::canonical(tree, error);
+  if (error || !fs::is_directory(path)) return make_error("no such folder: " + tree);
+  return path.string();
+}
+
+llvm::Expected<WorkFolder> WorkFolder::temporary() {
+  std::error_code error;
+  fs::path base = fs::temp_directory_path(error);
+  std::string name = ((error ? fs::path("/tmp") : base) / "opguard-XXXXXX").string();
+  if (!mkdtemp(name.data())) return make_error("no temporary folder can be made: " + name);
+  WorkFolder folder(name);
+  folder.ours_ = true;
+  return folder;
+}
+
+WorkFolder::WorkFolder(WorkFolder&& other) noexcept
+    : path_(std::move(other.path_)), ours_(std::exchange(other.ours_, false)) {}
+
+WorkFolder::~WorkFolder() {
+  std::error_code error;
+  if (ours_) fs::remove_all(path_, error);
+}
+
+llvm::Expected<std::string> write_hook(const Patch& patch, const std::string& dir) {
+  std::error_code error;
+  fs::create_directories(dir, error);
+  if (error) return make_error("cannot make '" + dir + "': " + error.message());
+  nlohmann::json files = nlohmann::json::object();
+  for (size_t i = 0; i < patch.files.size(); ++i) {
+    std::string path = dir + "/" + std::to_string(i) + ".py";
+    if (auto failed = write_text(path, patch.files[i].after)) return failed;
+    files[patch.files[i].path] = path;
+  }
+  std::string map = dir + "/hook.json";
+  std::string text = nlohmann::json{{"files", files}}.dump(
+      1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (auto failed = write_text(map, text)) return failed;
+  return map;
+}
+
+llvm::Expected<Survey> survey(const SurveyOptions& options, const TemplateLibrary& templates,
+                              Diagnostics& diags) {
+  // A tree that carries probes is traced without them: the plan is of the user's own text.
+  auto plain = plain_texts(options.tree);
+  if (!plain) return plain.takeError();
+  std::string hook;
+  if (!plain->files.empty()) {
+    auto written = write_hook(*plain, options.work + "/plain");
+    if (!written) return written.takeError();
+    hook = *written;
+  }
+  auto preflight = run_preflight({.command = options.command,
+                                  .tree = options.tree,
+                                  .packages = options.packages,
+                                  .steps = options.steps,
+                                  .work_dir = options.work + "/trace",
+                                  .quiet = options.quiet,
+                                  .hook = hook});
+  if (!preflight) return preflight.takeError();
+  Survey survey{std::move(preflight->trace), {}, {}, {}};
+  const Trace& trace = survey.trace;
+  if (!trace.missing_packages.empty())
+    return make_error("--with " + trace.missing_packages.front() +
+                      ": the program's interpreter has no such package");
+
+  // Only what the program loaded: other files have no boundary.
+  auto sources = read_sources(trace.roots, trace.files);
+  if (!sources) return sources.takeError();
+  survey.sources = std::move(*sources);
+  std::map<std::string, const FilePatch*> stripped;
+  for (const FilePatch& file : plain->files) stripped[file.path] = &file;
+  for (SourceFile& file : survey.sources.files)
+    if (auto at = stripped.find(file.path); at != stripped.end())
+      file = make_source(file.package, file.name, file.path, at->second->after);
+
+  Diagnostics unparsed;
+  survey.sites = parse_sites(survey.sources, unparsed);
+  for (Diagnostic diagnostic : unparsed.items()) {
+    diagnostic.severity = Severity::warning;
+    diagnostic.message += "; its operators are no boundaries";
+    diags.add(diagnostic);
+  }
+  survey.plan = build_plan(trace, survey.sources, survey.sites, templates);
+  survey.plan.opguard = OPGUARD_VERSION;
+  survey.plan.command = options.command;
+  survey.plan.packages = options.packages;
+  if (survey.plan.boundaries.empty())
+    return make_error("no operator was seen in the source below " + options.tree +
+                      ": is the program's code there, or in a package to be named by --with?");
+  return survey;
+}
+
+}  // namespace opguard
