@@ -280,6 +280,47 @@ bool Flow::push_scalars(const EventRef& ref, std::vector<Work>& stack) const {
   return false;
 }
 
+// Where a value has several readers, autograd adds up what they send back, below Python: the sum
+// comes from the outgoing gradients of those readers' nodes.
+bool Flow::push_summed(const Work& work, std::vector<Work>& stack) const {
+  const ProcessLog& log = mine_.log(work.wanted.event);
+  const Event& event = mine_.event(work.wanted.event);
+  if (event.kind != EventKind::node && event.kind != EventKind::accumulate) return false;
+  const Slot& wanted = mine_.slot(work.wanted);
+  std::unordered_set<ValueKey, ValueKeyHash> results;  // of the forward this node belongs to
+  if (event.forward != kNone) {
+    const Event& forward = log.events[event.forward];
+    for (uint64_t s = forward.first_slot; s < forward.first_slot + forward.slot_count; ++s)
+      if (log.slots[s].kind != SlotKind::in) results.insert(value_key(log, log.slots[s]));
+  }
+  auto reads_result = [&](const Event& node) {
+    if (node.forward == kNone) return false;
+    const Event& forward = log.events[node.forward];
+    for (uint64_t s = forward.first_slot; s < forward.first_slot + forward.slot_count; ++s)
+      if (log.slots[s].kind == SlotKind::in && results.contains(value_key(log, log.slots[s])))
+        return true;
+    return false;
+  };
+  // Without a reader of that result, whatever this backward pass sent on in that shape.
+  for (bool readers_only : {true, false}) {
+    bool any = false;
+    for (uint32_t e = work.wanted.event.event; e-- > 0;) {
+      const Event& node = log.events[e];
+      if (node.step != event.step || node.kind == EventKind::loss) break;
+      if (node.kind != EventKind::node || (readers_only && !reads_result(node))) continue;
+      EventRef ref{work.wanted.event.process, e};
+      for (uint64_t s = node.first_slot; s < node.first_slot + node.slot_count; ++s) {
+        const Slot& slot = log.slots[s];
+        if (slot.kind == SlotKind::in || slot.meta != wanted.meta || !novel(ref, slot)) continue;
+        stack.push_back({{ref, s}, ref});
+        any = true;
+      }
+    }
+    if (any) return true;
+  }
+  return false;
+}
+
 // Gradients that a data-parallel reducer averaged below Python: they come from the gradients every
 // rank accumulated in that step.
 bool Flow::push_reduced(const Work& work, std::vector<Work>& stack) const {
@@ -333,7 +374,7 @@ void Flow::trace(const Work& work, std::vector<Work>& stack, std::vector<Origin>
   SlotRef writer = mine_.last_writer(work.consumer, wanted);
   if (writer.event.process >= 0 && novel(writer.event, mine_.slot(writer)))
     return expand(writer, stack, origins);
-  if (push_reduced(work, stack)) return;
+  if (push_summed(work, stack) || push_reduced(work, stack)) return;
   if (visited_.insert(id(work.wanted.event) | 1ull << 63).second)
     origins.push_back({work.wanted.event, work.wanted.slot, true, false});
 }

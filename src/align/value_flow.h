@@ -119,6 +119,7 @@ class Flow {
   bool push_forward(const EventRef& ref, std::vector<Work>& stack) const;
   bool push_peers(const EventRef& ref, std::vector<Work>& stack) const;
   bool push_scalars(const EventRef& ref, std::vector<Work>& stack) const;
+  bool push_summed(const Work& work, std::vector<Work>& stack) const;
   bool push_reduced(const Work& work, std::vector<Work>& stack) const;
 
   const ValueIndex& mine_;

@@ -174,6 +174,31 @@ TEST(Judge, RecomputationThatDiffers) {
   EXPECT_EQ(j.b.processes[0].events[pivot.event].phase, Phase::recompute);
 }
 
+TEST(Judge, GradientAutogradAddedUp) {
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    uint64_t n = second ? 20 : 0;
+    log.add(op("m.norm:1", {in(1), out(2)})).add(op("m.up:2", {in(2), out(3)}));
+    log.add(op("m.gate:3", {in(2), out(4)})).add(loss(4));
+    auto node = [&](std::string boundary, uint32_t forward, uint64_t incoming, uint64_t outgoing) {
+      log.add({.boundary = boundary,
+               .slots = {in(incoming), out(outgoing)},
+               .phase = Phase::backward,
+               .kind = EventKind::node,
+               .node = "MulBackward0"});
+      log.log().events.back().forward = forward;
+    };
+    node("m.up:2", 1, 5, 6 + n);        // the origin: one reader's gradient
+    node("m.gate:3", 2, 5, 7);          // the other's
+    node("m.norm:1", 0, 8 + n, 9 + n);  // 8 = 6 + 7, summed where no probe is
+    log.add(optimizer({in(9 + n, "grad0"), parameter(10 + n)}));
+  }
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_b(), "m.up:2");
+  EXPECT_EQ(j.kind(), PivotKind::value);
+}
+
 TEST(Judge, InputNobodyMade) {
   LogBuilder a, b;
   a.add(op("m.embed:1", {in(1), out(2)})).add(loss(2));
