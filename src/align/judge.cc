@@ -40,13 +40,16 @@ class Judge {
   Position position(int side, const EventRef& ref) const { return timeline_.position(side, ref); }
 
   // An operator that only moves bytes and that the other run lacks or runs alike: its result is the
-  // other run's value in another layout.
-  bool other_layout(int side, const EventRef& ref) const {
+  // other run's value in another layout. And one only this run has whose results differed in
+  // earlier steps that came out equal.
+  bool discounted(int side, const EventRef& ref) const {
     const Event& e = event(side, ref);
-    if (e.kind != EventKind::op || !moves_bytes(callee(side, ref))) return false;
+    if (e.kind != EventKind::op) return false;
     EventRef other = partner(side, ref);
-    return other.process < 0 || log(side, ref).text(e.scalars) ==
-                                    log(1 - side, other).text(event(1 - side, other).scalars);
+    if (other.process < 0 && ((e.flags & kCollective) || acquitted(side, ref))) return true;
+    return moves_bytes(callee(side, ref)) &&
+           (other.process < 0 || log(side, ref).text(e.scalars) ==
+                                     log(1 - side, other).text(event(1 - side, other).scalars));
   }
 
   std::string callee(int side, const EventRef& ref) const {
@@ -63,14 +66,12 @@ class Judge {
     Origin origin;
   };
 
-  std::vector<Found> walk(const Difference& difference, bool through_layouts) {
+  std::vector<Found> walk(const Difference& difference, bool discounting) {
     std::vector<Found> all;
     for (int side : {0, 1}) {
       FlowOptions options;
-      if (through_layouts)
-        options.other_layout = [this, side](const EventRef& ref) {
-          return other_layout(side, ref);
-        };
+      if (discounting)
+        options.discounted = [this, side](const EventRef& ref) { return discounted(side, ref); };
       Flow flow(index_[side], index_[1 - side], options);
       for (const Origin& origin : flow.origins(difference.slots[side]))
         all.push_back({position(side, origin.event), side, origin});
@@ -81,13 +82,37 @@ class Judge {
     return all;
   }
 
+  bool acquitted(int side, const EventRef& ref) const {
+    return acquitted_[side].contains(log(side, ref).text(event(side, ref).boundary));
+  }
+
+  // One-sided operators whose novel results in the clean steps had no effect.
+  void acquit(const Difference& difference) {
+    for (int side : {0, 1}) {
+      Flow flow(index_[side], index_[1 - side]);
+      const Run& run = timeline_.run(side);
+      for (size_t p = 0; p < run.processes.size(); ++p) {
+        const ProcessLog& l = run.processes[p];
+        for (uint32_t i = 0; i < l.events.size() && l.events[i].step < difference.clean_steps;
+             ++i) {
+          EventRef ref{int32_t(p), i};
+          const Event& e = l.events[i];
+          if (e.kind != EventKind::op || partner(side, ref).process >= 0) continue;
+          for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s)
+            if (l.slots[s].kind != SlotKind::in && flow.novel(ref, l.slots[s]))
+              acquitted_[side].insert(l.text(e.boundary));
+        }
+      }
+    }
+  }
+
   void find_candidates(const Difference& difference, Verdict& verdict) {
+    acquit(difference);
     std::vector<Found> strict = walk(difference, false);
     std::vector<Found> order = strict;
-    // A one-sided operator that only moves bytes is rarely the cause: look behind it, and
-    // keep what was found first as the next candidates.
-    if (!strict.empty() && strict[0].origin.movement &&
-        partner(strict[0].side, strict[0].origin.event).process < 0) {
+    // A one-sided operator that only moves bytes, or did no harm before, is rarely the cause: look
+    // behind it, and keep what was found first as the next candidates.
+    if (!strict.empty() && doubtful(strict[0])) {
       order = walk(difference, true);
       order.insert(order.end(), strict.begin(), strict.end());
       // Read in place of other values at a matched operator, the layout is the cause after all.
@@ -98,6 +123,12 @@ class Judge {
       if (verdict.candidates.size() == kMost) break;
       add_candidate(found, order, verdict);
     }
+  }
+
+  bool doubtful(const Found& found) const {
+    if (found.origin.hole) return found.origin.movement;
+    bool one_sided = partner(found.side, found.origin.event).process < 0;
+    return one_sided && (found.origin.movement || acquitted(found.side, found.origin.event));
   }
 
   bool reads_other_inputs(const Found& found) const {
@@ -113,7 +144,6 @@ class Judge {
     refs[found.side] = found.origin.event;
     refs[1 - found.side] = partner(found.side, found.origin.event);
     Pivot pivot;
-    pivot.slot = found.origin.slot;
     if (refs[1 - found.side].process < 0) {
       pivot.kind = found.origin.hole ? PivotKind::input : PivotKind::structure;
       // What the other run did instead: its own first origin with no common equal event between.
@@ -130,10 +160,27 @@ class Judge {
     if (pivot.kind == PivotKind::input && overwritten(refs)) pivot.kind = PivotKind::race;
     pivot.a = refs[0];
     pivot.b = refs[1];
+    pivot.slot = telling_slot(pivot, found);
     for (const Pivot& earlier : verdict.candidates)
       if (same_place(earlier, pivot)) return;
     pivot.why = explain(pivot);
     verdict.candidates.push_back(std::move(pivot));
+  }
+
+  // The slot to show, on side b if it has one: where the walk ended, or what differs from the
+  // partner's.
+  uint32_t telling_slot(const Pivot& pivot, const Found& found) const {
+    int side = pivot.b.process >= 0 ? 1 : 0;
+    const EventRef& shown = side == 1 ? pivot.b : pivot.a;
+    if (side == found.side && shown == found.origin.event) return found.origin.slot;
+    const Event& e = event(side, shown);
+    for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
+      const Slot& slot = log(side, shown).slots[s];
+      if (slot.kind != SlotKind::in && has_value(slot) &&
+          !index_[1 - side].holds(value_key(log(side, shown), slot)))
+        return s;
+    }
+    return kNone;
   }
 
   // Two candidates of the same boundaries say the same to a user.
@@ -218,9 +265,9 @@ class Judge {
       for (uint64_t s = consumer.first_slot; s < consumer.first_slot + consumer.slot_count; ++s) {
         const Slot& slot = l.slots[s];
         if (slot.kind != SlotKind::in || !has_value(slot) || !slot.address) continue;
-        SlotRef writer = index_[side].last_writer(refs[side], slot);
-        if (writer.event.process < 0) continue;
-        const Slot& left = index_[side].slot(writer);
+        ValueIndex::Parts parts = index_[side].parts(refs[side], slot);
+        if (parts.left.size() != 1) continue;
+        const Slot& left = index_[side].slot(parts.left[0]);
         if (left.address == slot.address && left.size_bytes == slot.size_bytes &&
             left.meta == slot.meta && left.version == slot.version && left.value != slot.value)
           return true;
@@ -286,6 +333,7 @@ class Judge {
   Timeline timeline_;
   ValueIndex index_[2];
   std::unordered_set<uint64_t> visited_[2];
+  std::unordered_set<std::string> acquitted_[2];  // boundaries
 };
 
 }  // namespace

@@ -98,16 +98,18 @@ class ModelValues {
   }
 
   Comparison first_difference() {
-    auto consider = [&](std::optional<Difference> found) {
-      if (found && (!result_.first || found->position < result_.first->position))
-        result_.first = std::move(found);
+    // behind: a loss shows the step before its own only by being equal or not.
+    auto consider = [&](std::optional<Difference> found, uint32_t behind = 0) {
+      if (!found || (result_.first && !(found->position < result_.first->position))) return;
+      found->clean_steps = found->position.step > behind ? found->position.step - behind : 0;
+      result_.first = std::move(found);
     };
     for (const ProcessPair& both : timeline_.alignment().processes) {
       if (both.a < 0 || both.b < 0) continue;
       Sinks a = model_values(timeline_.run(0), both.a), b = model_values(timeline_.run(1), both.b);
       for (size_t k = 0; k < std::min(a.losses.size(), b.losses.size()); ++k) {
         result_.compared = true;
-        consider(compare(a.losses[k], b.losses[k], "the loss differs"));
+        consider(compare(a.losses[k], b.losses[k], "the loss differs"), 1);
       }
       // Only where both runs report it: a side that merely logs more has no pivot.
       for (const Pair& pair : both.pairs) {

@@ -143,38 +143,87 @@ const std::vector<ValueIndex::Block>& ValueIndex::blocks(int32_t process) const 
   return entry->second;
 }
 
-SlotRef ValueIndex::last_writer(const EventRef& consumer, const Slot& slot) const {
-  if (!slot.address || !slot.size_bytes) return {};
+ValueIndex::Parts ValueIndex::parts(const EventRef& consumer, const Slot& slot) const {
+  constexpr int kReach = 50000;  // blocks looked back; older memory is rarely still in use
+  Parts parts;
+  if (!slot.address || !slot.size_bytes) return parts;
   const std::vector<Block>& all = blocks(consumer.process);
-  uint64_t begin = slot.address, end = slot.address + slot.size_bytes;
+  std::vector<std::pair<uint64_t, uint64_t>> open = {
+      {slot.address, slot.address + slot.size_bytes}};
   auto at = std::lower_bound(all.begin(), all.end(), consumer.event,
                              [](const Block& block, uint32_t e) { return block.event < e; });
-  while (at != all.begin()) {
+  for (int i = 0; i < kReach && at != all.begin() && !open.empty(); ++i) {
     --at;
-    bool within = begin >= at->begin && end <= at->end;
-    bool covers = begin <= at->begin && end >= at->end;
-    if (within || covers) return {{consumer.process, at->event}, at->slot};
+    std::vector<std::pair<uint64_t, uint64_t>> rest;
+    bool hit = false;
+    for (auto [begin, end] : open) {
+      if (at->end <= begin || at->begin >= end) {
+        rest.push_back({begin, end});
+        continue;
+      }
+      hit = true;
+      if (begin < at->begin) rest.push_back({begin, at->begin});
+      if (at->end < end) rest.push_back({at->end, end});
+    }
+    if (hit) parts.left.push_back({{consumer.process, at->event}, at->slot});
+    open = std::move(rest);
   }
-  return {};
+  parts.complete = open.empty();
+  return parts;
 }
 
 Flow::Flow(const ValueIndex& mine, const ValueIndex& other, FlowOptions options)
-    : mine_(mine), other_(other) {
-  if (!options.other_layout) return;
+    : mine_(mine), other_(other), discounting_(options.discounted != nullptr) {
+  if (!discounting_) return;
   // In order of completion, so that a layout made from another layout counts as well.
   for (size_t p = 0; p < mine.run().processes.size(); ++p) {
     const ProcessLog& log = mine.run().processes[p];
     for (size_t e = 0; e < log.events.size(); ++e) {
       EventRef ref{int32_t(p), uint32_t(e)};
-      if (!options.other_layout(ref)) continue;
+      if (!options.discounted(ref)) continue;
       const Event& event = log.events[e];
-      bool known = true;
-      for (uint64_t s = event.first_slot; known && s < event.first_slot + event.slot_count; ++s)
-        known = log.slots[s].kind != SlotKind::in || !novel(ref, log.slots[s]);
-      for (uint64_t s = event.first_slot; known && s < event.first_slot + event.slot_count; ++s)
-        if (log.slots[s].kind != SlotKind::in) relaid_.insert(value_key(log, log.slots[s]));
+      for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s)
+        if (log.slots[s].kind != SlotKind::in && made_of_known({ref, s}))
+          relaid_.insert(value_key(log, log.slots[s]));
     }
   }
+}
+
+// Whether an event's result holds nothing but what both runs know.
+bool Flow::made_of_known(const SlotRef& made) const {
+  const ProcessLog& log = mine_.log(made.event);
+  const Event& event = mine_.event(made.event);
+  auto known_parts = [&](const SlotRef& ref) {
+    ValueIndex::Parts parts = mine_.parts(made.event, mine_.slot(ref));
+    return relaid_parts(mine_.slot(ref), parts) && !any_novel(parts);
+  };
+  if (views_larger_input(made)) return known_parts(made);
+  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s)
+    if (log.slots[s].kind == SlotKind::in && novel(made.event, log.slots[s]) &&
+        !known_parts({made.event, s}))
+      return false;
+  return true;
+}
+
+bool Flow::any_novel(const ValueIndex::Parts& parts) const {
+  return std::any_of(parts.left.begin(), parts.left.end(),
+                     [&](const SlotRef& part) { return novel(part.event, mine_.slot(part)); });
+}
+
+// A result that lies inside a larger input's memory: only what is there matters, not the rest.
+bool Flow::views_larger_input(const SlotRef& made) const {
+  const Slot& result = mine_.slot(made);
+  if (result.kind != SlotKind::out || !result.address || !result.size_bytes) return false;
+  const ProcessLog& log = mine_.log(made.event);
+  const Event& event = mine_.event(made.event);
+  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
+    const Slot& input = log.slots[s];
+    if (input.kind == SlotKind::in && input.address <= result.address &&
+        input.address + input.size_bytes >= result.address + result.size_bytes &&
+        input.size_bytes > result.size_bytes)
+      return true;
+  }
+  return false;
 }
 
 bool Flow::novel(const EventRef& event, const Slot& slot) const {
@@ -351,14 +400,16 @@ bool Flow::push_reduced(const Work& work, std::vector<Work>& stack) const {
 void Flow::expand(const SlotRef& made, std::vector<Work>& stack, std::vector<Origin>& origins) {
   const EventRef& ref = made.event;
   if (!visited_.insert(id(ref)).second) return;
+  if (views_larger_input(made) && trace_parts({made, ref}, stack, origins)) return;
   if (push_novel_inputs(ref, ref, true, stack)) return;
   if (push_forward(ref, stack) || push_peers(ref, stack) || push_children(ref, stack) ||
       push_scalars(ref, stack))
     return;
   const ProcessLog& log = mine_.log(ref);
-  auto location = log.locations.find(log.text(mine_.event(ref).boundary));
-  bool movement = mine_.event(ref).kind == EventKind::op && location != log.locations.end() &&
-                  moves_bytes(location->second.callee);
+  auto location = log.locations.find(std::string(mine_.boundary(ref)));
+  const Event& event = mine_.event(ref);
+  bool movement = event.kind == EventKind::op && location != log.locations.end() &&
+                  ((event.flags & kCollective) || moves_bytes(location->second.callee));
   origins.push_back({ref, made.slot, false, movement});
 }
 
@@ -370,13 +421,46 @@ void Flow::trace(const Work& work, std::vector<Work>& stack, std::vector<Origin>
   SlotRef made = mine_.producer(key, result ? work.wanted.event : work.consumer, result);
   if (made.event.process >= 0) return expand(made, stack, origins);
 
-  // Nobody made this value as such: a part or a view of something somebody made?
-  SlotRef writer = mine_.last_writer(work.consumer, wanted);
-  if (writer.event.process >= 0 && novel(writer.event, mine_.slot(writer)))
-    return expand(writer, stack, origins);
-  if (push_summed(work, stack) || push_reduced(work, stack)) return;
+  // Nobody made this value as such: parts or views of what somebody made?
+  if (trace_parts(work, stack, origins) || push_summed(work, stack) || push_reduced(work, stack))
+    return;
+  bool movement = reduced_below(work);
+  if (movement && discounting_) return;
   if (visited_.insert(id(work.wanted.event) | 1ull << 63).second)
-    origins.push_back({work.wanted.event, work.wanted.slot, true, false});
+    origins.push_back({work.wanted.event, work.wanted.slot, true, movement});
+}
+
+// Goes on to the novel parts of the memory a value lies on; known parts, put together as only this
+// run does, end the walk. False: the memory does not explain the value.
+bool Flow::trace_parts(const Work& work, std::vector<Work>& stack, std::vector<Origin>& origins) {
+  const Slot& wanted = mine_.slot(work.wanted);
+  ValueIndex::Parts parts = mine_.parts(work.consumer, wanted);
+  bool any = false;
+  for (const SlotRef& part : parts.left)
+    if (novel(part.event, mine_.slot(part))) expand(part, stack, origins), any = true;
+  if (any) return true;
+  if (!relaid_parts(wanted, parts)) return false;
+  if (!discounting_ && visited_.insert(id(work.wanted.event) | 1ull << 63).second)
+    origins.push_back({work.wanted.event, work.wanted.slot, true, true});
+  return true;
+}
+
+// Values both runs know, put together in memory as only this run does. One part of the same extent
+// is no such thing: there the bytes changed unseen.
+bool Flow::relaid_parts(const Slot& wanted, const ValueIndex::Parts& parts) const {
+  if (!parts.complete) return false;
+  return std::none_of(parts.left.begin(), parts.left.end(), [&](const SlotRef& part) {
+    const Slot& left = mine_.slot(part);
+    return left.address == wanted.address && left.size_bytes == wanted.size_bytes;
+  });
+}
+
+// A gradient at the optimizer of several ranks: averaged below Python, from gradients both runs
+// know.
+bool Flow::reduced_below(const Work& work) const {
+  return mine_.run().processes.size() > 1 &&
+         mine_.event(work.wanted.event).kind == EventKind::optimizer &&
+         mine_.log(work.wanted.event).text(mine_.slot(work.wanted).name).starts_with("grad");
 }
 
 std::vector<Origin> Flow::origins(const std::vector<SlotRef>& sinks) {

@@ -52,9 +52,13 @@ class ValueIndex {
   // did.
   SlotRef producer(const ValueKey& key, const EventRef& consumer, bool inclusive) const;
 
-  // The last event before `consumer` in its process that left bytes in memory the slot covers
-  // or is covered by. {} if none did.
-  SlotRef last_writer(const EventRef& consumer, const Slot& slot) const;
+  // Who left the bytes a slot lies on, before `consumer` in its process: the last event for each
+  // part of that memory.
+  struct Parts {
+    std::vector<SlotRef> left;
+    bool complete = false;  // every byte is accounted for
+  };
+  Parts parts(const EventRef& consumer, const Slot& slot) const;
 
   const Event& event(const EventRef& ref) const {
     return run_.processes[ref.process].events[ref.event];
@@ -83,15 +87,16 @@ class ValueIndex {
 // Where a novel value comes from.
 struct Origin {
   EventRef event;
-  uint64_t slot = 0;      // the novel value itself, or the input nobody made
-  bool hole = false;      // an input that no recorded event made
-  bool movement = false;  // the operator only moves bytes: view, cat, copy_
+  uint64_t slot = 0;  // the novel value itself, or the input nobody made
+  bool hole = false;  // an input that no recorded event made
+  bool movement =
+      false;  // only bytes are moved: view, cat, copy_, a collective, known parts in a buffer
   bool operator==(const Origin&) const = default;
 };
 
 struct FlowOptions {
-  // Novel results of these operators on known inputs count as known: a layout only one run has.
-  std::function<bool(const EventRef&)> other_layout;
+  // Novel results of these operators on known inputs count as known.
+  std::function<bool(const EventRef&)> discounted;
 };
 
 // One run's values against the other's.
@@ -122,9 +127,18 @@ class Flow {
   bool push_summed(const Work& work, std::vector<Work>& stack) const;
   bool push_reduced(const Work& work, std::vector<Work>& stack) const;
 
+  bool trace_parts(const Work& work, std::vector<Work>& stack, std::vector<Origin>& origins);
+  bool relaid_parts(const Slot& wanted, const ValueIndex::Parts& parts) const;
+  bool any_novel(const ValueIndex::Parts& parts) const;
+  bool made_of_known(const SlotRef& made) const;
+  bool views_larger_input(const SlotRef& made) const;
+  bool reduced_below(const Work& work) const;
+
   const ValueIndex& mine_;
   const ValueIndex& other_;
-  std::unordered_set<ValueKey, ValueKeyHash> relaid_;  // known but for its layout
+  bool discounting_;
+  std::unordered_set<ValueKey, ValueKeyHash>
+      relaid_;  // made by discounted operators of known values
   std::unordered_set<uint64_t> visited_;
 };
 

@@ -271,6 +271,35 @@ TEST(Judge, LayoutOnlyOneRunHasIsNotTheCause) {
   EXPECT_EQ(j.pivot_b(j.verdict.candidates.size() - 1), "m.cat:c");
 }
 
+TEST(Judge, WhatDidNoHarmBeforeIsNotTheCause) {
+  LogBuilder a, b;
+  // b alone measures a norm and clamps it each step; only in the last step does the clamp bite.
+  for (uint32_t step : {0u, 1u, 2u, 3u}) {
+    uint64_t v = 100 * step;
+    bool bites = step == 2;
+    uint64_t after = v + 4, after_b = bites ? v + 54 : v + 4;
+    if (step == 3) {
+      a.add(loss(v, step)).add(op("m.f:9", {in(204), out(305)}));
+      b.add(loss(v + 1, step));
+      break;
+    }
+    E norm = op("m.norm:n", {in(v + 2), out(v + 60)}),
+      clamp = op("m.clamp:c", {in(v + 60), out(bites ? 270 : 1)});
+    E scale = op("m.scale:s", {in(v + 2), in(bites ? 270 : 1), out(after_b)});
+    for (E* e : {&norm, &clamp, &scale}) e->step = step;
+    for (LogBuilder* log : {&a, &b}) {
+      E grad = op("m.grad:g", {in(1), out(v + 2)});
+      grad.step = step;
+      log->add(op("m.one:0", {in(3), out(1)})).add(loss(v, step)).add(grad);
+    }
+    b.add(norm).add(clamp).add(scale);
+    a.add(optimizer({in(after, "grad0"), parameter(v + 5)}, step));
+    b.add(optimizer({in(after_b, "grad0"), parameter(bites ? v + 55 : v + 5)}, step));
+  }
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_b(), "m.clamp:c");
+}
+
 TEST(Judge, LayoutReadByAMatchedOperatorIsTheCause) {
   LogBuilder a, b;
   a.at("m.chunk:c", {.callee = "x.chunk"}).add(op("m.chunk:c", {in(1), out(2)}));
