@@ -1,6 +1,8 @@
 // Judgement by value flow: docs/judgement.md.
 #include <algorithm>
+#include <map>
 #include <string>
+#include <tuple>
 
 #include "align/model_values.h"
 #include "align/timeline.h"
@@ -157,7 +159,7 @@ class Judge {
       pivot.kind = found.origin.hole ? PivotKind::input : paired_kind(refs[0], refs[1]);
       if (pivot.kind == PivotKind::input && !found.origin.hole) follow_displaced(refs, pivot);
     }
-    if (pivot.kind == PivotKind::input && overwritten(refs)) pivot.kind = PivotKind::race;
+    blame_race(refs, pivot);
     pivot.a = refs[0];
     pivot.b = refs[1];
     pivot.slot = telling_slot(pivot, found);
@@ -256,24 +258,42 @@ class Judge {
     return false;
   }
 
-  // An input's memory held other bytes when it was last seen, and nothing wrote there since.
-  bool overwritten(const EventRef (&refs)[2]) const {
-    for (int side : {0, 1}) {
-      if (refs[side].process < 0) continue;
-      const Event& consumer = event(side, refs[side]);
-      const ProcessLog& l = log(side, refs[side]);
-      for (uint64_t s = consumer.first_slot; s < consumer.first_slot + consumer.slot_count; ++s) {
+  // The first event, up to `last`, that read other bytes than were last left in the same memory
+  // under the same tensor version, a value nobody made before: something wrote there unseen.
+  EventRef first_overwritten(int side, const EventRef& last) const {
+    using Extent = std::tuple<uint64_t, uint64_t, uint32_t>;
+    const ProcessLog& l = log(side, last);
+    std::map<Extent, const Slot*> left;
+    for (uint32_t i = 0; i <= last.event; ++i) {
+      const Event& e = l.events[i];
+      EventRef ref{last.process, i};
+      for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
         const Slot& slot = l.slots[s];
-        if (slot.kind != SlotKind::in || !has_value(slot) || !slot.address) continue;
-        ValueIndex::Parts parts = index_[side].parts(refs[side], slot);
-        if (parts.left.size() != 1) continue;
-        const Slot& left = index_[side].slot(parts.left[0]);
-        if (left.address == slot.address && left.size_bytes == slot.size_bytes &&
-            left.meta == slot.meta && left.version == slot.version && left.value != slot.value)
-          return true;
+        if (!has_value(slot) || !slot.address || !slot.size_bytes) continue;
+        auto [at, fresh] = left.try_emplace({slot.address, slot.size_bytes, slot.meta}, &slot);
+        if (slot.kind == SlotKind::in && !fresh && at->second->value != slot.value &&
+            at->second->version == slot.version &&
+            index_[side].producer(value_key(l, slot), ref, false).event.process < 0)
+          return ref;
+        at->second = &slot;
       }
     }
-    return false;
+    return {};
+  }
+
+  // An input that differs for no recorded reason, behind which memory was overwritten: the first
+  // reader of the other bytes is where the runs part.
+  void blame_race(EventRef (&refs)[2], Pivot& pivot) const {
+    if (pivot.kind != PivotKind::input) return;
+    for (int side : {0, 1}) {
+      if (refs[side].process < 0) continue;
+      EventRef reader = first_overwritten(side, refs[side]);
+      if (reader.process < 0) continue;
+      pivot.kind = PivotKind::race;
+      refs[side] = reader;
+      refs[1 - side] = partner(side, reader);
+      return;
+    }
   }
 
   // When no model value leads anywhere: the first pairs that differ though their inputs agree.
