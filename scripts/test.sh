@@ -11,7 +11,7 @@ echo "test: ctest"
 # All lines go to the log; the failures and the closing lines are shown.
 if ! "$ctest" --preset release -j "$(nproc)" >build/ctest.log 2>&1; then
   failed=1
-  grep -v ' Passed ' build/ctest.log | head -n 400 || true
+  grep -vE ' Passed |^ +Start ' build/ctest.log | head -n 400 || true
 fi
 grep -E '^[0-9]+% tests passed|^Total Test time' build/ctest.log || { failed=1; tail -n 20 build/ctest.log; }
 echo "test: pytest"

@@ -9,6 +9,7 @@
 #include "cli/verdict_steps.h"
 #include "nlohmann/json.hpp"
 #include "record/writer.h"
+#include "scratch.h"
 
 namespace opguard {
 
@@ -25,10 +26,7 @@ using Settings = std::map<std::string, std::string>;
 class Conclude : public testing::Test {
  protected:
   void SetUp() override {
-    dir_ = std::filesystem::path(testing::TempDir()) /
-           testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove_all(dir_);
-    std::filesystem::create_directories(dir_);
+    dir_ = make_scratch();
   }
   void TearDown() override { std::filesystem::remove_all(dir_); }
 

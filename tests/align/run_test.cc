@@ -7,6 +7,7 @@
 
 #include "builder.h"
 #include "record/writer.h"
+#include "scratch.h"
 
 namespace opguard {
 namespace {
@@ -14,10 +15,7 @@ namespace {
 class LoadRun : public testing::Test {
  protected:
   void SetUp() override {
-    dir_ = std::filesystem::path(testing::TempDir()) /
-           testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove_all(dir_);
-    std::filesystem::create_directories(dir_);
+    dir_ = make_scratch();
   }
   void TearDown() override { std::filesystem::remove_all(dir_); }
 

@@ -9,16 +9,14 @@
 
 #include "golden.h"
 #include "patcher/patch.h"
+#include "scratch.h"
 
 namespace opguard {
 
 class TreeTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();
-    root_ = std::filesystem::canonical(testing::TempDir()) / ("opguard_" + name);
-    std::filesystem::remove_all(root_);
-    std::filesystem::create_directories(root_);
+    root_ = make_scratch();
   }
   void TearDown() override { std::filesystem::remove_all(root_); }
 

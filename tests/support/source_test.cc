@@ -1,4 +1,5 @@
 #include "support/source.h"
+#include "scratch.h"
 
 #include <gtest/gtest.h>
 
@@ -46,8 +47,7 @@ TEST(Source, LatinOneColumnsAreThoseOfTheRecodedLine) {
 class ReadSources : public testing::Test {
  protected:
   void SetUp() override {
-    root_ = fs::path(testing::TempDir()) / "opguard_read_sources";
-    fs::remove_all(root_);
+    root_ = make_scratch();
     write("train.py", "x = 1\n");
     write("model/rope.py", "y = 2\n");
   }
