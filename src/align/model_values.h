@@ -15,7 +15,8 @@ struct Difference {
   std::vector<SlotRef> slots[2];
   Position position;
   std::string why;  // "the loss differs"
-  // Every effect of the steps before this one was seen to be equal: what differed there is harmless.
+  // Every effect of the steps before this one was seen to be equal: what differed there is
+  // harmless.
   uint32_t clean_steps = 0;
 };
 

@@ -34,8 +34,8 @@ struct MatchSet {
 std::vector<std::vector<Tag>> signatures(const std::vector<Site>& sites,
                                          const TemplateLibrary& templates);
 
-// One assignment over the whole tree: a boundary gets at most one site, a site at most one boundary.
-// A near tie is ambiguous, a boundary with no site is lost; never a guess.
+// One assignment over the whole tree: a boundary gets at most one site, a site at most one
+// boundary. A near tie is ambiguous, a boundary with no site is lost; never a guess.
 MatchSet match_sites(const std::vector<Site>& sites, const TemplateLibrary& templates,
                      const Plan& plan);
 

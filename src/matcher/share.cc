@@ -8,9 +8,7 @@ namespace {
 
 using Place = std::tuple<std::string, std::string, uint32_t, uint32_t, Form>;
 
-Place place(const Site& site) {
-  return {site.package, site.file, site.start, site.end, site.form};
-}
+Place place(const Site& site) { return {site.package, site.file, site.start, site.end, site.form}; }
 
 }  // namespace
 

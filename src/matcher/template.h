@@ -1,4 +1,5 @@
-// matcher/template.h: named operators and the tags that tell them. JSON in templates/, one family a file.
+// matcher/template.h: named operators and the tags that tell them. JSON in templates/, one family a
+// file.
 #pragma once
 
 #include <string>
@@ -11,10 +12,10 @@
 namespace opguard {
 
 struct Template {
-  std::string name;                   // "softmax"
-  std::string family;                 // file stem: "activation"
-  std::vector<std::string> forms;     // "call", "binary", ...
-  std::vector<std::string> callees;   // "torch.softmax", "F.softmax", ".softmax"; '*' at an end
+  std::string name;                  // "softmax"
+  std::string family;                // file stem: "activation"
+  std::vector<std::string> forms;    // "call", "binary", ...
+  std::vector<std::string> callees;  // "torch.softmax", "F.softmax", ".softmax"; '*' at an end
   bool operator==(const Template&) const = default;
 };
 

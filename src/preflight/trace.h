@@ -20,28 +20,29 @@ struct TracedUse {
   // interpreter has no positions (before 3.11): then only `line` and `callee` locate it.
   int32_t line = 0, end_line = 0, column = -1, end_column = -1;
   std::string opcode;  // CPython's instruction name: "CALL", "BINARY_OP", "FOR_ITER", ...
-  std::string callee;  // name of the function called from there ("softmax", "aten::add"), "" unknown
+  std::string
+      callee;  // name of the function called from there ("softmax", "aten::add"), "" unknown
   uint64_t order = 0;  // rank of its first execution among all uses
   uint64_t calls = 0;  // activities seen / executions where they can be told apart
   std::map<std::string, uint64_t> activities;  // "aten::softmax.int" -> count (kernels on a GPU)
   std::map<std::string, uint64_t> phases;      // "forward", "recompute", "backward", "optimizer"
-  std::vector<std::string> dtypes;             // of the first execution's tensor arguments: "f32[2]"
+  std::vector<std::string> dtypes;  // of the first execution's tensor arguments: "f32[2]"
 
   bool operator==(const TracedUse&) const = default;
 };
 
 struct Trace {
-  std::string python, torch;       // versions in the traced program
-  std::vector<std::string> argv;   // the traced process
+  std::string python, torch;      // versions in the traced program
+  std::vector<std::string> argv;  // the traced process
   int32_t rank = 0;
   uint64_t steps = 0;              // optimizer steps seen
   std::vector<SourceRoot> roots;   // tree and --with packages as this interpreter finds them
   std::vector<std::string> files;  // absolute paths under the roots that were imported or run
   std::vector<TracedUse> uses;
-  uint64_t activities = 0;         // all activities seen
-  uint64_t foreign = 0;            // of these, launched with no user frame on the stack
+  uint64_t activities = 0;                    // all activities seen
+  uint64_t foreign = 0;                       // of these, launched with no user frame on the stack
   std::vector<std::string> missing_packages;  // --with names the interpreter does not have
-  bool complete = true;            // false: the process died before its trace was whole
+  bool complete = true;                       // false: the process died before its trace was whole
 
   bool operator==(const Trace&) const = default;
 };

@@ -25,9 +25,7 @@ using Settings = std::map<std::string, std::string>;
 
 class Conclude : public testing::Test {
  protected:
-  void SetUp() override {
-    dir_ = make_scratch();
-  }
+  void SetUp() override { dir_ = make_scratch(); }
   void TearDown() override { std::filesystem::remove_all(dir_); }
 
   // One operator and the loss it makes.

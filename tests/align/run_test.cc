@@ -14,9 +14,7 @@ namespace {
 
 class LoadRun : public testing::Test {
  protected:
-  void SetUp() override {
-    dir_ = make_scratch();
-  }
+  void SetUp() override { dir_ = make_scratch(); }
   void TearDown() override { std::filesystem::remove_all(dir_); }
 
   void file(const std::string& name, const std::string& text) {

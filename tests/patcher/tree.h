@@ -15,9 +15,7 @@ namespace opguard {
 
 class TreeTest : public testing::Test {
  protected:
-  void SetUp() override {
-    root_ = make_scratch();
-  }
+  void SetUp() override { root_ = make_scratch(); }
   void TearDown() override { std::filesystem::remove_all(root_); }
 
   std::string path(const std::string& name) const { return (root_ / name).string(); }
