@@ -121,9 +121,11 @@ class Judge {
       if (reads_other_inputs(order[0])) order = strict;
     }
     constexpr size_t kMost = 6;
-    for (const Found& found : order) {
-      if (verdict.candidates.size() == kMost) break;
-      add_candidate(found, order, verdict);
+    for (bool echoes : {false, true}) {
+      if (echoes && !verdict.candidates.empty()) break;
+      for (const Found& found : order)
+        if (verdict.candidates.size() < kMost && echo(found) == echoes)
+          add_candidate(found, order, verdict);
     }
   }
 
@@ -139,6 +141,22 @@ class Judge {
     refs[1 - found.side] = partner(found.side, found.origin.event);
     return refs[1 - found.side].process >= 0 && !found.origin.hole &&
            paired_kind(refs[0], refs[1]) == PivotKind::input;
+  }
+
+  // An origin whose partner reads what only the other run ever held: a consequence of where that
+  // came from.
+  bool echo(const Found& found) const {
+    EventRef other = partner(found.side, found.origin.event);
+    if (found.origin.hole || other.process < 0) return false;
+    const Event& e = event(1 - found.side, other);
+    const ProcessLog& l = log(1 - found.side, other);
+    for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
+      const Slot& slot = l.slots[s];
+      if (slot.kind == SlotKind::in && has_value(slot) && slot.value != Fingerprint{} &&
+          !index_[found.side].holds(value_key(l, slot)))
+        return true;
+    }
+    return false;
   }
 
   void add_candidate(const Found& found, const std::vector<Found>& order, Verdict& verdict) {

@@ -441,7 +441,7 @@ bool Flow::trace_parts(const Work& work, std::vector<Work>& stack, std::vector<O
   if (any) return true;
   if (!relaid_parts(wanted, parts)) return false;
   if (!discounting_ && visited_.insert(id(work.wanted.event) | 1ull << 63).second)
-    origins.push_back({work.wanted.event, work.wanted.slot, true, true});
+    origins.push_back({work.wanted.event, work.wanted.slot, wanted.kind == SlotKind::in, true});
   return true;
 }
 
