@@ -331,6 +331,19 @@ class Judge {
         }
   }
 
+  // The differing input of a pair was made by recorded operators on both sides: the choice differs.
+  bool given_another(const Pivot& pivot) const {
+    EventRef refs[2] = {pivot.a, pivot.b};
+    SlotRef differing[2];
+    if (refs[0].process < 0 || refs[1].process < 0 || !first_differing_input(refs, differing))
+      return false;
+    for (int side : {0, 1}) {
+      ValueKey key = value_key(log(side, refs[side]), index_[side].slot(differing[side]));
+      if (index_[side].producer(key, refs[side], false).event.process < 0) return false;
+    }
+    return true;
+  }
+
   std::string explain(const Pivot& pivot) const {
     switch (pivot.kind) {
       case PivotKind::value:
@@ -346,7 +359,9 @@ class Judge {
         return pivot.a.process >= 0 ? "only run a has this operator, on values both runs hold"
                                     : "only run b has this operator, on values both runs hold";
       case PivotKind::input:
-        return "an input differs that no recorded operator made";
+        return given_another(pivot) ? "the operator is given another value than in the other run, "
+                                      "one both of them hold"
+                                    : "an input differs that no recorded operator made";
       case PivotKind::race:
         return "an input's memory was overwritten and no recorded operator wrote it";
     }
