@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct PreflightCommand {
-  std::string out, tree = ".", traces;
+  std::string out, tree = ".", work;
   std::vector<std::string> packages, command;
   uint64_t steps = 0;
   bool quiet = false;
@@ -49,7 +49,7 @@ int preflight(const PreflightCommand& opt) {
     std::fputs(diags.text().c_str(), stderr);
     return fail(llvm::toString(templates.takeError()));
   }
-  auto work = opt.traces.empty() ? WorkFolder::temporary() : WorkFolder(opt.traces);
+  auto work = opt.work.empty() ? WorkFolder::temporary() : WorkFolder(opt.work);
   if (!work) return fail(llvm::toString(work.takeError()));
 
   std::fprintf(stderr, "opguard: preflight in %s: %s\n", tree->c_str(), quote(opt.command).c_str());
@@ -79,7 +79,7 @@ void add_preflight(CLI::App& app, Pipeline& run) {
       ->add_option("--with", opt->packages, "Installed package that counts as source; repeatable")
       ->allow_extra_args(false);
   command->add_option("--steps", opt->steps, "Stop tracing after N optimizer steps [0: never]");
-  command->add_option("--traces", opt->traces, "Keep the traces in this folder");
+  command->add_option("--work", opt->work, "Keep the traces, in this folder's trace/");
   command->add_flag("--quiet", opt->quiet, "Do not show the program's output");
   command->footer("After --: the program, as you start it.");
   command->callback([opt, &run] {

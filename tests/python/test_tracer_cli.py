@@ -68,9 +68,9 @@ def test_preflight_leaves_no_traces_behind(opguard, tree, tmp_path):
     assert run().returncode == 0
     assert [p for p in temporary.iterdir() if p.name.startswith("opguard")] == []
     kept = tmp_path / "kept"
-    assert run("--traces", kept).returncode == 0
-    assert len(list(kept.glob("trace-*.json"))) == 1
-    again = run("--traces", kept)
+    assert run("--work", kept).returncode == 0
+    assert len(list(kept.glob("trace/trace-*.json"))) == 1
+    again = run("--work", kept)
     assert again.returncode == 2 and "already holds traces" in again.stderr
 
 
@@ -103,6 +103,8 @@ def test_signals_end_the_program_too(tree, tmp_path, number):
     tool = subprocess.Popen(
         [str(binary("opguard")), "run", "--log", str(tmp_path / "log"), "--", "bash", "-c", sys.executable + " wait.py; exit 4"],
         cwd=tree, env=clean_environment(), stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        # A job started in the background ignores SIGINT, and its children after it.
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
     )  # fmt: skip
     deadline = time.time() + 30
     while not (tree / "pid").exists() or not (tree / "pid").read_text():
