@@ -120,13 +120,13 @@ class Judge {
       // Read in place of other values at a matched operator, the layout is the cause after all.
       if (reads_other_inputs(order[0])) order = strict;
     }
-    constexpr size_t kMost = 6;
     for (bool echoes : {false, true}) {
       if (echoes && !verdict.candidates.empty()) break;
       for (const Found& found : order)
         if (verdict.candidates.size() < kMost && echo(found) == echoes)
           add_candidate(found, order, verdict);
     }
+    look_behind_hole(verdict);
   }
 
   bool doubtful(const Found& found) const {
@@ -141,6 +141,52 @@ class Judge {
     refs[1 - found.side] = partner(found.side, found.origin.event);
     return refs[1 - found.side].process >= 0 && !found.origin.hole &&
            paired_kind(refs[0], refs[1]) == PivotKind::input;
+  }
+
+  // The pivot's input came out of code without operators (numpy, Python lists). If right before it
+  // a differing value went into such code, and a matched operator began that difference, that one
+  // is the pivot.
+  void look_behind_hole(Verdict& verdict) {
+    if (verdict.candidates.empty() || verdict.candidates[0].kind != PivotKind::input) return;
+    const EventRef holes[2] = {verdict.candidates[0].a, verdict.candidates[0].b};
+    for (int side : {1, 0}) {
+      if (holes[side].process < 0) continue;
+      Flow flow(index_[side], index_[1 - side]);
+      SlotRef gone = last_unread(side, holes[side], flow);
+      if (gone.event.process < 0) continue;
+      for (const Origin& origin : flow.origins({gone})) {
+        EventRef refs[2];
+        refs[side] = origin.event;
+        refs[1 - side] = partner(side, origin.event);
+        if (origin.hole || refs[1 - side].process < 0) continue;
+        PivotKind kind = paired_kind(refs[0], refs[1]);
+        if (kind != PivotKind::scalar && kind != PivotKind::value) continue;
+        Pivot pivot{kind, refs[0], refs[1], kNone, ""};
+        pivot.why = explain(pivot) + "; its result went on through code without operators";
+        verdict.candidates.insert(verdict.candidates.begin(), std::move(pivot));
+        if (verdict.candidates.size() > kMost) verdict.candidates.pop_back();
+        return;
+      }
+    }
+  }
+
+  // The last novel value made before `hole` in its step that no operator read up to there.
+  SlotRef last_unread(int side, const EventRef& hole, const Flow& flow) const {
+    const ProcessLog& l = log(side, hole);
+    std::unordered_set<ValueKey, ValueKeyHash> read;
+    for (uint32_t i = hole.event + 1; i-- > 0;) {
+      const Event& e = l.events[i];
+      if (e.step != event(side, hole).step) break;
+      EventRef ref{hole.process, i};
+      for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
+        const Slot& slot = l.slots[s];
+        ValueKey key = value_key(l, slot);
+        if (slot.kind == SlotKind::in) read.insert(key);
+        if (slot.kind == SlotKind::in || i == hole.event || read.contains(key)) continue;
+        if (l.metas[slot.meta].dtype != "bool" && flow.novel(ref, slot)) return {ref, s};
+      }
+    }
+    return {};
   }
 
   // An origin whose partner reads what only the other run ever held: a consequence of where that
@@ -178,6 +224,7 @@ class Judge {
       if (pivot.kind == PivotKind::input && !found.origin.hole) follow_displaced(refs, pivot);
     }
     blame_race(refs, pivot);
+    if (pivot.kind == PivotKind::structure) follow_graph(refs);
     pivot.a = refs[0];
     pivot.b = refs[1];
     pivot.slot = telling_slot(pivot, found);
@@ -246,6 +293,7 @@ class Judge {
     for (int hops = 0; hops < 64; ++hops) {
       SlotRef differing[2];
       if (!first_differing_input(refs, differing)) return;
+      if (follow_memory(refs, differing, pivot)) return;
       EventRef makers[2];
       for (int side : {0, 1}) {
         ValueKey key = value_key(log(side, refs[side]), index_[side].slot(differing[side]));
@@ -259,6 +307,24 @@ class Judge {
       pivot.kind = paired_kind(refs[0], refs[1]);
       if (pivot.kind != PivotKind::input) return;
     }
+  }
+
+  // The same tensor, written last by an operator only one run has: that one is where they part.
+  bool follow_memory(EventRef (&refs)[2], const SlotRef (&differing)[2], Pivot& pivot) const {
+    EventRef writers[2];
+    for (int side : {0, 1}) {
+      ValueIndex::Parts parts = index_[side].parts(refs[side], index_[side].slot(differing[side]));
+      if (parts.left.size() == 1) writers[side] = parts.left[0].event;
+    }
+    for (int side : {0, 1}) {
+      if (writers[side].process < 0 || writers[1 - side].process < 0) continue;
+      if (partner(side, writers[side]).process >= 0) continue;
+      refs[side] = writers[side];
+      refs[1 - side] = {};
+      pivot.kind = PivotKind::structure;
+      return true;
+    }
+    return false;
   }
 
   bool first_differing_input(const EventRef (&refs)[2], SlotRef (&out)[2]) const {
@@ -276,12 +342,13 @@ class Judge {
     return false;
   }
 
-  // The first event, up to `last`, that read other bytes than were last left in the same memory
-  // under the same tensor version, a value nobody made before: something wrote there unseen.
-  EventRef first_overwritten(int side, const EventRef& last) const {
+  // Events up to `last` that read other bytes than were last left in the same memory under the same
+  // tensor version, a value nobody made before: something wrote there unseen.
+  std::vector<EventRef> overwritten(int side, const EventRef& last) const {
     using Extent = std::tuple<uint64_t, uint64_t, uint32_t>;
     const ProcessLog& l = log(side, last);
     std::map<Extent, const Slot*> left;
+    std::vector<EventRef> readers;
     for (uint32_t i = 0; i <= last.event; ++i) {
       const Event& e = l.events[i];
       EventRef ref{last.process, i};
@@ -292,25 +359,49 @@ class Judge {
         if (slot.kind == SlotKind::in && !fresh && at->second->value != slot.value &&
             at->second->version == slot.version &&
             index_[side].producer(value_key(l, slot), ref, false).event.process < 0)
-          return ref;
+          readers.push_back(ref);
         at->second = &slot;
       }
     }
-    return {};
+    return readers;
   }
 
   // An input that differs for no recorded reason, behind which memory was overwritten: the first
   // reader of the other bytes is where the runs part.
+  // Memory that both runs fill behind the framework's back (a staging buffer) is no race.
   void blame_race(EventRef (&refs)[2], Pivot& pivot) const {
     if (pivot.kind != PivotKind::input) return;
     for (int side : {0, 1}) {
       if (refs[side].process < 0) continue;
-      EventRef reader = first_overwritten(side, refs[side]);
-      if (reader.process < 0) continue;
-      pivot.kind = PivotKind::race;
-      refs[side] = reader;
-      refs[1 - side] = partner(side, reader);
-      return;
+      std::vector<EventRef> alike;
+      if (refs[1 - side].process >= 0) alike = overwritten(1 - side, refs[1 - side]);
+      for (const EventRef& reader : overwritten(side, refs[side])) {
+        EventRef other = partner(side, reader);
+        if (std::find(alike.begin(), alike.end(), other) != alike.end()) continue;
+        pivot.kind = PivotKind::race;
+        refs[side] = reader;
+        refs[1 - side] = other;
+        return;
+      }
+    }
+  }
+
+  // A backward node only one run has: where a matched operator's result takes part in backward in
+  // one run and not in the other (detach, no_grad).
+  void follow_graph(EventRef (&refs)[2]) const {
+    for (int side : {0, 1}) {
+      if (refs[side].process < 0 || refs[1 - side].process >= 0) continue;
+      if (event(side, refs[side]).kind != EventKind::node) continue;
+      const ProcessLog& l = log(side, refs[side]);
+      for (uint32_t i = 0; i < refs[side].event; ++i) {
+        EventRef ref{refs[side].process, i};
+        EventRef other = partner(side, ref);
+        if (l.events[i].kind != EventKind::op || other.process < 0) continue;
+        if (!((l.events[i].flags ^ event(1 - side, other).flags) & kInGraph)) continue;
+        refs[side] = ref;
+        refs[1 - side] = other;
+        return;
+      }
     }
   }
 
@@ -319,7 +410,7 @@ class Judge {
     for (bool origins_only : {true, false})
       for (const ProcessPair& both : timeline_.alignment().processes)
         for (const Pair& pair : both.pairs) {
-          if (pair.equality == Equality::equal || verdict.candidates.size() == 6) continue;
+          if (pair.equality == Equality::equal || verdict.candidates.size() == kMost) continue;
           if (origins_only && pair.equality == Equality::inputs) continue;
           Pivot pivot{PivotKind::value, {both.a, pair.a}, {both.b, pair.b}, kNone, ""};
           pivot.kind = paired_kind(pivot.a, pivot.b);
@@ -351,6 +442,9 @@ class Judge {
       case PivotKind::scalar:
         return "every tensor input is equal, a non-tensor argument is not";
       case PivotKind::structure:
+        if (pivot.a.process >= 0 && pivot.b.process >= 0 &&
+            ((event(0, pivot.a).flags ^ event(1, pivot.b).flags) & kInGraph))
+          return "the result takes part in backward in one run only";
         if (pivot.a.process >= 0 && pivot.b.process >= 0)
           return log(0, pivot.a).text(event(0, pivot.a).boundary) ==
                          log(1, pivot.b).text(event(1, pivot.b).boundary)
@@ -382,6 +476,8 @@ class Judge {
           ++verdict.harmless;
       }
   }
+
+  static constexpr size_t kMost = 6;  // candidates
 
   Timeline timeline_;
   ValueIndex index_[2];

@@ -439,9 +439,23 @@ bool Flow::trace_parts(const Work& work, std::vector<Work>& stack, std::vector<O
   for (const SlotRef& part : parts.left)
     if (novel(part.event, mine_.slot(part))) expand(part, stack, origins), any = true;
   if (any) return true;
+  if (trace_overwrite(wanted, parts, origins)) return true;
   if (!relaid_parts(wanted, parts)) return false;
   if (!discounting_ && visited_.insert(id(work.wanted.event) | 1ull << 63).second)
     origins.push_back({work.wanted.event, work.wanted.slot, wanted.kind == SlotKind::in, true});
+  return true;
+}
+
+// A known value of this extent, then parts of it written over with known values: the other run
+// lacks the writing, so that is where the value comes from.
+bool Flow::trace_overwrite(const Slot& wanted, const ValueIndex::Parts& parts,
+                           std::vector<Origin>& origins) {
+  if (!parts.complete || parts.left.size() < 2) return false;
+  const Slot& oldest = mine_.slot(parts.left.back());
+  if (oldest.address != wanted.address || oldest.size_bytes != wanted.size_bytes) return false;
+  for (size_t i = 0; i + 1 < parts.left.size(); ++i)
+    if (visited_.insert(id(parts.left[i].event)).second)
+      origins.push_back({parts.left[i].event, parts.left[i].slot, false, false});
   return true;
 }
 

@@ -128,6 +128,8 @@ class Flow {
   bool push_reduced(const Work& work, std::vector<Work>& stack) const;
 
   bool trace_parts(const Work& work, std::vector<Work>& stack, std::vector<Origin>& origins);
+  bool trace_overwrite(const Slot& wanted, const ValueIndex::Parts& parts,
+                       std::vector<Origin>& origins);
   bool relaid_parts(const Slot& wanted, const ValueIndex::Parts& parts) const;
   bool any_novel(const ValueIndex::Parts& parts) const;
   bool made_of_known(const SlotRef& made) const;

@@ -78,6 +78,7 @@ std::string dump(const ProcessLog& log) {
     if (e.forward != kNone) out << " of event " << e.forward;
     if (e.flags & kRaised) out << " raised";
     if (e.flags & kCollective) out << " collective";
+    if (e.flags & kInGraph) out << " in-graph";
     out << "\n";
     if (e.scalars != kNone) out << "    scalars " << printable(log.text(e.scalars)) << "\n";
     for (uint32_t s = 0; s < e.slot_count; ++s) dump_slot(out, log, log.slots[e.first_slot + s]);

@@ -46,6 +46,7 @@ enum SlotFlag : uint8_t {
 enum EventFlag : uint8_t {
   kRaised = 1,      // the call raised; no outputs
   kCollective = 2,  // communicates with other ranks
+  kInGraph = 4,     // a result has a grad_fn: it takes part in backward
 };
 
 struct Meta {

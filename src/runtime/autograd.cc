@@ -201,6 +201,12 @@ void collect_roots(const TorchApi& torch, PyObject* value, std::vector<Ref>& nod
 
 }  // namespace
 
+bool in_graph(const TorchApi& torch, PyObject* result) {
+  std::vector<Ref> roots;
+  collect_roots(torch, result, roots, 0);
+  return !roots.empty();
+}
+
 void attach_hooks(const TorchApi& torch, const std::string& boundary, uint32_t index,
                   PyObject* result, const std::vector<Ref>& history) {
   std::vector<Ref> todo;

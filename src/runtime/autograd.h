@@ -15,6 +15,9 @@ namespace opguard {
 void attach_hooks(const TorchApi& torch, const std::string& boundary, uint32_t index,
                   PyObject* result, const std::vector<Ref>& history);
 
+// Whether some tensor of `result` has a grad_fn. Under OwnWork.
+bool in_graph(const TorchApi& torch, PyObject* result);
+
 // torch.autograd.backward or grad begins with these roots (a tensor or a sequence of them).
 void record_loss(PyObject* roots);
 

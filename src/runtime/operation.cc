@@ -186,9 +186,12 @@ void Operation::record(PyObject* result, bool raised, const OwnWork& work) {
   if (!inputs_.scalars().empty()) event_.scalars = recorder().string(inputs_.scalars());
   if (!outputs.scalars().empty()) event_.results = recorder().string(outputs.scalars());
   if (uint64_t beyond = inputs_.beyond() + outputs.beyond(); beyond > 0) recorder().lose(beyond);
+  bool differentiable = !raised && result != nullptr && work.torch() != nullptr &&
+                        (event_.phase == Phase::forward || event_.phase == Phase::recompute) &&
+                        in_graph(*work.torch(), result);
+  if (differentiable) event_.flags |= kInGraph;
   uint32_t index = recorder().commit(event_, slots);
-  if (!raised && result != nullptr && work.torch() != nullptr && index != kNone &&
-      (event_.phase == Phase::forward || event_.phase == Phase::recompute))
+  if (differentiable && index != kNone)
     attach_hooks(*work.torch(), boundary_, index, result, history_);
 }
 

@@ -225,6 +225,101 @@ TEST(Judge, MemoryOverwrittenUnseenIsARace) {
   EXPECT_EQ(j.kind(), PivotKind::race);
 }
 
+// The slot of the last event `back` from its end, at `address`.
+void place(LogBuilder& log, size_t back, uint64_t address, uint64_t size_bytes) {
+  Slot& slot = log.log().slots[log.log().slots.size() - 1 - back];
+  slot.address = address;
+  slot.size_bytes = size_bytes;
+}
+
+TEST(Judge, StagingBufferBothRunsRefillIsNoRace) {
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    uint64_t n = second ? 10 : 0;
+    log.add(op("m.unbind:1", {in(1)}));
+    place(log, 0, 4096, 128);
+    log.add(op("m.unbind:1", {in(2 + n), out(3 + n)}));  // refilled by numpy in both
+    place(log, 1, 4096, 128);
+    log.add(loss(3 + n));
+  }
+  EXPECT_EQ(judged({a}, {b}).kind(), PivotKind::input);
+}
+
+TEST(Judge, TensorWrittenBackByOneRunOnly) {
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    log.add(op("ema.shadow:1", {in(1), out(2)})).add(op("adamw.step:2", {in(1), out(3)}));
+    log.add(op("ema.swap:3", {in(2), written(2)}));
+    place(log, 0, 4096, 128);
+    if (!second) {
+      log.add(op("ema.back:4", {in(3), written(3)}));
+      place(log, 0, 4096, 128);
+    }
+    log.add(op("m.linear:5", {in(second ? 2 : 3, "weight"), out(second ? 15 : 5)}));
+    place(log, 1, 4096, 128);
+    log.add(loss(second ? 15 : 5));
+  }
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_a(), "ema.back:4");
+  EXPECT_EQ(j.kind(), PivotKind::structure);
+}
+
+TEST(Judge, PartOfATensorWrittenOverByOneRunOnly) {
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    log.add(op("m.normal_:1", {in(1), written(2)}));
+    place(log, 0, 4096, 128);
+    if (!second) {
+      log.add(op("m.zero_:2", {in(1), written(0)}));  // the row of the padding token
+      place(log, 0, 4096, 32);
+    }
+    log.add(op("m.embedding:3", {in(second ? 2 : 7, "weight"), out(second ? 15 : 5)}));
+    place(log, 1, 4096, 128);
+    log.add(loss(second ? 15 : 5));
+  }
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_a(), "m.zero_:2");
+  EXPECT_EQ(j.kind(), PivotKind::structure);
+}
+
+TEST(Judge, BackwardOneRunLacksLeadsToTheDetach) {
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    E mean = op("m.mean:1", {in(1), out(2)}), mul = op("m.mul:2", {in(2), out(3)});
+    if (!second) mean.flags = mul.flags = kInGraph;
+    log.add(mean).add(mul).add(loss(3));
+    if (!second) {
+      log.add({.boundary = "m.mul:2",
+               .slots = {in(3), out(40)},
+               .phase = Phase::backward,
+               .kind = EventKind::node,
+               .node = "MulBackward0"});
+      log.log().events.back().forward = 1;
+    }
+    log.add(optimizer({in(second ? 3 : 40, "grad0"), parameter(second ? 16 : 6)}));
+  }
+  EXPECT_EQ(judged({a}, {b}).pivot_a(), "m.mean:1");
+}
+
+TEST(Judge, OrderDrawnForNumpyLeadsToItsSeed) {
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    uint64_t n = second ? 10 : 0;
+    E draw = op("loader.randperm:1", {out(1 + n)},
+                second ? "generator=Generator(seed=2)" : "generator=Generator(seed=1)");
+    log.add(draw).add(op("loader.unbind:2", {in(2 + n), out(3 + n)})).add(loss(3 + n));
+  }
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_b(), "loader.randperm:1");
+  EXPECT_EQ(j.kind(), PivotKind::scalar);
+  EXPECT_EQ(j.pivot_b(1), "loader.unbind:2");
+}
+
 TEST(Judge, CollectiveLeadsToTheRankWhereItBegan) {
   std::vector<LogBuilder> sides[2];
   for (int side : {0, 1})
