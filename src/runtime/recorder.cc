@@ -113,6 +113,20 @@ uint32_t Recorder::string(std::string_view text) {
   return writer_->string(text);
 }
 
+// Other threads of the program go on meanwhile, as they do during the operators themselves: a
+// loader's thread must not be held up by our reading.
+void Recorder::digest(const TensorView& view, Slot& slot) {
+  constexpr uint64_t kWorthReleasing = 512;  // bytes; below, taking the lock again costs more
+  PyThreadState* released =
+      view.span_bytes() >= kWorthReleasing && Py_IsInitialized() ? PyEval_SaveThread() : nullptr;
+  slot.value = fingerprint(view.elements, &slot.flat);
+  if (auto pattern = mask_pattern(view.elements, view.meta.dtype)) {
+    slot.pattern = *pattern;
+    slot.flags |= kMask;
+  }
+  if (released) PyEval_RestoreThread(released);
+}
+
 Slot Recorder::slot(const TensorView& view, SlotKind kind, uint16_t index, std::string_view name,
                     uint8_t flags) {
   Slot s;
@@ -121,11 +135,7 @@ Slot Recorder::slot(const TensorView& view, SlotKind kind, uint16_t index, std::
   s.index = index;
   s.version = view.version;
   if (view.readable) {
-    s.value = fingerprint(view.elements, &s.flat);
-    if (auto pattern = mask_pattern(view.elements, view.meta.dtype)) {
-      s.pattern = *pattern;
-      s.flags |= kMask;
-    }
+    digest(view, s);
     s.address = reinterpret_cast<uint64_t>(view.elements.data);
     s.size_bytes = view.span_bytes();
   } else {

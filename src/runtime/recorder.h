@@ -81,6 +81,8 @@ class Recorder {
   uint64_t generation() const { return generation_; }  // changes when indexes start afresh
 
  private:
+  static void digest(const TensorView& view, Slot& slot);
+
   void reset_after_fork();
   bool ensure_open();
   void take_settings();
