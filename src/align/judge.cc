@@ -1,9 +1,8 @@
 // Judgement by value flow: docs/judgement.md.
 #include <algorithm>
-#include <map>
 #include <string>
-#include <tuple>
 
+#include "align/blame.h"
 #include "align/model_values.h"
 #include "align/timeline.h"
 #include "align/value_flow.h"
@@ -15,7 +14,9 @@ namespace {
 class Judge {
  public:
   Judge(const Run& a, const Run& b, const Alignment& alignment)
-      : timeline_(a, b, alignment), index_{ValueIndex(a), ValueIndex(b)} {}
+      : timeline_(a, b, alignment),
+        index_{ValueIndex(a), ValueIndex(b)},
+        blame_(timeline_, index_[0], index_[1]) {}
 
   Verdict verdict() {
     Verdict verdict;
@@ -140,7 +141,7 @@ class Judge {
     refs[found.side] = found.origin.event;
     refs[1 - found.side] = partner(found.side, found.origin.event);
     return refs[1 - found.side].process >= 0 && !found.origin.hole &&
-           paired_kind(refs[0], refs[1]) == PivotKind::input;
+           blame_.pair_kind(refs[0], refs[1]) == PivotKind::input;
   }
 
   // The pivot's input came out of code without operators (numpy, Python lists). If right before it
@@ -159,7 +160,7 @@ class Judge {
         refs[side] = origin.event;
         refs[1 - side] = partner(side, origin.event);
         if (origin.hole || refs[1 - side].process < 0) continue;
-        PivotKind kind = paired_kind(refs[0], refs[1]);
+        PivotKind kind = blame_.pair_kind(refs[0], refs[1]);
         if (kind != PivotKind::scalar && kind != PivotKind::value) continue;
         Pivot pivot{kind, refs[0], refs[1], kNone, ""};
         pivot.why = explain(pivot) + "; its result went on through code without operators";
@@ -209,22 +210,16 @@ class Judge {
     EventRef refs[2];
     refs[found.side] = found.origin.event;
     refs[1 - found.side] = partner(found.side, found.origin.event);
+    bool one_sided = refs[1 - found.side].process < 0;
+    // What the other run did instead: its own first origin with no common equal event between.
+    for (const Found& other : order)
+      if (one_sided && other.side != found.side &&
+          partner(other.side, other.origin.event).process < 0 && same_gap(found, other)) {
+        refs[other.side] = other.origin.event;
+        break;
+      }
     Pivot pivot;
-    if (refs[1 - found.side].process < 0) {
-      pivot.kind = found.origin.hole ? PivotKind::input : PivotKind::structure;
-      // What the other run did instead: its own first origin with no common equal event between.
-      for (const Found& other : order)
-        if (other.side != found.side && partner(other.side, other.origin.event).process < 0 &&
-            same_gap(found, other)) {
-          refs[other.side] = other.origin.event;
-          break;
-        }
-    } else {
-      pivot.kind = found.origin.hole ? PivotKind::input : paired_kind(refs[0], refs[1]);
-      if (pivot.kind == PivotKind::input && !found.origin.hole) follow_displaced(refs, pivot);
-    }
-    blame_race(refs, pivot);
-    if (pivot.kind == PivotKind::structure) follow_graph(refs);
+    pivot.kind = blame_.settle(refs, found.origin.hole, !one_sided);
     pivot.a = refs[0];
     pivot.b = refs[1];
     pivot.slot = telling_slot(pivot, found);
@@ -275,136 +270,6 @@ class Judge {
     return true;
   }
 
-  PivotKind paired_kind(const EventRef& a, const EventRef& b) const {
-    switch (compare_events(log(0, a), event(0, a), log(1, b), event(1, b))) {
-      case Equality::scalars:
-        return PivotKind::scalar;
-      case Equality::shape:
-        return PivotKind::structure;
-      case Equality::inputs:
-        return PivotKind::input;
-      default:
-        return PivotKind::value;
-    }
-  }
-
-  // The pair's inputs are values both runs hold, but not here: go back to who chose otherwise.
-  void follow_displaced(EventRef (&refs)[2], Pivot& pivot) const {
-    for (int hops = 0; hops < 64; ++hops) {
-      SlotRef differing[2];
-      if (!first_differing_input(refs, differing)) return;
-      if (follow_memory(refs, differing, pivot)) return;
-      EventRef makers[2];
-      for (int side : {0, 1}) {
-        ValueKey key = value_key(log(side, refs[side]), index_[side].slot(differing[side]));
-        makers[side] = index_[side].producer(key, refs[side], false).event;
-      }
-      // Only a maker on both sides, of one boundary, is a step back along the same path.
-      if (makers[0].process < 0 || makers[1].process < 0 || !(partner(0, makers[0]) == makers[1]))
-        return;
-      refs[0] = makers[0];
-      refs[1] = makers[1];
-      pivot.kind = paired_kind(refs[0], refs[1]);
-      if (pivot.kind != PivotKind::input) return;
-    }
-  }
-
-  // The same tensor, written last by an operator only one run has: that one is where they part.
-  bool follow_memory(EventRef (&refs)[2], const SlotRef (&differing)[2], Pivot& pivot) const {
-    EventRef writers[2];
-    for (int side : {0, 1}) {
-      ValueIndex::Parts parts = index_[side].parts(refs[side], index_[side].slot(differing[side]));
-      if (parts.left.size() == 1) writers[side] = parts.left[0].event;
-    }
-    for (int side : {0, 1}) {
-      if (writers[side].process < 0 || writers[1 - side].process < 0) continue;
-      if (partner(side, writers[side]).process >= 0) continue;
-      refs[side] = writers[side];
-      refs[1 - side] = {};
-      pivot.kind = PivotKind::structure;
-      return true;
-    }
-    return false;
-  }
-
-  bool first_differing_input(const EventRef (&refs)[2], SlotRef (&out)[2]) const {
-    const Event &a = event(0, refs[0]), &b = event(1, refs[1]);
-    for (uint32_t i = 0; i < std::min(a.slot_count, b.slot_count); ++i) {
-      const Slot& x = log(0, refs[0]).slots[a.first_slot + i];
-      const Slot& y = log(1, refs[1]).slots[b.first_slot + i];
-      if (x.kind != SlotKind::in || y.kind != SlotKind::in || !has_value(x) || !has_value(y))
-        continue;
-      if (x.value == y.value) continue;
-      out[0] = {refs[0], a.first_slot + i};
-      out[1] = {refs[1], b.first_slot + i};
-      return true;
-    }
-    return false;
-  }
-
-  // Events up to `last` that read other bytes than were last left in the same memory under the same
-  // tensor version, a value nobody made before: something wrote there unseen.
-  std::vector<EventRef> overwritten(int side, const EventRef& last) const {
-    using Extent = std::tuple<uint64_t, uint64_t, uint32_t>;
-    const ProcessLog& l = log(side, last);
-    std::map<Extent, const Slot*> left;
-    std::vector<EventRef> readers;
-    for (uint32_t i = 0; i <= last.event; ++i) {
-      const Event& e = l.events[i];
-      EventRef ref{last.process, i};
-      for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
-        const Slot& slot = l.slots[s];
-        if (!has_value(slot) || !slot.address || !slot.size_bytes) continue;
-        auto [at, fresh] = left.try_emplace({slot.address, slot.size_bytes, slot.meta}, &slot);
-        if (slot.kind == SlotKind::in && !fresh && at->second->value != slot.value &&
-            at->second->version == slot.version &&
-            index_[side].producer(value_key(l, slot), ref, false).event.process < 0)
-          readers.push_back(ref);
-        at->second = &slot;
-      }
-    }
-    return readers;
-  }
-
-  // An input that differs for no recorded reason, behind which memory was overwritten: the first
-  // reader of the other bytes is where the runs part.
-  // Memory that both runs fill behind the framework's back (a staging buffer) is no race.
-  void blame_race(EventRef (&refs)[2], Pivot& pivot) const {
-    if (pivot.kind != PivotKind::input) return;
-    for (int side : {0, 1}) {
-      if (refs[side].process < 0) continue;
-      std::vector<EventRef> alike;
-      if (refs[1 - side].process >= 0) alike = overwritten(1 - side, refs[1 - side]);
-      for (const EventRef& reader : overwritten(side, refs[side])) {
-        EventRef other = partner(side, reader);
-        if (std::find(alike.begin(), alike.end(), other) != alike.end()) continue;
-        pivot.kind = PivotKind::race;
-        refs[side] = reader;
-        refs[1 - side] = other;
-        return;
-      }
-    }
-  }
-
-  // A backward node only one run has: where a matched operator's result takes part in backward in
-  // one run and not in the other (detach, no_grad).
-  void follow_graph(EventRef (&refs)[2]) const {
-    for (int side : {0, 1}) {
-      if (refs[side].process < 0 || refs[1 - side].process >= 0) continue;
-      if (event(side, refs[side]).kind != EventKind::node) continue;
-      const ProcessLog& l = log(side, refs[side]);
-      for (uint32_t i = 0; i < refs[side].event; ++i) {
-        EventRef ref{refs[side].process, i};
-        EventRef other = partner(side, ref);
-        if (l.events[i].kind != EventKind::op || other.process < 0) continue;
-        if (!((l.events[i].flags ^ event(1 - side, other).flags) & kInGraph)) continue;
-        refs[side] = ref;
-        refs[1 - side] = other;
-        return;
-      }
-    }
-  }
-
   // When no model value leads anywhere: the first pairs that differ though their inputs agree.
   void first_unequal_pairs(Verdict& verdict) {
     for (bool origins_only : {true, false})
@@ -413,26 +278,13 @@ class Judge {
           if (pair.equality == Equality::equal || verdict.candidates.size() == kMost) continue;
           if (origins_only && pair.equality == Equality::inputs) continue;
           Pivot pivot{PivotKind::value, {both.a, pair.a}, {both.b, pair.b}, kNone, ""};
-          pivot.kind = paired_kind(pivot.a, pivot.b);
+          pivot.kind = blame_.pair_kind(pivot.a, pivot.b);
           bool seen = std::any_of(verdict.candidates.begin(), verdict.candidates.end(),
                                   [&](const Pivot& earlier) { return same_place(earlier, pivot); });
           if (seen) continue;
           pivot.why = explain(pivot);
           verdict.candidates.push_back(std::move(pivot));
         }
-  }
-
-  // The differing input of a pair was made by recorded operators on both sides: the choice differs.
-  bool given_another(const Pivot& pivot) const {
-    EventRef refs[2] = {pivot.a, pivot.b};
-    SlotRef differing[2];
-    if (refs[0].process < 0 || refs[1].process < 0 || !first_differing_input(refs, differing))
-      return false;
-    for (int side : {0, 1}) {
-      ValueKey key = value_key(log(side, refs[side]), index_[side].slot(differing[side]));
-      if (index_[side].producer(key, refs[side], false).event.process < 0) return false;
-    }
-    return true;
   }
 
   std::string explain(const Pivot& pivot) const {
@@ -453,9 +305,10 @@ class Judge {
         return pivot.a.process >= 0 ? "only run a has this operator, on values both runs hold"
                                     : "only run b has this operator, on values both runs hold";
       case PivotKind::input:
-        return given_another(pivot) ? "the operator is given another value than in the other run, "
-                                      "one both of them hold"
-                                    : "an input differs that no recorded operator made";
+        return blame_.given_another(pivot.a, pivot.b)
+                   ? "the operator is given another value than in the other run, "
+                     "one both of them hold"
+                   : "an input differs that no recorded operator made";
       case PivotKind::race:
         return "an input's memory was overwritten and no recorded operator wrote it";
     }
@@ -481,6 +334,7 @@ class Judge {
 
   Timeline timeline_;
   ValueIndex index_[2];
+  Blame blame_;
   std::unordered_set<uint64_t> visited_[2];
   std::unordered_set<std::string> acquitted_[2];  // boundaries
 };

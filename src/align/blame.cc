@@ -1,0 +1,162 @@
+#include "align/blame.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace opguard {
+
+PivotKind Blame::settle(EventRef (&refs)[2], bool hole, bool matched) const {
+  PivotKind kind = hole      ? PivotKind::input
+                   : matched ? pair_kind(refs[0], refs[1])
+                             : PivotKind::structure;
+  if (matched && !hole && kind == PivotKind::input) follow_displaced(refs, kind);
+  if (kind == PivotKind::input) blame_race(refs, kind);
+  if (kind == PivotKind::structure) follow_graph(refs);
+  return kind;
+}
+
+PivotKind Blame::pair_kind(const EventRef& a, const EventRef& b) const {
+  switch (compare_events(log(0, a), event(0, a), log(1, b), event(1, b))) {
+    case Equality::scalars:
+      return PivotKind::scalar;
+    case Equality::shape:
+      return PivotKind::structure;
+    case Equality::inputs:
+      return PivotKind::input;
+    default:
+      return PivotKind::value;
+  }
+}
+
+// The pair's inputs are values both runs hold, but not here: go back to who chose otherwise.
+void Blame::follow_displaced(EventRef (&refs)[2], PivotKind& kind) const {
+  for (int hops = 0; hops < 64; ++hops) {
+    SlotRef differing[2];
+    if (!first_differing_input(refs, differing)) return;
+    if (follow_memory(refs, differing, kind)) return;
+    EventRef makers[2];
+    for (int side : {0, 1}) {
+      ValueKey key = value_key(log(side, refs[side]), index_[side]->slot(differing[side]));
+      makers[side] = index_[side]->producer(key, refs[side], false).event;
+    }
+    // Only a maker on both sides, of one boundary, is a step back along the same path.
+    if (makers[0].process < 0 || makers[1].process < 0 || !(partner(0, makers[0]) == makers[1]))
+      return;
+    refs[0] = makers[0];
+    refs[1] = makers[1];
+    kind = pair_kind(refs[0], refs[1]);
+    if (kind != PivotKind::input) return;
+  }
+}
+
+// The same tensor, written last by an operator only one run has: that one is where they part.
+bool Blame::follow_memory(EventRef (&refs)[2], const SlotRef (&differing)[2],
+                          PivotKind& kind) const {
+  EventRef writers[2];
+  for (int side : {0, 1}) {
+    ValueIndex::Parts parts = index_[side]->parts(refs[side], index_[side]->slot(differing[side]));
+    if (parts.left.size() == 1) writers[side] = parts.left[0].event;
+  }
+  for (int side : {0, 1}) {
+    if (writers[side].process < 0 || writers[1 - side].process < 0) continue;
+    if (partner(side, writers[side]).process >= 0) continue;
+    refs[side] = writers[side];
+    refs[1 - side] = {};
+    kind = PivotKind::structure;
+    return true;
+  }
+  return false;
+}
+
+bool Blame::first_differing_input(const EventRef (&refs)[2], SlotRef (&out)[2]) const {
+  const Event &a = event(0, refs[0]), &b = event(1, refs[1]);
+  for (uint32_t i = 0; i < std::min(a.slot_count, b.slot_count); ++i) {
+    const Slot& x = log(0, refs[0]).slots[a.first_slot + i];
+    const Slot& y = log(1, refs[1]).slots[b.first_slot + i];
+    if (x.kind != SlotKind::in || y.kind != SlotKind::in || !has_value(x) || !has_value(y))
+      continue;
+    if (x.value == y.value) continue;
+    out[0] = {refs[0], a.first_slot + i};
+    out[1] = {refs[1], b.first_slot + i};
+    return true;
+  }
+  return false;
+}
+
+// Events up to `last` that read other bytes than were last left in the same memory under the same
+// tensor version, a value nobody made before: something wrote there unseen.
+std::vector<EventRef> Blame::overwritten(int side, const EventRef& last) const {
+  using Extent = std::tuple<uint64_t, uint64_t, uint32_t>;
+  const ProcessLog& l = log(side, last);
+  std::map<Extent, const Slot*> left;
+  std::vector<EventRef> readers;
+  for (uint32_t i = 0; i <= last.event; ++i) {
+    const Event& e = l.events[i];
+    EventRef ref{last.process, i};
+    for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
+      const Slot& slot = l.slots[s];
+      if (!has_value(slot) || !slot.address || !slot.size_bytes) continue;
+      auto [at, fresh] = left.try_emplace({slot.address, slot.size_bytes, slot.meta}, &slot);
+      if (slot.kind == SlotKind::in && !fresh && at->second->value != slot.value &&
+          at->second->version == slot.version &&
+          index_[side]->producer(value_key(l, slot), ref, false).event.process < 0)
+        readers.push_back(ref);
+      at->second = &slot;
+    }
+  }
+  return readers;
+}
+
+// An input that differs for no recorded reason, behind which memory was overwritten: the first
+// reader of the other bytes is where the runs part.
+// Memory that both runs fill behind the framework's back (a staging buffer) is no race.
+void Blame::blame_race(EventRef (&refs)[2], PivotKind& kind) const {
+  for (int side : {0, 1}) {
+    if (refs[side].process < 0) continue;
+    std::vector<EventRef> alike;
+    if (refs[1 - side].process >= 0) alike = overwritten(1 - side, refs[1 - side]);
+    for (const EventRef& reader : overwritten(side, refs[side])) {
+      EventRef other = partner(side, reader);
+      if (std::find(alike.begin(), alike.end(), other) != alike.end()) continue;
+      kind = PivotKind::race;
+      refs[side] = reader;
+      refs[1 - side] = other;
+      return;
+    }
+  }
+}
+
+// A backward node only one run has: where a matched operator's result takes part in backward in
+// one run and not in the other (detach, no_grad).
+void Blame::follow_graph(EventRef (&refs)[2]) const {
+  for (int side : {0, 1}) {
+    if (refs[side].process < 0 || refs[1 - side].process >= 0) continue;
+    if (event(side, refs[side]).kind != EventKind::node) continue;
+    const ProcessLog& l = log(side, refs[side]);
+    for (uint32_t i = 0; i < refs[side].event; ++i) {
+      EventRef ref{refs[side].process, i};
+      EventRef other = partner(side, ref);
+      if (l.events[i].kind != EventKind::op || other.process < 0) continue;
+      if (!((l.events[i].flags ^ event(1 - side, other).flags) & kInGraph)) continue;
+      refs[side] = ref;
+      refs[1 - side] = other;
+      return;
+    }
+  }
+}
+
+// The differing input of a pair was made by recorded operators on both sides: the choice differs.
+bool Blame::given_another(const EventRef& a, const EventRef& b) const {
+  EventRef refs[2] = {a, b};
+  SlotRef differing[2];
+  if (refs[0].process < 0 || refs[1].process < 0 || !first_differing_input(refs, differing))
+    return false;
+  for (int side : {0, 1}) {
+    ValueKey key = value_key(log(side, refs[side]), index_[side]->slot(differing[side]));
+    if (index_[side]->producer(key, refs[side], false).event.process < 0) return false;
+  }
+  return true;
+}
+
+}  // namespace opguard

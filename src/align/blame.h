@@ -1,0 +1,42 @@
+// align/blame.h: from where a walk ended to the operators to name, and how they differ.
+#pragma once
+
+#include "align/timeline.h"
+#include "align/value_flow.h"
+
+namespace opguard {
+
+// Sides are 0 (a) and 1 (b); a ref with process -1 says that side has none.
+class Blame {
+ public:
+  Blame(const Timeline& timeline, const ValueIndex& a, const ValueIndex& b)
+      : timeline_(timeline), index_{&a, &b} {}
+
+  // How two events of one boundary differ.
+  PivotKind pair_kind(const EventRef& a, const EventRef& b) const;
+
+  // The kind of an origin, with `refs` moved to where it is better named: the operator that chose
+  // another value, wrote a tensor in one run only, first read overwritten memory, or left the
+  // graph. hole: nobody made its input. matched: refs are two events of one boundary.
+  PivotKind settle(EventRef (&refs)[2], bool hole, bool matched) const;
+
+  // The differing input of a pair was made by recorded operators on both sides: the choice differs.
+  bool given_another(const EventRef& a, const EventRef& b) const;
+
+ private:
+  const ProcessLog& log(int side, const EventRef& ref) const { return timeline_.log(side, ref); }
+  const Event& event(int side, const EventRef& ref) const { return timeline_.event(side, ref); }
+  EventRef partner(int side, const EventRef& ref) const { return timeline_.partner(side, ref); }
+
+  void follow_displaced(EventRef (&refs)[2], PivotKind& kind) const;
+  bool follow_memory(EventRef (&refs)[2], const SlotRef (&differing)[2], PivotKind& kind) const;
+  bool first_differing_input(const EventRef (&refs)[2], SlotRef (&out)[2]) const;
+  std::vector<EventRef> overwritten(int side, const EventRef& last) const;
+  void blame_race(EventRef (&refs)[2], PivotKind& kind) const;
+  void follow_graph(EventRef (&refs)[2]) const;
+
+  const Timeline& timeline_;
+  const ValueIndex* index_[2];
+};
+
+}  // namespace opguard
