@@ -46,7 +46,7 @@ class Tokens {
       const uint64_t place = uint64_t(slot.kind) << 16 | slot.index;
       const uint64_t meta = slot.meta == kNone ? 0 : metas_[slot.meta];
       t.shapes = mix(t.shapes, mix(place, meta));
-      if (slot.kind == SlotKind::out && (slot.flags & kUninitialised)) continue;
+      if (slot.flags & kUninitialised) continue;
       const uint64_t value = mix(mix(mix(place, meta), slot.value.h), slot.value.m);
       uint64_t& side = slot.kind == SlotKind::in ? t.inputs : outputs;
       side = mix(side, value);

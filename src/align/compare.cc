@@ -50,7 +50,8 @@ Slots compare_slots(const ProcessLog& a, const Event& ea, const ProcessLog& b, c
     }
     i += x != nullptr;
     j += y != nullptr;
-    if ((x && (x->flags & kUnreadable)) || (y && (y->flags & kUnreadable))) continue;
+    constexpr uint8_t kNoValue = kUnreadable | kUninitialised;
+    if ((x && (x->flags & kNoValue)) || (y && (y->flags & kNoValue))) continue;
     if (!x || !y || !same_shape(a, *x, b, *y)) return Slots::shape;
     if (x->value != y->value) result = Slots::values;
   }

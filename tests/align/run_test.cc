@@ -82,6 +82,32 @@ TEST_F(LoadRun, WithoutSitesJsonTheLinesOfTheRuntimeStay) {
   EXPECT_EQ(run->processes[0].locations.at("rope.mul:q7k2").line, 15u);
 }
 
+TEST_F(LoadRun, WhatTorchEmptyLeftIsNoValueWhereverItIsRead) {
+  LogWriter writer;
+  ASSERT_TRUE(writer.open(dir_.string(), 0, 1, 100, 5)) << writer.error();
+  Slot slot;
+  slot.name = writer.string("out0");
+  slot.meta = writer.meta({"float32", "cpu", {4}});
+  auto add = [&](SlotKind kind, uint8_t flags, uint64_t value) {
+    Event event;
+    event.boundary = writer.string("m.x:1");
+    slot.kind = kind;
+    slot.flags = flags;
+    slot.value = {value, value};
+    writer.add(event, {slot});
+  };
+  add(SlotKind::out, kUninitialised, 7);  // torch.empty
+  add(SlotKind::in, 0, 7);                // nn.init.normal_ reads it ...
+  add(SlotKind::written, 0, 8);           // ... and fills it
+  ASSERT_TRUE(writer.close());
+  auto run = load_run(dir_.string());
+  ASSERT_TRUE(bool(run)) << llvm::toString(run.takeError());
+  const std::vector<Slot>& slots = run->processes[0].slots;
+  ASSERT_EQ(slots.size(), 3u);
+  EXPECT_TRUE(slots[1].flags & kUninitialised);
+  EXPECT_FALSE(slots[2].flags & kUninitialised);
+}
+
 TEST_F(LoadRun, ADamagedOrNewerSitesJsonIsRefused) {
   log(0);
   const std::string path = (dir_ / "sites.json").string();
