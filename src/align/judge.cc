@@ -42,14 +42,16 @@ class Judge {
   EventRef partner(int side, const EventRef& ref) const { return timeline_.partner(side, ref); }
   Position position(int side, const EventRef& ref) const { return timeline_.position(side, ref); }
 
-  // An operator that only moves bytes and that the other run lacks or runs alike: its result is the
-  // other run's value in another layout. And one only this run has whose results differed in
-  // earlier steps that came out equal.
+  // Not likely the cause: an operator that only moves bytes and that the other run lacks or runs
+  // alike: its result is the other run's value in another layout. And one only this run has whose
+  // results differed in earlier steps that came out equal.
   bool discounted(int side, const EventRef& ref) const {
     const Event& e = event(side, ref);
     if (e.kind != EventKind::op) return false;
     EventRef other = partner(side, ref);
-    if (other.process < 0 && ((e.flags & kCollective) || acquitted(side, ref))) return true;
+    if (other.process < 0 &&
+        ((e.flags & kCollective) || makes_mask(side, ref) || acquitted(side, ref)))
+      return true;
     return moves_bytes(callee(side, ref)) &&
            (other.process < 0 || log(side, ref).text(e.scalars) ==
                                      log(1 - side, other).text(event(1 - side, other).scalars));
@@ -69,10 +71,18 @@ class Judge {
     Origin origin;
   };
 
+  FlowOptions flow_options(int side) const {
+    FlowOptions options;
+    options.one_sided = [this, side](const EventRef& ref) {
+      return partner(side, ref).process < 0;
+    };
+    return options;
+  }
+
   std::vector<Found> walk(const Difference& difference, bool discounting) {
     std::vector<Found> all;
     for (int side : {0, 1}) {
-      FlowOptions options;
+      FlowOptions options = flow_options(side);
       if (discounting)
         options.discounted = [this, side](const EventRef& ref) { return discounted(side, ref); };
       Flow flow(index_[side], index_[1 - side], options);
@@ -83,6 +93,19 @@ class Judge {
     std::stable_sort(all.begin(), all.end(),
                      [](const Found& x, const Found& y) { return x.position < y.position; });
     return all;
+  }
+
+  // All it leaves are additive masks: another way to build one, or for another kernel.
+  bool makes_mask(int side, const EventRef& ref) const {
+    const Event& e = event(side, ref);
+    bool any = false;
+    for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
+      const Slot& slot = log(side, ref).slots[s];
+      if (slot.kind == SlotKind::in || !has_value(slot) || slot.value == Fingerprint{}) continue;
+      if (!(slot.flags & kMask)) return false;
+      any = true;
+    }
+    return any;
   }
 
   bool acquitted(int side, const EventRef& ref) const {
@@ -133,7 +156,8 @@ class Judge {
   bool doubtful(const Found& found) const {
     if (found.origin.hole) return found.origin.movement;
     bool one_sided = partner(found.side, found.origin.event).process < 0;
-    return one_sided && (found.origin.movement || acquitted(found.side, found.origin.event));
+    return one_sided && (found.origin.movement || makes_mask(found.side, found.origin.event) ||
+                         acquitted(found.side, found.origin.event));
   }
 
   bool reads_other_inputs(const Found& found) const {
@@ -152,7 +176,7 @@ class Judge {
     const EventRef holes[2] = {verdict.candidates[0].a, verdict.candidates[0].b};
     for (int side : {1, 0}) {
       if (holes[side].process < 0) continue;
-      Flow flow(index_[side], index_[1 - side]);
+      Flow flow(index_[side], index_[1 - side], flow_options(side));
       SlotRef gone = last_unread(side, holes[side], flow);
       if (gone.event.process < 0) continue;
       for (const Origin& origin : flow.origins({gone})) {

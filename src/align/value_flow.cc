@@ -173,14 +173,17 @@ ValueIndex::Parts ValueIndex::parts(const EventRef& consumer, const Slot& slot) 
 }
 
 Flow::Flow(const ValueIndex& mine, const ValueIndex& other, FlowOptions options)
-    : mine_(mine), other_(other), discounting_(options.discounted != nullptr) {
+    : mine_(mine),
+      other_(other),
+      options_(std::move(options)),
+      discounting_(options_.discounted != nullptr) {
   if (!discounting_) return;
   // In order of completion, so that a layout made from another layout counts as well.
   for (size_t p = 0; p < mine.run().processes.size(); ++p) {
     const ProcessLog& log = mine.run().processes[p];
     for (size_t e = 0; e < log.events.size(); ++e) {
       EventRef ref{int32_t(p), uint32_t(e)};
-      if (!options.discounted(ref)) continue;
+      if (!options_.discounted(ref)) continue;
       const Event& event = log.events[e];
       for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s)
         if (log.slots[s].kind != SlotKind::in && made_of_known({ref, s}))
@@ -275,6 +278,9 @@ bool Flow::push_forward(const EventRef& ref, std::vector<Work>& stack) const {
   const Event& node = mine_.event(ref);
   if (node.kind != EventKind::node || node.forward == kNone) return false;
   EventRef forward{ref.process, node.forward};
+  // Another operator in the other run: its inner values are its own, and the loss agreed all the
+  // same.
+  if (options_.one_sided && options_.one_sided(forward)) return false;
   if (push_novel_inputs(forward, forward, false, stack)) return true;
   for (uint32_t e = ref.event; e-- > node.forward;) {
     const Event& event = log.events[e];

@@ -95,6 +95,8 @@ struct Origin {
 };
 
 struct FlowOptions {
+  // The other run has no such event. Without it, no event is taken for one-sided.
+  std::function<bool(const EventRef&)> one_sided;
   // Novel results of these operators on known inputs count as known.
   std::function<bool(const EventRef&)> discounted;
 };
@@ -138,6 +140,7 @@ class Flow {
 
   const ValueIndex& mine_;
   const ValueIndex& other_;
+  FlowOptions options_;
   bool discounting_;
   std::unordered_set<ValueKey, ValueKeyHash>
       relaid_;  // made by discounted operators of known values

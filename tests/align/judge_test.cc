@@ -199,6 +199,42 @@ TEST(Judge, GradientAutogradAddedUp) {
   EXPECT_EQ(j.kind(), PivotKind::value);
 }
 
+TEST(Judge, AnotherKernelOfOneResultPartsInBackward) {
+  LogBuilder a, b;
+  auto node = [](LogBuilder& log, std::string boundary, uint32_t forward, uint64_t outgoing) {
+    log.add({.boundary = boundary,
+             .slots = {in(5), out(outgoing)},
+             .phase = Phase::backward,
+             .kind = EventKind::node,
+             .node = "N"});
+    log.log().events.back().forward = forward;
+  };
+  // Eager attention with a mask of its own; a fused kernel. One result, other gradients.
+  a.add(op("m.full:m", {out(80)})).add(op("m.scores:s", {in(1), in(80), out(81)}));
+  a.add(op("m.apply:p", {in(81), out(2)})).add(loss(2));
+  node(a, "m.apply:p", 2, 6);
+  b.add(op("m.sdpa:f", {in(1), out(2)})).add(loss(2));
+  node(b, "m.sdpa:f", 0, 16);
+  a.add(optimizer({in(6, "grad0"), parameter(7)}));
+  b.add(optimizer({in(16, "grad0"), parameter(17)}));
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_a(), "m.apply:p");
+  EXPECT_EQ(j.pivot_b(), "m.sdpa:f");
+}
+
+TEST(Judge, AMaskOneKernelNeedsIsNotTheCause) {
+  LogBuilder a, b;
+  a.add(op("m.full:m", {{SlotKind::out, 80, "out0", {4, 8}, kMask}}));
+  for (LogBuilder* log : {&a, &b}) log->add(op("m.norm:n", {in(0), out(1)}));
+  a.add(op("m.scores:s", {in(1), out(81)}));
+  a.add(op("m.masked:k", {in(81), {SlotKind::in, 80, "arg0", {4, 8}, kMask}, out(82)}));
+  a.add(op("m.proj:9", {in(82), out(3)})).add(loss(3));
+  b.add(op("m.sdpa:f", {in(1), out(92)})).add(op("m.proj:9", {in(92), out(13)})).add(loss(13));
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_a(), "m.scores:s");
+  EXPECT_EQ(j.pivot_b(), "m.sdpa:f");
+}
+
 TEST(Judge, InputNobodyMade) {
   LogBuilder a, b;
   a.add(op("m.embed:1", {in(1), out(2)})).add(loss(2));
