@@ -151,6 +151,18 @@ class Judge {
           add_candidate(found, order, verdict);
     }
     look_behind_hole(verdict);
+    // Should the one-sided operators named so far be harmless, the cause lies behind them.
+    for (std::vector<Found> named = order; verdict.candidates.size() < kMost;) {
+      size_t known = acquitted_[0].size() + acquitted_[1].size();
+      for (const Found& found : named)
+        if (!found.origin.hole && partner(found.side, found.origin.event).process < 0)
+          acquitted_[found.side].insert(log(found.side, found.origin.event)
+                                            .text(event(found.side, found.origin.event).boundary));
+      if (acquitted_[0].size() + acquitted_[1].size() == known) break;
+      named = walk(difference, true);
+      for (const Found& found : named)
+        if (verdict.candidates.size() < kMost && !echo(found)) add_candidate(found, named, verdict);
+    }
   }
 
   bool doubtful(const Found& found) const {

@@ -1,6 +1,8 @@
 // Judgement by value flow, rule by rule of docs/judgement.md, on runs written by hand.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "align/verdict.h"
 #include "builder.h"
 
@@ -399,7 +401,9 @@ TEST(Judge, LayoutOnlyOneRunHasIsNotTheCause) {
       .add(loss(13));
   Judged j = judged({a}, {b});
   EXPECT_EQ(j.pivot_b(), "m.norm:1");
-  EXPECT_EQ(j.pivot_b(j.verdict.candidates.size() - 1), "m.cat:c");
+  std::vector<std::string> others;
+  for (size_t i = 1; i < j.verdict.candidates.size(); ++i) others.push_back(j.pivot_b(i));
+  EXPECT_NE(std::find(others.begin(), others.end(), "m.cat:c"), others.end());
 }
 
 TEST(Judge, WhatDidNoHarmBeforeIsNotTheCause) {
