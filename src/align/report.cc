@@ -55,7 +55,9 @@ class Terminal {
     else if (event.kind == EventKind::accumulate)
       text += " (gradient accumulation)";
     text += ", step " + std::to_string(event.step);
-    text += ", micro-batch " + std::to_string(event.micro_batch);
+    // A step has no micro-batch: all of its own are done.
+    if (event.phase != Phase::optimizer)
+      text += ", micro-batch " + std::to_string(event.micro_batch);
     text += ", rank " + std::to_string(view.log->rank);
     return text;
   }
