@@ -13,7 +13,25 @@ PivotKind Blame::settle(EventRef (&refs)[2], bool hole, bool matched) const {
   if (matched && !hole && kind == PivotKind::input) follow_displaced(refs, kind);
   if (kind == PivotKind::input) blame_race(refs, kind);
   if (kind == PivotKind::structure) follow_graph(refs);
+  if (kind == PivotKind::value) follow_arguments(refs, kind);
   return kind;
+}
+
+// A node of a matched operator that was given another argument, which only its backward reads
+// (padding_idx).
+void Blame::follow_arguments(EventRef (&refs)[2], PivotKind& kind) const {
+  EventRef forward[2];
+  for (int side : {0, 1}) {
+    const Event& node = event(side, refs[side]);
+    if (node.kind != EventKind::node || node.forward == kNone) return;
+    forward[side] = {refs[side].process, node.forward};
+  }
+  if (!(partner(0, forward[0]) == forward[1]) ||
+      pair_kind(forward[0], forward[1]) != PivotKind::scalar)
+    return;
+  kind = PivotKind::scalar;
+  refs[0] = forward[0];
+  refs[1] = forward[1];
 }
 
 PivotKind Blame::pair_kind(const EventRef& a, const EventRef& b) const {

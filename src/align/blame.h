@@ -34,6 +34,7 @@ class Blame {
   std::vector<EventRef> overwritten(int side, const EventRef& last) const;
   void blame_race(EventRef (&refs)[2], PivotKind& kind) const;
   void follow_graph(EventRef (&refs)[2]) const;
+  void follow_arguments(EventRef (&refs)[2], PivotKind& kind) const;
 
   const Timeline& timeline_;
   const ValueIndex* index_[2];

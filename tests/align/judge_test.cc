@@ -237,6 +237,25 @@ TEST(Judge, AMaskOneKernelNeedsIsNotTheCause) {
   EXPECT_EQ(j.pivot_b(), "m.sdpa:f");
 }
 
+TEST(Judge, ArgumentOnlyBackwardReads) {
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    uint64_t n = second ? 10 : 0;
+    log.add(op("m.embedding:1", {in(1), out(2)}, second ? "" : "padding_idx=0")).add(loss(2));
+    log.add({.boundary = "m.embedding:1",
+             .slots = {in(3), out(4 + n)},
+             .phase = Phase::backward,
+             .kind = EventKind::node,
+             .node = "EmbeddingBackward0"});
+    log.log().events.back().forward = 0;
+    log.add(optimizer({in(4 + n, "grad0"), parameter(5 + n)}));
+  }
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_b(), "m.embedding:1");
+  EXPECT_EQ(j.kind(), PivotKind::scalar);
+}
+
 TEST(Judge, InputNobodyMade) {
   LogBuilder a, b;
   a.add(op("m.embed:1", {in(1), out(2)})).add(loss(2));
