@@ -43,8 +43,8 @@ class Judge {
   Position position(int side, const EventRef& ref) const { return timeline_.position(side, ref); }
 
   // Not likely the cause: an operator that only moves bytes and that the other run lacks or runs
-  // alike: its result is the other run's value in another layout. And one only this run has whose
-  // results differed in earlier steps that came out equal.
+  // alike (its result is the other run's value in another layout); and one only this run has that
+  // communicates, builds an additive mask, or did no harm before.
   bool discounted(int side, const EventRef& ref) const {
     const Event& e = event(side, ref);
     if (e.kind != EventKind::op) return false;

@@ -21,7 +21,7 @@ std::string_view last_name(std::string_view callee) {
   return dot == std::string_view::npos ? callee : callee.substr(dot + 1);
 }
 
-// Events of one process that ran inside `ref`.
+// Of events between the begin and the end of `outer`, those of its own thread ran inside it.
 bool inside(const Event& outer, const Event& inner) { return inner.thread == outer.thread; }
 
 }  // namespace
