@@ -76,6 +76,10 @@ const char* kind_name(EventKind kind) {
       return "loss";
     case EventKind::optimizer:
       return "optimizer";
+    case EventKind::collective:
+      return "collective";
+    case EventKind::state:
+      return "state";
   }
   return "";
 }

@@ -61,7 +61,21 @@ std::string operator_name(const Site& site) {
       return site.callee == "[]=" ? "setitem" : "getitem";
     case Form::iterate:
       return "iter";
+    case Form::enter:
+      return "with";
+    case Form::await:
+      return "await";
+    case Form::truth:
+      return "bool";
+    case Form::contains:
+      return "in";
+    case Form::format:
+      return "format";
+    case Form::write:
+      if (!token.empty() && token.back() == '=') token.remove_suffix(1);
+      break;
     case Form::call:
+    case Form::read:
       break;
   }
   size_t dot = token.rfind('.');

@@ -46,10 +46,11 @@ size_t closeness(std::string_view pattern, std::string_view callee, Form form) {
 }
 
 Template read_template(JsonText& json, const JsonValue& value, const std::string& family) {
-  static const std::vector<std::string> kFormNames = {
-      form_name(Form::call),    form_name(Form::binary),    form_name(Form::unary),
-      form_name(Form::compare), form_name(Form::subscript), form_name(Form::iterate),
-      form_name(Form::augment)};
+  static const std::vector<std::string> kFormNames = [] {
+    std::vector<std::string> names;
+    for (Form form : kForms) names.push_back(form_name(form));
+    return names;
+  }();
   Template t;
   t.family = family;
   if (value.kind != Kind::object) {

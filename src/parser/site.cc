@@ -18,6 +18,20 @@ const char* form_name(Form form) {
       return "iterate";
     case Form::augment:
       return "augment";
+    case Form::read:
+      return "read";
+    case Form::write:
+      return "write";
+    case Form::enter:
+      return "enter";
+    case Form::await:
+      return "await";
+    case Form::truth:
+      return "truth";
+    case Form::contains:
+      return "contains";
+    case Form::format:
+      return "format";
   }
   return "call";
 }

@@ -18,9 +18,21 @@ enum class Form : uint8_t {
   unary,      // -a, ~a: operand = a
   compare,    // a < b (one comparison, not `in`, `is`): operand = a
   subscript,  // x[i], and x[i] = v as a target: operand = x
-  iterate,    // for t in ITER, comprehensions, yield from ITER: operand = ITER
+  iterate,    // for t in ITER, comprehensions, yield from ITER, unpacking: operand = ITER
   augment,    // t += v: t a name, an attribute or a subscript; see patcher
+  read,       // x.a where reading computes (a property): operand = x
+  write,      // x.a = v as a target: operand = x
+  enter,      // with ITEM, async with ITEM: operand = ITEM
+  await,      // await E: operand = E
+  truth,      // the test of if, while, assert, not, a conditional expression: operand = the test
+  contains,   // a in X, a not in X: operand = X
+  format,     // {x} of an f-string: operand = x
 };
+
+inline constexpr Form kForms[] = {Form::call,      Form::binary,  Form::unary,   Form::compare,
+                                  Form::subscript, Form::iterate, Form::augment, Form::read,
+                                  Form::write,     Form::enter,   Form::await,   Form::truth,
+                                  Form::contains,  Form::format};
 
 const char* form_name(Form form);
 
@@ -33,7 +45,8 @@ struct Site {
   uint32_t end_line = 0, end_column = 0;        // of end
   Form form = Form::call;
   std::string callee;    // "torch.softmax", ".view", "F.linear", "super().f", "+", "[]", "[]="; for
-                         // a call of a call or subscript the text of its last name, or ""
+                         // a call of a call or subscript the text of its last name, or ""; ".mean"
+                         // read, ".data=" write, "with", "await", "bool", "in", "format"
   std::string receiver;  // text of the receiver of a method call or of the operand, shortened
   std::string scope;     // "Attention.forward", "<module>", "f.<lambda>"
   std::vector<std::string> targets;    // names assigned from the statement, "" if none

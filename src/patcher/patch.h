@@ -27,6 +27,8 @@ struct Edit {
 struct Wrap {
   std::string boundary;
   Site site;
+  // Behind `og` in the source: "", ".writes", ".step", ".micro_batch" (docs/architecture.md).
+  std::string variant{};
 };
 
 struct FilePatch {

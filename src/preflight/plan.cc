@@ -21,9 +21,6 @@ namespace {
 using Json = nlohmann::ordered_json;  // fields stay in the order of docs/plan-format.md
 using Kind = JsonValue::Kind;
 
-constexpr Form kForms[] = {Form::call,      Form::binary,  Form::unary,  Form::compare,
-                           Form::subscript, Form::iterate, Form::augment};
-
 std::optional<Form> form_of(const std::string& name) {
   for (Form form : kForms)
     if (name == form_name(form)) return form;
@@ -49,11 +46,12 @@ Boundary read_boundary(JsonText& json, const JsonValue& value) {
     json.fault(value, "a boundary must be an object");
     return b;
   }
-  json.only(value, {"id",         "form",       "callee", "receiver",      "package",
-                    "file",       "scope",      "line",   "column",        "end_line",
-                    "end_column", "start",      "end",    "operand_start", "operand_end",
-                    "targets",    "arguments",  "text",   "site_order",    "template",
-                    "tags",       "activities", "phases", "order",         "calls"});
+  json.only(value,
+            {"id",         "form",          "callee",      "receiver",   "package",    "file",
+             "scope",      "line",          "column",      "end_line",   "end_column", "start",
+             "end",        "operand_start", "operand_end", "targets",    "arguments",  "text",
+             "site_order", "template",      "tags",        "activities", "phases",     "order",
+             "calls",      "writes",        "mark"});
   json.read(value, "id", b.id);
   if (!json.failed() &&
       (b.id.empty() ||
@@ -93,6 +91,12 @@ Boundary read_boundary(JsonText& json, const JsonValue& value) {
   json.read(value, "phases", b.phases);
   json.read(value, "order", b.order);
   json.read(value, "calls", b.calls);
+  if (value.find("writes")) json.read(value, "writes", b.writes);
+  if (const JsonValue* mark = value.find("mark")) {
+    json.read(value, "mark", b.mark);
+    if (!json.failed() && b.mark != "step" && b.mark != "micro_batch")
+      json.fault(*mark, "unknown mark '" + b.mark + "'", nearest(b.mark, {"step", "micro_batch"}));
+  }
   return b;
 }
 
@@ -169,31 +173,34 @@ Json json_of(const Boundary& b) {
   const Site& s = b.site;
   Json tags = Json::array();
   for (const Tag& tag : b.tags) tags.push_back(Json::array({tag.name, tag.weight}));
-  return {{"id", b.id},
-          {"form", form_name(s.form)},
-          {"callee", s.callee},
-          {"receiver", s.receiver},
-          {"package", s.package},
-          {"file", s.file},
-          {"scope", s.scope},
-          {"line", s.line},
-          {"column", s.column},
-          {"end_line", s.end_line},
-          {"end_column", s.end_column},
-          {"start", s.start},
-          {"end", s.end},
-          {"operand_start", s.operand_start},
-          {"operand_end", s.operand_end},
-          {"targets", s.targets},
-          {"arguments", s.arguments},
-          {"text", b.text},
-          {"site_order", s.order},
-          {"template", b.templ},
-          {"tags", tags},
-          {"activities", b.activities},
-          {"phases", b.phases},
-          {"order", b.order},
-          {"calls", b.calls}};
+  Json json = {{"id", b.id},
+               {"form", form_name(s.form)},
+               {"callee", s.callee},
+               {"receiver", s.receiver},
+               {"package", s.package},
+               {"file", s.file},
+               {"scope", s.scope},
+               {"line", s.line},
+               {"column", s.column},
+               {"end_line", s.end_line},
+               {"end_column", s.end_column},
+               {"start", s.start},
+               {"end", s.end},
+               {"operand_start", s.operand_start},
+               {"operand_end", s.operand_end},
+               {"targets", s.targets},
+               {"arguments", s.arguments},
+               {"text", b.text},
+               {"site_order", s.order},
+               {"template", b.templ},
+               {"tags", tags},
+               {"activities", b.activities},
+               {"phases", b.phases},
+               {"order", b.order},
+               {"calls", b.calls}};
+  if (!b.writes.empty()) json["writes"] = b.writes;
+  if (!b.mark.empty()) json["mark"] = b.mark;
+  return json;
 }
 
 Json json_of(const Unwrapped& u) {

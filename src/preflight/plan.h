@@ -32,6 +32,12 @@ struct Boundary {
   std::map<std::string, uint64_t> phases;
   uint64_t order = 0;  // rank of its first execution in the preflight
   uint64_t calls = 0;
+  // Arguments ("arg0", "out") the call changes although no version counter tells (a kernel launch,
+  // a native extension): the preflight learned it.
+  std::vector<std::string> writes;
+  // "step": a training step ends with this operator; "micro_batch": a micro-batch does; "": the
+  // runtime recognises both by itself. Written by users.
+  std::string mark;
   bool operator==(const Boundary&) const = default;
 };
 

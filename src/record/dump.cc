@@ -9,7 +9,7 @@ namespace opguard {
 namespace {
 
 const char* kPhases[] = {"forward", "recompute", "backward", "optimizer"};
-const char* kEvents[] = {"op", "node", "accumulate", "loss", "optimizer"};
+const char* kEvents[] = {"op", "node", "accumulate", "loss", "optimizer", "collective", "state"};
 const char* kSlots[] = {"in", "out", "written"};
 
 std::string shape_text(const Meta& meta) {
@@ -78,6 +78,8 @@ std::string dump(const ProcessLog& log) {
     if (e.forward != kNone) out << " of event " << e.forward;
     if (e.flags & kRaised) out << " raised";
     if (e.flags & kCollective) out << " collective";
+    if (e.group != kNone) out << " group " << printable(log.text(e.group));
+    if (e.sequence != 0) out << " number " << e.sequence;
     if (e.flags & kInGraph) out << " in-graph";
     out << "\n";
     if (e.scalars != kNone) out << "    scalars " << printable(log.text(e.scalars)) << "\n";

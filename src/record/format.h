@@ -9,7 +9,7 @@
 namespace opguard::format {
 
 inline constexpr char kMagic[8] = {'o', 'p', 'g', 'u', 'a', 'r', 'd', '\x1a'};
-inline constexpr uint32_t kVersion = 1;
+inline constexpr uint32_t kVersion = 2;
 inline constexpr size_t kHeaderSize = 16;  // magic, version, crc of both
 inline constexpr size_t kChunkHeaderSize = 16;
 inline constexpr uint8_t kFlatFollows = 0x80;  // in a slot's first byte: its flat hash is not its h

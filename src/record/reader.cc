@@ -98,7 +98,7 @@ std::string take_events(Cursor& in, uint32_t count, ProcessLog& log) {
     e.boundary = in.varint32();
     uint8_t kinds = in.byte();
     e.flags = in.byte();
-    if ((kinds & 15) > static_cast<uint8_t>(EventKind::optimizer) ||
+    if ((kinds & 15) > static_cast<uint8_t>(EventKind::state) ||
         (kinds >> 4) > static_cast<uint8_t>(Phase::optimizer))
       return "an event of an unknown kind";
     e.kind = static_cast<EventKind>(kinds & 15);
@@ -116,6 +116,10 @@ std::string take_events(Cursor& in, uint32_t count, ProcessLog& log) {
     known &= take_optional(in, log.strings.size(), e.node);
     known &= take_optional(in, log.strings.size(), e.scalars);
     known &= take_optional(in, log.strings.size(), e.results);
+    if (e.flags & kCollective) {
+      known &= take_optional(in, log.strings.size(), e.group);
+      e.sequence = in.varint32();
+    }
     e.start_ns = time_ns += static_cast<uint64_t>(in.signed_varint());
     e.end_ns = e.start_ns + static_cast<uint64_t>(in.signed_varint());
     e.first_slot = log.slots.size();

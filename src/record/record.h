@@ -27,6 +27,9 @@ enum class EventKind : uint8_t {
   accumulate,  // a gradient added to a leaf: in = incoming and prior, out = the leaf's gradient
   loss,        // torch.autograd.backward begins: in = the roots (model values)
   optimizer,   // an optimizer step: parameters, gradients, state before; parameters, state after
+  collective,  // a collective no site called (a gradient bucket, a sharded parameter), or the
+               // completion of an asynchronous one: in = what it was given, out = what it left
+  state,       // at a step boundary: random number generators' states, schedulers' values
 };
 
 enum class SlotKind : uint8_t {
@@ -82,10 +85,13 @@ struct Event {
   uint32_t thread = 0;       // small number, 0 = first seen
   uint64_t begin = 0;        // count of events completed when it began; so events
                              // [begin, own index) of the same thread are inside it
-  uint32_t forward = kNone;  // node: index of the forward event it belongs to
+  uint32_t forward = kNone;  // node: index of the forward event it belongs to; completion of an
+                             // asynchronous collective: of the event that launched it
   uint32_t node = kNone;     // string: the autograd node's name
   uint32_t scalars = kNone;  // string: canonical text of the non-tensor arguments, "dim=-1, arg2=3"
   uint32_t results = kNone;  // string: canonical text of the non-tensor results
+  uint32_t group = kNone;    // kCollective: string, the process group's name ("0" the default one)
+  uint32_t sequence = 0;     // kCollective: number of the collective in its group, from 1; 0 unknown
   uint64_t start_ns = 0, end_ns = 0;  // monotonic clock
   uint64_t first_slot = 0;
   uint32_t slot_count = 0;

@@ -126,6 +126,10 @@ uint32_t LogWriter::add(const Event& e, const std::vector<Slot>& slots) {
   put_optional(out, e.node);
   put_optional(out, e.scalars);
   put_optional(out, e.results);
+  if (e.flags & kCollective) {
+    put_optional(out, e.group);
+    put_varint(out, e.sequence);
+  }
   put_signed(out, static_cast<int64_t>(e.start_ns - base_.time_ns));
   put_signed(out, static_cast<int64_t>(e.end_ns - e.start_ns));
   put_varint(out, slots.size());

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from conftest import build_dir, clean_environment
 
-KINDS = ("op", "node", "accumulate", "loss", "optimizer")
+KINDS = ("op", "node", "accumulate", "loss", "optimizer", "collective", "state")
 PHASES = ("forward", "recompute", "backward", "optimizer")
 SLOTS = ("in", "out", "written")
 UNREADABLE, MODEL_VALUE, UNINITIALISED, PARAMETER, MASK = 1, 2, 4, 8, 16
@@ -67,7 +67,7 @@ class Event:
 class Log:
     def __init__(self, path):
         self.path, data = Path(path), Path(path).read_bytes()
-        assert data[:8] == b"opguard\x1a" and struct.unpack_from("<I", data, 8)[0] == 1
+        assert data[:8] == b"opguard\x1a" and struct.unpack_from("<I", data, 8)[0] == 2
         self.settings, self.strings, self.metas, self.locations, self.events = {}, [], [], {}, []
         self.lost, self.closed, at = 0, False, 16
         while at < len(data):
@@ -122,6 +122,7 @@ class Log:
             back = c.varint()
             e.forward = e.index - back if back else None
             e.node, e.scalars, e.results = (self._optional(c.varint()) for _ in range(3))
+            e.group, e.sequence = (self._optional(c.varint()), c.varint()) if e.flags & COLLECTIVE else (None, 0)
             time_ns += c.signed()
             e.start_ns, e.end_ns, e.slots = time_ns, time_ns + c.signed(), []
             for _ in range(c.varint()):
