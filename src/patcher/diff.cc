@@ -34,6 +34,16 @@ class Names {
   std::map<std::string, GitRepository> repositories_;  // by folder; null where there is none
 };
 
+// git ends a name that has a space by a tab, for readers that stop at the first space; libgit2 does
+// not.
+void end_names_by_tab(std::string& text) {
+  size_t old_name = text.find("\n--- ");
+  for (size_t line = old_name, n = 0; n < 2 && line != std::string::npos; ++n) {
+    line = text.find('\n', line + 1);
+    if (line != std::string::npos) text.insert(line++, "\t");
+  }
+}
+
 std::string format_file(const FilePatch& file, const std::string& name) {
   git_diff_options options = GIT_DIFF_OPTIONS_INIT;
   options.flags = GIT_DIFF_FORCE_TEXT | GIT_DIFF_INDENT_HEURISTIC;
@@ -51,6 +61,7 @@ std::string format_file(const FilePatch& file, const std::string& name) {
   size_t mode = text.find(kRegular);
   if (mode != std::string::npos && mode < text.find("\n--- ") + 1 && is_executable(file.path))
     text.replace(mode, kRegular.size(), " 100755\n");
+  if (name.find(' ') != std::string::npos) end_names_by_tab(text);
   return text;
 }
 

@@ -48,6 +48,23 @@ TEST_F(Git, TheDiffIsWhatGitPrints) {
   EXPECT_NE(diff.find("+y = og(\"t.f:aaaa\", x.f)(1)"), std::string::npos) << diff;
 }
 
+// Names git ends by a tab or puts in quotes, line ends and last lines it marks.
+TEST_F(Git, TheDiffOfUnusualFilesIsWhatGitPrints) {
+  write("a b.py", "y = x.f(1)\n");
+  write("d d/\xc3\xbc.py", "y = x.f(1)\n");
+  write("q\"t.py", "y = x.f(1)\n");
+  write("crlf.py", "import x\r\n\r\ny = x.f(1)\r\n");
+  write("open.py", "import x\ny = x.f(1)");
+  write("bom.py", "\xef\xbb\xbfy = x.f(1)\n");
+  git("add -A && git commit -q -m unusual");
+  Patch patch = instrument();
+  std::string diff = format_diff(patch);
+  EXPECT_NE(diff.find("--- a/a b.py\t\n"), std::string::npos) << diff;
+  EXPECT_NE(diff.find("\\ No newline"), std::string::npos) << diff;
+  ASSERT_EQ(message(apply_patch(patch)), "");
+  EXPECT_EQ(output("diff"), diff);
+}
+
 TEST_F(Git, TheDiffOfAFolderBelowAppliesFromThere) {
   Diagnostics diags;
   auto sources = read_sources({{"", path("pkg"), ""}});
