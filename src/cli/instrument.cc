@@ -86,8 +86,11 @@ std::vector<Wrap> wrap_matched(const Plan& plan, const MatchSet& matches,
   return wraps;
 }
 
-int write(const Patch& patch, const InstrumentOptions& opt) {
+int write(const Patch& whole, const InstrumentOptions& opt) {
   if (opt.check) return kYes;
+  std::string notes;
+  Patch patch = writable_part(whole, opt.apply || !opt.branch.empty() ? opt.repo : "", notes);
+  say(notes);
   if (opt.apply) {
     if (auto failed = apply_patch(patch)) return fail(llvm::toString(std::move(failed)));
     say("opguard: " + count_files(patch) + " written\n");

@@ -1,3 +1,4 @@
+#include <map>
 #include <string>
 #include <vector>
 
@@ -110,7 +111,42 @@ std::string restore(const Patch& patch, size_t count) {
   return lost.empty() ? "; every file is as it was" : "; not restored:" + lost;
 }
 
+// Whether a name on the way from the root of its tree to the file, or the file, is a link.
+bool through_link(const FilePatch& file) {
+  llvm::StringRef root(file.path);
+  if (file.name.empty() || !root.consume_back("/" + file.name))
+    return fs::is_symlink_file(file.path);
+  llvm::SmallString<256> real_root, real_file;
+  if (fs::real_path(root.empty() ? "/" : root, real_root) || fs::real_path(file.path, real_file))
+    return false;  // apply_patch says what is wrong
+  path::append(real_root, file.name);
+  return real_root != real_file;
+}
+
+bool lies_in(const std::string& file, const std::string& dir) {
+  llvm::SmallString<256> real_dir, real_file;
+  if (fs::real_path(dir, real_dir) || fs::real_path(file, real_file)) return true;
+  return real_file.str().starts_with(real_dir.str().str() + (real_dir == "/" ? "" : "/"));
+}
+
 }  // namespace
+
+Patch writable_part(const Patch& patch, const std::string& dir, std::string& notes) {
+  Patch kept;
+  std::map<std::string, size_t> outside;  // by package
+  for (const FilePatch& file : patch.files) {
+    if (through_link(file))
+      notes += file.name + ": note: not written: it is, or is reached through, a symbolic link\n";
+    else if (!dir.empty() && !lies_in(file.path, dir))
+      ++outside[file.package];
+    else
+      kept.files.push_back(file);
+  }
+  for (const auto& [package, count] : outside)
+    notes += package + ": note: not written: " + std::to_string(count) +
+             (count == 1 ? " file" : " files") + " outside " + dir + "\n";
+  return kept;
+}
 
 llvm::Error apply_patch(const Patch& patch) {
   for (const FilePatch& file : patch.files) {

@@ -57,6 +57,11 @@ llvm::Expected<Patch> strip_patch(const SourceSet& sources, Diagnostics& diags);
 // work tree's top for a file in one.
 std::string format_diff(const Patch& patch);
 
+// The part of a patch that may be written: leaves out symbolic links and what is reached through
+// one (where the link leads, the text is patched under its own name) and, unless `dir` is "", files
+// outside that folder. One line a link or package left out goes to `notes`.
+Patch writable_part(const Patch& patch, const std::string& dir, std::string& notes);
+
 // Every file or none: refuses when a file is not what the patch was made from, and (in a git work
 // tree) when it has uncommitted changes. Symbolic links are kept and never written through.
 llvm::Error apply_patch(const Patch& patch);

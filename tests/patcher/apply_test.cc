@@ -54,6 +54,25 @@ TEST_F(Apply, NothingIsWrittenThroughALink) {
   EXPECT_TRUE(fs::is_symlink(path("link.py")));
 }
 
+TEST_F(Apply, LinksAndFilesElsewhereAreNoPartOfWhatIsWritten) {
+  write("repo/a.py", "a\n");
+  write("site/b.py", "b\n");
+  fs::create_symlink(path("site/b.py"), path("repo/link.py"));
+  Patch patch{{{"", "a.py", path("repo/a.py"), "a\n", "A\n"},
+               {"", "link.py", path("repo/link.py"), "b\n", "B\n"},
+               {"pkg", "b.py", path("site/b.py"), "b\n", "B\n"}}};
+  std::string notes;
+  Patch kept = writable_part(patch, path("repo"), notes);
+  ASSERT_EQ(kept.files.size(), 1u);
+  EXPECT_EQ(kept.files[0].name, "a.py");
+  EXPECT_EQ(notes,
+            "link.py: note: not written: it is, or is reached through, a symbolic link\n"
+            "pkg: note: not written: 1 file outside " +
+                path("repo") + "\n");
+  notes.clear();
+  EXPECT_EQ(writable_part(patch, "", notes).files.size(), 2u);
+}
+
 TEST_F(Apply, ATreeThatIsItselfALinkIsFine) {
   write("real/a.py", "a\n");
   fs::create_directory_symlink(path("real"), path("tree"));
