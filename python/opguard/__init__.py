@@ -1,7 +1,7 @@
 """opguard: what instrumented sources import. `og(id, operand)` stands for the operand during one operator."""
 
 from opguard import importing
-from opguard._rt import aug, name, probe
+from opguard._rt import aug, name, probe, probe_micro_batch, probe_step, probe_writes
 
 __all__ = ["og"]
 
@@ -12,8 +12,21 @@ def og(boundary, operand):
     return probe(boundary, operand)
 
 
+def _writes(boundary, operand):
+    return probe_writes(boundary, operand)
+
+
+def _step(boundary, operand):
+    return probe_step(boundary, operand)
+
+
+def _micro_batch(boundary, operand):
+    return probe_micro_batch(boundary, operand)
+
+
 og.aug = aug
 og.name = name
+og.writes, og.step, og.micro_batch = _writes, _step, _micro_batch
 
 
 def _on_dynamo(dynamo):

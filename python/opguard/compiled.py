@@ -45,5 +45,6 @@ def install():
         setattr(torch.Tensor, "i" + augmented, _in_place(function, lambda self: self))
     substitute = getattr(torch.compiler, "substitute_in_graph", None)
     if substitute is not None:
-        for ours, traced in ((_rt.probe, probe), (_rt.aug, aug), (_rt.name, name)):
+        marked = [(_rt.probe_writes, probe), (_rt.probe_step, probe), (_rt.probe_micro_batch, probe)]
+        for ours, traced in [(_rt.probe, probe), (_rt.aug, aug), (_rt.name, name)] + marked:
             substitute(ours, skip_signature_check=True)(traced)

@@ -61,7 +61,7 @@ Ref user_frame() {
   return {};
 }
 
-Operation::Operation(PyObject* id) : inputs_(torch_api(), SlotKind::in) {
+Operation::Operation(PyObject* id, Mark mark) : mark_(mark), inputs_(torch_api(), SlotKind::in) {
   if (!recorder().on() || recorder().thread().inside) return;
   active_ = true;
   OwnWork work;
@@ -150,7 +150,7 @@ void Operation::written_inputs(std::vector<Slot>& slots, const OwnWork& work) {
     if (again) continue;
     seen.push_back(object);
     // Collectives and numpy write without counting.
-    bool uncounted = collective_ || item.numpy;
+    bool uncounted = collective_ || item.numpy || mark_ == Mark::writes;
     if (!uncounted && tensor_version(object) == item.version) continue;
     written.add_tensors(item.name, object);
     std::vector<Slot>& w = written.slots();

@@ -8,11 +8,19 @@
 
 namespace opguard {
 
+// What a probe says of its operator beyond its name (docs/architecture.md).
+enum class Mark : uint8_t {
+  none,
+  writes,       // it changes arguments behind torch's version counters: all are read again
+  step,         // a training step ends with it
+  micro_batch,  // a micro-batch ends with it
+};
+
 // Use: construct, name the inputs, let the program's operator run, finish. When nothing is recorded
 // every step is a no-op. The GIL is held throughout, except inside the program's operator.
 class Operation {
  public:
-  explicit Operation(PyObject* id);
+  explicit Operation(PyObject* id, Mark mark = Mark::none);
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
   ~Operation();
@@ -39,6 +47,7 @@ class Operation {
   void record(PyObject* result, bool raised, const OwnWork& work);
 
   bool active_ = false;
+  Mark mark_ = Mark::none;
   std::string boundary_;
   uint64_t generation_ = 0;  // of the log in which the event's strings are
   Event event_;

@@ -19,6 +19,7 @@ struct Probe {
   PyObject_HEAD PyObject* id;
   PyObject* real;
   PyObject* base;  // what an augmented item or attribute was read from; or nullptr
+  Mark mark;
 };
 
 // iter(og(id, x))
@@ -27,6 +28,7 @@ struct Items {
   PyObject* real;   // the iterator
   PyObject* whole;  // what is iterated, if it is a tensor; or nullptr
   bool own_items;   // a list, tuple or dict: its items exist already
+  Mark mark;
 };
 
 // og.aug(id, x)
@@ -38,7 +40,7 @@ struct Place {
 bool is_probe(PyObject* object) { return Py_TYPE(object) == g_probe_type; }
 Probe* as_probe(PyObject* object) { return reinterpret_cast<Probe*>(object); }
 
-PyObject* make_probe(PyObject* id, PyObject* real, PyObject* base) {
+PyObject* make_probe(PyObject* id, PyObject* real, PyObject* base, Mark mark = Mark::none) {
   auto* probe = PyObject_New(Probe, g_probe_type);
   if (probe == nullptr) return nullptr;
   Py_INCREF(id);
@@ -47,6 +49,7 @@ PyObject* make_probe(PyObject* id, PyObject* real, PyObject* base) {
   probe->id = id;
   probe->real = real;
   probe->base = base;
+  probe->mark = mark;
   return reinterpret_cast<PyObject*>(probe);
 }
 
@@ -65,7 +68,7 @@ void free_probe(PyObject* self) {
 
 PyObject* probe_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   Probe* p = as_probe(self);
-  Operation operation(p->id);
+  Operation operation(p->id, p->mark);
   operation.call_inputs(p->real, args, kwargs);
   operation.ready();
   return operation.finish(PyObject_Call(p->real, args, kwargs));
@@ -75,7 +78,7 @@ using Binary = PyObject* (*)(PyObject*, PyObject*);
 
 PyObject* apply(Probe* p, PyObject* other, Binary function) {
   if (is_probe(other)) other = as_probe(other)->real;
-  Operation operation(p->id);
+  Operation operation(p->id, p->mark);
   operation.input("self", p->real);
   operation.input("arg0", other);
   operation.input("base", p->base);
@@ -112,7 +115,7 @@ PyObject* in_place_power(PyObject* left, PyObject* right, PyObject*) {
 template <PyObject* (*function)(PyObject*)>
 PyObject* unary(PyObject* self) {
   Probe* p = as_probe(self);
-  Operation operation(p->id);
+  Operation operation(p->id, p->mark);
   operation.input("self", p->real);
   operation.ready();
   return operation.finish(function(p->real));
@@ -121,7 +124,7 @@ PyObject* unary(PyObject* self) {
 PyObject* compare(PyObject* self, PyObject* other, int op) {
   Probe* p = as_probe(self);
   if (is_probe(other)) other = as_probe(other)->real;
-  Operation operation(p->id);
+  Operation operation(p->id, p->mark);
   operation.input("self", p->real);
   operation.input("arg0", other);
   operation.ready();
@@ -130,15 +133,15 @@ PyObject* compare(PyObject* self, PyObject* other, int op) {
 
 PyObject* get_item(PyObject* self, PyObject* key) {
   Probe* p = as_probe(self);
-  Operation operation(p->id);
+  Operation operation(p->id, p->mark);
   operation.input("self", p->real);
   operation.input("arg0", key);
   operation.ready();
   return operation.finish(PyObject_GetItem(p->real, key));
 }
 
-int set_item_of(PyObject* id, PyObject* real, PyObject* key, PyObject* value) {
-  Operation operation(id);
+int set_item_of(PyObject* id, Mark mark, PyObject* real, PyObject* key, PyObject* value) {
+  Operation operation(id, mark);
   operation.input("self", real);
   operation.input("arg0", key);
   operation.input("arg1", value);
@@ -147,7 +150,8 @@ int set_item_of(PyObject* id, PyObject* real, PyObject* key, PyObject* value) {
 }
 
 int set_item(PyObject* self, PyObject* key, PyObject* value) {
-  return set_item_of(as_probe(self)->id, as_probe(self)->real, key, value);
+  Probe* p = as_probe(self);
+  return set_item_of(p->id, p->mark, p->real, key, value);
 }
 
 PyObject* iterate(PyObject* self) {
@@ -158,6 +162,7 @@ PyObject* iterate(PyObject* self) {
   if (items == nullptr) return nullptr;
   Py_INCREF(p->id);
   items->id = p->id;
+  items->mark = p->mark;
   items->real = iterator.release();
   const TorchApi* torch = torch_api();
   bool tensor = (torch && torch->is_tensor(p->real)) || is_numpy_array(p->real);
@@ -183,7 +188,7 @@ PyObject* items_self(PyObject* self) {
 PyObject* items_next(PyObject* self) {
   Items* it = as_items(self);
   auto next = reinterpret_cast<iternextfunc>(PyType_GetSlot(Py_TYPE(it->real), Py_tp_iternext));
-  Operation operation(it->id);
+  Operation operation(it->id, it->mark);
   operation.input("self", it->whole);
   operation.ready();
   return operation.finish_item(next(it->real), it->own_items);
@@ -191,7 +196,7 @@ PyObject* items_next(PyObject* self) {
 
 PyObject* items_send(PyObject* self, PyObject* value) {
   Items* it = as_items(self);
-  Operation operation(it->id);
+  Operation operation(it->id, it->mark);
   operation.ready();
   Ref name(PyUnicode_FromString("send"));
   return operation.finish_item(
@@ -241,7 +246,7 @@ int place_set_item(PyObject* self, PyObject* key, PyObject* value) {
   Place* p = as_place(self);
   const TorchApi* torch = torch_api();
   if (value != nullptr && torch != nullptr && torch->is_tensor(p->real))
-    return set_item_of(p->id, p->real, key, value);
+    return set_item_of(p->id, Mark::none, p->real, key, value);
   return value ? PyObject_SetItem(p->real, key, value) : PyObject_DelItem(p->real, key);
 }
 
@@ -337,6 +342,18 @@ PyObject* probe(PyObject*, PyObject* const* args, Py_ssize_t count) {
 
 PyObject* name(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return are_two(count) ? make_probe(args[0], args[1], nullptr) : nullptr;
+}
+
+PyObject* probe_writes(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  return are_two(count) ? make_probe(args[0], args[1], nullptr, Mark::writes) : nullptr;
+}
+
+PyObject* probe_step(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  return are_two(count) ? make_probe(args[0], args[1], nullptr, Mark::step) : nullptr;
+}
+
+PyObject* probe_micro_batch(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  return are_two(count) ? make_probe(args[0], args[1], nullptr, Mark::micro_batch) : nullptr;
 }
 
 PyObject* aug(PyObject*, PyObject* const* args, Py_ssize_t count) {

@@ -6,11 +6,16 @@
 namespace opguard {
 
 // og(id, operand), og.name(id, operand) and og.aug(id, owner) of docs/architecture.md;
-// METH_FASTCALL functions. Three, although two do the same: torch.compile puts another function in
-// each one's place, and Python takes built-in functions with one C function for equal.
+// METH_FASTCALL functions. One each, although they do much the same: torch.compile puts another
+// function in each one's place, and Python takes built-in functions with one C function for equal.
 PyObject* probe(PyObject* module, PyObject* const* args, Py_ssize_t count);
 PyObject* name(PyObject* module, PyObject* const* args, Py_ssize_t count);
 PyObject* aug(PyObject* module, PyObject* const* args, Py_ssize_t count);
+
+// og.writes(id, callee), og.step(id, operand) and og.micro_batch(id, operand): a probe with a mark.
+PyObject* probe_writes(PyObject* module, PyObject* const* args, Py_ssize_t count);
+PyObject* probe_step(PyObject* module, PyObject* const* args, Py_ssize_t count);
+PyObject* probe_micro_batch(PyObject* module, PyObject* const* args, Py_ssize_t count);
 
 // Makes the stand-ins' types; false with an error set.
 bool init_probe();
