@@ -1,228 +1,322 @@
 #include "runtime/fingerprint.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
-#include <cstring>
+#include <vector>
 
-// One body, compiled for each width of vector and chosen when the library is loaded.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_ADDRESS__)
-#define OPGUARD_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define OPGUARD_CLONES
-#endif
+#include "runtime/lane_stream.h"
+#include "runtime/lane_sums.h"
+#include "runtime/mask.h"
+#include "runtime/parallel.h"
 
 namespace opguard {
 namespace {
 
-// mix(0) == 0, so zero bytes add nothing. The shift by 29 keeps the halves of a lane apart: with 32
-// the flip of both sign bits of two packed floats would leave only the top bit changed.
-inline uint64_t mix(uint64_t x) {
-  x ^= x >> 29;
-  x *= 0xd6e8feb86659fd93u;
-  return x ^ (x >> 32);
-}
+constexpr size_t kBatch = 256;              // rows whose hashes are summed at once
+constexpr uint64_t kChunkBytes = 16 << 10;  // what is read twice lies in the first-level cache
+constexpr uint64_t kWorthAlone = 1 << 10;
+constexpr uint64_t kTaskBytes = 512 << 10;  // of a thread's piece of work
 
-uint64_t splitmix64(uint64_t state) {
-  uint64_t z = state * 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
-// 5 or 3 mod 8: of full order modulo 2^64.
-uint64_t base_of(size_t dim) {
-  return (splitmix64(dim + 1) & ~uint64_t{7}) | (dim % 2 == 0 ? 5 : 3);
-}
-
-uint64_t power(uint64_t base, uint64_t exponent) {
-  uint64_t r = 1;
-  for (; exponent > 0; exponent >>= 1, base *= base)
-    if (exponent & 1) r *= base;
-  return r;
-}
-
-// Lanes of a row are summed by blocks: the powers of one block fit the first-level cache beside the
-// data, and the sum has no chain between lanes.
-constexpr size_t kBlock = 512;
-
-const std::array<uint64_t, kBlock>& powers() {
-  static const auto table = [] {
-    std::array<uint64_t, kBlock> t{};
-    uint64_t p = 1;
-    for (uint64_t& v : t) {
-      v = p;
-      p *= base_of(0);
+// What all passes over one tensor share.
+struct Plan {
+  Plan(const Elements& e, MaskType mask_type, bool want_flat)
+      : rows(e), width(lane_width(rows.row_bytes)), lanes(rows.row_bytes / width) {
+    const uint64_t bytes = rows.row_bytes * rows.rows;
+    flat_width = lane_width(bytes);
+    // With lanes of one width the flat hash follows from the row hashes.
+    flat_of_rows = want_flat && flat_width == width;
+    flat_of_bytes = want_flat && flat_width != width;
+    mask = mask_type;
+    step = rows.outer == 0 ? 1 : rows.bases[0];
+    steps = powers().second;
+    if (rows.outer > 0 && step != powers().second[1]) {
+      fill(own_steps, step, kBatch);
+      steps = own_steps;
     }
-    return t;
-  }();
-  return table;
+    if (flat_of_rows && rows.rows > 1) {
+      const uint64_t row_step = power(base_of(0), lanes);
+      fill(flat_steps, row_step, std::min<uint64_t>(rows.rows, kBatch));
+      if (rows.rows >= kBatch) flat_batch_step = flat_steps[kBatch - 1] * row_step;
+    } else {
+      flat_steps[0] = flat_steps[1] = 1;
+    }
+  }
+
+  // to[i] = base^i, eight chains side by side.
+  static void fill(uint64_t* to, uint64_t base, uint64_t count) {
+    to[0] = 1;
+    for (size_t i = 1; i < 8; ++i) to[i] = to[i - 1] * base;
+    const uint64_t base8 = to[7] * base;
+    for (size_t i = 8; i < count; ++i) to[i] = to[i - 8] * base8;
+  }
+
+  Rows rows;
+  size_t width;    // bytes of a lane
+  uint64_t lanes;  // of a row
+  size_t flat_width;
+  bool flat_of_rows, flat_of_bytes;
+  MaskType mask;
+  uint64_t step;          // of the innermost dimension that rows follow one another in
+  const uint64_t* steps;  // its powers, kBatch at least
+  uint64_t flat_batch_step = 1;
+  uint64_t own_steps[kBatch];
+  uint64_t flat_steps[kBatch];  // powers of g_0^lanes
+};
+
+struct Partial {
+  uint64_t h = 0, m = 0, flat = 0, pattern = 0;
+  bool masked = false, other = false;  // as MaskSeen
+
+  void add(const Partial& p) {
+    h += p.h;
+    m += p.m;
+    flat += p.flat;
+    pattern += p.pattern;
+    masked |= p.masked;
+    other |= p.other;
+  }
+};
+
+// One thread's part of a tensor: consecutive rows, or part of one.
+class Pass {
+ public:
+  // From element `element` of row `row` on. Unless both are 0 and where bytes are needed in order,
+  // a multiple of 8 elements comes before.
+  Pass(const Plan& plan, uint64_t row, uint64_t element)
+      : plan_(plan),
+        rows_(plan.rows),
+        sums_(lane_sums()),
+        reader_(plan.rows, row),
+        weigher_(plan.rows, row),
+        flat_weight_(plan.flat_of_rows ? power(base_of(0), plan.lanes * row) : 1),
+        bytes_(plan.flat_width, row * plan.rows.row_bytes / plan.flat_width),
+        pattern_(plan.mask, plan.rows.rows * static_cast<uint64_t>(plan.rows.count),
+                 row * static_cast<uint64_t>(plan.rows.count) + element) {}
+
+  void take_rows(uint64_t count) {
+    while (count > 0) {
+      const uint64_t n = rows_.row_bytes > kChunkBytes ? take_long_row() : take_batch(count);
+      fold(n);
+      count -= n;
+    }
+  }
+
+  // Sum over the row's lanes from one element to another of mix(lane) * g_0^i, i counted from the
+  // first of them.
+  uint64_t take_part(int64_t from, int64_t to) {
+    const char* at = reader_.at() + from * rows_.stride;
+    uint64_t sum = 0, weight = 1;
+    while (from < to) {
+      int64_t n = to - from;
+      // Whole where nobody else reads it.
+      if (!rows_.adjacent || in_order())
+        n = std::min<int64_t>(n, static_cast<int64_t>(kChunkBytes / rows_.size) & ~int64_t{7});
+      const char* piece = at;
+      if (!rows_.adjacent) {
+        gather(at, 0, 1, rows_.stride, n, rows_.size, buffer_);
+        piece = buffer_;
+      }
+      const uint64_t piece_bytes = static_cast<uint64_t>(n) * rows_.size;
+      const uint64_t piece_lanes = piece_bytes / plan_.width;
+      sum += weight * sums_.segment(piece, piece_lanes, plan_.width);
+      show(piece, piece_bytes);
+      from += n;
+      at += n * rows_.stride;
+      if (from < to) weight *= power(base_of(0), piece_lanes);
+    }
+    return sum;
+  }
+
+  // A row whose hash was found elsewhere.
+  void take_hash(uint64_t hash) {
+    hashes_[0] = hash;
+    reader_.advance(1, plan_.step);
+    fold(1);
+  }
+
+  Partial result() const {
+    Partial p = partial_;
+    if (plan_.flat_of_bytes) p.flat = bytes_.sum();
+    p.pattern = pattern_.sum();
+    p.masked = pattern_.any();
+    p.other = !pattern_.open();
+    return p;
+  }
+
+ private:
+  bool in_order() const { return plan_.flat_of_bytes || pattern_.open(); }
+
+  void show(const char* data, uint64_t bytes) {
+    if (plan_.flat_of_bytes) bytes_.feed(data, bytes);
+    if (pattern_.open()) pattern_.feed(data, bytes / rows_.size);
+  }
+
+  uint64_t take_long_row() {
+    hashes_[0] = take_part(0, rows_.count);
+    reader_.advance(1, plan_.step);
+    return 1;
+  }
+
+  // Hashes of some of the next `count` rows.
+  uint64_t take_batch(uint64_t count) {
+    uint64_t n = std::min<uint64_t>(count, kBatch);
+    const char* at = reader_.at();
+    int64_t stride = rows_.row_stride;
+    // Of small rows few of which follow one another, a copy is cheaper than many small calls.
+    if (rows_.adjacent && (rows_.even || reader_.run() >= 8 || rows_.row_bytes >= kWorthAlone)) {
+      if (!rows_.even) n = std::min(n, reader_.run());
+      if (in_order()) n = std::min(n, chunk_rows());
+      skip(n);
+    } else {
+      n = std::min(n, chunk_rows());
+      stride = static_cast<int64_t>(rows_.row_bytes);
+      char* to = buffer_;
+      for (uint64_t done = 0, some; done < n; done += some, to += some * rows_.row_bytes) {
+        some = std::min(n - done, reader_.run());
+        gather(reader_.at(), rows_.row_stride, some, rows_.stride, rows_.count, rows_.size, to);
+        skip(some);
+      }
+      at = buffer_;
+    }
+    sums_.rows(at, stride, n, plan_.lanes, plan_.width, hashes_);
+    if (in_order()) {
+      if (stride == static_cast<int64_t>(rows_.row_bytes))
+        show(at, n * rows_.row_bytes);
+      else
+        for (uint64_t r = 0; r < n; ++r, at += stride) show(at, rows_.row_bytes);
+    }
+    return n;
+  }
+
+  uint64_t chunk_rows() const { return std::max<uint64_t>(kChunkBytes / rows_.row_bytes, 1); }
+
+  void skip(uint64_t n) {
+    while (n > 0) {
+      const uint64_t some = std::min(n, reader_.run());
+      reader_.advance(some, 1);  // the weights are the other cursor's
+      n -= some;
+    }
+  }
+
+  // The hashes of n rows into the sums.
+  void fold(uint64_t n) {
+    partial_.m += sums_.mixed(hashes_, n);
+    if (plan_.flat_of_rows) {
+      partial_.flat += flat_weight_ * sums_.weighted(hashes_, plan_.flat_steps, n);
+      flat_weight_ *= n == kBatch ? plan_.flat_batch_step : power(plan_.flat_steps[1], n);
+    }
+    for (uint64_t done = 0, some; done < n; done += some) {
+      some = std::min(n - done, weigher_.run());
+      uint64_t sum = 0;
+      if (some < 8) {
+        for (uint64_t i = 0; i < some; ++i) sum += hashes_[done + i] * plan_.steps[i];
+      } else {
+        sum = sums_.weighted(hashes_ + done, plan_.steps, some);
+      }
+      partial_.h += weigher_.weight() * sum;
+      weigher_.advance(some,
+                       some < kBatch ? plan_.steps[some] : plan_.steps[kBatch - 1] * plan_.step);
+    }
+  }
+
+  const Plan& plan_;
+  const Rows& rows_;
+  const LaneSums& sums_;
+  RowCursor reader_, weigher_;
+  uint64_t flat_weight_;
+  LaneStream bytes_;
+  MaskPattern pattern_;
+  Partial partial_;
+  uint64_t hashes_[kBatch];
+  alignas(64) char buffer_[kChunkBytes];
+};
+
+Partial whole(const Plan& plan) {
+  Pass pass(plan, 0, 0);
+  pass.take_rows(plan.rows.rows);
+  return pass.result();
 }
 
-template <typename Lane>
-inline __attribute__((always_inline)) uint64_t block_sum(const char* data, size_t lanes,
-                                                         const uint64_t* weights) {
-  uint64_t sum = 0;
-  for (size_t i = 0; i < lanes; ++i) {
-    Lane lane;
-    std::memcpy(&lane, data + i * sizeof(Lane), sizeof(Lane));
-    sum += mix(lane) * weights[i];
-  }
+// Groups of rows, each a multiple of 8 so that bytes and elements keep their lanes.
+Partial by_rows(const Plan& plan, uint64_t group, unsigned threads) {
+  const uint64_t rows = plan.rows.rows;
+  std::vector<Partial> parts((rows + group - 1) / group);
+  parallel_for(parts.size(), threads, [&](size_t i) {
+    Pass pass(plan, i * group, 0);
+    pass.take_rows(std::min(group, rows - i * group));
+    parts[i] = pass.result();
+  });
+  Partial sum;
+  for (const Partial& p : parts) sum.add(p);
   return sum;
 }
 
-OPGUARD_CLONES uint64_t sum8(const char* d, size_t n, const uint64_t* w) {
-  return block_sum<uint64_t>(d, n, w);
-}
-OPGUARD_CLONES uint64_t sum4(const char* d, size_t n, const uint64_t* w) {
-  return block_sum<uint32_t>(d, n, w);
-}
-OPGUARD_CLONES uint64_t sum2(const char* d, size_t n, const uint64_t* w) {
-  return block_sum<uint16_t>(d, n, w);
-}
-OPGUARD_CLONES uint64_t sum1(const char* d, size_t n, const uint64_t* w) {
-  return block_sum<uint8_t>(d, n, w);
-}
-
-using Sum = uint64_t (*)(const char*, size_t, const uint64_t*);
-
-// The lane of a row: the widest of 8, 4, 2, 1 bytes that divides it.
-struct LaneRule {
-  size_t width;
-  Sum sum;
-};
-
-LaneRule lane_rule(uint64_t row_bytes) {
-  if (row_bytes % 8 == 0) return {8, sum8};
-  if (row_bytes % 4 == 0) return {4, sum4};
-  if (row_bytes % 2 == 0) return {2, sum2};
-  return {1, sum1};
-}
-
-// Hash of one row. block_step: g_0 to the power of kBlock.
-uint64_t contiguous_row(const char* data, uint64_t bytes, LaneRule lane, uint64_t block_step) {
-  const uint64_t* weights = powers().data();
-  uint64_t hash = 0, scale = 1;
-  for (uint64_t lanes = bytes / lane.width; lanes > 0;) {
-    size_t n = std::min<uint64_t>(lanes, kBlock);
-    hash += scale * lane.sum(data, n, weights);
-    data += n * lane.width;
-    lanes -= n;
-    scale *= block_step;
-  }
-  return hash;
-}
-
-// The same with elements `stride` bytes apart, gathered a block at a time.
-uint64_t strided_row(const char* data, int64_t count, int64_t stride, uint32_t size, LaneRule lane,
-                     uint64_t block_step) {
-  const uint64_t* weights = powers().data();
-  char block[kBlock * 8];
-  // A multiple of eight elements holds whole lanes, also of a size that is no power of two.
-  const int64_t block_elements = static_cast<int64_t>(kBlock * lane.width / size) & ~int64_t{7};
-  uint64_t hash = 0, scale = 1;
-  for (int64_t done = 0; done < count;) {
-    int64_t n = std::min(count - done, block_elements);
-    for (int64_t i = 0; i < n; ++i, data += stride) std::memcpy(block + i * size, data, size);
-    size_t lanes = static_cast<size_t>(n) * size / lane.width;
-    hash += scale * lane.sum(block, lanes, weights);
-    done += n;
-    scale *= lanes == kBlock ? block_step : power(base_of(0), lanes);
-  }
-  return hash;
-}
-
-// Calls visit(first element of a row) for every row in logical order.
-template <typename Visit>
-void each_row(const Elements& e, Visit visit) {
-  const size_t outer = e.shape.empty() ? 0 : e.shape.size() - 1;
-  std::vector<int64_t> index(outer, 0);
-  const char* row = static_cast<const char*>(e.data);
-  while (true) {
-    visit(row);
-    size_t d = outer;
-    while (d > 0) {
-      --d;
-      if (++index[d] < e.shape[d]) {
-        row += e.strides[d];
-        break;
-      }
-      row -= e.strides[d] * (e.shape[d] - 1);
-      index[d] = 0;
-      if (d == 0) return;
-    }
-    if (outer == 0) return;
-  }
-}
-
-// h of all elements as one row, from a copy in logical order.
-uint64_t flat_of_copy(const Elements& e, int64_t row_count, int64_t row_stride, LaneRule lane) {
-  std::vector<char> copy;
-  each_row(e, [&](const char* row) {
-    for (int64_t i = 0; i < row_count; ++i, row += row_stride)
-      copy.insert(copy.end(), row, row + e.size);
+// Parts of rows, where those are few and long.
+Partial by_parts(const Plan& plan, unsigned threads) {
+  const uint64_t rows = plan.rows.rows;
+  const int64_t count = plan.rows.count;
+  const int64_t part = static_cast<int64_t>(kTaskBytes / plan.rows.size) & ~int64_t{7};
+  const uint64_t a_row = static_cast<uint64_t>((count + part - 1) / part);
+  std::vector<uint64_t> hashes(rows * a_row);
+  std::vector<Partial> parts(hashes.size());
+  parallel_for(hashes.size(), threads, [&](size_t i) {
+    const int64_t from = static_cast<int64_t>(i % a_row) * part;
+    Pass pass(plan, i / a_row, static_cast<uint64_t>(from));
+    const uint64_t before = static_cast<uint64_t>(from) * plan.rows.size / plan.width;
+    hashes[i] = power(base_of(0), before) * pass.take_part(from, std::min(from + part, count));
+    parts[i] = pass.result();
   });
-  return contiguous_row(copy.data(), copy.size(), lane, power(base_of(0), kBlock));
+  Partial sum;
+  for (const Partial& p : parts) sum.add(p);
+  Pass folded(plan, 0, 0);
+  for (uint64_t row = 0; row < rows; ++row) {
+    uint64_t hash = 0;
+    for (uint64_t i = 0; i < a_row; ++i) hash += hashes[row * a_row + i];
+    folded.take_hash(hash);
+  }
+  const Partial of_hashes = folded.result();
+  sum.h = of_hashes.h;
+  sum.m = of_hashes.m;
+  sum.flat = of_hashes.flat;
+  return sum;
+}
+
+Partial run(const Plan& plan, unsigned threads) {
+  const uint64_t bytes = plan.rows.rows * plan.rows.row_bytes;
+  if (threads <= 1 || bytes < kParallelBytes) return whole(plan);
+  uint64_t group = (kTaskBytes / plan.rows.row_bytes + 7) & ~uint64_t{7};
+  group = std::max<uint64_t>(group, 8);
+  if (plan.rows.rows / group >= threads) return by_rows(plan, group, threads);
+  // Lanes of the whole that straddle rows cannot be cut where a row is.
+  const bool straddles = plan.flat_of_bytes || (plan.mask != MaskType::none && plan.rows.rows > 1 &&
+                                                plan.rows.count % 8 != 0);
+  if (straddles || plan.rows.row_bytes < kTaskBytes)
+    return plan.rows.rows > group ? by_rows(plan, group, threads) : whole(plan);
+  return by_parts(plan, threads);
+}
+
+Digest digest_of(const Elements& e, MaskType mask, bool want_flat, unsigned threads) {
+  Digest result;
+  for (int64_t n : e.shape)
+    if (n <= 0) return result;
+  const Plan plan(e, may_be_mask(e, mask) ? mask : MaskType::none, want_flat);
+  const Partial sum = run(plan, threads);
+  result.value = {sum.h, sum.m};
+  result.flat = sum.flat;
+  if (plan.mask != MaskType::none && sum.masked && !sum.other) result.pattern = sum.pattern;
+  return result;
 }
 
 }  // namespace
 
-Fingerprint fingerprint(const Elements& e, uint64_t* flat) {
-  Fingerprint result;
-  if (flat) *flat = 0;
-  for (int64_t n : e.shape)
-    if (n <= 0) return result;
-  const size_t dims = e.shape.size();
-  const int64_t row_count = dims == 0 ? 1 : e.shape[dims - 1];
-  const int64_t row_stride = dims == 0 ? e.size : e.strides[dims - 1];
-  const uint64_t row_bytes = static_cast<uint64_t>(row_count) * e.size;
-  const LaneRule lane = lane_rule(row_bytes);
-  const uint64_t block_step = power(base_of(0), kBlock);
-  const bool contiguous = row_count == 1 || row_stride == static_cast<int64_t>(e.size);
+Digest digest(const Elements& elements, std::string_view dtype, unsigned threads) {
+  return digest_of(elements, mask_type(dtype), true, threads);
+}
 
-  // An odometer over all dimensions but the last. weight[d] is the product of g^index over
-  // dimensions 0..d, so that a step of the innermost one costs one multiplication.
-  const size_t outer = dims == 0 ? 0 : dims - 1;
-  std::vector<int64_t> index(outer, 0);
-  std::vector<uint64_t> weight(outer + 1, 1), base(outer);
-  for (size_t d = 0; d < outer; ++d) base[d] = base_of(dims - 1 - d);  // dims count from the last
-  // The flat hash follows from the row hashes where one lane serves rows and whole.
-  uint64_t rows = 1;
-  for (size_t d = 0; d < outer; ++d) rows *= static_cast<uint64_t>(e.shape[d]);
-  const LaneRule flat_lane = lane_rule(row_bytes * rows);
-  const uint64_t row_step = power(base_of(0), row_bytes / lane.width);
-  uint64_t row_weight = 1, flat_sum = 0;
-  auto finish = [&] {
-    if (flat)
-      *flat = flat_lane.width == lane.width ? flat_sum
-                                            : flat_of_copy(e, row_count, row_stride, flat_lane);
-    return result;
-  };
-  const char* row = static_cast<const char*>(e.data);
-  while (true) {
-    uint64_t hash = contiguous ? contiguous_row(row, row_bytes, lane, block_step)
-                               : strided_row(row, row_count, row_stride, e.size, lane, block_step);
-    result.h += hash * weight[outer];
-    result.m += mix(hash);
-    flat_sum += hash * row_weight;
-    row_weight *= row_step;
-    size_t d = outer;
-    while (d > 0) {
-      --d;
-      if (++index[d] < e.shape[d]) {
-        row += e.strides[d];
-        weight[d + 1] *= base[d];
-        break;
-      }
-      row -= e.strides[d] * (e.shape[d] - 1);
-      index[d] = 0;
-      if (d == 0) return finish();
-    }
-    if (outer == 0) return finish();
-    // Dimensions that wrapped begin again at the weight of the one that moved.
-    for (size_t k = d + 1; k < outer; ++k) weight[k + 1] = weight[d + 1];
-  }
+Fingerprint fingerprint(const Elements& elements, uint64_t* flat, unsigned threads) {
+  Digest d = digest_of(elements, MaskType::none, flat != nullptr, threads);
+  if (flat != nullptr) *flat = d.flat;
+  return d.value;
 }
 
 }  // namespace opguard

@@ -3,24 +3,31 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <optional>
+#include <string_view>
 
 #include "record/record.h"
+#include "runtime/row_walk.h"
 
 namespace opguard {
 
-// Elements in memory, whatever their type: only their bytes count. Strides are in bytes and may be
-// zero (broadcast) or negative (numpy).
-struct Elements {
-  const void* data = nullptr;  // first element in logical order
-  uint32_t size = 0;           // bytes of one element, 1 to 16
-  std::vector<int64_t> shape;  // 0-dimensional: empty
-  std::vector<int64_t> strides;
+// What a record holds of a tensor.
+struct Digest {
+  Fingerprint value;
+  uint64_t flat = 0;                // h of the same elements as one row, which every reshape keeps
+  std::optional<uint64_t> pattern;  // of an additive mask: mask.h
+  bool operator==(const Digest&) const = default;
 };
 
-// Reads each element once, copies nothing; memory layout does not matter, logical shape does.
-// flat, if given, gets the h of the same elements as one row, which every reshape keeps; it costs a
-// second pass only where rows and the whole have lanes of different widths.
-Fingerprint fingerprint(const Elements& elements, uint64_t* flat = nullptr);
+// Below this many bytes a second thread costs more than it saves.
+constexpr uint64_t kParallelBytes = 2 << 20;
+
+// Everything in one pass over memory, whatever the layout. dtype: torch's name without "torch.";
+// "" if the elements are no masks. threads: how many may work on it, the caller included; the
+// result does not depend on them.
+Digest digest(const Elements& elements, std::string_view dtype, unsigned threads = 1);
+
+// og1 alone. flat, if given, gets Digest::flat.
+Fingerprint fingerprint(const Elements& elements, uint64_t* flat = nullptr, unsigned threads = 1);
 
 }  // namespace opguard

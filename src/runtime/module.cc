@@ -3,6 +3,7 @@
 #include "runtime/operation.h"
 #include "runtime/optimizer.h"
 #include "runtime/probe.h"
+#include "runtime/python_fingerprint.h"
 #include "runtime/recorder.h"
 #include "runtime/values.h"
 
@@ -42,21 +43,6 @@ PyObject* step_ended(PyObject*, PyObject* optimizer) {
   Py_RETURN_NONE;
 }
 
-// fingerprint(x) -> (h, m) of a tensor or numpy array, None where it cannot be read.
-PyObject* fingerprint_of(PyObject*, PyObject* value) {
-  OwnWork work;
-  TensorView view;
-  if (work.torch() != nullptr && work.torch()->is_tensor(value))
-    view = view_tensor(*work.torch(), value);
-  else
-    view.readable = view_numpy(value, view);
-  PyErr_Clear();
-  if (!view.readable) Py_RETURN_NONE;
-  Fingerprint f = fingerprint(view.elements);
-  return Py_BuildValue("KK", static_cast<unsigned long long>(f.h),
-                       static_cast<unsigned long long>(f.m));
-}
-
 // The limited API has one type for methods of every kind.
 template <typename F>
 PyCFunction method(F function) {
@@ -80,7 +66,10 @@ PyMethodDef g_methods[] = {
     {"loss", loss, METH_O, "A backward pass begins with these roots"},
     {"step_begins", step_begins, METH_O, "An optimizer's step begins"},
     {"step_ended", step_ended, METH_O, "An optimizer's step ended"},
-    {"fingerprint", fingerprint_of, METH_O, "og1 of a tensor or array: (h, m)"},
+    {"fingerprint", method(fingerprint_of), METH_VARARGS,
+     "fingerprint(x, kind='og1'): (h, m); an int for xor32, xor64; (h, m, flat, pattern) for all"},
+    {"lane_sums", method(lane_sums_of), METH_VARARGS,
+     "lane_sums(name=''): versions of the inner loops; a name chooses one"},
     {}};
 
 PyModuleDef g_module = {PyModuleDef_HEAD_INIT,

@@ -4,7 +4,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/mask.h"
+#include "runtime/fingerprint.h"
+#include "runtime/python_fingerprint.h"
 
 namespace opguard {
 namespace {
@@ -116,15 +117,18 @@ uint32_t Recorder::string(std::string_view text) {
 // Other threads of the program go on meanwhile, as they do during the operators themselves: a
 // loader's thread must not be held up by our reading.
 void Recorder::digest(const TensorView& view, Slot& slot) {
-  constexpr uint64_t kWorthReleasing = 512;  // bytes; below, taking the lock again costs more
-  PyThreadState* released =
-      view.span_bytes() >= kWorthReleasing && Py_IsInitialized() ? PyEval_SaveThread() : nullptr;
-  slot.value = fingerprint(view.elements, &slot.flat);
-  if (auto pattern = mask_pattern(view.elements, view.meta.dtype)) {
-    slot.pattern = *pattern;
+  const unsigned threads = threads_for(view);
+  Digest d;
+  {
+    WhileReading reading(view);
+    d = opguard::digest(view.elements, view.meta.dtype, threads);
+  }
+  slot.value = d.value;
+  slot.flat = d.flat;
+  if (d.pattern) {
+    slot.pattern = *d.pattern;
     slot.flags |= kMask;
   }
-  if (released) PyEval_RestoreThread(released);
 }
 
 Slot Recorder::slot(const TensorView& view, SlotKind kind, uint16_t index, std::string_view name,

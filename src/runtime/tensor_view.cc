@@ -68,6 +68,12 @@ bool has_own_dispatch(const TorchApi& torch, PyObject* tensor) {
   return dispatch && dispatch.get() != torch.default_dispatch;
 }
 
+// Only of the quantized types: torch's own packed ones (float4_e2m1fn_x2, bits4x2) count bytes as
+// their elements.
+int64_t elements_a_byte(std::string_view dtype) {
+  return dtype == "quint4x2" ? 2 : dtype == "quint2x4" ? 4 : 1;
+}
+
 uint64_t as_u64(PyObject* number) {
   if (number == nullptr) {
     PyErr_Clear();
@@ -115,8 +121,7 @@ TensorView view_tensor(const TorchApi& torch, PyObject* tensor) {
     if (!take_ints(attribute(source, "shape").get(), view.meta.shape)) return view;
   }
   if (view.meta.device != "cpu") return view;
-  if (attribute(source, "layout").get() != torch.strided || truth(source, "is_quantized"))
-    return view;
+  if (attribute(source, "layout").get() != torch.strided) return view;
   // Lazily conjugated or negated: the bytes in memory are not the values.
   if ((view.meta.dtype.starts_with("complex") && ask(source, "is_conj")) || ask(source, "is_neg")) {
     Ref plain(PyObject_CallMethod(source, "detach", nullptr));
@@ -138,6 +143,15 @@ TensorView view_tensor(const TorchApi& torch, PyObject* tensor) {
       !take_ints(strides.get(), view.elements.strides) ||
       view.elements.strides.size() != view.elements.shape.size())
     return view;
+  // Several elements a byte, each row its own bytes: the bytes are the elements. A last byte that
+  // is not full is not written, and such a tensor has no views.
+  if (int64_t packed = elements_a_byte(view.meta.dtype); packed > 1) {
+    std::vector<int64_t>& shape = view.elements.shape;
+    if (shape.empty() || shape.back() % packed != 0) return view;
+    shape.back() /= packed;
+    int64_t step = 1;
+    for (size_t d = shape.size(); d-- > 0; step *= shape[d]) view.elements.strides[d] = step;
+  }
   for (int64_t& stride : view.elements.strides) stride *= view.elements.size;
   Ref pointer(PyObject_CallMethod(source, "data_ptr", nullptr));
   if (!pointer) {  // functorch and other wrappers have none
