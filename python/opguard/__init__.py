@@ -2,8 +2,9 @@
 
 from opguard import importing
 from opguard._rt import aug, name, probe, probe_micro_batch, probe_step, probe_writes
+from opguard.shards import combine
 
-__all__ = ["og"]
+__all__ = ["combine", "og"]
 
 
 # A function of Python, not of C: torch.compile traces into it, and reads its attributes. It has returned before the

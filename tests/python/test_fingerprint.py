@@ -1,0 +1,349 @@
+"""The fingerprints of the extension against og1.py, on torch's and numpy's tensors, and what they see."""
+
+import subprocess
+import sys
+
+import pytest
+
+from conftest import build_dir, clean_environment
+
+numpy = pytest.importorskip("numpy")
+torch = pytest.importorskip("torch")
+
+import og1  # noqa: E402  needs numpy
+
+
+@pytest.fixture(scope="module")
+def opguard():
+    sys.path.insert(0, str(build_dir() / "python"))
+    try:
+        import opguard
+    finally:
+        sys.path.pop(0)
+    return opguard
+
+
+@pytest.fixture(scope="module")
+def rt(opguard):
+    from opguard import _rt
+
+    return _rt
+
+
+def content(tensor):
+    """Bytes in logical order, uint8, shape + (element size,)."""
+    t = tensor.detach().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
+    data = t.reshape(-1).view(torch.uint8).numpy() if t.numel() else numpy.empty(0, numpy.uint8)
+    return data.reshape(tuple(t.shape) + (t.element_size(),))
+
+
+def expected(array):
+    """What fingerprint(x, kind) is for every kind."""
+    h, m = og1.og1(array)
+    return {"og1": (h, m), "all": (h, m, og1.flat(array), None), "xor32": og1.xor(array, 4), "xor64": og1.xor(array, 8)}
+
+
+def at_every_level(rt, value, kinds=("og1", "all", "xor32", "xor64")):
+    """{kind: fingerprint}, the same from every version of the inner loops."""
+    levels = rt.lane_sums()
+    assert levels[-1] == "plain"
+    results = []
+    for level in levels:
+        rt.lane_sums(level)
+        results.append({kind: rt.fingerprint(value, kind) for kind in kinds})
+    rt.lane_sums("")
+    assert all(r == results[0] for r in results), (levels, results)
+    return results[0]
+
+
+def all_dtypes():
+    """Every dtype whose elements torch lays out one after the other."""
+    dtypes = {d for d in vars(torch).values() if isinstance(d, torch.dtype)}
+    return sorted((d for d in dtypes if not str(d).startswith("torch.q")), key=str)
+
+
+def tensor_of_bytes(data, dtype, offset, shape, strides):
+    """A view of these bytes; offset and strides in elements."""
+    storage = torch.from_numpy(data).untyped_storage()
+    return torch.empty(0, dtype=dtype).set_(storage, offset, shape, strides)
+
+
+@pytest.mark.filterwarnings("ignore:ComplexHalf")
+def test_every_dtype_and_stride(rt):
+    """Thousands of views of random bytes, in every dtype, with gaps, broadcasts, overlaps, no elements."""
+    random = numpy.random.default_rng(2)
+    dtypes = all_dtypes()
+    assert len(dtypes) > 12
+    for number in range(3000):
+        dtype = dtypes[number % len(dtypes)]
+        size = dtype.itemsize
+        shape = [int(n) for n in random.integers(0 if number % 7 == 0 else 1, 40 if number % 11 == 0 else 8, random.integers(0, 5))]
+        while numpy.prod(shape) > 20000:
+            shape.pop()
+        strides, step = [0] * len(shape), 1
+        for d in random.permutation(len(shape)):
+            strides[d] = step * int(random.integers(1, 3)) if random.integers(6) else int(random.integers(0, 2))
+            step = max(step, strides[d] * shape[d])
+        offset = int(random.integers(3))
+        last = offset + sum(s * max(n - 1, 0) for s, n in zip(strides, shape))
+        data = random.integers(0, 256, (last + 1) * size, dtype=numpy.uint8)
+        tensor = tensor_of_bytes(data, dtype, offset, shape, strides)
+        array = numpy.lib.stride_tricks.as_strided(data[offset * size :], shape + [size], [s * size for s in strides] + [1])
+        got, want = at_every_level(rt, tensor), expected(array)
+        if got["all"][3] is not None:  # by chance a mask
+            want["all"] = want["all"][:3] + (got["all"][3],)
+        assert got == want, (dtype, shape, strides)
+
+
+DTYPES = [torch.float32, torch.bfloat16, torch.uint8, torch.float64, torch.complex128]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_every_length(rt, dtype):
+    random = numpy.random.default_rng(1)
+    data = random.integers(0, 256, 4097 * dtype.itemsize, dtype=numpy.uint8)
+    for n in [*range(301), *range(301, 4097, 97), 4096, 4097]:
+        tensor = tensor_of_bytes(data, dtype, 0, (n,), (1,))
+        assert rt.fingerprint(tensor) == og1.og1(data[: n * dtype.itemsize].reshape(n, dtype.itemsize)), n
+
+
+# Larger than a task, so that the threads divide them; rows shorter and longer than a chunk, odd, transposed.
+LARGE = [((700, 1500), torch.float32), ((3, 700001), torch.bfloat16), ((1031, 1001), torch.bfloat16), ((3_000_001,), torch.uint8)]
+
+
+@pytest.mark.parametrize("shape, dtype", LARGE, ids=str)
+def test_threads_do_not_show(rt, shape, dtype):
+    t = torch.randn(shape).mul(50).to(dtype)
+    before = torch.get_num_threads()
+    try:
+        for view in (t, t.t()):
+            want = expected(content(view))
+            for threads in (1, 3):
+                torch.set_num_threads(threads)
+                assert at_every_level(rt, view) == want
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_views_that_change_values(rt):
+    z = torch.randn(4, 5, dtype=torch.complex64)
+    assert rt.fingerprint(z.conj()) == og1.og1(content(z.conj())) != rt.fingerprint(z)
+    assert rt.fingerprint(z.conj().imag) == og1.og1(content(z.conj().imag))
+    assert rt.fingerprint(torch._neg_view(z.real)) == og1.og1(content(-z.real))
+    assert rt.fingerprint(torch.nn.Parameter(z)) == rt.fingerprint(z)
+
+
+def test_numpy_arrays_are_as_their_tensors(rt):
+    for dtype in ("f2", "f4", "f8", "i8", "u1", "?", "c8"):
+        a = (numpy.random.default_rng(3).standard_normal((5, 6)) * 9).astype(dtype)
+        for v in (a, a.T, a[::-1], a[:, ::-2], a[:0]):
+            for kind in ("all", "xor32", "xor64"):
+                assert rt.fingerprint(v, kind) == rt.fingerprint(torch.from_numpy(v.copy()), kind), dtype
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_quantized_tensors_are_their_integers(rt):
+    x = torch.linspace(-1, 1, 60).reshape(6, 10)
+    q = torch.quantize_per_tensor(x, 0.1, 3, torch.qint8)
+    assert rt.fingerprint(q) == rt.fingerprint(q.int_repr())
+    assert rt.fingerprint(q.T) == rt.fingerprint(q.int_repr().T)
+    packed = torch.quantize_per_channel(x, torch.ones(6) / 8, torch.zeros(6), 0, torch.quint4x2)
+    other = torch.quantize_per_channel(x + 1, torch.ones(6) / 8, torch.zeros(6), 0, torch.quint4x2)
+    assert rt.fingerprint(packed) not in (None, rt.fingerprint(other))
+    odd = torch.quantize_per_channel(x[:, :9], torch.ones(6) / 8, torch.zeros(6), 0, torch.quint4x2)
+    assert rt.fingerprint(odd) is None
+
+
+def test_unreadable_is_none(rt):
+    assert rt.fingerprint(torch.empty(3, device="meta")) is None
+    assert rt.fingerprint(torch.eye(3).to_sparse()) is None
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        fake = torch.empty(3)
+    assert rt.fingerprint(fake) is None
+    assert rt.fingerprint(object()) is None
+    with pytest.raises(ValueError):
+        rt.fingerprint(torch.zeros(3), "crc")
+    with pytest.raises(ValueError):
+        rt.lane_sums("avx9")
+
+
+def test_zero_bits_are_zero(rt):
+    for shape in ((), (0,), (7,), (3, 5, 2)):
+        assert rt.fingerprint(torch.zeros(shape)) == (0, 0)
+    assert rt.fingerprint(torch.tensor(-0.0)) != (0, 0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64], ids=str)
+def test_mask_patterns(rt, dtype):
+    """The flat hash of a byte an element, whatever the constant; none where any other value is."""
+    for shape in ((9,), (1, 1, 33, 33), (64, 700)):
+        upper = torch.ones(shape, dtype=torch.bool).triu() if len(shape) > 1 else torch.arange(shape[0]) > 4
+        want = og1.flat(content(upper))
+        for constant in (float("-inf"), torch.finfo(dtype).min, -1e4 if dtype is not torch.bfloat16 else -1e9):
+            mask = torch.zeros(shape, dtype=dtype).masked_fill(upper, constant)
+            assert at_every_level(rt, mask, ("all",))["all"] == (*og1.og1(content(mask)), og1.flat(content(mask)), want)
+            mask.view(-1)[-2] = 0.5
+            assert rt.fingerprint(mask, "all")[3] is None
+    assert rt.fingerprint(torch.zeros(100, dtype=dtype), "all") == (0, 0, 0, None)
+
+
+def changed(x, index, bits=1):
+    """x with bits of one element flipped."""
+    y = x.clone()
+    y.view(torch.int32 if x.itemsize == 4 else torch.int16)[index] ^= bits
+    return y
+
+
+def blind_spots():
+    """name: (a, b), pairs that XOR, a sum or a norm takes for the same (../shared/bench/peers_blindspots.py)."""
+    g = torch.Generator().manual_seed(0)
+    x = torch.randn(256, 256, generator=g)
+    nan = x.clone()
+    nan[0, 0] = float("nan")
+    twins, one = torch.cat([x, x]), changed(x, (5, 7))
+    swapped = x.clone()
+    swapped[3, 3], swapped[200, 77] = x[200, 77], x[3, 3]
+    return {
+        "one ulp": (x, one),
+        "one ulp, bf16": (x.bfloat16(), changed(x.bfloat16(), (5, 7))),
+        "rows permuted": (x, x[torch.randperm(256, generator=g)]),
+        "columns permuted": (x, x[:, torch.randperm(256, generator=g)]),
+        "two elements swapped": (x, swapped),
+        "rows swapped at a power of two": (x, torch.cat([x[128:], x[:128]])),
+        "one sign flipped": (x, changed(x, (3, 3), -0x80000000)),
+        "all signs flipped": (x, -x),
+        "two signs of one lane flipped": (x, changed(changed(x, (3, 4), -0x80000000), (3, 5), -0x80000000)),
+        "twin halves changed alike": (twins, torch.cat([one, one])),
+        "NaN payload": (nan, changed(nan, (0, 0))),
+        "zeros of other length": (torch.zeros(4096), torch.zeros(8192)),
+        "zeros behind": (x.view(-1), torch.cat([x.view(-1), torch.zeros(8)])),
+        "zero and minus zero": (torch.zeros(9), -torch.zeros(9)),
+        "one ulp in a large sum": (x * 1e4, changed(x * 1e4, (5, 7))),
+        "reshaped": (x, x.view(128, 512)),
+        "transposed": (x, x.T),
+    }
+
+
+@pytest.mark.parametrize("name", blind_spots())
+def test_sees_what_others_miss(rt, name):
+    a, b = blind_spots()[name]
+    # A record holds the shape beside the digest: zeros add nothing to any of these sums.
+    assert (rt.fingerprint(a), a.shape) != (rt.fingerprint(b), b.shape)
+    assert rt.fingerprint(a) == rt.fingerprint(a.clone())
+    blind = ["rows permuted", "rows swapped at a power of two", "twin halves changed alike"]
+    if name in blind:
+        assert rt.fingerprint(a, "xor64") == rt.fingerprint(b, "xor64")
+    if name.startswith("rows"):
+        assert rt.fingerprint(a)[1] == rt.fingerprint(b)[1], "m is that of the rows in any order"
+
+
+def test_shards_combine(opguard, rt):
+    g = torch.Generator().manual_seed(4)
+    pick = lambda low, high: int(torch.randint(low, high, (1,), generator=g))
+    for _ in range(400):
+        shape = [pick(1, 9) for _ in range(pick(1, 5))]
+        dtype = [torch.float32, torch.bfloat16, torch.uint8, torch.complex128][pick(0, 4)]
+        t = torch.randn(shape, generator=g).mul(99).to(dtype)
+        dim, whole = -1 - pick(0, len(shape)), rt.fingerprint(t)
+        cuts = sorted(pick(0, shape[dim] + 1) for _ in range(pick(0, 4)))
+        sizes = [b - a for a, b in zip([0, *cuts], [*cuts, shape[dim]])]
+        parts = [rt.fingerprint(p) for p in t.split(sizes, dim)]
+        if dim == -1:
+            try:
+                h, m = opguard.combine(parts, dim, sizes, element_size=t.element_size())
+            except ValueError:
+                lanes = {next(w for w in (8, 4, 2, 1) if n * t.element_size() % w == 0) for n in [*sizes, shape[-1]] if n}
+                assert len(lanes) > 1
+                continue
+            assert (h, m) == (whole[0], None)
+        else:
+            assert opguard.combine(parts, dim, sizes) == whole, (shape, dim, sizes)
+            assert opguard.combine(parts, dim + len(shape), sizes, ndim=len(shape)) == whole
+            order = torch.randperm(len(parts), generator=g).tolist()
+            starts = [sum(sizes[:i]) for i in order]
+            assert opguard.combine([parts[i] for i in order], dim, offsets=starts) == whole
+
+
+def test_shards_of_a_mesh_combine(opguard, rt):
+    t = torch.randn(8, 6, 16)
+    columns = [opguard.combine([rt.fingerprint(p) for p in c.chunk(4, 0)], -3, 2) for c in t.chunk(2, -1)]
+    assert opguard.combine(columns, -1, 8, element_size=4)[0] == rt.fingerprint(t)[0]
+    assert opguard.combine([rt.fingerprint(t)], -2, [6]) == rt.fingerprint(t)
+
+
+def test_what_cannot_be_combined_is_refused(opguard):
+    parts = [(1, 2), (3, 4)]
+    for arguments in (
+        dict(dim=-2), dict(dim=0, sizes=3), dict(dim=-2, sizes=[1]), dict(dim=-2, offsets=[0, -1]), dict(dim=-1, sizes=4),
+        dict(dim=-1, sizes=[1, 3], element_size=4), dict(dim=-1, sizes=[1, 1], element_size=4),
+        dict(dim=-1, offsets=[0, 4], element_size=4), dict(dim=3, sizes=2, ndim=3),
+    ):  # fmt: skip
+        with pytest.raises(ValueError):
+            opguard.combine(parts, **arguments)
+
+
+PROGRAM = """
+import os, signal, sys, threading, time
+sys.path.insert(0, {package!r})
+import torch
+from opguard import _rt
+tasks = lambda: len(os.listdir("/proc/self/task"))
+x = torch.arange(1 << 22, dtype=torch.float32).view(1 << 11, -1)
+"""
+
+
+def run(source):
+    program = PROGRAM.format(package=str(build_dir() / "python")) + source
+    result = subprocess.run([sys.executable, "-c", program], env=clean_environment(), capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_as_many_threads_as_torch(rt):
+    run("""
+torch.set_num_threads(1)
+before = tasks()
+want = _rt.fingerprint(x)
+assert tasks() == before
+torch.set_num_threads(3)
+before = tasks()
+assert _rt.fingerprint(x) == want
+assert before < tasks() <= before + 2, (before, tasks())
+_rt.fingerprint(x[:4])
+""")
+
+
+def test_works_in_forked_children(rt):
+    run("""
+torch.set_num_threads(3)
+want = _rt.fingerprint(x)
+for _ in range(5):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        os._exit(0 if _rt.fingerprint(x) == want else 1)
+    assert os.waitpid(child, 0)[1] == 0
+assert _rt.fingerprint(x) == want
+""")
+
+
+def test_other_threads_run_meanwhile(rt):
+    run("""
+count, stop = 0, False
+def work():
+    global count
+    while not stop:
+        count += 1
+        time.sleep(0)
+thread = threading.Thread(target=work)
+thread.start()
+long = x[:1, :1024].expand(1 << 17, 1024)  # 512 MiB to read, 4 KiB in memory
+sys.setswitchinterval(1000)
+time.sleep(0.01)
+before = count
+_rt.fingerprint(long)
+assert count > before
+stop = True
+thread.join()
+""")
