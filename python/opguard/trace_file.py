@@ -36,7 +36,7 @@ def document(tracer, complete):
     files.update(use.path for use in tracer.uses.values())
     rank, world = _rank(tracer)
     return {
-        "opguard_trace": 1,
+        "opguard_trace": 2,
         "python": platform.python_version(),
         "torch": str(tracer.torch.__version__),
         "argv": [str(a) for a in getattr(sys, "argv", [])],
@@ -46,6 +46,9 @@ def document(tracer, complete):
         "complete": complete,
         "activities": tracer.activities,
         "foreign": tracer.foreign,
+        "foreign_compute": tracer.foreign_compute,
+        "accumulated": tracer.accumulated,
+        "micro_batches": {str(count): steps for count, steps in tracer.micro_batches.items()},
         "errors": tracer.errors,
         "missing_packages": missing,
         "roots": roots,
@@ -77,8 +80,11 @@ def _use(use):
         "callee": use.callee,
         "order": use.order,
         # The operator that came first comes once an execution.
-        "calls": next(iter(use.activities.values())),
+        "calls": next(iter(use.activities.values()), 0),
         "activities": use.activities,
+        "backward": use.backward,
         "phases": use.phases,
+        "compute": use.compute,
+        "writes": sorted(use.writes),
         "dtypes": use.dtypes,
     }

@@ -10,11 +10,14 @@ import sys
 import threading
 import time
 
-from opguard import exits, roots, trace_file
+from opguard import exits, roots, trace_file, trace_graph, trace_kernels, trace_marks
 from opguard.positions import Positions
+from opguard.trace_compute import computes
 
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _WRITE_EVERY_S = 2.0
+_WATCHED_CALLS = 8  # of each expression, for arguments it writes: to read them all twice is slow
+_FUNCTION_FILE = os.path.join("torch", "autograd", "function.py")
 
 _DTYPES = {
     "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32",
@@ -26,12 +29,25 @@ _DTYPES = {
 class Use:
     """One expression under which operators were dispatched."""
 
-    __slots__ = ("path", "place", "callee", "order", "activities", "phases", "dtypes")
+    __slots__ = ("path", "place", "callee", "order", "activities", "backward", "phases", "compute", "dtypes", "writes", "watched")
 
     def __init__(self, path, place, callee, order, dtypes):
         self.path, self.place, self.callee, self.order, self.dtypes = path, place, callee, order, dtypes
-        self.activities = {}
-        self.phases = {}
+        self.activities = {}  # dispatched under the expression itself
+        self.backward = {}  # dispatched by the autograd engine for nodes that the expression made
+        self.phases = {}  # all of these
+        self.compute = {}  # of these, those that compute
+        self.writes = set()  # arguments changed behind the version counters
+        self.watched = 0  # calls that were looked at for it
+
+
+class Pass:
+    """A backward pass under way: where it was called, whether it makes a graph, whose thread called it."""
+
+    __slots__ = ("found", "creates_graph", "sites")
+
+    def __init__(self, found, creates_graph, sites):
+        self.found, self.creates_graph, self.sites = found, creates_graph, sites
 
 
 class Tracer:
@@ -41,6 +57,7 @@ class Tracer:
         self.graph_task = getattr(torch._C, "_current_graph_task_id", lambda: -1)
         self.lock = threading.Lock()
         self.kinds = {}  # id(code) -> (path, is_ours, code)
+        self.engines = set()  # ids of code below which the autograd engine runs: kept alive by `kinds`
         self.active = True
         # The main thread's mode. Torch 2.4 crashes where its stack holds the only reference.
         self.mode = None
@@ -54,9 +71,15 @@ class Tracer:
 
     def reset(self):
         self.positions = Positions()
+        self.graph = trace_graph.Graph(self.torch)
+        self.writes = trace_kernels.Writes(self.torch)
         self.uses = {}
         self.activities = self.foreign = self.errors = self.steps = 0
-        self.backwards = []  # (path, place, callee, create_graph) of backward passes under way, any thread
+        self.foreign_compute = {}  # phase -> {activity: count}, no user frame
+        self.accumulated = {}  # activity -> count, into a parameter's gradient
+        self.passes = []  # Pass, any thread
+        self.micro_batches = {}  # backward passes of a step -> how many such steps
+        self.backwards = 0  # passes since the last step
         self.local = threading.local()
         self.lock = threading.Lock()
         self.file = trace_file.TraceFile(self.options.trace)
@@ -64,34 +87,64 @@ class Tracer:
 
     # -- what happens in the program
 
-    def saw(self, name, args, kwargs):
+    def saw(self, func, name, args, kwargs):
         """An operator, from __torch_dispatch__; `name` as in its schema, with the overload."""
-        if not self.active:
-            return
+        if not self.active or getattr(self.local, "busy", False):
+            return None
         try:
-            found = self.locate(sys._getframe(2), name.rpartition(".")[0] or name)
-            phase = self.phase()
-            if found is None and phase != "forward" and self.backwards:
-                # A device thread of the autograd engine has no frame of the user's: its call site has.
-                found = self.backwards[-1][:3]
-            self.count(name, found, phase, args, kwargs)
+            frame = sys._getframe(2)
+            found, engine, phase = self.locate(frame, name.rpartition(".")[0] or name)
+            if engine:
+                number = self.graph.running()
+                if number == trace_graph.ACCUMULATE and not name.startswith("c10d::"):
+                    self.accumulate(func, name)
+                    return None
+                found, engine = self.linked(number, found)
+            if self.graph.links:
+                grad = self.torch.is_grad_enabled()
+                self.graph.dispatched(found, grad, args, lambda: self.outside(frame))
+            return self.count(name, found, phase, args, kwargs, computes_cached(name, func), engine)
         except Exception:
             self.errors += 1
+            return None
 
-    def mark(self, name, frame):
-        """A pseudo activity: a boundary even where all below it is the user's own code."""
-        found = None
+    def linked(self, number, found):
+        """(the site whose execution made the node `number`, True), or (the backward call's site, False)."""
+        caller = self.passes[-1] if self.passes else None
+        site = None
+        if number is not None:
+            site = self.graph.site_of(number, caller.sites if caller else None)
+        return site or found or (caller.found if caller else None), site is not None
+
+    def outside(self, frame):
+        """The site that called the innermost custom autograd.Function, None if there is none."""
+        while frame is not None:
+            code = frame.f_code
+            if code.co_name == "apply" and code.co_filename.endswith(_FUNCTION_FILE):
+                return self.locate(frame.f_back, "apply")[0]
+            frame = frame.f_back
+        return None
+
+    def mark(self, name, frame, args=(), kwargs=None, compute=False):
+        """An activity that is no operator of the dispatcher's. (use, (path, place, callee)), (None, None) without a
+        user frame."""
         try:
-            found = self.locate(frame, name)
-            self.count(name, found, self.phase(), (), {})
+            found, engine, phase = self.locate(frame, name)
+            if not compute and (engine or found is None):
+                return None, None  # the library's own affair
+            if engine:
+                found, engine = self.linked(self.graph.running(), found)
+            return self.count(name, found, phase, args, kwargs or {}, compute, engine), found
         except Exception:
             self.errors += 1
-        return found
+            return None, None
 
     def locate(self, frame, operator):
-        """(path, place, callee) of the innermost user frame, None if there is none."""
+        """((path, place, callee) of the innermost user frame or None, whether the autograd engine is nearer, phase)."""
         callee = operator
-        kinds = self.kinds
+        kinds, engines = self.kinds, self.engines
+        in_pass = self.graph_task() != -1
+        engine = False
         while frame is not None:
             code = frame.f_code
             # By id, the code kept with it: equal code of two files is equal to Python.
@@ -100,29 +153,39 @@ class Tracer:
                 filename = code.co_filename
                 ours = filename.startswith(_OWN)
                 kind = kinds[id(code)] = ("" if ours else self.roots.path_of(filename), ours, code)
+                if ours and code.co_name == "watched":
+                    engines.add(id(code))
             if kind[0]:
-                return kind[0], self.positions.of(frame), callee
+                return (kind[0], self.positions.of(frame), callee), engine, self.phase(in_pass)
             if not kind[1]:
                 callee = code.co_name
+            elif in_pass and id(code) in engines:
+                engine = True
             frame = frame.f_back
-        return None
+        # A device thread of the engine has no frame of the user's.
+        return None, engine or in_pass, self.phase(in_pass)
 
-    def phase(self):
-        if self.graph_task() != -1:
+    def phase(self, in_pass):
+        if in_pass:
             # Gradients are recorded inside a backward pass by a recomputed forward, or all over a pass
             # that itself is to be differentiated.
-            creates_graph = bool(self.backwards) and self.backwards[-1][3]
+            creates_graph = bool(self.passes) and self.passes[-1].creates_graph
             return "recompute" if self.torch.is_grad_enabled() and not creates_graph else "backward"
+        if getattr(self.local, "passes", 0):
+            return "backward"  # before and after the engine: the first gradients
         if getattr(self.local, "optimizer", 0) and not self.torch.is_grad_enabled():
             return "optimizer"
         return "forward"
 
-    def count(self, name, found, phase, args, kwargs):
+    def count(self, name, found, phase, args, kwargs, compute, engine):
         with self.lock:
             self.activities += 1
             if found is None:
                 self.foreign += 1
-                return
+                if compute:
+                    names = self.foreign_compute.setdefault(phase, {})
+                    names[name] = names.get(name, 0) + 1
+                return None
             path, place, callee = found
             key = (path, place.line, place.column, place.end_line, place.end_column, place.opcode)
             if place.column < 0:
@@ -130,8 +193,41 @@ class Tracer:
             use = self.uses.get(key)
             if use is None:
                 use = self.uses[key] = Use(path, place, callee, len(self.uses), self.describe(args, kwargs))
-            use.activities[name] = use.activities.get(name, 0) + 1
+            names = use.backward if engine else use.activities
+            names[name] = names.get(name, 0) + 1
             use.phases[phase] = use.phases.get(phase, 0) + 1
+            if compute:
+                use.compute[phase] = use.compute.get(phase, 0) + 1
+            return use
+
+    def accumulate(self, func, name):
+        with self.lock:
+            self.activities += 1
+            if computes_cached(name, func):
+                self.accumulated[name] = self.accumulated.get(name, 0) + 1
+
+    def watch_writes(self, use, args, kwargs, call):
+        """call(), and into `use` which tensor arguments it changed behind the version counters."""
+        if use is None or use.watched >= _WATCHED_CALLS:
+            return call()
+        use.watched += 1
+        before = []
+        self.local.busy = True  # what we ask of tensors is not the program's
+        try:
+            before = self.writes.before(args, kwargs)
+        except Exception:
+            self.errors += 1
+        finally:
+            self.local.busy = False
+        result = call()
+        self.local.busy = True
+        try:
+            use.writes.update(self.writes.after(before))
+        except Exception:
+            self.errors += 1
+        finally:
+            self.local.busy = False
+        return result
 
     def describe(self, args, kwargs):
         found = []  # the first few: a fused optimizer takes hundreds
@@ -157,6 +253,8 @@ class Tracer:
         if depth != 1 or not self.active:
             return
         self.steps += 1
+        self.micro_batches[self.backwards] = self.micro_batches.get(self.backwards, 0) + 1
+        self.backwards = 0
         if self.options.steps and self.steps >= self.options.steps:
             self.active = False  # the mode stays, idle: under other modes it could not be taken out
             self.write(True)
@@ -164,23 +262,28 @@ class Tracer:
             # For a program that is killed later.
             self.write(False)
 
-    def watch(self, function, graph_argument):
-        """torch.autograd.backward or .grad, marked and otherwise as it is."""
+    def watch(self, function, graph_argument, counts):
+        """torch.autograd.backward or .grad, marked and otherwise as it is. counts: it ends a micro-batch."""
 
         @functools.wraps(function)
         def watched(*args, **kwargs):
             if not self.active:
                 return function(*args, **kwargs)
-            found = self.mark("opguard::backward", sys._getframe(1)) or (None, None, None)
+            _, found = self.mark("opguard::backward", sys._getframe(1))
             given = kwargs.get("create_graph", args[graph_argument] if len(args) > graph_argument else False)
-            entry = found + (bool(given),)
-            if found[0] is not None:
-                self.backwards.append(entry)
+            if found is None and self.passes:
+                found = self.passes[-1].found  # a checkpoint's own pass within the user's
+            entry = Pass(found, bool(given), self.graph.here() if self.graph.links else None)
+            if counts and self.graph_task() == -1:
+                self.backwards += 1
+            self.passes.append(entry)
+            self.local.passes = getattr(self.local, "passes", 0) + 1
             try:
                 return function(*args, **kwargs)
             finally:
-                if found[0] is not None and entry in self.backwards:
-                    self.backwards.remove(entry)
+                self.local.passes = getattr(self.local, "passes", 1) - 1
+                if entry in self.passes:
+                    self.passes.remove(entry)
 
         return watched
 
@@ -215,7 +318,10 @@ def _make_mode(torch, tracer):
 
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             kwargs = kwargs or {}
-            tracer.saw(_name(func), args, kwargs)
+            name = _name(func)
+            use = tracer.saw(func, name, args, kwargs)
+            if use is not None and trace_kernels.may_write_unsaid(name, func):
+                return tracer.watch_writes(use, args, kwargs, lambda: func(*args, **kwargs))
             return func(*args, **kwargs)
 
     return TracerMode
@@ -234,6 +340,16 @@ def _name(func):
             name = "%s.%s" % (schema.name, schema.overload_name) if schema.overload_name else schema.name
         _names[func] = name
     return name
+
+
+_computes = {}
+
+
+def computes_cached(name, func):
+    known = _computes.get(name)
+    if known is None:
+        known = _computes[name] = computes(name, func)
+    return known
 
 
 def _let_higher_order_pass(torch, mode_class):
@@ -294,14 +410,18 @@ def install(torch, options):
     tracer = Tracer(torch, options)
     mode_class = _make_mode(torch, tracer)
     _let_higher_order_pass(torch, mode_class)
-    torch.autograd.backward = tracer.watch(torch.autograd.backward, 3)
-    torch.autograd.grad = tracer.watch(torch.autograd.grad, 4)
+    for name, graph_argument in (("backward", 3), ("grad", 4)):
+        original = getattr(torch.autograd, name)
+        watched = tracer.watch(original, graph_argument, name == "backward")
+        trace_marks.replace(torch.autograd, name, original, watched)
     steps = sys.modules.get("torch.optim.optimizer")
     if hasattr(steps, "register_optimizer_step_pre_hook"):
         steps.register_optimizer_step_pre_hook(tracer.before_step)
         steps.register_optimizer_step_post_hook(tracer.after_step)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=tracer.fork)
+    trace_marks.install(tracer)
+    trace_kernels.install(tracer)
     exits.at_exit(tracer.finish)
     _follow_threads(mode_class)
     tracer.mode = mode_class()

@@ -115,8 +115,8 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
   std::vector<Bound> bounds_a = bind(survey_a->plan);
   std::vector<Bound> bounds_b =
       share_boundaries(survey_a->plan, matches, survey_b->sites, survey_b->plan);
-  Coverage coverage{survey_a->plan.activities + survey_b->plan.activities,
-                    survey_a->plan.attributed + survey_b->plan.attributed,
+  Coverage coverage{survey_a->plan.activities() + survey_b->plan.activities(),
+                    survey_a->plan.attributed() + survey_b->plan.attributed(),
                     matches.count(MatchStatus::lost) + matches.count(MatchStatus::ambiguous)};
   say(std::to_string(bounds_a.size()) + " boundaries in a, " + std::to_string(bounds_b.size()) +
       " in b, " + std::to_string(matches.count(MatchStatus::matched)) + " shared");

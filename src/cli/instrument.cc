@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -143,8 +144,12 @@ int instrument_traced(const InstrumentOptions& opt) {
   auto patch = make_patch(*sources, wraps, diags);
   say(diags.text());
   if (!patch) return fail(llvm::toString(patch.takeError()));
-  for (const Unwrapped& left : seen->plan.unwrapped)
-    say(left.file + ":" + std::to_string(left.line) + ": note: not wrapped: " + left.what + "\n");
+  std::set<std::string> said;  // a place is listed once a phase
+  for (const Unwrapped& left : seen->plan.unwrapped) {
+    std::string note =
+        left.file + ":" + std::to_string(left.line) + ": note: not wrapped: " + left.what + "\n";
+    if (said.insert(note).second) say(note);
+  }
   return write(*patch, opt);
 }
 

@@ -1,7 +1,10 @@
 // opguard preflight -o plan.json [--tree DIR] [--with PKG]... [--steps N] -- CMD
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <set>
 
 #include "cli/command.h"
 #include "cli/survey.h"
@@ -22,16 +25,70 @@ struct PreflightCommand {
   bool quiet = false;
 };
 
+using Count = unsigned long long;
+
+// Rounded down, so that 100.0 % is said of all and nothing less.
+std::string share(uint64_t part, uint64_t whole) {
+  uint64_t permille = whole ? part * 1000 / whole : 1000;
+  return std::to_string(permille / 10) + "." + std::to_string(permille % 10) + " %";
+}
+
+std::string counted(uint64_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+// "3 optimizer steps, 2 micro-batches each"
+std::string steps_text(const Trace& trace) {
+  std::string text = counted(trace.steps, "optimizer step");
+  uint64_t fewest = UINT64_MAX, most = 0;
+  for (const auto& [passes, steps] : trace.micro_batches) {
+    uint64_t count = std::strtoull(passes.c_str(), nullptr, 10);
+    fewest = std::min(fewest, count);
+    most = std::max(most, count);
+  }
+  if (trace.micro_batches.empty()) return text;
+  if (fewest != most)
+    return text + ", " + std::to_string(fewest) + " to " + std::to_string(most) +
+           " micro-batches each";
+  return text + ", " + std::to_string(most) +
+         (most == 1 ? " micro-batch each" : " micro-batches each");
+}
+
+void print_coverage(const Plan& plan) {
+  std::printf("coverage: %s of %llu activities that compute belong to a boundary",
+              share(plan.attributed(), plan.activities()).c_str(), Count(plan.activities()));
+  const char* separator = ":";
+  for (const char* name : {"forward", "recompute", "backward", "optimizer"}) {
+    auto phase = plan.coverage.find(name);
+    if (phase == plan.coverage.end() || phase->second.activities == 0) continue;
+    std::printf("%s %s %s", separator, name,
+                share(phase->second.attributed, phase->second.activities).c_str());
+    separator = ",";
+  }
+  std::printf("\n");
+  uint64_t unwrapped = 0, foreign = 0;
+  for (const Unwrapped& place : plan.unwrapped) unwrapped += place.activities;
+  for (const Foreign& activity : plan.foreign) foreign += activity.count;
+  if (unwrapped > 0) {
+    const Unwrapped& most = plan.unwrapped.front();
+    std::printf("  %llu at places no probe can stand, most at %s:%u (%s)\n", Count(unwrapped),
+                most.file.c_str(), most.line, most.what.c_str());
+  }
+  if (foreign > 0)
+    std::printf("  %llu below no source of the tree or a --with package, most %s\n", Count(foreign),
+                plan.foreign.front().activity.c_str());
+}
+
 void print_summary(const PreflightCommand& opt, const Trace& trace, const Plan& plan) {
   std::set<std::string> files;
   for (const Boundary& boundary : plan.boundaries)
     files.insert(boundary.site.package + ":" + boundary.site.file);
-  double share = plan.activities ? 100.0 * plan.attributed / plan.activities : 0;
-  std::printf("%s: %zu boundaries in %zu files, %llu optimizer steps\n", opt.out.c_str(),
-              plan.boundaries.size(), files.size(), static_cast<unsigned long long>(trace.steps));
-  std::printf("coverage: %llu of %llu activities belong to a boundary (%.1f %%)\n",
-              static_cast<unsigned long long>(plan.attributed),
-              static_cast<unsigned long long>(plan.activities), share);
+  std::printf("%s: %zu boundaries in %zu files\n", opt.out.c_str(), plan.boundaries.size(),
+              files.size());
+  std::printf("steps: %s\n", steps_text(trace).c_str());
+  print_coverage(plan);
+  if (trace.errors > 0)
+    std::printf("note: %llu activities could not be placed\n", Count(trace.errors));
   if (!trace.complete) std::printf("note: a process was killed before its trace was whole\n");
   std::printf("next: opguard-instrument %s --plan %s\n", quote({opt.tree}).c_str(),
               quote({opt.out}).c_str());

@@ -147,14 +147,14 @@ std::pair<std::string, std::string> name_of(const std::string& path,
 class UnwrappedList {
  public:
   void add(const std::string& package, const std::string& file, uint32_t line,
-           const std::string& what, uint64_t activities) {
-    counts_[{package, file, line, what}] += activities;
+           const std::string& what, const std::string& phase, uint64_t activities) {
+    counts_[{package, file, line, what, phase}] += activities;
   }
   std::vector<Unwrapped> list() const {
     std::vector<Unwrapped> out;
     for (const auto& [key, activities] : counts_)
-      out.push_back(
-          {std::get<0>(key), std::get<1>(key), std::get<2>(key), std::get<3>(key), activities});
+      out.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), std::get<3>(key),
+                     std::get<4>(key), activities});
     std::stable_sort(out.begin(), out.end(), [](const Unwrapped& a, const Unwrapped& b) {
       return a.activities > b.activities;
     });
@@ -162,10 +162,40 @@ class UnwrappedList {
   }
 
  private:
-  std::map<std::tuple<std::string, std::string, uint32_t, std::string>, uint64_t> counts_;
+  std::map<std::tuple<std::string, std::string, uint32_t, std::string, std::string>, uint64_t>
+      counts_;
 };
 
-bool is_pseudo(const std::string& activity) { return activity.rfind("opguard::", 0) == 0; }
+// Marks and everything that is_interesting make a boundary; a use with neither is left out.
+bool makes_boundary(const TracedUse& use) {
+  for (const auto* names : {&use.activities, &use.backward})
+    for (const auto& [name, count] : *names)
+      if (is_interesting(name)) return true;
+  return false;
+}
+
+bool has_mark(const TracedUse& use) {
+  for (const auto& [name, count] : use.activities)
+    if (name.rfind("opguard::", 0) == 0) return !use.phases.empty();
+  return false;
+}
+
+// Activities into a parameter's gradient, and those with no user source above them.
+void add_sourceless(const Trace& trace, Plan& plan) {
+  for (const auto& [name, count] : trace.accumulated) {
+    PhaseCoverage& phase = plan.coverage["backward"];
+    phase.activities += count;
+    phase.attributed += count;
+    phase.accumulated += count;
+  }
+  for (const auto& [phase, names] : trace.foreign_compute)
+    for (const auto& [name, count] : names) {
+      plan.coverage[phase].activities += count;
+      plan.foreign.push_back({phase, name, count});
+    }
+  std::stable_sort(plan.foreign.begin(), plan.foreign.end(),
+                   [](const Foreign& a, const Foreign& b) { return a.count > b.count; });
+}
 
 }  // namespace
 
@@ -218,27 +248,24 @@ Plan build_plan(const Trace& trace, const SourceSet& sources, const std::vector<
   std::vector<std::string> ids = boundary_ids(sites);
   std::map<uint32_t, Boundary> boundaries;  // by site index
   UnwrappedList unwrapped;
-  plan.activities = trace.foreign;
+  add_sourceless(trace, plan);
   for (const TracedUse& use : trace.uses) {
-    uint64_t seen = 0;
-    bool pseudo = false;
-    for (const auto& [name, count] : use.activities) {
-      if (is_pseudo(name))
-        pseudo = true;
-      else if (is_interesting(name))
-        seen += count;
-    }
-    if (seen == 0 && !pseudo) continue;
-    plan.activities += seen;
+    if (!makes_boundary(use)) continue;
+    for (const auto& [phase, count] : use.compute) plan.coverage[phase].activities += count;
     Attribution where = attributor.attribute(use);
     if (where.sites.empty()) {
       auto [package, file] = where.file ? std::pair(where.file->package, where.file->name)
                                         : name_of(use.path, trace.roots);
-      unwrapped.add(package, file, static_cast<uint32_t>(std::max(use.line, 0)), where.reason,
-                    seen);
+      for (const auto& [phase, count] : use.compute)
+        unwrapped.add(package, file, static_cast<uint32_t>(std::max(use.line, 0)), where.reason,
+                      phase, count);
+      // A mark that no probe can stand at is said too.
+      if (use.compute.empty() && has_mark(use))
+        unwrapped.add(package, file, static_cast<uint32_t>(std::max(use.line, 0)), where.reason,
+                      use.phases.begin()->first, 0);
       continue;
     }
-    plan.attributed += seen;
+    for (const auto& [phase, count] : use.compute) plan.coverage[phase].attributed += count;
     for (uint32_t i : where.sites) {
       auto found = boundaries.find(i);
       if (found == boundaries.end()) {
@@ -252,7 +279,11 @@ Plan build_plan(const Trace& trace, const SourceSet& sources, const std::vector<
       b.order = std::min(b.order, use.order);
       b.calls += use.calls;
       add_counts(b.activities, use.activities);
+      add_counts(b.backward, use.backward);
       add_counts(b.phases, use.phases);
+      for (const std::string& name : use.writes)
+        if (std::find(b.writes.begin(), b.writes.end(), name) == b.writes.end())
+          b.writes.push_back(name);
     }
   }
   std::set<uint32_t> chosen;
@@ -285,7 +316,7 @@ Plan static_plan(const SourceSet& sources, const std::vector<Site>& sites,
                   (!all_calls && !signatures.template_name(i).empty());
     if (!wanted) continue;
     if (!site.refusal.empty()) {
-      unwrapped.add(site.package, site.file, site.line, site.refusal, 0);
+      unwrapped.add(site.package, site.file, site.line, site.refusal, "", 0);
       continue;
     }
     auto file = files.find({site.package, site.file});

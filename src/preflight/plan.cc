@@ -50,8 +50,8 @@ Boundary read_boundary(JsonText& json, const JsonValue& value) {
             {"id",         "form",          "callee",      "receiver",   "package",    "file",
              "scope",      "line",          "column",      "end_line",   "end_column", "start",
              "end",        "operand_start", "operand_end", "targets",    "arguments",  "text",
-             "site_order", "template",      "tags",        "activities", "phases",     "order",
-             "calls",      "writes",        "mark"});
+             "site_order", "template",      "tags",        "activities", "backward",   "phases",
+             "order",      "calls",         "writes",      "mark"});
   json.read(value, "id", b.id);
   if (!json.failed() &&
       (b.id.empty() ||
@@ -88,6 +88,7 @@ Boundary read_boundary(JsonText& json, const JsonValue& value) {
       b.tags.push_back({tag.items[0].string, tag.items[1].real});
     }
   json.read(value, "activities", b.activities);
+  if (value.find("backward")) json.read(value, "backward", b.backward);
   json.read(value, "phases", b.phases);
   json.read(value, "order", b.order);
   json.read(value, "calls", b.calls);
@@ -131,20 +132,34 @@ void read_context(JsonText& json, const JsonValue& value, std::vector<Site>& con
   }
 }
 
+// {"activities": all phases, "attributed": ..., "phases": {"forward": {...}}}
+void read_coverage(JsonText& json, const JsonValue& root,
+                   std::map<std::string, PhaseCoverage>& out) {
+  const JsonValue* coverage = json.member(root, "coverage", Kind::object);
+  if (!coverage) return;
+  json.only(*coverage, {"activities", "attributed", "phases"});
+  const JsonValue* phases = json.member(*coverage, "phases", Kind::object);
+  if (!phases) return;
+  for (const auto& [name, value] : phases->members) {
+    PhaseCoverage& phase = out[name.string];
+    if (!json.member(*phases, name.string.c_str(), Kind::object)) return;
+    json.only(value, {"activities", "attributed", "accumulated"});
+    json.read(value, "activities", phase.activities);
+    json.read(value, "attributed", phase.attributed);
+    json.read(value, "accumulated", phase.accumulated);
+  }
+}
+
 Plan read_plan_values(JsonText& json, const JsonValue& root) {
   Plan plan;
   json.only(root, {"opguard_plan", "opguard", "python", "torch", "command", "packages", "coverage",
-                   "boundaries", "context", "unwrapped"});
+                   "boundaries", "context", "unwrapped", "foreign"});
   json.read(root, "opguard", plan.opguard);
   json.read(root, "python", plan.python);
   json.read(root, "torch", plan.torch);
   json.read(root, "command", plan.command);
   json.read(root, "packages", plan.packages);
-  if (const JsonValue* coverage = json.member(root, "coverage", Kind::object)) {
-    json.only(*coverage, {"activities", "attributed"});
-    json.read(*coverage, "activities", plan.activities);
-    json.read(*coverage, "attributed", plan.attributed);
-  }
+  read_coverage(json, root, plan.coverage);
   std::map<std::string, bool> ids;
   if (const JsonValue* boundaries = json.member(root, "boundaries", Kind::array))
     for (const JsonValue& item : boundaries->items) {
@@ -159,12 +174,21 @@ Plan read_plan_values(JsonText& json, const JsonValue& root) {
     for (const JsonValue& item : unwrapped->items) {
       Unwrapped& u = plan.unwrapped.emplace_back();
       if (item.kind == Kind::object)
-        json.only(item, {"package", "file", "line", "what", "activities"});
+        json.only(item, {"package", "file", "line", "what", "phase", "activities"});
       json.read(item, "package", u.package);
       json.read(item, "file", u.file);
       json.read(item, "line", u.line);
       json.read(item, "what", u.what);
+      json.read(item, "phase", u.phase);
       json.read(item, "activities", u.activities);
+    }
+  if (const JsonValue* foreign = json.member(root, "foreign", Kind::array))
+    for (const JsonValue& item : foreign->items) {
+      Foreign& f = plan.foreign.emplace_back();
+      if (item.kind == Kind::object) json.only(item, {"phase", "activity", "count"});
+      json.read(item, "phase", f.phase);
+      json.read(item, "activity", f.activity);
+      json.read(item, "count", f.count);
     }
   return plan;
 }
@@ -194,21 +218,32 @@ Json json_of(const Boundary& b) {
                {"site_order", s.order},
                {"template", b.templ},
                {"tags", tags},
-               {"activities", b.activities},
-               {"phases", b.phases},
-               {"order", b.order},
-               {"calls", b.calls}};
+               {"activities", b.activities}};
+  if (!b.backward.empty()) json["backward"] = b.backward;
+  json["phases"] = b.phases;
+  json["order"] = b.order;
+  json["calls"] = b.calls;
   if (!b.writes.empty()) json["writes"] = b.writes;
   if (!b.mark.empty()) json["mark"] = b.mark;
   return json;
 }
 
 Json json_of(const Unwrapped& u) {
-  return {{"package", u.package},
-          {"file", u.file},
-          {"line", u.line},
-          {"what", u.what},
-          {"activities", u.activities}};
+  return {{"package", u.package}, {"file", u.file},   {"line", u.line},
+          {"what", u.what},       {"phase", u.phase}, {"activities", u.activities}};
+}
+
+Json json_of(const Foreign& f) {
+  return {{"phase", f.phase}, {"activity", f.activity}, {"count", f.count}};
+}
+
+Json coverage_json(const Plan& plan) {
+  Json phases = Json::object();
+  for (const auto& [name, phase] : plan.coverage)
+    phases[name] = {{"activities", phase.activities},
+                    {"attributed", phase.attributed},
+                    {"accumulated", phase.accumulated}};
+  return {{"activities", plan.activities()}, {"attributed", plan.attributed()}, {"phases", phases}};
 }
 
 std::vector<Json> context_json(const Plan& plan) {
@@ -249,16 +284,28 @@ std::string plan_text(const Plan& plan) {
       << ",\n\"python\": " << text_of(plan.python) << ",\n\"torch\": " << text_of(plan.torch)
       << ",\n\"command\": " << text_of(plan.command)
       << ",\n\"packages\": " << text_of(plan.packages)
-      << ",\n\"coverage\": {\"activities\": " << plan.activities
-      << ", \"attributed\": " << plan.attributed << "}";
+      << ",\n\"coverage\": " << text_of(coverage_json(plan));
   write_lines(out, "boundaries", plan.boundaries, [](const Boundary& b) { return json_of(b); });
   write_lines(out, "context", context_json(plan), [](const Json& scope) { return scope; });
   write_lines(out, "unwrapped", plan.unwrapped, [](const Unwrapped& u) { return json_of(u); });
+  write_lines(out, "foreign", plan.foreign, [](const Foreign& f) { return json_of(f); });
   out << "}\n";
   return out.str();
 }
 
 }  // namespace
+
+uint64_t Plan::activities() const {
+  uint64_t sum = 0;
+  for (const auto& [name, phase] : coverage) sum += phase.activities;
+  return sum;
+}
+
+uint64_t Plan::attributed() const {
+  uint64_t sum = 0;
+  for (const auto& [name, phase] : coverage) sum += phase.attributed;
+  return sum;
+}
 
 llvm::Expected<Plan> read_plan(const std::string& path, Diagnostics& diags) {
   std::string text, error;
@@ -299,7 +346,10 @@ std::string dump(const Plan& plan) {
   for (const std::string& arg : plan.command) out << " " << arg;
   out << "\npackages";
   for (const std::string& package : plan.packages) out << " " << package;
-  out << "\ncoverage " << plan.attributed << " of " << plan.activities << " activities\n";
+  out << "\ncoverage " << plan.attributed() << " of " << plan.activities() << " activities\n";
+  for (const auto& [name, phase] : plan.coverage)
+    out << "coverage of " << name << " " << phase.attributed << " of " << phase.activities
+        << " accumulated " << phase.accumulated << "\n";
   for (const Boundary& b : plan.boundaries) {
     out << "boundary " << b.id << " " << form_name(b.site.form) << " "
         << (b.site.package.empty() ? "" : b.site.package + ":") << b.site.file << ":" << b.site.line
@@ -308,13 +358,22 @@ std::string dump(const Plan& plan) {
     for (const Tag& tag : b.tags) out << " " << tag.name << "=" << tag.weight;
     out << "\n ";
     for (const auto& [name, count] : b.activities) out << " " << name << "=" << count;
+    if (!b.backward.empty()) out << " backward:";
+    for (const auto& [name, count] : b.backward) out << " " << name << "=" << count;
+    if (!b.backward.empty()) out << ";";
     for (const auto& [name, count] : b.phases) out << " " << name << "=" << count;
+    if (!b.writes.empty()) out << " writes";
+    for (const std::string& name : b.writes) out << " " << name;
+    if (!b.mark.empty()) out << " mark " << b.mark;
     out << "\n";
   }
   out << "context " << plan.context.size() << " sites\n";
   for (const Unwrapped& u : plan.unwrapped)
     out << "unwrapped " << (u.package.empty() ? "" : u.package + ":") << u.file << ":" << u.line
-        << " " << u.what << " activities " << u.activities << "\n";
+        << " " << u.what << (u.phase.empty() ? "" : " " + u.phase) << " activities " << u.activities
+        << "\n";
+  for (const Foreign& f : plan.foreign)
+    out << "foreign " << f.activity << " " << f.phase << " activities " << f.count << "\n";
   return out.str();
 }
 

@@ -14,7 +14,7 @@
 
 namespace opguard {
 
-inline constexpr int kPlanVersion = 1;
+inline constexpr int kPlanVersion = 2;
 
 struct Tag {
   std::string name;  // "callee:torch.softmax", "scope:Attention.forward", "next:matmul"
@@ -29,8 +29,10 @@ struct Boundary {
   std::string templ;  // name of the template that accepts it, "" if none
   std::vector<Tag> tags;
   std::map<std::string, uint64_t> activities;
-  std::map<std::string, uint64_t> phases;
-  uint64_t order = 0;  // rank of its first execution in the preflight
+  // Dispatched by the autograd engine for nodes that the operator made.
+  std::map<std::string, uint64_t> backward;
+  std::map<std::string, uint64_t> phases;  // of both
+  uint64_t order = 0;                      // rank of its first execution in the preflight
   uint64_t calls = 0;
   // Arguments ("arg0", "out") the call changes although no version counter tells (a kernel launch,
   // a native extension): the preflight learned it.
@@ -41,13 +43,29 @@ struct Boundary {
   bool operator==(const Boundary&) const = default;
 };
 
-// A place that launched activities and is not a boundary.
+// A place that launched activities that compute and is not a boundary.
 struct Unwrapped {
   std::string package, file;
   uint32_t line = 0;
-  std::string what;  // "attribute read", "with item", "inside a torch.jit function"
+  std::string what;   // "attribute read", "with item", "inside a torch.jit function"
+  std::string phase;  // "" in a static plan
   uint64_t activities = 0;
   bool operator==(const Unwrapped&) const = default;
+};
+
+// Activities that compute and have no user source at all above them.
+struct Foreign {
+  std::string phase, activity;  // "forward", "aten::mul.Tensor"
+  uint64_t count = 0;
+  bool operator==(const Foreign&) const = default;
+};
+
+// Of one phase, in activities that compute: docs/plan-format.md, section "Coverage".
+struct PhaseCoverage {
+  uint64_t activities = 0;
+  uint64_t attributed = 0;   // under a boundary, or into a parameter's gradient
+  uint64_t accumulated = 0;  // of the attributed, into a parameter's gradient
+  bool operator==(const PhaseCoverage&) const = default;
 };
 
 struct Plan {
@@ -60,7 +78,10 @@ struct Plan {
   // scope, order, start, end, form, callee, receiver, arguments and targets only.
   std::vector<Site> context;  // by (package, file, scope, order)
   std::vector<Unwrapped> unwrapped;
-  uint64_t activities = 0, attributed = 0;  // coverage: attributed / activities
+  std::vector<Foreign> foreign;
+  std::map<std::string, PhaseCoverage> coverage;  // by phase; the rest is unwrapped and foreign
+  uint64_t activities() const;
+  uint64_t attributed() const;
   bool operator==(const Plan&) const = default;
 };
 

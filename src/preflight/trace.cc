@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using Kind = JsonValue::Kind;
 
-constexpr int kTraceVersion = 1;
+constexpr int kTraceVersion = 2;
 
 // Fields unknown here are skipped: the tracer travels with the tool, but may say more for people.
 TracedUse read_use(JsonText& json, const JsonValue& value) {
@@ -35,8 +35,11 @@ TracedUse read_use(JsonText& json, const JsonValue& value) {
   json.read(value, "order", use.order);
   json.read(value, "calls", use.calls);
   json.read(value, "activities", use.activities);
+  json.read(value, "backward", use.backward);
   json.read(value, "phases", use.phases);
+  json.read(value, "compute", use.compute);
   json.read(value, "dtypes", use.dtypes);
+  json.read(value, "writes", use.writes);
   return use;
 }
 
@@ -50,6 +53,12 @@ Trace read_trace(JsonText& json, const JsonValue& root) {
   json.read(root, "complete", trace.complete);
   json.read(root, "activities", trace.activities);
   json.read(root, "foreign", trace.foreign);
+  if (const JsonValue* phases = json.member(root, "foreign_compute", Kind::object))
+    for (const auto& [phase, names] : phases->members)
+      json.read(*phases, phase.string.c_str(), trace.foreign_compute[phase.string]);
+  json.read(root, "accumulated", trace.accumulated);
+  json.read(root, "micro_batches", trace.micro_batches);
+  json.read(root, "errors", trace.errors);
   json.read(root, "missing_packages", trace.missing_packages);
   json.read(root, "files", trace.files);
   if (const JsonValue* roots = json.member(root, "roots", Kind::array))
@@ -94,6 +103,11 @@ void merge(Trace& into, Trace from, std::map<Place, size_t>& at) {
   into.complete = into.complete && from.complete;
   into.activities += from.activities;
   into.foreign += from.foreign;
+  for (const auto& [phase, names] : from.foreign_compute)
+    add_counts(into.foreign_compute[phase], names);
+  add_counts(into.accumulated, from.accumulated);
+  add_counts(into.micro_batches, from.micro_batches);
+  into.errors += from.errors;
   unite(into.roots, from.roots);
   unite(into.missing_packages, from.missing_packages);
   into.files.insert(into.files.end(), from.files.begin(), from.files.end());
@@ -107,7 +121,10 @@ void merge(Trace& into, Trace from, std::map<Place, size_t>& at) {
     known.order = std::min(known.order, use.order);
     known.calls += use.calls;
     add_counts(known.activities, use.activities);
+    add_counts(known.backward, use.backward);
     add_counts(known.phases, use.phases);
+    add_counts(known.compute, use.compute);
+    unite(known.writes, use.writes);
     if (known.callee.empty()) known.callee = use.callee;
   }
 }
@@ -168,7 +185,18 @@ std::string dump(const Trace& trace) {
   out << "trace python " << trace.python << " torch " << trace.torch << " rank " << trace.rank
       << " steps " << trace.steps << (trace.complete ? "" : " incomplete") << "\nargv";
   for (const std::string& arg : trace.argv) out << " " << arg;
-  out << "\nactivities " << trace.activities << " foreign " << trace.foreign << "\n";
+  out << "\nactivities " << trace.activities << " foreign " << trace.foreign << " errors "
+      << trace.errors << "\n";
+  for (const auto& [phase, names] : trace.foreign_compute) {
+    out << "foreign " << phase << ";";
+    dump_counts(out, names);
+    out << "\n";
+  }
+  out << "accumulated;";
+  dump_counts(out, trace.accumulated);
+  out << "\nmicro-batches of a step;";
+  dump_counts(out, trace.micro_batches);
+  out << "\n";
   for (const SourceRoot& root : trace.roots)
     out << "root " << (root.package.empty() ? "(tree)" : root.package) << " " << root.dir << " "
         << root.subdir << "\n";
@@ -179,10 +207,16 @@ std::string dump(const Trace& trace) {
         << use.end_line << ":" << use.end_column << " " << use.scope << " " << use.opcode << " "
         << (use.callee.empty() ? "?" : use.callee) << " calls " << use.calls << ";";
     dump_counts(out, use.activities);
+    out << "; backward";
+    dump_counts(out, use.backward);
     out << ";";
     dump_counts(out, use.phases);
+    out << "; compute";
+    dump_counts(out, use.compute);
     out << ";";
     for (const std::string& dtype : use.dtypes) out << " " << dtype;
+    if (!use.writes.empty()) out << "; writes";
+    for (const std::string& name : use.writes) out << " " << name;
     out << "\n";
   }
   return out.str();

@@ -25,8 +25,13 @@ struct TracedUse {
   uint64_t order = 0;  // rank of its first execution among all uses
   uint64_t calls = 0;  // activities seen / executions where they can be told apart
   std::map<std::string, uint64_t> activities;  // "aten::softmax.int" -> count (kernels on a GPU)
-  std::map<std::string, uint64_t> phases;      // "forward", "recompute", "backward", "optimizer"
-  std::vector<std::string> dtypes;  // of the first execution's tensor arguments: "f32[2]"
+  // Dispatched by the autograd engine for nodes that this expression's execution made.
+  std::map<std::string, uint64_t> backward;
+  // All of both: "forward", "recompute", "backward", "optimizer" -> count.
+  std::map<std::string, uint64_t> phases;
+  std::map<std::string, uint64_t> compute;  // of these, those that compute (docs/plan-format.md)
+  std::vector<std::string> dtypes;          // of the first execution's tensor arguments: "f32[2]"
+  std::vector<std::string> writes;  // arguments changed that no version counter tells of: "arg0"
 
   bool operator==(const TracedUse&) const = default;
 };
@@ -39,8 +44,15 @@ struct Trace {
   std::vector<SourceRoot> roots;   // tree and --with packages as this interpreter finds them
   std::vector<std::string> files;  // absolute paths under the roots that were imported or run
   std::vector<TracedUse> uses;
-  uint64_t activities = 0;                    // all activities seen
-  uint64_t foreign = 0;                       // of these, launched with no user frame on the stack
+  uint64_t activities = 0;  // all activities seen
+  uint64_t foreign = 0;     // of these, launched with no user frame on the stack
+  // Of the foreign ones those that compute: phase -> activity -> count.
+  std::map<std::string, std::map<std::string, uint64_t>> foreign_compute;
+  // That compute, into a parameter's gradient: belonging to no operator, but to the parameter.
+  std::map<std::string, uint64_t> accumulated;
+  // Backward passes of a step -> how many steps had so many. Of all processes.
+  std::map<std::string, uint64_t> micro_batches;
+  uint64_t errors = 0;                        // activities that the tracer could not place
   std::vector<std::string> missing_packages;  // --with names the interpreter does not have
   bool complete = true;                       // false: the process died before its trace was whole
 

@@ -23,7 +23,8 @@ struct Built {
 };
 
 TracedUse use(int line, int column, int end, const std::string& opcode, uint64_t order,
-              std::map<std::string, uint64_t> activities, const std::string& path) {
+              std::map<std::string, uint64_t> activities, const std::string& path,
+              std::map<std::string, uint64_t> compute = {}) {
   TracedUse u;
   u.path = path;
   u.line = u.end_line = line;
@@ -34,6 +35,7 @@ TracedUse use(int line, int column, int end, const std::string& opcode, uint64_t
   u.calls = 1;
   u.activities = std::move(activities);
   u.phases = {{"forward", 1}};
+  u.compute = std::move(compute);
   return u;
 }
 
@@ -45,17 +47,22 @@ Built build(const std::string& root) {
   b.sites = parse_sites(b.sources, diags);
   Trace trace;
   trace.python = "3.11.7";
-  trace.foreign = 5;
+  trace.foreign = 7;
+  trace.foreign_compute = {{"backward", {{"aten::sum", 5}}}};
+  trace.accumulated = {{"aten::add_.Tensor", 4}};
   trace.roots = {{"", root, ""}};
   trace.uses = {
-      use(4, 11, 16, "BINARY_OP", 7, {{"aten::mul.Tensor", 3}}, path),
-      use(2, 8, 20, "CALL", 2, {{"aten::exp", 2}}, path),
+      use(4, 11, 16, "BINARY_OP", 7, {{"aten::mul.Tensor", 3}}, path,
+          {{"forward", 3}, {"backward", 6}}),
+      use(2, 8, 20, "CALL", 2, {{"aten::exp", 2}}, path, {{"forward", 2}}),
       use(2, 8, 20, "PRECALL", 1, {{"aten::empty_like", 1}}, path),
       use(3, 8, 18, "CALL", 3, {{"aten::detach", 4}, {"prim::device", 2}}, path),
       use(6, 4, 14, "CALL", 9, {{"opguard::optimizer_step", 1}}, path),
-      use(2, 8, 17, "LOAD_ATTR", 4, {{"aten::alias", 6}}, path),
-      use(1, 0, 3, "CALL", 5, {{"aten::add", 8}}, root + "/n/other.py"),
+      use(2, 8, 17, "IMPORT_NAME", 4, {{"aten::exp", 6}}, path, {{"forward", 5}, {"recompute", 1}}),
+      use(1, 0, 3, "CALL", 5, {{"aten::add", 8}}, root + "/n/other.py", {{"forward", 8}}),
   };
+  trace.uses[0].backward = {{"aten::mul.Tensor", 6}};
+  trace.uses[1].writes = {"arg0"};
   b.plan = build_plan(trace, b.sources, b.sites, TemplateLibrary());
   return b;
 }
@@ -76,15 +83,27 @@ TEST(BuildPlan, BoundariesAreTheSitesWithActivities) {
   EXPECT_EQ(step.text, "opt.step()");
 }
 
-TEST(BuildPlan, CoverageCountsWhatIsInteresting) {
+TEST(BuildPlan, CoverageCountsWhatComputesByPhase) {
   Plan plan = build("/t").plan;
-  // exp 2 + empty_like 1 + mul 3 + alias 6 + add 8 + 5 without a frame; detach, prim and marks
-  // aside.
-  EXPECT_EQ(plan.activities, 25u);
-  EXPECT_EQ(plan.attributed, 6u);
-  ASSERT_EQ(plan.unwrapped.size(), 2u);
-  EXPECT_EQ(plan.unwrapped[0], (Unwrapped{"", "n/other.py", 1, "source not read", 8}));
-  EXPECT_EQ(plan.unwrapped[1], (Unwrapped{"", "m/__init__.py", 2, "attribute read", 6}));
+  std::map<std::string, PhaseCoverage> expected = {{"forward", {3 + 2 + 5 + 8, 3 + 2, 0}},
+                                                   {"recompute", {1, 0, 0}},
+                                                   {"backward", {6 + 4 + 5, 6 + 4, 4}}};
+  EXPECT_EQ(plan.coverage, expected) << dump(plan);
+  EXPECT_EQ(plan.activities(), 34u);
+  EXPECT_EQ(plan.attributed(), 15u);
+  // What is not attributed is listed, all of it.
+  ASSERT_EQ(plan.unwrapped.size(), 3u) << dump(plan);
+  EXPECT_EQ(plan.unwrapped[0], (Unwrapped{"", "n/other.py", 1, "source not read", "forward", 8}));
+  EXPECT_EQ(plan.unwrapped[1], (Unwrapped{"", "m/__init__.py", 2, "import", "forward", 5}));
+  EXPECT_EQ(plan.unwrapped[2], (Unwrapped{"", "m/__init__.py", 2, "import", "recompute", 1}));
+  EXPECT_EQ(plan.foreign, (std::vector<Foreign>{{"backward", "aten::sum", 5}}));
+}
+
+TEST(BuildPlan, BackwardAndWritesGoToTheBoundary) {
+  Plan plan = build("/t").plan;
+  EXPECT_EQ(plan.boundaries[0].writes, std::vector<std::string>{"arg0"});
+  EXPECT_EQ(plan.boundaries[1].backward,
+            (std::map<std::string, uint64_t>{{"aten::mul.Tensor", 6}}));
 }
 
 TEST(BuildPlan, SameOnEveryMachine) {

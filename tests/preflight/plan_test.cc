@@ -15,8 +15,7 @@ Plan sample() {
   plan.torch = "2.13.0+cpu";
   plan.command = {"python", "train.py", "--name=\"ä\n\""};
   plan.packages = {"timm"};
-  plan.activities = 5120;
-  plan.attributed = 5101;
+  plan.coverage = {{"forward", {4000, 3990, 0}}, {"backward", {1120, 1111, 40}}};
   Boundary b;
   b.id = "rope.mul:q7k2";
   b.site.package = "timm";
@@ -35,11 +34,15 @@ Plan sample() {
   b.templ = "mul";
   b.tags = {{"callee:*", 3.0}, {"scope:rotate", 0.1}};
   b.activities = {{"aten::mul.Tensor", 24}};
+  b.backward = {{"aten::sum.dim_IntList", 8}};
   b.phases = {{"forward", 16}};
   b.order = 17;
   b.calls = 24;
   plan.boundaries.push_back(b);
   b.id = "rope.iter:zz";
+  b.backward.clear();
+  b.writes = {"arg0", "out"};
+  b.mark = "step";
   b.site.form = Form::iterate;
   plan.boundaries.push_back(b);
   for (uint32_t order : {3u, 9u}) {
@@ -53,7 +56,8 @@ Plan sample() {
     s.targets = {"t"};
     plan.context.push_back(s);
   }
-  plan.unwrapped = {{"", "model/rope.py", 9, "attribute read", 3}};
+  plan.unwrapped = {{"", "model/rope.py", 9, "attribute read", "backward", 3}};
+  plan.foreign = {{"forward", "aten::mul.Tensor", 16}};
   return plan;
 }
 
@@ -127,8 +131,8 @@ TEST(Plan, FaultsAreNamedAtTheirPlace) {
     std::string from, to, message;
   };
   for (const Case& c : std::vector<Case>{
-           {"\"opguard_plan\": 1", "\"opguard_plan\": 2",
-            ":1:18: error: a plan of version 2; this opguard reads version 1"},
+           {"\"opguard_plan\": 2", "\"opguard_plan\": 1",
+            ":1:18: error: a plan of version 1; this opguard reads version 2"},
            {"\"opguard_plan\"", "\"opgard_plan\"", ":1:1: error: not a plan"},
            {"\"line\":15", "\"line\":\"15\"", "'line' must be a whole number"},
            {"\"line\":15", "\"line\":-15", "'line' is out of range"},
@@ -137,6 +141,8 @@ TEST(Plan, FaultsAreNamedAtTheirPlace) {
            {"[\"callee:*\",3.0]", "[\"callee:*\"]", "a tag must be [\"name\", weight]"},
            {"rope.iter:zz", "rope.mul:q7k2", "boundary 'rope.mul:q7k2' is given twice"},
            {"rope.iter:zz", "rope iter\\u001b", "a boundary id has only"},
+           {"\"accumulated\":40", "\"accumulated\":-1", "'accumulated' is out of range"},
+           {"\"mark\":\"step\"", "\"mark\":\"stp\"", "did you mean 'step'?"},
            {"\"calls\":24", "\"calls\":24,\"calls\":25", "field 'calls' is given twice"},
            {",\"calls\":24", "", "missing field 'calls'"},
        }) {

@@ -6,11 +6,13 @@
 namespace opguard {
 namespace {
 
-std::string trace(int rank, const std::string& uses, const std::string& version = "1") {
+std::string trace(int rank, const std::string& uses, const std::string& version = "2") {
   return "{\"opguard_trace\": " + version +
          ", \"python\": \"3.11.7\", \"torch\": \"2.13.0\", \"argv\": [\"t.py\", \"" +
          std::to_string(rank) + "\"], \"rank\": " + std::to_string(rank) +
          ", \"world\": 2, \"steps\": 3, \"complete\": true, \"activities\": 10, \"foreign\": 1,"
+         " \"foreign_compute\": {\"forward\": {\"aten::mul\": 1}}, \"accumulated\": "
+         "{\"aten::add_\": 2}, \"micro_batches\": {\"2\": 3}, \"errors\": 0,"
          " \"missing_packages\": [], \"roots\": [{\"package\": \"\", \"dir\": \"/t\", \"subdir\": "
          "\"\"}],"
          " \"files\": [\"/t/b.py\", \"/t/a.py\"], \"uses\": [" +
@@ -24,7 +26,9 @@ std::string use(int line, int column, const std::string& callee, int order, int 
          ", \"opcode\": \"CALL\", \"callee\": \"" + callee +
          "\", \"order\": " + std::to_string(order) + ", \"calls\": " + std::to_string(count) +
          ", \"activities\": {\"aten::" + callee + "\": " + std::to_string(count) +
-         "}, \"phases\": {\"forward\": " + std::to_string(count) + "}, \"dtypes\": [\"f32[2]\"]}";
+         "}, \"backward\": {\"aten::mul\": 1}, \"phases\": {\"forward\": " + std::to_string(count) +
+         ", \"backward\": 1}, \"compute\": {\"forward\": " + std::to_string(count) +
+         "}, \"writes\": [\"arg" + std::to_string(order) + "\"], \"dtypes\": [\"f32[2]\"]}";
 }
 
 std::string error_of(const TestDir& dir) {
@@ -46,6 +50,9 @@ TEST(Trace, UnitesProcessesByPlace) {
   EXPECT_EQ(merged->activities, 20u);
   EXPECT_EQ(merged->foreign, 2u);
   EXPECT_EQ(merged->steps, 3u);
+  EXPECT_EQ(merged->foreign_compute["forward"]["aten::mul"], 2u);
+  EXPECT_EQ(merged->accumulated["aten::add_"], 4u);
+  EXPECT_EQ(merged->micro_batches["2"], 6u);
   EXPECT_EQ(merged->files, (std::vector<std::string>{"/t/a.py", "/t/b.py"}));
   EXPECT_EQ(merged->roots.size(), 1u);
   ASSERT_EQ(merged->uses.size(), 3u);
@@ -55,6 +62,9 @@ TEST(Trace, UnitesProcessesByPlace) {
   for (const TracedUse& u : merged->uses)
     if (u.line == 3) {
       EXPECT_EQ(u.activities.at("aten::relu"), 4u);
+      EXPECT_EQ(u.backward.at("aten::mul"), 2u);
+      EXPECT_EQ(u.compute.at("forward"), 4u);
+      EXPECT_EQ(u.writes, (std::vector<std::string>{"arg7", "arg0"}));
       EXPECT_EQ(u.order, 0u);
     }
 }
@@ -77,7 +87,7 @@ TEST(Trace, SaysWhatIsWrong) {
   dir.write("trace-1-0.json", "hello");
   EXPECT_NE(error_of(dir).find("not JSON"), std::string::npos);
   dir.write("trace-1-0.json", trace(0, "", "7"));
-  EXPECT_NE(error_of(dir).find("a trace of version 7; this opguard reads version 1"),
+  EXPECT_NE(error_of(dir).find("a trace of version 7; this opguard reads version 2"),
             std::string::npos);
   dir.write("trace-1-0.json", trace(0, "{\"path\": 3}"));
   EXPECT_NE(error_of(dir).find("'path' must be a string"), std::string::npos);

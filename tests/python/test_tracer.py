@@ -3,62 +3,12 @@
 import json
 import os
 import signal
-import subprocess
-import sys
-import sysconfig
 
 import pytest
 
-from boot import Program, interpreters
+from tracing import by_text, program, text_of, trace  # noqa: F401  (program is a fixture)
 
 pytest.importorskip("torch")
-
-
-def with_torch():
-    found = []
-    for python in interpreters():
-        asked = subprocess.run([python, "-c", "import torch"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        if asked.returncode == 0:
-            found.append(python)
-    return found
-
-
-@pytest.fixture(params=with_torch())
-def program(request, tmp_path):
-    made = Program(tmp_path)
-    made.python = request.param
-    version = subprocess.run(
-        [made.python, "-c", "import sys; print(*sys.version_info[:2])"], stdout=subprocess.PIPE, universal_newlines=True
-    )
-    made.has_columns = tuple(map(int, version.stdout.split())) >= (3, 11)
-    made.traces = tmp_path / "traces"
-    made.traces.mkdir()
-    made.environment.update(OPGUARD_TRACE=str(made.traces), TORCHDYNAMO_DISABLE="1")
-    return made
-
-
-def trace(program, *command, count=1, **options):
-    """The traces of a run that must succeed, ordered by process id of their file."""
-    ran = program.run(*command, python=program.python, **options)
-    assert ran.returncode == 0, ran.stderr
-    assert "opguard:" not in ran.stderr
-    found = [json.loads(p.read_text()) for p in sorted(program.traces.glob("trace-*.json"))]
-    assert len(found) == count
-    assert not list(program.traces.glob("*.part"))
-    return found[0] if count == 1 else found
-
-
-def text_of(program, use):
-    """Source text of a use, one line; the whole line where there are no columns."""
-    line = open(use["path"], "rb").read().splitlines()[use["line"] - 1]
-    if use["column"] < 0:
-        return line.strip().decode()
-    assert use["line"] == use["end_line"]
-    return line[use["column"] : use["end_column"]].decode()
-
-
-def by_text(program, document):
-    return {text_of(program, use): use for use in document["uses"]}
 
 
 def test_several_operators_on_a_line(program):
@@ -130,9 +80,10 @@ def test_phases_and_marks(program):
     assert lines["recompute"] == {"return torch.tanh(self.inner(x))"}
     # Python code that runs inside the pass keeps its own place.
     assert {"return g + g", "loss.backward()"} <= lines["backward"]
+    assert found["micro_batches"] == {"1": 3}
     assert lines["optimizer"] == {"optimizer.step()"}
     activities = [(k, v) for use in found["uses"] for k, v in use["activities"].items() if k.startswith("opguard::")]
-    assert sorted(activities) == [("opguard::backward", 3), ("opguard::optimizer_step", 3)]
+    assert sorted(activities) == [("opguard::backward", 3), ("opguard::optimizer_step", 3), ("opguard::seed", 1)]
     assert bare.stdout == program.run("train.py", python=program.python).stdout != ""
 
 
