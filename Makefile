@@ -1,10 +1,11 @@
 # Set-up is done by scripts/setup.sh, which repeats nothing that is there already.
-.PHONY: help setup demo test accuracy wheel format clean
+.PHONY: help setup demo test accuracy coverage wheel format clean
 
 help:
 	@echo "make demo      two versions of a training program, and the first operator where they part"
 	@echo "make test      every test"
 	@echo "make accuracy  the shared cases (CASES=DIR VENVS=DIR), written to docs/accuracy.md"
+	@echo "make coverage  real programs: operators covered, bit-equality, graphs; written to docs/coverage.md"
 	@echo "make wheel     a wheel in dist/"
 	@echo "make format    clang-format on src/ and tests/"
 	@echo "make clean     removes build/ and dist/, keeps .venv"
@@ -22,6 +23,11 @@ CASES ?= ../shared/cases
 VENVS ?= build/venvs
 accuracy: setup
 	@.venv/bin/python bench/accuracy.py --cases $(CASES) --venvs $(VENVS) --out docs/accuracy.md
+
+COVERAGE_VENV ?= build/venv-coverage
+coverage: setup
+	@bench/coverage_env.sh $(COVERAGE_VENV)
+	@.venv/bin/python bench/coverage.py --venv $(COVERAGE_VENV) --out docs/coverage.md
 
 wheel: setup
 	@.venv/bin/pip wheel -q --no-deps --no-build-isolation --wheel-dir dist .

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <set>
 #include <string>
@@ -9,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/packages.h"
 #include "cli/survey.h"
+#include "cli/verify.h"
 #include "matcher/match.h"
 #include "matcher/share.h"
 #include "parser/parse.h"
@@ -25,11 +27,22 @@ struct InstrumentOptions {
   std::string repo;
   std::string plan;
   std::vector<std::string> packages;
-  std::string python = "python3";
+  std::string python;  // "": see interpreter()
   std::string branch;
   bool apply = false, check = false, strip = false, all_sites = false;
+  bool verify = false;
+  std::string json, work;
+  uint64_t seed = 0, runs = 20;
   std::vector<std::string> command;
 };
+
+// The interpreter that has the packages of --with: the program's own, where the command tells.
+std::string interpreter(const InstrumentOptions& opt) {
+  if (!opt.python.empty()) return opt.python;
+  std::string first = opt.command.empty() ? "" : opt.command.front();
+  bool python = first.substr(first.rfind('/') + 1).starts_with("python");
+  return python ? first : "python3";
+}
 
 std::string count_files(const Patch& patch) {
   size_t count = patch.files.size();
@@ -112,13 +125,49 @@ int write(const Patch& whole, const InstrumentOptions& opt) {
   return kYes;
 }
 
+// A folder the user wants kept must be new: two verifications never mix.
+llvm::Expected<WorkFolder> work_folder(const InstrumentOptions& opt) {
+  if (opt.work.empty()) return WorkFolder::temporary();
+  std::error_code failed;
+  std::filesystem::create_directories(opt.work, failed);
+  if (failed) return make_error("cannot make '" + opt.work + "': " + failed.message());
+  if (!std::filesystem::is_empty(opt.work))
+    return make_error("'" + opt.work + "' is not empty; give --work a new folder");
+  return WorkFolder(std::filesystem::canonical(opt.work).string());
+}
+
+// Runs the program bare and instrumented. sources: as they are on disk; plain: without probes.
+int verify_program(const InstrumentOptions& opt, const std::string& work, const SourceSet& sources,
+                   const SourceSet& plain, std::vector<Wrap> wraps) {
+  std::erase_if(wraps, [](const Wrap& wrap) { return !wrap.site.refusal.empty(); });
+  auto tree = canonical_tree(opt.repo);
+  if (!tree) return fail(llvm::toString(tree.takeError()));
+  auto found = verify(
+      {.command = opt.command, .tree = *tree, .work = work, .seed = opt.seed, .runs = opt.runs},
+      sources, wraps);
+  if (!found) return fail(llvm::toString(found.takeError()));
+  std::fputs(verification_text(*found, plain, wraps).c_str(), stdout);
+  if (!opt.json.empty())
+    if (auto failed = write_text(opt.json, verification_json(*found, plain, wraps)))
+      return fail(llvm::toString(std::move(failed)));
+  switch (found->verdict) {
+    case Verification::Verdict::equal:
+      return kYes;
+    case Verification::Verdict::different:
+      return kNo;
+    case Verification::Verdict::inconclusive:
+      return kCouldNotTell;
+  }
+  return kCouldNotTell;
+}
+
 // No plan yet: the program is traced, and its plan's boundaries are wrapped where it ran them.
 int instrument_traced(const InstrumentOptions& opt) {
   Diagnostics diags;
   auto tree = canonical_tree(opt.repo);
   if (!tree) return fail(llvm::toString(tree.takeError()));
   auto templates = read_templates(templates_dir(), diags);
-  auto work = WorkFolder::temporary();
+  auto work = work_folder(opt);
   if (!work) return fail(llvm::toString(work.takeError()));
   if (!templates) {
     say(diags.text());
@@ -141,6 +190,11 @@ int instrument_traced(const InstrumentOptions& opt) {
   for (const SourceFile& file : seen->sources.files) paths.push_back(file.path);
   auto sources = read_sources(seen->sources.roots, paths);
   if (!sources) return fail(llvm::toString(sources.takeError()));
+  if (opt.verify) {
+    if (auto failed = write_plan(seen->plan, work->path() + "/plan.json"))
+      return fail(llvm::toString(std::move(failed)));
+    return verify_program(opt, work->path(), *sources, seen->sources, wraps);
+  }
   auto patch = make_patch(*sources, wraps, diags);
   say(diags.text());
   if (!patch) return fail(llvm::toString(patch.takeError()));
@@ -154,6 +208,11 @@ int instrument_traced(const InstrumentOptions& opt) {
 }
 
 int instrument(InstrumentOptions opt) {
+  if (opt.verify && opt.command.empty()) return fail("--verify runs the program: give it after --");
+  if (!opt.json.empty()) {  // before the program's minutes are spent
+    auto folder = std::filesystem::absolute(opt.json).parent_path();
+    if (!std::filesystem::is_directory(folder)) return fail("no such folder: " + folder.string());
+  }
   Diagnostics diags;
   Plan plan;
   if (!opt.plan.empty()) {
@@ -170,7 +229,7 @@ int instrument(InstrumentOptions opt) {
     return instrument_traced(opt);
   }
 
-  auto roots = find_roots(opt.repo, opt.packages, opt.python);
+  auto roots = find_roots(opt.repo, opt.packages, interpreter(opt));
   if (!roots) return fail(llvm::toString(roots.takeError()));
   auto sources = read_sources(*roots);
   if (!sources) return fail(llvm::toString(sources.takeError()));
@@ -200,6 +259,12 @@ int instrument(InstrumentOptions opt) {
     wraps = wrap_matched(plan, matches, sites, notes);
     unmatched = matches.count(MatchStatus::matched) != matches.matches.size();
   }
+  if (opt.verify) {
+    auto work = work_folder(opt);
+    if (!work) return fail(llvm::toString(work.takeError()));
+    say(diags.text() + notes);
+    return verify_program(opt, work->path(), *sources, *sources, wraps);
+  }
   auto patch = make_patch(*sources, wraps, diags);
   say(diags.text() + notes);
   if (!patch) return fail(llvm::toString(patch.takeError()));
@@ -216,7 +281,9 @@ void add_instrument_options(CLI::App& command, Pipeline& run) {
   command.add_option("--with", opt->packages, "An installed package that counts as user source")
       ->type_size(1)
       ->allow_extra_args(false);
-  command.add_option("--python", opt->python, "The interpreter that has the packages of --with");
+  command.add_option(
+      "--python", opt->python,
+      "The interpreter that has the packages of --with [that of the program, python3]");
   auto* apply = command.add_flag("--apply", opt->apply, "Write the files, every one or none");
   auto* branch = command.add_option("--branch", opt->branch, "Commit on a new branch of this name");
   auto* check =
@@ -228,8 +295,20 @@ void add_instrument_options(CLI::App& command, Pipeline& run) {
   branch->excludes(check);
   strip->excludes(plan)->excludes(all);
   all->excludes(plan);
+  auto* verify = command.add_flag(
+      "--verify", opt->verify,
+      "Run the program bare and instrumented: 0 if losses, gradients and parameters are bit-equal");
+  verify->excludes(apply)->excludes(branch)->excludes(check)->excludes(strip);
+  command.add_option("--json", opt->json, "Write what --verify found to this file")->needs(verify);
+  command.add_option("--work", opt->work, "Keep logs and outputs of --verify in this new folder")
+      ->needs(verify);
+  command.add_option("--seed", opt->seed, "Seed of --verify [0]")->needs(verify);
+  command
+      .add_option("--runs", opt->runs, "Runs to find the probe with that changes something [20]")
+      ->needs(verify);
   command.footer(
-      "After --: the program to make a plan of, where there is none to give with --plan.");
+      "After --: the program to make a plan of, where there is none to give with --plan, and to "
+      "verify.");
   command.callback([opt, &run] {
     opt->command = program_words();
     run = [opt] { return instrument(*opt); };
