@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <string>
@@ -231,7 +232,8 @@ int instrument(InstrumentOptions opt) {
 
   auto roots = find_roots(opt.repo, opt.packages, interpreter(opt));
   if (!roots) return fail(llvm::toString(roots.takeError()));
-  auto sources = read_sources(*roots);
+  bool planned = !opt.plan.empty();
+  auto sources = planned ? read_planned(*roots, plan) : read_sources(*roots);
   if (!sources) return fail(llvm::toString(sources.takeError()));
 
   if (opt.strip) {
@@ -256,6 +258,12 @@ int instrument(InstrumentOptions opt) {
     if (!templates) return fail(llvm::toString(templates.takeError()));
     // All boundaries at once: a site taken by one is no other's.
     MatchSet matches = match_sites(sites, *templates, plan);
+    if (!sure(matches) && roots->size() > 1) {
+      sources = read_sources(*roots);
+      if (!sources) return fail(llvm::toString(sources.takeError()));
+      sites = parse_all(*sources, diags);
+      matches = match_sites(sites, *templates, plan);
+    }
     wraps = wrap_matched(plan, matches, sites, notes);
     unmatched = matches.count(MatchStatus::matched) != matches.matches.size();
   }
