@@ -1,10 +1,15 @@
-"""Probes under torch.compile: `og(id, x)` is x.
+"""Probes under torch.compile (docs/compile.md).
 
-The tracer cannot look into functions of C; it traces these in their place."""
+Where this torch's dynamo takes our handlers, a probed function records as it does when eager. Else `og(id, x)` is x:
+the tracer cannot look into functions of C, and traces these in their place."""
 
 import operator
 
+from opguard import unprobed
+
 _AUGMENTED = "add sub mul matmul truediv floordiv mod pow lshift rshift and or xor".split()
+# Functions of _rt called as f(id, operand) that make a probe of the operand -> the flag of their events.
+_PROBES = {"probe": "", "name": "", "probe_writes": "w", "probe_step": "s", "probe_micro_batch": "m"}
 
 
 def probe(boundary, operand):
@@ -35,16 +40,28 @@ for _name in _AUGMENTED:
 
 
 def install():
-    import torch
-
     from opguard import _rt
+
+    probes = {getattr(_rt, name): flag for name, flag in _PROBES.items()}
+    try:
+        from opguard import compiled_trace
+
+        compiled_trace.install(probes)
+    except Exception as error:
+        unprobed.count(f"no handlers: {type(error).__name__}: {error}")
+        _install_identity(_rt, probes)
+
+
+def _install_identity(_rt, probes):
+    import torch
 
     # For `og(id, x).iadd(y)`, where x is the operand itself.
     for augmented in _AUGMENTED:
         function = getattr(operator, "i" + augmented)
         setattr(torch.Tensor, "i" + augmented, _in_place(function, lambda self: self))
     substitute = getattr(torch.compiler, "substitute_in_graph", None)
-    if substitute is not None:
-        marked = [(_rt.probe_writes, probe), (_rt.probe_step, probe), (_rt.probe_micro_batch, probe)]
-        for ours, traced in [(_rt.probe, probe), (_rt.aug, aug), (_rt.name, name)] + marked:
-            substitute(ours, skip_signature_check=True)(traced)
+    if substitute is None:
+        return
+    for ours in (*probes, _rt.aug):
+        traced = name if ours is _rt.name else probe
+        substitute(ours, skip_signature_check=True)(traced)

@@ -46,6 +46,22 @@ def collect():
                 continue  # not in this torch, or set in two ways at once
             if value is not None:
                 found[name] = str(value)
+    found.update(_compiled())
+    return found
+
+
+def _compiled():
+    """What torch.compile made so far; the same with probes as without, but for `opguard_compiled_unprobed`."""
+    found = {}
+    for module, readers in _COMPILER.items():
+        loaded = sys.modules.get(module)
+        if loaded is None:
+            continue
+        for name, read in readers.items():
+            try:
+                found[name] = str(read(loaded))
+            except Exception:
+                continue  # not in this torch
     return found
 
 
@@ -62,6 +78,22 @@ def _device(torch):
         return torch.cuda.get_device_name()
     return "cpu" if not torch.backends.cuda.is_built() else None
 
+
+_COMPILER = {
+    "torch._dynamo.utils": {
+        "dynamo_graphs": lambda utils: utils.counters.get("stats", {}).get("unique_graphs", 0),
+        "dynamo_graph_breaks": lambda utils: sum(utils.counters.get("graph_break", {}).values()),
+        "dynamo_frames": lambda utils: utils.counters.get("frames", {}).get("ok", 0),
+    },
+    "torch._dynamo.convert_frame": {
+        "dynamo_recompiles": lambda frames: sum(n - 1 for n in frames.FRAME_COMPILE_COUNTER.values() if n > 1),
+    },
+    "opguard.unprobed": {
+        "opguard_compiled_unprobed": lambda unprobed: ", ".join(
+            f"{reason}: {count}" for reason, count in sorted(unprobed.counts().items())
+        ) or "0",
+    },
+}
 
 _READERS = (
     ("torch", lambda torch: torch.__version__),

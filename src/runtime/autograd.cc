@@ -1,7 +1,9 @@
 #include "runtime/autograd.h"
 
 #include <cstddef>
+#include <unordered_set>
 
+#include "runtime/graph_event.h"
 #include "runtime/object.h"
 #include "runtime/operation.h"
 #include "runtime/values.h"
@@ -10,7 +12,9 @@ namespace opguard {
 namespace {
 
 constexpr size_t kMaxNodes = 4096;        // of one operator's graph
+constexpr size_t kMaxGraph = 100000;      // nodes of a whole backward pass
 constexpr const char* kMark = "opguard";  // in Node.metadata: claimed
+constexpr std::string_view kLeaf = "AccumulateGrad", kCompiled = "CompiledFunctionBackward";
 
 PyTypeObject* g_node_hook_type = nullptr;
 PyTypeObject* g_leaf_hook_type = nullptr;
@@ -199,6 +203,44 @@ void collect_roots(const TorchApi& torch, PyObject* value, std::vector<Ref>& nod
   }
 }
 
+void push_next(PyObject* node, std::vector<Ref>& todo) {
+  Ref next = attribute(node, "next_functions");
+  for (Py_ssize_t i = 0, n = next && PyTuple_Check(next.get()) ? PyTuple_Size(next.get()) : 0;
+       i < n; ++i) {
+    PyObject* edge = PyTuple_GetItem(next.get(), i);
+    PyObject* to = PyTuple_Check(edge) ? PyTuple_GetItem(edge, 0) : nullptr;
+    if (to != nullptr && to != Py_None) todo.push_back(Ref::borrow(to));
+  }
+}
+
+std::string node_name(PyObject* node) {
+  Ref name(PyObject_CallMethod(node, "name", nullptr));
+  if (!name) PyErr_Clear();
+  return std::string(utf8(name.get()));
+}
+
+// The leaves below compiled graphs: their operators saw no real nodes when they were called.
+void hook_compiled_leaves(const TorchApi& torch, PyObject* roots) {
+  std::vector<Ref> todo;
+  collect_roots(torch, roots, todo, 0);
+  std::unordered_set<PyObject*> seen;
+  std::vector<Ref> held;  // an address stands for a node only while its wrapper lives
+  while (!todo.empty() && held.size() < kMaxGraph) {
+    Ref node = std::move(todo.back());
+    todo.pop_back();
+    if (!seen.insert(node.get()).second) continue;
+    held.push_back(node);
+    size_t known = todo.size();
+    push_next(node.get(), todo);
+    if (!node_name(node.get()).starts_with(kCompiled)) continue;
+    for (size_t i = known; i < todo.size(); ++i) {
+      PyObject* next = todo[i].get();
+      if (node_name(next).ends_with(kLeaf) && claim(next) && !hook_leaf(next))
+        recorder().fault("an autograd node takes no hook");
+    }
+  }
+}
+
 }  // namespace
 
 bool in_graph(const TorchApi& torch, PyObject* result) {
@@ -208,7 +250,8 @@ bool in_graph(const TorchApi& torch, PyObject* result) {
 }
 
 void attach_hooks(const TorchApi& torch, const std::string& boundary, uint32_t index,
-                  PyObject* result, const std::vector<Ref>& history) {
+                  PyObject* result, const std::vector<Ref>& history, uint64_t begin) {
+  bool compiled = latest_graph_event() >= static_cast<int64_t>(begin);
   std::vector<Ref> todo;
   collect_roots(torch, result, todo, 0);
   size_t visited = 0;
@@ -220,19 +263,13 @@ void attach_hooks(const TorchApi& torch, const std::string& boundary, uint32_t i
     for (const Ref& h : history) before_us |= h.get() == node.get();
     if (before_us || !claim(node.get())) continue;
     ++visited;
-    Ref name_object(PyObject_CallMethod(node.get(), "name", nullptr));
-    if (!name_object) PyErr_Clear();
-    std::string name(utf8(name_object.get()));
-    bool leaf = name.ends_with("AccumulateGrad");
-    bool hooked = leaf ? hook_leaf(node.get()) : hook_node(node.get(), name, boundary, index);
+    std::string name = node_name(node.get());
+    bool leaf = name.ends_with(kLeaf);
+    bool told = compiled && name.starts_with(kCompiled);
+    bool hooked =
+        told || (leaf ? hook_leaf(node.get()) : hook_node(node.get(), name, boundary, index));
     if (!hooked) recorder().fault("an autograd node takes no hook");
-    Ref next = attribute(node.get(), "next_functions");
-    for (Py_ssize_t i = 0, n = next && PyTuple_Check(next.get()) ? PyTuple_Size(next.get()) : 0;
-         i < n; ++i) {
-      PyObject* edge = PyTuple_GetItem(next.get(), i);
-      PyObject* to = PyTuple_Check(edge) ? PyTuple_GetItem(edge, 0) : nullptr;
-      if (to != nullptr && to != Py_None) todo.push_back(Ref::borrow(to));
-    }
+    push_next(node.get(), todo);
   }
 }
 
@@ -257,6 +294,7 @@ void record_loss(PyObject* roots) {
       in.add_tensors("root0", roots, kModelValue);
     }
     recorder().commit(event, in.slots());
+    if (latest_graph_event() >= 0) hook_compiled_leaves(*work.torch(), roots);
   } catch (const std::exception& e) {
     recorder().fault(e.what());
   }

@@ -11,9 +11,10 @@ namespace opguard {
 
 // Claims for forward event `index` every node between `result` and `history` that no earlier event
 // claimed: its executions become events of kind node, and of the leaves it reaches, of kind
-// accumulate. Keeps no tensor and no graph alive. Under OwnWork.
+// accumulate. Keeps no tensor and no graph alive. Under OwnWork. begin: Event::begin; the node of a
+// compiled graph that recorded since has told its backward itself.
 void attach_hooks(const TorchApi& torch, const std::string& boundary, uint32_t index,
-                  PyObject* result, const std::vector<Ref>& history);
+                  PyObject* result, const std::vector<Ref>& history, uint64_t begin = 0);
 
 // Whether some tensor of `result` has a grad_fn. Under OwnWork.
 bool in_graph(const TorchApi& torch, PyObject* result);

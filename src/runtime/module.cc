@@ -1,5 +1,6 @@
 // runtime/module.cc: the extension opguard._rt, what python/opguard/runtime.py drives.
 #include "runtime/autograd.h"
+#include "runtime/graph_event.h"
 #include "runtime/operation.h"
 #include "runtime/optimizer.h"
 #include "runtime/probe.h"
@@ -43,6 +44,33 @@ PyObject* step_ended(PyObject*, PyObject* optimizer) {
   Py_RETURN_NONE;
 }
 
+// describe(value) -> the text by which a record tells a value that is no tensor.
+PyObject* describe(PyObject*, PyObject* value) {
+  std::string text;
+  {
+    OwnWork work;
+    Collector collector(work.torch(), SlotKind::in);
+    collector.add("", value);
+    text = collector.scalars().substr(collector.scalars().empty() ? 0 : 1);
+  }
+  return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
+}
+
+// locate(boundary, path, line, function): where a boundary is, once.
+PyObject* locate(PyObject*, PyObject* args) {
+  const char *boundary = nullptr, *path = nullptr, *function = nullptr;
+  int line = 0;
+  if (!PyArg_ParseTuple(args, "ssis", &boundary, &path, &line, &function)) return nullptr;
+  if (recorder().on() && recorder().unlocated(boundary)) {
+    Location at;
+    at.path = at.file = path;
+    at.line = line > 0 ? static_cast<uint32_t>(line) : 0;
+    at.function = function;
+    recorder().locate(boundary, at);
+  }
+  Py_RETURN_NONE;
+}
+
 // The limited API has one type for methods of every kind.
 template <typename F>
 PyCFunction method(F function) {
@@ -66,6 +94,16 @@ PyMethodDef g_methods[] = {
     {"loss", loss, METH_O, "A backward pass begins with these roots"},
     {"step_begins", step_begins, METH_O, "An optimizer's step begins"},
     {"step_ended", step_ended, METH_O, "An optimizer's step ended"},
+    {"graph_enter", method(graph_enter), METH_FASTCALL,
+     "graph_enter(ring, values, numbers, site): a compiled graph's operator begins"},
+    {"graph_leave", method(graph_leave), METH_FASTCALL,
+     "graph_leave(ring, values, numbers, site): index of its event or -1"},
+    {"graph_attach", method(graph_attach), METH_FASTCALL,
+     "graph_attach(index, site, outputs, history): hook the outputs' autograd nodes"},
+    {"graph_node", method(graph_node), METH_FASTCALL,
+     "graph_node(forward, values, site): an autograd node in a compiled graph has run"},
+    {"describe", describe, METH_O, "The text of a value that is no tensor"},
+    {"locate", locate, METH_VARARGS, "locate(boundary, path, line, function)"},
     {"fingerprint", method(fingerprint_of), METH_VARARGS,
      "fingerprint(x, kind='og1'): (h, m); an int for xor32, xor64; (h, m, flat, pattern) for all"},
     {"lane_sums", method(lane_sums_of), METH_VARARGS,

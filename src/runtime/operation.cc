@@ -192,7 +192,7 @@ void Operation::record(PyObject* result, bool raised, const OwnWork& work) {
   if (differentiable) event_.flags |= kInGraph;
   uint32_t index = recorder().commit(event_, slots);
   if (differentiable && index != kNone)
-    attach_hooks(*work.torch(), boundary_, index, result, history_);
+    attach_hooks(*work.torch(), boundary_, index, result, history_, event_.begin);
 }
 
 PyObject* Operation::finish(PyObject* result) {

@@ -1,0 +1,195 @@
+"""The operators by which a compiled graph records.
+
+Two levels. `enter` and `leave` stand in the graph that dynamo makes, around the operator of a site; they decompose
+where autograd is still to be seen: run for real (backend="eager") they hook its nodes as an eager probe does, traced
+by AOTAutograd they put hooks on the traced nodes, whose bodies are so traced into the backward graph. What remains in
+the graphs, `begin`, `end` and `node`, only reads. Each writes to a ring, a tensor of one element: an operator that
+changes nothing would be dropped or moved. The backward graph has a ring of its own.
+
+A site is told by a constant text, so that a compiled graph is complete in itself and may come from a cache:
+`<format>;<token>;<boundary>;<flags>;<names>;<texts>`, percent-encoded, read by src/runtime/graph_site.cc. The token
+pairs `enter` with `leave`."""
+
+import threading
+
+import torch
+
+from opguard import _rt
+
+FORMAT = "1"
+# Before a slot's name.
+IN, OUT, WRITTEN = "i", "o", "w"
+# Of an event. NEW_HISTORY: what came before an input is this site's too, as of an item that its iteration made.
+IN_GRAPH, IN_BACKWARD, NEW_HISTORY, RAISED = "g", "b", "n", "r"
+# What changes its arguments without torch's version counters: all are read again.
+UNCOUNTED = set("cw")
+
+RING = torch.zeros(1, dtype=torch.int64)
+RING_BACKWARD = torch.zeros(1, dtype=torch.int64)
+
+_MARK = "opguard"  # in Node.metadata: claimed, as in src/runtime/autograd.cc
+_MAX_NODES = 4096
+
+
+def site(token, boundary, flags, names, texts):
+    return ";".join((FORMAT, str(token), boundary, flags, ",".join(names), "|".join(texts)))
+
+
+class _Open(threading.local):
+    def __init__(self):
+        # token -> versions and grad_fn of the inputs before the operator
+        self.sites = {}
+
+
+_open = _Open()
+
+
+def _version(tensor):
+    try:
+        return tensor._version
+    except RuntimeError:  # inference tensors count no versions
+        return 0
+
+
+def _is_traced(ring):
+    return type(ring) is not torch.Tensor
+
+
+def _is_fake(ring):
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    return isinstance(ring, FakeTensor)
+
+
+def _in_backward():
+    return torch._C._current_graph_task_id() != -1
+
+
+def _plain(values):
+    """DTensor: this rank's shard, as when eager."""
+    return [getattr(value, "_local_tensor", value) for value in values]
+
+
+def _enter(ring, values, numbers, text):
+    if _is_fake(ring):
+        return  # dynamo asks for the shapes of the results
+    token, _, flags = text.split(";", 4)[1:4]
+    history = [value.grad_fn for value in values if value.grad_fn is not None and NEW_HISTORY not in flags]
+    _open.sites[token] = [_version(value) for value in values], history
+    if _is_traced(ring):
+        if _in_backward():
+            text = _flagged(text, IN_BACKWARD)
+        torch.ops.opguard.begin(ring, _plain(values), numbers, text)
+    else:
+        _rt.graph_enter(ring, values, numbers, text)
+
+
+def _flagged(text, *flags):
+    parts = text.split(";")
+    parts[3] += "".join(flags)
+    return ";".join(parts)
+
+
+def _leave(ring, ring_backward, values, inputs, names, numbers, text):
+    if _is_fake(ring):
+        return
+    form, token, boundary, flags, outs, texts = text.split(";")
+    versions, history = _open.sites.pop(token, ([], []))
+    seen, written, uncounted = set(), [], bool(UNCOUNTED & set(flags))
+    for value, name, before in zip(inputs, names.split(","), versions):
+        if id(value) not in seen and (uncounted or _version(value) != before):
+            written.append(value)
+            outs += ("," if outs else "") + WRITTEN + name
+        seen.add(id(value))
+    roots = [value.grad_fn for value in values if value.grad_fn is not None]
+    if roots:
+        flags += IN_GRAPH
+    if not _is_traced(ring):
+        text = ";".join((form, token, boundary, flags, outs, texts))
+        index = _rt.graph_leave(ring, [*values, *written], numbers, text)
+        if roots:
+            _rt.graph_attach(index, text, tuple(values), history)
+        return
+    if _in_backward():
+        flags += IN_BACKWARD
+    text = ";".join((form, token, boundary, flags, outs, texts))
+    serial = torch.ops.opguard.end(ring, _plain([*values, *written]), numbers, text)
+    if roots and IN_BACKWARD not in flags:
+        _no_version_check(ring_backward)
+        _claim(roots, history, boundary, token, ring_backward, serial)
+
+
+def _no_version_check(ring):
+    """The ring is saved for the backward pass, and other backward passes write to it before."""
+    from torch.fx.experimental import proxy_tensor
+
+    if proxy_tensor.get_proxy_mode() is not None:
+        for proxy in proxy_tensor._get_proxies(ring):
+            proxy.node.meta["saved_tensor_with_no_vc_check"] = True
+
+
+def _claim(roots, history, boundary, token, ring, serial):
+    """As attach_hooks of src/runtime/autograd.cc."""
+    todo, visited = list(roots), 0
+    while todo and visited < _MAX_NODES:
+        node = todo.pop()
+        if any(node is known for known in history) or _MARK in node.metadata:
+            continue
+        node.metadata[_MARK] = True
+        visited += 1
+        name = node.name()
+        if not name.endswith("AccumulateGrad"):
+            node.register_hook(_node_hook(boundary, token, name, ring, serial))
+        todo += [following for following, _ in node.next_functions if following is not None]
+
+
+def _node_hook(boundary, token, name, ring, serial):
+    def hook(outgoing, incoming):
+        names, values = [], []
+        for kind, label, gradients in ((IN, "grad", incoming), (OUT, "out", outgoing)):
+            for i, gradient in enumerate(gradients):
+                if gradient is not None:
+                    names.append(f"{kind}{label}{i}")
+                    values.append(gradient)
+        torch.ops.opguard.node(ring, serial, _plain(values), site(token, boundary, "", names, [name]))
+
+    return hook
+
+
+def _end(ring, values, numbers, text):
+    return torch.scalar_tensor(_rt.graph_leave(ring, values, numbers, text), dtype=torch.int64)
+
+
+def _node(ring, serial, values, text):
+    _rt.graph_node(int(serial), values, text)
+
+
+_library = torch.library.Library("opguard", "DEF")
+_library.define("enter(Tensor(a!) ring, Tensor[] values, SymInt[] numbers, str site) -> ()")
+_library.define(
+    "leave(Tensor(a!) ring, Tensor(b!) ring_backward, Tensor[] values, Tensor[] inputs, str names, SymInt[] numbers,"
+    " str site) -> ()"
+)
+_library.define("begin(Tensor(a!) ring, Tensor[] values, SymInt[] numbers, str site) -> ()")
+_library.define("end(Tensor(a!) ring, Tensor[] values, SymInt[] numbers, str site) -> Tensor")
+_library.define("node(Tensor(a!) ring, Tensor serial, Tensor[] values, str site) -> ()")
+_library.impl("enter", _enter, "CompositeImplicitAutograd")
+_library.impl("leave", _leave, "CompositeImplicitAutograd")
+_library.impl("begin", _rt.graph_enter, "CompositeExplicitAutograd")
+_library.impl("end", _end, "CompositeExplicitAutograd")
+_library.impl("node", _node, "CompositeExplicitAutograd")
+
+
+@torch.library.register_fake("opguard::begin", lib=_library)
+def _(ring, values, numbers, text):
+    return None
+
+
+@torch.library.register_fake("opguard::end", lib=_library)
+def _(ring, values, numbers, text):
+    return torch.empty((), dtype=torch.int64, device="cpu")
+
+
+@torch.library.register_fake("opguard::node", lib=_library)
+def _(ring, serial, values, text):
+    return None
