@@ -101,6 +101,31 @@ std::vector<Wrap> wrap_matched(const Plan& plan, const MatchSet& matches,
   return wraps;
 }
 
+// The tree's files, and of the packages those in which the plan has boundaries: a package may have
+// thousands.
+llvm::Expected<SourceSet> read_planned(const std::vector<SourceRoot>& roots, const Plan& plan) {
+  std::vector<SourceRoot> tree;
+  std::copy_if(roots.begin(), roots.end(), std::back_inserter(tree),
+               [](const SourceRoot& root) { return root.package.empty(); });
+  auto own = read_sources(tree);
+  if (!own) return own.takeError();
+  std::set<std::string> paths;
+  for (const SourceFile& file : own->files) paths.insert(file.path);
+  for (const SourceRoot& root : roots)
+    for (const Boundary& boundary : plan.boundaries)
+      if (!root.package.empty() && boundary.site.package == root.package)
+        paths.insert(root.dir + "/" + boundary.site.file);
+  return read_sources(roots, {paths.begin(), paths.end()});
+}
+
+// A boundary that fits less well may be elsewhere in its package.
+bool sure(const MatchSet& matches) {
+  constexpr double kSure = 0.9;
+  return std::all_of(matches.matches.begin(), matches.matches.end(), [](const Match& match) {
+    return match.status == MatchStatus::matched && match.score >= kSure;
+  });
+}
+
 int write(const Patch& whole, const InstrumentOptions& opt) {
   if (opt.check) return kYes;
   std::string notes;
