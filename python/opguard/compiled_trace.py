@@ -19,6 +19,7 @@ from torch._dynamo.variables.builder import VariableBuilder
 from torch._dynamo.variables.builtin import BuiltinVariable
 from torch._dynamo.variables.ctx_manager import ContextWrappingVariable
 from torch._dynamo.variables.iter import IteratorVariable
+from torch._dynamo.variables.object_protocol import generic_richcompare  # noqa: F401  (what came with it is needed)
 from torch._dynamo.variables.user_defined import UserDefinedObjectVariable
 
 from opguard import _rt, compiled_operand, compiled_ops, unprobed
@@ -455,6 +456,11 @@ class ProbeWord(_Word):
         silent = _is_silent(tx, boundary)
         if not silent:
             _locate(tx, boundary)
+        if _is_tensor(operand) and _is_condition(tx):
+            # Dynamo breaks the graph at a tensor's truth, and must see the tensor to do it as ever.
+            if not silent:
+                _leave(tx, _enter(tx, boundary, None, ["self"], [operand]), None)
+            return args[1]
         return OperandVariable(_OPERAND, boundary, operand, silent=silent, maker=self.value)
 
 
@@ -522,12 +528,32 @@ def _passes(operand):
     return isinstance(operand, UserDefinedObjectVariable) and hasattr(kind, "__enter__") and hasattr(kind, "__exit__")
 
 
+def _is_condition(tx):
+    """Is what `og` returns to its caller asked for its truth next?"""
+    caller = getattr(tx, "parent", None)
+    following = getattr(caller, "next_instruction", None)
+    name = getattr(following, "opname", "")
+    return ("JUMP" in name and "_IF_" in name) or name in ("TO_BOOL", "UNARY_NOT")
+
+
+def _is_batched():
+    """Under vmap an operator would want a batching rule."""
+    return any(level.key() == torch._C._functorch.TransformType.Vmap for level in _levels())
+
+
+def _levels():
+    return getattr(torch._C._functorch, "get_interpreter_stack", lambda: None)() or []
+
+
 def _is_silent(tx, boundary):
     if not _rt.recording():
         return True
     # The body of a higher-order operator (a branch of cond, a score_mod) may change nothing outside of it.
     if getattr(tx.output.current_tracer, "parent", None) is not None:
         unprobed.count("higher-order")
+        return True
+    if _is_batched():
+        unprobed.count("vmap")
         return True
     return False
 

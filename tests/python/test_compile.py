@@ -5,7 +5,7 @@ import collections
 import pytest
 
 from compile_gpt import gpt
-from runtime_log import logs_in, record, run_program
+from runtime_log import RAISED, logs_in, record, run_program
 
 torch = pytest.importorskip("torch")
 inductor = {"TORCHINDUCTOR_EMULATE_PRECISION_CASTS": "1"}
@@ -67,3 +67,86 @@ def test_a_gpt_records_what_it_does_when_eager(tmp_path, backend, dynamic):
 def test_a_gpt_under_inductor_keeps_its_bits(tmp_path, dtype):
     # Without layers: each kernel takes a compiler seconds. docs/compile.md has the figures of a whole one.
     check_gpt(tmp_path, "inductor", dtype=dtype, layers=0)
+
+
+# As many graphs and breaks as bare, where the graph breaks and where a probe cannot be. %s: bare or not.
+BROKEN = r"""
+import torch
+from torch.utils.checkpoint import checkpoint
+PROBED, BACKEND = %r
+if not PROBED:
+    og = lambda boundary, x: x
+torch.manual_seed(0)
+w = torch.nn.Parameter(torch.randn(4, 4))
+def inner(x):
+    x = og("inner.add", x) + 1
+    torch._dynamo.graph_break()
+    return og("inner.mul", x) * 3
+def broken(x): return og("broken.add", og("broken.call", inner)(x)) + x
+def condition(x):
+    if og("condition.if", x.sum() > 0): x = x + 1
+    else: x = x - 1
+    return og("condition.mul", x) * 2
+def printing(x):
+    og("printing.print", print)(end="")
+    return og("printing.mul", x @ w) * 2
+def branches(x): return torch.cond(x.sum() > 0, lambda x: og("branches.sin", torch.sin)(x), lambda x: x.cos(), (x,))
+def body(x): return og("body.sin", torch.sin)(x * 2)
+def checkpointed(x): return og("checkpointed", checkpoint)(body, x @ w, use_reentrant=False)
+def batched(x): return og("batched", torch.vmap)(lambda row: og("batched.sin", torch.sin)(row))(x)
+def context(x):
+    with og("context.with", torch.no_grad()): y = og("context.mul", x @ w) * 2
+    return og("context.mm", x @ w) + y
+def raising(x):
+    try: og("raising.index", [])[3]
+    except IndexError: return og("raising.neg", x) * 2
+for f in (broken, condition, printing, branches, checkpointed, batched, context, raising):
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    g = torch.compile(f, backend=BACKEND)
+    for i in range(2):
+        # Two graphs in flight: their rings are written to before either's backward pass.
+        a, b = g(torch.arange(16.).view(4, 4)), g(torch.arange(16.).view(4, 4) + 1)
+        if a.requires_grad:
+            a.sum().backward()
+            b.sum().backward()
+        print(f.__name__, a.sum().item().hex(), b.sum().item().hex())
+    from opguard import settings
+    print({k: v for k, v in settings.collect().items() if k.startswith("dynamo")})
+print(w.grad.sum().item().hex())
+"""
+
+
+def test_graph_breaks_are_where_they_were_and_what_is_silent_is_counted(tmp_path):
+    bare = run_program(BROKEN % ((False, "aot_eager"),))
+    probed = run_program(BROKEN % ((True, "aot_eager"),), tmp_path)
+    assert probed.stdout == bare.stdout
+    (log,) = logs_in(tmp_path)
+    assert log.closed and log.lost == 0 and "opguard_faults" not in log.settings
+    each = collections.Counter(e.boundary for e in log.events if e.kind == "op")
+    for boundary in ("inner.add", "inner.mul", "broken.call", "broken.add", "condition.if", "condition.mul",
+                     "printing.print", "printing.mul", "checkpointed", "batched", "context.mul", "raising.neg"):  # fmt: skip
+        assert each[boundary] == 4, boundary
+    assert all(e.flags & RAISED for e in log.of("raising.index")) and each["raising.index"] == 4
+    assert not {"branches.sin", "body.sin", "batched.sin", "context.with"} & set(each)
+    reasons = log.settings["opguard_compiled_unprobed"]
+    assert "higher-order: " in reasons and "vmap: " in reasons and "with: " in reasons
+    # In flight at once, each backward names its own forward.
+    forwards = [e.forward for e in log.of("printing.mul", "node")]
+    assert len(set(forwards)) == len(forwards) == 4
+
+
+def test_a_dynamo_without_our_handlers_traces_the_operand_itself(tmp_path):
+    log = record("""
+import sys
+sys.modules["opguard.compiled_trace"] = None  # as if its imports failed
+import torch
+def f(x):
+    x = og("iadd", x.clone()).iadd(1)
+    return og("softmax", torch.softmax)(og("mul", x) * 2, dim=-1)
+x = torch.randn(3)
+assert torch.equal(torch.compile(f, fullgraph=True, backend="eager")(x), torch.softmax((x + 1) * 2, dim=-1))
+og("outside", x) + 1
+""", tmp_path)  # fmt: skip
+    assert {e.boundary for e in log.events} == {"outside"}
+    assert log.settings["opguard_compiled_unprobed"].startswith("no handlers: ")
