@@ -158,6 +158,26 @@ def test_a_program_that_differs_from_itself_blames_no_probe(verify, program):
     assert found["runs"] == 3
 
 
+def test_compiled_graphs_are_counted(verify, program):
+    # A list's length is a guard: the second call compiles again.
+    compiled = """
+@torch.compile(backend="aot_eager")
+def joined(parts):
+    total = parts[0] * 2.0
+    for part in parts[1:]:
+        total = total + part.relu()
+    return total
+
+
+def transform(x):
+    return joined([x]) + joined([x, x])
+"""
+    code, found, done = verify(program(compiled))
+    assert code == 0, done.stdout + done.stderr
+    bare, instrumented = found["compile"]["bare"], found["compile"]["instrumented"]
+    assert bare == instrumented == {"graphs": 2, "graph_breaks": 0, "recompiles": 1}
+
+
 def test_without_training_there_is_nothing_to_say(verify, program):
     code, found, done = verify(program(text="import torch\nx = torch.ones(3) * 2\nprint(x.sum())\n"))
     assert code == 2, done.stdout + done.stderr
