@@ -5,6 +5,7 @@
 
 #include "align/alignment.h"
 #include "align/sequence.h"
+#include "align/slot_pairs.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/xxhash.h"
@@ -43,13 +44,15 @@ class Tokens {
     for (uint64_t i = event.first_slot; i < event.first_slot + event.slot_count; ++i) {
       const Slot& slot = log_.slots[i];
       if (slot.flags & kUnreadable) continue;
-      const uint64_t place = uint64_t(slot.kind) << 16 | slot.index;
+      // In any order, with any names: both runs hold the same parameters.
+      const bool by_name = slots_by_name(event);
+      const uint64_t place = uint64_t(slot.kind) << 16 | (by_name ? 0 : slot.index);
       const uint64_t meta = slot.meta == kNone ? 0 : metas_[slot.meta];
-      t.shapes = mix(t.shapes, mix(place, meta));
+      t.shapes = by_name ? t.shapes + mix(place, meta) : mix(t.shapes, mix(place, meta));
       if (slot.flags & kUninitialised) continue;
       const uint64_t value = mix(mix(mix(place, meta), slot.value.h), slot.value.m);
       uint64_t& side = slot.kind == SlotKind::in ? t.inputs : outputs;
-      side = mix(side, value);
+      side = by_name ? side + value : mix(side, value);
     }
     t.content = mix(mix(t.inputs, t.scalars), outputs);
     t.step = event.step;

@@ -4,6 +4,8 @@
 #include <map>
 #include <tuple>
 
+#include "align/slot_pairs.h"
+
 namespace opguard {
 
 PivotKind Blame::settle(EventRef (&refs)[2], bool hole, bool matched) const {
@@ -89,14 +91,13 @@ bool Blame::follow_memory(EventRef (&refs)[2], const SlotRef (&differing)[2],
 
 bool Blame::first_differing_input(const EventRef (&refs)[2], SlotRef (&out)[2]) const {
   const Event &a = event(0, refs[0]), &b = event(1, refs[1]);
-  for (uint32_t i = 0; i < std::min(a.slot_count, b.slot_count); ++i) {
-    const Slot& x = log(0, refs[0]).slots[a.first_slot + i];
-    const Slot& y = log(1, refs[1]).slots[b.first_slot + i];
-    if (x.kind != SlotKind::in || y.kind != SlotKind::in || !has_value(x) || !has_value(y))
-      continue;
-    if (x.value == y.value) continue;
-    out[0] = {refs[0], a.first_slot + i};
-    out[1] = {refs[1], b.first_slot + i};
+  const ProcessLog &log_a = log(0, refs[0]), &log_b = log(1, refs[1]);
+  for (const SlotPair& pair : pair_slots(log_a, a, log_b, b)) {
+    const Slot *x = pair.a, *y = pair.b;
+    if (!x || !y || x->kind != SlotKind::in || !has_value(*x) || !has_value(*y)) continue;
+    if (x->value == y->value) continue;
+    out[0] = {refs[0], uint64_t(x - log_a.slots.data())};
+    out[1] = {refs[1], uint64_t(y - log_b.slots.data())};
     return true;
   }
   return false;

@@ -1,27 +1,8 @@
-#include <algorithm>
-#include <tuple>
-#include <vector>
-
 #include "align/alignment.h"
+#include "align/slot_pairs.h"
 
 namespace opguard {
 namespace {
-
-// The slots of one class (read, or left behind) that can be compared, by (kind, index).
-std::vector<const Slot*> comparable(const ProcessLog& log, const Event& event, bool inputs) {
-  std::vector<const Slot*> slots;
-  for (uint64_t i = event.first_slot; i < event.first_slot + event.slot_count; ++i) {
-    const Slot& slot = log.slots[i];
-    if ((slot.kind == SlotKind::in) != inputs) continue;
-    // What torch.empty returns is whatever the memory held.
-    if (slot.kind == SlotKind::out && (slot.flags & kUninitialised)) continue;
-    slots.push_back(&slot);
-  }
-  std::sort(slots.begin(), slots.end(), [](const Slot* x, const Slot* y) {
-    return std::tie(x->kind, x->index) < std::tie(y->kind, y->index);
-  });
-  return slots;
-}
 
 bool same_shape(const ProcessLog& a, const Slot& x, const ProcessLog& b, const Slot& y) {
   if (x.meta == kNone || y.meta == kNone) return x.meta == y.meta;
@@ -34,22 +15,17 @@ enum class Slots : uint8_t { equal, values, shape };
 
 Slots compare_slots(const ProcessLog& a, const Event& ea, const ProcessLog& b, const Event& eb,
                     bool inputs) {
-  const auto xs = comparable(a, ea, inputs), ys = comparable(b, eb, inputs);
+  // What torch.empty returns is whatever the memory held.
+  auto comparable = [&](const Slot* slot) {
+    return slot && (slot->kind == SlotKind::in) == inputs &&
+                   !(slot->kind == SlotKind::out && (slot->flags & kUninitialised))
+               ? slot
+               : nullptr;
+  };
   Slots result = Slots::equal;
-  size_t i = 0, j = 0;
-  while (i < xs.size() || j < ys.size()) {
-    const Slot* x = i < xs.size() ? xs[i] : nullptr;
-    const Slot* y = j < ys.size() ? ys[j] : nullptr;
-    if (x && y) {
-      auto kx = std::tie(x->kind, x->index), ky = std::tie(y->kind, y->index);
-      if (kx < ky) {
-        y = nullptr;
-      } else if (ky < kx) {
-        x = nullptr;
-      }
-    }
-    i += x != nullptr;
-    j += y != nullptr;
+  for (const SlotPair& pair : pair_slots(a, ea, b, eb)) {
+    const Slot *x = comparable(pair.a), *y = comparable(pair.b);
+    if (!x && !y) continue;
     constexpr uint8_t kNoValue = kUnreadable | kUninitialised;
     if ((x && (x->flags & kNoValue)) || (y && (y->flags & kNoValue))) continue;
     if (!x || !y || !same_shape(a, *x, b, *y)) return Slots::shape;
@@ -62,6 +38,8 @@ Slots compare_slots(const ProcessLog& a, const Event& ea, const ProcessLog& b, c
 
 Equality compare_events(const ProcessLog& a, const Event& ea, const ProcessLog& b,
                         const Event& eb) {
+  // Generators that nobody may draw from: evidence for a random operator, no difference of its own.
+  if (ea.kind == EventKind::state) return Equality::equal;
   // In the order of cause: what went in decides before what came out, so that a reshape to other
   // sizes is told by its argument and not by its result.
   const Slots in = compare_slots(a, ea, b, eb, /*inputs=*/true);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
-#include <map>
 #include <set>
 
 namespace opguard {
@@ -68,18 +67,13 @@ void focus(std::string& a, std::string& b) {
 
 SlotDifferences slot_differences(const ProcessLog& a, const Event& ea, const ProcessLog& b,
                                  const Event& eb) {
-  std::map<std::pair<SlotKind, uint16_t>, SlotDifference> slots;
-  for (uint64_t i = ea.first_slot; i < ea.first_slot + ea.slot_count; ++i)
-    slots[{a.slots[i].kind, a.slots[i].index}].a = &a.slots[i];
-  for (uint64_t i = eb.first_slot; i < eb.first_slot + eb.slot_count; ++i)
-    slots[{b.slots[i].kind, b.slots[i].index}].b = &b.slots[i];
   SlotDifferences result;
-  for (const auto& [place, slot] : slots) {
-    if (slot.a && slot.b && same(a, *slot.a, b, *slot.b)) {
-      ++(place.first == SlotKind::in ? result.equal_inputs : result.equal_outputs);
-    } else {
-      result.slots.push_back(slot);
-    }
+  for (const SlotPair& pair : pair_slots(a, ea, b, eb)) {
+    const Slot* either = pair.a ? pair.a : pair.b;
+    if (pair.a && pair.b && same(a, *pair.a, b, *pair.b))
+      ++(either->kind == SlotKind::in ? result.equal_inputs : result.equal_outputs);
+    else
+      result.slots.push_back(pair);
   }
   return result;
 }

@@ -5,19 +5,14 @@
 #include <utility>
 #include <vector>
 
+#include "align/slot_pairs.h"
 #include "record/record.h"
 
 namespace opguard {
 
-// A slot of one side and its counterpart; nullptr: that side has none.
-struct SlotDifference {
-  const Slot* a = nullptr;
-  const Slot* b = nullptr;
-};
-
 // Differing slots in the order inputs, outputs, written inputs; `equal` counts the others.
 struct SlotDifferences {
-  std::vector<SlotDifference> slots;
+  std::vector<SlotPair> slots;
   uint32_t equal_inputs = 0, equal_outputs = 0;
 };
 SlotDifferences slot_differences(const ProcessLog& a, const Event& ea, const ProcessLog& b,

@@ -4,6 +4,7 @@
 
 #include "align/blame.h"
 #include "align/model_values.h"
+#include "align/random_state.h"
 #include "align/timeline.h"
 #include "align/value_flow.h"
 #include "align/verdict.h"
@@ -33,6 +34,7 @@ class Judge {
     find_candidates(*comparison.first, verdict);
     if (verdict.candidates.empty()) first_unequal_pairs(verdict);
     count_harmless(verdict);
+    for (Pivot& pivot : verdict.candidates) add_random_states(pivot);
     return verdict;
   }
 
@@ -93,6 +95,17 @@ class Judge {
     std::stable_sort(all.begin(), all.end(),
                      [](const Found& x, const Found& y) { return x.position < y.position; });
     return all;
+  }
+
+  // A random operator, or data in another order: had the generators parted before this step?
+  void add_random_states(Pivot& pivot) const {
+    if (pivot.a.process < 0 || pivot.b.process < 0) return;
+    const bool drawn = pivot.kind == PivotKind::value &&
+                       (draws_random(callee(0, pivot.a)) || draws_random(callee(1, pivot.b)));
+    if (!drawn && pivot.kind != PivotKind::input) return;
+    const std::string states =
+        random_state_difference(timeline_.run(0), pivot.a, timeline_.run(1), pivot.b);
+    if (!states.empty()) pivot.why += "; " + states;
   }
 
   // All it leaves are additive masks: another way to build one, or for another kernel.

@@ -179,6 +179,7 @@ class ModelValues {
       for (uint32_t e = log.events.size(); e-- > 0 && difference.slots[side].empty();) {
         ref.event = e;
         const Event& event = log.events[e];
+        if (event.kind == EventKind::state) continue;
         for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
           const Slot& slot = log.slots[s];
           ValueKey key = value_key(log, slot);

@@ -22,10 +22,20 @@ class Terminal {
 
   std::string run() {
     headline();
-    if (!report_.verdict.candidates.empty()) pivot();
+    if (!report_.verdict.candidates.empty()) pivot("pivot", report_.verdict.candidates.front());
     candidates();
     certificate();
     if (report_.explain) pairing();
+    notes();
+    return std::move(out_);
+  }
+
+  // One run: every candidate is two executions of one operator in it.
+  std::string findings() {
+    sides_[0] = "first", sides_[1] = "again";
+    findings_headline();
+    for (const Pivot& finding : report_.verdict.candidates) pivot("finding", finding);
+    if (!report_.verdict.notes.empty()) line("");
     notes();
     return std::move(out_);
   }
@@ -47,6 +57,12 @@ class Terminal {
     line(paint(code, outcome_name(verdict.outcome)) + ": " + shown(verdict.why));
   }
 
+  void findings_headline() {
+    const bool clean = report_.verdict.candidates.empty();
+    line(paint(clean ? "1;32" : "1;31", clean ? "clean" : "findings") + ": " +
+         shown(report_.verdict.why));
+  }
+
   std::string coordinates(const EventView& view) const {
     const Event& event = *view.event;
     std::string text = std::string(phase_name(event.phase));
@@ -62,19 +78,18 @@ class Terminal {
     return text;
   }
 
-  void pivot() {
-    const Pivot& pivot = report_.verdict.candidates.front();
+  void pivot(const char* title, const Pivot& pivot) {
     const PivotView both = view(report_.a, report_.b, pivot);
     if (!both.either()) return;
     line("");
-    line(paint("1", "pivot: " + std::string(kind_name(pivot.kind)) + " in " +
+    line(paint("1", title + std::string(": ") + std::string(kind_name(pivot.kind)) + " in " +
                         shown(both.either().boundary)) +
          ", " + coordinates(both.either()) +
          (both.slot.empty() ? "" : ", slot " + shown(both.slot)));
     if (!pivot.why.empty()) line("  " + shown(pivot.why));
     line("");
-    source("a", both.a);
-    source("b", both.b);
+    source(sides_[0], both.a);
+    source(sides_[1], both.b);
     differences(both);
     neighbours(both);
   }
@@ -142,8 +157,8 @@ class Terminal {
     line("");
     if (!both.comparable) {
       line("  " + paint("1", "what it left"));
-      results("a", both.a);
-      results("b", both.b);
+      results(sides_[0], both.a);
+      results(sides_[1], both.b);
       return;
     }
     const EventView &a = both.a, &b = both.b;
@@ -151,20 +166,21 @@ class Terminal {
     line("  " + paint("1", "what differs"));
     size_t width = 0;
     const size_t count = std::min(slots.slots.size(), kSlotsShown);
-    auto name = [&](const SlotDifference& slot) {
+    auto name = [&](const SlotPair& slot) {
       return slot.b ? shown(b.log->text(slot.b->name)) : shown(a.log->text(slot.a->name));
     };
     for (size_t i = 0; i < count; ++i) width = std::max(width, name(slots.slots[i]).size());
     for (size_t i = 0; i < count; ++i) {
-      const SlotDifference& slot = slots.slots[i];
+      const SlotPair& slot = slots.slots[i];
       const bool shapes_differ =
           slot.a && slot.b && shape_text(*a.log, *slot.a) != shape_text(*b.log, *slot.b);
-      slot_line(name(slot), width, "a", *a.log, slot.a, slot.b, shapes_differ);
-      slot_line("", width, "b", *b.log, slot.b, slot.a, shapes_differ);
+      slot_line(name(slot), width, sides_[0], *a.log, slot.a, slot.b, shapes_differ);
+      slot_line("", width, sides_[1], *b.log, slot.b, slot.a, shapes_differ);
       // og1 adds the rows' own hashes in M: docs/record-format.md.
       if (slot.a && slot.b && !shapes_differ && slot.a->value.m == slot.b->value.m &&
           slot.a->value.h != slot.b->value.h)
-        line("    " + std::string(width + 5, ' ') + "the same rows in another order");
+        line("    " + std::string(width + 4 + std::string(sides_[0]).size(), ' ') +
+             "the same rows in another order");
     }
     if (slots.slots.size() > count)
       line("    and " + counted(slots.slots.size() - count, "more slot"));
@@ -179,14 +195,15 @@ class Terminal {
   void raised(const EventView& a, const EventView& b) {
     const bool in_a = a.event->flags & kRaised, in_b = b.event->flags & kRaised;
     if (in_a != in_b)
-      line("    it raised an exception in " + std::string(in_a ? "a" : "b") + " only");
+      line("    it raised an exception in " + std::string(sides_[in_a ? 0 : 1]) + " only");
   }
 
   // Both sides' items, the differing ones underlined.
   void scalars(const std::string& title, const std::string& a, const std::string& b) {
     if (a == b) return;
     const auto [items_a, items_b] = scalar_differences(a, b);
-    for (const auto& [side, items] : {std::pair("a", &items_a), std::pair("b", &items_b)}) {
+    for (const auto& [side, items] :
+         {std::pair(sides_[0], &items_a), std::pair(sides_[1], &items_b)}) {
       std::string text, marks;
       for (const ScalarItem& item : *items) {
         if (!text.empty()) text += ", ", marks += "  ";
@@ -196,11 +213,12 @@ class Terminal {
         text += paint(item.differs ? "31" : "", item_text);
         marks += item.differs ? underline(width) : std::string(width, ' ');
       }
-      const bool first = side[0] == 'a';
+      const bool first = side == sides_[0];
       const std::string indent = "    " + (first ? title : std::string(title.size(), ' ')) + "  ";
       line(indent + side + "  " + (items->empty() ? "none" : text));
       marks.erase(marks.find_last_not_of(' ') + 1);
-      if (!marks.empty()) line(std::string(indent.size() + 3, ' ') + paint("1;32", marks));
+      if (!marks.empty())
+        line(std::string(indent.size() + 2 + std::string(side).size(), ' ') + paint("1;32", marks));
     }
   }
 
@@ -333,6 +351,7 @@ class Terminal {
 
   const Report& report_;
   const bool colour_;
+  const char* sides_[2] = {"a", "b"};
   std::string out_;
 };
 
@@ -354,11 +373,40 @@ void add_log_notes(const char* side, const Run& run, std::vector<std::string>& n
 
 }  // namespace
 
+Verdict findings_verdict(const Run& run, const RecomputeCheck& check) {
+  Verdict verdict;
+  verdict.outcome = check.findings.empty() ? Outcome::identical : Outcome::diverged;
+  const std::string compared =
+      grouped(check.compared) + " of " + counted(check.recomputed, "recomputed operator");
+  if (check.recomputed == 0)
+    verdict.why = "no operator is recomputed in this run";
+  else if (check.findings.empty())
+    verdict.why = "every recomputation gives what its forward gave, " + compared + " compared";
+  else
+    verdict.why = counted(check.findings.size(), "operator") +
+                  " recomputed unlike in the forward, " + compared + " compared";
+  for (const RecomputeFinding& finding : check.findings) {
+    std::string why = finding.why;
+    if (finding.times > 1) why += "; " + counted(finding.times, "time") + " in this run";
+    verdict.candidates.push_back(
+        {finding.kind, finding.forward, finding.recompute, finding.slot, why});
+  }
+  add_log_notes("the run", run, verdict.notes);
+  return verdict;
+}
+
 std::vector<std::string> log_notes(const Run& a, const Run& b) {
   std::vector<std::string> notes;
   add_log_notes("a", a, notes);
   add_log_notes("b", b, notes);
   return notes;
+}
+
+std::string format_findings(const Run& run, const RecomputeCheck& check, bool colour) {
+  const Verdict verdict = findings_verdict(run, check);
+  const Alignment alignment;
+  const Report report{run, run, alignment, verdict, {}};
+  return Terminal(report, colour).findings();
 }
 
 std::string format_terminal(const Report& report, bool colour) {

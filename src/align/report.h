@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "align/recompute.h"
 #include "align/verdict.h"
 
 namespace opguard {
@@ -27,6 +28,12 @@ struct Report {
 // colour: ANSI colours. Control characters in source and names are shown escaped.
 std::string format_terminal(const Report& report, bool colour);
 std::string format_json(const Report& report);
+
+// `align --single`: what one run says of itself. Candidates are the findings, `a` the first
+// execution of an operator and `b` the second.
+Verdict findings_verdict(const Run& run, const RecomputeCheck& check);
+std::string format_findings(const Run& run, const RecomputeCheck& check, bool colour);
+std::string format_findings_json(const Run& run, const RecomputeCheck& check);
 
 // What the logs themselves leave open: cut short, damaged, records lost. One sentence each.
 std::vector<std::string> log_notes(const Run& a, const Run& b);

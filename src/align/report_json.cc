@@ -43,7 +43,7 @@ Json differences_json(const PivotView& pivot) {
   Json list = Json::array();
   if (!pivot.comparable) return list;
   const auto& [a, b] = std::tie(pivot.a, pivot.b);
-  for (const SlotDifference& slot : slot_differences(*a.log, *a.event, *b.log, *b.event).slots)
+  for (const SlotPair& slot : slot_differences(*a.log, *a.event, *b.log, *b.event).slots)
     list.push_back({{"a", slot_json(*a.log, slot.a)}, {"b", slot_json(*b.log, slot.b)}});
   return list;
 }
@@ -76,6 +76,28 @@ uint64_t lost(const Run& run) {
 }
 
 }  // namespace
+
+std::string format_findings_json(const Run& run, const RecomputeCheck& check) {
+  const Verdict verdict = findings_verdict(run, check);
+  const Alignment alignment;
+  const Report report{run, run, alignment, verdict, {}};
+  Json json;
+  json["verdict"] = check.findings.empty() ? "clean" : "findings";
+  json["why"] = verdict.why;
+  json["findings"] = Json::array();
+  for (size_t i = 0; i < verdict.candidates.size(); ++i) {
+    Json finding = {{"check", "recompute"}, {"times", check.findings[i].times}};
+    finding.update(pivot_json(report, verdict.candidates[i]));
+    finding["phase"] = phase_name(Phase::recompute);
+    json["findings"].push_back(std::move(finding));
+  }
+  json["recomputed"] = check.recomputed;
+  json["compared"] = check.compared;
+  json["records"] = run.records();
+  json["lost_records"] = lost(run);
+  json["notes"] = verdict.notes;
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
 
 std::string format_json(const Report& report) {
   const Verdict& verdict = report.verdict;

@@ -100,6 +100,7 @@ ValueIndex::ValueIndex(const Run& run) : run_(run) {
     const ProcessLog& log = run.processes[p];
     for (size_t e = 0; e < log.events.size(); ++e) {
       const Event& event = log.events[e];
+      if (event.kind == EventKind::state) continue;
       for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
         const Slot& slot = log.slots[s];
         if (!has_value(slot)) continue;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "align/holes.h"
+#include "align/recompute.h"
 #include "align/run.h"
 #include "align/settings.h"
 #include "cli/command.h"
@@ -69,6 +70,7 @@ int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage&
     alignment = align_runs(*a, *b);
     // Last, since it takes back what an incomplete log cannot bear out.
     verdict = limit_by_holes(judge(*a, *b, alignment), *a, *b, alignment);
+    add_recompute_findings(*a, *b, verdict);
   } else {
     verdict.outcome = Outcome::inconclusive;
     verdict.why =
@@ -82,6 +84,17 @@ int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage&
   if (!settings.refused.empty()) return fail(verdict.why);
   std::fputs(format_terminal(report, use_colour(options.colour)).c_str(), stdout);
   return exit_code(verdict.outcome);
+}
+
+int conclude_single(const std::string& dir, const ReportOptions& options) {
+  llvm::Expected<Run> run = load_run(dir);
+  if (!run) return fail(llvm::toString(run.takeError()));
+  const RecomputeCheck check = check_recompute(*run);
+  if (!options.json.empty())
+    if (llvm::Error error = write_json(options.json, format_findings_json(*run, check)))
+      return fail(options.json + ": " + llvm::toString(std::move(error)));
+  std::fputs(format_findings(*run, check, use_colour(options.colour)).c_str(), stdout);
+  return check.findings.empty() ? kYes : kNo;
 }
 
 }  // namespace opguard

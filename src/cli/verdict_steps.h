@@ -21,4 +21,7 @@ void add_report_options(CLI::App& command, ReportOptions& options);
 int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage& coverage,
              const ReportOptions& options);
 
+// One run on its own: kYes when nothing is found, else kNo.
+int conclude_single(const std::string& dir, const ReportOptions& options);
+
 }  // namespace opguard
