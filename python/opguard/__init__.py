@@ -1,10 +1,10 @@
 """opguard: what instrumented sources import. `og(id, operand)` stands for the operand during one operator."""
 
 from opguard import importing
-from opguard._rt import aug, name, probe, probe_micro_batch, probe_step, probe_writes
+from opguard._rt import aug, mark_micro_batch, mark_step, name, probe, probe_micro_batch, probe_step, probe_writes
 from opguard.shards import combine
 
-__all__ = ["combine", "og"]
+__all__ = ["combine", "micro_batch", "og", "step"]
 
 
 # A function of Python, not of C: torch.compile traces into it, and reads its attributes. It has returned before the
@@ -23,6 +23,16 @@ def _step(boundary, operand):
 
 def _micro_batch(boundary, operand):
     return probe_micro_batch(boundary, operand)
+
+
+def step():
+    """A training step ends here: from the first call on, nothing else counts as the end of one. Without a log, nothing."""
+    mark_step()
+
+
+def micro_batch():
+    """The same for a micro-batch of the step."""
+    mark_micro_batch()
 
 
 og.aug = aug

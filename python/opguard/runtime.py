@@ -7,13 +7,13 @@ import functools
 import os
 import sys
 
-from opguard import _rt, exits, importing
+from opguard import _rt, exits, importing, names, states
 
 
 def start(options):
     """options: startup.Options. Programs that record nothing leave no file: the log is opened by its first event."""
     if options.mode != "off" and not _rt.recording():
-        _rt.start(os.path.abspath(options.log), options.rank, options.world, _settings)
+        _rt.start(os.path.abspath(options.log), options.rank, options.world, _settings, names.names_of, states.collect)
         exits.at_exit(close)
     importing.when_imported("torch", on_torch)
 
@@ -48,6 +48,23 @@ def on_torch(torch):
 
 def _step_begins(optimizer, args, kwargs):
     _rt.step_begins(optimizer)
+    # args[0] is the optimizer. What the closure runs is the program's forward and backward, no part of the step.
+    if len(args) > 1 and callable(args[1]):
+        return (args[0], _closure(args[1])) + tuple(args[2:]), kwargs
+    if callable(kwargs.get("closure")):
+        return args, {**kwargs, "closure": _closure(kwargs["closure"])}
+
+
+def _closure(closure):
+    @functools.wraps(closure)
+    def evaluate(*args, **kwargs):
+        _rt.closure_begins()
+        try:
+            return closure(*args, **kwargs)
+        finally:
+            _rt.closure_ended()
+
+    return evaluate
 
 
 def _step_ended(optimizer, args, kwargs):

@@ -6,6 +6,7 @@
 #include "runtime/graph_event.h"
 #include "runtime/object.h"
 #include "runtime/operation.h"
+#include "runtime/parameter_names.h"
 #include "runtime/values.h"
 
 namespace opguard {
@@ -109,7 +110,9 @@ PyObject* call_leaf_hook(PyObject* self, PyObject*, PyObject*) {
     Collector out(work.torch(), SlotKind::out);
     if (Ref leaf = leaf_of(hook)) {
       Ref grad = attribute(leaf.get(), "grad");
-      if (grad && grad.get() != Py_None) out.add_tensors("grad", grad.get(), kModelValue);
+      std::string name = parameter_names({leaf})[0];
+      if (grad && grad.get() != Py_None)
+        out.add_tensors(name.empty() ? "grad" : "grad:" + name, grad.get(), kModelValue);
     }
     std::vector<Slot> slots = std::move(*hook->slots);
     slots.insert(slots.end(), out.slots().begin(), out.slots().end());

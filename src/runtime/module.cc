@@ -3,6 +3,7 @@
 #include "runtime/graph_event.h"
 #include "runtime/operation.h"
 #include "runtime/optimizer.h"
+#include "runtime/parameter_names.h"
 #include "runtime/probe.h"
 #include "runtime/python_fingerprint.h"
 #include "runtime/recorder.h"
@@ -11,13 +12,15 @@
 namespace opguard {
 namespace {
 
-// start(dir, rank, world, settings): from now on probes record.
+// start(dir, rank, world, settings, names, states): from now on probes record.
 PyObject* start(PyObject*, PyObject* args) {
   const char* dir = nullptr;
   int rank = 0, world = 1;
-  PyObject* settings = nullptr;
-  if (!PyArg_ParseTuple(args, "siiO", &dir, &rank, &world, &settings)) return nullptr;
-  recorder().start(dir, rank, world, settings);
+  PyObject *settings = nullptr, *names = nullptr, *states = nullptr;
+  if (!PyArg_ParseTuple(args, "siiOOO", &dir, &rank, &world, &settings, &names, &states))
+    return nullptr;
+  set_parameter_names(names);
+  recorder().start(dir, rank, world, settings, states);
   Py_RETURN_NONE;
 }
 
@@ -71,6 +74,32 @@ PyObject* locate(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+PyObject* mark_step(PyObject*, PyObject*) {
+  if (recorder().on() && !recorder().thread().inside) {
+    OwnWork work;
+    recorder().mark_step();
+  }
+  Py_RETURN_NONE;
+}
+
+PyObject* mark_micro_batch(PyObject*, PyObject*) {
+  if (recorder().on() && !recorder().thread().inside) {
+    OwnWork work;
+    recorder().mark_micro_batch();
+  }
+  Py_RETURN_NONE;
+}
+
+PyObject* enter_closure(PyObject*, PyObject*) {
+  closure_begins();
+  Py_RETURN_NONE;
+}
+
+PyObject* leave_closure(PyObject*, PyObject*) {
+  closure_ended();
+  Py_RETURN_NONE;
+}
+
 // The limited API has one type for methods of every kind.
 template <typename F>
 PyCFunction method(F function) {
@@ -88,7 +117,8 @@ PyMethodDef g_methods[] = {
     {"probe_micro_batch", method(probe_micro_batch), METH_FASTCALL,
      "probe_micro_batch(id, operand): ends a micro-batch"},
     {"aug", method(aug), METH_FASTCALL, "aug(id, owner): its attributes and items take a probe"},
-    {"start", start, METH_VARARGS, "start(dir, rank, world, settings): record from now on"},
+    {"start", start, METH_VARARGS,
+     "start(dir, rank, world, settings, names, states): record from now on"},
     {"close", close, METH_NOARGS, "Write the end of the log; nothing is recorded after it"},
     {"recording", recording, METH_NOARGS, "Do probes record?"},
     {"loss", loss, METH_O, "A backward pass begins with these roots"},
@@ -104,6 +134,10 @@ PyMethodDef g_methods[] = {
      "graph_node(forward, values, site): an autograd node in a compiled graph has run"},
     {"describe", describe, METH_O, "The text of a value that is no tensor"},
     {"locate", locate, METH_VARARGS, "locate(boundary, path, line, function)"},
+    {"mark_step", mark_step, METH_NOARGS, "A training step ends here"},
+    {"mark_micro_batch", mark_micro_batch, METH_NOARGS, "A micro-batch ends here"},
+    {"closure_begins", enter_closure, METH_NOARGS, "An optimizer calls the program's closure"},
+    {"closure_ended", leave_closure, METH_NOARGS, "The closure has returned"},
     {"fingerprint", method(fingerprint_of), METH_VARARGS,
      "fingerprint(x, kind='og1'): (h, m); an int for xor32, xor64; (h, m, flat, pattern) for all"},
     {"lane_sums", method(lane_sums_of), METH_VARARGS,

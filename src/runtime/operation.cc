@@ -1,35 +1,41 @@
 #include "runtime/operation.h"
 
-#include <array>
+#include <unordered_set>
 
 #include "runtime/autograd.h"
+#include "runtime/held.h"
 #include "runtime/object.h"
+#include "runtime/optimizer.h"
+#include "runtime/parameter_names.h"
 
 namespace opguard {
 namespace {
 
-// Factories whose result holds whatever was in memory.
-bool leaves_uninitialised(std::string_view name) {
-  static constexpr std::array<std::string_view, 7> kNames = {"empty",
-                                                             "empty_like",
-                                                             "empty_strided",
-                                                             "new_empty",
-                                                             "new_empty_strided",
-                                                             "empty_permuted",
-                                                             "_empty_affine_quantized"};
-  for (std::string_view n : kNames)
-    if (n == name) return true;
-  return false;
-}
-
 // Modules, classes and plain values have names of their own; anything else says its class.
 std::string name_of(PyObject* callee) { return utf8_attribute(callee, "__name__"); }
 
-bool is_callable_kind(PyObject* callee) {
-  PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(callee));
-  const Types& t = types();
-  return type == t.function || type == t.builtin || type == t.method || type == t.method_wrapper ||
-         PyType_Check(callee);
+Ref first_of(PyObject* args, PyObject* kwargs, Py_ssize_t place, const char* name) {
+  if (PyTuple_Size(args) > place) return Ref::borrow(PyTuple_GetItem(args, place));
+  PyObject* found = kwargs != nullptr ? PyDict_GetItemString(kwargs, name) : nullptr;
+  return Ref::borrow(found);
+}
+
+// "lr=[0.1, 0.01]" of the optimizer that a scheduler is bound to; "" for any other object.
+std::string learning_rates(const TorchApi& torch, PyObject* scheduler) {
+  if (torch.is_module(scheduler) || is_optimizer(torch, scheduler)) return "";
+  Ref optimizer = optimizer_field(torch, scheduler, "optimizer");
+  if (!optimizer || !is_optimizer(torch, optimizer.get())) return "";
+  Ref groups = attribute(optimizer.get(), "param_groups");
+  if (!groups || !PyList_Check(groups.get())) return "";
+  Collector rates(&torch, SlotKind::in);
+  Ref list(PyList_New(0));
+  for (Py_ssize_t g = 0; list && g < PyList_Size(groups.get()); ++g) {
+    PyObject* group = PyList_GetItem(groups.get(), g);
+    PyObject* lr = PyDict_Check(group) ? PyDict_GetItemString(group, "lr") : nullptr;
+    if (lr != nullptr) PyList_Append(list.get(), lr);
+  }
+  rates.add("lr", list.get());
+  return rates.scalars();
 }
 
 }  // namespace
@@ -91,16 +97,50 @@ void Operation::input(const char* name, PyObject* value) {
   }
 }
 
+bool Operation::arguments(PyObject* callee, Ref& args, Ref& kwargs) {
+  if (!active_) return true;
+  {
+    OwnWork work;
+    callee_ = describe_callee(work.torch(), callee);
+  }
+  if (!callee_.reads_iterator) return true;
+  // The first thing it does is to make a list; ours is the one it makes. An iterator that is at its
+  // end already is handed on, since an empty generator is warned of.
+  auto list_of = [](PyObject* value, Ref& list) {
+    if (!PyIter_Check(value)) return true;
+    list = Ref(PySequence_List(value));
+    if (list && PyList_Size(list.get()) == 0) list = Ref();
+    return list || !PyErr_Occurred();
+  };
+  for (Py_ssize_t i = 0, n = PyTuple_Size(args.get()); i < n; ++i) {
+    Ref list;
+    if (!list_of(PyTuple_GetItem(args.get(), i), list)) return false;
+    if (!list) continue;
+    Ref changed(PyTuple_New(n));
+    if (!changed) return false;
+    for (Py_ssize_t k = 0; k < n; ++k)
+      PyTuple_SetItem(
+          changed.get(), k,
+          k == i ? Ref(list).release() : Ref::borrow(PyTuple_GetItem(args.get(), k)).release());
+    args = changed;
+  }
+  PyObject* named = kwargs ? PyDict_GetItemString(kwargs.get(), "parameters") : nullptr;
+  if (named == nullptr) return true;
+  Ref list;
+  if (!list_of(named, list)) return false;
+  if (!list) return true;
+  kwargs = Ref(PyDict_Copy(kwargs.get()));
+  return kwargs && PyDict_SetItemString(kwargs.get(), "parameters", list.get()) == 0;
+}
+
 void Operation::call_inputs(PyObject* callee, PyObject* args, PyObject* kwargs) {
   if (!active_) return;
   OwnWork work;
   try {
     const TorchApi* torch = work.torch();
-    if (is_callable_kind(callee)) {
-      std::string module = utf8_attribute(callee, "__module__");
-      collective_ = in_package(module, "torch.distributed");
-      if (leaves_uninitialised(name_of(callee))) output_flags_ |= kUninitialised;
-    }
+    collective_ = callee_.collective;
+    if (callee_.uninitialised) output_flags_ |= kUninitialised;
+    if (callee_.saves || callee_.loads) inputs_.widen();
     Ref self = receiver_of(callee);
     if (self) {
       inputs_.add("self", self.get());
@@ -108,21 +148,105 @@ void Operation::call_inputs(PyObject* callee, PyObject* args, PyObject* kwargs) 
       if (torch && torch->is_module(self.get()) && name_of(callee) == "forward" &&
           in_package(utf8_attribute(callee, "__module__"), "torch"))
         inputs_.add_module(self.get(), 0);
+      if (torch) receiver_inputs(*torch, self.get());
     } else if (torch && is_torch_module(*torch, callee)) {
       inputs_.add_module(callee, 0);
     }
-    for (Py_ssize_t i = 0, n = PyTuple_Size(args); i < n; ++i)
-      inputs_.add("arg" + std::to_string(i), PyTuple_GetItem(args, i));
+    Py_ssize_t given = PyTuple_Size(args);
+    Ref clipped = torch && callee_.clips ? first_of(args, kwargs, 0, "parameters") : Ref();
+    auto add = [&](const std::string& name, PyObject* value) {
+      if (value == clipped.get()) return gradient_inputs(*torch, name, value);
+      inputs_.add(name, value);
+      if (torch && callee_.foreign) hold(*torch, name + ".", value, callee_.loads);
+    };
+    for (Py_ssize_t i = 0; i < given; ++i) add("arg" + std::to_string(i), PyTuple_GetItem(args, i));
     PyObject *key, *value;
     if (kwargs != nullptr)
       for (Py_ssize_t at = 0; PyDict_Next(kwargs, &at, &key, &value);)
-        inputs_.add(utf8(key), value);
+        add(std::string(utf8(key)), value);
+    // What code of others does to a list of parameters, it may do to their gradients.
+    if (torch && callee_.foreign && !callee_.torch) listed_gradients(*torch);
   } catch (const std::exception& e) {
     recorder().fault(e.what());
   }
 }
 
+void Operation::receiver_inputs(const TorchApi& torch, PyObject* self) {
+  if (callee_.steps) {
+    if (steps_unhooked(torch, self)) stepper_ = Ref::borrow(self);
+    std::string rates = learning_rates(torch, self);
+    if (!rates.empty()) {
+      inputs_.text("self." + rates.substr(0, 2), rates.substr(3));
+      scheduler_ = Ref::borrow(self);
+    }
+  }
+  if (!callee_.foreign) return;
+  // An optimizer's step and its tables are recorded or read elsewhere.
+  bool loads = callee_.loads;
+  if (callee_.into_receiver && (loads || !is_optimizer(torch, self)))
+    hold(torch, "self.", self, loads);
+  // GradScaler's scale.
+  Ref type = Ref::borrow(reinterpret_cast<PyObject*>(Py_TYPE(self)));
+  if (torch.is_module(self) || torch.is_tensor(self) || is_optimizer(torch, self) ||
+      !in_package(utf8_attribute(type.get(), "__module__"), "torch"))
+    return;
+  Ref fields(PyObject_GenericGetDict(self, nullptr));
+  if (!fields) PyErr_Clear();
+  if (!fields || !PyDict_Check(fields.get())) return;
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(fields.get(), &at, &key, &value);)
+    if (torch.is_tensor(value)) inputs_.add_tensors("self." + std::string(utf8(key)), value);
+}
+
+// Modules and optimizers as arguments: their tensors, read before the call as the call may.
+void Operation::hold(const TorchApi& torch, const std::string& prefix, PyObject* holder,
+                     bool state) {
+  std::vector<Held> all = held_tensors(torch, holder, state);
+  if (all.empty()) return;
+  inputs_.widen();
+  holders_.push_back({prefix, Ref::borrow(holder), state, {}});
+  for (const Held& held : all) {
+    inputs_.add_tensors(prefix + held.name, held.tensor.get(), held.flags);
+    holders_.back().before.insert(held.tensor.get());
+  }
+}
+
+// A list of parameters given to a function that works on their gradients alone.
+void Operation::gradient_inputs(const TorchApi& torch, const std::string& name, PyObject* list) {
+  std::vector<Ref> params;
+  if (torch.is_tensor(list)) params.push_back(Ref::borrow(list));
+  bool tuple = PyTuple_Check(list);
+  Py_ssize_t n = tuple ? PyTuple_Size(list) : PyList_Check(list) ? PyList_Size(list) : 0;
+  for (Py_ssize_t i = 0; i < n; ++i)
+    params.push_back(Ref::borrow(tuple ? PyTuple_GetItem(list, i) : PyList_GetItem(list, i)));
+  if (params.empty()) return inputs_.add(name, list);
+  inputs_.widen();
+  inputs_.text(name, "<" + std::to_string(params.size()) + " parameters>");
+  std::vector<std::string> names = parameter_names(params);
+  for (size_t i = 0; i < params.size(); ++i) {
+    // Of another tensor than a leaf torch would warn.
+    Ref leaf = attribute(params[i].get(), "is_leaf");
+    Ref grad = leaf.get() == Py_True ? attribute(params[i].get(), "grad") : Ref();
+    if (grad && grad.get() != Py_None)
+      inputs_.add_tensors("grad" + (names[i].empty() ? std::to_string(i) : ":" + names[i]),
+                          grad.get());
+  }
+}
+
+void Operation::listed_gradients(const TorchApi& torch) {
+  std::vector<std::pair<std::string, Ref>> grads;
+  for (const Collector::Item& item : inputs_.items()) {
+    if (!has_type(item.object.get(), torch.parameter_type)) continue;
+    if (item.name.find_first_of(".[") == std::string::npos || item.name.find(':') != item.name.npos)
+      continue;
+    Ref grad = attribute(item.object.get(), "grad");
+    if (grad && grad.get() != Py_None) grads.push_back({item.name + ".grad", grad});
+  }
+  for (const auto& [name, grad] : grads) inputs_.add_tensors(name, grad.get());
+}
+
 void Operation::ready() {
+  if (active_ && stepper_) optimizer_begins(stepper_.get());
   if (!active_ || (event_.phase != Phase::forward && event_.phase != Phase::recompute)) return;
   OwnWork work;
   for (const Collector::Item& item : inputs_.items()) {
@@ -142,25 +266,30 @@ bool Operation::done() {
 
 void Operation::written_inputs(std::vector<Slot>& slots, const OwnWork& work) {
   Collector written(work.torch(), SlotKind::written);
-  std::vector<PyObject*> seen;
+  written.widen();
+  std::unordered_set<PyObject*> seen;
   for (const Collector::Item& item : inputs_.items()) {
     PyObject* object = item.object.get();
-    bool again = false;
-    for (PyObject* s : seen) again |= s == object;
-    if (again) continue;
-    seen.push_back(object);
+    if (!seen.insert(object).second) continue;
     // Collectives and numpy write without counting.
-    bool uncounted = collective_ || item.numpy || mark_ == Mark::writes;
+    bool uncounted = collective_ || item.numpy || callee_.unseen || mark_ == Mark::writes;
     if (!uncounted && tensor_version(object) == item.version) continue;
     written.add_tensors(item.name, object);
     std::vector<Slot>& w = written.slots();
     if (uncounted && !w.empty() && w.back().value == item.value) w.pop_back();
   }
+  // Tensors the call put in place of others, or made: a loaded state, first gradients.
+  for (Holder& holder : holders_)
+    for (const Held& held : held_tensors(*work.torch(), holder.object.get(), holder.state))
+      if (holder.before.insert(held.tensor.get()).second)
+        written.add_tensors(holder.prefix + held.name, held.tensor.get(), held.flags);
+  if (written.beyond() > 0) recorder().lose(written.beyond());
   slots.insert(slots.end(), written.slots().begin(), written.slots().end());
 }
 
 void Operation::record(PyObject* result, bool raised, const OwnWork& work) {
   Collector outputs(work.torch(), SlotKind::out);
+  if (callee_.loads || callee_.saves) outputs.widen();
   if (raised) {
     event_.flags |= kRaised;
   } else if (result != nullptr) {
@@ -182,6 +311,10 @@ void Operation::record(PyObject* result, bool raised, const OwnWork& work) {
   // What an operation still in flight on another thread has done so far is no value.
   bool in_flight = collective_ && result != nullptr && result != Py_None;
   if (!in_flight) written_inputs(slots, work);
+  if (scheduler_) {
+    std::string rates = learning_rates(*work.torch(), scheduler_.get());
+    if (!rates.empty()) outputs.text(rates.substr(0, 2), rates.substr(3));
+  }
   if (collective_) event_.flags |= kCollective;
   if (!inputs_.scalars().empty()) event_.scalars = recorder().string(inputs_.scalars());
   if (!outputs.scalars().empty()) event_.results = recorder().string(outputs.scalars());
@@ -196,10 +329,19 @@ void Operation::record(PyObject* result, bool raised, const OwnWork& work) {
 }
 
 PyObject* Operation::finish(PyObject* result) {
+  if (active_ && stepper_) {
+    if (result != nullptr)
+      optimizer_ended(stepper_.get());
+    else
+      optimizer_dropped(stepper_.get());
+  }
   if (!done()) return result;
   OwnWork work;
   try {
     record(result, result == nullptr, work);
+    if (callee_.loads && result != nullptr) recorder().record_state();
+    if (mark_ == Mark::step) recorder().mark_step();
+    if (mark_ == Mark::micro_batch) recorder().mark_micro_batch();
   } catch (const std::exception& e) {
     recorder().fault(e.what());
   }

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <string>
+#include <unordered_set>
 #include <vector>
 
+#include "runtime/callee.h"
 #include "runtime/values.h"
 
 namespace opguard {
@@ -27,6 +29,9 @@ class Operation {
 
   bool active() const { return active_; }
   void input(const char* name, PyObject* value);
+  // Of a call, first of all. What the callee would make a list of before anything else is made one
+  // here. False: that raised, and the call has failed with the program's error.
+  bool arguments(PyObject* callee, Ref& args, Ref& kwargs);
   // Receiver, own parameters, positional and keyword arguments of a call.
   void call_inputs(PyObject* callee, PyObject* args, PyObject* kwargs);
   // After the last input: in-place operators replace an input's history, so it is noted before.
@@ -45,6 +50,17 @@ class Operation {
   bool done();  // leaves the operator; false: there is no log any more to take the event
   void written_inputs(std::vector<Slot>& slots, const OwnWork& work);
   void record(PyObject* result, bool raised, const OwnWork& work);
+  void receiver_inputs(const TorchApi& torch, PyObject* self);
+  void hold(const TorchApi& torch, const std::string& prefix, PyObject* holder, bool state);
+  void gradient_inputs(const TorchApi& torch, const std::string& name, PyObject* list);
+  void listed_gradients(const TorchApi& torch);
+
+  struct Holder {  // an argument that is no tensor and holds some
+    std::string prefix;
+    Ref object;
+    bool state;                            // an optimizer's state too
+    std::unordered_set<PyObject*> before;  // its tensors, which inputs_ keeps alive
+  };
 
   bool active_ = false;
   Mark mark_ = Mark::none;
@@ -54,6 +70,10 @@ class Operation {
   uint64_t serial_ = 0;
   uint8_t output_flags_ = 0;
   bool collective_ = false;
+  Callee callee_;
+  std::vector<Holder> holders_;
+  Ref scheduler_;  // the receiver, bound to an optimizer whose learning rates it sets
+  Ref stepper_;    // the receiver, an optimizer that is not torch's
   Collector inputs_;
   std::vector<Ref> history_;  // grad_fn of the inputs before the call
 };

@@ -1,5 +1,9 @@
 #include "runtime/optimizer.h"
 
+#include <algorithm>
+#include <unordered_map>
+
+#include "runtime/held.h"
 #include "runtime/object.h"
 #include "runtime/operation.h"
 #include "runtime/recorder.h"
@@ -10,30 +14,17 @@ namespace {
 
 constexpr size_t kMaxSlots = 65535;  // a model has many parameters, Slot::index 16 bits
 
-// fn(number, parameter) for every parameter of every group.
-template <typename F>
-void for_each_parameter(PyObject* groups, F fn) {
-  if (groups == nullptr || !PyList_Check(groups)) return;
-  size_t number = 0;
-  for (Py_ssize_t g = 0; g < PyList_Size(groups); ++g) {
-    PyObject* group = PyList_GetItem(groups, g);
-    PyObject* params = PyDict_Check(group) ? PyDict_GetItemString(group, "params") : nullptr;
-    if (params == nullptr || !PyList_Check(params)) continue;
-    for (Py_ssize_t i = 0; i < PyList_Size(params); ++i)
-      fn(std::to_string(number++), PyList_GetItem(params, i));
-  }
-}
-
-void add_state(Collector& to, PyObject* states, const std::string& number, PyObject* param) {
+void add_state(Collector& to, PyObject* states, const Parameter& param) {
   if (states == nullptr || !PyDict_Check(states)) return;
-  PyObject* state = PyDict_GetItemWithError(states, param);  // never a defaultdict's insertion
+  PyObject* state =
+      PyDict_GetItemWithError(states, param.tensor.get());  // never a defaultdict's insertion
   if (state == nullptr || !PyDict_Check(state)) {
     PyErr_Clear();
     return;
   }
   PyObject *key, *value;
   for (Py_ssize_t at = 0; PyDict_Next(state, &at, &key, &value);)
-    to.add_tensors("state" + number + "." + std::string(utf8(key)), value);
+    to.add_tensors("state" + param.name + "." + std::string(utf8(key)), value);
 }
 
 void add_hyperparameters(Collector& to, PyObject* groups) {
@@ -50,11 +41,21 @@ void add_hyperparameters(Collector& to, PyObject* groups) {
   }
 }
 
+bool parameters_moved(const std::vector<Slot>& before, const std::vector<Slot>& after) {
+  std::unordered_map<uint32_t, Fingerprint> values;
+  for (const Slot& slot : before) values.try_emplace(slot.name, slot.value);
+  return std::any_of(after.begin(), after.end(), [&](const Slot& slot) {
+    auto was = values.find(slot.name);
+    return was == values.end() || was->second != slot.value;
+  });
+}
+
 }  // namespace
 
 void optimizer_begins(PyObject* optimizer) {
   if (!recorder().on() || recorder().thread().inside) return;
   OwnWork work;
+  if (work.torch() == nullptr) return;
   ThreadState& thread = recorder().thread();
   try {
     // The same optimizer twice: its earlier step raised and never ended.
@@ -66,16 +67,21 @@ void optimizer_begins(PyObject* optimizer) {
     OptimizerStep step;
     step.optimizer = optimizer;
     step.depth = thread.running.size();
+    step.of_torch = is_optimizer(*work.torch(), optimizer);
+    // A wrapper of another kind: what it holds is this optimizer's.
+    for (OptimizerStep& outer : thread.optimizers) outer.superseded |= !outer.of_torch;
     step.event = recorder().open_event(boundary, EventKind::optimizer, Phase::optimizer);
     step.generation = recorder().generation();
     Collector in(work.torch(), SlotKind::in, kMaxSlots);
-    Ref groups = attribute(optimizer, "param_groups"), states = attribute(optimizer, "state");
-    for_each_parameter(groups.get(), [&](const std::string& number, PyObject* param) {
-      in.add_tensors("param" + number, param);
-      Ref grad = attribute(param, "grad");
-      if (grad && grad.get() != Py_None) in.add_tensors("grad" + number, grad.get(), kModelValue);
-      add_state(in, states.get(), number, param);
-    });
+    Ref groups = optimizer_field(*work.torch(), optimizer, "param_groups");
+    Ref states = optimizer_field(*work.torch(), optimizer, "state");
+    for (const Parameter& param : parameters_of(*work.torch(), optimizer)) {
+      in.add_tensors("param" + param.name, param.tensor.get());
+      Ref grad = attribute(param.tensor.get(), "grad");
+      if (grad && grad.get() != Py_None)
+        in.add_tensors("grad" + param.name, grad.get(), kModelValue);
+      add_state(in, states.get(), param);
+    }
     add_hyperparameters(in, groups.get());
     if (in.beyond() > 0) recorder().lose(in.beyond());
     if (!in.scalars().empty()) step.event.scalars = recorder().string(in.scalars());
@@ -98,20 +104,46 @@ void optimizer_ended(PyObject* optimizer) {
     thread.optimizers.resize(at - 1);
     if (step.generation == recorder().generation()) {
       Collector out(work.torch(), SlotKind::out, kMaxSlots);
-      Ref groups = attribute(optimizer, "param_groups"), states = attribute(optimizer, "state");
-      for_each_parameter(groups.get(), [&](const std::string& number, PyObject* param) {
-        out.add_tensors("param" + number, param, kModelValue);
-        add_state(out, states.get(), number, param);
-      });
+      Ref states = optimizer_field(*work.torch(), optimizer, "state");
+      for (const Parameter& param : parameters_of(*work.torch(), optimizer)) {
+        out.add_tensors("param" + param.name, param.tensor.get(), kModelValue);
+        add_state(out, states.get(), param);
+      }
       if (out.beyond() > 0) recorder().lose(out.beyond());
+      // Called `step`, but no parameter moved.
+      if (!step.of_torch && !step.superseded && !parameters_moved(step.slots, out.slots())) return;
       step.slots.insert(step.slots.end(), out.slots().begin(), out.slots().end());
-      recorder().commit(step.event, step.slots);
+      if (!step.superseded) recorder().commit(step.event, step.slots);
     }
     // Wrappers that step an inner optimizer count once.
     if (thread.optimizers.empty()) recorder().count_step();
   } catch (const std::exception& e) {
     recorder().fault(e.what());
   }
+}
+
+bool steps_unhooked(const TorchApi& torch, PyObject* object) {
+  if (torch.is_module(object) || is_optimizer(torch, object)) return false;
+  return !parameters_of(torch, object).empty();
+}
+
+void optimizer_dropped(PyObject* optimizer) {
+  if (!recorder().on()) return;
+  std::vector<OptimizerStep>& steps = recorder().thread().optimizers;
+  if (!steps.empty() && steps.back().optimizer == optimizer) steps.pop_back();
+}
+
+void closure_begins() {
+  if (!recorder().on() || recorder().thread().inside) return;
+  ThreadState& thread = recorder().thread();
+  if (!thread.optimizers.empty()) ++thread.optimizers.back().closures;
+}
+
+void closure_ended() {
+  if (!recorder().on() || recorder().thread().inside) return;
+  ThreadState& thread = recorder().thread();
+  if (!thread.optimizers.empty() && thread.optimizers.back().closures > 0)
+    --thread.optimizers.back().closures;
 }
 
 }  // namespace opguard

@@ -69,9 +69,11 @@ void free_probe(PyObject* self) {
 PyObject* probe_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   Probe* p = as_probe(self);
   Operation operation(p->id, p->mark);
-  operation.call_inputs(p->real, args, kwargs);
+  Ref given = Ref::borrow(args), named = Ref::borrow(kwargs);
+  if (!operation.arguments(p->real, given, named)) return operation.finish(nullptr);
+  operation.call_inputs(p->real, given.get(), named.get());
   operation.ready();
-  return operation.finish(PyObject_Call(p->real, args, kwargs));
+  return operation.finish(PyObject_Call(p->real, given.get(), named.get()));
 }
 
 using Binary = PyObject* (*)(PyObject*, PyObject*);

@@ -27,7 +27,8 @@ Recorder& recorder() {
   return *instance;
 }
 
-void Recorder::start(const std::string& dir, int32_t rank, int32_t world, PyObject* settings) {
+void Recorder::start(const std::string& dir, int32_t rank, int32_t world, PyObject* settings,
+                     PyObject* states) {
   static bool watching = false;
   if (!watching) {
     pthread_atfork(nullptr, nullptr, [] { g_forked.store(true, std::memory_order_relaxed); });
@@ -39,6 +40,8 @@ void Recorder::start(const std::string& dir, int32_t rank, int32_t world, PyObje
   world_ = world;
   Py_XINCREF(settings);
   settings_ = settings;
+  Py_XINCREF(states);
+  states_ = states;
   writer_ = new LogWriter;
   opened_ = false;
   ++generation_;
@@ -96,7 +99,59 @@ void Recorder::take_settings() {
   writer_->set(settings);
 }
 
+// At the first event: how the process was set up, and where its random numbers begin.
+void Recorder::begin_log() {
+  ensure_open();
+  take_settings();
+  record_state();
+}
+
+void Recorder::begin_step() {
+  ++step_;
+  micro_batch_ = 0;
+  record_state();
+}
+
+void Recorder::mark_step() {
+  bool counted = !std::exchange(marked_steps_, true) && step_ > 0;
+  if (!counted) begin_step();
+}
+
+void Recorder::mark_micro_batch() {
+  bool counted = !std::exchange(marked_micro_batches_, true) && micro_batch_ > 0;
+  if (!counted) ++micro_batch_;
+}
+
+void Recorder::record_state() {
+  if (states_ == nullptr) return;
+  Ref dict(PyObject_CallNoArgs(states_));
+  if (!dict || !PyDict_Check(dict.get())) return fault("random states could not be read");
+  Event event = open_event("<state>", EventKind::state, Phase::forward);
+  std::vector<Slot> slots;
+  const TorchApi* torch = torch_api();
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(dict.get(), &at, &key, &value);) {
+    TensorView view;
+    char* data = nullptr;
+    Py_ssize_t size = 0;
+    if (torch != nullptr && torch->is_tensor(value)) {
+      view = view_tensor(*torch, value);
+    } else if (PyBytes_AsStringAndSize(value, &data, &size) == 0) {
+      view.meta = {"uint8", "cpu", {size}};
+      view.elements = {data, 1, {size}, {1}};
+      view.readable = true;
+    } else {
+      PyErr_Clear();
+      continue;
+    }
+    slots.push_back(slot(view, SlotKind::in, static_cast<uint16_t>(slots.size()), utf8(key), 0));
+    slots.back().address = 0;  // a copy of ours, no memory of the program
+  }
+  commit(event, slots);
+}
+
 Event Recorder::open_event(std::string_view boundary, EventKind kind, Phase phase) {
+  if (!opened_) begin_log();
   Event e;
   e.boundary = string(boundary);
   e.kind = kind;
@@ -153,10 +208,6 @@ Slot Recorder::slot(const TensorView& view, SlotKind kind, uint16_t index, std::
 
 uint32_t Recorder::commit(Event& event, const std::vector<Slot>& slots) {
   event.end_ns = clock_ns(CLOCK_MONOTONIC);
-  if (!opened_) {
-    ensure_open();
-    take_settings();
-  }
   bool failed_before = !writer_->error().empty();
   uint32_t index;
   {
@@ -253,7 +304,8 @@ OwnWork::~OwnWork() {
 Phase current_phase(const TorchApi* torch, const ThreadState& thread) {
   if (torch != nullptr && in_backward(*torch))
     return grad_enabled(*torch) ? Phase::recompute : Phase::backward;
-  return thread.optimizers.empty() ? Phase::forward : Phase::optimizer;
+  bool stepping = !thread.optimizers.empty() && thread.optimizers.back().closures == 0;
+  return stepping ? Phase::optimizer : Phase::forward;
 }
 
 }  // namespace opguard

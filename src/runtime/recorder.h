@@ -31,6 +31,9 @@ struct OptimizerStep {
   std::vector<Slot> slots;
   uint64_t generation = 0;  // of the log its strings are in
   size_t depth = 0;         // operators in progress in this thread when it began
+  int closures = 0;         // the program's closure is running, called by the step
+  bool of_torch = true;     // a torch.optim.Optimizer
+  bool superseded = false;  // an optimizer of torch's steps inside: that one is recorded
 };
 
 struct ThreadState {
@@ -43,8 +46,9 @@ struct ThreadState {
 class Recorder {
  public:
   // settings: called without arguments when the log is opened and when it is closed, for a dict of
-  // str.
-  void start(const std::string& dir, int32_t rank, int32_t world, PyObject* settings);
+  // str. states: called at step boundaries, for a dict of bytes and tensors.
+  void start(const std::string& dir, int32_t rank, int32_t world, PyObject* settings,
+             PyObject* states);
   // False also in a forked child until it has forgotten its parent's log.
   bool on();
   void close();
@@ -73,11 +77,19 @@ class Recorder {
   // `fallback`.
   std::string innermost(const ThreadState& thread, std::string_view fallback);
 
-  void count_backward() { ++micro_batch_; }
-  void count_step() {
-    ++step_;
-    micro_batch_ = 0;
+  // A backward pass begins, an optimizer has stepped: how steps are recognised without marks.
+  void count_backward() {
+    if (!marked_micro_batches_) ++micro_batch_;
   }
+  void count_step() {
+    if (!marked_steps_) begin_step();
+  }
+  // The program or the plan says so, and from now on nothing else does. What was counted before the
+  // first mark stands for it. Under OwnWork.
+  void mark_step();
+  void mark_micro_batch();
+  // The random number generators as they are now, an event of kind state. Under OwnWork.
+  void record_state();
   uint64_t generation() const { return generation_; }  // changes when indexes start afresh
 
  private:
@@ -85,15 +97,18 @@ class Recorder {
 
   void reset_after_fork();
   bool ensure_open();
+  void begin_log();
+  void begin_step();
   void take_settings();
 
   std::mutex mutex_;
   bool recording_ = false;
   std::string dir_;
   int32_t rank_ = 0, world_ = 1;
-  PyObject* settings_ = nullptr;
+  PyObject *settings_ = nullptr, *states_ = nullptr;
   LogWriter* writer_ = nullptr;  // never destroyed: no order of static destructors can hurt it
   bool opened_ = false, told_ = false;
+  bool marked_steps_ = false, marked_micro_batches_ = false;
   uint64_t faults_ = 0, serial_ = 0, generation_ = 0;
   uint32_t step_ = 0, micro_batch_ = 0, threads_ = 0;
   std::vector<Running> running_;  // of all threads, in order of beginning

@@ -43,6 +43,15 @@ bool load(TorchApi& api) {
 bool TorchApi::is_tensor(PyObject* object) const { return has_type(object, tensor_type); }
 bool TorchApi::is_module(PyObject* object) const { return has_type(object, module_type); }
 
+PyObject* TorchApi::optimizer_type() const {
+  static PyObject* type = nullptr;
+  if (type == nullptr) {
+    PyObject* optim = PyDict_GetItemString(PyImport_GetModuleDict(), "torch.optim.optimizer");
+    if (optim != nullptr && !still_loading(optim)) type = keep(optim, "Optimizer");
+  }
+  return type;
+}
+
 const TorchApi* torch_api() {
   static TorchApi api;
   static bool loaded = false;

@@ -22,6 +22,7 @@ struct TorchApi {
 
   bool is_tensor(PyObject* object) const;
   bool is_module(PyObject* object) const;
+  PyObject* optimizer_type() const;  // nullptr until torch.optim is imported
 };
 
 // nullptr until `import torch` has finished.

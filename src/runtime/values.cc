@@ -5,7 +5,6 @@
 namespace opguard {
 namespace {
 
-constexpr int kMaxDepth = 4;
 constexpr int kMaxModuleDepth = 16;
 constexpr uint64_t kMaxVisited = 65536;  // leaves of one value; a data set is no argument list
 constexpr size_t kMaxString = 80;
@@ -101,6 +100,11 @@ bool is_torch_module(const TorchApi& torch, PyObject* object) {
   return forward && in_package(utf8_attribute(forward.get(), "__module__"), "torch");
 }
 
+void Collector::widen() {
+  limit_ = 65535;  // Slot::index has 16 bits
+  max_depth_ = 12;
+}
+
 void Collector::text(std::string_view name, std::string_view value) {
   if (!scalars_.empty()) scalars_ += ", ";
   scalars_ += name;
@@ -143,7 +147,7 @@ void Collector::describe_dict(std::string& out, const std::string& name, PyObjec
     first = false;
     Ref held_key = Ref::borrow(key), held = Ref::borrow(value);
     std::string label(utf8(key));
-    if (!PyUnicode_Check(key)) describe(label, name, key, flags, kMaxDepth + 1);
+    if (!PyUnicode_Check(key)) describe(label, name, key, flags, max_depth_ + 1);
     out += label + ": ";
     describe(out, name + "." + label, value, flags, depth + 1);
   }
@@ -177,9 +181,9 @@ void Collector::describe(std::string& out, const std::string& name, PyObject* va
     out += base_repr(&PyComplex_Type, value);
   } else if (value == Py_Ellipsis) {
     out += "...";
-  } else if (depth <= kMaxDepth && add_leaf(name, value, flags)) {
+  } else if (depth <= max_depth_ && add_leaf(name, value, flags)) {
     out += "T";
-  } else if (depth <= kMaxDepth && (PyTuple_Check(value) || PyList_Check(value))) {
+  } else if (depth <= max_depth_ && (PyTuple_Check(value) || PyList_Check(value))) {
     bool tuple = PyTuple_Check(value);
     Ref names = tuple ? names_of(value) : Ref();
     Py_ssize_t n = tuple ? PyTuple_Size(value) : PyList_Size(value);
@@ -198,7 +202,7 @@ void Collector::describe(std::string& out, const std::string& name, PyObject* va
     }
     if (tuple && n == 1) out += ',';
     out += tuple ? ')' : ']';
-  } else if (depth <= kMaxDepth && PyDict_Check(value)) {
+  } else if (depth <= max_depth_ && PyDict_Check(value)) {
     describe_dict(out, name, value, flags, depth);
   } else if (type == &PySlice_Type) {
     Ref start = attribute(value, "start"), stop = attribute(value, "stop"),
@@ -227,7 +231,7 @@ void Collector::describe(std::string& out, const std::string& name, PyObject* va
              reinterpret_cast<PyObject*>(type) == types().builtin) {
     out += "<function " + utf8_attribute(value, "__name__") + ">";
   } else {
-    Ref fields = depth <= kMaxDepth ? fields_of(value) : Ref();
+    Ref fields = depth <= max_depth_ ? fields_of(value) : Ref();
     out += "<" + type_name(value) + ">";
     if (fields && PyDict_Check(fields.get()) && !(torch_ && torch_->is_module(value)))
       describe_dict(out, name, fields.get(), flags, depth);

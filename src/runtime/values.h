@@ -17,6 +17,9 @@ class Collector {
   Collector(const TorchApi* torch, SlotKind kind, size_t limit = 4096)
       : torch_(torch), kind_(kind), limit_(limit) {}
 
+  // Whole models and checkpoints: every tensor a record can number, containers to depth 12.
+  void widen();
+
   // A tensor becomes a record called `name`; a container is searched ("arg1[3]", "out0.logits");
   // anything else is text ("arg2=3").
   void add(std::string_view name, PyObject* value, uint8_t flags = 0);
@@ -52,6 +55,7 @@ class Collector {
   std::vector<Item> items_;
   std::string scalars_;
   size_t limit_;
+  int max_depth_ = 4;
   uint64_t beyond_ = 0, visited_ = 0;
 };
 

@@ -145,6 +145,13 @@ class Log:
         assert c.varint() == len(self.events) and c.varint() == sum(len(e.slots) for e in self.events)
         self.lost, self.closed = c.varint(), True
 
+    def states(self):
+        return [e for e in self.events if e.kind == "state"]
+
+    def boundaries(self):
+        """Of every event but those of random states."""
+        return [e.boundary for e in self.events if e.kind != "state"]
+
     def of(self, boundary, kind="op"):
         return [e for e in self.events if e.boundary == boundary and e.kind == kind]
 

@@ -1,0 +1,110 @@
+"""Names of parameters, as the program's modules have them: two runs may hold them in another order.
+
+Nothing is asked of a module's own code: its tables are read as they lie. The modules are found by one walk over the
+interpreter's objects, again only when a parameter turns up that no walk has met.
+"""
+
+import gc
+import sys
+import weakref
+
+# What FSDP's clean_tensor_name takes out of a name.
+_WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
+_PARALLEL = ("DataParallel", "DistributedDataParallel", "FullyShardedDataParallel", "AveragedModel")
+# Parameters that belong to no module and are made anew all the time must not cost a walk each.
+_MOST_FRUITLESS = 8
+
+_known = {}  # id -> (weak reference, name or None)
+_taken = set()
+_fruitless = 0
+
+
+def names_of(tensors):
+    """One name a tensor: "layers.0.weight"; None for what belongs to no module. Never raises for a tensor."""
+    global _fruitless
+    found, walked = [], False
+    for tensor in tensors:
+        entry = _entry(tensor)
+        if entry is None and not walked and _fruitless < _MOST_FRUITLESS and _is_parameter(tensor):
+            walked, before = True, len(_taken)
+            _walk()
+            _fruitless = 0 if len(_taken) > before else _fruitless + 1
+            entry = _entry(tensor)
+        if entry is None and _is_parameter(tensor):
+            # Named late it would have two names in one log.
+            entry = _known[id(tensor)] = (weakref.ref(tensor), None)
+        found.append(entry[1] if entry else None)
+    return found
+
+
+def _entry(tensor):
+    entry = _known.get(id(tensor))
+    return entry if entry is not None and entry[0]() is tensor else None
+
+
+def _is_parameter(tensor):
+    torch = sys.modules.get("torch")
+    return torch is not None and issubclass(type(tensor), torch.nn.Parameter)
+
+
+def _walk():
+    module_type = sys.modules["torch"].nn.Module
+    is_module = {}
+    modules, children = [], set()
+    # The oldest generation first: in the order in which they were made.
+    for generation in (2, 1, 0):
+        for candidate in gc.get_objects(generation):
+            kind = type(candidate)
+            if kind not in is_module:
+                is_module[kind] = module_type in type.__dict__["__mro__"].__get__(kind)
+            if is_module[kind]:
+                modules.append(candidate)
+    for module in modules:
+        children.update(id(child) for _, child in _table(module, "_modules") if child is not module)
+    for root in modules:
+        if id(root) not in children:
+            _name(root)
+
+
+def _name(root):
+    fresh = [(name, tensor) for name, tensor in named_parameters(root) if _entry(tensor) is None]
+    kind, prefix, number = type(root).__name__, "", 1
+    # A second model, an average of the first: told apart by its class.
+    while any(prefix + name in _taken for name, _ in fresh):
+        prefix = kind + "." if number == 1 else "%s#%d." % (kind, number)
+        number += 1
+    for name, tensor in fresh:
+        _known[id(tensor)] = (weakref.ref(tensor), prefix + name)
+        _taken.add(prefix + name)
+
+
+def named_parameters(module):
+    """[(name, parameter)] in the order of named_parameters(), each parameter once, wrappers' prefixes left out."""
+    found, seen = [], set()
+    _collect(module, "", found, seen, set())
+    return found
+
+
+def _collect(module, prefix, found, seen, visited):
+    if id(module) in visited:
+        return
+    visited.add(id(module))
+    for name, tensor in _table(module, "_parameters"):
+        if tensor is not None and id(tensor) not in seen:
+            seen.add(id(tensor))
+            found.append((prefix + name, tensor))
+    for name, child in _table(module, "_modules"):
+        if child is not None:
+            _collect(child, prefix if _wraps(module, name, prefix) else "%s%s." % (prefix, name), found, seen, visited)
+
+
+def _wraps(module, name, prefix):
+    return name in _WRAPPERS or (name == "module" and (not prefix or type(module).__name__ in _PARALLEL))
+
+
+def _table(module, name):
+    try:
+        table = object.__getattribute__(module, "__dict__").get(name)
+        return [(str(key), value) for key, value in table.items()] if table else []
+    except Exception:  # half made, or of a kind of its own (a script module): it has no names for us
+        return []

@@ -1,0 +1,117 @@
+#include "runtime/callee.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "runtime/object.h"
+
+namespace opguard {
+namespace {
+
+template <size_t N>
+bool among(std::string_view name, const std::array<std::string_view, N>& names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool is_callable_kind(PyObject* callee) {
+  PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(callee));
+  const Types& t = types();
+  return type == t.function || type == t.builtin || type == t.method || type == t.method_wrapper ||
+         PyType_Check(callee);
+}
+
+// The function of Python that runs, below bound methods and functools.wraps; none for any other.
+Ref function_of(const TorchApi* torch, PyObject* callee) {
+  const Types& t = types();
+  Ref at = Ref::borrow(callee);
+  if (PyType_Check(callee))
+    at = attribute(callee, "__init__");
+  else if (torch && torch->is_module(callee))
+    at = attribute(reinterpret_cast<PyObject*>(Py_TYPE(callee)), "forward");
+  for (int hops = 0; at && hops < 8; ++hops) {
+    PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(at.get()));
+    if (type == t.method) {
+      at = attribute(at.get(), "__func__");
+    } else if (type == t.function) {
+      Ref wrapped = attribute(at.get(), "__wrapped__");
+      if (!wrapped) return at;
+      at = wrapped;
+    } else {
+      break;
+    }
+  }
+  return {};
+}
+
+// A file with probes has imported `og`, or `og_1` where it has an `og` of its own.
+bool instrumented(PyObject* function) {
+  Ref globals = attribute(function, "__globals__");
+  if (!globals || !PyDict_Check(globals.get())) return false;
+  for (const char* name : {"og", "og_1"}) {
+    PyObject* og = PyDict_GetItemString(globals.get(), name);
+    if (og != nullptr && utf8_attribute(og, "__module__") == "opguard") return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Callee describe_callee(const TorchApi* torch, PyObject* callee) {
+  static constexpr std::array<std::string_view, 7> kUninitialised = {"empty",
+                                                                     "empty_like",
+                                                                     "empty_strided",
+                                                                     "new_empty",
+                                                                     "new_empty_strided",
+                                                                     "empty_permuted",
+                                                                     "_empty_affine_quantized"};
+  static constexpr std::array<std::string_view, 7> kListing = {
+      "clip_grad_norm_", "clip_grad_norm",       "clip_grad_value_",    "clip_grads_with_norm_",
+      "get_total_norm",  "parameters_to_vector", "vector_to_parameters"};
+  static constexpr std::array<std::string_view, 4> kClipping = {
+      "clip_grad_norm_", "clip_grad_norm", "clip_grad_value_", "clip_grads_with_norm_"};
+  // Of nn.Module: they replace the data of its parameters.
+  static constexpr std::array<std::string_view, 9> kConverting = {
+      "to", "half", "bfloat16", "float", "double", "cpu", "cuda", "to_empty", "_apply"};
+
+  Callee c;
+  if (!is_callable_kind(callee)) {
+    if (torch && torch->is_module(callee)) {
+      Ref forward = function_of(torch, callee);
+      c.foreign = forward && !instrumented(forward.get());
+    }
+    return c;
+  }
+  std::string name = utf8_attribute(callee, "__name__");
+  std::string module = utf8_attribute(callee, "__module__");
+  c.torch = in_package(module, "torch");
+  c.collective = in_package(module, "torch.distributed");
+  c.uninitialised = among(name, kUninitialised);
+  c.steps = name == "step";
+  Ref function = function_of(torch, callee);
+  // Builtins of the interpreter (isinstance, len) look at no tensor.
+  c.foreign = function ? !instrumented(function.get()) : module != "builtins";
+  if (in_package(module, "torch.nn.utils")) {
+    c.reads_iterator = among(name, kListing);
+    c.clips = among(name, kClipping);
+    c.unseen = name == "vector_to_parameters";
+  }
+  bool checkpoints = in_package(module, "torch.serialization") ||
+                     in_package(module, "safetensors") ||
+                     in_package(module, "torch.distributed.checkpoint");
+  std::string_view what = name;
+  if (what.starts_with("async_")) what.remove_prefix(6);
+  // GradScaler's kernels.
+  c.unseen |= in_package(module, "torch.amp") || in_package(module, "torch.cuda.amp");
+  c.loads = name == "load_state_dict" || (checkpoints && what.starts_with("load"));
+  c.saves = name == "state_dict" || (checkpoints && what.starts_with("save"));
+  if (checkpoints) c.collective = false;
+  // What nn.Module offers to everyone looks at tables; of its subclasses' methods nothing is known.
+  bool of_module = module == "torch.nn.modules.module" || name == "forward";
+  c.into_receiver = name == "load_state_dict" || !of_module;
+  if (of_module && among(name, kConverting)) c.into_receiver = c.unseen = true;
+  return c;
+}
+
+}  // namespace opguard

@@ -1,0 +1,25 @@
+// runtime/callee.h: what a call is known to do beside reading its arguments.
+#pragma once
+
+#include "runtime/py.h"
+#include "runtime/torch_api.h"
+
+namespace opguard {
+
+struct Callee {
+  bool foreign = false;        // no probe inside: what it reads and writes shows only from here
+  bool torch = false;          // torch's own
+  bool uninitialised = false;  // its result holds whatever was in memory
+  bool collective = false;     // of torch.distributed
+  bool saves = false, loads = false;  // a checkpoint: whole state dicts, however deep and many
+  bool reads_iterator = false;        // makes a list of the iterator it is given, first of all
+  bool clips = false;                 // works on the gradients of the parameters it is given
+  bool unseen = false;                // writes behind torch's version counters
+  bool into_receiver = false;         // its receiver's tensors are what it works on
+  bool steps = false;                 // is called `step`
+};
+
+// None of the program's code runs. torch: nullptr where it is not imported.
+Callee describe_callee(const TorchApi* torch, PyObject* callee);
+
+}  // namespace opguard
