@@ -1,11 +1,12 @@
 """The fingerprints of the extension against og1.py, on torch's and numpy's tensors, and what they see."""
 
+import json
 import subprocess
 import sys
 
 import pytest
 
-from conftest import build_dir, clean_environment
+from conftest import ROOT, build_dir, clean_environment
 
 numpy = pytest.importorskip("numpy")
 torch = pytest.importorskip("torch")
@@ -347,3 +348,14 @@ assert count > before
 stop = True
 thread.join()
 """)
+
+
+def test_bench_prints_its_ratios(tmp_path):
+    command = [sys.executable, ROOT / "bench" / "fingerprint.py", "--package", build_dir() / "python", "--mib", "1", "--rounds", "1", "--level", "plain"]
+    result = subprocess.run([*command, "--json", tmp_path / "f.json"], env=clean_environment(), capture_output=True, text=True, timeout=300)
+    assert result.returncode in (0, 1), result.stderr
+    figures = json.loads((tmp_path / "f.json").read_text())
+    assert figures["level"] == "plain" and len(figures["rows"]) > 20
+    for row in figures["rows"]:
+        assert row["ratio"]["memory"] > 0 and row["gb_per_s"]["og1"] > 0
+    assert set(figures["least"]) == {"sum", "hash_tensor"}
