@@ -110,11 +110,17 @@ class Tracer:
 
     def linked(self, number, found):
         """(the site whose execution made the node `number`, True), or (the backward call's site, False)."""
-        caller = self.passes[-1] if self.passes else None
+        caller = self.current_pass()
         site = None
         if number is not None:
             site = self.graph.site_of(number, caller.sites if caller else None)
         return site or found or (caller.found if caller else None), site is not None
+
+    def current_pass(self):
+        """The innermost pass of this thread; of any thread in the engine's own. None if there is none."""
+        own = getattr(self.local, "passes", None)
+        newest = (own or self.passes)[-1:]  # another thread may end its pass meanwhile
+        return newest[0] if newest else None
 
     def outside(self, frame):
         """The site that called the innermost custom autograd.Function, None if there is none."""
@@ -169,9 +175,11 @@ class Tracer:
         if in_pass:
             # Gradients are recorded inside a backward pass by a recomputed forward, or all over a pass
             # that itself is to be differentiated.
-            creates_graph = bool(self.passes) and self.passes[-1].creates_graph
-            return "recompute" if self.torch.is_grad_enabled() and not creates_graph else "backward"
-        if getattr(self.local, "passes", 0):
+            if not self.torch.is_grad_enabled():
+                return "backward"
+            under = self.current_pass()
+            return "backward" if under is not None and under.creates_graph else "recompute"
+        if getattr(self.local, "passes", None):
             return "backward"  # before and after the engine: the first gradients
         if getattr(self.local, "optimizer", 0) and not self.torch.is_grad_enabled():
             return "optimizer"
@@ -271,17 +279,21 @@ class Tracer:
                 return function(*args, **kwargs)
             _, found = self.mark("opguard::backward", sys._getframe(1))
             given = kwargs.get("create_graph", args[graph_argument] if len(args) > graph_argument else False)
-            if found is None and self.passes:
-                found = self.passes[-1].found  # a checkpoint's own pass within the user's
+            outer = self.current_pass() if found is None and self.graph_task() != -1 else None
+            if outer is not None:
+                found = outer.found  # a checkpoint's own pass within the user's
             entry = Pass(found, bool(given), self.graph.here() if self.graph.links else None)
             if counts and self.graph_task() == -1:
                 self.backwards += 1
             self.passes.append(entry)
-            self.local.passes = getattr(self.local, "passes", 0) + 1
+            if not hasattr(self.local, "passes"):
+                self.local.passes = []
+            own = self.local.passes
+            own.append(entry)
             try:
                 return function(*args, **kwargs)
             finally:
-                self.local.passes = getattr(self.local, "passes", 1) - 1
+                own.remove(entry)
                 if entry in self.passes:
                     self.passes.remove(entry)
 
