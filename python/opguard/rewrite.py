@@ -6,12 +6,18 @@ arithmetic; the original text is not needed."""
 import ast
 import importlib.util
 import re
+import sys
 
 _MARK = "# opguard: probes"
 _IMPORT = re.compile(r"\s*from opguard import og(?: as (\w+))?\s*" + re.escape(_MARK) + r"\s*$")
 
 _BIND = "%s = __import__('sys').modules['opguard'].og"
 _BIND_MAIN = "%s = __import__('sys').modules['opguard.hook'].enter_main(globals())"
+
+# What may stand behind `og`.
+_VARIANTS = ("aug", "writes", "step", "micro_batch")
+# Up to 3.11 the parser gives expressions inside f-strings no true positions.
+_STRINGS_ARE_OPAQUE = sys.version_info < (3, 12)
 
 # x += y became x = og(id, x).iadd(y): the token's length by the method's name.
 _TOKENS = {"ipow": 3, "ifloordiv": 3, "ilshift": 3, "irshift": 3}
@@ -22,10 +28,10 @@ class _Columns:
 
     def __init__(self, lines, name):
         self.lines, self.stretches = lines, {}
-        wrap = rb"""%s(?:\.aug)?\(\s*(?:"[^"\\]*"|'[^'\\]*')\s*,\s*""" % name.encode()
+        wrap = rb"""%s(?:\.(?:%s))?\(\s*(?:"[^"\\]*"|'[^'\\]*')\s*,\s*""" % (name.encode(), "|".join(_VARIANTS).encode())
         self.opening = re.compile(wrap)
-        # From the `=` to the parenthesis that opens the right side.
-        self.assign = re.compile(rb"=\s*" + wrap + rb"[^()]*\)\.(i\w+)\(")
+        # From the `=` to the parenthesis that opens the right side; the blanks were there before.
+        self.assign = re.compile(rb"=(\s*)" + wrap + rb"[^()]*\)\.(i\w+)\(")
 
     def add(self, line, start, length, stays=0):
         self.stretches.setdefault(line, []).append((start, length, stays))
@@ -41,9 +47,41 @@ class _Columns:
         target, call = assign.targets[0], assign.value
         found = self.assign.search(self.lines[target.end_lineno - 1], target.end_col_offset)
         if found and call.func.value.lineno == target.end_lineno:
-            stays = _TOKENS.get(found.group(1).decode(), 2)
+            stays = _TOKENS.get(found.group(2).decode(), 2) + len(found.group(1))
             self.add(target.end_lineno, found.start(), found.end() - found.start(), stays)
             self.add(call.end_lineno, call.end_col_offset - 1, 1)
+
+    def add_string(self, string):
+        """Every probe inside an f-string, found in its text."""
+        for line in range(string.lineno, string.end_lineno + 1):
+            text = self.lines[line - 1]
+            first = string.col_offset if line == string.lineno else 0
+            last = string.end_col_offset if line == string.end_lineno else len(text)
+            for opening in self.opening.finditer(text, first, last):
+                self.add(line, opening.start(), opening.end() - opening.start())
+                end = self.closing(line, opening.end())
+                if end:
+                    self.add(*end, 1)
+
+    def closing(self, line, column):
+        """(line, column) of the parenthesis that closes what is open at this place."""
+        depth, quote = 1, None
+        while line <= len(self.lines):
+            text = self.lines[line - 1]
+            while column < len(text):
+                c = text[column : column + 1]
+                if quote:
+                    quote = None if c == quote else quote
+                elif c in b"\"'":
+                    quote = c
+                elif c in b"([{":
+                    depth += 1
+                elif c in b")]}":
+                    depth -= 1
+                    if depth == 0:
+                        return line, column
+                column += 1
+            line, column = line + 1, 0
 
     def original(self, line, column):
         removed = 0
@@ -59,7 +97,7 @@ def _is_probe(node, name):
     if not (isinstance(node, ast.Call) and len(node.args) == 2):
         return False
     function = node.func
-    if isinstance(function, ast.Attribute) and function.attr == "aug":
+    if isinstance(function, ast.Attribute) and function.attr in _VARIANTS:
         function = function.value
     return isinstance(function, ast.Name) and function.id == name
 
@@ -75,10 +113,22 @@ def _is_augment(node, name):
     )
 
 
+def _walk(node):
+    """Parents before their children, and no further than an opaque f-string."""
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not (isinstance(node, ast.JoinedStr) and _STRINGS_ARE_OPAQUE):
+            waiting.extend(ast.iter_child_nodes(node))
+
+
 def _columns(tree, lines, name):
     columns, inside = _Columns(lines, name), set()
-    for node in ast.walk(tree):  # parents first
-        if _is_augment(node, name):
+    for node in _walk(tree):
+        if isinstance(node, ast.JoinedStr) and _STRINGS_ARE_OPAQUE:
+            columns.add_string(node)
+        elif _is_augment(node, name):
             columns.add_augment(node)
             inside.add(node.value.func.value)
         elif _is_probe(node, name) and node not in inside:
@@ -115,18 +165,13 @@ def _bind(statement, name, line):
     return bind
 
 
-def compile_instrumented(text_path, filename, is_main=False):
-    """Code of the text under the original's file name. A text without our import line (the plain form of a
-    file that carries probes) is compiled as it is."""
-    with open(text_path, "rb") as source:
-        text = importlib.util.decode_source(source.read())
-    tree = ast.parse(text, filename)
+def place_as_original(tree, text):
+    """Gives the nodes of an instrumented text's tree the original's positions. (index of our import in its
+    body, its line, the name `og` has); None for a text without our import line."""
     lines = [line.encode("utf-8") for line in text.split("\n")]
     index, name = _find_import(tree, lines)
     if index is None:
-        if is_main:
-            tree.body.insert(_after_prologue(tree), _bind(_BIND_MAIN, "_opguard_og", 1))
-        return compile(tree, filename, "exec", dont_inherit=True)
+        return None
     imported = tree.body[index].lineno
     columns = _columns(tree, lines, name)
     for node in ast.walk(tree):
@@ -136,5 +181,20 @@ def compile_instrumented(text_path, filename, is_main=False):
         node.end_col_offset = columns.original(node.end_lineno, node.end_col_offset)
         node.lineno -= node.lineno > imported
         node.end_lineno -= node.end_lineno > imported
+    return index, imported, name
+
+
+def compile_instrumented(text_path, filename, is_main=False):
+    """Code of the text under the original's file name. A text without our import line (the plain form of a
+    file that carries probes) is compiled as it is."""
+    with open(text_path, "rb") as source:
+        text = importlib.util.decode_source(source.read())
+    tree = ast.parse(text, filename)
+    found = place_as_original(tree, text)
+    if found is None:
+        if is_main:
+            tree.body.insert(_after_prologue(tree), _bind(_BIND_MAIN, "_opguard_og", 1))
+        return compile(tree, filename, "exec", dont_inherit=True)
+    index, imported, name = found
     tree.body[index] = _bind(_BIND_MAIN if is_main else _BIND, name, imported)
     return compile(tree, filename, "exec", dont_inherit=True)

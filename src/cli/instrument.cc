@@ -91,7 +91,7 @@ std::vector<Wrap> wrap_matched(const Plan& plan, const MatchSet& matches,
       if (!site.refusal.empty())
         notes +=
             place(site) + ": note: " + match.boundary + " is not wrapped: " + site.refusal + "\n";
-      wraps.push_back({match.boundary, site});
+      wraps.push_back({match.boundary, site, probe_variant(plan.boundaries[i])});
       continue;
     }
     const char* status = match.status == MatchStatus::lost ? "lost" : "ambiguous";
@@ -210,7 +210,8 @@ int instrument_traced(const InstrumentOptions& opt) {
   if (!seen) return fail(llvm::toString(seen.takeError()));
   diags = {};
   std::vector<Wrap> wraps;
-  for (const Bound& bound : bind(seen->plan)) wraps.push_back({bound.boundary, bound.site});
+  for (const Bound& bound : bind(seen->plan))
+    wraps.push_back({bound.boundary, bound.site, bound.variant});
   // What the files hold now, probes or not: the patch is against that.
   std::vector<std::string> paths;
   for (const SourceFile& file : seen->sources.files) paths.push_back(file.path);

@@ -41,7 +41,7 @@ std::map<std::string, Location> locate(const std::vector<Bound>& bounds, const S
 llvm::Expected<std::string> instrument_side(const Side& side, const Survey& survey,
                                             const std::vector<Bound>& bounds, Diagnostics& diags) {
   std::vector<Wrap> wraps;
-  for (const Bound& bound : bounds) wraps.push_back({bound.boundary, bound.site});
+  for (const Bound& bound : bounds) wraps.push_back({bound.boundary, bound.site, bound.variant});
   auto patch = make_patch(survey.sources, wraps, diags);
   if (!patch) return patch.takeError();
   if (auto failed = write_text(side.work + "/probes.diff", format_diff(*patch))) return failed;

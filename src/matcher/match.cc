@@ -9,6 +9,7 @@
 #include "matcher/names.h"
 #include "matcher/order.h"
 #include "matcher/scope_pairs.h"
+#include "matcher/taking_part.h"
 
 namespace opguard {
 namespace {
@@ -272,7 +273,10 @@ MatchSet match_sites(const std::vector<Site>& sites, const TemplateLibrary& temp
     old_sites.push_back(&site);
     stored.push_back(nullptr);
   }
-  for (const Site& site : sites) new_sites.push_back(&site);
+  QuietKinds kinds;
+  for (const Boundary& b : plan.boundaries) kinds.add(b.site);
+  const std::vector<uint32_t> part = taking_part(sites, kinds);
+  for (uint32_t i : part) new_sites.push_back(&sites[i]);
   Interner interner;
   Side old_side(std::move(old_sites), std::move(stored), templates, interner);
   Side new_side(std::move(new_sites), {}, templates, interner);
@@ -297,15 +301,17 @@ MatchSet match_sites(const std::vector<Site>& sites, const TemplateLibrary& temp
     if (fate.at >= 0) {
       m.score = score(fate.at);
       m.site = fate.at;
-      const std::string& refusal = sites[static_cast<size_t>(fate.at)].refusal;
+      const Site& site = new_side.site(static_cast<size_t>(fate.at));
+      const std::string& refusal = site.refusal;
       // Better lost than bound to a look-alike that can be wrapped.
       if (!refusal.empty()) {
         m.status = MatchStatus::lost;
         m.site = -1;
-        m.why = "its site at " + place(sites[static_cast<size_t>(fate.at)]) +
-                " cannot carry a probe: " + refusal;
+        m.why = "its site at " + place(site) + " cannot carry a probe: " + refusal;
       }
     }
+    for (int64_t* at : {&m.site, &m.runner_up})
+      if (*at >= 0) *at = part[static_cast<size_t>(*at)];
     if (m.why.empty())
       m.why = "no free " + quoted_name(plan.boundaries[i].site) + " like it is left in the tree";
     result.matches.push_back(std::move(m));

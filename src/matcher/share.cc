@@ -14,7 +14,8 @@ Place place(const Site& site) { return {site.package, site.file, site.start, sit
 
 std::vector<Bound> bind(const Plan& plan) {
   std::vector<Bound> bounds;
-  for (const Boundary& boundary : plan.boundaries) bounds.push_back({boundary.id, boundary.site});
+  for (const Boundary& boundary : plan.boundaries)
+    bounds.push_back({boundary.id, boundary.site, probe_variant(boundary)});
   return bounds;
 }
 
@@ -24,9 +25,10 @@ std::vector<Bound> share_boundaries(const Plan& a, const MatchSet& matches,
   std::set<Place> taken;
   std::set<std::string> ids;
   for (const Boundary& boundary : a.boundaries) ids.insert(boundary.id);
-  for (const Match& match : matches.matches) {
+  for (size_t i = 0; i < matches.matches.size(); ++i) {
+    const Match& match = matches.matches[i];
     if (match.status != MatchStatus::matched) continue;
-    bounds.push_back({match.boundary, sites_b[match.site]});
+    bounds.push_back({match.boundary, sites_b[match.site], probe_variant(a.boundaries[i])});
     taken.insert(place(sites_b[match.site]));
   }
   for (const Boundary& boundary : b.boundaries) {
@@ -34,7 +36,7 @@ std::vector<Bound> share_boundaries(const Plan& a, const MatchSet& matches,
     // A signature both plans hold but the matcher would not bind stays apart: never a guess.
     std::string id = boundary.id;
     while (!ids.insert(id).second) id += 'b';
-    bounds.push_back({id, boundary.site});
+    bounds.push_back({id, boundary.site, probe_variant(boundary)});
   }
   return bounds;
 }

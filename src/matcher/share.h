@@ -14,6 +14,7 @@ namespace opguard {
 struct Bound {
   std::string boundary;
   Site site;
+  std::string variant{};  // probe_variant
   bool operator==(const Bound&) const = default;
 };
 

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "parser/probe_text.h"
+#include "parser/quotes.h"
 
 namespace opguard {
 namespace {
@@ -65,7 +66,9 @@ ImportPlace find_import_place(const SourceFile& source, const Tree& tree) {
 std::optional<ImportPlace> import_place(const SourceFile& source, Diagnostics& diags) {
   std::optional<Tree> tree = parse_tree(source, diags);
   if (!tree) return std::nullopt;
-  return find_import_place(source, *tree);
+  ImportPlace place = find_import_place(source, *tree);
+  place.quoted = find_quoted_ranges(*tree, source.text);
+  return place;
 }
 
 }  // namespace opguard

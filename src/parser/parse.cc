@@ -1,12 +1,14 @@
 #include "parser/parse.h"
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "parser/import_line.h"
 #include "parser/probe_text.h"
+#include "parser/quotes.h"
 #include "parser/shape.h"
 #include "parser/tree.h"
 
@@ -90,16 +92,53 @@ class Walker {
     return refusal_.empty() ? refusal : refusal_;
   }
 
+  struct Span {
+    uint32_t start, end;
+  };
+  static Span span(Node node) { return {expression_start(node), node.end()}; }
+
+  // Nothing may grow into the word before it: `not(x)` takes the probe inside its parentheses.
+  Span separate(Node operand, std::string_view& why) {
+    auto word = [&](uint32_t at) {
+      if (at == 0 || (at == 3 && source_.text.starts_with("\xef\xbb\xbf"))) return false;
+      auto c = static_cast<unsigned char>(source_.text[at - 1]);
+      return c == '_' || c >= 0x80 || std::isalnum(c);
+    };
+    while (word(expression_start(operand))) {
+      std::vector<Node> inner = operand.named_children();
+      bool enters = operand.kind() == Kind::parenthesized_expression && inner.size() == 1 &&
+                    inner[0].kind() != Kind::yield && operand.start() == expression_start(operand);
+      if (!enters) {
+        why = "no blank before it";
+        break;
+      }
+      operand = inner[0];
+    }
+    return span(operand);
+  }
+
   Site& add(Form form, Node whole, Node operand, std::string callee) {
+    return add(form, span(whole), operand, std::move(callee));
+  }
+
+  Site& add(Form form, Span whole, Node operand, std::string callee) {
+    std::string_view why;
+    Span inner = separate(operand, why);
+    Site& site = add(form, whole, inner, std::move(callee));
+    refuse(site, why);
+    return site;
+  }
+
+  Site& add(Form form, Span whole, Span operand, std::string callee) {
     Site site;
     site.package = source_.package;
     site.file = source_.name;
     site.form = form;
     site.callee = std::move(callee);
-    site.start = expression_start(whole);
-    site.end = whole.end();
-    site.operand_start = expression_start(operand);
-    site.operand_end = operand.end();
+    site.start = whole.start;
+    site.end = whole.end;
+    site.operand_start = operand.start;
+    site.operand_end = operand.end;
     site.line = source_.line_of(site.start);
     site.column = source_.column_of(site.start);
     site.end_line = source_.line_of(site.end);
@@ -118,6 +157,30 @@ class Walker {
 
   void visit_children(Node node) {
     for (Node child : node.named_children()) visit(child);
+  }
+
+  // The parts of a display or an argument list; `*x` is an iteration of x.
+  void visit_items(Node node) {
+    for (Node child : node.named_children()) visit_item(child);
+  }
+
+  void visit_item(Node child) {
+    visit(child);
+    bool star = child.kind() == Kind::list_splat;
+    uint32_t start = expression_start(child);
+    if (!star && start == child.start()) return;
+    Node operand = star && !child.named_children().empty() ? child.named_children()[0] : child;
+    Site& site =
+        add(Form::iterate, Span{child.start(), child.end()}, Span{start, child.end()}, kUnpack);
+    site.receiver = shapes_.shortened(operand);
+    site.arguments = {shapes_.argument(operand)};
+  }
+
+  // The expression in parentheses, as CPython's own positions have it; not what needs them.
+  static Node inside(Node node) {
+    Node inner = without_parentheses(node);
+    bool needs = inner.kind() == Kind::yield;
+    return needs ? node : inner;
   }
 
   void visit(Node node) {
@@ -148,6 +211,9 @@ class Walker {
         return visit_for(node);
       case Kind::for_in_clause:
         return visit_loop(node);
+      case Kind::if_clause:  // of a case
+        for (Node child : node.named_children()) visit_test(child, span(inside(child)));
+        return;
       case Kind::list_comprehension:
       case Kind::set_comprehension:
       case Kind::dictionary_comprehension:
@@ -164,9 +230,32 @@ class Walker {
         return;
       }
       case Kind::string: {
-        Restore inside(refusal_, refusal_or("inside an f-string"));
-        return visit_children(node);
+        std::vector<Node> parts = node.named_children();
+        if (parts.size() < 2) return;
+        strings_.push_back(quote_of(node, source_.text));
+        for (Node part : parts)
+          if (part.kind() == Kind::interpolation) visit_interpolation(part);
+        strings_.pop_back();
+        return;
       }
+      case Kind::argument_list:
+      case Kind::list:
+      case Kind::tuple:
+      case Kind::set:
+      case Kind::expression_list:
+        return visit_items(node);
+      case Kind::attribute:
+        return visit_attribute(node);
+      case Kind::if_statement:
+      case Kind::elif_clause:
+      case Kind::while_statement:
+        return visit_tested(node);
+      case Kind::assert_statement:
+        return visit_assert(node);
+      case Kind::not_operator:
+        return visit_not(node);
+      case Kind::with_statement:
+        return visit_with(node);
       case Kind::call:
         return visit_call(node);
       case Kind::binary_operator:
@@ -212,15 +301,22 @@ class Walker {
 
   void visit_decorated(Node node) {
     bool jit = false;
-    for (Node child : node.named_children()) {
-      if (child.kind() == Kind::decorator) {
-        Restore inside(refusal_, refusal_or("decorator"));
+    std::vector<Node> decorators;
+    for (Node child : node.named_children())
+      if (child.kind() == Kind::decorator && !child.named_children().empty()) {
         jit = jit || is_jit_decorator(child);
-        visit_children(child);
+        decorators.push_back(child.named_children()[0]);
       }
-    }
+    // These compilers look for themselves among the decorators.
     Restore inside(refusal_, refusal_or(jit ? "in a jit function" : ""));
+    for (Node decorator : decorators) visit_callee(decorator);
     visit(node.field(Field::definition));
+    // The innermost is applied first.
+    for (size_t i = decorators.size(); i-- > 0;) {
+      Site& site =
+          add(Form::call, decorators[i], decorators[i], "@" + shapes_.callee(decorators[i]));
+      site.arguments = {"definition"};
+    }
   }
 
   void visit_parameters(Node node) {
@@ -250,8 +346,28 @@ class Walker {
       right = right.field(Field::right);
     }
     Restore statement(targets_, std::move(targets));
-    if (right) visit(right);
+    if (right) {
+      visit(right);
+      visit_unpacking(node, lefts, right);
+    }
     for (Node each : lefts) bare ? visit_unstored(each) : visit_target(each);
+  }
+
+  // `a, b = t`. A display on the right is not iterated.
+  void visit_unpacking(Node assignment, const std::vector<Node>& lefts, Node right) {
+    auto pattern = [](Node left) {
+      return left.kind() == Kind::pattern_list || left.kind() == Kind::tuple_pattern ||
+             left.kind() == Kind::list_pattern;
+    };
+    if (std::none_of(lefts.begin(), lefts.end(), pattern)) return;
+    Node value = inside(right);
+    for (Kind display : {Kind::expression_list, Kind::pattern_list, Kind::tuple, Kind::list})
+      if (value.kind() == display) return;
+    Site& site = add(Form::iterate, Span{assignment.start(), right.end()}, span(value), kUnpack);
+    site.receiver = shapes_.shortened(value);
+    site.arguments = {shapes_.argument(value)};
+    if (!std::all_of(lefts.begin(), lefts.end(), pattern)) refuse(site, "its value is kept, too");
+    if (right.kind() == Kind::yield) refuse(site, "a yield without parentheses");
   }
 
   // What is assigned to: the outermost subscript is a write, all below it is read.
@@ -259,6 +375,13 @@ class Walker {
     switch (node.kind()) {
       case Kind::subscript:
         return visit_subscript(node, "[]=");
+      case Kind::attribute: {
+        Node object = node.field(Field::object);
+        visit(object);
+        std::string name = shapes_.text(node.field(Field::attribute));
+        add(Form::write, node, object, "." + name + "=").receiver = shapes_.shortened(object);
+        return;
+      }
       case Kind::tuple_pattern:
       case Kind::list_pattern:
       case Kind::pattern_list:
@@ -281,6 +404,8 @@ class Walker {
     switch (node.kind()) {
       case Kind::subscript:
         return visit_children(node);
+      case Kind::attribute:
+        return visit(node.field(Field::object));
       case Kind::tuple:
       case Kind::list:
       case Kind::expression_list:
@@ -345,8 +470,6 @@ class Walker {
       if (!iterated.empty()) {
         Site& site = add_iterate(iterated[0], iterated[0]);
         if (iterated.size() > 1) refuse(site, "a tuple without parentheses");
-        bool async = std::string_view(node.children().front().type()) == "async";
-        if (async) refuse(site, "async for");
       }
     }
     visit_target(left);
@@ -361,24 +484,176 @@ class Walker {
   }
 
   void visit_comprehension(Node node) {
-    for (Node child : node.named_children())
-      if (child.kind() == Kind::for_in_clause || child.kind() == Kind::if_clause) visit(child);
+    for (Node child : node.named_children()) {
+      if (child.kind() == Kind::for_in_clause) visit(child);
+      if (child.kind() == Kind::if_clause) visit_test(child.named_children()[0], span(node));
+    }
     visit(node.field(Field::body));
   }
 
   void visit_conditional(Node node) {
     std::vector<Node> parts = node.named_children();  // value, condition, alternative
     if (parts.size() != 3) return visit_children(node);
-    visit(parts[1]);
+    visit_test(parts[1], span(node));
     visit(parts[0]);
     visit(parts[2]);
+  }
+
+  // --- truth
+
+  // if, elif, while.
+  void visit_tested(Node node) {
+    Node condition = node.field(Field::condition);
+    visit_test(condition, {node.start(), condition.end()});
+    for (Node child : node.named_children())
+      if (child.start() != condition.start()) visit(child);
+  }
+
+  void visit_assert(Node node) {
+    std::vector<Node> parts = node.named_children();
+    for (size_t i = 0; i < parts.size(); ++i)
+      i == 0 ? visit_test(parts[0], {node.start(), parts[0].end()}) : visit(parts[i]);
+  }
+
+  // Literals are tested by the compiler, these comparisons give a bool.
+  bool never_computes(Node node) const {
+    switch (node.kind()) {
+      case Kind::true_:
+      case Kind::false_:
+      case Kind::none:
+      case Kind::ellipsis:
+      case Kind::integer:
+      case Kind::float_:
+      case Kind::string:
+      case Kind::concatenated_string:
+      case Kind::list:
+      case Kind::tuple:
+      case Kind::set:
+      case Kind::dictionary:
+      case Kind::list_comprehension:
+      case Kind::set_comprehension:
+      case Kind::dictionary_comprehension:
+      case Kind::lambda:
+        return true;
+      case Kind::identifier:
+        return shapes_.text(node) == "__debug__";
+      case Kind::comparison_operator: {
+        std::vector<Node> operators = node.fields(Field::operators);
+        return operators.size() == 1 && !compares(operators[0]);
+      }
+      default:
+        return false;
+    }
+  }
+
+  // What CPython compiles to jumps: operands of `and`, `or`, `not` are tested one by one. `whole`:
+  // the statement up to the test's end, or the expression the test belongs to.
+  void visit_test(Node node, Span whole) {
+    Node test = inside(node);
+    switch (test.kind()) {
+      case Kind::not_operator:
+        return visit_test(test.field(Field::argument), whole);
+      case Kind::boolean_operator:
+        visit_test(test.field(Field::left), whole);
+        return visit_test(test.field(Field::right), whole);
+      case Kind::conditional_expression: {
+        std::vector<Node> parts = test.named_children();
+        if (parts.size() != 3) break;
+        for (int i : {1, 0, 2}) visit_test(parts[static_cast<size_t>(i)], whole);
+        return;
+      }
+      default:
+        break;
+    }
+    visit(test);
+    add_truth(whole, test,
+              test.kind() == Kind::comparison_operator && test.fields(Field::operators).size() > 1);
+  }
+
+  void add_truth(Span whole, Node test, bool chained) {
+    if (never_computes(test)) return;
+    Site& site = add(Form::truth, whole, test, "bool");
+    site.receiver = shapes_.shortened(test);
+    site.arguments = {shapes_.argument(test)};
+    // Its first comparison would be tested twice.
+    if (chained) refuse(site, "chained comparison");
+  }
+
+  // `not x` where its value is used.
+  void visit_not(Node node) {
+    Node argument = inside(node.field(Field::argument));
+    visit(argument);
+    add_truth(span(node), argument, false);
+  }
+
+  // --- with, f-strings, attributes
+
+  void visit_with(Node node) {
+    for (Node clause : node.named_children()) {
+      if (clause.kind() != Kind::with_clause) continue;
+      for (Node item : clause.named_children()) {
+        Node value = item.field(Field::value), target;
+        if (value.kind() == Kind::as_pattern) {
+          target = value.field(Field::alias);
+          value = value.named_children()[0];
+        }
+        value = inside(value);
+        visit(value);
+        Site& site = add(Form::enter, Span{node.start(), value.end()}, value, "with");
+        site.receiver = shapes_.shortened(value);
+        site.arguments = {shapes_.argument(value)};
+        if (target) visit_target(target);
+      }
+    }
+    visit(node.field(Field::body));
+  }
+
+  // `{expression!r:spec}` of an f-string.
+  void visit_interpolation(Node node) {
+    std::vector<Node> parts = node.named_children();
+    if (parts.empty()) return;
+    std::string_view why;
+    if (free_quote(strings_) == 0) why = "inside f-strings of both quotes";
+    for (Node child : node.children())
+      if (std::string_view(child.type()) == "=") why = "its text is printed";
+    Restore quoted(refusal_, refusal_or(why));
+    Node value = parts[0];
+    visit(value);
+    for (size_t i = 1; i < parts.size(); ++i)
+      for (Node nested : parts[i].named_children())
+        if (nested.kind() == Kind::interpolation) visit_interpolation(nested);
+    if (value.kind() == Kind::string || value.kind() == Kind::concatenated_string) return;
+    Site& site = add(Form::format, span(node), inside(value), "format");
+    site.receiver = shapes_.shortened(value);
+    site.arguments = {shapes_.argument(value)};
+    if (value.kind() == Kind::expression_list || value.kind() == Kind::pattern_list)
+      refuse(site, "a tuple without parentheses");
+    if (value.kind() == Kind::yield) refuse(site, "a yield without parentheses");
+  }
+
+  void visit_attribute(Node node) {
+    Node object = node.field(Field::object);
+    visit(object);
+    std::string name = shapes_.text(node.field(Field::attribute));
+    Site& site = add(Form::read, node, object, "." + name);
+    site.receiver = shapes_.shortened(object);
+    if (!augment_operator(name).empty()) refuse(site, "a probe has an attribute of this name");
+    if (in_bases_) refuse(site, "in a class's bases");
+  }
+
+  // Reading the attribute that is called is part of the call.
+  void visit_callee(Node function) {
+    Node bare = without_parentheses(function);
+    if (bare.kind() == Kind::list_splat && !bare.named_children().empty())
+      return visit_callee(bare.named_children()[0]);
+    bare.kind() == Kind::attribute ? visit(bare.field(Field::object)) : visit(function);
   }
 
   // --- operators
 
   void visit_call(Node node) {
     Node function = node.field(Field::function), arguments = node.field(Field::arguments);
-    visit(function);
+    visit_callee(function);
     visit(arguments);
     Site& site = add(Form::call, node, function, shapes_.callee(function));
     if (Node bare = without_parentheses(function); bare.kind() == Kind::attribute)
@@ -431,21 +706,43 @@ class Walker {
     add(Form::unary, node, argument, op).receiver = shapes_.shortened(argument);
   }
 
+  // `in` and `is` compare nothing.
+  static bool compares(Node op) {
+    std::string_view text = op.type();
+    return text.find('i') == text.npos;
+  }
+
   void visit_comparison(Node node) {
     visit_children(node);
     std::vector<Node> operators = node.fields(Field::operators), operands = node.named_children();
-    if (operators.empty() || operands.empty()) return;
-    std::string op = operators[0].type();
-    if (operators.size() == 1 && (op.find("in") != op.npos || op.find("is") != op.npos)) return;
-    Site& site = add(Form::compare, node, operands[0], op);
-    site.receiver = shapes_.shortened(operands[0]);
-    site.arguments = {shapes_.argument(operands.back())};
-    if (operators.size() > 1) refuse(site, "chained comparison");
+    if (operators.empty() || operands.size() != operators.size() + 1) return;
+    size_t comparisons =
+        static_cast<size_t>(std::count_if(operators.begin(), operators.end(), compares));
+    if (operators.size() == 1 && comparisons == 0) return visit_contains(node, operators[0]);
+    // Each operand but the last is the left one of a comparison; it stays one value on both sides.
+    for (size_t i = 0; i < operators.size(); ++i) {
+      Site& site = add(Form::compare, node, operands[i], operators[i].type());
+      site.receiver = shapes_.shortened(operands[i]);
+      site.arguments = {shapes_.argument(operands[i + 1])};
+      if (operators.size() > 1) site.arguments.push_back("chain:" + std::to_string(i));
+      if (comparisons < operators.size()) refuse(site, "chained with in or is");
+    }
+  }
+
+  void visit_contains(Node node, Node op) {
+    std::vector<Node> operands = node.named_children();
+    bool text = operands[1].kind() == Kind::string;
+    if (std::string_view(op.type()).find("in") == std::string_view::npos || text) return;
+    Site& site = add(Form::contains, node, operands[1], "in");
+    site.receiver = shapes_.shortened(operands[1]);
+    site.arguments = {shapes_.argument(operands[0])};
   }
 
   void visit_subscript(Node node, const char* callee) {
     Node value = node.field(Field::value);
-    visit_children(node);
+    visit(value);
+    for (Node index : node.fields(Field::subscript))
+      if (index.named()) visit_item(index);
     Site& site = add(Form::subscript, node, value, callee);
     site.receiver = shapes_.shortened(value);
     for (Node index : node.fields(Field::subscript))
@@ -455,8 +752,14 @@ class Walker {
 
   // The grammar reads `await a ** b` as `await (a ** b)`; Python as `(await a) ** b`.
   void visit_await(Node node) {
-    for (Node child : node.named_children())
-      child.kind() == Kind::binary_operator ? visit_binary(child, "after await") : visit(child);
+    for (Node child : node.named_children()) {
+      bool misread = child.kind() == Kind::binary_operator;
+      misread ? visit_binary(child, "after await") : visit(child);
+      Site& site = add(Form::await, node, child, "await");
+      site.receiver = shapes_.shortened(child);
+      site.arguments = {shapes_.argument(child)};
+      if (misread) refuse(site, "after await");
+    }
   }
 
   void visit_yield(Node node) {
@@ -474,6 +777,7 @@ class Walker {
   std::string scope_;
   std::vector<std::string> targets_;  // of the statement being visited
   std::string_view refusal_;          // why nothing here can be wrapped
+  std::vector<StringQuote> strings_;  // f-strings around what is visited
   bool in_bases_ = false;
 };
 

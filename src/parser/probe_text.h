@@ -9,6 +9,9 @@ namespace opguard {
 inline constexpr std::string_view kImportMark = "# opguard: probes";
 inline constexpr std::string_view kProbeName = "og";
 
+// Behind `og`: what else the probe says; docs/architecture.md has their meaning.
+inline constexpr std::string_view kVariants[] = {".writes", ".step", ".micro_batch"};
+
 struct AugmentMethod {
   std::string_view op, method;
 };

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <map>
+#include <tuple>
 #include <utility>
 
 #include "parser/import_line.h"
@@ -13,7 +15,7 @@ using Range = Probe::Range;
 
 // A probe in an instrumented text, before its site is known.
 struct Found {
-  std::string boundary;
+  std::string boundary, variant;
   Range operand;  // in the instrumented text
   bool augment = false;
   std::vector<Range> undo;
@@ -36,27 +38,41 @@ class Finder {
 
   struct Call {
     Node operand;
-    std::string boundary;
+    std::string boundary, variant;
     bool aug;
   };
 
-  // og("<id>", operand) or og.aug("<id>", operand).
+  // og("<id>", operand), og.aug("<id>", operand), og.writes("<id>", operand), ...
   std::optional<Call> probe_call(Node node) const {
     if (!node || node.kind() != Kind::call) return std::nullopt;
     Node function = node.field(Field::function), list = node.field(Field::arguments);
     // In `*og("id", x)[0]` the grammar gives the star to the name.
     if (function.kind() == Kind::list_splat && !function.named_children().empty())
       function = function.named_children().front();
-    bool aug = function.kind() == Kind::attribute && text(function.field(Field::object)) == name_ &&
-               text(function.field(Field::attribute)) == "aug";
-    if (!aug && (function.kind() != Kind::identifier || text(function) != name_))
+    bool aug = false;
+    std::string_view variant;
+    if (function.kind() == Kind::attribute && is_name(function.field(Field::object))) {
+      std::string_view attribute = text(function.field(Field::attribute));
+      aug = attribute == "aug";
+      for (std::string_view known : kVariants)
+        if (attribute == known.substr(1)) variant = known;
+      if (!aug && variant.empty()) return std::nullopt;
+    } else if (!is_name(function)) {
       return std::nullopt;
+    }
     if (list.kind() != Kind::argument_list) return std::nullopt;
     std::vector<Node> arguments = list.named_children();
     if (arguments.size() != 2 || arguments[0].kind() != Kind::string) return std::nullopt;
     std::string_view id = text(arguments[0]);
     if (id.size() < 2 || (id[0] != '"' && id[0] != '\'')) return std::nullopt;
-    return Call{arguments[1], std::string(id.substr(1, id.size() - 2)), aug};
+    return Call{arguments[1], std::string(id.substr(1, id.size() - 2)), std::string(variant), aug};
+  }
+
+  // In `*og.step("id", x)` the star may belong to the name.
+  bool is_name(Node node) const {
+    if (node.kind() == Kind::list_splat && !node.named_children().empty())
+      node = node.named_children().front();
+    return node.kind() == Kind::identifier && text(node) == name_;
   }
 
   void find_wrap(Node node, std::vector<Found>& found) const {
@@ -65,6 +81,7 @@ class Finder {
     Node operand = call->operand;
     found.push_back(
         {call->boundary,
+         call->variant,
          {operand.start(), operand.end(), ""},
          call->aug,
          {{expression_start(node), operand.start(), ""}, {operand.end(), node.end(), ""}}});
@@ -89,6 +106,7 @@ class Finder {
     if (!equals || list.kind() != Kind::argument_list || values.size() != 1) return false;
     Node value = values[0];
     found.push_back({call->boundary,
+                     call->variant,
                      {left.start(), left.end(), ""},
                      true,
                      {{equals.start(), equals.end(), std::string(op)},
@@ -145,20 +163,27 @@ class Undone {
       at = range.end;
     }
     text_.append(text, at);
+    int64_t shift = 0;
+    for (const Range& range : ranges_) {
+      shifts_.push_back(shift);
+      shift += static_cast<int64_t>(range.replacement.size()) - (range.end - range.start);
+    }
   }
   const std::string& text() const { return text_; }
   uint32_t offset(uint32_t old) const {
-    int64_t shift = 0;
-    for (const Range& range : ranges_) {
-      if (range.start >= old) break;
-      uint32_t end = std::min(range.end, old);
-      shift += static_cast<int64_t>(range.replacement.size()) - (end - range.start);
-    }
+    auto behind = std::lower_bound(ranges_.begin(), ranges_.end(), old,
+                                   [](const Range& r, uint32_t at) { return r.start < at; });
+    if (behind == ranges_.begin()) return old;
+    size_t last = static_cast<size_t>(behind - ranges_.begin()) - 1;
+    const Range& range = ranges_[last];
+    int64_t shift = shifts_[last] + static_cast<int64_t>(range.replacement.size()) -
+                    (std::min(range.end, old) - range.start);
     return static_cast<uint32_t>(old + shift);
   }
 
  private:
   std::vector<Range> ranges_;
+  std::vector<int64_t> shifts_;  // of all ranges before each
   std::string text_;
 };
 
@@ -206,13 +231,14 @@ std::vector<Probe> parse_probes(const SourceFile& source, Probe::Range& import_r
   std::vector<Site> sites =
       parse_sites(make_source(source.package, source.name, source.path, undone.text()), diags);
   std::vector<Probe> probes;
+  std::map<std::tuple<uint32_t, uint32_t, bool>, const Site*> by_operand;
+  for (const Site& site : sites)
+    by_operand[{site.operand_start, site.operand_end, site.form == Form::augment}] = &site;
   for (Found& found : instrumented->found) {
-    Probe probe{std::move(found.boundary), {}, std::move(found.undo)};
+    Probe probe{std::move(found.boundary), std::move(found.variant), {}, std::move(found.undo)};
     uint32_t start = undone.offset(found.operand.start), end = undone.offset(found.operand.end);
-    for (const Site& site : sites)
-      if (site.operand_start == start && site.operand_end == end &&
-          (site.form == Form::augment) == found.augment)
-        probe.site = site;
+    auto at = by_operand.find({start, end, found.augment});
+    if (at != by_operand.end()) probe.site = *at->second;
     probes.push_back(std::move(probe));
   }
   return probes;

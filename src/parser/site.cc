@@ -52,6 +52,25 @@ std::string range(uint32_t start, uint32_t end) {
 
 // One line, columns from 1 as in diagnostics:
 // model/rope.py:15:23: binary * [512,520) operand [512,514) 'x1' in rotate (name:cos) -> x
+bool is_quiet(const Site& site) {
+  switch (site.form) {
+    case Form::read:
+    case Form::write:
+    case Form::enter:
+    case Form::await:
+    case Form::truth:
+    case Form::contains:
+    case Form::format:
+      return true;
+    case Form::iterate:
+      return site.callee == kUnpack;
+    case Form::call:
+      return site.callee.starts_with('@');
+    default:
+      return false;
+  }
+}
+
 std::string dump(const Site& site) {
   std::string out = site.package.empty() ? "" : "<" + site.package + "> ";
   out += site.file + ":" + std::to_string(site.line) + ":" + std::to_string(site.column + 1) + ": ";

@@ -36,6 +36,9 @@ inline constexpr Form kForms[] = {Form::call,      Form::binary,  Form::unary,  
 
 const char* form_name(Form form);
 
+// The callee of an iteration that no loop makes: a, b = t; f(*t).
+inline constexpr char kUnpack[] = "unpack";
+
 struct Site {
   std::string package;                          // as in SourceFile
   std::string file;                             // SourceFile::name
@@ -46,7 +49,8 @@ struct Site {
   Form form = Form::call;
   std::string callee;    // "torch.softmax", ".view", "F.linear", "super().f", "+", "[]", "[]="; for
                          // a call of a call or subscript the text of its last name, or ""; ".mean"
-                         // read, ".data=" write, "with", "await", "bool", "in", "format"
+                         // read, ".data=" write, "with", "await", "bool", "in", "format",
+                         // "unpack"; "@torch.no_grad" where a decorator is applied
   std::string receiver;  // text of the receiver of a method call or of the operand, shortened
   std::string scope;     // "Attention.forward", "<module>", "f.<lambda>"
   std::vector<std::string> targets;    // names assigned from the statement, "" if none
@@ -57,6 +61,10 @@ struct Site {
 
   bool operator==(const Site&) const = default;
 };
+
+// Forms that stand everywhere and rarely compute: reads and writes of attributes, tests, unpacking,
+// ... In matching, and as what stands around a boundary, only those count whose like computes.
+bool is_quiet(const Site& site);
 
 std::string dump(const Site& site);
 

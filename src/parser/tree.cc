@@ -50,6 +50,7 @@ const std::unordered_map<std::string_view, Kind>& kind_names() {
       KIND(generator_expression),
       KIND(for_in_clause),
       KIND(if_clause),
+      KIND(elif_clause),
       KIND(list_splat),
       KIND(dictionary_splat),
       KIND(expression_list),
@@ -68,6 +69,12 @@ const std::unordered_map<std::string_view, Kind>& kind_names() {
       KIND(expression_statement),
       KIND(assignment),
       KIND(augmented_assignment),
+      KIND(if_statement),
+      KIND(while_statement),
+      KIND(assert_statement),
+      KIND(with_statement),
+      KIND(with_clause),
+      KIND(with_item),
       KIND(for_statement),
       KIND(delete_statement),
       KIND(function_definition),
@@ -87,6 +94,7 @@ const std::unordered_map<std::string_view, Kind>& kind_names() {
       KIND(import_from_statement),
       KIND(future_import_statement),
 #undef KIND
+      {"format_expression", Kind::interpolation},
       {"float", Kind::float_},
       {"true", Kind::true_},
       {"false", Kind::false_}};
@@ -109,9 +117,9 @@ const std::vector<Kind>& kinds() {
 }
 
 constexpr std::array kFieldNames = {
-    "alias",     "alternative",  "arguments", "attribute", "body",      "definition", "function",
-    "left",      "name",         "object",    "operator",  "operators", "parameters", "right",
-    "subscript", "superclasses", "type",      "value",     "argument",  "consequence"};
+    "alias",     "alternative",  "arguments", "attribute", "body",      "definition",  "function",
+    "left",      "name",         "object",    "operator",  "operators", "parameters",  "right",
+    "subscript", "superclasses", "type",      "value",     "argument",  "consequence", "condition"};
 
 TSFieldId field_id(Field field) {
   static const auto ids = [] {

@@ -49,6 +49,7 @@ enum class Kind : uint8_t {
   generator_expression,
   for_in_clause,
   if_clause,
+  elif_clause,
   list_splat,
   dictionary_splat,
   expression_list,
@@ -71,6 +72,12 @@ enum class Kind : uint8_t {
   expression_statement,
   assignment,
   augmented_assignment,
+  if_statement,
+  while_statement,
+  assert_statement,
+  with_statement,
+  with_clause,
+  with_item,
   for_statement,
   delete_statement,
   function_definition,
@@ -112,6 +119,7 @@ enum class Field : uint8_t {
   value,
   argument,
   consequence,
+  condition,
 };
 
 // A handle to a node; valid while its Tree lives.

@@ -42,22 +42,66 @@ std::optional<AugmentParts> augment_parts(const std::string& text, const Site& s
   return AugmentParts{op, skip_blanks(op + site.callee.size())};
 }
 
+char quote_at(const ImportPlace& place, uint32_t offset) {
+  char quote = '"';
+  for (const QuotedRange& range : place.quoted)
+    if (range.start <= offset && offset < range.end) quote = range.quote;
+  return quote;
+}
+
+// The operand of a chained comparison stands on two sides of it: it is taken for the left one where
+// all before it in the chain carry probes, too.
+std::vector<Wrap> without_broken_chains(std::vector<Wrap> wraps, Diagnostics& diags) {
+  auto link = [](const Site& site) {
+    constexpr std::string_view kChain = "chain:";
+    bool chained = site.form == Form::compare && !site.arguments.empty() &&
+                   site.arguments.back().compare(0, kChain.size(), kChain) == 0;
+    return chained ? std::stoi(site.arguments.back().substr(kChain.size())) : -1;
+  };
+  std::map<std::pair<uint32_t, uint32_t>, std::set<int>> chains;
+  for (const Wrap& wrap : wraps)
+    if (int k = link(wrap.site); k >= 0) chains[{wrap.site.start, wrap.site.end}].insert(k);
+  std::vector<Wrap> kept;
+  for (Wrap& wrap : wraps) {
+    int k = link(wrap.site);
+    bool whole = true;
+    for (int before = 0; before < k; ++before)
+      whole = whole && chains[{wrap.site.start, wrap.site.end}].contains(before);
+    if (whole) {
+      kept.push_back(std::move(wrap));
+      continue;
+    }
+    Diagnostic note;
+    note.severity = Severity::note;
+    note.file = wrap.site.file;
+    note.line = wrap.site.line;
+    note.column = wrap.site.column;
+    note.message = wrap.boundary + " is not wrapped: a comparison before it in its chain is not";
+    diags.add(std::move(note));
+  }
+  return kept;
+}
+
 // The edits of one wrap; `depth` grows from outer to inner.
-llvm::Error add_edits(const std::string& text, const Wrap& wrap, const std::string& og,
+llvm::Error add_edits(const std::string& text, const Wrap& wrap, const ImportPlace& place,
                       int32_t depth, std::vector<Edit>& edits) {
+  const std::string& og = place.name;
   const Site& site = wrap.site;
   bool inside = site.start <= site.operand_start && site.operand_start < site.operand_end &&
                 site.operand_end <= site.end && site.end <= text.size();
   if (!inside) return at_site(wrap, "its site is not of this text");
   if (!valid_id(wrap.boundary)) return at_site(wrap, "an id may hold no quote or backslash");
-  std::string opening = "(\"" + wrap.boundary + "\", ";
+  char quote = quote_at(place, site.operand_start);
+  std::string opening = "(" + (quote + wrap.boundary + quote) + ", ";
   if (site.form != Form::augment) {
-    edits.push_back({site.operand_start, 0, og + opening, depth});
+    edits.push_back({site.operand_start, 0, og + wrap.variant + opening, depth});
     edits.push_back({site.operand_end, 0, ")", -depth});
     return llvm::Error::success();
   }
   std::optional<AugmentParts> parts = augment_parts(text, site);
   if (!parts) {
+    if (wrap.variant == ".step" || wrap.variant == ".micro_batch")
+      return at_site(wrap, "an augmented attribute or item can end no step");
     edits.push_back({site.operand_start, 0, og + ".aug" + opening, depth});
     edits.push_back({site.operand_end, 0, ")", -depth});
     return llvm::Error::success();
@@ -67,13 +111,15 @@ llvm::Error add_edits(const std::string& text, const Wrap& wrap, const std::stri
   std::string name = text.substr(site.operand_start, site.operand_end - site.operand_start);
   // `x += y`: the name stays a target, the operator becomes `=`, the blanks around it stay.
   edits.push_back({parts->op, static_cast<uint32_t>(site.callee.size()), "=", 0});
-  edits.push_back({parts->value, 0, og + opening + name + ")." + std::string(method) + "(", depth});
+  edits.push_back({parts->value, 0,
+                   og + wrap.variant + opening + name + ")." + std::string(method) + "(", depth});
   edits.push_back({site.end, 0, ")", -depth});
   return llvm::Error::success();
 }
 
 llvm::Expected<std::string> instrumented(const SourceFile& plain, std::vector<Wrap> wraps,
                                          Diagnostics& diags) {
+  wraps = without_broken_chains(std::move(wraps), diags);
   if (wraps.empty()) return plain.text;
   std::optional<ImportPlace> place = import_place(plain, diags);
   if (!place) return make_error(plain.path + " does not parse");
@@ -92,7 +138,7 @@ llvm::Expected<std::string> instrumented(const SourceFile& plain, std::vector<Wr
   for (const Wrap& wrap : wraps) {
     if (!operands.insert({wrap.site.operand_start, wrap.site.operand_end}).second)
       return at_site(wrap, "its operand already carries a probe");
-    if (auto failed = add_edits(plain.text, wrap, place->name, ++depth, edits)) return failed;
+    if (auto failed = add_edits(plain.text, wrap, *place, ++depth, edits)) return failed;
   }
   return apply_edits(plain.text, std::move(edits));
 }

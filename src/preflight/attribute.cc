@@ -1,6 +1,7 @@
 #include "preflight/attribute.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 
@@ -16,9 +17,17 @@ enum class Use : uint8_t {
   compare,
   subscript_read,
   subscript_write,
-  loop,       // for, comprehension, yield from, await
+  loop,       // for, comprehension, yield from
+  suspend,    // SEND: await, yield from, an asynchronous loop or context
   condition,  // truth of an expression
-  nothing,    // no form of ours: `what` says why it cannot be wrapped
+  read,
+  write,
+  enter,
+  contains,
+  format,
+  unpack,   // a, b = t
+  star,     // [*t], f(*t)
+  nothing,  // no form of ours: `what` says why it cannot be wrapped
 };
 
 struct OpcodeRule {
@@ -31,50 +40,53 @@ namespace {
 
 // First match wins. CPython 3.8 to 3.14; specialised and instrumented names never reach the tracer.
 constexpr OpcodeRule kRules[] = {
-    {"CALL_INTRINSIC*", Use::nothing, "internal instruction"},
+    {"CALL_INTRINSIC*", Use::star, "internal instruction"},
     {"CALL*", Use::call, "call without a site"},
     {"PRECALL", Use::call, "call without a site"},
     {"BINARY_SUBSCR", Use::subscript_read, "subscript without a site"},
     {"BINARY_SLICE", Use::subscript_read, "subscript without a site"},
     {"STORE_SUBSCR", Use::subscript_write, "subscript without a site"},
     {"STORE_SLICE", Use::subscript_write, "subscript without a site"},
-    {"DELETE_SUBSCR", Use::nothing, "del"},
+    {"DELETE_SUBSCR", Use::nothing, "del of an item"},
     {"BINARY_*", Use::operation, "operator without a site"},
     {"INPLACE_*", Use::operation, "operator without a site"},
-    {"UNARY_NOT", Use::condition, "truth test"},
+    {"UNARY_NOT", Use::condition, "truth of what is not tested alone"},
     {"UNARY_*", Use::unary, "operator without a site"},
     {"COMPARE_OP", Use::compare, "comparison without a site"},
-    {"CONTAINS_OP", Use::nothing, "in test"},
+    {"CONTAINS_OP", Use::contains, "in a chain or in a text"},
     {"IS_OP", Use::nothing, "is test"},
     {"FOR_ITER", Use::loop, "loop without a site"},
     {"GET_ITER", Use::loop, "loop without a site"},
-    {"GET_AITER", Use::loop, "loop without a site"},
     {"GET_YIELD_FROM_ITER", Use::loop, "loop without a site"},
-    {"YIELD_FROM", Use::loop, "loop without a site"},
-    {"SEND", Use::loop, "await"},
-    {"POP_JUMP_*", Use::condition, "truth test"},
-    {"JUMP_IF_*", Use::condition, "truth test"},
-    {"TO_BOOL", Use::condition, "truth test"},
-    {"BEFORE_WITH", Use::nothing, "with item"},
-    {"BEFORE_ASYNC_WITH", Use::nothing, "with item"},
-    {"SETUP_WITH", Use::nothing, "with item"},
-    {"SETUP_ASYNC_WITH", Use::nothing, "with item"},
-    {"WITH_*", Use::nothing, "with item"},
-    {"LOAD_SPECIAL", Use::nothing, "with item"},
-    {"LOAD_SUPER_ATTR", Use::nothing, "attribute read"},
-    {"LOAD_ATTR", Use::nothing, "attribute read"},
-    {"LOAD_METHOD", Use::nothing, "attribute read"},
-    {"STORE_ATTR", Use::nothing, "attribute write"},
-    {"DELETE_ATTR", Use::nothing, "del"},
+    {"YIELD_FROM", Use::suspend, "await without a site"},
+    {"SEND", Use::suspend, "await without a site"},
+    {"GET_AWAITABLE", Use::suspend, "await without a site"},
+    {"GET_A*", Use::suspend, "loop without a site"},
+    {"END_ASYNC_FOR", Use::suspend, "loop without a site"},
+    {"POP_JUMP_*", Use::condition, "truth of a value that and, or keep"},
+    {"JUMP_IF_*", Use::condition, "truth of a value that and, or keep"},
+    {"TO_BOOL", Use::condition, "truth of a value that and, or keep"},
+    {"BEFORE_*", Use::enter, "with item without a site"},
+    {"SETUP_WITH", Use::enter, "with item without a site"},
+    {"SETUP_ASYNC_WITH", Use::enter, "with item without a site"},
+    {"WITH_*", Use::enter, "with item without a site"},
+    {"LOAD_SPECIAL", Use::enter, "with item without a site"},
+    {"LOAD_SUPER_ATTR", Use::read, "reading the attribute that is called"},
+    {"LOAD_ATTR", Use::read, "reading the attribute that is called"},
+    {"LOAD_METHOD", Use::read, "reading the attribute that is called"},
+    {"STORE_ATTR", Use::write, "attribute write without a site"},
+    {"DELETE_ATTR", Use::nothing, "del of an attribute"},
     {"IMPORT_*", Use::nothing, "import"},
-    {"FORMAT_*", Use::nothing, "formatting"},
-    {"CONVERT_VALUE", Use::nothing, "formatting"},
+    {"FORMAT_*", Use::format, "f-string without a site"},
+    {"CONVERT_VALUE", Use::format, "f-string without a site"},
+    {"BUILD_STRING", Use::nothing, "building a text"},
     {"BUILD_*", Use::nothing, "building a container"},
-    {"UNPACK_*", Use::nothing, "unpacking"},
-    {"LIST_*", Use::nothing, "unpacking"},
-    {"SET_UPDATE", Use::nothing, "unpacking"},
-    {"DICT_*", Use::nothing, "unpacking"},
+    {"UNPACK_*", Use::unpack, "unpacking inside a target"},
+    {"LIST_*", Use::star, "unpacking without a site"},
+    {"SET_UPDATE", Use::star, "unpacking without a site"},
+    {"DICT_*", Use::nothing, "unpacking of a mapping"},
     {"MATCH_*", Use::nothing, "match pattern"},
+    {"GET_LEN", Use::nothing, "match pattern"},
     {"RAISE_VARARGS", Use::nothing, "raise"},
 };
 
@@ -140,9 +152,23 @@ bool may_be(const Site& site, Use use) {
     case Use::subscript_write:
       return site.form == Form::subscript || site.form == Form::augment;
     case Use::loop:
+    case Use::unpack:
+    case Use::star:
       return site.form == Form::iterate;
+    case Use::suspend:
+      return site.form == Form::await || site.form == Form::enter || site.form == Form::iterate;
     case Use::condition:
-      return true;
+      return site.form == Form::truth;
+    case Use::read:
+      return site.form == Form::read;
+    case Use::write:
+      return site.form == Form::write || site.form == Form::augment;
+    case Use::enter:
+      return site.form == Form::enter;
+    case Use::contains:
+      return site.form == Form::contains;
+    case Use::format:
+      return site.form == Form::format;
     case Use::nothing:
       return false;
   }
@@ -207,58 +233,99 @@ Attributor::Attributor(const SourceSet& sources, const std::vector<Site>& sites)
   }
   for (uint32_t i = 0; i < sites.size(); ++i) {
     auto found = by_name.find({sites[i].package, sites[i].file});
-    if (found != by_name.end()) found->second->sites.push_back(i);
+    if (found == by_name.end()) continue;
+    found->second->sites.push_back(i);
+    found->second->by_end.emplace(sites[i].end, i);
+    found->second->by_operand.emplace(sites[i].operand_end, i);
   }
 }
 
-int64_t Attributor::find_exact(const FileSites& in, Span span, Form form,
-                               const char* callee) const {
-  int64_t found = -1;
-  for (uint32_t i : in.sites) {
-    const Site& s = sites_[i];
-    if (s.form != form || s.start != span.start || s.end != span.end) continue;
-    if (!callee || s.callee == callee) return i;
-    found = i;
+std::vector<uint32_t> Attributor::find_exact(const FileSites& in, Span span, Form form,
+                                             const char* callee) const {
+  Found found;
+  auto [first, last] = in.by_end.equal_range(span.end);
+  for (auto it = first; it != last; ++it) {
+    const Site& s = sites_[it->second];
+    if (s.form == form && s.start == span.start && (!callee || s.callee == callee))
+      found.push_back(it->second);
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+// For an attribute over several lines CPython moves the start to its name.
+std::vector<uint32_t> Attributor::find_ending(const FileSites& in, Span span, Form form) const {
+  Found found;
+  auto [first, last] = in.by_end.equal_range(span.end);
+  for (auto it = first; it != last; ++it) {
+    const Site& s = sites_[it->second];
+    if (s.form == form && s.start <= span.start && span.start < s.end) found.push_back(it->second);
   }
   return found;
 }
 
-// A call ends with its own ')', so its end tells it. Its start does not: for a method call over
-// several lines CPython moves it to the method's name.
-int64_t Attributor::find_call(const FileSites& in, Span span) const {
+// Of `t[i] += v` the item's reading and writing.
+std::vector<uint32_t> Attributor::find_augment(const FileSites& in, Span span) const {
   for (uint32_t i : in.sites) {
     const Site& s = sites_[i];
-    if (s.form == Form::call && s.end == span.end && s.start <= span.start && span.start < s.end)
-      return i;
+    if (s.form == Form::augment && s.start == span.start && s.operand_end < span.end &&
+        span.end < s.end)
+      return {i};
   }
-  return -1;
+  return {};
+}
+
+std::vector<uint32_t> Attributor::find_operand(const FileSites& in, Span span, Form form) const {
+  Found found;
+  auto [first, last] = in.by_operand.equal_range(span.end);
+  for (auto it = first; it != last; ++it) {
+    const Site& s = sites_[it->second];
+    if (s.form == form && s.operand_start == span.start) found.push_back(it->second);
+  }
+  return found;
+}
+
+// All that begin where the statement does, which is all that 3.11 tells.
+std::vector<uint32_t> Attributor::find_beginning(const FileSites& in, Span span, Form form) const {
+  Found found;
+  for (uint32_t i : in.sites)
+    if (sites_[i].form == form && sites_[i].start == span.start && sites_[i].end <= span.end)
+      found.push_back(i);
+  return found;
+}
+
+// A call ends with its own ')', so its end tells it. Its start does not: for a method call over
+// several lines CPython moves it to the method's name. A decorator is called where it ends, too.
+std::vector<uint32_t> Attributor::find_call(const FileSites& in, Span span) const {
+  return find_ending(in, span, Form::call);
 }
 
 // 3.12+: the span is the iterable. 3.11: the whole `for` statement or comprehension.
-int64_t Attributor::find_loop(const FileSites& in, Span span) const {
+std::vector<uint32_t> Attributor::find_loop(const FileSites& in, Span span) const {
+  auto found = [](int64_t i) { return i < 0 ? Found() : Found{static_cast<uint32_t>(i)}; };
   int64_t whole = -1, first = -1;
   for (uint32_t i : in.sites) {
     const Site& s = sites_[i];
-    if (s.form != Form::iterate) continue;
-    if (s.operand_start == span.start && s.operand_end == span.end) return i;
+    if (s.form != Form::iterate || s.callee == kUnpack) continue;
+    if (s.operand_start == span.start && s.operand_end == span.end) return {i};
     if (whole < 0 && s.start == span.start && s.end == span.end) whole = i;
     bool inside = span.start <= s.operand_start && s.operand_end <= span.end;
     // Of loops within loops the outermost has its iterable first.
     if (inside && (first < 0 || s.operand_start < sites_[static_cast<size_t>(first)].operand_start))
       first = i;
   }
-  if (whole >= 0) return whole;
+  if (whole >= 0) return found(whole);
   bool statement = begins_with(*in.file, span.start, "for") ||
                    begins_with(*in.file, span.start, "yield") ||
                    begins_with(*in.file, span.start, "await");
-  if (statement) return first;
-  if (first < 0) return -1;
+  if (statement || first < 0) return found(first);
   // A comprehension: the outermost `for`; one inside its element stands in brackets of its own.
   int64_t best = -1;
   int depth_best = 0;
   for (uint32_t i : in.sites) {
     const Site& s = sites_[i];
-    if (s.form != Form::iterate || s.operand_start < span.start || s.operand_end > span.end)
+    if (s.form != Form::iterate || s.callee == kUnpack || s.operand_start < span.start ||
+        s.operand_end > span.end)
       continue;
     int depth = 0;
     for (uint32_t at = span.start; at < s.operand_start; ++at) {
@@ -271,79 +338,149 @@ int64_t Attributor::find_loop(const FileSites& in, Span span) const {
       depth_best = depth;
     }
   }
-  return best;
+  return found(best);
 }
 
-// The site whose result is tested. 3.12+: it ends where the span ends. 3.11: the span is the whole
-// statement; the condition is what stands before its ':'.
-int64_t Attributor::find_condition(const FileSites& in, Span span) const {
-  int64_t best = -1;
-  for (uint32_t i : in.sites) {
-    const Site& s = sites_[i];
-    if (s.end != span.end || s.start < span.start || s.form == Form::iterate) continue;
-    if (best < 0 || s.start < sites_[static_cast<size_t>(best)].start) best = i;
-  }
-  bool statement = false;
+// 3.12+: the span is the tested expression. 3.11: the whole statement, conditional expression or
+// comprehension, whose tests are then all meant.
+std::vector<uint32_t> Attributor::find_truth(const FileSites& in, Span span) const {
+  Found found = find_operand(in, span, Form::truth);
+  if (found.empty()) found = find_exact(in, span, Form::truth, nullptr);
   for (const char* keyword : {"if", "elif", "while", "assert"})
-    statement = statement || begins_with(*in.file, span.start, keyword);
-  if (!statement) return best;
-  best = -1;
-  uint32_t line = in.file->line_of(span.start);
-  for (uint32_t i : in.sites) {
-    const Site& s = sites_[i];
-    if (s.start < span.start || s.end > span.end || s.line != line || s.form == Form::iterate)
-      continue;
-    size_t after = in.file->text.find_first_not_of(" \t)", s.end);
-    if (after == std::string::npos || in.file->text[after] != ':') continue;
-    if (best < 0 || s.end > sites_[static_cast<size_t>(best)].end ||
-        (s.end == sites_[static_cast<size_t>(best)].end &&
-         s.start < sites_[static_cast<size_t>(best)].start))
-      best = i;
-  }
-  return best;
+    if (found.empty() && begins_with(*in.file, span.start, keyword))
+      found = find_beginning(in, span, Form::truth);
+  return found;
 }
 
-int64_t Attributor::find_innermost(const FileSites& in, Span span) const {
+// 3.12+: the span is the item's expression. 3.11: the whole statement.
+std::vector<uint32_t> Attributor::find_context(const FileSites& in, Span span) const {
+  Found found = find_operand(in, span, Form::enter);
+  if (found.empty() && begins_with(*in.file, span.start, "with"))
+    found = find_beginning(in, span, Form::enter);
+  return found;
+}
+
+// The span is the target, which stands at the statement's start or between two '='; one inside
+// another does not.
+std::vector<uint32_t> Attributor::find_unpacking(const FileSites& in, Span span) const {
+  size_t after = in.file->text.find_first_not_of(" \t\\\r\n", span.end);
+  if (after == std::string::npos || in.file->text[after] != '=') return {};
+  size_t before = span.start == 0 ? std::string::npos
+                                  : in.file->text.find_last_not_of(" \t\\\r\n", span.start - 1);
+  bool chained = before != std::string::npos && in.file->text[before] == '=';
+  Found found;
+  uint32_t shortest = UINT32_MAX;
+  for (uint32_t i : in.sites) {
+    const Site& s = sites_[i];
+    bool around = s.callee == kUnpack && s.form == Form::iterate && s.start <= span.start &&
+                  span.end <= s.operand_start && in.file->text[s.start] != '*';
+    bool whole = s.start == span.start || chained;
+    if (!around || !whole || s.end - s.start >= shortest) continue;
+    shortest = s.end - s.start;
+    found = {i};
+  }
+  return found;
+}
+
+// The span is the whole display or call: its own stars, not those in brackets inside it.
+std::vector<uint32_t> Attributor::find_stars(const FileSites& in, Span span) const {
+  Found found;
+  int least = INT32_MAX;
+  for (uint32_t i : in.sites) {
+    const Site& s = sites_[i];
+    bool inside = s.form == Form::iterate && s.callee == kUnpack && in.file->text[s.start] == '*' &&
+                  span.start <= s.start && s.end <= span.end;
+    if (!inside) continue;
+    // Brackets still open: what is closed before the star is a receiver or another argument.
+    int depth = 0;
+    for (uint32_t at = span.start; at < s.start; ++at) {
+      char c = in.file->text[at];
+      depth += c == '(' || c == '[' || c == '{';
+      depth -= c == ')' || c == ']' || c == '}';
+    }
+    if (depth < least) found.clear();
+    least = std::min(least, depth);
+    if (depth == least) found.push_back(i);
+  }
+  return found;
+}
+
+std::vector<uint32_t> Attributor::find_innermost(const FileSites& in, Span span) const {
   int64_t best = -1;
   for (uint32_t i : in.sites) {
     const Site& s = sites_[i];
     // A loop is applied to its iterable, whatever else its site spans.
     uint32_t start = s.form == Form::iterate ? s.operand_start : s.start;
     uint32_t end = s.form == Form::iterate ? s.operand_end : s.end;
-    if (!s.refusal.empty() || start > span.start || end < span.end) continue;
+    bool operators = s.form <= Form::augment && s.callee != kUnpack;
+    if (!operators || !s.refusal.empty() || start > span.start || end < span.end) continue;
     if (best < 0 || s.end - s.start < sites_[static_cast<size_t>(best)].end -
                                           sites_[static_cast<size_t>(best)].start)
       best = i;
   }
-  return best;
+  return best < 0 ? Found() : Found{static_cast<uint32_t>(best)};
 }
 
-int64_t Attributor::find(const FileSites& in, const OpcodeRule& rule, Span span) const {
-  int64_t found = -1;
+std::vector<uint32_t> Attributor::find(const FileSites& in, const OpcodeRule& rule, Span span,
+                                       const TracedUse& use) const {
+  auto first_of = [](std::initializer_list<Found> all) {
+    for (const Found& found : all)
+      if (!found.empty()) return found;
+    return Found();
+  };
   switch (rule.use) {
     case Use::call:
-      return find_call(in, span);
+      // Leaving a context is a call at its item; iterating a single `*t` happens in the call.
+      if (use.callee == "__exit__" || use.callee == "__aexit__")
+        if (Found found = find_context(in, span); !found.empty()) return found;
+      if (use.callee == "__iter__" && use.opcode == "CALL_FUNCTION_EX")
+        if (Found found = find_stars(in, span); !found.empty()) return found;
+      return first_of({find_call(in, span), find_context(in, span)});
     case Use::operation:
-      found = find_exact(in, span, Form::augment, nullptr);
-      if (found < 0) found = find_exact(in, span, Form::binary, nullptr);
-      if (found < 0) found = find_exact(in, span, Form::subscript, "[]");
-      return found;
+      return first_of({find_exact(in, span, Form::augment, nullptr),
+                       find_exact(in, span, Form::binary, nullptr),
+                       find_exact(in, span, Form::subscript, "[]")});
     case Use::unary:
       return find_exact(in, span, Form::unary, nullptr);
     case Use::compare:
       return find_exact(in, span, Form::compare, nullptr);
     case Use::subscript_read:
-      return find_exact(in, span, Form::subscript, "[]");
+      return first_of({find_exact(in, span, Form::subscript, "[]"), find_augment(in, span)});
     case Use::subscript_write:
-      return find_exact(in, span, Form::subscript, "[]=");
+      return first_of({find_exact(in, span, Form::subscript, "[]="), find_augment(in, span)});
     case Use::loop:
       return find_loop(in, span);
+    case Use::suspend:
+      return first_of({find_exact(in, span, Form::await, nullptr), find_context(in, span),
+                       find_loop(in, span)});
     case Use::condition:
-      return find_condition(in, span);
+      return find_truth(in, span);
+    case Use::read:
+      return first_of({find_ending(in, span, Form::read), find_augment(in, span)});
+    case Use::write:
+      return first_of({find_ending(in, span, Form::write), find_augment(in, span)});
+    case Use::enter:
+      return find_context(in, span);
+    case Use::contains:
+      return find_exact(in, span, Form::contains, nullptr);
+    case Use::format: {
+      Found found = find_exact(in, span, Form::format, nullptr);
+      if (!found.empty()) return found;
+      // Up to 3.11 the span is the whole string.
+      for (uint32_t i : in.sites)
+        if (sites_[i].form == Form::format && span.start <= sites_[i].start &&
+            sites_[i].end <= span.end)
+          found.push_back(i);
+      return found;
+    }
+    case Use::unpack:
+      return find_unpacking(in, span);
+    case Use::star:
+      return find_stars(in, span);
     case Use::nothing:
-      return -1;
+      return {};
   }
-  return -1;
+  return {};
 }
 
 // Sites of the use's line and scope; the callee's name decides where it can. Too many do no harm: a
@@ -392,20 +529,18 @@ Attribution Attributor::attribute(const TracedUse& use) const {
                                static_cast<uint32_t>(use.column)),
             in.file->offset_of(static_cast<uint32_t>(use.end_line),
                                static_cast<uint32_t>(std::max(use.end_column, 0)))};
-  // Leaving a `with` block is a call whose span is the statement, up to 3.11.
-  if (rule && rule->use == Use::call && begins_with(*in.file, span.start, "with")) {
-    result.reason = "with item";
-    return result;
+  // An argument is evaluated before the operator around it: what a rule does not find, no other
+  // site's probe would see. Instructions without a rule belong to what they stand in.
+  Found found_sites = rule ? find(in, *rule, span, use) : find_innermost(in, span);
+  for (uint32_t i : found_sites) {
+    if (sites_[i].refusal.empty())
+      result.sites.push_back(i);
+    else
+      result.reason = sites_[i].refusal;
   }
-  int64_t site = rule ? find(in, *rule, span) : -1;
-  if (site >= 0 && !sites_[static_cast<size_t>(site)].refusal.empty()) {
-    result.reason = sites_[static_cast<size_t>(site)].refusal;
-    return result;
-  }
-  if (site < 0) site = find_innermost(in, span);
-  if (site >= 0)
-    result.sites.push_back(static_cast<uint32_t>(site));
-  else
+  if (!result.sites.empty())
+    result.reason.clear();
+  else if (result.reason.empty())
     result.reason = rule ? rule->what : "no site at " + use.opcode;
   return result;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "parser/site.h"
@@ -14,7 +15,7 @@ namespace opguard {
 
 struct Attribution {
   std::vector<uint32_t> sites;       // indices in the sites given; several where a line cannot tell
-  std::string reason;                // why none: "attribute read", "with item"
+  std::string reason;                // why none: "del", "in a jit function"
   const SourceFile* file = nullptr;  // nullptr: not in the set
   bool operator==(const Attribution&) const = default;
 };
@@ -29,17 +30,27 @@ class Attributor {
   struct FileSites {
     const SourceFile* file = nullptr;
     std::vector<uint32_t> sites;
+    std::unordered_multimap<uint32_t, uint32_t> by_end;      // Site::end -> site
+    std::unordered_multimap<uint32_t, uint32_t> by_operand;  // Site::operand_end -> site
   };
   struct Span {
     uint32_t start, end;
   };
-  // -1: no such site.
-  int64_t find(const FileSites& in, const struct OpcodeRule& rule, Span span) const;
-  int64_t find_call(const FileSites& in, Span span) const;
-  int64_t find_loop(const FileSites& in, Span span) const;
-  int64_t find_condition(const FileSites& in, Span span) const;
-  int64_t find_exact(const FileSites& in, Span span, Form form, const char* callee) const;
-  int64_t find_innermost(const FileSites& in, Span span) const;
+  using Found = std::vector<uint32_t>;
+  Found find(const FileSites& in, const struct OpcodeRule& rule, Span span,
+             const TracedUse& use) const;
+  Found find_call(const FileSites& in, Span span) const;
+  Found find_loop(const FileSites& in, Span span) const;
+  Found find_exact(const FileSites& in, Span span, Form form, const char* callee) const;
+  Found find_ending(const FileSites& in, Span span, Form form) const;
+  Found find_augment(const FileSites& in, Span span) const;
+  Found find_operand(const FileSites& in, Span span, Form form) const;
+  Found find_beginning(const FileSites& in, Span span, Form form) const;
+  Found find_truth(const FileSites& in, Span span) const;
+  Found find_context(const FileSites& in, Span span) const;
+  Found find_unpacking(const FileSites& in, Span span) const;
+  Found find_stars(const FileSites& in, Span span) const;
+  Found find_innermost(const FileSites& in, Span span) const;
   std::vector<uint32_t> by_line(const FileSites& in, const TracedUse& use,
                                 const struct OpcodeRule* rule) const;
 

@@ -10,6 +10,7 @@
 #include "llvm/Support/SHA256.h"
 #include "matcher/names.h"
 #include "matcher/signature.h"
+#include "matcher/taking_part.h"
 #include "preflight/attribute.h"
 
 namespace opguard {
@@ -82,27 +83,47 @@ void add_counts(std::map<std::string, uint64_t>& into,
   for (const auto& [name, count] : from) into[name] += count;
 }
 
-Boundary make_boundary(const Site& site, const SourceFile* file, const std::string& id,
-                       const std::string& templ, std::vector<Tag> tags) {
+Boundary make_boundary(const Site& site, const SourceFile* file, const std::string& id) {
   Boundary b;
   b.id = id;
   b.site = site;
   if (file)
     b.text = one_line(std::string_view(file->text).substr(site.start, site.end - site.start));
-  b.templ = templ;
-  b.tags = std::move(tags);
   return b;
 }
 
+// The sites that take part, and their signatures.
+struct Signed {
+  Signed(const std::vector<Site>& sites, const QuietKinds& kinds, const TemplateLibrary& templates)
+      : part(taking_part(sites, kinds)), signatures(pointers(sites, part), templates) {}
+  size_t index_of(uint32_t site) const {
+    return static_cast<size_t>(std::lower_bound(part.begin(), part.end(), site) - part.begin());
+  }
+  static std::vector<const Site*> pointers(const std::vector<Site>& sites,
+                                           const std::vector<uint32_t>& part) {
+    std::vector<const Site*> result;
+    for (uint32_t i : part) result.push_back(&sites[i]);
+    return result;
+  }
+  std::vector<uint32_t> part;
+  Signatures signatures;
+};
+
+void add_signature(Boundary& boundary, const Signed& all, uint32_t site) {
+  size_t i = all.index_of(site);
+  boundary.templ = all.signatures.template_name(i);
+  boundary.tags = all.signatures.tags(i);
+}
+
 // All other sites of the scopes of `chosen` (by site index).
-std::vector<Site> context_of(const std::vector<Site>& sites, const Signatures& signatures,
+std::vector<Site> context_of(const std::vector<Site>& sites, const Signed& all,
                              const std::set<uint32_t>& chosen) {
   std::set<uint32_t> scopes;
-  for (uint32_t i : chosen) scopes.insert(signatures.scope_of(i));
+  for (uint32_t i : chosen) scopes.insert(all.signatures.scope_of(all.index_of(i)));
   std::vector<const Site*> order;
   for (uint32_t k : scopes)
-    for (uint32_t i : signatures.scopes()[k].sites)
-      if (!chosen.count(i)) order.push_back(&sites[i]);
+    for (uint32_t i : all.signatures.scopes()[k].sites)
+      if (!chosen.count(all.part[i])) order.push_back(&sites[all.part[i]]);
   // Scopes stay whole: a nested function's sites lie between those of its parent.
   std::stable_sort(order.begin(), order.end(), [](const Site* a, const Site* b) {
     return std::tie(a->package, a->file, a->scope, a->order) <
@@ -124,12 +145,6 @@ std::vector<Site> context_of(const std::vector<Site>& sites, const Signatures& s
     s.targets = site->targets;
   }
   return context;
-}
-
-Signatures signatures_of(const std::vector<Site>& sites, const TemplateLibrary& templates) {
-  std::vector<const Site*> pointers;
-  for (const Site& site : sites) pointers.push_back(&site);
-  return Signatures(std::move(pointers), templates);
 }
 
 // Name of a file that was not read: relative to its root; never a path of this machine.
@@ -244,7 +259,6 @@ Plan build_plan(const Trace& trace, const SourceSet& sources, const std::vector<
     if (!root.package.empty()) plan.packages.push_back(root.package);
 
   Attributor attributor(sources, sites);
-  Signatures signatures = signatures_of(sites, templates);
   std::vector<std::string> ids = boundary_ids(sites);
   std::map<uint32_t, Boundary> boundaries;  // by site index
   UnwrappedList unwrapped;
@@ -269,10 +283,7 @@ Plan build_plan(const Trace& trace, const SourceSet& sources, const std::vector<
     for (uint32_t i : where.sites) {
       auto found = boundaries.find(i);
       if (found == boundaries.end()) {
-        found = boundaries
-                    .emplace(i, make_boundary(sites[i], where.file, ids[i],
-                                              signatures.template_name(i), signatures.tags(i)))
-                    .first;
+        found = boundaries.emplace(i, make_boundary(sites[i], where.file, ids[i])).first;
         found->second.order = use.order;
       }
       Boundary& b = found->second;
@@ -287,13 +298,17 @@ Plan build_plan(const Trace& trace, const SourceSet& sources, const std::vector<
     }
   }
   std::set<uint32_t> chosen;
+  QuietKinds kinds;
+  for (const auto& [site, boundary] : boundaries) kinds.add(boundary.site);
+  Signed all(sites, kinds, templates);
   for (auto& [site, boundary] : boundaries) {
     chosen.insert(site);
+    add_signature(boundary, all, site);
     plan.boundaries.push_back(std::move(boundary));
   }
   std::stable_sort(plan.boundaries.begin(), plan.boundaries.end(),
                    [](const Boundary& a, const Boundary& b) { return a.order < b.order; });
-  plan.context = context_of(sites, signatures, chosen);
+  plan.context = context_of(sites, all, chosen);
   plan.unwrapped = unwrapped.list();
   return plan;
 }
@@ -306,27 +321,27 @@ Plan static_plan(const SourceSet& sources, const std::vector<Site>& sites,
   std::map<std::pair<std::string_view, std::string_view>, const SourceFile*> files;
   for (const SourceFile& file : sources.files) files[{file.package, file.name}] = &file;
 
-  Signatures signatures = signatures_of(sites, templates);
+  Signed all(sites, {}, templates);
   std::vector<std::string> ids = boundary_ids(sites);
   std::set<uint32_t> chosen;
   UnwrappedList unwrapped;
-  for (uint32_t i = 0; i < sites.size(); ++i) {
+  for (uint32_t i : all.part) {
     const Site& site = sites[i];
     bool wanted = (all_calls && site.form == Form::call) ||
-                  (!all_calls && !signatures.template_name(i).empty());
+                  (!all_calls && !all.signatures.template_name(all.index_of(i)).empty());
     if (!wanted) continue;
     if (!site.refusal.empty()) {
       unwrapped.add(site.package, site.file, site.line, site.refusal, "", 0);
       continue;
     }
     auto file = files.find({site.package, site.file});
-    plan.boundaries.push_back(make_boundary(site, file == files.end() ? nullptr : file->second,
-                                            ids[i], signatures.template_name(i),
-                                            signatures.tags(i)));
+    plan.boundaries.push_back(
+        make_boundary(site, file == files.end() ? nullptr : file->second, ids[i]));
+    add_signature(plan.boundaries.back(), all, i);
     plan.boundaries.back().order = plan.boundaries.size() - 1;  // source order: nothing ran
     chosen.insert(i);
   }
-  plan.context = context_of(sites, signatures, chosen);
+  plan.context = context_of(sites, all, chosen);
   plan.unwrapped = unwrapped.list();
   return plan;
 }

@@ -307,6 +307,11 @@ uint64_t Plan::attributed() const {
   return sum;
 }
 
+std::string probe_variant(const Boundary& boundary) {
+  if (!boundary.mark.empty()) return "." + boundary.mark;
+  return boundary.writes.empty() ? "" : ".writes";
+}
+
 llvm::Expected<Plan> read_plan(const std::string& path, Diagnostics& diags) {
   std::string text, error;
   if (!read_file(path, text, error)) return make_error(error);

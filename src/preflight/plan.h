@@ -43,6 +43,9 @@ struct Boundary {
   bool operator==(const Boundary&) const = default;
 };
 
+// How the boundary's probe is written behind `og` (Wrap::variant).
+std::string probe_variant(const Boundary& boundary);
+
 // A place that launched activities that compute and is not a boundary.
 struct Unwrapped {
   std::string package, file;

@@ -6,6 +6,7 @@
 
 #include "runtime/object.h"
 #include "runtime/operation.h"
+#include "runtime/special.h"
 
 namespace opguard {
 namespace {
@@ -19,6 +20,7 @@ struct Probe {
   PyObject_HEAD PyObject* id;
   PyObject* real;
   PyObject* base;  // what an augmented item or attribute was read from; or nullptr
+  PyObject* exit;  // of a context: its bound __exit__ or __aexit__; or nullptr
   Mark mark;
 };
 
@@ -49,6 +51,7 @@ PyObject* make_probe(PyObject* id, PyObject* real, PyObject* base, Mark mark = M
   probe->id = id;
   probe->real = real;
   probe->base = base;
+  probe->exit = nullptr;
   probe->mark = mark;
   return reinterpret_cast<PyObject*>(probe);
 }
@@ -63,7 +66,7 @@ void free_object(PyObject* self, std::initializer_list<PyObject*> held) {
 
 void free_probe(PyObject* self) {
   Probe* p = as_probe(self);
-  free_object(self, {p->id, p->real, p->base});
+  free_object(self, {p->id, p->real, p->base, p->exit});
 }
 
 PyObject* probe_call(PyObject* self, PyObject* args, PyObject* kwargs) {
@@ -156,9 +159,26 @@ int set_item(PyObject* self, PyObject* key, PyObject* value) {
   return set_item_of(p->id, p->mark, p->real, key, value);
 }
 
+// "cannot unpack non-iterable int object": what the interpreter says where it finds no __iter__ at
+// the operand itself.
+void name_unpacking(PyObject* real) {
+  bool iterable = type_slot<getiterfunc>(real, Py_tp_iter) != nullptr || PySequence_Check(real);
+  if (iterable || !PyErr_ExceptionMatches(PyExc_TypeError)) return;
+  std::string opcode;
+  {
+    SavedError saved;
+    opcode = running_opcode();
+  }
+  if (!opcode.starts_with("UNPACK_") && !opcode.starts_with("LIST_EXTEND")) return;
+  const char* text = opcode[0] == 'U' ? "cannot unpack non-iterable %.200s object"
+                                      : "Value after * must be an iterable, not %.200s";
+  PyErr_Format(PyExc_TypeError, text, type_name(real).c_str());
+}
+
 PyObject* iterate(PyObject* self) {
   Probe* p = as_probe(self);
   Ref iterator(PyObject_GetIter(p->real));
+  if (!iterator) name_unpacking(p->real);
   if (!iterator || !recorder().on()) return iterator.release();
   auto* items = PyObject_New(Items, g_items_type);
   if (items == nullptr) return nullptr;
@@ -217,6 +237,290 @@ PyObject* items_attribute(PyObject* self, PyObject* name) {
   return PyObject_GetAttr(it->real, name);
 }
 
+// --- attributes, truth, containment, text
+
+bool is_augment_name(PyObject* name);
+
+PyObject* get_attribute(PyObject* self, PyObject* name) {
+  if (is_augment_name(name)) return PyObject_GenericGetAttr(self, name);
+  Probe* p = as_probe(self);
+  Operation operation(p->id, p->mark);
+  operation.input("self", p->real);
+  operation.ready();
+  return operation.finish(PyObject_GetAttr(p->real, name));
+}
+
+int set_attribute(PyObject* self, PyObject* name, PyObject* value) {
+  Probe* p = as_probe(self);
+  // `p.data = v` changes p behind its version counter.
+  Operation operation(p->id, p->mark == Mark::none ? Mark::writes : p->mark);
+  operation.input("self", p->real);
+  operation.input("arg0", value);
+  operation.ready();
+  return operation.finish(PyObject_SetAttr(p->real, name, value));
+}
+
+// The answers of these are no objects; what they compute is in the operators below them, and the
+// answer itself in the event's results.
+template <typename F>
+int answer(PyObject* self, PyObject* item, F function) {
+  Probe* p = as_probe(self);
+  Operation operation(p->id, p->mark);
+  operation.input("self", p->real);
+  operation.input("arg0", item);
+  operation.ready();
+  int result = function(p->real);
+  Ref shown = Ref::borrow(result > 0 ? Py_True : Py_False);
+  if (result < 0) return operation.finish(result);
+  operation.finish(shown.get());
+  return result;
+}
+
+int truth(PyObject* self) { return answer(self, nullptr, PyObject_IsTrue); }
+
+int contains(PyObject* self, PyObject* item) {
+  return answer(self, item, [&](PyObject* real) { return PySequence_Contains(real, item); });
+}
+
+PyObject* format(PyObject* self, PyObject* spec) {
+  Probe* p = as_probe(self);
+  Operation operation(p->id, p->mark);
+  operation.input("self", p->real);
+  operation.ready();
+  return operation.finish(PyObject_Format(p->real, spec));
+}
+
+// --- contexts
+
+bool knows_missed_exit() {
+  static const bool knows = [] {
+    PyObject* version = PySys_GetObject("hexversion");
+    return version != nullptr && PyLong_AsLong(version) >= 0x030b0000;
+  }();
+  return knows;
+}
+
+// Both methods are looked up before the first is called, as the interpreter does; up to 3.10 what
+// is missing is an attribute.
+bool look_up_context(Probe* p, const char* enter, const char* exit, const char* protocol,
+                     Ref& method) {
+  method = special_method(p->real, enter);
+  Ref leave = method ? special_method(p->real, exit) : Ref();
+  if (PyErr_Occurred()) return false;
+  if (!method || !leave) {
+    if (!knows_missed_exit())
+      PyErr_SetString(PyExc_AttributeError, method ? exit : enter);
+    else if (!method)
+      PyErr_Format(PyExc_TypeError, "'%.200s' object does not support the %s protocol",
+                   type_name(p->real).c_str(), protocol);
+    else
+      PyErr_Format(PyExc_TypeError,
+                   "'%.200s' object does not support the %s protocol (missed %s method)",
+                   type_name(p->real).c_str(), protocol, exit);
+    return false;
+  }
+  Py_XDECREF(p->exit);
+  p->exit = leave.release();
+  return true;
+}
+
+PyObject* not_entered() {
+  PyErr_SetString(PyExc_RuntimeError, "a context is left that was not entered");
+  return nullptr;
+}
+
+PyObject* enter_context(PyObject* self, PyObject*) {
+  Probe* p = as_probe(self);
+  Ref method;
+  if (!look_up_context(p, "__enter__", "__exit__", "context manager", method)) return nullptr;
+  Operation operation(p->id, p->mark);
+  operation.input("self", p->real);
+  operation.ready();
+  return operation.finish(PyObject_CallNoArgs(method.get()));
+}
+
+PyObject* exit_context(PyObject* self, PyObject* args) {
+  Probe* p = as_probe(self);
+  if (p->exit == nullptr) return not_entered();
+  // What is raised through the block is the program's, and what leaving it does alone is recorded.
+  Operation operation(p->id, p->mark);
+  operation.input("self", p->real);
+  operation.ready();
+  return operation.finish(PyObject_Call(p->exit, args, nullptr));
+}
+
+// --- await
+
+PyTypeObject* g_awaiting_type = nullptr;
+PyTypeObject* g_async_items_type = nullptr;
+
+// The iterator of an awaitable: each step is the operator's, and what it returns its output.
+struct Awaiting {
+  PyObject_HEAD PyObject* id;
+  PyObject* real;
+  Mark mark;
+};
+
+// aiter(og(id, x))
+struct AsyncItems {
+  PyObject_HEAD PyObject* id;
+  PyObject* real;
+  Mark mark;
+};
+
+template <typename T>
+PyObject* make_stand_in(PyTypeObject* type, PyObject* id, PyObject* real, Mark mark) {
+  auto* object = PyObject_New(T, type);
+  if (object == nullptr) return nullptr;
+  Py_INCREF(id);
+  Py_INCREF(real);
+  object->id = id;
+  object->real = real;
+  object->mark = mark;
+  return reinterpret_cast<PyObject*>(object);
+}
+
+template <typename T>
+void free_stand_in(PyObject* self) {
+  auto* object = reinterpret_cast<T*>(self);
+  free_object(self, {object->id, object->real});
+}
+
+Awaiting* as_awaiting(PyObject* self) { return reinterpret_cast<Awaiting*>(self); }
+
+PySendResult await_send(PyObject* self, PyObject* value, PyObject** result) {
+  Awaiting* a = as_awaiting(self);
+  Operation operation(a->id, a->mark);
+  operation.ready();
+  PySendResult state = PyIter_Send(a->real, value, result);
+  if (state == PYGEN_RETURN)
+    operation.finish(*result);
+  else if (state == PYGEN_ERROR && !PyErr_ExceptionMatches(PyExc_StopAsyncIteration))
+    operation.finish(static_cast<PyObject*>(nullptr));
+  else
+    operation.cancel();
+  return state;
+}
+
+// The result as the interpreter hands it on: the value of a StopIteration.
+PyObject* passed_on(PySendResult state, PyObject* result) {
+  if (state != PYGEN_RETURN) return result;
+  Ref value(result);
+  if (value.get() == Py_None) {
+    PyErr_SetNone(PyExc_StopIteration);
+    return nullptr;
+  }
+  Ref stop(PyObject_CallFunctionObjArgs(PyExc_StopIteration, value.get(), nullptr));
+  if (stop) PyErr_SetObject(PyExc_StopIteration, stop.get());
+  return nullptr;
+}
+
+PyObject* await_next(PyObject* self) {
+  PyObject* result = nullptr;
+  PySendResult state = await_send(self, Py_None, &result);
+  return passed_on(state, result);
+}
+
+PyObject* await_send_method(PyObject* self, PyObject* value) {
+  PyObject* result = nullptr;
+  PySendResult state = await_send(self, value, &result);
+  return passed_on(state, result);
+}
+
+// throw, close, cr_frame, ... are the coroutine's own.
+PyObject* await_attribute(PyObject* self, PyObject* name) {
+  PyObject* real = as_awaiting(self)->real;
+  if (utf8(name) == "send" || utf8(name) == "__await__") return PyObject_GenericGetAttr(self, name);
+  return PyObject_GetAttr(real, name);
+}
+
+// What `await real` steps through: an iterator, or an empty Ref where the interpreter is to say
+// what is wrong with it.
+Ref await_iterator(PyObject* real) {
+  auto await = type_slot<unaryfunc>(real, Py_am_await);
+  if (await == nullptr) {
+    // A generator of types.coroutine is awaited as it is.
+    Ref code = attribute(real, "gi_code");
+    Ref flags = code ? attribute(code.get(), "co_flags") : Ref();
+    PyErr_Clear();
+    constexpr long kIterableCoroutine = 0x100;
+    bool coroutine = flags && (PyLong_AsLong(flags.get()) & kIterableCoroutine) != 0;
+    return coroutine ? Ref::borrow(real) : Ref();
+  }
+  return Ref(await(real));
+}
+
+// An awaitable that goes on as `real`; `real` itself where it is none. Steals nothing.
+PyObject* awaited(PyObject* id, PyObject* real, Mark mark) {
+  bool awaitable = type_slot<unaryfunc>(real, Py_am_await) != nullptr;
+  if (!recorder().on() || !awaitable) {
+    Py_INCREF(real);
+    return real;
+  }
+  Ref iterator = await_iterator(real);
+  return iterator ? make_stand_in<Awaiting>(g_awaiting_type, id, iterator.get(), mark) : nullptr;
+}
+
+PyObject* await_operand(PyObject* self) {
+  Probe* p = as_probe(self);
+  Ref iterator = await_iterator(p->real);
+  if (!iterator) {
+    if (!PyErr_Occurred())
+      PyErr_Format(PyExc_TypeError, "object %.100s can't be used in 'await' expression",
+                   type_name(p->real).c_str());
+    return nullptr;
+  }
+  return make_stand_in<Awaiting>(g_awaiting_type, p->id, iterator.get(), p->mark);
+}
+
+PyObject* enter_async(PyObject* self, PyObject*) {
+  Probe* p = as_probe(self);
+  Ref method;
+  if (!look_up_context(p, "__aenter__", "__aexit__", "asynchronous context manager", method))
+    return nullptr;
+  Ref result(PyObject_CallNoArgs(method.get()));
+  return result ? awaited(p->id, result.get(), p->mark) : nullptr;
+}
+
+PyObject* exit_async(PyObject* self, PyObject* args) {
+  Probe* p = as_probe(self);
+  if (p->exit == nullptr) return not_entered();
+  Ref result(PyObject_Call(p->exit, args, nullptr));
+  return result ? awaited(p->id, result.get(), p->mark) : nullptr;
+}
+
+PyObject* iterate_async(PyObject* self) {
+  Probe* p = as_probe(self);
+  auto begin = type_slot<unaryfunc>(p->real, Py_am_aiter);
+  if (begin == nullptr) {
+    PyErr_Format(PyExc_TypeError,
+                 "'async for' requires an object with __aiter__ method, got %.100s",
+                 type_name(p->real).c_str());
+    return nullptr;
+  }
+  Ref iterator(begin(p->real));
+  // One without __anext__ is the interpreter's to complain about.
+  if (!iterator || !recorder().on() || type_slot<unaryfunc>(iterator.get(), Py_am_anext) == nullptr)
+    return iterator.release();
+  return make_stand_in<AsyncItems>(g_async_items_type, p->id, iterator.get(), p->mark);
+}
+
+PyObject* async_items_self(PyObject* self) {
+  Py_INCREF(self);
+  return self;
+}
+
+PyObject* async_items_next(PyObject* self) {
+  auto* it = reinterpret_cast<AsyncItems*>(self);
+  auto next = type_slot<unaryfunc>(it->real, Py_am_anext);
+  Ref item(next(it->real));
+  return item ? awaited(it->id, item.get(), it->mark) : nullptr;
+}
+
+PyObject* async_items_attribute(PyObject* self, PyObject* name) {
+  return PyObject_GetAttr(reinterpret_cast<AsyncItems*>(self)->real, name);
+}
+
 Place* as_place(PyObject* self) { return reinterpret_cast<Place*>(self); }
 
 void free_place(PyObject* self) {
@@ -272,7 +576,21 @@ PyMethodDef g_probe_methods[] = {
     {"iand", augment<PyNumber_InPlaceAnd>, METH_O, nullptr},
     {"ixor", augment<PyNumber_InPlaceXor>, METH_O, nullptr},
     {"ior", augment<PyNumber_InPlaceOr>, METH_O, nullptr},
+    {"__enter__", enter_context, METH_NOARGS, nullptr},
+    {"__exit__", exit_context, METH_VARARGS, nullptr},
+    {"__aenter__", enter_async, METH_NOARGS, nullptr},
+    {"__aexit__", exit_async, METH_VARARGS, nullptr},
+    {"__format__", format, METH_O, nullptr},
     {}};
+
+// The methods above that a program can only reach by our own rewriting: x.iadd(y).
+bool is_augment_name(PyObject* name) {
+  std::string_view text = utf8(name);
+  if (text.empty() || text[0] != 'i') return false;
+  for (const PyMethodDef* m = g_probe_methods; m->ml_name != nullptr && m->ml_name[0] == 'i'; ++m)
+    if (text == m->ml_name) return true;
+  return false;
+}
 
 template <typename F>
 PyType_Slot slot(int id, F function) {
@@ -317,6 +635,14 @@ PyType_Slot g_probe_slots[] = {
     slot(Py_nb_inplace_and, augment<PyNumber_InPlaceAnd>),
     slot(Py_nb_inplace_xor, augment<PyNumber_InPlaceXor>),
     slot(Py_nb_inplace_or, augment<PyNumber_InPlaceOr>),
+    slot(Py_nb_bool, truth),
+    slot(Py_sq_contains, contains),
+    slot(Py_tp_getattro, get_attribute),
+    slot(Py_tp_setattro, set_attribute),
+    slot(Py_tp_repr, unary<PyObject_Repr>),
+    slot(Py_tp_str, unary<PyObject_Str>),
+    slot(Py_am_await, await_operand),
+    slot(Py_am_aiter, iterate_async),
     slot(Py_tp_methods, g_probe_methods),
     {0, nullptr}};
 
@@ -325,6 +651,22 @@ PyType_Slot g_items_slots[] = {
     slot(Py_tp_dealloc, free_items),      slot(Py_tp_iter, items_self),
     slot(Py_tp_iternext, items_next),     slot(Py_tp_getattro, items_attribute),
     slot(Py_tp_methods, g_items_methods), {0, nullptr}};
+
+PyMethodDef g_awaiting_methods[] = {{"send", await_send_method, METH_O, nullptr}, {}};
+PyType_Slot g_awaiting_slots[] = {slot(Py_tp_dealloc, free_stand_in<Awaiting>),
+                                  slot(Py_am_await, items_self),
+                                  slot(Py_am_send, await_send),
+                                  slot(Py_tp_iter, items_self),
+                                  slot(Py_tp_iternext, await_next),
+                                  slot(Py_tp_getattro, await_attribute),
+                                  slot(Py_tp_methods, g_awaiting_methods),
+                                  {0, nullptr}};
+
+PyType_Slot g_async_items_slots[] = {slot(Py_tp_dealloc, free_stand_in<AsyncItems>),
+                                     slot(Py_am_aiter, async_items_self),
+                                     slot(Py_am_anext, async_items_next),
+                                     slot(Py_tp_getattro, async_items_attribute),
+                                     {0, nullptr}};
 
 PyType_Slot g_place_slots[] = {
     slot(Py_tp_dealloc, free_place),           slot(Py_tp_getattro, place_attribute),
@@ -378,7 +720,10 @@ bool init_probe() {
   g_probe_type = make_type("opguard._rt.Probe", sizeof(Probe), g_probe_slots);
   g_items_type = make_type("opguard._rt.Items", sizeof(Items), g_items_slots);
   g_place_type = make_type("opguard._rt.Place", sizeof(Place), g_place_slots);
-  return g_probe_type != nullptr && g_items_type != nullptr && g_place_type != nullptr;
+  g_awaiting_type = make_type("opguard._rt.Awaiting", sizeof(Awaiting), g_awaiting_slots);
+  g_async_items_type = make_type("opguard._rt.AsyncItems", sizeof(AsyncItems), g_async_items_slots);
+  return g_awaiting_type != nullptr && g_async_items_type != nullptr && g_probe_type != nullptr &&
+         g_items_type != nullptr && g_place_type != nullptr;
 }
 
 }  // namespace opguard

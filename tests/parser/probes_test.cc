@@ -36,6 +36,21 @@ TEST(Probes, AugmentedNamesGetTheirOperatorBack) {
   EXPECT_EQ(probes[1].site.callee, "-");
 }
 
+TEST(Probes, MarkedProbesComeOutToo) {
+  Diagnostics diags;
+  Probe::Range import;
+  SourceFile file = source(kImport +
+                           "og.writes(\"a\", k[g])(x)\nx = og.step(\"b\", x).iadd(1)\n"
+                           "for y in og.micro_batch('c', z): f(*og.step(\"d\", t)[0])\n");
+  EXPECT_EQ(without_probes(file, diags)->text, "k[g](x)\nx += 1\nfor y in z: f(*t[0])\n");
+  std::vector<std::string> variants;
+  for (const Probe& probe : parse_probes(file, import, diags)) {
+    EXPECT_NE(probe.site.end, 0u);
+    variants.push_back(probe.variant);
+  }
+  EXPECT_EQ(variants, (std::vector<std::string>{".writes", ".step", ".micro_batch", ".step"}));
+}
+
 TEST(Probes, AnotherNameAndAnyId) {
   Diagnostics diags;
   SourceFile file = source(

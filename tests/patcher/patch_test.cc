@@ -84,6 +84,31 @@ TEST(Patcher, RefusedSitesAreLeftAlone) {
   EXPECT_EQ(*patch, Patch{});
 }
 
+TEST(Patcher, VariantsStandBehindTheName) {
+  Diagnostics diags;
+  SourceSet plain = one("f(x)\ny += 1\no.z += 1\n");
+  std::vector<Site> sites = parse_sites(plain, diags);
+  auto patch = make_patch(plain, {{"a", sites[0], ".writes"}, {"b", sites[1], ".step"}}, diags);
+  ASSERT_TRUE(bool(patch)) << llvm::toString(patch.takeError());
+  EXPECT_EQ(patch->files[0].after,
+            "from opguard import og  # opguard: probes\nog.writes(\"a\", f)(x)\n"
+            "y = og.step(\"b\", y).iadd(1)\no.z += 1\n");
+  EXPECT_EQ(failure(plain, {{"c", sites[2], ".step"}}),
+            "a.py:3: boundary c: an augmented attribute or item can end no step");
+}
+
+// The second operand would stand for the right one of a comparison without a probe.
+TEST(Patcher, AChainIsWrappedFromItsStart) {
+  Diagnostics diags;
+  SourceSet plain = one("x = a < b < c\n");
+  std::vector<Site> sites = parse_sites(plain, diags);
+  auto patch = make_patch(plain, {{"b", sites[1]}}, diags);
+  ASSERT_TRUE(bool(patch)) << llvm::toString(patch.takeError());
+  EXPECT_EQ(*patch, Patch{});
+  EXPECT_EQ(diags.text(),
+            "a.py:1:5: note: b is not wrapped: a comparison before it in its chain is not\n");
+}
+
 TEST(Patcher, ANewPlanReplacesTheProbesOfTheOld) {
   Diagnostics diags;
   SourceSet plain = one("f(x)\ng(x)\n");

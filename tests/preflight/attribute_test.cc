@@ -96,22 +96,70 @@ TEST(Attribute, Assignments) {
 }
 
 TEST(Attribute, TruthOfACondition) {
-  Program p("def f(x):\n    if x.any():\n        g(x)\n    while not x.all():\n        pass\n");
-  EXPECT_EQ(p.where(p.use("TO_BOOL", "x.any()")), "call x.any");  // 3.13
-  EXPECT_EQ(p.where(p.use("POP_JUMP_FORWARD_IF_FALSE", "if x.any():\n        g(x)")), "call x.any");
-  EXPECT_EQ(p.where(p.use("POP_JUMP_IF_TRUE", "x.all()")), "call x.all");
+  Program p(
+      "def f(x):\n    if x.any() and x:\n        g(x)\n    while not x.all():\n        pass\n"
+      "    y = a if b else c\n    z = [i for i in u if v]\n    return not w, p and q\n");
+  EXPECT_EQ(p.where(p.use("TO_BOOL", "x.any()")), "truth x.any()");  // 3.13
+  // 3.11 tells the statement alone.
+  EXPECT_EQ(p.where(p.use("POP_JUMP_FORWARD_IF_FALSE", "if x.any() and x:\n        g(x)")),
+            "truth x.any(); truth x");
+  EXPECT_EQ(p.where(p.use("POP_JUMP_IF_TRUE", "x.all()")), "truth x.all()");
+  EXPECT_EQ(p.where(p.use("POP_JUMP_FORWARD_IF_FALSE", "a if b else c")), "truth b");
+  EXPECT_EQ(p.where(p.use("POP_JUMP_BACKWARD_IF_FALSE", "[i for i in u if v]")), "truth v");
+  EXPECT_EQ(p.where(p.use("UNARY_NOT", "not w")), "truth w");
+  EXPECT_EQ(p.where(p.use("TO_BOOL", "p and q")), "[truth of a value that and, or keep]");
 }
 
-TEST(Attribute, WhatCannotBeWrappedSaysWhy) {
-  Program p("def f(self, m):\n    with amp(m):\n        h(self.weight)\n    return m\n");
-  EXPECT_EQ(p.where(p.use("LOAD_ATTR", "self.weight")), "[attribute read]");
-  EXPECT_EQ(p.where(p.use("BEFORE_WITH", "amp(m)")), "[with item]");
-  // The end of the block is that of its last call, too.
-  EXPECT_EQ(p.where(p.use("CALL", "with amp(m):\n        h(self.weight)")), "[with item]");
+TEST(Attribute, AttributesContextsAndAwaits) {
+  Program p(
+      "async def f(self, m, p):\n    with amp(m), lock as k:\n        h(self.weight)\n"
+      "    p.data = (self\n      .grad)\n    await g(m)\n    self.n += 1\n"
+      "    async with pool as c:\n        pass\n    return m.run(p)\n");
+  EXPECT_EQ(p.where(p.use("LOAD_ATTR", "self.weight")), "read self");
+  EXPECT_EQ(p.where(p.use("LOAD_ATTR", ".grad", 1)), "read self");
+  EXPECT_EQ(p.where(p.use("STORE_ATTR", "p.data")), "write p");
+  EXPECT_EQ(p.where(p.use("LOAD_ATTR", "self.n")), "augment self");
+  EXPECT_EQ(p.where(p.use("STORE_ATTR", "self.n")), "augment self");
+  EXPECT_EQ(p.where(p.use("BEFORE_WITH", "amp(m)")), "enter amp(m)");
+  // Up to 3.11, entering and leaving.
+  std::string statement = "with amp(m), lock as k:\n        h(self.weight)";
+  EXPECT_EQ(p.where(p.use("BEFORE_WITH", statement)), "enter amp(m); enter lock");
+  EXPECT_EQ(p.where(p.use("CALL", statement)), "enter amp(m); enter lock");
   EXPECT_EQ(p.where(p.use("CALL", "amp(m)")), "call amp");
+  TracedUse leaving = p.use("CALL", "amp(m)");
+  leaving.callee = "__exit__";
+  EXPECT_EQ(p.where(leaving), "enter amp(m)");
+  EXPECT_EQ(p.where(p.use("SEND", "await g(m)")), "await g(m)");
+  EXPECT_EQ(p.where(p.use("SEND", "pool")), "enter pool");
+  EXPECT_EQ(p.where(p.use("LOAD_METHOD", "m.run")), "[reading the attribute that is called]");
   TracedUse other = p.use("CALL", "amp(m)");
   other.path = "/t/gone.py";
   EXPECT_EQ(p.where(other), "[source not read]");
+}
+
+TEST(Attribute, ContainsFormatAndUnpacking) {
+  Program p(
+      "a = b in c\nd = f\"{e:.2f} {g!r}\"\nh, (i, j) = k\nm = [*n, (*o, u)]\nq = r(*s(1), [*t])\n"
+      "for v, w in x: pass\ndel y[0]\n");
+  EXPECT_EQ(p.where(p.use("CONTAINS_OP", "b in c")), "contains c");
+  EXPECT_EQ(p.where(p.use("FORMAT_WITH_SPEC", "{e:.2f}")), "format e");
+  EXPECT_EQ(p.where(p.use("FORMAT_VALUE", "f\"{e:.2f} {g!r}\"")), "format e; format g");  // 3.11
+  EXPECT_EQ(p.where(p.use("UNPACK_SEQUENCE", "h, (i, j)")), "iterate k");
+  EXPECT_EQ(p.where(p.use("UNPACK_SEQUENCE", "(i, j)")), "[unpacking inside a target]");
+  EXPECT_EQ(p.where(p.use("UNPACK_SEQUENCE", "v, w")), "[unpacking inside a target]");
+  EXPECT_EQ(p.where(p.use("LIST_EXTEND", "[*n, (*o, u)]")), "iterate n");
+  EXPECT_EQ(p.where(p.use("LIST_EXTEND", "(*o, u)")), "iterate o");
+  TracedUse star = p.use("CALL_FUNCTION_EX", "r(*s(1), [*t])");
+  EXPECT_EQ(p.where(star), "call r");
+  star.callee = "__iter__";
+  EXPECT_EQ(p.where(star), "iterate s(1)");
+  EXPECT_EQ(p.where(p.use("DELETE_SUBSCR", "y[0]")), "[del of an item]");
+}
+
+TEST(Attribute, AChainIsAllItsComparisons) {
+  Program p("x = a < b < c\ny = d < e in f\n");
+  EXPECT_EQ(p.where(p.use("COMPARE_OP", "a < b < c")), "compare a; compare b");
+  EXPECT_EQ(p.where(p.use("COMPARE_OP", "d < e in f")), "[chained with in or is]");
 }
 
 TEST(Attribute, ByteColumnsBeyondAscii) {

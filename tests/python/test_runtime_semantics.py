@@ -43,7 +43,18 @@ PAIRS = [
     ("list[int]", "og('i', list)[int]"),
     ("[c for c in 'abc']", "[c for c in og('i', 'abc')]"),
     ("{k: v for k, v in {1: 2}.items()}", "{k: v for k, v in og('i', {1: 2}.items())}"),
+    ("o.v, type(o).__name__", "og('i', o).v, og('i', type(o)).__name__"),
+    ("bool(o), not [], 'y' if {} else 'n'", "bool(og('i', o)), not og('i', []), 'y' if og('i', {}) else 'n'"),
+    ("3 in [1, 3], 3 not in (1, 3), 'a' in 'abc'", "3 in og('i', [1, 3]), 3 not in og('i', (1, 3)), 'a' in og('i', 'abc')"),
+    ("f'{3.14159:.2f} {o!s:>6} {[1]!r} {chr(233)!a} {7}'", "f'{og(\"i\", 3.14159):.2f} {og(\"i\", o)!s:>6} {og(\"i\", [1])!r} {og(\"i\", chr(233))!a} {og(\"i\", 7)}'"),
+    ("[*a, *'xy'], f(*a), {*a}", "[*og('i', a), *og('i', 'xy')], f(*og('i', a)), {*og('i', a)}"),
+    ("1 < 2 < 3, 3 > 2 > 2, x < 3 < 2", "og('i', 1) < og('j', 2) < 3, og('i', 3) > og('j', 2) > 2, og('i', x) < og('j', 3) < 2"),
     # Errors: class and text.
+    ("o.nope", "og('i', o).nope"),
+    ("3 in 5", "3 in og('i', 5)"),
+    ("f'{[]:d}'", "f'{og(\"i\", []):d}'"),
+    ("not bad", "not og('i', bad)"),
+    ("[*5]", "[*og('i', 5)]"),
     ("1 + 'a'", "og('i', 1) + 'a'"),
     ("'a' + 1", "og('i', 'a') + 1"),
     ("None()", "og('i', None)()"),
@@ -74,6 +85,30 @@ STATEMENTS = [
     ("d = ([],); d[0] += [1]", "d = ([],); og.aug('i', d)[0] += [1]"),
     ("d = [[1], 2]; d[0] *= 3; d[1] <<= 4; out = d", "d = [[1], 2]; og.aug('i', d)[0] *= 3; og.aug('i', d)[1] <<= 4; out = d"),
     ("d = {}; d[1] = 2; del d[1]; d[3] = 4; out = d", "d = {}; og('i', d)[1] = 2; del og('i', d)[1]; og('i', d)[3] = 4; out = d"),
+    ("o.w = 3; out = o.w; del o.w", "og('i', o).w = 3; out = o.w; del og('i', o).w"),
+    ("o.v, k['q'] = 4, 5; out = (o.v, k)", "og('i', o).v, og('i', k)['q'] = 4, 5; out = (o.v, k)"),
+    ("(1).real = 2", "og('i', 1).real = 2"),
+    ("p, q = gen(2)", "p, q = og('i', gen(2))"),
+    ("p, q = [1]", "p, q = og('i', [1])"),
+    ("p, *q = 'abc'; out = p, q", "p, *q = og('i', 'abc'); out = p, q"),
+    ("p, q = 5", "p, q = og('i', 5)"),
+    ("with c as out: seen.append('in')", "with og('i', c) as out: seen.append('in')"),
+    ("with c as d: raise KeyError(7)\nout = seen[:]", "with og('i', c) as d: raise KeyError(7)\nout = seen[:]"),
+    ("with c as d: raise ValueError(7)", "with og('i', c) as d: raise ValueError(7)"),
+    ("with o: pass", "with og('i', o): pass"),
+    ("with half: pass", "with og('i', half): pass"),
+    ("out = run('async with c as d: seen.append(d)\\nreturn seen[:]')", "out = run('async with og(\"i\", c) as d: seen.append(d)\\nreturn seen[:]')"),
+    ("run('async with c as d: raise ValueError(d)')", "run('async with og(\"i\", c) as d: raise ValueError(d)')"),
+    ("run('async with o: pass')", "run('async with og(\"i\", o): pass')"),
+    ("out = run('return [i async for i in agen(3)]')", "out = run('return [i async for i in og(\"i\", agen(3))]')"),
+    ("run('async for i in o: pass')", "run('async for i in og(\"i\", o): pass')"),
+    ("run('async for i in agen(-1): pass')", "run('async for i in og(\"i\", agen(-1)): pass')"),
+    ("out = run('return await later(3), await later(None)')", "out = run('return await og(\"i\", later(3)), await og(\"j\", later(None))')"),
+    ("out = run('return await old(3)')", "out = run('return await og(\"i\", old(3))')"),
+    ("run('return await later(-1)')", "run('return await og(\"i\", later(-1))')"),
+    ("run('await 5')", "run('await og(\"i\", 5)')"),
+    ("out = run('try: await wait_for(sleep(9), 0.001)\\nexcept TimeoutErrors: return 7')",
+     "out = run('try: await og(\"i\", wait_for(og(\"j\", sleep)(9), 0.001))\\nexcept TimeoutErrors: return 7')"),
     ("(1,)[0] = 2", "og('i', (1,))[0] = 2"),
     ("out = []\nfor c in gen(3): out.append(c)", "out = []\nfor c in og('i', gen(3)): out.append(c)"),
     ("g = outer(gen); out = [next(g), g.send(7), next(g), list(g), g.gi_frame]",
@@ -84,7 +119,9 @@ STATEMENTS = [
 ]  # fmt: skip
 
 HARNESS = r"""
-import traceback
+import asyncio, traceback, types
+TimeoutErrors = (TimeoutError, asyncio.TimeoutError)
+from asyncio import sleep, wait_for
 seen = []
 class X:
     def __matmul__(self, other): return ("matmul", type(other).__name__)
@@ -100,7 +137,34 @@ class Y:
     def __invert__(self): return "invert"
     def __eq__(self, other): return "eq"
     __hash__ = None
-class O: pass
+class O:
+    v = 2
+    def __str__(self): return "O!"
+class Bad:
+    def __bool__(self): raise ZeroDivisionError("no truth")
+class C:
+    def __enter__(self): seen.append("enter"); return "entered"
+    def __exit__(self, kind, value, tb): seen.append(kind and kind.__name__); return kind is KeyError
+    async def __aenter__(self): await asyncio.sleep(0); return "aentered"
+    async def __aexit__(self, kind, value, tb): seen.append(("aexit", kind and kind.__name__))
+class Half:
+    def __enter__(self): seen.append("never")
+async def agen(n):
+    if n < 0: raise KeyError(n)
+    for i in range(n): yield i
+async def later(n):
+    await asyncio.sleep(0)
+    if n is not None and n < 0: raise KeyError(n)
+    return n
+@types.coroutine
+def old(n):
+    yield
+    return n
+def run(body):
+    names = dict(globals(), c=C(), o=O())
+    text = "async def main():\n " + body.replace("\n", "\n ")
+    exec(text, names)
+    return asyncio.run(names["main"]())
 def f(*args, **kwargs):
     if "nope" in kwargs: raise TypeError("not nope")
     return args, kwargs
@@ -121,7 +185,8 @@ def outer(make):
     yield ("end", value)
 def attempt(text, mode):
     seen.clear()
-    names = dict(og=og, x=X(), y=Y(), f=f, a=(1, 2), k={"z": 3}, o=O(), gen=gen, outer=outer, seen=seen)
+    names = dict(og=og, x=X(), y=Y(), f=f, a=(1, 2), k={"z": 3}, o=O(), gen=gen, outer=outer, seen=seen,
+                 bad=Bad(), c=C(), half=Half(), run=run)
     try:
         if mode == "eval":
             return repr(eval(text, names))
