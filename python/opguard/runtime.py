@@ -7,7 +7,7 @@ import functools
 import os
 import sys
 
-from opguard import _rt, exits, importing, names, states
+from opguard import _rt, collectives, ddp, exits, importing, names, states
 
 
 def start(options):
@@ -15,10 +15,12 @@ def start(options):
     if options.mode != "off" and not _rt.recording():
         _rt.start(os.path.abspath(options.log), options.rank, options.world, _settings, names.names_of, states.collect)
         exits.at_exit(close)
+        collectives.install()
     importing.when_imported("torch", on_torch)
 
 
 def close():
+    collectives.close()
     _rt.close()
 
 
@@ -32,6 +34,7 @@ def _settings():
             found["rank"] = str(distributed.get_rank())
     except Exception:
         pass  # a half-made process group has no rank yet
+    found.update(collectives.settings(), **ddp.settings())
     found["argv"] = " ".join(getattr(sys, "argv", []))
     return found
 

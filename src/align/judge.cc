@@ -49,7 +49,7 @@ class Judge {
   // communicates, builds an additive mask, or did no harm before.
   bool discounted(int side, const EventRef& ref) const {
     const Event& e = event(side, ref);
-    if (e.kind != EventKind::op) return false;
+    if (e.kind != EventKind::op && e.kind != EventKind::collective) return false;
     EventRef other = partner(side, ref);
     if (other.process < 0 &&
         ((e.flags & kCollective) || makes_mask(side, ref) || acquitted(side, ref)))

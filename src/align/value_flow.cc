@@ -305,9 +305,14 @@ bool Flow::push_peers(const EventRef& ref, std::vector<Work>& stack) const {
     for (size_t e = 0; e < log.events.size(); ++e) {
       EventRef peer{int32_t(p), uint32_t(e)};
       const Event& other = log.events[e];
-      if (!(other.flags & kCollective) || other.occurrence != event.occurrence ||
-          mine_.boundary(peer) != mine_.boundary(ref))
-        continue;
+      if (!(other.flags & kCollective)) continue;
+      // Logs of programs whose collectives were not seen have no numbers.
+      bool same =
+          event.sequence != 0
+              ? other.sequence == event.sequence &&
+                    log.text(other.group) == mine_.log(ref).text(event.group)
+              : other.occurrence == event.occurrence && mine_.boundary(peer) == mine_.boundary(ref);
+      if (!same) continue;
       any |= push_novel_inputs(peer, peer, true, stack);
       break;
     }
@@ -415,8 +420,9 @@ void Flow::expand(const SlotRef& made, std::vector<Work>& stack, std::vector<Ori
   const ProcessLog& log = mine_.log(ref);
   auto location = log.locations.find(std::string(mine_.boundary(ref)));
   const Event& event = mine_.event(ref);
-  bool movement = event.kind == EventKind::op && location != log.locations.end() &&
-                  ((event.flags & kCollective) || moves_bytes(location->second.callee));
+  bool movement = event.kind == EventKind::collective ||
+                  (event.kind == EventKind::op && location != log.locations.end() &&
+                   ((event.flags & kCollective) || moves_bytes(location->second.callee)));
   origins.push_back({ref, made.slot, false, movement});
 }
 

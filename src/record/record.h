@@ -90,8 +90,8 @@ struct Event {
   uint32_t node = kNone;     // string: the autograd node's name
   uint32_t scalars = kNone;  // string: canonical text of the non-tensor arguments, "dim=-1, arg2=3"
   uint32_t results = kNone;  // string: canonical text of the non-tensor results
-  uint32_t group = kNone;    // kCollective: string, the process group's name ("0" the default one)
-  uint32_t sequence = 0;     // kCollective: number of the collective in its group, from 1; 0 unknown
+  uint32_t group = kNone;    // kCollective: string, the members' ranks ("0-3"): docs/collectives.md
+  uint32_t sequence = 0;  // kCollective: number of the collective in its group, from 1; 0 unknown
   uint64_t start_ns = 0, end_ns = 0;  // monotonic clock
   uint64_t first_slot = 0;
   uint32_t slot_count = 0;

@@ -56,6 +56,14 @@ bool instrumented(PyObject* function) {
   return false;
 }
 
+// Functions whose call is one collective. Others of torch.distributed may make many, or none.
+bool is_collective_call(std::string_view module) {
+  static constexpr std::array<std::string_view, 4> kModules = {
+      "torch.distributed.distributed_c10d", "torch.distributed._functional_collectives",
+      "torch.distributed.nn.functional", "torch._C._distributed_c10d"};
+  return among(module, kModules);
+}
+
 }  // namespace
 
 Callee describe_callee(const TorchApi* torch, PyObject* callee) {
@@ -87,6 +95,7 @@ Callee describe_callee(const TorchApi* torch, PyObject* callee) {
   std::string module = utf8_attribute(callee, "__module__");
   c.torch = in_package(module, "torch");
   c.collective = in_package(module, "torch.distributed");
+  c.communicates = is_collective_call(module);
   c.uninitialised = among(name, kUninitialised);
   c.steps = name == "step";
   Ref function = function_of(torch, callee);

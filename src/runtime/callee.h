@@ -11,6 +11,7 @@ struct Callee {
   bool torch = false;          // torch's own
   bool uninitialised = false;  // its result holds whatever was in memory
   bool collective = false;     // of torch.distributed
+  bool communicates = false;   // one whose call is one collective
   bool saves = false, loads = false;  // a checkpoint: whole state dicts, however deep and many
   bool reads_iterator = false;        // makes a list of the iterator it is given, first of all
   bool clips = false;                 // works on the gradients of the parameters it is given

@@ -1,5 +1,6 @@
 // runtime/module.cc: the extension opguard._rt, what python/opguard/runtime.py drives.
 #include "runtime/autograd.h"
+#include "runtime/collective.h"
 #include "runtime/graph_event.h"
 #include "runtime/operation.h"
 #include "runtime/optimizer.h"
@@ -142,6 +143,11 @@ PyMethodDef g_methods[] = {
      "fingerprint(x, kind='og1'): (h, m); an int for xor32, xor64; (h, m, flat, pattern) for all"},
     {"lane_sums", method(lane_sums_of), METH_VARARGS,
      "lane_sums(name=''): versions of the inner loops; a name chooses one"},
+    {"collective", collective_launch, METH_VARARGS,
+     "collective(boundary, group, sequence, inputs, outputs, scalars, structure) -> Flight or "
+     "None"},
+    {"collectives_watched", collectives_watched, METH_NOARGS,
+     "From now on every collective is announced"},
     {}};
 
 PyModuleDef g_module = {PyModuleDef_HEAD_INIT,
@@ -160,6 +166,6 @@ PyModuleDef g_module = {PyModuleDef_HEAD_INIT,
 PyMODINIT_FUNC PyInit__rt() {
   using namespace opguard;
   Ref module(PyModule_Create(&g_module));
-  if (!module || !init_autograd() || !init_probe()) return nullptr;
+  if (!module || !init_autograd() || !init_probe() || !init_collective()) return nullptr;
   return module.release();
 }

@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "runtime/autograd.h"
+#include "runtime/collective.h"
 #include "runtime/held.h"
 #include "runtime/object.h"
 #include "runtime/optimizer.h"
@@ -61,7 +62,10 @@ Ref user_frame() {
                          ? PyDict_GetItemString(globals.get(), "__name__")
                          : nullptr;
     std::string_view module = utf8(name);
-    if (!in_package(module, "torch") && !in_package(module, "opguard")) return frame;
+    // Decorators of torch's functions are in the standard library, or nearly.
+    if (!in_package(module, "torch") && !in_package(module, "opguard") && module != "contextlib" &&
+        module != "functools" && module != "typing_extensions")
+      return frame;
     frame = attribute(frame.get(), "f_back");
   }
   return {};
@@ -141,6 +145,7 @@ void Operation::call_inputs(PyObject* callee, PyObject* args, PyObject* kwargs) 
     collective_ = callee_.collective;
     if (callee_.uninitialised) output_flags_ |= kUninitialised;
     if (callee_.saves || callee_.loads) inputs_.widen();
+    recorder().thread().running.back().communicates = callee_.communicates;
     Ref self = receiver_of(callee);
     if (self) {
       inputs_.add("self", self.get());
@@ -259,7 +264,10 @@ void Operation::ready() {
 bool Operation::done() {
   if (!active_) return false;
   active_ = false;
-  recorder().leave(recorder().thread(), serial_);
+  ThreadState& thread = recorder().thread();
+  for (Running& r : thread.running)
+    if (r.serial == serial_) flight_ = r.flight;
+  recorder().leave(thread, serial_);
   // Closed, or forked by the operator itself: the event belongs to the parent's log.
   return recorder().on() && recorder().generation() == generation_;
 }
@@ -276,7 +284,8 @@ void Operation::written_inputs(std::vector<Slot>& slots, const OwnWork& work) {
     if (!uncounted && tensor_version(object) == item.version) continue;
     written.add_tensors(item.name, object);
     std::vector<Slot>& w = written.slots();
-    if (uncounted && !w.empty() && w.back().value == item.value) w.pop_back();
+    if (uncounted && !w.empty() && w.back().value == item.value && !overwritten(object))
+      w.pop_back();
   }
   // Tensors the call put in place of others, or made: a loaded state, first gradients.
   for (Holder& holder : holders_)
@@ -285,6 +294,29 @@ void Operation::written_inputs(std::vector<Slot>& slots, const OwnWork& work) {
         written.add_tensors(holder.prefix + held.name, held.tensor.get(), held.flags);
   if (written.beyond() > 0) recorder().lose(written.beyond());
   slots.insert(slots.end(), written.slots().begin(), written.slots().end());
+}
+
+bool Operation::overwritten(PyObject* object) const {
+  return flight_ && flight_of(flight_).overwrites(object);
+}
+
+// What it read, but for what a collective only writes; and a functional collective's result it had
+// to wait for, which could not be read before.
+std::vector<Slot> Operation::read_slots(const OwnWork& work) {
+  std::vector<Slot> slots;
+  const std::vector<Collector::Item>& items = inputs_.items();
+  for (size_t i = 0; i < inputs_.slots().size(); ++i) {
+    Slot& slot = inputs_.slots()[i];
+    PyObject* object = i < items.size() ? items[i].object.get() : nullptr;
+    if (object != nullptr && overwritten(object)) continue;
+    if ((slot.flags & kUnreadable) && object != nullptr && work.torch() != nullptr &&
+        type_name(object) == "AsyncCollectiveTensor")
+      slot = recorder().slot(view_tensor(*work.torch(), object), SlotKind::in, slot.index,
+                             items[i].name, slot.flags & ~kUnreadable);
+    slot.index = static_cast<uint16_t>(slots.size());
+    slots.push_back(slot);
+  }
+  return slots;
 }
 
 void Operation::record(PyObject* result, bool raised, const OwnWork& work) {
@@ -306,16 +338,22 @@ void Operation::record(PyObject* result, bool raised, const OwnWork& work) {
         outputs.add_module(result, output_flags_);
     }
   }
-  std::vector<Slot> slots = std::move(inputs_.slots());
+  std::vector<Slot> slots = read_slots(work);
+  std::vector<Slot> given = flight_ ? slots : std::vector<Slot>();
   slots.insert(slots.end(), outputs.slots().begin(), outputs.slots().end());
   // What an operation still in flight on another thread has done so far is no value.
-  bool in_flight = collective_ && result != nullptr && result != Py_None;
+  bool in_flight =
+      flight_ ? !flight_of(flight_).landed : collective_ && result != nullptr && result != Py_None;
   if (!in_flight) written_inputs(slots, work);
   if (scheduler_) {
     std::string rates = learning_rates(*work.torch(), scheduler_.get());
     if (!rates.empty()) outputs.text(rates.substr(0, 2), rates.substr(3));
   }
-  if (collective_) event_.flags |= kCollective;
+  if (flight_) {
+    event_.group = flight_of(flight_).event.group;
+    event_.sequence = flight_of(flight_).event.sequence;
+  }
+  if (flight_ || (collective_ && !watching_collectives())) event_.flags |= kCollective;
   if (!inputs_.scalars().empty()) event_.scalars = recorder().string(inputs_.scalars());
   if (!outputs.scalars().empty()) event_.results = recorder().string(outputs.scalars());
   if (uint64_t beyond = inputs_.beyond() + outputs.beyond(); beyond > 0) recorder().lose(beyond);
@@ -324,6 +362,7 @@ void Operation::record(PyObject* result, bool raised, const OwnWork& work) {
                         in_graph(*work.torch(), result);
   if (differentiable) event_.flags |= kInGraph;
   uint32_t index = recorder().commit(event_, slots);
+  if (flight_ && in_flight) launched(flight_of(flight_), index, given, inputs_.items());
   if (differentiable && index != kNone)
     attach_hooks(*work.torch(), boundary_, index, result, history_, event_.begin);
 }

@@ -49,6 +49,8 @@ class Operation {
  private:
   bool done();  // leaves the operator; false: there is no log any more to take the event
   void written_inputs(std::vector<Slot>& slots, const OwnWork& work);
+  std::vector<Slot> read_slots(const OwnWork& work);
+  bool overwritten(PyObject* object) const;
   void record(PyObject* result, bool raised, const OwnWork& work);
   void receiver_inputs(const TorchApi& torch, PyObject* self);
   void hold(const TorchApi& torch, const std::string& prefix, PyObject* holder, bool state);
@@ -69,7 +71,8 @@ class Operation {
   Event event_;
   uint64_t serial_ = 0;
   uint8_t output_flags_ = 0;
-  bool collective_ = false;
+  bool collective_ = false;  // a function of torch.distributed
+  Ref flight_;               // the collective it launched
   Callee callee_;
   std::vector<Holder> holders_;
   Ref scheduler_;  // the receiver, bound to an optimizer whose learning rates it sets

@@ -4,6 +4,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/collective.h"
 #include "runtime/fingerprint.h"
 #include "runtime/python_fingerprint.h"
 
@@ -169,6 +170,11 @@ uint32_t Recorder::string(std::string_view text) {
   return writer_->string(text);
 }
 
+uint32_t Recorder::meta(const Meta& meta) {
+  std::lock_guard lock(mutex_);
+  return writer_->meta(meta);
+}
+
 // Other threads of the program go on meanwhile, as they do during the operators themselves: a
 // loader's thread must not be held up by our reading.
 void Recorder::digest(const TensorView& view, Slot& slot) {
@@ -193,7 +199,9 @@ Slot Recorder::slot(const TensorView& view, SlotKind kind, uint16_t index, std::
   s.flags = flags;
   s.index = index;
   s.version = view.version;
-  if (view.readable) {
+  if (read_in_flight(view, s)) {
+    // Another thread is writing these bytes.
+  } else if (view.readable) {
     digest(view, s);
     s.address = reinterpret_cast<uint64_t>(view.elements.data);
     s.size_bytes = view.span_bytes();
@@ -253,8 +261,8 @@ void Recorder::locate(const std::string& boundary, const Location& location) {
 
 uint64_t Recorder::enter(ThreadState& thread, const std::string& boundary) {
   uint64_t serial = ++serial_;
-  thread.running.push_back({boundary, serial});
-  running_.push_back({boundary, serial});
+  thread.running.push_back({boundary, serial, false, {}});
+  running_.push_back({boundary, serial, false, {}});
   return serial;
 }
 

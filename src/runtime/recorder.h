@@ -23,6 +23,8 @@ namespace opguard {
 struct Running {
   std::string boundary;
   uint64_t serial = 0;
+  bool communicates = false;  // a call of torch.distributed's own functions
+  Ref flight;                 // the collective it launched (runtime/collective.h)
 };
 
 struct OptimizerStep {
@@ -58,6 +60,7 @@ class Recorder {
   // A new event with its coordinates; `begin` and the time are now.
   Event open_event(std::string_view boundary, EventKind kind, Phase phase);
   uint32_t string(std::string_view text);
+  uint32_t meta(const Meta& meta);
   // The record of a tensor as it is now.
   Slot slot(const TensorView& view, SlotKind kind, uint16_t index, std::string_view name,
             uint8_t flags);

@@ -60,6 +60,13 @@ std::string device_name(PyObject* tensor) {
   return std::string(utf8(text.get()));
 }
 
+// A functional collective's result: its tensor, once it has been waited for.
+Ref awaited(PyObject* tensor) {
+  Ref element;
+  if (truth(tensor, "completed")) element = attribute(tensor, "elem");
+  return element;
+}
+
 // A subclass that answers operators itself has no bytes of its own to read.
 bool has_own_dispatch(const TorchApi& torch, PyObject* tensor) {
   PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(tensor));
@@ -113,6 +120,8 @@ TensorView view_tensor(const TorchApi& torch, PyObject* tensor) {
   if (has_own_dispatch(torch, tensor)) {
     // DTensor: this rank's shard is what this rank computed.
     Ref local = attribute(tensor, "_local_tensor");
+    if (!local) local = awaited(tensor);
+    if (local && has_own_dispatch(torch, local.get())) local = awaited(local.get());
     if (!local || !torch.is_tensor(local.get()) || has_own_dispatch(torch, local.get()))
       return view;
     view.keep = local;
