@@ -78,7 +78,7 @@ def test_buckets_tell_the_gradients_by_name(tmp_path):
         assert len([e for e in buckets if e.step == 1]) > 1  # the reducer has rebuilt them
         last = [e for e in buckets if e.step == 1][-1]
         assert "is_last=True" in last.scalars and "bucket=%d" % (len([e for e in buckets if e.step == 1]) - 1) in last.scalars
-        accumulated = {s.value for e in log.events if e.kind == "accumulate" for s in e.slots if s.name == "grad"}
+        accumulated = {s.value for e in log.events if e.kind == "accumulate" for s in e.slots if s.kind == "out"}
         stepped = {s.value for e in log.events if e.kind == "optimizer" for s in e.slots if s.name.startswith("grad")}
         for e in buckets:
             # What autograd accumulated goes in, what the optimizer reads comes out.
