@@ -593,6 +593,8 @@ class Walker {
       if (clause.kind() != Kind::with_clause) continue;
       for (Node item : clause.named_children()) {
         Node value = item.field(Field::value), target;
+        // `with (a() as b):`, one item in the statement's own parentheses.
+        if (Node bare = without_parentheses(value); bare.kind() == Kind::as_pattern) value = bare;
         if (value.kind() == Kind::as_pattern) {
           target = value.field(Field::alias);
           value = value.named_children()[0];
