@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/locate.h"
 #include "cli/packages.h"
 #include "cli/survey.h"
 #include "cli/verify.h"
@@ -268,29 +269,31 @@ int instrument(InstrumentOptions opt) {
     if (!patch) return fail(llvm::toString(patch.takeError()));
     return write(*patch, opt);
   }
-  std::vector<Site> sites = parse_all(*sources, diags);
-  say(diags.text());
-  if (diags.has_errors()) return kCouldNotTell;
-  diags = {};
-
   std::vector<Wrap> wraps;
   std::string notes;
   bool unmatched = false;
   if (opt.all_sites) {
+    std::vector<Site> sites = parse_all(*sources, diags);
+    say(diags.text());
+    if (diags.has_errors()) return kCouldNotTell;
+    diags = {};
     wraps = wrap_all(sites);
   } else {
     auto templates = read_templates(templates_dir(), diags);
     say(diags.text());
     if (!templates) return fail(llvm::toString(templates.takeError()));
     // All boundaries at once: a site taken by one is no other's.
-    MatchSet matches = match_sites(sites, *templates, plan);
-    if (!sure(matches) && roots->size() > 1) {
+    Located located = locate(*sources, *templates, plan, diags);
+    say(diags.text());
+    if (diags.has_errors()) return kCouldNotTell;
+    diags = {};
+    if (!sure(located.matches) && roots->size() > 1) {
       sources = read_sources(*roots);
       if (!sources) return fail(llvm::toString(sources.takeError()));
-      sites = parse_all(*sources, diags);
-      matches = match_sites(sites, *templates, plan);
+      located = locate(*sources, *templates, plan, diags);
     }
-    wraps = wrap_matched(plan, matches, sites, notes);
+    const MatchSet& matches = located.matches;
+    wraps = wrap_matched(plan, matches, located.sites, notes);
     unmatched = matches.count(MatchStatus::matched) != matches.matches.size();
   }
   if (opt.verify) {

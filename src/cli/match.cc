@@ -7,10 +7,10 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/locate.h"
 #include "matcher/match.h"
 #include "matcher/template.h"
 #include "nlohmann/json.hpp"
-#include "parser/parse.h"
 #include "preflight/plan.h"
 #include "support/install.h"
 
@@ -119,11 +119,11 @@ int run_match(const MatchOptions& opt) {
   if (!templates) return give_up(templates.takeError());
   llvm::Expected<SourceSet> sources = read_sources({SourceRoot{"", opt.tree, ""}});
   if (!sources) return give_up(sources.takeError());
-  std::vector<Site> sites = parse_sites(*sources, diags);
+  const Located located = locate(*sources, *templates, *plan, diags);
   if (diags.has_errors()) return give_up(make_error("the tree was not matched"));
   std::fputs(diags.text().c_str(), stderr);
-
-  MatchSet matches = match_sites(sites, *templates, *plan);
+  const std::vector<Site>& sites = located.sites;
+  const MatchSet& matches = located.matches;
   // One boundary at length instead of all in short.
   if (!opt.explain.empty()) {
     auto found = std::find_if(matches.matches.begin(), matches.matches.end(),

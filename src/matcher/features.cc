@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "matcher/names.h"
+#include "matcher/renames.h"
 
 namespace opguard {
 namespace {
@@ -51,21 +52,43 @@ Side::Side(std::vector<const Site*> sites, std::vector<const std::vector<Tag>*> 
       signatures_(sites_, templates),
       interner_(interner),
       features_(sites_.size()),
-      bodies_(sites_.size(), kUnknown) {
+      facts_(sites_.size(), {kUnknown, kUnknown, kUnknown}) {
   kinds_.reserve(sites_.size());
-  for (const Site* site : sites_)
-    kinds_.push_back(
-        interner_.id(std::string("kind ") + form_name(site->form) + " " + operator_name(*site)));
+  std::string key;
+  for (const Site* site : sites_) {
+    key.assign("kind ").append(form_name(site->form)).append(" ").append(operator_name(*site));
+    kinds_.push_back(interner_.id(key));
+  }
+}
+
+uint32_t Side::kind(size_t i, const Renames& renames) {
+  const Site& site = *sites_[i];
+  if (site.form != Form::call || renames.empty()) return kinds_[i];
+  auto found = renames.find(site.callee);
+  return found == renames.end() ? kinds_[i] : interner_.id("kind call " + found->second);
 }
 
 const Features& Side::features(size_t i) {
   Features& f = features_[i];
-  if (!f.what.empty()) return f;
+  if (f.what.empty()) f = features(i, {});
+  return f;
+}
+
+Features Side::features(size_t i, const Renames& renames) {
+  Features f;
   const std::vector<Tag>* stored = stored_.empty() ? nullptr : stored_[i];
-  for (const Tag& tag : stored ? *stored : signatures_.tags(i)) {
+  const bool bare = sites_[i]->receiver.empty();
+  std::vector<Tag> made;
+  if (!stored) made = signatures_.tags(i);
+  for (const Tag& tag : stored ? *stored : made) {
     Weights& into = is_place_tag(tag.name) ? f.where : f.what;
-    into.emplace_back(interner_.id(tag.name), static_cast<float>(tag.weight));
+    uint32_t id = interner_.id(renames.empty() ? tag.name : renamed_tag(tag.name, bare, renames));
+    into.emplace_back(id, static_cast<float>(tag.weight));
   }
+  f.block = interner_.id(renamed_tag("block:" + sites_[i]->block, false, renames));
+  std::string targets = "target:";
+  for (const std::string& target : sites_[i]->targets) targets.append(target).append(",");
+  f.targets = interner_.id(renamed_tag(targets, false, renames));
   // A hand-made plan may hold no tags; nothing is compared then, and nothing matches.
   if (f.what.empty()) f.what.emplace_back(interner_.id("no tags"), 0.0f);
   std::sort(f.what.begin(), f.what.end());
@@ -73,13 +96,52 @@ const Features& Side::features(size_t i) {
   return f;
 }
 
-uint32_t Side::body(size_t i) {
-  if (bodies_[i] != kUnknown) return bodies_[i];
-  const Site& s = *sites_[i];
-  std::string text =
-      std::string("body ") + form_name(s.form) + " " + full_callee(s) + " " + s.receiver;
-  for (const std::string& argument : s.arguments) text += "," + argument;
-  return bodies_[i] = interner_.id(text);
+bool Side::dead(size_t i) const {
+  std::string_view block = sites_[i]->block;
+  for (size_t from = 0; from < block.size();) {
+    size_t to = std::min(block.find("; ", from), block.size());
+    std::string_view header = block.substr(from, to - from);
+    for (std::string_view never : {"if False", "if 0", "elif False", "while False", "while 0"})
+      if (header == never) return true;
+    from = to + 2;
+  }
+  return false;
+}
+
+const Side::Facts& Side::facts(size_t i) {
+  if (facts_[i].body == kUnknown) find_facts(signatures_.scopes()[signatures_.scope_of(i)]);
+  return facts_[i];
+}
+
+void Side::find_facts(const ScopeSites& scope) {
+  // Inner sites first, so that an outer one has theirs.
+  std::vector<uint32_t> order = scope.sites;
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    const Site &x = *sites_[a], &y = *sites_[b];
+    return x.end != y.end ? x.end < y.end : x.start > y.start;
+  });
+  std::string key;
+  std::vector<uint32_t> closed;  // whole expressions so far; those inside the next are its last
+  auto add = [&](std::string_view part) { key.append(part).push_back('\n'); };
+  for (uint32_t i : order) {
+    const Site& s = *sites_[i];
+    key.assign(form_name(s.form)).push_back(' ');
+    add(full_callee(s));
+    add(s.receiver);
+    for (const std::string& argument : s.arguments) add(argument);
+    size_t first = closed.size();
+    while (first > 0 && sites_[closed[first - 1]]->start >= s.start) --first;
+    for (size_t k = first; k < closed.size(); ++k)
+      key.append(" ").append(std::to_string(facts_[closed[k]].body));
+    closed.resize(first);
+    closed.push_back(i);
+    Facts& facts = facts_[i];
+    facts.body = interner_.id(key);
+    facts.block = interner_.id("block " + s.block);
+    key = std::to_string(facts.body) + " " + std::to_string(facts.block);
+    for (const std::string& target : s.targets) key.append(",").append(target);
+    facts.whole = interner_.id(key);
+  }
 }
 
 }  // namespace opguard

@@ -21,7 +21,8 @@ struct Match {
   double score = 0;        // 0..1: weighted overlap of tags, with context
   int64_t runner_up = -1;  // index in the sites given
   double runner_up_score = 0;
-  std::string why;  // one sentence; never empty
+  bool unchanged = false;  // matched where it was: the same operator, block and targets
+  std::string why;         // one sentence; never empty
   bool operator==(const Match&) const = default;
 };
 

@@ -90,6 +90,12 @@ std::string full_name(std::string_view dotted) {
   return std::string(dotted);
 }
 
+bool is_library_name(std::string_view dotted) {
+  for (std::string_view library : {"torch.", "numpy.", "math.", "einops.", "triton."})
+    if (dotted.substr(0, library.size()) == library) return true;
+  return false;
+}
+
 std::string full_callee(const Site& site) {
   if (site.form == Form::call) return full_name(site.callee);
   if (site.form == Form::augment && !site.callee.empty() && site.callee.back() == '=')

@@ -16,5 +16,7 @@ std::string operator_name(const Site& site);
 // Operators keep their token.
 std::string full_callee(const Site& site);
 std::string full_name(std::string_view dotted);
+// Of a full name: a function of a module, not a method of a value.
+bool is_library_name(std::string_view dotted);
 
 }  // namespace opguard

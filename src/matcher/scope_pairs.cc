@@ -10,9 +10,10 @@ namespace opguard {
 namespace {
 
 // A moved scope shares at least this much of its sites, and leads the second best by the margin.
-constexpr double kMinLikeness = 0.6, kMargin = 0.1;
-// A name kept is evidence: of two equal bodies, the one that kept its name is it.
-constexpr double kNameBonus = 0.15, kFileBonus = 0.1, kFolderBonus = 0.1;
+constexpr double kMinLikeness = 0.5, kMargin = 0.1;
+// Where and what it was is evidence: of two equal bodies, the one that kept its file or its name is
+// it. A file kept tells more than a name kept: copies of a function often share its name.
+constexpr double kNameBonus = 0.1, kWholeNameBonus = 0.05, kFileBonus = 0.2, kFolderBonus = 0.2;
 
 std::string_view last_part(std::string_view text, char separator) {
   size_t at = text.rfind(separator);
@@ -41,25 +42,40 @@ double dice(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
 
 struct Bag {
   uint32_t scope;
-  std::vector<uint32_t> kinds, bodies;
+  std::vector<uint32_t> kinds;
+  std::vector<uint32_t> bodies;  // once they are asked for
 };
 
 Bag bag_of(Side& side, uint32_t scope) {
   Bag bag{scope, {}, {}};
-  for (uint32_t i : side.signatures().scopes()[scope].sites) {
-    bag.kinds.push_back(side.kind(i));
-    bag.bodies.push_back(side.body(i));
-  }
+  for (uint32_t i : side.signatures().scopes()[scope].sites) bag.kinds.push_back(side.kind(i));
   std::sort(bag.kinds.begin(), bag.kinds.end());
-  std::sort(bag.bodies.begin(), bag.bodies.end());
   return bag;
 }
 
-double likeness(const Bag& a, const ScopeSites& sa, const Bag& b, const ScopeSites& sb) {
-  double value = 0.5 * dice(a.kinds, b.kinds) + 0.5 * dice(a.bodies, b.bodies);
+const std::vector<uint32_t>& bodies_of(Side& side, Bag& bag) {
+  if (bag.bodies.empty()) {
+    for (uint32_t i : side.signatures().scopes()[bag.scope].sites)
+      bag.bodies.push_back(side.body(i));
+    std::sort(bag.bodies.begin(), bag.bodies.end());
+  }
+  return bag.bodies;
+}
+
+double likeness(Side& olds, Bag& a, Side& news, Bag& b) {
+  const ScopeSites& sa = olds.signatures().scopes()[a.scope];
+  const ScopeSites& sb = news.signatures().scopes()[b.scope];
+  // Equal bodies are of equal kinds, so the dearer half cannot be worth more than the cheap one.
+  double kinds = dice(a.kinds, b.kinds);
+  if (kinds < kMinLikeness) return 0;
+  double value = 0.5 * kinds + 0.5 * dice(bodies_of(olds, a), bodies_of(news, b));
+  if (value < kMinLikeness) return 0;
   if (last_part(sa.scope, '.') == last_part(sb.scope, '.')) value += kNameBonus;
-  if (last_part(sa.file, '/') == last_part(sb.file, '/')) value += kFileBonus;
-  if (folder(sa.file) == folder(sb.file)) value += kFolderBonus;
+  if (sa.scope == sb.scope) value += kWholeNameBonus;
+  if (sa.package == sb.package && folder(sa.file) == folder(sb.file)) {
+    value += kFolderBonus;
+    if (sa.file == sb.file) value += kFileBonus;
+  }
   return value;
 }
 
@@ -112,25 +128,34 @@ std::vector<std::pair<uint32_t, uint32_t>> pair_scopes(Side& old_side, Side& new
       if (i == 0 || kinds[i] != kinds[i - 1])
         holders[kinds[i]].push_back(static_cast<uint32_t>(fresh.size() - 1));
   }
-  std::vector<Best> best_old(lost.size()), best_new(fresh.size());
-  std::vector<uint32_t> seen(fresh.size(), 0);
-  for (uint32_t i = 0; i < lost.size(); ++i) {
-    for (uint32_t kind : lost[i].kinds)
-      for (uint32_t j : holders[kind]) {
-        if (seen[j] == i + 1) continue;
-        seen[j] = i + 1;
-        double value = likeness(lost[i], olds[lost[i].scope], fresh[j], news[fresh[j].scope]);
-        best_old[i].offer(value, j);
-        best_new[j].offer(value, i);
-      }
-  }
-  for (uint32_t i = 0; i < lost.size(); ++i) {
-    if (best_old[i].of < 0) continue;
-    auto j = static_cast<size_t>(best_old[i].of);
-    bool mutual = best_new[j].of == i;
-    double lead = best_old[i].first - std::max(best_old[i].second, best_new[j].second);
-    if (mutual && best_old[i].first >= kMinLikeness && lead >= kMargin)
+  // What is sure is taken out, then fewer are in doubt: a copy that found its own original is no
+  // rival of another.
+  std::vector<bool> settled(lost.size(), false), used(fresh.size(), false);
+  for (bool more = true; more;) {
+    more = false;
+    std::vector<Best> best_old(lost.size()), best_new(fresh.size());
+    std::vector<uint32_t> seen(fresh.size(), 0);
+    for (uint32_t i = 0; i < lost.size(); ++i) {
+      if (settled[i]) continue;
+      for (uint32_t kind : lost[i].kinds)
+        for (uint32_t j : holders[kind]) {
+          if (used[j] || seen[j] == i + 1) continue;
+          seen[j] = i + 1;
+          double value = likeness(old_side, lost[i], new_side, fresh[j]);
+          best_old[i].offer(value, j);
+          best_new[j].offer(value, i);
+        }
+    }
+    for (uint32_t i = 0; i < lost.size(); ++i) {
+      if (settled[i] || best_old[i].of < 0) continue;
+      auto j = static_cast<size_t>(best_old[i].of);
+      if (used[j]) continue;
+      bool mutual = best_new[j].of == i;
+      double lead = best_old[i].first - std::max(best_old[i].second, best_new[j].second);
+      if (!mutual || lead < kMargin) continue;
       pairs.emplace_back(lost[i].scope, fresh[j].scope);
+      more = settled[i] = used[j] = true;
+    }
   }
   return pairs;
 }

@@ -1,6 +1,7 @@
 #include "matcher/signature.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <string_view>
 #include <tuple>
@@ -13,9 +14,11 @@ namespace {
 
 // Weights, relative to a site's name. What a statement computes and from what weighs most; where it
 // stands is evidence only while it stays there.
-constexpr double kName = 1, kForm = 0.5, kCallee = 1, kReceiver = 1, kTemplate = 0.25;
-constexpr double kArgument = 1, kKeyword = 0.75, kKind = 0.25, kCount = 0.5, kTarget = 1;
-constexpr double kScope = 0.25, kFile = 0.25, kNeighbour = 1;
+constexpr double kName = 1, kForm = 0.5, kCallee = 1, kReceiver = 1, kRoot = 0.5, kTemplate = 0.25;
+constexpr double kArgument = 1, kKeyword = 0.5, kKind = 0.25, kCount = 0.5, kTarget = 1;
+constexpr double kScope = 0.25, kFile = 0.25, kNeighbour = 1, kBlock = 1.5, kHeader = 0.5;
+constexpr double kHolds = 0.5;
+constexpr size_t kMostHeld = 4;
 
 // The same tag twice (f(x, x)) is two features: the second is "argument:name:x#2".
 class TagList {
@@ -44,23 +47,41 @@ std::string file_stem(const std::string& file) {
 }
 
 // Order-free: a keyword moved or a positional argument named keeps most of its tags.
-void add_argument(TagList& tags, const std::string& shape) {
+void add_argument(TagList& tags, std::string shape) {
   constexpr std::string_view kKeywordPrefix = "keyword:";
-  size_t colon = shape.find(':');
   if (shape.compare(0, kKeywordPrefix.size(), kKeywordPrefix) == 0) {
     size_t equals = shape.find('=');
     tags.add(shape.substr(0, equals), kKeyword);
-    if (equals != std::string::npos) tags.add("kind:" + shape.substr(equals + 1), kKind);
-    return;
+    if (equals == std::string::npos) return;
+    shape.erase(0, equals + 1);
   }
   tags.add("argument:" + shape, kArgument);
-  tags.add("kind:" + shape.substr(0, colon), kKind);
+  tags.add("kind:" + shape.substr(0, shape.find(':')), kKind);
+}
+
+// "x" of the receivers "x", "x.a" and "x.f(y)[0]": what is left of a receiver that an operator was
+// put behind.
+std::string_view root_of(std::string_view receiver) {
+  size_t end = 0;
+  while (end < receiver.size() &&
+         (std::isalnum(static_cast<unsigned char>(receiver[end])) || receiver[end] == '_'))
+    ++end;
+  return receiver.substr(0, end);
+}
+
+// The callee without its receiver, which is a tag of its own; a module's name stays.
+std::string callee_tag(const Site& site) {
+  std::string callee = full_callee(site);
+  if (site.form != Form::call || site.receiver.empty() || is_library_name(callee)) return callee;
+  size_t dot = callee.rfind('.');
+  return dot == std::string::npos ? callee : callee.substr(dot);
 }
 
 }  // namespace
 
 bool is_place_tag(const std::string& name) {
-  for (std::string_view prefix : {"scope:", "file:", "previous:", "next:", "inside:", "target:"})
+  for (std::string_view prefix :
+       {"scope:", "file:", "previous:", "next:", "inside:", "target:", "block:", "header:"})
     if (name.compare(0, prefix.size(), prefix) == 0) return true;
   return false;
 }
@@ -123,8 +144,10 @@ std::vector<Tag> Signatures::tags(size_t i) const {
   TagList tags;
   tags.add("name:" + operator_name(site), kName);
   tags.add(std::string("form:") + form_name(site.form), kForm);
-  tags.add("callee:" + full_callee(site), kCallee);
+  tags.add("callee:" + callee_tag(site), kCallee);
   if (!site.receiver.empty()) tags.add("receiver:" + site.receiver, kReceiver);
+  if (std::string_view root = root_of(site.receiver); !root.empty())
+    tags.add("root:" + std::string(root), kRoot);
   if (const std::string& t = template_of(site); !t.empty()) tags.add("template:" + t, kTemplate);
   tags.add("arguments:" + std::to_string(site.arguments.size()), kCount);
   for (const std::string& shape : site.arguments) add_argument(tags, shape);
@@ -134,6 +157,15 @@ std::vector<Tag> Signatures::tags(size_t i) const {
     tags.add("scope:" + site.scope.substr(dot + 1), kScope);
   tags.add("file:" + file_stem(site.file), kFile);
 
+  // A block put around a run of statements leaves the headers of the others.
+  std::string_view block = site.block.empty() ? std::string_view("-") : site.block;
+  tags.add("block:" + std::string(block), kBlock);
+  for (size_t from = 0; from <= block.size();) {
+    size_t to = std::min(block.find("; ", from), block.size());
+    tags.add("header:" + std::string(block.substr(from, to - from)), kHeader);
+    from = to + 2;
+  }
+
   const std::vector<uint32_t>& row = scopes_[scope_of_[i]].sites;
   uint32_t rank = rank_of_[i];
   auto name_at = [&](int64_t at) {
@@ -142,6 +174,19 @@ std::vector<Tag> Signatures::tags(size_t i) const {
   };
   tags.add("previous:" + name_at(int64_t{rank} - 1), kNeighbour);
   tags.add("next:" + name_at(int64_t{rank} + 1), kNeighbour);
+  // Operators directly inside: an argument's shape tells only its last one. Evaluated before it, so
+  // they stand before it in the scope, the last first.
+  uint32_t behind = site.end;
+  for (size_t k = rank, held = 0; k-- > 0 && held < kMostHeld;) {
+    const Site& inner = *sites_[row[k]];
+    if (inner.start < site.start || inner.end > site.end) break;
+    if (inner.end > behind || (inner.start == site.start && inner.end == site.end)) continue;
+    behind = inner.start;
+    std::string body = inner.receiver + " " + callee_tag(inner);
+    for (const std::string& argument : inner.arguments) body += " " + argument;
+    tags.add("holds:" + body, kHolds);
+    ++held;
+  }
   if (enclosing_[i] >= 0)
     tags.add("inside:" + operator_name(*sites_[static_cast<size_t>(enclosing_[i])]), kNeighbour);
   return tags.take();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "parser/quotes.h"
 #include "parser/shape.h"
 #include "parser/tree.h"
+#include "support/parallel.h"
 
 namespace opguard {
 namespace {
@@ -74,7 +76,7 @@ class Walker {
       if (!arguments.empty() && arguments[0].kind() == Kind::identifier)
         compiled_.insert(shapes_.text(arguments[0]));
     }
-    for (Node child : node.named_children()) find_compiled_functions(child);
+    node.each_named_child([&](Node child) { find_compiled_functions(child); });
   }
 
   bool is_jit_decorator(Node decorator) {
@@ -144,6 +146,7 @@ class Walker {
     site.end_line = source_.line_of(site.end);
     site.end_column = source_.column_of(site.end);
     site.scope = scope_.empty() ? "<module>" : scope_;
+    site.block = block_;
     site.targets = targets_;
     site.order = static_cast<uint32_t>(sites_.size());
     site.refusal = refusal_;
@@ -156,7 +159,17 @@ class Walker {
   }
 
   void visit_children(Node node) {
-    for (Node child : node.named_children()) visit(child);
+    node.each_named_child([&](Node child) { visit(child); });
+  }
+
+  // The block of a compound statement; bodies of functions and classes are scopes instead.
+  void visit_block(Node block) {
+    Node statement = block.parent();
+    if (statement.kind() == Kind::function_definition || statement.kind() == Kind::class_definition)
+      return visit_children(block);
+    Restore inside(block_,
+                   (block_.empty() ? "" : block_ + "; ") + shapes_.header(statement, block));
+    visit_children(block);
   }
 
   // The parts of a display or an argument list; `*x` is an iteration of x.
@@ -192,6 +205,8 @@ class Walker {
       case Kind::type_alias_statement:
       case Kind::case_pattern:
         return;  // names, annotations and patterns apply no operator
+      case Kind::block:
+        return visit_block(node);
       case Kind::function_definition:
         return visit_function(node);
       case Kind::class_definition:
@@ -287,6 +302,7 @@ class Walker {
     Restore jit(refusal_, refusal_or(compiled ? "in a jit function" : ""));
     visit(node.field(Field::parameters));
     Restore scope(scope_, nested(name));
+    Restore block(block_, std::string());
     visit(node.field(Field::body));
   }
 
@@ -296,6 +312,7 @@ class Walker {
       visit(bases);
     }
     Restore scope(scope_, nested(shapes_.text(node.field(Field::name))));
+    Restore block(block_, std::string());
     visit(node.field(Field::body));
   }
 
@@ -328,6 +345,7 @@ class Walker {
   void visit_lambda(Node node) {
     if (Node parameters = node.field(Field::parameters)) visit(parameters);
     Restore scope(scope_, nested("<lambda>"));
+    Restore block(block_, std::string());
     visit(node.field(Field::body));
   }
 
@@ -777,6 +795,7 @@ class Walker {
   std::vector<Site> sites_;
   std::set<std::string> compiled_;  // functions handed to a source-reading compiler
   std::string scope_;
+  std::string block_;                 // Site::block of what is visited
   std::vector<std::string> targets_;  // of the statement being visited
   std::string_view refusal_;          // why nothing here can be wrapped
   std::vector<StringQuote> strings_;  // f-strings around what is visited
@@ -796,12 +815,26 @@ std::vector<Site> parse_sites(const SourceFile& source, Diagnostics& diags) {
   return Walker(source, *tree).run();
 }
 
+void check_syntax(const SourceFile& source, Diagnostics& diags) {
+  // Probes are taken out before a file is read.
+  if (source.text.find(kImportMark) != std::string::npos)
+    parse_sites(source, diags);
+  else
+    is_python(source, diags);
+}
+
 std::vector<Site> parse_sites(const SourceSet& sources, Diagnostics& diags) {
+  std::vector<std::vector<Site>> sites(sources.files.size());
+  std::vector<Diagnostics> found(sources.files.size());
+  parallel_for(sites.size(), [&](size_t i) { sites[i] = parse_sites(sources.files[i], found[i]); });
+  size_t count = 0;
+  for (const std::vector<Site>& each : sites) count += each.size();
   std::vector<Site> all;
-  for (const SourceFile& file : sources.files) {
-    std::vector<Site> sites = parse_sites(file, diags);
-    all.insert(all.end(), std::make_move_iterator(sites.begin()),
-               std::make_move_iterator(sites.end()));
+  all.reserve(count);
+  for (size_t i = 0; i < sites.size(); ++i) {
+    for (const Diagnostic& item : found[i].items()) diags.add(item);
+    std::move(sites[i].begin(), sites[i].end(), std::back_inserter(all));
+    sites[i] = {};
   }
   return all;
 }

@@ -16,6 +16,9 @@ namespace opguard {
 // mended: `type(x).attr = v` (read as a type alias) and call spans that include a `*`.
 std::vector<Site> parse_sites(const SourceFile& source, Diagnostics& diags);
 
+// The diagnostics that parse_sites() would give, at less cost.
+void check_syntax(const SourceFile& source, Diagnostics& diags);
+
 // A file that carries probes is read as if it did not: positions are those of without_probes().
 // All files, in the order of the set.
 std::vector<Site> parse_sites(const SourceSet& sources, Diagnostics& diags);

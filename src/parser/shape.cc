@@ -7,6 +7,8 @@ namespace {
 
 constexpr size_t kReceiverBytes = 60;
 constexpr size_t kLiteralBytes = 24;
+constexpr size_t kHeaderBytes = 48;
+constexpr size_t kListBytes = 40;
 
 // Cuts before `size` bytes, not inside a UTF-8 character.
 std::string cut(std::string text, size_t size) {
@@ -14,6 +16,16 @@ std::string cut(std::string text, size_t size) {
   size_t end = size - 3;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
   return text.substr(0, end) + "...";
+}
+
+// As cut(), with four digits of the whole text behind it: messages often begin alike.
+std::string told_apart(const std::string& text, size_t size) {
+  if (text.size() <= size) return text;
+  uint32_t hash = 2166136261u;  // FNV-1a
+  for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  std::string out = cut(text, size);
+  for (uint32_t k = 0; k < 4; ++k) out += "0123456789abcdef"[hash >> (28 - 4 * k) & 15];
+  return out;
 }
 
 std::string one_line(std::string_view text) {
@@ -32,9 +44,9 @@ std::string one_line(std::string_view text) {
 
 Node without_parentheses(Node node) {
   while (node && node.kind() == Kind::parenthesized_expression) {
-    std::vector<Node> inner = node.named_children();
-    if (inner.empty()) break;
-    node = inner.front();
+    Node inner = node.first_named_child();
+    if (!inner) break;
+    node = inner;
   }
   return node;
 }
@@ -52,7 +64,7 @@ std::string Shapes::dotted(Node node) const {
       return text(node);
     case Kind::list_splat:
     case Kind::list_splat_pattern:
-      return node.named_children().empty() ? "" : dotted(node.named_children().front());
+      return node.first_named_child() ? dotted(node.first_named_child()) : "";
     case Kind::attribute: {
       std::string object = dotted(node.field(Field::object));
       return object.empty() ? "" : object + "." + text(node.field(Field::attribute));
@@ -110,7 +122,7 @@ std::string Shapes::argument(Node node) const {
     case Kind::ellipsis:
     case Kind::string:
     case Kind::concatenated_string:
-      return "literal:" + cut(one_line(text(node)), kLiteralBytes);
+      return "literal:" + told_apart(one_line(text(node)), kLiteralBytes);
     case Kind::unary_operator: {
       Node operand = node.field(Field::argument);
       if (operand && (operand.kind() == Kind::integer || operand.kind() == Kind::float_))
@@ -136,10 +148,10 @@ std::string Shapes::argument(Node node) const {
     case Kind::slice:
       return "slice";
     case Kind::list:
-      return "list";
+      return "list:" + told_apart(one_line(text(node)), kListBytes);
     case Kind::tuple:
     case Kind::expression_list:
-      return "tuple";
+      return "tuple:" + told_apart(one_line(text(node)), kListBytes);
     case Kind::set:
       return "set";
     case Kind::dictionary:
@@ -154,24 +166,29 @@ std::string Shapes::argument(Node node) const {
     case Kind::list_splat:
     case Kind::list_splat_pattern:
     case Kind::dictionary_splat: {
-      std::vector<Node> inner = node.named_children();
+      Node inner = node.first_named_child();
       std::string stars = node.kind() == Kind::dictionary_splat ? "**" : "*";
-      return "splat:" + stars + (inner.empty() ? "" : last_name(inner.front()));
+      return "splat:" + stars + (inner ? last_name(inner) : "");
     }
-    case Kind::keyword_argument: {
-      // Of the value the kind alone: a keyword's name tells more than what it is given.
-      std::string value = argument(node.field(Field::value));
-      return "keyword:" + text(node.field(Field::name)) + "=" + value.substr(0, value.find(':'));
-    }
+    case Kind::keyword_argument:
+      return "keyword:" + text(node.field(Field::name)) + "=" + argument(node.field(Field::value));
     default:
       return node.type();
   }
 }
 
+std::string Shapes::header(Node statement, Node block) const {
+  std::string line = one_line(text_.substr(statement.start(), block.start() - statement.start()));
+  // A comment may stand between the colon and the block.
+  if (size_t comment = line.find(": #"); comment != line.npos) line.resize(comment);
+  while (!line.empty() && (line.back() == ' ' || line.back() == ':')) line.pop_back();
+  return cut(line, kHeaderBytes);
+}
+
 std::vector<std::string> Shapes::arguments(Node list) const {
   if (list.kind() == Kind::generator_expression) return {"comprehension"};
   std::vector<std::string> result;
-  for (Node child : list.named_children()) result.push_back(argument(child));
+  list.each_named_child([&](Node child) { result.push_back(argument(child)); });
   return result;
 }
 
@@ -192,7 +209,7 @@ void Shapes::add_targets(Node left, std::vector<std::string>& targets) const {
       break;
     }
     default:
-      for (Node child : left.named_children()) add_targets(child, targets);
+      left.each_named_child([&](Node child) { add_targets(child, targets); });
   }
 }
 

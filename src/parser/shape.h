@@ -22,9 +22,11 @@ class Shapes {
   // Of the expression that is called: "self.attn", ".view", "super().f", the last name of a call or
   // subscript, or "".
   std::string callee(Node function) const;
-  // "name:x", "call:f", "literal:3", "keyword:dim=name", ...
+  // "name:x", "call:f", "literal:3", "keyword:dim=name:d", ...
   std::string argument(Node node) const;
   std::vector<std::string> arguments(Node list) const;
+  // "if x > 0", "for t in ts", "else": what stands before the block of a compound statement.
+  std::string header(Node statement, Node block) const;
   // Names an assignment's left side gives a value: "x", "self.x", "x[]".
   void add_targets(Node left, std::vector<std::string>& targets) const;
 

@@ -53,10 +53,13 @@ struct Site {
                          // "unpack"; "@torch.no_grad" where a decorator is applied
   std::string receiver;  // text of the receiver of a method call or of the operand, shortened
   std::string scope;     // "Attention.forward", "<module>", "f.<lambda>"
-  std::vector<std::string> targets;    // names assigned from the statement, "" if none
-  std::vector<std::string> arguments;  // one shape each: "name:x", "call:f", "literal:3",
-                                       // "attribute:self.eps", "keyword:dim=literal", "slice", ...
-  uint32_t order = 0;                  // evaluation order within its file
+  std::string block;     // headers of the compound statements around it in its scope, outermost
+                         // first: "if self.training; for x in xs"; "" if none
+  std::vector<std::string> targets;  // names assigned from the statement, "" if none
+  std::vector<std::string>
+      arguments;        // one shape each: "name:x", "call:f", "literal:3",
+                        // "attribute:self.eps", "keyword:dim=literal:1", "slice", ...
+  uint32_t order = 0;   // evaluation order within its file
   std::string refusal;  // why it cannot be wrapped ("in a torch.jit function"); "" if it can
 
   bool operator==(const Site&) const = default;

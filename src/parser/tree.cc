@@ -1,7 +1,11 @@
 #include "parser/tree.h"
 
+#include <tree_sitter/api.h>
+
 #include <array>
 #include <cctype>
+#include <cstring>
+#include <memory>
 #include <string>
 #include <unordered_map>
 
@@ -141,21 +145,39 @@ struct Cursor {
   Cursor& operator=(const Cursor&) = delete;
 };
 
-// Visits nodes in source order while `visit(node, depth)` is true; false to leave a node's
-// children.
-template <typename Visit>
-void walk(TSNode root, Visit visit) {
+Kind kind_of(TSSymbol symbol) {
+  return symbol < kinds().size() ? kinds()[symbol] : Kind::other;  // ERROR is 65535
+}
+
+// All nodes in the order of a walk; cut short behind a node that is too deep, whose offset is then
+// in `too_deep`.
+void flatten(TSNode root, std::vector<TreeItem>& items, std::optional<uint32_t>& too_deep) {
+  static_assert(kFieldNames.size() < 64);
   Cursor cursor(root);
-  uint32_t depth = 0;
+  std::vector<uint32_t> open;  // the node and those around it
+  items.clear();
   while (true) {
-    bool deeper = visit(Node{ts_tree_cursor_current_node(&cursor.raw)}, depth);
-    if (deeper && ts_tree_cursor_goto_first_child(&cursor.raw)) {
-      ++depth;
-      continue;
-    }
-    while (!ts_tree_cursor_goto_next_sibling(&cursor.raw)) {
-      if (depth == 0 || !ts_tree_cursor_goto_parent(&cursor.raw)) return;
-      --depth;
+    TSNode node = ts_tree_cursor_current_node(&cursor.raw);
+    TreeItem item;
+    item.start = ts_node_start_byte(node);
+    item.end = ts_node_end_byte(node);
+    item.after = 0;
+    item.parent = open.empty() ? 0 : open.back();
+    item.symbol = ts_node_symbol(node);
+    item.kind = kind_of(item.symbol);
+    item.field = ts_tree_cursor_current_field_id(&cursor.raw) & 63;
+    item.named = ts_node_is_named(node);
+    item.extra = ts_node_is_extra(node);
+    open.push_back(static_cast<uint32_t>(items.size()));
+    items.push_back(item);
+    if (open.size() > kMaxDepth) too_deep = item.start;
+    if (!too_deep && ts_tree_cursor_goto_first_child(&cursor.raw)) continue;
+    while (true) {
+      items[open.back()].after = static_cast<uint32_t>(items.size());
+      open.pop_back();
+      if (!too_deep && ts_tree_cursor_goto_next_sibling(&cursor.raw)) break;
+      if (open.empty()) return;
+      ts_tree_cursor_goto_parent(&cursor.raw);
     }
   }
 }
@@ -188,6 +210,36 @@ bool names_other_encoding(const SourceFile& source) {
   return false;
 }
 
+size_t longest_line(std::string_view text) {
+  size_t longest = 0;
+  for (size_t from = 0; from < text.size();) {
+    size_t to = std::min(text.find('\n', from), text.size());
+    longest = std::max(longest, to - from);
+    from = to + 1;
+  }
+  return longest;
+}
+
+size_t ascii_prefix(std::string_view text) {
+  size_t i = 0;
+  for (uint64_t word = 0; i + sizeof word <= text.size(); i += sizeof word) {
+    std::memcpy(&word, text.data() + i, sizeof word);
+    if (word & 0x8080808080808080u) break;
+  }
+  while (i < text.size() && static_cast<unsigned char>(text[i]) < 0x80) ++i;
+  return i;
+}
+
+// Where the text is not UTF-8. Most of it is ASCII, which is passed eight bytes at a time.
+std::optional<size_t> utf8_fault(std::string_view text) {
+  const auto* bytes = reinterpret_cast<const llvm::UTF8*>(text.data());
+  for (size_t i = 0; (i += ascii_prefix(text.substr(i))) < text.size();) {
+    if (!llvm::isLegalUTF8Sequence(bytes + i, bytes + text.size())) return i;
+    i += llvm::getNumBytesForUTF8(bytes[i]);
+  }
+  return std::nullopt;
+}
+
 // The text as the grammar can read it, byte for byte at the same offsets.
 std::optional<std::string> readable(const SourceFile& source, Diagnostics& diags) {
   std::string text = source.text;
@@ -196,11 +248,9 @@ std::optional<std::string> readable(const SourceFile& source, Diagnostics& diags
     diags.add(diagnostic_at(source, nul, 0, "a null byte is not Python source"));
     return std::nullopt;
   }
-  const auto* begin = reinterpret_cast<const llvm::UTF8*>(text.data());
-  const auto* p = begin;
-  if (!llvm::isLegalUTF8String(&p, begin + text.size())) {
+  if (std::optional<size_t> fault = utf8_fault(text)) {
     if (!names_other_encoding(source)) {
-      diags.add(diagnostic_at(source, p - begin, 0,
+      diags.add(diagnostic_at(source, static_cast<uint32_t>(*fault), 0,
                               "not UTF-8, and no coding line names another encoding"));
       return std::nullopt;
     }
@@ -209,128 +259,157 @@ std::optional<std::string> readable(const SourceFile& source, Diagnostics& diags
       if (static_cast<unsigned char>(c) >= 0x80) c = 'x';
   }
   // A lone carriage return ends a line for CPython, not for the grammar.
-  for (size_t i = 0; i < text.size(); ++i)
-    if (text[i] == '\r' && (i + 1 == text.size() || text[i + 1] != '\n')) text[i] = '\n';
+  for (size_t i = text.find('\r'); i != text.npos; i = text.find('\r', i + 1))
+    if ((i + 1 == text.size() || text[i + 1] != '\n')) text[i] = '\n';
   return text;
 }
 
 // Soft keywords read as statements. `type(x).attr = v` comes out as a type alias and `print (x)`
 // may as Python 2's statement; another word of the same length makes them the calls they are, and
 // Python 2 the error it is. True if a word changed.
-bool disarm_keywords(TSNode root, std::string& text) {
+bool disarm_keywords(const std::vector<TreeItem>& items, std::string& text) {
   bool changed = false;
-  walk(root, [&](Node node, uint32_t) {
-    Kind kind = node.kind();
+  for (uint32_t i = 0; i < items.size(); ++i) {
+    const Kind kind = items[i].kind;
     if (kind == Kind::type_alias_statement) {
-      Node left = node.field(Field::left);
+      Node left = Node(items.data(), i).field(Field::left);
       char first = left ? text[left.start()] : ' ';
       if (!std::isalpha(static_cast<unsigned char>(first)) && first != '_' && first >= 0) {
-        text[node.start() + 3] = 'f';  // typf
+        text[items[i].start + 3] = 'f';  // typf
         changed = true;
       }
     } else if (kind == Kind::print_statement || kind == Kind::exec_statement) {
-      text[node.start() + 3] = 'x';  // prixt, exex
+      text[items[i].start + 3] = 'x';  // prixt, exex
       changed = true;
     }
-    return true;
-  });
+  }
   return changed;
 }
 
+// The first faulty node in source order.
+std::optional<TSNode> find_fault(TSNode root) {
+  Cursor cursor(root);
+  while (true) {
+    TSNode node = ts_tree_cursor_current_node(&cursor.raw);
+    // An error that spans statements says little: its last error inside is nearer the fault.
+    if (ts_node_is_error(node) || ts_node_is_missing(node)) return node;
+    if (ts_node_has_error(node) && ts_tree_cursor_goto_first_child(&cursor.raw)) continue;
+    while (!ts_tree_cursor_goto_next_sibling(&cursor.raw))
+      if (!ts_tree_cursor_goto_parent(&cursor.raw)) return std::nullopt;
+  }
+}
+
 void report_error(const SourceFile& source, TSNode root, Diagnostics& diags) {
-  Node found{};
-  walk(root, [&](Node node, uint32_t) {
-    if (found || !(ts_node_has_error(node.raw) || ts_node_is_missing(node.raw))) return false;
-    if (ts_node_is_error(node.raw) || ts_node_is_missing(node.raw)) {
-      found = node;
-      // An error that spans statements says little: its last error inside is nearer the fault.
-      return false;
-    }
-    return true;
-  });
-  uint32_t offset = found ? found.start() : 0;
+  std::optional<TSNode> found = find_fault(root);
+  uint32_t offset = found ? ts_node_start_byte(*found) : 0;
   std::string message = "this does not parse as Python 3";
   uint32_t length = 0;
-  if (found && ts_node_is_missing(found.raw)) {
-    message = std::string("expected '") + found.type() + "'";
+  if (found && ts_node_is_missing(*found)) {
+    message = std::string("expected '") + ts_node_type(*found) + "'";
   } else if (found) {
     uint32_t line_end = source.offset_of(source.line_of(offset), UINT32_MAX);
-    uint32_t end = std::min(found.end(), line_end);
+    uint32_t end = std::min(ts_node_end_byte(*found), line_end);
     length = source.column_of(end) - source.column_of(offset);
   }
   diags.add(diagnostic_at(source, offset, length, std::move(message)));
 }
 
-}  // namespace
-
-Kind Node::kind() const {
-  TSSymbol symbol = ts_node_symbol(raw);
-  return symbol < kinds().size() ? kinds()[symbol] : Kind::other;  // ERROR is 65535
+// One parser a thread: it keeps its memory from file to file.
+TSParser* parser() {
+  thread_local const std::unique_ptr<TSParser, void (*)(TSParser*)> kept = [] {
+    TSParser* made = ts_parser_new();
+    ts_parser_set_language(made, tree_sitter_python());
+    return std::unique_ptr<TSParser, void (*)(TSParser*)>(made, ts_parser_delete);
+  }();
+  return kept.get();
 }
 
-Node Node::field(Field field) const { return {ts_node_child_by_field_id(raw, field_id(field))}; }
+}  // namespace
+
+const char* Node::type() const {
+  return ts_language_symbol_name(tree_sitter_python(), item().symbol);
+}
+
+Node Node::field(Field field) const {
+  if (!items_) return {};
+  const TSFieldId id = field_id(field);
+  for (uint32_t i = index_ + 1; i < item().after; i = items_[i].after)
+    if (items_[i].field == id) return {items_, i};
+  return {};
+}
 
 std::vector<Node> Node::children() const {
   std::vector<Node> result;
-  Cursor cursor(raw);
-  for (bool more = ts_tree_cursor_goto_first_child(&cursor.raw); more;
-       more = ts_tree_cursor_goto_next_sibling(&cursor.raw))
-    result.push_back({ts_tree_cursor_current_node(&cursor.raw)});
+  for (uint32_t i = index_ + 1; i < item().after; i = items_[i].after)
+    result.emplace_back(items_, i);
   return result;
 }
 
 std::vector<Node> Node::named_children() const {
   std::vector<Node> result;
-  Cursor cursor(raw);
-  for (bool more = ts_tree_cursor_goto_first_child(&cursor.raw); more;
-       more = ts_tree_cursor_goto_next_sibling(&cursor.raw)) {
-    Node child{ts_tree_cursor_current_node(&cursor.raw)};
-    if (child.named() && !ts_node_is_extra(child.raw)) result.push_back(child);
-  }
+  each_named_child([&](Node child) { result.push_back(child); });
   return result;
+}
+
+Node Node::first_named_child() const {
+  if (items_)
+    for (uint32_t i = index_ + 1; i < item().after; i = items_[i].after)
+      if (items_[i].named && !items_[i].extra) return {items_, i};
+  return {};
 }
 
 std::vector<Node> Node::fields(Field field) const {
   std::vector<Node> result;
-  Cursor cursor(raw);
-  TSFieldId wanted = field_id(field);
-  for (bool more = ts_tree_cursor_goto_first_child(&cursor.raw); more;
-       more = ts_tree_cursor_goto_next_sibling(&cursor.raw))
-    if (ts_tree_cursor_current_field_id(&cursor.raw) == wanted)
-      result.push_back({ts_tree_cursor_current_node(&cursor.raw)});
+  const TSFieldId id = field_id(field);
+  for (uint32_t i = index_ + 1; i < item().after; i = items_[i].after)
+    if (items_[i].field == id) result.emplace_back(items_, i);
   return result;
 }
 
 uint32_t expression_start(Node node) {
-  for (Node n = node; n; n = Node{ts_node_child(n.raw, 0)}) {
+  for (Node n = node; n; n = n.first_child()) {
     Kind kind = n.kind();
     if (kind != Kind::list_splat && kind != Kind::list_splat_pattern) continue;
     if (n.start() != node.start()) break;
-    std::vector<Node> inner = n.named_children();
-    return inner.empty() ? node.start() : expression_start(inner.front());
+    Node inner = n.first_named_child();
+    return inner ? expression_start(inner) : node.start();
   }
   return node.start();
+}
+
+bool is_python(const SourceFile& source, Diagnostics& diags) {
+  std::optional<std::string> text = readable(source, diags);
+  if (!text) return false;
+  std::unique_ptr<TSTree, void (*)(TSTree*)> parsed(
+      ts_parser_parse_string(parser(), nullptr, text->data(), static_cast<uint32_t>(text->size())),
+      ts_tree_delete);
+  // What needs a walk to be told: the fault's place, Python 2, which the grammar reads as well, and
+  // a nesting that only long lines of brackets or operators can reach.
+  const bool walk = ts_node_has_error(ts_tree_root_node(parsed.get())) ||
+                    text->find("print ") != text->npos || text->find("exec ") != text->npos ||
+                    longest_line(*text) > kMaxDepth;
+  return !walk || parse_tree(source, diags);
 }
 
 std::optional<Tree> parse_tree(const SourceFile& source, Diagnostics& diags) {
   std::optional<std::string> text = readable(source, diags);
   if (!text) return std::nullopt;
-  std::unique_ptr<TSParser, void (*)(TSParser*)> parser(ts_parser_new(), ts_parser_delete);
-  ts_parser_set_language(parser.get(), tree_sitter_python());
-  auto parse = [&] {
-    return Tree(ts_parser_parse_string(parser.get(), nullptr, text->data(), text->size()));
-  };
-  Tree tree = parse();
-  if (disarm_keywords(tree.root().raw, *text)) tree = parse();
-  if (ts_node_has_error(tree.root().raw)) {
-    report_error(source, tree.root().raw, diags);
-    return std::nullopt;
-  }
+  Tree tree;
   std::optional<uint32_t> too_deep;
-  walk(tree.root().raw, [&](Node node, uint32_t depth) {
-    if (depth > kMaxDepth && !too_deep) too_deep = node.start();
-    return !too_deep;
-  });
+  for (bool again = true; again;) {
+    std::unique_ptr<TSTree, void (*)(TSTree*)> parsed(
+        ts_parser_parse_string(parser(), nullptr, text->data(),
+                               static_cast<uint32_t>(text->size())),
+        ts_tree_delete);
+    TSNode root = ts_tree_root_node(parsed.get());
+    too_deep.reset();
+    flatten(root, tree.items_, too_deep);
+    again = disarm_keywords(tree.items_, *text);
+    if (!again && ts_node_has_error(root)) {
+      report_error(source, root, diags);
+      return std::nullopt;
+    }
+  }
   if (too_deep) {
     diags.add(diagnostic_at(source, *too_deep, 0, "nested too deeply"));
     return std::nullopt;

@@ -1,10 +1,7 @@
 // parser/tree.h: a concrete syntax tree of Python text, with the grammar's known faults mended.
 #pragma once
 
-#include <tree_sitter/api.h>
-
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -122,22 +119,55 @@ enum class Field : uint8_t {
   condition,
 };
 
-// A handle to a node; valid while its Tree lives.
-struct Node {
-  TSNode raw{};
+// A node of a Tree. The whole tree is kept in the order of a walk, so that a node's children follow
+// it: reading tree-sitter's own nodes, each found from the root again, costs more than parsing.
+struct TreeItem {
+  uint32_t start, end;  // bytes
+  uint32_t after;       // index of the first item behind the subtree
+  uint32_t parent;      // index; the root is its own
+  uint16_t symbol;
+  Kind kind;
+  uint8_t field : 6;  // tree-sitter's id, 0: none
+  bool named : 1;
+  bool extra : 1;  // a comment, a line continuation
+};
 
-  explicit operator bool() const { return raw.id != nullptr && !ts_node_is_null(raw); }
-  Kind kind() const;
-  uint32_t start() const { return ts_node_start_byte(raw); }
-  uint32_t end() const { return ts_node_end_byte(raw); }
+// A handle to a node; valid while its Tree lives.
+class Node {
+ public:
+  Node() = default;
+  Node(const TreeItem* items, uint32_t index) : items_(items), index_(index) {}
+
+  explicit operator bool() const { return items_ != nullptr; }
+  Kind kind() const { return items_ ? item().kind : Kind::other; }
+  uint32_t start() const { return item().start; }
+  uint32_t end() const { return item().end; }
   Node field(Field field) const;
-  Node parent() const { return {ts_node_parent(raw)}; }
-  bool named() const { return ts_node_is_named(raw); }
-  const char* type() const { return ts_node_type(raw); }
+  Node parent() const { return index_ == 0 ? Node() : Node(items_, item().parent); }
+  bool named() const { return item().named; }
+  const char* type() const;
   std::vector<Node> children() const;        // with the anonymous ones (operators, brackets)
   std::vector<Node> named_children() const;  // without comments
   // Those of a field that may repeat.
   std::vector<Node> fields(Field field) const;
+
+  // use(child) for each of named_children().
+  template <typename Use>
+  void each_named_child(Use use) const {
+    if (!items_) return;
+    for (uint32_t i = index_ + 1; i < item().after; i = items_[i].after)
+      if (items_[i].named && !items_[i].extra) use(Node(items_, i));
+  }
+  Node first_child() const {
+    return items_ && index_ + 1 < item().after ? Node(items_, index_ + 1) : Node();
+  }
+  Node first_named_child() const;
+
+ private:
+  const TreeItem& item() const { return items_[index_]; }
+
+  const TreeItem* items_ = nullptr;
+  uint32_t index_ = 0;
 };
 
 // Where an expression starts. The grammar attaches the star of `*a.b(c)` to `a`: it then belongs to
@@ -146,15 +176,18 @@ uint32_t expression_start(Node node);
 
 class Tree {
  public:
-  Node root() const { return {ts_tree_root_node(tree_.get())}; }
+  Node root() const { return {items_.data(), 0}; }
+  const std::vector<TreeItem>& items() const { return items_; }
 
  private:
   friend std::optional<Tree> parse_tree(const SourceFile&, Diagnostics&);
-  explicit Tree(TSTree* tree) : tree_(tree, ts_tree_delete) {}
-  std::unique_ptr<TSTree, void (*)(TSTree*)> tree_;
+  std::vector<TreeItem> items_;
 };
 
 // Nothing, and one diagnostic, for a text that is not Python. Offsets are those of source.text.
 std::optional<Tree> parse_tree(const SourceFile& source, Diagnostics& diags);
+
+// Whether parse_tree() would give a tree; the same diagnostics.
+bool is_python(const SourceFile& source, Diagnostics& diags);
 
 }  // namespace opguard

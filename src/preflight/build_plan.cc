@@ -70,11 +70,21 @@ std::string hash_letters(const std::string& text) {
   return out;
 }
 
+// An argument's shape without what a new default or one more element changes: of keywords, lists
+// and tuples the kind.
+std::string steady_shape(const std::string& argument) {
+  size_t from = 0;
+  if (argument.rfind("keyword:", 0) == 0) from = argument.find('=') + 1;
+  size_t colon = argument.find(':', from);
+  bool whole = from == 0 && argument.rfind("list:", 0) != 0 && argument.rfind("tuple:", 0) != 0;
+  return whole ? argument : argument.substr(0, colon);
+}
+
 // The site's signature without anything that an edit elsewhere in the file changes. '\n' cannot
 // occur in a part.
 std::string identity_of(const Site& site) {
   std::string text = std::string(form_name(site.form)) + "\n" + site.callee + "\n";
-  for (const std::string& argument : site.arguments) text += argument + ",";
+  for (const std::string& argument : site.arguments) text += steady_shape(argument) + ",";
   return text + "\n" + site.scope + "\n" + site.package + "\n" + site.file;
 }
 
@@ -143,6 +153,7 @@ std::vector<Site> context_of(const std::vector<Site>& sites, const Signed& all,
     s.receiver = site->receiver;
     s.arguments = site->arguments;
     s.targets = site->targets;
+    s.block = site->block;
   }
   return context;
 }
@@ -330,7 +341,8 @@ Plan static_plan(const SourceSet& sources, const std::vector<Site>& sites,
     bool wanted = (all_calls && site.form == Form::call) ||
                   (!all_calls && !all.signatures.template_name(all.index_of(i)).empty());
     if (!wanted) continue;
-    if (!site.refusal.empty()) {
+    // Of all calls also those that cannot carry a probe: they are followed, not wrapped.
+    if (!site.refusal.empty() && !all_calls) {
       unwrapped.add(site.package, site.file, site.line, site.refusal, "", 0);
       continue;
     }

@@ -51,7 +51,7 @@ Boundary read_boundary(JsonText& json, const JsonValue& value) {
              "scope",      "line",          "column",      "end_line",   "end_column", "start",
              "end",        "operand_start", "operand_end", "targets",    "arguments",  "text",
              "site_order", "template",      "tags",        "activities", "backward",   "phases",
-             "order",      "calls",         "writes",      "mark"});
+             "order",      "calls",         "writes",      "mark",       "block",      "refusal"});
   json.read(value, "id", b.id);
   if (!json.failed() &&
       (b.id.empty() ||
@@ -92,6 +92,8 @@ Boundary read_boundary(JsonText& json, const JsonValue& value) {
   json.read(value, "phases", b.phases);
   json.read(value, "order", b.order);
   json.read(value, "calls", b.calls);
+  if (value.find("block")) json.read(value, "block", s.block);
+  if (value.find("refusal")) json.read(value, "refusal", s.refusal);
   if (value.find("writes")) json.read(value, "writes", b.writes);
   if (const JsonValue* mark = value.find("mark")) {
     json.read(value, "mark", b.mark);
@@ -101,7 +103,8 @@ Boundary read_boundary(JsonText& json, const JsonValue& value) {
   return b;
 }
 
-// A scope's other sites: [order, start, end, form, callee, receiver, [arguments], [targets]].
+// A scope's other sites: [order, start, end, form, callee, receiver, [arguments], [targets],
+// block], the block only where there is one.
 void read_context(JsonText& json, const JsonValue& value, std::vector<Site>& context) {
   if (value.kind != Kind::object) return json.fault(value, "a scope must be an object");
   json.only(value, {"package", "file", "scope", "sites"});
@@ -114,11 +117,12 @@ void read_context(JsonText& json, const JsonValue& value, std::vector<Site>& con
   constexpr int64_t kMax = UINT32_MAX;
   for (const JsonValue& item : sites->items) {
     const auto& f = item.items;
-    if (item.kind != Kind::array || f.size() != 8 || f[4].kind != Kind::string ||
-        f[5].kind != Kind::string || f[6].kind != Kind::array || f[7].kind != Kind::array)
+    if (item.kind != Kind::array || f.size() < 8 || f.size() > 9 || f[4].kind != Kind::string ||
+        f[5].kind != Kind::string || f[6].kind != Kind::array || f[7].kind != Kind::array ||
+        (f.size() == 9 && f[8].kind != Kind::string))
       return json.fault(item,
                         "a site of a scope must be [order, start, end, form, callee, "
-                        "receiver, [arguments], [targets]]");
+                        "receiver, [arguments], [targets], \"block\"]");
     Site site = scope;
     site.order = static_cast<uint32_t>(json.number(f[0], "order", 0, kMax));
     site.start = static_cast<uint32_t>(json.number(f[1], "start", 0, kMax));
@@ -128,6 +132,7 @@ void read_context(JsonText& json, const JsonValue& value, std::vector<Site>& con
     site.receiver = f[5].string;
     json.read_strings(f[6], site.arguments);
     json.read_strings(f[7], site.targets);
+    if (f.size() == 9) site.block = f[8].string;
     context.push_back(std::move(site));
   }
 }
@@ -223,6 +228,8 @@ Json json_of(const Boundary& b) {
   json["phases"] = b.phases;
   json["order"] = b.order;
   json["calls"] = b.calls;
+  if (!s.block.empty()) json["block"] = s.block;
+  if (!s.refusal.empty()) json["refusal"] = s.refusal;
   if (!b.writes.empty()) json["writes"] = b.writes;
   if (!b.mark.empty()) json["mark"] = b.mark;
   return json;
@@ -255,8 +262,10 @@ std::vector<Json> context_json(const Plan& plan) {
       scopes.push_back(
           {{"package", s.package}, {"file", s.file}, {"scope", s.scope}, {"sites", Json::array()}});
     last = &s;
-    scopes.back()["sites"].push_back(Json::array({s.order, s.start, s.end, form_name(s.form),
-                                                  s.callee, s.receiver, s.arguments, s.targets}));
+    Json& sites = scopes.back()["sites"];
+    sites.push_back(Json::array({s.order, s.start, s.end, form_name(s.form), s.callee, s.receiver,
+                                 s.arguments, s.targets}));
+    if (!s.block.empty()) sites.back().push_back(s.block);
   }
   return scopes;
 }

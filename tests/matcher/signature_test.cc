@@ -1,6 +1,7 @@
 #include "matcher/signature.h"
 
 #include <algorithm>
+#include <map>
 
 #include "gtest/gtest.h"
 #include "matcher/match.h"
@@ -30,10 +31,31 @@ TEST(Signature, TagsOfACall) {
   ASSERT_EQ(sites.size(), 4u);
   EXPECT_EQ(names(signatures(sites, TemplateLibrary())[1]),
             (std::vector<std::string>{
-                "name:softmax", "form:call", "callee:torch.nn.functional.softmax", "receiver:F",
-                "arguments:3", "argument:name:x", "kind:name", "argument:name:x#2", "kind:name#2",
-                "keyword:dim", "kind:literal", "target:y", "scope:f", "file:rope", "previous:a",
-                "next:g", "inside:g"}));
+                "name:softmax",    "form:call",   "callee:torch.nn.functional.softmax",
+                "receiver:F",      "root:F",      "arguments:3",
+                "argument:name:x", "kind:name",   "argument:name:x#2",
+                "kind:name#2",     "keyword:dim", "argument:literal:-1",
+                "kind:literal",    "target:y",    "scope:f",
+                "file:rope",       "block:-",     "header:-",
+                "previous:a",      "next:g",      "inside:g"}));
+  EXPECT_EQ(names(signatures(sites, TemplateLibrary())[2]),
+            (std::vector<std::string>{
+                "name:g", "form:call", "callee:g", "arguments:1", "argument:call:F.softmax",
+                "kind:call", "target:y", "scope:f", "file:rope", "block:-", "header:-",
+                "previous:softmax", "next:b",
+                "holds:F torch.nn.functional.softmax name:x name:x keyword:dim=literal:-1"}));
+}
+
+TEST(Signature, BlocksAreNamedByTheirHeaders) {
+  std::vector<Site> sites = sites_of(
+      "def f(xs):\n    if xs:  # some\n        for x in xs:\n            g(x)\n    else:\n"
+      "        def h():\n            k(1)\n        with open(x) as y: g(y)\n");
+  std::map<std::string, std::string> blocks;
+  for (const Site& site : sites) blocks[site.callee + " " + site.scope] = site.block;
+  EXPECT_EQ(blocks["iter f"], "if xs");
+  EXPECT_EQ(blocks["open f"], "else");
+  EXPECT_EQ(blocks["k f.h"], "");
+  EXPECT_EQ(blocks["g f"], "else; with open(x) as y");
 }
 
 TEST(Signature, OrderOfKeywordsDoesNotMatter) {
