@@ -68,7 +68,7 @@ def tail(file, lines=6):
 def coverage_by_phase(plan):
     """{phase: (attributed, activities)} of activities that compute, with "all"."""
     coverage = plan["coverage"]
-    phases = {p: (c["attributed"], c["activities"]) for p, c in coverage.get("phases", {}).items()}
+    phases = {p: (c["attributed"], c["activities"]) for p, c in coverage.get("phases", {}).items() if p in PHASES}
     return {**phases, "all": (coverage["attributed"], coverage["activities"])}
 
 

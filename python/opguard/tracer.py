@@ -162,7 +162,10 @@ class Tracer:
                 if ours and code.co_name == "watched":
                     engines.add(id(code))
             if kind[0]:
-                return (kind[0], self.positions.of(frame), callee), engine, self.phase(in_pass)
+                place = self.positions.of(frame)
+                # What another module runs while it is imported is no part of a training step.
+                phase = "import" if place.opcode.startswith("IMPORT_") else self.phase(in_pass)
+                return (kind[0], place, callee), engine, phase
             if not kind[1]:
                 callee = code.co_name
             elif in_pass and id(code) in engines:

@@ -67,10 +67,13 @@ void print_coverage(const Plan& plan) {
   }
   std::printf("\n");
   uint64_t unwrapped = 0, foreign = 0;
-  for (const Unwrapped& place : plan.unwrapped) unwrapped += place.activities;
+  for (const Unwrapped& place : plan.unwrapped)
+    if (place.phase != kImportPhase) unwrapped += place.activities;
   for (const Foreign& activity : plan.foreign) foreign += activity.count;
   if (unwrapped > 0) {
-    const Unwrapped& most = plan.unwrapped.front();
+    const Unwrapped& most = *std::find_if(
+        plan.unwrapped.begin(), plan.unwrapped.end(),
+        [](const Unwrapped& place) { return place.phase != kImportPhase && place.activities > 0; });
     std::printf("  %llu at places no probe can stand, most at %s:%u (%s)\n", Count(unwrapped),
                 most.file.c_str(), most.line, most.what.c_str());
   }

@@ -306,13 +306,15 @@ std::string plan_text(const Plan& plan) {
 
 uint64_t Plan::activities() const {
   uint64_t sum = 0;
-  for (const auto& [name, phase] : coverage) sum += phase.activities;
+  for (const auto& [name, phase] : coverage)
+    if (name != kImportPhase) sum += phase.activities;
   return sum;
 }
 
 uint64_t Plan::attributed() const {
   uint64_t sum = 0;
-  for (const auto& [name, phase] : coverage) sum += phase.attributed;
+  for (const auto& [name, phase] : coverage)
+    if (name != kImportPhase) sum += phase.attributed;
   return sum;
 }
 

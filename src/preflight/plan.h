@@ -63,6 +63,9 @@ struct Foreign {
   bool operator==(const Foreign&) const = default;
 };
 
+// The phase of what other modules run while an import statement loads them.
+inline constexpr const char* kImportPhase = "import";
+
 // Of one phase, in activities that compute: docs/plan-format.md, section "Coverage".
 struct PhaseCoverage {
   uint64_t activities = 0;
@@ -83,6 +86,7 @@ struct Plan {
   std::vector<Unwrapped> unwrapped;
   std::vector<Foreign> foreign;
   std::map<std::string, PhaseCoverage> coverage;  // by phase; the rest is unwrapped and foreign
+  // Of all phases of a training step, so not of kImportPhase.
   uint64_t activities() const;
   uint64_t attributed() const;
   bool operator==(const Plan&) const = default;
