@@ -349,6 +349,24 @@ std::vector<uint32_t> Attributor::find_truth(const FileSites& in, Span span) con
   for (const char* keyword : {"if", "elif", "while", "assert"})
     if (found.empty() && begins_with(*in.file, span.start, keyword))
       found = find_beginning(in, span, Form::truth);
+  return found.empty() ? find_tested_together(in, span) : found;
+}
+
+// Where `and` and `or` are nested in a test, the jumps of a later operand carry the span of the
+// first one, which may be no site: all operands of that test, then. A span inside an operand is
+// another matter.
+std::vector<uint32_t> Attributor::find_tested_together(const FileSites& in, Span span) const {
+  Found found;
+  uint32_t shortest = UINT32_MAX;
+  for (uint32_t i : in.sites) {
+    const Site& s = sites_[i];
+    if (s.form != Form::truth || s.start > span.start || span.end > s.end) continue;
+    if (s.operand_start <= span.start && span.end <= s.operand_end) return {};
+    if (s.end - s.start > shortest) continue;
+    if (s.end - s.start < shortest) found.clear();
+    shortest = s.end - s.start;
+    found.push_back(i);
+  }
   return found;
 }
 

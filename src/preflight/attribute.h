@@ -47,6 +47,7 @@ class Attributor {
   Found find_operand(const FileSites& in, Span span, Form form) const;
   Found find_beginning(const FileSites& in, Span span, Form form) const;
   Found find_truth(const FileSites& in, Span span) const;
+  Found find_tested_together(const FileSites& in, Span span) const;
   Found find_context(const FileSites& in, Span span) const;
   Found find_unpacking(const FileSites& in, Span span) const;
   Found find_stars(const FileSites& in, Span span) const;

@@ -102,6 +102,21 @@ Boundary make_boundary(const Site& site, const SourceFile* file, const std::stri
   return b;
 }
 
+// The file of a site.
+class Files {
+ public:
+  explicit Files(const SourceSet& sources) {
+    for (const SourceFile& file : sources.files) files_[{file.package, file.name}] = &file;
+  }
+  const SourceFile* of(const Site& site) const {
+    auto found = files_.find({site.package, site.file});
+    return found == files_.end() ? nullptr : found->second;
+  }
+
+ private:
+  std::map<std::pair<std::string_view, std::string_view>, const SourceFile*> files_;
+};
+
 // The sites that take part, and their signatures.
 struct Signed {
   Signed(const std::vector<Site>& sites, const QuietKinds& kinds, const TemplateLibrary& templates)
@@ -223,6 +238,35 @@ void add_sourceless(const Trace& trace, Plan& plan) {
                    [](const Foreign& a, const Foreign& b) { return a.count > b.count; });
 }
 
+// `p.data = v` and `p.grad = v` dispatch nothing: they are boundaries wherever their scope ran.
+void add_data_writes(const std::vector<Site>& sites, const SourceSet& sources,
+                     const std::vector<std::string>& ids,
+                     std::map<uint32_t, Boundary>& boundaries) {
+  using Scope = std::tuple<std::string_view, std::string_view, std::string_view>;
+  auto scope_of = [](const Site& s) { return Scope(s.package, s.file, s.scope); };
+  std::map<Scope, uint64_t> ran;  // the scope's latest first execution so far, in order of source
+  std::vector<std::pair<uint32_t, uint64_t>> found;
+  for (const auto& [i, boundary] : boundaries) ran.try_emplace(scope_of(sites[i]), boundary.order);
+  for (uint32_t i = 0; i < sites.size(); ++i) {
+    const Site& site = sites[i];
+    if (auto known = boundaries.find(i); known != boundaries.end()) {
+      ran[scope_of(site)] = known->second.order;
+      continue;
+    }
+    if (site.form != Form::write || !site.refusal.empty()) continue;
+    std::string_view name = site.callee;
+    if (!name.ends_with(".data=") && !name.ends_with(".grad=")) continue;
+    if (auto scope = ran.find(scope_of(site)); scope != ran.end())
+      found.emplace_back(i, scope->second);
+  }
+  const Files files(sources);
+  for (const auto& [i, order] : found) {
+    Boundary b = make_boundary(sites[i], files.of(sites[i]), ids[i]);
+    b.order = order;
+    boundaries.emplace(i, std::move(b));
+  }
+}
+
 }  // namespace
 
 bool is_interesting(const std::string& activity) {
@@ -308,6 +352,7 @@ Plan build_plan(const Trace& trace, const SourceSet& sources, const std::vector<
           b.writes.push_back(name);
     }
   }
+  add_data_writes(sites, sources, ids, boundaries);
   std::set<uint32_t> chosen;
   QuietKinds kinds;
   for (const auto& [site, boundary] : boundaries) kinds.add(boundary.site);
@@ -329,9 +374,7 @@ Plan static_plan(const SourceSet& sources, const std::vector<Site>& sites,
   Plan plan;
   for (const SourceRoot& root : sources.roots)
     if (!root.package.empty()) plan.packages.push_back(root.package);
-  std::map<std::pair<std::string_view, std::string_view>, const SourceFile*> files;
-  for (const SourceFile& file : sources.files) files[{file.package, file.name}] = &file;
-
+  const Files files(sources);
   Signed all(sites, {}, templates);
   std::vector<std::string> ids = boundary_ids(sites);
   std::set<uint32_t> chosen;
@@ -346,9 +389,7 @@ Plan static_plan(const SourceSet& sources, const std::vector<Site>& sites,
       unwrapped.add(site.package, site.file, site.line, site.refusal, "", 0);
       continue;
     }
-    auto file = files.find({site.package, site.file});
-    plan.boundaries.push_back(
-        make_boundary(site, file == files.end() ? nullptr : file->second, ids[i]));
+    plan.boundaries.push_back(make_boundary(site, files.of(site), ids[i]));
     add_signature(plan.boundaries.back(), all, i);
     plan.boundaries.back().order = plan.boundaries.size() - 1;  // source order: nothing ran
     chosen.insert(i);

@@ -254,6 +254,8 @@ int set_attribute(PyObject* self, PyObject* name, PyObject* value) {
   Probe* p = as_probe(self);
   // `p.data = v` changes p behind its version counter.
   Operation operation(p->id, p->mark == Mark::none ? Mark::writes : p->mark);
+  const TorchApi* torch = torch_api();
+  if (torch == nullptr || !torch->is_tensor(p->real)) operation.cancel();
   operation.input("self", p->real);
   operation.input("arg0", value);
   operation.ready();

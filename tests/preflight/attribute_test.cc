@@ -95,6 +95,15 @@ TEST(Attribute, Assignments) {
   EXPECT_EQ(p.where(p.use("STORE_SUBSCR", "t[y]")).substr(0, 7), "augment");
 }
 
+// 3.11 gives the jump after g(x) the span of `c is None`.
+TEST(Attribute, TruthOfNestedOperands) {
+  Program p(
+      "def f(a, c, x):\n    if a and (c is None or g(x)):\n        h(x and c)\n"
+      "    if h(a or x):\n        pass\n");
+  EXPECT_EQ(p.where(p.use("POP_JUMP_FORWARD_IF_FALSE", "c is None")), "truth a; truth g(x)");
+  EXPECT_EQ(p.where(p.use("POP_JUMP_IF_FALSE", "a or x")), "[truth of a value that and, or keep]");
+}
+
 TEST(Attribute, TruthOfACondition) {
   Program p(
       "def f(x):\n    if x.any() and x:\n        g(x)\n    while not x.all():\n        pass\n"
