@@ -20,6 +20,7 @@ std::vector<std::string> parameter_names(const std::vector<Ref>& tensors) {
   Ref list(PyList_New(static_cast<Py_ssize_t>(tensors.size())));
   for (size_t i = 0; list && i < tensors.size(); ++i)
     PyList_SetItem(list.get(), static_cast<Py_ssize_t>(i), Ref(tensors[i]).release());
+  CompilerOff off;
   Ref found(list ? PyObject_CallFunctionObjArgs(g_function, list.get(), nullptr) : nullptr);
   if (!found || !PyList_Check(found.get()) ||
       PyList_Size(found.get()) != static_cast<Py_ssize_t>(tensors.size())) {

@@ -88,6 +88,7 @@ bool Recorder::ensure_open() {
 
 void Recorder::take_settings() {
   if (settings_ == nullptr) return;
+  CompilerOff off;
   Ref dict(PyObject_CallNoArgs(settings_));
   if (!dict || !PyDict_Check(dict.get())) {
     fault("the settings could not be read");
@@ -125,6 +126,7 @@ void Recorder::mark_micro_batch() {
 
 void Recorder::record_state() {
   if (states_ == nullptr) return;
+  CompilerOff off;
   Ref dict(PyObject_CallNoArgs(states_));
   if (!dict || !PyDict_Check(dict.get())) return fault("random states could not be read");
   Event event = open_event("<state>", EventKind::state, Phase::forward);

@@ -77,6 +77,27 @@ TorchFunctionOff::~TorchFunctionOff() {
   if (!left) PyErr_Clear();
 }
 
+CompilerOff::CompilerOff() {
+  PyObject* modules = PyImport_GetModuleDict();
+  if (PyDict_GetItemString(modules, "torch._dynamo") == nullptr) return;
+  Ref at = Ref::borrow(PyDict_GetItemString(modules, "torch"));
+  for (const char* name : {"_C", "_dynamo", "eval_frame", "set_eval_frame"})
+    if (at) at = attribute(at.get(), name);
+  if (!at) return;
+  prior_ = Ref(PyObject_CallFunctionObjArgs(at.get(), Py_None, nullptr));
+  if (prior_)
+    set_ = at;
+  else
+    PyErr_Clear();
+}
+
+CompilerOff::~CompilerOff() {
+  if (!set_) return;
+  SavedError saved;
+  Ref done(PyObject_CallFunctionObjArgs(set_.get(), prior_.get(), nullptr));
+  if (!done) PyErr_Clear();
+}
+
 bool grad_enabled(const TorchApi& torch) {
   Ref on(torch.grad_enabled ? PyObject_CallNoArgs(torch.grad_enabled) : nullptr);
   if (!on) PyErr_Clear();

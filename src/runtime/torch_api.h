@@ -41,6 +41,19 @@ class TorchFunctionOff {
   Ref context_;
 };
 
+// Around calls of our own Python code: torch.compile would trace its frames as the program's.
+class CompilerOff {
+ public:
+  CompilerOff();
+  CompilerOff(const CompilerOff&) = delete;
+  CompilerOff& operator=(const CompilerOff&) = delete;
+  ~CompilerOff();
+
+ private:
+  Ref set_;    // torch._C._dynamo.eval_frame.set_eval_frame; none where nothing compiles
+  Ref prior_;  // its callback before
+};
+
 bool grad_enabled(const TorchApi& torch);
 bool in_backward(const TorchApi& torch);
 

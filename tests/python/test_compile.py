@@ -148,5 +148,5 @@ x = torch.randn(3)
 assert torch.equal(torch.compile(f, fullgraph=True, backend="eager")(x), torch.softmax((x + 1) * 2, dim=-1))
 og("outside", x) + 1
 """, tmp_path)  # fmt: skip
-    assert {e.boundary for e in log.events} == {"outside"}
+    assert {e.boundary for e in log.events if e.kind != "state"} == {"outside"}
     assert log.settings["opguard_compiled_unprobed"].startswith("no handlers: ")
