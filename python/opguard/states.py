@@ -1,14 +1,14 @@
-"""What random numbers come from: the generators' states, a few kilobytes, read at each step boundary."""
+"""What random numbers come from: the generators' states, a few kilobytes, read at each step boundary and before operators that draw from them."""
 
 import array
 import struct
 import sys
 
 
-def collect():
+def collect(only_torch):
     """{name: bytes or tensor}. Draws nothing, imports nothing, waits for no device."""
     found = {}
-    for name, read in (("torch", _torch), ("python", _python), ("numpy", _numpy)):
+    for read in (_torch,) if only_torch else (_torch, _python, _numpy):
         try:
             read(found)
         except Exception:

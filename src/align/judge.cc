@@ -8,6 +8,7 @@
 #include "align/timeline.h"
 #include "align/value_flow.h"
 #include "align/verdict.h"
+#include "record/random_operator.h"
 
 namespace opguard {
 namespace {

@@ -1,11 +1,11 @@
 #include "align/random_state.h"
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <map>
 #include <optional>
 #include <vector>
+
+#include "record/random_operator.h"
 
 namespace opguard {
 namespace {
@@ -14,7 +14,8 @@ namespace {
 std::vector<const Event*> states_before(const ProcessLog& log, uint32_t event) {
   std::vector<const Event*> states;
   for (uint32_t i = 0; i < log.events.size() && i <= event; ++i)
-    if (log.events[i].kind == EventKind::state) states.push_back(&log.events[i]);
+    if (log.events[i].kind == EventKind::state && log.text(log.events[i].boundary) != kGenerators)
+      states.push_back(&log.events[i]);
   return states;
 }
 
@@ -27,18 +28,6 @@ std::map<std::string, Fingerprint> generators(const ProcessLog& log, const Event
 }
 
 }  // namespace
-
-bool draws_random(std::string_view callee) {
-  static constexpr std::array kParts = {
-      "rand",    "dropout",     "drop_path", "bernoulli",  "multinomial", "uniform",
-      "normal_", "exponential", "poisson",   "geometric_", "cauchy_",     "sample",
-      "shuffle", "choice",      "gumbel",    "rrelu",      "noise",       "torch.normal"};
-  std::string lower(callee);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return char(std::tolower(c)); });
-  return std::any_of(kParts.begin(), kParts.end(),
-                     [&](const char* part) { return lower.find(part) != lower.npos; });
-}
 
 std::string random_state_difference(const Run& a, const EventRef& at_a, const Run& b,
                                     const EventRef& at_b) {

@@ -7,9 +7,6 @@
 
 namespace opguard {
 
-// Draws random numbers, by its name in source.
-bool draws_random(std::string_view callee);
-
 // "the random state of torch.cpu differs since step 3 (equal up to step 2)", of the generators that
 // already differed at the last recorded state before these events of one place; "" if none did or
 // nothing is known. Evidence, never a pivot: nobody may draw from that generator.

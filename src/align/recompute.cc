@@ -8,6 +8,7 @@
 #include "align/pivot_view.h"
 #include "align/slot_pairs.h"
 #include "align/value_flow.h"
+#include "record/random_operator.h"
 
 namespace opguard {
 namespace {
@@ -47,8 +48,7 @@ class Process {
       }
       // Inside a reentrant recomputation a nested checkpoint runs without gradients.
       if (event.phase == Phase::recompute || (event.phase == Phase::backward && !stretch.empty())) {
-        // An early stop ends the last operator, and all around it, by an exception.
-        if (!(event.flags & kRaised)) stretch.push_back(i);
+        stretch.push_back(i);
       }
     }
     for (auto& [thread, stretch] : stretches) finish(stretch);
@@ -137,6 +137,20 @@ class Process {
     return result;
   }
 
+  // States of torch's generators when the operator began; empty if it draws no random numbers.
+  std::map<std::string, Fingerprint> generators(uint32_t operation) const {
+    std::map<std::string, Fingerprint> states;
+    const Event& event = log_.events[operation];
+    for (uint64_t i = event.begin; i < operation && states.empty(); ++i) {
+      const Event& state = log_.events[i];
+      if (state.thread != event.thread) continue;
+      if (state.kind != EventKind::state || log_.text(state.boundary) != kGenerators) break;
+      for (uint64_t s = state.first_slot; s < state.first_slot + state.slot_count; ++s)
+        states[log_.text(log_.slots[s].name)] = log_.slots[s].value;
+    }
+    return states;
+  }
+
   // What the first operator of a stretch that is not as before says; the rest follow from it.
   void judge(const std::vector<Match>& matches, size_t from) {
     for (size_t i = from; i < matches.size(); ++i) {
@@ -155,6 +169,15 @@ class Process {
         finding.why =
             "every tensor input is equal in the recomputation, a non-tensor argument is not";
       } else {
+        if (again.flags & kRaised) {
+          // An early stop ends the last operator, and all around it, by an exception: there is no
+          // result. What it would have drawn is known.
+          if (generators(match.forward) == generators(match.recompute)) continue;
+          finding.why =
+              "the recomputation draws other random numbers: the generator's state is not what it "
+              "was in the forward";
+          return add(std::move(finding), again.boundary);
+        }
         const Compared results = compare(match.forward, match.recompute, false);
         if (results.equal && log_.text(first.results) == log_.text(again.results)) continue;
         differs = results.differs;

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "record/random_operator.h"
 #include "runtime/object.h"
 
 namespace opguard {
@@ -88,6 +89,8 @@ Callee describe_callee(const TorchApi* torch, PyObject* callee) {
     if (torch && torch->is_module(callee)) {
       Ref forward = function_of(torch, callee);
       c.foreign = forward && !instrumented(forward.get());
+      // One of the program's own says so by the operators inside it.
+      c.random = c.foreign && draws_random(type_name(callee));
     }
     return c;
   }
@@ -98,6 +101,7 @@ Callee describe_callee(const TorchApi* torch, PyObject* callee) {
   c.communicates = is_collective_call(module);
   c.uninitialised = among(name, kUninitialised);
   c.steps = name == "step";
+  c.random = draws_random(name) || name == "scaled_dot_product_attention";
   Ref function = function_of(torch, callee);
   // Builtins of the interpreter (isinstance, len) look at no tensor.
   c.foreign = function ? !instrumented(function.get()) : module != "builtins";

@@ -18,6 +18,7 @@ struct Callee {
   bool unseen = false;                // writes behind torch's version counters
   bool into_receiver = false;         // its receiver's tensors are what it works on
   bool steps = false;                 // is called `step`
+  bool random = false;                // draws random numbers
 };
 
 // None of the program's code runs. torch: nullptr where it is not imported.

@@ -252,6 +252,10 @@ void Operation::listed_gradients(const TorchApi& torch) {
 
 void Operation::ready() {
   if (active_ && stepper_) optimizer_begins(stepper_.get());
+  if (active_ && callee_.random) {
+    OwnWork work;
+    recorder().record_generators(event_.phase);
+  }
   if (!active_ || (event_.phase != Phase::forward && event_.phase != Phase::recompute)) return;
   OwnWork work;
   for (const Collector::Item& item : inputs_.items()) {

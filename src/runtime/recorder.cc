@@ -4,6 +4,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "record/random_operator.h"
 #include "runtime/collective.h"
 #include "runtime/fingerprint.h"
 #include "runtime/python_fingerprint.h"
@@ -124,12 +125,16 @@ void Recorder::mark_micro_batch() {
   if (!counted) ++micro_batch_;
 }
 
-void Recorder::record_state() {
+void Recorder::record_state() { record_states("<state>", Phase::forward, Py_False); }
+
+void Recorder::record_generators(Phase phase) { record_states(kGenerators, phase, Py_True); }
+
+void Recorder::record_states(std::string_view boundary, Phase phase, PyObject* only_torch) {
   if (states_ == nullptr) return;
   CompilerOff off;
-  Ref dict(PyObject_CallNoArgs(states_));
+  Ref dict(PyObject_CallFunctionObjArgs(states_, only_torch, nullptr));
   if (!dict || !PyDict_Check(dict.get())) return fault("random states could not be read");
-  Event event = open_event("<state>", EventKind::state, Phase::forward);
+  Event event = open_event(boundary, EventKind::state, phase);
   std::vector<Slot> slots;
   const TorchApi* torch = torch_api();
   PyObject *key, *value;

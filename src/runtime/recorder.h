@@ -93,9 +93,12 @@ class Recorder {
   void mark_micro_batch();
   // The random number generators as they are now, an event of kind state. Under OwnWork.
   void record_state();
+  // The same of torch's generators, before an operator that draws from them.
+  void record_generators(Phase phase);
   uint64_t generation() const { return generation_; }  // changes when indexes start afresh
 
  private:
+  void record_states(std::string_view boundary, Phase phase, PyObject* only_torch);
   static void digest(const TensorView& view, Slot& slot);
 
   void reset_after_fork();

@@ -40,6 +40,7 @@ struct E {
   uint32_t micro_batch = 0;
   uint8_t flags = 0;
   std::string results = {};
+  uint64_t inside = 0;  // events just before it that ran inside it
 };
 
 class LogBuilder {
@@ -61,7 +62,7 @@ class LogBuilder {
     event.micro_batch = e.micro_batch;
     event.occurrence = occurrences_[{e.boundary, e.kind, e.phase, e.node}]++;
     event.thread = e.thread;
-    event.begin = log_.events.size();
+    event.begin = log_.events.size() - e.inside;
     event.node = e.node.empty() ? kNone : text(e.node);
     event.scalars = e.scalars.empty() ? kNone : text(e.scalars);
     event.results = e.results.empty() ? kNone : text(e.results);

@@ -1,5 +1,7 @@
 #include "align/random_state.h"
 
+#include "record/random_operator.h"
+
 #include <gtest/gtest.h>
 
 #include "builder.h"

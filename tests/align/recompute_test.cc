@@ -112,8 +112,33 @@ TEST(Recompute, EarlyStopIsAPrefix) {
   log.add(again("m.lin", {in(20), out(21)})).add(stopped).add(node("m.act"));
   log.add(again("m.lin", {in(10), out(11)}));
   RecomputeCheck found = check(log);
-  EXPECT_EQ(found.compared, 2u);
+  EXPECT_EQ(found.compared, 3u);
   EXPECT_TRUE(found.findings.empty());
+}
+
+// The last operator was stopped before it had a result; what it drew from tells.
+TEST(Recompute, AStoppedOperatorDrawsWhatItsForwardDrew) {
+  for (uint64_t state : {7, 8}) {
+    LogBuilder log;
+    auto generators = [&](uint64_t value, Phase phase) {
+      return E{.boundary = "<generators>",
+               .slots = {in(value, "torch.cpu")},
+               .phase = phase,
+               .kind = EventKind::state};
+    };
+    log.add(generators(7, Phase::forward));
+    E drawn = op("m.dropout", {in(20), out(21)});
+    drawn.inside = 1;
+    log.add(drawn).add(op("m.mul", {in(21), out(22)}));
+    log.add(generators(state, Phase::recompute));
+    E stopped = again("m.dropout", {in(20)});
+    stopped.flags = kRaised;
+    stopped.inside = 1;
+    log.add(stopped).add(node("m.mul"));
+    RecomputeCheck found = check(log);
+    EXPECT_EQ(found.findings.size(), state == 7 ? 0u : 1u);
+    if (!found.findings.empty()) EXPECT_EQ(found.findings[0].recompute.event, 4u);
+  }
 }
 
 // A helper that a custom backward calls under create_graph is no recomputation.

@@ -1,0 +1,13 @@
+// record/random_operator.h: which operators draw random numbers, by name.
+#pragma once
+
+#include <string_view>
+
+namespace opguard {
+
+// Boundary of the events that hold the generators' states just before such an operator runs.
+inline constexpr std::string_view kGenerators = "<generators>";
+
+bool draws_random(std::string_view name);
+
+}  // namespace opguard
