@@ -41,11 +41,12 @@ class Pair(nn.Module):
 def run(block, x): return og("model.checkpoint", checkpoint)(block, x, use_reentrant={reentrant}{options})
 layers = nn.ModuleList([{layer}() for _ in range(3)])
 optimizer = torch.optim.SGD(layers.parameters(), lr=0.1)
+data = torch.Generator().manual_seed(1)
 for step in range(2):
     for micro in range(2):
-        x = torch.randn(4, 8, requires_grad=True)
+        x = og("data.randn", torch.randn)(4, 8, generator=data, requires_grad=True)
         for layer in layers: x = run(layer, x)
-        x.square().mean().backward()
+        og("loss.backward", og("loss.mean", og("loss.square", x.square)().mean)().backward)()
     optimizer.step()
     optimizer.zero_grad()
 """
