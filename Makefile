@@ -30,7 +30,7 @@ coverage: setup
 	@.venv/bin/python bench/coverage.py --venv $(COVERAGE_VENV) --out docs/coverage.md
 
 wheel: setup
-	@.venv/bin/pip wheel -q --no-deps --no-build-isolation --wheel-dir dist .
+	@CC=$${CC:-cc} CXX=$${CXX:-c++} .venv/bin/pip wheel -q --no-deps --no-build-isolation --wheel-dir dist .
 	@ls dist/*.whl
 
 CLANG_FORMAT ?= $(shell command -v clang-format-19 || echo clang-format)
