@@ -11,9 +11,6 @@ bool incidental(const std::string& key, const std::string& a, const std::string&
   static const std::set<std::string_view> kKeys = {
       "argv", "command", "cwd",    "executable", "host",  "hostname", "log",  "main", "node",
       "pid",  "ppid",    "prefix", "run",        "start", "time",     "tree", "user"};
-  // What the compiler and the collectives count is evidence of their own.
-  for (std::string_view prefix : {"dynamo_", "opguard_"})
-    if (key.starts_with(prefix)) return true;
   const size_t dot = key.rfind('.');
   if (kKeys.contains(std::string_view(key).substr(dot == std::string::npos ? 0 : dot + 1)))
     return true;

@@ -39,6 +39,15 @@ TEST(Settings, VersionsThreadsAndFlagsAreNoted) {
   EXPECT_TRUE(report.refused.empty());
 }
 
+// Loss on one side only, and graphs only one side compiled, are said.
+TEST(Settings, WhatTheRuntimeAndTheCompilerCountIsNoted) {
+  EXPECT_EQ(compare_settings(run_with({{"dynamo_graphs", "0"}, {"opguard_faults", "2"}}),
+                             run_with({{"dynamo_graphs", "1"}}))
+                .noted,
+            (Sentences{"dynamo_graphs differs: 0 in a, 1 in b",
+                       "opguard_faults differs: 2 in a, not set in b"}));
+}
+
 TEST(Settings, WhereItRanIsNoSetting) {
   EXPECT_EQ(
       compare_settings(
