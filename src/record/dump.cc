@@ -45,9 +45,11 @@ std::string printable(const std::string& text) {
 void dump_slot(std::ostream& out, const ProcessLog& log, const Slot& slot) {
   out << "    " << kSlots[static_cast<int>(slot.kind)] << " " << printable(log.text(slot.name))
       << " " << shape_text(log.metas[slot.meta]) << " " << value_text(slot) << " v" << slot.version;
+  if (slot.storage != 0) out << " storage " << slot.storage;
   if (slot.flags & kModelValue) out << " model-value";
   if (slot.flags & kUninitialised) out << " uninitialised";
   if (slot.flags & kParameter) out << " parameter";
+  if (slot.flags & kCarried) out << " carried";
   out << "\n";
 }
 

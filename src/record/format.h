@@ -9,10 +9,12 @@
 namespace opguard::format {
 
 inline constexpr char kMagic[8] = {'o', 'p', 'g', 'u', 'a', 'r', 'd', '\x1a'};
-inline constexpr uint32_t kVersion = 2;
+inline constexpr uint32_t kVersion = 3;
 inline constexpr size_t kHeaderSize = 16;  // magic, version, crc of both
 inline constexpr size_t kChunkHeaderSize = 16;
-inline constexpr uint8_t kFlatFollows = 0x80;  // in a slot's first byte: its flat hash is not its h
+// A slot's first number: kind + kFlatFollows + kFlagStep * flags.
+inline constexpr uint64_t kFlatFollows = 4;  // its flat hash is not its h
+inline constexpr uint64_t kFlagStep = 8;
 
 enum class Chunk : uint32_t {
   process = 1,

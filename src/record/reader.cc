@@ -91,7 +91,7 @@ std::string take_locations(Cursor& in, uint32_t count, ProcessLog& log) {
 
 std::string take_events(Cursor& in, uint32_t count, ProcessLog& log) {
   if (in.varint() != log.events.size()) return "events before it are missing";
-  uint64_t step = 0, micro_batch = 0, time_ns = 0, address = 0;
+  uint64_t step = 0, micro_batch = 0, time_ns = 0, address = 0, storage = 0;
   for (uint32_t i = 0; i < count && in.ok(); ++i) {
     uint64_t index = log.events.size();
     Event e;
@@ -126,14 +126,16 @@ std::string take_events(Cursor& in, uint32_t count, ProcessLog& log) {
     e.slot_count = in.varint32();
     for (uint32_t s = 0; s < e.slot_count && in.ok(); ++s) {
       Slot slot;
-      uint8_t kind = in.byte();
+      uint64_t kind = in.varint();
       if ((kind & 3) > static_cast<uint8_t>(SlotKind::written)) return "a slot of an unknown kind";
       slot.kind = static_cast<SlotKind>(kind & 3);
-      slot.flags = (kind >> 2) & 31;
+      if (kind / kFlagStep > 0xff) return "a slot of unknown flags";
+      slot.flags = static_cast<uint8_t>(kind / kFlagStep);
       slot.index = static_cast<uint16_t>(in.varint32());
       slot.name = in.varint32();
       slot.meta = in.varint32();
       slot.version = in.varint32();
+      slot.storage = static_cast<uint32_t>(storage += static_cast<uint64_t>(in.signed_varint()));
       slot.address = address += static_cast<uint64_t>(in.signed_varint());
       slot.size_bytes = in.varint();
       if (!(slot.flags & kUnreadable)) {

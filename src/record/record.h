@@ -44,6 +44,7 @@ enum SlotFlag : uint8_t {
   kUninitialised = 4,  // output of torch.empty and the like
   kParameter = 8,      // a parameter or buffer of the called module, not an argument
   kMask = 16,          // floating point, every element zero or at most -1e4: an additive mask
+  kCarried = 32,       // not read again: the value last read of this storage at this version
 };
 
 enum EventFlag : uint8_t {
@@ -66,6 +67,8 @@ struct Slot {
   uint32_t name = kNone;  // string: "self", "arg0", "arg1[3]", "mask", "out0", "param:weight"
   uint32_t meta = kNone;  // index in ProcessLog::metas
   uint32_t version = 0;   // torch's version counter when read
+  uint32_t storage = 0;  // number of its memory block in this process, from 1, never used again for
+                         // another; 0 unknown
   Fingerprint value;
   uint64_t flat = 0;        // og1's H of the same elements as one row: equal under any reshape
   uint64_t pattern = 0;     // kMask: H of which elements are masked, whatever the constant

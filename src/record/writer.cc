@@ -138,15 +138,17 @@ uint32_t LogWriter::add(const Event& e, const std::vector<Slot>& slots) {
   base_.time_ns = e.start_ns;
   for (const Slot& s : slots) {
     bool flat_follows = !(s.flags & kUnreadable) && s.flat != s.value.h;
-    out.push_back(static_cast<char>(static_cast<uint8_t>(s.kind) | (s.flags << 2) |
-                                    (flat_follows ? kFlatFollows : 0)));
+    put_varint(out, static_cast<uint64_t>(s.kind) + (flat_follows ? kFlatFollows : 0) +
+                        kFlagStep * s.flags);
     put_varint(out, s.index);
     put_varint(out, s.name);
     put_varint(out, s.meta);
     put_varint(out, s.version);
+    put_signed(out, int64_t{s.storage} - base_.storage);
     put_signed(out, static_cast<int64_t>(s.address - base_.address));
     put_varint(out, s.size_bytes);
     base_.address = s.address;
+    base_.storage = s.storage;
     if (!(s.flags & kUnreadable)) {
       put_u64(out, s.value.h);
       put_u64(out, s.value.m);

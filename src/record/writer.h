@@ -76,7 +76,7 @@ class LogWriter {
   uint64_t lost_ = 0, written_lost_ = 0;
   // What the next event is coded against; starts afresh in each chunk.
   struct Base {
-    uint32_t step = 0, micro_batch = 0;
+    uint32_t step = 0, micro_batch = 0, storage = 0;
     uint64_t time_ns = 0, address = 0;
   } base_;
 };

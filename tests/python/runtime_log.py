@@ -67,7 +67,7 @@ class Event:
 class Log:
     def __init__(self, path):
         self.path, data = Path(path), Path(path).read_bytes()
-        assert data[:8] == b"opguard\x1a" and struct.unpack_from("<I", data, 8)[0] == 2
+        assert data[:8] == b"opguard\x1a" and struct.unpack_from("<I", data, 8)[0] == 3
         self.settings, self.strings, self.metas, self.locations, self.events = {}, [], [], {}, []
         self.lost, self.closed, at = 0, False, 16
         while at < len(data):
@@ -108,7 +108,7 @@ class Log:
 
     def _events(self, c, count):
         assert c.varint() == len(self.events)
-        step = micro_batch = time_ns = address = 0
+        step = micro_batch = time_ns = address = storage = 0
         for _ in range(count):
             e = Event()
             e.index = len(self.events)
@@ -127,13 +127,14 @@ class Log:
             e.start_ns, e.end_ns, e.slots = time_ns, time_ns + c.signed(), []
             for _ in range(c.varint()):
                 s = Slot()
-                kind = c.byte()
-                s.kind, s.flags, s.index = SLOTS[kind & 3], kind >> 2 & 31, c.varint()
+                kind = c.varint()
+                s.kind, s.flags, s.index = SLOTS[kind & 3], kind >> 3, c.varint()
                 s.name, (s.dtype, s.device, s.shape), s.version = self.strings[c.varint()], self.metas[c.varint()], c.varint()
+                storage += c.signed()
                 address += c.signed()
-                s.address, s.size_bytes = address, c.varint()
+                s.storage, s.address, s.size_bytes = storage, address, c.varint()
                 s.value = None if s.flags & UNREADABLE else (c.u64(), c.u64())
-                s.flat = c.u64() if kind & 0x80 else s.value and s.value[0]
+                s.flat = c.u64() if kind & 4 else s.value and s.value[0]
                 s.pattern = c.u64() if s.flags & MASK and s.value else 0
                 e.slots.append(s)
             self.events.append(e)

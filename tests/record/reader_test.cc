@@ -142,7 +142,7 @@ TEST(Reader, OtherVersionIsNamed) {
   ProcessLog log;
   std::string error;
   EXPECT_FALSE(read_log(path, log, error));
-  EXPECT_EQ(error, path + ": log format version 9; this opguard reads version 2");
+  EXPECT_EQ(error, path + ": log format version 9; this opguard reads version 3");
 }
 
 TEST(Reader, WhatIsNoLogIsRefused) {

@@ -64,11 +64,12 @@ inline std::vector<Slot> sample_slots(LogWriter& writer, uint32_t i) {
   for (uint32_t s = 0; s < slots.size(); ++s) {
     Slot& slot = slots[s];
     slot.kind = static_cast<SlotKind>(s % 3);
-    slot.flags = static_cast<uint8_t>((i + 8 * s) % 32);
+    slot.flags = static_cast<uint8_t>((i + 8 * s) % 64);
     slot.index = static_cast<uint16_t>(s);
     slot.name = writer.string("arg" + std::to_string(s));
     slot.meta = writer.meta({"float32", "cpu", {int64_t{i}, 0, 7}});
     slot.version = i;
+    slot.storage = (i * 7 + s) % 5;
     if (!(slot.flags & kUnreadable)) {
       slot.value = {0x0123456789abcdefu * (i + 1), ~uint64_t{s}};
       slot.flat = i % 3 == 0 ? slot.value.h + 1 : slot.value.h;
