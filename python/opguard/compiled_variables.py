@@ -1,0 +1,81 @@
+"""Dynamo's variables, read and made: what a variable stands for while a function is traced. The names and classes that
+torch moves from release to release are met here only."""
+
+from torch._dynamo import variables
+from torch._dynamo.variables.base import ValueMutationNew, VariableTracker
+
+
+def real(variable):
+    realize = getattr(variable, "realize", None)
+    return realize() if realize is not None else variable
+
+
+def classes(name):
+    return getattr(variables, name, ())
+
+
+def is_tensor(variable):
+    return isinstance(variable, variables.TensorVariable) and not isinstance(
+        variable, classes("UnspecializedPythonVariable")
+    )
+
+
+def constant(variable):
+    """-> (True, value) where dynamo knows it."""
+    try:
+        if variable.is_python_constant():
+            return True, variable.as_python_constant()
+    except Exception:
+        pass
+    return False, None
+
+
+def type_of(variable):
+    try:
+        return variable.python_type()
+    except Exception:
+        return None
+
+
+def sequence(variable):
+    """-> (items, field names or None), or None."""
+    base = getattr(variable, "_base_vt", None) or getattr(variable, "_tuple_vt", None)
+    kind = type_of(variable)
+    if isinstance(kind, type) and issubclass(kind, (list, tuple)):
+        listed = getattr(variable, "items", None) or getattr(base, "items", None) or []
+        if isinstance(listed, list):
+            fields = getattr(kind, "_fields", None) if issubclass(kind, tuple) else None
+            return listed, fields if fields and len(fields) == len(listed) else None
+    return None
+
+
+def mapping(variable):
+    kind = type_of(variable)
+    if not (isinstance(kind, type) and issubclass(kind, dict)):
+        return None
+    entries = getattr(variable, "items", None)
+    if not isinstance(entries, dict):
+        entries = getattr(getattr(variable, "_base_vt", None), "items", None)
+    return entries if isinstance(entries, dict) else None
+
+
+def attribute(tx, variable, name):
+    return VariableTracker.build(tx, getattr).call_function(
+        tx, [real(variable), variables.ConstantVariable.create(name)], {}
+    )
+
+
+def inline(tx, function, arguments):
+    return tx.inline_user_function_return(VariableTracker.build(tx, function), arguments, {})
+
+
+def make_list(entries):
+    return variables.ListVariable(list(entries), mutation_type=new_value())
+
+
+def new_value():
+    return ValueMutationNew()
+
+
+def make_text(value):
+    return variables.ConstantVariable.create(value)
