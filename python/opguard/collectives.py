@@ -8,14 +8,13 @@ is sent, and nothing is waited for."""
 
 import functools
 import sys
-import threading
 import weakref
 
 from opguard import _rt, importing
 
 C10D = "torch.distributed.distributed_c10d"
 # Frames between a collective's method and the function of torch.distributed that the program called.
-_INNER = (C10D, "torch.distributed.c10d_logger", "contextlib", __name__)
+_INNER = (C10D, "torch.distributed.c10d_logger", "contextlib", __name__, "opguard.functional")
 _OBJECTS = {
     "all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list", "send_object_list",
     "recv_object_list",
@@ -29,9 +28,8 @@ _made = {}  # members -> groups made of them
 _count = {}  # group's name -> collectives launched
 _works = {}  # id(work) -> (work, flights), until somebody waits for it
 _futures = weakref.WeakKeyDictionary()  # future -> id(work)
-_storages = {}  # of a functional collective's result -> flights
 _coalescing = {}  # id(process group) -> flights
-_inside = threading.local()  # .operator: a functional collective's own call is running
+ddp = fsdp = functional = None  # imported once torch is
 _unknown = 0  # collectives whose end nobody in Python waited for
 
 
@@ -59,6 +57,11 @@ def guarded(function):
             return None
 
     return safe
+
+
+def world():
+    """torch.distributed.distributed_c10d, None before it is imported."""
+    return _world
 
 
 def tracing():
@@ -223,10 +226,10 @@ def _begin_message(method, group, args, kwargs):
     scalars, structure = "peer=%s, tag=%d" % (peer, tag), api in _OBJECTS
     if peer is None:
         return launch("<dist." + api, group_name(group), inputs, outputs, scalars, structure, False)
-    return launch("<dist." + api, _channel(group, method == "send", peer, tag), inputs, outputs, scalars, structure)
+    return launch("<dist." + api, channel_name(group, method == "send", peer, tag), inputs, outputs, scalars, structure)
 
 
-def _channel(group, sending, peer, tag):
+def channel_name(group, sending, peer, tag):
     ends = (group.rank(), peer) if sending else (peer, group.rank())
     return "%s:%d>%d%s" % (group_name(group), *ends, "/%d" % tag if tag else "")
 
@@ -368,7 +371,9 @@ def sweep():
 def close():
     global _unknown
     sweep()
-    _unknown += sum(len(flights) for _, flights in _works.values()) + sum(map(len, _storages.values()))
+    _unknown += sum(len(flights) for _, flights in _works.values())
+    if functional is not None:
+        _unknown += functional.pending()
 
 
 def _step_ended(optimizer, args, kwargs):
@@ -377,12 +382,12 @@ def _step_ended(optimizer, args, kwargs):
 
 
 def _on_torch(torch):
-    global ddp, fsdp
-    from opguard import ddp, fsdp  # they use this module
+    global ddp, fsdp, functional
+    from opguard import ddp, fsdp, functional  # they use this module
 
     # Only now: much of it is imported while torch itself still is.
     importing.when_imported(C10D, _on_c10d)
-    importing.when_imported("torch.distributed._functional_collectives", _on_functional)
+    importing.when_imported("torch.distributed._functional_collectives", functional.install)
     importing.when_imported("torch.optim.optimizer", _on_optimizer)
 
 
@@ -416,142 +421,3 @@ def _on_c10d(module):
 def _on_optimizer(optim):
     if hasattr(optim, "register_optimizer_step_post_hook"):
         optim.register_optimizer_step_post_hook(_step_ended)
-
-
-# --- functional collectives ---
-
-# Arguments that are tensors, and whether the collective has ended when the operator returns.
-_FUNCTIONAL = (
-    "all_reduce", "all_reduce_", "all_reduce_coalesced", "all_reduce_coalesced_", "broadcast", "broadcast_",
-    "all_gather_into_tensor", "all_gather_into_tensor_out", "all_gather_into_tensor_coalesced",
-    "reduce_scatter_tensor", "reduce_scatter_tensor_out", "reduce_scatter_tensor_coalesced", "all_to_all_single",
-    "isend", "irecv",
-)  # fmt: skip
-
-
-class _Operator:
-    """In place of the function in a torch.ops operator: what it does, its hash and its attributes are the same."""
-
-    def __init__(self, name, original, around):
-        self._name, self._original, self._around = name, original, around
-
-    def __call__(self, *args, **kwargs):
-        # Below autograd and dispatch modes written in Python the same call comes again.
-        again = getattr(_inside, "operator", False)
-        if again or not _rt.recording() or _symbolic(args):
-            return self._original(*args, **kwargs)
-        _inside.operator = True
-        try:
-            return self._around(self._name, self._original, args, kwargs)
-        finally:
-            _inside.operator = False
-
-    def __hash__(self):
-        return hash(self._original)
-
-    def __eq__(self, other):
-        return other is self or other is self._original
-
-    def __getattr__(self, name):
-        return getattr(self._original, name)
-
-
-def _symbolic(args):
-    """Nothing is sent: the call is being traced, or a subclass of Tensor will make it again with its own tensors."""
-    torch = sys.modules["torch"]
-    modes = getattr(torch._C, "_TorchDispatchModeKey", None)
-    keys = [getattr(modes, name) for name in ("FAKE", "PROXY", "FUNCTIONAL") if hasattr(modes, name)]
-    if tracing() or any(torch._C._get_dispatch_mode(key) is not None for key in keys):
-        return True
-    plain = torch.Tensor.__torch_dispatch__
-    for arg in args:
-        for tensor in arg if isinstance(arg, (list, tuple)) else (arg,):
-            if isinstance(tensor, torch.Tensor) and type(tensor).__torch_dispatch__ is not plain:
-                return True
-    return False
-
-
-def _storage(tensor):
-    return tensor.untyped_storage()._cdata
-
-
-@guarded
-def _begin_functional(name, args, kwargs):
-    group = next((v for v in reversed((*args, *kwargs.values())) if isinstance(v, (str, _world.ProcessGroup))), None)
-    if isinstance(group, str):
-        group = _world._resolve_process_group(group)
-    tensors = args[0] if args else kwargs.get("input", kwargs.get("inputs", ()))
-    operand = (("input", tensors, 0),)
-    scalars = ", ".join(str(a) for a in args[1:] if isinstance(a, (str, int)) and a is not args[-1])
-    if name in ("isend", "irecv"):
-        peer, tag = args[1], args[2] if len(args) > 3 else 0
-        channel = _channel(group, name == "isend", peer, tag)
-        return launch("<funcol." + name, channel, *((operand, ()) if name == "isend" else ((), operand)), scalars)
-    return launch("<funcol." + name.rstrip("_"), group_name(group), operand, (), scalars)
-
-
-@guarded
-def _give_result(flight, result, name):
-    if flight is None:
-        return
-    torch = sys.modules["torch"]
-    results = [t for t in (result if isinstance(result, (list, tuple)) else [result]) if isinstance(t, torch.Tensor)]
-    flight.give((("out", results[0] if len(results) == 1 else results, 0),) if name != "isend" else ())
-    if not results or name == "shard_dim_alltoall":
-        flight.land(False)
-    for tensor in results if name != "shard_dim_alltoall" else ():
-        _storages.setdefault(_storage(tensor), []).append(flight)
-
-
-def _around_collective(name, original, args, kwargs):
-    flight = _begin_functional(name, args, kwargs)
-    try:
-        result = original(*args, **kwargs)
-    except BaseException:
-        if flight is not None:
-            flight.cancel()
-        raise
-    _give_result(flight, result, name)
-    return result
-
-
-@guarded
-def _waited(tensor):
-    for flight in _storages.pop(_storage(tensor), ()):
-        # Of several results the last one to be waited for.
-        if not any(flight in flights for flights in _storages.values()):
-            flight.land(False)
-
-
-def _around_wait(name, original, args, kwargs):
-    result = original(*args, **kwargs)
-    if _storages and args:
-        _waited(args[0])
-    return result
-
-
-@guarded
-def _replace(namespace, name, around):
-    packet = getattr(namespace, name, None)
-    if packet is None:
-        return
-    builtins = getattr(sys.modules["torch"].jit, "_builtins", None)
-    for holder in (packet, *(getattr(packet, overload) for overload in packet.overloads())):
-        if isinstance(holder._op, _Operator):
-            continue
-        wrapped = _Operator(name, holder._op, around)
-        # TorchScript knows an operator by its function's address.
-        known = builtins and builtins._find_builtin(holder._op)
-        if known:
-            builtins._register_builtin(wrapped, known)
-        holder._op = wrapped
-
-
-def _on_functional(module):
-    ops = sys.modules["torch"].ops
-    if not _rt.recording() or _world is None:
-        return
-    for name in _FUNCTIONAL:
-        _replace(ops._c10d_functional, name, _around_collective)
-    _replace(ops._dtensor, "shard_dim_alltoall", _around_collective)
-    _replace(ops._c10d_functional, "wait_tensor", _around_wait)

@@ -2,7 +2,6 @@
 parameters themselves and not by the flat buffers they travel in."""
 
 import functools
-import sys
 import threading
 
 from opguard import _rt, collectives, importing

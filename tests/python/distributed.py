@@ -19,8 +19,16 @@ def say(*values):
 dist.init_process_group("gloo", init_method="file://" + os.environ["MEETING"], rank=rank, world_size=world)
 """
 # Bare torch 2.13 ends about one in ten FSDP programs with "terminate called without an active exception" when a rank
-# destroys its group while the other still holds work of it: the ranks drop theirs and meet before.
-END = "\nimport gc; gc.collect(); dist.barrier(); dist.destroy_process_group()\n"
+# destroys its group while the other still holds work of it: the ranks drop theirs and meet before, by no collective.
+END = """
+import gc, time
+gc.collect()
+store = dist.distributed_c10d._get_default_store()
+store.add("ended", 1)
+while store.add("ended", 0) < world:
+    time.sleep(.01)
+dist.destroy_process_group()
+"""
 
 
 def run_ranks(source, world, folder=None, recording=None, python=sys.executable):
