@@ -15,6 +15,7 @@ namespace {
 
 struct DumpOptions {
   std::string path;
+  bool salvage = false;
 };
 
 int print(const std::string& text) {
@@ -23,10 +24,10 @@ int print(const std::string& text) {
   return ok ? kYes : kCouldNotTell;
 }
 
-int dump_log(const std::string& path) {
+int dump_log(const std::string& path, bool salvage) {
   ProcessLog log;
   std::string error;
-  if (!read_log(path, log, error)) return fail(error);
+  if (!read_log(path, log, error, {.salvage = salvage})) return fail(error);
   return print(dump(log));
 }
 
@@ -64,7 +65,7 @@ bool holds_traces(const std::string& dir) {
 }
 
 // What a file is is told by its first bytes, never by its name.
-int dump_path(const std::string& path) {
+int dump_path(const std::string& path, bool salvage) {
   std::error_code code;
   if (std::filesystem::is_directory(path, code))
     return holds_traces(path) ? dump_traces(path) : dump_run(path);
@@ -76,7 +77,7 @@ int dump_path(const std::string& path) {
   if (start.find("\"opguard_plan\"") != std::string::npos) return dump_plan(path);
   if (start.find("\"opguard_trace\"") != std::string::npos)
     return fail(path + ": a trace is read with all of its run: give the folder it is in");
-  return dump_log(path);
+  return dump_log(path, salvage);
 }
 
 }  // namespace
@@ -86,7 +87,10 @@ void add_dump(CLI::App& app, Pipeline& run) {
   CLI::App* command =
       app.add_subcommand("dump", "Print a log, a folder of logs, a plan or traces as text");
   command->add_option("file", options->path, "log, folder of logs or traces, or plan")->required();
-  command->callback([options, &run] { run = [options] { return dump_path(options->path); }; });
+  command->add_flag("--salvage", options->salvage,
+                    "Read one damaged log on behind the damage; what is missing shows as a gap");
+  command->callback(
+      [options, &run] { run = [options] { return dump_path(options->path, options->salvage); }; });
 }
 
 }  // namespace opguard

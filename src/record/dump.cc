@@ -69,7 +69,14 @@ std::string dump(const ProcessLog& log) {
     if (!at.function.empty()) out << " in " << printable(at.function);
     out << "\n";
   }
+  auto gap = log.gaps.begin();
+  auto dump_gaps = [&](size_t event) {
+    for (; gap != log.gaps.end() && gap->event <= event; ++gap)
+      out << "gap before event " << event << ": " << gap->records
+          << (gap->records == 1 ? " record is" : " records are") << " missing\n";
+  };
   for (size_t i = 0; i < log.events.size(); ++i) {
+    dump_gaps(i);
     const Event& e = log.events[i];
     out << "event " << i << " " << kEvents[static_cast<int>(e.kind)] << " "
         << printable(log.text(e.boundary)) << " " << kPhases[static_cast<int>(e.phase)] << " step "
@@ -88,6 +95,7 @@ std::string dump(const ProcessLog& log) {
     for (uint32_t s = 0; s < e.slot_count; ++s) dump_slot(out, log, log.slots[e.first_slot + s]);
     if (e.results != kNone) out << "    results " << printable(log.text(e.results)) << "\n";
   }
+  dump_gaps(log.events.size());
   return out.str();
 }
 

@@ -26,13 +26,25 @@ const char* chunk_name(Chunk type) {
   return "unknown";
 }
 
-void put_chunk(std::string& out, Chunk type, uint32_t count, std::string_view payload) {
+void put_header(std::string& out, uint32_t salt) {
   size_t begin = out.size();
-  put_u32(out, static_cast<uint32_t>(type));
+  out.append(kMagic, sizeof kMagic);
+  put_u32(out, kVersion);
+  put_u32(out, salt);
+  put_u32(out, crc32c(0, out.data() + begin, out.size() - begin));
+}
+
+void put_chunk(std::string& out, uint32_t salt, Chunk type, uint32_t count,
+               std::string_view payload) {
+  size_t begin = out.size();
+  out.append(kMark, sizeof kMark);
+  out.push_back(static_cast<char>(type));
   put_u32(out, static_cast<uint32_t>(payload.size()));
   put_u32(out, count);
-  // The checksum covers the header too: a flipped length must not be believed.
-  uint32_t crc = crc32c(0, out.data() + begin, 12);
+  // The header has a checksum of its own: a flipped length must not be believed, and a search for
+  // the next whole chunk need not read a payload for every three bytes that look like a mark.
+  uint32_t crc = crc32c(salt, out.data() + begin, 12);
+  put_u32(out, crc);
   put_u32(out, crc32c(crc, payload.data(), payload.size()));
   out.append(payload);
 }

@@ -9,12 +9,41 @@
 namespace opguard::format {
 
 inline constexpr char kMagic[8] = {'o', 'p', 'g', 'u', 'a', 'r', 'd', '\x1a'};
-inline constexpr uint32_t kVersion = 3;
-inline constexpr size_t kHeaderSize = 16;  // magic, version, crc of both
-inline constexpr size_t kChunkHeaderSize = 16;
-// A slot's first number: kind + kFlatFollows + kFlagStep * flags.
-inline constexpr uint64_t kFlatFollows = 4;  // its flat hash is not its h
-inline constexpr uint64_t kFlagStep = 8;
+inline constexpr uint32_t kVersion = 4;
+inline constexpr size_t kHeaderSize = 20;  // magic, version, salt, crc of the three
+inline constexpr size_t kChunkHeaderSize = 20;
+inline constexpr char kMark[3] = {'o', 'p', 'g'};  // a chunk begins with it: found again by it
+// What a reader allocates for one chunk is bounded by this; writers stay far below.
+inline constexpr size_t kMaxPayload = size_t{1} << 26;
+
+// Which fields of an event follow: the others are those of the event before it, or none.
+enum EventField : uint8_t {
+  kKinds = 1,  // kind, phase, flags
+  kSteps = 2,  // step, micro-batch
+  kThread = 4,
+  kInside = 8,  // begin
+  kForward = 16,
+  kNode = 32,
+  kScalars = 64,
+  kResults = 128,
+};
+
+// A slot's first number: kind + 4 * form + kIndexFollows + kFlagStep * flags.
+enum class Form : uint8_t {
+  row = 0,     // place and value; the tensor is one row, so that h says all of the value
+  full = 1,    // place and value
+  tensor = 2,  // a tensor of this chunk again: place and value are its
+  value = 3,   // place; the value is that of a tensor of this chunk
+};
+inline constexpr uint64_t kIndexFollows = 16;  // it is not the next of its kind in the event
+inline constexpr uint64_t kFlagStep = 32;
+
+// og1's m of a tensor of one row whose hash is `row`.
+inline uint64_t mix(uint64_t row) {
+  row ^= row >> 29;
+  row *= 0xd6e8feb86659fd93u;
+  return row ^ row >> 32;
+}
 
 enum class Chunk : uint32_t {
   process = 1,
@@ -56,32 +85,39 @@ inline void put_text(std::string& out, std::string_view s) {
   out.append(s);
 }
 
-// A chunk as it lies in the file.
-void put_chunk(std::string& out, Chunk type, uint32_t count, std::string_view payload);
+// The first bytes of a file.
+void put_header(std::string& out, uint32_t salt);
+// A chunk as it lies in the file. Its checksums begin with the file's salt: what another log left
+// on the disk is not taken for this one's.
+void put_chunk(std::string& out, uint32_t salt, Chunk type, uint32_t count,
+               std::string_view payload);
+
+inline uint32_t load_u32(const char* p) {
+  const auto* b = reinterpret_cast<const uint8_t*>(p);
+  return b[0] | b[1] << 8 | b[2] << 16 | uint32_t{b[3]} << 24;
+}
 
 // Takes values from the front of a payload. After a failure `ok` stays false and all values are 0:
 // callers check once at the end of what they decode.
 class Cursor {
  public:
-  explicit Cursor(std::string_view bytes) : bytes_(bytes) {}
+  explicit Cursor(std::string_view bytes) : at_(bytes.data()), end_(at_ + bytes.size()) {}
 
   bool ok() const { return ok_; }
-  size_t left() const { return bytes_.size(); }
+  size_t left() const { return static_cast<size_t>(end_ - at_); }
 
   uint8_t byte() {
-    if (bytes_.empty()) return fail();
-    uint8_t b = static_cast<uint8_t>(bytes_[0]);
-    bytes_.remove_prefix(1);
-    return b;
+    if (at_ == end_) return fail();
+    return static_cast<uint8_t>(*at_++);
   }
   uint64_t u64() {
-    if (bytes_.size() < 8) return fail();
-    uint64_t v = 0;
-    for (int i = 0; i < 8; ++i) v |= uint64_t{static_cast<uint8_t>(bytes_[i])} << (8 * i);
-    bytes_.remove_prefix(8);
+    if (left() < 8) return fail();
+    uint64_t v = load_u32(at_) | uint64_t{load_u32(at_ + 4)} << 32;
+    at_ += 8;
     return v;
   }
   uint64_t varint() {
+    if (at_ != end_ && !(*at_ & 0x80)) return static_cast<uint8_t>(*at_++);  // the usual case
     uint64_t v = 0;
     for (int shift = 0; shift < 64; shift += 7) {
       uint8_t b = byte();
@@ -98,22 +134,23 @@ class Cursor {
   int64_t signed_varint() { return unzigzag(varint()); }
   std::string text() {
     uint64_t n = varint();
-    if (n > bytes_.size()) {
+    if (n > left()) {
       fail();
       return {};
     }
-    std::string s(bytes_.substr(0, n));
-    bytes_.remove_prefix(n);
+    std::string s(at_, n);
+    at_ += n;
     return s;
   }
   uint8_t fail() {
     ok_ = false;
-    bytes_ = {};
+    at_ = end_;
     return 0;
   }
 
  private:
-  std::string_view bytes_;
+  const char* at_;
+  const char* end_;
   bool ok_ = true;
 };
 

@@ -1,13 +1,18 @@
 // record/reader.cc: a log file -> ProcessLog. A chunk is believed whole or not at all.
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
+#include <map>
 #include <tuple>
 
 #include "record/crc.h"
+#include "record/event_code.h"
 #include "record/format.h"
 #include "record/record.h"
 
@@ -28,167 +33,261 @@ uint64_t Run::records() const {
 
 namespace {
 
-uint32_t load_u32(const char* p) {
-  const auto* b = reinterpret_cast<const uint8_t*>(p);
-  return b[0] | b[1] << 8 | b[2] << 16 | uint32_t{b[3]} << 24;
-}
+// A chunk as it lies in the file, its checksums good.
+struct RawChunk {
+  Chunk type = Chunk::end;
+  uint32_t count = 0;
+  std::string_view payload;
+  size_t size() const { return kChunkHeaderSize + payload.size(); }
+};
 
-// kNone is stored as 0, an index i as i + 1. False: points outside `size` entries.
-bool take_optional(Cursor& in, size_t size, uint32_t& index) {
-  uint64_t v = in.varint();
-  index = v == 0 ? kNone : static_cast<uint32_t>(v - 1);
-  return v <= size;
-}
+class Reader {
+ public:
+  Reader(std::string_view bytes, const ReadOptions& options, ProcessLog& log)
+      : bytes_(bytes), options_(options), log_(log), budget_(8 * uint64_t{bytes.size()}) {}
 
-// Each decoder returns "" or what is wrong; the caller then drops what it appended.
-std::string take_process(Cursor& in, ProcessLog& log) {
-  log.rank = static_cast<int32_t>(in.signed_varint());
-  log.world = static_cast<int32_t>(in.signed_varint());
-  log.pid = in.signed_varint();
-  log.start_ns = in.signed_varint();
+  // "" or why the file is no log this reader can read.
+  std::string run();
+
+ private:
+  std::string check_header(bool& cut);
+  // "" or what is wrong with the chunk at `at`.
+  std::string find_chunk(size_t at, RawChunk& chunk) const;
+  // The first whole chunk at `at` or behind it; bytes_.size() if there is none.
+  size_t next_chunk(size_t at, RawChunk& chunk);
+  std::string take(const RawChunk& chunk);
+  std::string take_process(Cursor& in);
+  std::string take_settings(Cursor& in, uint32_t count);
+  std::string take_strings(Cursor& in, uint32_t count);
+  std::string take_metas(Cursor& in, uint32_t count);
+  std::string take_locations(Cursor& in, uint32_t count);
+  std::string take_events(std::string_view payload, uint32_t count);
+  std::string take_lost(Cursor& in, uint32_t count);
+  std::string take_end(Cursor& in);
+  // True if entries up to `first` may be missing before those of a chunk.
+  bool may_skip_to(uint64_t first, size_t size) const;
+  void damage(size_t at, const std::string& what);
+  // What a search behind the damage at `at` finds, as the end of a sentence.
+  std::string what_follows(size_t at);
+  void place_gaps();
+
+  std::string_view bytes_;
+  const ReadOptions& options_;
+  ProcessLog& log_;
+  EventDecoder decoder_;
+  std::vector<EventDecoder::Stretch> stretches_{{0, 0}};
+  std::vector<Gap> lost_;     // by own index
+  uint64_t next_event_ = 0;   // own index
+  uint64_t next_slot_ = 0;    // as the writer counts
+  uint64_t passed_over_ = 0;  // bytes
+  uint64_t budget_;           // bytes a search may still checksum in vain
+  uint32_t salt_ = 0;
+  bool started_ = false;  // the chunk of process was there
+};
+
+std::string Reader::check_header(bool& cut) {
+  const size_t n = std::min(bytes_.size(), sizeof kMagic);
+  if (std::memcmp(bytes_.data(), kMagic, n) != 0) return "not an opguard log";
+  cut = bytes_.size() < kHeaderSize;
+  // The version first: what follows it may be laid out otherwise.
+  if (bytes_.size() >= sizeof kMagic + 4) {
+    const uint32_t version = load_u32(bytes_.data() + 8);
+    // Formats 1 to 3 had 16 bytes of header, the checksum behind the version.
+    const size_t covered = version < 4 ? 12 : 16;
+    const bool whole = bytes_.size() >= covered + 4 &&
+                       load_u32(bytes_.data() + covered) == crc32c(0, bytes_.data(), covered);
+    if (!whole && !cut) return "the header (byte 0) is damaged";
+    if (whole && version != kVersion)
+      return "log format version " + std::to_string(version) + "; this opguard reads version " +
+             std::to_string(kVersion);
+  }
+  if (!cut) salt_ = load_u32(bytes_.data() + 12);
   return "";
 }
 
-std::string take_settings(Cursor& in, uint32_t count, ProcessLog& log) {
+std::string Reader::find_chunk(size_t at, RawChunk& chunk) const {
+  std::string_view rest = bytes_.substr(at);
+  if (rest.size() < kChunkHeaderSize) return "cut short in the header of a chunk";
+  const uint32_t crc = crc32c(salt_, rest.data(), 12);
+  if (std::memcmp(rest.data(), kMark, sizeof kMark) != 0 || crc != load_u32(rest.data() + 12))
+    return "the header of a chunk is damaged";
+  chunk.type = static_cast<Chunk>(rest[3]);
+  chunk.count = load_u32(rest.data() + 8);
+  const uint32_t length = load_u32(rest.data() + 4);
+  const std::string name = chunk_name(chunk.type);
+  if (length > kMaxPayload) return "the chunk of " + name + " is longer than any";
+  if (length > rest.size() - kChunkHeaderSize) return "the chunk of " + name + " is cut short";
+  chunk.payload = rest.substr(kChunkHeaderSize, length);
+  if (crc32c(crc, chunk.payload.data(), length) != load_u32(rest.data() + 16))
+    return "the chunk of " + name + " is damaged (checksum)";
+  return "";
+}
+
+size_t Reader::next_chunk(size_t at, RawChunk& chunk) {
+  const std::string_view mark(kMark, sizeof kMark);
+  for (; (at = bytes_.find(mark, at)) != std::string_view::npos; ++at) {
+    chunk = {};
+    if (find_chunk(at, chunk).empty()) return at;
+    // A hostile file may promise long chunks everywhere.
+    if (chunk.payload.size() > budget_) break;
+    budget_ -= chunk.payload.size();
+  }
+  return bytes_.size();
+}
+
+std::string Reader::take_process(Cursor& in) {
+  if (started_) return "there is one already";
+  log_.rank = static_cast<int32_t>(in.signed_varint());
+  log_.world = static_cast<int32_t>(in.signed_varint());
+  log_.pid = in.signed_varint();
+  log_.start_ns = in.signed_varint();
+  started_ = true;
+  return "";
+}
+
+std::string Reader::take_settings(Cursor& in, uint32_t count) {
+  std::map<std::string, std::string> settings;
   for (uint32_t i = 0; i < count && in.ok(); ++i) {
     std::string key = in.text();
-    log.settings[key] = in.text();
+    settings[key] = in.text();
   }
+  if (in.ok() && in.left() == 0)
+    for (auto& [key, value] : settings) log_.settings[key] = std::move(value);
   return "";
 }
 
-std::string take_strings(Cursor& in, uint32_t count, ProcessLog& log) {
-  if (in.varint() != log.strings.size()) return "strings before it are missing";
-  for (uint32_t i = 0; i < count && in.ok(); ++i) log.strings.push_back(in.text());
+bool Reader::may_skip_to(uint64_t first, size_t size) const {
+  // Each missing entry took a byte at least: a false number cannot make us allocate.
+  return options_.salvage && first >= size && first - size <= passed_over_;
+}
+
+std::string Reader::take_strings(Cursor& in, uint32_t count) {
+  const uint64_t first = in.varint();
+  if (first != log_.strings.size()) {
+    if (!may_skip_to(first, log_.strings.size())) return "strings before it are missing";
+    log_.strings.resize(first);
+  }
+  for (uint32_t i = 0; i < count && in.ok(); ++i) log_.strings.push_back(in.text());
   return "";
 }
 
-std::string take_metas(Cursor& in, uint32_t count, ProcessLog& log) {
-  if (in.varint() != log.metas.size()) return "metas before it are missing";
+std::string Reader::take_metas(Cursor& in, uint32_t count) {
+  const uint64_t first = in.varint();
+  if (first != log_.metas.size()) {
+    if (!may_skip_to(first, log_.metas.size())) return "metas before it are missing";
+    log_.metas.resize(first);
+  }
   for (uint32_t i = 0; i < count && in.ok(); ++i) {
     Meta meta;
     meta.dtype = in.text();
     meta.device = in.text();
-    uint64_t dims = in.varint();
+    const uint64_t dims = in.varint();
     if (dims > in.left()) return "a shape is longer than its chunk";
     for (uint64_t d = 0; d < dims; ++d) meta.shape.push_back(in.signed_varint());
-    log.metas.push_back(std::move(meta));
+    log_.metas.push_back(std::move(meta));
   }
   return "";
 }
 
-std::string take_locations(Cursor& in, uint32_t count, ProcessLog& log) {
+std::string Reader::take_locations(Cursor& in, uint32_t count) {
+  std::map<std::string, Location> locations;
   for (uint32_t i = 0; i < count && in.ok(); ++i) {
     std::string boundary = in.text();
     Location at;
     for (std::string* s : {&at.package, &at.file, &at.path, &at.text, &at.callee, &at.function})
       *s = in.text();
     for (uint32_t* n : {&at.line, &at.column, &at.end_line, &at.end_column}) *n = in.varint32();
-    log.locations[boundary] = std::move(at);
+    locations[boundary] = std::move(at);
   }
+  if (in.ok() && in.left() == 0)
+    for (auto& [boundary, at] : locations) log_.locations[boundary] = std::move(at);
   return "";
 }
 
-std::string take_events(Cursor& in, uint32_t count, ProcessLog& log) {
-  if (in.varint() != log.events.size()) return "events before it are missing";
-  uint64_t step = 0, micro_batch = 0, time_ns = 0, address = 0, storage = 0;
-  for (uint32_t i = 0; i < count && in.ok(); ++i) {
-    uint64_t index = log.events.size();
-    Event e;
-    e.boundary = in.varint32();
-    uint8_t kinds = in.byte();
-    e.flags = in.byte();
-    if ((kinds & 15) > static_cast<uint8_t>(EventKind::state) ||
-        (kinds >> 4) > static_cast<uint8_t>(Phase::optimizer))
-      return "an event of an unknown kind";
-    e.kind = static_cast<EventKind>(kinds & 15);
-    e.phase = static_cast<Phase>(kinds >> 4);
-    e.step = static_cast<uint32_t>(step += static_cast<uint64_t>(in.signed_varint()));
-    e.micro_batch = static_cast<uint32_t>(micro_batch += static_cast<uint64_t>(in.signed_varint()));
-    e.occurrence = in.varint32();
-    e.thread = in.varint32();
-    uint64_t inside = in.varint();
-    uint64_t back = in.varint();
-    if (inside > index || back > index) return "an event refers to one before the log";
-    e.begin = index - inside;
-    e.forward = back == 0 ? kNone : static_cast<uint32_t>(index - back);
-    bool known = e.boundary < log.strings.size();
-    known &= take_optional(in, log.strings.size(), e.node);
-    known &= take_optional(in, log.strings.size(), e.scalars);
-    known &= take_optional(in, log.strings.size(), e.results);
-    if (e.flags & kCollective) {
-      known &= take_optional(in, log.strings.size(), e.group);
-      e.sequence = in.varint32();
-    }
-    e.start_ns = time_ns += static_cast<uint64_t>(in.signed_varint());
-    e.end_ns = e.start_ns + static_cast<uint64_t>(in.signed_varint());
-    e.first_slot = log.slots.size();
-    e.slot_count = in.varint32();
-    for (uint32_t s = 0; s < e.slot_count && in.ok(); ++s) {
-      Slot slot;
-      uint64_t kind = in.varint();
-      if ((kind & 3) > static_cast<uint8_t>(SlotKind::written)) return "a slot of an unknown kind";
-      slot.kind = static_cast<SlotKind>(kind & 3);
-      if (kind / kFlagStep > 0xff) return "a slot of unknown flags";
-      slot.flags = static_cast<uint8_t>(kind / kFlagStep);
-      slot.index = static_cast<uint16_t>(in.varint32());
-      slot.name = in.varint32();
-      slot.meta = in.varint32();
-      slot.version = in.varint32();
-      slot.storage = static_cast<uint32_t>(storage += static_cast<uint64_t>(in.signed_varint()));
-      slot.address = address += static_cast<uint64_t>(in.signed_varint());
-      slot.size_bytes = in.varint();
-      if (!(slot.flags & kUnreadable)) {
-        slot.value.h = in.u64();
-        slot.value.m = in.u64();
-        slot.flat = kind & kFlatFollows ? in.u64() : slot.value.h;
-        if (slot.flags & kMask) slot.pattern = in.u64();
-      }
-      known &= slot.name < log.strings.size() && slot.meta < log.metas.size();
-      log.slots.push_back(slot);
-    }
-    if (in.ok() && !known) return "an event refers to a string or shape that is not in the log";
-    log.events.push_back(e);
-  }
-  return "";
-}
-
-std::string take_end(Cursor& in, ProcessLog& log) {
-  uint64_t events = in.varint(), slots = in.varint();
-  log.lost = in.varint();
-  if (in.ok() && (events != log.events.size() || slots != log.slots.size()))
-    return "it counts other events than the log holds";
-  log.closed = true;
-  return "";
-}
-
-std::string take_chunk(Chunk type, uint32_t count, std::string_view payload, ProcessLog& log) {
+std::string Reader::take_events(std::string_view payload, uint32_t count) {
   Cursor in(payload);
+  const uint64_t first = in.varint(), first_slot = in.varint();
+  if (!in.ok()) return "its length does not fit its content";
+  const uint64_t events = log_.events.size(), slots = log_.slots.size();
+  const bool hole = first != next_event_ || first_slot != next_slot_;
+  if (hole) {
+    if (!options_.salvage || log_.damage.empty() || first < next_event_ || first_slot < next_slot_)
+      return "events before it are missing";
+    stretches_.push_back({first, events});
+  }
+  payload.remove_prefix(payload.size() - in.left());
+  std::string wrong = decoder_.take(payload, count, stretches_, log_);
+  if (!wrong.empty()) {
+    if (hole) stretches_.pop_back();
+    return wrong;
+  }
+  if (hole) {
+    log_.gaps.push_back({events, first_slot - next_slot_});
+    next_event_ = first;
+    next_slot_ = first_slot;
+  }
+  next_event_ += log_.events.size() - events;
+  next_slot_ += log_.slots.size() - slots;
+  return "";
+}
+
+std::string Reader::take_lost(Cursor& in, uint32_t count) {
+  std::vector<Gap> places;
+  for (uint32_t i = 0; i < count && in.ok(); ++i) {
+    Gap place;
+    place.event = in.varint();
+    place.records = in.varint();
+    places.push_back(place);
+  }
+  if (!in.ok() || in.left() != 0) return "";  // the caller says so
+  for (const Gap& place : places) log_.lost += place.records;
+  lost_.insert(lost_.end(), places.begin(), places.end());
+  return "";
+}
+
+std::string Reader::take_end(Cursor& in) {
+  const uint64_t events = in.varint(), slots = in.varint(), lost = in.varint();
+  if (!in.ok() || in.left() != 0) return "";  // the caller says so
+  const bool whole = log_.damage.empty();
+  if (whole && (events != next_event_ || slots != next_slot_))
+    return "it counts other events than the log holds";
+  if (lost < log_.lost) return "it counts fewer losses than the log";
+  if (!whole && (events > next_event_ || slots > next_slot_))
+    log_.gaps.push_back({log_.events.size(), slots - std::min(slots, next_slot_)});
+  if (lost > log_.lost) lost_.push_back({events, lost - log_.lost});
+  log_.lost = lost;
+  log_.closed = true;
+  return "";
+}
+
+std::string Reader::take(const RawChunk& chunk) {
+  if (!started_ && chunk.type != Chunk::process && !options_.salvage)
+    return "the chunk of process before it is missing";
+  Cursor in(chunk.payload);
   std::string wrong;
-  switch (type) {
+  switch (chunk.type) {
     case Chunk::process:
-      wrong = take_process(in, log);
+      wrong = take_process(in);
       break;
     case Chunk::settings:
-      wrong = take_settings(in, count, log);
+      wrong = take_settings(in, chunk.count);
       break;
     case Chunk::strings:
-      wrong = take_strings(in, count, log);
+      wrong = take_strings(in, chunk.count);
       break;
     case Chunk::metas:
-      wrong = take_metas(in, count, log);
+      wrong = take_metas(in, chunk.count);
       break;
     case Chunk::locations:
-      wrong = take_locations(in, count, log);
+      wrong = take_locations(in, chunk.count);
       break;
     case Chunk::events:
-      wrong = take_events(in, count, log);
-      break;
+      return take_events(chunk.payload, chunk.count);
     case Chunk::lost:
-      log.lost = in.varint();
+      wrong = take_lost(in, chunk.count);
       break;
     case Chunk::end:
-      wrong = take_end(in, log);
+      wrong = take_end(in);
       break;
     default:
       return "its type is unknown";
@@ -197,78 +296,156 @@ std::string take_chunk(Chunk type, uint32_t count, std::string_view payload, Pro
   return wrong;
 }
 
-// Why the file is no log this reader can read; "" if its header is good.
-std::string check_header(std::string_view bytes, bool& cut) {
-  size_t n = std::min(bytes.size(), sizeof kMagic);
-  cut = bytes.size() < kHeaderSize;
-  if (std::memcmp(bytes.data(), kMagic, n) != 0) return "not an opguard log";
-  if (cut) return "";
-  if (load_u32(bytes.data() + 12) != crc32c(0, bytes.data(), 12))
-    return "the header (byte 0) is damaged";
-  uint32_t version = load_u32(bytes.data() + 8);
-  if (version != kVersion)
-    return "log format version " + std::to_string(version) + "; this opguard reads version " +
-           std::to_string(kVersion);
+void Reader::damage(size_t at, const std::string& what) {
+  if (!log_.damage.empty()) return;  // the first one is told
+  log_.damage =
+      "record " + std::to_string(log_.slots.size()) + " (byte " + std::to_string(at) + "): " + what;
+}
+
+std::string Reader::what_follows(size_t at) {
+  RawChunk chunk;
+  uint64_t events = 0, first_event = 0, first_slot = 0;
+  for (at = next_chunk(at, chunk); at < bytes_.size(); at = next_chunk(at + chunk.size(), chunk)) {
+    if (chunk.type != Chunk::events) continue;
+    Cursor in(chunk.payload);
+    const uint64_t event = in.varint(), slot = in.varint();
+    if (event < next_event_ || slot < next_slot_) continue;
+    if (events == 0) {
+      first_event = event;
+      first_slot = slot;
+    }
+    events += chunk.count;
+  }
+  if (events == 0) return "";
+  return "; missing there: " + std::to_string(first_event - next_event_) + " events, " +
+         std::to_string(first_slot - next_slot_) + " records; " + std::to_string(events) +
+         " events behind it are left out (dump --salvage shows them)";
+}
+
+// From own indexes to places in the log that was read.
+void Reader::place_gaps() {
+  for (const Gap& gap : lost_) {
+    size_t i = stretches_.size() - 1;
+    while (i > 0 && gap.event < stretches_[i].first) --i;
+    const uint64_t end = i + 1 < stretches_.size() ? stretches_[i + 1].at : log_.events.size();
+    const uint64_t offset = gap.event - std::min(gap.event, stretches_[i].first);
+    log_.gaps.push_back({std::min(stretches_[i].at + std::min(offset, end), end), gap.records});
+  }
+  std::stable_sort(log_.gaps.begin(), log_.gaps.end(),
+                   [](const Gap& a, const Gap& b) { return a.event < b.event; });
+}
+
+std::string Reader::run() {
+  bool cut = false;
+  if (std::string why = check_header(cut); !why.empty()) return why;
+  if (cut) {
+    damage(bytes_.size(), "cut short in the header");
+    return "";
+  }
+  size_t at = kHeaderSize;
+  while (!log_.closed) {
+    if (at == bytes_.size()) {
+      damage(at, "the log ends here, without having been closed");
+      break;
+    }
+    RawChunk chunk;
+    std::string wrong = find_chunk(at, chunk);
+    if (wrong.empty()) {
+      // The checksum held, yet what is inside may still contradict the rest: then nothing of it
+      // stays.
+      const size_t strings = log_.strings.size(), metas = log_.metas.size();
+      const size_t events = log_.events.size(), slots = log_.slots.size();
+      wrong = take(chunk);
+      if (wrong.empty()) {
+        at += chunk.size();
+        continue;
+      }
+      log_.strings.resize(strings);
+      log_.metas.resize(metas);
+      log_.events.resize(events);
+      log_.slots.resize(slots);
+      wrong = std::string("the chunk of ") + chunk_name(chunk.type) + " is refused: " + wrong;
+    }
+    if (!options_.salvage) {
+      damage(at, wrong + what_follows(at + 1));
+      break;
+    }
+    damage(at, wrong);
+    const size_t next = next_chunk(at + 1, chunk);
+    passed_over_ += next - at;
+    at = next;
+  }
+  if (log_.closed && at != bytes_.size()) damage(at, "bytes follow the end of the log");
+  log_.closed = log_.closed && log_.damage.empty();
+  place_gaps();
   return "";
 }
 
+// A file in memory, as the system has it: no copy.
+class Map {
+ public:
+  Map() = default;
+  Map(const Map&) = delete;
+  Map& operator=(const Map&) = delete;
+  ~Map() {
+    if (size_ > 0) munmap(data_, size_);
+  }
+  // "" or what is wrong.
+  std::string open(const std::string& path) {
+    // O_NONBLOCK: a pipe that lies there must not stop us.
+    int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) return std::strerror(errno);
+    struct stat st{};
+    std::string wrong;
+    if (fstat(fd, &st) != 0) {
+      wrong = std::strerror(errno);
+    } else if (!S_ISREG(st.st_mode)) {
+      wrong = "not a file";
+    } else if (st.st_size > 0) {
+      void* data = mmap(nullptr, static_cast<size_t>(st.st_size), PROT_READ, MAP_PRIVATE, fd, 0);
+      if (data == MAP_FAILED) {
+        wrong = std::strerror(errno);
+      } else {
+        data_ = data;
+        size_ = static_cast<size_t>(st.st_size);
+        madvise(data_, size_, MADV_SEQUENTIAL);
+      }
+    }
+    ::close(fd);
+    return wrong;
+  }
+  std::string_view bytes() const {
+    return size_ > 0 ? std::string_view(static_cast<const char*>(data_), size_) : "";
+  }
+
+ private:
+  void* data_ = nullptr;
+  size_t size_ = 0;
+};
+
 }  // namespace
 
-bool read_log(const std::string& path, ProcessLog& log, std::string& error) {
+bool parse_log(std::string_view bytes, ProcessLog& log, std::string& error,
+               const ReadOptions& options) {
+  std::string path = std::move(log.path);
+  log = {};
+  log.path = std::move(path);
+  error = Reader(bytes, options, log).run();
+  return error.empty();
+}
+
+bool read_log(const std::string& path, ProcessLog& log, std::string& error,
+              const ReadOptions& options) {
   log = {};
   log.path = path;
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  if (!file || (text << file.rdbuf(), file.bad())) {
-    error = path + ": cannot be read: " + std::strerror(errno);
+  Map map;
+  if (std::string wrong = map.open(path); !wrong.empty()) {
+    error = path + ": cannot be read: " + wrong;
     return false;
   }
-  const std::string bytes = std::move(text).str();
-  bool cut = false;
-  if (std::string why = check_header(bytes, cut); !why.empty()) {
-    error = path + ": " + why;
-    return false;
-  }
-  auto stop = [&](size_t at, const std::string& what) {
-    log.damage = "record " + std::to_string(log.slots.size()) + " (byte " + std::to_string(at) +
-                 "): " + what;
-    return true;
-  };
-  if (cut) return stop(bytes.size(), "cut short in the header");
-
-  size_t at = kHeaderSize;
-  while (!log.closed) {
-    std::string_view rest = std::string_view(bytes).substr(at);
-    if (rest.empty()) return stop(at, "the log ends here, without having been closed");
-    if (rest.size() < kChunkHeaderSize) return stop(at, "cut short in the header of a chunk");
-    Chunk type = static_cast<Chunk>(load_u32(rest.data()));
-    uint32_t length = load_u32(rest.data() + 4), count = load_u32(rest.data() + 8);
-    std::string name = chunk_name(type);
-    if (length > rest.size() - kChunkHeaderSize)
-      return stop(at, "the chunk of " + name + " is cut short or its length is damaged");
-    std::string_view payload = rest.substr(kChunkHeaderSize, length);
-    uint32_t crc = crc32c(crc32c(0, rest.data(), 12), payload.data(), payload.size());
-    if (crc != load_u32(rest.data() + 12))
-      return stop(at, "the chunk of " + name + " is damaged (checksum)");
-    // The checksum held, yet what is inside may still contradict the rest: then nothing of it
-    // stays.
-    size_t strings = log.strings.size(), metas = log.metas.size();
-    size_t events = log.events.size(), slots = log.slots.size();
-    if (std::string why = take_chunk(type, count, payload, log); !why.empty()) {
-      log.strings.resize(strings);
-      log.metas.resize(metas);
-      log.events.resize(events);
-      log.slots.resize(slots);
-      log.closed = false;
-      return stop(at, "the chunk of " + name + " is refused: " + why);
-    }
-    at += kChunkHeaderSize + length;
-  }
-  if (at != bytes.size()) {
-    log.closed = false;
-    return stop(at, "bytes follow the end of the log");
-  }
-  return true;
+  if (parse_log(map.bytes(), log, error, options)) return true;
+  error = path + ": " + error;
+  return false;
 }
 
 bool read_run(const std::string& dir, Run& run, std::string& error) {

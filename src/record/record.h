@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace opguard {
@@ -112,6 +113,13 @@ struct Location {
   bool operator==(const Location&) const = default;
 };
 
+// A place in a log where records are missing.
+struct Gap {
+  uint64_t event = 0;    // index in ProcessLog::events before which they would be
+  uint64_t records = 0;  // 0: not known
+  bool operator==(const Gap&) const = default;
+};
+
 // The log of one process.
 struct ProcessLog {
   std::string path;
@@ -125,7 +133,8 @@ struct ProcessLog {
   std::map<std::string, Location> locations;  // by boundary id
   bool closed = false;                        // false: cut short; what was flushed is here
   uint64_t lost = 0;                          // records the runtime says it could not keep
-  std::string damage;  // "" or what the reader had to leave out, with the byte position
+  std::vector<Gap> gaps;  // where those were, and what ReadOptions::salvage passed over; by event
+  std::string damage;     // "" or what the reader had to leave out, with the byte position
 
   const std::string& text(uint32_t string) const;  // "" for kNone
 };
@@ -136,9 +145,21 @@ struct Run {
   uint64_t records() const;           // slots of all processes
 };
 
-// Reads one log file. On failure `error` says why in one sentence ("<path>: record 12 (byte 345):
-// ...", another version, not a log) and false is returned; a log cut short is read up to the cut.
-bool read_log(const std::string& path, ProcessLog& log, std::string& error);
+struct ReadOptions {
+  // False: a log is read up to its first damage, so that nothing is ever compared across it. True:
+  // damaged parts are passed over, each a Gap; indexes of events then count what is there, and
+  // strings and shapes that were in a damaged part are empty.
+  bool salvage = false;
+};
+
+// Reads one log file. On failure `error` says why in one sentence ("<path>: ...": another version,
+// not a log, cannot be read) and false is returned; a log cut short is read up to the cut. The
+// file is mapped, not copied; what is allocated is at most 100 times its size.
+bool read_log(const std::string& path, ProcessLog& log, std::string& error,
+              const ReadOptions& options = {});
+// The same of a log in memory. `error` is without a path.
+bool parse_log(std::string_view bytes, ProcessLog& log, std::string& error,
+               const ReadOptions& options = {});
 // Every *.log and *.log.incomplete of a folder, and its sites.json (exact locations) if there.
 bool read_run(const std::string& dir, Run& run, std::string& error);
 

@@ -1,11 +1,11 @@
 #include "record/writer.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
+#include <signal.h>
+#include <time.h>
 #include <unistd.h>
+
+#include <chrono>
+#include <utility>
 
 #include "record/crc.h"
 #include "record/format.h"
@@ -16,250 +16,401 @@ using namespace format;
 
 namespace {
 
-// A chunk is the unit of loss when a process is killed or a byte goes bad, and 64 KiB keeps the
-// header's share under a thousandth.
-constexpr size_t kChunkBytes = 64 * 1024;
-constexpr uint32_t kChunkEvents = 4096;
+constexpr size_t kSpareBatches = 4;
+constexpr auto kPausePatience = std::chrono::seconds(1);
 
-bool make_dirs(const std::string& dir) {
-  for (size_t at = 1; at <= dir.size(); ++at) {
-    if (at != dir.size() && dir[at] != '/') continue;
-    if (mkdir(dir.substr(0, at).c_str(), 0777) != 0 && errno != EEXIST) return false;
-  }
-  return true;
+uint64_t now_ms() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<uint64_t>(t.tv_sec) * 1000 + static_cast<uint64_t>(t.tv_nsec) / 1'000'000;
 }
 
-void put_optional(std::string& out, uint32_t index) {
-  put_varint(out, index == kNone ? 0 : uint64_t{index} + 1);
-}
+uint64_t records_of(size_t slots) { return slots == 0 ? 1 : slots; }
 
 }  // namespace
 
+size_t LogWriter::MetaHash::operator()(const Meta& meta) const {
+  uint64_t h = std::hash<std::string_view>()(meta.dtype) ^ meta.device.size();
+  for (int64_t n : meta.shape) h = (h ^ static_cast<uint64_t>(n)) * 0x9e3779b97f4a7c15u;
+  return static_cast<size_t>(h ^ h >> 32);
+}
+
+size_t LogWriter::Batch::size_bytes() const {
+  return events.size() * sizeof(Event) + slots.size() * sizeof(Slot) + strings.bytes.size() +
+         metas.bytes.size() + locations.bytes.size() + settings.bytes.size() +
+         gaps.size() * sizeof(Gap);
+}
+
+bool LogWriter::Batch::empty() const {
+  return events.empty() && gaps.empty() && strings.count == 0 && metas.count == 0 &&
+         locations.count == 0 && settings.count == 0;
+}
+
+void LogWriter::Batch::clear() {
+  events.clear();
+  slots.clear();
+  gaps.clear();
+  for (Text* text : {&settings, &strings, &metas, &locations}) {
+    text->bytes.clear();
+    text->count = 0;
+  }
+}
+
 LogWriter::~LogWriter() {
-  if (fd_ < 0) return;
   flush();
-  ::close(fd_);
+  end_thread();
+}
+
+void LogWriter::end_thread() {
+  std::unique_lock lock(mutex_);
+  if (!running_) return;
+  leave_ = true;
+  wake_.notify_one();
+  done_.wait(lock, [&] { return left_; });
+  pthread_join(thread_, nullptr);
+  running_ = false;
 }
 
 bool LogWriter::open(const std::string& dir, int32_t rank, int32_t world, int64_t pid,
                      int64_t start_ns) {
-  final_path_ = dir + "/rank" + std::to_string(rank) + "-" + std::to_string(start_ns) + "-" +
-                std::to_string(pid) + ".log";
-  path_ = final_path_ + ".incomplete";
-  if (!make_dirs(dir)) {
-    stop("cannot make the folder " + dir);
+  std::string error;
+  if (!file_.create(dir + "/rank" + std::to_string(rank) + "-" + std::to_string(start_ns) + "-" +
+                        std::to_string(pid) + ".log",
+                    error)) {
+    fail(error);
     return false;
   }
-  // O_EXCL and O_NOFOLLOW: never write into what someone else put there. 0600: logs hold paths.
-  fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (fd_ < 0) {
-    stop("cannot create " + path_);
-    return false;
-  }
-  std::string out(kMagic, sizeof kMagic);
-  put_u32(out, kVersion);
-  put_u32(out, crc32c(0, out.data(), out.size()));
   std::string process;
   put_signed(process, rank);
   put_signed(process, world);
   put_signed(process, pid);
   put_signed(process, start_ns);
-  put_chunk(out, Chunk::process, 1, process);
-  return write_all(out);
+  salt_ = crc32c(0, process.data(), process.size());
+  put_header(out_, salt_);
+  put_chunk(out_, salt_, Chunk::process, 1, process);
+  synced_ms_ = now_ms();
+  // At once: a program that ends here leaves a log that says whose it was.
+  write_out();
+  return !failed_;
+}
+
+const std::string& LogWriter::error() const {
+  static const std::string kNoError;
+  return failed_.load(std::memory_order_acquire) ? error_ : kNoError;
+}
+
+uint64_t LogWriter::lost() const {
+  // After a failure all that is not in the file will never be.
+  return stopped_.load(std::memory_order_acquire) ? made() - written()
+                                                  : dropped_.load(std::memory_order_relaxed);
 }
 
 void LogWriter::set(const std::map<std::string, std::string>& settings) {
+  std::lock_guard lock(mutex_);
+  if (stopped_) return;
   for (const auto& [key, value] : settings) {
-    put_text(settings_, key);
-    put_text(settings_, value);
-    ++settings_count_;
+    format::put_text(batch_.settings.bytes, key);
+    format::put_text(batch_.settings.bytes, value);
+    ++batch_.settings.count;
   }
 }
 
 uint32_t LogWriter::string(std::string_view text) {
-  auto [it, fresh] =
-      string_index_.try_emplace(std::string(text), static_cast<uint32_t>(string_index_.size()));
-  if (fresh) {
-    put_text(strings_.bytes, text);
-    ++strings_.count;
-  }
-  return it->second;
+  if (auto it = string_index_.find(text); it != string_index_.end()) return it->second;
+  const uint32_t index = static_cast<uint32_t>(string_index_.size());
+  string_index_.emplace(text, index);
+  std::lock_guard lock(mutex_);
+  if (stopped_) return index;
+  format::put_text(batch_.strings.bytes, text);
+  ++batch_.strings.count;
+  return index;
 }
 
 uint32_t LogWriter::meta(const Meta& meta) {
   auto [it, fresh] = meta_index_.try_emplace(meta, static_cast<uint32_t>(meta_index_.size()));
   if (fresh) {
-    put_text(metas_.bytes, meta.dtype);
-    put_text(metas_.bytes, meta.device);
-    put_varint(metas_.bytes, meta.shape.size());
-    for (int64_t n : meta.shape) put_signed(metas_.bytes, n);
-    ++metas_.count;
+    std::lock_guard lock(mutex_);
+    if (stopped_) return it->second;
+    std::string& out = batch_.metas.bytes;
+    format::put_text(out, meta.dtype);
+    format::put_text(out, meta.device);
+    put_varint(out, meta.shape.size());
+    for (int64_t n : meta.shape) put_signed(out, n);
+    ++batch_.metas.count;
   }
   return it->second;
 }
 
 void LogWriter::locate(const std::string& boundary, const Location& at) {
-  std::string& out = locations_.bytes;
+  std::lock_guard lock(mutex_);
+  if (stopped_) return;
+  std::string& out = batch_.locations.bytes;
   for (const std::string* s :
        {&boundary, &at.package, &at.file, &at.path, &at.text, &at.callee, &at.function})
-    put_text(out, *s);
+    format::put_text(out, *s);
   for (uint32_t n : {at.line, at.column, at.end_line, at.end_column}) put_varint(out, n);
-  ++locations_.count;
+  ++batch_.locations.count;
 }
 
-uint32_t LogWriter::add(const Event& e, const std::vector<Slot>& slots) {
-  if (stopped_) {
-    lost_ += slots.empty() ? 1 : slots.size();  // an event without slots is still something lost
-    return events_;
+bool LogWriter::dropping(size_t more) {
+  const size_t used = queued_bytes_ + batch_.size_bytes() + more;
+  // Not one by one at the edge: a few long gaps say more than many short ones.
+  dropping_ = used > (dropping_ ? limits_.queue_bytes / 2 : limits_.queue_bytes);
+  return dropping_;
+}
+
+void LogWriter::note_loss(uint64_t records) {
+  made_.fetch_add(records, std::memory_order_relaxed);
+  dropped_.fetch_add(records, std::memory_order_relaxed);
+  const uint64_t event = events_.load(std::memory_order_relaxed);
+  if (!batch_.gaps.empty() && batch_.gaps.back().event == event)
+    batch_.gaps.back().records += records;
+  else
+    batch_.gaps.push_back({event, records});
+}
+
+uint32_t LogWriter::add(const Event& event, const std::vector<Slot>& slots) {
+  std::unique_lock lock(mutex_);
+  const uint64_t records = records_of(slots.size());
+  if (stopped_.load(std::memory_order_relaxed)) {
+    made_.fetch_add(records, std::memory_order_relaxed);
+    return kNone;
   }
-  std::string& out = pending_.bytes;
-  put_varint(out, e.boundary);
-  out.push_back(
-      static_cast<char>(static_cast<uint8_t>(e.kind) | (static_cast<uint8_t>(e.phase) << 4)));
-  out.push_back(static_cast<char>(e.flags));
-  put_signed(out, int64_t{e.step} - base_.step);
-  put_signed(out, int64_t{e.micro_batch} - base_.micro_batch);
-  put_varint(out, e.occurrence);
-  put_varint(out, e.thread);
-  put_varint(out, e.begin <= events_ ? events_ - e.begin : 0);
-  put_varint(out, e.forward < events_ ? uint64_t{events_} - e.forward : 0);
-  put_optional(out, e.node);
-  put_optional(out, e.scalars);
-  put_optional(out, e.results);
-  if (e.flags & kCollective) {
-    put_optional(out, e.group);
-    put_varint(out, e.sequence);
+  if (dropping(sizeof event + slots.size() * sizeof(Slot))) {
+    note_loss(records);
+    return kNone;
   }
-  put_signed(out, static_cast<int64_t>(e.start_ns - base_.time_ns));
-  put_signed(out, static_cast<int64_t>(e.end_ns - e.start_ns));
-  put_varint(out, slots.size());
-  base_.step = e.step;
-  base_.micro_batch = e.micro_batch;
-  base_.time_ns = e.start_ns;
-  for (const Slot& s : slots) {
-    bool flat_follows = !(s.flags & kUnreadable) && s.flat != s.value.h;
-    put_varint(out, static_cast<uint64_t>(s.kind) + (flat_follows ? kFlatFollows : 0) +
-                        kFlagStep * s.flags);
-    put_varint(out, s.index);
-    put_varint(out, s.name);
-    put_varint(out, s.meta);
-    put_varint(out, s.version);
-    put_signed(out, int64_t{s.storage} - base_.storage);
-    put_signed(out, static_cast<int64_t>(s.address - base_.address));
-    put_varint(out, s.size_bytes);
-    base_.address = s.address;
-    base_.storage = s.storage;
-    if (!(s.flags & kUnreadable)) {
-      put_u64(out, s.value.h);
-      put_u64(out, s.value.m);
-      if (flat_follows) put_u64(out, s.flat);
-      if (s.flags & kMask) put_u64(out, s.pattern);
-    }
+  batch_.events.push_back(event);
+  batch_.events.back().slot_count = static_cast<uint32_t>(slots.size());
+  batch_.slots.insert(batch_.slots.end(), slots.begin(), slots.end());
+  made_.fetch_add(records, std::memory_order_relaxed);
+  const uint32_t index = events_.fetch_add(1, std::memory_order_relaxed);
+  if (limits_.thread && batch_.events.size() == 1) ensure_thread();
+  if (batch_.size_bytes() >= limits_.batch_bytes) {
+    hand_over();
+    if (running_)
+      wake_.notify_one();
+    else
+      drain(lock, false);
   }
-  ++pending_.count;
-  pending_slots_ += slots.size();
-  slots_ += slots.size();
-  uint32_t index = events_++;
-  if (out.size() >= kChunkBytes || pending_.count >= kChunkEvents) flush();
   return index;
 }
 
-std::string LogWriter::with_first(const Pending& pending) const {
+void LogWriter::lose(uint64_t records) {
+  std::lock_guard lock(mutex_);
+  if (stopped_.load(std::memory_order_relaxed))
+    made_.fetch_add(records, std::memory_order_relaxed);
+  else
+    note_loss(records);
+}
+
+void LogWriter::hand_over() {
+  if (batch_.empty()) return;
+  queued_bytes_ += batch_.size_bytes();
+  queue_.push_back(std::move(batch_));
+  if (spare_.empty()) {
+    batch_ = {};
+  } else {
+    batch_ = std::move(spare_.back());
+    spare_.pop_back();
+  }
+}
+
+void LogWriter::ensure_thread() {
+  if (running_ && !left_) return;
+  if (running_) pthread_join(thread_, nullptr);  // it left after pause() had given up on it
+  leave_ = left_ = false;
+  pid_ = getpid();
+  // The program's signals are the program's threads'.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, 256 * 1024);
+  // No thread to be had: every full batch is written by the call that filled it.
+  running_ = pthread_create(
+                 &thread_, &attributes,
+                 [](void* self) -> void* {
+                   static_cast<LogWriter*>(self)->work();
+                   return nullptr;
+                 },
+                 this) == 0;
+  pthread_attr_destroy(&attributes);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void LogWriter::work() {
+  std::unique_lock lock(mutex_);
+  pthread_setname_np(pthread_self(), "opguard-log");
+  auto due = std::chrono::steady_clock::now() + std::chrono::milliseconds(limits_.flush_ms);
+  for (bool leaving = false; !leaving;) {
+    wake_.wait_until(lock, due,
+                     [&] { return leave_ || !queue_.empty() || flushes_wanted_ != flushes_done_; });
+    const auto now = std::chrono::steady_clock::now();
+    leaving = leave_;
+    const bool all = leaving || now >= due || flushes_wanted_ != flushes_done_;
+    if (all) due = now + std::chrono::milliseconds(limits_.flush_ms);
+    drain(lock, all);
+  }
+  left_ = true;
+  done_.notify_all();
+}
+
+// Encodes and writes what is handed over; with `all` also what is not, and chunks that are not
+// full.
+void LogWriter::drain(std::unique_lock<std::mutex>& lock, bool all) {
+  done_.wait(lock, [&] { return !draining_; });
+  draining_ = true;
+  const uint64_t wanted = flushes_wanted_;
+  if (all) hand_over();
+  std::vector<Batch> batches = std::exchange(queue_, {});
+  for (Batch& batch : batches) {
+    const size_t size = batch.size_bytes();
+    lock.unlock();
+    if (!stopped_) take(batch);
+    batch.clear();
+    lock.lock();
+    queued_bytes_ -= size;
+    if (spare_.size() < kSpareBatches) spare_.push_back(std::move(batch));
+  }
+  lock.unlock();
+  if (!stopped_) {
+    if (all) put_events();
+    write_out();
+    if (all && now_ms() - synced_ms_ >= limits_.sync_ms) {
+      file_.sync();  // a failure shows at the next one or at the end
+      synced_ms_ = now_ms();
+    }
+  }
+  lock.lock();
+  if (all) flushes_done_ = wanted;
+  draining_ = false;
+  done_.notify_all();
+}
+
+void LogWriter::take(Batch& batch) {
+  auto append = [](Text& to, const Text& from) {
+    to.bytes += from.bytes;
+    to.count += from.count;
+  };
+  append(settings_, batch.settings);
+  append(strings_, batch.strings);
+  append(metas_, batch.metas);
+  append(locations_, batch.locations);
+  gaps_.insert(gaps_.end(), batch.gaps.begin(), batch.gaps.end());
+  const Slot* slots = batch.slots.data();
+  for (const Event& event : batch.events) {
+    encoder_.add(event, slots, event.slot_count, encoded_events_ + encoder_.events());
+    slots += event.slot_count;
+    pending_records_ += records_of(event.slot_count);
+    if (encoder_.bytes().size() >= limits_.chunk_bytes || encoder_.events() >= limits_.chunk_events)
+      put_events();
+    // The queue's bound is for what is not written; what is encoded must not add up behind it.
+    if (out_.size() >= limits_.batch_bytes) write_out();
+    if (stopped_) return;
+  }
+}
+
+void LogWriter::put_text(Text& text, uint32_t& first, uint32_t type, bool with_first) {
+  if (text.count == 0) return;
   std::string payload;
-  payload.reserve(pending.bytes.size() + 5);
-  put_varint(payload, pending.first);
-  payload += pending.bytes;
-  return payload;
+  if (with_first) put_varint(payload, first);
+  payload += text.bytes;
+  first += text.count;
+  put_chunk(out_, salt_, static_cast<Chunk>(type), text.count, payload);
+  text.bytes.clear();
+  text.count = 0;
+}
+
+// A chunk of the events encoded so far, behind all that they refer to.
+void LogWriter::put_events() {
+  uint32_t unused = 0;
+  put_text(settings_, unused, static_cast<uint32_t>(Chunk::settings), false);
+  put_text(strings_, first_string_, static_cast<uint32_t>(Chunk::strings), true);
+  put_text(metas_, first_meta_, static_cast<uint32_t>(Chunk::metas), true);
+  put_text(locations_, unused, static_cast<uint32_t>(Chunk::locations), false);
+  // Losses before the events around them: a log cut behind this chunk shows a hole too many, never
+  // one too few.
+  if (!gaps_.empty()) {
+    std::string payload;
+    for (const Gap& gap : gaps_) {
+      put_varint(payload, gap.event);
+      put_varint(payload, gap.records);
+    }
+    put_chunk(out_, salt_, Chunk::lost, static_cast<uint32_t>(gaps_.size()), payload);
+    gaps_.clear();
+  }
+  if (encoder_.events() > 0) {
+    std::string payload;
+    payload.reserve(encoder_.bytes().size() + 16);
+    put_varint(payload, encoded_events_);
+    put_varint(payload, encoded_slots_);
+    payload += encoder_.bytes();
+    put_chunk(out_, salt_, Chunk::events, encoder_.events(), payload);
+    encoded_events_ += encoder_.events();
+    encoded_slots_ += encoder_.slots();
+    encoded_records_ += std::exchange(pending_records_, 0);
+    encoder_.clear();
+  }
+}
+
+void LogWriter::write_out() {
+  if (out_.empty() || stopped_) return;
+  std::string error;
+  if (!file_.append(out_, error)) return fail(error);
+  out_.clear();
+  written_slots_ = encoded_slots_;
+  written_.store(encoded_records_, std::memory_order_release);
+  written_events_.store(encoded_events_, std::memory_order_release);
+}
+
+void LogWriter::fail(const std::string& what) {
+  error_ = what;
+  failed_.store(true, std::memory_order_release);
+  stopped_.store(true, std::memory_order_release);
 }
 
 bool LogWriter::flush() {
-  if (stopped_) return false;
-  std::string out;
-  // Before the events, all that they refer to.
-  if (settings_count_ > 0) put_chunk(out, Chunk::settings, settings_count_, settings_);
-  if (strings_.count > 0) put_chunk(out, Chunk::strings, strings_.count, with_first(strings_));
-  if (metas_.count > 0) put_chunk(out, Chunk::metas, metas_.count, with_first(metas_));
-  if (locations_.count > 0) put_chunk(out, Chunk::locations, locations_.count, locations_.bytes);
-  if (pending_.count > 0) put_chunk(out, Chunk::events, pending_.count, with_first(pending_));
-  if (lost_ != written_lost_) {
-    std::string payload;
-    put_varint(payload, lost_);
-    put_chunk(out, Chunk::lost, 1, payload);
-  }
-  if (!write_all(out)) return false;
-  settings_.clear();
-  settings_count_ = 0;
-  for (Pending* p : {&strings_, &metas_, &locations_, &pending_}) {
-    p->first += p->count;
-    p->count = 0;
-    p->bytes.clear();
-  }
-  base_ = {};
-  pending_slots_ = 0;
-  written_events_ = events_;
-  written_slots_ = slots_;
-  written_lost_ = lost_;
-  return true;
+  std::unique_lock lock(mutex_);
+  if (stopped_ || !is_open()) return false;
+  const uint64_t mine = ++flushes_wanted_;
+  wake_.notify_one();
+  done_.wait(lock, [&] { return !running_ || left_ || flushes_done_ >= mine; });
+  if (flushes_done_ < mine) drain(lock, true);
+  return !failed_;
+}
+
+void LogWriter::pause() {
+  std::unique_lock lock(mutex_);
+  if (!running_ || pid_ != getpid()) return;
+  leave_ = true;
+  wake_.notify_one();
+  if (!done_.wait_for(lock, kPausePatience, [&] { return left_; })) return;
+  pthread_join(thread_, nullptr);
+  running_ = false;
 }
 
 bool LogWriter::close() {
-  if (fd_ < 0) return false;
-  flush();  // a failure is counted in lost_ and told by the end chunk, if that can be written
-  std::string payload, out;
+  if (!is_open()) return false;
+  flush();
+  end_thread();
+  std::string payload, out, error;
   put_varint(payload, written_events_);
   put_varint(payload, written_slots_);
-  put_varint(payload, lost_);
-  put_chunk(out, Chunk::end, 1, payload);
-  bool ok = write_file(out) && fsync(fd_) == 0;
-  ::close(fd_);
-  fd_ = -1;
-  ok = ok && rename(path_.c_str(), final_path_.c_str()) == 0;
-  if (ok) path_ = final_path_;
+  put_varint(payload, lost());
+  put_chunk(out, salt_, Chunk::end, 1, payload);
+  const bool ok = file_.finish(out, error);
+  if (!ok && !failed_) fail(error);
   stopped_ = true;
   return ok;
 }
 
 void LogWriter::abandon() {
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = -1;
   stopped_ = true;
-}
-
-bool LogWriter::write_file(const std::string& bytes) {
-  for (size_t done = 0; done < bytes.size();) {
-    ssize_t n = ::write(fd_, bytes.data() + done, bytes.size() - done);
-    if (n > 0) {
-      done += static_cast<size_t>(n);
-    } else if (n == 0 || errno != EINTR) {
-      int saved = n == 0 ? ENOSPC : errno;
-      // Half a chunk would hide what follows; take it back. If even that fails the reader stops
-      // there.
-      if (ftruncate(fd_, static_cast<off_t>(written_bytes_)) == 0)
-        lseek(fd_, static_cast<off_t>(written_bytes_), SEEK_SET);
-      errno = saved;
-      return false;
-    }
-  }
-  written_bytes_ += bytes.size();
-  return true;
-}
-
-bool LogWriter::write_all(const std::string& bytes) {
-  if (stopped_) return false;
-  if (write_file(bytes)) return true;
-  stop("cannot write " + path_);
-  return false;
-}
-
-void LogWriter::stop(const std::string& what) {
-  if (error_.empty()) error_ = what + ": " + strerror(errno);
-  stopped_ = true;
-  lost_ += pending_slots_;
-  slots_ -= pending_slots_;
-  events_ -= pending_.count;
-  pending_slots_ = 0;
-  pending_.count = 0;
-  pending_.bytes.clear();
+  // In a child no lock can be taken: a thread that is not here may hold it.
+  if (pid_ == getpid()) pause();
+  file_.abandon();
 }
 
 }  // namespace opguard

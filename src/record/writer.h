@@ -1,23 +1,49 @@
 // record/writer.h: writes one process's log. docs/record-format.md is the contract.
 //
-// Nothing here throws or stops the program that is recorded: what cannot be written is counted as
-// lost.
+// Calls only append to memory; a thread of ours encodes and writes. Nothing here throws, or stops
+// or waits for the program that is recorded, but for flush(), close() and pause(): what cannot be
+// written is counted as lost, and where it was.
+//
+// The calls of one writer come one at a time (the recorder's mutex); error(), lost() and the like
+// may come from any thread.
 #pragma once
 
+#include <pthread.h>
+
+#include <atomic>
+#include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "record/event_code.h"
+#include "record/log_file.h"
 #include "record/record.h"
 
 namespace opguard {
 
+// docs/record-format.md states them.
+struct WriterLimits {
+  // A chunk is the unit of loss when a byte goes bad; 64 KiB keep the headers' share, and what a
+  // chunk that needs no other says again, small.
+  size_t chunk_bytes = 64 * 1024;
+  uint32_t chunk_events = 4096;
+  size_t batch_bytes = 256 * 1024;  // handed to the thread at once, as it lies in memory
+  // In memory and not written. Beyond it records are dropped until half of it is free.
+  size_t queue_bytes = 64 * 1024 * 1024;
+  uint64_t flush_ms = 1000;   // what was added is handed to the operating system after this
+  bool thread = true;         // false: the calls write, as where no thread can be started
+  uint64_t sync_ms = 30'000;  // and is on the disk after this
+};
+
 class LogWriter {
  public:
-  LogWriter() = default;
+  explicit LogWriter(const WriterLimits& limits = {}) : limits_(limits) {}
   LogWriter(const LogWriter&) = delete;
   LogWriter& operator=(const LogWriter&) = delete;
   ~LogWriter();  // keeps the `.incomplete` name: only close() says that a log is whole
@@ -25,60 +51,118 @@ class LogWriter {
   // Creates <dir>/rank<R>-<start_ns>-<pid>.log.incomplete (and dir). False: nothing will be
   // written, error() says why; every add() counts its records as lost.
   bool open(const std::string& dir, int32_t rank, int32_t world, int64_t pid, int64_t start_ns);
-  bool is_open() const { return fd_ >= 0; }
-  const std::string& error() const { return error_; }  // the first failure, "" if none
-  const std::string& path() const { return path_; }
+  bool is_open() const { return file_.is_open(); }
+  const std::string& error() const;  // the first failure, "" if none
+  const std::string& path() const { return file_.path(); }
 
   // Later values of a key replace earlier ones.
   void set(const std::map<std::string, std::string>& settings);
   uint32_t string(std::string_view text);  // its index in ProcessLog::strings
   uint32_t meta(const Meta& meta);         // its index in ProcessLog::metas
   void locate(const std::string& boundary, const Location& location);
-  // The event's index. first_slot and slot_count are filled in from `slots`.
+  // The event's index; kNone if it was dropped. first_slot and slot_count are filled in from
+  // `slots`.
   uint32_t add(const Event& event, const std::vector<Slot>& slots);
-  void lose(uint64_t records) { lost_ += records; }
+  void lose(uint64_t records);
 
-  uint32_t events() const { return events_; }
-  uint64_t lost() const { return lost_; }
+  // A record is a slot; an event without slots counts as one. made() = written() + lost() once
+  // nothing is in between, which flush() and close() see to.
+  uint32_t events() const { return events_.load(std::memory_order_relaxed); }
+  uint64_t made() const { return made_.load(std::memory_order_relaxed); }
+  uint64_t lost() const;
+  uint64_t written() const { return written_.load(std::memory_order_acquire); }
+  uint64_t written_events() const { return written_events_.load(std::memory_order_acquire); }
 
-  // Hands all that is buffered to the operating system.
+  // Hands all that is buffered to the operating system, and waits for it.
   bool flush();
-  // Flushes, writes the end and renames the file to `.log`. False if anything could not be written.
+  // Flushes, writes the end, syncs and renames the file to `.log`. False if anything could not be
+  // written.
   bool close();
+  // Before a fork: writes what there is and ends the thread, unless the disk takes longer than a
+  // second. The next add() starts it again. So a child inherits no thread in the middle of
+  // something, and CPython does not warn of a fork among threads because of us.
+  void pause();
   // In a forked child: forget everything, write nothing; the parent owns the file.
   void abandon();
 
  private:
-  bool write_all(const std::string& bytes);
-  bool write_file(const std::string& bytes);  // all, or the file stays as long as it was
-  void stop(const std::string& what);
-
-  struct Pending {
+  struct Text {  // entries of a chunk of strings, metas, locations or settings
     std::string bytes;
     uint32_t count = 0;
-    uint32_t first = 0;  // index of its first entry in the log
   };
-  std::string with_first(const Pending& pending) const;
+  struct Batch {
+    Text settings, strings, metas, locations;
+    std::vector<Event> events;  // with slot_count set
+    std::vector<Slot> slots;
+    std::vector<Gap> gaps;  // by own index
+    size_t size_bytes() const;
+    bool empty() const;
+    void clear();
+  };
 
-  int fd_ = -1;
-  std::string path_, final_path_, error_;
-  uint64_t written_bytes_ = 0;
-  bool stopped_ = false;  // after a failed write: a log never goes on behind a hole
+  // With mutex_ held.
+  bool dropping(size_t more);
+  void note_loss(uint64_t records);
+  void hand_over();
+  void ensure_thread();
+  void drain(std::unique_lock<std::mutex>& lock, bool all);
 
-  std::unordered_map<std::string, uint32_t> string_index_;
-  std::map<Meta, uint32_t> meta_index_;
-  std::string settings_;  // payload of settings not yet written
-  uint32_t settings_count_ = 0;
-  Pending strings_, metas_, locations_, pending_;
-  uint64_t pending_slots_ = 0;
-  uint32_t events_ = 0, written_events_ = 0;
-  uint64_t slots_ = 0, written_slots_ = 0;
-  uint64_t lost_ = 0, written_lost_ = 0;
-  // What the next event is coded against; starts afresh in each chunk.
-  struct Base {
-    uint32_t step = 0, micro_batch = 0, storage = 0;
-    uint64_t time_ns = 0, address = 0;
-  } base_;
+  void work();
+  void end_thread();  // waits for it, however long the disk takes
+  // By whoever drains; never with mutex_ held.
+  void take(Batch& batch);
+  void put_events();
+  void put_text(Text& text, uint32_t& first, uint32_t type, bool with_first);
+  void write_out();
+  void fail(const std::string& what);
+
+  const WriterLimits limits_;
+
+  // Of the calls, which come one at a time.
+  struct TextHash {
+    using is_transparent = void;
+    size_t operator()(std::string_view s) const { return std::hash<std::string_view>()(s); }
+  };
+  struct MetaHash {
+    size_t operator()(const Meta& meta) const;
+  };
+  std::unordered_map<std::string, uint32_t, TextHash, std::equal_to<>> string_index_;
+  std::unordered_map<Meta, uint32_t, MetaHash> meta_index_;
+  std::atomic<uint32_t> events_{0};
+  std::atomic<uint64_t> made_{0}, dropped_{0};
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable wake_, done_;
+  Batch batch_;               // being filled
+  std::vector<Batch> queue_;  // handed over
+  std::vector<Batch> spare_;  // emptied, to be filled again
+  size_t queued_bytes_ = 0;   // of what is handed over and not written
+  bool dropping_ = false;
+  bool running_ = false;   // the thread was started and is not joined
+  bool leave_ = false;     // it is to end
+  bool left_ = false;      // it has
+  bool draining_ = false;  // somebody encodes and writes
+  uint64_t flushes_wanted_ = 0, flushes_done_ = 0;
+  pthread_t thread_{};
+  int64_t pid_ = 0;  // of the process that owns the thread
+
+  // Of whoever drains.
+  LogFile file_;
+  uint32_t salt_ = 0;
+  EventEncoder encoder_;
+  Text settings_, strings_, metas_, locations_;
+  std::vector<Gap> gaps_;
+  uint32_t first_string_ = 0, first_meta_ = 0;
+  uint64_t encoded_events_ = 0, encoded_slots_ = 0;     // in chunks that are made
+  uint64_t encoded_records_ = 0, pending_records_ = 0;  // the same as records; not yet in a chunk
+  uint64_t written_slots_ = 0;
+  std::string out_;
+  uint64_t synced_ms_ = 0;
+  std::atomic<uint64_t> written_{0}, written_events_{0};
+
+  std::string error_;                 // set once, before failed_
+  std::atomic<bool> failed_{false};   // a log never goes on behind a failed write
+  std::atomic<bool> stopped_{false};  // that, or closed, or the parent's: nothing is taken any more
 };
 
 }  // namespace opguard

@@ -33,7 +33,8 @@ void Recorder::start(const std::string& dir, int32_t rank, int32_t world, PyObje
                      PyObject* states) {
   static bool watching = false;
   if (!watching) {
-    pthread_atfork(nullptr, nullptr, [] { g_forked.store(true, std::memory_order_relaxed); });
+    pthread_atfork([] { recorder().before_fork(); }, nullptr,
+                   [] { g_forked.store(true, std::memory_order_relaxed); });
     watching = true;
   }
   if (recording_) return;
@@ -54,6 +55,10 @@ bool Recorder::on() {
   if (!recording_) return false;
   if (g_forked.load(std::memory_order_relaxed)) reset_after_fork();
   return true;
+}
+
+void Recorder::before_fork() {
+  if (recording_ && opened_) writer_->pause();
 }
 
 void Recorder::reset_after_fork() {
@@ -302,6 +307,10 @@ void Recorder::close() {
     bool whole = writer_->close();
     if (!whole) fault("the log could not be closed");
   }
+  if (opened_ && writer_->lost() > 0)
+    PySys_WriteStderr("opguard: %llu of %llu records were lost\n",
+                      static_cast<unsigned long long>(writer_->lost()),
+                      static_cast<unsigned long long>(writer_->made()));
   recording_ = false;
 }
 

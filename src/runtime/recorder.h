@@ -54,6 +54,8 @@ class Recorder {
   // False also in a forked child until it has forgotten its parent's log.
   bool on();
   void close();
+  // By the thread that forks, with or without the GIL.
+  void before_fork();
 
   ThreadState& thread();
 

@@ -11,6 +11,7 @@ from conftest import build_dir, clean_environment
 KINDS = ("op", "node", "accumulate", "loss", "optimizer", "collective", "state")
 PHASES = ("forward", "recompute", "backward", "optimizer")
 SLOTS = ("in", "out", "written")
+MASK64 = (1 << 64) - 1
 UNREADABLE, MODEL_VALUE, UNINITIALISED, PARAMETER, MASK = 1, 2, 4, 8, 16
 RAISED, COLLECTIVE = 1, 2
 
@@ -46,6 +47,12 @@ class Cursor:
         return self.data[self.at - n : self.at].decode()
 
 
+def mix(x):
+    x ^= x >> 29
+    x = x * 0xD6E8FEB86659FD93 & MASK64
+    return x ^ x >> 32
+
+
 class Slot:
     def __repr__(self):
         return f"{self.kind} {self.name} {self.dtype}{list(self.shape)}"
@@ -67,13 +74,14 @@ class Event:
 class Log:
     def __init__(self, path):
         self.path, data = Path(path), Path(path).read_bytes()
-        assert data[:8] == b"opguard\x1a" and struct.unpack_from("<I", data, 8)[0] == 3
+        assert data[:8] == b"opguard\x1a" and struct.unpack_from("<I", data, 8)[0] == 4
         self.settings, self.strings, self.metas, self.locations, self.events = {}, [], [], {}, []
-        self.lost, self.closed, at = 0, False, 16
+        self.lost, self.gaps, self.closed, at = 0, [], False, 20
         while at < len(data):
-            kind, length, count, _ = struct.unpack_from("<IIII", data, at)
-            cursor = Cursor(data[at + 16 : at + 16 + length])
-            at += 16 + length
+            mark, kind, length, count, _, _ = struct.unpack_from("<3sBIIII", data, at)
+            assert mark == b"opg"
+            cursor = Cursor(data[at + 20 : at + 20 + length])
+            at += 20 + length
             (None, self._process, self._settings, self._strings, self._metas, self._locations, self._events, self._lost,
              self._end)[kind](cursor, count)  # fmt: skip
             assert cursor.at == length
@@ -103,44 +111,70 @@ class Log:
             numbers = [c.varint() for _ in range(4)]
             self.locations[boundary] = (texts[2], numbers[0], texts[5])
 
-    def _optional(self, index):
-        return self.strings[index - 1] if index else None
-
     def _events(self, c, count):
-        assert c.varint() == len(self.events)
-        step = micro_batch = time_ns = address = storage = 0
+        assert c.varint() == len(self.events) and c.varint() == sum(len(e.slots) for e in self.events)
+        kinds = flags = step = micro_batch = thread = end_ns = storage = address = 0
+        addresses, sizes, tensors = {}, {}, []
         for _ in range(count):
             e = Event()
             e.index = len(self.events)
             e.boundary = self.strings[c.varint()]
-            kinds = c.byte()
-            e.kind, e.phase, e.flags = KINDS[kinds & 15], PHASES[kinds >> 4], c.byte()
-            step += c.signed()
-            micro_batch += c.signed()
-            e.step, e.micro_batch, e.occurrence, e.thread = step, micro_batch, c.varint(), c.varint()
-            e.begin = e.index - c.varint()
-            back = c.varint()
-            e.forward = e.index - back if back else None
-            e.node, e.scalars, e.results = (self._optional(c.varint()) for _ in range(3))
-            e.group, e.sequence = (self._optional(c.varint()), c.varint()) if e.flags & COLLECTIVE else (None, 0)
-            time_ns += c.signed()
-            e.start_ns, e.end_ns, e.slots = time_ns, time_ns + c.signed(), []
+            fields = c.byte()
+            if fields & 1:
+                kinds, flags = c.byte(), c.byte()
+            if fields & 2:
+                step, micro_batch = step + c.signed(), micro_batch + c.signed()
+            if fields & 4:
+                thread = c.varint()
+            e.kind, e.phase, e.flags = KINDS[kinds & 15], PHASES[kinds >> 4], flags
+            e.step, e.micro_batch, e.thread = step, micro_batch, thread
+            e.begin = e.index - (c.varint() if fields & 8 else 0)
+            e.forward = e.index - c.varint() if fields & 16 else None
+            e.node, e.scalars, e.results = (self.strings[c.varint()] if fields & bit else None for bit in (32, 64, 128))
+            e.group, e.sequence = None, 0
+            if flags & COLLECTIVE:
+                group = c.varint()
+                e.group, e.sequence = self.strings[group - 1] if group else None, c.varint()
+            e.occurrence = c.varint()
+            e.start_ns = end_ns + c.signed()
+            e.end_ns = end_ns = e.start_ns + c.signed()
+            e.slots, following = [], {}
             for _ in range(c.varint()):
                 s = Slot()
-                kind = c.varint()
-                s.kind, s.flags, s.index = SLOTS[kind & 3], kind >> 3, c.varint()
-                s.name, (s.dtype, s.device, s.shape), s.version = self.strings[c.varint()], self.metas[c.varint()], c.varint()
-                storage += c.signed()
-                address += c.signed()
-                s.storage, s.address, s.size_bytes = storage, address, c.varint()
-                s.value = None if s.flags & UNREADABLE else (c.u64(), c.u64())
-                s.flat = c.u64() if kind & 4 else s.value and s.value[0]
-                s.pattern = c.u64() if s.flags & MASK and s.value else 0
+                first = c.varint()
+                s.kind, form, s.flags = SLOTS[first & 3], first >> 2 & 3, first >> 5
+                s.index = c.varint() if first & 16 else following.get(s.kind, 0)
+                following[s.kind] = s.index + 1
+                s.name = self.strings[c.varint()]
                 e.slots.append(s)
+                if form == 2:
+                    known = tensors[-c.varint()]
+                    for field in ("dtype", "device", "shape", "version", "storage", "address", "size_bytes", "value", "flat", "pattern"):
+                        setattr(s, field, getattr(known, field))
+                    continue
+                meta = c.varint()
+                (s.dtype, s.device, s.shape), s.version = self.metas[meta], c.varint()
+                s.storage = storage = storage + c.signed() & 0xFFFFFFFF
+                place = addresses.get(storage % 4096, (None, 0))
+                s.address = address = (place[1] if place[0] == storage else address) + c.signed() & MASK64
+                s.size_bytes = sizes.get(meta, 0) + c.signed() & MASK64
+                addresses[storage % 4096], sizes[meta] = (storage, address), s.size_bytes
+                s.value, s.flat, s.pattern = None, None, 0
+                if s.flags & UNREADABLE:
+                    continue
+                if form == 3:
+                    known = tensors[-c.varint()]
+                    s.value, s.flat, s.pattern = known.value, known.flat, known.pattern
+                else:
+                    h = c.u64()
+                    s.value, s.flat = ((h, mix(h)), h) if form == 0 else ((h, c.u64()), c.u64())
+                    s.pattern = c.u64() if s.flags & MASK else 0
+                tensors.append(s)
             self.events.append(e)
 
     def _lost(self, c, count):
-        self.lost = c.varint()
+        self.gaps += [(c.varint(), c.varint()) for _ in range(count)]
+        self.lost = sum(records for _, records in self.gaps)
 
     def _end(self, c, count):
         assert c.varint() == len(self.events) and c.varint() == sum(len(e.slots) for e in self.events)

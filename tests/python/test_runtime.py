@@ -1,5 +1,6 @@
 """What is recorded: forward, recompute, backward, accumulation, optimizer; and how a log ends."""
 
+import re
 import signal
 
 import pytest
@@ -381,6 +382,9 @@ def test_folder_that_cannot_be_written_never_stops_the_program(tmp_path):
     result = run_program(TORCH + "for i in range(3): print(og('a', torch.ones(2).sum)().item())", tmp_path / "file" / "log")
     assert result.stdout == "2.0\n" * 3
     assert result.stderr.count("opguard: warning:") == 1 and "file/log" in result.stderr
+    # Made = written + lost: three events of one slot, and the random states before them.
+    lost, made = re.search(r"opguard: (\d+) of (\d+) records were lost", result.stderr).groups()
+    assert lost == made and int(lost) > 3
 
 
 def test_settings_and_ranks(tmp_path):

@@ -53,6 +53,10 @@ inline Event sample_event(LogWriter& writer, uint32_t i) {
   e.forward = i % 2 == 1 ? i / 2 : kNone;
   e.node = i % 2 == 1 ? writer.string("MulBackward0") : kNone;
   e.scalars = i % 3 == 0 ? writer.string("dim=-" + std::to_string(i)) : kNone;
+  if (e.flags & kCollective) {
+    e.group = i % 4 == 3 ? writer.string("0-" + std::to_string(i)) : kNone;
+    e.sequence = i;
+  }
   e.results = i % 4 == 0 ? writer.string("out1=\"\n\x1b[31m\"") : kNone;
   e.start_ns = 1000000000ull * i;
   e.end_ns = e.start_ns + 17 * i;

@@ -1,0 +1,119 @@
+// record/event_code.h: what both ends of a chunk of events remember while they code it.
+//
+// A chunk needs no other: all of this starts afresh in each.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "record/record.h"
+
+namespace opguard {
+
+// What the next event is coded against.
+struct EventBase {
+  uint8_t kinds = 0, flags = 0;
+  uint32_t step = 0, micro_batch = 0, thread = 0, storage = 0;
+  uint64_t end_ns = 0, address = 0;
+};
+
+// The address last seen of each storage, so that a tensor read again costs no address.
+class StorageAddresses {
+ public:
+  // Of a storage not seen in this chunk: `fallback`. Remembers `address` afterwards through set().
+  uint64_t get(uint32_t storage, uint64_t fallback) const {
+    const Entry& e = entries_[place(storage)];
+    return e.chunk == chunk_ && e.storage == storage ? e.address : fallback;
+  }
+  void set(uint32_t storage, uint64_t address) {
+    entries_[place(storage)] = {chunk_, storage, address};
+  }
+  void clear() { ++chunk_; }
+
+ private:
+  // Storages are numbered one after the other, so the low bits spread them; of two that meet, the
+  // later one stays. Both ends forget alike.
+  static constexpr uint32_t kSize = 4096;
+  static uint32_t place(uint32_t storage) { return storage % kSize; }
+  struct Entry {
+    uint64_t chunk = 0;
+    uint32_t storage = 0;
+    uint64_t address = 0;
+  };
+  std::vector<Entry> entries_ = std::vector<Entry>(kSize);
+  uint64_t chunk_ = 1;
+};
+
+// The span last seen of each meta.
+class MetaSizes {
+ public:
+  uint64_t get(uint32_t meta) const {
+    return meta < entries_.size() && entries_[meta].chunk == chunk_ ? entries_[meta].size : 0;
+  }
+  void set(uint32_t meta, uint64_t size) {
+    if (meta >= entries_.size()) entries_.resize(size_t{meta} + 1);
+    entries_[meta] = {chunk_, size};
+  }
+  void clear() { ++chunk_; }
+
+ private:
+  struct Entry {
+    uint64_t chunk = 0, size = 0;
+  };
+  std::vector<Entry> entries_;
+  uint64_t chunk_ = 1;
+};
+
+// Events -> the payload of a chunk.
+class EventEncoder {
+ public:
+  EventEncoder();
+  // `index`: the event's in the log.
+  void add(const Event& event, const Slot* slots, size_t slot_count, uint64_t index);
+
+  const std::string& bytes() const { return bytes_; }
+  uint32_t events() const { return events_; }
+  uint64_t slots() const { return slots_; }
+  void clear();
+
+ private:
+  void put_slot(const Slot& slot, uint16_t expected_index);
+
+  std::string bytes_;
+  uint32_t events_ = 0;
+  uint64_t slots_ = 0;
+  EventBase base_;
+  StorageAddresses addresses_;
+  MetaSizes sizes_;
+  // The tensors of the chunk, and where each value was last.
+  std::vector<Slot> tensors_;
+  struct Known {
+    uint64_t chunk = 0;
+    uint32_t tensor = 0;
+  };
+  std::vector<Known> known_;
+  uint64_t chunk_ = 1;
+};
+
+// The payload of a chunk -> events.
+class EventDecoder {
+ public:
+  // Where the events of a log are: their own indexes (ProcessLog::events has no holes).
+  struct Stretch {
+    uint64_t first = 0;  // own index of its first event
+    uint64_t at = 0;     // its place in ProcessLog::events
+  };
+
+  // Appends `count` events to `log`, whose strings and metas are those before the chunk. "" or what
+  // is wrong; the caller then drops what was appended. `stretches`: the last one is this chunk's.
+  std::string take(std::string_view payload, uint32_t count, const std::vector<Stretch>& stretches,
+                   ProcessLog& log);
+
+ private:
+  StorageAddresses addresses_;
+  MetaSizes sizes_;
+  std::vector<uint32_t> tensors_;  // of the chunk: slots of the log, from the chunk's first
+};
+
+}  // namespace opguard

@@ -1,0 +1,135 @@
+#include "record/event_code.h"
+#include "record/format.h"
+
+namespace opguard {
+
+using namespace format;
+
+namespace {
+
+// A chunk holds far fewer tensors; of two values that meet, the later one stays.
+constexpr size_t kKnown = size_t{1} << 13;
+
+size_t place(const Fingerprint& value) {
+  return (value.h ^ value.m >> 7) * 0x9e3779b97f4a7c15u >> (64 - 13);
+}
+
+bool same_value(const Slot& a, const Slot& b) {
+  constexpr uint8_t kOfValue = kMask | kUnreadable;
+  return a.value == b.value && a.flat == b.flat && (a.flags & kOfValue) == (b.flags & kOfValue) &&
+         (!(a.flags & kMask) || a.pattern == b.pattern);
+}
+
+bool same_place(const Slot& a, const Slot& b) {
+  return a.meta == b.meta && a.version == b.version && a.storage == b.storage &&
+         a.address == b.address && a.size_bytes == b.size_bytes;
+}
+
+}  // namespace
+
+EventEncoder::EventEncoder() : known_(kKnown) {}
+
+void EventEncoder::clear() {
+  bytes_.clear();
+  events_ = 0;
+  slots_ = 0;
+  base_ = {};
+  addresses_.clear();
+  sizes_.clear();
+  tensors_.clear();
+  ++chunk_;
+}
+
+void EventEncoder::add(const Event& e, const Slot* slots, size_t slot_count, uint64_t index) {
+  const uint8_t kinds =
+      static_cast<uint8_t>(static_cast<uint8_t>(e.kind) | static_cast<uint8_t>(e.phase) << 4);
+  const bool steps = e.step != base_.step || e.micro_batch != base_.micro_batch;
+  const bool inside = e.begin < index, forward = e.forward < index;
+  const uint8_t fields = static_cast<uint8_t>(
+      (kinds != base_.kinds || e.flags != base_.flags ? kKinds : 0) | (steps ? kSteps : 0) |
+      (e.thread != base_.thread ? kThread : 0) | (inside ? kInside : 0) | (forward ? kForward : 0) |
+      (e.node != kNone ? kNode : 0) | (e.scalars != kNone ? kScalars : 0) |
+      (e.results != kNone ? kResults : 0));
+  put_varint(bytes_, e.boundary);
+  bytes_.push_back(static_cast<char>(fields));
+  if (fields & kKinds) {
+    bytes_.push_back(static_cast<char>(kinds));
+    bytes_.push_back(static_cast<char>(e.flags));
+  }
+  if (steps) {
+    put_signed(bytes_, int64_t{e.step} - base_.step);
+    put_signed(bytes_, int64_t{e.micro_batch} - base_.micro_batch);
+  }
+  if (fields & kThread) put_varint(bytes_, e.thread);
+  if (inside) put_varint(bytes_, index - e.begin);
+  if (forward) put_varint(bytes_, index - e.forward);
+  for (uint32_t string : {e.node, e.scalars, e.results})
+    if (string != kNone) put_varint(bytes_, string);
+  if (e.flags & kCollective) {
+    put_varint(bytes_, e.group == kNone ? 0 : uint64_t{e.group} + 1);
+    put_varint(bytes_, e.sequence);
+  }
+  put_varint(bytes_, e.occurrence);
+  put_signed(bytes_, static_cast<int64_t>(e.start_ns - base_.end_ns));
+  put_signed(bytes_, static_cast<int64_t>(e.end_ns - e.start_ns));
+  put_varint(bytes_, slot_count);
+  base_.kinds = kinds;
+  base_.flags = e.flags;
+  base_.step = e.step;
+  base_.micro_batch = e.micro_batch;
+  base_.thread = e.thread;
+  base_.end_ns = e.end_ns;
+  uint16_t next[3] = {0, 0, 0};
+  for (size_t i = 0; i < slot_count; ++i) {
+    uint16_t& expected = next[static_cast<size_t>(slots[i].kind)];
+    put_slot(slots[i], expected);
+    expected = static_cast<uint16_t>(slots[i].index + 1);
+  }
+  ++events_;
+  slots_ += slot_count;
+}
+
+void EventEncoder::put_slot(const Slot& s, uint16_t expected_index) {
+  const bool readable = !(s.flags & kUnreadable);
+  const Slot* known = nullptr;
+  uint64_t back = 0;
+  Known& last = known_[place(s.value)];
+  if (readable && last.chunk == chunk_ && same_value(tensors_[last.tensor], s)) {
+    known = &tensors_[last.tensor];
+    back = tensors_.size() - last.tensor;
+  }
+  Form form = Form::full;
+  if (known)
+    form = same_place(*known, s) ? Form::tensor : Form::value;
+  else if (!readable || (s.flat == s.value.h && s.value.m == mix(s.value.h)))
+    form = Form::row;
+  put_varint(bytes_, static_cast<uint64_t>(s.kind) + 4 * static_cast<uint64_t>(form) +
+                         (s.index != expected_index ? kIndexFollows : 0) + kFlagStep * s.flags);
+  if (s.index != expected_index) put_varint(bytes_, s.index);
+  put_varint(bytes_, s.name);
+  if (form == Form::tensor) return put_varint(bytes_, back);
+  put_varint(bytes_, s.meta);
+  put_varint(bytes_, s.version);
+  put_signed(bytes_, int64_t{s.storage} - base_.storage);
+  put_signed(bytes_, static_cast<int64_t>(s.address - addresses_.get(s.storage, base_.address)));
+  put_signed(bytes_, static_cast<int64_t>(s.size_bytes - sizes_.get(s.meta)));
+  base_.storage = s.storage;
+  base_.address = s.address;
+  addresses_.set(s.storage, s.address);
+  sizes_.set(s.meta, s.size_bytes);
+  if (!readable) return;
+  if (form == Form::value) {
+    put_varint(bytes_, back);
+  } else {
+    put_u64(bytes_, s.value.h);
+    if (form == Form::full) {
+      put_u64(bytes_, s.value.m);
+      put_u64(bytes_, s.flat);
+    }
+    if (s.flags & kMask) put_u64(bytes_, s.pattern);
+  }
+  last = {chunk_, static_cast<uint32_t>(tensors_.size())};
+  tensors_.push_back(s);
+}
+
+}  // namespace opguard
