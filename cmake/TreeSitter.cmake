@@ -34,6 +34,7 @@ endforeach()
 add_library(opguard_tree_sitter STATIC "${_ts_core}/src/lib.c" "${_ts_python}/parser.c"
                                        "${_ts_python}/scanner.c")
 target_compile_definitions(opguard_tree_sitter PRIVATE _DEFAULT_SOURCE _POSIX_C_SOURCE=200112L)
-target_compile_options(opguard_tree_sitter PRIVATE -w)
+# Nothing replaces its functions at load time: they may be inlined into each other.
+target_compile_options(opguard_tree_sitter PRIVATE -w -fno-semantic-interposition)
 target_include_directories(opguard_tree_sitter SYSTEM PUBLIC "${_ts_core}/include"
                            PRIVATE "${_ts_core}/src" "${_ts_python}")

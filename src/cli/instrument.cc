@@ -105,6 +105,7 @@ std::vector<Wrap> wrap_matched(const Plan& plan, const MatchSet& matches,
 // The tree's files, and of the packages those in which the plan has boundaries: a package may have
 // thousands.
 llvm::Expected<SourceSet> read_planned(const std::vector<SourceRoot>& roots, const Plan& plan) {
+  if (roots.size() == 1) return read_sources(roots);
   std::vector<SourceRoot> tree;
   std::copy_if(roots.begin(), roots.end(), std::back_inserter(tree),
                [](const SourceRoot& root) { return root.package.empty(); });

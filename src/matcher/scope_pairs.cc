@@ -9,8 +9,8 @@
 namespace opguard {
 namespace {
 
-// A moved scope shares at least this much of its sites, and leads the second best by the margin.
-constexpr double kMinLikeness = 0.5, kMargin = 0.1;
+// By which a moved scope leads the second best.
+constexpr double kMargin = 0.1;
 // Where and what it was is evidence: of two equal bodies, the one that kept its file or its name is
 // it. A file kept tells more than a name kept: copies of a function often share its name.
 constexpr double kNameBonus = 0.1, kWholeNameBonus = 0.05, kFileBonus = 0.2, kFolderBonus = 0.2;
@@ -67,9 +67,9 @@ double likeness(Side& olds, Bag& a, Side& news, Bag& b) {
   const ScopeSites& sb = news.signatures().scopes()[b.scope];
   // Equal bodies are of equal kinds, so the dearer half cannot be worth more than the cheap one.
   double kinds = dice(a.kinds, b.kinds);
-  if (kinds < kMinLikeness) return 0;
+  if (kinds < kMinScopeLikeness) return 0;
   double value = 0.5 * kinds + 0.5 * dice(bodies_of(olds, a), bodies_of(news, b));
-  if (value < kMinLikeness) return 0;
+  if (value < kMinScopeLikeness) return 0;
   if (last_part(sa.scope, '.') == last_part(sb.scope, '.')) value += kNameBonus;
   if (sa.scope == sb.scope) value += kWholeNameBonus;
   if (sa.package == sb.package && folder(sa.file) == folder(sb.file)) {

@@ -53,8 +53,9 @@ class Restore {
 // Visits a tree in the order CPython evaluates it.
 class Walker {
  public:
-  Walker(const SourceFile& source, const Tree& tree)
-      : source_(source), shapes_(source.text), tree_(tree) {}
+  // wanted: the scopes whose sites are made, whole; nullptr: all.
+  Walker(const SourceFile& source, const Tree& tree, const ScopeNames* wanted = nullptr)
+      : source_(source), shapes_(source.text), tree_(tree), wanted_(wanted) {}
 
   std::vector<Site> run() {
     if (source_.text.find("jit") != std::string::npos ||
@@ -65,6 +66,7 @@ class Walker {
     for (Site& site : sites_)
       if (site.start < import_offset && site.refusal.empty())
         site.refusal = "before the import line";
+    if (wanted_) std::erase_if(sites_, [&](const Site& s) { return !wanted_->contains(s.scope); });
     return std::move(sites_);
   }
 
@@ -292,6 +294,15 @@ class Walker {
 
   // --- scopes
 
+  // Whether scope_ or a scope inside it is wanted.
+  bool enters() const {
+    if (!wanted_) return true;
+    auto next = wanted_->lower_bound(scope_);
+    if (next != wanted_->end() && *next == scope_) return true;
+    next = wanted_->lower_bound(scope_ + ".");
+    return next != wanted_->end() && next->starts_with(scope_ + ".");
+  }
+
   std::string nested(const std::string& name) const {
     return scope_.empty() ? name : scope_ + "." + name;
   }
@@ -303,7 +314,7 @@ class Walker {
     visit(node.field(Field::parameters));
     Restore scope(scope_, nested(name));
     Restore block(block_, std::string());
-    visit(node.field(Field::body));
+    if (enters()) visit(node.field(Field::body));
   }
 
   void visit_class(Node node) {
@@ -313,7 +324,7 @@ class Walker {
     }
     Restore scope(scope_, nested(shapes_.text(node.field(Field::name))));
     Restore block(block_, std::string());
-    visit(node.field(Field::body));
+    if (enters()) visit(node.field(Field::body));
   }
 
   void visit_decorated(Node node) {
@@ -346,7 +357,7 @@ class Walker {
     if (Node parameters = node.field(Field::parameters)) visit(parameters);
     Restore scope(scope_, nested("<lambda>"));
     Restore block(block_, std::string());
-    visit(node.field(Field::body));
+    if (enters()) visit(node.field(Field::body));
   }
 
   // --- assignments and loops
@@ -792,6 +803,7 @@ class Walker {
   const SourceFile& source_;
   Shapes shapes_;
   const Tree& tree_;
+  const ScopeNames* wanted_;
   std::vector<Site> sites_;
   std::set<std::string> compiled_;  // functions handed to a source-reading compiler
   std::string scope_;
@@ -813,6 +825,20 @@ std::vector<Site> parse_sites(const SourceFile& source, Diagnostics& diags) {
   std::optional<Tree> tree = parse_tree(source, diags);
   if (!tree) return {};
   return Walker(source, *tree).run();
+}
+
+std::vector<Site> parse_sites(const SourceFile& source, const Words& words,
+                              const ChooseScopes& choose, Diagnostics& diags) {
+  if (source.text.find(kImportMark) != std::string::npos) {
+    std::optional<SourceFile> plain = without_probes(source, diags);
+    if (!plain) return {};
+    if (plain->text != source.text) return parse_sites(*plain, words, choose, diags);
+  }
+  std::optional<Tree> tree = parse_tree(source, diags);
+  if (!tree) return {};
+  ScopeNames wanted = choose(outlines(*tree, source.text, words));
+  if (wanted.empty()) return {};
+  return Walker(source, *tree, &wanted).run();
 }
 
 void check_syntax(const SourceFile& source, Diagnostics& diags) {

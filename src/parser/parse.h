@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "parser/outline.h"
 #include "parser/site.h"
 #include "support/diagnostics.h"
 #include "support/source.h"
@@ -15,6 +16,10 @@ namespace opguard {
 // diagnostic at its position and no sites. Two known faults of tree-sitter-python 0.25.0 are
 // mended: `type(x).attr = v` (read as a type alias) and call spans that include a `*`.
 std::vector<Site> parse_sites(const SourceFile& source, Diagnostics& diags);
+
+// Only the scopes chosen by what they hold of these words; the others cost a fraction.
+std::vector<Site> parse_sites(const SourceFile& source, const Words& words,
+                              const ChooseScopes& choose, Diagnostics& diags);
 
 // The diagnostics that parse_sites() would give, at less cost.
 void check_syntax(const SourceFile& source, Diagnostics& diags);

@@ -139,6 +139,7 @@ class Node {
   Node(const TreeItem* items, uint32_t index) : items_(items), index_(index) {}
 
   explicit operator bool() const { return items_ != nullptr; }
+  bool operator==(const Node&) const = default;
   Kind kind() const { return items_ ? item().kind : Kind::other; }
   uint32_t start() const { return item().start; }
   uint32_t end() const { return item().end; }
