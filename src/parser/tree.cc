@@ -11,6 +11,7 @@
 
 #include "llvm/Support/ConvertUTF.h"
 #include "llvm/Support/Regex.h"
+#include "parser/joined_lines.h"
 
 extern "C" const TSLanguage* tree_sitter_python(void);
 
@@ -156,6 +157,7 @@ void flatten(TSNode root, std::vector<TreeItem>& items, std::optional<uint32_t>&
   Cursor cursor(root);
   std::vector<uint32_t> open;  // the node and those around it
   items.clear();
+  items.reserve(ts_node_descendant_count(root));
   while (true) {
     TSNode node = ts_tree_cursor_current_node(&cursor.raw);
     TreeItem item;
@@ -286,21 +288,45 @@ bool disarm_keywords(const std::vector<TreeItem>& items, std::string& text) {
   return changed;
 }
 
-// The first faulty node in source order.
+bool is_fault(TSNode node) { return ts_node_is_error(node) || ts_node_is_missing(node); }
+
+// The first faulty node below `root` in source order.
 std::optional<TSNode> find_fault(TSNode root) {
   Cursor cursor(root);
-  while (true) {
+  bool down = ts_tree_cursor_goto_first_child(&cursor.raw);
+  while (down) {
     TSNode node = ts_tree_cursor_current_node(&cursor.raw);
-    // An error that spans statements says little: its last error inside is nearer the fault.
-    if (ts_node_is_error(node) || ts_node_is_missing(node)) return node;
+    if (is_fault(node)) return node;
     if (ts_node_has_error(node) && ts_tree_cursor_goto_first_child(&cursor.raw)) continue;
     while (!ts_tree_cursor_goto_next_sibling(&cursor.raw))
       if (!ts_tree_cursor_goto_parent(&cursor.raw)) return std::nullopt;
   }
+  return std::nullopt;
+}
+
+// An error that spans lines says little: what is faulty inside it, or the first thing in it that is
+// no whole statement, is nearer the fault.
+TSNode nearest_fault(TSNode node) {
+  auto lines = [](TSNode n) { return ts_node_end_point(n).row - ts_node_start_point(n).row; };
+  while (ts_node_is_error(node) && lines(node) > 0) {
+    if (std::optional<TSNode> inner = find_fault(node)) {
+      node = *inner;
+      continue;
+    }
+    for (uint32_t i = 0; i < ts_node_child_count(node); ++i) {
+      TSNode child = ts_node_child(node, i);
+      std::string_view type = ts_node_type(child);
+      if (!type.ends_with("_statement") && !type.ends_with("_definition") && type != "comment")
+        return child;
+    }
+    break;
+  }
+  return node;
 }
 
 void report_error(const SourceFile& source, TSNode root, Diagnostics& diags) {
-  std::optional<TSNode> found = find_fault(root);
+  std::optional<TSNode> found = is_fault(root) ? root : find_fault(root);
+  if (found) found = nearest_fault(*found);
   uint32_t offset = found ? ts_node_start_byte(*found) : 0;
   std::string message = "this does not parse as Python 3";
   uint32_t length = 0;
@@ -322,6 +348,24 @@ TSParser* parser() {
     return std::unique_ptr<TSParser, void (*)(TSParser*)>(made, ts_parser_delete);
   }();
   return kept.get();
+}
+
+using OwnedTree = std::unique_ptr<TSTree, void (*)(TSTree*)>;
+
+OwnedTree parse_text(const std::string& text) {
+  return OwnedTree(
+      ts_parser_parse_string(parser(), nullptr, text.data(), static_cast<uint32_t>(text.size())),
+      ts_tree_delete);
+}
+
+// A line inside brackets may be indented less than its block: no fault but the grammar's. True, and
+// `text` is one that it reads.
+bool mend_brackets(std::string& text) {
+  std::optional<std::string> joined = joined_lines(text);
+  if (!joined || *joined == text) return false;
+  if (ts_node_has_error(ts_tree_root_node(parse_text(*joined).get()))) return false;
+  text = std::move(*joined);
+  return true;
 }
 
 }  // namespace
@@ -380,9 +424,7 @@ uint32_t expression_start(Node node) {
 bool is_python(const SourceFile& source, Diagnostics& diags) {
   std::optional<std::string> text = readable(source, diags);
   if (!text) return false;
-  std::unique_ptr<TSTree, void (*)(TSTree*)> parsed(
-      ts_parser_parse_string(parser(), nullptr, text->data(), static_cast<uint32_t>(text->size())),
-      ts_tree_delete);
+  OwnedTree parsed = parse_text(*text);
   // What needs a walk to be told: the fault's place, Python 2, which the grammar reads as well, and
   // a nesting that only long lines of brackets or operators can reach.
   const bool walk = ts_node_has_error(ts_tree_root_node(parsed.get())) ||
@@ -396,16 +438,17 @@ std::optional<Tree> parse_tree(const SourceFile& source, Diagnostics& diags) {
   if (!text) return std::nullopt;
   Tree tree;
   std::optional<uint32_t> too_deep;
-  for (bool again = true; again;) {
-    std::unique_ptr<TSTree, void (*)(TSTree*)> parsed(
-        ts_parser_parse_string(parser(), nullptr, text->data(),
-                               static_cast<uint32_t>(text->size())),
-        ts_tree_delete);
+  for (bool again = true, mended = false; again;) {
+    OwnedTree parsed = parse_text(*text);
     TSNode root = ts_tree_root_node(parsed.get());
     too_deep.reset();
     flatten(root, tree.items_, too_deep);
     again = disarm_keywords(tree.items_, *text);
     if (!again && ts_node_has_error(root)) {
+      if (!mended && mend_brackets(*text)) {
+        again = mended = true;
+        continue;
+      }
       report_error(source, root, diags);
       return std::nullopt;
     }

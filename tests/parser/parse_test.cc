@@ -188,5 +188,28 @@ TEST(Parser, TheImportLineStandsBehindDocstringAndFuture) {
   EXPECT_EQ(place("\\\nimport b\n").offset, 0u);
 }
 
+// An error that spans half a file is reported where it begins inside.
+TEST(Parser, AFaultIsNamedByItsOwnPlace) {
+  auto place = [](const std::string& text) {
+    std::string all = errors(text);
+    return all.substr(0, all.find(" error"));
+  };
+  EXPECT_EQ(place("import a\nclass C:\n    def f(self):\n        x = (1,\n        y = 2\n"),
+            "a.py:4:11:");
+  EXPECT_EQ(place("import os\n\n\nfoo(\n"), "a.py:4:1:");
+  EXPECT_EQ(place("import os\n\n\ndef f():\n    return (\n\nclass D:\n    pass\n"), "a.py:5:5:");
+}
+
+TEST(Parser, ALineInBracketsMayBeIndentedLessThanItsBlock) {
+  EXPECT_EQ(brief("def f():\n    (bar.\nbaz(\n))\n"), (Brief{"bar.baz(bar.\nbaz)"}));
+  EXPECT_EQ(brief("if x:\n    g(a +  # g(\nb, f'{h(1):{w}\"}', '''\n)''', *\\\n[c])\n"),
+            (Brief{"bool(x)", "+(a)", "h(h)", "format(w)", "format(h(1))", "unpack([c])", "g(g)"}));
+  EXPECT_EQ(brief("def f():\n  x = {'(':\nf(rf'\\{g(1)}\\N{{', f'\\N{DASH}' '\\'')}\n"),
+            (Brief{"g(g)", "format(g(1))", "f(f)"}));
+  // A fault of the text's own stays one, at its own place.
+  EXPECT_EQ(errors("def f():\n    (a +\nb))\n").substr(0, 10), "a.py:2:5: ");
+  EXPECT_EQ(errors("def f():\n    (a +\nb\n\ndef g(:\n").substr(0, 5), "a.py:");
+}
+
 }  // namespace
 }  // namespace opguard
