@@ -14,11 +14,14 @@ namespace {
 // only a path here: the interpreter may be one that cannot load its extension. argv: that path, the
 // tree, package names.
 constexpr const char* kSearch = R"(
-import json, sys, types
+import sys
+# The working directory is the tree: a json.py of its own is not ours to run.
+sys.path[:] = [folder for folder in sys.path if folder not in ("", ".", sys.argv[2])]
+import json, types
 package = sys.modules["opguard"] = types.ModuleType("opguard")
 package.__path__ = [sys.argv[1]]
 from opguard.roots import Roots
-sys.path[0] = sys.argv[2]
+sys.path.insert(0, sys.argv[2])
 roots, missing = Roots(sys.argv[2], sys.argv[3:]).describe()
 print("\n" + json.dumps({"roots": roots, "missing": missing}))
 )";
