@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "align/alignment.h"
+#include "align/flow_pairs.h"
 #include "align/sequence.h"
 #include "align/slot_pairs.h"
 #include "llvm/ADT/StringRef.h"
@@ -96,11 +97,12 @@ void align_processes(const ProcessLog& a, const ProcessLog& b, uint32_t index,
     std::vector<Token> ta, tb;
     for (uint32_t event : events_a) ta.push_back(tokens_a.token(a.events[event]));
     for (uint32_t event : events_b) tb.push_back(tokens_b.token(b.events[event]));
-    for (auto [i, j] : align_sequences(ta, tb)) {
+    const Matches ordered = align_sequences(ta, tb);
+    for (auto [i, j, moved] : pair_by_flow({a, events_a, ta}, {b, events_b, tb}, ordered)) {
       const uint32_t ea = events_a[i], eb = events_b[j];
       paired_a[ea] = paired_b[eb] = true;
       result.pairs.push_back({index, ea, eb, double(pair_score(ta[i], tb[j])) / kMaxScore,
-                              compare_events(a, a.events[ea], b, b.events[eb])});
+                              compare_events(a, a.events[ea], b, b.events[eb]), moved});
     }
   }
   std::sort(result.pairs.begin(), result.pairs.end(),
@@ -189,7 +191,7 @@ std::string dump(const Alignment& alignment, const Run& a, const Run& b) {
     for (const Pair& pair : process.pairs) {
       const ProcessLog& log = a.processes[process.a];
       out << "= " << pair.a << ' ' << pair.b << ' ' << log.text(log.events[pair.a].boundary) << ' '
-          << equality_name(pair.equality) << '\n';
+          << equality_name(pair.equality) << (pair.moved ? " moved" : "") << '\n';
     }
     for (uint32_t event : process.only_a) line("<", a.processes[process.a], event);
     for (uint32_t event : process.only_b) line(">", b.processes[process.b], event);

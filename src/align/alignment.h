@@ -23,12 +23,13 @@ struct Pair {
   uint32_t a, b;     // index in each side's ProcessLog::events
   double score;      // 0..1, closeness
   Equality equality;
+  bool moved = false;  // another place in the order of b: flow_pairs.h
 };
 
 // Two processes compared: same rank, same position among that rank's processes. -1: one side only.
 struct ProcessPair {
   int32_t a, b;                          // index in Run::processes
-  std::vector<Pair> pairs;               // by a; within one thread b increases with a
+  std::vector<Pair> pairs;               // by a; in one thread, b of those not moved increases
   std::vector<uint32_t> only_a, only_b;  // events without a partner
 };
 
@@ -48,7 +49,8 @@ Equality compare_events(const ProcessLog& a, const Event& ea, const ProcessLog& 
 // Every pair in the order of the certificate: by step, then process, then a.
 std::vector<const Pair*> pairs_in_order(const Run& a, const Alignment& alignment);
 
-// Anchors (unique equal events), then a banded DP in the windows between them.
+// Anchors (unique equal events), a banded DP in the windows between them, then data flow for what
+// moved or was taken for its neighbour.
 Alignment align_runs(const Run& a, const Run& b);
 
 std::string dump(const Alignment& alignment, const Run& a, const Run& b);

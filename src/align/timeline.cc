@@ -3,6 +3,11 @@
 #include <map>
 
 namespace opguard {
+namespace {
+
+constexpr uint64_t kMoved = 1ull << 63;
+
+}  // namespace
 
 Timeline::Timeline(const Run& a, const Run& b, const Alignment& alignment)
     : runs_{&a, &b}, alignment_(alignment) {
@@ -21,12 +26,21 @@ Timeline::Timeline(const Run& a, const Run& b, const Alignment& alignment)
       partners_[1][both.b].events[pair.b] = pair.a;
     }
   }
-  for (const Partners& partners : partners_[1]) {
-    std::vector<uint64_t>& at = at_.emplace_back();
+  for (const Partners& partners : partners_[1]) at_.emplace_back(partners.events.size(), 0);
+  for (const ProcessPair& both : alignment.processes)
+    for (const Pair& pair : both.pairs)
+      if (both.b >= 0) at_[both.b][pair.b] = 2ull * pair.a + (pair.moved ? kMoved : 0);
+  for (size_t process = 0; process < at_.size(); ++process) {
     uint64_t last = 0;
-    for (uint32_t other : partners.events) {
-      if (other != kNone) last = 2ull * other;
-      at.push_back(other != kNone ? last : last + 1);
+    for (uint32_t i = 0; i < at_[process].size(); ++i) {
+      uint64_t& at = at_[process][i];
+      const bool moved = at & kMoved;
+      at &= ~kMoved;
+      if (partners_[1][process].events[i] == kNone)
+        at = last + 1;
+      // What stands behind a moved event has not moved with it.
+      else if (!moved)
+        last = at;
     }
   }
 }

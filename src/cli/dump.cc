@@ -5,6 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "align/alignment.h"
+#include "align/run.h"
 #include "cli/command.h"
 #include "preflight/plan.h"
 #include "preflight/trace.h"
@@ -14,7 +16,7 @@ namespace opguard {
 namespace {
 
 struct DumpOptions {
-  std::string path;
+  std::string path, other;
   bool salvage = false;
 };
 
@@ -64,6 +66,14 @@ bool holds_traces(const std::string& dir) {
   return false;
 }
 
+int dump_alignment(const std::string& dir_a, const std::string& dir_b) {
+  llvm::Expected<Run> a = load_run(dir_a);
+  if (!a) return fail(llvm::toString(a.takeError()));
+  llvm::Expected<Run> b = load_run(dir_b);
+  if (!b) return fail(llvm::toString(b.takeError()));
+  return print(dump(align_runs(*a, *b), *a, *b));
+}
+
 // What a file is is told by its first bytes, never by its name.
 int dump_path(const std::string& path, bool salvage) {
   std::error_code code;
@@ -84,13 +94,19 @@ int dump_path(const std::string& path, bool salvage) {
 
 void add_dump(CLI::App& app, Pipeline& run) {
   auto options = std::make_shared<DumpOptions>();
-  CLI::App* command =
-      app.add_subcommand("dump", "Print a log, a folder of logs, a plan or traces as text");
+  CLI::App* command = app.add_subcommand(
+      "dump", "Print a log, a folder of logs, a plan, traces or an alignment as text");
   command->add_option("file", options->path, "log, folder of logs or traces, or plan")->required();
+  command->add_option("other", options->other,
+                      "a second folder of logs: how the events of the two are paired");
   command->add_flag("--salvage", options->salvage,
                     "Read one damaged log on behind the damage; what is missing shows as a gap");
-  command->callback(
-      [options, &run] { run = [options] { return dump_path(options->path, options->salvage); }; });
+  command->callback([options, &run] {
+    run = [options] {
+      return options->other.empty() ? dump_path(options->path, options->salvage)
+                                    : dump_alignment(options->path, options->other);
+    };
+  });
 }
 
 }  // namespace opguard
