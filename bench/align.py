@@ -164,10 +164,9 @@ class Side:
         self.strings, self.metas, self.blocks, self.events = {}, {}, {}, []
         self.name, self.counts, self.rng = name, {}, random.Random(name)
         self.base = self.rng.randrange(1 << 30, 1 << 46) & ~63
-        clock, last = 10 ** 9, 0
+        clock = 10 ** 9
         for op in ops:
-            last = op.uid if op.uid < INSERTED else last
-            read = probed[op.uid if op.uid < INSERTED else self.source(op, last)]
+            read = probed[op.uid if op.uid < INSERTED else self.source(op)]
             start, end = read["times"]
             if name == "b":
                 start, end = clock, clock + int((end - start) * self.rng.uniform(.7, 1.4))
@@ -180,9 +179,9 @@ class Side:
             results = ", ".join(repr(number(op.uid, v) / 2 ** 40 if differs else v) for v in read["results"])
             self.events.append([self.text(boundary), 0, phase, 0, 0, occurrence, self.text(read["scalars"]), self.text(results), start, end, slots])
 
-    def source(self, op, before):
-        """What an inserted operator is a copy of: of the same module, name and arguments, the nearest to where it stands (peers_align.edit keeps no more)."""
-        return min((uid for uid, other in enumerate(self.original) if (other.mod, other.sig) == (op.mod, op.sig)), key=lambda uid: abs(uid - before))
+    def source(self, op):
+        """What an inserted operator is a copy of (peers_align.edit replaces the id, the signature is the very object)."""
+        return next(uid for uid, other in enumerate(self.original) if other.sig is op.sig)
 
     original = []  # the traced operators
 

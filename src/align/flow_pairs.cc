@@ -8,9 +8,10 @@ namespace opguard {
 namespace {
 
 constexpr uint32_t kStretch = 1 << 15;  // events of side a that are looked at together
-constexpr uint32_t kNear = 32;          // events: how far an operator alone of its kind may have moved
-constexpr size_t kMostReaders = 16;     // of one event that are asked
+constexpr uint32_t kNear = 32;       // events: how far an operator alone of its kind may have moved
+constexpr size_t kMostReaders = 16;  // of one event that are asked
 constexpr int kRounds = 8;
+constexpr uint32_t kTwo = kNone - 1;  // no event: two are as good
 
 uint64_t mix(uint64_t state, uint64_t value) {  // splitmix64's finaliser over a running state
   uint64_t x = (state ^ value) + 0x9e3779b97f4a7c15ull;
@@ -65,8 +66,7 @@ class FlowGraph {
     return port;
   }
 
-  void link(uint32_t event,
-            std::unordered_map<uint64_t, std::pair<uint32_t, uint32_t>>& makers) {
+  void link(uint32_t event, std::unordered_map<uint64_t, std::pair<uint32_t, uint32_t>>& makers) {
     const uint64_t from = first_[event];
     for (uint64_t p = from; p < ports_.size(); ++p) {
       Port& port = ports_[p];
@@ -95,6 +95,7 @@ class FlowGraph {
 // What the partners of makers and readers say about a pair.
 struct Votes {
   int agree = 0, conflict = 0;
+  int readers_against = 0;  // of the conflicts
   int net() const { return agree - conflict; }
 };
 
@@ -125,8 +126,9 @@ class Stretch {
       if (!changed) changed = pair_near();
       if (!changed) break;
     }
-    note_places();
     drop_contradicted();
+    note_places();
+    for (int round = 0; round < kRounds && pair_near(); ++round) note_places();
   }
 
   template <typename Take>
@@ -165,10 +167,10 @@ class Stretch {
 
   Votes votes(uint32_t i, uint32_t j) const {
     Votes votes;
-    const uint32_t ports = flow_[0].port_count(i);
+    const uint32_t ports = std::min(flow_[0].port_count(i), flow_[1].port_count(j));
     for (uint32_t p = 0; p < ports; ++p) {
       const Port &x = flow_[0].port(i, p), &y = flow_[1].port(j, p);
-      if (x.kind != SlotKind::in) continue;
+      if (x.kind != SlotKind::in || y.kind != SlotKind::in) continue;
       const int ahead = same_maker(0, x, y), back = same_maker(1, y, x);
       if (ahead > 0 || back > 0 || (x.value != 0 && x.value == y.value))
         ++votes.agree;
@@ -188,17 +190,27 @@ class Stretch {
       if (partner == kNone || reader.port >= flow_[1 - side].port_count(partner)) continue;
       const Port& read = flow_[side].port(reader.event, reader.port);
       const Port& read_there = flow_[1 - side].port(partner, reader.port);
-      const Port& made = flow_[1 - side].port(other, read.maker_port);
-      ++(same_place(made, read_there, read.by_block) ? votes.agree : votes.conflict);
+      const bool same =
+          read.maker_port < flow_[1 - side].port_count(other) &&
+          same_place(flow_[1 - side].port(other, read.maker_port), read_there, read.by_block);
+      ++(same ? votes.agree : votes.conflict);
+      votes.readers_against += !same;
     }
   }
 
-  // No partner, or one that the flow contradicts and whose values are not the same.
-  bool free(int side, uint32_t event) const {
+  // No partner, or one that the flow says something against.
+  bool contested(int side, uint32_t event) const {
     const uint32_t other = partner_[side][event];
     if (other == kNone) return true;
     const uint32_t i = side == 0 ? event : other, j = side == 0 ? other : event;
-    return !equal(i, j) && alike(i, j) && votes(i, j).net() < 0;
+    return !equal(i, j) && votes(i, j).conflict > 0;
+  }
+
+  // What a partner must exceed to be taken instead of the one there is.
+  int net(int side, uint32_t event) const {
+    const uint32_t other = partner_[side][event];
+    if (other == kNone) return 0;
+    return (side == 0 ? votes(event, other) : votes(other, event)).net();
   }
 
   // The event of the other side at the same place of the flow; kNone: none, or two as good.
@@ -237,9 +249,11 @@ class Stretch {
   bool pair_same_flow() {
     bool changed = false;
     for (uint32_t i = 0; i < flow_[0].size(); ++i) {
-      if (!free(0, i)) continue;
+      if (!contested(0, i)) continue;
       const uint32_t j = best(0, i);
-      if (j == kNone || j == partner_[0][i] || !free(1, j) || best(1, j) != i) continue;
+      if (j == kNone || j == partner_[0][i] || !contested(1, j) || best(1, j) != i) continue;
+      const int gain = votes(i, j).net();
+      if (gain <= net(0, i) || gain <= net(1, j)) continue;
       pair(i, j);
       changed = true;
     }
@@ -251,7 +265,7 @@ class Stretch {
     std::unordered_map<uint64_t, std::array<std::vector<uint32_t>, 2>> groups;
     for (int side : {0, 1})
       for (uint32_t e = 0; e < flow_[side].size(); ++e)
-        if (free(side, e)) {
+        if (partner_[side][e] == kNone) {
           const Token& t = token(side, e);
           groups[mix(mix(t.key, t.content), t.step)][side].push_back(e);
         }
@@ -267,7 +281,8 @@ class Stretch {
     return changed;
   }
 
-  // Events without a partner that are alone of their kind among those near by, on both sides.
+  // Events without a partner that are alone of their kind among those near by, on both sides; or
+  // that the flow prefers to the others.
   bool pair_near() {
     std::unordered_map<uint64_t, std::array<std::vector<uint32_t>, 2>> groups;
     for (int side : {0, 1})
@@ -279,10 +294,8 @@ class Stretch {
     bool changed = false;
     for (const auto& [key, group] : groups)
       for (uint32_t i : group[0]) {
-        const uint32_t j = only_near(0, i, group[1]);
-        if (j == kNone || only_near(1, j, group[0]) != i || !alike(i, j)) continue;
-        const Votes said = votes(i, j);
-        if (said.conflict > said.agree) continue;
+        const uint32_t j = best_near(0, i, group[1]);
+        if (j == kNone || best_near(1, j, group[0]) != i) continue;
         pair(i, j);
         changed = true;
       }
@@ -294,16 +307,19 @@ class Stretch {
     return i < place_.size() ? uint32_t(std::abs(int64_t(place_[i]) - int64_t(j))) : kNone;
   }
 
-  uint32_t only_near(int side, uint32_t event, const std::vector<uint32_t>& others) const {
+  uint32_t best_near(int side, uint32_t event, const std::vector<uint32_t>& others) const {
     uint32_t found = kNone;
+    int most = 0;
     for (uint32_t other : others) {
       if (partner_[1 - side][other] != kNone) continue;
       const uint32_t i = side == 0 ? event : other, j = side == 0 ? other : event;
-      if (distance(i, j) > kNear) continue;
-      if (found != kNone) return kNone;
-      found = other;
+      if (distance(i, j) > kNear || !alike(i, j)) continue;
+      const int net = votes(i, j).net();
+      if (net < most) continue;
+      found = net == most && found != kNone ? kTwo : other;
+      most = net;
     }
-    return found;
+    return found == kTwo ? kNone : found;
   }
 
   // Where in b each event of a would stand.
@@ -318,15 +334,17 @@ class Stretch {
     }
   }
 
-  // Taken for each other, yet their makers and readers are not, and their neighbours are not either.
+  // Taken for each other, yet their makers and readers are not. Between neighbours that are, an
+  // input that comes from elsewhere is a difference worth showing and no reason.
   void drop_contradicted() {
     for (uint32_t i = 0; i < flow_[0].size(); ++i) {
       const uint32_t j = partner_[0][i];
-      if (j == kNone || equal(i, j) || !alike(i, j)) continue;
+      if (j == kNone || equal(i, j)) continue;
       const bool between = i > 0 && j > 0 && partner_[0][i - 1] == j - 1 &&
                            i + 1 < flow_[0].size() && partner_[0][i + 1] == j + 1;
       const Votes said = votes(i, j);
-      if (between || said.agree > 0 || said.conflict == 0) continue;
+      if (said.agree > 0 || said.conflict == 0) continue;
+      if (between && alike(i, j) && said.readers_against == 0) continue;
       partner_[0][i] = kNone;
       partner_[1][j] = kNone;
     }
