@@ -150,14 +150,20 @@ class Stretch {
     return token(0, i).key == token(1, j).key && token(0, i).content == token(1, j).content;
   }
 
-  // Whether what `mine` reads at `port` is, on the other side, what `other` reads there.
-  // 0: the flow does not say.
+  // Whether what one event reads comes from the partner of what another event reads on the other
+  // side: 1 yes, -1 no, 0: the flow does not say. It says nothing where either is made by an event
+  // without a partner, as where one run casts or copies what the other hands on.
   int same_maker(int side, const Port& mine, const Port& other) const {
     if (mine.maker == kNone) return 0;
     const uint32_t made_by = partner_[side][mine.maker];
     if (made_by == kNone || mine.maker_port >= flow_[1 - side].port_count(made_by)) return 0;
     const Port& made = flow_[1 - side].port(made_by, mine.maker_port);
-    return same_place(made, other, mine.by_block) ? 1 : -1;
+    if (same_place(made, other, mine.by_block)) return 1;
+    return lonely(1 - side, other.maker) ? 0 : -1;
+  }
+
+  bool lonely(int side, uint32_t event) const {
+    return event != kNone && partner_[side][event] == kNone;
   }
 
   static bool same_place(const Port& made, const Port& read, bool by_block) {
@@ -193,6 +199,7 @@ class Stretch {
       const bool same =
           read.maker_port < flow_[1 - side].port_count(other) &&
           same_place(flow_[1 - side].port(other, read.maker_port), read_there, read.by_block);
+      if (!same && read_there.maker != other && lonely(1 - side, read_there.maker)) continue;
       ++(same ? votes.agree : votes.conflict);
       votes.readers_against += !same;
     }
@@ -334,20 +341,35 @@ class Stretch {
     }
   }
 
-  // Taken for each other, yet their makers and readers are not. Between neighbours that are, an
+  // Taken for each other, yet their makers and readers are not. In the same gap between pairs, an
   // input that comes from elsewhere is a difference worth showing and no reason.
   void drop_contradicted() {
+    const std::vector<uint32_t> gaps[2] = {gaps_of(0), gaps_of(1)};
     for (uint32_t i = 0; i < flow_[0].size(); ++i) {
       const uint32_t j = partner_[0][i];
       if (j == kNone || equal(i, j)) continue;
-      const bool between = i > 0 && j > 0 && partner_[0][i - 1] == j - 1 &&
-                           i + 1 < flow_[0].size() && partner_[0][i + 1] == j + 1;
       const Votes said = votes(i, j);
       if (said.agree > 0 || said.conflict == 0) continue;
-      if (between && alike(i, j) && said.readers_against == 0) continue;
+      if (same_gap(gaps, i, j) && said.readers_against == 0) continue;
       partner_[0][i] = kNone;
       partner_[1][j] = kNone;
     }
+  }
+
+  // Of each event, the last one before it that has a partner; kNone: none.
+  std::vector<uint32_t> gaps_of(int side) const {
+    std::vector<uint32_t> gaps;
+    uint32_t last = kNone;
+    for (uint32_t e = 0; e < partner_[side].size(); ++e) {
+      gaps.push_back(last);
+      if (partner_[side][e] != kNone) last = e;
+    }
+    return gaps;
+  }
+
+  bool same_gap(const std::vector<uint32_t> (&gaps)[2], uint32_t i, uint32_t j) const {
+    const uint32_t x = gaps[0][i], y = gaps[1][j];
+    return x == kNone || y == kNone ? x == y : partner_[0][x] == y;
   }
 
   const TokenSequence* sides_[2];
