@@ -80,6 +80,19 @@ void Matcher::match_scope(uint32_t old_scope, uint32_t new_scope) {
     for (uint32_t i : a) ++kinds_before[old_.kind(i)];
     for (uint32_t j : b) ++kinds_now[new_.kind(j)];
   }
+  // The same operator, block and targets, nothing in either scope reads alike, and no other
+  // boundary has this place.
+  auto stands_alone = [&](size_t i, size_t j) {
+    auto reads = [](Side& side, uint32_t as, const std::vector<uint32_t>& sites) {
+      return std::count_if(sites.begin(), sites.end(),
+                           [&](uint32_t k) { return side.body(k) == side.body(as); });
+    };
+    return old_.whole(a[i]) == new_.whole(b[j]) && reads(old_, a[i], a) == 1 &&
+           reads(new_, b[j], b) == 1 &&
+           std::none_of(placed.begin(), placed.end(), [&](const Placement& other) {
+             return &other != &placed[i] && other.at == static_cast<int32_t>(j);
+           });
+  };
   const bool renamed = sa.scope != sb.scope || sa.file != sb.file || sa.package != sb.package;
   const std::string where =
       renamed ? sb.scope + " of " + sb.file + ", which was " + sa.scope + " of " + sa.file
@@ -89,6 +102,14 @@ void Matcher::match_scope(uint32_t old_scope, uint32_t new_scope) {
     Fate& fate = fates_[a[i]];
     if (p.rival >= 0) fate.rival = b[static_cast<size_t>(p.rival)];
     if (p.lead < kMarginInScope && (p.at >= 0 || p.rival >= 0)) {
+      // Two that changed places cannot both keep their order, but what each is needs no order.
+      const int32_t only =
+          p.at < 0 || p.rival < 0 || p.at == p.rival ? std::max(p.at, p.rival) : -1;
+      if (only >= 0 && !pairing.identical && stands_alone(i, static_cast<size_t>(only))) {
+        fate.rival = -1;
+        bind(a[i], b[static_cast<size_t>(only)], "the only one that reads as it in " + where);
+        continue;
+      }
       // Neither the boundary nor the sites it may be are given to anyone else.
       fate.status = MatchStatus::ambiguous;
       for (int32_t j : {p.at, p.rival})

@@ -301,5 +301,26 @@ TEST(Match, LargeTreesTakeSeconds) {
   EXPECT_EQ(set.count(MatchStatus::matched), 5000u);
 }
 
+// Only one of two that changed places keeps its place in the order; both keep what they are.
+TEST(Match, DecoratorsThatChangedPlacesAreThemselves) {
+  const std::string head = "class M:\n    @both()\n",
+                    tail =
+                        "    def f(self):\n        pass\n\n    @both()\n    @doc(text=\"of g\")\n  "
+                        "  def g(self):\n"
+                        "        pass\n";
+  Places m =
+      match({{"a.py", head + "    @doc(text=\"of f\")\n    @old(\"x\", name=\"y\")\n" + tail}},
+            {{"a.py", head + "    @old(\"x\", name=\"y\")\n    @new(1)\n    @doc(text=\"of f\")\n" +
+                          tail}});
+  EXPECT_EQ(m.at("doc(text=\"of f\") @3"), "a.py:5 doc(text=\"of f\")");
+  EXPECT_EQ(m.at("doc(text=\"of g\") @9"), "a.py:10 doc(text=\"of g\")");
+  // Where another reads alike it may be either.
+  const std::string two = "    @doc(text=\"of f\")\n    def h(self):\n        pass\n";
+  m = match({{"a.py", head + "    @doc(text=\"of f\")\n    @old(\"x\", name=\"y\")\n" + tail}},
+            {{"a.py", head + "    @old(\"x\", name=\"y\")\n    @new(1)\n    @doc(text=\"of f\")\n" +
+                          tail + two}});
+  EXPECT_NE(m.at("doc(text=\"of f\") @3").substr(0, 7), "a.py:14");
+}
+
 }  // namespace
 }  // namespace opguard
