@@ -31,6 +31,7 @@ struct InstrumentOptions {
   std::vector<std::string> packages;
   std::string python;  // "": see interpreter()
   std::string branch;
+  std::string templates;  // "": the tool's own
   bool apply = false, check = false, strip = false, all_sites = false;
   bool verify = false;
   std::string json, work;
@@ -194,7 +195,7 @@ int instrument_traced(const InstrumentOptions& opt) {
   Diagnostics diags;
   auto tree = canonical_tree(opt.repo);
   if (!tree) return fail(llvm::toString(tree.takeError()));
-  auto templates = read_templates(templates_dir(), diags);
+  auto templates = read_templates(opt.templates.empty() ? templates_dir() : opt.templates, diags);
   auto work = work_folder(opt);
   if (!work) return fail(llvm::toString(work.takeError()));
   if (!templates) {
@@ -280,7 +281,7 @@ int instrument(InstrumentOptions opt) {
     diags = {};
     wraps = wrap_all(sites);
   } else {
-    auto templates = read_templates(templates_dir(), diags);
+    auto templates = read_templates(opt.templates.empty() ? templates_dir() : opt.templates, diags);
     say(diags.text());
     if (!templates) return fail(llvm::toString(templates.takeError()));
     // All boundaries at once: a site taken by one is no other's.
@@ -322,6 +323,7 @@ void add_instrument_options(CLI::App& command, Pipeline& run) {
   command.add_option(
       "--python", opt->python,
       "The interpreter that has the packages of --with [that of the program, python3]");
+  command.add_option("--templates", opt->templates, "Folder of templates instead of opguard's own");
   auto* apply = command.add_flag("--apply", opt->apply, "Write the files, every one or none");
   auto* branch = command.add_option("--branch", opt->branch, "Commit on a new branch of this name");
   auto* check =

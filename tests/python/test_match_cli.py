@@ -95,3 +95,19 @@ def test_check_passes_while_the_plan_matches(opguard, planned):
     plan, tree = planned(RENAMED)
     done = opguard(tree, "--plan", plan, "--check", program="opguard-instrument")
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("command", ["plan", "match", "instrument"])
+def test_a_fault_in_a_users_template_is_shown_by_a_caret(opguard, planned, tmp_path, command):
+    plan, tree = planned(BEFORE)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "attention.json").write_text('{"opguard_templates": 1,\n "description": "Mine.",\n "templates": [\n'
+                                         '  {"name": "mine", "formz": ["call"], "callees": ["mine.softmax"]}]}\n')  # fmt: skip
+    words = {"plan": ["plan", "--static", tree, "-o", tmp_path / "p.json"], "match": ["match", "--plan", plan, tree],
+             "instrument": ["instrument", tree, "--plan", plan]}[command]  # fmt: skip
+    done = opguard(*words, "--templates", mine)
+    assert done.returncode == 2 and done.stdout == ""
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith(f"{mine}/attention.json:4:20: error: ") and "formz" in lines[0]
+    assert lines[1].startswith('  {"name": "mine"') and lines[2].index("^") == 19
