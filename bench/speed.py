@@ -1,10 +1,10 @@
 """What finding and wrapping a plan's boundaries in a large package costs, beside tree-sitter alone in the same run.
 
-  speed.py PACKAGE [--family models/llama] [--build DIR] [--rounds 3] [--json FILE]
+  speed.py PACKAGE [--family models/llama] [--build DIR] [--rounds 3] [--cores 2] [--json FILE]
 
 PACKAGE: an unpacked package (transformers). The plan is that of PACKAGE/<family>; it is matched in the whole package, once as it is and once with a
-function of the plan renamed, so that all other files are searched for it. CPU seconds and memory are the kernel's (wait4): median of the rounds,
-on one core; then wall time on all cores.
+function of the plan renamed, so that all other files are searched for it. CPU seconds and memory are the kernel's (wait4), medians of the rounds. Each
+command runs on one core and on --cores in turn, so that a busy machine is as busy for both.
 """
 import argparse
 import json
@@ -51,12 +51,16 @@ def main():
     parser.add_argument("--family", default="models/llama")
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "release")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     build = options.build.resolve()
     subprocess.run(["ninja", "-C", build, "tree_sitter_alone"], check=True, stdout=subprocess.DEVNULL)
     opguard, instrument = build / "src" / "cli" / "opguard", build / "src" / "cli" / "opguard-instrument"
-    every = ",".join(map(str, sorted(os.sched_getaffinity(0))))
+    cores = sorted(os.sched_getaffinity(0))[: options.cores]
+    if len(cores) < options.cores:
+        parser.error(f"there are only {len(cores)} cores")
+    many_cores = ",".join(map(str, cores))
     rows = []
     with tempfile.TemporaryDirectory() as scratch:
         plan, moved, boundaries = make_plans(opguard, options.package, options.family, Path(scratch))
@@ -70,17 +74,19 @@ def main():
         }
         one = {name: [] for name in commands}
         many = {name: [] for name in commands}
-        for _ in range(options.rounds):  # in turn, so that a busy machine is as busy for all
+        for _ in range(options.rounds):
             for name, command in commands.items():
-                one[name].append(measure(command, every.split(",")[0]))
-                many[name].append(measure(command, every))
+                one[name].append(measure(command, str(cores[0])))
+                many[name].append(measure(command, many_cores))
+        print(f"{'':42}   one core: CPU s  wall s   MB   {options.cores} cores: CPU s  wall s   MB  wall of one core's")
         for name in commands:
             cpu, wall, peak = (statistics.median(column) for column in zip(*one[name]))
             cpu_many, wall_many, peak_many = (statistics.median(column) for column in zip(*many[name]))
-            rows.append({"what": name, "cpu_s": cpu, "wall_s": wall, "peak_mb": peak, "cores": every.count(",") + 1, "cpu_all_cores_s": cpu_many,
-                         "wall_all_cores_s": wall_many, "peak_all_cores_mb": peak_many})  # fmt: skip
-            print(f"  {name:42} one core {cpu:6.2f} CPU s {wall:6.2f} s {peak:5.0f} MB; {rows[-1]['cores']} cores {wall_many:6.2f} s "
-                  f"{peak_many:5.0f} MB", flush=True)  # fmt: skip
+            # Of each round by itself, since rounds differ more than the two runs of one.
+            share = statistics.median(b[1] / a[1] for a, b in zip(one[name], many[name]))
+            rows.append({"what": name, "one_core": {"cpu_s": cpu, "wall_s": wall, "peak_mb": peak}, "cores": options.cores,
+                         "many_cores": {"cpu_s": cpu_many, "wall_s": wall_many, "peak_mb": peak_many}, "wall_share": share})  # fmt: skip
+            print(f"  {name:42} {cpu:15.2f} {wall:7.2f} {peak:4.0f} {cpu_many:16.2f} {wall_many:7.2f} {peak_many:4.0f} {share:12.2f}", flush=True)
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1) + "\n")
 
