@@ -1,0 +1,99 @@
+// opguard compare A.safetensors B.safetensors [--json FILE]
+#include <cstdio>
+#include <fstream>
+#include <memory>
+
+#include "cli/command.h"
+#include "nlohmann/json.hpp"
+#include "tensor/compare.h"
+
+namespace opguard {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct CompareCommand {
+  std::string a, b, json;
+};
+
+Json explanation_json(const Explanation& e) {
+  Json json = {{"kind", e.kind}, {"text", e.text}};
+  if (e.dim >= 0) json["dim"] = e.dim;
+  if (e.by != 0) json["by"] = e.by;
+  if (e.factor != 0) json["factor"] = e.factor;
+  if (!e.through.empty()) json["through"] = e.through;
+  if (!e.side.empty()) json["side"] = e.side;
+  if (!e.value.empty()) json["value"] = e.value;
+  if (!e.moved.empty()) json["moved"] = e.moved;
+  if (!e.ranges.empty()) json["ranges"] = e.ranges;
+  return json;
+}
+
+template <typename T>
+Json optional_json(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json difference_json(const Difference& d) {
+  Json json = {{"name", d.name},
+               {"equal", d.equal},
+               {"a", {{"dtype", d.dtype_a}, {"shape", d.shape_a}}},
+               {"b", {{"dtype", d.dtype_b}, {"shape", d.shape_b}}}};
+  if (d.elementwise && !d.equal) {
+    json["elements"] = d.elements;
+    json["differing"] = d.differing;
+    json["first"] = {{"index", d.first}, {"a", d.first_a}, {"b", d.first_b}};
+    json["last"] = {{"index", d.last}};
+    json["slices"] = d.slices;
+    json["max_ulp"] = optional_json(d.max_ulp);
+    json["max_absolute"] = optional_json(d.max_absolute);
+    json["max_relative"] = optional_json(d.max_relative);
+    json["nan_only_a"] = d.nan_a;
+    json["nan_only_b"] = d.nan_b;
+    json["infinite"] = d.infinite;
+    json["signed_zeros"] = d.signed_zeros;
+  }
+  json["explanations"] = Json::array();
+  for (const Explanation& e : d.explanations) json["explanations"].push_back(explanation_json(e));
+  return json;
+}
+
+bool write_json(const std::string& path, const FileComparison& comparison) {
+  Json json = {{"equal", comparison.equal()}, {"tensors", Json::array()}};
+  for (const Difference& d : comparison.tensors) json["tensors"].push_back(difference_json(d));
+  json["only_a"] = comparison.only_a;
+  json["only_b"] = comparison.only_b;
+  std::ofstream file(path);
+  // Names come from files of others: what is no UTF-8 is replaced.
+  file << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+  return file.flush().good();
+}
+
+int compare(const CompareCommand& opt) {
+  SafetensorsFile a, b;
+  std::string error;
+  if (!a.open(opt.a, error) || !b.open(opt.b, error)) return fail(error);
+  const FileComparison comparison = compare_files(a, b);
+  if (!opt.json.empty() && !write_json(opt.json, comparison))
+    return fail("cannot write " + opt.json);
+  const std::string text = format_comparison(comparison, opt.a, opt.b);
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+    return kCouldNotTell;
+  return comparison.equal() ? kYes : kNo;
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app, Pipeline& run) {
+  auto opt = std::make_shared<CompareCommand>();
+  CLI::App* command = app.add_subcommand(
+      "compare",
+      "How the tensors of two files differ: where, how far, and which change explains it");
+  command->add_option("a", opt->a, "A safetensors file, as --capture writes")->required();
+  command->add_option("b", opt->b, "The file to compare with it")->required();
+  command->add_option("--json", opt->json, "Write the answer here, for programs");
+  command->footer("Exits with 0 if every tensor is equal, 1 if not, 2 if a file cannot be read.");
+  command->callback([opt, &run] { run = [opt] { return compare(*opt); }; });
+}
+
+}  // namespace opguard
