@@ -13,6 +13,8 @@ from opguard import _rt, collectives, ddp, exits, importing, names, states
 def start(options):
     """options: startup.Options. Programs that record nothing leave no file: the log is opened by its first event."""
     if options.mode != "off" and not _rt.recording():
+        if options.capture or options.transplant:
+            _rt.watch(options.capture, options.transplant, os.path.abspath(options.log), options.rank)
         _rt.start(os.path.abspath(options.log), options.rank, options.world, _settings, names.names_of, states.collect)
         exits.at_exit(close)
         collectives.install()

@@ -1,4 +1,5 @@
-// opguard run [--deterministic] [--seed N] [--mode full|off] --log DIR -- CMD
+// opguard run [--deterministic] [--seed N] [--mode full|off] [--capture SELECTION]
+//             [--transplant SELECTION=FILE] --log DIR -- CMD
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -7,6 +8,7 @@
 #include "preflight/control.h"
 #include "preflight/launch.h"
 #include "record/record.h"
+#include "tensor/selection.h"
 
 namespace opguard {
 namespace {
@@ -15,7 +17,7 @@ namespace fs = std::filesystem;
 
 struct RunCommand {
   std::string log, mode = "full";
-  std::vector<std::string> command;
+  std::vector<std::string> command, captures, transplants;
   bool deterministic = false;
   uint64_t seed = 0;
 };
@@ -29,11 +31,56 @@ bool holds_logs(const fs::path& dir) {
   return false;
 }
 
-// What was recorded and what was not.
-void print_summary(const RunCommand& opt, const fs::path& log) {
+const std::string* setting(const ProcessLog& process, const std::string& key) {
+  auto at = process.settings.find(key);
+  return at == process.settings.end() ? nullptr : &at->second;
+}
+
+void print_captures(const RunCommand& opt, const Run& recorded) {
+  for (const ProcessLog& process : recorded.processes)
+    if (const std::string* text = setting(process, "capture"))
+      std::fprintf(stderr, "opguard: rank %d: captured %s\n", process.rank, text->c_str());
+  for (size_t i = 0; i < opt.captures.size(); ++i) {
+    bool reached = false;
+    for (const ProcessLog& process : recorded.processes) {
+      const std::string* events = setting(process, "capture." + std::to_string(i));
+      reached |= events != nullptr && *events != "0";
+    }
+    if (!reached)
+      std::fprintf(stderr, "opguard: warning: nothing to capture: %s was never reached\n",
+                   opt.captures[i].c_str());
+  }
+}
+
+// Done where some process did it and none had to refuse.
+bool transplants_done(const RunCommand& opt, const Run& recorded) {
+  bool all = true;
+  for (size_t i = 0; i < opt.transplants.size(); ++i) {
+    bool done = false;
+    std::string why;
+    for (const ProcessLog& process : recorded.processes) {
+      const std::string* fate = setting(process, "transplant." + std::to_string(i));
+      if (fate == nullptr || *fate == "not reached") continue;
+      if (*fate == "done")
+        done = true;
+      else if (why.empty())
+        why = *fate;
+    }
+    if (done && why.empty()) continue;
+    all = false;
+    std::fprintf(stderr, "opguard: error: no transplant of %s: %s\n", opt.transplants[i].c_str(),
+                 why.empty() ? "never reached" : why.c_str());
+  }
+  if (all && !opt.transplants.empty())
+    std::fprintf(stderr, "opguard: transplants done: %zu\n", opt.transplants.size());
+  return all;
+}
+
+// What was recorded and what was not. False: a transplant was not done.
+bool print_summary(const RunCommand& opt, const fs::path& log) {
   if (opt.mode == "off") {
     std::fprintf(stderr, "opguard: mode off: nothing was recorded\n");
-    return;
+    return true;
   }
   if (!holds_logs(log)) {
     std::fprintf(
@@ -41,13 +88,13 @@ void print_summary(const RunCommand& opt, const fs::path& log) {
         "opguard: no log in %s: no probe was reached. Is the program's source instrumented? "
         "(opguard-instrument --apply)\n",
         log.c_str());
-    return;
+    return opt.transplants.empty();
   }
   Run recorded;
   std::string error;
   if (!read_run(log.string(), recorded, error)) {
     std::fprintf(stderr, "opguard: warning: %s\n", error.c_str());
-    return;
+    return opt.transplants.empty();
   }
   uint64_t events = 0, lost = 0, open = 0;
   for (const ProcessLog& process : recorded.processes) {
@@ -62,11 +109,43 @@ void print_summary(const RunCommand& opt, const fs::path& log) {
   if (open > 0)
     std::fprintf(stderr, "opguard: %llu of the logs were cut short: the process was killed\n",
                  static_cast<unsigned long long>(open));
+  print_captures(opt, recorded);
+  const bool done = transplants_done(opt, recorded);
   std::fprintf(stderr, "opguard: next: opguard align %s OTHER_LOG_DIR\n", quote({opt.log}).c_str());
+  return done;
 }
 
-int run_program(const RunCommand& opt) {
+std::string lines(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const std::string& text : texts) all += text + "\n";
+  return all;
+}
+
+// Refused before the program starts, which may run for long. Files get absolute paths, as the
+// program may run elsewhere.
+bool check_selections(RunCommand& opt, std::string& error) {
+  Selection selection;
+  for (const std::string& text : opt.captures)
+    if (!parse_selection(text, selection, error)) return false;
+  for (std::string& text : opt.transplants) {
+    Transplant transplant;
+    SafetensorsFile file;
+    if (!parse_transplant(text, transplant, error)) return false;
+    std::error_code ec;
+    transplant.file = fs::absolute(transplant.file, ec).string();
+    if (!file.open(transplant.file, error) || !transplant_tensor(transplant, file, error))
+      return false;
+    text = transplant_text(transplant);
+  }
+  if (opt.mode != "off" || (opt.captures.empty() && opt.transplants.empty())) return true;
+  error = "--capture and --transplant need probes that record: not with --mode off";
+  return false;
+}
+
+int run_program(RunCommand opt) {
   std::error_code ec;
+  std::string wrong;
+  if (!check_selections(opt, wrong)) return fail(wrong);
   fs::path log = fs::absolute(opt.log, ec);
   if (holds_logs(log))
     return fail(opt.log + " already holds logs; a run of its own needs a folder of its own");
@@ -80,6 +159,8 @@ int run_program(const RunCommand& opt) {
   launched.environment.emplace_back("OPGUARD_TREE", fs::current_path().string());
   launched.environment.emplace_back("OPGUARD_MODE", opt.mode);
   launched.environment.emplace_back("OPGUARD_TRACE", "");
+  launched.environment.emplace_back("OPGUARD_CAPTURE", lines(opt.captures));
+  launched.environment.emplace_back("OPGUARD_TRANSPLANT", lines(opt.transplants));
   if (opt.deterministic)
     for (auto& variable : control_environment(opt.seed)) launched.environment.push_back(variable);
 
@@ -91,8 +172,8 @@ int run_program(const RunCommand& opt) {
   std::string failure = ran->failure();
   if (!failure.empty())
     std::fprintf(stderr, "opguard: the program ended with %s\n", failure.c_str());
-  print_summary(opt, log);
-  return ran->exit_code;
+  const bool done = print_summary(opt, log);
+  return ran->exit_code == 0 && !done ? kCouldNotTell : ran->exit_code;
 }
 
 }  // namespace
@@ -108,9 +189,21 @@ void add_run(CLI::App& app, Pipeline& run) {
   command->add_option("--seed", opt->seed, "Seed of --deterministic [0]")->needs(deterministic);
   command->add_option("--mode", opt->mode, "What the probes read: full or off [full]")
       ->check(CLI::IsMember({"full", "off"}));
+  // One value each, or the first would take all that follow.
+  command
+      ->add_option("--capture", opt->captures,
+                   "Write a probe's tensors to the log folder: BOUNDARY[@OCCURRENCE][:SLOT], "
+                   "repeatable (docs/tensors.md)")
+      ->expected(1)
+      ->take_all();
+  command
+      ->add_option("--transplant", opt->transplants,
+                   "Replace a value by a file's: BOUNDARY@OCCURRENCE:SLOT=FILE[#NAME], repeatable")
+      ->expected(1)
+      ->take_all();
   command->footer(
       "After --: the program, as you start it.\n"
-      "Exits with the program's exit code; 2 if it could not be started.");
+      "Exits with the program's exit code; 2 if it could not be started or a transplant not done.");
   command->callback([opt, &run] {
     opt->command = program_words("run");
     run = [opt] { return run_program(*opt); };

@@ -8,6 +8,7 @@
 #include "runtime/operation.h"
 #include "runtime/parameter_names.h"
 #include "runtime/values.h"
+#include "runtime/watch.h"
 
 namespace opguard {
 namespace {
@@ -34,6 +35,7 @@ struct LeafHook {
   PyObject_HEAD PyObject* variable;  // weak: the node holds the leaf, and we hang on the node
   std::vector<Slot>* slots;
   Event* event;
+  std::shared_ptr<Watch>* watch;
   uint64_t generation;
 };
 
@@ -41,12 +43,23 @@ PyObject* call_node_hook(PyObject* self, PyObject* args, PyObject*) {
   auto* hook = reinterpret_cast<NodeHook*>(self);
   if (!recorder().on() || recorder().thread().inside || PyTuple_Size(args) < 2) Py_RETURN_NONE;
   OwnWork work;
+  Ref replaced;  // what the engine goes on with in place of `outgoing`
   try {
     Event event = recorder().open_event(*hook->boundary, EventKind::node, Phase::backward);
     event.node = recorder().string(*hook->node);
     event.forward = hook->generation == recorder().generation() ? hook->forward : kNone;
     Collector in(work.torch(), SlotKind::in), out(work.torch(), SlotKind::out);
     PyObject *outgoing = PyTuple_GetItem(args, 0), *incoming = PyTuple_GetItem(args, 1);
+    std::shared_ptr<Watch> watch = watch_event(event, *hook->boundary, *hook->node);
+    if (watch) {
+      in.show(watch.get());
+      out.show(watch.get());
+      Ref given = watch->apart(outgoing);
+      if (given.get() != outgoing) {
+        replaced = given;
+        outgoing = replaced.get();
+      }
+    }
     for (Py_ssize_t i = 0, n = PyTuple_Check(incoming) ? PyTuple_Size(incoming) : 0; i < n; ++i)
       in.add_tensors("grad" + std::to_string(i), PyTuple_GetItem(incoming, i));
     for (Py_ssize_t i = 0, n = PyTuple_Check(outgoing) ? PyTuple_Size(outgoing) : 0; i < n; ++i)
@@ -54,9 +67,11 @@ PyObject* call_node_hook(PyObject* self, PyObject* args, PyObject*) {
     std::vector<Slot> slots = std::move(in.slots());
     slots.insert(slots.end(), out.slots().begin(), out.slots().end());
     recorder().commit(event, slots);
+    if (watch) watch->committed(event);
   } catch (const std::exception& e) {
     recorder().fault(e.what());
   }
+  if (replaced) return replaced.release();
   Py_RETURN_NONE;
 }
 
@@ -83,7 +98,9 @@ PyObject* before_accumulate(PyObject* self, PyObject* args) {
     std::string boundary = recorder().innermost(recorder().thread(), "<backward>");
     *hook->event = recorder().open_event(boundary, EventKind::accumulate, Phase::backward);
     hook->generation = recorder().generation();
+    *hook->watch = watch_event(*hook->event, boundary);
     Collector in(work.torch(), SlotKind::in);
+    in.show(hook->watch->get());
     PyObject* incoming =
         PyTuple_Check(args) && PyTuple_Size(args) > 0 ? PyTuple_GetItem(args, 0) : args;
     if (PyTuple_Check(incoming) && PyTuple_Size(incoming) > 0)
@@ -108,6 +125,7 @@ PyObject* call_leaf_hook(PyObject* self, PyObject*, PyObject*) {
   OwnWork work;
   try {
     Collector out(work.torch(), SlotKind::out);
+    out.show(hook->watch->get());
     if (Ref leaf = leaf_of(hook)) {
       Ref grad = attribute(leaf.get(), "grad");
       std::string name = parameter_names({leaf})[0];
@@ -117,6 +135,8 @@ PyObject* call_leaf_hook(PyObject* self, PyObject*, PyObject*) {
     std::vector<Slot> slots = std::move(*hook->slots);
     slots.insert(slots.end(), out.slots().begin(), out.slots().end());
     recorder().commit(*hook->event, slots);
+    if (*hook->watch) (*hook->watch)->committed(*hook->event);
+    hook->watch->reset();
     hook->slots->clear();
     *hook->event = Event();
   } catch (const std::exception& e) {
@@ -130,6 +150,7 @@ void free_leaf_hook(PyObject* self) {
   Py_XDECREF(hook->variable);
   delete hook->slots;
   delete hook->event;
+  delete hook->watch;
   PyTypeObject* type = Py_TYPE(self);
   PyObject_Free(self);
   Py_DECREF(type);
@@ -180,6 +201,7 @@ bool hook_leaf(PyObject* node) {
   hook->variable = weak.release();
   hook->slots = new std::vector<Slot>;
   hook->event = new Event;
+  hook->watch = new std::shared_ptr<Watch>;
   hook->generation = 0;
   Ref held(reinterpret_cast<PyObject*>(hook));
   Ref before(PyObject_GetAttrString(held.get(), "before"));
@@ -285,7 +307,9 @@ void record_loss(PyObject* roots) {
     std::string boundary = recorder().innermost(recorder().thread(), "<backward>");
     if (boundary == "<backward>") locate_boundary(boundary, user_frame().get());
     Event event = recorder().open_event(boundary, EventKind::loss, Phase::forward);
+    std::shared_ptr<Watch> watch = watch_event(event, boundary);
     Collector in(work.torch(), SlotKind::in);
+    in.show(watch.get());
     if (PyTuple_Check(roots)) {
       for (Py_ssize_t i = 0, n = PyTuple_Size(roots); i < n; ++i)
         in.add_tensors("root" + std::to_string(i), PyTuple_GetItem(roots, i), kModelValue);
@@ -297,6 +321,7 @@ void record_loss(PyObject* roots) {
       in.add_tensors("root0", roots, kModelValue);
     }
     recorder().commit(event, in.slots());
+    if (watch) watch->committed(event);
     if (latest_graph_event() >= 0) hook_compiled_leaves(*work.torch(), roots);
   } catch (const std::exception& e) {
     recorder().fault(e.what());

@@ -7,6 +7,7 @@
 #include "runtime/graph_site.h"
 #include "runtime/recorder.h"
 #include "runtime/values.h"
+#include "runtime/watch.h"
 
 namespace opguard {
 namespace {
@@ -18,6 +19,7 @@ struct Entered {
   const GraphSite* site = nullptr;
   Event event;
   std::vector<Slot> slots;
+  std::shared_ptr<Watch> watch;
   uint64_t serial = 0, generation = 0;
 };
 
@@ -56,9 +58,10 @@ PyObject* item_of(PyObject* list, size_t i) {
 }
 
 void add_slots(const OwnWork& work, const GraphSite& site, PyObject* values, uint8_t output_flags,
-               std::vector<Slot>& slots) {
+               Watch* watch, std::vector<Slot>& slots) {
   Collector in(work.torch(), SlotKind::in), out(work.torch(), SlotKind::out),
       written(work.torch(), SlotKind::written);
+  for (Collector* c : {&in, &out, &written}) c->show(watch);
   for (size_t i = 0; i < site.names.size(); ++i) {
     PyObject* value = item_of(values, i);
     if (value == nullptr) continue;
@@ -123,7 +126,8 @@ PyObject* graph_enter(PyObject*, PyObject* const* args, Py_ssize_t count) {
     now.site = site;
     now.event = recorder().open_event(site->boundary, EventKind::op, phase_of(work, *site));
     now.generation = recorder().generation();
-    add_slots(work, *site, args[1], 0, now.slots);
+    now.watch = watch_event(now.event, site->boundary, "", true);
+    add_slots(work, *site, args[1], 0, now.watch.get(), now.slots);
     now.event.scalars = text_of(*site, args[2]);
     now.serial = recorder().enter(recorder().thread(), site->boundary);
     entered().push_back(std::move(now));
@@ -151,13 +155,15 @@ PyObject* graph_leave(PyObject*, PyObject* const* args, Py_ssize_t count) {
         stack.resize(at - 1);
         recorder().leave(recorder().thread(), now.serial);
         if (now.generation == recorder().generation()) {
-          add_slots(work, *site, args[1], site->has('u') ? kUninitialised : 0, now.slots);
+          add_slots(work, *site, args[1], site->has('u') ? kUninitialised : 0, now.watch.get(),
+                    now.slots);
           if (site->has('c') || site->has('w')) drop_unwritten(now.slots);
           now.event.results = text_of(*site, args[2]);
           if (site->has('c')) now.event.flags |= kCollective;
           if (site->has('r')) now.event.flags |= kRaised;
           if (site->has('g')) now.event.flags |= kInGraph;
           uint32_t committed = recorder().commit(now.event, now.slots);
+          if (now.watch) now.watch->committed(now.event);
           if (committed != kNone) index = g_latest = committed;
         }
       }
@@ -198,9 +204,12 @@ PyObject* graph_node(PyObject*, PyObject* const* args, Py_ssize_t count) {
     event.forward = forward >= 0 && static_cast<uint64_t>(forward) < event.begin
                         ? static_cast<uint32_t>(forward)
                         : kNone;
+    std::string node = site->texts.empty() ? "" : graph_text(site->texts[0], {});
+    std::shared_ptr<Watch> watch = watch_event(event, site->boundary, node, true);
     std::vector<Slot> slots;
-    add_slots(work, *site, args[1], 0, slots);
+    add_slots(work, *site, args[1], 0, watch.get(), slots);
     uint32_t committed = recorder().commit(event, slots);
+    if (watch) watch->committed(event);
     if (committed != kNone) g_latest = committed;
   } catch (const std::exception& e) {
     recorder().fault(e.what());

@@ -9,6 +9,7 @@
 #include "runtime/python_fingerprint.h"
 #include "runtime/recorder.h"
 #include "runtime/values.h"
+#include "runtime/watch.h"
 
 namespace opguard {
 namespace {
@@ -22,6 +23,15 @@ PyObject* start(PyObject*, PyObject* args) {
     return nullptr;
   set_parameter_names(names);
   recorder().start(dir, rank, world, settings, states);
+  Py_RETURN_NONE;
+}
+
+// watch(captures, transplants, dir, rank): before the first event.
+PyObject* watch(PyObject*, PyObject* args) {
+  const char *captures = nullptr, *transplants = nullptr, *dir = nullptr;
+  int rank = 0;
+  if (!PyArg_ParseTuple(args, "sssi", &captures, &transplants, &dir, &rank)) return nullptr;
+  start_watching(captures, transplants, dir, rank);
   Py_RETURN_NONE;
 }
 
@@ -120,6 +130,8 @@ PyMethodDef g_methods[] = {
     {"aug", method(aug), METH_FASTCALL, "aug(id, owner): its attributes and items take a probe"},
     {"start", start, METH_VARARGS,
      "start(dir, rank, world, settings, names, states): record from now on"},
+    {"watch", watch, METH_VARARGS,
+     "watch(captures, transplants, dir, rank): tensors to write, and values to replace"},
     {"close", close, METH_NOARGS, "Write the end of the log; nothing is recorded after it"},
     {"recording", recording, METH_NOARGS, "Do probes record?"},
     {"loss", loss, METH_O, "A backward pass begins with these roots"},

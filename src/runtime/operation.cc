@@ -8,6 +8,7 @@
 #include "runtime/object.h"
 #include "runtime/optimizer.h"
 #include "runtime/parameter_names.h"
+#include "runtime/watch.h"
 
 namespace opguard {
 namespace {
@@ -81,6 +82,8 @@ Operation::Operation(PyObject* id, Mark mark) : mark_(mark), inputs_(torch_api()
   event_ = recorder().open_event(boundary_, EventKind::op, current_phase(work.torch(), thread));
   locate_boundary(boundary_, reinterpret_cast<PyObject*>(PyEval_GetFrame()));
   serial_ = recorder().enter(thread, boundary_);
+  watch_ = watch_event(event_, boundary_);
+  inputs_.show(watch_.get());
 }
 
 Operation::~Operation() { cancel(); }
@@ -278,6 +281,7 @@ bool Operation::done() {
 
 void Operation::written_inputs(std::vector<Slot>& slots, const OwnWork& work) {
   Collector written(work.torch(), SlotKind::written);
+  written.show(watch_.get());
   written.widen();
   std::unordered_set<PyObject*> seen;
   for (const Collector::Item& item : inputs_.items()) {
@@ -325,6 +329,7 @@ std::vector<Slot> Operation::read_slots(const OwnWork& work) {
 
 void Operation::record(PyObject* result, bool raised, const OwnWork& work) {
   Collector outputs(work.torch(), SlotKind::out);
+  outputs.show(watch_.get());
   if (callee_.loads || callee_.saves) outputs.widen();
   if (raised) {
     event_.flags |= kRaised;
@@ -366,6 +371,7 @@ void Operation::record(PyObject* result, bool raised, const OwnWork& work) {
                         in_graph(*work.torch(), result);
   if (differentiable) event_.flags |= kInGraph;
   uint32_t index = recorder().commit(event_, slots);
+  if (watch_) watch_->committed(event_);
   if (flight_ && in_flight) launched(flight_of(flight_), index, given, inputs_.items());
   if (differentiable && index != kNone)
     attach_hooks(*work.torch(), boundary_, index, result, history_, event_.begin);

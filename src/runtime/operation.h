@@ -78,6 +78,7 @@ class Operation {
   Ref scheduler_;  // the receiver, bound to an optimizer whose learning rates it sets
   Ref stepper_;    // the receiver, an optimizer that is not torch's
   Collector inputs_;
+  std::shared_ptr<Watch> watch_;
   std::vector<Ref> history_;  // grad_fn of the inputs before the call
 };
 

@@ -8,6 +8,7 @@
 #include "runtime/operation.h"
 #include "runtime/recorder.h"
 #include "runtime/values.h"
+#include "runtime/watch.h"
 
 namespace opguard {
 namespace {
@@ -72,7 +73,9 @@ void optimizer_begins(PyObject* optimizer) {
     for (OptimizerStep& outer : thread.optimizers) outer.superseded |= !outer.of_torch;
     step.event = recorder().open_event(boundary, EventKind::optimizer, Phase::optimizer);
     step.generation = recorder().generation();
+    step.watch = watch_event(step.event, boundary);
     Collector in(work.torch(), SlotKind::in, kMaxSlots);
+    in.show(step.watch.get());
     Ref groups = optimizer_field(*work.torch(), optimizer, "param_groups");
     Ref states = optimizer_field(*work.torch(), optimizer, "state");
     for (const Parameter& param : parameters_of(*work.torch(), optimizer)) {
@@ -104,6 +107,7 @@ void optimizer_ended(PyObject* optimizer) {
     thread.optimizers.resize(at - 1);
     if (step.generation == recorder().generation()) {
       Collector out(work.torch(), SlotKind::out, kMaxSlots);
+      out.show(step.watch.get());
       Ref states = optimizer_field(*work.torch(), optimizer, "state");
       for (const Parameter& param : parameters_of(*work.torch(), optimizer)) {
         out.add_tensors("param" + param.name, param.tensor.get(), kModelValue);
@@ -114,6 +118,7 @@ void optimizer_ended(PyObject* optimizer) {
       if (!step.of_torch && !step.superseded && !parameters_moved(step.slots, out.slots())) return;
       step.slots.insert(step.slots.end(), out.slots().begin(), out.slots().end());
       if (!step.superseded) recorder().commit(step.event, step.slots);
+      if (!step.superseded && step.watch) step.watch->committed(step.event);
     }
     // Wrappers that step an inner optimizer count once.
     if (thread.optimizers.empty()) recorder().count_step();

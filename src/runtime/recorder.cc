@@ -8,6 +8,7 @@
 #include "runtime/collective.h"
 #include "runtime/fingerprint.h"
 #include "runtime/python_fingerprint.h"
+#include "runtime/watch.h"
 
 namespace opguard {
 namespace {
@@ -72,6 +73,7 @@ void Recorder::reset_after_fork() {
   occurrences_.clear();
   faults_ = 0;
   ++generation_;
+  watch_after_fork();
 }
 
 ThreadState& Recorder::thread() {
@@ -226,14 +228,18 @@ Slot Recorder::slot(const TensorView& view, SlotKind kind, uint16_t index, std::
   return s;
 }
 
+uint32_t Recorder::next_occurrence(const Event& event) const {
+  auto found = occurrences_.find(key_of(event));
+  return found == occurrences_.end() ? 0 : found->second;
+}
+
 uint32_t Recorder::commit(Event& event, const std::vector<Slot>& slots) {
   event.end_ns = clock_ns(CLOCK_MONOTONIC);
   bool failed_before = !writer_->error().empty();
   uint32_t index;
   {
     std::lock_guard lock(mutex_);
-    event.occurrence = occurrences_[{event.boundary, event.node, static_cast<uint8_t>(event.kind),
-                                     static_cast<uint8_t>(event.phase)}]++;
+    event.occurrence = occurrences_[key_of(event)]++;
     index = writer_->add(event, slots);
   }
   if (!failed_before && !writer_->error().empty()) fault(writer_->error().c_str());
@@ -303,6 +309,7 @@ void Recorder::close() {
   if (!on()) return;
   if (opened_ && writer_->is_open()) {
     take_settings();
+    writer_->set(watch_settings());
     if (faults_ > 0) writer_->set({{"opguard_faults", std::to_string(faults_)}});
     bool whole = writer_->close();
     if (!whole) fault("the log could not be closed");

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -18,6 +19,8 @@
 #include "runtime/tensor_view.h"
 
 namespace opguard {
+
+class Watch;
 
 // An operator in progress.
 struct Running {
@@ -36,6 +39,7 @@ struct OptimizerStep {
   int closures = 0;         // the program's closure is running, called by the step
   bool of_torch = true;     // a torch.optim.Optimizer
   bool superseded = false;  // an optimizer of torch's steps inside: that one is recorded
+  std::shared_ptr<Watch> watch;
 };
 
 struct ThreadState {
@@ -66,6 +70,8 @@ class Recorder {
   // The record of a tensor as it is now.
   Slot slot(const TensorView& view, SlotKind kind, uint16_t index, std::string_view name,
             uint8_t flags);
+  // The occurrence that commit() would give it now.
+  uint32_t next_occurrence(const Event& event) const;
   // The event's index, kNone if it was lost.
   uint32_t commit(Event& event, const std::vector<Slot>& slots);
   void lose(uint64_t records);
@@ -133,6 +139,10 @@ class Recorder {
       return static_cast<size_t>(x * 0x9e3779b97f4a7c15u >> 16);
     }
   };
+  static Key key_of(const Event& event) {
+    return {event.boundary, event.node, static_cast<uint8_t>(event.kind),
+            static_cast<uint8_t>(event.phase)};
+  }
   std::unordered_map<Key, uint32_t, KeyHash> occurrences_;
 };
 

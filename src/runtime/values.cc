@@ -1,6 +1,7 @@
 #include "runtime/values.h"
 
 #include "runtime/object.h"
+#include "runtime/watch.h"
 
 namespace opguard {
 namespace {
@@ -131,6 +132,8 @@ bool Collector::add_leaf(const std::string& name, PyObject* value, uint8_t flags
   } else {
     return false;
   }
+  if (watch_ != nullptr) [[unlikely]]
+    watch_->meet(view, value, kind_, name);
   slots_.push_back(recorder().slot(view, kind_, static_cast<uint16_t>(slots_.size()), name, flags));
   if (kind_ == SlotKind::in)
     items_.push_back({Ref::borrow(value), name, slots_.back().value, view.version, numpy});

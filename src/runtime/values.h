@@ -17,6 +17,9 @@ class Collector {
   Collector(const TorchApi* torch, SlotKind kind, size_t limit = 4096)
       : torch_(torch), kind_(kind), limit_(limit) {}
 
+  // Shows it each tensor before the record is made; may be nullptr.
+  void show(Watch* watch) { watch_ = watch; }
+
   // Whole models and checkpoints: every tensor a record can number, containers to depth 12.
   void widen();
 
@@ -51,6 +54,7 @@ class Collector {
 
   const TorchApi* torch_;
   SlotKind kind_;
+  Watch* watch_ = nullptr;
   std::vector<Slot> slots_;
   std::vector<Item> items_;
   std::string scalars_;

@@ -1,0 +1,28 @@
+// runtime/transplant.h: a value of the program replaced by one from a file.
+#pragma once
+
+#include <string>
+
+#include "runtime/tensor_view.h"
+#include "tensor/safetensors.h"
+#include "tensor/selection.h"
+
+namespace opguard {
+
+// A value read whole when the program starts: a file that changes later cannot hurt it.
+struct TransplantValue {
+  const Dtype* dtype = nullptr;
+  std::vector<int64_t> shape;
+  std::vector<unsigned char> bytes;
+};
+
+// "" or why it cannot be had.
+std::string load_value(const Transplant& transplant, TransplantValue& value);
+
+// Puts the value's bytes where the tensor's are. No operator runs and no version is counted: what
+// autograd saved of the same memory is the new value too, which is the point. All or nothing.
+// "" or why not: another dtype or shape, memory that cannot or must not be written. Under OwnWork.
+std::string replace_value(const TorchApi* torch, PyObject* object, const TensorView& view,
+                          const TransplantValue& value);
+
+}  // namespace opguard

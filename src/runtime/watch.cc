@@ -1,0 +1,268 @@
+#include "runtime/watch.h"
+
+#include <unistd.h>
+
+#include "runtime/recorder.h"
+#include "runtime/transplant.h"
+#include "tensor/selection.h"
+
+namespace opguard {
+namespace {
+
+const char* kind_name(EventKind kind) {
+  static constexpr const char* kNames[] = {"op",        "node",       "accumulate", "loss",
+                                           "optimizer", "collective", "state"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+const char* phase_name(Phase phase) {
+  static constexpr const char* kNames[] = {"forward", "recompute", "backward", "optimizer"};
+  return kNames[static_cast<size_t>(phase)];
+}
+
+struct Captured {
+  Selection selection;
+  uint64_t events = 0;
+};
+
+struct Planned {
+  Transplant transplant;
+  TransplantValue value;
+  bool loaded = false, done = false;
+  std::string refused;  // why
+};
+
+// All under the GIL, as the recorder is. Never destroyed: hooks may fire at the interpreter's end.
+struct Watching {
+  std::string dir;
+  int32_t rank = 0;
+  std::vector<Captured> captures;
+  std::vector<Planned> transplants;
+  uint64_t files = 0, tensors = 0, failed = 0;
+  std::string failure;  // the first one
+};
+
+Watching& watching() {
+  static auto* instance = new Watching;
+  return *instance;
+}
+
+void tell(const std::string& what) {
+  PySys_WriteStderr("opguard: %.700s\n", what.c_str());
+  PyErr_Clear();
+}
+
+void fail_capture(const std::string& why) {
+  Watching& w = watching();
+  if (w.failed++ > 0) return;
+  w.failure = why;
+  tell("warning: not captured: " + why + "; the run goes on, what is missing is counted");
+}
+
+void refuse(Planned& planned, const std::string& why) {
+  if (!planned.refused.empty()) return;
+  planned.refused = why;
+  tell("warning: no transplant of " + transplant_text(planned.transplant) + ": " + why);
+}
+
+template <typename F>
+void each_line(std::string_view text, F f) {
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    if (end != 0) f(text.substr(0, end));
+    text.remove_prefix(end == text.npos ? text.size() : end + 1);
+  }
+}
+
+}  // namespace
+
+bool g_watching = false;
+
+void start_watching(std::string_view captures, std::string_view transplants, const std::string& dir,
+                    int32_t rank) {
+  Watching& w = watching();
+  w.dir = dir;
+  w.rank = rank;
+  std::string error;
+  each_line(captures, [&](std::string_view line) {
+    Captured captured;
+    if (parse_selection(line, captured.selection, error))
+      w.captures.push_back(std::move(captured));
+    else
+      fail_capture(error);
+  });
+  each_line(transplants, [&](std::string_view line) {
+    Planned& planned = w.transplants.emplace_back();
+    planned.transplant.selection.text = line;
+    if (!parse_transplant(line, planned.transplant, error)) return refuse(planned, error);
+    if (std::string why = load_value(planned.transplant, planned.value); !why.empty())
+      return refuse(planned, why);
+    planned.loaded = true;
+  });
+  g_watching = !w.captures.empty() || !w.transplants.empty();
+}
+
+void watch_after_fork() {
+  Watching& w = watching();
+  for (Captured& captured : w.captures) captured.events = 0;
+  for (Planned& planned : w.transplants) {
+    planned.done = false;
+    if (planned.loaded) planned.refused.clear();
+  }
+  w.files = w.tensors = w.failed = 0;
+  w.failure.clear();
+}
+
+std::map<std::string, std::string> watch_settings() {
+  std::map<std::string, std::string> settings;
+  Watching& w = watching();
+  if (!w.captures.empty()) {
+    std::string text =
+        std::to_string(w.tensors) + " tensors in " + std::to_string(w.files) + " files";
+    if (w.failed > 0) text += ", " + std::to_string(w.failed) + " failed: " + w.failure;
+    settings["capture"] = text;
+    for (size_t i = 0; i < w.captures.size(); ++i)
+      settings["capture." + std::to_string(i)] = std::to_string(w.captures[i].events);
+  }
+  size_t done = 0;
+  for (size_t i = 0; i < w.transplants.size(); ++i) {
+    const Planned& planned = w.transplants[i];
+    done += planned.done;
+    settings["transplant." + std::to_string(i)] = planned.done              ? "done"
+                                                  : planned.refused.empty() ? "not reached"
+                                                                            : planned.refused;
+  }
+  if (!w.transplants.empty())
+    settings["transplant"] =
+        "done " + std::to_string(done) + " of " + std::to_string(w.transplants.size());
+  return settings;
+}
+
+std::shared_ptr<Watch> make_watch(const Event& event, std::string_view boundary,
+                                  std::string_view node, bool compiled) {
+  auto watch = std::make_shared<Watch>(event, boundary, node, compiled);
+  return watch->wanted() ? watch : nullptr;
+}
+
+Watch::Watch(const Event& event, std::string_view boundary, std::string_view node, bool compiled)
+    : event_(event), boundary_(boundary), node_(node), compiled_(compiled) {
+  const Watching& w = watching();
+  const ProbeEvent probe{boundary,  kind_name(event.kind), phase_name(event.phase), node, w.rank,
+                         event.step};
+  // Those inside it may end before it does, so that its number can still rise.
+  const uint32_t next = recorder().next_occurrence(event_);
+  std::string_view slot;
+  for (size_t i = 0; i < w.captures.size(); ++i) {
+    const Selection& s = w.captures[i].selection;
+    if ((!s.occurrence || *s.occurrence >= next) && s.means(probe, slot))
+      captures_.push_back({i, slot});
+  }
+  for (size_t i = 0; i < w.transplants.size(); ++i) {
+    const Planned& planned = w.transplants[i];
+    const Selection& s = planned.transplant.selection;
+    if (planned.loaded && !planned.done && *s.occurrence >= next && s.means(probe, slot))
+      transplants_.push_back({i, slot});
+  }
+}
+
+bool Watch::due(size_t transplant) const {
+  const Planned& planned = watching().transplants[transplant];
+  return !planned.done &&
+         *planned.transplant.selection.occurrence == recorder().next_occurrence(event_);
+}
+
+void Watch::meet(const TensorView& view, PyObject* object, SlotKind kind, const std::string& name) {
+  const char* of_kind = slot_kind_name(kind);
+  for (const Wanted& wanted : transplants_) {
+    if (!slot_meant(wanted.slot, of_kind, name) || !due(wanted.index)) continue;
+    Planned& planned = watching().transplants[wanted.index];
+    std::string why = compiled_ ? "it is inside a compiled graph, whose kernels may have read it"
+                                : replace_value(torch_api(), object, view, planned.value);
+    if (why.empty()) {
+      planned.done = true;
+      planned.refused.clear();
+    } else {
+      refuse(planned, why);
+    }
+  }
+  for (const Wanted& wanted : captures_) {
+    if (!slot_meant(wanted.slot, of_kind, name)) continue;
+    std::string why;
+    if (!copies_.add(view, kind, name, why))
+      fail_capture(boundary_ + " " + of_kind + "/" + name + ": " + why);
+    break;  // once for all of them
+  }
+}
+
+Ref Watch::apart(PyObject* gradients) {
+  Ref out = Ref::borrow(gradients);
+  if (transplants_.empty() || !PyTuple_Check(gradients)) return out;
+  for (Py_ssize_t i = 0, n = PyTuple_Size(gradients); i < n; ++i) {
+    PyObject* gradient = PyTuple_GetItem(gradients, i);
+    const std::string name = "out" + std::to_string(i);
+    bool replaced = false;
+    for (const Wanted& wanted : transplants_)
+      replaced |= slot_meant(wanted.slot, "out", name) && due(wanted.index);
+    if (!replaced || gradient == Py_None) continue;
+    // clone() is differentiable where the program asked for create_graph.
+    Ref copy(PyObject_CallMethod(gradient, "clone", nullptr));
+    Ref tuple(copy ? PyTuple_New(n) : nullptr);
+    if (!tuple) {
+      PyErr_Clear();
+      continue;
+    }
+    for (Py_ssize_t k = 0; k < n; ++k)
+      PyTuple_SetItem(
+          tuple.get(), k,
+          k == i ? Ref(copy).release() : Ref::borrow(PyTuple_GetItem(out.get(), k)).release());
+    out = tuple;
+  }
+  return out;
+}
+
+void Watch::committed(const Event& event) {
+  if (captures_.empty()) return;
+  Watching& w = watching();
+  std::vector<Wanted> now;
+  for (const Wanted& wanted : captures_) {
+    Captured& captured = w.captures[wanted.index];
+    if (captured.selection.occurrence && *captured.selection.occurrence != event.occurrence)
+      continue;
+    now.push_back(wanted);
+    ++captured.events;
+  }
+  if (now.empty() || copies_.empty()) return;
+  const char *kind = kind_name(event.kind), *phase = phase_name(event.phase);
+  const TensorMetadata metadata = {
+      {"boundary", boundary_},
+      {"occurrence", std::to_string(event.occurrence)},
+      {"kind", kind},
+      {"phase", phase},
+      {"node", node_},
+      {"rank", std::to_string(w.rank)},
+      {"step", std::to_string(event.step)},
+      {"micro_batch", std::to_string(event.micro_batch)},
+      {"pid", std::to_string(getpid())},
+  };
+  std::string base = "tensors-rank" + std::to_string(w.rank) + "-" + std::to_string(getpid()) +
+                     "-" + file_name(boundary_) + "@" + std::to_string(event.occurrence) + "-" +
+                     phase + "-" + kind + (node_.empty() ? "" : "-" + file_name(node_));
+  std::string path = w.dir + "/" + base + ".safetensors";
+  // Two ids may make one name.
+  for (int n = 2; access(path.c_str(), F_OK) == 0; ++n)
+    path = w.dir + "/" + base + "~" + std::to_string(n) + ".safetensors";
+  std::string error;
+  const size_t written = copies_.write(
+      path, metadata,
+      [&](const std::string& of_kind, const std::string& slot) {
+        for (const Wanted& wanted : now)
+          if (slot_meant(wanted.slot, of_kind, slot)) return true;
+        return false;
+      },
+      error);
+  if (!error.empty()) fail_capture(error);
+  w.files += written > 0;
+  w.tensors += written;
+}
+
+}  // namespace opguard

@@ -1,0 +1,73 @@
+// runtime/watch.h: what --capture and --transplant want of one event (docs/tensors.md).
+//
+// Where neither was asked for, of this event or at all, there is no Watch, and the only cost is the
+// test of a pointer.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "record/record.h"
+#include "runtime/capture.h"
+#include "runtime/py.h"
+#include "runtime/tensor_view.h"
+
+namespace opguard {
+
+class Watch {
+ public:
+  // Use watch_event().
+  Watch(const Event& event, std::string_view boundary, std::string_view node, bool compiled);
+
+  // A tensor of the event, before it is recorded; `view` is of `object`. Replaces its value or
+  // copies it. Under OwnWork.
+  void meet(const TensorView& view, PyObject* object, SlotKind kind, const std::string& name);
+  // The gradients an autograd node hands on: the tuple, or one in whose places to be replaced there
+  // are copies, as a gradient may share its memory with others.
+  Ref apart(PyObject* gradients);
+  // The event has its occurrence: writes the file.
+  void committed(const Event& event);
+
+  bool wanted() const { return !captures_.empty() || !transplants_.empty(); }
+
+ private:
+  struct Wanted {
+    size_t index;           // of the selection
+    std::string_view slot;  // "": all
+  };
+  bool due(size_t transplant) const;
+
+  Event event_;
+  std::string boundary_, node_;
+  bool compiled_;
+  std::vector<Wanted> captures_, transplants_;
+  TensorCopies copies_;
+};
+
+// From now on: one selection a line in `captures`, one SELECTION=FILE[#NAME] a line in
+// `transplants`. dir: where captures are written. What cannot be done is told, and is no error.
+void start_watching(std::string_view captures, std::string_view transplants, const std::string& dir,
+                    int32_t rank);
+// In a forked child: nothing was done yet, but what its parent did.
+void watch_after_fork();
+// "transplant" -> "done 1 of 1", "capture" -> "3 tensors in 2 files", and each one's own fate as
+// "transplant.0", "capture.0"; nothing where nothing was asked for.
+std::map<std::string, std::string> watch_settings();
+
+extern bool g_watching;  // read by watch_event() alone
+std::shared_ptr<Watch> make_watch(const Event& event, std::string_view boundary,
+                                  std::string_view node, bool compiled);
+
+// None where nothing is wanted of the event. compiled: inside a graph of torch.compile, where
+// another kernel may hold the value already, so that none is replaced.
+inline std::shared_ptr<Watch> watch_event(const Event& event, std::string_view boundary,
+                                          std::string_view node = {}, bool compiled = false) {
+  if (!g_watching) [[likely]]
+    return nullptr;
+  return make_watch(event, boundary, node, compiled);
+}
+
+}  // namespace opguard
