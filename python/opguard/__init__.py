@@ -4,7 +4,7 @@ from opguard import importing
 from opguard._rt import aug, mark_micro_batch, mark_step, name, probe, probe_micro_batch, probe_step, probe_writes
 from opguard.shards import combine
 
-__all__ = ["combine", "micro_batch", "og", "step"]
+__all__ = ["combine", "micro_batch", "og", "read_log", "step"]
 
 
 # A function of Python, not of C: torch.compile traces into it, and reads its attributes. It has returned before the
@@ -33,6 +33,13 @@ def step():
 def micro_batch():
     """The same for a micro-batch of the step."""
     mark_micro_batch()
+
+
+def read_log(path):
+    """A log, or a folder of them, as tables for numpy, pandas, Arrow and Parquet: opguard.logs.Log (docs/reading.md)."""
+    from opguard import logs  # a program that is recorded needs none of it
+
+    return logs.read_log(path)
 
 
 og.aug = aug

@@ -7,6 +7,7 @@
 #include "runtime/parameter_names.h"
 #include "runtime/probe.h"
 #include "runtime/python_fingerprint.h"
+#include "runtime/python_log.h"
 #include "runtime/recorder.h"
 #include "runtime/values.h"
 #include "runtime/watch.h"
@@ -158,6 +159,7 @@ PyMethodDef g_methods[] = {
     {"collective", collective_launch, METH_VARARGS,
      "collective(boundary, group, sequence, inputs, outputs, scalars, structure) -> Flight or "
      "None"},
+    {"read_log", python_read_log, METH_O, "read_log(path): (processes, events, records)"},
     {"collectives_watched", collectives_watched, METH_NOARGS,
      "From now on every collective is announced"},
     {}};
@@ -178,6 +180,7 @@ PyModuleDef g_module = {PyModuleDef_HEAD_INIT,
 PyMODINIT_FUNC PyInit__rt() {
   using namespace opguard;
   Ref module(PyModule_Create(&g_module));
-  if (!module || !init_autograd() || !init_probe() || !init_collective()) return nullptr;
+  if (!module || !init_autograd() || !init_probe() || !init_collective() || !init_python_log())
+    return nullptr;
   return module.release();
 }
