@@ -26,6 +26,7 @@ void add_align(CLI::App& app, Pipeline& run);
 void add_diff(CLI::App& app, Pipeline& run);
 void add_compare(CLI::App& app, Pipeline& run);
 void add_dump(CLI::App& app, Pipeline& run);
+void add_export(CLI::App& app, Pipeline& run);
 void add_doctor(CLI::App& app, Pipeline& run);
 
 // The words after the first `--` of the command line: the user's program. They are taken off before

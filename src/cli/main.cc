@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   add_align(app, run);
   add_compare(app, run);
   add_dump(app, run);
+  add_export(app, run);
   add_doctor(app, run);
   return run_app(app, run, argc, argv);
 }

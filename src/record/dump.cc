@@ -1,21 +1,22 @@
-// record/dump.cc: a log as text, one line an event, one a slot.
+#include "record/dump.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
-#include <sstream>
 
-#include "record/record.h"
+#include "record/names.h"
 
 namespace opguard {
 namespace {
 
-const char* kPhases[] = {"forward", "recompute", "backward", "optimizer"};
-const char* kEvents[] = {"op", "node", "accumulate", "loss", "optimizer", "collective", "state"};
-const char* kSlots[] = {"in", "out", "written"};
+constexpr size_t kPieceBytes = 1 << 16;
 
 std::string shape_text(const Meta& meta) {
   std::string s = meta.dtype + "[";
   for (size_t i = 0; i < meta.shape.size(); ++i)
-    s += (i ? "," : "") + std::to_string(meta.shape[i]);
+    s += (i ? ", " : "") + std::to_string(meta.shape[i]);
   s += "]";
   return meta.device == "cpu" ? s : s + " " + meta.device;
 }
@@ -42,61 +43,137 @@ std::string printable(const std::string& text) {
   return s;
 }
 
-void dump_slot(std::ostream& out, const ProcessLog& log, const Slot& slot) {
-  out << "    " << kSlots[static_cast<int>(slot.kind)] << " " << printable(log.text(slot.name))
-      << " " << shape_text(log.metas[slot.meta]) << " " << value_text(slot) << " v" << slot.version;
-  if (slot.storage != 0) out << " storage " << slot.storage;
-  if (slot.flags & kModelValue) out << " model-value";
-  if (slot.flags & kUninitialised) out << " uninitialised";
-  if (slot.flags & kParameter) out << " parameter";
-  if (slot.flags & kCarried) out << " carried";
-  out << "\n";
+// `text` and a space, or more spaces up to `width` columns and a space.
+std::string cell(std::string text, size_t width) {
+  text.resize(std::max(text.size(), width) + 1, ' ');
+  return text;
+}
+
+std::string number_cell(uint64_t number, size_t width) {
+  std::string text = std::to_string(number);
+  return std::string(width > text.size() ? width - text.size() : 0, ' ') + text + " ";
+}
+
+// Under an event's kind.
+const std::string kIndent(9, ' ');
+
+std::string slot_line(const ProcessLog& log, const Slot& slot) {
+  std::string line = kIndent + cell(kSlotKindNames[static_cast<size_t>(slot.kind)], 7) +
+                     cell(printable(log.text(slot.name)), 16) +
+                     cell(shape_text(log.metas[slot.meta]), 22) + cell(value_text(slot), 33) + "v" +
+                     std::to_string(slot.version);
+  if (slot.storage != 0) line += " storage " + std::to_string(slot.storage);
+  for (auto [flag, name] :
+       {std::pair(kModelValue, "model-value"), std::pair(kUninitialised, "uninitialised"),
+        std::pair(kParameter, "parameter"), std::pair(kMask, "mask"),
+        std::pair(kCarried, "carried")})
+    if (slot.flags & flag) line += std::string(" ") + name;
+  return line + "\n";
+}
+
+std::string event_line(const ProcessLog& log, uint64_t index, const Event& e) {
+  std::string line =
+      number_cell(index, 8) + cell(kEventKindNames[static_cast<size_t>(e.kind)], 10) +
+      cell(kPhaseNames[static_cast<size_t>(e.phase)], 9) +
+      cell("step " + std::to_string(e.step) + "." + std::to_string(e.micro_batch), 10) +
+      printable(log.text(e.boundary)) + " #" + std::to_string(e.occurrence);
+  if (e.thread != 0) line += " thread " + std::to_string(e.thread);
+  if (e.begin != index)
+    line += " inside " + std::to_string(e.begin) + ".." + std::to_string(index - 1);
+  if (e.node != kNone) line += " node " + printable(log.text(e.node));
+  if (e.forward != kNone) line += " of event " + std::to_string(e.forward);
+  if (e.flags & kRaised) line += " raised";
+  if (e.flags & kCollective) line += " collective";
+  if (e.group != kNone) line += " group " + printable(log.text(e.group));
+  if (e.sequence != 0) line += " number " + std::to_string(e.sequence);
+  if (e.flags & kInGraph) line += " in-graph";
+  return line + "\n";
+}
+
+std::string head(const ProcessLog& log) {
+  std::string text = "log rank " + std::to_string(log.rank) + " of " + std::to_string(log.world) +
+                     ", pid " + std::to_string(log.pid) + ", " + std::to_string(log.events.size()) +
+                     " events, " + std::to_string(log.slots.size()) + " records, " +
+                     std::to_string(log.lost) + " lost, " + (log.closed ? "closed" : "not closed") +
+                     "\n";
+  return log.damage.empty() ? text : text + "damage: " + log.damage + "\n";
+}
+
+std::string context(const ProcessLog& log) {
+  std::string text;
+  for (const auto& [key, value] : log.settings)
+    text += "setting " + printable(key) + " = " + printable(value) + "\n";
+  for (const auto& [boundary, at] : log.locations) {
+    text += "location " + printable(boundary) + " " + printable(place_of(at));
+    if (!at.function.empty()) text += " in " + printable(at.function);
+    text += "\n";
+  }
+  return text;
 }
 
 }  // namespace
 
-std::string dump(const ProcessLog& log) {
-  std::ostringstream out;
-  out << "log rank " << log.rank << " of " << log.world << ", pid " << log.pid << ", "
-      << log.events.size() << " events, " << log.slots.size() << " records, " << log.lost
-      << " lost, " << (log.closed ? "closed" : "not closed") << "\n";
-  if (!log.damage.empty()) out << "damage: " << log.damage << "\n";
-  for (const auto& [key, value] : log.settings)
-    out << "setting " << printable(key) << " = " << printable(value) << "\n";
-  for (const auto& [boundary, at] : log.locations) {
-    out << "location " << printable(boundary) << " "
-        << printable(at.file.empty() ? at.path : at.file) << ":" << at.line;
-    if (!at.function.empty()) out << " in " << printable(at.function);
-    out << "\n";
-  }
+Selector::Selector(const Selection& selection, const ProcessLog& log) : selection_(selection) {
+  if (!selection.ranks.empty())
+    rank_ = std::find(selection.ranks.begin(), selection.ranks.end(), log.rank) !=
+            selection.ranks.end();
+  if (selection.boundaries.empty()) return;
+  for (const std::string& string : log.strings)
+    boundaries_.push_back(std::any_of(
+        selection.boundaries.begin(), selection.boundaries.end(), [&](const std::string& pattern) {
+          return pattern == string || fnmatch(pattern.c_str(), string.c_str(), 0) == 0;
+        }));
+}
+
+bool Selector::operator()(const Event& event) const {
+  const Selection& s = selection_;
+  return rank_ && (s.boundaries.empty() || boundaries_[event.boundary]) &&
+         (s.phases.empty() ||
+          std::find(s.phases.begin(), s.phases.end(), event.phase) != s.phases.end()) &&
+         (!s.steps || (event.step >= s.steps->first && event.step <= s.steps->second));
+}
+
+void dump(const ProcessLog& log, const Selection& selection, uint64_t& limit, const TextSink& out) {
+  const Selector selected(selection, log);
+  if (!selected.rank()) return;
+  std::string piece = head(log);
+  if (selection.all()) piece += context(log);
+  // A gap is shown whatever is selected: nobody knows what was in it.
   auto gap = log.gaps.begin();
-  auto dump_gaps = [&](size_t event) {
+  auto put_gaps = [&](uint64_t event) {
     for (; gap != log.gaps.end() && gap->event <= event; ++gap)
-      out << "gap before event " << event << ": " << gap->records
-          << (gap->records == 1 ? " record is" : " records are") << " missing\n";
+      piece += "gap before event " + std::to_string(gap->event) + ": " +
+               std::to_string(gap->records) +
+               (gap->records == 1 ? " record is" : " records are") + " missing\n";
   };
-  for (size_t i = 0; i < log.events.size(); ++i) {
-    dump_gaps(i);
+  for (uint64_t i = 0; i < log.events.size() && limit > 0; ++i) {
+    put_gaps(i);
     const Event& e = log.events[i];
-    out << "event " << i << " " << kEvents[static_cast<int>(e.kind)] << " "
-        << printable(log.text(e.boundary)) << " " << kPhases[static_cast<int>(e.phase)] << " step "
-        << e.step << "." << e.micro_batch << " occurrence " << e.occurrence;
-    if (e.thread != 0) out << " thread " << e.thread;
-    if (e.begin != i) out << " inside " << e.begin << ".." << i - 1;
-    if (e.node != kNone) out << " node " << printable(log.text(e.node));
-    if (e.forward != kNone) out << " of event " << e.forward;
-    if (e.flags & kRaised) out << " raised";
-    if (e.flags & kCollective) out << " collective";
-    if (e.group != kNone) out << " group " << printable(log.text(e.group));
-    if (e.sequence != 0) out << " number " << e.sequence;
-    if (e.flags & kInGraph) out << " in-graph";
-    out << "\n";
-    if (e.scalars != kNone) out << "    scalars " << printable(log.text(e.scalars)) << "\n";
-    for (uint32_t s = 0; s < e.slot_count; ++s) dump_slot(out, log, log.slots[e.first_slot + s]);
-    if (e.results != kNone) out << "    results " << printable(log.text(e.results)) << "\n";
+    if (!selected(e)) continue;
+    --limit;
+    piece += event_line(log, i, e);
+    if (e.scalars != kNone)
+      piece += kIndent + cell("scalars", 7) + printable(log.text(e.scalars)) + "\n";
+    for (uint32_t s = 0; s < e.slot_count; ++s)
+      piece += slot_line(log, log.slots[e.first_slot + s]);
+    if (e.results != kNone)
+      piece += kIndent + cell("results", 7) + printable(log.text(e.results)) + "\n";
+    if (piece.size() < kPieceBytes) continue;
+    if (!out(piece)) return;
+    piece.clear();
   }
-  dump_gaps(log.events.size());
-  return out.str();
+  if (limit > 0) put_gaps(log.events.size());
+  out(piece);
+}
+
+std::string dump(const ProcessLog& log) {
+  std::string text;
+  uint64_t limit = std::numeric_limits<uint64_t>::max();
+  dump(log, {}, limit, [&](std::string_view piece) {
+    text += piece;
+    return true;
+  });
+  return text;
 }
 
 }  // namespace opguard

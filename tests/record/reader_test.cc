@@ -422,19 +422,5 @@ TEST(Reader, FolderWithoutLogsIsRefused) {
   EXPECT_EQ(error, dir.path() + ": holds no log");
 }
 
-TEST(Reader, DumpShowsControlCharactersEscaped) {
-  auto sample = make_sample(5, 5);
-  ProcessLog log;
-  std::string error;
-  ASSERT_TRUE(read_log(sample->dir.path() + "/rank3-1763700000000000000-4711.log", log, error));
-  std::string text = dump(log);
-  EXPECT_EQ(text.find('\x1b'), std::string::npos);
-  EXPECT_NE(text.find("results out1=\"\\x0a\\x1b[31m\""), std::string::npos) << text;
-  EXPECT_NE(
-      text.find("event 3 loss attention.softmax:q7k0 optimizer step 1.1 occurrence 3 thread 1"),
-      std::string::npos)
-      << text;
-}
-
 }  // namespace
 }  // namespace opguard
