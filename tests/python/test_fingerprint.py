@@ -1,5 +1,6 @@
 """The fingerprints of the extension against og1.py, on torch's and numpy's tensors, and what they see."""
 
+import itertools
 import json
 import subprocess
 import sys
@@ -12,6 +13,9 @@ numpy = pytest.importorskip("numpy")
 torch = pytest.importorskip("torch")
 
 import og1  # noqa: E402  needs numpy
+
+sys.path.insert(0, str(ROOT / "bench"))
+import blindspots  # noqa: E402  needs torch
 
 
 @pytest.fixture(scope="module")
@@ -190,54 +194,151 @@ def test_mask_patterns(rt, dtype):
     assert rt.fingerprint(torch.zeros(100, dtype=dtype), "all") == (0, 0, 0, None)
 
 
-def changed(x, index, bits=1):
-    """x with bits of one element flipped."""
-    y = x.clone()
-    y.view(torch.int32 if x.itemsize == 4 else torch.int16)[index] ^= bits
-    return y
-
-
-def blind_spots():
-    """name: (a, b), pairs that XOR, a sum or a norm takes for the same (../shared/bench/peers_blindspots.py)."""
-    g = torch.Generator().manual_seed(0)
-    x = torch.randn(256, 256, generator=g)
-    nan = x.clone()
-    nan[0, 0] = float("nan")
-    twins, one = torch.cat([x, x]), changed(x, (5, 7))
-    swapped = x.clone()
-    swapped[3, 3], swapped[200, 77] = x[200, 77], x[3, 3]
-    return {
-        "one ulp": (x, one),
-        "one ulp, bf16": (x.bfloat16(), changed(x.bfloat16(), (5, 7))),
-        "rows permuted": (x, x[torch.randperm(256, generator=g)]),
-        "columns permuted": (x, x[:, torch.randperm(256, generator=g)]),
-        "two elements swapped": (x, swapped),
-        "rows swapped at a power of two": (x, torch.cat([x[128:], x[:128]])),
-        "one sign flipped": (x, changed(x, (3, 3), -0x80000000)),
-        "all signs flipped": (x, -x),
-        "two signs of one lane flipped": (x, changed(changed(x, (3, 4), -0x80000000), (3, 5), -0x80000000)),
-        "twin halves changed alike": (twins, torch.cat([one, one])),
-        "NaN payload": (nan, changed(nan, (0, 0))),
-        "zeros of other length": (torch.zeros(4096), torch.zeros(8192)),
-        "zeros behind": (x.view(-1), torch.cat([x.view(-1), torch.zeros(8)])),
-        "zero and minus zero": (torch.zeros(9), -torch.zeros(9)),
-        "one ulp in a large sum": (x * 1e4, changed(x * 1e4, (5, 7))),
-        "reshaped": (x, x.view(128, 512)),
-        "transposed": (x, x.T),
-    }
-
-
-@pytest.mark.parametrize("name", blind_spots())
+@pytest.mark.parametrize("name", blindspots.changes())
 def test_sees_what_others_miss(rt, name):
-    a, b = blind_spots()[name]
+    a, b = blindspots.changes()[name]
     # A record holds the shape beside the digest: zeros add nothing to any of these sums.
     assert (rt.fingerprint(a), a.shape) != (rt.fingerprint(b), b.shape)
-    assert rt.fingerprint(a) == rt.fingerprint(a.clone())
-    blind = ["rows permuted", "rows swapped at a power of two", "twin halves changed alike"]
-    if name in blind:
-        assert rt.fingerprint(a, "xor64") == rt.fingerprint(b, "xor64")
     if name.startswith("rows"):
         assert rt.fingerprint(a)[1] == rt.fingerprint(b)[1], "m is that of the rows in any order"
+
+
+@pytest.mark.parametrize("name", blindspots.equals())
+def test_one_value_has_one_fingerprint(rt, name):
+    a, b = blindspots.equals()[name]
+    assert rt.fingerprint(a, "all") == rt.fingerprint(b, "all")
+
+
+def test_the_blind_spots_of_others_are_what_the_table_says(rt):
+    """Else the table would praise og1 for what is easy."""
+    missed = lambda column: {n for n, row in blindspots.table(blindspots.changes(), {column: blindspots.digests(rt)[column]}).items() if not row[column]}
+    assert {"rows permuted", "twin halves changed alike", "two elements swapped", "all signs flipped"} <= missed("xor32") & missed("xor64")
+    assert {"rows permuted", "all elements permuted", "one sign flipped", "NaN payload"} <= missed("l1")
+    assert missed("og1") == {"zeros of other length", "zeros behind", "no elements, and zeros"}
+    assert missed("crc32") == {"reshaped"}
+
+
+def test_blindspots_prints_its_table(tmp_path):
+    command = [sys.executable, ROOT / "bench" / "blindspots.py", "--package", build_dir() / "python", "--json", tmp_path / "b.json"]
+    result = subprocess.run(command, env=clean_environment(), capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stdout + result.stderr
+    figures = json.loads((tmp_path / "b.json").read_text())
+    assert figures["changes"].keys() == blindspots.changes().keys() and figures["equal"].keys() == blindspots.equals().keys()
+    assert figures["missed"]["og1"] == 3 and "NaN payload" in result.stdout
+
+
+def test_all_kinds_of_dtypes_are_tried():
+    names = {str(d)[6:] for d in all_dtypes()}
+    assert names >= {"bool", "uint8", "bfloat16", "float16", "float64", "complex64", "complex128", "int64"}
+    if torch.__version__ >= "2.13":
+        assert names >= {"float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "float4_e2m1fn_x2", "bits4x2", "int4", "complex32", "uint64"}
+
+
+@pytest.mark.filterwarnings("ignore:ComplexHalf")
+@pytest.mark.parametrize("dtype", all_dtypes(), ids=str)
+def test_every_bit_and_every_swap(rt, dtype):
+    """Of a small tensor: each bit flipped, each pair of elements swapped, each order of its rows is another fingerprint, and no two are the same."""
+    random = numpy.random.default_rng(5)
+    shape, size = (3, 5), dtype.itemsize
+    data = random.permutation(256)[: 15 * size].astype(numpy.uint8)  # no two elements are equal
+    take = lambda array: rt.fingerprint(tensor_of_bytes(numpy.ascontiguousarray(array).reshape(-1), dtype, 0, shape, (5, 1)))
+    seen = {take(data): "unchanged"}
+
+    def differs(array, what):
+        found = take(array)
+        assert found not in seen, (what, seen[found])
+        seen[found] = what
+
+    for bit in range(8 * len(data)):
+        flipped = data.copy()
+        flipped[bit // 8] ^= 1 << bit % 8
+        differs(flipped, f"bit {bit}")
+    elements = data.reshape(15, size)
+    for i, j in itertools.combinations(range(15), 2):
+        order = list(range(15))
+        order[i], order[j] = j, i
+        differs(elements[order], f"elements {i} and {j} swapped")
+    rows = data.reshape(3, 5 * size)
+    for order in list(itertools.permutations(range(3)))[1:]:
+        differs(rows[list(order)], f"rows {order}")
+        assert take(rows[list(order)])[1] == take(data)[1]
+    columns = data.reshape(3, 5, size)
+    for order in itertools.permutations(range(5)):
+        if sum(i != o for i, o in enumerate(order)) > 2:
+            differs(columns[:, list(order)], f"columns {order}")
+
+
+def test_twin_changes(rt):
+    """The same bits flipped in two places, any bits, any places: what XOR cannot see."""
+    random = numpy.random.default_rng(6)
+    for dtype in (torch.float32, torch.bfloat16, torch.uint8, torch.float64):
+        x = torch.randn(64, 48).mul(9).to(dtype)
+        integer = blindspots.INTEGER[dtype.itemsize]
+        want = rt.fingerprint(x)
+        for _ in range(300):
+            y = x.clone()
+            bits = 1 << int(random.integers(8 * dtype.itemsize))
+            bits -= (bits >= 1 << (8 * dtype.itemsize - 1) and dtype != torch.uint8) << (8 * dtype.itemsize)
+            for place in random.choice(64 * 48, 2, replace=False):
+                y.view(integer).view(-1)[int(place)] ^= bits
+            assert rt.fingerprint(y) != want
+            if dtype.itemsize >= 4:
+                kind = f"xor{8 * dtype.itemsize}"
+                assert rt.fingerprint(y, kind) == rt.fingerprint(x, kind)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.float8_e5m2], ids=str)
+def test_every_nan_is_its_own(rt, dtype):
+    """All payloads of a narrow type, single bits of a wide one; infinity is none of them."""
+    size = dtype.itemsize
+    infinity = torch.tensor([float("inf")], dtype=torch.float32).to(dtype).view(blindspots.INTEGER[size])[0].item()
+    mantissa = {1: 2, 2: 10 if dtype is torch.float16 else 7, 4: 23, 8: 52}[size]
+    payloads = range(1 << mantissa) if mantissa <= 10 else [0, *(1 << b for b in range(mantissa))]
+    sign = -(1 << (8 * size - 1)) if size > 1 else 0x80
+    bits = [infinity | p | s for p in payloads for s in (0, sign)]
+    values = [torch.tensor([1, b, 2], dtype=blindspots.INTEGER[size]).view(dtype) for b in bits]
+    assert sum(bool(v[1].float().isnan()) for v in values) == len(bits) - 2
+    assert len({rt.fingerprint(v) for v in values}) == len(bits)
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=str)
+def test_conjugate_and_negative_views_of_views(rt, dtype):
+    z = torch.randn(6, 5, 8, dtype=dtype)
+    real = torch.randn(6, 5, 8)
+    for cut in (lambda t: t, lambda t: t[1:4, :, ::3], lambda t: t.permute(2, 0, 1), lambda t: t[:1].expand(7, 5, 8), lambda t: t[:0], lambda t: t[0, 0, 0]):
+        for view in (cut(z).conj(), cut(z.conj()), cut(z.conj()).imag, cut(z.conj()).real, torch._neg_view(cut(z)), torch._neg_view(cut(z).conj()), torch._neg_view(cut(real))):
+            assert at_every_level(rt, view) == expected(content(view)), (view.shape, view.stride())
+
+
+def test_strided_tensors_are_not_copied():
+    """Peak memory, of a process of its own."""
+    run("""
+def peak():
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) << 10
+x = torch.ones(1 << 12, 1 << 12)  # 64 MiB
+_rt.fingerprint(x[:8])
+before = peak()
+for view in (x.t(), x[:, ::2], x[:, 1:], x.view(64, 64, -1).permute(2, 0, 1), x[:1].expand(1 << 12, -1)):
+    _rt.fingerprint(view)
+    assert peak() - before < 16 << 20, (view.shape, view.stride(), peak() - before)
+""")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", [torch.qint8, torch.quint8, torch.qint32, torch.quint4x2, torch.quint2x4], ids=str)
+def test_every_quantized_dtype(rt, dtype):
+    if dtype in (torch.quint4x2, torch.quint2x4):
+        make = lambda: torch._empty_per_channel_affine_quantized([4, 8], scales=torch.ones(4), zero_points=torch.zeros(4), axis=0, dtype=dtype)
+    else:
+        make = lambda: torch._empty_affine_quantized([4, 8], scale=0.5, zero_point=1, dtype=dtype)
+    x, y = make(), make()
+    for t in (x, y):
+        t.untyped_storage().copy_(torch.arange(len(t.untyped_storage()), dtype=torch.uint8).untyped_storage())
+    assert rt.fingerprint(x) == rt.fingerprint(y) not in (None, (0, 0))
+    last = torch.empty(0, dtype=torch.uint8).set_(y.untyped_storage())
+    last[-1] ^= 64
+    assert rt.fingerprint(x) != rt.fingerprint(y)
 
 
 def test_shards_combine(opguard, rt):
@@ -265,6 +366,23 @@ def test_shards_combine(opguard, rt):
             order = torch.randperm(len(parts), generator=g).tolist()
             starts = [sum(sizes[:i]) for i in order]
             assert opguard.combine([parts[i] for i in order], dim, offsets=starts) == whole
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float8_e4m3fn, torch.bool, torch.complex64, torch.float64], ids=str)
+def test_every_cut_of_every_dim_combines(opguard, rt, dtype):
+    shape = (3, 4, 2, 8)
+    t = torch.randn(shape).mul(9).to(dtype)
+    whole = rt.fingerprint(t)
+    for dim, cut in ((d, c) for d in range(4) for c in range(1, shape[d])):
+        parts = [t.narrow(dim, 0, cut), t.narrow(dim, cut, shape[dim] - cut)]
+        prints, sizes = [rt.fingerprint(p) for p in parts], [cut, shape[dim] - cut]
+        if dim < 3:
+            assert opguard.combine(prints, dim, sizes, ndim=4) == whole, (dim, cut)
+        elif (cut * dtype.itemsize) % 8 == 0:  # lanes of 8 bytes in the whole and in both parts
+            assert opguard.combine(prints, dim, sizes, ndim=4, element_size=dtype.itemsize) == (whole[0], None)
+        # Without elements a shard adds nothing.
+        empty = rt.fingerprint(t.narrow(dim, 0, 0))
+        assert dim == 3 or opguard.combine([*prints, empty], dim, [*sizes, 0], ndim=4) == whole
 
 
 def test_shards_of_a_mesh_combine(opguard, rt):
