@@ -46,6 +46,7 @@ enum SlotFlag : uint8_t {
   kParameter = 8,      // a parameter or buffer of the called module, not an argument
   kMask = 16,          // floating point, every element zero or at most -1e4: an additive mask
   kCarried = 32,       // not read again: the value last read of this storage at this version
+  kPermuted = 64,      // not in memory in the order of its dimensions; strides are not recorded
 };
 
 enum EventFlag : uint8_t {

@@ -16,6 +16,18 @@ namespace {
 // Set in a forked child by the C library, so that every way to fork is seen.
 std::atomic<bool> g_forked{false};
 
+// Shape and span then tell how it lies, but for chance.
+bool in_memory_order(const Elements& e) {
+  int64_t inner = e.size;  // bytes that one step of the dimension before must pass over
+  for (size_t d = e.shape.size(); d-- > 0;) {
+    if (e.shape[d] == 0) return true;
+    if (e.shape[d] == 1) continue;
+    if (e.strides[d] < inner) return false;
+    inner = e.strides[d] * e.shape[d];
+  }
+  return true;
+}
+
 uint64_t clock_ns(clockid_t clock) {
   timespec t{};
   clock_gettime(clock, &t);
@@ -219,6 +231,7 @@ Slot Recorder::slot(const TensorView& view, SlotKind kind, uint16_t index, std::
     digest(view, s);
     s.address = reinterpret_cast<uint64_t>(view.elements.data);
     s.size_bytes = view.span_bytes();
+    if (!in_memory_order(view.elements)) s.flags |= kPermuted;
   } else {
     s.flags |= kUnreadable;
   }
