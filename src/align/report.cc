@@ -30,11 +30,17 @@ class Terminal {
     return std::move(out_);
   }
 
-  // One run: every candidate is two executions of one operator in it.
-  std::string findings() {
-    sides_[0] = "first", sides_[1] = "again";
+  // One run: a candidate is two executions of one operator in it, or who left memory and who read
+  // it.
+  std::string findings(const Findings& all) {
     findings_headline();
-    for (const Pivot& finding : report_.verdict.candidates) pivot("finding", finding);
+    const auto& candidates = report_.verdict.candidates;
+    const size_t recomputed = all.recompute.findings.size();
+    sides_[0] = "first", sides_[1] = "again";
+    for (size_t i = 0; i < recomputed; ++i) pivot("finding", candidates[i]);
+    sides_[0] = "left by", sides_[1] = "read by";
+    for (size_t i = recomputed; i < candidates.size(); ++i)
+      overwrite(candidates[i], all.overwritten.findings[i - recomputed]);
     if (!report_.verdict.notes.empty()) line("");
     notes();
     return std::move(out_);
@@ -93,6 +99,50 @@ class Terminal {
     differences(both);
     neighbours(both);
   }
+
+  void overwrite(const Pivot& pivot, const Overwrite& found) {
+    const PivotView both = view(report_.a, report_.b, pivot);
+    const ProcessLog& log = *both.b.log;
+    line("");
+    line(paint("1",
+               std::string("finding: ") + kind_name(pivot.kind) + " in " + shown(both.b.boundary)) +
+         ", " + coordinates(both.b) + ", slot " + shown(both.slot));
+    line("  " + shown(pivot.why));
+    line("");
+    source(sides_[0], both.a);
+    source(sides_[1], both.b);
+    line("");
+    line("  " + paint("1", "what differs"));
+    const Slot &left = log.slots[found.left], &read = log.slots[found.read];
+    const std::string name = shown(log.text(left.name));
+    const size_t width = std::max(name.size(), shown(both.slot).size());
+    slot_line(name, width, sides_[0], log, &left, &read, false);
+    slot_line(shown(both.slot), width, sides_[1], log, &read, &left, false);
+    window(found);
+  }
+
+  // When it was written, and what ran then.
+  void window(const Overwrite& found) {
+    constexpr size_t kPartsShown = 8;
+    const EventView seen = view(report_.a, found.seen), read = view(report_.a, found.consumer);
+    line("");
+    line("  " + paint("1", "the window") + ": " + microseconds(found.to_ns - found.from_ns) +
+         " from " + shown(place(seen)) + " " + shown(seen.operator_name) +
+         (found.seen == found.producer ? " (left it)" : " (found it as it was left)") +
+         " in thread " + std::to_string(seen.event->thread) + " to " + shown(place(read)) + " " +
+         shown(read.operator_name) + " in thread " + std::to_string(read.event->thread));
+    for (size_t i = 0; i < std::min(found.window.size(), kPartsShown); ++i) {
+      const WindowPart& part = found.window[i];
+      const EventView event = view(report_.a, part.first);
+      line("    thread " + std::to_string(part.thread) + "  " + shown(place(event)) + "  " +
+           shown(event.operator_name) + (part.count > 1 ? ", " + counted(part.count, "time") : ""));
+    }
+    if (found.window.size() > kPartsShown)
+      line("    and " + counted(found.window.size() - kPartsShown, "more operator"));
+    if (found.window.empty()) line("    no other recorded operator ran in it");
+  }
+
+  static std::string microseconds(uint64_t ns) { return grouped((ns + 999) / 1000) + " us"; }
 
   void source(const char* side, const EventView& event) {
     if (!event) {
@@ -373,24 +423,40 @@ void add_log_notes(const char* side, const Run& run, std::vector<std::string>& n
 
 }  // namespace
 
-Verdict findings_verdict(const Run& run, const RecomputeCheck& check) {
+Findings check_single(const Run& run) { return {check_recompute(run), check_overwritten(run)}; }
+
+Verdict findings_verdict(const Run& run, const Findings& findings) {
+  const auto& [recompute, overwritten] = findings;
   Verdict verdict;
-  verdict.outcome = check.findings.empty() ? Outcome::identical : Outcome::diverged;
+  verdict.outcome = findings.empty() ? Outcome::identical : Outcome::diverged;
   const std::string compared =
-      grouped(check.compared) + " of " + counted(check.recomputed, "recomputed operator");
-  if (check.recomputed == 0)
+      grouped(recompute.compared) + " of " + counted(recompute.recomputed, "recomputed operator");
+  if (recompute.recomputed == 0)
     verdict.why = "no operator is recomputed in this run";
-  else if (check.findings.empty())
+  else if (recompute.findings.empty())
     verdict.why = "every recomputation gives what its forward gave, " + compared + " compared";
   else
-    verdict.why = counted(check.findings.size(), "operator") +
+    verdict.why = counted(recompute.findings.size(), "operator") +
                   " recomputed unlike in the forward, " + compared + " compared";
-  for (const RecomputeFinding& finding : check.findings) {
+  const std::string held = grouped(overwritten.compared) + " of " +
+                           counted(overwritten.reads, "input") +
+                           " held against what was left there";
+  if (overwritten.reads == 0)
+    verdict.why += "; what was overwritten is not known: the log numbers no memory";
+  else if (overwritten.findings.empty())
+    verdict.why += "; no input was overwritten, " + held;
+  else
+    verdict.why += "; " + counted(overwritten.findings.size(), "operator") +
+                   " read overwritten memory, " + held;
+  for (const RecomputeFinding& finding : recompute.findings) {
     std::string why = finding.why;
     if (finding.times > 1) why += "; " + counted(finding.times, "time") + " in this run";
     verdict.candidates.push_back(
         {finding.kind, finding.forward, finding.recompute, finding.slot, why});
   }
+  for (const Overwrite& finding : overwritten.findings)
+    verdict.candidates.push_back(
+        {PivotKind::race, finding.producer, finding.consumer, finding.read, explain(run, finding)});
   add_log_notes("the run", run, verdict.notes);
   return verdict;
 }
@@ -402,11 +468,11 @@ std::vector<std::string> log_notes(const Run& a, const Run& b) {
   return notes;
 }
 
-std::string format_findings(const Run& run, const RecomputeCheck& check, bool colour) {
-  const Verdict verdict = findings_verdict(run, check);
+std::string format_findings(const Run& run, const Findings& findings, bool colour) {
+  const Verdict verdict = findings_verdict(run, findings);
   const Alignment alignment;
   const Report report{run, run, alignment, verdict, {}};
-  return Terminal(report, colour).findings();
+  return Terminal(report, colour).findings(findings);
 }
 
 std::string format_terminal(const Report& report, bool colour) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "align/overwritten.h"
 #include "align/recompute.h"
 #include "align/verdict.h"
 
@@ -29,11 +30,19 @@ struct Report {
 std::string format_terminal(const Report& report, bool colour);
 std::string format_json(const Report& report);
 
-// `align --single`: what one run says of itself. Candidates are the findings, `a` the first
-// execution of an operator and `b` the second.
-Verdict findings_verdict(const Run& run, const RecomputeCheck& check);
-std::string format_findings(const Run& run, const RecomputeCheck& check, bool colour);
-std::string format_findings_json(const Run& run, const RecomputeCheck& check);
+// `align --single`: what one run says of itself.
+struct Findings {
+  RecomputeCheck recompute;
+  OverwrittenCheck overwritten;
+  bool empty() const { return recompute.findings.empty() && overwritten.findings.empty(); }
+};
+
+Findings check_single(const Run& run);
+// Candidates are the findings: `a` the first execution of an operator and `b` the second, then `a`
+// the producer and `b` the consumer of overwritten memory.
+Verdict findings_verdict(const Run& run, const Findings& findings);
+std::string format_findings(const Run& run, const Findings& findings, bool colour);
+std::string format_findings_json(const Run& run, const Findings& findings);
 
 // What the logs themselves leave open: cut short, damaged, records lost. One sentence each.
 std::vector<std::string> log_notes(const Run& a, const Run& b);

@@ -21,8 +21,10 @@ void add_align(CLI::App& app, Pipeline& run) {
       app.add_subcommand("align", "Compare two logs and name the first operator where they part");
   CLI::Option* a = command->add_option("DIR_A", opt->dir_a, "log folder of the first run");
   CLI::Option* b = command->add_option("DIR_B", opt->dir_b, "log folder of the second run");
-  CLI::Option* single = command->add_option(
-      "--single", opt->single, "one run alone: what it recomputes must give what it gave first");
+  CLI::Option* single = command->add_option("--single", opt->single,
+                                            "one run alone: what it recomputes must give what it "
+                                            "gave first, what it reads must be what was "
+                                            "left there");
   single->excludes(a)->excludes(b);
   add_report_options(*command, opt->report);
   command->callback([opt, &run] {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "align/holes.h"
+#include "align/overwritten.h"
 #include "align/recompute.h"
 #include "align/run.h"
 #include "align/settings.h"
@@ -71,6 +72,7 @@ int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage&
     // Last, since it takes back what an incomplete log cannot bear out.
     verdict = limit_by_holes(judge(*a, *b, alignment), *a, *b, alignment);
     add_recompute_findings(*a, *b, verdict);
+    add_overwritten_findings(*a, *b, verdict);
   } else {
     verdict.outcome = Outcome::inconclusive;
     verdict.why =
@@ -89,12 +91,12 @@ int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage&
 int conclude_single(const std::string& dir, const ReportOptions& options) {
   llvm::Expected<Run> run = load_run(dir);
   if (!run) return fail(llvm::toString(run.takeError()));
-  const RecomputeCheck check = check_recompute(*run);
+  const Findings findings = check_single(*run);
   if (!options.json.empty())
-    if (llvm::Error error = write_json(options.json, format_findings_json(*run, check)))
+    if (llvm::Error error = write_json(options.json, format_findings_json(*run, findings)))
       return fail(options.json + ": " + llvm::toString(std::move(error)));
-  std::fputs(format_findings(*run, check, use_colour(options.colour)).c_str(), stdout);
-  return check.findings.empty() ? kYes : kNo;
+  std::fputs(format_findings(*run, findings, use_colour(options.colour)).c_str(), stdout);
+  return findings.empty() ? kYes : kNo;
 }
 
 }  // namespace opguard

@@ -19,6 +19,9 @@ struct S {
   std::vector<int64_t> shape = {4, 8};
   uint8_t flags = 0;
   std::string dtype = "float32";
+  uint32_t storage = 0;  // number of its memory block; address and span follow from it and `at`
+  uint32_t version = 0;
+  uint64_t at = 0;  // bytes from the block's beginning
 };
 
 inline S in(uint64_t value, std::string name = "arg0") { return {SlotKind::in, value, name}; }
@@ -78,6 +81,13 @@ class LogBuilder {
       slot.meta = meta({s.dtype, "cpu", s.shape});
       slot.value = {s.value * 0x0101010101010101ull, s.value};
       slot.flat = slot.value.h;
+      slot.version = s.version;
+      slot.storage = s.storage;
+      if (s.storage != 0) {
+        slot.address = uint64_t(s.storage) << 20 | s.at;
+        slot.size_bytes = 4;
+        for (int64_t n : s.shape) slot.size_bytes *= uint64_t(n);
+      }
       log_.slots.push_back(slot);
     }
     log_.events.push_back(event);

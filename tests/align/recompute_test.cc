@@ -159,7 +159,7 @@ TEST(Recompute, ReportsOfOneRun) {
   place.file = "m.py", place.line = 4, place.callee = "F.dropout";
   log.at("m.lin", place);
   opguard::Run run = run_of({log.log()});
-  RecomputeCheck found = check_recompute(run);
+  const Findings found = check_single(run);
   EXPECT_TRUE(format_findings(run, found, false)
                   .starts_with("findings: 1 operator recomputed unlike in the forward, 1 of 1 "));
   EXPECT_NE(format_findings(run, found, false).find("first m.py:4"), std::string::npos);

@@ -1,0 +1,426 @@
+#include "align/overwritten.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "align/pivot_view.h"
+#include "align/value_flow.h"
+
+namespace opguard {
+namespace {
+
+// A tensor lying in memory in one way: address, span, meta. Strides are not in a log, so kPermuted
+// ones are no evidence.
+using ViewKey = std::tuple<uint64_t, uint64_t, uint32_t>;
+
+struct ViewKeyHash {
+  size_t operator()(const ViewKey& key) const {
+    const auto& [address, size_bytes, meta] = key;
+    return (address ^ (size_bytes << 20) ^ meta) * 0x9e3779b97f4a7c15ull;
+  }
+};
+
+// One slot, when it was read.
+struct Observation {
+  uint64_t time_ns;
+  uint32_t event, slot;
+};
+
+// What is known of a view since a recorded operator last left it.
+struct Life {
+  bool held = false;      // an operator's result lies there; false: only reads are known
+  bool untouched = true;  // no reader has found other bytes
+  bool in_use = false;    // a reader found the bytes as they were left
+  bool renewed = false;   // it was handed out with bytes no such result had before
+  uint32_t storage = 0, version = 0;
+  Fingerprint value;  // as last read
+  Observation left{}, seen{};
+  std::vector<uint32_t> readers;  // boundaries
+  size_t candidate = SIZE_MAX;
+};
+
+struct Writing {
+  uint64_t begin, end;  // addresses
+  uint64_t from_ns, to_ns;
+};
+
+// Results that are room for values rather than values.
+bool allocates(std::string_view callee) {
+  static constexpr std::array<std::string_view, 16> kFactories = {
+      "zeros",         "zeros_like",        "new_zeros",      "ones",   "ones_like",  "new_ones",
+      "full",          "full_like",         "new_full",       "empty",  "empty_like", "new_empty",
+      "empty_strided", "new_empty_strided", "empty_permuted", "resize_"};
+  callee.remove_prefix(callee.rfind('.') + 1);  // npos + 1 = 0
+  return std::find(kFactories.begin(), kFactories.end(), callee) != kFactories.end();
+}
+
+// Operators of torch that write inputs and do not count it: the running statistics.
+bool writes_uncounted(std::string_view callee) {
+  return callee.find("batch_norm") != callee.npos || callee.find("instance_norm") != callee.npos ||
+         callee.find("BatchNorm") != callee.npos || callee.find("InstanceNorm") != callee.npos;
+}
+
+bool overlap(uint64_t begin_a, uint64_t end_a, uint64_t begin_b, uint64_t end_b) {
+  return begin_a < end_b && begin_b < end_a;
+}
+
+class Memory {
+ public:
+  Memory(const Run& run, int32_t process, OverwrittenCheck& check)
+      : log_(run.processes[process]), process_(process), check_(check) {}
+
+  void run() {
+    collect();
+    for (const Observation& at : observations_) {
+      if (log_.slots[at.slot].kind == SlotKind::in)
+        read(at);
+      else
+        left(at);
+    }
+    settle();
+  }
+
+ private:
+  // Why a changed view would be a finding.
+  enum class Proof : uint8_t {
+    sure,      // an operator's own result, bytes already in use, or handed out with new contents
+    compared,  // only if the same reader finds the same producer's bytes intact elsewhere
+  };
+
+  struct Candidate {
+    Observation left, seen, read;
+    Proof proof;
+    uint64_t step = 0;  // key in intact_
+    bool refilled = false;
+  };
+
+  const Event& event(const Observation& at) const { return log_.events[at.event]; }
+  const Slot& slot(const Observation& at) const { return log_.slots[at.slot]; }
+
+  std::string callee(const Event& e) const {
+    const std::string& id = log_.text(e.boundary);
+    auto found = log_.locations.find(id);
+    if (found != log_.locations.end() && !found->second.callee.empty()) return found->second.callee;
+    return id.substr(0, id.rfind(':'));
+  }
+
+  // Parameters, gradients, optimizer state: wrappers and optimizers write them through `.data`,
+  // which has a version counter of its own.
+  bool of_model(const Event& e, const Slot& s) const {
+    if (e.kind == EventKind::optimizer || e.kind == EventKind::accumulate) return true;
+    if (s.flags & kParameter) return true;
+    if ((s.flags & kModelValue) && e.kind != EventKind::loss) return true;
+    const std::string& name = log_.text(s.name);
+    for (const char* part : {"param:", "grad:", "state:"})
+      if (name.find(part) != name.npos) return true;
+    return false;
+  }
+
+  void collect() {
+    for (uint32_t i = 0; i < log_.events.size(); ++i) {
+      const Event& e = log_.events[i];
+      if (e.kind == EventKind::state) continue;
+      const bool uncounted = writes_uncounted(callee_of(e.boundary));
+      const bool communicates = e.kind == EventKind::collective || (e.flags & kCollective);
+      for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
+        const Slot& slot = log_.slots[s];
+        const bool in = slot.kind == SlotKind::in;
+        // A collective in flight writes until an event of its own says that it has landed; what
+        // is read meanwhile is flagged unreadable.
+        if (slot.kind == SlotKind::written || communicates || (uncounted && in) ||
+            (in && (slot.flags & kUnreadable))) {
+          // What could not be read has no address: it may be all of the block.
+          const uint64_t end = slot.address ? slot.address + slot.size_bytes : UINT64_MAX;
+          if (slot.storage != 0 || slot.address != 0)
+            writings_[slot.storage].push_back({slot.address, end, e.start_ns, e.end_ns});
+        }
+        if (slot.storage == 0) continue;
+        if (of_model(e, slot)) model_.insert(slot.storage);
+        if (slot.flags & (kCarried | kPermuted)) continue;
+        observations_.push_back({in ? e.start_ns : e.end_ns, i, uint32_t(s)});
+      }
+    }
+    std::stable_sort(
+        observations_.begin(), observations_.end(),
+        [](const Observation& x, const Observation& y) { return x.time_ns < y.time_ns; });
+  }
+
+  const std::string& callee_of(uint32_t boundary) {
+    auto [at, fresh] = callees_.try_emplace(boundary);
+    if (fresh) {
+      Event e;
+      e.boundary = boundary;
+      at->second = callee(e);
+    }
+    return at->second;
+  }
+
+  // Another tensor on the same memory that counts for itself (`.data`, numpy, DLPack): what it
+  // counted is no longer what this one would have.
+  void watch_counter(const Slot& s) {
+    if (s.storage >= versions_.size()) versions_.resize(s.storage + 1);
+    uint32_t& highest = versions_[s.storage];
+    if (s.version < highest) recounted_.insert(s.storage);
+    highest = std::max(highest, s.version);
+  }
+
+  void left(const Observation& at) {
+    const Slot& s = slot(at);
+    if (model_.contains(s.storage)) return;
+    watch_counter(s);
+    Life& life = lives_[key(s)];
+    const bool fresh = life.storage != s.storage;
+    const bool same = !fresh && has_value(s) && life.value == s.value && life.version == s.version;
+    // An operator with operators inside returns what one of them made.
+    if (same && life.held && life.untouched &&
+        (at.event == life.left.event || inside(at, life.left))) {
+      life.seen = at;
+      return;
+    }
+    Life next;
+    next.storage = s.storage;
+    next.version = s.version;
+    next.value = s.value;
+    next.left = next.seen = at;
+    // Zeros and factories make room: who fills it is not told by a counter.
+    next.held =
+        has_value(s) && s.value != Fingerprint{} && !allocates(callee_of(event(at).boundary));
+    next.renewed = !fresh && life.value != s.value && slot(life.left).value != s.value;
+    // What hands on its own input (`buffer.to(device)` that need not move it) reads it each round.
+    if (!fresh && life.seen.event == at.event) next.readers = {event(at).boundary};
+    life = std::move(next);
+  }
+
+  bool inside(const Observation& outer, const Observation& inner) const {
+    const Event &o = event(outer), &i = event(inner);
+    return o.thread == i.thread && inner.event < outer.event && inner.event >= o.begin;
+  }
+
+  void read(const Observation& at) {
+    const Slot& s = slot(at);
+    ++check_.reads;
+    if (model_.contains(s.storage) || !has_value(s)) return;
+    watch_counter(s);
+    const Event& e = event(at);
+    Life& life = lives_[key(s)];
+    if (life.storage != s.storage || life.version != s.version) {
+      // Made or changed where no probe is: what it holds from now on is known from reads alone.
+      life = {};
+      life.storage = s.storage;
+      life.version = s.version;
+      life.value = s.value;
+      life.left = life.seen = at;
+      return;
+    }
+    if (life.held && life.untouched) ++check_.compared;
+    if (life.value == s.value) {
+      if (life.held && life.untouched && !std::exchange(life.in_use, true))
+        intact_.insert(step(life, e));
+    } else {
+      changed(life, at);
+      life.value = s.value;
+    }
+    life.seen = at;
+    if (e.kind == EventKind::op && !has_read(life, e.boundary)) life.readers.push_back(e.boundary);
+  }
+
+  static bool has_read(const Life& life, uint32_t boundary) {
+    return std::find(life.readers.begin(), life.readers.end(), boundary) != life.readers.end();
+  }
+
+  void changed(Life& life, const Observation& at) {
+    if (!life.held) return;
+    const Slot& s = slot(at);
+    const Event& e = event(at);
+    if (written_between(s, life.seen.time_ns, std::max(e.end_ns, at.time_ns))) {
+      life.held = false;
+      return;
+    }
+    // A reader that comes round again without a new result: memory that is filled anew for it.
+    const bool again =
+        e.kind == EventKind::op && e.phase == Phase::forward && has_read(life, e.boundary);
+    // Unless its own result begins that round.
+    if (again && life.candidate != SIZE_MAX && e.boundary != event(life.left).boundary)
+      candidates_[life.candidate].refilled = true;
+    if (!std::exchange(life.untouched, false) || again) return;
+    const bool sure = life.in_use || life.renewed || computed(life.left);
+    life.candidate = candidates_.size();
+    candidates_.push_back(
+        {life.left, life.seen, at, sure ? Proof::sure : Proof::compared, step(life, e), false});
+  }
+
+  // From one operator's result to its reader, as a place in the program.
+  uint64_t step(const Life& life, const Event& reader) const {
+    uint64_t code = uint64_t(event(life.left).boundary) << 32 | reader.boundary;
+    return code * 0x9e3779b97f4a7c15u + slot(life.left).index;
+  }
+
+  // A result in memory of its own, made from tensors: not a view that may be filled later.
+  bool computed(const Observation& at) const {
+    const Event& e = event(at);
+    const Slot& result = slot(at);
+    if (result.kind == SlotKind::written) return true;
+    bool reads = false;
+    for (uint64_t i = e.first_slot; i < e.first_slot + e.slot_count; ++i) {
+      const Slot& input = log_.slots[i];
+      if (input.kind != SlotKind::in) continue;
+      reads = true;
+      if (input.storage == result.storage ||
+          overlap(input.address, input.address + input.size_bytes, result.address,
+                  result.address + result.size_bytes))
+        return false;
+    }
+    return reads;
+  }
+
+  bool written_between(const Slot& s, uint64_t from_ns, uint64_t to_ns) const {
+    for (uint32_t storage : {s.storage, 0u}) {  // 0: numpy's writes, known by address alone
+      auto found = writings_.find(storage);
+      if (found == writings_.end()) continue;
+      // In the order of their ends, as events are.
+      auto w = std::lower_bound(
+          found->second.begin(), found->second.end(), from_ns,
+          [](const Writing& writing, uint64_t time_ns) { return writing.to_ns <= time_ns; });
+      for (; w != found->second.end(); ++w)
+        if (overlap(w->begin, w->end, s.address, s.address + s.size_bytes) && w->from_ns <= to_ns)
+          return true;
+    }
+    return false;
+  }
+
+  void settle() {
+    std::map<std::pair<uint32_t, uint32_t>, size_t> places;  // by boundaries, in check_.findings
+    struct Span {
+      uint64_t to_ns;
+      size_t finding;
+    };
+    std::unordered_map<uint32_t, Span> open;  // by storage: the latest overwriting found
+    for (const Candidate& c : candidates_) {
+      const uint32_t storage = slot(c.read).storage;
+      if (c.refilled || recounted_.contains(storage)) continue;
+      // One writing shows in every view of the block.
+      auto latest = open.find(storage);
+      if (latest != open.end() && c.seen.time_ns < latest->second.to_ns) {
+        std::vector<EventRef>& readers = check_.findings[latest->second.finding].readers;
+        const EventRef reader{process_, c.read.event};
+        if (std::find(readers.begin(), readers.end(), reader) == readers.end() &&
+            !(check_.findings[latest->second.finding].consumer == reader))
+          readers.push_back(reader);
+        continue;
+      }
+      if (c.proof == Proof::compared && !intact_.contains(c.step)) continue;
+      const uint32_t from = event(c.left).boundary, to = event(c.read).boundary;
+      auto [at, fresh] = places.try_emplace({from, to}, check_.findings.size());
+      if (fresh)
+        check_.findings.push_back(finding(c));
+      else
+        ++check_.findings[at->second].times;
+      open[storage] = {c.read.time_ns, at->second};
+    }
+  }
+
+  Overwrite finding(const Candidate& c) const {
+    Overwrite found;
+    found.producer = {process_, c.left.event};
+    found.seen = {process_, c.seen.event};
+    found.consumer = {process_, c.read.event};
+    found.left = c.left.slot;
+    found.read = c.read.slot;
+    found.from_ns = c.seen.time_ns;
+    found.to_ns = c.read.time_ns;
+    const uint32_t own = event(c.read).thread;
+    std::map<std::tuple<bool, uint32_t, uint32_t>, WindowPart> parts;  // other threads first
+    for (uint32_t i = 0; i < log_.events.size(); ++i) {
+      const Event& e = log_.events[i];
+      if (e.end_ns <= found.from_ns || e.start_ns >= found.to_ns) continue;
+      if (i == c.left.event || i == c.read.event || e.kind == EventKind::state) continue;
+      ++found.events;
+      WindowPart& part = parts[{e.thread == own, e.thread, e.boundary}];
+      if (part.count++ == 0) part.thread = e.thread, part.first = {process_, i};
+    }
+    for (const auto& [key, part] : parts) found.window.push_back(part);
+    std::stable_sort(found.window.begin(), found.window.end(),
+                     [&](const WindowPart& x, const WindowPart& y) {
+                       return std::tuple(x.thread == own, x.thread, x.first.event) <
+                              std::tuple(y.thread == own, y.thread, y.first.event);
+                     });
+    return found;
+  }
+
+  static ViewKey key(const Slot& s) { return {s.address, s.size_bytes, s.meta}; }
+
+  const ProcessLog& log_;
+  const int32_t process_;
+  OverwrittenCheck& check_;
+  std::vector<Observation> observations_;                        // by time
+  std::unordered_map<uint32_t, std::vector<Writing>> writings_;  // by storage
+  std::unordered_map<uint32_t, std::string> callees_;            // by boundary
+  std::unordered_set<uint32_t> model_, recounted_;               // storages
+  std::vector<uint32_t> versions_;                               // by storage: the highest
+  std::unordered_set<uint64_t> intact_;  // steps after which the first reader found all as left
+  // A block at the address of another one says that the other is gone: memory is bounded by what
+  // was alive at one time.
+  std::unordered_map<ViewKey, Life, ViewKeyHash> lives_;
+  std::vector<Candidate> candidates_;
+};
+
+}  // namespace
+
+OverwrittenCheck check_overwritten(const Run& run) {
+  OverwrittenCheck check;
+  for (size_t p = 0; p < run.processes.size(); ++p) Memory(run, int32_t(p), check).run();
+  return check;
+}
+
+std::string explain(const Run& run, const Overwrite& finding) {
+  const ProcessLog& log = run.processes[finding.consumer.process];
+  const EventView left = view(run, finding.producer), read = view(run, finding.consumer);
+  std::string why = "the memory of " + log.text(log.slots[finding.left].name) + " that " +
+                    left.operator_name + " left was overwritten before " + read.operator_name +
+                    " read it as " + log.text(log.slots[finding.read].name) +
+                    ": other bytes, the same tensor version, and no recorded operator wrote there";
+  if (!finding.readers.empty())
+    why += "; " + std::to_string(finding.readers.size()) + " more read what was written there";
+  if (finding.times > 1) why += "; " + std::to_string(finding.times) + " times in this run";
+  return why;
+}
+
+void add_overwritten_findings(const Run& a, const Run& b, Verdict& verdict) {
+  const Run* runs[2] = {&a, &b};
+  const std::string names[2] = {"a", "b"};
+  for (int side : {0, 1}) {
+    const Run& run = *runs[side];
+    const OverwrittenCheck check = check_overwritten(run);
+    if (check.findings.empty()) continue;
+    const Overwrite& first = check.findings.front();
+    const EventView left = view(run, first.producer), read = view(run, first.consumer);
+    std::string note = "run " + names[side] + ": memory that " + left.operator_name + " at " +
+                       place(left) + " left was overwritten, by no recorded operator, before " +
+                       read.operator_name + " at " + place(read) + " read it";
+    if (check.findings.size() > 1)
+      note += ", and " + std::to_string(check.findings.size() - 1) + " more";
+    verdict.notes.push_back(note + "; `opguard align --single` on its logs shows it");
+    for (Pivot& pivot : verdict.candidates) {
+      const EventRef& ref = side == 0 ? pivot.a : pivot.b;
+      if (ref.process < 0) continue;
+      const bool read_there =
+          std::any_of(check.findings.begin(), check.findings.end(), [&](const Overwrite& finding) {
+            return finding.consumer == ref ||
+                   std::find(finding.readers.begin(), finding.readers.end(), ref) !=
+                       finding.readers.end();
+          });
+      if (!read_there || pivot.kind == PivotKind::race) continue;
+      pivot.kind = PivotKind::race;
+      pivot.why += "; in run " + names[side] +
+                   " what it reads was overwritten by no recorded "
+                   "operator";
+    }
+  }
+}
+
+}  // namespace opguard
