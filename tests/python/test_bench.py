@@ -9,6 +9,7 @@ from conftest import ROOT
 sys.path.insert(0, str(ROOT / "bench"))
 from cases import blank_docstrings, read_entries  # noqa: E402
 from judging import judge, kind_is_right, loss_values, losses_equal  # noqa: E402
+from single import judged  # noqa: E402
 
 STATEMENT = {"side": "b", "package": "", "file": "model/rope.py", "first_line": 7, "last_line": 8}
 FUNCTION = {"side": "a", "package": "", "file": "model/rope.py", "first_line": 4, "last_line": 20}
@@ -102,3 +103,10 @@ def test_every_shared_case_becomes_an_entry(shared_cases, tmp_path):
     assert own.expect["verdict"] == "identical" and own.faults == ("resume_rng", "resume_rng")
     assert "CKPT" not in own.run_a and own.run_a != own.run_b
     assert "DIR" not in entries["timm_rmsnorm.self_a"].run_b
+
+
+@pytest.mark.parametrize("racing, compared, findings, wanted", [
+    ("b", 9, [{}], "found"), ("b", 9, [], "missed"), ("", 9, [{}], "alarm"), ("", 9, [], "silent"), ("", 0, [], "blind")])  # fmt: skip
+def test_a_run_held_against_itself(racing, compared, findings, wanted):
+    result = {"racing": racing, "sides": {"a": None, "b": {"compared": compared, "reads": 9, "findings": findings}}}
+    assert list(judged(result)) == [("a", "blind"), ("b", wanted)]
