@@ -155,6 +155,7 @@ constexpr Column kRecordColumns[] = {
     {"parameter", boolean, slot_flag<kParameter>},
     {"mask", boolean, slot_flag<kMask>},
     {"carried", boolean, slot_flag<kCarried>},
+    {"permuted", boolean, slot_flag<kPermuted>},
     kThread,
     kStart,
     kEnd,
