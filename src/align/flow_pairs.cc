@@ -159,11 +159,13 @@ class Stretch {
     if (made_by == kNone || mine.maker_port >= flow_[1 - side].port_count(made_by)) return 0;
     const Port& made = flow_[1 - side].port(made_by, mine.maker_port);
     if (same_place(made, other, mine.by_block)) return 1;
-    return lonely(1 - side, other.maker) ? 0 : -1;
+    return in_between(1 - side, other.maker, mine.maker) ? 0 : -1;
   }
 
-  bool lonely(int side, uint32_t event) const {
-    return event != kNone && partner_[side][event] == kNone;
+  // Whether an event has no partner and is no other choice for `instead`, of the other side.
+  bool in_between(int side, uint32_t event, uint32_t instead) const {
+    return event != kNone && partner_[side][event] == kNone &&
+           token(side, event).key != token(1 - side, instead).key;
   }
 
   static bool same_place(const Port& made, const Port& read, bool by_block) {
@@ -199,7 +201,7 @@ class Stretch {
       const bool same =
           read.maker_port < flow_[1 - side].port_count(other) &&
           same_place(flow_[1 - side].port(other, read.maker_port), read_there, read.by_block);
-      if (!same && read_there.maker != other && lonely(1 - side, read_there.maker)) continue;
+      if (!same && in_between(1 - side, read_there.maker, mine)) continue;
       ++(same ? votes.agree : votes.conflict);
       votes.readers_against += !same;
     }
