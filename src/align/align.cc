@@ -4,12 +4,14 @@
 #include <tuple>
 
 #include "align/alignment.h"
+#include "align/equal_events.h"
 #include "align/flow_pairs.h"
 #include "align/sequence.h"
 #include "align/slot_pairs.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/xxhash.h"
+#include "support/parallel.h"
 
 namespace opguard {
 namespace {
@@ -86,31 +88,118 @@ std::map<uint32_t, std::vector<uint32_t>> sequences(const ProcessLog& log, bool 
   return result;
 }
 
-void align_processes(const ProcessLog& a, const ProcessLog& b, uint32_t index,
-                     ProcessPair& result) {
-  const Tokens tokens_a(a), tokens_b(b);
-  const bool by_thread = threads(a) == threads(b);
-  auto sequences_a = sequences(a, by_thread), sequences_b = sequences(b, by_thread);
-  std::vector<bool> paired_a(a.events.size()), paired_b(b.events.size());
-  for (const auto& [thread, events_a] : sequences_a) {
-    const std::vector<uint32_t>& events_b = sequences_b[thread];
-    std::vector<Token> ta, tb;
-    for (uint32_t event : events_a) ta.push_back(tokens_a.token(a.events[event]));
-    for (uint32_t event : events_b) tb.push_back(tokens_b.token(b.events[event]));
-    const Matches ordered = align_sequences(ta, tb);
-    for (auto [i, j, moved] : pair_by_flow({a, events_a, ta}, {b, events_b, tb}, ordered)) {
-      const uint32_t ea = events_a[i], eb = events_b[j];
-      paired_a[ea] = paired_b[eb] = true;
-      result.pairs.push_back({index, ea, eb, double(pair_score(ta[i], tb[j])) / kMaxScore,
-                              compare_events(a, a.events[ea], b, b.events[eb]), moved});
+// Events of a sequence that are aligned together, at most, where steps allow a cut: what tokens and
+// the windows between anchors take in memory. Smaller logs are one piece.
+constexpr size_t kTogether = 1 << 16;
+
+// One thread of one process on both sides.
+class SequencePairing {
+ public:
+  SequencePairing(const ProcessLog& a, const std::vector<uint32_t>& events_a, const ProcessLog& b,
+                  const std::vector<uint32_t>& events_b, uint32_t process, ProcessPair& result)
+      : logs_{&a, &b},
+        events_{&events_a, &events_b},
+        tokens_{Tokens(a), Tokens(b)},
+        equal_(a, b),
+        process_(process),
+        result_(result) {}
+
+  void run() {
+    size_t begin[2] = {0, 0}, end[2] = {events_[0]->size(), events_[1]->size()};
+    // The usual case, and all there is to do where it holds: no token is made.
+    while (begin[0] < end[0] && begin[1] < end[1] &&
+           equal_.same(event(0, begin[0]), event(1, begin[1])))
+      add(begin[0]++, begin[1]++, kMaxScore, false);
+    while (begin[0] < end[0] && begin[1] < end[1] &&
+           equal_.same(event(0, end[0] - 1), event(1, end[1] - 1)))
+      add(--end[0], --end[1], kMaxScore, false);
+    const bool may_cut = steps_increase(0, begin[0], end[0]) && steps_increase(1, begin[1], end[1]);
+    while (begin[0] < end[0] && begin[1] < end[1]) {
+      size_t to[2] = {end[0], end[1]};
+      if (may_cut) cut(begin, end, to);
+      align_piece(begin, to);
+      begin[0] = to[0];
+      begin[1] = to[1];
     }
   }
-  std::sort(result.pairs.begin(), result.pairs.end(),
-            [](const Pair& x, const Pair& y) { return x.a < y.a; });
-  for (uint32_t i = 0; i < paired_a.size(); ++i)
-    if (!paired_a[i]) result.only_a.push_back(i);
-  for (uint32_t j = 0; j < paired_b.size(); ++j)
-    if (!paired_b[j]) result.only_b.push_back(j);
+
+ private:
+  const Event& event(int side, size_t at) const {
+    return logs_[side]->events[(*events_[side])[at]];
+  }
+
+  bool steps_increase(int side, size_t begin, size_t end) const {
+    for (size_t i = begin + 1; i < end; ++i)
+      if (event(side, i).step < event(side, i - 1).step) return false;
+    return true;
+  }
+
+  // The first border between steps behind kTogether events of either side.
+  void cut(const size_t (&begin)[2], const size_t (&end)[2], size_t (&to)[2]) const {
+    for (int side : {0, 1}) {
+      if (end[side] - begin[side] <= kTogether) continue;
+      const uint32_t step = event(side, begin[side] + kTogether - 1).step;
+      for (int each : {0, 1}) {
+        auto at = std::partition_point(
+            events_[each]->begin() + begin[each], events_[each]->begin() + to[each],
+            [&](uint32_t e) { return logs_[each]->events[e].step <= step; });
+        to[each] = size_t(at - events_[each]->begin());
+      }
+    }
+  }
+
+  void align_piece(const size_t (&begin)[2], const size_t (&end)[2]) {
+    std::vector<Token> tokens[2];
+    std::vector<uint32_t> events[2];
+    for (int side : {0, 1}) {
+      events[side].assign(events_[side]->begin() + begin[side], events_[side]->begin() + end[side]);
+      tokens[side].reserve(events[side].size());
+      for (uint32_t e : events[side])
+        tokens[side].push_back(tokens_[side].token(logs_[side]->events[e]));
+    }
+    const Matches ordered = align_sequences(tokens[0], tokens[1]);
+    for (auto [i, j, moved] : pair_by_flow({*logs_[0], events[0], tokens[0]},
+                                           {*logs_[1], events[1], tokens[1]}, ordered))
+      add(begin[0] + i, begin[1] + j, pair_score(tokens[0][i], tokens[1][j]), moved);
+  }
+
+  void add(size_t i, size_t j, int score, bool moved) {
+    const Event &a = event(0, i), &b = event(1, j);
+    const Equality equality =
+        equal_.values(a, b) ? Equality::equal : compare_events(*logs_[0], a, *logs_[1], b);
+    result_.pairs.push_back(
+        {process_, (*events_[0])[i], (*events_[1])[j], float(score) / kMaxScore, equality, moved});
+  }
+
+  const ProcessLog* logs_[2];
+  const std::vector<uint32_t>* events_[2];
+  const Tokens tokens_[2];
+  const EqualEvents equal_;
+  uint32_t process_;
+  ProcessPair& result_;
+};
+
+std::vector<uint32_t> unpaired(size_t events, const std::vector<Pair>& pairs,
+                               uint32_t Pair::* side) {
+  std::vector<bool> paired(events);
+  for (const Pair& pair : pairs) paired[pair.*side] = true;
+  std::vector<uint32_t> rest;
+  for (uint32_t i = 0; i < events; ++i)
+    if (!paired[i]) rest.push_back(i);
+  return rest;
+}
+
+void align_processes(const ProcessLog& a, const ProcessLog& b, uint32_t index,
+                     ProcessPair& result) {
+  const bool by_thread = threads(a) == threads(b);
+  auto sequences_a = sequences(a, by_thread), sequences_b = sequences(b, by_thread);
+  for (const auto& [thread, events_a] : sequences_a)
+    SequencePairing(a, events_a, b, sequences_b[thread], index, result).run();
+  auto by_a = [](const Pair& x, const Pair& y) { return x.a < y.a; };
+  if (!std::is_sorted(result.pairs.begin(), result.pairs.end(), by_a))
+    std::sort(result.pairs.begin(), result.pairs.end(), by_a);
+  result.only_a = unpaired(a.events.size(), result.pairs, &Pair::a);
+  result.only_b = unpaired(b.events.size(), result.pairs, &Pair::b);
 }
 
 // Process indices by (rank, ordinal among the processes of that rank).
@@ -143,8 +232,9 @@ std::vector<const Pair*> pairs_in_order(const Run& a, const Alignment& alignment
   auto step = [&](const Pair* pair) {
     return a.processes[alignment.processes[pair->process].a].events[pair->a].step;
   };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](const Pair* x, const Pair* y) { return step(x) < step(y); });
+  auto earlier = [&](const Pair* x, const Pair* y) { return step(x) < step(y); };
+  if (!std::is_sorted(order.begin(), order.end(), earlier))
+    std::stable_sort(order.begin(), order.end(), earlier);
   return order;
 }
 
@@ -155,18 +245,20 @@ Alignment align_runs(const Run& a, const Run& b) {
   for (auto [place, i] : places_a) both[place] = {i, -1};
   for (auto [place, i] : places_b)
     both.try_emplace(place, std::pair<int32_t, int32_t>{-1, -1}).first->second.second = i;
-  for (const auto& [place, sides] : both) {
-    ProcessPair pair{sides.first, sides.second, {}, {}, {}};
-    if (pair.a >= 0 && pair.b >= 0) {
-      align_processes(a.processes[pair.a], b.processes[pair.b], result.processes.size(), pair);
-    } else if (pair.a >= 0) {
+  for (const auto& [place, sides] : both)
+    result.processes.push_back({sides.first, sides.second, {}, {}, {}});
+  parallel_for(result.processes.size(), [&](size_t i) {
+    ProcessPair& pair = result.processes[i];
+    if (pair.a >= 0 && pair.b >= 0)
+      align_processes(a.processes[pair.a], b.processes[pair.b], uint32_t(i), pair);
+    else if (pair.a >= 0)
       all_events(a, pair.a, pair.only_a);
-    } else {
+    else
       all_events(b, pair.b, pair.only_b);
-    }
-    result.pairs += pair.pairs.size();
-    for (const Pair& p : pair.pairs) result.unequal += p.equality != Equality::equal;
-    result.processes.push_back(std::move(pair));
+  });
+  for (const ProcessPair& process : result.processes) {
+    result.pairs += process.pairs.size();
+    for (const Pair& pair : process.pairs) result.unequal += pair.equality != Equality::equal;
   }
   // Nothing is certified across a hole, and where lost records were is not known.
   if (!lost_records(a) && !lost_records(b)) {

@@ -21,7 +21,7 @@ enum class Equality : uint8_t {
 struct Pair {
   uint32_t process;  // index in Alignment::processes
   uint32_t a, b;     // index in each side's ProcessLog::events
-  double score;      // 0..1, closeness
+  float score;       // 0..1, closeness
   Equality equality;
   bool moved = false;  // another place in the order of b: flow_pairs.h
 };

@@ -106,7 +106,8 @@ bool Blame::first_differing_input(const EventRef (&refs)[2], SlotRef (&out)[2]) 
 // Events up to `last` that read other bytes than were last left in the same memory under the same
 // tensor version, a value nobody made before: something wrote there unseen.
 std::vector<EventRef> Blame::overwritten(int side, const EventRef& last) const {
-  using Extent = std::tuple<uint64_t, uint64_t, uint32_t>;
+  // With the block's number, where it is known: freed memory is given out again.
+  using Extent = std::tuple<uint32_t, uint64_t, uint64_t, uint32_t>;
   const ProcessLog& l = log(side, last);
   std::map<Extent, const Slot*> left;
   std::vector<EventRef> readers;
@@ -116,7 +117,8 @@ std::vector<EventRef> Blame::overwritten(int side, const EventRef& last) const {
     for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
       const Slot& slot = l.slots[s];
       if (!has_value(slot) || !slot.address || !slot.size_bytes) continue;
-      auto [at, fresh] = left.try_emplace({slot.address, slot.size_bytes, slot.meta}, &slot);
+      auto [at, fresh] =
+          left.try_emplace({slot.storage, slot.address, slot.size_bytes, slot.meta}, &slot);
       if (slot.kind == SlotKind::in && !fresh && at->second->value != slot.value &&
           at->second->version == slot.version &&
           index_[side]->producer(value_key(l, slot), ref, false).event.process < 0)

@@ -65,6 +65,7 @@ void flag_garbage(ProcessLog& log) {
   for (const Slot& slot : log.slots)
     if ((slot.flags & kUninitialised) && slot.value != Fingerprint{})
       garbage.insert({slot.value, slot.meta});
+  if (garbage.empty()) return;
   for (Slot& slot : log.slots)
     if (garbage.contains({slot.value, slot.meta})) slot.flags |= kUninitialised;
 }

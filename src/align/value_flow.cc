@@ -95,9 +95,12 @@ ValueKey value_key(const ProcessLog& log, const Slot& slot) {
   return {slot.flat, scramble(type ^ scramble(elements))};
 }
 
-ValueIndex::ValueIndex(const Run& run) : run_(run) {
-  for (size_t p = 0; p < run.processes.size(); ++p) {
-    const ProcessLog& log = run.processes[p];
+const ValueIndex::Values& ValueIndex::values() const {
+  if (values_) return *values_;
+  Values& all = values_.emplace();
+  all.held.reserve(run_.records());
+  for (size_t p = 0; p < run_.processes.size(); ++p) {
+    const ProcessLog& log = run_.processes[p];
     for (size_t e = 0; e < log.events.size(); ++e) {
       const Event& event = log.events[e];
       if (event.kind == EventKind::state) continue;
@@ -105,19 +108,39 @@ ValueIndex::ValueIndex(const Run& run) : run_(run) {
         const Slot& slot = log.slots[s];
         if (!has_value(slot)) continue;
         ValueKey key = value_key(log, slot);
-        held_.insert(key);
-        if (slot.flags & kMask) masks_.insert(slot.pattern);
-        if (slot.kind != SlotKind::in) makers_[key].push_back({{int32_t(p), uint32_t(e)}, s});
+        all.held.push_back(key);
+        if (slot.flags & kMask) all.masks.push_back(slot.pattern);
+        if (slot.kind != SlotKind::in) all.makers.push_back({key, {{int32_t(p), uint32_t(e)}, s}});
       }
     }
   }
+  std::sort(all.held.begin(), all.held.end());
+  all.held.erase(std::unique(all.held.begin(), all.held.end()), all.held.end());
+  std::sort(all.masks.begin(), all.masks.end());
+  std::sort(all.makers.begin(), all.makers.end(), [](const Maker& x, const Maker& y) {
+    return std::tie(x.key, x.made.event.process, x.made.slot) <
+           std::tie(y.key, y.made.event.process, y.made.slot);
+  });
+  return all;
+}
+
+bool ValueIndex::holds(const ValueKey& key) const {
+  const std::vector<ValueKey>& held = values().held;
+  return std::binary_search(held.begin(), held.end(), key);
+}
+
+bool ValueIndex::holds_mask(uint64_t pattern) const {
+  const std::vector<uint64_t>& masks = values().masks;
+  return std::binary_search(masks.begin(), masks.end(), pattern);
 }
 
 SlotRef ValueIndex::producer(const ValueKey& key, const EventRef& consumer, bool inclusive) const {
-  auto found = makers_.find(key);
-  if (found == makers_.end()) return {};
+  const std::vector<Maker>& makers = values().makers;
+  auto at = std::lower_bound(makers.begin(), makers.end(), key,
+                             [](const Maker& maker, const ValueKey& k) { return maker.key < k; });
   const SlotRef* elsewhere = nullptr;
-  for (const SlotRef& maker : found->second) {
+  for (; at != makers.end() && at->key == key; ++at) {
+    const SlotRef& maker = at->made;
     if (maker.event.process == consumer.process) {
       if (maker.event.event < consumer.event + (inclusive ? 1 : 0)) return maker;
       continue;
@@ -138,7 +161,8 @@ const std::vector<ValueIndex::Block>& ValueIndex::blocks(int32_t process) const 
     for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
       const Slot& slot = log.slots[s];
       if (slot.kind != SlotKind::in && slot.address && slot.size_bytes && has_value(slot))
-        entry->second.push_back({slot.address, slot.address + slot.size_bytes, uint32_t(e), s});
+        entry->second.push_back(
+            {slot.address, slot.address + slot.size_bytes, slot.storage, uint32_t(e), s});
     }
   }
   return entry->second;
@@ -155,6 +179,8 @@ ValueIndex::Parts ValueIndex::parts(const EventRef& consumer, const Slot& slot) 
                              [](const Block& block, uint32_t e) { return block.event < e; });
   for (int i = 0; i < kReach && at != all.begin() && !open.empty(); ++i) {
     --at;
+    // Freed memory is given out again: what another block left at these addresses is no part.
+    if (slot.storage != 0 && at->storage != 0 && at->storage != slot.storage) continue;
     std::vector<std::pair<uint64_t, uint64_t>> rest;
     bool hit = false;
     for (auto [begin, end] : open) {
@@ -222,6 +248,7 @@ bool Flow::views_larger_input(const SlotRef& made) const {
   const Event& event = mine_.event(made.event);
   for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
     const Slot& input = log.slots[s];
+    if (input.storage != 0 && result.storage != 0 && input.storage != result.storage) continue;
     if (input.kind == SlotKind::in && input.address <= result.address &&
         input.address + input.size_bytes >= result.address + result.size_bytes &&
         input.size_bytes > result.size_bytes)

@@ -5,8 +5,10 @@
 // all of whose inputs both runs know. docs/judgement.md gives the rules and their reasons.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -20,7 +22,7 @@ namespace opguard {
 // The name of a value: its bytes in logical order and its dtype, whatever its shape.
 struct ValueKey {
   uint64_t lo = 0, hi = 0;
-  bool operator==(const ValueKey&) const = default;
+  auto operator<=>(const ValueKey&) const = default;
 };
 
 struct ValueKeyHash {
@@ -41,11 +43,11 @@ struct SlotRef {
 // Everything a run held, and who made it.
 class ValueIndex {
  public:
-  explicit ValueIndex(const Run& run);
+  explicit ValueIndex(const Run& run) : run_(run) {}
 
   const Run& run() const { return run_; }
-  bool holds(const ValueKey& key) const { return held_.contains(key); }
-  bool holds_mask(uint64_t pattern) const { return masks_.contains(pattern); }
+  bool holds(const ValueKey& key) const;
+  bool holds_mask(uint64_t pattern) const;
 
   // The first event that made the value (returned it or wrote it) before `consumer` (`inclusive`:
   // or by it): in its own process, else in the process that made it first by the clock. {} if none
@@ -72,15 +74,26 @@ class ValueIndex {
  private:
   struct Block {  // memory left by an event, in order of completion
     uint64_t begin, end;
+    uint32_t storage;  // 0: not known
     uint32_t event;
     uint64_t slot;
   };
   const std::vector<Block>& blocks(int32_t process) const;
 
+  struct Maker {
+    ValueKey key;
+    SlotRef made;
+  };
+  struct Values {
+    std::vector<ValueKey> held;   // sorted
+    std::vector<Maker> makers;    // by key, then in order of process and event
+    std::vector<uint64_t> masks;  // sorted
+  };
+  // Made when first asked for: runs whose model values agree need none of it.
+  const Values& values() const;
+
   const Run& run_;
-  std::unordered_set<ValueKey, ValueKeyHash> held_;
-  std::unordered_set<uint64_t> masks_;
-  std::unordered_map<ValueKey, std::vector<SlotRef>, ValueKeyHash> makers_;
+  mutable std::optional<Values> values_;
   mutable std::unordered_map<int32_t, std::vector<Block>> blocks_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 
 #include "align/holes.h"
 #include "align/overwritten.h"
@@ -12,6 +13,7 @@
 #include "align/settings.h"
 #include "cli/command.h"
 #include "llvm/Support/raw_ostream.h"
+#include "support/progress.h"
 
 namespace opguard {
 namespace {
@@ -56,6 +58,7 @@ void add_report_options(CLI::App& command, ReportOptions& options) {
 
 int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage& coverage,
              const ReportOptions& options) {
+  auto progress = std::make_unique<Progress>("comparing " + dir_a + " and " + dir_b);
   llvm::Expected<Run> a = load_run(dir_a);
   if (!a) return fail(llvm::toString(a.takeError()));
   llvm::Expected<Run> b = load_run(dir_b);
@@ -79,6 +82,7 @@ int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage&
         "the runs were made under unlike settings of opguard: " + settings.refused.front();
   }
 
+  progress.reset();
   const Report report{*a, *b, alignment, verdict, coverage, differing, options.explain};
   if (!options.json.empty())
     if (llvm::Error error = write_json(options.json, format_json(report)))

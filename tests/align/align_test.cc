@@ -73,6 +73,28 @@ TEST(Align, AnInsertedEventStaysAlone) {
   EXPECT_EQ(alignment.processes[0].only_b, std::vector<uint32_t>{9});
 }
 
+// More events than are aligned together: pieces end between steps.
+TEST(Align, ALongLogIsAlignedInPieces) {
+  const opguard::Run a = run_of({training(25000).log()});
+  opguard::Run b = a;
+  ProcessLog& log = b.processes[0];
+  for (size_t at : {90001u, 7u}) {
+    Event extra = log.events[at];
+    extra.first_slot = log.slots.size();
+    extra.slot_count = 1;
+    log.slots.push_back(log.slots[0]);
+    log.slots.back().value = {at, 77};
+    log.events.insert(log.events.begin() + at, extra);
+    for (size_t later = at + 1; later < log.events.size(); ++later)
+      log.events[later].occurrence += log.events[later].boundary == extra.boundary;
+  }
+  const Alignment alignment = align_runs(a, b);
+  EXPECT_EQ(alignment.pairs, 150000u);
+  EXPECT_EQ(alignment.unequal, 0u);
+  EXPECT_EQ(alignment.certified_prefix, 150000u);
+  EXPECT_EQ(alignment.processes[0].only_b, (std::vector<uint32_t>{7, 90002}));
+}
+
 TEST(Align, TheCertificateGoesByStepOverAllProcesses) {
   opguard::Run a = run_of({training(3).log(), training(3, 1).log()});
   opguard::Run b = a;
