@@ -1,9 +1,10 @@
 # Set-up is done by scripts/setup.sh, which repeats nothing that is there already.
-.PHONY: help setup demo test accuracy coverage wheel format clean
+.PHONY: help setup demo test torture accuracy coverage wheel format clean
 
 help:
 	@echo "make demo      two versions of a training program, and the first operator where they part"
 	@echo "make test      every test"
+	@echo "make torture   the run log under kills, cuts, flipped bits, full disks, fuzzers; figures in docs/reliability.md"
 	@echo "make accuracy  the shared cases (CASES=DIR VENVS=DIR), written to docs/accuracy.md"
 	@echo "make coverage  real programs: operators covered, bit-equality, graphs; written to docs/coverage.md"
 	@echo "make wheel     a wheel in dist/"
@@ -18,6 +19,10 @@ demo: setup
 
 test: setup
 	@scripts/test.sh
+
+# TORTURE: options of bench/torture.py, such as "--scale 0.1 --minutes 2".
+torture: setup
+	@.venv/bin/python bench/torture.py $(TORTURE)
 
 CASES ?= ../shared/cases
 VENVS ?= build/venvs

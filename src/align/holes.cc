@@ -16,11 +16,13 @@ bool holds_model_values(const ProcessLog& log) {
   return false;
 }
 
-// The first process of each rank is the program itself, however little of its log is left.
+// Records missing in the middle are a hole in whatever log it is. One that only ends early is,
+// where it is the program's: the first process of each rank, however little of its log is left.
 const ProcessLog* find_hole(const Run& run) {
   std::set<int32_t> ranks;
   for (const ProcessLog& log : run.processes) {
     const bool first = ranks.insert(log.rank).second;
+    if (log.lost > 0 || !log.gaps.empty()) return &log;
     if (incomplete(log) && (first || holds_model_values(log))) return &log;
   }
   return nullptr;

@@ -106,6 +106,15 @@ bool print_summary(const RunCommand& opt, const fs::path& log) {
                log.c_str(), recorded.processes.size(), static_cast<unsigned long long>(events),
                static_cast<unsigned long long>(recorded.records()),
                static_cast<unsigned long long>(lost));
+  for (const ProcessLog& process : recorded.processes) {
+    if (process.gaps.empty()) continue;
+    std::fprintf(
+        stderr,
+        "opguard: records missing at %zu places of %s, the first before event %llu of %zu; "
+        "nothing is certified across a hole\n",
+        process.gaps.size(), process.path.c_str(),
+        static_cast<unsigned long long>(process.gaps.front().event), process.events.size());
+  }
   if (open > 0)
     std::fprintf(stderr, "opguard: %llu of the logs were cut short: the process was killed\n",
                  static_cast<unsigned long long>(open));

@@ -15,6 +15,8 @@
 
 namespace opguard {
 
+struct JsonMember;
+
 struct JsonValue {
   enum class Kind : uint8_t { null, boolean, integer, real, string, array, object };
   Kind kind = Kind::null;
@@ -24,10 +26,14 @@ struct JsonValue {
   uint64_t integer = 0;
   double real = 0;  // of integers too
   std::string string;
-  std::vector<JsonValue> items;                          // array
-  std::vector<std::pair<JsonValue, JsonValue>> members;  // object; keys are strings
+  std::vector<JsonValue> items;     // array
+  std::vector<JsonMember> members;  // object
 
   const JsonValue* find(std::string_view key) const;
+};
+
+struct JsonMember {
+  JsonValue first, second;  // the key, a string, and its value
 };
 
 // Reads fields with their types. After the first fault everything fails quietly, so that a damaged

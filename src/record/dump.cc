@@ -143,8 +143,8 @@ void dump(const ProcessLog& log, const Selection& selection, uint64_t& limit, co
   auto put_gaps = [&](uint64_t event) {
     for (; gap != log.gaps.end() && gap->event <= event; ++gap)
       piece += "gap before event " + std::to_string(gap->event) + ": " +
-               std::to_string(gap->records) +
-               (gap->records == 1 ? " record is" : " records are") + " missing\n";
+               (gap->records == 0 ? "" : std::to_string(gap->records) + " ") +
+               (gap->records == 1 ? "record is" : "records are") + " missing\n";
   };
   for (uint64_t i = 0; i < log.events.size() && limit > 0; ++i) {
     put_gaps(i);

@@ -109,7 +109,7 @@ std::string EventDecoder::take(std::string_view payload, uint32_t count,
         return true;
       };
       if (form == Form::tensor) {
-        if (!refer()) return in.ok() ? "a slot refers to a tensor before the chunk" : "";
+        if (!refer()) return "a slot refers to a tensor before the chunk";
         slot = *source;
       }
       slot.kind = static_cast<SlotKind>(kind);
@@ -132,7 +132,7 @@ std::string EventDecoder::take(std::string_view payload, uint32_t count,
         sizes_.set(slot.meta, slot.size_bytes);
         if (!(slot.flags & kUnreadable)) {
           if (form == Form::value) {
-            if (!refer()) return in.ok() ? "a slot refers to a value before the chunk" : "";
+            if (!refer()) return "a slot refers to a value before the chunk";
             slot.value = source->value;
             slot.flat = source->flat;
             if (slot.flags & kMask) slot.pattern = source->pattern;

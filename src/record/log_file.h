@@ -17,6 +17,7 @@ class LogFile {
   // Creates <final_path>.incomplete, and the folder. False, and what is wrong in `error`.
   bool create(const std::string& final_path, std::string& error);
   bool is_open() const { return fd_ >= 0; }
+  bool is_empty() const { return size_ == 0; }
   const std::string& path() const { return path_; }
 
   // All of `bytes`, or the file stays as long as it was and `error` says why. Leaves room for

@@ -67,7 +67,8 @@ class Reader {
   // True if entries up to `first` may be missing before those of a chunk.
   bool may_skip_to(uint64_t first, size_t size) const;
   void damage(size_t at, const std::string& what);
-  // What a search behind the damage at `at` finds, as the end of a sentence.
+  // What a search behind the damage at `at` finds, as the end of a sentence; the gap goes to the
+  // log.
   std::string what_follows(size_t at);
   void place_gaps();
 
@@ -316,6 +317,7 @@ std::string Reader::what_follows(size_t at) {
     }
     events += chunk.count;
   }
+  log_.gaps.push_back({log_.events.size(), events == 0 ? 0 : first_slot - next_slot_});
   if (events == 0) return "";
   return "; missing there: " + std::to_string(first_event - next_event_) + " events, " +
          std::to_string(first_slot - next_slot_) + " records; " + std::to_string(events) +
@@ -367,7 +369,9 @@ std::string Reader::run() {
       wrong = std::string("the chunk of ") + chunk_name(chunk.type) + " is refused: " + wrong;
     }
     if (!options_.salvage) {
-      damage(at, wrong + what_follows(at + 1));
+      // Its header was whole: a log that ends early, as a kill leaves it, has no hole.
+      const bool cut_short = wrong.find("cut short") != std::string::npos;
+      damage(at, cut_short ? wrong : wrong + what_follows(at + 1));
       break;
     }
     damage(at, wrong);

@@ -134,7 +134,8 @@ struct ProcessLog {
   std::map<std::string, Location> locations;  // by boundary id
   bool closed = false;                        // false: cut short; what was flushed is here
   uint64_t lost = 0;                          // records the runtime says it could not keep
-  std::vector<Gap> gaps;  // where those were, and what ReadOptions::salvage passed over; by event
+  std::vector<Gap> gaps;  // where those were, and where a chunk is damaged; by event. A log that
+                          // only ends early has none
   std::string damage;     // "" or what the reader had to leave out, with the byte position
 
   const std::string& text(uint32_t string) const;  // "" for kNone

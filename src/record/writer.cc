@@ -86,8 +86,9 @@ bool LogWriter::open(const std::string& dir, int32_t rank, int32_t world, int64_
   put_signed(process, pid);
   put_signed(process, start_ns);
   salt_ = crc32c(0, process.data(), process.size());
-  put_header(out_, salt_);
-  put_chunk(out_, salt_, Chunk::process, 1, process);
+  put_header(start_, salt_);
+  put_chunk(start_, salt_, Chunk::process, 1, process);
+  out_ = start_;
   synced_ms_ = now_ms();
   // At once: a program that ends here leaves a log that says whose it was.
   write_out();
@@ -236,13 +237,13 @@ void LogWriter::ensure_thread() {
                    return nullptr;
                  },
                  this) == 0;
+  if (running_) pthread_setname_np(thread_, "opguard-log");
   pthread_attr_destroy(&attributes);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void LogWriter::work() {
   std::unique_lock lock(mutex_);
-  pthread_setname_np(pthread_self(), "opguard-log");
   auto due = std::chrono::steady_clock::now() + std::chrono::milliseconds(limits_.flush_ms);
   for (bool leaving = false; !leaving;) {
     wake_.wait_until(lock, due,
@@ -396,6 +397,7 @@ bool LogWriter::close() {
   flush();
   end_thread();
   std::string payload, out, error;
+  if (file_.is_empty()) out = start_;  // not even that could be written; perhaps it can now
   put_varint(payload, written_events_);
   put_varint(payload, written_slots_);
   put_varint(payload, lost());

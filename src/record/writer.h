@@ -149,6 +149,7 @@ class LogWriter {
   // Of whoever drains.
   LogFile file_;
   uint32_t salt_ = 0;
+  std::string start_;  // header and process
   EventEncoder encoder_;
   Text settings_, strings_, metas_, locations_;
   std::vector<Gap> gaps_;

@@ -325,6 +325,8 @@ void Recorder::close() {
     writer_->set(watch_settings());
     if (faults_ > 0) writer_->set({{"opguard_faults", std::to_string(faults_)}});
     bool whole = writer_->close();
+    // Perhaps it was only met now: the writer's thread has no way to tell.
+    if (!writer_->error().empty()) fault(writer_->error().c_str());
     if (!whole) fault("the log could not be closed");
   }
   if (opened_ && writer_->lost() > 0)

@@ -63,6 +63,12 @@ TEST(Holes, AWorkerKilledAtTheEndIsNoHole) {
   worker.closed = false;
   c.a.processes.push_back(worker);
   EXPECT_EQ(c.judge(Outcome::identical), Outcome::identical);
+  c.a.processes[1].gaps = {{1, 0}};
+  EXPECT_EQ(c.judge(Outcome::identical), Outcome::inconclusive);
+  c.a.processes[1].gaps.clear();
+  c.a.processes[1].lost = 1;
+  EXPECT_EQ(c.judge(Outcome::identical), Outcome::inconclusive);
+  c.a.processes[1].lost = 0;
   c.a.processes[1].slots[0].flags = kModelValue;
   EXPECT_EQ(c.judge(Outcome::identical), Outcome::inconclusive);
 }

@@ -55,10 +55,10 @@ location a.add:k1l2 timm/a.py:3 in Block.forward
          results out1="\x0a\x1b[31m"
        1 node       recompute step 0.1   attention.softmax:q7k1 #1 thread 1 inside 0..0 node MulBackward0 of event 0 raised
          in      arg0             float32[1, 0, 7]       unreadable                        v1 storage 2
-       2 accumulate backward  step 0.0   attention.softmax:q7k2 #2 inside 1..1 collective
+       2 accumulate backward  step 0.0   attention.softmax:q7k2 #2 inside 1..1 collective number 2
          in      arg0             float32[2, 0, 7]       0369d0369d0369cd:ffffffffffffffff v2 storage 4 model-value
          out     arg1             float32[2, 0, 7]       0369d0369d0369cd:fffffffffffffffe v2 model-value parameter
-       3 loss       optimizer step 1.1   attention.softmax:q7k0 #3 thread 1 inside 1..2 node MulBackward0 of event 1 raised collective
+       3 loss       optimizer step 1.1   attention.softmax:q7k0 #3 thread 1 inside 1..2 node MulBackward0 of event 1 raised collective group 0-3 number 3
          scalars dim=-3
          in      arg0             float32[3, 0, 7]       unreadable                        v3 storage 1 model-value
          out     arg1             float32[3, 0, 7]       unreadable                        v3 storage 2 model-value parameter

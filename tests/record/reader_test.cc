@@ -108,6 +108,7 @@ TEST(Reader, CutAtEveryByteKeepsWholeChunks) {
     ASSERT_TRUE(read_log(path, log, error)) << n << ": " << error;
     EXPECT_FALSE(log.closed) << n;
     EXPECT_NE(log.damage, "") << n;
+    EXPECT_EQ(log.gaps.empty(), log.lost == 0) << n;  // it only ends early
     expect_prefix(log, sample->expected);
     EXPECT_GE(log.events.size(), events_before) << n;
     events_before = log.events.size();
@@ -245,6 +246,7 @@ TEST(Reader, SaysWhatADamagedChunkHeld) {
   EXPECT_EQ(log.events.size(), 7u);
   uint64_t records = 0;
   for (int i = 7; i < 14; ++i) records += sample->expected.events[i].slot_count;
+  EXPECT_EQ(log.gaps, (std::vector<Gap>{{7, records}}));
   EXPECT_NE(log.damage.find("the chunk of events is damaged (checksum); missing there: 7 events, " +
                             std::to_string(records) + " records; 26 events behind it are left out"),
             std::string::npos)
@@ -314,6 +316,32 @@ TEST(Reader, PromisesAreNotBelieved) {
       EXPECT_TRUE(log.strings.empty() && log.metas.empty() && log.events.empty());
       EXPECT_TRUE(log.slots.capacity() < 1000 && log.events.capacity() < 1000);
     }
+  }
+}
+
+// Found by tests/fuzz: a chunk that ended within a reference was taken as it was.
+TEST(Reader, ChunkThatEndsInAReferenceIsRefused) {
+  TempDir dir;
+  LogWriter writer;
+  writer.open(dir.path(), 0, 1, 1, 1);
+  for (uint32_t i = 0; i < 8; ++i)
+    writer.add(sample_event(writer, i), sample_slots(writer, i % 2 ? 2 : 6));
+  ASSERT_TRUE(writer.close());
+  const std::string whole = read_bytes(writer.path());
+  const char mark[] = {'o', 'p', 'g', 6};
+  const size_t at = whole.find(mark, 0, 4);
+  ASSERT_NE(at, std::string::npos);
+  const uint32_t length = format::load_u32(whole.data() + at + 4);
+  const std::string payload = whole.substr(at + format::kChunkHeaderSize, length);
+  for (uint32_t cut = 0; cut < length; ++cut) {
+    std::string bytes = whole.substr(0, at);
+    format::put_chunk(bytes, format::load_u32(bytes.data() + 12), format::Chunk::events, 8,
+                      payload.substr(0, cut));
+    ProcessLog log;
+    std::string error;
+    ASSERT_TRUE(parse_log(bytes, log, error));
+    EXPECT_NE(log.damage.find("is refused"), std::string::npos) << cut << log.damage;
+    EXPECT_TRUE(log.events.empty() && log.slots.empty()) << cut;
   }
 }
 

@@ -1,0 +1,71 @@
+// A log of any bytes. Checksums would stop nearly every mutation, so they are made good first,
+// chunk by chunk as far as the lengths lead.
+#include "fuzz/fuzz.h"
+#include "record/crc.h"
+#include "record/format.h"
+#include "record/record.h"
+
+using namespace opguard;
+
+namespace {
+
+void put(std::string& bytes, size_t at, uint32_t value) {
+  for (int i = 0; i < 4; ++i) bytes[at + i] = static_cast<char>(value >> (8 * i));
+}
+
+std::string with_checksums(std::string_view input) {
+  std::string bytes(input);
+  if (bytes.size() < format::kHeaderSize) return bytes;
+  bytes.replace(0, sizeof format::kMagic, format::kMagic, sizeof format::kMagic);
+  put(bytes, 8, format::kVersion);
+  put(bytes, 16, crc32c(0, bytes.data(), 16));
+  const uint32_t salt = format::load_u32(bytes.data() + 12);
+  for (size_t at = format::kHeaderSize; bytes.size() - at >= format::kChunkHeaderSize;) {
+    bytes.replace(at, 3, format::kMark, 3);
+    const size_t length = format::load_u32(bytes.data() + at + 4);
+    const uint32_t crc = crc32c(salt, bytes.data() + at, 12);
+    put(bytes, at + 12, crc);
+    if (length > bytes.size() - at - format::kChunkHeaderSize) break;
+    put(bytes, at + 16, crc32c(crc, bytes.data() + at + format::kChunkHeaderSize, length));
+    at += format::kChunkHeaderSize + length;
+  }
+  return bytes;
+}
+
+void look(std::string_view bytes, bool salvage) {
+  ProcessLog log;
+  std::string error;
+  if (!parse_log(bytes, log, error, {.salvage = salvage})) {
+    require(!error.empty(), "a refusal says why");
+    return;
+  }
+  require(log.closed == log.damage.empty(), "closed, or told why not");
+  uint64_t slots = 0;
+  for (size_t i = 0; i < log.events.size(); ++i) {
+    const Event& e = log.events[i];
+    require(e.first_slot == slots && e.begin <= i, "events are where they say");
+    require(e.forward == kNone || e.forward < log.events.size(), "forward is an event");
+    require(e.boundary < log.strings.size(), "boundary is a string");
+    for (uint32_t s : {e.node, e.scalars, e.results, e.group})
+      require(s == kNone || s < log.strings.size(), "texts are strings");
+    slots += e.slot_count;
+  }
+  require(slots == log.slots.size(), "slots belong to events");
+  for (const Slot& slot : log.slots)
+    require(slot.name < log.strings.size() && slot.meta < log.metas.size(),
+            "slots refer to entries");
+  for (const Gap& gap : log.gaps) require(gap.event <= log.events.size(), "gaps are in the log");
+  dump(log);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view input = text_of(data, size);
+  const std::string whole = with_checksums(input);
+  for (bool salvage : {false, true}) {
+    look(input, salvage);
+    look(whole, salvage);
+  }
+  return 0;
+}

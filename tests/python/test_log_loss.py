@@ -1,0 +1,184 @@
+"""A program whose log cannot be written, or not in time, goes on as if nothing were recorded; and what is missing is told."""
+
+import re
+import resource
+import subprocess
+import sys
+
+import pytest
+
+from conftest import binary, build_dir, clean_environment
+from runtime_log import PROLOGUE, Log, logs_in, run_program
+
+pytest.importorskip("torch")
+
+# Trains for a while; an exception in a step is the program's own affair. Every fourth event has no tensors.
+TRAIN = """
+import torch
+torch.manual_seed(0)
+w = torch.nn.Parameter(torch.randn(4, 4))
+opt = torch.optim.SGD([w], lr=.1)
+for i in range(400):
+    try:
+        loss = og("loss", (og("matmul", torch.matmul)(torch.randn(2, 4), w) ** 2).sum)()
+        if og("odd", int)(i) % 7 == 3:
+            raise RuntimeError("a bad batch")
+        opt.zero_grad()
+        og("backward", loss.backward)()
+        opt.step()
+    except RuntimeError:
+        pass
+print(repr(loss.item()), w.tolist())
+"""
+
+
+def train(log=None, limit=None, **options):
+    """The program under a file size limit. SIGXFSZ is as Python has it, ignored."""
+    environment = clean_environment()
+    if log:
+        environment["OPGUARD_LOG"] = str(log)
+    prepare = limit and (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+    program = PROLOGUE.format(package=str(build_dir() / "python")) + TRAIN
+    result = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=300,
+                            preexec_fn=prepare, **options)  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    return result
+
+
+def told(stderr):
+    """(lost, made) of the one warning and the one total."""
+    assert stderr.count("opguard: warning:") == 1 and "the run goes on, what is lost is counted" in stderr
+    return tuple(map(int, re.search(r"opguard: (\d+) of (\d+) records were lost\n", stderr).groups()))
+
+
+def records(log):
+    return sum(max(1, len(e.slots)) for e in log.events)
+
+
+@pytest.fixture(scope="module")
+def bare():
+    return train().stdout
+
+
+@pytest.mark.parametrize("limit", [10, 40_000])
+def test_file_size_limit(tmp_path, bare, limit):
+    result = train(tmp_path, limit)
+    assert result.stdout == bare
+    lost, made = told(result.stderr)
+    if limit < 1000:
+        assert lost == made and not logs_in(tmp_path)
+        return
+    (log,) = logs_in(tmp_path)
+    assert log.closed and log.lost == lost and records(log) + lost == made and log.path.stat().st_size <= limit
+
+
+def test_full_disk(tmp_path, bare):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "opguard", disk], capture_output=True, text=True)
+    if mounted.returncode != 0:
+        pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.strip()}")
+    try:
+        result = train(disk)
+        assert result.stdout == bare
+        lost, made = told(result.stderr)
+        (log,) = logs_in(disk)
+        assert log.closed and 0 < lost == log.lost and records(log) + lost == made
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_a_hole_is_told_and_nothing_is_certified_across_it(tmp_path):
+    def run(name, limit=None):
+        program = tmp_path / "train.py"
+        program.write_text(PROLOGUE.format(package=str(build_dir() / "python")) + TRAIN)
+        prepare = limit and (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+        return subprocess.run([binary("opguard"), "run", "--log", tmp_path / name, "--", sys.executable, program], text=True,
+                              capture_output=True, env=clean_environment(), preexec_fn=prepare)  # fmt: skip
+
+    def align(a, b):
+        result = subprocess.run([binary("opguard"), "align", tmp_path / a, tmp_path / b], capture_output=True, text=True)
+        return result.returncode, result.stdout + result.stderr
+
+    whole, again, short = run("whole"), run("again"), run("short", 40_000)
+    assert "records missing" not in whole.stderr and ", 0 lost" in whole.stderr
+    assert re.search(r"records missing at 1 places of .*, the first before event \d+ of \d+; nothing is certified", short.stderr)
+    assert align("whole", "again")[0] == 0
+    status, text = align("whole", "short")
+    assert status == 2 and "lost" in text
+    # One flipped bit in the middle of the other log.
+    (path,) = (tmp_path / "again").glob("*.log")
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 16
+    path.write_bytes(data)
+    status, text = align("whole", "again")
+    assert status == 2 and "is damaged (checksum); missing there" in text
+    dumped = subprocess.run([binary("opguard"), "dump", "--salvage", path], capture_output=True, text=True)
+    assert dumped.returncode == 0 and re.search(r"\ngap before event \d+: \d+ records are missing\n", dumped.stdout)
+
+
+THREADS = """
+import glob, os, time, torch
+def ours(count):
+    # A thread that has ended may be listed for a moment.
+    for _ in range(1000):
+        names = []
+        for path in glob.glob("/proc/self/task/*/comm"):
+            try: names.append(open(path).read().strip())
+            except OSError: pass
+        if names.count("opguard-log") == count: return True
+        time.sleep(.001)
+"""
+
+
+def test_no_thread_of_ours_is_forked(tmp_path):
+    run_program(THREADS + """
+og("before", torch.ones(3).sum)()
+assert ours(1)
+child = os.fork()
+if child == 0:
+    assert ours(0)
+    og("child", torch.ones(3).sum)()
+    assert ours(1)
+    os._exit(0)
+assert ours(0)
+assert os.waitpid(child, 0)[1] == 0
+og("after", torch.ones(3).sum)()
+assert ours(1)
+""", tmp_path)  # fmt: skip
+    parent, child = sorted(logs_in(tmp_path), key=lambda log: log.start_ns)
+    assert parent.boundaries() == ["before", "after"] and child.boundaries() == ["child"]
+    assert parent.closed and child.closed
+
+
+@pytest.mark.parametrize("leave, status", [
+    ("os._exit(4)", 4), ("raise SystemError", 1),
+    ("import signal; signal.signal(signal.SIGTERM, lambda *_: os._exit(5)); os.kill(os.getpid(), signal.SIGTERM)", 5),
+])  # fmt: skip
+def test_every_way_to_end_closes_the_log(tmp_path, leave, status):
+    """While a daemon thread goes on recording."""
+    result = run_program(THREADS + """
+import threading, time
+def work():
+    while True:
+        og("thread", torch.ones(3).sum)()
+        time.sleep(.001)
+threading.Thread(target=work, daemon=True).start()
+for _ in range(100): og("main", torch.ones(3).sum)()
+""" + leave, tmp_path, status=status)  # fmt: skip
+    (log,) = logs_in(tmp_path)
+    assert log.closed and log.lost == 0 and len(log.of("main")) == 100
+    assert "opguard" not in result.stderr
+
+
+def test_exec_leaves_what_was_flushed(tmp_path):
+    """The log is not closed, and says so; what is a second old is there."""
+    run_program(THREADS + """
+import sys, time
+for _ in range(100): og("main", torch.ones(3).sum)()
+time.sleep(2.5)
+os.execv(sys.executable, [sys.executable, "-c", "pass"])
+""", tmp_path)  # fmt: skip
+    (path,) = tmp_path.glob("*.log.incomplete")
+    log = Log(path)
+    assert not log.closed and len(log.of("main")) == 100
