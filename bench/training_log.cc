@@ -95,6 +95,7 @@ class Training {
     event.occurrence = forward_[k]++;
     add(event, {slot(SlotKind::in, 0, names_[0], value_),
                 slot(SlotKind::out, 0, names_[2], (1ull << 50) + inserted_++)});
+    made_ -= 2;  // as many steps as without it
   }
 
   void step() {
