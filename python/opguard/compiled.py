@@ -5,7 +5,7 @@ the tracer cannot look into functions of C, and traces these in their place."""
 
 import operator
 
-from opguard import unprobed
+from opguard import startup, unprobed
 
 _AUGMENTED = "add sub mul matmul truediv floordiv mod pow lshift rshift and or xor".split()
 # Functions of _rt called as f(id, operand) that make a probe of the operand -> the flag of their events.
@@ -43,6 +43,8 @@ def install():
     from opguard import _rt
 
     probes = {getattr(_rt, name): flag for name, flag in _PROBES.items()}
+    if startup.options.log and startup.options.mode == "sdc":
+        return _install_identity(_rt, probes)
     try:
         from opguard import compiled_trace
 

@@ -15,7 +15,10 @@ def start(options):
     if options.mode != "off" and not _rt.recording():
         if options.capture or options.transplant:
             _rt.watch(options.capture, options.transplant, os.path.abspath(options.log), options.rank)
-        _rt.start(os.path.abspath(options.log), options.rank, options.world, _settings, names.names_of, states.collect)
+        _rt.start(
+            os.path.abspath(options.log), options.rank, options.world, options.mode, options.trusted,
+            functools.partial(_settings, options), names.names_of, states.collect,
+        )  # fmt: skip
         exits.at_exit(close)
         collectives.install()
     importing.when_imported("torch", on_torch)
@@ -26,7 +29,7 @@ def close():
     _rt.close()
 
 
-def _settings():
+def _settings(options):
     from opguard import settings
 
     found = {str(name): str(value) for name, value in settings.collect().items()}
@@ -37,6 +40,9 @@ def _settings():
     except Exception:
         pass  # a half-made process group has no rank yet
     found.update(collectives.settings(), **ddp.settings())
+    found["mode"] = options.mode
+    if options.mode == "trusted":
+        found["mode.trusted"] = options.trusted
     found["argv"] = " ".join(getattr(sys, "argv", []))
     return found
 

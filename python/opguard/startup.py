@@ -9,13 +9,13 @@ from opguard import importing
 class Options:
     """One field per variable of docs/architecture.md; a field that is not set is empty, 0 or None."""
 
-    __slots__ = ("trace", "tree", "packages", "steps", "log", "hook", "mode", "seed", "controlled", "rank", "world",
+    __slots__ = ("trace", "tree", "packages", "steps", "log", "hook", "mode", "trusted", "seed", "controlled", "rank", "world",
                  "capture", "transplant")  # fmt: skip
 
-    def __init__(self, trace="", tree="", packages=(), steps=0, log="", hook="", mode="full", seed=None, controlled=(), rank=0, world=1,
+    def __init__(self, trace="", tree="", packages=(), steps=0, log="", hook="", mode="default", trusted="", seed=None, controlled=(), rank=0, world=1,
                  capture="", transplant=""):  # fmt: skip
         self.trace, self.tree, self.packages, self.steps = trace, tree, list(packages), steps
-        self.log, self.hook, self.mode, self.seed = log, hook, mode, seed
+        self.log, self.hook, self.mode, self.trusted, self.seed = log, hook, mode, trusted, seed
         self.controlled = dict(controlled)  # variables that determinism control has set
         self.rank, self.world = rank, world
         self.capture, self.transplant = capture, transplant  # a selection a line
@@ -42,7 +42,8 @@ def read_environment(environment):
         steps=_number(environment, "OPGUARD_STEPS", 0),
         log=environment.get("OPGUARD_LOG", ""),
         hook=environment.get("OPGUARD_HOOK", ""),
-        mode=environment.get("OPGUARD_MODE") or "full",
+        mode=environment.get("OPGUARD_MODE") or "default",
+        trusted=environment.get("OPGUARD_TRUSTED", ""),
         seed=_number(environment, "OPGUARD_DETERMINISTIC", 0) if seed else None,
         controlled=[(n, environment[n]) for n in environment.get("OPGUARD_CONTROLLED", "").split(",") if n in environment],
         rank=_number(environment, "RANK", 0),

@@ -19,6 +19,15 @@ bool incidental(const std::string& key, const std::string& a, const std::string&
   return path(a) || path(b);
 }
 
+// Values carried over are compared with values read; of modes that leave operators out nothing can
+// be said.
+bool comparable_modes(const std::string* a, const std::string* b) {
+  auto whole = [](const std::string* mode) {
+    return mode == nullptr || *mode == "default" || *mode == "full";
+  };
+  return whole(a) && whole(b);
+}
+
 std::string quoted(const std::string* value) {
   if (!value) return "not set";
   return value->empty() ? "empty" : *value;
@@ -60,7 +69,8 @@ SettingsReport compare_settings(const Run& a, const Run& b) {
     for (const std::string& key : keys) {
       const std::string *x = find(*log_a, key), *y = find(*log_b, key);
       if ((x && y && *x == *y) || key == "world") continue;  // said above
-      const bool control = key.starts_with("control.");
+      const bool control = key.starts_with("control.") || key.starts_with("mode.") ||
+                           (key == "mode" && !comparable_modes(x, y));
       if (!control && incidental(key, x ? *x : "", y ? *y : "")) continue;
       add(control ? report.refused : report.noted,
           key + " differs: " + quoted(x) + " in a, " + quoted(y) + " in b");

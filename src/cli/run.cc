@@ -1,4 +1,4 @@
-// opguard run [--deterministic] [--seed N] [--mode full|off] [--capture SELECTION]
+// opguard run [--deterministic] [--seed N] [--mode MODE] [--trusted NAMES] [--capture SELECTION]
 //             [--transplant SELECTION=FILE] --log DIR -- CMD
 #include <cstdio>
 #include <filesystem>
@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct RunCommand {
-  std::string log, mode = "full";
+  std::string log, mode = "default", trusted;
   std::vector<std::string> command, captures, transplants;
   bool deterministic = false;
   uint64_t seed = 0;
@@ -167,6 +167,7 @@ int run_program(RunCommand opt) {
   launched.environment.emplace_back("OPGUARD_LOG", log.string());
   launched.environment.emplace_back("OPGUARD_TREE", fs::current_path().string());
   launched.environment.emplace_back("OPGUARD_MODE", opt.mode);
+  launched.environment.emplace_back("OPGUARD_TRUSTED", opt.trusted);
   launched.environment.emplace_back("OPGUARD_TRACE", "");
   launched.environment.emplace_back("OPGUARD_CAPTURE", lines(opt.captures));
   launched.environment.emplace_back("OPGUARD_TRANSPLANT", lines(opt.transplants));
@@ -196,6 +197,14 @@ void add_run(CLI::App& app, Pipeline& run) {
       command->add_flag("--deterministic", opt->deterministic,
                         "Pin seeds, algorithms and collectives (docs/determinism.md)");
   command->add_option("--seed", opt->seed, "Seed of --deterministic [0]")->needs(deterministic);
+  command
+      ->add_option(
+          "--mode", opt->mode,
+          "What is recorded: default, full, trusted, sdc or off (docs/runtime.md) [default]")
+      ->check(CLI::IsMember({"default", "full", "trusted", "sdc", "off"}));
+  command->add_option("--trusted", opt->trusted,
+                      "Operators that mode trusted skips too: names, or -NAME for one to record, "
+                      "separated by commas");
   command->add_option("--mode", opt->mode, "What the probes read: full or off [full]")
       ->check(CLI::IsMember({"full", "off"}));
   // One value each, or the first would take all that follow.

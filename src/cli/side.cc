@@ -62,6 +62,8 @@ llvm::Error record(const Side& side, const std::string& hook, const std::vector<
                         .log = side.work + "/output.txt"};
   options.environment.insert(options.environment.end(), environment.begin(), environment.end());
   options.environment.push_back({"OPGUARD_LOG", log});
+  // To convict, every input is read where it is used.
+  options.environment.push_back({"OPGUARD_MODE", "full"});
   options.environment.push_back({"OPGUARD_HOOK", hook});
   options.environment.push_back({"OPGUARD_TREE", side.tree});
   auto result = launch(options);

@@ -213,7 +213,7 @@ bool hook_leaf(PyObject* node) {
 
 void collect_roots(const TorchApi& torch, PyObject* value, std::vector<Ref>& nodes, int depth) {
   if (torch.is_tensor(value)) {
-    Ref node = attribute(value, "grad_fn");
+    Ref node = grad_fn_of(value);
     if (node && node.get() != Py_None) nodes.push_back(node);
   } else if (depth < 4 && PyTuple_Check(value)) {
     for (Py_ssize_t i = 0, n = PyTuple_Size(value); i < n; ++i)

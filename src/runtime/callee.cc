@@ -7,6 +7,7 @@
 
 #include "record/random_operator.h"
 #include "runtime/object.h"
+#include "runtime/primitives.h"
 
 namespace opguard {
 namespace {
@@ -65,9 +66,18 @@ bool is_collective_call(std::string_view module) {
   return among(module, kModules);
 }
 
-}  // namespace
+// A built-in function whose self is a tensor, nothing, or something of torch's.
+bool is_of_aten(const TorchApi* torch, PyObject* callee, std::string_view module) {
+  if (torch == nullptr || reinterpret_cast<PyObject*>(Py_TYPE(callee)) != types().builtin)
+    return false;
+  PyObject* self = PyCFunction_GetSelf(callee);
+  if (self != nullptr && torch->plain(self)) return true;
+  if (in_package(module, "torch")) return true;
+  return self != nullptr && PyModule_Check(self) &&
+         in_package(utf8_attribute(self, "__name__"), "torch");
+}
 
-Callee describe_callee(const TorchApi* torch, PyObject* callee) {
+Callee describe(const TorchApi* torch, PyObject* callee) {
   static constexpr std::array<std::string_view, 7> kUninitialised = {"empty",
                                                                      "empty_like",
                                                                      "empty_strided",
@@ -84,6 +94,9 @@ Callee describe_callee(const TorchApi* torch, PyObject* callee) {
   static constexpr std::array<std::string_view, 9> kConverting = {
       "to", "half", "bfloat16", "float", "double", "cpu", "cuda", "to_empty", "_apply"};
 
+  static constexpr std::array<std::string_view, 3> kStatistics = {"batch_norm", "instance_norm",
+                                                                  "native_batch_norm"};
+
   Callee c;
   if (!is_callable_kind(callee)) {
     if (torch && torch->is_module(callee)) {
@@ -97,6 +110,9 @@ Callee describe_callee(const TorchApi* torch, PyObject* callee) {
   std::string name = utf8_attribute(callee, "__name__");
   std::string module = utf8_attribute(callee, "__module__");
   c.torch = in_package(module, "torch");
+  c.of_aten = is_of_aten(torch, callee, module);
+  c.statistics = among(name, kStatistics);
+  c.primitive = (c.torch || c.of_aten) && is_primitive(name, module);
   c.collective = in_package(module, "torch.distributed");
   c.communicates = is_collective_call(module);
   c.uninitialised = among(name, kUninitialised);
@@ -125,6 +141,55 @@ Callee describe_callee(const TorchApi* torch, PyObject* callee) {
   c.into_receiver = name == "load_state_dict" || !of_module;
   if (of_module && among(name, kConverting)) c.into_receiver = c.unseen = true;
   return c;
+}
+
+// Of a function that lives, or of a C function, which does for ever.
+struct Known {
+  PyObject* object = nullptr;  // a function of Python, only compared
+  PyObject* alive = nullptr;   // weak reference to it, owned
+  PyCFunction function = nullptr;
+  bool with_torch = false;
+  Callee callee;
+};
+constexpr size_t kKnown = 1024;
+
+Known& known_at(uint64_t address) {
+  static auto* all = new std::array<Known, kKnown>;
+  return (*all)[address * 0x9e3779b97f4a7c15u >> 54];
+}
+
+}  // namespace
+
+Callee describe_callee(const TorchApi* torch, PyObject* callee) {
+  auto* type = reinterpret_cast<PyObject*>(Py_TYPE(callee));
+  if (type == types().builtin) {
+    // One C function may serve many objects: those of modules and tensors are what they are called.
+    PyObject* self = PyCFunction_GetSelf(callee);
+    const bool lasting =
+        self == nullptr || PyModule_Check(self) || (torch != nullptr && torch->plain(self));
+    if (!lasting) return describe(torch, callee);
+    PyCFunction function = PyCFunction_GetFunction(callee);
+    Known& known = known_at(reinterpret_cast<uint64_t>(function));
+    if (known.function != function || known.with_torch != (torch != nullptr)) {
+      Py_XDECREF(std::exchange(known.alive, nullptr));
+      known = {nullptr, nullptr, function, torch != nullptr, describe(torch, callee)};
+    }
+    return known.callee;
+  }
+  if (type != types().function) return describe(torch, callee);
+  Known& known = known_at(reinterpret_cast<uint64_t>(callee));
+  if (known.object != callee || known.alive == nullptr ||
+      PyWeakref_GetObject(known.alive) != callee || known.with_torch != (torch != nullptr)) {
+    Callee described = describe(torch, callee);
+    Ref weak(PyWeakref_NewRef(callee, nullptr));
+    if (!weak) PyErr_Clear();
+    Py_XDECREF(std::exchange(known.alive, weak.release()));
+    known.object = callee;
+    known.function = nullptr;
+    known.with_torch = torch != nullptr;
+    known.callee = described;
+  }
+  return known.callee;
 }
 
 }  // namespace opguard

@@ -9,6 +9,7 @@ namespace opguard {
 struct Callee {
   bool foreign = false;        // no probe inside: what it reads and writes shows only from here
   bool torch = false;          // torch's own
+  bool of_aten = false;        // a C function of torch's, which counts what it writes
   bool uninitialised = false;  // its result holds whatever was in memory
   bool collective = false;     // of torch.distributed
   bool communicates = false;   // one whose call is one collective
@@ -19,9 +20,12 @@ struct Callee {
   bool into_receiver = false;         // its receiver's tensors are what it works on
   bool steps = false;                 // is called `step`
   bool random = false;                // draws random numbers
+  bool statistics = false;            // its kernels write running statistics, uncounted
+  bool primitive = false;             // of the list that mode `trusted` skips
 };
 
-// None of the program's code runs. torch: nullptr where it is not imported.
+// None of the program's code runs. Answers are kept for functions that live. torch: nullptr where
+// it is not imported.
 Callee describe_callee(const TorchApi* torch, PyObject* callee);
 
 }  // namespace opguard

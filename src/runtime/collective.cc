@@ -99,6 +99,8 @@ void land(Flight& flight, bool late) {
   if (flight.landed) return;
   flight.landed = true;
   release_spans(flight);
+  // Collectives count no versions, and write buffers that others are views of.
+  storages().forget_all();
   bool own = !flight.at_site;
   if (recorder().on() && flight.generation == recorder().generation() &&
       (own || flight.launch != kNone)) {
@@ -178,6 +180,7 @@ struct Call {
 
 void take_off(Flight& flight, const Call& call, const OwnWork& work) {
   ThreadState& thread = recorder().thread();
+  storages().forget_all();
   flight.generation = recorder().generation();
   flight.boundary = call.boundary;
   if (!flight.at_site) {
@@ -189,7 +192,7 @@ void take_off(Flight& flight, const Call& call, const OwnWork& work) {
     }
     locate_boundary(flight.boundary, frame.get());
   } else {
-    flight.boundary = thread.running.back().boundary;
+    flight.boundary = *thread.running.back().boundary;
   }
   flight.event = recorder().open_event(flight.boundary, EventKind::collective,
                                        current_phase(work.torch(), thread));
@@ -251,7 +254,7 @@ bool read_in_flight(const TensorView& view, Slot& slot) {
     slot.flags |= kUnreadable;
     for (const Slot& given : span.flight->slots) {
       if (given.address != begin || given.size_bytes != end - begin ||
-          (given.flags & kUnreadable) || recorder().meta(view.meta) != given.meta)
+          (given.flags & kUnreadable) || recorder().meta(view) != given.meta)
         continue;
       slot.flags = static_cast<uint8_t>((slot.flags & ~kUnreadable) | (given.flags & kMask));
       slot.value = given.value;

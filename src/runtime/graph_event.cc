@@ -61,7 +61,10 @@ void add_slots(const OwnWork& work, const GraphSite& site, PyObject* values, uin
                Watch* watch, std::vector<Slot>& slots) {
   Collector in(work.torch(), SlotKind::in), out(work.torch(), SlotKind::out),
       written(work.torch(), SlotKind::written);
-  for (Collector* c : {&in, &out, &written}) c->show(watch);
+  for (Collector* c : {&in, &out, &written}) {
+    c->show(watch);
+    c->read(Reading::compiled);
+  }
   for (size_t i = 0; i < site.names.size(); ++i) {
     PyObject* value = item_of(values, i);
     if (value == nullptr) continue;
@@ -110,7 +113,7 @@ Phase phase_of(const OwnWork& work, const GraphSite& site) {
   return phase == Phase::backward ? Phase::recompute : phase;
 }
 
-bool recording() { return recorder().on() && !recorder().thread().inside; }
+bool recording() { return recorder().on_operators() && !recorder().thread().inside; }
 
 }  // namespace
 

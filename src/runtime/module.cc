@@ -5,6 +5,7 @@
 #include "runtime/operation.h"
 #include "runtime/optimizer.h"
 #include "runtime/parameter_names.h"
+#include "runtime/primitives.h"
 #include "runtime/probe.h"
 #include "runtime/python_fingerprint.h"
 #include "runtime/python_log.h"
@@ -15,15 +16,36 @@
 namespace opguard {
 namespace {
 
-// start(dir, rank, world, settings, names, states): from now on probes record.
+bool mode_of(std::string_view name, Mode& mode) {
+  static constexpr std::pair<std::string_view, Mode> kModes[] = {{"model", Mode::model},
+                                                                 {"sdc", Mode::sdc},
+                                                                 {"trusted", Mode::trusted},
+                                                                 {"default", Mode::carrying},
+                                                                 {"full", Mode::full}};
+  for (const auto& [known, value] : kModes)
+    if (name == known) {
+      mode = value;
+      return true;
+    }
+  PyErr_Format(PyExc_ValueError,
+               "OPGUARD_MODE is default, full, trusted, sdc, model or off, not %.80s",
+               std::string(name).c_str());
+  return false;
+}
+
+// start(dir, rank, world, mode, primitives, settings, names, states): from now on probes record.
 PyObject* start(PyObject*, PyObject* args) {
-  const char* dir = nullptr;
+  const char *dir = nullptr, *mode_name = nullptr, *primitives = nullptr;
   int rank = 0, world = 1;
   PyObject *settings = nullptr, *names = nullptr, *states = nullptr;
-  if (!PyArg_ParseTuple(args, "siiOOO", &dir, &rank, &world, &settings, &names, &states))
+  Mode mode = Mode::full;
+  if (!PyArg_ParseTuple(args, "siissOOO", &dir, &rank, &world, &mode_name, &primitives, &settings,
+                        &names, &states) ||
+      !mode_of(mode_name, mode))
     return nullptr;
   set_parameter_names(names);
-  recorder().start(dir, rank, world, settings, states);
+  set_primitives(primitives);
+  recorder().start(dir, rank, world, mode, settings, states);
   Py_RETURN_NONE;
 }
 
@@ -130,7 +152,7 @@ PyMethodDef g_methods[] = {
      "probe_micro_batch(id, operand): ends a micro-batch"},
     {"aug", method(aug), METH_FASTCALL, "aug(id, owner): its attributes and items take a probe"},
     {"start", start, METH_VARARGS,
-     "start(dir, rank, world, settings, names, states): record from now on"},
+     "start(dir, rank, world, mode, primitives, settings, names, states): record from now on"},
     {"watch", watch, METH_VARARGS,
      "watch(captures, transplants, dir, rank): tensors to write, and values to replace"},
     {"close", close, METH_NOARGS, "Write the end of the log; nothing is recorded after it"},

@@ -36,7 +36,8 @@ Ref receiver_of(PyObject* callee) {
   const Types& t = types();
   PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(callee));
   if (type != t.builtin && type != t.method && type != t.method_wrapper) return {};
-  Ref self = attribute(callee, "__self__");
+  Ref self =
+      type == t.builtin ? Ref::borrow(PyCFunction_GetSelf(callee)) : attribute(callee, "__self__");
   if (!self || self.get() == Py_None || PyModule_Check(self.get()) || PyType_Check(self.get()))
     return {};
   return self;

@@ -8,6 +8,7 @@
 #include "runtime/object.h"
 #include "runtime/optimizer.h"
 #include "runtime/parameter_names.h"
+#include "runtime/primitives.h"
 #include "runtime/watch.h"
 
 namespace opguard {
@@ -72,23 +73,27 @@ Ref user_frame() {
   return {};
 }
 
-Operation::Operation(PyObject* id, Mark mark) : mark_(mark), inputs_(torch_api(), SlotKind::in) {
-  if (!recorder().on() || recorder().thread().inside) return;
-  active_ = true;
-  OwnWork work;
-  boundary_ = utf8(id);
-  generation_ = recorder().generation();
+Operation::Operation(PyObject* id, Mark mark) : mark_(mark), inputs_(nullptr, SlotKind::in) {
+  if (!recorder().on_operators()) return;
   ThreadState& thread = recorder().thread();
-  event_ = recorder().open_event(boundary_, EventKind::op, current_phase(work.torch(), thread));
-  locate_boundary(boundary_, reinterpret_cast<PyObject*>(PyEval_GetFrame()));
-  serial_ = recorder().enter(thread, boundary_);
-  watch_ = watch_event(event_, boundary_);
+  if (thread.inside) return;
+  active_ = true;
+  work_.emplace();
+  inputs_.use(work_->torch());
+  boundary_ = &recorder().boundary(id);
+  generation_ = recorder().generation();
+  event_ = recorder().open_event(*boundary_, EventKind::op, current_phase(work_->torch(), thread),
+                                 thread);
+  locate_boundary(*boundary_, reinterpret_cast<PyObject*>(PyEval_GetFrame()));
+  serial_ = recorder().enter(thread, *boundary_);
+  watch_ = watch_event(event_, *boundary_);
   inputs_.show(watch_.get());
 }
 
 Operation::~Operation() { cancel(); }
 
 void Operation::cancel() {
+  work_.reset();
   if (!active_) return;
   active_ = false;
   recorder().leave(recorder().thread(), serial_);
@@ -96,7 +101,7 @@ void Operation::cancel() {
 
 void Operation::input(const char* name, PyObject* value) {
   if (!active_ || value == nullptr) return;
-  OwnWork work;
+  if (!work_) work_.emplace();
   try {
     inputs_.add(name, value);
   } catch (const std::exception& e) {
@@ -106,11 +111,13 @@ void Operation::input(const char* name, PyObject* value) {
 
 bool Operation::arguments(PyObject* callee, Ref& args, Ref& kwargs) {
   if (!active_) return true;
-  {
-    OwnWork work;
-    callee_ = describe_callee(work.torch(), callee);
+  callee_ = describe_callee(work_->torch(), callee);
+  if (callee_.primitive && recorder().mode() == Mode::trusted && mark_ == Mark::none) {
+    cancel();
+    return true;
   }
   if (!callee_.reads_iterator) return true;
+  work_.reset();  // an iterator is the program's code
   // The first thing it does is to make a list; ours is the one it makes. An iterator that is at its
   // end already is handed on, since an empty generator is warned of.
   auto list_of = [](PyObject* value, Ref& list) {
@@ -142,9 +149,9 @@ bool Operation::arguments(PyObject* callee, Ref& args, Ref& kwargs) {
 
 void Operation::call_inputs(PyObject* callee, PyObject* args, PyObject* kwargs) {
   if (!active_) return;
-  OwnWork work;
+  if (!work_) work_.emplace();
   try {
-    const TorchApi* torch = work.torch();
+    const TorchApi* torch = work_->torch();
     collective_ = callee_.collective;
     if (callee_.uninitialised) output_flags_ |= kUninitialised;
     if (callee_.saves || callee_.loads) inputs_.widen();
@@ -165,7 +172,8 @@ void Operation::call_inputs(PyObject* callee, PyObject* args, PyObject* kwargs) 
     auto add = [&](const std::string& name, PyObject* value) {
       if (value == clipped.get()) return gradient_inputs(*torch, name, value);
       inputs_.add(name, value);
-      if (torch && callee_.foreign) hold(*torch, name + ".", value, callee_.loads);
+      if (torch && callee_.foreign && !torch->plain(value))
+        hold(*torch, name + ".", value, callee_.loads);
     };
     for (Py_ssize_t i = 0; i < given; ++i) add("arg" + std::to_string(i), PyTuple_GetItem(args, i));
     PyObject *key, *value;
@@ -188,7 +196,7 @@ void Operation::receiver_inputs(const TorchApi& torch, PyObject* self) {
       scheduler_ = Ref::borrow(self);
     }
   }
-  if (!callee_.foreign) return;
+  if (!callee_.foreign || torch.plain(self)) return;
   // An optimizer's step and its tables are recorded or read elsewhere.
   bool loads = callee_.loads;
   if (callee_.into_receiver && (loads || !is_optimizer(torch, self)))
@@ -254,21 +262,26 @@ void Operation::listed_gradients(const TorchApi& torch) {
 }
 
 void Operation::ready() {
-  if (active_ && stepper_) optimizer_begins(stepper_.get());
-  if (active_ && callee_.random) {
-    OwnWork work;
-    recorder().record_generators(event_.phase);
+  if (!active_) return;
+  if (!work_) work_.emplace();
+  if (callee_.random) recorder().record_generators(event_.phase);
+  if (event_.phase == Phase::forward || event_.phase == Phase::recompute) {
+    for (const Collector::Item& item : inputs_.items()) {
+      if (item.numpy) continue;
+      Ref node = grad_fn_of(item.object.get());
+      if (node && node.get() != Py_None) history_.push_back(node);
+    }
   }
-  if (!active_ || (event_.phase != Phase::forward && event_.phase != Phase::recompute)) return;
-  OwnWork work;
-  for (const Collector::Item& item : inputs_.items()) {
-    if (item.numpy) continue;
-    Ref node = attribute(item.object.get(), "grad_fn");
-    if (node && node.get() != Py_None) history_.push_back(node);
-  }
+  work_.reset();
+  if (stepper_) optimizer_begins(stepper_.get());
+}
+
+void Operation::skip_primitive(std::string_view name) {
+  if (active_ && recorder().mode() == Mode::trusted && is_primitive(name, "")) cancel();
 }
 
 bool Operation::done() {
+  work_.reset();
   if (!active_) return false;
   active_ = false;
   ThreadState& thread = recorder().thread();
@@ -279,19 +292,49 @@ bool Operation::done() {
   return recorder().on() && recorder().generation() == generation_;
 }
 
+namespace {
+
+// The same object again, further back in the list. seen: those of long lists.
+bool repeated(const std::vector<Collector::Item>& items, size_t at,
+              std::unordered_set<PyObject*>& seen) {
+  PyObject* object = items[at].object.get();
+  if (items.size() > 16) return !seen.insert(object).second;
+  for (size_t i = 0; i < at; ++i)
+    if (items[i].object.get() == object) return true;
+  return false;
+}
+
+}  // namespace
+
 void Operation::written_inputs(std::vector<Slot>& slots, const OwnWork& work) {
-  Collector written(work.torch(), SlotKind::written);
-  written.show(watch_.get());
-  written.widen();
+  std::optional<Collector> collector;  // most operators write nothing
+  auto written = [&]() -> Collector& {
+    if (!collector) {
+      collector.emplace(work.torch(), SlotKind::written).widen();
+      collector->show(watch_.get());
+    }
+    return *collector;
+  };
+  // Code of others may write through pointers; running statistics are.
+  const bool may_write_unseen =
+      callee_.statistics || (callee_.foreign && !callee_.torch && !callee_.of_aten);
+  if (callee_.loads || callee_.unseen) storages().forget_all();
+  const std::vector<Collector::Item>& items = inputs_.items();
   std::unordered_set<PyObject*> seen;
-  for (const Collector::Item& item : inputs_.items()) {
+  for (size_t i = 0; i < items.size(); ++i) {
+    const Collector::Item& item = items[i];
     PyObject* object = item.object.get();
-    if (!seen.insert(object).second) continue;
+    if (repeated(items, i, seen)) continue;
     // Collectives and numpy write without counting.
     bool uncounted = collective_ || item.numpy || callee_.unseen || mark_ == Mark::writes;
-    if (!uncounted && tensor_version(object) == item.version) continue;
-    written.add_tensors(item.name, object);
-    std::vector<Slot>& w = written.slots();
+    if (!uncounted && tensor_version(object) == item.version) {
+      if (may_write_unseen) storages().forget(object);
+      continue;
+    }
+    if (!item.numpy) storages().forget(object);
+    written().read(uncounted ? Reading::forced : Reading::usual);
+    written().add_tensors(item.name, object);
+    std::vector<Slot>& w = written().slots();
     if (uncounted && !w.empty() && w.back().value == item.value && !overwritten(object))
       w.pop_back();
   }
@@ -299,9 +342,10 @@ void Operation::written_inputs(std::vector<Slot>& slots, const OwnWork& work) {
   for (Holder& holder : holders_)
     for (const Held& held : held_tensors(*work.torch(), holder.object.get(), holder.state))
       if (holder.before.insert(held.tensor.get()).second)
-        written.add_tensors(holder.prefix + held.name, held.tensor.get(), held.flags);
-  if (written.beyond() > 0) recorder().lose(written.beyond());
-  slots.insert(slots.end(), written.slots().begin(), written.slots().end());
+        written().add_tensors(holder.prefix + held.name, held.tensor.get(), held.flags);
+  if (!collector) return;
+  if (collector->beyond() > 0) recorder().lose(collector->beyond());
+  slots.insert(slots.end(), collector->slots().begin(), collector->slots().end());
 }
 
 bool Operation::overwritten(PyObject* object) const {
@@ -374,7 +418,15 @@ void Operation::record(PyObject* result, bool raised, const OwnWork& work) {
   if (watch_) watch_->committed(event_);
   if (flight_ && in_flight) launched(flight_of(flight_), index, given, inputs_.items());
   if (differentiable && index != kNone)
-    attach_hooks(*work.torch(), boundary_, index, result, history_, event_.begin);
+    attach_hooks(*work.torch(), *boundary_, index, result, history_, event_.begin);
+}
+
+void Operation::set_mark() {
+  if (mark_ != Mark::step && mark_ != Mark::micro_batch) return;
+  if (!recorder().on()) return;
+  OwnWork work;
+  if (mark_ == Mark::step) recorder().mark_step();
+  if (mark_ == Mark::micro_batch) recorder().mark_micro_batch();
 }
 
 PyObject* Operation::finish(PyObject* result) {
@@ -384,13 +436,16 @@ PyObject* Operation::finish(PyObject* result) {
     else
       optimizer_dropped(stepper_.get());
   }
-  if (!done()) return result;
+  if (!done()) {
+    // Where operators are not recorded the mark is the program's word all the same.
+    if (recorder().mode() == Mode::sdc && result != nullptr) set_mark();
+    return result;
+  }
   OwnWork work;
   try {
     record(result, result == nullptr, work);
     if (callee_.loads && result != nullptr) recorder().record_state();
-    if (mark_ == Mark::step) recorder().mark_step();
-    if (mark_ == Mark::micro_batch) recorder().mark_micro_batch();
+    set_mark();
   } catch (const std::exception& e) {
     recorder().fault(e.what());
   }

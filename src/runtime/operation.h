@@ -1,6 +1,7 @@
 // runtime/operation.h: one execution of an operator site, from its inputs to its event.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -34,6 +35,8 @@ class Operation {
   bool arguments(PyObject* callee, Ref& args, Ref& kwargs);
   // Receiver, own parameters, positional and keyword arguments of a call.
   void call_inputs(PyObject* callee, PyObject* args, PyObject* kwargs);
+  // Of an operator without a callee: mode `trusted` may not record it.
+  void skip_primitive(std::string_view name);
   // After the last input: in-place operators replace an input's history, so it is noted before.
   void ready();
 
@@ -47,6 +50,7 @@ class Operation {
   void cancel();
 
  private:
+  void set_mark();
   bool done();  // leaves the operator; false: there is no log any more to take the event
   void written_inputs(std::vector<Slot>& slots, const OwnWork& work);
   std::vector<Slot> read_slots(const OwnWork& work);
@@ -66,8 +70,9 @@ class Operation {
 
   bool active_ = false;
   Mark mark_ = Mark::none;
-  std::string boundary_;
-  uint64_t generation_ = 0;  // of the log in which the event's strings are
+  const std::string* boundary_ = nullptr;  // kept by the recorder
+  std::optional<OwnWork> work_;  // from the first input to ready(): one piece of our own work
+  uint64_t generation_ = 0;      // of the log in which the event's strings are
   Event event_;
   uint64_t serial_ = 0;
   uint8_t output_flags_ = 0;

@@ -63,7 +63,7 @@ void optimizer_begins(PyObject* optimizer) {
     for (size_t i = 0; i < thread.optimizers.size(); ++i)
       if (thread.optimizers[i].optimizer == optimizer) thread.optimizers.resize(i);
     std::string boundary =
-        thread.running.empty() ? "<optimizer.step>" : thread.running.back().boundary;
+        thread.running.empty() ? "<optimizer.step>" : *thread.running.back().boundary;
     if (thread.running.empty()) locate_boundary(boundary, user_frame().get());
     OptimizerStep step;
     step.optimizer = optimizer;
@@ -78,13 +78,14 @@ void optimizer_begins(PyObject* optimizer) {
     in.show(step.watch.get());
     Ref groups = optimizer_field(*work.torch(), optimizer, "param_groups");
     Ref states = optimizer_field(*work.torch(), optimizer, "state");
-    for (const Parameter& param : parameters_of(*work.torch(), optimizer)) {
-      in.add_tensors("param" + param.name, param.tensor.get());
-      Ref grad = attribute(param.tensor.get(), "grad");
-      if (grad && grad.get() != Py_None)
-        in.add_tensors("grad" + param.name, grad.get(), kModelValue);
-      add_state(in, states.get(), param);
-    }
+    if (recorder().mode() != Mode::sdc)
+      for (const Parameter& param : parameters_of(*work.torch(), optimizer)) {
+        in.add_tensors("param" + param.name, param.tensor.get());
+        Ref grad = attribute(param.tensor.get(), "grad");
+        if (grad && grad.get() != Py_None)
+          in.add_tensors("grad" + param.name, grad.get(), kModelValue);
+        add_state(in, states.get(), param);
+      }
     add_hyperparameters(in, groups.get());
     if (in.beyond() > 0) recorder().lose(in.beyond());
     if (!in.scalars().empty()) step.event.scalars = recorder().string(in.scalars());
@@ -106,12 +107,14 @@ void optimizer_ended(PyObject* optimizer) {
     OptimizerStep step = std::move(thread.optimizers[at - 1]);
     thread.optimizers.resize(at - 1);
     if (step.generation == recorder().generation()) {
-      Collector out(work.torch(), SlotKind::out, kMaxSlots);
+      // Fused and compiled optimizers need not count versions.
+      Collector out(work.torch(), SlotKind::out, kMaxSlots, Reading::forced);
       out.show(step.watch.get());
       Ref states = optimizer_field(*work.torch(), optimizer, "state");
       for (const Parameter& param : parameters_of(*work.torch(), optimizer)) {
+        storages().forget(param.tensor.get());
         out.add_tensors("param" + param.name, param.tensor.get(), kModelValue);
-        add_state(out, states.get(), param);
+        if (recorder().mode() != Mode::sdc) add_state(out, states.get(), param);
       }
       if (out.beyond() > 0) recorder().lose(out.beyond());
       // Called `step`, but no parameter moved.

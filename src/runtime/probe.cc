@@ -139,6 +139,7 @@ PyObject* compare(PyObject* self, PyObject* other, int op) {
 PyObject* get_item(PyObject* self, PyObject* key) {
   Probe* p = as_probe(self);
   Operation operation(p->id, p->mark);
+  operation.skip_primitive("getitem");
   operation.input("self", p->real);
   operation.input("arg0", key);
   operation.ready();
@@ -179,7 +180,7 @@ PyObject* iterate(PyObject* self) {
   Probe* p = as_probe(self);
   Ref iterator(PyObject_GetIter(p->real));
   if (!iterator) name_unpacking(p->real);
-  if (!iterator || !recorder().on()) return iterator.release();
+  if (!iterator || !recorder().on_operators()) return iterator.release();
   auto* items = PyObject_New(Items, g_items_type);
   if (items == nullptr) return nullptr;
   Py_INCREF(p->id);
@@ -455,7 +456,7 @@ Ref await_iterator(PyObject* real) {
 // An awaitable that goes on as `real`; `real` itself where it is none. Steals nothing.
 PyObject* awaited(PyObject* id, PyObject* real, Mark mark) {
   bool awaitable = type_slot<unaryfunc>(real, Py_am_await) != nullptr;
-  if (!recorder().on() || !awaitable) {
+  if (!recorder().on_operators() || !awaitable) {
     Py_INCREF(real);
     return real;
   }
@@ -502,7 +503,8 @@ PyObject* iterate_async(PyObject* self) {
   }
   Ref iterator(begin(p->real));
   // One without __anext__ is the interpreter's to complain about.
-  if (!iterator || !recorder().on() || type_slot<unaryfunc>(iterator.get(), Py_am_anext) == nullptr)
+  if (!iterator || !recorder().on_operators() ||
+      type_slot<unaryfunc>(iterator.get(), Py_am_anext) == nullptr)
     return iterator.release();
   return make_stand_in<AsyncItems>(g_async_items_type, p->id, iterator.get(), p->mark);
 }
@@ -706,7 +708,7 @@ PyObject* aug(PyObject*, PyObject* const* args, Py_ssize_t count) {
   if (!are_two(count)) return nullptr;
   PyObject *id = args[0], *real = args[1];
   Py_INCREF(real);
-  if (!recorder().on()) return real;
+  if (!recorder().on_operators()) return real;
   auto* place = PyObject_New(Place, g_place_type);
   if (place == nullptr) {
     Py_DECREF(real);

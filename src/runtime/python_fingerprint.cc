@@ -11,19 +11,12 @@
 namespace opguard {
 namespace {
 
-// Of the content: an expanded tensor has more of it than of memory.
-uint64_t content_bytes(const Elements& e) {
-  uint64_t bytes = e.size;
-  for (int64_t n : e.shape) bytes *= static_cast<uint64_t>(n);
-  return bytes;
-}
-
 PyObject* number(uint64_t x) { return PyLong_FromUnsignedLongLong(x); }
 
 }  // namespace
 
 unsigned threads_for(const TensorView& view) {
-  if (content_bytes(view.elements) < kParallelBytes) return 1;
+  if (view.content_bytes() < kParallelBytes) return 1;
   // Asked each time: the count is the calling thread's, and the program may change it.
   Ref name(PyUnicode_FromString("torch"));
   Ref torch(name ? PyImport_GetModule(name.get()) : nullptr);
@@ -34,8 +27,8 @@ unsigned threads_for(const TensorView& view) {
 }
 
 WhileReading::WhileReading(const TensorView& view) {
-  constexpr uint64_t kWorthReleasing = 4096;
-  if (content_bytes(view.elements) >= kWorthReleasing && Py_IsInitialized())
+  constexpr uint64_t kWorthReleasing = 64 << 10;  // some microseconds of reading
+  if (view.content_bytes() >= kWorthReleasing && Py_IsInitialized())
     released_ = PyEval_SaveThread();
 }
 

@@ -42,8 +42,8 @@ Recorder& recorder() {
   return *instance;
 }
 
-void Recorder::start(const std::string& dir, int32_t rank, int32_t world, PyObject* settings,
-                     PyObject* states) {
+void Recorder::start(const std::string& dir, int32_t rank, int32_t world, Mode mode,
+                     PyObject* settings, PyObject* states) {
   static bool watching = false;
   if (!watching) {
     pthread_atfork([] { recorder().before_fork(); }, nullptr,
@@ -54,6 +54,7 @@ void Recorder::start(const std::string& dir, int32_t rank, int32_t world, PyObje
   dir_ = dir;
   rank_ = rank;
   world_ = world;
+  mode_ = mode;
   Py_XINCREF(settings);
   settings_ = settings;
   Py_XINCREF(states);
@@ -178,6 +179,11 @@ void Recorder::record_states(std::string_view boundary, Phase phase, PyObject* o
 }
 
 Event Recorder::open_event(std::string_view boundary, EventKind kind, Phase phase) {
+  return open_event(boundary, kind, phase, thread());
+}
+
+Event Recorder::open_event(std::string_view boundary, EventKind kind, Phase phase,
+                           const ThreadState& thread) {
   if (!opened_) begin_log();
   Event e;
   e.boundary = string(boundary);
@@ -185,59 +191,131 @@ Event Recorder::open_event(std::string_view boundary, EventKind kind, Phase phas
   e.phase = phase;
   e.step = step_;
   e.micro_batch = micro_batch_;
-  e.thread = thread().number;
+  e.thread = thread.number;
   e.begin = writer_->events();
   e.start_ns = clock_ns(CLOCK_MONOTONIC);
   return e;
 }
 
 uint32_t Recorder::string(std::string_view text) {
+  KnownString& known = known_strings_[std::hash<std::string_view>()(text) % kKnown];
+  if (known.generation == generation_ && known.text == text) return known.index;
   std::lock_guard lock(mutex_);
-  return writer_->string(text);
+  known.index = writer_->string(text);
+  known.text = text;
+  known.generation = generation_;
+  return known.index;
 }
 
-uint32_t Recorder::meta(const Meta& meta) {
+uint32_t Recorder::meta(const TensorView& view) {
+  if (view.dtype_code == 0) {
+    std::lock_guard lock(mutex_);
+    return writer_->meta(view.meta);
+  }
+  uint64_t hash = view.dtype_code;
+  for (int64_t n : view.meta.shape)
+    hash = (hash ^ static_cast<uint64_t>(n)) * 0x9e3779b97f4a7c15u ^ hash >> 29;
+  KnownMeta& known = known_metas_[(hash >> 20) % kKnown];
+  if (known.generation == generation_ && known.dtype == view.dtype_code &&
+      known.shape == view.meta.shape)
+    return known.index;
   std::lock_guard lock(mutex_);
-  return writer_->meta(meta);
+  known.index = writer_->meta(view.meta);
+  known.shape = view.meta.shape;
+  known.dtype = view.dtype_code;
+  known.generation = generation_;
+  return known.index;
+}
+
+const std::string& Recorder::boundary(PyObject* id) {
+  KnownId& known = known_ids_[(reinterpret_cast<uintptr_t>(id) >> 4) % kKnown];
+  if (known.id == id) return *known.boundary;
+  const std::string& text = boundary(utf8(id));
+  Py_INCREF(id);
+  Py_XDECREF(std::exchange(known.id, id));
+  known.boundary = &text;
+  return text;
+}
+
+const std::string& Recorder::boundary(std::string_view id) {
+  return *boundaries_.emplace(id).first;
 }
 
 // Other threads of the program go on meanwhile, as they do during the operators themselves: a
 // loader's thread must not be held up by our reading.
-void Recorder::digest(const TensorView& view, Slot& slot) {
+Value Recorder::digest(const TensorView& view) {
   const unsigned threads = threads_for(view);
   Digest d;
   {
     WhileReading reading(view);
     d = opguard::digest(view.elements, view.meta.dtype, threads);
   }
-  slot.value = d.value;
-  slot.flat = d.flat;
-  if (d.pattern) {
-    slot.pattern = *d.pattern;
-    slot.flags |= kMask;
+  return {d.value, d.flat, d.pattern.value_or(0), d.pattern.has_value()};
+}
+
+// Fills in the block's number, and whether the value was carried over.
+Value Recorder::value_of(const TensorView& view, PyObject* object, Reading reading, Recent& recent,
+                         Slot& slot) {
+  // Of less than this reading costs no more than finding out that it is not needed.
+  constexpr uint64_t kWorthCarrying = 4096;
+  const bool carries = mode_ != Mode::full;
+  if (object == nullptr || reading == Reading::compiled) return digest(view);
+  const uint32_t meta = slot.meta;
+  for (size_t i = 0; i < std::min(recent.count, Recent::kCount); ++i) {
+    const Recent::Entry& e = recent.entries[i];
+    if (e.tensor != object || e.version != view.version || e.meta != meta ||
+        e.data != view.elements.data)
+      continue;
+    slot.storage = e.storage;
+    // Its storage may have been declared written in between.
+    if (carries && e.storage != 0)
+      storages().remember(storages().place_of(object), object, view, meta, e.value);
+    return e.value;
   }
+  Storages::Place place;
+  if (!carries || reading == Reading::forced || view.content_bytes() >= kWorthCarrying)
+    place = storages().place_of(object);
+  slot.storage = place.number;
+  Value value;
+  const Value* known = nullptr;
+  if (carries && reading == Reading::usual) known = storages().carried(place, object, view, meta);
+  if (known != nullptr) {
+    slot.flags |= kCarried;
+    value = *known;
+  } else {
+    value = digest(view);
+    if (carries) storages().remember(place, object, view, meta, value);
+    recent.entries[recent.count++ % Recent::kCount] = {object, view.elements.data, view.version,
+                                                       meta,   place.number,       value};
+  }
+  return value;
 }
 
 Slot Recorder::slot(const TensorView& view, SlotKind kind, uint16_t index, std::string_view name,
-                    uint8_t flags) {
+                    uint8_t flags, PyObject* object, Reading reading, ThreadState* of) {
   Slot s;
   s.kind = kind;
   s.flags = flags;
   s.index = index;
   s.version = view.version;
+  s.name = string(name);
+  s.meta = meta(view);
   if (read_in_flight(view, s)) {
     // Another thread is writing these bytes.
   } else if (view.readable) {
-    digest(view, s);
+    const Value value = value_of(view, object, reading, (of ? *of : thread()).recent, s);
+    s.value = value.value;
+    s.flat = value.flat;
+    if (value.mask) {
+      s.pattern = value.pattern;
+      s.flags |= kMask;
+    }
     s.address = reinterpret_cast<uint64_t>(view.elements.data);
     s.size_bytes = view.span_bytes();
     if (!in_memory_order(view.elements)) s.flags |= kPermuted;
   } else {
     s.flags |= kUnreadable;
   }
-  std::lock_guard lock(mutex_);
-  s.name = writer_->string(name);
-  s.meta = writer_->meta(view.meta);
   return s;
 }
 
@@ -292,8 +370,8 @@ void Recorder::locate(const std::string& boundary, const Location& location) {
 
 uint64_t Recorder::enter(ThreadState& thread, const std::string& boundary) {
   uint64_t serial = ++serial_;
-  thread.running.push_back({boundary, serial, false, {}});
-  running_.push_back({boundary, serial, false, {}});
+  thread.running.push_back({&boundary, serial, false, {}});
+  running_.push_back({&boundary, serial, false, {}});
   return serial;
 }
 
@@ -313,8 +391,8 @@ void Recorder::leave(ThreadState& thread, uint64_t serial) {
 }
 
 std::string Recorder::innermost(const ThreadState& thread, std::string_view fallback) {
-  if (!thread.running.empty()) return thread.running.back().boundary;
-  if (!running_.empty()) return running_.back().boundary;
+  if (!thread.running.empty()) return *thread.running.back().boundary;
+  if (!running_.empty()) return *running_.back().boundary;
   return std::string(fallback);
 }
 
@@ -340,7 +418,9 @@ OwnWork::OwnWork()
     : thread_(recorder().thread()),
       outer_inside_(std::exchange(thread_.inside, true)),
       torch_(torch_api()),
-      functions_off_(torch_) {}
+      functions_off_(torch_) {
+  if (!outer_inside_) thread_.recent.count = 0;
+}
 
 OwnWork::~OwnWork() {
   if (PyErr_Occurred()) recorder().fault("an event could not be recorded");

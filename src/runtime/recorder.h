@@ -16,15 +16,26 @@
 
 #include "record/writer.h"
 #include "runtime/py.h"
+#include "runtime/storage.h"
 #include "runtime/tensor_view.h"
 
 namespace opguard {
 
 class Watch;
 
+// docs/runtime.md. In the order of how much they record.
+enum class Mode : uint8_t { model, sdc, trusted, carrying, full };
+
+// How a tensor's value comes about.
+enum class Reading : uint8_t {
+  usual,    // as the mode says: read, or carried over
+  forced,   // read: it may have been written by what counts no versions
+  compiled  // read, and nothing known of its memory: a compiled graph reuses it unseen
+};
+
 // An operator in progress.
 struct Running {
-  std::string boundary;
+  const std::string* boundary = nullptr;  // lives as long as the process
   uint64_t serial = 0;
   bool communicates = false;  // a call of torch.distributed's own functions
   Ref flight;                 // the collective it launched (runtime/collective.h)
@@ -42,9 +53,27 @@ struct OptimizerStep {
   std::shared_ptr<Watch> watch;
 };
 
+// Tensors read since the thread's latest OwnWork began: while it lasts the program does not run.
+struct Recent {
+  static constexpr size_t kCount = 8;
+  struct Entry {
+    PyObject* tensor = nullptr;  // only compared; whoever had it read holds it
+    const void* data = nullptr;
+    uint32_t version = 0, meta = 0, storage = 0;
+    Value value;
+  };
+  Entry entries[kCount];
+  size_t count = 0;  // since the beginning; of which the latest kCount are there
+};
+
+struct CollectorMemory;  // values.cc
+
 struct ThreadState {
   uint32_t number = 0;
   bool inside = false;  // our own work is on the stack: probes it hits only forward
+  Recent recent;
+  TensorView view;                           // of the tensor being read, its memory used again
+  std::vector<CollectorMemory*> collectors;  // of those that are gone
   std::vector<Running> running;
   std::vector<OptimizerStep> optimizers;
 };
@@ -53,8 +82,11 @@ class Recorder {
  public:
   // settings: called without arguments when the log is opened and when it is closed, for a dict of
   // str. states: called at step boundaries, for a dict of bytes and tensors.
-  void start(const std::string& dir, int32_t rank, int32_t world, PyObject* settings,
+  void start(const std::string& dir, int32_t rank, int32_t world, Mode mode, PyObject* settings,
              PyObject* states);
+  Mode mode() const { return mode_; }
+  // Does it record operators?
+  bool on_operators() { return mode_ != Mode::sdc && on(); }
   // False also in a forked child until it has forgotten its parent's log.
   bool on();
   void close();
@@ -65,11 +97,14 @@ class Recorder {
 
   // A new event with its coordinates; `begin` and the time are now.
   Event open_event(std::string_view boundary, EventKind kind, Phase phase);
+  Event open_event(std::string_view boundary, EventKind kind, Phase phase,
+                   const ThreadState& thread);
   uint32_t string(std::string_view text);
-  uint32_t meta(const Meta& meta);
-  // The record of a tensor as it is now.
+  uint32_t meta(const TensorView& view);
+  // The record of a tensor as it is now. object: the tensor, where it is one the program may write.
   Slot slot(const TensorView& view, SlotKind kind, uint16_t index, std::string_view name,
-            uint8_t flags);
+            uint8_t flags, PyObject* object = nullptr, Reading reading = Reading::usual,
+            ThreadState* of = nullptr);
   // The occurrence that commit() would give it now.
   uint32_t next_occurrence(const Event& event) const;
   // The event's index, kNone if it was lost.
@@ -82,7 +117,11 @@ class Recorder {
   bool unlocated(const std::string& boundary);
   void locate(const std::string& boundary, const Location& location);
 
-  uint64_t enter(ThreadState& thread, const std::string& boundary);
+  // The boundary's text, kept for ever.
+  const std::string& boundary(PyObject* id);
+  const std::string& boundary(std::string_view id);
+
+  uint64_t enter(ThreadState& thread, const std::string& boundary);  // one kept for ever
   void leave(ThreadState& thread, uint64_t serial);
   // Innermost operator of this thread, else the process's latest still in progress, else
   // `fallback`.
@@ -107,7 +146,9 @@ class Recorder {
 
  private:
   void record_states(std::string_view boundary, Phase phase, PyObject* only_torch);
-  static void digest(const TensorView& view, Slot& slot);
+  static Value digest(const TensorView& view);
+  Value value_of(const TensorView& view, PyObject* object, Reading reading, Recent& recent,
+                 Slot& slot);
 
   void reset_after_fork();
   bool ensure_open();
@@ -117,6 +158,7 @@ class Recorder {
 
   std::mutex mutex_;
   bool recording_ = false;
+  Mode mode_ = Mode::full;
   std::string dir_;
   int32_t rank_ = 0, world_ = 1;
   PyObject *settings_ = nullptr, *states_ = nullptr;
@@ -144,6 +186,28 @@ class Recorder {
             static_cast<uint8_t>(event.phase)};
   }
   std::unordered_map<Key, uint32_t, KeyHash> occurrences_;
+
+  // In front of the log's own tables, of fixed size: what comes every time is found without a copy.
+  struct KnownString {
+    uint64_t generation = 0;
+    std::string text;
+    uint32_t index = 0;
+  };
+  struct KnownMeta {
+    uint64_t generation = 0;
+    uint16_t dtype = 0;
+    std::vector<int64_t> shape;
+    uint32_t index = 0;
+  };
+  struct KnownId {
+    PyObject* id = nullptr;  // owned: a probe's literal
+    const std::string* boundary = nullptr;
+  };
+  static constexpr size_t kKnown = 4096;
+  std::vector<KnownString> known_strings_{kKnown};
+  std::vector<KnownMeta> known_metas_{kKnown};
+  std::vector<KnownId> known_ids_{kKnown};
+  std::unordered_set<std::string> boundaries_;  // whose elements stay where they are
 };
 
 Recorder& recorder();

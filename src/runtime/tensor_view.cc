@@ -103,34 +103,137 @@ uint64_t TensorView::span_bytes() const {
   return last;
 }
 
+void TensorView::clear() {
+  meta.dtype.clear();
+  meta.device.clear();
+  meta.shape.clear();
+  elements.data = nullptr;
+  elements.size = 0;
+  elements.shape.clear();
+  elements.strides.clear();
+  version = 0;
+  readable = counted = false;
+  dtype_code = 0;
+  keep = Ref();
+}
+
+uint64_t TensorView::content_bytes() const {
+  uint64_t bytes = elements.size;
+  for (int64_t n : elements.shape) bytes *= static_cast<uint64_t>(n);
+  return bytes;
+}
+
 uint32_t tensor_version(PyObject* tensor) {
+  const TorchApi* torch = torch_api();
+  if (torch != nullptr && torch->plain(tensor) && torch->version) {
+    Ref version = torch->version(tensor);
+    return static_cast<uint32_t>(as_u64(version.get()));
+  }
   Ref version = attribute(tensor, "_version");
   return static_cast<uint32_t>(as_u64(version.get()));
 }
 
+namespace {
+
+// torch's name; nullptr for a type that DLPack cannot tell from another, or that is read otherwise.
+const char* dtype_of(const DlpackTensor& t) {
+  if (t.lanes != 1) return nullptr;
+  auto sized = [&](const char* of8, const char* of16, const char* of32, const char* of64) {
+    return t.bits == 8    ? of8
+           : t.bits == 16 ? of16
+           : t.bits == 32 ? of32
+           : t.bits == 64 ? of64
+                          : nullptr;
+  };
+  switch (t.code) {
+    case 0:
+      return sized("int8", "int16", "int32", "int64");
+    case 1:
+      return sized("uint8", "uint16", "uint32", "uint64");
+    case 2:
+      return sized(nullptr, "float16", "float32", "float64");
+    case 4:
+      return sized(nullptr, "bfloat16", nullptr, nullptr);
+    case 6:
+      return sized("bool", nullptr, nullptr, nullptr);
+  }
+  return nullptr;
+}
+
+// A plain tensor of numbers in the processor's memory, nothing lazy about it. False: not that, and
+// nothing is known.
+bool view_plain(const TorchApi& torch, PyObject* tensor, TensorView& view) {
+  DlpackTensor t;
+  if (torch.dlpack->tensor_of(tensor, &t) != 0) {
+    PyErr_Clear();
+    return false;
+  }
+  const char* dtype = dtype_of(t);
+  constexpr int32_t kProcessor = 1;
+  if (dtype == nullptr || t.device_type != kProcessor) return false;
+  Ref negated = torch.is_neg(tensor);
+  if (negated.get() != Py_False) {
+    PyErr_Clear();
+    return false;
+  }
+  view.meta.dtype = dtype;
+  view.meta.device = "cpu";
+  view.meta.shape.assign(t.shape, t.shape + t.ndim);
+  view.dtype_code = static_cast<uint16_t>(t.code << 8 | t.bits);
+  view.elements.size = t.bits / 8;
+  view.elements.shape.assign(t.shape, t.shape + t.ndim);
+  view.elements.strides.resize(static_cast<size_t>(t.ndim));
+  bool empty = false;
+  for (int32_t d = 0; d < t.ndim; ++d) {
+    view.elements.strides[static_cast<size_t>(d)] = t.strides[d] * view.elements.size;
+    empty |= t.shape[d] == 0;
+  }
+  view.elements.data = t.data == nullptr ? nullptr : static_cast<char*>(t.data) + t.byte_offset;
+  view.readable = empty || view.elements.data != nullptr;
+  Ref version = torch.version(tensor);
+  if (version) {
+    view.version = static_cast<uint32_t>(as_u64(version.get()));
+    view.counted = true;
+  } else {
+    PyErr_Clear();  // an inference tensor
+  }
+  return true;
+}
+
+}  // namespace
+
 TensorView view_tensor(const TorchApi& torch, PyObject* tensor) {
   TensorView view;
+  view_tensor(torch, tensor, view);
+  return view;
+}
+
+void view_tensor(const TorchApi& torch, PyObject* tensor, TensorView& view) {
+  view.clear();
+  const bool plain = torch.plain(tensor);
+  if (plain) bind_methods(tensor);
+  if (plain && torch.dlpack != nullptr && view_plain(torch, tensor, view)) return;
   Ref dtype = attribute(tensor, "dtype");
   if (dtype) view.meta.dtype = dtype_name(dtype.get());
   view.meta.device = device_name(tensor);
   bool sized = take_ints(attribute(tensor, "shape").get(), view.meta.shape);
-  view.version = tensor_version(tensor);
-  if (!sized) return view;
+  Ref version = attribute(tensor, "_version");
+  view.version = static_cast<uint32_t>(as_u64(version.get()));
+  if (!sized) return;
   PyObject* source = tensor;
   if (has_own_dispatch(torch, tensor)) {
     // DTensor: this rank's shard is what this rank computed.
     Ref local = attribute(tensor, "_local_tensor");
     if (!local) local = awaited(tensor);
     if (local && has_own_dispatch(torch, local.get())) local = awaited(local.get());
-    if (!local || !torch.is_tensor(local.get()) || has_own_dispatch(torch, local.get()))
-      return view;
+    if (!local || !torch.is_tensor(local.get()) || has_own_dispatch(torch, local.get())) return;
     view.keep = local;
     source = local.get();
     view.meta.shape.clear();
-    if (!take_ints(attribute(source, "shape").get(), view.meta.shape)) return view;
+    if (!take_ints(attribute(source, "shape").get(), view.meta.shape)) return;
   }
-  if (view.meta.device != "cpu") return view;
-  if (attribute(source, "layout").get() != torch.strided) return view;
+  if (view.meta.device != "cpu") return;
+  if (attribute(source, "layout").get() != torch.strided) return;
   // Lazily conjugated or negated: the bytes in memory are not the values.
   if ((view.meta.dtype.starts_with("complex") && ask(source, "is_conj")) || ask(source, "is_neg")) {
     Ref plain(PyObject_CallMethod(source, "detach", nullptr));
@@ -138,7 +241,7 @@ TensorView view_tensor(const TorchApi& torch, PyObject* tensor) {
       if (plain) plain = Ref(PyObject_CallMethod(plain.get(), resolve, nullptr));
     if (!plain) {
       PyErr_Clear();
-      return view;
+      return;
     }
     view.keep = plain;
     source = plain.get();
@@ -151,12 +254,12 @@ TensorView view_tensor(const TorchApi& torch, PyObject* tensor) {
   if (view.elements.size == 0 || view.elements.size > 16 ||
       !take_ints(strides.get(), view.elements.strides) ||
       view.elements.strides.size() != view.elements.shape.size())
-    return view;
+    return;
   // Several elements a byte, each row its own bytes: the bytes are the elements. A last byte that
   // is not full is not written, and such a tensor has no views.
   if (int64_t packed = elements_a_byte(view.meta.dtype); packed > 1) {
     std::vector<int64_t>& shape = view.elements.shape;
-    if (shape.empty() || shape.back() % packed != 0) return view;
+    if (shape.empty() || shape.back() % packed != 0) return;
     shape.back() /= packed;
     int64_t step = 1;
     for (size_t d = shape.size(); d-- > 0; step *= shape[d]) view.elements.strides[d] = step;
@@ -165,14 +268,15 @@ TensorView view_tensor(const TorchApi& torch, PyObject* tensor) {
   Ref pointer(PyObject_CallMethod(source, "data_ptr", nullptr));
   if (!pointer) {  // functorch and other wrappers have none
     PyErr_Clear();
-    return view;
+    return;
   }
   view.elements.data = reinterpret_cast<const void*>(as_u64(pointer.get()));
   bool empty = false;
   for (int64_t n : view.elements.shape) empty |= n == 0;
   // A freed storage (resized to nothing, as FSDP does) still has its shape.
   view.readable = empty || view.elements.data != nullptr;
-  return view;
+  view.counted = plain && version && !view.keep;
+  return;
 }
 
 bool view_numpy(PyObject* array, TensorView& view) {

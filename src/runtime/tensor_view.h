@@ -1,5 +1,5 @@
-// runtime/tensor_view.h: a tensor's bytes and how they lie, read through Python attributes alone,
-// so that one build serves every torch.
+// runtime/tensor_view.h: a tensor's bytes and how they lie, read through DLPack's table where torch
+// has it and through Python attributes elsewhere, so that one build serves every torch.
 #pragma once
 
 #include <string>
@@ -15,13 +15,20 @@ struct TensorView {
   Elements elements;     // strides in bytes
   uint32_t version = 0;  // 0 where there is no counter (inference tensors, numpy)
   bool readable = false;
+  bool counted = false;     // it has a version counter, and no bytes but its own
+  uint16_t dtype_code = 0;  // stands for meta.dtype where it is not 0; then it is on the processor
   Ref keep;  // what owns the bytes if not the object itself (a resolved conjugate, a local shard)
+
+  void clear();
+  uint64_t content_bytes() const;  // an expanded tensor has more of it than of memory
   // Distance from the first element to past the last one in memory.
   uint64_t span_bytes() const;
 };
 
-// Never fails: what cannot be read is told by `readable`, with whatever of the shape is known. Call
-// it with TorchFunctionOff in force.
+// The same into a view that was used before, so that nothing is allocated. Never fails: what cannot
+// be read is told by `readable`, with whatever of the shape is known. Call it with TorchFunctionOff
+// in force.
+void view_tensor(const TorchApi& torch, PyObject* tensor, TensorView& view);
 TensorView view_tensor(const TorchApi& torch, PyObject* tensor);
 
 // An array of numbers through __array_interface__; false for other element types.

@@ -15,6 +15,26 @@ bool still_loading(PyObject* module) {
   return loading && PyObject_IsTrue(loading.get()) == 1;
 }
 
+TorchApi g_api;
+
+// A method of torch.Tensor as the C function it is; nothing where the program has put its own.
+Method method_of(PyObject* tensor, const char* name) {
+  Ref bound = attribute(tensor, name);
+  return Method(bound.get());
+}
+
+void load_of_tensor(TorchApi& api) {
+  api.version = Getter(api.tensor_type, "_version");
+  api.grad_fn = Getter(api.tensor_type, "grad_fn");
+  Ref capsule = attribute(api.tensor_type, "__dlpack_c_exchange_api__");
+  if (!capsule) return;
+  auto* exchange = static_cast<const DlpackExchange*>(
+      PyCapsule_GetPointer(capsule.get(), "dlpack_exchange_api"));
+  if (exchange == nullptr) PyErr_Clear();
+  if (exchange != nullptr && exchange->major == 1 && exchange->tensor_of != nullptr && api.version)
+    api.dlpack = exchange;
+}
+
 bool load(TorchApi& api) {
   PyObject* modules = PyImport_GetModuleDict();
   PyObject* torch = PyDict_GetItemString(modules, "torch");
@@ -35,12 +55,19 @@ bool load(TorchApi& api) {
   api.disable_function = keep(core.get(), "DisableTorchFunction");
   api.graph_task_id = keep(core.get(), "_current_graph_task_id");
   api.grad_enabled = keep(torch, "is_grad_enabled");
+  api.function_modes = keep(core.get(), "_len_torch_function_stack");
+  load_of_tensor(api);
   return true;
 }
 
 }  // namespace
 
-bool TorchApi::is_tensor(PyObject* object) const { return has_type(object, tensor_type); }
+bool TorchApi::is_tensor(PyObject* object) const {
+  if (plain(object)) return true;
+  if (!has_type(object, tensor_type)) return false;
+  TorchFunctionOff::silence();
+  return true;
+}
 bool TorchApi::is_module(PyObject* object) const { return has_type(object, module_type); }
 
 PyObject* TorchApi::optimizer_type() const {
@@ -53,15 +80,45 @@ PyObject* TorchApi::optimizer_type() const {
 }
 
 const TorchApi* torch_api() {
-  static TorchApi api;
   static bool loaded = false;
-  if (!loaded) loaded = load(api);
-  return loaded ? &api : nullptr;
+  if (!loaded) loaded = load(g_api);
+  return loaded ? &g_api : nullptr;
 }
 
-TorchFunctionOff::TorchFunctionOff(const TorchApi* torch) {
+void bind_methods(PyObject* tensor) {
+  static bool bound = false;
+  if (std::exchange(bound, true)) return;
+  g_api.is_neg = method_of(tensor, "is_neg");
+  g_api.untyped_storage = method_of(tensor, "untyped_storage");
+  if (!g_api.is_neg) g_api.dlpack = nullptr;
+}
+
+namespace {
+
+bool g_subclass_met = false;
+thread_local TorchFunctionOff* t_innermost = nullptr;
+
+bool modes_on(const TorchApi& torch) {
+  if (torch.function_modes == nullptr) return true;
+  static const Method depth_of(torch.function_modes);
+  Ref depth = depth_of ? depth_of(PyCFunction_GetSelf(torch.function_modes))
+                       : Ref(PyObject_CallNoArgs(torch.function_modes));
+  const long modes = depth ? PyLong_AsLong(depth.get()) : 1;
+  PyErr_Clear();
+  return modes != 0;
+}
+
+}  // namespace
+
+TorchFunctionOff::TorchFunctionOff(const TorchApi* torch) : torch_(torch), outer_(t_innermost) {
+  t_innermost = this;
   if (torch == nullptr || torch->disable_function == nullptr) return;
-  Ref context(PyObject_CallNoArgs(torch->disable_function));
+  // Work within our own work is silent already, if that was.
+  if (g_subclass_met || (outer_ == nullptr ? modes_on(*torch) : bool(outer_->context_))) enter();
+}
+
+void TorchFunctionOff::enter() {
+  Ref context(PyObject_CallNoArgs(torch_->disable_function));
   Ref entered;
   if (context) entered = Ref(PyObject_CallMethod(context.get(), "__enter__", nullptr));
   if (entered)
@@ -70,11 +127,41 @@ TorchFunctionOff::TorchFunctionOff(const TorchApi* torch) {
     PyErr_Clear();
 }
 
+void TorchFunctionOff::silence() {
+  g_subclass_met = true;
+  TorchFunctionOff* now = t_innermost;
+  if (now == nullptr || now->context_ || now->torch_ == nullptr ||
+      now->torch_->disable_function == nullptr)
+    return;
+  SavedError saved;
+  now->enter();
+}
+
 TorchFunctionOff::~TorchFunctionOff() {
+  t_innermost = outer_;
   if (!context_) return;
   SavedError saved;
   Ref left(PyObject_CallMethod(context_.get(), "__exit__", "OOO", Py_None, Py_None, Py_None));
   if (!left) PyErr_Clear();
+}
+
+Ref storage_object(PyObject* tensor) {
+  const TorchApi* torch = torch_api();
+  if (torch == nullptr || !torch->plain(tensor)) return {};
+  bind_methods(tensor);
+  if (!torch->untyped_storage) return {};
+  Ref storage = torch->untyped_storage(tensor);
+  if (!storage) PyErr_Clear();
+  return storage;
+}
+
+Ref grad_fn_of(PyObject* tensor) {
+  const TorchApi* torch = torch_api();
+  if (torch == nullptr || !torch->plain(tensor) || !torch->grad_fn)
+    return attribute(tensor, "grad_fn");
+  Ref node = torch->grad_fn(tensor);
+  if (!node) PyErr_Clear();
+  return node;
 }
 
 CompilerOff::CompilerOff() {

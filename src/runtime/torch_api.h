@@ -2,6 +2,8 @@
 #pragma once
 
 #include "record/record.h"
+#include "runtime/dlpack.h"
+#include "runtime/fast_call.h"
 #include "runtime/py.h"
 
 namespace opguard {
@@ -19,7 +21,18 @@ struct TorchApi {
   PyObject* disable_function = nullptr;  // torch._C.DisableTorchFunction
   PyObject* graph_task_id = nullptr;
   PyObject* grad_enabled = nullptr;
+  PyObject* function_modes = nullptr;      // torch._C._len_torch_function_stack
+  const DlpackExchange* dlpack = nullptr;  // torch 2.10 and later
+  // Of torch.Tensor: for what is plain only.
+  Getter version, grad_fn;
+  Method is_neg, untyped_storage;  // once bind_methods() was called
 
+  // Exactly a torch.Tensor or Parameter: nothing of it runs the program's code.
+  bool plain(PyObject* object) const {
+    auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
+    return type == tensor_type || type == parameter_type;
+  }
+  // Of any other tensor the first call silences __torch_function__ for the rest of our work.
   bool is_tensor(PyObject* object) const;
   bool is_module(PyObject* object) const;
   PyObject* optimizer_type() const;  // nullptr until torch.optim is imported
@@ -29,7 +42,8 @@ struct TorchApi {
 const TorchApi* torch_api();
 
 // While it lives __torch_function__ of subclasses and modes stays silent: what we read of a tensor
-// must not run the program's code.
+// must not run the program's code. Where no mode is on and no subclass was met, nothing need be
+// done; the first subclass met makes up for it.
 class TorchFunctionOff {
  public:
   explicit TorchFunctionOff(const TorchApi* torch);
@@ -37,9 +51,25 @@ class TorchFunctionOff {
   TorchFunctionOff& operator=(const TorchFunctionOff&) = delete;
   ~TorchFunctionOff();
 
+  // A subclass was met.
+  static void silence();
+
  private:
+  void enter();
+
+  const TorchApi* torch_;
+  TorchFunctionOff* outer_;  // of this thread
   Ref context_;
 };
+
+// Finds the methods by the first plain tensor there is.
+void bind_methods(PyObject* tensor);
+
+// The storage of a plain tensor as torch's Python object; none where it has none.
+Ref storage_object(PyObject* tensor);
+
+// The autograd node that made it, None for a leaf; none with no error set for what has no answer.
+Ref grad_fn_of(PyObject* tensor);
 
 // Around calls of our own Python code: torch.compile would trace its frames as the program's.
 class CompilerOff {

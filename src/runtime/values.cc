@@ -93,7 +93,49 @@ Ref names_of(PyObject* tuple) {
   return {};
 }
 
+constexpr size_t kMaxUsed = 8, kMaxKept = 64;  // collectors' memory kept; slots in each
+
+// Exactly of a type whose text is its value: the commonest arguments.
+bool is_plain_value(PyObject* value) {
+  PyTypeObject* type = Py_TYPE(value);
+  return value == Py_None || type == &PyLong_Type || type == &PyBool_Type ||
+         type == &PyFloat_Type || type == &PyUnicode_Type;
+}
+
 }  // namespace
+
+// The vectors of one that is gone, with the memory they had: an event allocates nothing.
+struct CollectorMemory {
+  std::vector<Slot> slots;
+  std::vector<Collector::Item> items;
+  std::string scalars;
+};
+
+Collector::Collector(const TorchApi* torch, SlotKind kind, size_t limit, Reading reading)
+    : torch_(torch), thread_(recorder().thread()), kind_(kind), reading_(reading), limit_(limit) {
+  if (thread_.collectors.empty()) return;
+  CollectorMemory* last = thread_.collectors.back();
+  thread_.collectors.pop_back();
+  slots_ = std::move(last->slots);
+  items_ = std::move(last->items);
+  scalars_ = std::move(last->scalars);
+  memory_ = last;
+}
+
+Collector::~Collector() {
+  if (thread_.collectors.size() >= kMaxUsed || slots_.capacity() > kMaxKept) {
+    delete memory_;
+    return;
+  }
+  slots_.clear();
+  items_.clear();
+  scalars_.clear();
+  if (memory_ == nullptr) memory_ = new CollectorMemory;
+  memory_->slots = std::move(slots_);
+  memory_->items = std::move(items_);
+  memory_->scalars = std::move(scalars_);
+  thread_.collectors.push_back(memory_);
+}
 
 bool is_torch_module(const TorchApi& torch, PyObject* object) {
   if (!torch.is_module(object)) return false;
@@ -114,29 +156,35 @@ void Collector::text(std::string_view name, std::string_view value) {
 }
 
 bool Collector::add_leaf(const std::string& name, PyObject* value, uint8_t flags) {
-  TensorView view;
-  bool numpy = false;
-  if (torch_ != nullptr && torch_->is_tensor(value)) {
-    if (slots_.size() >= limit_) {
-      ++beyond_;
-      return true;
-    }
-    view = view_tensor(*torch_, value);
-  } else if (is_numpy_array(value)) {
-    numpy = true;
-    if (slots_.size() >= limit_) {
-      ++beyond_;
-      return true;
-    }
-    if (!view_numpy(value, view)) return false;
-  } else {
-    return false;
+  const bool tensor = torch_ != nullptr && torch_->is_tensor(value);
+  if (!tensor && !is_numpy_array(value)) return false;
+  if (slots_.size() >= limit_) {
+    ++beyond_;
+    return true;
   }
-  if (watch_ != nullptr) [[unlikely]]
+  TensorView& view = thread_.view;
+  if (tensor) {
+    view_tensor(*torch_, value, view);
+  } else {
+    view.clear();
+    if (!view_numpy(value, view)) return false;
+  }
+  const bool known = tensor && view.readable && torch_->plain(value);
+  Reading reading = reading_;
+  if (watch_ != nullptr) [[unlikely]] {
+    // It may put other bytes there.
     watch_->meet(view, value, kind_, name);
-  slots_.push_back(recorder().slot(view, kind_, static_cast<uint16_t>(slots_.size()), name, flags));
+    thread_.recent.count = 0;
+    if (known && reading == Reading::usual) {
+      storages().forget(value);
+      reading = Reading::forced;
+    }
+  }
+  // Another thread may read a tensor while we do, but not into this thread's view.
+  slots_.push_back(recorder().slot(view, kind_, static_cast<uint16_t>(slots_.size()), name, flags,
+                                   known ? value : nullptr, reading, &thread_));
   if (kind_ == SlotKind::in)
-    items_.push_back({Ref::borrow(value), name, slots_.back().value, view.version, numpy});
+    items_.push_back({Ref::borrow(value), name, slots_.back().value, view.version, !tensor});
   return true;
 }
 
@@ -170,6 +218,8 @@ void Collector::describe(std::string& out, const std::string& name, PyObject* va
     out += base_repr(&PyLong_Type, value);
   } else if (PyUnicode_Check(value)) {
     out += string_repr(value);
+  } else if (type == &PyFloat_Type) {
+    out += float_repr(PyFloat_AsDouble(value));
   } else if (is_numpy_scalar(value)) {  // before float: numpy.float64 is one
     Ref item(PyObject_CallMethod(value, "item", nullptr));
     if (!item || is_numpy_scalar(item.get())) {
@@ -243,7 +293,7 @@ void Collector::describe(std::string& out, const std::string& name, PyObject* va
 
 void Collector::add(std::string_view name, PyObject* value, uint8_t flags) {
   std::string label(name);
-  if (add_leaf(label, value, flags)) return;
+  if (!is_plain_value(value) && add_leaf(label, value, flags)) return;
   std::string out;
   describe(out, label, value, flags, 0);
   text(name, shortened(std::move(out), kMaxText));
@@ -252,7 +302,7 @@ void Collector::add(std::string_view name, PyObject* value, uint8_t flags) {
 void Collector::add_tensors(std::string_view name, PyObject* value, uint8_t flags) {
   std::string label(name), out;
   size_t before = slots_.size();
-  if (add_leaf(label, value, flags)) return;
+  if (value == Py_None || add_leaf(label, value, flags)) return;
   describe(out, label, value, flags, 0);
   if (slots_.size() > before) text(name, shortened(std::move(out), kMaxText));
 }
@@ -261,10 +311,14 @@ void Collector::walk_module(PyObject* module, const std::string& prefix, uint8_t
   for (const char* table : {"_parameters", "_buffers"}) {
     Ref dict = attribute(module, table);
     if (!dict || !PyDict_Check(dict.get())) continue;
+    // Running statistics are written by kernels that count no versions.
+    const Reading before = reading_;
+    if (table[1] == 'b' && reading_ == Reading::usual) reading_ = Reading::forced;
     PyObject *key, *value;
     for (Py_ssize_t at = 0; PyDict_Next(dict.get(), &at, &key, &value);)
       if (value != Py_None)
         add_leaf("param:" + prefix + std::string(utf8(key)), value, flags | kParameter);
+    reading_ = before;
   }
   Ref children = attribute(module, "_modules");
   if (!children || !PyDict_Check(children.get()) || depth >= kMaxModuleDepth) return;

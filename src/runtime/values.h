@@ -14,8 +14,13 @@ namespace opguard {
 class Collector {
  public:
   // limit: tensors kept; Slot::index has 16 bits.
-  Collector(const TorchApi* torch, SlotKind kind, size_t limit = 4096)
-      : torch_(torch), kind_(kind), limit_(limit) {}
+  Collector(const TorchApi* torch, SlotKind kind, size_t limit = 4096,
+            Reading reading = Reading::usual);
+  Collector(const Collector&) = delete;
+  Collector& operator=(const Collector&) = delete;
+  ~Collector();
+
+  void use(const TorchApi* torch) { torch_ = torch; }  // where it was made before our own work
 
   // Shows it each tensor before the record is made; may be nullptr.
   void show(Watch* watch) { watch_ = watch; }
@@ -41,6 +46,7 @@ class Collector {
   };
   const std::vector<Item>& items() const { return items_; }
   std::vector<Slot>& slots() { return slots_; }
+  void read(Reading reading) { reading_ = reading; }  // from now on
   const std::string& scalars() const { return scalars_; }
   uint64_t beyond() const { return beyond_; }  // tensors there was no room for
 
@@ -53,8 +59,11 @@ class Collector {
   void walk_module(PyObject* module, const std::string& prefix, uint8_t flags, int depth);
 
   const TorchApi* torch_;
+  ThreadState& thread_;
+  CollectorMemory* memory_ = nullptr;  // where the vectors come from and go
   SlotKind kind_;
   Watch* watch_ = nullptr;
+  Reading reading_;
   std::vector<Slot> slots_;
   std::vector<Item> items_;
   std::string scalars_;

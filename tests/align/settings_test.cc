@@ -29,6 +29,22 @@ TEST(Settings, OwnControlIsRefused) {
   EXPECT_TRUE(report.noted.empty());
 }
 
+// A value carried over is the value last read; what a mode leaves out is not there to compare.
+TEST(Settings, OfModesOnlyThoseThatRecordEverythingAreComparable) {
+  const auto run = [](const char* mode) { return run_with({{"mode", mode}}); };
+  const auto alike = compare_settings(run("default"), run("full"));
+  EXPECT_TRUE(alike.refused.empty());
+  EXPECT_EQ(alike.noted, Sentences{"mode differs: default in a, full in b"});
+  for (const char* less : {"trusted", "sdc", "model"}) {
+    EXPECT_EQ(compare_settings(run(less), run("full")).refused.size(), 1u) << less;
+    EXPECT_EQ(compare_settings(run(less), run(less)), SettingsReport{}) << less;
+  }
+  EXPECT_EQ(compare_settings(run_with({{"mode", "trusted"}, {"mode.trusted", "relu"}}),
+                             run_with({{"mode", "trusted"}, {"mode.trusted", ""}}))
+                .refused.size(),
+            1u);
+}
+
 TEST(Settings, VersionsThreadsAndFlagsAreNoted) {
   const auto report =
       compare_settings(run_with({{"torch", "2.12.0"}, {"threads", "2"}, {"world", "2"}}, 2),

@@ -13,7 +13,10 @@ PHASES = ("forward", "recompute", "backward", "optimizer")
 SLOTS = ("in", "out", "written")
 MASK64 = (1 << 64) - 1
 UNREADABLE, MODEL_VALUE, UNINITIALISED, PARAMETER, MASK = 1, 2, 4, 8, 16
+CARRIED = 32
 RAISED, COLLECTIVE = 1, 2
+# Of programs that do not say; OPGUARD_TEST_MODE=default runs the same tests where values are carried over.
+MODE = os.environ.get("OPGUARD_TEST_MODE", "full")
 
 
 class Cursor:
@@ -203,7 +206,7 @@ if options.log:
 
 def run_program(source, log=None, python=sys.executable, status=0, env=None):
     """Runs source after the prologue; with `log` a folder it records there. What it printed."""
-    environment = {**clean_environment(), **(env or {})}
+    environment = {**clean_environment(), "OPGUARD_MODE": MODE, **(env or {})}
     if log is not None:
         environment["OPGUARD_LOG"] = str(log)
     program = PROLOGUE.format(package=str(build_dir() / "python")) + source
