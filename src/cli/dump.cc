@@ -22,7 +22,7 @@ namespace {
 struct DumpOptions {
   std::string path, other;
   bool salvage = false;
-  Selection selection;
+  EventSelection selection;
   std::string steps, limit_text;
   std::vector<std::string> phases;
   uint64_t limit = std::numeric_limits<uint64_t>::max();
@@ -48,7 +48,7 @@ int dump_logs(const DumpOptions& options, std::vector<ProcessLog> logs, bool fol
   if (options.format == "text") {
     uint64_t limit = options.limit;
     for (const ProcessLog& log : logs) {
-      if (folder && Selector(options.selection, log).rank()) out(log.path + ":\n");
+      if (folder && EventSelector(options.selection, log).rank()) out(log.path + ":\n");
       dump(log, options.selection, limit, out);
     }
   } else {
@@ -143,7 +143,7 @@ bool read_number(const std::string& text, uint32_t& number) {
 }
 
 // "3" or "3-5". The complaint, or "".
-std::string read_steps(const std::string& text, Selection& selection) {
+std::string read_steps(const std::string& text, EventSelection& selection) {
   const size_t dash = text.find('-');
   uint32_t first = 0, last = 0;
   if (!read_number(text.substr(0, dash), first) ||

@@ -98,9 +98,9 @@ class Lines {
 }  // namespace
 
 void dump_table(std::shared_ptr<const std::vector<ProcessLog>> logs, TableRows rows,
-                LineFormat format, const Selection& selection, uint64_t limit,
+                LineFormat format, const EventSelection& selection, uint64_t limit,
                 const TextSink& out) {
-  std::vector<Selector> selectors;
+  std::vector<EventSelector> selectors;
   for (const ProcessLog& log : *logs) selectors.emplace_back(selection, log);
   const LogTable table(logs, rows);
   const Lines lines(table, format);

@@ -113,7 +113,8 @@ std::string context(const ProcessLog& log) {
 
 }  // namespace
 
-Selector::Selector(const Selection& selection, const ProcessLog& log) : selection_(selection) {
+EventSelector::EventSelector(const EventSelection& selection, const ProcessLog& log)
+    : selection_(selection) {
   if (!selection.ranks.empty())
     rank_ = std::find(selection.ranks.begin(), selection.ranks.end(), log.rank) !=
             selection.ranks.end();
@@ -125,16 +126,17 @@ Selector::Selector(const Selection& selection, const ProcessLog& log) : selectio
         }));
 }
 
-bool Selector::operator()(const Event& event) const {
-  const Selection& s = selection_;
+bool EventSelector::operator()(const Event& event) const {
+  const EventSelection& s = selection_;
   return rank_ && (s.boundaries.empty() || boundaries_[event.boundary]) &&
          (s.phases.empty() ||
           std::find(s.phases.begin(), s.phases.end(), event.phase) != s.phases.end()) &&
          (!s.steps || (event.step >= s.steps->first && event.step <= s.steps->second));
 }
 
-void dump(const ProcessLog& log, const Selection& selection, uint64_t& limit, const TextSink& out) {
-  const Selector selected(selection, log);
+void dump(const ProcessLog& log, const EventSelection& selection, uint64_t& limit,
+          const TextSink& out) {
+  const EventSelector selected(selection, log);
   if (!selected.rank()) return;
   std::string piece = head(log);
   if (selection.all()) piece += context(log);

@@ -15,7 +15,7 @@
 namespace opguard {
 
 // Which events are wanted; a field that is empty does not choose.
-struct Selection {
+struct EventSelection {
   std::vector<std::string> boundaries = {};  // patterns with * and ?; one of them
   std::vector<int32_t> ranks = {};
   std::vector<Phase> phases = {};
@@ -26,14 +26,14 @@ struct Selection {
 };
 
 // A selection on one log: what has to be asked once a string is asked once.
-class Selector {
+class EventSelector {
  public:
-  Selector(const Selection& selection, const ProcessLog& log);
+  EventSelector(const EventSelection& selection, const ProcessLog& log);
   bool operator()(const Event& event) const;
   bool rank() const { return rank_; }  // false: nothing of this log is wanted
 
  private:
-  const Selection& selection_;
+  const EventSelection& selection_;
   bool rank_ = true;
   std::vector<bool> boundaries_;  // by string; empty: all
 };
@@ -45,6 +45,7 @@ using TextSink = std::function<bool(std::string_view)>;
 // one a slot, in columns that fit 120 characters where the names are not long; nothing of a log
 // whose rank is not wanted. `limit`: events that
 // may still be shown; it is counted down.
-void dump(const ProcessLog& log, const Selection& selection, uint64_t& limit, const TextSink& out);
+void dump(const ProcessLog& log, const EventSelection& selection, uint64_t& limit,
+          const TextSink& out);
 
 }  // namespace opguard

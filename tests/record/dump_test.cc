@@ -23,7 +23,8 @@ ProcessLog sample(uint32_t count) {
   return log;
 }
 
-std::string dump_of(const ProcessLog& log, const Selection& selection, uint64_t limit = kNoLimit) {
+std::string dump_of(const ProcessLog& log, const EventSelection& selection,
+                    uint64_t limit = kNoLimit) {
   std::string text;
   dump(log, selection, limit, [&](std::string_view piece) {
     text += piece;
