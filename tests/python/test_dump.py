@@ -99,3 +99,11 @@ def test_export_without_pyarrow(opguard, folder, tmp_path):
     done = opguard("export", folder, "-o", tmp_path / "x.parquet", "--python", tmp_path / "no-python")
     assert done.returncode == 2 and "no-python" in done.stderr
     assert not (tmp_path / "x.parquet").exists()
+
+
+def test_dump_of_two_folders_shows_every_pair(opguard, folder):
+    lines = dump(opguard, folder, folder).splitlines()
+    pairs = [line.split() for line in lines if line.startswith("= ")]
+    assert pairs and all(a == b for _, a, b, *_ in pairs)
+    assert lines[-1] == f"pairs {len(pairs)}, unequal 0, certified {len(pairs)}"
+    assert not [line for line in lines if line[:2] in ("< ", "> ")]
