@@ -205,8 +205,6 @@ void add_run(CLI::App& app, Pipeline& run) {
   command->add_option("--trusted", opt->trusted,
                       "Operators that mode trusted skips too: names, or -NAME for one to record, "
                       "separated by commas");
-  command->add_option("--mode", opt->mode, "What the probes read: full or off [full]")
-      ->check(CLI::IsMember({"full", "off"}));
   // One value each, or the first would take all that follow.
   command
       ->add_option("--capture", opt->captures,
