@@ -4,7 +4,7 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
-#include "align/report.h"
+#include "report/report.h"
 
 namespace opguard {
 

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "align/report.h"
 #include "builder.h"
+#include "report/report.h"
 
 namespace opguard::test {
 namespace {

@@ -1,4 +1,4 @@
-// align/excerpt.h: the source line of a boundary, with the expression marked.
+// report/excerpt.h: the source line of a boundary, with the expression marked.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// align/text.h: text of unknown origin (sources, names, arguments) made fit for a terminal.
+// report/text.h: text of unknown origin (sources, names, arguments) made fit for a terminal.
 #pragma once
 
 #include <cstdint>

@@ -1,12 +1,12 @@
-// align/report.cc: the verdict for people.
-#include "align/report.h"
+// report/terminal.cc: the verdict for people.
+#include "report/report.h"
 
 #include <algorithm>
 
 #include "align/difference.h"
-#include "align/excerpt.h"
 #include "align/pivot_view.h"
-#include "align/text.h"
+#include "report/excerpt.h"
+#include "report/text.h"
 
 namespace opguard {
 namespace {

@@ -1,8 +1,8 @@
-// align/report_json.cc: the verdict as docs/json.md has it. Fields are added, never renamed.
+// report/report_json.cc: the verdict as docs/json.md has it. Fields are added, never renamed.
 #include "align/difference.h"
 #include "align/pivot_view.h"
-#include "align/report.h"
 #include "nlohmann/json.hpp"
+#include "report/report.h"
 
 namespace opguard {
 namespace {

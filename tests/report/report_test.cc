@@ -1,6 +1,6 @@
-// The report as people and programs get it, against tests/fixtures/align/<case>/. OPGUARD_UPDATE=1
+// The report as people and programs get it, against tests/fixtures/report/<case>/. OPGUARD_UPDATE=1
 // in the environment rewrites the expected files; that diff is reviewed like code.
-#include "align/report.h"
+#include "report/report.h"
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ using test::in;
 using test::LogBuilder;
 using test::out;
 
-const std::string kFixtures = std::string(OPGUARD_FIXTURES) + "/align/";
+const std::string kFixtures = std::string(OPGUARD_FIXTURES) + "/report/";
 
 std::string read(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

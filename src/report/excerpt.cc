@@ -1,8 +1,8 @@
-#include "align/excerpt.h"
+#include "report/excerpt.h"
 
-#include "align/text.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "report/text.h"
 
 namespace opguard {
 namespace {

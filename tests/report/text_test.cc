@@ -1,4 +1,4 @@
-#include "align/text.h"
+#include "report/text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// align/report.h: the verdict for people (terminal) and programs (JSON, the contract of
+// report/report.h: the verdict for people (terminal) and programs (JSON, the contract of
 // docs/json.md).
 #pragma once
 
