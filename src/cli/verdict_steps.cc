@@ -13,6 +13,8 @@
 #include "align/settings.h"
 #include "cli/command.h"
 #include "llvm/Support/raw_ostream.h"
+#include "report/html.h"
+#include "support/diagnostics.h"
 #include "support/progress.h"
 
 namespace opguard {
@@ -38,17 +40,32 @@ int exit_code(Outcome outcome) {
 }
 
 // Written beside the file and renamed: a reader never sees half a verdict.
-llvm::Error write_json(const std::string& path, const std::string& text) {
+llvm::Error write_file(const std::string& path, const std::string& text) {
   return llvm::writeToOutput(path, [&](llvm::raw_ostream& out) {
     out << text;
     return llvm::Error::success();
   });
 }
 
+llvm::Error write_files(const Report& report, const ReportOptions& options) {
+  struct Format {
+    const std::string& path;
+    std::string (*text)(const Report&);
+  };
+  for (const Format& format :
+       {Format{options.json, format_json}, Format{options.html, format_html}}) {
+    if (format.path.empty()) continue;
+    if (llvm::Error error = write_file(format.path, format.text(report)))
+      return make_error(format.path + ": " + llvm::toString(std::move(error)));
+  }
+  return llvm::Error::success();
+}
+
 }  // namespace
 
 void add_report_options(CLI::App& command, ReportOptions& options) {
   command.add_option("--json", options.json, "write the verdict to this file (docs/json.md)");
+  command.add_option("--html", options.html, "write the report as one page that opens offline");
   command.add_option("--color", options.colour, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();
@@ -84,20 +101,20 @@ int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage&
 
   progress.reset();
   const Report report{*a, *b, alignment, verdict, coverage, differing, options.explain};
-  if (!options.json.empty())
-    if (llvm::Error error = write_json(options.json, format_json(report)))
-      return fail(options.json + ": " + llvm::toString(std::move(error)));
+  if (llvm::Error error = write_files(report, options))
+    return fail(llvm::toString(std::move(error)));
   if (!settings.refused.empty()) return fail(verdict.why);
   std::fputs(format_terminal(report, use_colour(options.colour)).c_str(), stdout);
   return exit_code(verdict.outcome);
 }
 
 int conclude_single(const std::string& dir, const ReportOptions& options) {
+  if (!options.html.empty()) return fail("--html shows two runs; --single has one");
   llvm::Expected<Run> run = load_run(dir);
   if (!run) return fail(llvm::toString(run.takeError()));
   const Findings findings = check_single(*run);
   if (!options.json.empty())
-    if (llvm::Error error = write_json(options.json, format_findings_json(*run, findings)))
+    if (llvm::Error error = write_file(options.json, format_findings_json(*run, findings)))
       return fail(options.json + ": " + llvm::toString(std::move(error)));
   std::fputs(format_findings(*run, findings, use_colour(options.colour)).c_str(), stdout);
   return findings.empty() ? kYes : kNo;

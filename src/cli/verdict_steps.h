@@ -9,12 +9,13 @@
 namespace opguard {
 
 struct ReportOptions {
-  std::string json;             // file to write the verdict to as well, "" for none
+  std::string json;  // files to write the verdict to as well, "" for none
+  std::string html;
   std::string colour = "auto";  // "always", "never"; auto: on a terminal that wants it
   bool explain = false;
 };
 
-// --json, --color, --explain.
+// --json, --html, --color, --explain.
 void add_report_options(CLI::App& command, ReportOptions& options);
 
 // The exit code: identical kYes, diverged kNo, otherwise kCouldNotTell.

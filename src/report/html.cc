@@ -1,0 +1,52 @@
+#include "report/html.h"
+
+#include <array>
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/Base64.h"
+#include "llvm/Support/SHA256.h"
+#include "report/page.h"
+#include "report/page_data.h"
+
+namespace opguard {
+namespace {
+
+void replace(std::string& text, std::string_view mark, std::string_view with) {
+  const size_t at = text.find(mark);
+  if (at != std::string::npos) text.replace(at, mark.size(), with);
+}
+
+// As a content security policy names an inline script or style.
+std::string digest(std::string_view text) {
+  const auto bytes = llvm::ArrayRef(reinterpret_cast<const uint8_t*>(text.data()), text.size());
+  const std::array<uint8_t, 32> hash = llvm::SHA256::hash(bytes);
+  return "'sha256-" + llvm::encodeBase64(hash) + "'";
+}
+
+// Nothing in JSON but its strings has these; there "</script>" and "<!--" would end the block.
+std::string inside_script(const std::string& json) {
+  std::string text;
+  text.reserve(json.size());
+  for (const char c : json) {
+    if (c == '<' || c == '>' || c == '&')
+      text += c == '<' ? "\\u003c" : c == '>' ? "\\u003e" : "\\u0026";
+    else
+      text += c;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string format_html(const Report& report) {
+  std::string page(page::html());
+  replace(page, "{{style-digest}}", digest(page::css()));
+  replace(page, "{{script-digest}}", digest(page::js()));
+  replace(page, "{{style}}", page::css());
+  replace(page, "{{script}}", page::js());
+  // Last: what it holds is not looked at for marks.
+  replace(page, "{{data}}", inside_script(page_data(report)));
+  return page;
+}
+
+}  // namespace opguard

@@ -1,0 +1,14 @@
+// report/html.h: the report as one HTML file that opens offline.
+#pragma once
+
+#include <string>
+
+#include "report/report.h"
+
+namespace opguard {
+
+// The page of src/report/page with the report's data in it. It loads nothing and asks nobody: its
+// content security policy admits its own style and script by their digests and nothing else.
+std::string format_html(const Report& report);
+
+}  // namespace opguard

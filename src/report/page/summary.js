@@ -1,0 +1,101 @@
+// summary.js: the verdict, the pivot with both sources, why, the certified prefix, the other candidates.
+
+function pivotSection(candidate) {
+  const at = candidate.a || candidate.b;
+  if (!at) return null;
+  const [laneIndex, row] = at;
+  const title = el('h2', '', el('span', 'kind', candidate.kind), el('b', 'mono', candidate.boundary),
+                   el('span', 'faint', describeCoordinates(laneIndex, row) + (candidate.slot ? ', slot ' + candidate.slot : '')),
+                   jump('faint', 'show it among its neighbours (p)', () => goTo(0), 'show in the run ↓'));
+  const sides = el('div', 'sides');
+  for (let side = 0; side < 2; ++side) {
+    const ref = side === 0 ? candidate.a : candidate.b;
+    sides.append(sourceBox(side, ref ? lanes[ref[0]].site(ref[1], side) : null));
+  }
+  const section = el('section', 'pivot', title, candidate.why ? el('p', 'why', candidate.why) : null, sides);
+  const one = !candidate.a || !candidate.b || (candidate.a[0] === candidate.b[0] && candidate.a[1] === candidate.b[1]);
+  section.append(el('h3', '', one && candidate.a && candidate.b ? 'what differs' : 'what it left'));
+  if (one) section.append(slotTable(laneIndex, row, false, 6));
+  else for (const ref of [candidate.a, candidate.b]) section.append(slotTable(ref[0], ref[1], false, 3));
+  return section;
+}
+
+function certifiedText() {
+  const head = data.head;
+  let words = grouped(head.certified) + ' of ' + counted(head.pairs, 'pair') + ' certified equal';
+  if (head.boundary) {
+    const [laneIndex, row] = head.boundary;
+    words += ', up to ' + placeOf(lanes[laneIndex].site(row, 0), false) + ', ' + describeCoordinates(laneIndex, row);
+  }
+  return words;
+}
+
+function facts() {
+  const head = data.head, list = el('dl', 'fact');
+  const add = (name, ...value) => list.append(el('dt', '', name), el('dd', '', ...value));
+  add('certified', certifiedText());
+  if (head.unequal) add('unequal', counted(head.unequal, 'pair') + (head.harmless ? '; ' + counted(head.harmless, 'differing event') +
+      ' before the pivot that no model value depends on' : ''));
+  let a = 0, b = 0;
+  for (const lane of lanes) a += lane.head.counts[2], b += lane.head.counts[3];
+  if (a + b) add('one-sided', counted(a, 'event') + ' only in a, ' + counted(b, 'event') + ' only in b');
+  const [attributed, activities, unmatched] = head.coverage;
+  if (activities) add('coverage', (Math.floor(attributed * 1000 / activities) / 10).toFixed(1) +
+      '% of the device work belongs to an instrumented operator, ' + counted(unmatched, 'unmatched site'));
+  return list;
+}
+
+function candidateList() {
+  const rest = data.head.candidates.slice(1);
+  if (!rest.length) return null;
+  const list = el('ol', '');
+  rest.forEach((candidate, i) => {
+    const at = candidate.a || candidate.b;
+    if (!at) return;
+    const site = lanes[at[0]].site(at[1], candidate.a ? 0 : 1);
+    const item = jump('', candidate.why, () => goTo(i + 1), el('span', 'faint', (i + 2) + '  '), candidate.kind + '  ',
+                      el('span', 'mono', placeOf(site, true) + '  ' + site.op), el('span', 'faint', '  ' + candidate.why));
+    list.append(el('li', '', item));
+  });
+  return el('section', '', el('h3', '', 'Other candidates, in order'), list);
+}
+
+function noteList() {
+  if (!data.head.notes.length) return null;
+  return el('section', '', el('h3', '', 'Notes'), el('ol', 'notes', data.head.notes.map(note => el('li', '', note))));
+}
+
+function rankTable() {
+  if (lanes.length < 2) return null;
+  const table = el('table', 'ranks', el('tr', '', ['rank', 'pairs', 'unequal', 'only a', 'only b', 'first difference'].map(name => el('th', '', name))));
+  lanes.forEach((lane, index) => {
+    const [equal, unlike, a, b] = lane.head.counts, first = lane.head.first;
+    const site = first >= 0 ? lane.site(first, 0) || lane.site(first, 1) : null;
+    const go = first >= 0 ? jump('mono', 'show it', () => { showLane(index); select(first, true); }, placeOf(site, true) + '  ' + site.op) : 'none';
+    table.append(el('tr', '', el('td', '', jump('', 'show this rank', () => showLane(index), laneName(index).slice(5))),
+                    [equal + unlike, unlike, a, b].map(n => el('td', '', grouped(n))), el('td', '', go)));
+  });
+  return el('section', '', el('h3', '', 'Ranks'), el('div', 'scroll', table));
+}
+
+// The two folders without what they share at the front.
+function runNames([a, b]) {
+  let same = 0;
+  while (same < Math.min(a.length, b.length) && a[same] === b[same]) ++same;
+  const cut = same === a.length && same === b.length ? a.lastIndexOf('/', a.length - 2) + 1 : a.lastIndexOf('/', same - 1) + 1;
+  const names = el('p', 'runs faint mono', el('span', 'tag a', 'A'), ' ' + a.slice(cut) + '   ', el('span', 'tag b', 'B'), ' ' + b.slice(cut));
+  names.title = a + '\n' + b;
+  return names;
+}
+
+function showSummary() {
+  const head = data.head;
+  document.title = head.verdict + ': ' + head.why + ' - opguard';
+  const box = document.getElementById('summary');
+  box.append(el('div', 'verdict', el('h1', head.verdict, head.verdict), el('p', 'why', head.why),
+                runNames(head.runs)));
+  if (head.candidates.length) box.append(pivotSection(head.candidates[0]) || '');
+  box.append(facts());
+  const more = [candidateList(), rankTable(), noteList()].filter(section => section);
+  if (more.length) box.append(el('div', 'more', ...more));
+}

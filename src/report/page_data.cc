@@ -1,0 +1,398 @@
+#include "report/page_data.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include "align/difference.h"
+#include "align/pivot_view.h"
+#include "nlohmann/json.hpp"
+#include "report/excerpt.h"
+#include "report/rows.h"
+#include "report/text.h"
+
+namespace opguard {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr uint32_t kContextLines = 3;   // around an expression
+constexpr size_t kNeighbours = 3;       // equal rows kept around a row that differs
+constexpr uint32_t kLineColumns = 400;  // of a source line: data written into a source file
+
+// How a row is coloured: 0 and the kinds of Equality, then:
+enum RowState : int64_t { kOnlyA = 5, kOnlyB = 6, kLeftOut = 7, kBothValues = 8 };
+
+// Columns are plain lists of numbers; as a DOM they would take ten times their text.
+class Column {
+ public:
+  void add(int64_t value) {
+    if (!text_.empty()) text_ += ',';
+    text_ += std::to_string(value);
+  }
+  std::string json() const { return "[" + text_ + "]"; }
+
+ private:
+  std::string text_;
+};
+
+// Distinct values, by index in order of first appearance.
+template <typename Key, typename Hash = std::less<Key>>
+class Table {
+ public:
+  size_t index(const Key& key) {
+    auto [at, fresh] = at_.try_emplace(key, keys_.size());
+    if (fresh) keys_.push_back(key);
+    return at->second;
+  }
+  const std::vector<Key>& keys() const { return keys_; }
+
+ private:
+  std::map<Key, size_t, Hash> at_;
+  std::vector<Key> keys_;
+};
+
+struct FingerprintHash {
+  size_t operator()(const Fingerprint& value) const {
+    return value.h ^ (value.m * 0x9e3779b97f4a7c15);
+  }
+};
+
+// Fingerprints are many and as good as random: a hash table, and one string of hex digits.
+class Values {
+ public:
+  // 0: no value.
+  size_t index(const Slot& slot) {
+    if (slot.flags & kUnreadable) return 0;
+    auto [at, fresh] = at_.try_emplace(slot.value, at_.size() + 1);
+    if (fresh) {
+      char buffer[33];
+      std::snprintf(buffer, sizeof buffer, "%016" PRIx64 "%016" PRIx64, slot.value.h, slot.value.m);
+      hex_ += buffer;
+    }
+    return at->second;
+  }
+  const std::string& hex() const { return hex_; }
+
+ private:
+  std::unordered_map<Fingerprint, size_t, FingerprintHash> at_;
+  std::string hex_;
+};
+
+using Numbers = std::vector<int64_t>;
+
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+class Page {
+ public:
+  Page(const Report& report, size_t max_rows)
+      : report_(report), runs_{&report.a, &report.b}, lanes_(lanes_of(report)) {
+    choose(max_rows);
+  }
+
+  std::string json() {
+    std::string lanes;
+    for (size_t i = 0; i < lanes_.size(); ++i) lanes += (i ? ",\n" : "\n") + lane(i);
+    // Last, since the tables are filled by what refers to them.
+    const Json head = summary();
+    std::string text = "{\"head\":" + dump(head);
+    text += ",\n\"lanes\":[" + lanes + "]";
+    text += ",\n\"coordinates\":" + dump(coordinates_.keys());
+    text += ",\n\"forms\":" + dump(forms_.keys());
+    text += ",\n\"layouts\":" + dump(layouts_.keys());
+    text += ",\n\"gaps\":" + dump(gaps_);
+    text += ",\n\"sites\":[" + dump(sites_[0]) + ",\n" + dump(sites_[1]) + "]";
+    text += ",\n\"metas\":" + dump(metas_.keys());
+    text += ",\n\"strings\":" + dump(strings_.keys());
+    text += ",\n\"values\":\"" + values_.hex() + "\"}\n";
+    return text;
+  }
+
+ private:
+  const ProcessLog& log(int side, const Lane& lane) const {
+    return runs_[side]->processes[side == 0 ? lane.a : lane.b];
+  }
+
+  // ---- Which rows are listed.
+
+  void choose(size_t max_rows) {
+    size_t all = 0;
+    for (const Lane& lane : lanes_) all += lane.rows.size();
+    kept_.resize(lanes_.size());
+    RowRef pivot;
+    if (!report_.verdict.candidates.empty()) {
+      const Pivot& first = report_.verdict.candidates.front();
+      pivot =
+          find_row(lanes_, first.a.process >= 0 ? 0 : 1, first.a.process >= 0 ? first.a : first.b);
+    }
+    for (size_t i = 0; i < lanes_.size(); ++i) {
+      const size_t rows = lanes_[i].rows.size();
+      kept_[i].assign(rows, all <= max_rows);
+      if (all <= max_rows) continue;
+      // Half of the page is the pivot's lane, the other lanes share the rest.
+      const bool has_pivot = pivot.lane == int32_t(i) || lanes_.size() == 1;
+      const size_t share = has_pivot && lanes_.size() > 1 ? max_rows / 2
+                           : lanes_.size() == 1           ? max_rows
+                                                          : max_rows / 2 / (lanes_.size() - 1);
+      keep_some(i, share);
+    }
+    for (const Pivot& pivot : report_.verdict.candidates)
+      for (int side : {0, 1})
+        keep_around(find_row(lanes_, side, side == 0 ? pivot.a : pivot.b), 50);
+    keep_around(last_certified(report_, lanes_), 50);
+  }
+
+  void keep_around(const RowRef& at, size_t radius) {
+    if (at.lane < 0) return;
+    std::vector<bool>& kept = kept_[at.lane];
+    const size_t last = std::min(kept.size(), at.row + radius + 1);
+    for (size_t i = at.row - std::min<size_t>(at.row, radius); i < last; ++i) kept[i] = true;
+  }
+
+  // What differs with its neighbours, from the front; then equal rows, from the front.
+  void keep_some(size_t index, size_t share) {
+    const std::vector<Row>& rows = lanes_[index].rows;
+    std::vector<bool>& kept = kept_[index];
+    size_t count = 0;
+    auto keep = [&](size_t i) {
+      if (kept[i] || count >= share) return;
+      kept[i] = true;
+      ++count;
+    };
+    for (size_t i = 0; i < rows.size() && count < share; ++i) {
+      if (!rows[i].differs()) continue;
+      const size_t last = std::min(rows.size(), i + kNeighbours + 1);
+      for (size_t j = i - std::min(i, kNeighbours); j < last; ++j) keep(j);
+    }
+    for (size_t i = 0; i < rows.size() && count < share; ++i) keep(i);
+  }
+
+  // ---- Rows.
+
+  int64_t string(const std::string& text) { return int64_t(strings_.index(shown(text))); }
+  int64_t string(const ProcessLog& log, uint32_t text) {
+    return text == kNone ? -1 : string(log.text(text));
+  }
+
+  int64_t site(int side, const ProcessLog& log, uint32_t event) {
+    const std::string& boundary = log.text(log.events[event].boundary);
+    auto [at, fresh] = site_index_[side].try_emplace(boundary, sites_[side].size());
+    if (!fresh) return int64_t(at->second);
+    const EventView known = view(log, event);
+    const Location& place = known.location;
+    Json lines = Json::array();
+    for (const ContextLine& line : files_.excerpt(place, kContextLines)) {
+      const auto chars = shown_chars(line.text.line);
+      std::string parts[3];
+      uint32_t width = 0;
+      for (size_t i = 0; i < chars.size(); ++i) {
+        if ((width += chars[i].width) > kLineColumns) {
+          parts[i < line.text.to ? 1 : 2] += "...";
+          break;
+        }
+        parts[i < line.text.from ? 0 : i < line.text.to ? 1 : 2] += chars[i].text;
+      }
+      lines.push_back({line.number, parts[0], parts[1], parts[2]});
+    }
+    const std::string file = place.file.empty() ? place.path : place.file;
+    sites_[side].push_back({{"id", shown(boundary)},
+                            {"op", shown(known.operator_name)},
+                            {"file", shown(file)},
+                            {"path", shown(place.path)},
+                            {"line", place.line},
+                            // Without the expression the column is not known either.
+                            {"column", place.text.empty() ? 0 : place.column + 1},
+                            {"in", place.function == "<module>" ? "" : shown(place.function)},
+                            {"with", shown(place.package)},
+                            {"source", std::move(lines)}});
+    return int64_t(at->second);
+  }
+
+  int64_t coordinate(const ProcessLog& log, const Event& event) {
+    return int64_t(coordinates_.index({event.step, event.micro_batch, int64_t(event.phase),
+                                       int64_t(event.kind), string(log, event.node), event.thread,
+                                       string(log, event.group), event.sequence}));
+  }
+
+  int64_t meta(const ProcessLog& log, const Slot& slot) {
+    return slot.meta == kNone ? int64_t(metas_.index("tensor"))
+                              : int64_t(metas_.index(shown(shape_text(log, slot))));
+  }
+
+  // Slots of one row: [kind, name, meta in a, meta in b, flags] each, -1 for a side without it.
+  // Their values go to `column`: a's, and b's where `both`.
+  int64_t layout(const Lane& lane, const Row& row, Column& column, bool& both) {
+    Numbers layout;
+    std::vector<SlotPair> pairs;
+    if (row.paired()) {
+      const ProcessLog &a = log(0, lane), &b = log(1, lane);
+      pairs = pair_slots(a, a.events[row.a], b, b.events[row.b]);
+    } else {
+      const ProcessLog& own = log(row.a != kNone ? 0 : 1, lane);
+      const Event& event = own.events[row.a != kNone ? row.a : row.b];
+      for (uint64_t i = event.first_slot; i < event.first_slot + event.slot_count; ++i)
+        pairs.push_back(row.a != kNone ? SlotPair{&own.slots[i], nullptr}
+                                       : SlotPair{nullptr, &own.slots[i]});
+    }
+    both = false;
+    for (const SlotPair& pair : pairs) {
+      const Slot& any = pair.b ? *pair.b : *pair.a;
+      const ProcessLog& own = log(pair.b ? 1 : 0, lane);
+      layout.insert(layout.end(), {int64_t(any.kind), string(own, any.name),
+                                   pair.a ? meta(log(0, lane), *pair.a) : -1,
+                                   pair.b ? meta(log(1, lane), *pair.b) : -1,
+                                   (pair.a ? pair.a->flags : 0) | (pair.b ? pair.b->flags : 0)});
+      if (pair.a && pair.b && values_.index(*pair.a) != values_.index(*pair.b)) both = true;
+    }
+    for (const SlotPair& pair : pairs) {
+      const Slot* first = pair.a ? pair.a : pair.b;
+      column.add(int64_t(values_.index(*first)));
+      if (both) column.add(pair.b ? int64_t(values_.index(*pair.b)) : 0);
+    }
+    return int64_t(layouts_.index(layout));
+  }
+
+  std::string lane(size_t index) {
+    const Lane& lane = lanes_[index];
+    const ProcessLog* logs[2] = {lane.a >= 0 ? &log(0, lane) : nullptr,
+                                 lane.b >= 0 ? &log(1, lane) : nullptr};
+    Column state, coordinates, forms, layouts, values, events[2], starts[2], durations[2];
+    int64_t expected[2] = {}, clock[2] = {};
+    uint64_t counts[4] = {}, gap[4] = {};  // equal, differing, only a, only b
+    int64_t first_difference = -1, listed = 0;
+    auto close_gap = [&] {
+      if (gap[0] + gap[1] + gap[2] + gap[3] == 0) return;
+      state.add(kLeftOut);
+      coordinates.add(int64_t(gaps_.size()));
+      gaps_.push_back(Json{gap[0], gap[1], gap[2], gap[3]});
+      std::fill(gap, gap + 4, 0);
+      ++listed;
+    };
+    listed_.emplace_back();
+    for (size_t i = 0; i < lane.rows.size(); ++i) {
+      const Row& row = lane.rows[i];
+      const int kind = row.a == kNone ? 3 : row.b == kNone ? 2 : row.differs() ? 1 : 0;
+      ++counts[kind];
+      if (!kept_[index][i]) {
+        ++gap[kind];
+        listed_.back().push_back(-1);
+        continue;
+      }
+      close_gap();
+      if (kind != 0 && first_difference < 0) first_difference = listed;
+      listed_.back().push_back(listed++);
+      const uint32_t at[2] = {row.a, row.b};
+      const int own = row.a != kNone ? 0 : 1;
+      const Event& event = logs[own]->events[at[own]];
+      bool both = false;
+      layouts.add(layout(lane, row, values, both));
+      state.add((kind == 3   ? int64_t(kOnlyB)
+                 : kind == 2 ? int64_t(kOnlyA)
+                             : int64_t(row.equality)) |
+                (both ? int64_t(kBothValues) : 0));
+      coordinates.add(coordinate(*logs[own], event));
+      Numbers form;
+      for (int side : {0, 1}) {
+        if (at[side] == kNone) {
+          form.insert(form.end(), {-1, -1, -1, 0});
+          continue;
+        }
+        const Event& e = logs[side]->events[at[side]];
+        form.insert(form.end(), {site(side, *logs[side], at[side]), string(*logs[side], e.scalars),
+                                 string(*logs[side], e.results), e.flags});
+        events[side].add(int64_t(at[side]) - expected[side]);
+        expected[side] = int64_t(at[side]) + 1;
+        starts[side].add(int64_t(e.start_ns) - clock[side]);
+        clock[side] = int64_t(e.start_ns);
+        durations[side].add(int64_t(e.end_ns - e.start_ns));
+      }
+      forms.add(int64_t(forms_.index(form)));
+    }
+    close_gap();
+
+    Json head = {{"rank", lane.rank}, {"ordinal", lane.ordinal}, {"first", first_difference}};
+    head["counts"] = {counts[0], counts[1], counts[2], counts[3]};
+    for (int side : {0, 1})
+      head[side == 0 ? "a" : "b"] =
+          logs[side] ? Json{{"log", shown(logs[side]->path)}, {"pid", logs[side]->pid}} : Json();
+    std::string text = "{\"head\":" + dump(head);
+    auto add = [&](const char* name, const Column& column) {
+      text += std::string(",\"") + name + "\":" + column.json();
+    };
+    add("state", state), add("coordinates", coordinates), add("forms", forms);
+    add("layouts", layouts), add("values", values);
+    add("event_a", events[0]), add("event_b", events[1]);
+    add("start_a", starts[0]), add("start_b", starts[1]);
+    add("time_a", durations[0]), add("time_b", durations[1]);
+    return text + "}";
+  }
+
+  // ---- What is said of the whole.
+
+  Json row_json(const RowRef& at) const {
+    if (at.lane < 0 || listed_[at.lane][at.row] < 0) return nullptr;
+    return {at.lane, listed_[at.lane][at.row]};
+  }
+
+  Json candidate_json(const Pivot& pivot) const {
+    const PivotView both = view(report_.a, report_.b, pivot);
+    const EventView& event = both.either();
+    return {{"kind", kind_name(pivot.kind)},
+            {"why", shown(pivot.why)},
+            {"slot", shown(both.slot)},
+            {"boundary", event ? shown(event.boundary) : ""},
+            {"a", row_json(find_row(lanes_, 0, pivot.a))},
+            {"b", row_json(find_row(lanes_, 1, pivot.b))}};
+  }
+
+  Json summary() const {
+    const Verdict& verdict = report_.verdict;
+    const Alignment& alignment = report_.alignment;
+    Json head;
+    head["verdict"] = outcome_name(verdict.outcome);
+    head["why"] = shown(verdict.why);
+    head["runs"] = {shown(report_.a.dir), shown(report_.b.dir)};
+    head["records"] = {report_.a.records(), report_.b.records()};
+    head["pairs"] = alignment.pairs;
+    head["unequal"] = alignment.unequal;
+    head["certified"] = alignment.certified_prefix;
+    head["boundary"] = row_json(last_certified(report_, lanes_));
+    head["harmless"] = verdict.harmless;
+    head["candidates"] = Json::array();
+    for (const Pivot& pivot : verdict.candidates)
+      head["candidates"].push_back(candidate_json(pivot));
+    const Coverage& coverage = report_.coverage;
+    head["coverage"] = {coverage.attributed, coverage.activities, coverage.unmatched_sites};
+    head["notes"] = Json::array();
+    std::vector<std::string> notes = verdict.notes;
+    for (const std::string& note : log_notes(report_.a, report_.b)) notes.push_back(note);
+    for (const std::string& note : report_.settings) notes.push_back(note);
+    for (const std::string& note : notes) head["notes"].push_back(shown(note));
+    return head;
+  }
+
+  const Report& report_;
+  const Run* runs_[2];
+  std::vector<Lane> lanes_;
+  std::vector<std::vector<bool>> kept_;       // by lane and row
+  std::vector<std::vector<int64_t>> listed_;  // the page's index of a row, -1: left out
+  SourceFiles files_;
+  Table<std::string> strings_, metas_;
+  Table<Numbers> coordinates_, forms_, layouts_;
+  Values values_;
+  Json gaps_ = Json::array();
+  Json sites_[2] = {Json::array(), Json::array()};
+  std::map<std::string, size_t> site_index_[2];
+};
+
+}  // namespace
+
+std::string page_data(const Report& report, size_t max_rows) {
+  return Page(report, max_rows).json();
+}
+
+}  // namespace opguard

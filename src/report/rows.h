@@ -1,0 +1,43 @@
+// report/rows.h: the events of two aligned processes side by side, in one order.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "report/report.h"
+
+namespace opguard {
+
+// A pair of events, or one without a partner.
+struct Row {
+  uint32_t a = kNone, b = kNone;  // index in each side's ProcessLog::events
+  Equality equality = Equality::equal;
+  bool paired() const { return a != kNone && b != kNone; }
+  bool differs() const { return !paired() || equality != Equality::equal; }
+};
+
+// Two processes compared, or one that only one run has. Pairs come in the order of a; what only b
+// has follows the pair before it.
+struct Lane {
+  int32_t a = -1, b = -1;  // index in Run::processes
+  int32_t rank = 0;
+  uint32_t ordinal = 0;  // which of its rank's processes
+  std::vector<Row> rows;
+};
+
+std::vector<Lane> lanes_of(const Report& report);
+
+// Where an event is. lane -1: in none.
+struct RowRef {
+  int32_t lane = -1;
+  uint32_t row = 0;
+  bool operator==(const RowRef&) const = default;
+};
+
+// side 0: a, 1: b.
+RowRef find_row(const std::vector<Lane>& lanes, int side, const EventRef& event);
+
+// The last pair of the certified prefix; lane -1: nothing is certified.
+RowRef last_certified(const Report& report, const std::vector<Lane>& lanes);
+
+}  // namespace opguard
