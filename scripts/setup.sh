@@ -46,7 +46,7 @@ if command -v dpkg >/dev/null; then
   need_command npm npm
   need_command pkg-config pkg-config
   for package in llvm-19-dev libzstd-dev zlib1g-dev libgit2-dev nlohmann-json3-dev libcli11-dev \
-                 libgtest-dev libgmock-dev; do
+                 libprotozero-dev libgtest-dev libgmock-dev; do
     need_package "$package"
   done
   # Debian splits venv and the C headers off its own interpreter; others bring both.
@@ -73,7 +73,7 @@ fi
 
 # ---- .venv. Its packages come in while the C++ is compiled.
 [ -x .venv/bin/python ] || { say "making .venv with $python"; run "venv" "$python" -m venv .venv; }
-requirements="$torch numpy pandas pyarrow pytest scikit-build-core>=0.11"
+requirements="$torch numpy pandas pyarrow perfetto jsonschema pytest scikit-build-core>=0.11"
 cmake=cmake
 if ! cmake --version | awk 'NR==1 { split($3, v, "."); exit !(v[1] > 3 || v[1] == 3 && v[2] >= 25) }'; then
   say "cmake here is older than 3.25: taking a newer one into .venv"

@@ -14,6 +14,8 @@
 #include "cli/command.h"
 #include "llvm/Support/raw_ostream.h"
 #include "report/html.h"
+#include "report/perfetto.h"
+#include "report/sarif.h"
 #include "support/diagnostics.h"
 #include "support/progress.h"
 
@@ -53,7 +55,8 @@ llvm::Error write_files(const Report& report, const ReportOptions& options) {
     std::string (*text)(const Report&);
   };
   for (const Format& format :
-       {Format{options.json, format_json}, Format{options.html, format_html}}) {
+       {Format{options.json, format_json}, Format{options.html, format_html},
+        Format{options.perfetto, format_perfetto}, Format{options.sarif, format_sarif}}) {
     if (format.path.empty()) continue;
     if (llvm::Error error = write_file(format.path, format.text(report)))
       return make_error(format.path + ": " + llvm::toString(std::move(error)));
@@ -66,6 +69,8 @@ llvm::Error write_files(const Report& report, const ReportOptions& options) {
 void add_report_options(CLI::App& command, ReportOptions& options) {
   command.add_option("--json", options.json, "write the verdict to this file (docs/json.md)");
   command.add_option("--html", options.html, "write the report as one page that opens offline");
+  command.add_option("--perfetto", options.perfetto, "write both runs as a trace for Perfetto");
+  command.add_option("--sarif", options.sarif, "write the verdict as annotations for code review");
   command.add_option("--color", options.colour, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();
@@ -109,7 +114,8 @@ int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage&
 }
 
 int conclude_single(const std::string& dir, const ReportOptions& options) {
-  if (!options.html.empty()) return fail("--html shows two runs; --single has one");
+  for (const std::string& path : {options.html, options.perfetto, options.sarif})
+    if (!path.empty()) return fail(path + ": only --json and the terminal tell of one run alone");
   llvm::Expected<Run> run = load_run(dir);
   if (!run) return fail(llvm::toString(run.takeError()));
   const Findings findings = check_single(*run);

@@ -10,12 +10,12 @@ namespace opguard {
 
 struct ReportOptions {
   std::string json;  // files to write the verdict to as well, "" for none
-  std::string html;
+  std::string html, perfetto, sarif;
   std::string colour = "auto";  // "always", "never"; auto: on a terminal that wants it
   bool explain = false;
 };
 
-// --json, --html, --color, --explain.
+// --json, --html, --perfetto, --sarif, --color, --explain.
 void add_report_options(CLI::App& command, ReportOptions& options);
 
 // The exit code: identical kYes, diverged kNo, otherwise kCouldNotTell.

@@ -37,8 +37,9 @@ def location(boundary, path, source, text, callee, function="attend"):
     at = source.index(text)
     line = source.count("\n", 0, at)
     column = at - (source.rfind("\n", 0, at) + 1)
+    end = at + len(text)
     return {"boundary": boundary, "file": path.name, "path": str(path), "line": line + 1, "column": column, "text": text,
-            "callee": callee, "function": function}
+            "end_line": source.count("\n", 0, end) + 1, "end_column": end - (source.rfind("\n", 0, end) + 1), "callee": callee, "function": function}
 
 
 def events(steps, change, extra=False):

@@ -62,7 +62,8 @@ bool write_process(const std::string& dir, const Json& json) {
     Location location;
     location.package = text(at, "package"), location.file = text(at, "file"),
     location.path = text(at, "path");
-    location.line = location.end_line = at.value("line", 0);
+    location.line = at.value("line", 0);
+    location.end_line = at.value("end_line", 0), location.end_column = at.value("end_column", 0);
     location.column = at.value("column", 0);
     location.text = text(at, "text"), location.callee = text(at, "callee"),
     location.function = text(at, "function");

@@ -1,0 +1,425 @@
+#include "report/perfetto.h"
+
+#include <algorithm>
+#include <map>
+
+#include "align/difference.h"
+#include "align/pivot_view.h"
+#include "protozero/pbf_writer.hpp"
+#include "report/rows.h"
+#include "report/text.h"
+
+namespace opguard {
+namespace {
+
+constexpr uint64_t kUnit = 1000;   // ns on the trace's clock for one row
+constexpr uint32_t kSequence = 1;  // all packets are one writer's
+
+// Field numbers of protos/perfetto/trace/**.proto.
+namespace field {
+enum Trace { packet = 1 };
+enum TracePacket {
+  timestamp = 8,
+  sequence_id = 10,
+  track_event = 11,
+  interned_data = 12,
+  sequence_flags = 13,
+  track_descriptor = 60,
+};
+enum TrackDescriptor {
+  uuid = 1,
+  track_name = 2,
+  process = 3,
+  parent_uuid = 5,
+  child_ordering = 11,
+  sibling_order_rank = 12,
+};
+enum ProcessDescriptor { pid = 1, legacy_sort_index = 3, process_name = 6, process_labels = 8 };
+enum TrackEvent {
+  category_iids = 3,
+  debug_annotations = 4,
+  type = 9,
+  name_iid = 10,
+  track_uuid = 11,
+  source_location_iid = 34,
+  flow_ids = 47,
+  terminating_flow_ids = 48,
+};
+enum InternedData {
+  event_categories = 1,
+  event_names = 2,
+  annotation_names = 3,
+  source_locations = 4,
+  string_values = 29,
+};
+enum Interned {
+  iid = 1,
+  text = 2
+};  // EventName, EventCategory, DebugAnnotationName, InternedString
+enum SourceLocation { file_name = 2, function_name = 3, line_number = 4 };
+enum DebugAnnotation { annotation_name_iid = 1, uint_value = 3, string_value_iid = 17 };
+}  // namespace field
+
+enum SequenceFlag : uint32_t { kStateCleared = 1, kNeedsState = 2 };
+enum EventType : int32_t { kBegin = 1, kEnd = 2 };
+constexpr int32_t kExplicitOrder = 3;  // TrackDescriptor.ChildTracksOrdering
+
+// A table of strings written once and named by number from then on.
+class Names {
+ public:
+  explicit Names(uint32_t field) : field_(field) {}
+
+  uint64_t id(const std::string& text) {
+    auto [at, fresh] = ids_.try_emplace(text, ids_.size() + 1);
+    if (fresh) pending_.push_back(at);
+    return at->second;
+  }
+  bool pending() const { return !pending_.empty(); }
+  void write(protozero::pbf_writer& interned) {
+    for (const auto& entry : pending_) {
+      protozero::pbf_writer name(interned, field_);
+      name.add_uint64(field::iid, entry->second);
+      name.add_bytes(field::text, entry->first);
+    }
+    pending_.clear();
+  }
+
+ private:
+  const uint32_t field_;
+  std::map<std::string, uint64_t> ids_;
+  std::vector<std::map<std::string, uint64_t>::const_iterator> pending_;
+};
+
+struct Place {
+  std::string file, function;
+  uint32_t line;
+  auto operator<=>(const Place&) const = default;
+};
+
+class Trace {
+ public:
+  explicit Trace(const Report& report)
+      : report_(report), runs_{&report.a, &report.b}, lanes_(lanes_of(report)), trace_(out_) {}
+
+  std::string run() {
+    for (size_t i = 0; i < lanes_.size(); ++i) lane(i);
+    return std::move(out_);
+  }
+
+ private:
+  enum Child : uint32_t {
+    kSteps,
+    kEquality,
+    kStack,
+    kOperators,
+    kBackward,
+    kCollectives,
+    kThreads
+  };
+
+  // What one side of one lane has open.
+  struct Side {
+    int side = 0;
+    const ProcessLog* log = nullptr;
+    uint64_t process = 0;                          // uuid of its track
+    std::map<uint32_t, uint64_t> children;         // uuid by Child, or kThreads + thread
+    std::vector<std::string> open[3];              // slices by Child: steps, equality, stack
+    std::vector<std::vector<uint32_t>> enclosing;  // events around each event, outermost first
+  };
+
+  // ---- Packets.
+
+  template <typename Fill>
+  void packet(Fill fill) {
+    std::string body;
+    protozero::pbf_writer writer(body);
+    fill(writer);
+    protozero::pbf_writer packet(trace_, field::packet);
+    packet.add_uint32(field::sequence_id, kSequence);
+    packet.add_uint32(field::sequence_flags, first_ ? kStateCleared : kNeedsState);
+    first_ = false;
+    // Names before their use.
+    if (names_.pending() || categories_.pending() || arguments_.pending() || texts_.pending() ||
+        !places_pending_.empty()) {
+      protozero::pbf_writer interned(packet, field::interned_data);
+      for (Names* table : {&categories_, &names_, &arguments_, &texts_}) table->write(interned);
+      for (const auto& at : places_pending_) {
+        protozero::pbf_writer place(interned, field::source_locations);
+        place.add_uint64(field::iid, at->second);
+        place.add_bytes(field::file_name, at->first.file);
+        place.add_bytes(field::function_name, at->first.function);
+        place.add_uint32(field::line_number, at->first.line);
+      }
+      places_pending_.clear();
+    }
+    out_ += body;  // fields of `packet`, whose length is set when it closes
+  }
+
+  void describe_process(Side& side, const Lane& lane, size_t index) {
+    side.process = next_uuid_++;
+    packet([&](protozero::pbf_writer& packet) {
+      protozero::pbf_writer track(packet, field::track_descriptor);
+      track.add_uint64(field::uuid, side.process);
+      track.add_int32(field::child_ordering, kExplicitOrder);
+      protozero::pbf_writer process(track, field::process);
+      // Not the real process number: both runs may have had the same.
+      const int32_t number = int32_t(2 * index + side.side + 1);
+      process.add_int32(field::pid, number);
+      process.add_int32(field::legacy_sort_index, number);
+      std::string name = "rank " + std::to_string(lane.rank);
+      if (lane.ordinal > 0) name += ", process " + std::to_string(lane.ordinal + 1);
+      process.add_bytes(field::process_name, name + (side.side == 0 ? ", a" : ", b"));
+      process.add_bytes(field::process_labels, shown(side.log->path));
+    });
+  }
+
+  uint64_t child(Side& side, uint32_t which) {
+    auto [at, fresh] = side.children.try_emplace(which, next_uuid_);
+    if (!fresh) return at->second;
+    ++next_uuid_;
+    static const char* const kNames[] = {"steps",     "equality", "call stack",
+                                         "operators", "backward", "collectives"};
+    packet([&](protozero::pbf_writer& packet) {
+      protozero::pbf_writer track(packet, field::track_descriptor);
+      track.add_uint64(field::uuid, at->second);
+      track.add_uint64(field::parent_uuid, side.process);
+      track.add_bytes(field::track_name, which < kThreads
+                                             ? kNames[which]
+                                             : "thread " + std::to_string(which - kThreads));
+      track.add_int32(field::sibling_order_rank, int32_t(which));
+    });
+    return at->second;
+  }
+
+  void begin(uint64_t track, uint64_t time, const std::string& name) {
+    const uint64_t id = names_.id(name);
+    packet([&](protozero::pbf_writer& packet) {
+      packet.add_uint64(field::timestamp, time);
+      protozero::pbf_writer event(packet, field::track_event);
+      event.add_int32(field::type, kBegin);
+      event.add_uint64(field::track_uuid, track);
+      event.add_uint64(field::name_iid, id);
+    });
+  }
+
+  void end(uint64_t track, uint64_t time) {
+    packet([&](protozero::pbf_writer& packet) {
+      packet.add_uint64(field::timestamp, time);
+      protozero::pbf_writer event(packet, field::track_event);
+      event.add_int32(field::type, kEnd);
+      event.add_uint64(field::track_uuid, track);
+    });
+  }
+
+  // Ends what is not open any more, innermost first, and begins what is new.
+  void set_open(Side& side, Child which, uint64_t time, const std::vector<std::string>& wanted) {
+    std::vector<std::string>& open = side.open[which];
+    if (open == wanted) return;
+    const uint64_t track = child(side, which);
+    const auto kept = std::mismatch(open.begin(), open.end(), wanted.begin(), wanted.end());
+    const size_t same = kept.first - open.begin();
+    for (size_t i = open.size(); i > same; --i) end(track, time);
+    for (size_t i = same; i < wanted.size(); ++i) begin(track, time, visible(wanted[i]));
+    open = wanted;
+  }
+
+  // Entries of the stack carry the event they stand for, behind a NUL.
+  static std::string visible(const std::string& entry) { return entry.substr(0, entry.find('\0')); }
+
+  // ---- Events.
+
+  static std::vector<std::vector<uint32_t>> enclosing_events(const ProcessLog& log) {
+    std::vector<std::vector<uint32_t>> result(log.events.size());
+    std::map<uint32_t, std::vector<uint32_t>>
+        open;  // by thread, events that began and have not ended
+    // From the back: an event is met before those inside it.
+    for (uint32_t i = uint32_t(log.events.size()); i-- > 0;) {
+      std::vector<uint32_t>& stack = open[log.events[i].thread];
+      while (!stack.empty() && log.events[stack.back()].begin > i) stack.pop_back();
+      result[i] = stack;
+      if (log.events[i].begin < i) stack.push_back(i);
+    }
+    return result;
+  }
+
+  std::vector<std::string> call_stack(const Side& side, uint32_t index) const {
+    std::vector<std::string> stack;
+    auto scope = [&](const EventView& event) {
+      const Location& at = event.location;
+      if (at.function.empty() || at.function == "<module>") return;
+      const std::string name = shown(at.function + " (" + at.file + ")");
+      if (stack.empty() || visible(stack.back()) != name) stack.push_back(name);
+    };
+    for (const uint32_t outer : side.enclosing[index]) {
+      const EventView event = view(*side.log, outer);
+      scope(event);
+      stack.push_back(shown(event.operator_name) + '\0' + std::to_string(outer));
+    }
+    scope(view(*side.log, index));
+    return stack;
+  }
+
+  static const char* state_name(const Row& row, bool pivot) {
+    if (pivot) return "first difference";
+    if (row.b == kNone) return "only a";
+    if (row.a == kNone) return "only b";
+    return row.differs() ? "later difference" : "equal";
+  }
+
+  static Child track_of(const Event& event) {
+    switch (event.kind) {
+      case EventKind::node:
+      case EventKind::accumulate:
+        return kBackward;
+      case EventKind::collective:
+        return kCollectives;
+      default:
+        return kOperators;
+    }
+  }
+
+  uint64_t place(const Location& at) {
+    const std::string file = at.path.empty() ? at.file : at.path;
+    if (file.empty()) return 0;
+    auto [found, fresh] =
+        places_.try_emplace({shown(file), shown(at.function), at.line}, places_.size() + 1);
+    if (fresh) places_pending_.push_back(found);
+    return found->second;
+  }
+
+  struct Argument {
+    uint64_t name;
+    bool is_text;
+    uint64_t value;
+  };
+
+  std::vector<Argument> arguments(const Side& side, const EventView& event) {
+    const ProcessLog& log = *side.log;
+    const Event& e = *event.event;
+    std::vector<Argument> list;
+    auto text = [&](const std::string& name, const std::string& value) {
+      if (!value.empty()) list.push_back({arguments_.id(name), true, texts_.id(value)});
+    };
+    auto number = [&](const char* name, uint64_t value) {
+      list.push_back({arguments_.id(name), false, value});
+    };
+    const Location& at = event.location;
+    if (!at.file.empty())
+      text("source", shown((at.path.empty() ? at.file : at.path) + ":" + std::to_string(at.line) +
+                           (at.text.empty() ? "" : ":" + std::to_string(at.column + 1))));
+    text("expression", shown(at.text));
+    text("function", shown(at.function));
+    text("boundary", shown(event.boundary));
+    text("event", kind_name(e.kind));
+    text("node", shown(log.text(e.node)));
+    text("phase", phase_name(e.phase));
+    number("step", e.step);
+    number("micro_batch", e.micro_batch);
+    number("index", event.index);
+    number("thread", e.thread);
+    number("start_ns", e.start_ns);
+    number("duration_ns", e.end_ns - e.start_ns);
+    text("arguments", shown(log.text(e.scalars)));
+    text("results", shown(log.text(e.results)));
+    if (e.sequence > 0) {
+      text("group", shown(log.text(e.group)));
+      number("collective", e.sequence);
+    }
+    static const char* const kKinds[] = {"in ", "out ", "written "};
+    for (uint64_t i = e.first_slot; i < e.first_slot + e.slot_count; ++i) {
+      const Slot& slot = log.slots[i];
+      text(kKinds[int(slot.kind)] + shown(log.text(slot.name)),
+           shown(shape_text(log, slot)) + " " + fingerprint_text(slot));
+    }
+    return list;
+  }
+
+  void slice(Side& side, uint32_t index, uint64_t time, const char* state, uint64_t flow) {
+    const EventView event = view(*side.log, index);
+    const Event& e = *event.event;
+    const uint64_t track = child(side, e.thread == 0 ? track_of(e) : kThreads + e.thread);
+    std::string name = shown(event.operator_name);
+    if (e.kind == EventKind::node) name += " " + shown(side.log->text(e.node));
+    const uint64_t name_id = names_.id(name), category = categories_.id(state),
+                   source = place(event.location);
+    const std::vector<Argument> list = arguments(side, event);
+    packet([&](protozero::pbf_writer& packet) {
+      packet.add_uint64(field::timestamp, time);
+      protozero::pbf_writer out(packet, field::track_event);
+      out.add_int32(field::type, kBegin);
+      out.add_uint64(field::track_uuid, track);
+      out.add_uint64(field::name_iid, name_id);
+      out.add_uint64(field::category_iids, category);
+      if (source > 0) out.add_uint64(field::source_location_iid, source);
+      if (flow > 0)
+        out.add_fixed64(side.side == 0 ? field::flow_ids : field::terminating_flow_ids, flow);
+      for (const Argument& argument : list) {
+        protozero::pbf_writer annotation(out, field::debug_annotations);
+        annotation.add_uint64(field::annotation_name_iid, argument.name);
+        annotation.add_uint64(argument.is_text ? field::string_value_iid : field::uint_value,
+                              argument.value);
+      }
+    });
+    end(track, time + kUnit);
+  }
+
+  void lane(size_t index) {
+    const Lane& lane = lanes_[index];
+    Side sides[2];
+    for (int side : {0, 1}) {
+      const int32_t process = side == 0 ? lane.a : lane.b;
+      if (process < 0) continue;
+      sides[side].side = side;
+      sides[side].log = &runs_[side]->processes[process];
+      sides[side].enclosing = enclosing_events(*sides[side].log);
+      describe_process(sides[side], lane, index);
+    }
+    const auto& candidates = report_.verdict.candidates;
+    auto is_pivot = [&](const Row& row) {
+      if (candidates.empty()) return false;
+      const Pivot& pivot = candidates.front();
+      return (row.a != kNone && pivot.a == EventRef{lane.a, row.a}) ||
+             (row.b != kNone && pivot.b == EventRef{lane.b, row.b});
+    };
+    uint64_t time = 0;
+    for (const Row& row : lane.rows) {
+      const char* state = state_name(row, is_pivot(row));
+      const uint64_t flow = row.paired() ? ++flows_ : 0;
+      for (Side& side : sides) {
+        const uint32_t at = side.side == 0 ? row.a : row.b;
+        if (!side.log || at == kNone) {
+          if (side.log) set_open(side, kEquality, time, {});
+          continue;
+        }
+        const Event& event = side.log->events[at];
+        set_open(side, kSteps, time,
+                 {"step " + std::to_string(event.step), phase_name(event.phase)});
+        set_open(side, kEquality, time, {state});
+        if (event.thread == 0) set_open(side, kStack, time, call_stack(side, at));
+        slice(side, at, time, state, flow);
+      }
+      time += kUnit;
+    }
+    for (Side& side : sides)
+      if (side.log)
+        for (const Child which : {kSteps, kEquality, kStack}) set_open(side, which, time, {});
+  }
+
+  const Report& report_;
+  const Run* runs_[2];
+  std::vector<Lane> lanes_;
+  std::string out_;
+  protozero::pbf_writer trace_;
+  bool first_ = true;
+  uint64_t next_uuid_ = 1, flows_ = 0;
+  Names categories_{field::event_categories}, names_{field::event_names},
+      arguments_{field::annotation_names}, texts_{field::string_values};
+  std::map<Place, uint64_t> places_;
+  std::vector<std::map<Place, uint64_t>::const_iterator> places_pending_;
+};
+
+}  // namespace
+
+std::string format_perfetto(const Report& report) { return Trace(report).run(); }
+
+}  // namespace opguard

@@ -1,0 +1,205 @@
+#include "report/sarif.h"
+
+#include <algorithm>
+#include <map>
+
+#include "align/pivot_view.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringRef.h"
+#include "nlohmann/json.hpp"
+#include "report/rows.h"
+#include "report/text.h"
+
+namespace opguard {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kFlowEnds = 10;  // events shown at either end of a longer flow
+
+struct Rule {
+  PivotKind kind;
+  const char* text;
+};
+constexpr Rule kRules[] = {
+    {PivotKind::value, "An operator with equal inputs gives another result."},
+    {PivotKind::scalar, "An operator with equal tensors has another argument."},
+    {PivotKind::structure, "An operator ran in one run only, or on another dtype or shape."},
+    {PivotKind::input, "An operator reads a value that no recorded operator made."},
+    {PivotKind::race, "A tensor's memory changed without a recorded write."},
+};
+
+// RFC 3986: all bytes of a path but these are spelled out.
+std::string uri(llvm::StringRef path) {
+  std::string text;
+  for (const char c : path) {
+    if (llvm::isAlnum(c) || llvm::StringRef("/-._~").contains(c)) {
+      text += c;
+    } else {
+      text += '%';
+      text += llvm::toHex(llvm::StringRef(&c, 1));
+    }
+  }
+  return text;
+}
+
+class Sarif {
+ public:
+  explicit Sarif(const Report& report) : report_(report), lanes_(lanes_of(report)) {}
+
+  std::string run() {
+    Json results = Json::array();
+    for (const Pivot& pivot : report_.verdict.candidates)
+      if (Json result = result_of(pivot); !result.is_null()) results.push_back(std::move(result));
+
+    Json driver = {{"name", "opguard"}, {"rules", Json::array()}};
+    for (const Rule& rule : kRules)
+      driver["rules"].push_back({{"id", kind_name(rule.kind)},
+                                 {"shortDescription", {{"text", rule.text}}},
+                                 {"defaultConfiguration", {{"level", "error"}}}});
+    Json notes = Json::array();
+    std::vector<std::string> all = report_.verdict.notes;
+    for (const std::string& note : log_notes(report_.a, report_.b)) all.push_back(note);
+    all.insert(all.end(), report_.settings.begin(), report_.settings.end());
+    for (const std::string& note : all)
+      notes.push_back({{"level", "note"}, {"message", {{"text", shown(note)}}}});
+
+    Json run;
+    run["tool"] = {{"driver", std::move(driver)}};
+    run["columnKind"] = "unicodeCodePoints";
+    Json& invocation = run["invocations"][0];
+    invocation["executionSuccessful"] = true;
+    invocation["toolExecutionNotifications"] = std::move(notes);
+    for (const auto& [root, name] : roots_) run["originalUriBaseIds"][name] = {{"uri", root}};
+    run["results"] = std::move(results);
+    run["properties"] = {{"verdict", outcome_name(report_.verdict.outcome)},
+                         {"why", shown(report_.verdict.why)},
+                         {"certified_prefix", report_.alignment.certified_prefix},
+                         {"pairs", report_.alignment.pairs}};
+    Json json;
+    json["$schema"] =
+        "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/"
+        "sarif-schema-2.1.0.json";
+    json["version"] = "2.1.0";
+    json["runs"][0] = std::move(run);
+    return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  }
+
+ private:
+  // A reader joins a file to its tree's root, or to its own: only the relative path is its
+  // business.
+  Json artifact(int side, const Location& at) {
+    const llvm::StringRef path = at.path, file = at.file;
+    if (file.empty() || file.starts_with("/"))
+      return {{"uri", "file://" + uri(file.empty() ? path : file)}};
+    Json artifact = {{"uri", uri(file)}};
+    if (path.ends_with(file) && path.drop_back(file.size()).ends_with("/")) {
+      const std::string root = "file://" + uri(path.drop_back(file.size()));
+      const std::string name = side == 0 ? "TREE_A" : "TREE_B";
+      // Sides of one tree share its name; each package has a root of its own.
+      auto [found, fresh] = roots_.try_emplace(root, name);
+      if (fresh && sides_[side]++ > 0) found->second += "_" + std::to_string(sides_[side]);
+      artifact["uriBaseId"] = found->second;
+    }
+    return artifact;
+  }
+
+  Json location(int side, const EventView& event, const std::string& message) {
+    Json json = Json::object();
+    const Location& at = event.location;
+    if (!at.file.empty() || !at.path.empty()) {
+      Json& place = json["physicalLocation"];
+      place["artifactLocation"] = artifact(side, at);
+      if (at.line > 0) {
+        Json& region = place["region"];
+        region["startLine"] = at.line;
+        if (!at.text.empty()) {
+          region["startColumn"] = at.column + 1;
+          if (at.end_line > at.line || (at.end_line == at.line && at.end_column > at.column)) {
+            region["endLine"] = at.end_line;
+            region["endColumn"] = at.end_column + 1;
+          }
+          region["snippet"] = {{"text", shown(at.text)}};
+        }
+      }
+    }
+    json["logicalLocations"][0] = {{"name", shown(event.operator_name)},
+                                   {"fullyQualifiedName", shown(event.boundary)}};
+    if (!message.empty()) json["message"] = {{"text", message}};
+    return json;
+  }
+
+  static std::string coordinates(const EventView& event) {
+    return std::string(phase_name(event.event->phase)) + ", step " +
+           std::to_string(event.event->step) + ", rank " + std::to_string(event.log->rank);
+  }
+
+  // The events of one side from the last certified pair to the candidate.
+  Json flow(int side, const Pivot& pivot) {
+    const EventRef& event = side == 0 ? pivot.a : pivot.b;
+    const RowRef to = find_row(lanes_, side, event), from = last_certified(report_, lanes_);
+    if (to.lane < 0 || from.lane != to.lane || from.row > to.row) return nullptr;
+    const ProcessLog& log = (side == 0 ? report_.a : report_.b).processes[event.process];
+    std::vector<uint32_t> events;
+    for (uint32_t row = from.row; row <= to.row; ++row) {
+      const Row& at = lanes_[to.lane].rows[row];
+      if (const uint32_t index = side == 0 ? at.a : at.b; index != kNone) events.push_back(index);
+    }
+    Json locations = Json::array();
+    for (size_t i = 0; i < events.size(); ++i) {
+      if (events.size() > 2 * kFlowEnds && i == kFlowEnds) i = events.size() - kFlowEnds;
+      const EventView at = view(log, events[i]);
+      std::string message = shown(at.operator_name) + ", " + coordinates(at);
+      if (i == 0) message = "the last pair certified equal: " + message;
+      if (i + 1 == events.size()) message = "here the runs part: " + message;
+      locations.push_back({{"location", location(side, at, message)}});
+    }
+    Json json;
+    json["threadFlows"][0]["locations"] = std::move(locations);
+    return json;
+  }
+
+  Json result_of(const Pivot& pivot) {
+    const PivotView both = view(report_.a, report_.b, pivot);
+    if (!both.either()) return nullptr;
+    const bool first = &pivot == &report_.verdict.candidates.front();
+    const int side = both.b ? 1 : 0;
+    const EventView& main = side == 1 ? both.b : both.a;
+    Json json;
+    json["ruleId"] = kind_name(pivot.kind);
+    json["ruleIndex"] = std::find_if(std::begin(kRules), std::end(kRules),
+                                     [&](const Rule& rule) { return rule.kind == pivot.kind; }) -
+                        std::begin(kRules);
+    json["level"] = first ? "error" : "note";
+    std::string message = first ? "The two runs stop being bit-identical at "
+                                : "Another candidate for where the two runs part: ";
+    message +=
+        shown(main.operator_name) + " (" + coordinates(main) + "): " + shown(pivot.why) + ".";
+    json["message"] = {{"text", message}};
+    json["locations"][0] = location(side, main, "");
+    if (both.a && both.b)
+      json["relatedLocations"][0] = location(0, both.a, "the same in the other run");
+    if (both.a && both.b && both.a.boundary != both.b.boundary)
+      json["relatedLocations"][0]["message"]["text"] = "what the other run did instead";
+    if (first)
+      if (Json steps = flow(side, pivot); !steps.is_null()) json["codeFlows"][0] = std::move(steps);
+    // By boundary, not by line: the same finding in a later version of the sources.
+    json["partialFingerprints"] = {{"opguardBoundary/v1", shown(main.boundary)}};
+    json["properties"] = {{"slot", shown(both.slot)},
+                          {"step", main.event->step},
+                          {"rank", main.log->rank},
+                          {"phase", phase_name(main.event->phase)}};
+    return json;
+  }
+
+  const Report& report_;
+  std::vector<Lane> lanes_;
+  std::map<std::string, std::string> roots_;  // base id by root
+  int sides_[2] = {0, 0};                     // roots named after each side
+};
+
+}  // namespace
+
+std::string format_sarif(const Report& report) { return Sarif(report).run(); }
+
+}  // namespace opguard
