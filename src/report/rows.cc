@@ -60,6 +60,14 @@ RowRef find_row(const std::vector<Lane>& lanes, int side, const EventRef& event)
   return {};
 }
 
+std::vector<uint32_t> events_around(const ProcessLog& log, uint32_t event) {
+  std::vector<uint32_t> around;
+  for (uint32_t i = uint32_t(log.events.size()); i-- > event + 1;)
+    if (log.events[i].thread == log.events[event].thread && log.events[i].begin <= event)
+      around.push_back(i);
+  return around;
+}
+
 RowRef last_certified(const Report& report, const std::vector<Lane>& lanes) {
   const uint64_t count = report.alignment.certified_prefix;
   if (count == 0) return {};

@@ -37,6 +37,9 @@ struct RowRef {
 // side 0: a, 1: b.
 RowRef find_row(const std::vector<Lane>& lanes, int side, const EventRef& event);
 
+// The events of its thread that an event ran inside of, outermost first.
+std::vector<uint32_t> events_around(const ProcessLog& log, uint32_t event);
+
 // The last pair of the certified prefix; lane -1: nothing is certified.
 RowRef last_certified(const Report& report, const std::vector<Lane>& lanes);
 

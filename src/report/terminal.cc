@@ -6,6 +6,7 @@
 #include "align/difference.h"
 #include "align/pivot_view.h"
 #include "report/excerpt.h"
+#include "report/rows.h"
 #include "report/text.h"
 
 namespace opguard {
@@ -14,6 +15,8 @@ namespace {
 constexpr uint32_t kColumns = 96;      // of a source line, before it is cut around the expression
 constexpr size_t kSlotsShown = 6;      // differing slots of one event
 constexpr size_t kNeighbours = 5;      // equal events shown before the pivot
+constexpr size_t kAroundShown = 8;     // operators around the pivot, the innermost
+constexpr size_t kRanksShown = 16;     // a line each
 constexpr size_t kLeftoversShown = 5;  // events without a partner, per side, by --explain
 
 class Terminal {
@@ -97,6 +100,7 @@ class Terminal {
     source(sides_[0], both.a);
     source(sides_[1], both.b);
     differences(both);
+    surroundings(both);
     neighbours(both);
   }
 
@@ -143,6 +147,19 @@ class Terminal {
   }
 
   static std::string microseconds(uint64_t ns) { return grouped((ns + 999) / 1000) + " us"; }
+
+  // The call stack as the log has it: the recorded operators it ran inside of.
+  void surroundings(const PivotView& both) {
+    const EventView& event = both.b ? both.b : both.a;
+    const std::vector<uint32_t> around = events_around(*event.log, event.index);
+    if (around.empty()) return;
+    line("");
+    line("  " + paint("1", "inside"));
+    const size_t left_out = around.size() - std::min(around.size(), kAroundShown);
+    if (left_out > 0) line("    " + counted(left_out, "more operator"));
+    for (size_t i = left_out; i < around.size(); ++i)
+      line("    " + event_line(*event.log, around[i]));
+  }
 
   void source(const char* side, const EventView& event) {
     if (!event) {
@@ -338,6 +355,8 @@ class Terminal {
               std::to_string(event.log->rank) + ")";
     }
     line(text);
+    if (report_.verdict.candidates.empty() && alignment.unequal > 0) first_unequal();
+    if (alignment.processes.size() > 1) ranks();
     if (report_.verdict.harmless > 0)
       line("harmless: " + counted(report_.verdict.harmless, "differing event") +
            " before the pivot that no model value depends on");
@@ -357,6 +376,56 @@ class Terminal {
            "% of the device work belongs to an instrumented operator, " +
            counted(coverage.unmatched_sites, "unmatched site"));
     }
+  }
+
+  // Runs may differ where no model value depends on it: that is not hidden.
+  void first_unequal() {
+    for (const Pair* pair : pairs_in_order(report_.a, report_.alignment)) {
+      if (pair->equality == Equality::equal) continue;
+      const ProcessPair& process = report_.alignment.processes[pair->process];
+      const EventView a = view(report_.a.processes[process.a], pair->a),
+                      b = view(report_.b.processes[process.b], pair->b);
+      std::string text = counted(report_.alignment.unequal, "pair") +
+                         (report_.alignment.unequal == 1 ? " differs: " : " differ, the first: ") +
+                         shown(place(b)) + " " + shown(b.operator_name) + ", " + coordinates(b);
+      const SlotDifferences slots = slot_differences(*a.log, *a.event, *b.log, *b.event);
+      if (!slots.slots.empty()) {
+        const SlotPair& slot = slots.slots.front();
+        text += ", slot " + shown(slot.b ? b.log->text(slot.b->name) : a.log->text(slot.a->name));
+      }
+      line(text);
+      return;
+    }
+  }
+
+  // Of several ranks each gets a line: where it first differs.
+  void ranks() {
+    size_t count = 0;
+    for (const Lane& lane : lanes_of(report_)) {
+      if (++count > kRanksShown) continue;
+      uint64_t pairs = 0, unequal = 0, alone = 0;
+      const Row* first = nullptr;
+      for (const Row& row : lane.rows) {
+        pairs += row.paired();
+        unequal += row.paired() && row.differs();
+        alone += !row.paired();
+        if (row.differs() && !first) first = &row;
+      }
+      std::string text = "rank " + std::to_string(lane.rank);
+      if (lane.ordinal > 0) text += ", process " + std::to_string(lane.ordinal + 1);
+      text += ": " + counted(pairs, "pair") + ", ";
+      text += unequal == 0 ? "all equal" : grouped(unequal) + " unequal";
+      if (alone > 0) text += ", " + counted(alone, "event") + " without a partner";
+      if (first) {
+        const bool in_b = first->b != kNone;
+        const EventView event = in_b ? view(report_.b.processes[lane.b], first->b)
+                                     : view(report_.a.processes[lane.a], first->a);
+        text += "; first " + shown(place(event)) + " " + shown(event.operator_name) + ", step " +
+                std::to_string(event.event->step) + ", " + phase_name(event.event->phase);
+      }
+      line(text);
+    }
+    if (count > kRanksShown) line("and " + std::to_string(count - kRanksShown) + " more");
   }
 
   void leftovers(const char* side, const ProcessLog& log, const std::vector<uint32_t>& events) {

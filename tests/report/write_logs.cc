@@ -78,7 +78,7 @@ bool write_process(const std::string& dir, const Json& json) {
     event.flags = e.value("flags", 0);
     event.step = e.value("step", 0), event.micro_batch = e.value("micro_batch", 0);
     event.occurrence = e.value("occurrence", 0);
-    event.begin = writer.events();
+    event.begin = writer.events() - e.value("inside", 0);
     event.node = optional(writer, e, "node");
     event.scalars = optional(writer, e, "scalars"), event.results = optional(writer, e, "results");
     event.group = optional(writer, e, "group"), event.sequence = e.value("sequence", 0);

@@ -6,7 +6,8 @@ const kSides = ['a', 'b'];
 function sourceBox(side, site) {
   const tag = el('span', 'tag ' + kSides[side], kSides[side].toUpperCase());
   if (!site) return el('div', 'source', el('div', 'place', tag), el('div', 'none', 'has no such operator'));
-  const path = el('span', 'path mono', placeOf(site, false));
+  // The line is never cut off.
+  const path = el('span', 'path mono', el('span', '', site.file || site.id), site.file ? placeOf(site, false).slice(site.file.length) : '');
   path.title = site.path || site.file;
   const place = el('div', 'place', tag, path, site.in ? el('span', 'in mono', 'in ' + site.in) : null);
   if (!site.source.length) {

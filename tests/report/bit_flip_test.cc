@@ -1,0 +1,137 @@
+// A log against itself, and against itself with one bit of one fingerprint changed: the report
+// names exactly that record.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "align/difference.h"
+#include "builder.h"
+#include "report/report.h"
+
+namespace opguard {
+namespace {
+
+using test::E;
+using test::in;
+using test::LogBuilder;
+using test::out;
+using test::written;
+
+// Layers that share their boundaries, backward, an optimizer step; some values recur on purpose.
+ProcessLog training(int32_t rank) {
+  LogBuilder log(rank);
+  uint64_t value = 1000 * (rank + 1);
+  for (uint32_t step = 0; step < 4; ++step) {
+    const uint64_t first = value;
+    for (int layer = 0; layer < 6; ++layer) {
+      for (int op = 0; op < 5; ++op, ++value)
+        log.add({"block.op" + std::to_string(op) + ":aaaa",
+                 {in(value, "self"), in(op + 1, "arg0"), out(value + 1)},
+                 op == 2 ? "dim=-1" : "",
+                 step});
+    }
+    log.add({"train.backward:bbbb",
+             {{SlotKind::in, value, "root0", {}, kModelValue}},
+             "",
+             step,
+             Phase::forward,
+             EventKind::loss});
+    for (uint64_t v = value; v > first; --v)
+      log.add({"block.op" + std::to_string((v - first - 1) % 5) + ":aaaa",
+               {in(v + 5000, "grad0"), out(v + 4999)},
+               "",
+               step,
+               Phase::backward,
+               EventKind::node,
+               "Backward0",
+               0,
+               1});
+    log.add({"train.step:cccc",
+             {{SlotKind::in, 7 + step, "param:w", {4}, kModelValue},
+              in(first + 5000, "grad:w"),
+              {SlotKind::written, 8 + step, "param:w", {4}, kModelValue}},
+             "lr=0.1",
+             step,
+             Phase::optimizer,
+             EventKind::optimizer,
+             "",
+             0,
+             1});
+    ++value;
+  }
+  return log.log();
+}
+
+struct Answer {
+  Alignment alignment;
+  Verdict verdict;
+};
+
+Answer compare(const opguard::Run& a, const opguard::Run& b) {
+  Answer answer;
+  answer.alignment = align_runs(a, b);
+  answer.verdict = judge(a, b, answer.alignment);
+  return answer;
+}
+
+TEST(BitFlip, ALogEqualsItself) {
+  const opguard::Run run = test::run_of({training(0), training(1)});
+  const Answer answer = compare(run, run);
+  EXPECT_EQ(answer.verdict.outcome, Outcome::identical);
+  EXPECT_EQ(answer.alignment.certified_prefix, answer.alignment.pairs);
+  EXPECT_EQ(answer.alignment.unequal, 0u);
+}
+
+TEST(BitFlip, AnyOfAThousandIsFoundExactly) {
+  const opguard::Run a = test::run_of({training(0), training(1)});
+  opguard::Run b = a;
+  std::mt19937_64 random(11);
+  int diverged = 0;
+  for (int trial = 0; trial < 1000; ++trial) {
+    const size_t process = random() % 2;
+    ProcessLog& log = b.processes[process];
+    const size_t index = random() % log.slots.size();
+    const unsigned bit = random() % 128;
+    Slot& slot = log.slots[index];
+    const Fingerprint kept = slot.value;
+    (bit < 64 ? slot.value.h : slot.value.m) ^= 1ull << bit % 64;
+    slot.flat = slot.value.h;  // as of a tensor of one row
+
+    const Answer answer = compare(a, b);
+    const std::string what = "process " + std::to_string(process) + ", slot " +
+                             std::to_string(index) + ", bit " + std::to_string(bit);
+    ASSERT_EQ(answer.alignment.unequal, 1u) << what;
+    ASSERT_EQ(answer.alignment.pairs, a.processes[0].events.size() * 2) << what;
+    for (const ProcessPair& both : answer.alignment.processes)
+      for (const Pair& pair : both.pairs) {
+        ASSERT_EQ(pair.a, pair.b) << what;
+        if (pair.equality == Equality::equal) continue;
+        const Event& event = log.events[pair.b];
+        ASSERT_EQ(size_t(both.b), process) << what;
+        ASSERT_TRUE(index >= event.first_slot && index < event.first_slot + event.slot_count);
+        const SlotDifferences found =
+            slot_differences(a.processes[both.a], a.processes[both.a].events[pair.a], log, event);
+        ASSERT_EQ(found.slots.size(), 1u) << what;
+        ASSERT_EQ(found.slots[0].b, &slot) << what;
+        // The report names it, whether a model value depends on it or not.
+        const Report report{a, b, answer.alignment, answer.verdict, {}};
+        const std::string text = format_terminal(report, false);
+        const bool pivot = !answer.verdict.candidates.empty();
+        diverged += pivot;
+        const std::string name = log.text(slot.name);
+        const std::string named = pivot ? "    " + name + "  a  " : "slot " + name + "\n";
+        ASSERT_NE(text.find(named), std::string::npos) << what << "\n" << text;
+        ASSERT_NE(text.find(pivot ? "pivot: " : "1 pair differs: "), std::string::npos) << text;
+        const std::string boundary = log.text(event.boundary);
+        ASSERT_NE(text.find(boundary), std::string::npos) << text;
+        ASSERT_NE(text.find("step " + std::to_string(event.step)), std::string::npos) << text;
+      }
+    slot.value = kept;
+    slot.flat = kept.h;
+  }
+  // Of the model values some were among them.
+  EXPECT_GT(diverged, 0);
+}
+
+}  // namespace
+}  // namespace opguard
