@@ -82,7 +82,7 @@ class Judge {
     return options;
   }
 
-  std::vector<Found> walk(const Difference& difference, bool discounting) {
+  std::vector<Found> walk(const ModelDifference& difference, bool discounting) {
     std::vector<Found> all;
     for (int side : {0, 1}) {
       FlowOptions options = flow_options(side);
@@ -127,7 +127,7 @@ class Judge {
   }
 
   // One-sided operators whose novel results in the clean steps had no effect.
-  void acquit(const Difference& difference) {
+  void acquit(const ModelDifference& difference) {
     for (int side : {0, 1}) {
       Flow flow(index_[side], index_[1 - side]);
       const Run& run = timeline_.run(side);
@@ -146,7 +146,7 @@ class Judge {
     }
   }
 
-  void find_candidates(const Difference& difference, Verdict& verdict) {
+  void find_candidates(const ModelDifference& difference, Verdict& verdict) {
     acquit(difference);
     std::vector<Found> strict = walk(difference, false);
     std::vector<Found> order = strict;

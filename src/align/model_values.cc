@@ -79,10 +79,11 @@ class ModelValues {
   }
 
   // The slots of each sink whose value the other sink does not have.
-  std::optional<Difference> compare(const Sink& a, const Sink& b, const std::string& why) const {
+  std::optional<ModelDifference> compare(const Sink& a, const Sink& b,
+                                         const std::string& why) const {
     auto keys_a = keys(*index_[0], a), keys_b = keys(*index_[1], b);
     if (keys_a == keys_b) return {};
-    Difference difference{{}, timeline_.position(0, a.event), why};
+    ModelDifference difference{{}, timeline_.position(0, a.event), why};
     const Sink* sinks[2] = {&a, &b};
     for (int side : {0, 1}) {
       auto rest = side == 0 ? keys_b : keys_a;
@@ -99,7 +100,7 @@ class ModelValues {
 
   Comparison first_difference() {
     // behind: a loss shows the step before its own only by being equal or not.
-    auto consider = [&](std::optional<Difference> found, uint32_t behind = 0) {
+    auto consider = [&](std::optional<ModelDifference> found, uint32_t behind = 0) {
       if (!found || (result_.first && !(found->position < result_.first->position))) return;
       found->clean_steps = found->position.step > behind ? found->position.step - behind : 0;
       result_.first = std::move(found);
@@ -149,14 +150,14 @@ class ModelValues {
   }
 
   // One run goes on where the other has ended: its first further model value.
-  std::optional<Difference> extra(const Sinks& a, const Sinks& b) const {
+  std::optional<ModelDifference> extra(const Sinks& a, const Sinks& b) const {
     const Sinks* sinks[2] = {&a, &b};
     for (int side : {0, 1}) {
       for (auto member : {&Sinks::losses, &Sinks::steps}) {
         const auto &mine = sinks[side]->*member, &theirs = sinks[1 - side]->*member;
         if (mine.size() <= theirs.size()) continue;
         const Sink& sink = mine[theirs.size()];
-        Difference difference{
+        ModelDifference difference{
             {}, timeline_.position(side, sink.event), "one run computes more model values"};
         difference.slots[side] = sink.slots;
         return difference;
@@ -166,8 +167,8 @@ class ModelValues {
   }
 
   // Without training: the last values made and not read again, novel on either side.
-  std::optional<Difference> final_values(const ProcessPair& both) {
-    Difference difference{{}, {}, "the final values differ"};
+  std::optional<ModelDifference> final_values(const ProcessPair& both) {
+    ModelDifference difference{{}, {}, "the final values differ"};
     int32_t process[2] = {both.a, both.b};
     for (int side : {0, 1}) {
       EventRef ref{process[side], 0};

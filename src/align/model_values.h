@@ -11,7 +11,7 @@
 namespace opguard {
 
 // The first model value that differs: the slots on each side whose value the other side's lacks.
-struct Difference {
+struct ModelDifference {
   std::vector<SlotRef> slots[2];
   Position position;
   std::string why;  // "the loss differs"
@@ -22,7 +22,7 @@ struct Difference {
 
 struct Comparison {
   bool compared = false;  // false: the runs hold no model values
-  std::optional<Difference> first;
+  std::optional<ModelDifference> first;
   std::vector<std::string> notes;  // what could not be compared, and why
 };
 

@@ -76,7 +76,7 @@ llvm::Expected<std::pair<std::string, std::string>> find_trees(const DiffOptions
   return std::pair(trees.front(), trees.back());
 }
 
-SurveyOptions survey_options(const Side& side, const DiffOptions& opt) {
+SurveyOptions survey_options(const DiffSide& side, const DiffOptions& opt) {
   return {.command = side.command,
           .tree = side.tree,
           .packages = opt.packages,
@@ -92,8 +92,8 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
   if (!trees) return trees.takeError();
   if (opt.command.empty() && (opt.run_a.empty() || opt.run_b.empty()))
     return make_error("give the program after --, or both --run-a and --run-b");
-  Side a{"a", trees->first, side_command(opt, opt.run_a, trees->first), opt.work + "/run_a"};
-  Side b{"b", trees->second, side_command(opt, opt.run_b, trees->second), opt.work + "/run_b"};
+  DiffSide a{"a", trees->first, side_command(opt, opt.run_a, trees->first), opt.work + "/run_a"};
+  DiffSide b{"b", trees->second, side_command(opt, opt.run_b, trees->second), opt.work + "/run_b"};
 
   Diagnostics diags;
   auto templates = read_templates(opt.templates.empty() ? templates_dir() : opt.templates, diags);

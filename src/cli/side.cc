@@ -38,7 +38,7 @@ std::map<std::string, Location> locate(const std::vector<Bound>& bounds, const S
 
 }  // namespace
 
-llvm::Expected<std::string> instrument_side(const Side& side, const Survey& survey,
+llvm::Expected<std::string> instrument_side(const DiffSide& side, const Survey& survey,
                                             const std::vector<Bound>& bounds, Diagnostics& diags) {
   std::vector<Wrap> wraps;
   for (const Bound& bound : bounds) wraps.push_back({bound.boundary, bound.site, bound.variant});
@@ -48,7 +48,7 @@ llvm::Expected<std::string> instrument_side(const Side& side, const Survey& surv
   return write_hook(*patch, side.work + "/hook");
 }
 
-llvm::Error record(const Side& side, const std::string& hook, const std::vector<Bound>& bounds,
+llvm::Error record(const DiffSide& side, const std::string& hook, const std::vector<Bound>& bounds,
                    const SourceSet& sources, const Variables& environment) {
   std::string log = side.work + "/log";
   std::error_code failed;

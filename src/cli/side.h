@@ -13,7 +13,7 @@
 
 namespace opguard {
 
-struct Side {
+struct DiffSide {
   std::string name;                  // "a" or "b"
   std::string tree;                  // absolute
   std::vector<std::string> command;  // `{tree}` replaced
@@ -21,12 +21,12 @@ struct Side {
 };
 
 // The side's sources with their probes, in its work folder. Gives the hook map's path.
-llvm::Expected<std::string> instrument_side(const Side& side, const Survey& survey,
+llvm::Expected<std::string> instrument_side(const DiffSide& side, const Survey& survey,
                                             const std::vector<Bound>& bounds, Diagnostics& diags);
 
 // Runs the side's program again under the hook; its logs and their sites.json are in `<work>/log`,
 // its output in `<work>/output.txt`. Error if the program fails or records nothing.
-llvm::Error record(const Side& side, const std::string& hook, const std::vector<Bound>& bounds,
+llvm::Error record(const DiffSide& side, const std::string& hook, const std::vector<Bound>& bounds,
                    const SourceSet& sources, const Variables& environment);
 
 }  // namespace opguard
