@@ -273,7 +273,8 @@ Value Recorder::value_of(const TensorView& view, PyObject* object, Reading readi
     return e.value;
   }
   Storages::Place place;
-  if (!carries || reading == Reading::forced || view.content_bytes() >= kWorthCarrying)
+  if (view.counted &&
+      (!carries || reading == Reading::forced || view.content_bytes() >= kWorthCarrying))
     place = storages().place_of(object);
   slot.storage = place.number;
   Value value;
