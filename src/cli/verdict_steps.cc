@@ -123,7 +123,8 @@ int conclude_single(const std::string& dir, const ReportOptions& options) {
     if (llvm::Error error = write_file(options.json, format_findings_json(*run, findings)))
       return fail(options.json + ": " + llvm::toString(std::move(error)));
   std::fputs(format_findings(*run, findings, use_colour(options.colour)).c_str(), stdout);
-  return findings.empty() ? kYes : kNo;
+  if (!findings.empty()) return kNo;
+  return findings.clean() ? kYes : kCouldNotTell;
 }
 
 }  // namespace opguard

@@ -155,7 +155,7 @@ class Page {
 
   // What differs with its neighbours, from the front; then equal rows, from the front.
   void keep_some(size_t index, size_t share) {
-    const std::vector<Row>& rows = lanes_[index].rows;
+    const std::vector<LaneRow>& rows = lanes_[index].rows;
     std::vector<bool>& kept = kept_[index];
     size_t count = 0;
     auto keep = [&](size_t i) {
@@ -225,7 +225,7 @@ class Page {
 
   // Slots of one row: [kind, name, meta in a, meta in b, flags] each, -1 for a side without it.
   // Their values go to `column`: a's, and b's where `both`.
-  int64_t layout(const Lane& lane, const Row& row, Column& column, bool& both) {
+  int64_t layout(const Lane& lane, const LaneRow& row, Column& column, bool& both) {
     Numbers layout;
     std::vector<SlotPair> pairs;
     if (row.paired()) {
@@ -274,7 +274,7 @@ class Page {
     };
     listed_.emplace_back();
     for (size_t i = 0; i < lane.rows.size(); ++i) {
-      const Row& row = lane.rows[i];
+      const LaneRow& row = lane.rows[i];
       const int kind = row.a == kNone ? 3 : row.b == kNone ? 2 : row.differs() ? 1 : 0;
       ++counts[kind];
       if (!kept_[index][i]) {

@@ -259,7 +259,7 @@ class Trace {
     return stack;
   }
 
-  static const char* state_name(const Row& row, bool pivot) {
+  static const char* state_name(const LaneRow& row, bool pivot) {
     if (pivot) return "first difference";
     if (row.b == kNone) return "only a";
     if (row.a == kNone) return "only b";
@@ -375,14 +375,14 @@ class Trace {
       describe_process(sides[side], lane, index);
     }
     const auto& candidates = report_.verdict.candidates;
-    auto is_pivot = [&](const Row& row) {
+    auto is_pivot = [&](const LaneRow& row) {
       if (candidates.empty()) return false;
       const Pivot& pivot = candidates.front();
       return (row.a != kNone && pivot.a == EventRef{lane.a, row.a}) ||
              (row.b != kNone && pivot.b == EventRef{lane.b, row.b});
     };
     uint64_t time = 0;
-    for (const Row& row : lane.rows) {
+    for (const LaneRow& row : lane.rows) {
       const char* state = state_name(row, is_pivot(row));
       const uint64_t flow = row.paired() ? ++flows_ : 0;
       for (Side& side : sides) {

@@ -34,6 +34,10 @@ std::string format_json(const Report& report);
 struct Findings {
   RecomputeCheck recompute;
   OverwrittenCheck overwritten;
+  // "" or the mode of a log whose inputs were not all read: overwritten memory does not show in it.
+  std::string blind_mode;
+  // No findings, and the log could have shown them.
+  bool clean() const { return empty() && blind_mode.empty(); }
   bool empty() const { return recompute.findings.empty() && overwritten.findings.empty(); }
 };
 

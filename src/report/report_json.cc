@@ -127,12 +127,12 @@ Json overwrite_json(const Report& report, const Pivot& pivot, const Overwrite& f
 }  // namespace
 
 std::string format_findings_json(const Run& run, const Findings& findings) {
-  const auto& [recompute, overwritten] = findings;
+  const auto& [recompute, overwritten, blind_mode] = findings;
   const Verdict verdict = findings_verdict(run, findings);
   const Alignment alignment;
   const Report report{run, run, alignment, verdict, {}};
   Json json;
-  json["verdict"] = findings.empty() ? "clean" : "findings";
+  json["verdict"] = !findings.empty() ? "findings" : findings.clean() ? "clean" : "inconclusive";
   json["why"] = verdict.why;
   json["findings"] = Json::array();
   const size_t recomputed = recompute.findings.size();

@@ -6,12 +6,12 @@
 namespace opguard {
 namespace {
 
-std::vector<Row> merge(const ProcessPair& both) {
+std::vector<LaneRow> merge(const ProcessPair& both) {
   std::vector<const Pair*> by_b;
   for (const Pair& pair : both.pairs) by_b.push_back(&pair);
   std::sort(by_b.begin(), by_b.end(), [](const Pair* x, const Pair* y) { return x->b < y->b; });
   // Twice the position in a; odd: between two of them.
-  std::vector<std::pair<uint64_t, Row>> placed;
+  std::vector<std::pair<uint64_t, LaneRow>> placed;
   placed.reserve(both.pairs.size() + both.only_a.size() + both.only_b.size());
   for (const Pair& pair : both.pairs)
     placed.push_back({2ull * pair.a + 1, {pair.a, pair.b, pair.equality}});
@@ -24,7 +24,7 @@ std::vector<Row> merge(const ProcessPair& both) {
   }
   std::stable_sort(placed.begin(), placed.end(),
                    [](const auto& x, const auto& y) { return x.first < y.first; });
-  std::vector<Row> rows;
+  std::vector<LaneRow> rows;
   rows.reserve(placed.size());
   for (const auto& [place, row] : placed) rows.push_back(row);
   return rows;
@@ -52,7 +52,7 @@ RowRef find_row(const std::vector<Lane>& lanes, int side, const EventRef& event)
   for (size_t i = 0; i < lanes.size(); ++i) {
     const Lane& lane = lanes[i];
     if ((side == 0 ? lane.a : lane.b) != event.process) continue;
-    const auto row = std::find_if(lane.rows.begin(), lane.rows.end(), [&](const Row& row) {
+    const auto row = std::find_if(lane.rows.begin(), lane.rows.end(), [&](const LaneRow& row) {
       return (side == 0 ? row.a : row.b) == event.event;
     });
     if (row != lane.rows.end()) return {int32_t(i), uint32_t(row - lane.rows.begin())};

@@ -9,7 +9,7 @@
 namespace opguard {
 
 // A pair of events, or one without a partner.
-struct Row {
+struct LaneRow {
   uint32_t a = kNone, b = kNone;  // index in each side's ProcessLog::events
   Equality equality = Equality::equal;
   bool paired() const { return a != kNone && b != kNone; }
@@ -22,7 +22,7 @@ struct Lane {
   int32_t a = -1, b = -1;  // index in Run::processes
   int32_t rank = 0;
   uint32_t ordinal = 0;  // which of its rank's processes
-  std::vector<Row> rows;
+  std::vector<LaneRow> rows;
 };
 
 std::vector<Lane> lanes_of(const Report& report);

@@ -142,7 +142,7 @@ class Sarif {
     const ProcessLog& log = (side == 0 ? report_.a : report_.b).processes[event.process];
     std::vector<uint32_t> events;
     for (uint32_t row = from.row; row <= to.row; ++row) {
-      const Row& at = lanes_[to.lane].rows[row];
+      const LaneRow& at = lanes_[to.lane].rows[row];
       if (const uint32_t index = side == 0 ? at.a : at.b; index != kNone) events.push_back(index);
     }
     Json locations = Json::array();

@@ -67,9 +67,11 @@ class Terminal {
   }
 
   void findings_headline() {
-    const bool clean = report_.verdict.candidates.empty();
-    line(paint(clean ? "1;32" : "1;31", clean ? "clean" : "findings") + ": " +
-         shown(report_.verdict.why));
+    const Outcome outcome = report_.verdict.outcome;
+    line((outcome == Outcome::identical  ? paint("1;32", "clean")
+          : outcome == Outcome::diverged ? paint("1;31", "findings")
+                                         : paint("1;33", "inconclusive")) +
+         ": " + shown(report_.verdict.why));
   }
 
   std::string coordinates(const EventView& view) const {
@@ -404,8 +406,8 @@ class Terminal {
     for (const Lane& lane : lanes_of(report_)) {
       if (++count > kRanksShown) continue;
       uint64_t pairs = 0, unequal = 0, alone = 0;
-      const Row* first = nullptr;
-      for (const Row& row : lane.rows) {
+      const LaneRow* first = nullptr;
+      for (const LaneRow& row : lane.rows) {
         pairs += row.paired();
         unequal += row.paired() && row.differs();
         alone += !row.paired();
@@ -492,12 +494,22 @@ void add_log_notes(const char* side, const Run& run, std::vector<std::string>& n
 
 }  // namespace
 
-Findings check_single(const Run& run) { return {check_recompute(run), check_overwritten(run)}; }
+Findings check_single(const Run& run) {
+  Findings findings{check_recompute(run), check_overwritten(run), {}};
+  for (const ProcessLog& process : run.processes) {
+    const auto mode = process.settings.find("mode");
+    if (mode != process.settings.end() && mode->second != "full")
+      findings.blind_mode = mode->second;
+  }
+  return findings;
+}
 
 Verdict findings_verdict(const Run& run, const Findings& findings) {
-  const auto& [recompute, overwritten] = findings;
+  const auto& [recompute, overwritten, blind_mode] = findings;
   Verdict verdict;
-  verdict.outcome = findings.empty() ? Outcome::identical : Outcome::diverged;
+  verdict.outcome = !findings.empty()  ? Outcome::diverged
+                    : findings.clean() ? Outcome::identical
+                                       : Outcome::inconclusive;
   const std::string compared =
       grouped(recompute.compared) + " of " + counted(recompute.recomputed, "recomputed operator");
   if (recompute.recomputed == 0)
@@ -510,7 +522,12 @@ Verdict findings_verdict(const Run& run, const Findings& findings) {
   const std::string held = grouped(overwritten.compared) + " of " +
                            counted(overwritten.reads, "input") +
                            " held against what was left there";
-  if (overwritten.reads == 0)
+  if (!blind_mode.empty())
+    verdict.why +=
+        "; overwritten memory shows only in a log of mode full (opguard run --mode full), this one "
+        "is of mode " +
+        blind_mode;
+  else if (overwritten.reads == 0)
     verdict.why += "; what was overwritten is not known: the log numbers no memory";
   else if (overwritten.findings.empty())
     verdict.why += "; no input was overwritten, " + held;

@@ -84,7 +84,9 @@ Operation::Operation(PyObject* id, Mark mark) : mark_(mark), inputs_(nullptr, Sl
   generation_ = recorder().generation();
   event_ = recorder().open_event(*boundary_, EventKind::op, current_phase(work_->torch(), thread),
                                  thread);
-  locate_boundary(*boundary_, reinterpret_cast<PyObject*>(PyEval_GetFrame()));
+  // Asked for, the interpreter makes an object of its frame.
+  if (!recorder().located(*boundary_))
+    locate_boundary(*boundary_, reinterpret_cast<PyObject*>(PyEval_GetFrame()));
   serial_ = recorder().enter(thread, *boundary_);
   watch_ = watch_event(event_, *boundary_);
   inputs_.show(watch_.get());

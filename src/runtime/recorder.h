@@ -113,6 +113,7 @@ class Recorder {
   // Something of ours failed: counted, the first one told on stderr. Clears the error in flight.
   void fault(const char* what);
 
+  bool located(const std::string& boundary) const { return located_.contains(boundary); }
   // True once per boundary.
   bool unlocated(const std::string& boundary);
   void locate(const std::string& boundary, const Location& location);

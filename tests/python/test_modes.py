@@ -282,3 +282,20 @@ print(calls)
     bare = run_program(BIG + source.replace("{probed}", "False"))
     probed = run_program(BIG + source.replace("{probed}", "True"), tmp_path / "log", env={"OPGUARD_MODE": "default"})
     assert bare.stdout == probed.stdout
+
+
+@pytest.mark.parametrize("mode", ["default", "full"])
+def test_torch_without_dlpacks_table_gives_the_same_records(tmp_path, mode):
+    """Up to 2.9 tensors are read through their attributes."""
+    source = BIG + "{without}\n" + TRAIN.format(optimizer="AdamW(lin.parameters())", none=True).replace("{", "{{").replace("}", "}}")
+    source += "for t in (x[::2, 3:7], x.to(torch.bfloat16), x > 0, torch.tensor(3), x[:0], x.long()):\n    og('use', torch.clone)(t)\n"
+    new, old = (
+        record(source.format(without=text), tmp_path / name, env={"OPGUARD_MODE": mode})
+        for name, text in (("new", ""), ("old", "del torch.Tensor.__dlpack_c_exchange_api__"))
+    )
+
+    def records(log):
+        return [(e.boundary, e.kind, [(s.kind, s.name, s.flags, s.dtype, s.device, s.shape, s.version, s.storage, s.size_bytes, s.value) for s in e.slots])
+                for e in log.events if e.kind != "state"]  # fmt: skip
+
+    assert records(new) == records(old)
