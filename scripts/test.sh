@@ -15,5 +15,8 @@ if ! "$ctest" --preset release -j "$(nproc)" >build/ctest.log 2>&1; then
 fi
 grep -E '^[0-9]+% tests passed|^Total Test time' build/ctest.log || { failed=1; tail -n 20 build/ctest.log; }
 echo "test: pytest"
-.venv/bin/python -m pytest -q -rs --durations=5 tests/python "$@" || failed=1
+# A worker a core; a file's tests stay together, since they share what was made for the first.
+workers=$(nproc)
+[ "$workers" -le 8 ] || workers=8
+.venv/bin/python -m pytest -q -rs --durations=5 -n "$workers" --dist loadfile tests/python "$@" || failed=1
 exit "$failed"
