@@ -60,12 +60,12 @@ struct Pool {
 // and its copy of the mutexes may be locked, so it leaves that copy alone.
 std::atomic<Pool*> g_pool{nullptr};
 
-Pool& pool() {
-  static const bool watching = [] {
+// Before any thread can be in a loop: a fork while another thread is within a function's first
+// initialisation would leave the child waiting for that thread for ever.
+[[maybe_unused]] const int g_watching =
     pthread_atfork(nullptr, nullptr, [] { g_pool.store(nullptr, std::memory_order_relaxed); });
-    return true;
-  }();
-  (void)watching;
+
+Pool& pool() {
   Pool* current = g_pool.load(std::memory_order_acquire);
   if (current != nullptr) return *current;
   Pool* fresh = new Pool;
