@@ -1,0 +1,124 @@
+/* device/plugin.h: what opguard needs of an accelerator, as a C table that a shared library
+ * exports.
+ *
+ * CUDA's own table is built in (device/cuda.h); OPGUARD_DEVICE_PLUGIN names further libraries, for
+ * other torch device types (docs/devices.md). A library exports
+ *     const opguard_device_plugin* opguard_device_plugin_v1(void);
+ * tests/device/ has a whole one. Plain C, no other header of ours: copy this file.
+ *
+ * Values. The program's thread calls fingerprint() where a tensor is read or left: the library puts
+ * the work on that stream and returns without waiting. Each tensor has a ticket; when the device
+ * is done with it, a record with that ticket comes out of drain(), in any order, from any thread
+ * that calls it (never two at once). No function may synchronise a device, wait for an event or add
+ * an order between streams. What cannot be kept (a full ring) is dropped by the library and counted
+ * in lost(); it never blocks the device.
+ *
+ * Graphs. While a stream is captured, capture() is not 0, and a launch becomes part of the graph:
+ * its tickets then come out of drain() once for every replay of the graph, none for the capture.
+ */
+#ifndef OPGUARD_DEVICE_PLUGIN_H
+#define OPGUARD_DEVICE_PLUGIN_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define OPGUARD_DEVICE_ABI 1
+
+/* An element's type, where all zero-or-at-most--1e4 elements would make it an additive mask. */
+enum opguard_mask_type {
+  OPGUARD_MASK_NONE = 0,
+  OPGUARD_MASK_FLOAT16 = 1,
+  OPGUARD_MASK_BFLOAT16 = 2,
+  OPGUARD_MASK_FLOAT32 = 3,
+  OPGUARD_MASK_FLOAT64 = 4
+};
+
+typedef struct opguard_tensor {
+  const void* data;       /* first element in logical order, on the device */
+  uint32_t element_bytes; /* 1 to 16 */
+  uint32_t mask_type;     /* enum opguard_mask_type */
+  uint32_t dims;          /* 0 to 64 */
+  const int64_t* shape;   /* dims elements; read before fingerprint() returns */
+  const int64_t* strides; /* the same, in bytes; 0 for an expanded dimension */
+  uint64_t ticket;        /* not 0 */
+} opguard_tensor;
+
+/* One tensor's fingerprint, 64 bytes: og1 and its companions, docs/record-format.md. */
+typedef struct opguard_value {
+  uint64_t ticket;
+  uint64_t h, m;
+  uint64_t flat;
+  uint64_t pattern;  /* meaningful where bit 0 of flags is set: an additive mask */
+  uint64_t start_ns; /* the device's clock when the work on it began (CUDA: %globaltimer) */
+  uint64_t end_ns;   /* and when it ended */
+  uint64_t flags;
+} opguard_value;
+
+#define OPGUARD_VALUE_MASK 1u
+
+typedef void (*opguard_value_sink)(void* context, const opguard_value* value);
+
+/* What the device did, for the preflight: preflight/activity.h says what becomes of it. */
+enum opguard_activity_kind {
+  OPGUARD_ACTIVITY_KERNEL = 0,
+  OPGUARD_ACTIVITY_MEMCPY = 1,
+  OPGUARD_ACTIVITY_MEMSET = 2,
+  OPGUARD_ACTIVITY_SYNCHRONIZE = 3,
+  OPGUARD_ACTIVITY_COLLECTIVE = 4 /* a kernel of the communication library */
+};
+
+typedef struct opguard_activity {
+  const char* name;          /* demangled or not; valid during the call */
+  uint64_t correlation;      /* the innermost id pushed on the launching thread; 0: none */
+  uint64_t start_ns, end_ns; /* the device's clock */
+  uint32_t kind;             /* enum opguard_activity_kind */
+  uint32_t device, stream;
+  uint32_t graph; /* number of the graph that launched it, 0: none */
+} opguard_activity;
+
+typedef void (*opguard_activity_sink)(void* context, const opguard_activity* activity);
+
+typedef struct opguard_device_plugin {
+  uint32_t abi;            /* OPGUARD_DEVICE_ABI */
+  uint32_t size;           /* sizeof(opguard_device_plugin) when it was compiled */
+  const char* device_type; /* torch's: "cuda", "npu", "xpu" */
+
+  /* Once, before all else, when the first tensor of this type is met. 0, or an errno value with one
+   * sentence in `error` (capacity bytes): tensors of the type are then recorded without values. */
+  int (*open)(char* error, uint64_t capacity);
+
+  /* stream: as torch's DLPack table or torch.<type>.current_stream() gives it. One launch for all.
+   * Returns how many of the tensors were launched, from the first; the others are unreadable. */
+  uint32_t (*fingerprint)(int device, void* stream, const opguard_tensor* tensors, uint32_t count);
+
+  /* The number of the capture in progress on the stream, 0 for none. */
+  uint64_t (*capture)(int device, void* stream);
+
+  /* Hands over what is finished; returns how many values. wait_ns: come back at once (0), or wait
+   * at most so long for the first. */
+  uint64_t (*drain)(opguard_value_sink sink, void* context, uint64_t wait_ns);
+  uint64_t (*lost)(void); /* values that the device made and drain() never gave, since open() */
+
+  /* At the end of the process; the device may be gone already. */
+  void (*close)(void);
+
+  /* The preflight's part; all null where a device has none. push and pop come in pairs on a thread,
+   * around each operator. flush() waits for the device: it is called between steps. */
+  int (*activities_start)(char* error, uint64_t capacity);
+  void (*activities_push)(uint64_t correlation);
+  void (*activities_pop)(void);
+  uint64_t (*activities_flush)(opguard_activity_sink sink, void* context);
+  uint64_t (*activities_dropped)(void);
+} opguard_device_plugin;
+
+typedef const opguard_device_plugin* (*opguard_device_plugin_entry)(void);
+#define OPGUARD_DEVICE_PLUGIN_SYMBOL "opguard_device_plugin_v1"
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
