@@ -10,105 +10,23 @@ import functools
 import sys
 import weakref
 
-from opguard import _rt, importing
+from opguard import _rt, ddp, flights, fsdp, functional, importing
+from opguard.flights import channel_name, group_name, guarded, launch, next_number, tracing, track
 
 C10D = "torch.distributed.distributed_c10d"
 # Frames between a collective's method and the function of torch.distributed that the program called.
-_INNER = (C10D, "torch.distributed.c10d_logger", "contextlib", __name__, "opguard.functional")
+_INNER = (C10D, "torch.distributed.c10d_logger", "contextlib", __name__, "opguard.flights", "opguard.functional")
 _OBJECTS = {
     "all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list", "send_object_list",
     "recv_object_list",
 }  # fmt: skip
 _UNSPECIFIED = 4  # record.h, kUninitialised: a reduction leaves anything where its result does not go
-_MANY = 256  # works nobody has waited for, before the ended ones are looked for
 
-_world = None  # torch.distributed.distributed_c10d
-_names = weakref.WeakKeyDictionary()  # process group -> its name
-_made = {}  # members -> groups made of them
-_count = {}  # group's name -> collectives launched
-_works = {}  # id(work) -> (work, flights), until somebody waits for it
 _futures = weakref.WeakKeyDictionary()  # future -> id(work)
-_coalescing = {}  # id(process group) -> flights
-ddp = fsdp = functional = None  # imported once torch is
-_unknown = 0  # collectives whose end nobody in Python waited for
 
 
 def install():
     importing.when_imported("torch", _on_torch)
-
-
-def settings():
-    return {"collectives_not_waited": str(_unknown)} if _unknown else {}
-
-
-def guarded(function):
-    """What we do beside the program's call must not fail it."""
-
-    @functools.wraps(function)
-    def safe(*args):
-        try:
-            return function(*args)
-        except Exception as error:
-            from opguard import startup
-
-            if not getattr(guarded, "told", False):
-                guarded.told = True
-                startup.complain("warning: a collective is not recorded: %s: %s" % (type(error).__name__, error))
-            return None
-
-    return safe
-
-
-def world():
-    """torch.distributed.distributed_c10d, None before it is imported."""
-    return _world
-
-
-def tracing():
-    compiler = getattr(sys.modules["torch"], "compiler", None)
-    return bool(compiler and getattr(compiler, "is_compiling", bool)())
-
-
-# --- names and numbers ---
-
-
-def ranges(ranks):
-    """[0, 1, 2, 5] -> "0-2,5"."""
-    runs = []
-    for rank in sorted(ranks):
-        if runs and runs[-1][1] == rank - 1:
-            runs[-1][1] = rank
-        else:
-            runs.append([rank, rank])
-    return ",".join("%d-%d" % tuple(run) if run[0] < run[1] else str(run[0]) for run in runs)
-
-
-def group_name(group):
-    """The same on every member, since groups of the same ranks are made in the same order on all of them."""
-    name = _names.get(group)
-    if name is None:
-        # All that exist, in order of creation: first use may differ between ranks.
-        for known, members in list(getattr(_world, "_world", _world).pg_group_ranks.items()):
-            if isinstance(known, _world.ProcessGroup) and known not in _names:  # not a group without this rank
-                members = ranges(members)
-                number = _made[members] = _made.get(members, -1) + 1
-                _names[known] = members + ("#%d" % number if number else "")
-        name = _names.get(group)
-    if name is None:
-        name = _names[group] = str(getattr(group, "group_name", "") or "?")
-    return name
-
-
-def _next(group):
-    _count[group] = _count.get(group, 0) + 1
-    return _count[group]
-
-
-def launch(boundary, group, inputs=(), outputs=(), scalars="", structure=False, numbered=True):
-    """The flight of a collective that is called next; None where nothing is recorded. Names and values of
-    inputs and outputs: ((name, tensors, flags), ...)."""
-    number = _next(group) if numbered else 0
-    return _rt.collective(boundary, group, number, tuple(inputs), tuple(outputs), scalars, structure)
 
 
 def _caller(default):
@@ -137,7 +55,7 @@ def _operation(args, kwargs):
         found = getattr(value, "reduceOp", value)
         if type(found).__name__ in ("ReduceOp", "RedOpType"):
             for name in ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR", "PREMUL_SUM"):
-                if found == getattr(_world.ReduceOp, name, None):  # in this order
+                if found == getattr(flights.world().ReduceOp, name, None):  # in this order
                     return "op=" + name
     return ""
 
@@ -206,7 +124,7 @@ _SENDS = {"send": "send", "recv": "recv", "recv_anysource": "recv"}
 def _begin(method, group, args, kwargs):
     part = fsdp.take()
     if part is not None:
-        part.number(_next(group_name(group)))
+        part.number(next_number(group_name(group)))
         return None
     default, describe = _METHODS[method]
     api = _caller(default)
@@ -227,27 +145,6 @@ def _begin_message(method, group, args, kwargs):
     if peer is None:
         return launch("<dist." + api, group_name(group), inputs, outputs, scalars, structure, False)
     return launch("<dist." + api, channel_name(group, method == "send", peer, tag), inputs, outputs, scalars, structure)
-
-
-def channel_name(group, sending, peer, tag):
-    ends = (group.rank(), peer) if sending else (peer, group.rank())
-    return "%s:%d>%d%s" % (group_name(group), *ends, "/%d" % tag if tag else "")
-
-
-@guarded
-def track(flight, work, group=None):
-    """work: what the launch returned; None where it had ended by then."""
-    if flight is None:
-        return
-    together = _coalescing.get(id(group))
-    if together is not None:
-        together.append(flight)
-    elif work is None or not hasattr(work, "wait"):
-        flight.land(False)
-    else:
-        if len(_works) >= _MANY:
-            sweep()
-        _works.setdefault(id(work), (work, []))[1].append(flight)
 
 
 def _wrap_method(owner, method, begin):
@@ -282,13 +179,13 @@ def _wrap_coalescing(owner):
     def _start_coalescing(self, *args, **kwargs):
         result = start(self, *args, **kwargs)
         if _rt.recording() and not tracing():
-            _coalescing[id(self)] = []
+            flights.coalesce(self)
         return result
 
     @functools.wraps(end)
     def _end_coalescing(self, *args, **kwargs):
         work = end(self, *args, **kwargs)
-        for flight in _coalescing.pop(id(self), ()):
+        for flight in flights.coalesced(self):
             track(flight, work)
         return work
 
@@ -299,12 +196,6 @@ def _wrap_coalescing(owner):
 # --- how the program learns that one has ended ---
 
 
-@guarded
-def _landed(key):
-    for flight in _works.pop(key, (None, ()))[1]:
-        flight.land(False)
-
-
 def _wrap_wait(owner, method, key, only_if_true=False):
     original = getattr(owner, method, None)
     if original is None or hasattr(original, "_opguard"):
@@ -313,8 +204,8 @@ def _wrap_wait(owner, method, key, only_if_true=False):
     @functools.wraps(original)
     def wait(self, *args, **kwargs):
         result = original(self, *args, **kwargs)
-        if (_works or _futures) and (not only_if_true or result is True) and not tracing():
-            _landed(key(self))
+        if (flights.waiting() or _futures) and (not only_if_true or result is True) and not tracing():
+            flights.landed(key(self))
         return result
 
     wait._opguard = original
@@ -327,7 +218,7 @@ def _wrap_get_future(work):
     @functools.wraps(original)
     def get_future(self, *args, **kwargs):
         future = original(self, *args, **kwargs)
-        if id(self) in _works and not tracing():
+        if flights.tracked(self) and not tracing():
             _futures[future] = id(self)
         return future
 
@@ -346,7 +237,7 @@ def _wrap_then(future, method):
 
         @functools.wraps(callback)
         def landed(value):
-            _landed(key)
+            flights.landed(key)
             return callback(value)
 
         return original(self, landed)
@@ -355,36 +246,12 @@ def _wrap_then(future, method):
     setattr(future, method, then)
 
 
-@guarded
-def sweep():
-    """At a step boundary: what nobody in Python has waited for, but has ended; never waits."""
-    global _unknown
-    for key, (work, _) in list(_works.items()):
-        completed = getattr(type(work).is_completed, "_opguard", type(work).is_completed)
-        if not completed(work):
-            continue
-        for flight in _works.pop(key, (None, ()))[1]:
-            _unknown += 1
-            flight.land(True)
-
-
-def close():
-    global _unknown
-    sweep()
-    _unknown += sum(len(flights) for _, flights in _works.values())
-    if functional is not None:
-        _unknown += functional.pending()
-
-
 def _step_ended(optimizer, args, kwargs):
-    if _works:
-        sweep()
+    if flights.waiting():
+        flights.sweep()
 
 
 def _on_torch(torch):
-    global ddp, fsdp, functional
-    from opguard import ddp, fsdp, functional  # they use this module
-
     # Only now: much of it is imported while torch itself still is.
     importing.when_imported(C10D, _on_c10d)
     importing.when_imported("torch.distributed._functional_collectives", functional.install)
@@ -392,11 +259,11 @@ def _on_torch(torch):
 
 
 def _on_c10d(module):
-    global _world
     group, work = getattr(module, "ProcessGroup", None), getattr(module, "Work", None)
     if not _rt.recording() or group is None or work is None:
         return
-    torch, _world = sys.modules["torch"], module
+    torch = sys.modules["torch"]
+    flights.set_world(module)
     for method in _METHODS:
         _wrap_method(group, method, _begin)
     for method in _SENDS:

@@ -8,7 +8,7 @@ import functools
 import sys
 import weakref
 
-from opguard import _rt, collectives
+from opguard import _rt, flights
 
 _MODEL_VALUE = 2  # record.h
 
@@ -77,8 +77,8 @@ class Buckets:
         gradients = self.gradients(index)
         # Where gradients are views of the bucket they are being overwritten from now on.
         outputs = tuple((n, g, _MODEL_VALUE) for n, g, _ in gradients) if self.views else ()
-        name = collectives.group_name(self.group)
-        flight = collectives.launch("<ddp.bucket>", name, gradients, outputs, self.text(index), False, numbered)
+        name = flights.group_name(self.group)
+        flight = flights.launch("<ddp.bucket>", name, gradients, outputs, self.text(index), False, numbered)
         if flight is not None:
             self.flying.append((flight, index, {n for n, _, _ in outputs}))
 
@@ -92,7 +92,7 @@ class Buckets:
             return False  # not in a backward pass: a rank that has joined early sends zeros
         return True
 
-    @collectives.guarded
+    @flights.guarded
     def land(self):
         flying, self.flying = self.flying, []
         for flight, index, given in flying:
@@ -115,7 +115,7 @@ class Buckets:
         if text:
             self.order = [[int(i) for i in bucket.split()] for bucket in text.split(",")]
 
-    @collectives.guarded
+    @flights.guarded
     def reduce(self, tensors):
         """The reducer is about to sum this over all ranks."""
         torch = sys.modules["torch"]
@@ -131,8 +131,8 @@ class Buckets:
 
 
 def _bookkeeping(boundary, group):
-    flight = collectives.launch(boundary, collectives.group_name(group), (), (), "", True)
-    collectives.track(flight, None)
+    flight = flights.launch(boundary, flights.group_name(group), (), (), "", True)
+    flights.track(flight, None)
 
 
 def _make_watched(c10d):
@@ -172,7 +172,7 @@ def _make_watched(c10d):
     return Watched
 
 
-_guarded_bookkeeping = collectives.guarded(_bookkeeping)
+_guarded_bookkeeping = flights.guarded(_bookkeeping)
 
 
 def _plain(group, method):
@@ -241,12 +241,12 @@ def _make_buckets(watched, params, indices, group, args, kwargs):
         return None
 
 
-@collectives.guarded
+@flights.guarded
 def _tell_rebuilt(reducer):
     _buckets[reducer].rebuilt(reducer)
 
 
-@collectives.guarded
+@flights.guarded
 def _tell_start(reducer):
     buckets = _buckets[reducer]
     if buckets.order is None:
@@ -290,7 +290,7 @@ def _wrap_hooks(distributed):
     distributed._register_comm_hook = _register_comm_hook
 
 
-@collectives.guarded
+@flights.guarded
 def _tell_hook(buckets, bucket):
     buckets.launch(bucket.index(), False)
 
@@ -302,7 +302,7 @@ def _wrap_broadcast(distributed):
 
     @functools.wraps(original)
     def _broadcast_coalesced(process_group, tensors, *args, **kwargs):
-        if not _rt.recording() or collectives.tracing():
+        if not _rt.recording() or flights.tracing():
             return original(process_group, tensors, *args, **kwargs)
         flight = _begin_broadcast(process_group, tensors, args, kwargs)
         try:
@@ -311,15 +311,15 @@ def _wrap_broadcast(distributed):
             if flight is not None:
                 flight.cancel()
             raise
-        collectives.track(flight, None)
+        flights.track(flight, None)
         return result
 
     distributed._broadcast_coalesced = _broadcast_coalesced
 
 
-@collectives.guarded
+@flights.guarded
 def _begin_broadcast(group, tensors, args, kwargs):
     root = kwargs.get("src", args[1] if len(args) > 1 else 0)
     values = (("tensor", list(tensors), 0),)
     given = values if group.rank() == root else ()
-    return collectives.launch("<dist.broadcast_coalesced", collectives.group_name(group), given, values, "root=%d" % root)
+    return flights.launch("<dist.broadcast_coalesced", flights.group_name(group), given, values, "root=%d" % root)

@@ -4,6 +4,8 @@ import atexit
 import os
 import threading
 
+from opguard import messages
+
 _callbacks = []
 _lock = threading.Lock()
 
@@ -25,9 +27,7 @@ def _run():
         try:
             callback()
         except Exception as error:
-            from opguard import startup
-
-            startup.complain("at exit: %s: %s" % (type(error).__name__, error))
+            messages.complain("at exit: %s: %s" % (type(error).__name__, error))
 
 
 def _wrap_os_exit():

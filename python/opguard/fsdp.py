@@ -4,7 +4,7 @@ parameters themselves and not by the flat buffers they travel in."""
 import functools
 import threading
 
-from opguard import _rt, collectives, importing
+from opguard import _rt, flights, importing
 
 _MODEL_VALUE = 2  # record.h
 
@@ -48,15 +48,15 @@ def _label(parameters):
     return ".".join(common) or "root"
 
 
-@collectives.guarded
+@flights.guarded
 def _launch(what, parameters, group, prefix, values):
     inputs = tuple(zip(_names(parameters, prefix), values, [0] * len(values)))
-    return collectives.launch(
-        "<fsdp.%s %s>" % (what, _label(parameters)), collectives.group_name(group), inputs, numbered=False
+    return flights.launch(
+        "<fsdp.%s %s>" % (what, _label(parameters)), flights.group_name(group), inputs, numbered=False
     )
 
 
-@collectives.guarded
+@flights.guarded
 def _land(flight, parameters, prefix, flags, read):
     values = [read(p) for p in parameters]
     named = zip(_names(parameters, prefix), values)
@@ -79,7 +79,7 @@ def _call(flight, function, args, kwargs):
 def _gather(original):
     @functools.wraps(original)
     def foreach_all_gather(fsdp_params, group, *args, **kwargs):
-        if not _rt.recording() or collectives.tracing():
+        if not _rt.recording() or flights.tracing():
             return original(fsdp_params, group, *args, **kwargs)
         shards = [getattr(p, "sharded_param", ()) for p in fsdp_params]
         flight = _launch("all_gather", fsdp_params, group, "param:", shards)
@@ -107,7 +107,7 @@ def _reduce(original):
     @functools.wraps(original)
     def foreach_reduce(fsdp_params, unsharded_grads, reduce_scatter_group, *args, **kwargs):
         rest = (fsdp_params, unsharded_grads, reduce_scatter_group, *args)
-        if not _rt.recording() or collectives.tracing() or reduce_scatter_group is None:
+        if not _rt.recording() or flights.tracing() or reduce_scatter_group is None:
             return original(*rest, **kwargs)
         parameters = list(fsdp_params)
         flight = _launch("reduce", parameters, reduce_scatter_group, "grad:", list(unsharded_grads))

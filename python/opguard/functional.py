@@ -5,7 +5,7 @@ import sys
 import threading
 
 from opguard import _rt
-from opguard.collectives import channel_name, group_name, guarded, launch, tracing, world
+from opguard.flights import channel_name, group_name, guarded, launch, tracing, world
 
 _storages = {}  # of a result -> flights
 _inside = threading.local()  # .operator: a functional collective's own call is running

@@ -12,7 +12,7 @@ import json
 import os
 import sys
 
-from opguard import rewrite, roots
+from opguard import messages, rewrite, roots
 
 
 class Hook:
@@ -35,9 +35,7 @@ class Hook:
         try:
             return rewrite.compile_instrumented(text, path, is_main)
         except Exception as error:
-            from opguard import startup
-
-            startup.complain("%s runs uninstrumented: %s: %s" % (path, type(error).__name__, error))
+            messages.complain("%s runs uninstrumented: %s: %s" % (path, type(error).__name__, error))
             return None
 
 

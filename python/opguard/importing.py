@@ -5,6 +5,8 @@ import os
 import sys
 import threading
 
+from opguard import messages
+
 
 class _Finder:
     """First on sys.meta_path while something is awaited. Finds nothing itself: it asks the others and hangs
@@ -67,9 +69,7 @@ def _call(callback, module):
     try:
         callback(module)
     except Exception as error:
-        from opguard import startup
-
-        startup.complain("%s: %s: %s" % (module.__name__, type(error).__name__, error))
+        messages.complain("%s: %s: %s" % (module.__name__, type(error).__name__, error))
 
 
 _finder = _Finder()

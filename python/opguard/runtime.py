@@ -7,7 +7,7 @@ import functools
 import os
 import sys
 
-from opguard import _rt, collectives, ddp, exits, importing, names, states
+from opguard import _rt, collectives, ddp, exits, flights, functional, importing, names, states
 
 
 def start(options):
@@ -25,7 +25,7 @@ def start(options):
 
 
 def close():
-    collectives.close()
+    flights.close(functional.pending())
     _rt.close()
 
 
@@ -39,7 +39,7 @@ def _settings(options):
             found["rank"] = str(distributed.get_rank())
     except Exception:
         pass  # a half-made process group has no rank yet
-    found.update(collectives.settings(), **ddp.settings())
+    found.update(flights.settings(), **ddp.settings())
     found["mode"] = options.mode
     if options.mode == "trusted":
         found["mode.trusted"] = options.trusted

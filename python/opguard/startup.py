@@ -1,9 +1,8 @@
 """What this process was asked to do. The environment is read here and nowhere else (docs/architecture.md)."""
 
 import os
-import sys
 
-from opguard import importing
+from opguard import importing, messages
 
 
 class Options:
@@ -29,7 +28,7 @@ def _number(environment, name, default):
     try:
         return int(environment.get(name, "") or default)
     except ValueError:
-        complain("%s is not a number: %r" % (name, environment[name]))
+        messages.complain("%s is not a number: %r" % (name, environment[name]))
         return default
 
 
@@ -53,19 +52,11 @@ def read_environment(environment):
     )
 
 
-def complain(message):
-    """One line; a program's own output may be parsed, so never on stdout."""
-    try:
-        sys.stderr.write("opguard: %s\n" % message)
-    except Exception:
-        pass  # no usable stderr: nothing more can be said
-
-
 def _try(what, step, *arguments):
     try:
         step(*arguments)
     except Exception as error:
-        complain("%s: %s: %s" % (what, type(error).__name__, error))
+        messages.complain("%s: %s: %s" % (what, type(error).__name__, error))
 
 
 def begin(read):

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 
-from opguard import exits, roots, trace_file, trace_graph, trace_kernels, trace_marks
+from opguard import exits, messages, roots, trace_file, trace_graph, trace_kernels, trace_marks
 from opguard.positions import Positions
 from opguard.trace_compute import computes
 
@@ -309,9 +309,7 @@ class Tracer:
                 document = trace_file.document(self, complete)
             self.file.write(document)
         except Exception as error:
-            from opguard import startup
-
-            startup.complain("the trace could not be written: %s: %s" % (type(error).__name__, error))
+            messages.complain("the trace could not be written: %s: %s" % (type(error).__name__, error))
 
     def finish(self):
         if self.active:
