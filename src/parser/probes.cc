@@ -1,12 +1,14 @@
+#include "parser/probes.h"
+
 #include <algorithm>
 #include <map>
 #include <tuple>
 #include <utility>
 
 #include "parser/import_line.h"
-#include "parser/parse.h"
 #include "parser/probe_text.h"
 #include "parser/tree.h"
+#include "parser/walker.h"
 
 namespace opguard {
 namespace {
@@ -228,8 +230,10 @@ std::vector<Probe> parse_probes(const SourceFile& source, Probe::Range& import_r
   if (!instrumented) return {};
   import_range = instrumented->import.range;
   Undone undone(source.text, instrumented->ranges());
-  std::vector<Site> sites =
-      parse_sites(make_source(source.package, source.name, source.path, undone.text()), diags);
+  const SourceFile plain = make_source(source.package, source.name, source.path, undone.text());
+  std::optional<Tree> tree = parse_tree(plain, diags);
+  if (!tree) return {};
+  const std::vector<Site> sites = Walker(plain, *tree).run();
   std::vector<Probe> probes;
   std::map<std::tuple<uint32_t, uint32_t, bool>, const Site*> by_operand;
   for (const Site& site : sites)

@@ -6,10 +6,16 @@
 #include <string_view>
 #include <vector>
 
-#include "parser/parse.h"
 #include "parser/tree.h"
 
 namespace opguard {
+
+// An f-string's `{...}`, in which an id is written between `quote`.
+struct QuotedRange {
+  uint32_t start = 0, end = 0;
+  char quote = '"';
+  bool operator==(const QuotedRange&) const = default;
+};
 
 struct StringQuote {
   char quote;

@@ -8,6 +8,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
+#include "parser/probes.h"
 #include "patcher/git.h"
 #include "patcher/patch.h"
 

@@ -7,7 +7,9 @@
 #include <tuple>
 #include <utility>
 
+#include "parser/import_line.h"
 #include "parser/probe_text.h"
+#include "parser/probes.h"
 
 namespace opguard {
 namespace {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "llvm/Support/Error.h"
-#include "parser/parse.h"
 #include "parser/site.h"
 #include "support/diagnostics.h"
 #include "support/source.h"

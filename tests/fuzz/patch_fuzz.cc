@@ -1,6 +1,7 @@
 // A Python file of any bytes: parsed, every site wrapped, stripped again to the byte.
 #include "fuzz/fuzz.h"
 #include "parser/parse.h"
+#include "parser/probes.h"
 #include "patcher/patch.h"
 
 using namespace opguard;

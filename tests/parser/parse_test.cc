@@ -1,3 +1,4 @@
+#include "parser/import_line.h"
 #include "parser/parse.h"
 
 #include <gtest/gtest.h>

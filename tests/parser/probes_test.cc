@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "parser/parse.h"
+#include "parser/probes.h"
 
 namespace opguard {
 namespace {

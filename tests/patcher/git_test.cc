@@ -1,5 +1,6 @@
 #include <cstdlib>
 
+#include "parser/parse.h"
 #include "patcher/git.h"
 #include "tree.h"
 

@@ -1,4 +1,5 @@
 #include "patcher/patch.h"
+#include "parser/parse.h"
 
 #include "golden.h"
 
