@@ -1,9 +1,12 @@
-// training_log DIR RECORDS [same | value | insert] [RANKS]: logs of a made-up training run.
+// training_log DIR RECORDS [same | value | insert | edited] [RANKS]: logs of a made-up training
+// run.
 //
 // Steps of 48 layers x 20 operators (two tensors read, one left), their backward nodes, a loss and
 // an optimizer step of 96 parameters: about 6,000 records a step, every value another one, as in a
 // real run. `value`: from the middle on, every result is another one. `insert`: one operator more
-// in each tenth of the run. Records are per rank.
+// in each tenth of the run. `edited`: `value`, and all along one operator in a hundred is missing
+// and one in a hundred more is there, as after a refactor. Records are per rank, as many steps
+// whatever the change.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -27,7 +30,11 @@ uint64_t mix(uint64_t x) {
 class Training {
  public:
   Training(LogWriter& log, uint64_t records, const std::string& change, uint64_t rank)
-      : log_(log), records_(records), change_(change), salt_(rank << 56) {
+      : log_(log),
+        records_(records),
+        change_(change),
+        edited_(change == "edited"),
+        salt_(rank << 56) {
     for (uint32_t k = 0; k < kOperators; ++k)
       boundaries_.push_back(
           log.string("model.operator" + std::to_string(k) + ":a" + std::to_string(k)));
@@ -48,7 +55,7 @@ class Training {
  private:
   // The value of the n-th result of the run.
   void set_value(Slot& slot, uint64_t n) const {
-    const bool other = change_ == "value" && n > changed_from_;
+    const bool other = n > changed_from_;
     const uint64_t x = mix(n ^ salt_ ^ (other ? 1ull << 55 : 0));
     slot.value = {x, mix(x)};
     slot.flat = mix(x + 1);
@@ -82,11 +89,19 @@ class Training {
     event.boundary = boundaries_[k];
     event.occurrence = forward_[k]++;
     event.scalars = k % 3 == 0 ? names_[4] : kNone;
-    add(event,
-        {slot(SlotKind::in, 0, names_[0], value_), slot(SlotKind::in, 1, names_[1], value_ - 7),
-         slot(SlotKind::out, 0, names_[2], value_ + 1)});
+    if (edited_ && one_in_a_hundred(1)) {
+      // It ran, unrecorded: what it left is there all the same.
+      made_ += 3;
+      last_ = kNone;
+    } else {
+      add(event,
+          {slot(SlotKind::in, 0, names_[0], value_), slot(SlotKind::in, 1, names_[1], value_ - 7),
+           slot(SlotKind::out, 0, names_[2], value_ + 1)});
+    }
     ++value_;
   }
+
+  bool one_in_a_hundred(uint64_t salt) const { return mix(value_ * 4 + salt) % 100 == 0; }
 
   // One operator more, which reads what the others read; nobody reads what it leaves.
   void look(uint32_t k) {
@@ -99,15 +114,18 @@ class Training {
   }
 
   void step() {
-    changed_from_ = change_ == "value" && changed_from_ == UINT64_MAX && made_ >= records_ / 2
-                        ? value_
-                        : changed_from_;
+    changed_from_ =
+        (edited_ || change_ == "value") && changed_from_ == UINT64_MAX && made_ >= records_ / 2
+            ? value_
+            : changed_from_;
     std::vector<uint32_t> forward;
     for (uint32_t layer = 0; layer < kLayers; ++layer)
       for (uint32_t k = 0; k < kOperators; ++k) {
         operate(k);
         forward.push_back(last_);
-        if (change_ == "insert" && made_ >= inserted_ * (records_ / 10)) look(k);
+        if ((change_ == "insert" && made_ >= inserted_ * (records_ / 10)) ||
+            (edited_ && one_in_a_hundred(2)))
+          look(k);
       }
     Event loss;
     loss.boundary = loss_;
@@ -118,6 +136,11 @@ class Training {
     root.flags = kModelValue;
     add(loss, {root});
     for (uint32_t i = forward.size(); i-- > 0;) {
+      if (forward[i] == kNone) {  // no node without its forward
+        made_ += 2;
+        ++value_;
+        continue;
+      }
       Event node;
       node.boundary = boundaries_[i % kOperators];
       node.kind = EventKind::node;
@@ -148,6 +171,7 @@ class Training {
   LogWriter& log_;
   const uint64_t records_;
   const std::string change_;
+  const bool edited_;
   const uint64_t salt_;
   std::vector<uint32_t> boundaries_, parameters_, names_, metas_;
   uint32_t optimizer_ = 0, loss_ = 0, last_ = 0, step_ = 0;
@@ -159,7 +183,9 @@ class Training {
 
 int main(int argc, char** argv) {
   if (argc < 3)
-    return std::fputs("usage: training_log DIR RECORDS [same|value|insert] [RANKS]\n", stderr), 2;
+    return std::fputs("usage: training_log DIR RECORDS [same|value|insert|edited] [RANKS]\n",
+                      stderr),
+           2;
   const std::string change = argc > 3 ? argv[3] : "same";
   const int ranks = argc > 4 ? std::atoi(argv[4]) : 1;
   for (int rank = 0; rank < ranks; ++rank) {

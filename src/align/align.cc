@@ -44,8 +44,9 @@ class Tokens {
                 text(event.node));
     t.scalars = text(event.scalars);
     uint64_t outputs = mix(text(event.results), event.flags & kRaised);
-    for (uint64_t i = event.first_slot; i < event.first_slot + event.slot_count; ++i) {
-      const Slot& slot = log_.slots[i];
+    const Slot* slots = log_.slots.of_event(event.first_slot);
+    for (uint32_t i = 0; i < event.slot_count; ++i) {
+      const Slot& slot = slots[i];
       if (slot.flags & kUnreadable) continue;
       // In any order, with any names: both runs hold the same parameters.
       const bool by_name = slots_by_name(event);
@@ -73,7 +74,8 @@ class Tokens {
 
 uint32_t threads(const ProcessLog& log) {
   uint32_t count = 0;
-  for (const Event& event : log.events) count = std::max(count, event.thread + 1);
+  for (uint64_t i = 0; i < log.events.size(); ++i)
+    count = std::max(count, log.events.thread(i) + 1);
   return count;
 }
 
@@ -82,7 +84,7 @@ uint32_t threads(const ProcessLog& log) {
 std::map<uint32_t, std::vector<uint32_t>> sequences(const ProcessLog& log, bool by_thread) {
   std::map<uint32_t, std::vector<uint32_t>> result;
   for (uint32_t i = 0; i < log.events.size(); ++i) {
-    const uint32_t thread = log.events[i].thread;
+    const uint32_t thread = log.events.thread(i);
     result[by_thread ? thread : std::min(thread, 1u)].push_back(i);
   }
   return result;
@@ -106,6 +108,7 @@ class SequencePairing {
 
   void run() {
     size_t begin[2] = {0, 0}, end[2] = {events_[0]->size(), events_[1]->size()};
+    result_.pairs.reserve(result_.pairs.size() + std::min(end[0], end[1]));
     // The usual case, and all there is to do where it holds: no token is made.
     while (begin[0] < end[0] && begin[1] < end[1] &&
            equal_.same(event(0, begin[0]), event(1, begin[1])))
@@ -124,13 +127,15 @@ class SequencePairing {
   }
 
  private:
-  const Event& event(int side, size_t at) const {
-    return logs_[side]->events[(*events_[side])[at]];
+  Event event(int side, size_t at) const { return logs_[side]->events[(*events_[side])[at]]; }
+
+  uint32_t step(int side, size_t at) const {
+    return logs_[side]->events.step((*events_[side])[at]);
   }
 
   bool steps_increase(int side, size_t begin, size_t end) const {
     for (size_t i = begin + 1; i < end; ++i)
-      if (event(side, i).step < event(side, i - 1).step) return false;
+      if (step(side, i) < step(side, i - 1)) return false;
     return true;
   }
 
@@ -138,11 +143,11 @@ class SequencePairing {
   void cut(const size_t (&begin)[2], const size_t (&end)[2], size_t (&to)[2]) const {
     for (int side : {0, 1}) {
       if (end[side] - begin[side] <= kTogether) continue;
-      const uint32_t step = event(side, begin[side] + kTogether - 1).step;
+      const uint32_t last = step(side, begin[side] + kTogether - 1);
       for (int each : {0, 1}) {
         auto at = std::partition_point(
             events_[each]->begin() + begin[each], events_[each]->begin() + to[each],
-            [&](uint32_t e) { return logs_[each]->events[e].step <= step; });
+            [&](uint32_t e) { return logs_[each]->events.step(e) <= last; });
         to[each] = size_t(at - events_[each]->begin());
       }
     }
@@ -230,7 +235,7 @@ std::vector<const Pair*> pairs_in_order(const Run& a, const Alignment& alignment
   for (const ProcessPair& process : alignment.processes)
     for (const Pair& pair : process.pairs) order.push_back(&pair);
   auto step = [&](const Pair* pair) {
-    return a.processes[alignment.processes[pair->process].a].events[pair->a].step;
+    return a.processes[alignment.processes[pair->process].a].events.step(pair->a);
   };
   auto earlier = [&](const Pair* x, const Pair* y) { return step(x) < step(y); };
   if (!std::is_sorted(order.begin(), order.end(), earlier))

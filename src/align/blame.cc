@@ -93,11 +93,11 @@ bool Blame::first_differing_input(const EventRef (&refs)[2], SlotRef (&out)[2]) 
   const Event &a = event(0, refs[0]), &b = event(1, refs[1]);
   const ProcessLog &log_a = log(0, refs[0]), &log_b = log(1, refs[1]);
   for (const SlotPair& pair : pair_slots(log_a, a, log_b, b)) {
-    const Slot *x = pair.a, *y = pair.b;
+    const auto &x = pair.a, &y = pair.b;
     if (!x || !y || x->kind != SlotKind::in || !has_value(*x) || !has_value(*y)) continue;
     if (x->value == y->value) continue;
-    out[0] = {refs[0], uint64_t(x - log_a.slots.data())};
-    out[1] = {refs[1], uint64_t(y - log_b.slots.data())};
+    out[0] = {refs[0], pair.at_a};
+    out[1] = {refs[1], pair.at_b};
     return true;
   }
   return false;
@@ -109,7 +109,7 @@ std::vector<EventRef> Blame::overwritten(int side, const EventRef& last) const {
   // With the block's number, where it is known: freed memory is given out again.
   using Extent = std::tuple<uint32_t, uint64_t, uint64_t, uint32_t>;
   const ProcessLog& l = log(side, last);
-  std::map<Extent, const Slot*> left;
+  std::map<Extent, Slot> left;
   std::vector<EventRef> readers;
   for (uint32_t i = 0; i <= last.event; ++i) {
     const Event& e = l.events[i];
@@ -118,12 +118,12 @@ std::vector<EventRef> Blame::overwritten(int side, const EventRef& last) const {
       const Slot& slot = l.slots[s];
       if (!has_value(slot) || !slot.address || !slot.size_bytes) continue;
       auto [at, fresh] =
-          left.try_emplace({slot.storage, slot.address, slot.size_bytes, slot.meta}, &slot);
-      if (slot.kind == SlotKind::in && !fresh && at->second->value != slot.value &&
-          at->second->version == slot.version &&
+          left.try_emplace({slot.storage, slot.address, slot.size_bytes, slot.meta}, slot);
+      if (slot.kind == SlotKind::in && !fresh && at->second.value != slot.value &&
+          at->second.version == slot.version &&
           index_[side]->producer(value_key(l, slot), ref, false).event.process < 0)
         readers.push_back(ref);
-      at->second = &slot;
+      at->second = slot;
     }
   }
   return readers;

@@ -25,7 +25,7 @@ class Blame {
 
  private:
   const ProcessLog& log(int side, const EventRef& ref) const { return timeline_.log(side, ref); }
-  const Event& event(int side, const EventRef& ref) const { return timeline_.event(side, ref); }
+  Event event(int side, const EventRef& ref) const { return timeline_.event(side, ref); }
   EventRef partner(int side, const EventRef& ref) const { return timeline_.partner(side, ref); }
 
   void follow_displaced(EventRef (&refs)[2], PivotKind& kind) const;

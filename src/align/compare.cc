@@ -16,10 +16,10 @@ enum class Slots : uint8_t { equal, values, shape };
 Slots compare_slots(const ProcessLog& a, const Event& ea, const ProcessLog& b, const Event& eb,
                     bool inputs) {
   // What torch.empty returns is whatever the memory held.
-  auto comparable = [&](const Slot* slot) {
+  auto comparable = [&](const std::optional<Slot>& slot) {
     return slot && (slot->kind == SlotKind::in) == inputs &&
                    !(slot->kind == SlotKind::out && (slot->flags & kUninitialised))
-               ? slot
+               ? &*slot
                : nullptr;
   };
   Slots result = Slots::equal;

@@ -69,9 +69,8 @@ SlotDifferences slot_differences(const ProcessLog& a, const Event& ea, const Pro
                                  const Event& eb) {
   SlotDifferences result;
   for (const SlotPair& pair : pair_slots(a, ea, b, eb)) {
-    const Slot* either = pair.a ? pair.a : pair.b;
     if (pair.a && pair.b && same(a, *pair.a, b, *pair.b))
-      ++(either->kind == SlotKind::in ? result.equal_inputs : result.equal_outputs);
+      ++(pair.either().kind == SlotKind::in ? result.equal_inputs : result.equal_outputs);
     else
       result.slots.push_back(pair);
   }

@@ -11,8 +11,8 @@ bool incomplete(const ProcessLog& log) {
 }
 
 bool holds_model_values(const ProcessLog& log) {
-  for (const Slot& slot : log.slots)
-    if (slot.flags & kModelValue) return true;
+  for (uint64_t i = 0; i < log.slots.size(); ++i)
+    if (log.slots[i].flags & kModelValue) return true;
   return false;
 }
 

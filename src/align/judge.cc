@@ -41,7 +41,7 @@ class Judge {
 
  private:
   const ProcessLog& log(int side, const EventRef& ref) const { return timeline_.log(side, ref); }
-  const Event& event(int side, const EventRef& ref) const { return timeline_.event(side, ref); }
+  Event event(int side, const EventRef& ref) const { return timeline_.event(side, ref); }
   EventRef partner(int side, const EventRef& ref) const { return timeline_.partner(side, ref); }
   Position position(int side, const EventRef& ref) const { return timeline_.position(side, ref); }
 

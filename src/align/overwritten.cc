@@ -99,8 +99,8 @@ class Memory {
     bool refilled = false;
   };
 
-  const Event& event(const Observation& at) const { return log_.events[at.event]; }
-  const Slot& slot(const Observation& at) const { return log_.slots[at.slot]; }
+  Event event(const Observation& at) const { return log_.events[at.event]; }
+  Slot slot(const Observation& at) const { return log_.slots[at.slot]; }
 
   std::string callee(const Event& e) const {
     const std::string& id = log_.text(e.boundary);

@@ -5,7 +5,7 @@ namespace opguard {
 EventView view(const ProcessLog& log, uint32_t index) {
   EventView result;
   result.log = &log;
-  result.event = &log.events[index];
+  result.event = log.events[index];
   result.index = index;
   result.boundary = log.text(result.event->boundary);
   if (auto at = log.locations.find(result.boundary); at != log.locations.end())

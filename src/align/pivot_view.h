@@ -1,6 +1,7 @@
 // align/pivot_view.h: a pivot's two events with everything a report says of them looked up.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "align/verdict.h"
@@ -11,13 +12,13 @@ namespace opguard {
 // One side of a pivot; `event` is nullptr where that side has none.
 struct EventView {
   const ProcessLog* log = nullptr;
-  const Event* event = nullptr;
+  std::optional<Event> event;
   uint32_t index = kNone;  // of the event in its log
   std::string boundary;
   Location location;          // empty if the boundary's place is unknown
   std::string operator_name;  // Location::callee, else the boundary's label
 
-  explicit operator bool() const { return event != nullptr; }
+  explicit operator bool() const { return event.has_value(); }
 };
 
 EventView view(const Run& run, const EventRef& ref);

@@ -11,11 +11,11 @@ namespace opguard {
 namespace {
 
 // The states of one process before an event: of each generator, in order.
-std::vector<const Event*> states_before(const ProcessLog& log, uint32_t event) {
-  std::vector<const Event*> states;
+std::vector<Event> states_before(const ProcessLog& log, uint32_t event) {
+  std::vector<Event> states;
   for (uint32_t i = 0; i < log.events.size() && i <= event; ++i)
-    if (log.events[i].kind == EventKind::state && log.text(log.events[i].boundary) != kGenerators)
-      states.push_back(&log.events[i]);
+    if (log.events.kind(i) == EventKind::state && log.text(log.events[i].boundary) != kGenerators)
+      states.push_back(log.events[i]);
   return states;
 }
 
@@ -40,11 +40,11 @@ std::string random_state_difference(const Run& a, const EventRef& at_a, const Ru
   std::string text;
   if (count == 0) return text;
   std::map<std::string, std::pair<uint32_t, std::optional<uint32_t>>> since;  // first, last equal
-  for (const auto& [name, value] : generators(log_a, *states_a.back())) {
+  for (const auto& [name, value] : generators(log_a, states_a.back())) {
     uint32_t first = kNone;
     std::optional<uint32_t> equal;
     for (size_t back = 1; back <= count; ++back) {
-      const Event &x = *states_a[states_a.size() - back], &y = *states_b[states_b.size() - back];
+      const Event &x = states_a[states_a.size() - back], &y = states_b[states_b.size() - back];
       const auto in_a = generators(log_a, x), in_b = generators(log_b, y);
       const auto va = in_a.find(name), vb = in_b.find(name);
       if (va == in_a.end() || vb == in_b.end()) break;

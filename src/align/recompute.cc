@@ -18,8 +18,8 @@ constexpr size_t kReach = 64;  // forward operators passed over within one recom
 // How the recomputation's tensors of one class compare with the forward's.
 struct Compared {
   bool equal = true, same_shape = true;
-  uint32_t count = 0;             // that could be compared
-  const Slot* differs = nullptr;  // of the recomputation
+  uint32_t count = 0;               // that could be compared
+  std::optional<uint64_t> differs;  // of the recomputation: index in ProcessLog::slots
 };
 
 class Process {
@@ -124,15 +124,14 @@ class Process {
     Compared result;
     const Event &first = log_.events[forward], &again = log_.events[recompute];
     for (const SlotPair& pair : pair_slots(log_, first, log_, again)) {
-      const Slot* either = pair.a ? pair.a : pair.b;
-      if ((either->kind == SlotKind::in) != inputs) continue;
+      if ((pair.either().kind == SlotKind::in) != inputs) continue;
       if ((pair.a && !has_value(*pair.a)) || (pair.b && !has_value(*pair.b))) continue;
       ++result.count;
       const bool same_shape = pair.a && pair.b && pair.a->meta == pair.b->meta;
       if (same_shape && pair.a->value == pair.b->value) continue;
       result.equal = false;
       result.same_shape &= same_shape;
-      if (!result.differs) result.differs = pair.b ? pair.b : nullptr;
+      if (!result.differs && pair.b) result.differs = pair.at_b;
     }
     return result;
   }
@@ -158,7 +157,7 @@ class Process {
       const Event &first = log_.events[match.forward], &again = log_.events[match.recompute];
       RecomputeFinding finding{
           PivotKind::value, {process_, match.forward}, {process_, match.recompute}, kNone, 1, ""};
-      const Slot* differs = match.inputs.differs;
+      std::optional<uint64_t> differs = match.inputs.differs;
       if (!match.inputs.equal) {
         finding.kind = match.inputs.same_shape ? PivotKind::input : PivotKind::structure;
         finding.why = match.inputs.same_shape
@@ -187,7 +186,7 @@ class Process {
                           : "the recomputation reads what the forward read, its result has another "
                             "dtype or shape";
       }
-      if (differs) finding.slot = uint32_t(differs - log_.slots.data());
+      if (differs) finding.slot = uint32_t(*differs);
       return add(std::move(finding), again.boundary);
     }
   }

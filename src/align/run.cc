@@ -1,6 +1,5 @@
 #include "align/run.h"
 
-#include <set>
 #include <utility>
 
 #include "llvm/ADT/SmallString.h"
@@ -58,18 +57,6 @@ llvm::Expected<std::map<std::string, Location>> read_sites(const std::string& di
   return sites;
 }
 
-// What torch.empty left is garbage wherever it is read, until something writes there: it may differ
-// from run to run and says nothing.
-void flag_garbage(ProcessLog& log) {
-  std::set<std::pair<Fingerprint, uint32_t>> garbage;
-  for (const Slot& slot : log.slots)
-    if ((slot.flags & kUninitialised) && slot.value != Fingerprint{})
-      garbage.insert({slot.value, slot.meta});
-  if (garbage.empty()) return;
-  for (Slot& slot : log.slots)
-    if (garbage.contains({slot.value, slot.meta})) slot.flags |= kUninitialised;
-}
-
 }  // namespace
 
 llvm::Expected<Run> load_run(const std::string& dir) {
@@ -82,7 +69,7 @@ llvm::Expected<Run> load_run(const std::string& dir) {
   if (!sites) return sites.takeError();
   for (ProcessLog& log : run.processes)
     for (const auto& [boundary, location] : *sites) log.locations[boundary] = location;
-  for (ProcessLog& log : run.processes) flag_garbage(log);
+  for (ProcessLog& log : run.processes) log.slots.flag_garbage();
   return run;
 }
 

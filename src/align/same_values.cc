@@ -13,9 +13,9 @@ namespace {
 
 struct ModelEvent {
   const ProcessLog* log;
-  const Event* event;
+  Event event;
 
-  const Slot* slots() const { return log->slots.data() + event->first_slot; }
+  Slot slot(uint32_t index) const { return log->slots[event.first_slot + index]; }
   const std::string& name(const Slot& slot) const { return log->text(slot.name); }
 };
 
@@ -24,9 +24,11 @@ std::vector<ModelEvent> model_events(const Run& run, int32_t rank) {
   std::vector<ModelEvent> events;
   for (const ProcessLog& log : run.processes) {
     if (log.rank != rank) continue;
-    for (const Event& event : log.events)
-      if (event.kind == EventKind::loss || event.kind == EventKind::optimizer)
-        events.push_back({&log, &event});
+    for (uint64_t i = 0; i < log.events.size(); ++i) {
+      const EventKind kind = log.events.kind(i);
+      if (kind == EventKind::loss || kind == EventKind::optimizer)
+        events.push_back({&log, log.events[i]});
+    }
   }
   return events;
 }
@@ -44,7 +46,7 @@ std::string describe(const ModelEvent& event, const Slot& slot) {
 }
 
 std::string what_is(const ModelEvent& event, const Slot& slot) {
-  if (event.event->kind == EventKind::loss) return "loss";
+  if (event.event.kind == EventKind::loss) return "loss";
   if (slot.flags & kModelValue) return slot.kind == SlotKind::in ? "gradient" : "parameter";
   return event.name(slot).starts_with("state") ? "optimizer state" : "parameter";
 }
@@ -64,9 +66,9 @@ class Comparison {
  private:
   void differs(int32_t rank, const ModelEvent& at, const std::string& what, const std::string& name,
                std::string a, std::string b) {
-    ValueDifference found{rank, at.event->step, at.event->micro_batch, what, name,
-                          {},   std::move(a),   std::move(b)};
-    auto place = at.log->locations.find(at.log->text(at.event->boundary));
+    ValueDifference found{rank, at.event.step, at.event.micro_batch, what, name,
+                          {},   std::move(a),  std::move(b)};
+    auto place = at.log->locations.find(at.log->text(at.event.boundary));
     if (place != at.log->locations.end()) found.place = place->second;
     auto when = [](const ValueDifference& d) { return std::tuple(d.step, d.rank); };
     if (!result_.first || when(found) < when(*result_.first)) result_.first = std::move(found);
@@ -76,13 +78,13 @@ class Comparison {
     std::vector<ModelEvent> a = model_events(*runs_[0], rank), b = model_events(*runs_[1], rank);
     uint64_t steps = 0;
     for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-      if (a[i].event->kind != b[i].event->kind) {
+      if (a[i].event.kind != b[i].event.kind) {
         const char* kinds[] = {"a backward pass", "an optimizer step"};
-        bool first = a[i].event->kind == EventKind::optimizer;
+        bool first = a[i].event.kind == EventKind::optimizer;
         return differs(rank, a[i], "number of model values", "", kinds[first], kinds[!first]);
       }
       if (!compare_event(rank, a[i], b[i])) return;  // what follows is a consequence
-      steps += a[i].event->kind == EventKind::optimizer;
+      steps += a[i].event.kind == EventKind::optimizer;
     }
     result_.steps = std::max(result_.steps, steps);
     if (a.size() == b.size()) return;
@@ -93,15 +95,15 @@ class Comparison {
   }
 
   bool compare_event(int32_t rank, const ModelEvent& a, const ModelEvent& b) {
-    const std::string &scalars_a = a.log->text(a.event->scalars),
-                      &scalars_b = b.log->text(b.event->scalars);
-    if (a.event->kind == EventKind::optimizer && scalars_a != scalars_b) {
+    const std::string &scalars_a = a.log->text(a.event.scalars),
+                      &scalars_b = b.log->text(b.event.scalars);
+    if (a.event.kind == EventKind::optimizer && scalars_a != scalars_b) {
       differs(rank, a, "hyperparameters", "", scalars_a, scalars_b);
       return false;
     }
-    uint32_t count = std::min(a.event->slot_count, b.event->slot_count);
+    uint32_t count = std::min(a.event.slot_count, b.event.slot_count);
     for (uint32_t s = 0; s < count; ++s) {
-      const Slot &x = a.slots()[s], &y = b.slots()[s];
+      const Slot x = a.slot(s), y = b.slot(s);
       const Meta &meta_x = a.log->metas[x.meta], &meta_y = b.log->metas[y.meta];
       bool same_tensor = x.kind == y.kind && a.name(x) == b.name(y) && meta_x == meta_y;
       bool readable = !((x.flags | y.flags) & kUnreadable);
@@ -120,9 +122,9 @@ class Comparison {
          : what == "parameter" ? result_.parameters
                                : result_.states);
     }
-    if (a.event->slot_count == b.event->slot_count) return true;
-    const ModelEvent& extra = a.event->slot_count > count ? a : b;
-    const Slot& slot = extra.slots()[count];
+    if (a.event.slot_count == b.event.slot_count) return true;
+    const ModelEvent& extra = a.event.slot_count > count ? a : b;
+    const Slot slot = extra.slot(count);
     differs(rank, extra, what_is(extra, slot), extra.name(slot),
             &extra == &a ? describe(a, slot) : "nothing",
             &extra == &b ? describe(b, slot) : "nothing");

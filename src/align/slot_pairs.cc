@@ -8,32 +8,49 @@
 namespace opguard {
 namespace {
 
-std::vector<const Slot*> in_place(const ProcessLog& log, const Event& event) {
-  std::vector<const Slot*> slots;
+// A slot and its index in its log.
+struct Placed {
+  Slot slot;
+  uint64_t at;
+};
+
+std::vector<Placed> in_place(const ProcessLog& log, const Event& event) {
+  std::vector<Placed> slots;
+  slots.reserve(event.slot_count);
   for (uint64_t i = event.first_slot; i < event.first_slot + event.slot_count; ++i)
-    slots.push_back(&log.slots[i]);
-  std::sort(slots.begin(), slots.end(), [](const Slot* x, const Slot* y) {
-    return std::tie(x->kind, x->index) < std::tie(y->kind, y->index);
-  });
+    slots.push_back({log.slots[i], i});
+  auto by_place = [](const Placed& x, const Placed& y) {
+    return std::tie(x.slot.kind, x.slot.index) < std::tie(y.slot.kind, y.slot.index);
+  };
+  if (!std::is_sorted(slots.begin(), slots.end(), by_place))
+    std::sort(slots.begin(), slots.end(), by_place);
   return slots;
 }
 
-std::vector<SlotPair> pair_by_place(const std::vector<const Slot*>& a,
-                                    const std::vector<const Slot*>& b) {
+SlotPair pair_of(const Placed* a, const Placed* b) {
+  SlotPair pair;
+  if (a) pair.a = a->slot, pair.at_a = a->at;
+  if (b) pair.b = b->slot, pair.at_b = b->at;
+  return pair;
+}
+
+std::vector<SlotPair> pair_by_place(const std::vector<Placed>& a, const std::vector<Placed>& b) {
   std::vector<SlotPair> pairs;
+  pairs.reserve(std::max(a.size(), b.size()));
   size_t i = 0, j = 0;
   while (i < a.size() || j < b.size()) {
-    SlotPair pair{i < a.size() ? a[i] : nullptr, j < b.size() ? b[j] : nullptr};
-    if (pair.a && pair.b) {
-      auto x = std::tie(pair.a->kind, pair.a->index), y = std::tie(pair.b->kind, pair.b->index);
-      if (x < y)
-        pair.b = nullptr;
-      else if (y < x)
-        pair.a = nullptr;
+    const Placed *x = i < a.size() ? &a[i] : nullptr, *y = j < b.size() ? &b[j] : nullptr;
+    if (x && y) {
+      auto place_x = std::tie(x->slot.kind, x->slot.index),
+           place_y = std::tie(y->slot.kind, y->slot.index);
+      if (place_x < place_y)
+        y = nullptr;
+      else if (place_y < place_x)
+        x = nullptr;
     }
-    i += pair.a != nullptr;
-    j += pair.b != nullptr;
-    pairs.push_back(pair);
+    i += x != nullptr;
+    j += y != nullptr;
+    pairs.push_back(pair_of(x, y));
   }
   return pairs;
 }
@@ -45,30 +62,32 @@ std::string like(const std::string& name) {
   return what == "state" && dot != std::string::npos ? what + name.substr(dot) : what;
 }
 
-std::vector<SlotPair> pair_by_name(const ProcessLog& log_a, const std::vector<const Slot*>& a,
-                                   const ProcessLog& log_b, const std::vector<const Slot*>& b) {
-  std::map<std::pair<SlotKind, std::string>, const Slot*> named;
-  for (const Slot* slot : b) named.try_emplace({slot->kind, log_b.text(slot->name)}, slot);
+std::vector<SlotPair> pair_by_name(const ProcessLog& log_a, const std::vector<Placed>& a,
+                                   const ProcessLog& log_b, const std::vector<Placed>& b) {
+  std::map<std::pair<SlotKind, std::string>, const Placed*> named;
+  for (const Placed& placed : b)
+    named.try_emplace({placed.slot.kind, log_b.text(placed.slot.name)}, &placed);
   std::vector<SlotPair> pairs;
-  for (const Slot* slot : a) {
-    auto found = named.find({slot->kind, log_a.text(slot->name)});
-    pairs.push_back({slot, found == named.end() ? nullptr : found->second});
+  for (const Placed& placed : a) {
+    auto found = named.find({placed.slot.kind, log_a.text(placed.slot.name)});
+    pairs.push_back(pair_of(&placed, found == named.end() ? nullptr : found->second));
     if (found != named.end()) named.erase(found);
   }
-  std::map<std::pair<SlotKind, std::string>, std::vector<const Slot*>> left;
-  for (const Slot* slot : b)
-    if (auto found = named.find({slot->kind, log_b.text(slot->name)});
-        found != named.end() && found->second == slot)
-      left[{slot->kind, like(found->first.second)}].push_back(slot);
+  std::map<std::pair<SlotKind, std::string>, std::vector<const Placed*>> left;
+  for (const Placed& placed : b)
+    if (auto found = named.find({placed.slot.kind, log_b.text(placed.slot.name)});
+        found != named.end() && found->second == &placed)
+      left[{placed.slot.kind, like(found->first.second)}].push_back(&placed);
   for (SlotPair& pair : pairs) {
     if (pair.b) continue;
     auto found = left.find({pair.a->kind, like(log_a.text(pair.a->name))});
     if (found == left.end() || found->second.empty()) continue;
-    pair.b = found->second.front();
+    pair.b = found->second.front()->slot;
+    pair.at_b = found->second.front()->at;
     found->second.erase(found->second.begin());
   }
   for (const auto& [group, slots] : left)
-    for (const Slot* slot : slots) pairs.push_back({nullptr, slot});
+    for (const Placed* placed : slots) pairs.push_back(pair_of(nullptr, placed));
   return pairs;
 }
 

@@ -1,16 +1,19 @@
 // align/slot_pairs.h: which slots of two events of one boundary are the same argument or result.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "record/record.h"
 
 namespace opguard {
 
-// A slot of one side and its counterpart; nullptr: that side has none.
+// A slot of one side and its counterpart, where that side has one.
 struct SlotPair {
-  const Slot* a = nullptr;
-  const Slot* b = nullptr;
+  std::optional<Slot> a, b;
+  uint64_t at_a = 0, at_b = 0;  // indexes in each side's ProcessLog::slots
+
+  const Slot& either() const { return a ? *a : *b; }
 };
 
 // By kind and place. At an optimizer by name, since two runs may hold the parameters in another

@@ -36,8 +36,7 @@ Timeline::Timeline(const Run& a, const Run& b, const Alignment& alignment)
       uint64_t& at = at_[process][i];
       const bool moved = at & kMoved;
       at &= ~kMoved;
-      if (partners_[1][process].events[i] == kNone)
-        at = last + 1;
+      if (partners_[1][process].events[i] == kNone) at = last + 1;
       // What stands behind a moved event has not moved with it.
       else if (!moved)
         last = at;
@@ -53,7 +52,7 @@ EventRef Timeline::partner(int side, const EventRef& ref) const {
 
 Position Timeline::position(int side, const EventRef& ref) const {
   uint64_t at = side == 0 ? 2ull * ref.event : at_[ref.process][ref.event];
-  return {ordinals_[side][ref.process], event(side, ref).step, at, ref.process};
+  return {ordinals_[side][ref.process], log(side, ref).events.step(ref.event), at, ref.process};
 }
 
 }  // namespace opguard

@@ -29,9 +29,7 @@ class Timeline {
   const ProcessLog& log(int side, const EventRef& ref) const {
     return runs_[side]->processes[ref.process];
   }
-  const Event& event(int side, const EventRef& ref) const {
-    return log(side, ref).events[ref.event];
-  }
+  Event event(int side, const EventRef& ref) const { return log(side, ref).events[ref.event]; }
 
   // The event paired with this one, {} if it has none.
   EventRef partner(int side, const EventRef& ref) const;

@@ -62,11 +62,9 @@ class ValueIndex {
   };
   Parts parts(const EventRef& consumer, const Slot& slot) const;
 
-  const Event& event(const EventRef& ref) const {
-    return run_.processes[ref.process].events[ref.event];
-  }
+  Event event(const EventRef& ref) const { return run_.processes[ref.process].events[ref.event]; }
   const ProcessLog& log(const EventRef& ref) const { return run_.processes[ref.process]; }
-  const Slot& slot(const SlotRef& ref) const { return log(ref.event).slots[ref.slot]; }
+  Slot slot(const SlotRef& ref) const { return log(ref.event).slots[ref.slot]; }
   std::string_view boundary(const EventRef& ref) const {
     return log(ref).text(event(ref).boundary);
   }

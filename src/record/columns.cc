@@ -215,9 +215,7 @@ LogTable::LogTable(std::shared_ptr<const std::vector<ProcessLog>> logs, TableRow
 
 uint64_t LogTable::event_of(const ProcessLog& log, uint64_t slot) {
   // Events without slots share their first_slot with the one that follows: the last of them has it.
-  auto after = std::upper_bound(log.events.begin(), log.events.end(), slot,
-                                [](uint64_t s, const Event& e) { return s < e.first_slot; });
-  return static_cast<uint64_t>(after - log.events.begin()) - 1;
+  return log.events.of_slot(slot);
 }
 
 const Dictionary& LogTable::dictionary(const Column& column) const {

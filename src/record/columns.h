@@ -19,7 +19,7 @@ namespace opguard {
 
 enum class TableRows : uint8_t { events, records };
 
-// One row. Of a table of events `slot` is null.
+// One row, while it is visited. Of a table of events `slot` is null.
 struct Row {
   const ProcessLog& log;
   uint32_t process;  // index of `log` among the logs
@@ -92,16 +92,21 @@ class LogTable {
   template <typename F>
   static void visit_events(const ProcessLog& log, uint32_t process, uint64_t first, uint64_t last,
                            F& visit) {
-    for (uint64_t i = first; i < last; ++i) visit(Row{log, process, i, log.events[i], nullptr});
+    for (uint64_t i = first; i < last; ++i) {
+      const Event event = log.events[i];
+      visit(Row{log, process, i, event, nullptr});
+    }
   }
   template <typename F>
   static void visit_slots(const ProcessLog& log, uint32_t process, uint64_t first, uint64_t last,
                           F& visit) {
     for (uint64_t e = event_of(log, first); first < last; ++e) {
-      const Event& event = log.events[e];
+      const Event event = log.events[e];
       const uint64_t stop = event.first_slot + event.slot_count;
-      for (; first < stop && first < last; ++first)
-        visit(Row{log, process, e, event, &log.slots[first]});
+      for (; first < stop && first < last; ++first) {
+        const Slot slot = log.slots[first];
+        visit(Row{log, process, e, event, &slot});
+      }
     }
   }
   // The event that slot `slot` of the log belongs to.

@@ -5,9 +5,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "record/record.h"
+#include "record/event.h"
 
 namespace opguard {
 
@@ -105,15 +106,21 @@ class EventDecoder {
     uint64_t at = 0;     // its place in ProcessLog::events
   };
 
-  // Appends `count` events to `log`, whose strings and metas are those before the chunk. "" or what
-  // is wrong; the caller then drops what was appended. `stretches`: the last one is this chunk's.
+  // What there is before a chunk.
+  struct Before {
+    uint64_t strings = 0, metas = 0;
+    uint64_t events = 0, slots = 0;  // in ProcessLog
+  };
+
+  // Appends the `count` events of a chunk, and their slots, to empty lists. "" or what is wrong;
+  // the caller then drops what was appended. `stretches`: the last one is this chunk's.
   std::string take(std::string_view payload, uint32_t count, const std::vector<Stretch>& stretches,
-                   ProcessLog& log);
+                   const Before& before, std::vector<Event>& events, std::vector<Slot>& slots);
 
  private:
   StorageAddresses addresses_;
   MetaSizes sizes_;
-  std::vector<uint32_t> tensors_;  // of the chunk: slots of the log, from the chunk's first
+  std::vector<uint32_t> tensors_;  // of the chunk: its slots
 };
 
 }  // namespace opguard

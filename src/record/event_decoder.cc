@@ -29,17 +29,17 @@ bool is_there(const std::vector<EventDecoder::Stretch>& stretches, uint64_t inde
 }  // namespace
 
 std::string EventDecoder::take(std::string_view payload, uint32_t count,
-                               const std::vector<Stretch>& stretches, ProcessLog& log) {
+                               const std::vector<Stretch>& stretches, const Before& before,
+                               std::vector<Event>& events, std::vector<Slot>& slots) {
   Cursor in(payload);
   EventBase base;
   addresses_.clear();
   sizes_.clear();
   tensors_.clear();
-  const size_t strings = log.strings.size(), metas = log.metas.size();
-  const uint64_t chunk_slots = log.slots.size();
+  const uint64_t strings = before.strings, metas = before.metas;
   bool known = true;  // all strings and metas are there
   for (uint32_t i = 0; i < count && in.ok(); ++i) {
-    const uint64_t place = log.events.size();
+    const uint64_t place = before.events + events.size();
     const uint64_t index = stretches.back().first + (place - stretches.back().at);
     Event e;
     e.boundary = in.varint32();
@@ -86,7 +86,7 @@ std::string EventDecoder::take(std::string_view payload, uint32_t count,
     e.occurrence = in.varint32();
     e.start_ns = base.end_ns + static_cast<uint64_t>(in.signed_varint());
     e.end_ns = base.end_ns = e.start_ns + static_cast<uint64_t>(in.signed_varint());
-    e.first_slot = log.slots.size();
+    e.first_slot = before.slots + slots.size();
     e.slot_count = in.varint32();
     uint16_t next[3] = {0, 0, 0};
     for (uint32_t s = 0; s < e.slot_count && in.ok(); ++s) {
@@ -105,7 +105,7 @@ std::string EventDecoder::take(std::string_view payload, uint32_t count,
       auto refer = [&] {
         const uint64_t distance = in.varint();
         if (distance == 0 || distance > tensors_.size()) return false;
-        source = &log.slots[chunk_slots + tensors_[tensors_.size() - distance]];
+        source = &slots[tensors_[tensors_.size() - distance]];
         return true;
       };
       if (form == Form::tensor) {
@@ -142,13 +142,13 @@ std::string EventDecoder::take(std::string_view payload, uint32_t count,
             slot.flat = form == Form::full ? in.u64() : slot.value.h;
             if (slot.flags & kMask) slot.pattern = in.u64();
           }
-          tensors_.push_back(static_cast<uint32_t>(log.slots.size() - chunk_slots));
+          tensors_.push_back(static_cast<uint32_t>(slots.size()));
         }
       }
-      log.slots.push_back(slot);
+      slots.push_back(slot);
     }
     if (in.ok() && !known) return "an event refers to a string or shape that is not in the log";
-    log.events.push_back(e);
+    events.push_back(e);
   }
   return in.ok() && in.left() == 0 ? "" : "its length does not fit its content";
 }

@@ -1,18 +1,14 @@
 // record/reader.cc: a log file -> ProcessLog. A chunk is believed whole or not at all.
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <tuple>
 
 #include "record/crc.h"
 #include "record/event_code.h"
+#include "record/file_map.h"
 #include "record/format.h"
 #include "record/record.h"
 
@@ -76,6 +72,8 @@ class Reader {
   const ReadOptions& options_;
   ProcessLog& log_;
   EventDecoder decoder_;
+  std::vector<Event> chunk_events_;  // of the chunk being read
+  std::vector<Slot> chunk_slots_;
   std::vector<EventDecoder::Stretch> stretches_{{0, 0}};
   std::vector<Gap> lost_;     // by own index
   uint64_t next_event_ = 0;   // own index
@@ -217,11 +215,17 @@ std::string Reader::take_events(std::string_view payload, uint32_t count) {
     stretches_.push_back({first, events});
   }
   payload.remove_prefix(payload.size() - in.left());
-  std::string wrong = decoder_.take(payload, count, stretches_, log_);
+  chunk_events_.clear();
+  chunk_slots_.clear();
+  std::string wrong = decoder_.take(payload, count, stretches_,
+                                    {log_.strings.size(), log_.metas.size(), events, slots},
+                                    chunk_events_, chunk_slots_);
   if (!wrong.empty()) {
     if (hole) stretches_.pop_back();
     return wrong;
   }
+  for (const Event& event : chunk_events_) log_.events.push_back(event);
+  log_.slots.add({payload, count, first, slots}, chunk_slots_);
   if (hole) {
     log_.gaps.push_back({events, first_slot - next_slot_});
     next_event_ = first;
@@ -344,12 +348,9 @@ std::string Reader::run() {
     damage(bytes_.size(), "cut short in the header");
     return "";
   }
-  // Of long logs, what they are likely to hold (20 bytes a record, 52 an event), so that nothing is
-  // copied while they grow. Memory that is not touched costs nothing.
-  if (bytes_.size() > 1 << 20) {
-    log_.slots.reserve(bytes_.size() / 18);
-    log_.events.reserve(bytes_.size() / 48);
-  }
+  // Of long logs, what they are likely to hold (52 bytes an event), so that nothing is copied while
+  // they grow. Memory that is not touched costs nothing.
+  if (bytes_.size() > 1 << 20) log_.events.reserve(bytes_.size() / 44);
   size_t at = kHeaderSize;
   while (!log_.closed) {
     if (at == bytes_.size()) {
@@ -362,7 +363,6 @@ std::string Reader::run() {
       // The checksum held, yet what is inside may still contradict the rest: then nothing of it
       // stays.
       const size_t strings = log_.strings.size(), metas = log_.metas.size();
-      const size_t events = log_.events.size(), slots = log_.slots.size();
       wrong = take(chunk);
       if (wrong.empty()) {
         at += chunk.size();
@@ -370,8 +370,6 @@ std::string Reader::run() {
       }
       log_.strings.resize(strings);
       log_.metas.resize(metas);
-      log_.events.resize(events);
-      log_.slots.resize(slots);
       wrong = std::string("the chunk of ") + chunk_name(chunk.type) + " is refused: " + wrong;
     }
     if (!options_.salvage) {
@@ -387,51 +385,11 @@ std::string Reader::run() {
   }
   if (log_.closed && at != bytes_.size()) damage(at, "bytes follow the end of the log");
   log_.closed = log_.closed && log_.damage.empty();
+  log_.events.finish();
+  log_.slots.finish(log_.strings.size(), log_.metas.size());
   place_gaps();
   return "";
 }
-
-// A file in memory, as the system has it: no copy.
-class Map {
- public:
-  Map() = default;
-  Map(const Map&) = delete;
-  Map& operator=(const Map&) = delete;
-  ~Map() {
-    if (size_ > 0) munmap(data_, size_);
-  }
-  // "" or what is wrong.
-  std::string open(const std::string& path) {
-    // O_NONBLOCK: a pipe that lies there must not stop us.
-    int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0) return std::strerror(errno);
-    struct stat st{};
-    std::string wrong;
-    if (fstat(fd, &st) != 0) {
-      wrong = std::strerror(errno);
-    } else if (!S_ISREG(st.st_mode)) {
-      wrong = "not a file";
-    } else if (st.st_size > 0) {
-      void* data = mmap(nullptr, static_cast<size_t>(st.st_size), PROT_READ, MAP_PRIVATE, fd, 0);
-      if (data == MAP_FAILED) {
-        wrong = std::strerror(errno);
-      } else {
-        data_ = data;
-        size_ = static_cast<size_t>(st.st_size);
-        madvise(data_, size_, MADV_SEQUENTIAL);
-      }
-    }
-    ::close(fd);
-    return wrong;
-  }
-  std::string_view bytes() const {
-    return size_ > 0 ? std::string_view(static_cast<const char*>(data_), size_) : "";
-  }
-
- private:
-  void* data_ = nullptr;
-  size_t size_ = 0;
-};
 
 }  // namespace
 
@@ -448,12 +406,14 @@ bool read_log(const std::string& path, ProcessLog& log, std::string& error,
               const ReadOptions& options) {
   log = {};
   log.path = path;
-  Map map;
-  if (std::string wrong = map.open(path); !wrong.empty()) {
+  auto map = std::make_shared<FileMap>();
+  if (std::string wrong = map->open(path); !wrong.empty()) {
     error = path + ": cannot be read: " + wrong;
     return false;
   }
-  if (parse_log(map.bytes(), log, error, options)) return true;
+  log.slots.set_file(map);
+  error = Reader(map->bytes(), options, log).run();
+  if (error.empty()) return true;
   error = path + ": " + error;
   return false;
 }

@@ -235,8 +235,8 @@ class Page {
       const ProcessLog& own = log(row.a != kNone ? 0 : 1, lane);
       const Event& event = own.events[row.a != kNone ? row.a : row.b];
       for (uint64_t i = event.first_slot; i < event.first_slot + event.slot_count; ++i)
-        pairs.push_back(row.a != kNone ? SlotPair{&own.slots[i], nullptr}
-                                       : SlotPair{nullptr, &own.slots[i]});
+        pairs.push_back(row.a != kNone ? SlotPair{own.slots[i], {}, i, 0}
+                                       : SlotPair{{}, own.slots[i], 0, i});
     }
     both = false;
     for (const SlotPair& pair : pairs) {
@@ -249,8 +249,7 @@ class Page {
       if (pair.a && pair.b && values_.index(*pair.a) != values_.index(*pair.b)) both = true;
     }
     for (const SlotPair& pair : pairs) {
-      const Slot* first = pair.a ? pair.a : pair.b;
-      column.add(int64_t(values_.index(*first)));
+      column.add(int64_t(values_.index(pair.either())));
       if (both) column.add(pair.b ? int64_t(values_.index(*pair.b)) : 0);
     }
     return int64_t(layouts_.index(layout));

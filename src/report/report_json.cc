@@ -26,7 +26,7 @@ Json side_json(const EventView& side) {
           {"scalars", side.log->text(side.event->scalars)}};
 }
 
-Json slot_json(const ProcessLog& log, const Slot* slot) {
+Json slot_json(const ProcessLog& log, const std::optional<Slot>& slot) {
   if (!slot) return nullptr;
   Json json;
   json["name"] = log.text(slot->name);
@@ -113,8 +113,8 @@ Json overwrite_json(const Report& report, const Pivot& pivot, const Overwrite& f
   json.update(event_json(report.b, found.consumer));
   for (const char* key : {"file", "line"}) json.erase(key);
   const ProcessLog& log = report.b.processes[found.consumer.process];
-  json["differs"] = {{{"a", slot_json(log, &log.slots[found.left])},
-                      {"b", slot_json(log, &log.slots[found.read])}}};
+  json["differs"] = {
+      {{"a", slot_json(log, log.slots[found.left])}, {"b", slot_json(log, log.slots[found.read])}}};
   json["producer"] = event_json(report.b, found.producer);
   json["seen"] = event_json(report.b, found.seen);
   json["window"] = window_json(report.b, found);

@@ -119,11 +119,11 @@ class Terminal {
     source(sides_[1], both.b);
     line("");
     line("  " + paint("1", "what differs"));
-    const Slot &left = log.slots[found.left], &read = log.slots[found.read];
+    const Slot left = log.slots[found.left], read = log.slots[found.read];
     const std::string name = shown(log.text(left.name));
     const size_t width = std::max(name.size(), shown(both.slot).size());
-    slot_line(name, width, sides_[0], log, &left, &read, false);
-    slot_line(shown(both.slot), width, sides_[1], log, &read, &left, false);
+    slot_line(name, width, sides_[0], log, left, read, false);
+    slot_line(shown(both.slot), width, sides_[1], log, read, left, false);
     window(found);
   }
 
@@ -188,7 +188,8 @@ class Terminal {
   }
 
   void slot_line(const std::string& name, size_t width, const char* side, const ProcessLog& log,
-                 const Slot* slot, const Slot* other, bool shapes_differ) {
+                 const std::optional<Slot>& slot, const std::optional<Slot>& other,
+                 bool shapes_differ) {
     std::string text = "    " + name + std::string(width - name.size() + 2, ' ') + side + "  ";
     if (!slot) {
       line(text + "absent");
@@ -210,7 +211,7 @@ class Terminal {
       const Slot& slot = log.slots[i];
       if (slot.kind == SlotKind::in) continue;
       const std::string name = shown(log.text(slot.name));
-      slot_line(name, name.size(), side, log, &slot, &slot, false);
+      slot_line(name, name.size(), side, log, slot, slot, false);
       ++count;
     }
     const std::string& scalars = log.text(event.event->scalars);

@@ -46,7 +46,7 @@ TEST(Align, OneChangedFingerprintIsThatUnequalPair) {
   const opguard::Run a = run_of({training(4).log()});
   for (size_t slot = 0; slot < a.processes[0].slots.size(); ++slot) {
     opguard::Run b = a;
-    b.processes[0].slots[slot].value.m ^= 1;
+    b.processes[0].slots.edit()[slot].value.m ^= 1;
     const Alignment alignment = align_runs(a, b);
     ASSERT_EQ(alignment.pairs, 24u);
     EXPECT_EQ(alignment.unequal, 1u);
@@ -63,9 +63,9 @@ TEST(Align, AnInsertedEventStaysAlone) {
   Event extra = log.events[4];
   extra.first_slot = log.slots.size();
   extra.slot_count = 1;
-  log.slots.push_back(log.slots[0]);
-  log.slots.back().value = {77, 77};
-  log.events.insert(log.events.begin() + 9, extra);
+  log.slots.edit().push_back(log.slots[0]);
+  log.slots.edit().back().value = {77, 77};
+  log.events.edit().insert(log.events.edit().begin() + 9, extra);
   const Alignment alignment = align_runs(a, b);
   EXPECT_EQ(alignment.pairs, 18u);
   EXPECT_EQ(alignment.unequal, 0u);
@@ -82,11 +82,11 @@ TEST(Align, ALongLogIsAlignedInPieces) {
     Event extra = log.events[at];
     extra.first_slot = log.slots.size();
     extra.slot_count = 1;
-    log.slots.push_back(log.slots[0]);
-    log.slots.back().value = {at, 77};
-    log.events.insert(log.events.begin() + at, extra);
+    log.slots.edit().push_back(log.slots[0]);
+    log.slots.edit().back().value = {at, 77};
+    log.events.edit().insert(log.events.edit().begin() + at, extra);
     for (size_t later = at + 1; later < log.events.size(); ++later)
-      log.events[later].occurrence += log.events[later].boundary == extra.boundary;
+      log.events.edit()[later].occurrence += log.events[later].boundary == extra.boundary;
   }
   const Alignment alignment = align_runs(a, b);
   EXPECT_EQ(alignment.pairs, 150000u);
@@ -98,7 +98,7 @@ TEST(Align, ALongLogIsAlignedInPieces) {
 TEST(Align, TheCertificateGoesByStepOverAllProcesses) {
   opguard::Run a = run_of({training(3).log(), training(3, 1).log()});
   opguard::Run b = a;
-  b.processes[1].slots[2 * 7].value = {1, 2};  // rank 1, step 1, second event: an input
+  b.processes[1].slots.edit()[2 * 7].value = {1, 2};  // rank 1, step 1, second event: an input
   const Alignment alignment = align_runs(a, b);
   // Step 0 of both ranks, step 1 of rank 0, one event of rank 1.
   EXPECT_EQ(alignment.certified_prefix, 6u + 6u + 6u + 1u);

@@ -88,9 +88,9 @@ class LogBuilder {
         slot.size_bytes = 4;
         for (int64_t n : s.shape) slot.size_bytes *= uint64_t(n);
       }
-      log_.slots.push_back(slot);
+      log_.slots.edit().push_back(slot);
     }
-    log_.events.push_back(event);
+    log_.events.edit().push_back(event);
     return *this;
   }
 

@@ -184,10 +184,11 @@ TEST(FlowPairs, EqualValuesAreToldApartByTheirMemory) {
     LogBuilder log;
     for (uint32_t k : order)
       log.add({"opt.add_:1", {in(value), out(value + 1)}}),
-          log.log().slots.end()[-1].storage = log.log().slots.end()[-2].storage = 10 + k;
+          log.log().slots.edit().end()[-1].storage = log.log().slots.edit().end()[-2].storage =
+              10 + k;
     for (uint32_t k : {0u, 1u, 2u}) {
       log.add({"opt.use:" + std::to_string(k), {in(value + 1), out(value + 2 + k)}});
-      log.log().slots.end()[-2].storage = 10 + k;
+      log.log().slots.edit().end()[-2].storage = 10 + k;
     }
     return log.log();
   };

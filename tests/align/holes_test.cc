@@ -69,7 +69,7 @@ TEST(Holes, AWorkerKilledAtTheEndIsNoHole) {
   c.a.processes[1].lost = 1;
   EXPECT_EQ(c.judge(Outcome::identical), Outcome::inconclusive);
   c.a.processes[1].lost = 0;
-  c.a.processes[1].slots[0].flags = kModelValue;
+  c.a.processes[1].slots.edit()[0].flags = kModelValue;
   EXPECT_EQ(c.judge(Outcome::identical), Outcome::inconclusive);
 }
 

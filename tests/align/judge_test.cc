@@ -111,10 +111,10 @@ TEST(Judge, MasksOfOnePatternAreOneValue) {
     LogBuilder& log = second ? b : a;
     uint64_t n = second ? 10 : 0;
     log.add(op("m.mask:1", {in(1), {SlotKind::out, 2 + n, "out0", {4, 8}, kMask}}));
-    log.log().slots.back().pattern = 77;
+    log.log().slots.edit().back().pattern = 77;
     log.add(op("m.rope:2", {in(1), out(3 + n)}));
     log.add(op("m.add:3", {in(3 + n), {SlotKind::in, 2 + n, "arg0", {4, 8}, kMask}, out(4 + n)}));
-    log.log().slots[log.log().slots.size() - 2].pattern = 77;
+    log.log().slots.edit()[log.log().slots.size() - 2].pattern = 77;
     log.add(loss(4 + n));
   }
   EXPECT_EQ(judged({a}, {b}).pivot_a(), "m.rope:2");
@@ -166,7 +166,7 @@ TEST(Judge, RecomputationThatDiffers) {
            .kind = EventKind::node,
            .node = "AddmmBackward0"};
     log.add(node);
-    log.log().events.back().forward = 1;
+    log.log().events.edit().back().forward = 1;
     log.add(optimizer({in(5 + n, "grad0"), parameter(6 + n)}));
   }
   Judged j = judged({a}, {b});
@@ -189,7 +189,7 @@ TEST(Judge, GradientAutogradAddedUp) {
                .phase = Phase::backward,
                .kind = EventKind::node,
                .node = "MulBackward0"});
-      log.log().events.back().forward = forward;
+      log.log().events.edit().back().forward = forward;
     };
     node("m.up:2", 1, 5, 6 + n);        // the origin: one reader's gradient
     node("m.gate:3", 2, 5, 7);          // the other's
@@ -209,7 +209,7 @@ TEST(Judge, AnotherKernelOfOneResultPartsInBackward) {
              .phase = Phase::backward,
              .kind = EventKind::node,
              .node = "N"});
-    log.log().events.back().forward = forward;
+    log.log().events.edit().back().forward = forward;
   };
   // Eager attention with a mask of its own; a fused kernel. One result, other gradients.
   a.add(op("m.full:m", {out(80)})).add(op("m.scores:s", {in(1), in(80), out(81)}));
@@ -248,7 +248,7 @@ TEST(Judge, ArgumentOnlyBackwardReads) {
              .phase = Phase::backward,
              .kind = EventKind::node,
              .node = "EmbeddingBackward0"});
-    log.log().events.back().forward = 0;
+    log.log().events.edit().back().forward = 0;
     log.add(optimizer({in(4 + n, "grad0"), parameter(5 + n)}));
   }
   Judged j = judged({a}, {b});
@@ -269,10 +269,10 @@ TEST(Judge, MemoryOverwrittenUnseenIsARace) {
     LogBuilder& log = second ? b : a;
     uint64_t n = second ? 10 : 0;
     log.add(op("m.load:1", {out(1)}));
-    log.log().slots.back().address = 4096;
-    log.log().slots.back().size_bytes = 128;
+    log.log().slots.edit().back().address = 4096;
+    log.log().slots.edit().back().size_bytes = 128;
     log.add(op("m.embed:2", {in(1 + n), out(2 + n)}));
-    Slot& read = log.log().slots[log.log().slots.size() - 2];
+    Slot& read = log.log().slots.edit()[log.log().slots.size() - 2];
     read.address = 4096;
     read.size_bytes = 128;
     log.add(loss(2 + n));
@@ -284,7 +284,7 @@ TEST(Judge, MemoryOverwrittenUnseenIsARace) {
 
 // The slot of the last event `back` from its end, at `address`.
 void place(LogBuilder& log, size_t back, uint64_t address, uint64_t size_bytes) {
-  Slot& slot = log.log().slots[log.log().slots.size() - 1 - back];
+  Slot& slot = log.log().slots.edit()[log.log().slots.size() - 1 - back];
   slot.address = address;
   slot.size_bytes = size_bytes;
 }
@@ -355,7 +355,7 @@ TEST(Judge, BackwardOneRunLacksLeadsToTheDetach) {
                .phase = Phase::backward,
                .kind = EventKind::node,
                .node = "MulBackward0"});
-      log.log().events.back().forward = 1;
+      log.log().events.edit().back().forward = 1;
     }
     log.add(optimizer({in(second ? 3 : 40, "grad0"), parameter(second ? 16 : 6)}));
   }

@@ -24,8 +24,9 @@ E op(std::string boundary, std::vector<S> slots, uint32_t thread = 0) {
 opguard::Run timed(LogBuilder& builder) {
   ProcessLog log = builder.log();
   for (size_t i = 0; i < log.events.size(); ++i) {
-    log.events[i].start_ns = 10000 * (log.events[i].begin + 1) - 9000 - (i - log.events[i].begin);
-    log.events[i].end_ns = 10000 * (i + 1);
+    Event& event = log.events.edit()[i];
+    event.start_ns = 10000 * (event.begin + 1) - 9000 - (i - event.begin);
+    event.end_ns = 10000 * (i + 1);
   }
   return run_of({log});
 }
@@ -120,7 +121,7 @@ TEST(Overwritten, AnArrayOnTheSameMemoryExcuses) {
   product(log, 5);
   log.add(op("np.copyto", {at(written(55, "arg0"), 2)}));
   log.add(op("m.sub", {at(in(55), 2), at(out(7), 4)}));
-  log.log().slots[2].storage = 0;
+  log.log().slots.edit()[2].storage = 0;
   EXPECT_TRUE(check(log).findings.empty());
 }
 

@@ -49,7 +49,7 @@ TEST(RandomState, SaysSinceWhenTheGeneratorDiffered) {
 
 TEST(RandomState, IsNoPivotAndNoDifferenceByItself) {
   LogBuilder a = run(false, 9), b = run(false, 9);
-  b.log().slots[0].value.h += 1;
+  b.log().slots.edit()[0].value.h += 1;
   opguard::Run x = run_of({a.log()}), y = run_of({b.log()});
   Alignment alignment = align_runs(x, y);
   EXPECT_EQ(alignment.unequal, 0u);

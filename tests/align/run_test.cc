@@ -102,7 +102,7 @@ TEST_F(LoadRun, WhatTorchEmptyLeftIsNoValueWhereverItIsRead) {
   ASSERT_TRUE(writer.close());
   auto run = load_run(dir_.string());
   ASSERT_TRUE(bool(run)) << llvm::toString(run.takeError());
-  const std::vector<Slot>& slots = run->processes[0].slots;
+  const SlotTable& slots = run->processes[0].slots;
   ASSERT_EQ(slots.size(), 3u);
   EXPECT_TRUE(slots[1].flags & kUninitialised);
   EXPECT_FALSE(slots[2].flags & kUninitialised);

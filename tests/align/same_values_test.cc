@@ -72,8 +72,8 @@ TEST(SameValues, TheFirstDifferenceIsNamed) {
 
 TEST(SameValues, TheEarliestStepOfAnyRank) {
   LogBuilder late = training(0), early = training(1), good[2] = {training(0), training(1)};
-  late.log().slots.back().value.h ^= 1;
-  early.log().slots[1].value.h ^= 1;
+  late.log().slots.edit().back().value.h ^= 1;
+  early.log().slots.edit()[1].value.h ^= 1;
   ValueComparison found =
       compare_values(run_of({good[0].log(), good[1].log()}), run_of({late.log(), early.log()}));
   ASSERT_TRUE(found.first);
@@ -97,20 +97,20 @@ TEST(SameValues, ARunThatStopsEarlyDiffers) {
 
 TEST(SameValues, HyperparametersAndLayoutCount) {
   LogBuilder bare = training(), rate = training(), shape = training(), more = training();
-  for (Event& event : rate.log().events)
+  for (Event& event : rate.log().events.edit())
     if (event.kind == EventKind::optimizer) event.scalars = event.boundary;
   EXPECT_EQ(compare_values(run_of({bare.log()}), run_of({rate.log()})).first->what,
             "hyperparameters");
   shape.log().metas[shape.log().slots[2].meta].dtype = "bfloat16";
   EXPECT_EQ(compare_values(run_of({bare.log()}), run_of({shape.log()})).first->name, "param0");
-  more.log().events[2].slot_count -= 1;  // the state is gone
+  more.log().events.edit()[2].slot_count -= 1;  // the state is gone
   EXPECT_EQ(compare_values(run_of({bare.log()}), run_of({more.log()})).first->what,
             "optimizer state");
 }
 
 TEST(SameValues, UnreadableValuesAreNotEqual) {
   LogBuilder bare = training(), other = training();
-  other.log().slots[0].flags |= kUnreadable;
+  other.log().slots.edit()[0].flags |= kUnreadable;
   ValueComparison found = compare_values(run_of({bare.log()}), run_of({other.log()}));
   EXPECT_FALSE(found.first);
   EXPECT_EQ(found.unreadable, 1u);

@@ -17,7 +17,7 @@ E step(std::vector<S> slots) {
 
 std::vector<std::pair<std::string, std::string>> names(LogBuilder& a, LogBuilder& b) {
   std::vector<std::pair<std::string, std::string>> result;
-  auto name = [](const ProcessLog& log, const Slot* slot) {
+  auto name = [](const ProcessLog& log, const std::optional<Slot>& slot) {
     return slot ? log.text(slot->name) : std::string("-");
   };
   for (const SlotPair& pair : pair_slots(a.log(), a.log().events[0], b.log(), b.log().events[0]))

@@ -13,7 +13,7 @@ using test::out;
 using test::run_of;
 using test::written;
 
-Slot& last_slot(LogBuilder& log) { return log.log().slots.back(); }
+Slot& last_slot(LogBuilder& log) { return log.log().slots.edit().back(); }
 
 void place(LogBuilder& log, uint32_t storage, uint64_t address, uint64_t size_bytes) {
   last_slot(log).storage = storage;

@@ -63,24 +63,24 @@ TEST(Columns, RowsOfEveryWindow) {
     struct Key {
       uint32_t process;
       uint64_t event;
-      const Slot* slot;
+      std::optional<Slot> slot;
       bool operator==(const Key&) const = default;
     };
     std::vector<Key> all;
     for (uint32_t p = 0; p < logs->size(); ++p)
       for (uint64_t e = 0; e < (*logs)[p].events.size(); ++e) {
-        const Event& event = (*logs)[p].events[e];
-        if (rows == TableRows::events) all.push_back({p, e, nullptr});
+        const Event event = (*logs)[p].events[e];
+        if (rows == TableRows::events) all.push_back({p, e, {}});
         for (uint32_t s = 0; rows == TableRows::records && s < event.slot_count; ++s)
-          all.push_back({p, e, &(*logs)[p].slots[event.first_slot + s]});
+          all.push_back({p, e, (*logs)[p].slots[event.first_slot + s]});
       }
     ASSERT_EQ(table.size(), all.size());
     for (uint64_t begin = 0; begin <= all.size(); ++begin)
       for (uint64_t end = begin; end <= all.size(); ++end) {
         std::vector<Key> seen;
         table.for_rows(begin, end, [&](const Row& r) {
-          EXPECT_EQ(&r.at, &(*logs)[r.process].events[r.event]);
-          seen.push_back({r.process, r.event, r.slot});
+          EXPECT_EQ(r.at, (*logs)[r.process].events[r.event]);
+          seen.push_back({r.process, r.event, r.slot ? std::optional(*r.slot) : std::nullopt});
         });
         ASSERT_EQ(seen, std::vector<Key>(all.begin() + begin, all.begin() + end));
       }

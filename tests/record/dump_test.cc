@@ -86,8 +86,8 @@ TEST(Dump, OrdinaryLinesFitTheirColumns) {
   slot.storage = 3456;
   slot.flags = kModelValue;
   slot.value = {~uint64_t{0}, 1};
-  log.slots = {slot};
-  log.events[0].slot_count = 1;
+  log.slots.edit() = {slot};
+  log.events.edit()[0].slot_count = 1;
   std::istringstream lines(dump_of(log, {.steps = {{0, 0}}}));
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120u) << line;
 }

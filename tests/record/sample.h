@@ -105,8 +105,8 @@ inline ProcessLog write_sample(LogWriter& writer, const std::string& dir, uint32
     writer.add(e, slots);
     e.first_slot = expected.slots.size();
     e.slot_count = static_cast<uint32_t>(slots.size());
-    expected.events.push_back(e);
-    expected.slots.insert(expected.slots.end(), slots.begin(), slots.end());
+    expected.events.edit().push_back(e);
+    expected.slots.edit().insert(expected.slots.edit().end(), slots.begin(), slots.end());
     if (i % chunk == chunk - 1) writer.flush();
   }
   return expected;

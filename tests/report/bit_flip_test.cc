@@ -92,7 +92,7 @@ TEST(BitFlip, AnyOfAThousandIsFoundExactly) {
     ProcessLog& log = b.processes[process];
     const size_t index = random() % log.slots.size();
     const unsigned bit = random() % 128;
-    Slot& slot = log.slots[index];
+    Slot& slot = log.slots.edit()[index];
     const Fingerprint kept = slot.value;
     (bit < 64 ? slot.value.h : slot.value.m) ^= 1ull << bit % 64;
     slot.flat = slot.value.h;  // as of a tensor of one row
@@ -112,7 +112,8 @@ TEST(BitFlip, AnyOfAThousandIsFoundExactly) {
         const SlotDifferences found =
             slot_differences(a.processes[both.a], a.processes[both.a].events[pair.a], log, event);
         ASSERT_EQ(found.slots.size(), 1u) << what;
-        ASSERT_EQ(found.slots[0].b, &slot) << what;
+        ASSERT_EQ(found.slots[0].at_b, index) << what;
+        ASSERT_EQ(found.slots[0].b, slot) << what;
         // The report names it, whether a model value depends on it or not.
         const Report report{a, b, answer.alignment, answer.verdict, {}};
         const std::string text = format_terminal(report, false);

@@ -232,9 +232,9 @@ TEST(Report, WithoutAnyKnownPlace) {
 
 TEST(Report, RowsInAnotherOrder) {
   Case c = value_case();
-  for (Slot& slot : c.b.processes[0].slots) slot.value.m &= 0xff;
-  for (Slot& slot : c.a.processes[0].slots) slot.value.m &= 0xff;
-  Slot &x = c.a.processes[0].slots[4], &y = c.b.processes[0].slots[4];
+  for (Slot& slot : c.b.processes[0].slots.edit()) slot.value.m &= 0xff;
+  for (Slot& slot : c.a.processes[0].slots.edit()) slot.value.m &= 0xff;
+  Slot &x = c.a.processes[0].slots.edit()[4], &y = c.b.processes[0].slots.edit()[4];
   y.value.m = x.value.m;
   EXPECT_NE(format_terminal(c.report(), false).find("the same rows in another order"),
             std::string::npos);

@@ -239,9 +239,13 @@ std::vector<Mark> marks_of(const std::string& bytes) {
 }
 
 bool is_prefix(const ProcessLog& part, const ProcessLog& whole) {
-  return part.events.size() <= whole.events.size() && part.slots.size() <= whole.slots.size() &&
-         std::equal(part.events.begin(), part.events.end(), whole.events.begin()) &&
-         std::equal(part.slots.begin(), part.slots.end(), whole.slots.begin());
+  if (part.events.size() > whole.events.size() || part.slots.size() > whole.slots.size())
+    return false;
+  for (size_t i = 0; i < part.events.size(); ++i)
+    if (!(part.events[i] == whole.events[i])) return false;
+  for (size_t i = 0; i < part.slots.size(); ++i)
+    if (!(part.slots[i] == whole.slots[i])) return false;
+  return true;
 }
 
 int cuts(size_t size, size_t step) {

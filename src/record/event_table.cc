@@ -1,0 +1,127 @@
+#include "record/event_table.h"
+
+#include <algorithm>
+
+namespace opguard {
+namespace {
+
+uint64_t mix(uint64_t state, uint64_t value) {
+  uint64_t x = (state ^ value) * 0x9e3779b97f4a7c15ull;
+  return x ^ (x >> 29);
+}
+
+// 0 where it has none.
+template <typename Value>
+Value rare(const std::vector<std::pair<uint64_t, Value>>& values, uint64_t index) {
+  auto at = std::lower_bound(values.begin(), values.end(), index,
+                             [](const auto& value, uint64_t i) { return value.first < i; });
+  return at != values.end() && at->first == index ? at->second : Value{};
+}
+
+}  // namespace
+
+Event EventTable::unpack(uint64_t index) const {
+  const Packed& p = packed_[index];
+  const Form& f = forms_[p.form];
+  Event e;
+  e.boundary = f.boundary;
+  e.kind = f.kind;
+  e.phase = f.phase;
+  e.flags = f.flags;
+  e.step = p.step;
+  e.micro_batch = f.micro_batch;
+  e.occurrence = p.occurrence;
+  e.thread = f.thread;
+  e.begin = index - p.inside;
+  e.forward = p.forward;
+  e.node = f.node;
+  e.scalars = f.scalars;
+  e.results = f.results;
+  e.group = f.group;
+  if (f.flags & kCollective) e.sequence = rare(sequences_, index);
+  e.start_ns = p.start_ns;
+  e.end_ns = p.duration_ns == kLong ? rare(ends_, index) : p.start_ns + p.duration_ns;
+  e.first_slot = p.first_slot;
+  e.slot_count = f.slot_count;
+  return e;
+}
+
+uint64_t EventTable::of_slot(uint64_t slot) const {
+  uint64_t first = 0, count = size();  // those before `first` begin at `slot` or before it
+  while (count > 0) {
+    const uint64_t half = count / 2, middle = first + half;
+    const uint64_t begins = is_loose_ ? loose_[middle].first_slot : packed_[middle].first_slot;
+    if (begins <= slot) {
+      first = middle + 1;
+      count -= half + 1;
+    } else {
+      count = half;
+    }
+  }
+  return first - 1;
+}
+
+void EventTable::push_back(const Event& e) {
+  if (is_loose_) return loose_.push_back(e);
+  const uint64_t index = packed_.size();
+  if (e.sequence != 0) sequences_.push_back({index, e.sequence});
+  uint64_t duration = e.end_ns - e.start_ns;
+  if (duration >= kLong) {
+    duration = kLong;
+    ends_.push_back({index, e.end_ns});
+  }
+  const uint32_t form = form_of({e.boundary, e.node, e.scalars, e.results, e.group, e.micro_batch,
+                                 e.thread, e.slot_count, e.kind, e.phase, e.flags});
+  packed_.push_back({form, e.step, e.occurrence, e.forward, static_cast<uint32_t>(index - e.begin),
+                     static_cast<uint32_t>(duration), e.start_ns, e.first_slot});
+}
+
+uint32_t EventTable::form_of(const Form& form) {
+  if (forms_.size() * 2 >= index_.size()) grow_index();
+  auto hash = [](const Form& f) {
+    uint64_t h = mix(uint64_t{f.boundary} << 32 | f.node, uint64_t{f.scalars} << 32 | f.results);
+    h = mix(h, uint64_t{f.group} << 32 | f.micro_batch);
+    h = mix(h, uint64_t{f.thread} << 32 | f.slot_count);
+    return mix(h, uint64_t(f.kind) << 16 | uint64_t(f.phase) << 8 | f.flags);
+  };
+  const size_t mask = index_.size() - 1;
+  size_t at = hash(form) & mask;
+  for (; index_[at] != kNone; at = (at + 1) & mask)
+    if (forms_[index_[at]] == form) return index_[at];
+  forms_.push_back(form);
+  return index_[at] = static_cast<uint32_t>(forms_.size() - 1);
+}
+
+void EventTable::grow_index() {
+  std::vector<Form> forms = std::move(forms_);
+  forms_.clear();
+  forms_.reserve(forms.size() + 1);
+  index_.assign(std::max<size_t>(64, forms.size() * 4), kNone);
+  for (const Form& form : forms) form_of(form);
+}
+
+void EventTable::finish() {
+  index_ = {};
+  if (packed_.size() + packed_.size() / 8 < packed_.capacity()) packed_.shrink_to_fit();
+}
+
+std::vector<Event>& EventTable::edit() {
+  if (!is_loose_) {
+    std::vector<Event> all;
+    all.reserve(packed_.size());
+    for (uint64_t i = 0; i < packed_.size(); ++i) all.push_back(unpack(i));
+    *this = {};
+    loose_ = std::move(all);
+    is_loose_ = true;
+  }
+  return loose_;
+}
+
+bool EventTable::operator==(const EventTable& other) const {
+  if (size() != other.size()) return false;
+  for (uint64_t i = 0; i < size(); ++i)
+    if (!((*this)[i] == other[i])) return false;
+  return true;
+}
+
+}  // namespace opguard

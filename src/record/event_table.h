@@ -1,0 +1,103 @@
+// record/event_table.h: the events of a log in memory, 40 bytes each.
+//
+// What is the same in many events (boundary, arguments, thread, ...) is kept once and named by
+// number. Read by any number of threads; changed by one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "record/event.h"
+
+namespace opguard {
+
+class EventTable {
+ public:
+  uint64_t size() const { return is_loose_ ? loose_.size() : packed_.size(); }
+  bool empty() const { return size() == 0; }
+  Event operator[](uint64_t index) const { return is_loose_ ? loose_[index] : unpack(index); }
+  Event back() const { return (*this)[size() - 1]; }
+
+  // One field, for what looks at every event of a long log.
+  EventKind kind(uint64_t index) const { return is_loose_ ? loose_[index].kind : form(index).kind; }
+  uint8_t flags(uint64_t index) const {
+    return is_loose_ ? loose_[index].flags : form(index).flags;
+  }
+  uint32_t thread(uint64_t index) const {
+    return is_loose_ ? loose_[index].thread : form(index).thread;
+  }
+  uint32_t step(uint64_t index) const {
+    return is_loose_ ? loose_[index].step : packed_[index].step;
+  }
+
+  // The last event whose slots begin at `slot` or before it.
+  uint64_t of_slot(uint64_t slot) const;
+
+  // `event.begin` is at most its index.
+  void push_back(const Event& event);
+  void reserve(uint64_t events) { packed_.reserve(events); }
+  // No further push_back: what only that needs is given back.
+  void finish();
+  // All of them to be changed freely, by whoever makes up a log: 88 bytes each from then on.
+  std::vector<Event>& edit();
+
+  class Iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = Event;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const Event*;
+    using reference = Event;
+    Iterator(const EventTable& table, uint64_t at) : table_(&table), at_(at) {}
+    Event operator*() const { return (*table_)[at_]; }
+    Iterator& operator++() {
+      ++at_;
+      return *this;
+    }
+    bool operator==(const Iterator& other) const { return at_ == other.at_; }
+
+   private:
+    const EventTable* table_;
+    uint64_t at_;
+  };
+  Iterator begin() const { return {*this, 0}; }
+  Iterator end() const { return {*this, size()}; }
+
+  bool operator==(const EventTable& other) const;
+
+ private:
+  // What recurs.
+  struct Form {
+    uint32_t boundary, node, scalars, results, group, micro_batch, thread, slot_count;
+    EventKind kind;
+    Phase phase;
+    uint8_t flags;
+    bool operator==(const Form&) const = default;
+  };
+  struct Packed {
+    uint32_t form, step, occurrence, forward;
+    uint32_t inside;       // index - Event::begin
+    uint32_t duration_ns;  // kLong: look in ends_
+    uint64_t start_ns, first_slot;
+  };
+  static constexpr uint32_t kLong = 0xffffffffu;
+
+  const Form& form(uint64_t index) const { return forms_[packed_[index].form]; }
+  Event unpack(uint64_t index) const;
+  uint32_t form_of(const Form& form);
+  void grow_index();
+
+  std::vector<Packed> packed_;
+  std::vector<Form> forms_;
+  std::vector<uint32_t> index_;  // forms by hash, open addressing; kNone: free
+  // Of the few events that have them, by index.
+  std::vector<std::pair<uint64_t, uint64_t>> ends_;       // Event::end_ns
+  std::vector<std::pair<uint64_t, uint32_t>> sequences_;  // Event::sequence
+  std::vector<Event> loose_;
+  bool is_loose_ = false;
+};
+
+}  // namespace opguard

@@ -1,0 +1,189 @@
+#include "record/slot_table.h"
+
+#include <algorithm>
+
+#include "record/event_code.h"
+
+namespace opguard {
+namespace {
+
+std::atomic<uint64_t> next_id{1};
+
+// The chunks a thread decoded last.
+class Cache {
+ public:
+  struct Entry {
+    uint64_t table = 0;
+    uint32_t chunk = 0;
+    uint64_t used = 0;
+    std::vector<Slot> slots;
+  };
+
+  // The entry of a chunk; `fresh`: what is in it is of another one.
+  Entry& find(uint64_t table, uint32_t chunk, bool& fresh) {
+    uint64_t place = (table * 0x9e3779b97f4a7c15ull) ^ (chunk * 0xbf58476d1ce4e5b9ull);
+    place ^= place >> 32;
+    Entry* set = entries_ + place % kSets * kWays;
+    Entry* oldest = set;
+    for (Entry* e = set; e != set + kWays; ++e) {
+      if (e->table == table && e->chunk == chunk) {
+        e->used = ++clock_;
+        fresh = false;
+        return *e;
+      }
+      if (e->used < oldest->used) oldest = e;
+    }
+    oldest->table = table;
+    oldest->chunk = chunk;
+    oldest->used = ++clock_;
+    fresh = true;
+    return *oldest;
+  }
+
+  EventDecoder decoder;
+  std::vector<Event> events;  // decoded along the way
+
+ private:
+  static constexpr size_t kSets = 16, kWays = 4;
+  Entry entries_[kSets * kWays];
+  uint64_t clock_ = 0;
+};
+
+Cache& cache() {
+  thread_local Cache cache;
+  return cache;
+}
+
+}  // namespace
+
+SlotTable& SlotTable::operator=(const SlotTable& other) {
+  held_ = other.held_;
+  file_ = other.file_;
+  chunks_ = other.chunks_;
+  size_ = other.size_;
+  strings_ = other.strings_;
+  metas_ = other.metas_;
+  id_ = other.id_;
+  uninitialised_ = other.uninitialised_;
+  flagged_ = other.flagged_;
+  return *this;
+}
+
+SlotTable& SlotTable::operator=(SlotTable&& other) noexcept {
+  held_ = std::move(other.held_);
+  file_ = std::move(other.file_);
+  chunks_ = std::move(other.chunks_);
+  size_ = std::exchange(other.size_, 0);
+  strings_ = other.strings_;
+  metas_ = other.metas_;
+  id_ = other.id_;
+  uninitialised_ = std::move(other.uninitialised_);
+  flagged_ = other.flagged_;
+  return *this;
+}
+
+void SlotTable::add(Chunk chunk, const std::vector<Slot>& slots) {
+  for (const Slot& slot : slots)
+    if ((slot.flags & kUninitialised) && slot.value != Fingerprint{})
+      uninitialised_.insert({slot.value, slot.meta});
+  if (!file_) {
+    held_.insert(held_.end(), slots.begin(), slots.end());
+    return;
+  }
+  file_->give_back(chunk.payload);
+  if (slots.empty()) return;
+  chunk.first_slot = size_;
+  chunks_.push_back(chunk);
+  size_ += slots.size();
+}
+
+void SlotTable::finish(uint64_t strings, uint64_t metas) {
+  strings_ = strings;
+  metas_ = metas;
+  id_ = next_id++;
+}
+
+uint32_t SlotTable::chunk_of(uint64_t index) const {
+  auto holds = [&](uint64_t chunk) {
+    return chunk < chunks_.size() && chunks_[chunk].first_slot <= index &&
+           (chunk + 1 == chunks_.size() || index < chunks_[chunk + 1].first_slot);
+  };
+  const uint32_t guess = last_.load(std::memory_order_relaxed);
+  if (holds(guess)) return guess;
+  uint32_t found = guess + 1;
+  if (!holds(found)) {
+    auto after = std::upper_bound(chunks_.begin(), chunks_.end(), index,
+                                  [](uint64_t i, const Chunk& c) { return i < c.first_slot; });
+    found = static_cast<uint32_t>(after - chunks_.begin() - 1);
+  }
+  last_.store(found, std::memory_order_relaxed);
+  return found;
+}
+
+const Slot* SlotTable::decoded(uint64_t index) const {
+  // The slots behind the last one, of an event without any.
+  if (index >= size_) return nullptr;
+  const uint32_t at = chunk_of(index);
+  bool fresh = false;
+  Cache::Entry& entry = cache().find(id_, at, fresh);
+  if (fresh) {
+    const uint64_t end = at + 1 < chunks_.size() ? chunks_[at + 1].first_slot : size_;
+    decode(chunks_[at], end - chunks_[at].first_slot, entry.slots);
+  }
+  return entry.slots.data() + (index - chunks_[at].first_slot);
+}
+
+void SlotTable::decode(const Chunk& chunk, uint64_t slots, std::vector<Slot>& out) const {
+  Cache& mine = cache();
+  mine.events.clear();
+  out.clear();
+  const std::vector<EventDecoder::Stretch> stretches = {{chunk.first_event, 0}};
+  const std::string wrong = mine.decoder.take(chunk.payload, chunk.events, stretches,
+                                              {strings_, metas_}, mine.events, out);
+  file_->give_back(chunk.payload);
+  // It was whole when the log was read: someone has written into the file since.
+  if (!wrong.empty() || out.size() != slots) {
+    Slot lost;
+    lost.flags = kUnreadable;
+    lost.name = 0;
+    lost.meta = 0;
+    out.assign(slots, lost);
+  }
+  if (!flagged_) return;
+  for (Slot& slot : out)
+    if (uninitialised_.contains({slot.value, slot.meta})) slot.flags |= kUninitialised;
+}
+
+std::vector<Slot>& SlotTable::edit() {
+  if (file_) {
+    std::vector<Slot> all;
+    all.reserve(size_);
+    for (uint64_t i = 0; i < size_; ++i) all.push_back(*decoded(i));
+    *this = {};
+    held_ = std::move(all);
+  }
+  return held_;
+}
+
+void SlotTable::flag_garbage() {
+  if (!file_) {
+    for (const Slot& slot : held_)
+      if ((slot.flags & kUninitialised) && slot.value != Fingerprint{})
+        uninitialised_.insert({slot.value, slot.meta});
+    for (Slot& slot : held_)
+      if (uninitialised_.contains({slot.value, slot.meta})) slot.flags |= kUninitialised;
+    return;
+  }
+  if (uninitialised_.empty()) return;
+  flagged_ = true;
+  id_ = next_id++;
+}
+
+bool SlotTable::operator==(const SlotTable& other) const {
+  if (size() != other.size()) return false;
+  for (uint64_t i = 0; i < size(); ++i)
+    if (!((*this)[i] == other[i])) return false;
+  return true;
+}
+
+}  // namespace opguard

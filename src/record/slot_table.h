@@ -1,0 +1,82 @@
+// record/slot_table.h: the slots of a log: in memory, or in its file and decoded where asked for.
+//
+// Chunks of events decode independently, so a long log need not be in memory: a table knows where
+// its chunks are, and each thread keeps the chunks it decoded last, of whatever log (about 16 MB).
+// Read by any number of threads; changed by one.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "record/event.h"
+#include "record/file_map.h"
+
+namespace opguard {
+
+class SlotTable {
+ public:
+  SlotTable() = default;
+  SlotTable(const SlotTable& other) { *this = other; }
+  SlotTable& operator=(const SlotTable& other);
+  SlotTable(SlotTable&& other) noexcept { *this = std::move(other); }
+  SlotTable& operator=(SlotTable&& other) noexcept;
+
+  uint64_t size() const { return file_ ? size_ : held_.size(); }
+  bool empty() const { return size() == 0; }
+  Slot operator[](uint64_t index) const { return file_ ? *decoded(index) : held_[index]; }
+  Slot back() const { return (*this)[size() - 1]; }
+
+  // The slots of one event, by its first_slot: so many behind one another. Valid until the calling
+  // thread has read from two more events, of whatever log.
+  const Slot* of_event(uint64_t first_slot) const {
+    return file_ ? decoded(first_slot) : held_.data() + first_slot;
+  }
+
+  // All of them to be changed freely, by whoever makes up a log: in memory from then on.
+  std::vector<Slot>& edit();
+
+  // What torch.empty left is garbage wherever it is read, until something writes there: every slot
+  // with such a value and meta is flagged kUninitialised from now on.
+  void flag_garbage();
+
+  bool operator==(const SlotTable& other) const;
+
+  // ---- For the reader.
+
+  // Where the events of a chunk lie in the file.
+  struct Chunk {
+    std::string_view payload;  // behind its two counts
+    uint32_t events = 0;
+    uint64_t first_event = 0;  // own index
+    uint64_t first_slot = 0;   // place in this table
+  };
+  // The chunks to come lie in this file.
+  void set_file(std::shared_ptr<const FileMap> file) { file_ = std::move(file); }
+  // The next chunk and what is in it. Of a table without a file only the slots are kept.
+  void add(Chunk chunk, const std::vector<Slot>& slots);
+  // How many strings and metas the log has: what a slot may refer to.
+  void finish(uint64_t strings, uint64_t metas);
+
+ private:
+  using Garbage = std::set<std::pair<Fingerprint, uint32_t>>;  // value, meta
+
+  const Slot* decoded(uint64_t index) const;
+  uint32_t chunk_of(uint64_t index) const;
+  void decode(const Chunk& chunk, uint64_t slots, std::vector<Slot>& out) const;
+
+  std::vector<Slot> held_;
+  std::shared_ptr<const FileMap> file_;
+  std::vector<Chunk> chunks_;
+  uint64_t size_ = 0, strings_ = 0, metas_ = 0;
+  uint64_t id_ = 0;  // of this content, in the threads' caches
+  Garbage uninitialised_;
+  bool flagged_ = false;
+  mutable std::atomic<uint32_t> last_{0};  // a guess where the next look-up falls
+};
+
+}  // namespace opguard
