@@ -243,6 +243,19 @@ std::vector<const Pair*> pairs_in_order(const Run& a, const Alignment& alignment
   return order;
 }
 
+bool passed_over(const Run& a, const Alignment& alignment, const Pair& pair) {
+  const ProcessPair& process = alignment.processes[pair.process];
+  return a.processes[process.a].events[pair.a].kind == EventKind::state;
+}
+
+const Pair* last_certified(const Run& a, const Alignment& alignment) {
+  uint64_t left = alignment.certified_prefix;
+  if (left == 0) return nullptr;
+  for (const Pair* pair : pairs_in_order(a, alignment))
+    if (pair->equality == Equality::equal && --left == 0) return pair;
+  return nullptr;
+}
+
 Alignment align_runs(const Run& a, const Run& b) {
   Alignment result;
   auto places_a = places(a), places_b = places(b);
@@ -268,8 +281,10 @@ Alignment align_runs(const Run& a, const Run& b) {
   // Nothing is certified across a hole, and where lost records were is not known.
   if (!lost_records(a) && !lost_records(b)) {
     for (const Pair* pair : pairs_in_order(a, result)) {
-      if (pair->equality != Equality::equal) break;
-      ++result.certified_prefix;
+      if (pair->equality == Equality::equal)
+        ++result.certified_prefix;
+      else if (!passed_over(a, result, *pair))
+        break;
     }
   }
   return result;

@@ -35,8 +35,9 @@ struct ProcessPair {
 
 struct Alignment {
   std::vector<ProcessPair> processes;
-  uint64_t certified_prefix = 0;  // pairs, over all processes in step order, before the first
-                                  // unequal one; 0 where either run lost records
+  uint64_t certified_prefix = 0;  // equal pairs, over all processes in step order, before the first
+                                  // unequal one that is not passed_over; 0 where either run lost
+                                  // records
   uint64_t pairs = 0, unequal = 0;
 };
 
@@ -48,6 +49,13 @@ Equality compare_events(const ProcessLog& a, const Event& ea, const ProcessLog& 
 
 // Every pair in the order of the certificate: by step, then process, then a.
 std::vector<const Pair*> pairs_in_order(const Run& a, const Alignment& alignment);
+
+// Unequal pairs that do not end the certified prefix, and are not counted in it: states of random
+// number generators, since an operator that draws from one shows the difference itself.
+bool passed_over(const Run& a, const Alignment& alignment, const Pair& pair);
+
+// The last pair of the certified prefix; nullptr: nothing is certified.
+const Pair* last_certified(const Run& a, const Alignment& alignment);
 
 // Anchors (unique equal events), a banded DP in the windows between them, then data flow for what
 // moved or was taken for its neighbour.

@@ -11,6 +11,18 @@ bool same_shape(const ProcessLog& a, const Slot& x, const ProcessLog& b, const S
   return m.dtype == n.dtype && m.shape == n.shape;
 }
 
+// Generators that one run alone has (numpy was never imported in the other) are no difference.
+Equality compare_states(const ProcessLog& a, const Event& ea, const ProcessLog& b,
+                        const Event& eb) {
+  for (const SlotPair& pair : pair_slots(a, ea, b, eb)) {
+    if (!pair.a || !pair.b || ((pair.a->flags | pair.b->flags) & (kUnreadable | kUninitialised)))
+      continue;
+    if (!same_shape(a, *pair.a, b, *pair.b) || !same_bytes(*pair.a, *pair.b))
+      return Equality::inputs;
+  }
+  return Equality::equal;
+}
+
 enum class Slots : uint8_t { equal, values, shape };
 
 Slots compare_slots(const ProcessLog& a, const Event& ea, const ProcessLog& b, const Event& eb,
@@ -29,7 +41,7 @@ Slots compare_slots(const ProcessLog& a, const Event& ea, const ProcessLog& b, c
     constexpr uint8_t kNoValue = kUnreadable | kUninitialised;
     if ((x && (x->flags & kNoValue)) || (y && (y->flags & kNoValue))) continue;
     if (!x || !y || !same_shape(a, *x, b, *y)) return Slots::shape;
-    if (x->value != y->value) result = Slots::values;
+    if (!same_bytes(*x, *y)) result = Slots::values;
   }
   return result;
 }
@@ -38,8 +50,7 @@ Slots compare_slots(const ProcessLog& a, const Event& ea, const ProcessLog& b, c
 
 Equality compare_events(const ProcessLog& a, const Event& ea, const ProcessLog& b,
                         const Event& eb) {
-  // Generators that nobody may draw from: evidence for a random operator, no difference of its own.
-  if (ea.kind == EventKind::state) return Equality::equal;
+  if (ea.kind == EventKind::state) return compare_states(a, ea, b, eb);
   // In the order of cause: what went in decides before what came out, so that a reshape to other
   // sizes is told by its argument and not by its result.
   const Slots in = compare_slots(a, ea, b, eb, /*inputs=*/true);

@@ -18,7 +18,7 @@ bool same(const ProcessLog& a, const Slot& x, const ProcessLog& b, const Slot& y
   if (x.meta != kNone && (a.metas[x.meta].dtype != b.metas[y.meta].dtype ||
                           a.metas[x.meta].shape != b.metas[y.meta].shape))
     return false;
-  return x.value == y.value;
+  return same_bytes(x, y);
 }
 
 std::vector<ScalarItem> marked(const std::vector<std::string>& mine,

@@ -17,7 +17,8 @@ class EqualEvents {
   // order, memory without a value on one side only).
   bool values(const Event& a, const Event& b) const;
 
-  // The same execution of the same boundary in both runs, with equal values.
+  // The same execution of the same boundary in both runs, with equal values; of generators' states
+  // whatever their values.
   bool same(const Event& a, const Event& b) const;
 
  private:

@@ -53,13 +53,17 @@ class ModelValues {
   ModelValues(const ValueIndex& a, const ValueIndex& b, const Timeline& timeline)
       : index_{&a, &b}, timeline_(timeline) {}
 
-  static std::multiset<std::pair<uint64_t, uint64_t>> keys(const ValueIndex& index,
-                                                           const Sink& sink) {
-    std::multiset<std::pair<uint64_t, uint64_t>> all;
-    for (const SlotRef& ref : sink.slots) {
-      ValueKey key = value_key(index.log(ref.event), index.slot(ref));
-      all.emplace(key.lo, key.hi);
-    }
+  // A value's name and, where it is to be told by that too, its digest in its own shape.
+  using Key = std::pair<ValueKey, Fingerprint>;
+
+  static Key key(const ValueIndex& index, const SlotRef& ref, bool digest) {
+    const Slot& slot = index.slot(ref);
+    return {value_key(index.log(ref.event), slot), digest ? slot.value : Fingerprint{}};
+  }
+
+  static std::multiset<Key> keys(const ValueIndex& index, const Sink& sink, bool digest) {
+    std::multiset<Key> all;
+    for (const SlotRef& ref : sink.slots) all.insert(key(index, ref, digest));
     return all;
   }
 
@@ -81,15 +85,16 @@ class ModelValues {
   // The slots of each sink whose value the other sink does not have.
   std::optional<ModelDifference> compare(const Sink& a, const Sink& b,
                                          const std::string& why) const {
-    auto keys_a = keys(*index_[0], a), keys_b = keys(*index_[1], b);
+    const bool digest = layouts(0, a) == layouts(1, b);
+    const auto keys_a = keys(*index_[0], a, digest), keys_b = keys(*index_[1], b, digest);
     if (keys_a == keys_b) return {};
     ModelDifference difference{{}, timeline_.position(0, a.event), why};
+    difference.same_names = keys(*index_[0], a, false) == keys(*index_[1], b, false);
     const Sink* sinks[2] = {&a, &b};
     for (int side : {0, 1}) {
       auto rest = side == 0 ? keys_b : keys_a;
       for (const SlotRef& ref : sinks[side]->slots) {
-        ValueKey key = value_key(index_[side]->log(ref.event), index_[side]->slot(ref));
-        if (auto at = rest.find({key.lo, key.hi}); at != rest.end())
+        if (auto at = rest.find(key(*index_[side], ref, digest)); at != rest.end())
           rest.erase(at);
         else
           difference.slots[side].push_back(ref);

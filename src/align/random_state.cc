@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "align/slot_pairs.h"
 #include "record/random_operator.h"
 
 namespace opguard {
@@ -27,7 +28,83 @@ std::map<std::string, Fingerprint> generators(const ProcessLog& log, const Event
   return values;
 }
 
+// Where in the runs generators of one name differ, over the pairs of one process.
+class StateHistory {
+ public:
+  void add(const Slot& x, const Slot& y, const EventRef& a, const EventRef& b) {
+    const bool equal = same_bytes(x, y);
+    if (found_.records++ == 0) {
+      found_.from_start = !equal;
+      first_[0] = x.value, first_[1] = y.value;
+    }
+    found_.drawn |= x.value != first_[0] || y.value != first_[1];
+    found_.to_end = !equal;
+    if (!equal && found_.differing++ == 0) found_.a = a, found_.b = b;
+  }
+
+  StateDifference difference(const std::string& generator) const {
+    StateDifference result = found_;
+    result.generator = generator;
+    // One record cannot tell.
+    result.drawn |= result.records < 2;
+    return result;
+  }
+
+ private:
+  StateDifference found_;
+  Fingerprint first_[2];
+};
+
+std::string step_of(const Run& a, const StateDifference& state) {
+  return std::to_string(a.processes[state.a.process].events[state.a.event].step);
+}
+
+std::string sentence(const Run& a, const StateDifference& state) {
+  std::string text = "the random state of " + state.generator + " differs ";
+  if (state.differing == 1 && !state.from_start && !state.to_end)
+    return text + "in one record of step " + step_of(a, state) + " and agrees before and after";
+  if (state.from_start)
+    text += "since the start of the run";
+  else
+    text += "since step " + step_of(a, state);
+  return text + ", in " + std::to_string(state.differing) + " of " + std::to_string(state.records) +
+         (state.records == 1 ? " record" : " records");
+}
+
 }  // namespace
+
+void add_random_states(const Run& a, const Run& b, const Alignment& alignment, Verdict& verdict) {
+  std::vector<std::pair<std::string, std::vector<int32_t>>> sentences;  // with the ranks
+  for (const ProcessPair& both : alignment.processes) {
+    if (both.a < 0 || both.b < 0) continue;
+    const ProcessLog &log_a = a.processes[both.a], &log_b = b.processes[both.b];
+    std::map<std::string, StateHistory> histories;
+    for (const Pair& pair : both.pairs) {
+      const Event &x = log_a.events[pair.a], &y = log_b.events[pair.b];
+      if (x.kind != EventKind::state) continue;
+      for (const SlotPair& slot : pair_slots(log_a, x, log_b, y))
+        if (slot.a && slot.b && !((slot.a->flags | slot.b->flags) & kUnreadable))
+          histories[log_a.text(slot.a->name)].add(*slot.a, *slot.b, {both.a, pair.a},
+                                                  {both.b, pair.b});
+    }
+    for (const auto& [generator, history] : histories) {
+      StateDifference state = history.difference(generator);
+      if (state.differing == 0) continue;
+      verdict.states.push_back(state);
+      if (!state.drawn) continue;
+      const std::string text = sentence(a, state);
+      auto at = std::find_if(sentences.begin(), sentences.end(),
+                             [&](const auto& known) { return known.first == text; });
+      if (at == sentences.end()) at = sentences.insert(at, {text, {}});
+      at->second.push_back(log_a.rank);
+    }
+  }
+  for (const auto& [text, ranks] : sentences)
+    verdict.notes.push_back(
+        ranks.size() > 1         ? text + ", on " + std::to_string(ranks.size()) + " processes"
+        : a.processes.size() > 1 ? text + ", on rank " + std::to_string(ranks[0])
+                                 : text);
+}
 
 std::string random_state_difference(const Run& a, const EventRef& at_a, const Run& b,
                                     const EventRef& at_b) {

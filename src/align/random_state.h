@@ -1,7 +1,8 @@
-// align/random_state.h: whether the generators of random numbers had parted before an operator ran.
+// align/random_state.h: whether the generators of random numbers had parted, and when.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "align/verdict.h"
 
@@ -12,5 +13,9 @@ namespace opguard {
 // nothing is known. Evidence, never a pivot: nobody may draw from that generator.
 std::string random_state_difference(const Run& a, const EventRef& at_a, const Run& b,
                                     const EventRef& at_b);
+
+// Every generator of every process whose state differs in some pair of state events, as
+// Verdict::states, and a note of each that anybody draws from.
+void add_random_states(const Run& a, const Run& b, const Alignment& alignment, Verdict& verdict);
 
 }  // namespace opguard

@@ -93,7 +93,14 @@ std::vector<SlotPair> pair_by_name(const ProcessLog& log_a, const std::vector<Pl
 
 }  // namespace
 
-bool slots_by_name(const Event& event) { return event.kind == EventKind::optimizer; }
+bool slots_by_name(const Event& event) {
+  return event.kind == EventKind::optimizer || event.kind == EventKind::state;
+}
+
+bool same_bytes(const Slot& x, const Slot& y) {
+  return x.value == y.value && x.flat == y.flat &&
+         (!(x.flags & y.flags & kMask) || x.pattern == y.pattern);
+}
 
 std::vector<SlotPair> pair_slots(const ProcessLog& a, const Event& ea, const ProcessLog& b,
                                  const Event& eb) {

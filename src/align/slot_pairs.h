@@ -18,10 +18,15 @@ struct SlotPair {
 
 // By kind and place. At an optimizer by name, since two runs may hold the parameters in another
 // order; what only one side calls so is paired in order among its like (a renamed module).
+// Generators by name.
 std::vector<SlotPair> pair_slots(const ProcessLog& a, const Event& ea, const ProcessLog& b,
                                  const Event& eb);
 
 // Whether the order of an event's slots means nothing.
 bool slots_by_name(const Event& event);
+
+// Of two slots of one shape. Each digest follows from the bytes: one that differs alone says that
+// a log is not what was written, and that is a difference to show.
+bool same_bytes(const Slot& x, const Slot& y);
 
 }  // namespace opguard

@@ -28,11 +28,24 @@ struct Pivot {
   bool operator==(const Pivot&) const = default;
 };
 
+// A generator of random numbers whose state is not the same in both runs.
+struct StateDifference {
+  std::string generator;    // "torch.cpu", "python"
+  EventRef a, b;            // the first pair of records that differs
+  uint64_t records = 0;     // pairs that hold it
+  uint64_t differing = 0;   // of these
+  bool from_start = false;  // the first of them differs
+  bool to_end = false;      // the last of them differs
+  bool drawn = false;       // the state moves: somebody draws from it, or seeds it again
+  bool operator==(const StateDifference&) const = default;
+};
+
 struct Verdict {
   Outcome outcome = Outcome::inconclusive;
-  std::string why;                 // one sentence
-  std::vector<Pivot> candidates;   // [0] is the pivot; at most 6
-  uint64_t harmless = 0;           // differing events before the pivot that reach no model value
+  std::string why;                // one sentence
+  std::vector<Pivot> candidates;  // [0] is the pivot; at most 6
+  uint64_t harmless = 0;          // differing events before the pivot that reach no model value
+  std::vector<StateDifference> states;
   std::vector<std::string> notes;  // settings that differ, lost records, what could not be compared
 };
 

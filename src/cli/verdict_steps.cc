@@ -8,6 +8,7 @@
 
 #include "align/holes.h"
 #include "align/overwritten.h"
+#include "align/random_state.h"
 #include "align/recompute.h"
 #include "align/run.h"
 #include "align/settings.h"
@@ -96,6 +97,7 @@ int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage&
     alignment = align_runs(*a, *b);
     // Last, since it takes back what an incomplete log cannot bear out.
     verdict = limit_by_holes(judge(*a, *b, alignment), *a, *b, alignment);
+    add_random_states(*a, *b, alignment, verdict);
     add_recompute_findings(*a, *b, verdict);
     add_overwritten_findings(*a, *b, verdict);
   } else {

@@ -262,7 +262,7 @@ class Page {
     Column state, coordinates, forms, layouts, values, events[2], starts[2], durations[2];
     int64_t expected[2] = {}, clock[2] = {};
     uint64_t counts[4] = {}, gap[4] = {};  // equal, differing, only a, only b
-    int64_t first_difference = -1, listed = 0;
+    int64_t first_difference = -1, first_state = -1, listed = 0;
     auto close_gap = [&] {
       if (gap[0] + gap[1] + gap[2] + gap[3] == 0) return;
       state.add(kLeftOut);
@@ -282,7 +282,10 @@ class Page {
         continue;
       }
       close_gap();
-      if (kind != 0 && first_difference < 0) first_difference = listed;
+      if (kind != 0) {
+        int64_t& first = is_state(report_, lane, row) ? first_state : first_difference;
+        if (first < 0) first = listed;
+      }
       listed_.back().push_back(listed++);
       const uint32_t at[2] = {row.a, row.b};
       const int own = row.a != kNone ? 0 : 1;
@@ -313,7 +316,9 @@ class Page {
     }
     close_gap();
 
-    Json head = {{"rank", lane.rank}, {"ordinal", lane.ordinal}, {"first", first_difference}};
+    Json head = {{"rank", lane.rank},
+                 {"ordinal", lane.ordinal},
+                 {"first", first_difference < 0 ? first_state : first_difference}};
     head["counts"] = {counts[0], counts[1], counts[2], counts[3]};
     for (int side : {0, 1})
       head[side == 0 ? "a" : "b"] =

@@ -69,6 +69,25 @@ Json pivot_json(const Report& report, const Pivot& pivot) {
           {"differs", differences_json(shown)}};
 }
 
+Json states_json(const Report& report) {
+  Json list = Json::array();
+  for (const StateDifference& state : report.verdict.states) {
+    const EventView first = view(report.a, state.a);
+    list.push_back({{"kind", "input"},
+                    {"generator", state.generator},
+                    {"rank", first.log->rank},
+                    {"boundary", first.boundary},
+                    {"step", first.event->step},
+                    {"occurrence", first.event->occurrence},
+                    {"records", state.records},
+                    {"differing", state.differing},
+                    {"from_start", state.from_start},
+                    {"to_end", state.to_end},
+                    {"drawn", state.drawn}});
+  }
+  return list;
+}
+
 uint64_t lost(const Run& run) {
   uint64_t records = 0;
   for (const ProcessLog& log : run.processes) records += log.lost;
@@ -176,6 +195,7 @@ std::string format_json(const Report& report) {
   json["pairs"] = report.alignment.pairs;
   json["unequal_pairs"] = report.alignment.unequal;
   json["harmless"] = verdict.harmless;
+  json["states"] = states_json(report);
   json["notes"] = verdict.notes;
   for (const std::string& note : log_notes(report.a, report.b)) json["notes"].push_back(note);
   json["settings"] = report.settings;

@@ -32,6 +32,12 @@ std::vector<LaneRow> merge(const ProcessPair& both) {
 
 }  // namespace
 
+bool is_state(const Report& report, const Lane& lane, const LaneRow& row) {
+  const bool in_a = row.a != kNone;
+  const ProcessLog& log = in_a ? report.a.processes[lane.a] : report.b.processes[lane.b];
+  return log.events[in_a ? row.a : row.b].kind == EventKind::state;
+}
+
 std::vector<Lane> lanes_of(const Report& report) {
   std::vector<Lane> lanes;
   std::map<int32_t, uint32_t> seen;
@@ -69,10 +75,9 @@ std::vector<uint32_t> events_around(const ProcessLog& log, uint32_t event) {
 }
 
 RowRef last_certified(const Report& report, const std::vector<Lane>& lanes) {
-  const uint64_t count = report.alignment.certified_prefix;
-  if (count == 0) return {};
-  const Pair& pair = *pairs_in_order(report.a, report.alignment)[count - 1];
-  return find_row(lanes, 0, {report.alignment.processes[pair.process].a, pair.a});
+  const Pair* pair = last_certified(report.a, report.alignment);
+  if (!pair) return {};
+  return find_row(lanes, 0, {report.alignment.processes[pair->process].a, pair->a});
 }
 
 }  // namespace opguard

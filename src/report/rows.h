@@ -25,6 +25,9 @@ struct Lane {
   std::vector<LaneRow> rows;
 };
 
+// Generators of random numbers: what differs there is told last.
+bool is_state(const Report& report, const Lane& lane, const LaneRow& row);
+
 std::vector<Lane> lanes_of(const Report& report);
 
 // Where an event is. lane -1: in none.

@@ -251,6 +251,10 @@ class Terminal {
           slot.a->value.h != slot.b->value.h)
         line("    " + std::string(width + 4 + std::string(sides_[0]).size(), ' ') +
              "the same rows in another order");
+      if (slot.a && slot.b && !shapes_differ && slot.a->value == slot.b->value &&
+          slot.a->flat != slot.b->flat)
+        line("    " + std::string(width + 4 + std::string(sides_[0]).size(), ' ') +
+             "the digest as one row differs alone: a log is not what was written");
     }
     if (slots.slots.size() > count)
       line("    and " + counted(slots.slots.size() - count, "more slot"));
@@ -349,10 +353,9 @@ class Terminal {
     line("");
     std::string text = grouped(alignment.certified_prefix) + " of " +
                        counted(alignment.pairs, "pair") + " certified equal";
-    if (alignment.certified_prefix > 0) {
-      const Pair& last = *pairs_in_order(report_.a, alignment)[alignment.certified_prefix - 1];
-      const ProcessPair& process = alignment.processes[last.process];
-      const EventView event = view(report_.a.processes[process.a], last.a);
+    if (const Pair* last = last_certified(report_.a, alignment)) {
+      const ProcessPair& process = alignment.processes[last->process];
+      const EventView event = view(report_.a.processes[process.a], last->a);
       text += ", up to step " + std::to_string(event.event->step) + ", " +
               phase_name(event.event->phase) + ", " + shown(place(event)) + " (rank " +
               std::to_string(event.log->rank) + ")";
@@ -381,24 +384,33 @@ class Terminal {
     }
   }
 
-  // Runs may differ where no model value depends on it: that is not hidden.
-  void first_unequal() {
+  // Generators seeded unlike come last: they differ from the first record on.
+  const Pair* first_unequal_pair() const {
+    const Pair* state = nullptr;
     for (const Pair* pair : pairs_in_order(report_.a, report_.alignment)) {
       if (pair->equality == Equality::equal) continue;
-      const ProcessPair& process = report_.alignment.processes[pair->process];
-      const EventView a = view(report_.a.processes[process.a], pair->a),
-                      b = view(report_.b.processes[process.b], pair->b);
-      std::string text = counted(report_.alignment.unequal, "pair") +
-                         (report_.alignment.unequal == 1 ? " differs: " : " differ, the first: ") +
-                         shown(place(b)) + " " + shown(b.operator_name) + ", " + coordinates(b);
-      const SlotDifferences slots = slot_differences(*a.log, *a.event, *b.log, *b.event);
-      if (!slots.slots.empty()) {
-        const SlotPair& slot = slots.slots.front();
-        text += ", slot " + shown(slot.b ? b.log->text(slot.b->name) : a.log->text(slot.a->name));
-      }
-      line(text);
-      return;
+      if (!passed_over(report_.a, report_.alignment, *pair)) return pair;
+      if (!state) state = pair;
     }
+    return state;
+  }
+
+  // Runs may differ where no model value depends on it: that is not hidden.
+  void first_unequal() {
+    const Pair* pair = first_unequal_pair();
+    if (!pair) return;
+    const ProcessPair& process = report_.alignment.processes[pair->process];
+    const EventView a = view(report_.a.processes[process.a], pair->a),
+                    b = view(report_.b.processes[process.b], pair->b);
+    std::string text = counted(report_.alignment.unequal, "pair") +
+                       (report_.alignment.unequal == 1 ? " differs: " : " differ, the first: ") +
+                       shown(place(b)) + " " + shown(b.operator_name) + ", " + coordinates(b);
+    const SlotDifferences slots = slot_differences(*a.log, *a.event, *b.log, *b.event);
+    if (!slots.slots.empty()) {
+      const SlotPair& slot = slots.slots.front();
+      text += ", slot " + shown(slot.b ? b.log->text(slot.b->name) : a.log->text(slot.a->name));
+    }
+    line(text);
   }
 
   // Of several ranks each gets a line: where it first differs.
@@ -412,7 +424,9 @@ class Terminal {
         pairs += row.paired();
         unequal += row.paired() && row.differs();
         alone += !row.paired();
-        if (row.differs() && !first) first = &row;
+        if (row.differs() &&
+            (!first || (is_state(report_, lane, *first) && !is_state(report_, lane, row))))
+          first = &row;
       }
       std::string text = "rank " + std::to_string(lane.rank);
       if (lane.ordinal > 0) text += ", process " + std::to_string(lane.ordinal + 1);

@@ -47,17 +47,63 @@ TEST(RandomState, SaysSinceWhenTheGeneratorDiffered) {
       std::string::npos);
 }
 
-TEST(RandomState, IsNoPivotAndNoDifferenceByItself) {
+TEST(RandomState, IsADifferenceButNoPivot) {
   LogBuilder a = run(false, 9), b = run(false, 9);
   b.log().slots.edit()[0].value.h += 1;
   opguard::Run x = run_of({a.log()}), y = run_of({b.log()});
   Alignment alignment = align_runs(x, y);
-  EXPECT_EQ(alignment.unequal, 0u);
+  EXPECT_EQ(alignment.unequal, 1u);
+  EXPECT_EQ(alignment.processes[0].pairs[0].equality, Equality::inputs);
+  // The operators behind it show what they drew: the prefix goes on.
+  EXPECT_EQ(alignment.certified_prefix, alignment.pairs - 1);
+  EXPECT_EQ(last_certified(x, alignment)->a, 8u);
   EXPECT_EQ(judge(x, y, alignment).outcome, Outcome::identical);
   // Nor does it count as where a value was known.
   b = run(true, 2);
   a.add(states(104, 20, 3));  // what only b's dropout made
   EXPECT_FALSE(judged(a, b).candidates.empty());
+}
+
+// What the report says of generators.
+Verdict told(std::vector<E> a, std::vector<E> b) {
+  LogBuilder log_a, log_b;
+  for (const E& event : a) log_a.add(event);
+  for (const E& event : b) log_b.add(event);
+  opguard::Run x = run_of({log_a.log()}), y = run_of({log_b.log()});
+  Verdict verdict;
+  add_random_states(x, y, align_runs(x, y), verdict);
+  return verdict;
+}
+
+TEST(RandomState, TellsWhenGeneratorsParted) {
+  Verdict verdict = told({states(10, 20, 0), states(11, 20, 1), states(12, 20, 2)},
+                         {states(10, 20, 0), states(31, 20, 1), states(32, 20, 2)});
+  ASSERT_EQ(verdict.states.size(), 1u);
+  EXPECT_EQ(verdict.states[0],
+            (StateDifference{"torch.cpu", {0, 1}, {0, 1}, 3, 2, false, true, true}));
+  ASSERT_EQ(verdict.notes.size(), 1u);
+  EXPECT_EQ(verdict.notes[0],
+            "the random state of torch.cpu differs since step 1, in 2 of 3 records");
+
+  verdict = told({states(10, 20, 0), states(11, 20, 1), states(12, 20, 2)},
+                 {states(10, 20, 0), states(99, 20, 1), states(12, 20, 2)});
+  ASSERT_EQ(verdict.notes.size(), 1u);
+  EXPECT_EQ(
+      verdict.notes[0],
+      "the random state of torch.cpu differs in one record of step 1 and agrees before and after");
+}
+
+TEST(RandomState, AGeneratorNobodyDrawsFromIsNoNote) {
+  Verdict verdict =
+      told({states(10, 20, 0), states(11, 20, 1)}, {states(10, 21, 0), states(11, 21, 1)});
+  ASSERT_EQ(verdict.states.size(), 1u);
+  EXPECT_EQ(verdict.states[0].generator, "python");
+  EXPECT_FALSE(verdict.states[0].drawn);
+  EXPECT_TRUE(verdict.notes.empty());
+  // One that only one run has is no difference.
+  E torch_alone = states(10, 20, 0);
+  torch_alone.slots.pop_back();
+  EXPECT_TRUE(told({states(10, 20, 0)}, {torch_alone}).states.empty());
 }
 
 TEST(RandomState, OnlyOfRandomOperators) {
