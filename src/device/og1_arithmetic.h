@@ -1,0 +1,387 @@
+// device/og1_arithmetic.h: og1's arithmetic as one thread of the device does it, in source that the
+// host compiles too. docs/record-format.md has the terms; all sums are modulo 2^64.
+#pragma once
+
+#include <stdint.h>
+
+#include "device/og1_job.h"
+
+// nvcc knows __device__ itself; clang is run without CUDA's headers.
+#if defined(__CUDACC__)
+#define OPGUARD_GPU __device__ __forceinline__
+#define OPGUARD_GPU_CALL __device__ __noinline__
+#elif defined(__CUDA__)
+#define OPGUARD_GPU __attribute__((device)) inline __attribute__((always_inline))
+#define OPGUARD_GPU_CALL __attribute__((device)) __attribute__((noinline))
+#else
+#define OPGUARD_GPU inline
+#define OPGUARD_GPU_CALL inline
+#endif
+#if defined(__CUDA_ARCH__)
+#define OPGUARD_ON_GPU 1
+#endif
+
+namespace opguard::device {
+
+constexpr uint64_t base_of(unsigned dim) {
+  uint64_t z = (uint64_t{dim} + 1) * 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  z ^= z >> 31;
+  return (z & ~uint64_t{7}) | (dim % 2 == 0 ? 5 : 3);
+}
+
+// Newton's iteration; an odd number is its own inverse modulo 8.
+constexpr uint64_t inverse_of(uint64_t odd) {
+  uint64_t x = odd;
+  for (int bits = 3; bits < 64; bits *= 2) x *= 2 - odd * x;
+  return x;
+}
+
+constexpr uint64_t kG0 = base_of(0);
+constexpr uint64_t kG0Inverse = inverse_of(kG0);
+
+OPGUARD_GPU uint64_t mix(uint64_t x) {
+  x ^= x >> 29;
+  x *= 0xd6e8feb86659fd93u;
+  return x ^ (x >> 32);
+}
+
+OPGUARD_GPU uint64_t power(uint64_t base, uint64_t exponent) {
+  uint64_t r = 1;
+#if defined(OPGUARD_ON_GPU)
+#pragma unroll 1
+#endif
+  for (; exponent != 0; exponent >>= 1, base *= base)
+    if (exponent & 1) r *= base;
+  return r;
+}
+
+// ---- Reading. The kernel never writes what it reads, so the read-only path may be taken.
+
+struct Vector {
+  uint64_t low, high;
+};
+
+OPGUARD_GPU Vector load_vector(uint64_t at) {
+  Vector v;
+#if defined(OPGUARD_ON_GPU)
+  asm("ld.global.nc.v2.u64 {%0, %1}, [%2];" : "=l"(v.low), "=l"(v.high) : "l"(at));
+#else
+  __builtin_memcpy(&v, reinterpret_cast<const void*>(at), sizeof(v));
+#endif
+  return v;
+}
+
+// 1 << width bytes, aligned to that.
+OPGUARD_GPU uint64_t load(uint64_t at, unsigned width) {
+#if defined(OPGUARD_ON_GPU)
+  uint64_t x;
+  if (width == 3) {
+    asm("ld.global.nc.u64 %0, [%1];" : "=l"(x) : "l"(at));
+    return x;
+  }
+  uint32_t half;
+  if (width == 2)
+    asm("ld.global.nc.u32 %0, [%1];" : "=r"(half) : "l"(at));
+  else if (width == 1)
+    asm("ld.global.nc.u16 %0, [%1];" : "=r"(half) : "l"(at));
+  else
+    asm("ld.global.nc.u8 %0, [%1];" : "=r"(half) : "l"(at));
+  return half;
+#else
+  uint64_t x = 0;
+  __builtin_memcpy(&x, reinterpret_cast<const void*>(at), size_t{1} << width);
+  return x;
+#endif
+}
+
+// Sum over the lanes i of a vector of mix(lane_i) * g_0^i.
+template <unsigned kWidth>
+OPGUARD_GPU uint64_t vector_sum(Vector v) {
+  if constexpr (kWidth == 3) {
+    return mix(v.low) + kG0 * mix(v.high);
+  } else {
+    constexpr unsigned kBits = 8u << kWidth, kHalf = 64 / kBits;
+    constexpr uint64_t kLane = (uint64_t{1} << kBits) - 1;
+    uint64_t sum = 0;
+    for (unsigned i = kHalf; i-- > 0;) sum = sum * kG0 + mix((v.high >> (i * kBits)) & kLane);
+    for (unsigned i = kHalf; i-- > 0;) sum = sum * kG0 + mix((v.low >> (i * kBits)) & kLane);
+    return sum;
+  }
+}
+
+// The vector at `at` without the bytes outside [first, end), which are zero: mix(0) is 0, so they
+// add nothing. They are in the 16 bytes that were loaded as one, so no protection is crossed.
+OPGUARD_GPU Vector within(Vector v, uint64_t at, uint64_t first, uint64_t end) {
+  if (at < first) {
+    const unsigned bits = static_cast<unsigned>(first - at) * 8;  // 8 to 120
+    if (bits >= 64) {
+      v.low = 0;
+      v.high = v.high >> (bits - 64) << (bits - 64);
+    } else {
+      v.low = v.low >> bits << bits;
+    }
+  }
+  if (at + kVector > end) {
+    const unsigned bits = static_cast<unsigned>(at + kVector - end) * 8;
+    if (bits >= 64) {
+      v.high = 0;
+      v.low = v.low << (bits - 64) >> (bits - 64);
+    } else {
+      v.high = v.high << bits >> bits;
+    }
+  }
+  return v;
+}
+
+// ---- One row, or lanes [from, to) of it, by `threads` threads of which this is number `thread`.
+// The sum of all their results, times g_0^from, is what the lanes add to the row hash.
+
+// What a thread need find but once for a job.
+struct Share {
+  unsigned thread, threads, threads_log2;
+  uint64_t lead;  // g_0^(lanes before this thread's first)
+};
+
+OPGUARD_GPU Share share_of(const Job& job, unsigned thread, unsigned threads_log2) {
+  const unsigned unit = job.flags & kAdjacent ? kVector >> job.width : 1;
+  return {thread, 1u << threads_log2, threads_log2, power(kG0, uint64_t{thread} * unit)};
+}
+
+// Horner's rule, from a thread's last vector to its first, several loads under way at a time.
+template <unsigned kWidth>
+OPGUARD_GPU uint64_t adjacent_sum(const Job& job, uint64_t row, uint64_t from, uint64_t to,
+                                  const Share& share) {
+  constexpr unsigned kLoads = kWidth == 3 ? 4 : 2;
+  const uint64_t first = row + (from << kWidth), end = row + (to << kWidth);
+  const uint64_t start = first & ~uint64_t{kVector - 1};
+  const uint64_t vectors = (end - start + kVector - 1) / kVector;
+  if (share.thread >= vectors) return 0;
+  const bool edges = ((first | end) & (kVector - 1)) != 0;
+  const uint64_t step = uint64_t{share.threads} * kVector, factor = job.stride_power;
+  uint64_t left = (vectors - share.thread + share.threads - 1) >> share.threads_log2;
+  uint64_t at = start + uint64_t{share.thread} * kVector + (left - 1) * step;
+  uint64_t sum = 0;
+  unsigned some = static_cast<unsigned>((left - 1) & (kLoads - 1)) + 1;
+#if defined(OPGUARD_ON_GPU)
+#pragma unroll 1
+#endif
+  while (left > 0) {
+    Vector v[kLoads];
+    for (unsigned i = 0; i < kLoads; ++i)
+      if (i < some) v[i] = load_vector(at - i * step);
+    if (edges)
+      for (unsigned i = 0; i < kLoads; ++i)
+        if (i < some) v[i] = within(v[i], at - i * step, first, end);
+    for (unsigned i = 0; i < kLoads; ++i)
+      if (i < some) sum = sum * factor + vector_sum<kWidth>(v[i]);
+    at -= some * step;
+    left -= some;
+    some = kLoads;
+  }
+  sum *= share.lead;
+  return first == start ? sum : sum * power(kG0Inverse, (first - start) >> kWidth);
+}
+
+// Lane `lane` of a row whose elements lie anywhere, put together from what may be read at once.
+OPGUARD_GPU uint64_t scattered_lane(const Job& job, uint64_t row, uint64_t lane) {
+  const unsigned bytes = 1u << job.width, atom = 1u << job.atom, size = job.size;
+  const uint64_t first = lane << job.width;
+  const uint64_t element = job.shift != kNoShift ? first >> job.shift : first / size;
+  uint64_t offset = first - element * size;
+  uint64_t at = row + element * static_cast<uint64_t>(job.stride);
+  uint64_t x = 0;
+#if defined(OPGUARD_ON_GPU)
+#pragma unroll 4
+#endif
+  for (unsigned b = 0; b < bytes; b += atom) {
+    x |= load(at + offset, job.atom) << (8 * b);
+    offset += atom;
+    if (offset == size) {
+      offset = 0;
+      at += static_cast<uint64_t>(job.stride);
+    }
+  }
+  return x;
+}
+
+OPGUARD_GPU uint64_t scattered_sum(const Job& job, uint64_t row, uint64_t from, uint64_t to,
+                                   const Share& share) {
+  const uint64_t lanes = to - from;
+  if (share.thread >= lanes) return 0;
+  uint64_t mine = (lanes - share.thread + share.threads - 1) >> share.threads_log2;
+  uint64_t lane = from + share.thread + (mine - 1) * share.threads;
+  uint64_t sum = 0;
+#if defined(OPGUARD_ON_GPU)
+#pragma unroll 2
+#endif
+  for (; mine > 0; --mine, lane -= share.threads)
+    sum = sum * job.stride_power + mix(scattered_lane(job, row, lane));
+  return sum * share.lead;
+}
+
+// A call of its own: its loops then have all registers, and the kernel a fifth of the code.
+template <typename>
+OPGUARD_GPU_CALL uint64_t row_sum(const Job& job, uint64_t row, uint64_t from, uint64_t to,
+                                  Share share) {
+  if (!(job.flags & kAdjacent)) return scattered_sum(job, row, from, to, share);
+  if (job.width == 3) return adjacent_sum<3>(job, row, from, to, share);
+  if (job.width == 2) return adjacent_sum<2>(job, row, from, to, share);
+  return adjacent_sum<1>(job, row, from, to, share);
+}
+
+// ---- Where a row begins and what it weighs.
+
+struct Walk {
+  uint64_t row;
+  uint64_t at;
+  uint64_t weight;  // product over d >= 1 of g_d^(i_d)
+  uint64_t flat;    // g_0^(lanes of the rows before)
+  uint32_t inner, middle;
+};
+
+OPGUARD_GPU Walk walk_to(const Job& job, const Dim* dims, uint64_t row) {
+  Walk w{row, job.data, 1, 1, 0, 0};
+  if (job.flags & kFlatOfRows) w.flat = power(job.row_power, row);
+  uint64_t rest = row;
+#if defined(OPGUARD_ON_GPU)
+#pragma unroll 1
+#endif
+  for (unsigned d = 0; d < job.outer; ++d) {
+    const uint64_t size = dims[d].size;
+    uint64_t index = rest;
+    if (d + 1 < job.outer) {
+      // Division of 64 bits is several times as slow.
+      const uint64_t quotient = (rest | size) >> 32 == 0
+                                    ? static_cast<uint32_t>(rest) / static_cast<uint32_t>(size)
+                                    : rest / size;
+      index = rest - quotient * size;
+      rest = quotient;
+    }
+    w.at += index * static_cast<uint64_t>(dims[d].stride);
+    w.weight *= power(dims[d].base, index);
+    if (d == 0) w.inner = static_cast<uint32_t>(index);
+    if (d == 1) w.middle = static_cast<uint32_t>(index);
+  }
+  return w;
+}
+
+// `rows` further, which is the step that the job's constants are made for.
+OPGUARD_GPU void walk_on(const Job& job, const Dim* dims, uint64_t rows, Walk& w) {
+  if (!(job.flags & kWalkable)) {
+    if (w.row + rows < job.rows)
+      w = walk_to(job, dims, w.row + rows);
+    else
+      w.row += rows;
+    return;
+  }
+  w.row += rows;
+  w.at += static_cast<uint64_t>(job.step_address);
+  w.weight *= job.step_weight;
+  w.flat *= job.step_flat;
+  if (job.outer < 2) return;
+  w.inner += static_cast<uint32_t>(dims[0].step);
+  w.middle += static_cast<uint32_t>(dims[1].step);
+  if (w.inner >= dims[0].size) {
+    w.inner -= static_cast<uint32_t>(dims[0].size);
+    w.middle += 1;
+    w.weight *= dims[0].carry_weight;
+    w.at += static_cast<uint64_t>(dims[0].carry_address);
+  }
+  if (job.outer > 2 && w.middle >= dims[1].size) {
+    w.middle -= static_cast<uint32_t>(dims[1].size);
+    w.weight *= dims[1].carry_weight;
+    w.at += static_cast<uint64_t>(dims[1].carry_address);
+  }
+}
+
+// ---- All elements as one row: the flat hash where its lanes are not the rows', the pattern of a
+// mask, and the XORs.
+
+OPGUARD_GPU uint64_t element_at(const Job& job, const Dim* dims, uint64_t element) {
+  if (job.flags & kDense) return job.data + element * job.size;
+  uint64_t row = element / job.count;
+  uint64_t at = job.data + (element - row * job.count) * static_cast<uint64_t>(job.stride);
+#if defined(OPGUARD_ON_GPU)
+#pragma unroll 1
+#endif
+  for (unsigned d = 0; d < job.outer; ++d) {
+    const uint64_t size = dims[d].size, quotient = row / size;
+    at += (row - quotient * size) * static_cast<uint64_t>(dims[d].stride);
+    row = quotient;
+  }
+  return at;
+}
+
+// Bytes [first, first + count) in logical order, count at most 8, as a number.
+OPGUARD_GPU uint64_t logical_bytes(const Job& job, const Dim* dims, uint64_t first,
+                                   unsigned count) {
+  uint64_t x = 0, element = first / job.size;
+  unsigned offset = static_cast<unsigned>(first - element * job.size);
+  uint64_t at = element_at(job, dims, element);
+#if defined(OPGUARD_ON_GPU)
+#pragma unroll 1
+#endif
+  for (unsigned b = 0; b < count; ++b) {
+    x |= load(at + offset, 0) << (8 * b);
+    if (++offset == job.size && b + 1 < count) {
+      offset = 0;
+      at = element_at(job, dims, ++element);
+    }
+  }
+  return x;
+}
+
+OPGUARD_GPU uint64_t flat_lane(const Job& job, const Dim* dims, uint64_t lane) {
+  if (job.flags & kDense) return load(job.data + (lane << job.flat_width), job.flat_width);
+  return logical_bytes(job, dims, lane << job.flat_width, 1u << job.flat_width);
+}
+
+// Zero: 0. At most -1e4, not NaN: kMasked. Anything else: kOther.
+OPGUARD_GPU uint32_t mask_of(uint64_t bits, uint32_t type) {
+  uint64_t limit, infinity, sign;
+  if (type == OPGUARD_MASK_FLOAT16) {
+    limit = 0xf0e2, infinity = 0xfc00, sign = 0x8000;
+  } else if (type == OPGUARD_MASK_BFLOAT16) {
+    limit = 0xc61c, infinity = 0xff80, sign = 0x8000;
+  } else if (type == OPGUARD_MASK_FLOAT32) {
+    limit = 0xc61c4000u, infinity = 0xff800000u, sign = 0x80000000u;
+  } else {
+    limit = 0xc0c3880000000000u, infinity = 0xfff0000000000000u, sign = uint64_t{1} << 63;
+  }
+  if ((bits & ~sign) == 0) return 0;
+  return bits >= limit && bits <= infinity ? kMasked : kOther;
+}
+
+OPGUARD_GPU unsigned mask_width(uint32_t type) {
+  return type == OPGUARD_MASK_FLOAT64 ? 3 : type == OPGUARD_MASK_FLOAT32 ? 2 : 1;
+}
+
+// A float lies at a multiple of its size wherever torch put it; a foreign one need not.
+OPGUARD_GPU uint32_t element_mask(const Job& job, const Dim* dims, uint64_t element) {
+  const uint64_t at = element_at(job, dims, element);
+  const unsigned width = mask_width(job.mask_type);
+  uint64_t bits = 0;
+  if (job.atom >= width) {
+    bits = load(at, width);
+  } else {
+    for (unsigned b = 0; b < 1u << width; ++b) bits |= load(at + b, 0) << (8 * b);
+  }
+  return mask_of(bits, job.mask_type);
+}
+
+// What the host computes too, to know a torn entry.
+OPGUARD_GPU uint64_t entry_check(const opguard_value& v, uint64_t sequence) {
+  uint64_t x = sequence ^ kCheckSalt;
+  x = mix(x + v.ticket) * 3;
+  x = mix(x + v.h) * 3;
+  x = mix(x + v.m) * 3;
+  x = mix(x + v.flat) * 3;
+  x = mix(x + v.pattern) * 3;
+  x = mix(x + v.start_ns) * 3;
+  x = mix(x + v.end_ns) * 3;
+  return mix(x + v.flags);
+}
+
+}  // namespace opguard::device

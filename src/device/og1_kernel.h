@@ -1,0 +1,394 @@
+// device/og1_kernel.h: the fingerprint kernel, one block of it, written against a Block that is
+// either this thread's place on the device (og1_kernel.cu) or 256 threads one after the other
+// (og1_twin.cc).
+//
+// A Block has
+//   each(f)          f(State&, thread) for every thread
+//   warps(f)         f(Warp&) for every warp
+//   partial(w, l)    uint64_t&, shared, of two buffers of kThreads
+//   sync()           all threads' shared memory is seen by all
+//   total()          sums of all threads in the State of thread 0
+//   clock()          the device's clock, ns
+//   first(f)         f(State&) for thread 0
+// and a Warp index(), each(f) with f(State&, lane), from(k, source): in every lane, State::at of
+// lane source(lane) into State::target[k]; and sum<n>(threads): the first n of State::value become
+// sums over its group of so many lanes. Both have atomic operations on global memory: add(), take()
+// (which leaves zero) and fence(). Loops around those are taken alike by all lanes of the warp, or
+// threads of the block.
+#pragma once
+
+#include "device/og1_arithmetic.h"
+
+namespace opguard::device {
+
+constexpr unsigned kAtOnce = 4;
+
+struct Sums {
+  uint64_t h, m, flat, pattern;
+  uint32_t seen;
+};
+
+// What one thread keeps.
+struct State {
+  Sums sums;
+  Share share;
+  Walk walk;
+  uint64_t hash;             // of the row that this thread finishes
+  uint64_t at;               // where that row begins, 0: there is none
+  uint64_t target[kAtOnce];  // rows being read
+  uint64_t value[kAtOnce];   // this thread's parts of their hashes
+};
+
+struct Range {
+  uint64_t begin, end;
+};
+
+// Part `index` of `parts` of so many units.
+OPGUARD_GPU Range part_of(uint64_t units, uint64_t index, uint64_t parts) {
+  return {units * index / parts, units * (index + 1) / parts};
+}
+
+OPGUARD_GPU void finish_row(const Job& job, State& s, uint64_t hash) {
+  s.sums.h += s.walk.weight * hash;
+  s.sums.m += mix(hash);
+  if (job.flags & kFlatOfRows) s.sums.flat += s.walk.flat * hash;
+}
+
+// Rows of at most a vector a thread: the loads of four are under way together.
+template <typename Warp>
+OPGUARD_GPU void short_rows(Warp& warp, const Job& job, unsigned threads, unsigned passes) {
+  const uint64_t vectors = job.lanes >> 1;
+  for (unsigned first = 0; first < passes; first += kAtOnce) {
+    warp.each([&](State& s, unsigned) {
+      for (unsigned k = 0; k < kAtOnce; ++k) s.target[k] = 0;
+    });
+    for (unsigned k = 0; k < kAtOnce; ++k)
+      if (first + k < passes)
+        warp.from(k, [&](unsigned lane) { return (lane & ~(threads - 1)) + first + k; });
+    warp.each([&](State& s, unsigned) {
+      Vector v[kAtOnce];
+      const bool mine = s.share.thread < vectors;
+      for (unsigned k = 0; k < kAtOnce; ++k) {
+        v[k] = Vector{0, 0};
+        if (mine && s.target[k] != 0) v[k] = load_vector(s.target[k] + s.share.thread * kVector);
+      }
+      for (unsigned k = 0; k < kAtOnce; ++k) s.value[k] = vector_sum<3>(v[k]) * s.share.lead;
+    });
+    warp.template sum<kAtOnce>(threads);
+    warp.each([&](State& s, unsigned lane) {
+      for (unsigned k = 0; k < kAtOnce; ++k)
+        if (lane % threads == first + k) s.hash = s.value[k];
+    });
+  }
+}
+
+// Batches of rows: a group of threads a row, pass after pass; then a thread a row to finish them.
+template <typename Warp>
+OPGUARD_GPU void rows_of_warp(Warp& warp, const Job& job, const Dim* dims, Range batches) {
+  const unsigned threads = 1u << job.group, passes = 1u << job.passes;
+  const unsigned groups = kWarp / threads;
+  const uint64_t batch_rows = uint64_t{groups} * passes;
+  warp.each([&](State& s, unsigned lane) {
+    // Lane g * threads + p finishes what group g reads in pass p.
+    const unsigned pass = lane % threads, group = lane / threads;
+    s.share = share_of(job, pass, job.group);
+    s.at = 0;
+    s.walk.row = ~uint64_t{0};
+    if (pass >= passes) return;
+    const uint64_t row = (batches.begin + warp.index()) * batch_rows + pass * groups + group;
+    if (row < job.rows) s.walk = walk_to(job, dims, row);
+  });
+  const bool fits = (job.flags & kAligned) && job.lanes << job.width <= threads * kVector;
+  for (uint64_t batch = batches.begin + warp.index(); batch < batches.end; batch += kWarps) {
+    warp.each([&](State& s, unsigned) { s.at = s.walk.row < job.rows ? s.walk.at : 0; });
+    if (fits) {
+      short_rows(warp, job, threads, passes);
+    } else {
+      for (unsigned pass = 0; pass < passes; ++pass) {
+        warp.from(0, [&](unsigned lane) { return (lane & ~(threads - 1)) + pass; });
+        warp.each([&](State& s, unsigned) {
+          s.value[0] =
+              s.target[0] == 0 ? 0 : row_sum<void>(job, s.target[0], 0, job.lanes, s.share);
+        });
+        warp.template sum<1>(threads);
+        warp.each([&](State& s, unsigned lane) {
+          if (lane % threads == pass) s.hash = s.value[0];
+        });
+      }
+    }
+    warp.each([&](State& s, unsigned) {
+      if (s.at == 0) return;
+      finish_row(job, s, s.hash);
+      walk_on(job, dims, batch_rows * kWarps, s.walk);
+    });
+  }
+}
+
+// A stretch of all rows laid end to end, in units of a vector's lanes. Where it cuts a row, whoever
+// finishes last adds it to m.
+template <typename Warp>
+OPGUARD_GPU void stream_of_warp(Warp& warp, const Job& job, const Dim* dims, Range units) {
+  const uint64_t unit = job.flags & kAdjacent ? kVector >> job.width : 1;
+  const uint64_t row_units = (job.lanes + unit - 1) / unit;
+  warp.each([&](State& s, unsigned lane) { s.share = share_of(job, lane, kWarpLog2); });
+  uint64_t row = units.begin / row_units, first = units.begin - row * row_units;
+  for (uint64_t left = units.end - units.begin; left > 0; ++row) {
+    const uint64_t some = left < row_units - first ? left : row_units - first;
+    const uint64_t from = first * unit;
+    const uint64_t to = (first + some) * unit < job.lanes ? (first + some) * unit : job.lanes;
+    warp.each([&](State& s, unsigned) {
+      s.walk = walk_to(job, dims, row);
+      s.value[0] = row_sum<void>(job, s.walk.at, from, to, s.share);
+    });
+    warp.template sum<1>(kWarp);
+    warp.each([&](State& s, unsigned lane) {
+      if (lane != 0) return;
+      if (from == 0 && to == job.lanes) {
+        finish_row(job, s, s.value[0]);
+        return;
+      }
+      const uint64_t part = s.value[0] * power(kG0, from);
+      s.sums.h += s.walk.weight * part;
+      if (job.flags & kFlatOfRows) s.sums.flat += s.walk.flat * part;
+      auto* slot = reinterpret_cast<RowSlot*>(job.slots) + row;
+      warp.add(&slot->sum, part);
+      warp.fence();
+      if (warp.add(&slot->done, to - from) + (to - from) != job.lanes) return;
+      warp.fence();
+      s.sums.m += mix(warp.take(&slot->sum));
+      warp.take(&slot->done);
+    });
+    left -= some;
+    first = 0;
+  }
+}
+
+// Each warp takes an eighth of the lanes of the same 32 rows, each lane a row.
+template <typename Block>
+OPGUARD_GPU void columns_of_block(Block& block, const Job& job, const Dim* dims, Range batches) {
+  block.warps([&](auto& warp) {
+    const Range lanes = part_of(job.lanes, warp.index(), kWarps);
+    warp.each([&](State& s, unsigned lane) {
+      s.share = share_of(job, 0, 0);
+      s.share.lead = power(kG0, lanes.begin);
+      s.walk.row = ~uint64_t{0};
+      const uint64_t row = batches.begin * kWarp + lane;
+      if (row < job.rows) s.walk = walk_to(job, dims, row);
+    });
+  });
+  unsigned buffer = 0;
+  for (uint64_t batch = batches.begin; batch < batches.end; ++batch, buffer ^= 1) {
+    block.warps([&](auto& warp) {
+      const Range lanes = part_of(job.lanes, warp.index(), kWarps);
+      warp.each([&](State& s, unsigned lane) {
+        block.partial(buffer, warp.index() * kWarp + lane) =
+            s.walk.row < job.rows ? scattered_sum(job, s.walk.at, lanes.begin, lanes.end, s.share)
+                                  : 0;
+      });
+    });
+    // The next batch writes the other buffer; its sync() comes after everyone has read this one.
+    block.sync();
+    block.warps([&](auto& warp) {
+      warp.each([&](State& s, unsigned lane) {
+        if (s.walk.row >= job.rows) return;
+        if (batch % kWarps == warp.index()) {
+          uint64_t hash = 0;
+          for (unsigned w = 0; w < kWarps; ++w) hash += block.partial(buffer, w * kWarp + lane);
+          finish_row(job, s, hash);
+        }
+        walk_on(job, dims, kWarp, s.walk);
+      });
+    });
+  }
+}
+
+template <typename Block>
+OPGUARD_GPU void flat_of_block(Block& block, const Job& job, const Dim* dims, Range lanes) {
+  const uint64_t step = power(kG0, kThreads);
+  block.each([&](State& s, unsigned thread) {
+    uint64_t weight = power(kG0, lanes.begin + thread);
+    for (uint64_t lane = lanes.begin + thread; lane < lanes.end; lane += kThreads) {
+      s.sums.flat += weight * mix(flat_lane(job, dims, lane));
+      weight *= step;
+    }
+  });
+}
+
+// Stops where the thread meets an element that no mask holds.
+template <typename Block>
+OPGUARD_GPU void pattern_of_block(Block& block, const Job& job, const Dim* dims, Range lanes) {
+  const uint64_t step = power(kG0, kThreads);
+  const unsigned elements = 1u << job.pattern_width;
+  block.each([&](State& s, unsigned thread) {
+    uint64_t weight = power(kG0, lanes.begin + thread);
+    for (uint64_t lane = lanes.begin + thread; lane < lanes.end && !(s.sums.seen & kOther);
+         lane += kThreads) {
+      uint64_t pattern = 0;
+      for (unsigned i = 0; i < elements; ++i) {
+        const uint32_t seen = element_mask(job, dims, (lane << job.pattern_width) + i);
+        s.sums.seen |= seen;
+        pattern |= uint64_t{seen & kMasked} << (8 * i);
+      }
+      s.sums.pattern += weight * mix(pattern);
+      weight *= step;
+    }
+  });
+}
+
+// h of the sums is the XOR here; h, m and flat are not used otherwise.
+template <typename Block>
+OPGUARD_GPU void xor_of_block(Block& block, const Job& job, const Dim* dims, Range words) {
+  const uint64_t bytes = job.rows * job.count * job.size;
+  block.each([&](State& s, unsigned thread) {
+    for (uint64_t word = words.begin + thread; word < words.end; word += kThreads) {
+      const uint64_t left = bytes - word * 8;
+      const bool whole = left >= 8 && (job.flags & kDense);
+      s.sums.h ^= whole ? load(job.data + word * 8, 3)
+                        : logical_bytes(job, dims, word * 8, left < 8 ? unsigned(left) : 8);
+    }
+  });
+}
+
+template <typename Block>
+OPGUARD_GPU void piece_of_block(Block& block, const Job& job, const Dim* dims, uint64_t piece,
+                                uint64_t pieces) {
+  switch (job.mode) {
+    case kOneRow: {
+      const uint64_t unit = job.flags & kAdjacent ? kVector >> job.width : 1;
+      const Range units = part_of((job.lanes + unit - 1) / unit, piece, pieces);
+      const uint64_t from = units.begin * unit;
+      const uint64_t to = units.end * unit < job.lanes ? units.end * unit : job.lanes;
+      if (from >= to) return;
+      const uint64_t weight = power(kG0, from);
+      block.each([&](State& s, unsigned thread) {
+        s.share = share_of(job, thread, kThreadsLog2);
+        s.sums.h += weight * row_sum<void>(job, job.data, from, to, s.share);
+      });
+      return;
+    }
+    case kStream: {
+      const uint64_t unit = job.flags & kAdjacent ? kVector >> job.width : 1;
+      const uint64_t units = job.rows * ((job.lanes + unit - 1) / unit);
+      block.warps([&](auto& warp) {
+        stream_of_warp(warp, job, dims,
+                       part_of(units, piece * kWarps + warp.index(), pieces * kWarps));
+      });
+      return;
+    }
+    case kRows: {
+      const unsigned rows = (kWarp >> job.group) << job.passes;
+      const Range batches = part_of((job.rows + rows - 1) / rows, piece, pieces);
+      block.warps([&](auto& warp) { rows_of_warp(warp, job, dims, batches); });
+      return;
+    }
+    case kColumns:
+      columns_of_block(block, job, dims, part_of((job.rows + kWarp - 1) / kWarp, piece, pieces));
+      return;
+    default: {
+      const uint64_t bytes = job.rows * job.count * job.size;
+      xor_of_block(block, job, dims, part_of((bytes + 7) / 8, piece, pieces));
+      return;
+    }
+  }
+}
+
+// The sums of a job as its record. m and flat of a single row follow from h.
+OPGUARD_GPU opguard_value record_of(const Job& job, const Accumulator& a, uint64_t end_ns) {
+  opguard_value v;
+  v.ticket = job.ticket;
+  v.h = a.h;
+  v.m = a.m;
+  v.flat = a.flat;
+  if (job.mode == kOneRow) {
+    v.m = mix(a.h);
+    v.flat = a.h;
+  } else if (job.mode == kXor) {
+    v.flat = static_cast<uint32_t>(a.h ^ (a.h >> 32));
+  }
+  const bool mask = a.seen == kMasked;
+  v.pattern = mask ? a.pattern : 0;
+  v.flags = mask ? OPGUARD_VALUE_MASK : 0;
+  v.start_ns = ~a.not_start;
+  v.end_ns = end_ns;
+  return v;
+}
+
+// By one thread. Capacity is a power of two. The host finds out what was overwritten.
+template <typename Block>
+OPGUARD_GPU void publish(Block& block, const LaunchHead& launch, const opguard_value& value) {
+  const uint64_t number = block.add(reinterpret_cast<uint64_t*>(launch.counter), 1);
+  auto* entry = reinterpret_cast<RingEntry*>(launch.ring) + (number & (launch.capacity - 1));
+  block.store_system(&entry->value, value, entry_check(value, number + 1), number + 1);
+}
+
+// The job of a block and the first of its words.
+template <typename Launch>
+OPGUARD_GPU uint64_t job_at(const Launch& launch, uint32_t block_index) {
+  constexpr uint64_t kFirstBlock = offsetof(Job, first_block) / 8;
+  static_assert(offsetof(Job, first_block) % 8 == 0);
+  uint64_t at = 0;
+  for (uint64_t j = 1; j < launch.head.jobs; ++j)
+    if (block_index >= static_cast<uint32_t>(launch.words[j * kJobWords + kFirstBlock]))
+      at = j * kJobWords;
+  return at;
+}
+
+template <typename Block>
+OPGUARD_GPU void run_block(Block& block, const Task& task, uint32_t block_index) {
+  const Job& job = task.job;
+  const Dim* dims = task.dims;
+  const uint64_t index = block_index - job.first_block;
+  const uint64_t start = block.clock();
+  block.each([](State& s, unsigned) { s.sums = Sums{0, 0, 0, 0, 0}; });
+  if (job.rows > 0) {
+    // Most tensors are found to be no mask by their first element.
+    const bool candidate = job.mask_type != OPGUARD_MASK_NONE && job.mode != kXor &&
+                           element_mask(job, dims, 0) != kOther;
+    const bool flat = job.mode != kXor && job.mode != kOneRow && !(job.flags & kFlatOfRows);
+    const uint64_t elements = job.rows * job.count;
+    const uint64_t here = candidate || flat ? job.pieces : 1;
+    for (uint64_t p = 0; p < here; ++p) {
+      const uint64_t piece = index * here + p, pieces = job.blocks * here;
+      piece_of_block(block, job, dims, piece, pieces);
+      if (flat)
+        flat_of_block(block, job, dims,
+                      part_of((elements * job.size) >> job.flat_width, piece, pieces));
+      if (candidate)
+        pattern_of_block(block, job, dims, part_of(elements >> job.pattern_width, piece, pieces));
+    }
+    // A thread of a candidate that saw an element of no mask has told; the others need not agree.
+    if (job.mask_type != OPGUARD_MASK_NONE && !candidate)
+      block.each([](State& s, unsigned) { s.sums.seen |= kOther; });
+  }
+  block.total(job.mode == kXor);
+  block.first([&](State& s) {
+    Accumulator a{s.sums.h, s.sums.m, s.sums.flat, s.sums.pattern, s.sums.seen, ~start, 0, 0};
+    if (job.blocks > 1) {
+      auto* all = reinterpret_cast<Accumulator*>(job.accumulator);
+      if (job.mode == kXor)
+        block.exclusive_or(&all->h, a.h);
+      else
+        block.add(&all->h, a.h);
+      block.add(&all->m, a.m);
+      block.add(&all->flat, a.flat);
+      if (a.seen != 0) {
+        block.add(&all->pattern, a.pattern);
+        block.include(&all->seen, a.seen);
+      }
+      block.greatest(&all->not_start, a.not_start);
+      block.fence();
+      if (block.add(&all->done, 1) + 1 != job.blocks) return;
+      block.fence();
+      a.h = block.take(&all->h);
+      a.m = block.take(&all->m);
+      a.flat = block.take(&all->flat);
+      a.pattern = block.take(&all->pattern);
+      a.seen = block.take(&all->seen);
+      a.not_start = block.take(&all->not_start);
+      block.take(&all->done);
+    }
+    publish(block, task.head, record_of(job, a, block.clock()));
+  });
+}
+
+}  // namespace opguard::device

@@ -1,0 +1,49 @@
+// device/og1_plan.h: how the kernel is to share out tensors: which of its ways, how many blocks.
+#pragma once
+
+#include <cstdint>
+
+#include "device/og1_job.h"
+#include "device/plugin.h"
+
+namespace opguard::device {
+
+struct Limits {
+  uint32_t blocks = 528;            // that the device runs at a time
+  uint64_t block_bytes = 32 << 10;  // less is not worth a block
+  uint64_t piece_bytes = 64 << 10;  // what is read twice stays in a cache
+};
+
+// A launch in the making. `words` are LaunchOf's; head's addresses are the caller's.
+class Plan {
+ public:
+  explicit Plan(const Limits& limits) : limits_(limits) {}
+
+  // False: it does not fit any more. A tensor that fits no empty launch cannot be read: sizes that
+  // are none (an element of 0 or of more than 16 bytes, a negative dimension, more than 64).
+  bool add(const opguard_tensor& tensor, Mode wanted = kRows);
+
+  uint32_t jobs() const { return jobs_; }
+  uint32_t blocks() const { return blocks_; }
+  // What the launch needs of zeroed memory, in bytes, a multiple of 16.
+  uint64_t scratch_bytes() const { return scratch_; }
+
+  // Jobs and dimensions where the kernel expects them; scratch: scratch_bytes() of the device.
+  // words: kLargeWords of room. Returns how many are used.
+  uint64_t write(uint64_t* words, uint64_t scratch) const;
+
+ private:
+  static constexpr uint32_t kMaxJobs = kLargeWords / kJobWords;
+  static constexpr uint32_t kMaxLaunchDims = kLargeWords / kDimWords;
+
+  Limits limits_;
+  uint32_t jobs_ = 0, dims_ = 0, blocks_ = 0;
+  uint64_t scratch_ = 0;
+  Job job_[kMaxJobs];
+  Dim dim_[kMaxLaunchDims];
+};
+
+// The tensor with dimensions and strides that say the same in another way never gives another
+// fingerprint; xor64 and xor32 of it in place of og1 are h and flat of the record (Mode kXor).
+
+}  // namespace opguard::device

@@ -1,0 +1,16 @@
+// device/og1_twin.h: the fingerprint kernel run by the host, block after block, for machines
+// without a device and for tests. Everything but the threads' concurrency is the kernel's own code.
+#pragma once
+
+#include "device/og1_job.h"
+
+namespace opguard::device {
+
+// All blocks of a launch; its addresses are the host's. One thread; others may run other launches.
+template <typename Launch>
+void run_on_host(const Launch& launch, uint32_t blocks);
+
+extern template void run_on_host(const SmallLaunch&, uint32_t);
+extern template void run_on_host(const LargeLaunch&, uint32_t);
+
+}  // namespace opguard::device
