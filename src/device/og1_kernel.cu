@@ -178,8 +178,7 @@ struct Block : Memory {
   uint64_t* partials;
 };
 
-// Once for both kernels, which are then compiled in half the time.
-__device__ __noinline__ void work(const Task& task, uint64_t* partials) {
+__device__ void work(const Task& task, uint64_t* partials) {
   Block block(partials);
   run_block(block, task, block_number());
 }
@@ -212,14 +211,17 @@ __device__ __forceinline__ void start(const Launch& launch) {
 
 }  // namespace
 
+// One kernel a module: the driver compiles those that a program uses.
+#ifdef OPGUARD_SMALL
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
     opguard_og1_small(const SmallLaunch launch) {
   start(launch);
 }
-
+#else
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
     opguard_og1_large(const LargeLaunch launch) {
   start(launch);
 }
+#endif
 
 }  // namespace opguard::device

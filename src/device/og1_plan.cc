@@ -158,14 +158,17 @@ bool Plan::add(const opguard_tensor& tensor, Mode wanted) {
     job.mode = kXor;
   }
   // Scratch is given out as offsets, which write() makes addresses.
+  uint64_t scratch = scratch_;
   if (job.blocks > 1) {
-    job.accumulator = scratch_;
-    scratch_ += sizeof(Accumulator);
+    job.accumulator = scratch;
+    scratch += sizeof(Accumulator);
   }
   if (job.mode == kStream) {
-    job.slots = scratch_;
-    scratch_ += job.rows * sizeof(RowSlot);
+    job.slots = scratch;
+    scratch += job.rows * sizeof(RowSlot);
   }
+  if (scratch > limits_.scratch_bytes) return false;
+  scratch_ = scratch;
   std::copy_n(dims, job.outer, dim_ + dims_);
   job.dims_at = static_cast<uint16_t>(dims_);
   dims_ += job.outer;

@@ -12,6 +12,7 @@ struct Limits {
   uint32_t blocks = 528;            // that the device runs at a time
   uint64_t block_bytes = 32 << 10;  // less is not worth a block
   uint64_t piece_bytes = 64 << 10;  // what is read twice stays in a cache
+  uint64_t scratch_bytes = 1 << 30;
 };
 
 // A launch in the making. `words` are LaunchOf's; head's addresses are the caller's.
@@ -21,6 +22,7 @@ class Plan {
 
   // False: it does not fit any more. A tensor that fits no empty launch cannot be read: sizes that
   // are none (an element of 0 or of more than 16 bytes, a negative dimension, more than 64).
+  // wanted: kXor for xor64 (h of the record) and xor32 (flat), anything else for og1.
   bool add(const opguard_tensor& tensor, Mode wanted = kRows);
 
   uint32_t jobs() const { return jobs_; }
@@ -42,8 +44,5 @@ class Plan {
   Job job_[kMaxJobs];
   Dim dim_[kMaxLaunchDims];
 };
-
-// The tensor with dimensions and strides that say the same in another way never gives another
-// fingerprint; xor64 and xor32 of it in place of og1 are h and flat of the record (Mode kXor).
 
 }  // namespace opguard::device

@@ -1,0 +1,380 @@
+#include "device/cuda.h"
+
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "device/cuda_driver.h"
+#include "device/cuda_kernels.h"
+#include "device/cuda_options.h"
+#include "device/og1_plan.h"
+#include "device/ring_reader.h"
+
+namespace opguard {
+namespace {
+
+using device::LargeLaunch;
+using device::Plan;
+using device::RingEntry;
+using device::SmallLaunch;
+
+constexpr int kMaxDevices = 64;
+// Scratch is a variable of a module: loading gives it zeroed, without a memset on any stream.
+constexpr uint64_t kPoolBytes = 8 << 20;
+constexpr char kPoolModule[] =
+    ".version 7.0\n.target sm_75\n.address_size 64\n"
+    ".visible .global .align 16 .b8 opguard_pool[8388608];\n";
+// Launches of one stream come one after the other, so they share this.
+constexpr uint64_t kStreamScratch = 128 << 10;
+
+CudaOptions g_options;
+CudaDriver g_driver;
+std::atomic<bool> g_open{false};
+std::mutex g_problem_mutex;
+std::string g_problem;
+
+void tell(std::string problem) {
+  const std::lock_guard lock(g_problem_mutex);
+  g_problem = std::move(problem);
+}
+
+bool failed(int error, const char* what) {
+  if (error != 0) tell(std::string(what) + ": " + g_driver.name_of(error));
+  return error != 0;
+}
+
+// The context is the calling thread's while this lives. Mostly it is already.
+class Current {
+ public:
+  explicit Current(CudaContext context) {
+    CudaContext now = nullptr;
+    if (g_driver.cuCtxGetCurrent(&now) == 0 && now == context) return;
+    good_ = pushed_ = g_driver.cuCtxPushCurrent_v2(context) == 0;
+  }
+  ~Current() {
+    CudaContext popped;
+    if (pushed_) g_driver.cuCtxPopCurrent_v2(&popped);
+  }
+  Current(const Current&) = delete;
+  bool good() const { return good_; }
+
+ private:
+  bool good_ = true, pushed_ = false;
+};
+
+// Loading and allocating are allowed while some stream is captured: they are no part of the graph.
+class Uncaptured {
+ public:
+  Uncaptured() { g_driver.cuThreadExchangeStreamCaptureMode(&mode_); }
+  ~Uncaptured() { g_driver.cuThreadExchangeStreamCaptureMode(&mode_); }
+  Uncaptured(const Uncaptured&) = delete;
+
+ private:
+  int mode_ = kCudaCaptureModeRelaxed;
+};
+
+CudaModule load_module(const char* ptx) {
+  char log[2048] = "";
+  int options[] = {kCudaJitErrorLog, kCudaJitErrorLogBytes};
+  void* values[] = {log, reinterpret_cast<void*>(sizeof(log) - 1)};
+  CudaModule module = nullptr;
+  const int error = g_driver.cuModuleLoadDataEx(&module, ptx, 2, options, values);
+  if (error == 0) return module;
+  log[sizeof(log) - 1] = 0;
+  tell("the driver refuses the kernels: " + g_driver.name_of(error) + (log[0] ? ": " : "") + log);
+  return nullptr;
+}
+
+// Zeroed device memory that is never given back.
+class Scratch {
+ public:
+  // 0: none. The device's context is current.
+  CudaAddress take(uint64_t bytes) {
+    bytes = (bytes + 127) & ~uint64_t{127};
+    if (bytes > left_) {
+      if (bytes > kPoolBytes || pools_ == kMaxPools) return 0;
+      const Uncaptured uncaptured;
+      const CudaModule module = load_module(kPoolModule);
+      CudaAddress pool = 0;
+      size_t size = 0;
+      if (module == nullptr ||
+          failed(g_driver.cuModuleGetGlobal_v2(&pool, &size, module, "opguard_pool"),
+                 "cuModuleGetGlobal") ||
+          size < kPoolBytes)
+        return 0;
+      ++pools_;
+      at_ = pool;
+      left_ = kPoolBytes;
+    }
+    const CudaAddress taken = at_;
+    at_ += bytes;
+    left_ -= bytes;
+    return taken;
+  }
+
+ private:
+  static constexpr int kMaxPools = 64;
+  CudaAddress at_ = 0;
+  uint64_t left_ = 0;
+  int pools_ = 0;
+};
+
+// One device of the program: its primary context, which is the one that torch uses.
+class Device {
+ public:
+  // Once; another thread's call waits for it.
+  bool ready(int ordinal) {
+    if (state_.load(std::memory_order_acquire) == kReady) return true;
+    const std::lock_guard lock(mutex_);
+    if (state_ == kNew) state_ = start(ordinal) ? kReady : kFailed;
+    return state_ == kReady;
+  }
+
+  uint64_t capture(CudaStream stream) {
+    const Current current(context_);
+    uint64_t id = 0;
+    return current.good() && capturing(stream, id) && id != 0 ? id : 0;
+  }
+
+  uint32_t launch(CudaStream stream, const opguard_tensor* tensors, uint32_t count,
+                  device::Mode mode) {
+    const Current current(context_);
+    uint64_t capture = 0, stream_id = 0;
+    // A stream that cannot be asked cannot be launched on either: a legacy stream beside a capture.
+    if (!current.good() || !capturing(stream, capture) ||
+        failed(g_driver.cuStreamGetId(stream, &stream_id), "cuStreamGetId"))
+      return 0;
+    uint32_t done = 0;
+    while (done < count) {
+      Plan plan(limits_);
+      uint32_t some = 0;
+      while (done + some < count && plan.add(tensors[done + some], mode)) ++some;
+      if (some == 0 || !launch(stream, plan, capture, stream_id)) break;
+      done += some;
+    }
+    return done;
+  }
+
+  uint64_t drain(opguard_value_sink sink, void* context) {
+    return state_.load(std::memory_order_acquire) == kReady ? reader_->drain(sink, context) : 0;
+  }
+  uint64_t lost() const {
+    return state_.load(std::memory_order_acquire) == kReady ? reader_->lost() : 0;
+  }
+
+ private:
+  enum State { kNew, kReady, kFailed };
+
+  bool start(int ordinal) {
+    int handle = 0, multiprocessors = 0;
+    if (failed(g_driver.cuDeviceGet(&handle, ordinal), "cuDeviceGet") ||
+        failed(
+            g_driver.cuDeviceGetAttribute(&multiprocessors, kCudaAttributeMultiprocessors, handle),
+            "cuDeviceGetAttribute") ||
+        failed(g_driver.cuDevicePrimaryCtxRetain(&context_, handle), "cuDevicePrimaryCtxRetain"))
+      return false;
+    const Current current(context_);
+    if (!current.good()) return false;
+    const Uncaptured uncaptured;
+    limits_.blocks =
+        static_cast<uint32_t>(std::max(multiprocessors, 1)) * g_options.blocks_per_multiprocessor;
+    limits_.scratch_bytes = kStreamScratch;
+    void* ring = nullptr;
+    const uint64_t bytes = g_options.ring_entries * sizeof(RingEntry);
+    if (failed(g_driver.cuMemHostAlloc(&ring, bytes, kCudaHostPortable | kCudaHostDeviceMap),
+               "cuMemHostAlloc") ||
+        failed(g_driver.cuMemHostGetDevicePointer_v2(&ring_, ring, 0), "cuMemHostGetDevicePointer"))
+      return false;
+    std::memset(ring, 0, bytes);
+    counter_ = scratch_.take(sizeof(uint64_t));
+    if (counter_ == 0) return false;
+    small_ = kernel(cuda_kernels_small(), "opguard_og1_small");
+    if (small_ == nullptr) return false;
+    reader_.emplace(static_cast<const RingEntry*>(ring), g_options.ring_entries);
+    return true;
+  }
+
+  static CudaFunction kernel(const char* ptx, const char* name) {
+    const Uncaptured uncaptured;
+    const CudaModule module = load_module(ptx);
+    CudaFunction function = nullptr;
+    if (module == nullptr ||
+        failed(g_driver.cuModuleGetFunction(&function, module, name), "cuModuleGetFunction"))
+      return nullptr;
+    return function;
+  }
+
+  static bool capturing(CudaStream stream, uint64_t& id) {
+    int status = 0;
+    id = 0;
+    if (failed(g_driver.cuStreamGetCaptureInfo_v2(stream, &status, &id, nullptr, nullptr, nullptr),
+               "cuStreamGetCaptureInfo"))
+      return false;
+    if (status != kCudaCaptureActive)
+      id = 0;
+    else if (id == 0)
+      id = ~uint64_t{0};
+    return true;
+  }
+
+  bool launch(CudaStream stream, const Plan& plan, uint64_t capture, uint64_t stream_id) {
+    CudaAddress scratch = 0;
+    if (const uint64_t bytes = plan.scratch_bytes(); bytes > 0) {
+      const std::lock_guard lock(mutex_);
+      if (capture != 0) {
+        // Branches of a graph run side by side, so each of its launches has its own for good.
+        scratch = scratch_.take(bytes);
+      } else {
+        // By the stream's number: its address may be another's after it was destroyed.
+        CudaAddress& of_stream = of_streams_[stream_id];
+        if (of_stream == 0) of_stream = scratch_.take(kStreamScratch);
+        scratch = of_stream;
+      }
+      if (scratch == 0) return false;
+    }
+    LargeLaunch launch;
+    launch.head = {ring_, counter_, g_options.ring_entries, plan.jobs()};
+    const uint64_t words = plan.write(launch.words, scratch);
+    static_assert(offsetof(SmallLaunch, words) == offsetof(LargeLaunch, words));
+    CudaFunction function = small_;
+    if (words > device::kSmallWords) {
+      const std::lock_guard lock(mutex_);
+      if (large_ == nullptr) large_ = kernel(cuda_kernels_large(), "opguard_og1_large");
+      if (large_ == nullptr) return false;
+      function = large_;
+    }
+    void* parameters[] = {&launch};
+    return !failed(g_driver.cuLaunchKernel(function, plan.blocks(), 1, 1, device::kThreads, 1, 1, 0,
+                                           stream, parameters, nullptr),
+                   "cuLaunchKernel");
+  }
+
+  std::atomic<State> state_{kNew};
+  std::mutex mutex_;
+  CudaContext context_ = nullptr;
+  device::Limits limits_;
+  CudaFunction small_ = nullptr, large_ = nullptr;
+  CudaAddress ring_ = 0, counter_ = 0;
+  Scratch scratch_;
+  std::unordered_map<uint64_t, CudaAddress> of_streams_;
+  std::optional<RingReader> reader_;
+};
+
+// Never destroyed: threads may still come while the process ends.
+std::array<Device, kMaxDevices>& devices() {
+  static auto* all = new std::array<Device, kMaxDevices>;
+  return *all;
+}
+
+Device* ready_device(int ordinal) {
+  if (!g_open.load(std::memory_order_acquire) || ordinal < 0 || ordinal >= kMaxDevices)
+    return nullptr;
+  Device& device = devices()[static_cast<size_t>(ordinal)];
+  return device.ready(ordinal) ? &device : nullptr;
+}
+
+int open(char* error, uint64_t capacity) {
+  std::string why;
+  int result = 0;
+  if (cuda_kernels_small() == nullptr) {
+    why = "this opguard was built without CUDA kernels: clang++-19 was not there";
+    result = ENOSYS;
+  } else {
+    result = g_driver.load(g_options.library.c_str(), why);
+  }
+  if (result == 0) {
+    // CUDA is of no use in a forked child, and the ring is the parent's.
+    static const int registered =
+        pthread_atfork(nullptr, nullptr, [] { g_open.store(false, std::memory_order_release); });
+    (void)registered;
+    g_open.store(true, std::memory_order_release);
+  } else {
+    tell(why);
+    if (capacity > 0) {
+      const size_t n = std::min<size_t>(why.size(), capacity - 1);
+      std::memcpy(error, why.data(), n);
+      error[n] = 0;
+    }
+  }
+  return result;
+}
+
+uint32_t fingerprint(int ordinal, void* stream, const opguard_tensor* tensors, uint32_t count) {
+  Device* device = ready_device(ordinal);
+  return device == nullptr ? 0 : device->launch(stream, tensors, count, device::kRows);
+}
+
+uint64_t capture(int ordinal, void* stream) {
+  Device* device = ready_device(ordinal);
+  return device == nullptr ? 0 : device->capture(stream);
+}
+
+uint64_t drain(opguard_value_sink sink, void* context, uint64_t wait_ns) {
+  // As often as makes no load; a record takes a few microseconds to come.
+  constexpr uint64_t kNapNs = 50'000;
+  for (;;) {
+    if (!g_open.load(std::memory_order_acquire)) return 0;
+    uint64_t given = 0;
+    for (Device& device : devices()) given += device.drain(sink, context);
+    if (given > 0 || wait_ns == 0) return given;
+    const uint64_t nap = std::min(wait_ns, kNapNs);
+    const timespec t = {0, static_cast<long>(nap)};
+    nanosleep(&t, nullptr);
+    wait_ns -= nap;
+  }
+}
+
+uint64_t lost() {
+  uint64_t sum = 0;
+  for (const Device& device : devices()) sum += device.lost();
+  return sum;
+}
+
+// Nothing is freed: launches under way still write the ring.
+void close() { g_open.store(false, std::memory_order_release); }
+
+constexpr opguard_device_plugin kTable = {
+    OPGUARD_DEVICE_ABI,
+    sizeof(opguard_device_plugin),
+    "cuda",
+    open,
+    fingerprint,
+    capture,
+    drain,
+    lost,
+    close,
+    nullptr,
+    nullptr,
+    nullptr,
+    nullptr,
+    nullptr,
+};
+
+}  // namespace
+
+const opguard_device_plugin* cuda_device_plugin() { return &kTable; }
+
+void set_cuda_options(const CudaOptions& options) { g_options = options; }
+
+uint32_t cuda_xor(int ordinal, void* stream, const opguard_tensor* tensors, uint32_t count) {
+  Device* device = ready_device(ordinal);
+  return device == nullptr ? 0 : device->launch(stream, tensors, count, device::kXor);
+}
+
+std::string cuda_problem() {
+  const std::lock_guard lock(g_problem_mutex);
+  return g_problem;
+}
+
+}  // namespace opguard

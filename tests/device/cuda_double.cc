@@ -1,0 +1,523 @@
+#include "cuda_double.h"
+
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "device/og1_twin.h"
+
+namespace {
+
+using Work = std::function<void()>;
+
+enum Error {
+  kInvalidValue = 1,
+  kInvalidImage = 200,
+  kInvalidContext = 201,
+  kUnsupportedPtx = 222,
+  kInvalidHandle = 400,
+  kNotFound = 500,
+  kCaptureUnsupported = 900,
+  kCaptureInvalidated = 901,
+  kCaptureImplicit = 906,
+};
+
+struct Context {
+  int device;
+};
+
+struct Capture {
+  uint64_t id;
+  bool valid = true;
+  std::map<void*, std::vector<Work>> by_stream;
+};
+
+struct Stream {
+  Context* context;
+  uint64_t id;
+  bool blocking;
+  std::shared_ptr<Capture> capture;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<Work> queue;
+  bool busy = false, held = false, end = false;
+  std::thread thread;
+
+  void run() {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      changed.wait(lock, [&] { return (!held && !queue.empty()) || (end && queue.empty()); });
+      if (queue.empty()) return;
+      Work work = std::move(queue.front());
+      queue.pop_front();
+      busy = true;
+      lock.unlock();
+      work();
+      lock.lock();
+      busy = false;
+      changed.notify_all();
+    }
+  }
+  void put(Work work) {
+    const std::lock_guard lock(mutex);
+    queue.push_back(std::move(work));
+    changed.notify_all();
+  }
+  void wait() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return queue.empty() && !busy; });
+  }
+};
+
+struct Module {
+  Context* context;
+  std::string text;
+  std::map<std::string, std::vector<uint64_t>> globals;
+};
+
+struct Function {
+  Context* context;
+  std::string name;
+  size_t parameter_bytes;
+};
+
+struct Event {
+  std::shared_ptr<Capture> capture;
+};
+
+struct Exec {
+  std::vector<std::vector<Work>> branches;
+};
+
+struct Driver {
+  std::recursive_mutex mutex;
+  std::string calls;
+  int version = 12000;
+  std::map<std::string, int> failures;
+  Context contexts[2] = {{0}, {1}};
+  std::map<Context*, Stream*> legacy;
+  std::vector<Stream*> streams;
+  uint64_t next_id = 1, launches = 0;
+};
+
+Driver& driver() {
+  static auto* d = new Driver;
+  return *d;
+}
+
+thread_local std::vector<Context*> t_contexts;
+thread_local int t_mode = kCaptureGlobal;
+
+Context* current() { return t_contexts.empty() ? nullptr : t_contexts.back(); }
+
+// The name is logged; the result is the error that a test asked for.
+int enter(const char* name) {
+  const std::lock_guard lock(driver().mutex);
+  driver().calls += driver().calls.empty() ? "" : " ";
+  driver().calls += name;
+  const auto failure = driver().failures.find(name);
+  return failure == driver().failures.end() ? 0 : failure->second;
+}
+#define ENTER()                                            \
+  if (const int failure = enter(__func__)) return failure; \
+  const std::lock_guard driver_lock(driver().mutex)
+
+Stream* make_stream(Context* context, bool blocking) {
+  auto* s = new Stream;
+  s->context = context;
+  s->id = driver().next_id++;
+  s->blocking = blocking;
+  s->thread = std::thread([s] { s->run(); });
+  s->thread.detach();
+  driver().streams.push_back(s);
+  return s;
+}
+
+// 0 is the legacy stream of the current context.
+Stream* stream_of(void* handle) {
+  if (handle != nullptr) return static_cast<Stream*>(handle);
+  if (current() == nullptr) return nullptr;
+  Stream*& s = driver().legacy[current()];
+  if (s == nullptr) s = make_stream(current(), true);
+  return s;
+}
+
+// A call that might wait for the device or touch the legacy stream spoils captures under way.
+int unsafe() {
+  if (t_mode == 2) return 0;
+  int error = 0;
+  for (Stream* s : driver().streams)
+    if (s->capture) {
+      s->capture->valid = false;
+      error = kCaptureUnsupported;
+    }
+  return error;
+}
+
+int implicit(const Stream* stream) {
+  if (stream != driver().legacy[stream->context]) return 0;
+  for (Stream* s : driver().streams)
+    if (s->capture && s->blocking) return kCaptureImplicit;
+  return 0;
+}
+
+int put(void* handle, Work work) {
+  Stream* stream = stream_of(handle);
+  if (stream == nullptr || current() == nullptr) return kInvalidContext;
+  if (stream->context != current()) return kInvalidHandle;
+  if (const int error = implicit(stream)) {
+    unsafe();
+    return error;
+  }
+  if (stream->capture) {
+    if (!stream->capture->valid) return kCaptureInvalidated;
+    stream->capture->by_stream[stream].push_back(std::move(work));
+  } else {
+    stream->put(std::move(work));
+  }
+  return 0;
+}
+
+// "name[123]" in the PTX: bytes of a variable or of a kernel's parameter.
+size_t bytes_of(const std::string& ptx, const std::string& name) {
+  const size_t at = ptx.find(name + "[");
+  return at == std::string::npos ? 0
+                                 : std::strtoull(ptx.c_str() + at + name.size() + 1, nullptr, 10);
+}
+
+}  // namespace
+
+extern "C" {
+
+int cuInit(unsigned) {
+  ENTER();
+  return 0;
+}
+
+int cuDriverGetVersion(int* version) {
+  ENTER();
+  *version = driver().version;
+  return 0;
+}
+
+int cuGetErrorName(int error, const char** name) {
+  static thread_local char text[32];
+  std::snprintf(text, sizeof(text), "CUDA_ERROR_%d", error);
+  *name = text;
+  return 0;
+}
+
+int cuDeviceGet(int* device, int ordinal) {
+  ENTER();
+  if (ordinal < 0 || ordinal > 1) return 101;
+  *device = ordinal;
+  return 0;
+}
+
+int cuDeviceGetAttribute(int* value, int attribute, int) {
+  ENTER();
+  *value = 2;
+  return attribute == 16 ? 0 : kInvalidValue;
+}
+
+int cuDevicePrimaryCtxRetain(void** context, int device) {
+  ENTER();
+  *context = &driver().contexts[device];
+  return 0;
+}
+
+int cuCtxGetCurrent(void** context) {
+  ENTER();
+  *context = current();
+  return 0;
+}
+
+int cuCtxSetCurrent(void* context) {
+  ENTER();
+  t_contexts.assign(1, static_cast<Context*>(context));
+  return 0;
+}
+
+int cuCtxPushCurrent_v2(void* context) {
+  ENTER();
+  t_contexts.push_back(static_cast<Context*>(context));
+  return 0;
+}
+
+int cuCtxPopCurrent_v2(void** context) {
+  ENTER();
+  *context = t_contexts.back();
+  t_contexts.pop_back();
+  return 0;
+}
+
+int cuModuleLoadDataEx(void** module, const void* image, unsigned count, int* options,
+                       void** values) {
+  ENTER();
+  if (current() == nullptr) return kInvalidContext;
+  if (const int error = unsafe()) return error;
+  auto* m = new Module{current(), static_cast<const char*>(image), {}};
+  const size_t at = m->text.find(".version ");
+  if (at == std::string::npos) return kInvalidImage;
+  // PTX 7.n came with CUDA 11.n and 8.n with 12.n.
+  const double version = std::strtod(m->text.c_str() + at + 9, nullptr);
+  if (version > driver().version / 1000 - 4 + driver().version % 1000 / 100.0) {
+    for (unsigned i = 0; i < count; ++i)
+      if (options[i] == 5)
+        std::snprintf(static_cast<char*>(values[i]), 64, "ptxas: unsupported .version %.1f",
+                      version);
+    return kUnsupportedPtx;
+  }
+  *module = m;
+  return 0;
+}
+
+int cuModuleGetFunction(void** function, void* module, const char* name) {
+  ENTER();
+  auto* m = static_cast<Module*>(module);
+  const size_t bytes = bytes_of(m->text, std::string(name) + "_param_0");
+  if (m->text.find(std::string(".entry ") + name) == std::string::npos || bytes == 0)
+    return kNotFound;
+  *function = new Function{m->context, name, bytes};
+  return 0;
+}
+
+int cuModuleGetGlobal_v2(uint64_t* address, size_t* bytes, void* module, const char* name) {
+  ENTER();
+  auto* m = static_cast<Module*>(module);
+  *bytes = bytes_of(m->text, name);
+  if (*bytes == 0) return kNotFound;
+  auto& memory = m->globals[name];
+  memory.resize(*bytes / 8);
+  *address = reinterpret_cast<uint64_t>(memory.data());
+  return 0;
+}
+
+int cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
+  ENTER();
+  if (const int error = unsafe()) return error;
+  *memory = std::aligned_alloc(4096, (bytes + 4095) & ~size_t{4095});
+  std::memset(*memory, 0xa5, bytes);
+  return 0;
+}
+
+int cuMemHostGetDevicePointer_v2(uint64_t* address, void* memory, unsigned) {
+  ENTER();
+  *address = reinterpret_cast<uint64_t>(memory);
+  return 0;
+}
+
+int cuMemAlloc_v2(uint64_t* address, size_t bytes) {
+  ENTER();
+  if (const int error = unsafe()) return error;
+  *address = reinterpret_cast<uint64_t>(std::aligned_alloc(256, (bytes + 255) & ~size_t{255}));
+  return 0;
+}
+
+int cuMemFree_v2(uint64_t address) {
+  ENTER();
+  std::free(reinterpret_cast<void*>(address));
+  return 0;
+}
+
+int cuThreadExchangeStreamCaptureMode(int* mode) {
+  ENTER();
+  std::swap(*mode, t_mode);
+  return 0;
+}
+
+int cuStreamGetCaptureInfo_v2(void* handle, int* status, uint64_t* id, void**, const void**,
+                              size_t*) {
+  ENTER();
+  Stream* stream = stream_of(handle);
+  if (stream == nullptr) return kInvalidContext;
+  if (const int error = implicit(stream)) return error;
+  *status = !stream->capture ? 0 : stream->capture->valid ? 1 : 2;
+  if (stream->capture) *id = stream->capture->id;
+  return 0;
+}
+
+int cuStreamGetId(void* handle, uint64_t* id) {
+  ENTER();
+  Stream* stream = stream_of(handle);
+  if (stream == nullptr) return kInvalidContext;
+  *id = stream->id;
+  return 0;
+}
+
+int cuLaunchKernel(void* function, unsigned grid, unsigned, unsigned, unsigned block, unsigned,
+                   unsigned, unsigned, void* stream, void** parameters, void**) {
+  ENTER();
+  auto* f = static_cast<Function*>(function);
+  if (f->context != current()) return kInvalidHandle;
+  if (block != opguard::device::kThreads || grid == 0) return kInvalidValue;
+  using namespace opguard::device;
+  Work work;
+  if (f->name == "opguard_og1_small" && f->parameter_bytes == sizeof(SmallLaunch)) {
+    auto launch = std::make_shared<SmallLaunch>();
+    std::memcpy(launch.get(), parameters[0], sizeof(SmallLaunch));
+    work = [launch, grid] { run_on_host(*launch, grid); };
+  } else if (f->name == "opguard_og1_large" && f->parameter_bytes == sizeof(LargeLaunch)) {
+    auto launch = std::make_shared<LargeLaunch>();
+    std::memcpy(launch.get(), parameters[0], sizeof(LargeLaunch));
+    work = [launch, grid] { run_on_host(*launch, grid); };
+  } else {
+    return kInvalidValue;
+  }
+  ++driver().launches;
+  return put(stream, std::move(work));
+}
+
+int cuStreamCreate(void** stream, unsigned flags) {
+  ENTER();
+  if (current() == nullptr) return kInvalidContext;
+  *stream = make_stream(current(), flags != kStreamNonBlocking);
+  return 0;
+}
+
+int cuStreamDestroy_v2(void* handle) {
+  ENTER();
+  auto* stream = static_cast<Stream*>(handle);
+  const std::lock_guard lock(stream->mutex);
+  stream->end = true;
+  stream->changed.notify_all();
+  std::erase(driver().streams, stream);
+  return 0;
+}
+
+int cuStreamSynchronize(void* handle) {
+  if (const int failure = enter(__func__)) return failure;
+  Stream* stream;
+  {
+    const std::lock_guard lock(driver().mutex);
+    if (const int error = unsafe()) return error;
+    stream = stream_of(handle);
+  }
+  stream->wait();
+  return 0;
+}
+
+int cuCtxSynchronize() {
+  if (const int failure = enter(__func__)) return failure;
+  std::vector<Stream*> streams;
+  {
+    const std::lock_guard lock(driver().mutex);
+    if (const int error = unsafe()) return error;
+    streams = driver().streams;
+  }
+  for (Stream* s : streams)
+    if (s->context == current()) s->wait();
+  return 0;
+}
+
+int cuEventCreate(void** event, unsigned) {
+  ENTER();
+  *event = new Event;
+  return 0;
+}
+
+int cuEventRecord(void* event, void* handle) {
+  ENTER();
+  static_cast<Event*>(event)->capture = stream_of(handle)->capture;
+  return 0;
+}
+
+// Only for captures: it takes the stream into that of the event. Tests use no others.
+int cuStreamWaitEvent(void* handle, void* event, unsigned) {
+  ENTER();
+  if (auto capture = static_cast<Event*>(event)->capture) stream_of(handle)->capture = capture;
+  return 0;
+}
+
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void* stream) {
+  ENTER();
+  const auto* begin = static_cast<const char*>(from);
+  return put(stream, [to, data = std::vector<char>(begin, begin + bytes)] {
+    std::memcpy(reinterpret_cast<void*>(to), data.data(), data.size());
+  });
+}
+
+int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void* stream) {
+  ENTER();
+  return put(stream, [=] { std::memset(reinterpret_cast<void*>(to), value, bytes); });
+}
+
+int cuStreamBeginCapture_v2(void* handle, int) {
+  ENTER();
+  Stream* stream = stream_of(handle);
+  stream->capture = std::make_shared<Capture>();
+  stream->capture->id = driver().next_id++;
+  return 0;
+}
+
+int cuStreamEndCapture(void* handle, void** graph) {
+  ENTER();
+  const auto capture = stream_of(handle)->capture;
+  for (Stream* s : driver().streams)
+    if (s->capture == capture) s->capture.reset();
+  if (!capture->valid) return kCaptureInvalidated;
+  auto* exec = new Exec;
+  for (auto& [stream, works] : capture->by_stream) exec->branches.push_back(works);
+  *graph = exec;
+  return 0;
+}
+
+int cuGraphInstantiateWithFlags(void** exec, void* graph, unsigned long long) {
+  ENTER();
+  *exec = new Exec(*static_cast<Exec*>(graph));
+  return 0;
+}
+
+int cuGraphLaunch(void* exec, void* stream) {
+  ENTER();
+  auto* e = static_cast<Exec*>(exec);
+  return put(stream, [e] {
+    std::vector<std::thread> branches;
+    for (const auto& branch : e->branches)
+      branches.emplace_back([&branch] {
+        for (const Work& work : branch) work();
+      });
+    for (std::thread& t : branches) t.join();
+  });
+}
+
+const char* cuda_double_calls() {
+  static std::string taken;
+  const std::lock_guard lock(driver().mutex);
+  taken = std::move(driver().calls);
+  driver().calls.clear();
+  return taken.c_str();
+}
+
+void cuda_double_version(int version) { driver().version = version; }
+
+void cuda_double_fail(const char* function, int error) {
+  const std::lock_guard lock(driver().mutex);
+  driver().failures.clear();
+  if (function != nullptr) driver().failures[function] = error;
+}
+
+void cuda_double_hold(void* handle, int held) {
+  Stream* stream;
+  {
+    const std::lock_guard lock(driver().mutex);
+    stream = stream_of(handle);
+  }
+  const std::lock_guard lock(stream->mutex);
+  stream->held = held != 0;
+  stream->changed.notify_all();
+}
+
+uint64_t cuda_double_launches() {
+  const std::lock_guard lock(driver().mutex);
+  return driver().launches;
+}
+
+}  // extern "C"
