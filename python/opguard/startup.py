@@ -9,15 +9,17 @@ class Options:
     """One field per variable of docs/architecture.md; a field that is not set is empty, 0 or None."""
 
     __slots__ = ("trace", "tree", "packages", "steps", "log", "hook", "mode", "trusted", "seed", "controlled", "rank", "world",
-                 "capture", "transplant")  # fmt: skip
+                 "capture", "transplant", "activities", "plugins", "injection", "cuda_home")  # fmt: skip
 
     def __init__(self, trace="", tree="", packages=(), steps=0, log="", hook="", mode="default", trusted="", seed=None, controlled=(), rank=0, world=1,
-                 capture="", transplant=""):  # fmt: skip
+                 capture="", transplant="", activities="auto", plugins=(), injection="", cuda_home=""):  # fmt: skip
         self.trace, self.tree, self.packages, self.steps = trace, tree, list(packages), steps
         self.log, self.hook, self.mode, self.trusted, self.seed = log, hook, mode, trusted, seed
         self.controlled = dict(controlled)  # variables that determinism control has set
         self.rank, self.world = rank, world
         self.capture, self.transplant = capture, transplant  # a selection a line
+        self.activities, self.plugins = activities, list(plugins)  # of devices, docs/activities.md
+        self.injection, self.cuda_home = injection, cuda_home
 
 
 # Of this process; sitecustomize replaces it.
@@ -49,6 +51,10 @@ def read_environment(environment):
         world=_number(environment, "WORLD_SIZE", 1),
         capture=environment.get("OPGUARD_CAPTURE", ""),
         transplant=environment.get("OPGUARD_TRANSPLANT", ""),
+        activities=environment.get("OPGUARD_ACTIVITIES") or "auto",
+        plugins=[p for p in environment.get("OPGUARD_DEVICE_PLUGIN", "").split(os.pathsep) if p],
+        injection=environment.get("CUDA_INJECTION64_PATH", ""),
+        cuda_home=environment.get("CUDA_HOME", ""),
     )
 
 

@@ -35,6 +35,7 @@ def document(tracer, complete):
     files = tracer.roots.loaded_files()
     files.update(use.path for use in tracer.uses.values())
     rank, world = _rank(tracer)
+    on_devices = _devices(tracer)
     return {
         "opguard_trace": 2,
         "python": platform.python_version(),
@@ -50,6 +51,7 @@ def document(tracer, complete):
         "accumulated": tracer.accumulated,
         "micro_batches": {str(count): steps for count, steps in tracer.micro_batches.items()},
         "errors": tracer.errors,
+        **on_devices,
         "missing_packages": missing,
         "roots": roots,
         "files": sorted(files),
@@ -67,8 +69,28 @@ def _rank(tracer):
     return tracer.options.rank, tracer.options.world
 
 
+def _devices(tracer):
+    found = tracer.devices.describe() if tracer.devices is not None else []
+    if not found:
+        return {}
+    return {
+        "devices": found,
+        "foreign_kernels": tracer.devices.foreign,
+        "accumulated_kernels": tracer.devices.accumulated,
+    }
+
+
 def _use(use):
     place = use.place
+    on_device = {}
+    if use.kernels or use.transfers:
+        on_device = {
+            "kernels": use.kernels,
+            "kernel_phases": use.kernel_phases,
+            "transfers": use.transfers,
+            "streams": sorted(use.streams),
+            "device_ns": use.device_ns,
+        }
     return {
         "path": use.path,
         "scope": place.scope,
@@ -86,5 +108,6 @@ def _use(use):
         "phases": use.phases,
         "compute": use.compute,
         "writes": sorted(use.writes),
+        **on_device,
         "dtypes": use.dtypes,
     }

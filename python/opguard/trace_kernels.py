@@ -101,12 +101,31 @@ class _Calls:
         # An autotuner launches the kernel it tries: one launch to the user.
         if not tracer.active or getattr(self.inside, "depth", 0):
             return call()
-        use, _ = tracer.mark(name, frame, args, kwargs, compute=True)
+        use, _, launches = tracer.mark(name, frame, args, kwargs, compute=True)
         self.inside.depth = 1
         try:
-            return tracer.watch_writes(use, args, kwargs, call)
+            result = tracer.watch_writes(use, args, kwargs, lambda: tracer.below(launches, call))
         finally:
             self.inside.depth = 0
+        if launches and use is not None and name.startswith("native::"):
+            self.follow_backward(result, use)
+        return result
+
+    def follow_backward(self, result, use):
+        """An autograd node of an extension's own may launch kernels without any operator: while the engine runs it,
+        what is launched belongs to the expression that made it."""
+        tracer = self.tracer
+        try:
+            number = tracer.launches(use, "backward")
+            nodes = set()
+            for value in result if isinstance(result, (list, tuple)) else (result,):
+                node = getattr(value, "grad_fn", None)
+                if node is not None and node not in nodes:
+                    nodes.add(node)
+                    node.register_prehook(lambda grads: tracer.devices.push(number))
+                    node.register_hook(lambda inputs, outputs: tracer.devices.pop())
+        except Exception:
+            tracer.errors += 1
 
 
 def _kernel_name(function):

@@ -53,6 +53,7 @@ _TABLE = (
     ("collective", "torch.distributed._functional_collectives", _FUNCTIONAL_COLLECTIVES),
     ("wait", "torch.distributed.distributed_c10d", "Work.wait"),
     ("wait", "torch.distributed._functional_collectives", "wait_tensor AsyncCollectiveTensor.wait"),
+    ("graph_replay", "torch.cuda.graphs", "CUDAGraph.replay"),
     ("seed", "torch.random", "manual_seed seed set_rng_state"),
     ("seed", "torch", "manual_seed seed set_rng_state"),
     ("seed", "torch.cuda.random", "manual_seed manual_seed_all set_rng_state set_rng_state_all"),
@@ -85,9 +86,11 @@ def _marked(tracer, function, activity):
     def marked(*args, **kwargs):
         if not tracer.active or getattr(_inside, "depth", 0):
             return function(*args, **kwargs)
-        tracer.mark(activity, sys._getframe(1), args, kwargs)
+        _, _, launches = tracer.mark(activity, sys._getframe(1), args, kwargs)
         _inside.depth = 1
         try:
+            if launches:
+                return tracer.devices.below(launches, lambda: function(*args, **kwargs))
             return function(*args, **kwargs)
         finally:
             _inside.depth = 0

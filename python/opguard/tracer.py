@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 
-from opguard import exits, messages, roots, trace_file, trace_graph, trace_kernels, trace_marks
+from opguard import exits, messages, roots, trace_device, trace_file, trace_graph, trace_kernels, trace_marks
 from opguard.positions import Positions
 from opguard.trace_compute import computes
 
@@ -29,7 +29,8 @@ _DTYPES = {
 class Use:
     """One expression under which operators were dispatched."""
 
-    __slots__ = ("path", "place", "callee", "order", "activities", "backward", "phases", "compute", "dtypes", "writes", "watched")
+    __slots__ = ("path", "place", "callee", "order", "activities", "backward", "phases", "compute", "dtypes", "writes", "watched",
+                 "kernels", "transfers", "kernel_phases", "streams", "device_ns")  # fmt: skip
 
     def __init__(self, path, place, callee, order, dtypes):
         self.path, self.place, self.callee, self.order, self.dtypes = path, place, callee, order, dtypes
@@ -39,6 +40,9 @@ class Use:
         self.compute = {}  # of these, those that compute
         self.writes = set()  # arguments changed behind the version counters
         self.watched = 0  # calls that were looked at for it
+        # Of devices (trace_device): kernels, copies and the like below both; kernels by phase.
+        self.kernels, self.transfers, self.kernel_phases = {}, {}, {}
+        self.streams, self.device_ns = set(), 0
 
 
 class Pass:
@@ -62,12 +66,19 @@ class Tracer:
         # The main thread's mode. Torch 2.4 crashes where its stack holds the only reference.
         self.mode = None
         self.forked = False
+        self.devices = None
         self.reset()
 
     def fork(self):
         """In a forked child: what the parent saw is the parent's."""
         self.reset()
         self.forked = True
+        if self.devices is not None:
+            self.devices.fork()
+
+    def failed(self):
+        """Something of ours went wrong: the program goes on."""
+        self.errors += 1
 
     def reset(self):
         self.positions = Positions()
@@ -88,9 +99,10 @@ class Tracer:
     # -- what happens in the program
 
     def saw(self, func, name, args, kwargs):
-        """An operator, from __torch_dispatch__; `name` as in its schema, with the overload."""
+        """An operator, from __torch_dispatch__; `name` as in its schema, with the overload. (its use or None, the
+        number its launches get or 0)"""
         if not self.active or getattr(self.local, "busy", False):
-            return None
+            return None, 0
         try:
             frame = sys._getframe(2)
             found, engine, phase = self.locate(frame, name.rpartition(".")[0] or name)
@@ -98,15 +110,20 @@ class Tracer:
                 number = self.graph.running()
                 if number == trace_graph.ACCUMULATE and not name.startswith("c10d::"):
                     self.accumulate(func, name)
-                    return None
+                    return None, self.launches(trace_device.Devices.ACCUMULATED, "backward")
                 found, engine = self.linked(number, found)
             if self.graph.links:
                 grad = self.torch.is_grad_enabled()
                 self.graph.dispatched(found, grad, args, lambda: self.outside(frame))
-            return self.count(name, found, phase, args, kwargs, computes_cached(name, func), engine)
+            use = self.count(name, found, phase, args, kwargs, computes_cached(name, func), engine)
+            return use, self.launches(use, phase)
         except Exception:
             self.errors += 1
-            return None
+            return None, 0
+
+    def launches(self, use, phase):
+        """The number of what a device does for `use`, None: for no expression. 0 without devices."""
+        return self.devices.number((use, phase)) if self.devices is not None else 0
 
     def linked(self, number, found):
         """(the site whose execution made the node `number`, True), or (the backward call's site, False)."""
@@ -132,18 +149,23 @@ class Tracer:
         return None
 
     def mark(self, name, frame, args=(), kwargs=None, compute=False):
-        """An activity that is no operator of the dispatcher's. (use, (path, place, callee)), (None, None) without a
-        user frame."""
+        """An activity that is no operator of the dispatcher's. (use, (path, place, callee), its launches' number),
+        (None, None, 0) without a user frame."""
         try:
             found, engine, phase = self.locate(frame, name)
             if not compute and (engine or found is None):
-                return None, None  # the library's own affair
+                return None, None, 0  # the library's own affair
             if engine:
                 found, engine = self.linked(self.graph.running(), found)
-            return self.count(name, found, phase, args, kwargs or {}, compute, engine), found
+            use = self.count(name, found, phase, args, kwargs or {}, compute, engine)
+            return use, found, self.launches(use, phase)
         except Exception:
             self.errors += 1
-            return None, None
+            return None, None, 0
+
+    def below(self, launches, call):
+        """call(), with what it launches under that number."""
+        return self.devices.below(launches, call) if launches else call()
 
     def locate(self, frame, operator):
         """((path, place, callee) of the innermost user frame or None, whether the autograd engine is nearer, phase)."""
@@ -222,23 +244,21 @@ class Tracer:
         if use is None or use.watched >= _WATCHED_CALLS:
             return call()
         use.watched += 1
-        before = []
-        self.local.busy = True  # what we ask of tensors is not the program's
-        try:
-            before = self.writes.before(args, kwargs)
-        except Exception:
-            self.errors += 1
-        finally:
-            self.local.busy = False
+        before = self.unseen(lambda: self.writes.before(args, kwargs)) or []
         result = call()
+        use.writes.update(self.unseen(lambda: self.writes.after(before)) or ())
+        return result
+
+    def unseen(self, ask):
+        """ask(): what we ask of tensors is not the program's."""
         self.local.busy = True
         try:
-            use.writes.update(self.writes.after(before))
+            return self.below(trace_device.OWN if self.devices is not None else 0, ask)
         except Exception:
             self.errors += 1
+            return None
         finally:
             self.local.busy = False
-        return result
 
     def describe(self, args, kwargs):
         found = []  # the first few: a fused optimizer takes hundreds
@@ -280,7 +300,7 @@ class Tracer:
         def watched(*args, **kwargs):
             if not self.active:
                 return function(*args, **kwargs)
-            _, found = self.mark("opguard::backward", sys._getframe(1))
+            _, found, launches = self.mark("opguard::backward", sys._getframe(1))
             given = kwargs.get("create_graph", args[graph_argument] if len(args) > graph_argument else False)
             outer = self.current_pass() if found is None and self.graph_task() != -1 else None
             if outer is not None:
@@ -294,6 +314,8 @@ class Tracer:
             own = self.local.passes
             own.append(entry)
             try:
+                if launches:
+                    return self.devices.below(launches, lambda: function(*args, **kwargs))
                 return function(*args, **kwargs)
             finally:
                 own.remove(entry)
@@ -305,6 +327,10 @@ class Tracer:
     def write(self, complete):
         self.written_s = time.monotonic()
         try:
+            if self.devices is not None:
+                self.devices.drain(complete and not trace_device.capturing(self.torch))
+                if complete:
+                    self.devices.stop()
             with self.lock:
                 document = trace_file.document(self, complete)
             self.file.write(document)
@@ -332,9 +358,11 @@ def _make_mode(torch, tracer):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             kwargs = kwargs or {}
             name = _name(func)
-            use = tracer.saw(func, name, args, kwargs)
+            use, launches = tracer.saw(func, name, args, kwargs)
             if use is not None and trace_kernels.may_write_unsaid(name, func):
-                return tracer.watch_writes(use, args, kwargs, lambda: func(*args, **kwargs))
+                return tracer.watch_writes(use, args, kwargs, lambda: tracer.below(launches, lambda: func(*args, **kwargs)))
+            if launches:
+                return tracer.devices.below(launches, lambda: func(*args, **kwargs))
             return func(*args, **kwargs)
 
     return TracerMode
@@ -421,6 +449,7 @@ def _leave(mode):
 def install(torch, options):
     """Right after torch has been imported, in the thread that imported it."""
     tracer = Tracer(torch, options)
+    tracer.devices = trace_device.install(torch, options, tracer.failed)
     mode_class = _make_mode(torch, tracer)
     _let_higher_order_pass(torch, mode_class)
     for name, graph_argument in (("backward", 3), ("grad", 4)):

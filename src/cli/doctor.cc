@@ -39,6 +39,14 @@ try:
     found["torch"] = str(torch.__version__)
     found["cuda"] = str(torch.version.cuda or "")
     found["gpus"] = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    import ctypes
+    from opguard import startup, trace_cuda
+    said = ctypes.create_string_buffer(4096)
+    inject = ctypes.CDLL(trace_cuda.INJECT)
+    files = "\n".join(trace_cuda.cupti_files(torch, startup.options)).encode()
+    inject.opguard_inject_try.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint64]
+    found["cupti"] = bool(inject.opguard_inject_try(files, said, len(said)))
+    found["cupti_said"] = said.value.decode(errors="replace")
 except BaseException as error:
     found["torch_error"] = "%s: %s" % (type(error).__name__, error)
 print("opguard-doctor:" + json.dumps(found))
@@ -81,18 +89,20 @@ std::string first_line(std::vector<std::string> command) {
   return ran->output.substr(0, ran->output.find('\n'));
 }
 
-// The library by the first of these names; its path, or why not.
-bool loads(const std::vector<std::string>& names, std::string& how) {
-  for (const std::string& name : names) {
-    void* library = dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL);
-    if (library) {
-      how = name;
-      dlclose(library);
-      return true;
-    }
-    if (const char* error = dlerror(); error && how.empty()) how = error;
+// "12.8"; "" and why not.
+std::string driver_version(std::string& why) {
+  void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (!library) {
+    const char* error = dlerror();
+    why = error ? error : "not loaded";
+    return "";
   }
-  return false;
+  auto ask = reinterpret_cast<int (*)(int*)>(dlsym(library, "cuDriverGetVersion"));
+  int version = 0;
+  if (!ask || ask(&version) != 0) why = "libcuda.so.1 does not say its version";
+  // Never unloaded: the driver keeps threads.
+  return why.empty() ? std::to_string(version / 1000) + "." + std::to_string(version / 10 % 100)
+                     : "";
 }
 
 std::string text(const json& found, const char* key) {
@@ -141,6 +151,11 @@ void check_program(const DoctorCommand& opt, Report& report) {
   } else {
     report.bad("torch", text(found, "torch_error"));
   }
+  if (found.value("cupti", false))
+    report.good("CUPTI", text(found, "cupti_said"));
+  else if (!text(found, "torch").empty())
+    report.without("CUPTI", text(found, "cupti_said") +
+                                "; kernels are seen by interception, without a GPU not at all");
   if (!text(found, "probe_error").empty())
     report.bad("probe", text(found, "probe_error"));
   else if (!found.value("probe", false))
@@ -156,20 +171,11 @@ void check_program(const DoctorCommand& opt, Report& report) {
 }
 
 void check_machine(Report& report) {
-  std::string how;
-  if (loads({"libcuda.so.1"}, how))
-    report.good("CUDA driver", how);
+  std::string why, version = driver_version(why);
+  if (!version.empty())
+    report.good("CUDA driver", "libcuda.so.1, for CUDA up to " + version);
   else
-    report.without("CUDA driver", how + "; tensors on the CPU only");
-  how.clear();
-  const char* home = std::getenv("CUDA_HOME");
-  std::string cuda = home ? home : "/usr/local/cuda";
-  if (loads({"libcupti.so", "libcupti.so.13", "libcupti.so.12",
-             cuda + "/extras/CUPTI/lib64/libcupti.so"},
-            how))
-    report.good("CUPTI", how);
-  else
-    report.without("CUPTI", how + "; operators, not kernels, are a boundary's activities");
+    report.without("CUDA driver", why + "; tensors on the CPU only");
   for (const char* compiler : {"c++", "nvcc"}) {
     std::string version = first_line({compiler, "--version"});
     if (version.empty())

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct PreflightCommand {
-  std::string out, tree = ".", work;
+  std::string out, tree = ".", work, activities = "auto";
   std::vector<std::string> packages, command;
   uint64_t steps = 0;
   bool quiet = false;
@@ -82,6 +82,24 @@ void print_coverage(const Plan& plan) {
                 plan.foreign.front().activity.c_str());
 }
 
+void print_kernels(const std::vector<TracedDevice>& traced, const KernelCoverage& devices) {
+  for (const TracedDevice& device : traced)
+    std::printf("device %s: by %s%s\n", device.type.c_str(), device.source.c_str(),
+                device.clock == "host" ? "; times are the host's, of the launches" : "");
+  if (traced.empty()) return;
+  std::printf("kernels: %s of %llu belong to a boundary\n",
+              share(devices.attributed, devices.kernels).c_str(), Count(devices.kernels));
+  if (devices.dropped > 0)
+    std::printf("note: %llu device activities were dropped\n", Count(devices.dropped));
+  // By name; all are in the plan.
+  std::vector<std::pair<std::string, uint64_t>> rest(devices.rest.begin(), devices.rest.end());
+  std::stable_sort(rest.begin(), rest.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  constexpr size_t kShown = 5;
+  for (size_t i = 0; i < rest.size() && i < kShown; ++i)
+    std::printf("  %llu of no boundary: %s\n", Count(rest[i].second), rest[i].first.c_str());
+}
+
 void print_summary(const PreflightCommand& opt, const Trace& trace, const Plan& plan) {
   std::set<std::string> files;
   for (const Boundary& boundary : plan.boundaries)
@@ -90,6 +108,7 @@ void print_summary(const PreflightCommand& opt, const Trace& trace, const Plan& 
               files.size());
   std::printf("steps: %s\n", steps_text(trace).c_str());
   print_coverage(plan);
+  print_kernels(trace.devices, plan.devices);
   if (trace.errors > 0)
     std::printf("note: %llu activities could not be placed\n", Count(trace.errors));
   if (!trace.complete) std::printf("note: a process was killed before its trace was whole\n");
@@ -118,7 +137,8 @@ int preflight(const PreflightCommand& opt) {
                       .packages = opt.packages,
                       .steps = opt.steps,
                       .work = work->path(),
-                      .quiet = opt.quiet},
+                      .quiet = opt.quiet,
+                      .activities = opt.activities},
                      *templates, diags);
   std::fputs(diags.text().c_str(), stderr);
   if (!seen) return fail(llvm::toString(seen.takeError()));
@@ -140,6 +160,10 @@ void add_preflight(CLI::App& app, Pipeline& run) {
       ->allow_extra_args(false);
   command->add_option("--steps", opt->steps, "Stop tracing after N optimizer steps [0: never]");
   command->add_option("--work", opt->work, "Keep the traces, in this folder's trace/");
+  command
+      ->add_option("--activities", opt->activities,
+                   "A device's activities: cupti, launches (intercepted), operators (none) [auto]")
+      ->check(CLI::IsMember({"auto", "cupti", "launches", "operators"}));
   command->add_flag("--quiet", opt->quiet, "Do not show the program's output");
   command->footer("After --: the program, as you start it.");
   command->callback([opt, &run] {

@@ -92,6 +92,7 @@ llvm::Expected<Survey> survey(const SurveyOptions& options, const TemplateLibrar
                                   .steps = options.steps,
                                   .work_dir = options.work + "/trace",
                                   .quiet = options.quiet,
+                                  .activities = options.activities,
                                   .hook = hook});
   if (!preflight) return preflight.takeError();
   Survey survey{std::move(preflight->trace), {}, {}, {}};

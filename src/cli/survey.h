@@ -20,6 +20,7 @@ struct SurveyOptions {
   uint64_t steps = 0;                 // trace so many optimizer steps; 0: all
   std::string work;                   // folder of ours for traces and texts
   bool quiet = false;
+  std::string activities = "auto";  // PreflightOptions::activities
 };
 
 // What the tracer saw, the sources the program loaded (without probes, if the tree carries some),

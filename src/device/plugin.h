@@ -73,11 +73,15 @@ enum opguard_activity_kind {
 typedef struct opguard_activity {
   const char* name;          /* demangled or not; valid during the call */
   uint64_t correlation;      /* the innermost id pushed on the launching thread; 0: none */
-  uint64_t start_ns, end_ns; /* the device's clock */
+  uint64_t start_ns, end_ns; /* the device's clock; the host's at the launch where flags say so */
   uint32_t kind;             /* enum opguard_activity_kind */
   uint32_t device, stream;
   uint32_t graph; /* number of the graph that launched it, 0: none */
+  uint32_t flags;
+  uint32_t reserved;
 } opguard_activity;
+
+#define OPGUARD_ACTIVITY_HOST_CLOCK 1u
 
 typedef void (*opguard_activity_sink)(void* context, const opguard_activity* activity);
 
@@ -105,13 +109,22 @@ typedef struct opguard_device_plugin {
   /* At the end of the process; the device may be gone already. */
   void (*close)(void);
 
-  /* The preflight's part; all null where a device has none. push and pop come in pairs on a thread,
-   * around each operator. flush() waits for the device: it is called between steps. */
+  /* The preflight's part; all null where a device has none (and all members above but abi, size and
+   * device_type, where a library has only this part). start: as open(), once, before the device is
+   * first used or after. push and pop come in pairs on a thread, around each operator; ids are not
+   * 0. What a graph launches belongs to the id under which it was captured, where the library can
+   * tell. flush hands over what is finished, in any order, each activity once; wait: at the end,
+   * after waiting for the device (never while a stream is captured). Returns how many. */
   int (*activities_start)(char* error, uint64_t capacity);
   void (*activities_push)(uint64_t correlation);
   void (*activities_pop)(void);
-  uint64_t (*activities_flush)(opguard_activity_sink sink, void* context);
-  uint64_t (*activities_dropped)(void);
+  uint64_t (*activities_flush)(opguard_activity_sink sink, void* context, int wait);
+  uint64_t (*activities_dropped)(void); /* that the device did and flush never gives */
+  /* Nothing is collected any more; what was, flush still gives. */
+  void (*activities_stop)(void);
+  /* Where activities come from, and why from nowhere better, in a few words; may change with time.
+   * Valid until the next call. */
+  const char* (*activities_source)(void);
 } opguard_device_plugin;
 
 typedef const opguard_device_plugin* (*opguard_device_plugin_entry)(void);

@@ -207,8 +207,9 @@ class UnwrappedList {
       counts_;
 };
 
-// Marks and everything that is_interesting make a boundary; a use with neither is left out.
+// Marks, kernels and everything that is_interesting make a boundary; a use without is left out.
 bool makes_boundary(const TracedUse& use) {
+  if (!use.kernels.empty()) return true;
   for (const auto* names : {&use.activities, &use.backward})
     for (const auto& [name, count] : *names)
       if (is_interesting(name)) return true;
@@ -236,6 +237,47 @@ void add_sourceless(const Trace& trace, Plan& plan) {
     }
   std::stable_sort(plan.foreign.begin(), plan.foreign.end(),
                    [](const Foreign& a, const Foreign& b) { return a.count > b.count; });
+}
+
+// How many of a use's kernels belong to training steps: not those of kImportPhase.
+uint64_t step_kernels(const TracedUse& use) {
+  uint64_t sum = 0;
+  for (const auto& [phase, count] : use.kernel_phases)
+    if (phase != kImportPhase) sum += count;
+  return sum;
+}
+
+// The kernels of one use, below a boundary or not.
+void add_kernels(const TracedUse& use, bool attributed, KernelCoverage& coverage) {
+  uint64_t count = step_kernels(use);
+  coverage.kernels += count;
+  if (attributed)
+    coverage.attributed += count;
+  else if (count > 0)
+    add_counts(coverage.rest, use.kernels);
+}
+
+KernelCoverage sourceless_kernels(const Trace& trace) {
+  KernelCoverage coverage;
+  for (const TracedDevice& device : trace.devices) {
+    // Without the library's path and the reasons, which are of this machine.
+    std::string source = device.type + ": " + device.source;
+    source = source.substr(0, std::min(source.find(" ("), source.find(", /")));
+    if (std::find(coverage.sources.begin(), coverage.sources.end(), source) ==
+        coverage.sources.end())
+      coverage.sources.push_back(source);
+    coverage.dropped += device.dropped;
+  }
+  for (const auto& [name, count] : trace.accumulated_kernels) {
+    coverage.kernels += count;
+    coverage.attributed += count;
+  }
+  for (const auto& [phase, names] : trace.foreign_kernels) {
+    if (phase == kImportPhase) continue;
+    for (const auto& [name, count] : names) coverage.kernels += count;
+    add_counts(coverage.rest, names);
+  }
+  return coverage;
 }
 
 // `p.data = v` and `p.grad = v` dispatch nothing: they are boundaries wherever their scope ran.
@@ -318,10 +360,12 @@ Plan build_plan(const Trace& trace, const SourceSet& sources, const std::vector<
   std::map<uint32_t, Boundary> boundaries;  // by site index
   UnwrappedList unwrapped;
   add_sourceless(trace, plan);
+  plan.devices = sourceless_kernels(trace);
   for (const TracedUse& use : trace.uses) {
     if (!makes_boundary(use)) continue;
     for (const auto& [phase, count] : use.compute) plan.coverage[phase].activities += count;
     Attribution where = attributor.attribute(use);
+    add_kernels(use, !where.sites.empty(), plan.devices);
     if (where.sites.empty()) {
       auto [package, file] = where.file ? std::pair(where.file->package, where.file->name)
                                         : name_of(use.path, trace.roots);
@@ -347,6 +391,8 @@ Plan build_plan(const Trace& trace, const SourceSet& sources, const std::vector<
       add_counts(b.activities, use.activities);
       add_counts(b.backward, use.backward);
       add_counts(b.phases, use.phases);
+      add_counts(b.kernels, use.kernels);
+      add_counts(b.transfers, use.transfers);
       for (const std::string& name : use.writes)
         if (std::find(b.writes.begin(), b.writes.end(), name) == b.writes.end())
           b.writes.push_back(name);

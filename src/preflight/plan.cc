@@ -51,7 +51,8 @@ Boundary read_boundary(JsonText& json, const JsonValue& value) {
              "scope",      "line",          "column",      "end_line",   "end_column", "start",
              "end",        "operand_start", "operand_end", "targets",    "arguments",  "text",
              "site_order", "template",      "tags",        "activities", "backward",   "phases",
-             "order",      "calls",         "writes",      "mark",       "block",      "refusal"});
+             "order",      "calls",         "writes",      "mark",       "block",      "refusal",
+             "kernels",    "transfers"});
   json.read(value, "id", b.id);
   if (!json.failed() &&
       (b.id.empty() ||
@@ -95,6 +96,8 @@ Boundary read_boundary(JsonText& json, const JsonValue& value) {
   if (value.find("block")) json.read(value, "block", s.block);
   if (value.find("refusal")) json.read(value, "refusal", s.refusal);
   if (value.find("writes")) json.read(value, "writes", b.writes);
+  if (value.find("kernels")) json.read(value, "kernels", b.kernels);
+  if (value.find("transfers")) json.read(value, "transfers", b.transfers);
   if (const JsonValue* mark = value.find("mark")) {
     json.read(value, "mark", b.mark);
     if (!json.failed() && b.mark != "step" && b.mark != "micro_batch")
@@ -155,16 +158,28 @@ void read_coverage(JsonText& json, const JsonValue& root,
   }
 }
 
+void read_devices(JsonText& json, const JsonValue& root, KernelCoverage& out) {
+  const JsonValue* devices = json.member(root, "devices", Kind::object);
+  if (!devices) return;
+  json.only(*devices, {"sources", "kernels", "attributed", "dropped", "rest"});
+  json.read(*devices, "sources", out.sources);
+  json.read(*devices, "kernels", out.kernels);
+  json.read(*devices, "attributed", out.attributed);
+  json.read(*devices, "dropped", out.dropped);
+  json.read(*devices, "rest", out.rest);
+}
+
 Plan read_plan_values(JsonText& json, const JsonValue& root) {
   Plan plan;
   json.only(root, {"opguard_plan", "opguard", "python", "torch", "command", "packages", "coverage",
-                   "boundaries", "context", "unwrapped", "foreign"});
+                   "devices", "boundaries", "context", "unwrapped", "foreign"});
   json.read(root, "opguard", plan.opguard);
   json.read(root, "python", plan.python);
   json.read(root, "torch", plan.torch);
   json.read(root, "command", plan.command);
   json.read(root, "packages", plan.packages);
   read_coverage(json, root, plan.coverage);
+  if (root.find("devices")) read_devices(json, root, plan.devices);
   std::map<std::string, bool> ids;
   if (const JsonValue* boundaries = json.member(root, "boundaries", Kind::array))
     for (const JsonValue& item : boundaries->items) {
@@ -226,6 +241,8 @@ Json json_of(const Boundary& b) {
                {"activities", b.activities}};
   if (!b.backward.empty()) json["backward"] = b.backward;
   json["phases"] = b.phases;
+  if (!b.kernels.empty()) json["kernels"] = b.kernels;
+  if (!b.transfers.empty()) json["transfers"] = b.transfers;
   json["order"] = b.order;
   json["calls"] = b.calls;
   if (!s.block.empty()) json["block"] = s.block;
@@ -251,6 +268,14 @@ Json coverage_json(const Plan& plan) {
                     {"attributed", phase.attributed},
                     {"accumulated", phase.accumulated}};
   return {{"activities", plan.activities()}, {"attributed", plan.attributed()}, {"phases", phases}};
+}
+
+Json json_of(const KernelCoverage& c) {
+  return {{"sources", c.sources},
+          {"kernels", c.kernels},
+          {"attributed", c.attributed},
+          {"dropped", c.dropped},
+          {"rest", c.rest}};
 }
 
 std::vector<Json> context_json(const Plan& plan) {
@@ -294,6 +319,7 @@ std::string plan_text(const Plan& plan) {
       << ",\n\"command\": " << text_of(plan.command)
       << ",\n\"packages\": " << text_of(plan.packages)
       << ",\n\"coverage\": " << text_of(coverage_json(plan));
+  if (!plan.devices.sources.empty()) out << ",\n\"devices\": " << text_of(json_of(plan.devices));
   write_lines(out, "boundaries", plan.boundaries, [](const Boundary& b) { return json_of(b); });
   write_lines(out, "context", context_json(plan), [](const Json& scope) { return scope; });
   write_lines(out, "unwrapped", plan.unwrapped, [](const Unwrapped& u) { return json_of(u); });
@@ -366,6 +392,12 @@ std::string dump(const Plan& plan) {
   for (const auto& [name, phase] : plan.coverage)
     out << "coverage of " << name << " " << phase.attributed << " of " << phase.activities
         << " accumulated " << phase.accumulated << "\n";
+  if (!plan.devices.sources.empty())
+    out << "kernels " << plan.devices.attributed << " of " << plan.devices.kernels << " dropped "
+        << plan.devices.dropped << "\n";
+  for (const std::string& source : plan.devices.sources) out << "device " << source << "\n";
+  for (const auto& [name, count] : plan.devices.rest)
+    out << "kernel of no boundary " << name << "=" << count << "\n";
   for (const Boundary& b : plan.boundaries) {
     out << "boundary " << b.id << " " << form_name(b.site.form) << " "
         << (b.site.package.empty() ? "" : b.site.package + ":") << b.site.file << ":" << b.site.line
@@ -378,6 +410,9 @@ std::string dump(const Plan& plan) {
     for (const auto& [name, count] : b.backward) out << " " << name << "=" << count;
     if (!b.backward.empty()) out << ";";
     for (const auto& [name, count] : b.phases) out << " " << name << "=" << count;
+    if (!b.kernels.empty() || !b.transfers.empty()) out << " device:";
+    for (const auto* names : {&b.kernels, &b.transfers})
+      for (const auto& [name, count] : *names) out << " " << name << "=" << count;
     if (!b.writes.empty()) out << " writes";
     for (const std::string& name : b.writes) out << " " << name;
     if (!b.mark.empty()) out << " mark " << b.mark;

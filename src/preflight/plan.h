@@ -32,7 +32,9 @@ struct Boundary {
   // Dispatched by the autograd engine for nodes that the operator made.
   std::map<std::string, uint64_t> backward;
   std::map<std::string, uint64_t> phases;  // of both
-  uint64_t order = 0;                      // rank of its first execution in the preflight
+  // What a device ran for it, forward and backward: kernels, and copies, memsets and waits.
+  std::map<std::string, uint64_t> kernels, transfers;
+  uint64_t order = 0;  // rank of its first execution in the preflight
   uint64_t calls = 0;
   // Arguments ("arg0", "out") the call changes although no version counter tells (a kernel launch,
   // a native extension): the preflight learned it.
@@ -74,6 +76,16 @@ struct PhaseCoverage {
   bool operator==(const PhaseCoverage&) const = default;
 };
 
+// Of the kernels that devices ran in the preflight; all 0 where none was used.
+struct KernelCoverage {
+  std::vector<std::string> sources;  // "cuda: CUPTI 13.0, ...": one for each way they were seen
+  uint64_t kernels = 0;
+  uint64_t attributed = 0;  // under a boundary, or into a parameter's gradient
+  uint64_t dropped = 0;     // activities lost before anyone saw them, copies and waits too
+  std::map<std::string, uint64_t> rest;  // the kernels that are not attributed
+  bool operator==(const KernelCoverage&) const = default;
+};
+
 struct Plan {
   int version = kPlanVersion;
   std::string opguard, python, torch;
@@ -86,6 +98,7 @@ struct Plan {
   std::vector<Unwrapped> unwrapped;
   std::vector<Foreign> foreign;
   std::map<std::string, PhaseCoverage> coverage;  // by phase; the rest is unwrapped and foreign
+  KernelCoverage devices;
   // Of all phases of a training step, so not of kImportPhase.
   uint64_t activities() const;
   uint64_t attributed() const;

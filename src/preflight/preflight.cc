@@ -1,9 +1,13 @@
 #include "preflight/preflight.h"
 
+#include <unistd.h>
+
+#include <cstdlib>
 #include <filesystem>
 
 #include "preflight/launch.h"
 #include "support/diagnostics.h"
+#include "support/install.h"
 
 namespace opguard {
 namespace {
@@ -25,6 +29,28 @@ bool holds_traces(const std::string& dir) {
     if (name.rfind("trace-", 0) == 0 && it->path().extension() == ".json") return true;
   }
   return false;
+}
+
+// The driver's device files: NVIDIA's own, and that of Windows' Linux subsystem.
+bool has_cuda_device() {
+  return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
+}
+
+// What brings opguard_inject.so into the program. Preloaded it intercepts launches, should CUPTI
+// not be there: that shows only once the program runs, so it is there from the start.
+void add_injection(const std::string& activities, Variables& environment) {
+  environment.emplace_back("OPGUARD_ACTIVITIES", activities);
+  std::string library = python_package_dir() + "/opguard_inject.so";
+  if (activities == "operators" || access(library.c_str(), R_OK) != 0) return;
+  // Another tool's injection stays.
+  const char* injected = std::getenv("CUDA_INJECTION64_PATH");
+  if (!injected || !*injected) environment.emplace_back("CUDA_INJECTION64_PATH", library);
+  bool may_need = activities == "launches" || (activities == "auto" && has_cuda_device());
+  // The loader separates libraries by spaces and colons, and knows no quotes.
+  if (!may_need || library.find_first_of(" :") != std::string::npos) return;
+  const char* preloaded = std::getenv("LD_PRELOAD");
+  environment.emplace_back("LD_PRELOAD",
+                           (preloaded && *preloaded ? std::string(preloaded) + ":" : "") + library);
 }
 
 }  // namespace
@@ -54,6 +80,7 @@ llvm::Expected<Preflight> run_preflight(const PreflightOptions& options) {
            {"PYTHONDONTWRITEBYTECODE", "1"},
        })
     launched.environment.push_back(variable);
+  add_injection(options.activities, launched.environment);
 
   llvm::Expected<LaunchResult> ran = launch(launched);
   if (!ran) return ran.takeError();

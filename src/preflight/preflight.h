@@ -17,7 +17,9 @@ struct PreflightOptions {
   uint64_t steps = 0;                 // stop tracing after so many optimizer steps; 0: never
   std::string work_dir;               // where the traces go; made, must not hold traces
   bool quiet = false;                 // do not show the program's output
-  std::string hook;                   // hook map of texts to run in place of files; "": none
+  // Of devices: "auto", "cupti", "launches" (intercepted), "operators" (none): docs/activities.md.
+  std::string activities = "auto";
+  std::string hook;  // hook map of texts to run in place of files; "": none
 };
 
 struct Preflight {

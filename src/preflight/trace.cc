@@ -17,6 +17,14 @@ using Kind = JsonValue::Kind;
 
 constexpr int kTraceVersion = 2;
 
+// Kernels by their shortened names: two instances that only their parameters tell apart are one.
+void read_kernels(JsonText& json, const JsonValue& value, const char* key,
+                  std::map<std::string, uint64_t>& out) {
+  std::map<std::string, uint64_t> names;
+  json.read(value, key, names);
+  for (const auto& [name, count] : names) out[kernel_name(name)] += count;
+}
+
 // Fields unknown here are skipped: the tracer travels with the tool, but may say more for people.
 TracedUse read_use(JsonText& json, const JsonValue& value) {
   TracedUse use;
@@ -40,7 +48,30 @@ TracedUse read_use(JsonText& json, const JsonValue& value) {
   json.read(value, "compute", use.compute);
   json.read(value, "dtypes", use.dtypes);
   json.read(value, "writes", use.writes);
+  if (value.find("kernels")) {
+    read_kernels(json, value, "kernels", use.kernels);
+    json.read(value, "kernel_phases", use.kernel_phases);
+    json.read(value, "transfers", use.transfers);
+    json.read(value, "streams", use.streams);
+    json.read(value, "device_ns", use.device_ns);
+  }
   return use;
+}
+
+void read_devices(JsonText& json, const JsonValue& root, Trace& trace) {
+  if (const JsonValue* devices = json.member(root, "devices", Kind::array))
+    for (const JsonValue& item : devices->items) {
+      TracedDevice& d = trace.devices.emplace_back();
+      json.read(item, "type", d.type);
+      json.read(item, "source", d.source);
+      json.read(item, "clock", d.clock);
+      json.read(item, "kernels", d.kernels);
+      json.read(item, "dropped", d.dropped);
+    }
+  if (const JsonValue* phases = json.member(root, "foreign_kernels", Kind::object))
+    for (const auto& [phase, names] : phases->members)
+      read_kernels(json, *phases, phase.string.c_str(), trace.foreign_kernels[phase.string]);
+  read_kernels(json, root, "accumulated_kernels", trace.accumulated_kernels);
 }
 
 Trace read_trace(JsonText& json, const JsonValue& root) {
@@ -57,6 +88,7 @@ Trace read_trace(JsonText& json, const JsonValue& root) {
     for (const auto& [phase, names] : phases->members)
       json.read(*phases, phase.string.c_str(), trace.foreign_compute[phase.string]);
   json.read(root, "accumulated", trace.accumulated);
+  if (root.find("devices")) read_devices(json, root, trace);
   json.read(root, "micro_batches", trace.micro_batches);
   json.read(root, "errors", trace.errors);
   json.read(root, "missing_packages", trace.missing_packages);
@@ -98,6 +130,24 @@ Place place_of(const TracedUse& use) {
           use.column < 0 ? use.callee : ""};
 }
 
+// A device of the same kind, seen in the same way, is one over all processes.
+void merge_devices(Trace& into, const Trace& from) {
+  for (const TracedDevice& device : from.devices) {
+    auto known = std::find_if(into.devices.begin(), into.devices.end(), [&](const TracedDevice& d) {
+      return d.type == device.type && d.source == device.source && d.clock == device.clock;
+    });
+    if (known == into.devices.end()) {
+      into.devices.push_back(device);
+      continue;
+    }
+    known->kernels += device.kernels;
+    known->dropped += device.dropped;
+  }
+  for (const auto& [phase, names] : from.foreign_kernels)
+    add_counts(into.foreign_kernels[phase], names);
+  add_counts(into.accumulated_kernels, from.accumulated_kernels);
+}
+
 void merge(Trace& into, Trace from, std::map<Place, size_t>& at) {
   into.steps = std::max(into.steps, from.steps);
   into.complete = into.complete && from.complete;
@@ -107,6 +157,7 @@ void merge(Trace& into, Trace from, std::map<Place, size_t>& at) {
     add_counts(into.foreign_compute[phase], names);
   add_counts(into.accumulated, from.accumulated);
   add_counts(into.micro_batches, from.micro_batches);
+  merge_devices(into, from);
   into.errors += from.errors;
   unite(into.roots, from.roots);
   unite(into.missing_packages, from.missing_packages);
@@ -124,6 +175,11 @@ void merge(Trace& into, Trace from, std::map<Place, size_t>& at) {
     add_counts(known.backward, use.backward);
     add_counts(known.phases, use.phases);
     add_counts(known.compute, use.compute);
+    add_counts(known.kernels, use.kernels);
+    add_counts(known.transfers, use.transfers);
+    add_counts(known.kernel_phases, use.kernel_phases);
+    unite(known.streams, use.streams);
+    known.device_ns += use.device_ns;
     unite(known.writes, use.writes);
     if (known.callee.empty()) known.callee = use.callee;
   }
@@ -194,6 +250,17 @@ std::string dump(const Trace& trace) {
   }
   out << "accumulated;";
   dump_counts(out, trace.accumulated);
+  for (const TracedDevice& d : trace.devices)
+    out << "\ndevice " << d.type << " by " << d.source << " clock " << d.clock << " kernels "
+        << d.kernels << " dropped " << d.dropped;
+  for (const auto& [phase, names] : trace.foreign_kernels) {
+    out << "\nforeign kernels " << phase << ";";
+    dump_counts(out, names);
+  }
+  if (!trace.accumulated_kernels.empty()) {
+    out << "\naccumulated kernels;";
+    dump_counts(out, trace.accumulated_kernels);
+  }
   out << "\nmicro-batches of a step;";
   dump_counts(out, trace.micro_batches);
   out << "\n";
@@ -217,6 +284,15 @@ std::string dump(const Trace& trace) {
     for (const std::string& dtype : use.dtypes) out << " " << dtype;
     if (!use.writes.empty()) out << "; writes";
     for (const std::string& name : use.writes) out << " " << name;
+    if (!use.kernels.empty() || !use.transfers.empty()) {
+      out << "; kernels";
+      dump_counts(out, use.kernels);
+      out << ";";
+      dump_counts(out, use.transfers);
+      out << "; streams";
+      for (const std::string& stream : use.streams) out << " " << stream;
+      out << " ns " << use.device_ns;
+    }
     out << "\n";
   }
   return out.str();

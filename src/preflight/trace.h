@@ -32,8 +32,24 @@ struct TracedUse {
   std::map<std::string, uint64_t> compute;  // of these, those that compute (docs/plan-format.md)
   std::vector<std::string> dtypes;          // of the first execution's tensor arguments: "f32[2]"
   std::vector<std::string> writes;  // arguments changed that no version counter tells of: "arg0"
+  // On devices, forward and backward (docs/activities.md): kernels by shortened name, those of
+  // communication libraries among them, and copies, memsets, waits.
+  std::map<std::string, uint64_t> kernels, transfers;
+  std::map<std::string, uint64_t> kernel_phases;  // phase -> kernels
+  std::vector<std::string> streams;               // "cuda:0/7"
+  uint64_t device_ns = 0;                         // of all of them together
 
   bool operator==(const TracedUse&) const = default;
+};
+
+// A device whose activities were collected.
+struct TracedDevice {
+  std::string type;    // torch's: "cuda"
+  std::string source;  // "CUPTI 13.0, ...", "interception of launches (no CUPTI: ...)"
+  std::string clock;   // "device", or "host": times are those of the launching calls
+  uint64_t kernels = 0;
+  uint64_t dropped = 0;  // activities lost before anyone saw them
+  bool operator==(const TracedDevice&) const = default;
 };
 
 struct Trace {
@@ -50,6 +66,10 @@ struct Trace {
   std::map<std::string, std::map<std::string, uint64_t>> foreign_compute;
   // That compute, into a parameter's gradient: belonging to no operator, but to the parameter.
   std::map<std::string, uint64_t> accumulated;
+  std::vector<TracedDevice> devices;
+  // Kernels launched below no expression: phase ("": no operator at all) -> kernel -> count.
+  std::map<std::string, std::map<std::string, uint64_t>> foreign_kernels;
+  std::map<std::string, uint64_t> accumulated_kernels;  // into a parameter's gradient
   // Backward passes of a step -> how many steps had so many. Of all processes.
   std::map<std::string, uint64_t> micro_batches;
   uint64_t errors = 0;                        // activities that the tracer could not place
@@ -63,5 +83,9 @@ struct Trace {
 // Error: none there, another format version, or not JSON.
 llvm::Expected<Trace> read_traces(const std::string& dir);
 std::string dump(const Trace& trace);
+
+// A kernel's name for people and plans: demangled, without return type and parameters, at most 160
+// bytes; a name that is not mangled stays, shortened.
+std::string kernel_name(const std::string& name);
 
 }  // namespace opguard

@@ -63,6 +63,18 @@ Built build(const std::string& root) {
   };
   trace.uses[0].backward = {{"aten::mul.Tensor", 6}};
   trace.uses[1].writes = {"arg0"};
+  // On a device: below a boundary, an import, no site, a gradient, and nothing at all.
+  trace.devices = {{"cuda", "CUPTI 13.0, /usr/lib/libcupti.so.13", "device", 20, 1},
+                   {"cuda", "interception of launches (no CUPTI: busy)", "host", 2, 1}};
+  trace.uses[0].kernels = {{"mul", 9}};
+  trace.uses[0].kernel_phases = {{"forward", 3}, {"backward", 6}};
+  trace.uses[0].transfers = {{"memcpy HtoD", 4}};
+  trace.uses[5].kernels = {{"table", 5}};
+  trace.uses[5].kernel_phases = {{"import", 5}};
+  trace.uses[6].kernels = {{"add", 8}};
+  trace.uses[6].kernel_phases = {{"forward", 8}};
+  trace.accumulated_kernels = {{"sum", 2}};
+  trace.foreign_kernels = {{"", {{"add", 1}}}, {"import", {{"fill", 7}}}};
   b.plan = build_plan(trace, b.sources, b.sites, TemplateLibrary());
   return b;
 }
@@ -104,6 +116,18 @@ TEST(BuildPlan, BackwardAndWritesGoToTheBoundary) {
   EXPECT_EQ(plan.boundaries[0].writes, std::vector<std::string>{"arg0"});
   EXPECT_EQ(plan.boundaries[1].backward,
             (std::map<std::string, uint64_t>{{"aten::mul.Tensor", 6}}));
+}
+
+TEST(BuildPlan, KernelsGoToTheBoundaryAndTheRestIsListed) {
+  Plan plan = build("/t").plan;
+  EXPECT_EQ(plan.boundaries[1].kernels, (std::map<std::string, uint64_t>{{"mul", 9}}));
+  EXPECT_EQ(plan.boundaries[1].transfers, (std::map<std::string, uint64_t>{{"memcpy HtoD", 4}}));
+  KernelCoverage expected{{"cuda: CUPTI 13.0", "cuda: interception of launches"},
+                          9 + 8 + 2 + 1,
+                          9 + 2,
+                          2,
+                          {{"add", 8 + 1}}};
+  EXPECT_EQ(plan.devices, expected) << dump(plan);
 }
 
 TEST(BuildPlan, SameOnEveryMachine) {

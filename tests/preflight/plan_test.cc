@@ -41,6 +41,8 @@ Plan sample() {
   plan.boundaries.push_back(b);
   b.id = "rope.iter:zz";
   b.backward.clear();
+  b.kernels = {{"at::native::add<float>", 12}};
+  b.transfers = {{"memcpy HtoD", 2}};
   b.writes = {"arg0", "out"};
   b.mark = "step";
   b.site.form = Form::iterate;
@@ -58,6 +60,7 @@ Plan sample() {
   }
   plan.unwrapped = {{"", "model/rope.py", 9, "attribute read", "backward", 3}};
   plan.foreign = {{"forward", "aten::mul.Tensor", 16}};
+  plan.devices = {{"cuda: CUPTI API 28"}, 14, 12, 3, {{"lost", 2}}};
   return plan;
 }
 

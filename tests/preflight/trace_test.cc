@@ -77,6 +77,52 @@ TEST(Trace, WithoutColumnsTheCalleeTellsUsesApart) {
   EXPECT_EQ(merged->uses.size(), 2u);
 }
 
+TEST(Trace, UnitesDevices) {
+  TestDir dir;
+  auto with = [](int rank, const std::string& source) {
+    std::string on_device =
+        ", \"kernels\": {\"_Z3addPf\": 2, \"add\": 1}, \"kernel_phases\": {\"forward\": 3}, "
+        "\"transfers\": {\"memcpy HtoD\": 1}, \"streams\": [\"cuda:0/" +
+        std::to_string(rank) + "\"], \"device_ns\": 7, \"writes\"";
+    std::string text = trace(rank, use(3, 4, "relu", 0, 2));
+    text.replace(text.find(", \"writes\""), 10, on_device);
+    std::string devices =
+        ", \"devices\": [{\"type\": \"cuda\", \"source\": \"" + source +
+        "\", \"clock\": \"device\", \"kernels\": 3, \"dropped\": 1}], \"foreign_kernels\": {\"\": "
+        "{\"_Z1kv\": 2}}, \"accumulated_kernels\": {\"sum\": 1}, \"errors\"";
+    return text.replace(text.find(", \"errors\""), 10, devices);
+  };
+  dir.write("trace-1-0.json", with(0, "CUPTI"));
+  dir.write("trace-2-0.json", with(1, "CUPTI"));
+  dir.write("trace-3-0.json", with(2, "interception"));
+  llvm::Expected<Trace> merged = read_traces(dir.path());
+  ASSERT_TRUE(static_cast<bool>(merged)) << llvm::toString(merged.takeError());
+  ASSERT_EQ(merged->devices.size(), 2u);
+  EXPECT_EQ(merged->devices[0], (TracedDevice{"cuda", "CUPTI", "device", 6, 2}));
+  EXPECT_EQ(merged->foreign_kernels[""]["k"], 6u);
+  EXPECT_EQ(merged->accumulated_kernels["sum"], 3u);
+  const TracedUse& u = merged->uses.at(0);
+  // Mangled or not: one kernel.
+  EXPECT_EQ(u.kernels, (std::map<std::string, uint64_t>{{"add", 9}}));
+  EXPECT_EQ(u.kernel_phases.at("forward"), 9u);
+  EXPECT_EQ(u.transfers.at("memcpy HtoD"), 3u);
+  EXPECT_EQ(u.streams, (std::vector<std::string>{"cuda:0/0", "cuda:0/1", "cuda:0/2"}));
+  EXPECT_EQ(u.device_ns, 21u);
+}
+
+TEST(Trace, KernelNamesAreShort) {
+  EXPECT_EQ(kernel_name("_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfE"
+                        "ESt5arrayIPcLm3EEEEviT0_T1_"),
+            "at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, "
+            "std::array<char*, 3ul>>");
+  EXPECT_EQ(kernel_name("void a::k<(b::E)3>(int, float*)"), "a::k<(b::E)3>");
+  EXPECT_EQ(kernel_name("_ZN12_GLOBAL__N_14fillEPf"), "(anonymous namespace)::fill");
+  EXPECT_EQ(kernel_name("triton_poi_fused_add_0"), "triton_poi_fused_add_0");
+  EXPECT_EQ(kernel_name("sm90_xmma_gemm_bf16 tail"), "sm90_xmma_gemm_bf16 tail");
+  EXPECT_EQ(kernel_name(""), "");
+  EXPECT_EQ(kernel_name(std::string(400, 'x')), std::string(157, 'x') + "...");
+}
+
 TEST(Trace, SaysWhatIsWrong) {
   TestDir dir;
   EXPECT_NE(error_of(dir).find("no trace-*.json"), std::string::npos);

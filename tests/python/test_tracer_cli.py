@@ -10,6 +10,7 @@ import time
 import pytest
 
 from conftest import binary, clean_environment
+from cuda_doubles import doubles  # noqa: F401
 
 pytest.importorskip("torch")
 TRAIN = """import torch
@@ -132,3 +133,15 @@ def test_doctor(opguard, tmp_path):
     assert "NO  torch" in ran.stdout and "No module named 'torch'" in ran.stdout
     ran = opguard("doctor", "--", "no-such-python")
     assert ran.returncode == 1 and "NO  python" in ran.stdout
+
+
+@pytest.mark.parametrize("state, said", [
+    ("api=28", "ok  CUPTI              CUPTI API 28, "),
+    ("busy", "another tool holds CUPTI"),
+    ("api=16", "of a CUDA before 12"),
+])  # fmt: skip
+def test_doctor_tries_cupti(opguard, doubles, state, said):
+    ran = opguard("doctor", "--", sys.executable, env={"CUDA_HOME": str(doubles), "LD_LIBRARY_PATH": str(doubles), "CUPTI_DOUBLE": state})
+    assert ran.returncode == 0, ran.stdout
+    assert said in ran.stdout and "libcupti.so.12" in ran.stdout
+    assert "ok  CUDA driver        libcuda.so.1, for CUDA up to 13.1" in ran.stdout
