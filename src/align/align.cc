@@ -90,9 +90,9 @@ std::map<uint32_t, std::vector<uint32_t>> sequences(const ProcessLog& log, bool 
   return result;
 }
 
-// Events of a sequence that are aligned together, at most, where steps allow a cut: what tokens and
-// the windows between anchors take in memory. Smaller logs are one piece.
-constexpr size_t kTogether = 1 << 16;
+// Events of a sequence that are aligned together, at most, where steps allow a cut: few enough that
+// their slots are decoded once (record/slot_table.h). Smaller logs are one piece.
+constexpr size_t kTogether = 1 << 14;
 
 // One thread of one process on both sides.
 class SequencePairing {

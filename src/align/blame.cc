@@ -106,27 +106,31 @@ bool Blame::first_differing_input(const EventRef (&refs)[2], SlotRef (&out)[2]) 
 // Events up to `last` that read other bytes than were last left in the same memory under the same
 // tensor version, a value nobody made before: something wrote there unseen.
 std::vector<EventRef> Blame::overwritten(int side, const EventRef& last) const {
-  // With the block's number, where it is known: freed memory is given out again.
-  using Extent = std::tuple<uint32_t, uint64_t, uint64_t, uint32_t>;
-  const ProcessLog& l = log(side, last);
-  std::map<Extent, Slot> left;
-  std::vector<EventRef> readers;
-  for (uint32_t i = 0; i <= last.event; ++i) {
-    const Event& e = l.events[i];
-    EventRef ref{last.process, i};
+  read_memory(side, last.process, last.event);
+  std::vector<EventRef> readers = memory_[side][last.process].readers;
+  std::erase_if(readers, [&](const EventRef& reader) { return reader.event > last.event; });
+  return readers;
+}
+
+void Blame::read_memory(int side, int32_t process, uint32_t last) const {
+  MemoryRead& memory = memory_[side][process];
+  const ProcessLog& l = timeline_.run(side).processes[process];
+  for (; memory.next <= last; ++memory.next) {
+    const Event e = l.events[memory.next];
+    const EventRef ref{process, memory.next};
     for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
-      const Slot& slot = l.slots[s];
+      const Slot slot = l.slots[s];
       if (!has_value(slot) || !slot.address || !slot.size_bytes) continue;
-      auto [at, fresh] =
-          left.try_emplace({slot.storage, slot.address, slot.size_bytes, slot.meta}, slot);
+      // With the block's number, where it is known: freed memory is given out again.
+      auto [at, fresh] = memory.left.try_emplace(
+          {slot.storage, slot.address, slot.size_bytes, slot.meta}, Left{slot.value, slot.version});
       if (slot.kind == SlotKind::in && !fresh && at->second.value != slot.value &&
           at->second.version == slot.version &&
           index_[side]->producer(value_key(l, slot), ref, false).event.process < 0)
-        readers.push_back(ref);
-      at->second = slot;
+        memory.readers.push_back(ref);
+      at->second = {slot.value, slot.version};
     }
   }
-  return readers;
 }
 
 // An input that differs for no recorded reason, behind which memory was overwritten: the first

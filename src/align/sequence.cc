@@ -137,9 +137,92 @@ class Aligner {
     return true;
   }
 
-  // The best monotone pairing of a window by dynamic programming over its suffixes, so that of
-  // equally good pairings the one that pairs earliest is taken.
+  // The best monotone pairing of a window. Of equally good ones the one that pairs earliest is
+  // taken: both ways below take the same.
   void solve(const Window& w) {
+    if (!solve_sparse(w)) solve_dense(w);
+  }
+
+  // Looks only at cells whose tokens may pair, few where boundaries are many. False, and nothing
+  // done: too many of them.
+  bool solve_sparse(const Window& w) {
+    const uint64_t n = w.a1 - w.a0, m = w.b1 - w.b0;
+    if (n * m < kFewCells) return false;
+    std::vector<std::pair<uint64_t, uint32_t>> by_key;  // of b
+    by_key.reserve(m);
+    for (uint32_t j = 0; j < m; ++j) by_key.emplace_back(b_[w.b0 + j].key, j);
+    std::sort(by_key.begin(), by_key.end());
+    std::vector<std::pair<uint32_t, uint32_t>> alike(n);  // of each token of a: part of by_key
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < n; ++i) {
+      const uint64_t key = a_[w.a0 + i].key;
+      auto from = std::lower_bound(by_key.begin(), by_key.end(), std::pair(key, 0u));
+      auto to = from;
+      while (to != by_key.end() && to->first == key) ++to;
+      alike[i] = {uint32_t(from - by_key.begin()), uint32_t(to - by_key.begin())};
+      count += uint64_t(to - from);
+    }
+    if (count > limits_.sparse_cells || count > n * m / 4) return false;
+
+    // total: of the best pairing of the suffixes that begins with this cell's pair.
+    struct Cell {
+      uint32_t i, j;
+      int32_t score, total;
+      uint32_t next;  // cell of the same total
+    };
+    std::vector<Cell> cells;
+    cells.reserve(count);
+    std::vector<uint32_t> of_total;  // first cell
+    // The best total of a cell at j or behind, in the rows below: a tree of maxima over prefixes,
+    // by m - j.
+    std::vector<int32_t> best(m + 1, 0);
+    auto best_behind = [&](uint64_t j) {
+      int32_t value = 0;
+      for (uint64_t k = m - 1 - j; k > 0; k &= k - 1) value = std::max(value, best[k]);
+      return value;
+    };
+    int32_t all = 0;
+    for (uint32_t i = uint32_t(n); i-- > 0;) {
+      const size_t row = cells.size();
+      for (uint32_t k = alike[i].first; k < alike[i].second; ++k) {
+        const uint32_t j = by_key[k].second;
+        const int32_t s = score(w.a0 + i, w.b0 + j);
+        cells.push_back({i, j, s, s + best_behind(j), kNoCell});
+      }
+      for (size_t c = row; c < cells.size(); ++c) {
+        Cell& cell = cells[c];
+        if (size_t(cell.total) >= of_total.size())
+          of_total.resize(std::max<size_t>(size_t(cell.total) + 1, of_total.size() * 2), kNoCell);
+        cell.next = of_total[size_t(cell.total)];
+        of_total[size_t(cell.total)] = uint32_t(c);
+        all = std::max(all, cell.total);
+        for (uint64_t k = m - cell.j; k <= m && best[k] < cell.total; k += k & (~k + 1))
+          best[k] = cell.total;
+      }
+    }
+    // The first column as far down as it pairs; else the last row that still can.
+    uint32_t i = 0, j = 0;
+    while (all > 0) {
+      const Cell* taken = nullptr;
+      for (uint32_t c = of_total[size_t(all)]; c != kNoCell; c = cells[c].next) {
+        const Cell& cell = cells[c];
+        if (cell.i < i || cell.j < j) continue;
+        const bool column = cell.j == j;
+        if (!taken || (column && (taken->j != j || cell.i < taken->i)) ||
+            (!column && taken->j != j &&
+             (cell.i > taken->i || (cell.i == taken->i && cell.j < taken->j))))
+          taken = &cell;
+      }
+      matches_.emplace_back(w.a0 + taken->i, w.b0 + taken->j);
+      i = taken->i + 1;
+      j = taken->j + 1;
+      all -= taken->score;
+    }
+    return true;
+  }
+
+  // Dynamic programming over the window's suffixes, all cells or those of a band.
+  void solve_dense(const Window& w) {
     const uint64_t n = w.a1 - w.a0, m = w.b1 - w.b0;
     uint64_t half = m;
     if (n * m > limits_.max_cells) {
@@ -204,6 +287,9 @@ class Aligner {
       gap.b0 = b + 1;
     }
   }
+
+  static constexpr uint64_t kFewCells = 1 << 10;  // not worth sorting for
+  static constexpr uint32_t kNoCell = UINT32_MAX;
 
   const std::vector<Token>& a_;
   const std::vector<Token>& b_;

@@ -30,6 +30,9 @@ struct Limits {
   uint64_t exact_cells = 1 << 16;
   // Above this a window's DP is kept to a band around its diagonal; one byte a cell.
   uint64_t max_cells = 1 << 26;
+  // Where at most so many cells of a window could be pairs, only those are looked at: no band is
+  // needed; 20 bytes each.
+  uint64_t sparse_cells = 1 << 22;
 };
 
 // (position in a, position in b), both strictly increasing, of the largest total score that anchors

@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 namespace opguard {
 namespace {
@@ -95,22 +96,63 @@ ValueKey value_key(const ProcessLog& log, const Slot& slot) {
   return {slot.flat, scramble(type ^ scramble(elements))};
 }
 
+namespace {
+
+uint64_t folded(const ValueKey& key) { return scramble(key.lo) ^ key.hi; }
+
+// Lets most repetitions of a number that was there lately not pass.
+class Repetitions {
+ public:
+  bool pass(uint64_t number) {
+    uint64_t& last = recent_[number % recent_.size()];
+    return std::exchange(last, number) != number;
+  }
+
+ private:
+  std::vector<uint64_t> recent_ = std::vector<uint64_t>(1 << 16, 0);
+};
+
+// value_key of the slots of one log, its metas looked at once.
+class Keys {
+ public:
+  explicit Keys(const ProcessLog& log) {
+    Slot slot;
+    for (slot.meta = 0; slot.meta < log.metas.size(); ++slot.meta)
+      types_.push_back(value_key(log, slot).hi);
+    slot.meta = kNone;
+    none_ = value_key(log, slot).hi;
+  }
+  ValueKey of(const Slot& slot) const {
+    return {slot.flat, slot.meta < types_.size() ? types_[slot.meta] : none_};
+  }
+
+ private:
+  std::vector<uint64_t> types_;
+  uint64_t none_ = 0;
+};
+
+}  // namespace
+
 const ValueIndex::Values& ValueIndex::values() const {
   if (values_) return *values_;
   Values& all = values_.emplace();
-  all.held.reserve(run_.records());
+  Repetitions held;
   for (size_t p = 0; p < run_.processes.size(); ++p) {
     const ProcessLog& log = run_.processes[p];
+    const Keys keys(log);
+    Repetitions made;
     for (size_t e = 0; e < log.events.size(); ++e) {
-      const Event& event = log.events[e];
+      const Event event = log.events[e];
       if (event.kind == EventKind::state) continue;
-      for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
-        const Slot& slot = log.slots[s];
+      const Slot* slots = log.slots.of_event(event.first_slot);
+      for (uint32_t s = 0; s < event.slot_count; ++s) {
+        const Slot& slot = slots[s];
         if (!has_value(slot)) continue;
-        ValueKey key = value_key(log, slot);
-        all.held.push_back(key);
+        const uint64_t key = folded(keys.of(slot));
+        if (held.pass(key)) all.held.push_back(key);
         if (slot.flags & kMask) all.masks.push_back(slot.pattern);
-        if (slot.kind != SlotKind::in) all.makers.push_back({key, {{int32_t(p), uint32_t(e)}, s}});
+        if (slot.kind != SlotKind::in && made.pass(key))
+          all.makers.push_back({key, int32_t(p), uint32_t(e), s});
       }
     }
   }
@@ -118,15 +160,26 @@ const ValueIndex::Values& ValueIndex::values() const {
   all.held.erase(std::unique(all.held.begin(), all.held.end()), all.held.end());
   std::sort(all.masks.begin(), all.masks.end());
   std::sort(all.makers.begin(), all.makers.end(), [](const Maker& x, const Maker& y) {
-    return std::tie(x.key, x.made.event.process, x.made.slot) <
-           std::tie(y.key, y.made.event.process, y.made.slot);
+    return std::tie(x.key, x.process, x.event, x.slot) <
+           std::tie(y.key, y.process, y.event, y.slot);
   });
+  // Later makers of the same process are never asked for: events are in order of completion.
+  all.makers.erase(std::unique(all.makers.begin(), all.makers.end(),
+                               [](const Maker& x, const Maker& y) {
+                                 return x.key == y.key && x.process == y.process;
+                               }),
+                   all.makers.end());
   return all;
 }
 
+SlotRef ValueIndex::made_by(const Maker& maker) const {
+  const EventRef ref{maker.process, maker.event};
+  return {ref, event(ref).first_slot + maker.slot};
+}
+
 bool ValueIndex::holds(const ValueKey& key) const {
-  const std::vector<ValueKey>& held = values().held;
-  return std::binary_search(held.begin(), held.end(), key);
+  const std::vector<uint64_t>& held = values().held;
+  return std::binary_search(held.begin(), held.end(), folded(key));
 }
 
 bool ValueIndex::holds_mask(uint64_t pattern) const {
@@ -136,20 +189,23 @@ bool ValueIndex::holds_mask(uint64_t pattern) const {
 
 SlotRef ValueIndex::producer(const ValueKey& key, const EventRef& consumer, bool inclusive) const {
   const std::vector<Maker>& makers = values().makers;
-  auto at = std::lower_bound(makers.begin(), makers.end(), key,
-                             [](const Maker& maker, const ValueKey& k) { return maker.key < k; });
-  const SlotRef* elsewhere = nullptr;
-  for (; at != makers.end() && at->key == key; ++at) {
-    const SlotRef& maker = at->made;
-    if (maker.event.process == consumer.process) {
-      if (maker.event.event < consumer.event + (inclusive ? 1 : 0)) return maker;
+  const uint64_t wanted = folded(key);
+  auto at = std::lower_bound(makers.begin(), makers.end(), wanted,
+                             [](const Maker& maker, uint64_t k) { return maker.key < k; });
+  const Maker* elsewhere = nullptr;
+  uint64_t earliest = 0;
+  for (; at != makers.end() && at->key == wanted; ++at) {
+    if (at->process == consumer.process) {
+      if (at->event < consumer.event + (inclusive ? 1 : 0)) return made_by(*at);
       continue;
     }
-    uint64_t end = event(maker.event).end_ns;
-    if (end <= event(consumer).end_ns && (!elsewhere || end < event(elsewhere->event).end_ns))
-      elsewhere = &maker;
+    const uint64_t end = event({at->process, at->event}).end_ns;
+    if (end <= event(consumer).end_ns && (!elsewhere || end < earliest)) {
+      elsewhere = &*at;
+      earliest = end;
+    }
   }
-  return elsewhere ? *elsewhere : SlotRef{};
+  return elsewhere ? made_by(*elsewhere) : SlotRef{};
 }
 
 const std::vector<ValueIndex::Block>& ValueIndex::blocks(int32_t process) const {

@@ -78,17 +78,21 @@ class ValueIndex {
   };
   const std::vector<Block>& blocks(int32_t process) const;
 
+  // Keys are folded into 64 bits: two of a run's values meet by chance as rarely as two tensors'
+  // flat hashes do.
   struct Maker {
-    ValueKey key;
-    SlotRef made;
+    uint64_t key;
+    int32_t process;
+    uint32_t event, slot;  // `slot`: among the event's
   };
   struct Values {
-    std::vector<ValueKey> held;   // sorted
-    std::vector<Maker> makers;    // by key, then in order of process and event
+    std::vector<uint64_t> held;   // sorted
+    std::vector<Maker> makers;    // the first of each process; by key, then process
     std::vector<uint64_t> masks;  // sorted
   };
   // Made when first asked for: runs whose model values agree need none of it.
   const Values& values() const;
+  SlotRef made_by(const Maker& maker) const;
 
   const Run& run_;
   mutable std::optional<Values> values_;

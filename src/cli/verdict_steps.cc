@@ -106,10 +106,10 @@ int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage&
         "the runs were made under unlike settings of opguard: " + settings.refused.front();
   }
 
-  progress.reset();
   const Report report{*a, *b, alignment, verdict, coverage, differing, options.explain};
-  if (llvm::Error error = write_files(report, options))
-    return fail(llvm::toString(std::move(error)));
+  llvm::Error error = write_files(report, options);
+  progress.reset();
+  if (error) return fail(llvm::toString(std::move(error)));
   if (!settings.refused.empty()) return fail(verdict.why);
   std::fputs(format_terminal(report, use_colour(options.colour)).c_str(), stdout);
   return exit_code(verdict.outcome);
@@ -118,9 +118,11 @@ int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage&
 int conclude_single(const std::string& dir, const ReportOptions& options) {
   for (const std::string& path : {options.html, options.perfetto, options.sarif})
     if (!path.empty()) return fail(path + ": only --json and the terminal tell of one run alone");
+  auto progress = std::make_unique<Progress>("checking " + dir);
   llvm::Expected<Run> run = load_run(dir);
   if (!run) return fail(llvm::toString(run.takeError()));
   const Findings findings = check_single(*run);
+  progress.reset();
   if (!options.json.empty())
     if (llvm::Error error = write_file(options.json, format_findings_json(*run, findings)))
       return fail(options.json + ": " + llvm::toString(std::move(error)));

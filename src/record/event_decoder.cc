@@ -95,12 +95,12 @@ std::string EventDecoder::take(std::string_view payload, uint32_t count,
       const Form form = static_cast<Form>(first >> 2 & 3);
       if (kind > static_cast<uint8_t>(SlotKind::written)) return "a slot of an unknown kind";
       if (first / kFlagStep > 0xff) return "a slot of unknown flags";
-      Slot slot;
       if (first & kIndexFollows) next[kind] = static_cast<uint16_t>(in.varint32());
       const uint32_t name = in.varint32();
       known &= name < strings;
       if ((first / kFlagStep & kUnreadable) && form != Form::row)
         return "an unreadable slot with a value";
+      Slot& slot = slots.emplace_back();
       const Slot* source = nullptr;
       auto refer = [&] {
         const uint64_t distance = in.varint();
@@ -142,10 +142,9 @@ std::string EventDecoder::take(std::string_view payload, uint32_t count,
             slot.flat = form == Form::full ? in.u64() : slot.value.h;
             if (slot.flags & kMask) slot.pattern = in.u64();
           }
-          tensors_.push_back(static_cast<uint32_t>(slots.size()));
+          tensors_.push_back(static_cast<uint32_t>(slots.size() - 1));
         }
       }
-      slots.push_back(slot);
     }
     if (in.ok() && !known) return "an event refers to a string or shape that is not in the log";
     events.push_back(e);

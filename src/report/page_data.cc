@@ -19,7 +19,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr uint32_t kContextLines = 3;   // around an expression
-constexpr size_t kNeighbours = 3;       // equal rows kept around a row that differs
 constexpr uint32_t kLineColumns = 400;  // of a source line: data written into a source file
 
 // How a row is coloured: 0 and the kinds of Equality, then:
@@ -90,9 +89,10 @@ std::string dump(const Json& json) {
 class Page {
  public:
   Page(const Report& report, size_t max_rows)
-      : report_(report), runs_{&report.a, &report.b}, lanes_(lanes_of(report)) {
-    choose(max_rows);
-  }
+      : report_(report),
+        runs_{&report.a, &report.b},
+        lanes_(lanes_of(report)),
+        kept_(kept_rows(report, lanes_, max_rows)) {}
 
   std::string json() {
     std::string lanes;
@@ -115,60 +115,6 @@ class Page {
  private:
   const ProcessLog& log(int side, const Lane& lane) const {
     return runs_[side]->processes[side == 0 ? lane.a : lane.b];
-  }
-
-  // ---- Which rows are listed.
-
-  void choose(size_t max_rows) {
-    size_t all = 0;
-    for (const Lane& lane : lanes_) all += lane.rows.size();
-    kept_.resize(lanes_.size());
-    RowRef pivot;
-    if (!report_.verdict.candidates.empty()) {
-      const Pivot& first = report_.verdict.candidates.front();
-      pivot =
-          find_row(lanes_, first.a.process >= 0 ? 0 : 1, first.a.process >= 0 ? first.a : first.b);
-    }
-    for (size_t i = 0; i < lanes_.size(); ++i) {
-      const size_t rows = lanes_[i].rows.size();
-      kept_[i].assign(rows, all <= max_rows);
-      if (all <= max_rows) continue;
-      // Half of the page is the pivot's lane, the other lanes share the rest.
-      const bool has_pivot = pivot.lane == int32_t(i) || lanes_.size() == 1;
-      const size_t share = has_pivot && lanes_.size() > 1 ? max_rows / 2
-                           : lanes_.size() == 1           ? max_rows
-                                                          : max_rows / 2 / (lanes_.size() - 1);
-      keep_some(i, share);
-    }
-    for (const Pivot& pivot : report_.verdict.candidates)
-      for (int side : {0, 1})
-        keep_around(find_row(lanes_, side, side == 0 ? pivot.a : pivot.b), 50);
-    keep_around(last_certified(report_, lanes_), 50);
-  }
-
-  void keep_around(const RowRef& at, size_t radius) {
-    if (at.lane < 0) return;
-    std::vector<bool>& kept = kept_[at.lane];
-    const size_t last = std::min(kept.size(), at.row + radius + 1);
-    for (size_t i = at.row - std::min<size_t>(at.row, radius); i < last; ++i) kept[i] = true;
-  }
-
-  // What differs with its neighbours, from the front; then equal rows, from the front.
-  void keep_some(size_t index, size_t share) {
-    const std::vector<LaneRow>& rows = lanes_[index].rows;
-    std::vector<bool>& kept = kept_[index];
-    size_t count = 0;
-    auto keep = [&](size_t i) {
-      if (kept[i] || count >= share) return;
-      kept[i] = true;
-      ++count;
-    };
-    for (size_t i = 0; i < rows.size() && count < share; ++i) {
-      if (!rows[i].differs()) continue;
-      const size_t last = std::min(rows.size(), i + kNeighbours + 1);
-      for (size_t j = i - std::min(i, kNeighbours); j < last; ++j) keep(j);
-    }
-    for (size_t i = 0; i < rows.size() && count < share; ++i) keep(i);
   }
 
   // ---- Rows.
@@ -382,8 +328,8 @@ class Page {
   const Report& report_;
   const Run* runs_[2];
   std::vector<Lane> lanes_;
-  std::vector<std::vector<bool>> kept_;       // by lane and row
-  std::vector<std::vector<int64_t>> listed_;  // the page's index of a row, -1: left out
+  const std::vector<std::vector<bool>> kept_;  // by lane and row
+  std::vector<std::vector<int64_t>> listed_;   // the page's index of a row, -1: left out
   SourceFiles files_;
   Table<std::string> strings_, metas_;
   Table<Numbers> coordinates_, forms_, layouts_;

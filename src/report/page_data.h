@@ -4,6 +4,7 @@
 #include <string>
 
 #include "report/report.h"
+#include "report/rows.h"
 
 namespace opguard {
 
@@ -11,6 +12,6 @@ namespace opguard {
 // leaves it: the page displays it character by character.
 //
 // Beyond `max_rows` rows, what is far from every difference is counted, not listed.
-std::string page_data(const Report& report, size_t max_rows = 200'000);
+std::string page_data(const Report& report, size_t max_rows = kMostRows);
 
 }  // namespace opguard

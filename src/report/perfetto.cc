@@ -98,8 +98,12 @@ struct Place {
 
 class Trace {
  public:
-  explicit Trace(const Report& report)
-      : report_(report), runs_{&report.a, &report.b}, lanes_(lanes_of(report)), trace_(out_) {}
+  Trace(const Report& report, size_t max_rows)
+      : report_(report),
+        runs_{&report.a, &report.b},
+        lanes_(lanes_of(report)),
+        kept_(kept_rows(report, lanes_, max_rows)),
+        trace_(out_) {}
 
   std::string run() {
     for (size_t i = 0; i < lanes_.size(); ++i) lane(i);
@@ -266,6 +270,19 @@ class Trace {
     return row.differs() ? "later difference" : "equal";
   }
 
+  // "left out: 12 equal, 1 differing, 3 only a"
+  static std::string left_out(const LeftOut& gap) {
+    std::string text;
+    auto part = [&](uint64_t count, const char* what) {
+      if (count > 0) text += (text.empty() ? "left out: " : ", ") + std::to_string(count) + what;
+    };
+    part(gap.equal, " equal");
+    part(gap.differing, " differing");
+    part(gap.only_a, " only a");
+    part(gap.only_b, " only b");
+    return text;
+  }
+
   static Child track_of(const Event& event) {
     switch (event.kind) {
       case EventKind::node:
@@ -382,7 +399,25 @@ class Trace {
              (row.b != kNone && pivot.b == EventRef{lane.b, row.b});
     };
     uint64_t time = 0;
-    for (const LaneRow& row : lane.rows) {
+    LeftOut gap;
+    // As wide as one row, with nothing else open.
+    auto close_gap = [&] {
+      if (gap.rows() == 0) return;
+      for (Side& side : sides) {
+        if (!side.log) continue;
+        for (const Child which : {kSteps, kStack}) set_open(side, which, time, {});
+        set_open(side, kEquality, time, {left_out(gap)});
+      }
+      gap = {};
+      time += kUnit;
+    };
+    for (size_t i = 0; i < lane.rows.size(); ++i) {
+      const LaneRow& row = lane.rows[i];
+      if (!kept_[index][i]) {
+        gap.add(row);
+        continue;
+      }
+      close_gap();
       const char* state = state_name(row, is_pivot(row));
       const uint64_t flow = row.paired() ? ++flows_ : 0;
       for (Side& side : sides) {
@@ -400,6 +435,7 @@ class Trace {
       }
       time += kUnit;
     }
+    close_gap();
     for (Side& side : sides)
       if (side.log)
         for (const Child which : {kSteps, kEquality, kStack}) set_open(side, which, time, {});
@@ -407,7 +443,8 @@ class Trace {
 
   const Report& report_;
   const Run* runs_[2];
-  std::vector<Lane> lanes_;
+  const std::vector<Lane> lanes_;
+  const std::vector<std::vector<bool>> kept_;  // by lane and row
   std::string out_;
   protozero::pbf_writer trace_;
   bool first_ = true;
@@ -420,6 +457,8 @@ class Trace {
 
 }  // namespace
 
-std::string format_perfetto(const Report& report) { return Trace(report).run(); }
+std::string format_perfetto(const Report& report, size_t max_rows) {
+  return Trace(report, max_rows).run();
+}
 
 }  // namespace opguard

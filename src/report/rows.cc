@@ -74,6 +74,86 @@ std::vector<uint32_t> events_around(const ProcessLog& log, uint32_t event) {
   return around;
 }
 
+namespace {
+
+constexpr size_t kNeighbours = 3;        // rows kept beside one that differs
+constexpr size_t kPivotNeighbours = 50;  // and beside a candidate
+
+class KeptRows {
+ public:
+  KeptRows(const Report& report, const std::vector<Lane>& lanes) : report_(report), lanes_(lanes) {}
+
+  std::vector<std::vector<bool>> choose(size_t max_rows) {
+    size_t all = 0;
+    for (const Lane& lane : lanes_) all += lane.rows.size();
+    kept_.resize(lanes_.size());
+    RowRef pivot;
+    if (!report_.verdict.candidates.empty()) {
+      const Pivot& first = report_.verdict.candidates.front();
+      pivot =
+          find_row(lanes_, first.a.process >= 0 ? 0 : 1, first.a.process >= 0 ? first.a : first.b);
+    }
+    for (size_t i = 0; i < lanes_.size(); ++i) {
+      const size_t rows = lanes_[i].rows.size();
+      kept_[i].assign(rows, all <= max_rows);
+      if (all <= max_rows) continue;
+      // Half is for the pivot's lane, the other lanes share the rest.
+      const bool has_pivot = pivot.lane == int32_t(i) || lanes_.size() == 1;
+      const size_t share = has_pivot && lanes_.size() > 1 ? max_rows / 2
+                           : lanes_.size() == 1           ? max_rows
+                                                          : max_rows / 2 / (lanes_.size() - 1);
+      keep_some(i, share);
+    }
+    if (all <= max_rows) return std::move(kept_);
+    for (const Pivot& pivot : report_.verdict.candidates)
+      for (int side : {0, 1}) keep_around(find_row(lanes_, side, side == 0 ? pivot.a : pivot.b));
+    keep_around(last_certified(report_, lanes_));
+    return std::move(kept_);
+  }
+
+ private:
+  void keep_around(const RowRef& at) {
+    if (at.lane < 0) return;
+    std::vector<bool>& kept = kept_[at.lane];
+    const size_t last = std::min(kept.size(), at.row + kPivotNeighbours + 1);
+    for (size_t i = at.row - std::min<size_t>(at.row, kPivotNeighbours); i < last; ++i)
+      kept[i] = true;
+  }
+
+  // What differs with its neighbours, from the front; then equal rows, from the front.
+  void keep_some(size_t index, size_t share) {
+    const std::vector<LaneRow>& rows = lanes_[index].rows;
+    std::vector<bool>& kept = kept_[index];
+    size_t count = 0;
+    auto keep = [&](size_t i) {
+      if (kept[i] || count >= share) return;
+      kept[i] = true;
+      ++count;
+    };
+    for (size_t i = 0; i < rows.size() && count < share; ++i) {
+      if (!rows[i].differs()) continue;
+      const size_t last = std::min(rows.size(), i + kNeighbours + 1);
+      for (size_t j = i - std::min(i, kNeighbours); j < last; ++j) keep(j);
+    }
+    for (size_t i = 0; i < rows.size() && count < share; ++i) keep(i);
+  }
+
+  const Report& report_;
+  const std::vector<Lane>& lanes_;
+  std::vector<std::vector<bool>> kept_;
+};
+
+}  // namespace
+
+std::vector<std::vector<bool>> kept_rows(const Report& report, const std::vector<Lane>& lanes,
+                                         size_t max_rows) {
+  return KeptRows(report, lanes).choose(max_rows);
+}
+
+void LeftOut::add(const LaneRow& row) {
+  ++(row.a == kNone ? only_b : row.b == kNone ? only_a : row.differs() ? differing : equal);
+}
+
 RowRef last_certified(const Report& report, const std::vector<Lane>& lanes) {
   const Pair* pair = last_certified(report.a, report.alignment);
   if (!pair) return {};

@@ -43,6 +43,21 @@ RowRef find_row(const std::vector<Lane>& lanes, int side, const EventRef& event)
 // The events of its thread that an event ran inside of, outermost first.
 std::vector<uint32_t> events_around(const ProcessLog& log, uint32_t event);
 
+// Rows that one file shows of a long report; the others are counted where they were.
+inline constexpr size_t kMostRows = 200'000;
+
+// Which rows a file of about `max_rows` shows, by lane: all, or what differs and its neighbours,
+// the candidates and the end of the certified prefix, then what comes first.
+std::vector<std::vector<bool>> kept_rows(const Report& report, const std::vector<Lane>& lanes,
+                                         size_t max_rows);
+
+// Rows left out behind one another, by what they are.
+struct LeftOut {
+  uint64_t equal = 0, differing = 0, only_a = 0, only_b = 0;
+  uint64_t rows() const { return equal + differing + only_a + only_b; }
+  void add(const LaneRow& row);
+};
+
 // The last pair of the certified prefix; lane -1: nothing is certified.
 RowRef last_certified(const Report& report, const std::vector<Lane>& lanes);
 

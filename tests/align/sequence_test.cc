@@ -78,12 +78,25 @@ TEST(Sequence, EqualsFullDpInScore) {
   }
 }
 
+// Not only as good: the very same pairs.
+TEST(Sequence, SparseWindowsEqualDenseOnes) {
+  std::mt19937 rng(13);
+  for (int round = 0; round < 1500; ++round) {
+    const uint32_t keys = 4 + rng() % 30, contents = 1 + rng() % 20;
+    const Tokens a = random_tokens(rng, 30 + rng() % 80, keys, contents);
+    const Tokens b = random_tokens(rng, 30 + rng() % 80, keys, contents);
+    ASSERT_EQ(align_sequences(a, b), align_sequences(a, b, {1 << 16, 1 << 26, 0}))
+        << describe(a, b);
+  }
+}
+
 TEST(Sequence, AnchorsSplitsAndBandsGiveValidPairs) {
   std::mt19937 rng(11);
   for (int round = 0; round < 3000; ++round) {
     const Tokens a = random_tokens(rng, rng() % 60, 1 + rng() % 6, 1 + rng() % 50);
     const Tokens b = random_tokens(rng, rng() % 60, 1 + rng() % 6, 1 + rng() % 50);
-    for (const Limits& limits : {Limits{0, 1 << 20}, Limits{0, 16}, Limits{0, 0}, Limits{9, 400}}) {
+    for (const Limits& limits : {Limits{0, 1 << 20}, Limits{0, 16}, Limits{0, 0}, Limits{9, 400},
+                                 Limits{0, 16, 0}, Limits{9, 400, 0}}) {
       const Matches matches = align_sequences(a, b, limits);
       ASSERT_TRUE(valid(a, b, matches)) << describe(a, b);
       ASSERT_LE(total(a, b, matches), full_dp(a, b));
@@ -108,7 +121,7 @@ TEST(Sequence, ABandEqualsFullDpWhereItHoldsTheTruth) {
         b.insert(b.begin() + at, {1000 + k, 0});
       }
     }
-    const Matches matches = align_sequences(a, b, {0, 1});
+    const Matches matches = align_sequences(a, b, {0, 1, 0});
     ASSERT_TRUE(valid(a, b, matches));
     ASSERT_EQ(total(a, b, matches), full_dp(a, b)) << describe(a, b);
   }
