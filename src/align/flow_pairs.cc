@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <unordered_map>
+#include <utility>
 
 namespace opguard {
 namespace {
@@ -37,24 +39,28 @@ struct Reader {
 class FlowGraph {
  public:
   FlowGraph(const TokenSequence& side, uint32_t begin, uint32_t end) : begin_(begin) {
-    std::unordered_map<uint64_t, std::pair<uint32_t, uint32_t>> makers;
+    Makers makers;
+    first_.reserve(end - begin + 1);
     for (uint32_t e = begin; e < end; ++e) {
-      const Event& event = side.log.events[side.events[e]];
+      const Event event = side.log.events[side.events[e]];
       first_.push_back(ports_.size());
-      readers_.emplace_back();
-      for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s)
-        ports_.push_back(port_of(side.log.slots[s]));
+      const Slot* slots = side.log.slots.of_event(event.first_slot);
+      for (uint32_t s = 0; s < event.slot_count; ++s) ports_.push_back(port_of(slots[s]));
       if (event.kind == EventKind::state) continue;
       link(e - begin, makers);
     }
     first_.push_back(ports_.size());
+    note_readers();
   }
 
   uint32_t begin() const { return begin_; }
-  uint32_t size() const { return uint32_t(readers_.size()); }
+  uint32_t size() const { return uint32_t(first_.size() - 1); }
   uint32_t port_count(uint32_t event) const { return uint32_t(first_[event + 1] - first_[event]); }
   const Port& port(uint32_t event, uint32_t index) const { return ports_[first_[event] + index]; }
-  const std::vector<Reader>& readers(uint32_t event) const { return readers_[event]; }
+  std::span<const Reader> readers(uint32_t event) const {
+    return std::span(readers_).subspan(first_reader_[event],
+                                       first_reader_[event + 1] - first_reader_[event]);
+  }
 
  private:
   static Port port_of(const Slot& slot) {
@@ -66,30 +72,80 @@ class FlowGraph {
     return port;
   }
 
-  void link(uint32_t event, std::unordered_map<uint64_t, std::pair<uint32_t, uint32_t>>& makers) {
+  // The last maker of each key; keys are hashes already, never 0.
+  class Makers {
+   public:
+    struct Entry {
+      uint64_t key = 0;
+      uint32_t event = 0, port = 0;
+    };
+    const Entry* find(uint64_t key) const {
+      for (size_t at = key & mask(); entries_[at].key != 0; at = (at + 1) & mask())
+        if (entries_[at].key == key) return &entries_[at];
+      return nullptr;
+    }
+    void set(uint64_t key, uint32_t event, uint32_t port) {
+      if (2 * ++count_ > entries_.size()) grow();
+      put({key, event, port});
+    }
+
+   private:
+    size_t mask() const { return entries_.size() - 1; }
+    void put(const Entry& entry) {
+      size_t at = entry.key & mask();
+      while (entries_[at].key != 0 && entries_[at].key != entry.key) at = (at + 1) & mask();
+      entries_[at] = entry;
+    }
+    void grow() {
+      const std::vector<Entry> old = std::exchange(entries_, {});
+      entries_.resize(4 * old.size());
+      for (const Entry& entry : old)
+        if (entry.key != 0) put(entry);
+    }
+
+    std::vector<Entry> entries_ = std::vector<Entry>(1 << 12);
+    size_t count_ = 0;  // at least as many as there are
+  };
+
+  // Readers of each event, in the order of the run.
+  void note_readers() {
+    first_reader_.assign(size() + 1, 0);
+    for (const Port& port : ports_)
+      if (port.maker != kNone) ++first_reader_[port.maker + 1];
+    for (uint32_t e = 0; e < size(); ++e) first_reader_[e + 1] += first_reader_[e];
+    readers_.resize(first_reader_.back());
+    std::vector<uint32_t> next(first_reader_.begin(), first_reader_.end() - 1);
+    for (uint32_t e = 0; e < size(); ++e)
+      for (uint64_t p = first_[e]; p < first_[e + 1]; ++p)
+        if (ports_[p].maker != kNone)
+          readers_[next[ports_[p].maker]++] = {e, uint32_t(p - first_[e])};
+  }
+
+  void link(uint32_t event, Makers& makers) {
     const uint64_t from = first_[event];
     for (uint64_t p = from; p < ports_.size(); ++p) {
       Port& port = ports_[p];
       if (port.kind != SlotKind::in) continue;
       for (uint64_t key : {port.place, port.value}) {
-        auto found = key == 0 ? makers.end() : makers.find(key);
-        if (found == makers.end()) continue;
-        std::tie(port.maker, port.maker_port) = found->second;
+        const Makers::Entry* found = key == 0 ? nullptr : makers.find(key);
+        if (!found) continue;
+        port.maker = found->event;
+        port.maker_port = found->port;
         port.by_block = key == port.place;
-        readers_[port.maker].push_back({event, uint32_t(p - from)});
         break;
       }
     }
     for (uint64_t p = from; p < ports_.size(); ++p)
       if (ports_[p].kind != SlotKind::in)
         for (uint64_t key : {ports_[p].place, ports_[p].value})
-          if (key != 0) makers[key] = {event, uint32_t(p - from)};
+          if (key != 0) makers.set(key, event, uint32_t(p - from));
   }
 
   uint32_t begin_;
   std::vector<uint64_t> first_;
   std::vector<Port> ports_;
-  std::vector<std::vector<Reader>> readers_;
+  std::vector<Reader> readers_;
+  std::vector<uint32_t> first_reader_;  // by event, and their end
 };
 
 // What the partners of makers and readers say about a pair.

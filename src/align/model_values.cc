@@ -9,8 +9,18 @@ namespace {
 
 // A model value at one moment: the roots of a backward pass, or the parameters after a step.
 struct Sink {
+  struct Held {
+    uint64_t slot;  // index in ProcessLog::slots
+    ValueKey key;
+    Fingerprint value;
+    uint32_t meta;
+  };
   EventRef event;
-  std::vector<SlotRef> slots;
+  std::vector<Held> slots;
+
+  void add(const ProcessLog& log, uint64_t index, const Slot& slot) {
+    slots.push_back({index, value_key(log, slot), slot.value, slot.meta});
+  }
 };
 
 struct Sinks {
@@ -21,14 +31,16 @@ Sinks model_values(const Run& run, int32_t process) {
   Sinks sinks;
   const ProcessLog& log = run.processes[process];
   for (uint32_t e = 0; e < log.events.size(); ++e) {
-    const Event& event = log.events[e];
-    if (event.kind != EventKind::loss && event.kind != EventKind::optimizer) continue;
+    const EventKind kind = log.events.kind(e);
+    if (kind != EventKind::loss && kind != EventKind::optimizer) continue;
+    const Event event = log.events[e];
     Sink sink{{process, e}, {}};
-    SlotKind wanted = event.kind == EventKind::loss ? SlotKind::in : SlotKind::out;
-    for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s)
-      if (log.slots[s].kind == wanted && (log.slots[s].flags & kModelValue) &&
-          has_value(log.slots[s]))
-        sink.slots.push_back({{process, e}, s});
+    SlotKind wanted = kind == EventKind::loss ? SlotKind::in : SlotKind::out;
+    for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
+      const Slot slot = log.slots[s];
+      if (slot.kind == wanted && (slot.flags & kModelValue) && has_value(slot))
+        sink.add(log, s, slot);
+    }
     (event.kind == EventKind::loss ? sinks.losses : sinks.steps).push_back(std::move(sink));
   }
   return sinks;
@@ -56,29 +68,29 @@ class ModelValues {
   // A value's name and, where it is to be told by that too, its digest in its own shape.
   using Key = std::pair<ValueKey, Fingerprint>;
 
-  static Key key(const ValueIndex& index, const SlotRef& ref, bool digest) {
-    const Slot& slot = index.slot(ref);
-    return {value_key(index.log(ref.event), slot), digest ? slot.value : Fingerprint{}};
+  static Key key(const Sink::Held& held, bool digest) {
+    return {held.key, digest ? held.value : Fingerprint{}};
   }
 
-  static std::multiset<Key> keys(const ValueIndex& index, const Sink& sink, bool digest) {
+  static std::multiset<Key> keys(const Sink& sink, bool digest) {
     std::multiset<Key> all;
-    for (const SlotRef& ref : sink.slots) all.insert(key(index, ref, digest));
+    for (const Sink::Held& held : sink.slots) all.insert(key(held, digest));
     return all;
   }
 
   std::multiset<Meta> layouts(int side, const Sink& sink) const {
     std::multiset<Meta> all;
-    for (const SlotRef& ref : sink.slots)
-      all.insert(timeline_.log(side, ref.event).metas[index_[side]->slot(ref).meta]);
+    for (const Sink::Held& held : sink.slots)
+      all.insert(timeline_.log(side, sink.event).metas[held.meta]);
     return all;
   }
 
   Sink inputs(int side, const EventRef& ref) const {
     Sink sink{ref, {}};
     const Event& e = timeline_.event(side, ref);
+    const ProcessLog& log = timeline_.log(side, ref);
     for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s)
-      if (timeline_.log(side, ref).slots[s].kind == SlotKind::in) sink.slots.push_back({ref, s});
+      if (const Slot slot = log.slots[s]; slot.kind == SlotKind::in) sink.add(log, s, slot);
     return sink;
   }
 
@@ -86,18 +98,18 @@ class ModelValues {
   std::optional<ModelDifference> compare(const Sink& a, const Sink& b,
                                          const std::string& why) const {
     const bool digest = layouts(0, a) == layouts(1, b);
-    const auto keys_a = keys(*index_[0], a, digest), keys_b = keys(*index_[1], b, digest);
+    const auto keys_a = keys(a, digest), keys_b = keys(b, digest);
     if (keys_a == keys_b) return {};
     ModelDifference difference{{}, timeline_.position(0, a.event), why};
-    difference.same_names = keys(*index_[0], a, false) == keys(*index_[1], b, false);
+    difference.same_names = keys(a, false) == keys(b, false);
     const Sink* sinks[2] = {&a, &b};
     for (int side : {0, 1}) {
       auto rest = side == 0 ? keys_b : keys_a;
-      for (const SlotRef& ref : sinks[side]->slots) {
-        if (auto at = rest.find(key(*index_[side], ref, digest)); at != rest.end())
+      for (const Sink::Held& held : sinks[side]->slots) {
+        if (auto at = rest.find(key(held, digest)); at != rest.end())
           rest.erase(at);
         else
-          difference.slots[side].push_back(ref);
+          difference.slots[side].push_back({sinks[side]->event, held.slot});
       }
     }
     return difference;
@@ -164,7 +176,8 @@ class ModelValues {
         const Sink& sink = mine[theirs.size()];
         ModelDifference difference{
             {}, timeline_.position(side, sink.event), "one run computes more model values"};
-        difference.slots[side] = sink.slots;
+        for (const Sink::Held& held : sink.slots)
+          difference.slots[side].push_back({sink.event, held.slot});
         return difference;
       }
     }

@@ -122,6 +122,8 @@ class Memory {
   }
 
   void collect() {
+    std::vector<Observation> late;
+    observations_.reserve(log_.slots.size());
     for (uint32_t i = 0; i < log_.events.size(); ++i) {
       const Event& e = log_.events[i];
       if (e.kind == EventKind::state) continue;
@@ -142,12 +144,18 @@ class Memory {
         if (slot.storage == 0) continue;
         if (of_model(e, slot)) model_.insert(slot.storage);
         if (slot.flags & (kCarried | kPermuted)) continue;
-        observations_.push_back({in ? e.start_ns : e.end_ns, i, uint32_t(s)});
+        const Observation at{in ? e.start_ns : e.end_ns, i, uint32_t(s)};
+        // What an event read that others ran inside of: it began before them.
+        const bool behind = !observations_.empty() && at.time_ns < observations_.back().time_ns;
+        (behind ? late : observations_).push_back(at);
       }
     }
-    std::stable_sort(
-        observations_.begin(), observations_.end(),
-        [](const Observation& x, const Observation& y) { return x.time_ns < y.time_ns; });
+    auto earlier = [](const Observation& x, const Observation& y) { return x.time_ns < y.time_ns; };
+    std::stable_sort(late.begin(), late.end(), earlier);
+    const auto in_order = std::ptrdiff_t(observations_.size());
+    observations_.insert(observations_.end(), late.begin(), late.end());
+    std::inplace_merge(observations_.begin(), observations_.begin() + in_order, observations_.end(),
+                       earlier);
   }
 
   const std::string& callee_of(uint32_t boundary) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -112,6 +113,32 @@ class Repetitions {
   std::vector<uint64_t> recent_ = std::vector<uint64_t>(1 << 16, 0);
 };
 
+// Sorts by `less`, which looks at the key first. Keys are hashes: dealt out by their first bits, in
+// place, what is left to sort fits into the cache.
+template <typename Item, typename Key, typename Less>
+void sort_by_key(std::vector<Item>& items, Key key, Less less) {
+  constexpr int kBits = 10;
+  constexpr size_t kParts = size_t{1} << kBits;
+  if (items.size() < 64 * kParts) return std::sort(items.begin(), items.end(), less);
+  auto part = [&](const Item& item) { return size_t(key(item) >> (64 - kBits)); };
+  std::vector<size_t> end(kParts + 1, 0);
+  for (const Item& item : items) ++end[part(item) + 1];
+  for (size_t p = 0; p < kParts; ++p) end[p + 1] += end[p];
+  std::vector<size_t> next(end.begin(), end.end() - 1);
+  for (size_t p = 0; p < kParts; ++p)
+    while (next[p] < end[p + 1]) {
+      Item& item = items[next[p]];
+      const size_t home = part(item);
+      if (home == p)
+        ++next[p];
+      else
+        std::swap(item, items[next[home]++]);
+    }
+  for (size_t p = 0; p < kParts; ++p)
+    std::sort(items.begin() + std::ptrdiff_t(end[p]), items.begin() + std::ptrdiff_t(end[p + 1]),
+              less);
+}
+
 // value_key of the slots of one log, its metas looked at once.
 class Keys {
  public:
@@ -156,13 +183,15 @@ const ValueIndex::Values& ValueIndex::values() const {
       }
     }
   }
-  std::sort(all.held.begin(), all.held.end());
+  sort_by_key(all.held, [](uint64_t key) { return key; }, std::less<>());
   all.held.erase(std::unique(all.held.begin(), all.held.end()), all.held.end());
   std::sort(all.masks.begin(), all.masks.end());
-  std::sort(all.makers.begin(), all.makers.end(), [](const Maker& x, const Maker& y) {
-    return std::tie(x.key, x.process, x.event, x.slot) <
-           std::tie(y.key, y.process, y.event, y.slot);
-  });
+  sort_by_key(
+      all.makers, [](const Maker& maker) { return maker.key; },
+      [](const Maker& x, const Maker& y) {
+        return std::tie(x.key, x.process, x.event, x.slot) <
+               std::tie(y.key, y.process, y.event, y.slot);
+      });
   // Later makers of the same process are never asked for: events are in order of completion.
   all.makers.erase(std::unique(all.makers.begin(), all.makers.end(),
                                [](const Maker& x, const Maker& y) {

@@ -18,8 +18,8 @@ class FileMap {
   std::string open(const std::string& path);
   std::string_view bytes() const { return {data_, size_}; }
 
-  // The pages that lie wholly before the end of `part` and were not given back since: they count as
-  // this process's memory no more, and come back from the system's cache when read again.
+  // `part` has been read: where it ends a block of 64 pages, the block counts as this process's
+  // memory no more, and comes back from the system's cache when it is read again.
   void give_back(std::string_view part) const;
 
  private:

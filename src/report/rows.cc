@@ -35,7 +35,7 @@ std::vector<LaneRow> merge(const ProcessPair& both) {
 bool is_state(const Report& report, const Lane& lane, const LaneRow& row) {
   const bool in_a = row.a != kNone;
   const ProcessLog& log = in_a ? report.a.processes[lane.a] : report.b.processes[lane.b];
-  return log.events[in_a ? row.a : row.b].kind == EventKind::state;
+  return log.events.kind(in_a ? row.a : row.b) == EventKind::state;
 }
 
 std::vector<Lane> lanes_of(const Report& report) {
