@@ -63,12 +63,17 @@ struct Vector {
   uint64_t low, high;
 };
 
-OPGUARD_GPU Vector load_vector(uint64_t at) {
+// 16 bytes at a multiple of 16, some of them perhaps outside [first, end): what no other than the
+// caller may see is then garbage. The device has no finer protection than that; the host has.
+OPGUARD_GPU Vector load_vector(uint64_t at, uint64_t first, uint64_t end) {
   Vector v;
 #if defined(OPGUARD_ON_GPU)
   asm("ld.global.nc.v2.u64 {%0, %1}, [%2];" : "=l"(v.low), "=l"(v.high) : "l"(at));
 #else
-  __builtin_memcpy(&v, reinterpret_cast<const void*>(at), sizeof(v));
+  const uint64_t from = at < first ? first : at, to = at + kVector > end ? end : at + kVector;
+  __builtin_memset(&v, 0xa5, sizeof(v));
+  __builtin_memcpy(reinterpret_cast<char*>(&v) + (from - at), reinterpret_cast<const void*>(from),
+                   to - from);
 #endif
   return v;
 }
@@ -112,7 +117,7 @@ OPGUARD_GPU uint64_t vector_sum(Vector v) {
 }
 
 // The vector at `at` without the bytes outside [first, end), which are zero: mix(0) is 0, so they
-// add nothing. They are in the 16 bytes that were loaded as one, so no protection is crossed.
+// add nothing.
 OPGUARD_GPU Vector within(Vector v, uint64_t at, uint64_t first, uint64_t end) {
   if (at < first) {
     const unsigned bits = static_cast<unsigned>(first - at) * 8;  // 8 to 120
@@ -170,7 +175,7 @@ OPGUARD_GPU uint64_t adjacent_sum(const Job& job, uint64_t row, uint64_t from, u
   while (left > 0) {
     Vector v[kLoads];
     for (unsigned i = 0; i < kLoads; ++i)
-      if (i < some) v[i] = load_vector(at - i * step);
+      if (i < some) v[i] = load_vector(at - i * step, first, end);
     if (edges)
       for (unsigned i = 0; i < kLoads; ++i)
         if (i < some) v[i] = within(v[i], at - i * step, first, end);

@@ -70,7 +70,8 @@ OPGUARD_GPU void short_rows(Warp& warp, const Job& job, unsigned threads, unsign
       const bool mine = s.share.thread < vectors;
       for (unsigned k = 0; k < kAtOnce; ++k) {
         v[k] = Vector{0, 0};
-        if (mine && s.target[k] != 0) v[k] = load_vector(s.target[k] + s.share.thread * kVector);
+        if (mine && s.target[k] != 0)
+          v[k] = load_vector(s.target[k] + s.share.thread * kVector, 0, ~uint64_t{0});
       }
       for (unsigned k = 0; k < kAtOnce; ++k) s.value[k] = vector_sum<3>(v[k]) * s.share.lead;
     });

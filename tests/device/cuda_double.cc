@@ -88,8 +88,16 @@ struct Function {
   size_t parameter_bytes;
 };
 
+// A point in a stream, or in a capture.
+struct Mark {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool reached = false;
+};
+
 struct Event {
   std::shared_ptr<Capture> capture;
+  std::shared_ptr<Mark> mark;
 };
 
 struct Exec {
@@ -425,15 +433,29 @@ int cuEventCreate(void** event, unsigned) {
 
 int cuEventRecord(void* event, void* handle) {
   ENTER();
-  static_cast<Event*>(event)->capture = stream_of(handle)->capture;
-  return 0;
+  auto* e = static_cast<Event*>(event);
+  e->capture = stream_of(handle)->capture;
+  if (e->capture) return 0;
+  e->mark = std::make_shared<Mark>();
+  return put(handle, [mark = e->mark] {
+    const std::lock_guard lock(mark->mutex);
+    mark->reached = true;
+    mark->changed.notify_all();
+  });
 }
 
-// Only for captures: it takes the stream into that of the event. Tests use no others.
+// An event of a capture takes the stream into it; the order inside a graph is not kept.
 int cuStreamWaitEvent(void* handle, void* event, unsigned) {
   ENTER();
-  if (auto capture = static_cast<Event*>(event)->capture) stream_of(handle)->capture = capture;
-  return 0;
+  auto* e = static_cast<Event*>(event);
+  if (e->capture) {
+    stream_of(handle)->capture = e->capture;
+    return 0;
+  }
+  return put(handle, [mark = e->mark] {
+    std::unique_lock lock(mark->mutex);
+    mark->changed.wait(lock, [&] { return mark->reached; });
+  });
 }
 
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void* stream) {

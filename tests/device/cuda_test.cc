@@ -228,7 +228,7 @@ TEST_F(Cuda, LossIsCounted) {
   void* stream = new_stream();
   for (uint64_t made : {kRing, kRing + 1, 5 * kRing + 3}) {
     const uint64_t before = lost();
-      for (uint64_t i = 1; i <= made; ++i) {
+    for (uint64_t i = 1; i <= made; ++i) {
       const opguard_tensor t = tensor(a, i);
       ASSERT_EQ(table().fingerprint(0, stream, &t, 1), 1u);
     }
@@ -379,6 +379,8 @@ TEST_F(Cuda, OnlyLaunchesAreAdded) {
     cuStreamWaitEvent(two, event, 0);
     cuMemsetD8Async(address, 2, 64, two);
     probe(two, probes);
+    cuEventRecord(event, two);
+    cuStreamWaitEvent(one, event, 0);
     cuStreamBeginCapture_v2(one, kCaptureGlobal);
     cuMemsetD8Async(address, 3, 64, one);
     probe(one, probes);
@@ -387,6 +389,7 @@ TEST_F(Cuda, OnlyLaunchesAreAdded) {
     cuGraphLaunch(exec, one);
     probe(one, probes);
     cuStreamSynchronize(one);
+    cuStreamSynchronize(two);
     if (probes) drained(1);
     return calls();
   };
