@@ -1,9 +1,10 @@
 #include "device/cuda_kernels.h"
 
 #ifdef OPGUARD_PTX_SMALL
-#define OPGUARD_EMBED(symbol, file)                                                 \
-  asm(".pushsection .rodata\n.balign 16\n" symbol ":\n.incbin \"" file "\"\n.byte " \
-                                                                       "0\n.popsection\n")
+#define OPGUARD_EMBED(symbol, file)                                    \
+  asm(".pushsection .rodata\n.balign 16\n" symbol ":\n.incbin \"" file \
+      "\"\n.byte "                                                     \
+      "0\n.popsection\n")
 OPGUARD_EMBED("opguard_ptx_small", OPGUARD_PTX_SMALL);
 OPGUARD_EMBED("opguard_ptx_large", OPGUARD_PTX_LARGE);
 extern "C" {

@@ -19,6 +19,11 @@
 #endif
 #if defined(__CUDA_ARCH__)
 #define OPGUARD_ON_GPU 1
+#define OPGUARD_UNROLL _Pragma("unroll")
+#define OPGUARD_NO_UNROLL _Pragma("unroll 1")
+#else
+#define OPGUARD_UNROLL
+#define OPGUARD_NO_UNROLL
 #endif
 
 namespace opguard::device {
@@ -49,12 +54,16 @@ OPGUARD_GPU uint64_t mix(uint64_t x) {
 
 OPGUARD_GPU uint64_t power(uint64_t base, uint64_t exponent) {
   uint64_t r = 1;
-#if defined(OPGUARD_ON_GPU)
-#pragma unroll 1
-#endif
+  OPGUARD_NO_UNROLL
   for (; exponent != 0; exponent >>= 1, base *= base)
     if (exponent & 1) r *= base;
   return r;
+}
+
+// Division of 64 bits is a call of some hundred instructions on the device.
+OPGUARD_GPU uint64_t divide(uint64_t a, uint64_t b) {
+  if ((a | b) >> 32 == 0) return static_cast<uint32_t>(a) / static_cast<uint32_t>(b);
+  return a / b;
 }
 
 // ---- Reading. The kernel never writes what it reads, so the read-only path may be taken.
@@ -110,7 +119,9 @@ OPGUARD_GPU uint64_t vector_sum(Vector v) {
     constexpr unsigned kBits = 8u << kWidth, kHalf = 64 / kBits;
     constexpr uint64_t kLane = (uint64_t{1} << kBits) - 1;
     uint64_t sum = 0;
+    OPGUARD_UNROLL
     for (unsigned i = kHalf; i-- > 0;) sum = sum * kG0 + mix((v.high >> (i * kBits)) & kLane);
+    OPGUARD_UNROLL
     for (unsigned i = kHalf; i-- > 0;) sum = sum * kG0 + mix((v.low >> (i * kBits)) & kLane);
     return sum;
   }
@@ -169,16 +180,16 @@ OPGUARD_GPU uint64_t adjacent_sum(const Job& job, uint64_t row, uint64_t from, u
   uint64_t at = start + uint64_t{share.thread} * kVector + (left - 1) * step;
   uint64_t sum = 0;
   unsigned some = static_cast<unsigned>((left - 1) & (kLoads - 1)) + 1;
-#if defined(OPGUARD_ON_GPU)
-#pragma unroll 1
-#endif
+  OPGUARD_NO_UNROLL
   while (left > 0) {
     Vector v[kLoads];
+    OPGUARD_UNROLL
     for (unsigned i = 0; i < kLoads; ++i)
       if (i < some) v[i] = load_vector(at - i * step, first, end);
-    if (edges)
-      for (unsigned i = 0; i < kLoads; ++i)
-        if (i < some) v[i] = within(v[i], at - i * step, first, end);
+    if (edges) OPGUARD_UNROLL
+    for (unsigned i = 0; i < kLoads; ++i)
+      if (i < some) v[i] = within(v[i], at - i * step, first, end);
+    OPGUARD_UNROLL
     for (unsigned i = 0; i < kLoads; ++i)
       if (i < some) sum = sum * factor + vector_sum<kWidth>(v[i]);
     at -= some * step;
@@ -193,7 +204,7 @@ OPGUARD_GPU uint64_t adjacent_sum(const Job& job, uint64_t row, uint64_t from, u
 OPGUARD_GPU uint64_t scattered_lane(const Job& job, uint64_t row, uint64_t lane) {
   const unsigned bytes = 1u << job.width, atom = 1u << job.atom, size = job.size;
   const uint64_t first = lane << job.width;
-  const uint64_t element = job.shift != kNoShift ? first >> job.shift : first / size;
+  const uint64_t element = job.shift != kNoShift ? first >> job.shift : divide(first, size);
   uint64_t offset = first - element * size;
   uint64_t at = row + element * static_cast<uint64_t>(job.stride);
   uint64_t x = 0;
@@ -226,14 +237,21 @@ OPGUARD_GPU uint64_t scattered_sum(const Job& job, uint64_t row, uint64_t from, 
   return sum * share.lead;
 }
 
-// A call of its own: its loops then have all registers, and the kernel a fifth of the code.
+// A call of its own: its loops then have all registers, and the kernel a fifth of the code. No
+// struct is passed, since that would put the caller's into memory.
 template <typename>
-OPGUARD_GPU_CALL uint64_t row_sum(const Job& job, uint64_t row, uint64_t from, uint64_t to,
-                                  Share share) {
+OPGUARD_GPU_CALL uint64_t row_sum_of(const Job& job, uint64_t row, uint64_t from, uint64_t to,
+                                     unsigned thread, unsigned threads_log2, uint64_t lead) {
+  const Share share{thread, 1u << threads_log2, threads_log2, lead};
   if (!(job.flags & kAdjacent)) return scattered_sum(job, row, from, to, share);
   if (job.width == 3) return adjacent_sum<3>(job, row, from, to, share);
   if (job.width == 2) return adjacent_sum<2>(job, row, from, to, share);
   return adjacent_sum<1>(job, row, from, to, share);
+}
+
+OPGUARD_GPU uint64_t row_sum(const Job& job, uint64_t row, uint64_t from, uint64_t to,
+                             const Share& share) {
+  return row_sum_of<void>(job, row, from, to, share.thread, share.threads_log2, share.lead);
 }
 
 // ---- Where a row begins and what it weighs.
@@ -250,17 +268,12 @@ OPGUARD_GPU Walk walk_to(const Job& job, const Dim* dims, uint64_t row) {
   Walk w{row, job.data, 1, 1, 0, 0};
   if (job.flags & kFlatOfRows) w.flat = power(job.row_power, row);
   uint64_t rest = row;
-#if defined(OPGUARD_ON_GPU)
-#pragma unroll 1
-#endif
+  OPGUARD_NO_UNROLL
   for (unsigned d = 0; d < job.outer; ++d) {
     const uint64_t size = dims[d].size;
     uint64_t index = rest;
     if (d + 1 < job.outer) {
-      // Division of 64 bits is several times as slow.
-      const uint64_t quotient = (rest | size) >> 32 == 0
-                                    ? static_cast<uint32_t>(rest) / static_cast<uint32_t>(size)
-                                    : rest / size;
+      const uint64_t quotient = divide(rest, size);
       index = rest - quotient * size;
       rest = quotient;
     }
@@ -306,13 +319,11 @@ OPGUARD_GPU void walk_on(const Job& job, const Dim* dims, uint64_t rows, Walk& w
 
 OPGUARD_GPU uint64_t element_at(const Job& job, const Dim* dims, uint64_t element) {
   if (job.flags & kDense) return job.data + element * job.size;
-  uint64_t row = element / job.count;
+  uint64_t row = divide(element, job.count);
   uint64_t at = job.data + (element - row * job.count) * static_cast<uint64_t>(job.stride);
-#if defined(OPGUARD_ON_GPU)
-#pragma unroll 1
-#endif
+  OPGUARD_NO_UNROLL
   for (unsigned d = 0; d < job.outer; ++d) {
-    const uint64_t size = dims[d].size, quotient = row / size;
+    const uint64_t size = dims[d].size, quotient = divide(row, size);
     at += (row - quotient * size) * static_cast<uint64_t>(dims[d].stride);
     row = quotient;
   }
@@ -322,12 +333,10 @@ OPGUARD_GPU uint64_t element_at(const Job& job, const Dim* dims, uint64_t elemen
 // Bytes [first, first + count) in logical order, count at most 8, as a number.
 OPGUARD_GPU uint64_t logical_bytes(const Job& job, const Dim* dims, uint64_t first,
                                    unsigned count) {
-  uint64_t x = 0, element = first / job.size;
+  uint64_t x = 0, element = divide(first, job.size);
   unsigned offset = static_cast<unsigned>(first - element * job.size);
   uint64_t at = element_at(job, dims, element);
-#if defined(OPGUARD_ON_GPU)
-#pragma unroll 1
-#endif
+  OPGUARD_NO_UNROLL
   for (unsigned b = 0; b < count; ++b) {
     x |= load(at + offset, 0) << (8 * b);
     if (++offset == job.size && b + 1 < count) {

@@ -27,7 +27,7 @@ enum Mode : uint8_t {
 enum JobFlag : uint8_t {
   kAdjacent = 1,    // the elements of a row are contiguous, lanes wider than a byte and aligned
   kDense = 2,       // so are the rows: bytes in logical order are bytes in memory, aligned to 8
-  kAligned = 4,     // adjacent, rows begin and end at multiples of 16 bytes
+  kShortRows = 4,   // adjacent, at most a vector a thread, and vectors are aligned
   kFlatOfRows = 8,  // lanes of the flat hash are those of the rows
   kWalkable = 16,   // at most three outer dimensions, each below 2^31
 };

@@ -53,7 +53,7 @@ __device__ inline uint64_t butterfly(uint64_t x, unsigned distance) {
   return low | uint64_t{butterfly(static_cast<uint32_t>(x >> 32), distance)} << 32;
 }
 
-struct Memory {
+struct Atomics {
   __device__ static uint64_t add(uint64_t* at, uint64_t x) {
     uint64_t old;
     asm volatile("atom.global.add.u64 %0, [%1], %2;" : "=l"(old) : "l"(at), "l"(x) : "memory");
@@ -79,7 +79,7 @@ struct Memory {
   __device__ static void fence() { asm volatile("membar.gl;" ::: "memory"); }
 };
 
-struct Warp : Memory {
+struct Warp : Atomics {
   __device__ explicit Warp(State& s) : state(s), thread(thread_index()) {}
   __device__ unsigned index() const { return thread / kWarp; }
   template <typename F>
@@ -92,16 +92,21 @@ struct Warp : Memory {
   }
   template <unsigned kCount>
   __device__ void sum(unsigned threads) {
-    for (unsigned distance = 1; distance < threads; distance *= 2)
+    OPGUARD_NO_UNROLL
+    for (unsigned distance = 1; distance < threads; distance *= 2) {
+      OPGUARD_UNROLL
       for (unsigned k = 0; k < kCount; ++k) state.value[k] += butterfly(state.value[k], distance);
+    }
   }
 
   State& state;
   unsigned thread;
 };
 
-struct Block : Memory {
-  __device__ explicit Block(uint64_t* p) : partials(p) {}
+struct Block : Atomics {
+  using Memory = uint64_t;  // two buffers of kThreads
+
+  __device__ explicit Block(uint64_t* p) : partials(p) { state.sums = Sums{0, 0, 0, 0, 0}; }
   template <typename F>
   __device__ void each(F f) {
     f(state, thread_index());
@@ -113,7 +118,15 @@ struct Block : Memory {
   }
   template <typename F>
   __device__ void first(F f) {
-    if (thread_index() == 0) f(state);
+    if (thread_index() == 0) f();
+  }
+  template <typename F>
+  __device__ bool agree(F f) {
+    if (thread_index() == 0) partials[0] = f();
+    sync();
+    const bool answer = partials[0] != 0;
+    sync();
+    return answer;
   }
   __device__ uint64_t& partial(unsigned buffer, unsigned i) {
     return partials[buffer * kThreads + i];
@@ -125,11 +138,13 @@ struct Block : Memory {
     return ns;
   }
 
-  __device__ void total(bool exclusive_or) {
-    Sums& s = state.sums;
+  __device__ Sums sums(bool) const { return state.sums; }
+
+  __device__ Sums total(Sums s, bool by_xor) {
+    OPGUARD_NO_UNROLL
     for (unsigned distance = 1; distance < kWarp; distance *= 2) {
       const uint64_t h = butterfly(s.h, distance);
-      s.h = exclusive_or ? s.h ^ h : s.h + h;
+      s.h = by_xor ? s.h ^ h : s.h + h;
       s.m += butterfly(s.m, distance);
       s.flat += butterfly(s.flat, distance);
       s.pattern += butterfly(s.pattern, distance);
@@ -146,16 +161,18 @@ struct Block : Memory {
       to[4] = s.seen;
     }
     sync();
-    if (thread != 0) return;
-#pragma unroll 1
-    for (unsigned w = 1; w < kWarps; ++w) {
-      const uint64_t* of = partials + w * 5;
-      s.h = exclusive_or ? s.h ^ of[0] : s.h + of[0];
-      s.m += of[1];
-      s.flat += of[2];
-      s.pattern += of[3];
-      s.seen |= static_cast<uint32_t>(of[4]);
+    if (thread == 0) {
+      OPGUARD_NO_UNROLL
+      for (unsigned w = 1; w < kWarps; ++w) {
+        const uint64_t* of = partials + w * 5;
+        s.h = by_xor ? s.h ^ of[0] : s.h + of[0];
+        s.m += of[1];
+        s.flat += of[2];
+        s.pattern += of[3];
+        s.seen |= static_cast<uint32_t>(of[4]);
+      }
     }
+    return s;
   }
 
   // The sequence is seen by the host after all else.
@@ -178,11 +195,6 @@ struct Block : Memory {
   uint64_t* partials;
 };
 
-__device__ void work(const Task& task, uint64_t* partials) {
-  Block block(partials);
-  run_block(block, task, block_number());
-}
-
 template <typename Launch>
 __device__ __forceinline__ void start(const Launch& launch) {
   __shared__ uint64_t partials[2 * kThreads];
@@ -202,11 +214,11 @@ __device__ __forceinline__ void start(const Launch& launch) {
                 offsetof(Job, outer) == offsetof(Job, dims_at) + 2);
   const unsigned dims_at = static_cast<uint16_t>(shape >> 32);
   const unsigned count = static_cast<uint8_t>(shape >> 48) * unsigned{kDimWords};
-#pragma unroll 1
+  OPGUARD_NO_UNROLL
   for (unsigned i = thread; i < count; i += kThreads)
     words[kHeadWords + kJobWords + i] = launch.words[dims_at + i];
   asm volatile("bar.sync 0;" ::: "memory");
-  work(*reinterpret_cast<const Task*>(words), partials);
+  run_block<Block>(partials, *reinterpret_cast<const Task*>(words), block_number());
 }
 
 }  // namespace

@@ -2,14 +2,16 @@
 // either this thread's place on the device (og1_kernel.cu) or 256 threads one after the other
 // (og1_twin.cc).
 //
-// A Block has
+// A Block is made of a Block::Memory and has
 //   each(f)          f(State&, thread) for every thread
 //   warps(f)         f(Warp&) for every warp
+//   first(f)         f() for thread 0
+//   agree(f)         f() of thread 0, for all
 //   partial(w, l)    uint64_t&, shared, of two buffers of kThreads
 //   sync()           all threads' shared memory is seen by all
-//   total()          sums of all threads in the State of thread 0
+//   sums(x)          what the threads have summed: each its own, or the whole by one; x: h by XOR
+//   total(sums, x)   from those the whole, for thread 0
 //   clock()          the device's clock, ns
-//   first(f)         f(State&) for thread 0
 // and a Warp index(), each(f) with f(State&, lane), from(k, source): in every lane, State::at of
 // lane source(lane) into State::target[k]; and sum<n>(threads): the first n of State::value become
 // sums over its group of so many lanes. Both have atomic operations on global memory: add(), take()
@@ -43,9 +45,12 @@ struct Range {
   uint64_t begin, end;
 };
 
-// Part `index` of `parts` of so many units.
+// Part `index` of `parts` of so many units: the first ones are one longer where they cannot be
+// even.
 OPGUARD_GPU Range part_of(uint64_t units, uint64_t index, uint64_t parts) {
-  return {units * index / parts, units * (index + 1) / parts};
+  const uint64_t each = divide(units, parts), longer = units - each * parts;
+  const uint64_t begin = each * index + (index < longer ? index : longer);
+  return {begin, begin + each + (index < longer)};
 }
 
 OPGUARD_GPU void finish_row(const Job& job, State& s, uint64_t hash) {
@@ -60,23 +65,28 @@ OPGUARD_GPU void short_rows(Warp& warp, const Job& job, unsigned threads, unsign
   const uint64_t vectors = job.lanes >> 1;
   for (unsigned first = 0; first < passes; first += kAtOnce) {
     warp.each([&](State& s, unsigned) {
+      OPGUARD_UNROLL
       for (unsigned k = 0; k < kAtOnce; ++k) s.target[k] = 0;
     });
+    OPGUARD_UNROLL
     for (unsigned k = 0; k < kAtOnce; ++k)
       if (first + k < passes)
         warp.from(k, [&](unsigned lane) { return (lane & ~(threads - 1)) + first + k; });
     warp.each([&](State& s, unsigned) {
       Vector v[kAtOnce];
       const bool mine = s.share.thread < vectors;
+      OPGUARD_UNROLL
       for (unsigned k = 0; k < kAtOnce; ++k) {
         v[k] = Vector{0, 0};
         if (mine && s.target[k] != 0)
           v[k] = load_vector(s.target[k] + s.share.thread * kVector, 0, ~uint64_t{0});
       }
+      OPGUARD_UNROLL
       for (unsigned k = 0; k < kAtOnce; ++k) s.value[k] = vector_sum<3>(v[k]) * s.share.lead;
     });
     warp.template sum<kAtOnce>(threads);
     warp.each([&](State& s, unsigned lane) {
+      OPGUARD_UNROLL
       for (unsigned k = 0; k < kAtOnce; ++k)
         if (lane % threads == first + k) s.hash = s.value[k];
     });
@@ -84,7 +94,7 @@ OPGUARD_GPU void short_rows(Warp& warp, const Job& job, unsigned threads, unsign
 }
 
 // Batches of rows: a group of threads a row, pass after pass; then a thread a row to finish them.
-template <typename Warp>
+template <bool kShort, typename Warp>
 OPGUARD_GPU void rows_of_warp(Warp& warp, const Job& job, const Dim* dims, Range batches) {
   const unsigned threads = 1u << job.group, passes = 1u << job.passes;
   const unsigned groups = kWarp / threads;
@@ -99,17 +109,15 @@ OPGUARD_GPU void rows_of_warp(Warp& warp, const Job& job, const Dim* dims, Range
     const uint64_t row = (batches.begin + warp.index()) * batch_rows + pass * groups + group;
     if (row < job.rows) s.walk = walk_to(job, dims, row);
   });
-  const bool fits = (job.flags & kAligned) && job.lanes << job.width <= threads * kVector;
   for (uint64_t batch = batches.begin + warp.index(); batch < batches.end; batch += kWarps) {
     warp.each([&](State& s, unsigned) { s.at = s.walk.row < job.rows ? s.walk.at : 0; });
-    if (fits) {
+    if constexpr (kShort) {
       short_rows(warp, job, threads, passes);
     } else {
       for (unsigned pass = 0; pass < passes; ++pass) {
         warp.from(0, [&](unsigned lane) { return (lane & ~(threads - 1)) + pass; });
         warp.each([&](State& s, unsigned) {
-          s.value[0] =
-              s.target[0] == 0 ? 0 : row_sum<void>(job, s.target[0], 0, job.lanes, s.share);
+          s.value[0] = s.target[0] == 0 ? 0 : row_sum(job, s.target[0], 0, job.lanes, s.share);
         });
         warp.template sum<1>(threads);
         warp.each([&](State& s, unsigned lane) {
@@ -132,14 +140,14 @@ OPGUARD_GPU void stream_of_warp(Warp& warp, const Job& job, const Dim* dims, Ran
   const uint64_t unit = job.flags & kAdjacent ? kVector >> job.width : 1;
   const uint64_t row_units = (job.lanes + unit - 1) / unit;
   warp.each([&](State& s, unsigned lane) { s.share = share_of(job, lane, kWarpLog2); });
-  uint64_t row = units.begin / row_units, first = units.begin - row * row_units;
+  uint64_t row = divide(units.begin, row_units), first = units.begin - row * row_units;
   for (uint64_t left = units.end - units.begin; left > 0; ++row) {
     const uint64_t some = left < row_units - first ? left : row_units - first;
     const uint64_t from = first * unit;
     const uint64_t to = (first + some) * unit < job.lanes ? (first + some) * unit : job.lanes;
     warp.each([&](State& s, unsigned) {
       s.walk = walk_to(job, dims, row);
-      s.value[0] = row_sum<void>(job, s.walk.at, from, to, s.share);
+      s.value[0] = row_sum(job, s.walk.at, from, to, s.share);
     });
     warp.template sum<1>(kWarp);
     warp.each([&](State& s, unsigned lane) {
@@ -250,47 +258,99 @@ OPGUARD_GPU void xor_of_block(Block& block, const Job& job, const Dim* dims, Ran
   });
 }
 
+// ---- The ways to share out a job: piece `piece` of `pieces`. Each is a call of its own, which has
+// all registers.
+
 template <typename Block>
-OPGUARD_GPU void piece_of_block(Block& block, const Job& job, const Dim* dims, uint64_t piece,
-                                uint64_t pieces) {
-  switch (job.mode) {
-    case kOneRow: {
-      const uint64_t unit = job.flags & kAdjacent ? kVector >> job.width : 1;
-      const Range units = part_of((job.lanes + unit - 1) / unit, piece, pieces);
-      const uint64_t from = units.begin * unit;
-      const uint64_t to = units.end * unit < job.lanes ? units.end * unit : job.lanes;
-      if (from >= to) return;
-      const uint64_t weight = power(kG0, from);
-      block.each([&](State& s, unsigned thread) {
-        s.share = share_of(job, thread, kThreadsLog2);
-        s.sums.h += weight * row_sum<void>(job, job.data, from, to, s.share);
-      });
-      return;
-    }
-    case kStream: {
-      const uint64_t unit = job.flags & kAdjacent ? kVector >> job.width : 1;
-      const uint64_t units = job.rows * ((job.lanes + unit - 1) / unit);
-      block.warps([&](auto& warp) {
-        stream_of_warp(warp, job, dims,
-                       part_of(units, piece * kWarps + warp.index(), pieces * kWarps));
-      });
-      return;
-    }
-    case kRows: {
-      const unsigned rows = (kWarp >> job.group) << job.passes;
-      const Range batches = part_of((job.rows + rows - 1) / rows, piece, pieces);
-      block.warps([&](auto& warp) { rows_of_warp(warp, job, dims, batches); });
-      return;
-    }
-    case kColumns:
-      columns_of_block(block, job, dims, part_of((job.rows + kWarp - 1) / kWarp, piece, pieces));
-      return;
-    default: {
-      const uint64_t bytes = job.rows * job.count * job.size;
-      xor_of_block(block, job, dims, part_of((bytes + 7) / 8, piece, pieces));
-      return;
-    }
+OPGUARD_GPU_CALL Sums one_row(typename Block::Memory* memory, const Task& task, uint64_t piece,
+                              uint64_t pieces) {
+  Block block(memory);
+  const Job& job = task.job;
+  const uint64_t unit = job.flags & kAdjacent ? kVector >> job.width : 1;
+  const Range units = part_of((job.lanes + unit - 1) / unit, piece, pieces);
+  const uint64_t from = units.begin * unit;
+  const uint64_t to = units.end * unit < job.lanes ? units.end * unit : job.lanes;
+  if (from < to) {
+    const uint64_t weight = power(kG0, from);
+    block.each([&](State& s, unsigned thread) {
+      s.share = share_of(job, thread, kThreadsLog2);
+      s.sums.h += weight * row_sum(job, job.data, from, to, s.share);
+    });
   }
+  return block.sums(false);
+}
+
+template <typename Block>
+OPGUARD_GPU_CALL Sums stream(typename Block::Memory* memory, const Task& task, uint64_t piece,
+                             uint64_t pieces) {
+  Block block(memory);
+  const Job& job = task.job;
+  const uint64_t unit = job.flags & kAdjacent ? kVector >> job.width : 1;
+  const uint64_t units = job.rows * ((job.lanes + unit - 1) / unit);
+  block.warps([&](auto& warp) {
+    stream_of_warp(warp, job, task.dims,
+                   part_of(units, piece * kWarps + warp.index(), pieces * kWarps));
+  });
+  return block.sums(false);
+}
+
+template <typename Block, bool kShort>
+OPGUARD_GPU_CALL Sums rows(typename Block::Memory* memory, const Task& task, uint64_t piece,
+                           uint64_t pieces) {
+  Block block(memory);
+  const Job& job = task.job;
+  const unsigned log2 = kWarpLog2 - job.group + job.passes;
+  const uint64_t batches = (job.rows + (1u << log2) - 1) >> log2;
+  const Range mine = part_of(batches, piece, pieces);
+  block.warps([&](auto& warp) { rows_of_warp<kShort>(warp, job, task.dims, mine); });
+  return block.sums(false);
+}
+
+template <typename Block>
+OPGUARD_GPU_CALL Sums columns(typename Block::Memory* memory, const Task& task, uint64_t piece,
+                              uint64_t pieces) {
+  Block block(memory);
+  const Job& job = task.job;
+  columns_of_block(block, job, task.dims, part_of((job.rows + kWarp - 1) / kWarp, piece, pieces));
+  return block.sums(false);
+}
+
+template <typename Block>
+OPGUARD_GPU_CALL Sums flat(typename Block::Memory* memory, const Task& task, uint64_t piece,
+                           uint64_t pieces) {
+  Block block(memory);
+  const Job& job = task.job;
+  const uint64_t bytes = job.rows * job.count * job.size;
+  flat_of_block(block, job, task.dims, part_of(bytes >> job.flat_width, piece, pieces));
+  return block.sums(false);
+}
+
+template <typename Block>
+OPGUARD_GPU_CALL Sums pattern(typename Block::Memory* memory, const Task& task, uint64_t piece,
+                              uint64_t pieces) {
+  Block block(memory);
+  const Job& job = task.job;
+  const uint64_t elements = job.rows * job.count;
+  pattern_of_block(block, job, task.dims, part_of(elements >> job.pattern_width, piece, pieces));
+  return block.sums(false);
+}
+
+template <typename Block>
+OPGUARD_GPU_CALL Sums exclusive_or(typename Block::Memory* memory, const Task& task, uint64_t piece,
+                                   uint64_t pieces) {
+  Block block(memory);
+  const Job& job = task.job;
+  const uint64_t bytes = job.rows * job.count * job.size;
+  xor_of_block(block, job, task.dims, part_of((bytes + 7) / 8, piece, pieces));
+  return block.sums(true);
+}
+
+OPGUARD_GPU void add(Sums& to, const Sums& s) {
+  to.h += s.h;
+  to.m += s.m;
+  to.flat += s.flat;
+  to.pattern += s.pattern;
+  to.seen |= s.seen;
 }
 
 // The sums of a job as its record. m and flat of a single row follow from h.
@@ -335,38 +395,44 @@ OPGUARD_GPU uint64_t job_at(const Launch& launch, uint32_t block_index) {
 }
 
 template <typename Block>
-OPGUARD_GPU void run_block(Block& block, const Task& task, uint32_t block_index) {
+OPGUARD_GPU void run_block(typename Block::Memory* memory, const Task& task, uint32_t block_index) {
   const Job& job = task.job;
-  const Dim* dims = task.dims;
-  const uint64_t index = block_index - job.first_block;
-  const uint64_t start = block.clock();
-  block.each([](State& s, unsigned) { s.sums = Sums{0, 0, 0, 0, 0}; });
+  const uint64_t index = block_index - job.first_block, start = Block::clock();
+  Block block(memory);
+  Sums sums{0, 0, 0, 0, 0};
+  const bool by_xor = job.mode == kXor;
   if (job.rows > 0) {
-    // Most tensors are found to be no mask by their first element.
-    const bool candidate = job.mask_type != OPGUARD_MASK_NONE && job.mode != kXor &&
-                           element_mask(job, dims, 0) != kOther;
-    const bool flat = job.mode != kXor && job.mode != kOneRow && !(job.flags & kFlatOfRows);
-    const uint64_t elements = job.rows * job.count;
-    const uint64_t here = candidate || flat ? job.pieces : 1;
-    for (uint64_t p = 0; p < here; ++p) {
-      const uint64_t piece = index * here + p, pieces = job.blocks * here;
-      piece_of_block(block, job, dims, piece, pieces);
-      if (flat)
-        flat_of_block(block, job, dims,
-                      part_of((elements * job.size) >> job.flat_width, piece, pieces));
-      if (candidate)
-        pattern_of_block(block, job, dims, part_of(elements >> job.pattern_width, piece, pieces));
+    // Most tensors are found to be no mask by their first element. All threads must go the same
+    // way, also when somebody overwrites it meanwhile.
+    const bool candidate = job.mask_type != OPGUARD_MASK_NONE && !by_xor &&
+                           block.agree([&] { return element_mask(job, task.dims, 0) != kOther; });
+    const bool twice = !by_xor && job.mode != kOneRow && !(job.flags & kFlatOfRows);
+    const uint64_t here = candidate || twice ? job.pieces : 1, pieces = job.blocks * here;
+    OPGUARD_NO_UNROLL
+    for (uint64_t piece = index * here; piece < (index + 1) * here; ++piece) {
+      if (job.mode == kOneRow)
+        add(sums, one_row<Block>(memory, task, piece, pieces));
+      else if (job.mode == kStream)
+        add(sums, stream<Block>(memory, task, piece, pieces));
+      else if (job.mode == kRows && (job.flags & kShortRows))
+        add(sums, rows<Block, true>(memory, task, piece, pieces));
+      else if (job.mode == kRows)
+        add(sums, rows<Block, false>(memory, task, piece, pieces));
+      else if (job.mode == kColumns)
+        add(sums, columns<Block>(memory, task, piece, pieces));
+      else
+        sums = exclusive_or<Block>(memory, task, piece, pieces);
+      if (twice) add(sums, flat<Block>(memory, task, piece, pieces));
+      if (candidate) add(sums, pattern<Block>(memory, task, piece, pieces));
     }
-    // A thread of a candidate that saw an element of no mask has told; the others need not agree.
-    if (job.mask_type != OPGUARD_MASK_NONE && !candidate)
-      block.each([](State& s, unsigned) { s.sums.seen |= kOther; });
+    if (job.mask_type != OPGUARD_MASK_NONE && !candidate) sums.seen |= kOther;
   }
-  block.total(job.mode == kXor);
-  block.first([&](State& s) {
-    Accumulator a{s.sums.h, s.sums.m, s.sums.flat, s.sums.pattern, s.sums.seen, ~start, 0, 0};
+  sums = block.total(sums, by_xor);
+  block.first([&] {
+    Accumulator a{sums.h, sums.m, sums.flat, sums.pattern, sums.seen, ~start, 0, 0};
     if (job.blocks > 1) {
       auto* all = reinterpret_cast<Accumulator*>(job.accumulator);
-      if (job.mode == kXor)
+      if (by_xor)
         block.exclusive_or(&all->h, a.h);
       else
         block.add(&all->h, a.h);
@@ -388,7 +454,7 @@ OPGUARD_GPU void run_block(Block& block, const Task& task, uint32_t block_index)
       a.not_start = block.take(&all->not_start);
       block.take(&all->done);
     }
-    publish(block, task.head, record_of(job, a, block.clock()));
+    publish(block, task.head, record_of(job, a, Block::clock()));
   });
 }
 

@@ -81,7 +81,7 @@ void describe_lanes(Job& job, const Dim* dims) {
   const uint64_t lane_bits = (uint64_t{1} << job.width) - 1;
   if (contiguous && job.width > 0 && (address_bits & lane_bits) == 0) {
     job.flags |= kAdjacent;
-    if ((row_bits & (kVector - 1)) == 0) job.flags |= kAligned;
+    if ((row_bits & (kVector - 1)) == 0 && row_bytes <= kWarp * kVector) job.flags |= kShortRows;
   }
   if (dense && (job.data & 7) == 0) job.flags |= kDense;
   // Pieces of a lane: parts of an element wherever elements lie.

@@ -9,7 +9,7 @@
 namespace opguard::device {
 namespace {
 
-struct Memory {
+struct Atomics {
   static uint64_t add(uint64_t* at, uint64_t x) {
     return __atomic_fetch_add(at, x, __ATOMIC_RELAXED);
   }
@@ -27,7 +27,7 @@ struct Memory {
   static void fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 };
 
-struct Warp : Memory {
+struct Warp : Atomics {
   unsigned index() const { return number; }
   template <typename F>
   void each(F f) {
@@ -52,7 +52,14 @@ struct Warp : Memory {
   unsigned number;
 };
 
-struct Block : Memory {
+struct Block : Atomics {
+  struct Memory {
+    State states[kThreads];
+    uint64_t partials[2 * kThreads];
+  };
+  explicit Block(Memory* memory) : states(memory->states), partials(memory->partials) {
+    each([](State& s, unsigned) { s.sums = Sums{0, 0, 0, 0, 0}; });
+  }
   template <typename F>
   void each(F f) {
     for (unsigned thread = 0; thread < kThreads; ++thread) f(states[thread], thread);
@@ -68,21 +75,27 @@ struct Block : Memory {
   }
   template <typename F>
   void first(F f) {
-    f(states[0]);
+    f();
+  }
+  template <typename F>
+  bool agree(F f) {
+    return f();
   }
   uint64_t& partial(unsigned buffer, unsigned i) { return partials[buffer * kThreads + i]; }
   void sync() {}
-  void total(bool exclusive_or) {
-    Sums& s = states[0].sums;
-    for (unsigned thread = 1; thread < kThreads; ++thread) {
+  Sums sums(bool by_xor) const {
+    Sums s{0, 0, 0, 0, 0};
+    for (unsigned thread = 0; thread < kThreads; ++thread) {
       const Sums& t = states[thread].sums;
-      s.h = exclusive_or ? s.h ^ t.h : s.h + t.h;
+      s.h = by_xor ? s.h ^ t.h : s.h + t.h;
       s.m += t.m;
       s.flat += t.flat;
       s.pattern += t.pattern;
       s.seen |= t.seen;
     }
+    return s;
   }
+  static Sums total(const Sums& s, bool) { return s; }
   static uint64_t clock() {
     timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
@@ -98,22 +111,22 @@ struct Block : Memory {
     __atomic_store_n(&entry->sequence, sequence, __ATOMIC_RELEASE);
   }
 
-  State states[kThreads];
-  uint64_t partials[2 * kThreads];
+  State* states;
+  uint64_t* partials;
 };
 
 }  // namespace
 
 template <typename Launch>
 void run_on_host(const Launch& launch, uint32_t blocks) {
-  auto block = std::make_unique<Block>();
+  auto memory = std::make_unique<Block::Memory>();
   auto task = std::make_unique<Task>();
   task->head = launch.head;
   for (uint32_t b = 0; b < blocks; ++b) {
     const uint64_t* words = launch.words + job_at(launch, b);
     __builtin_memcpy(&task->job, words, sizeof(Job));
     __builtin_memcpy(task->dims, launch.words + task->job.dims_at, task->job.outer * sizeof(Dim));
-    run_block(*block, *task, b);
+    run_block<Block>(memory.get(), *task, b);
   }
 }
 
