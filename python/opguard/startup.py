@@ -34,6 +34,18 @@ def _number(environment, name, default):
         return default
 
 
+def _lines(environment, name):
+    value = environment.get(name, "")
+    if not value.startswith("@"):
+        return value
+    try:
+        with open(value[1:], encoding="utf-8") as file:
+            return file.read()
+    except OSError as error:
+        complain("%s cannot be read: %s" % (name, error))
+        return ""
+
+
 def read_environment(environment):
     seed = environment.get("OPGUARD_DETERMINISTIC", "")
     return Options(
@@ -49,8 +61,8 @@ def read_environment(environment):
         controlled=[(n, environment[n]) for n in environment.get("OPGUARD_CONTROLLED", "").split(",") if n in environment],
         rank=_number(environment, "RANK", 0),
         world=_number(environment, "WORLD_SIZE", 1),
-        capture=environment.get("OPGUARD_CAPTURE", ""),
-        transplant=environment.get("OPGUARD_TRANSPLANT", ""),
+        capture=_lines(environment, "OPGUARD_CAPTURE"),
+        transplant=_lines(environment, "OPGUARD_TRANSPLANT"),
         activities=environment.get("OPGUARD_ACTIVITIES") or "auto",
         plugins=[p for p in environment.get("OPGUARD_DEVICE_PLUGIN", "").split(os.pathsep) if p],
         injection=environment.get("CUDA_INJECTION64_PATH", ""),

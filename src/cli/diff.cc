@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/confirm_steps.h"
 #include "cli/side.h"
 #include "cli/verdict_steps.h"
 #include "matcher/match.h"
@@ -31,6 +32,7 @@ struct DiffOptions {
   std::string templates;
   bool deterministic = false;
   uint64_t seed = 0;
+  bool confirm = false;
   ReportOptions report;
   std::vector<std::string> command;
 };
@@ -129,12 +131,16 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
 
   Variables environment;
   if (opt.deterministic) environment = control_environment(opt.seed);
+  const GuardedProgram programs[2] = {guarded(a, *hook_a, environment),
+                                      guarded(b, *hook_b, environment)};
   say("3/4 guarded run of a");
-  if (auto error = record(a, *hook_a, bounds_a, survey_a->sources, environment)) return error;
+  if (auto error = record(a, programs[0], bounds_a, survey_a->sources)) return error;
   say("4/4 guarded run of b");
-  if (auto error = record(b, *hook_b, bounds_b, survey_b->sources, environment)) return error;
+  if (auto error = record(b, programs[1], bounds_b, survey_b->sources)) return error;
 
-  return conclude(a.work + "/log", b.work + "/log", coverage, opt.report);
+  Examine examine;
+  if (opt.confirm) examine = confirm_with(programs[0], programs[1]);
+  return conclude(a.work + "/log", b.work + "/log", coverage, opt.report, examine);
 }
 
 // A folder the user wants kept must be new: two comparisons never mix.
@@ -178,6 +184,8 @@ void add_diff(CLI::App& app, Pipeline& run) {
   command->add_flag("--deterministic", opt->deterministic,
                     "control seeds and kernels in both runs");
   command->add_option("--seed", opt->seed, "seed for --deterministic");
+  command->add_flag("--confirm", opt->confirm,
+                    "run again with a's values put into b, to prove what is the cause");
   add_report_options(*command, opt->report);
   command->footer("After --: the program, run in each tree.");
   command->callback([opt, &run] {

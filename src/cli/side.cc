@@ -48,30 +48,45 @@ llvm::Expected<std::string> instrument_side(const DiffSide& side, const Survey& 
   return write_hook(*patch, side.work + "/hook");
 }
 
-llvm::Error record(const DiffSide& side, const std::string& hook, const std::vector<Bound>& bounds,
-                   const SourceSet& sources, const Variables& environment) {
-  std::string log = side.work + "/log";
+GuardedProgram guarded(const DiffSide& side, const std::string& hook,
+                       const Variables& environment) {
+  GuardedProgram program{side.name, side.command, side.tree, python_environment(), side.work};
+  auto& all = program.environment;
+  all.insert(all.end(), environment.begin(), environment.end());
+  // To convict, every input is read where it is used.
+  all.push_back({"OPGUARD_MODE", "full"});
+  all.push_back({"OPGUARD_HOOK", hook});
+  all.push_back({"OPGUARD_TREE", side.tree});
+  return program;
+}
+
+llvm::Expected<std::string> run_guarded(const GuardedProgram& program, const std::string& folder,
+                                        const Variables& more) {
+  const std::string log = program.work + (folder.empty() ? "" : "/" + folder) + "/log";
   std::error_code failed;
   fs::create_directories(log, failed);
   if (failed) return make_error("cannot make '" + log + "': " + failed.message());
 
-  LaunchOptions options{.command = side.command,
-                        .cwd = side.tree,
-                        .environment = python_environment(),
+  LaunchOptions options{.command = program.command,
+                        .cwd = program.cwd,
+                        .environment = program.environment,
                         .output = Output::capture,
-                        .log = side.work + "/output.txt"};
-  options.environment.insert(options.environment.end(), environment.begin(), environment.end());
+                        .log = log.substr(0, log.rfind('/')) + "/output.txt"};
   options.environment.push_back({"OPGUARD_LOG", log});
-  // To convict, every input is read where it is used.
-  options.environment.push_back({"OPGUARD_MODE", "full"});
-  options.environment.push_back({"OPGUARD_HOOK", hook});
-  options.environment.push_back({"OPGUARD_TREE", side.tree});
+  options.environment.insert(options.environment.end(), more.begin(), more.end());
   auto result = launch(options);
   if (!result) return result.takeError();
   if (std::string failure = result->failure(); !failure.empty())
-    return make_error("run " + side.name + " ended with " + failure + "\n" +
+    return make_error("run " + program.name + " ended with " + failure + "\n" +
                       last_lines(result->output, 20));
-  return write_sites(log, locate(bounds, sources));
+  return log;
+}
+
+llvm::Error record(const DiffSide& side, const GuardedProgram& program,
+                   const std::vector<Bound>& bounds, const SourceSet& sources) {
+  auto log = run_guarded(program, "", {});
+  if (!log) return log.takeError();
+  return write_sites(*log, locate(bounds, sources));
 }
 
 }  // namespace opguard

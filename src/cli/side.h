@@ -20,13 +20,29 @@ struct DiffSide {
   std::string work;                  // folder of ours for this side
 };
 
+// A program that records, and how it is run.
+struct GuardedProgram {
+  std::string name;  // "a" or "b"
+  std::vector<std::string> command;
+  std::string cwd;  // "": ours
+  Variables environment;
+  std::string work;  // folder of ours for it
+};
+
+// Runs it once: logs in `<work>/<folder>/log`, which is given back, output beside it in output.txt.
+// more: added to its environment. Error if the program fails.
+llvm::Expected<std::string> run_guarded(const GuardedProgram& program, const std::string& folder,
+                                        const Variables& more);
+
 // The side's sources with their probes, in its work folder. Gives the hook map's path.
 llvm::Expected<std::string> instrument_side(const DiffSide& side, const Survey& survey,
                                             const std::vector<Bound>& bounds, Diagnostics& diags);
 
-// Runs the side's program again under the hook; its logs and their sites.json are in `<work>/log`,
-// its output in `<work>/output.txt`. Error if the program fails or records nothing.
-llvm::Error record(const DiffSide& side, const std::string& hook, const std::vector<Bound>& bounds,
-                   const SourceSet& sources, const Variables& environment);
+// The side's program under the hook, as often as it is wanted.
+GuardedProgram guarded(const DiffSide& side, const std::string& hook, const Variables& environment);
+
+// Runs it; its logs and their sites.json are in `<work>/log`. Error if the program fails.
+llvm::Error record(const DiffSide& side, const GuardedProgram& program,
+                   const std::vector<Bound>& bounds, const SourceSet& sources);
 
 }  // namespace opguard

@@ -80,7 +80,7 @@ void add_report_options(CLI::App& command, ReportOptions& options) {
 }
 
 int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage& coverage,
-             const ReportOptions& options) {
+             const ReportOptions& options, const Examine& examine) {
   auto progress = std::make_unique<Progress>("comparing " + dir_a + " and " + dir_b);
   llvm::Expected<Run> a = load_run(dir_a);
   if (!a) return fail(llvm::toString(a.takeError()));
@@ -106,7 +106,13 @@ int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage&
         "the runs were made under unlike settings of opguard: " + settings.refused.front();
   }
 
-  const Report report{*a, *b, alignment, verdict, coverage, differing, options.explain};
+  std::vector<Confirmation> confirmations;
+  if (examine && verdict.outcome == Outcome::diverged) {
+    progress.reset();
+    confirmations = examine(*a, *b, alignment, verdict);
+  }
+  const Report report{*a,       *b,        alignment,       verdict,
+                      coverage, differing, options.explain, std::move(confirmations)};
   llvm::Error error = write_files(report, options);
   progress.reset();
   if (error) return fail(llvm::toString(std::move(error)));

@@ -1,7 +1,9 @@
 // cli/verdict_steps.h: from two folders of logs to a printed verdict; what align and diff share.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "report/report.h"
@@ -18,9 +20,14 @@ struct ReportOptions {
 // --json, --html, --perfetto, --sarif, --color, --explain.
 void add_report_options(CLI::App& command, ReportOptions& options);
 
+// A look at the candidates beyond the logs, by running the programs again: may put them in another
+// order. Gives what is known of each.
+using Examine = std::function<std::vector<Confirmation>(
+    const Run& a, const Run& b, const Alignment& alignment, Verdict& verdict)>;
+
 // The exit code: identical kYes, diverged kNo, otherwise kCouldNotTell.
 int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage& coverage,
-             const ReportOptions& options);
+             const ReportOptions& options, const Examine& examine = {});
 
 // One run on its own: kYes when nothing is found, else kNo.
 int conclude_single(const std::string& dir, const ReportOptions& options);

@@ -299,6 +299,15 @@ class Page {
             {"b", row_json(find_row(lanes_, 1, pivot.b))}};
   }
 
+  static std::string shown_lines(const std::string& text) {
+    std::string out;
+    for (size_t at = 0, end; at < text.size(); at = end + 1) {
+      end = text.find('\n', at);
+      out += (out.empty() ? "" : "\n") + shown(text.substr(at, end - at));
+    }
+    return out;
+  }
+
   Json summary() const {
     const Verdict& verdict = report_.verdict;
     const Alignment& alignment = report_.alignment;
@@ -313,8 +322,17 @@ class Page {
     head["boundary"] = row_json(last_certified(report_, lanes_));
     head["harmless"] = verdict.harmless;
     head["candidates"] = Json::array();
-    for (const Pivot& pivot : verdict.candidates)
-      head["candidates"].push_back(candidate_json(pivot));
+    for (size_t i = 0; i < verdict.candidates.size(); ++i) {
+      head["candidates"].push_back(candidate_json(verdict.candidates[i]));
+      if (i >= report_.confirmations.size() || report_.confirmations[i].why.empty()) continue;
+      const Confirmation& found = report_.confirmations[i];
+      Json proof = {{"causal", found.causal ? Json(*found.causal) : Json()},
+                    {"why", shown(found.why)},
+                    {"tensors", Json::array()}};
+      for (const Difference& d : found.tensors)
+        proof["tensors"].push_back(shown_lines(format_difference(d)));
+      head["candidates"].back()["proof"] = std::move(proof);
+    }
     const Coverage& coverage = report_.coverage;
     head["coverage"] = {coverage.attributed, coverage.activities, coverage.unmatched_sites};
     head["notes"] = Json::array();

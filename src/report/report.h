@@ -2,18 +2,27 @@
 // docs/json.md).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "align/overwritten.h"
 #include "align/recompute.h"
 #include "align/verdict.h"
+#include "tensor/compare.h"
 
 namespace opguard {
 
 struct Coverage {
   uint64_t activities = 0, attributed = 0;  // of both preflights together; 0/0: unknown
   uint64_t unmatched_sites = 0;
+};
+
+// What `--confirm` found of a candidate: docs/confirm.md.
+struct Confirmation {
+  std::optional<bool> causal;       // true: proven; false: harmless; none: not known
+  std::string why;                  // one sentence; "" if the candidate was not tried
+  std::vector<Difference> tensors;  // its tensors of the two runs, byte by byte
 };
 
 struct Report {
@@ -24,6 +33,8 @@ struct Report {
   Coverage coverage;
   std::vector<std::string> settings = {};  // settings that differ: compare_settings
   bool explain = false;                    // say more about the pairing and every candidate
+  // Of each candidate, in their order; empty without --confirm.
+  std::vector<Confirmation> confirmations = {};
 };
 
 // colour: ANSI colours. Control characters in source and names are shown escaped.

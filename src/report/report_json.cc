@@ -3,6 +3,7 @@
 #include "align/pivot_view.h"
 #include "nlohmann/json.hpp"
 #include "report/report.h"
+#include "report/tensor_json.h"
 
 namespace opguard {
 namespace {
@@ -86,6 +87,18 @@ Json states_json(const Report& report) {
                     {"drawn", state.drawn}});
   }
   return list;
+}
+
+// The pivot, or another candidate, with what --confirm found.
+Json candidate_json(const Report& report, size_t i) {
+  Json json = pivot_json(report, report.verdict.candidates[i]);
+  if (i >= report.confirmations.size() || json.is_null()) return json;
+  const Confirmation& found = report.confirmations[i];
+  json["causal"] = found.causal ? Json(*found.causal) : Json();
+  json["confirm"] = {{"why", found.why}, {"tensors", Json::array()}};
+  for (const Difference& d : found.tensors)
+    json["confirm"]["tensors"].push_back(difference_json(d));
+  return json;
 }
 
 uint64_t lost(const Run& run) {
@@ -180,11 +193,10 @@ std::string format_json(const Report& report) {
   json["verdict"] = outcome_name(verdict.outcome);
   json["certified_prefix"] = report.alignment.certified_prefix;
   json["records"] = {{"a", report.a.records()}, {"b", report.b.records()}};
-  json["pivot"] =
-      verdict.candidates.empty() ? Json() : pivot_json(report, verdict.candidates.front());
+  json["pivot"] = verdict.candidates.empty() ? Json() : candidate_json(report, 0);
   json["candidates"] = Json::array();
   for (size_t i = 1; i < verdict.candidates.size(); ++i)
-    json["candidates"].push_back(pivot_json(report, verdict.candidates[i]));
+    json["candidates"].push_back(candidate_json(report, i));
   const Coverage& coverage = report.coverage;
   Json activities;
   if (coverage.activities > 0)

@@ -102,8 +102,35 @@ class Terminal {
     source(sides_[0], both.a);
     source(sides_[1], both.b);
     differences(both);
+    if (&pivot == report_.verdict.candidates.data()) confirmation();
     surroundings(both);
     neighbours(both);
+  }
+
+  // What --confirm found of the pivot.
+  void confirmation() {
+    if (report_.confirmations.empty()) return;
+    const Confirmation& found = report_.confirmations.front();
+    line("");
+    if (!found.tensors.empty()) {
+      line("  " + paint("1", "byte by byte"));
+      for (const Difference& difference : found.tensors) {
+        std::string text = format_difference(difference);
+        for (size_t at = 0, end; at < text.size(); at = end + 1) {
+          end = text.find('\n', at);
+          line("  " + shown(text.substr(at, end - at)));
+        }
+      }
+      line("");
+    }
+    line("  " + paint(causal_code(found), causal_text(found)) + ": " + shown(found.why));
+  }
+
+  static const char* causal_code(const Confirmation& found) {
+    return !found.causal ? "1;33" : *found.causal ? "1;31" : "1;32";
+  }
+  static std::string causal_text(const Confirmation& found) {
+    return !found.causal ? "not proven" : *found.causal ? "proven causal" : "proven harmless";
   }
 
   void overwrite(const Pivot& pivot, const Overwrite& found) {
@@ -344,6 +371,10 @@ class Terminal {
       if (both.either().event->phase != Phase::forward)
         text += " (" + std::string(phase_name(both.either().event->phase)) + ")";
       line(text + ": " + shown(all[i].why));
+      if (i < report_.confirmations.size() && !report_.confirmations[i].why.empty()) {
+        const Confirmation& found = report_.confirmations[i];
+        line("     " + paint(causal_code(found), causal_text(found)) + ": " + shown(found.why));
+      }
       if (report_.explain) differences(both);
     }
   }

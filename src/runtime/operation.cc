@@ -350,6 +350,21 @@ void Operation::written_inputs(std::vector<Slot>& slots, const OwnWork& work) {
   slots.insert(slots.end(), collector->slots().begin(), collector->slots().end());
 }
 
+// A view: of an input, or of what only the program knows. An input itself was written in place.
+bool Operation::in_others_memory(PyObject* result) const {
+  for (const Collector::Item& item : inputs_.items())
+    if (item.object.get() == result) return false;
+  Ref view(PyObject_CallMethod(result, "_is_view", nullptr));
+  if (!view) PyErr_Clear();
+  if (view.get() == Py_True) return true;
+  const uint32_t block = storages().place_of(result).number;
+  for (const Collector::Item& item : inputs_.items())
+    if (block != 0 && !item.numpy && torch_api()->plain(item.object.get()) &&
+        storages().place_of(item.object.get()).number == block)
+      return true;
+  return false;
+}
+
 bool Operation::overwritten(PyObject* object) const {
   return flight_ && flight_of(flight_).overwrites(object);
 }
@@ -444,7 +459,15 @@ PyObject* Operation::finish(PyObject* result) {
     return result;
   }
   OwnWork work;
+  Ref given;  // what the program gets in place of the result
   try {
+    if (watch_ && result != nullptr) {
+      given = watch_->own_result(work, result, [&](PyObject* of) { return in_others_memory(of); });
+      if (given.get() != result) {
+        Py_DECREF(result);
+        result = Ref(given).release();
+      }
+    }
     record(result, result == nullptr, work);
     if (callee_.loads && result != nullptr) recorder().record_state();
     set_mark();

@@ -55,6 +55,7 @@ class Operation {
   void written_inputs(std::vector<Slot>& slots, const OwnWork& work);
   std::vector<Slot> read_slots(const OwnWork& work);
   bool overwritten(PyObject* object) const;
+  bool in_others_memory(PyObject* result) const;
   void record(PyObject* result, bool raised, const OwnWork& work);
   void receiver_inputs(const TorchApi& torch, PyObject* self);
   void hold(const TorchApi& torch, const std::string& prefix, PyObject* holder, bool state);

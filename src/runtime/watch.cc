@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "runtime/recorder.h"
+#include "runtime/storage.h"
 #include "runtime/transplant.h"
 #include "tensor/selection.h"
 
@@ -181,6 +182,8 @@ void Watch::meet(const TensorView& view, PyObject* object, SlotKind kind, const 
     if (why.empty()) {
       planned.done = true;
       planned.refused.clear();
+      // Every view of that memory holds another value now, at the version it had.
+      storages().forget_all();
     } else {
       refuse(planned, why);
     }
@@ -218,6 +221,43 @@ Ref Watch::apart(PyObject* gradients) {
     out = tuple;
   }
   return out;
+}
+
+Ref Watch::own_result(const OwnWork& work, PyObject* result,
+                      const std::function<bool(PyObject*)>& shares) {
+  Ref out = Ref::borrow(result);
+  if (transplants_.empty() || compiled_ || work.torch() == nullptr) return out;
+  auto copy_of = [&](PyObject* value, const std::string& name) {
+    bool replaced = false;
+    for (const Wanted& wanted : transplants_)
+      replaced |= slot_meant(wanted.slot, "out", name) && due(wanted.index);
+    if (!replaced || !work.torch()->is_tensor(value) || !work.torch()->plain(value) ||
+        !shares(value))
+      return Ref();
+    // Differentiable: the gradient flows on as it did.
+    Ref copy(PyObject_CallMethod(value, "clone", nullptr));
+    if (!copy) PyErr_Clear();
+    return copy;
+  };
+  if (!PyTuple_CheckExact(result)) {
+    Ref copy = copy_of(result, "out0");
+    return copy ? copy : out;
+  }
+  const Py_ssize_t n = PyTuple_Size(result);
+  std::vector<Ref> items;
+  bool any = false;
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    items.push_back(copy_of(PyTuple_GetItem(result, i), "out" + std::to_string(i)));
+    any |= static_cast<bool>(items.back());
+  }
+  Ref tuple(any ? PyTuple_New(n) : nullptr);
+  if (!tuple) return out;
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    Ref& item = items[static_cast<size_t>(i)];
+    PyTuple_SetItem(tuple.get(), i,
+                    item ? item.release() : Ref::borrow(PyTuple_GetItem(result, i)).release());
+  }
+  return tuple;
 }
 
 void Watch::committed(const Event& event) {

@@ -4,6 +4,7 @@
 // test of a pointer.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,6 +18,8 @@
 
 namespace opguard {
 
+class OwnWork;
+
 class Watch {
  public:
   // Use watch_event().
@@ -28,6 +31,10 @@ class Watch {
   // The gradients an autograd node hands on: the tuple, or one in whose places to be replaced there
   // are copies, as a gradient may share its memory with others.
   Ref apart(PyObject* gradients);
+  // An operator's result, or a copy where it is to be replaced and lies in memory that is not its
+  // own, as `shares` says: a view's other holders keep what they have.
+  Ref own_result(const OwnWork& work, PyObject* result,
+                 const std::function<bool(PyObject*)>& shares);
   // The event has its occurrence: writes the file.
   void committed(const Event& event);
 

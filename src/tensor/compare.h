@@ -64,6 +64,9 @@ struct FileComparison {
 };
 FileComparison compare_files(const SafetensorsFile& a, const SafetensorsFile& b);
 
+// One tensor's part of the answer below, lines indented by two.
+std::string format_difference(const Difference& difference);
+
 // The answer as text for people; `a` and `b`: what to call the files.
 std::string format_comparison(const FileComparison& comparison, const std::string& a,
                               const std::string& b);

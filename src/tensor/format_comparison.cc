@@ -37,6 +37,8 @@ std::string facts(const Difference& d) {
   return text;
 }
 
+}  // namespace
+
 std::string format_difference(const Difference& d) {
   std::string text = "  " + printable(d.name) + "  " + d.dtype_a + list(d.shape_a);
   if (d.equal) return text + ": equal\n";
@@ -60,8 +62,6 @@ std::string format_difference(const Difference& d) {
   for (const Explanation& e : d.explanations) text += "    " + e.kind + ": " + e.text + "\n";
   return text;
 }
-
-}  // namespace
 
 std::string format_comparison(const FileComparison& comparison, const std::string& a,
                               const std::string& b) {

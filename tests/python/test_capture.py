@@ -295,7 +295,6 @@ for i in range(2):
 REFUSALS = {
     "dtype": ("torch.zeros(2, dtype=torch.float64)", "it is float64, the file's value is float32"),
     "shape": ("torch.zeros(3)", "its shape is [3], the file's value has [2]"),
-    "expanded": ("torch.zeros(1).expand(2)", "its elements share memory"),
     "meta": ("torch.zeros(2, device='meta')", "its bytes on device meta cannot be reached"),
     "read-only memory": (
         "torch.from_numpy(__import__('numpy').memmap(FILE, dtype='f4', mode='r', shape=(2,)))", "its memory is read-only"),
@@ -386,3 +385,48 @@ def test_compare_names_what_happened(opguard, tmp_path):
     (tmp_path / "bad").write_bytes(b"\xff" * 20)
     bad = opguard("compare", a, tmp_path / "bad")
     assert bad.returncode == 2 and bad.stderr.count("\n") == 1 and bad.stdout == ""
+
+
+def test_a_view_that_is_replaced_leaves_what_it_views_alone(tmp_path):
+    value = tensor_files.write(tmp_path / "v.safetensors", {"out/out0": torch.tensor([8.0, 9.0])})
+    source = """
+import torch
+x = torch.arange(4.).requires_grad_()
+y = og('t.get', x)[:2]
+(y * y).sum().backward()
+print(y.tolist(), x.tolist(), x.grad.tolist())
+"""
+    result = run_program(source, tmp_path / "log", env={"OPGUARD_TRANSPLANT": f"t.get@0:out0={value}"})
+    assert result.stdout == "[8.0, 9.0] [0.0, 1.0, 2.0, 3.0] [16.0, 18.0, 0.0, 0.0]\n" and result.stderr == ""
+
+
+def test_an_input_whose_elements_share_memory_is_left_as_it_is(tmp_path):
+    value = tensor_files.write(tmp_path / "v.safetensors", {"x": torch.tensor([1.0, 2.0])})
+    source = "import torch\ny = og('t.add', torch.add)(torch.zeros(1).expand(2), 1)\nprint(y.tolist())\n"
+    result = run_program(source, tmp_path / "log", env={"OPGUARD_TRANSPLANT": f"t.add@0:arg0={value}"})
+    assert result.stdout == "[1.0, 1.0]\n" and "its elements share memory" in result.stderr
+
+
+def test_selections_may_be_in_a_file(tmp_path):
+    lines = tmp_path / "lines.txt"
+    lines.write_text("t.exp@0\nt.exp@1\n")
+    source = "import torch\nfor i in range(3): og('t.exp', torch.exp)(torch.zeros(2))\n"
+    run_program(source, tmp_path / "log", env={"OPGUARD_CAPTURE": f"@{lines}"})
+    assert {key[3] for key in captured(tmp_path / "log")} == {0, 1}
+
+
+def test_nothing_read_before_a_transplant_is_carried_over_it(tmp_path):
+    value = tensor_files.write(tmp_path / "v.safetensors", {"x": torch.full((128, 128), 5.0)})
+    source = """
+import torch
+x = torch.zeros(128, 128)
+v = x.view(-1)
+og('t.use', torch.exp)(v)
+og('t.relu', torch.relu)(x)
+og('t.use', torch.exp)(v)
+"""
+    result = run_program(source, tmp_path / "log", env={"OPGUARD_TRANSPLANT": f"t.relu@0:arg0={value}", "OPGUARD_MODE": "default"})
+    assert result.stderr == ""
+    (log,) = logs_in(tmp_path / "log")
+    before, after = (e.get("in", "arg0").flat for e in log.of("t.use"))
+    assert before != after == log.of("t.relu")[0].get("in", "arg0").flat

@@ -17,7 +17,17 @@ function pivotSection(candidate) {
   section.append(el('h3', '', one && candidate.a && candidate.b ? 'what differs' : 'what it left'));
   if (one) section.append(slotTable(laneIndex, row, false, 6));
   else for (const ref of [candidate.a, candidate.b]) section.append(slotTable(ref[0], ref[1], false, 3));
+  if (candidate.proof) {
+    const proof = candidate.proof;
+    for (const tensor of proof.tensors) section.append(el('pre', 'mono', tensor));
+    section.append(el('p', 'why', el('b', '', proofWord(proof) + ': '), proof.why));
+  }
   return section;
+}
+
+// What --confirm found.
+function proofWord(proof) {
+  return proof.causal === true ? 'proven causal' : proof.causal === false ? 'proven harmless' : 'not proven';
 }
 
 function certifiedText() {
@@ -54,7 +64,8 @@ function candidateList() {
     if (!at) return;
     const site = lanes[at[0]].site(at[1], candidate.a ? 0 : 1);
     const item = jump('', candidate.why, () => goTo(i + 1), el('span', 'faint', (i + 2) + '  '), candidate.kind + '  ',
-                      el('span', 'mono', placeOf(site, true) + '  ' + site.op), el('span', 'faint', '  ' + candidate.why));
+                      el('span', 'mono', placeOf(site, true) + '  ' + site.op), el('span', 'faint', '  ' + candidate.why +
+                        (candidate.proof ? '; ' + proofWord(candidate.proof) + ': ' + candidate.proof.why : '')));
     list.append(el('li', '', item));
   });
   return el('section', '', el('h3', '', 'Other candidates, in order'), list);
