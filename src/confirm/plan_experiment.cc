@@ -45,7 +45,7 @@ class Planner {
 
  private:
   const ProcessLog& log(int side, const EventRef& ref) const { return timeline_.log(side, ref); }
-  const Event& event(int side, const EventRef& ref) const { return timeline_.event(side, ref); }
+  Event event(int side, const EventRef& ref) const { return timeline_.event(side, ref); }
   const EventRef& candidate(int side) const { return side == 0 ? candidate_.a : candidate_.b; }
 
   // A forward operator, or its recomputation, which must give what its forward gave.
@@ -110,19 +110,18 @@ class Planner {
   bool put_pair(const EventRef& a, const EventRef& b, bool inputs, std::vector<Put>& puts) const {
     const ProcessLog &la = log(0, a), &lb = log(1, b);
     for (const SlotPair& pair : pair_slots(la, event(0, a), lb, event(1, b))) {
-      const Slot* either = pair.a ? pair.a : pair.b;
-      if ((either->kind == SlotKind::in) != inputs || !has_value(*either)) continue;
+      const Slot& either = pair.either();
+      if ((either.kind == SlotKind::in) != inputs || !has_value(either)) continue;
       if (!pair.a || !pair.b) {
         // One run writes an input in place that the other leaves alone.
-        if (either->kind == SlotKind::written && !pair.a) continue;
+        if (either.kind == SlotKind::written && !pair.a) continue;
         return false;
       }
       if (!has_value(*pair.a) || !has_value(*pair.b)) return false;
       const Meta &ma = la.metas[pair.a->meta], &mb = lb.metas[pair.b->meta];
       if (ma.dtype != mb.dtype || ma.shape != mb.shape) return false;
       if (pair.a->value == pair.b->value) continue;
-      puts.push_back({a, b, static_cast<uint64_t>(pair.a - la.slots.data()),
-                      static_cast<uint64_t>(pair.b - lb.slots.data())});
+      puts.push_back({a, b, pair.at_a, pair.at_b});
     }
     return true;
   }
