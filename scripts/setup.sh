@@ -45,6 +45,7 @@ if command -v dpkg >/dev/null; then
   need_command ccache ccache
   need_command npm npm
   need_command pkg-config pkg-config
+  need_command clang++-19 clang-19  # compiles the CUDA kernels; no toolkit is needed
   for package in llvm-19-dev libzstd-dev zlib1g-dev libgit2-dev nlohmann-json3-dev libcli11-dev \
                  libprotozero-dev libgtest-dev libgmock-dev; do
     need_package "$package"
