@@ -61,7 +61,7 @@ typedef struct opguard_value {
 
 typedef void (*opguard_value_sink)(void* context, const opguard_value* value);
 
-/* What the device did, for the preflight: preflight/activity.h says what becomes of it. */
+/* What the device did, for the preflight: docs/activities.md says what becomes of it. */
 enum opguard_activity_kind {
   OPGUARD_ACTIVITY_KERNEL = 0,
   OPGUARD_ACTIVITY_MEMCPY = 1,

@@ -5,7 +5,7 @@
 // Records. NVIDIA appends fields to a record from version to version (CUpti_ActivityKernel9 of 12.0
 // to CUpti_ActivityKernel13 of 13.5), it moves none: the structs below are the common beginnings.
 // Their length is never taken from here, cuptiActivityGetNextRecord knows it.
-// tests/inject/cupti_layout_test.cc compares all offsets with NVIDIA's own headers where they are
+// tests/python/test_cupti_layout.py compares all offsets with NVIDIA's own headers where they are
 // installed.
 #pragma once
 

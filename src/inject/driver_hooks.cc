@@ -191,6 +191,7 @@ bool is_known(const char* name, void* found) {
       if (!*second || has_known_second(name))
         known = known || symbol_of(library, (std::string(name) + second + stream).c_str()) == found;
   dlclose(library);
+  dlerror();  // of names that this driver does not have
   return known;
 }
 

@@ -58,7 +58,9 @@ asm(R"(
 dlsym:
   add x9, x0, #1
   cmp x9, #1
-  b.hi opguard_symbol_of_handle
+  b.ls 2f
+  b opguard_symbol_of_handle
+2:
   adrp x9, opguard_next_dlsym
   ldr x10, [x9, #:lo12:opguard_next_dlsym]
   cbnz x10, 1f
@@ -85,13 +87,14 @@ void* symbol_of(void* handle, const char* name) {
 
 void* next_symbol(const char* name, const void* caller) {
   if (void* found = symbol_of(RTLD_NEXT, name)) return found;
+  dlerror();  // what we did not find is no error of the program's
   // Python loads torch's libraries, and with them CUDA's, out of the global scope.
   Dl_info object;
   if (!dladdr(caller, &object) || !object.dli_fname) return nullptr;
   void* handle = dlopen(object.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-  if (!handle) return nullptr;
-  void* found = symbol_of(handle, name);
-  dlclose(handle);
+  void* found = handle ? symbol_of(handle, name) : nullptr;
+  if (handle) dlclose(handle);
+  if (!found) dlerror();
   return found;
 }
 

@@ -60,3 +60,27 @@ int versions(void) {
   return wait((void*)0xc) | new_wait(1, 2, 3, 4, 5, 6, 7) | set(0, 200, 1, NULL) |
          per_thread("per_thread_kernel", 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL);
 }
+
+int cudaLaunchKernelExC(const void*, const void*, void**);
+int cudaMemsetAsync(void*, int, size_t, void*);
+int cudaGraphLaunch(void*, void*);
+int cudaStreamSynchronize(void*);
+int cudaDeviceSynchronize(void);
+int cublasLtMatmul(void*, void*, const void*, const void*, void*, const void*, void*, const void*,
+                   const void*, void*, void*, void*, const void*, void*, size_t, void*);
+
+/* 0: each got its arguments. */
+int runtime_calls(const char* kernel) {
+  struct {
+    struct dim3 grid, block;
+    size_t shared;
+    void* stream;
+  } config = {{1, 2, 3}, {4, 5, 6}, 7, NULL};
+  void* n[17];
+  for (size_t i = 0; i < 17; ++i) n[i] = (void*)i;
+  return cudaLaunchKernelExC(&config, kernel, NULL) | cudaMemsetAsync(NULL, 200, 9, NULL) |
+         cudaGraphLaunch((void*)9, NULL) | cudaStreamSynchronize((void*)0x12) |
+         cudaDeviceSynchronize() |
+         cublasLtMatmul(n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], n[11], n[12],
+                        n[13], n[14], 15, n[16]);
+}

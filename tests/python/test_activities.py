@@ -229,6 +229,29 @@ def test_interception_hands_on_every_version_of_a_function(preflight):
     }
 
 
+RUNTIME = """import torch
+from operators import KEPT, driver, lib
+driver.cuInit(0)
+
+@torch.library.custom_op("demo::calls", mutates_args=())
+def calls(x: torch.Tensor) -> torch.Tensor:
+    assert lib.runtime_calls(KEPT[1]) == 0
+    return x + 1
+
+calls(torch.ones(1))
+"""
+
+
+@pytest.mark.parametrize("mode, kernels, transfers", [
+    ("launches", {"mul": 1, "cuda graph": 1, "cublasLtMatmul": 1}, {"memset": 1, "synchronize stream": 1, "synchronize device": 1}),
+    ("cupti", {"mul": 1, "graph": 1, "gemm": 1}, {"memset": 1}),
+])  # fmt: skip
+def test_calls_of_the_runtime(preflight, mode, kernels, transfers):
+    """Each with all its arguments, whoever stands between; here the driver's own calls are not seen."""
+    plan, _, _ = preflight(RUNTIME, mode)
+    assert of(plan) == {"calls(torch.ones(1))": (kernels, transfers)}
+
+
 def test_example_plugin(preflight, example_plugin):
     plan, trace, ran = preflight(
         "import torch\nx = torch.ones(2, requires_grad=True)\ny = (x * 3).sum()\ny.backward()\n", "auto",
@@ -351,6 +374,18 @@ def test_a_fork_before_the_first_use(preflight):
 def test_operators_only(preflight, example_plugin):
     plan, trace, _ = preflight(PROGRAM, "operators", OPGUARD_DEVICE_PLUGIN=str(example_plugin))
     assert "devices" not in plan and of(plan) == {}
+
+
+def test_what_the_environment_holds_stays(preflight, doubles):
+    """Another preloaded library comes before ours; without need nothing is preloaded or injected."""
+    program = "import os, torch\ntorch.ones(1)\nprint(os.environ.get('LD_PRELOAD'), os.environ.get('CUDA_INJECTION64_PATH'))\n"
+    other = str(doubles / "libcuda.so.1")
+    _, _, ran = preflight(program, "launches", LD_PRELOAD=other)
+    assert "%s:%s %s\n" % (other, INJECT, INJECT) in ran.stderr
+    _, _, ran = preflight(program, "cupti", CUDA_INJECTION64_PATH=other)
+    assert "None %s\n" % other in ran.stderr
+    _, _, ran = preflight(program, "operators")
+    assert "None None\n" in ran.stderr
 
 
 def test_preloaded_dlsym_keeps_its_callers_place(doubles):
