@@ -30,13 +30,13 @@ def again(operand, real, base):
     raise NotImplementedError
 
 
-def emit_enter(values, numbers, site):
-    torch.ops.opguard.enter(compiled_ops.RING, values, numbers, site)
+def emit_enter(device, values, numbers, site):
+    torch.ops.opguard.enter(compiled_ops.RING[device], values, numbers, site)
 
 
-def emit_leave(values, inputs, names, numbers, site):
+def emit_leave(device, values, inputs, names, numbers, site):
     torch.ops.opguard.leave(
-        compiled_ops.RING, compiled_ops.RING_BACKWARD, values, inputs, names, numbers, site
+        compiled_ops.RING[device], compiled_ops.RING_BACKWARD[device], values, inputs, names, numbers, site
     )
 
 

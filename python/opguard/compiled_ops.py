@@ -4,7 +4,8 @@ Two levels. `enter` and `leave` stand in the graph that dynamo makes, around the
 where autograd is still to be seen: run for real (backend="eager") they hook its nodes as an eager probe does, traced
 by AOTAutograd they put hooks on the traced nodes, whose bodies are so traced into the backward graph. What remains in
 the graphs, `begin`, `end` and `node`, only reads. Each writes to a ring, a tensor of one element: an operator that
-changes nothing would be dropped or moved. The backward graph has a ring of its own.
+changes nothing would be dropped or moved. The backward graph has a ring of its own. Both are on the device of what
+the graph works on: a tensor of the processor's would keep a graph from being captured (docs/compile.md).
 
 A site is told by a constant text, so that a compiled graph is complete in itself and may come from a cache:
 `<format>;<token>;<boundary>;<flags>;<names>;<texts>`, percent-encoded, read by src/runtime/graph_site.cc. The token
@@ -24,11 +25,28 @@ IN_GRAPH, IN_BACKWARD, NEW_HISTORY, RAISED = "g", "b", "n", "r"
 # What changes its arguments without torch's version counters: all are read again.
 UNCOUNTED = set("cw")
 
-RING = torch.zeros(1, dtype=torch.int64)
-RING_BACKWARD = torch.zeros(1, dtype=torch.int64)
+# By device: the forward graphs' ring, the backward graphs'. Dynamo reads them from here.
+RING, RING_BACKWARD = {}, {}
+# Devices whose `end` gives its event's index as a value. Reading one of another device would wait for it: there the
+# index is known by the address of what `end` gave, which lives until its backward has run.
+BY_VALUE = {"cpu"}
+_indexes = {}
 
 _MARK = "opguard"  # in Node.metadata: claimed, as in src/runtime/autograd.cc
 _MAX_NODES = 4096
+
+
+def prepare(device):
+    """device: its name. Makes its rings."""
+    if device in RING:
+        return
+    for rings in (RING, RING_BACKWARD):
+        ring = torch.zeros(1, dtype=torch.int64, device=device)
+        # Else a graph that changes it would not be captured by Inductor.
+        mark = getattr(torch._dynamo, "mark_static_address", None)
+        if mark is not None:
+            mark(ring)
+        rings[device] = ring
 
 
 def site(token, boundary, flags, names, texts):
@@ -157,11 +175,19 @@ def _node_hook(boundary, token, name, ring, serial):
 
 
 def _end(ring, values, numbers, text):
-    return torch.scalar_tensor(_rt.graph_leave(ring, values, numbers, text), dtype=torch.int64)
+    index = _rt.graph_leave(ring, values, numbers, text)
+    if ring.device.type in BY_VALUE:
+        return torch.scalar_tensor(index, dtype=torch.int64)
+    told = torch.empty((), dtype=torch.int64, device=ring.device)
+    _indexes[told.data_ptr()] = index
+    return told
 
 
 def _node(ring, serial, values, text):
-    _rt.graph_node(int(serial), values, text)
+    if ring.device.type in BY_VALUE:
+        _rt.graph_node(int(serial), values, text)
+    else:
+        _rt.graph_node(_indexes.get(serial.data_ptr(), -1), values, text)
 
 
 _library = torch.library.Library("opguard", "DEF")
@@ -187,7 +213,7 @@ def _(ring, values, numbers, text):
 
 @torch.library.register_fake("opguard::end", lib=_library)
 def _(ring, values, numbers, text):
-    return torch.empty((), dtype=torch.int64, device="cpu")
+    return torch.empty((), dtype=torch.int64, device=ring.device)
 
 
 @torch.library.register_fake("opguard::node", lib=_library)

@@ -17,6 +17,7 @@ from torch._dynamo.variables.ctx_manager import ContextWrappingVariable
 from torch._dynamo.variables.iter import IteratorVariable
 from torch._dynamo.variables.object_protocol import generic_richcompare  # noqa: F401  (what came with it is needed)
 from torch._dynamo.variables.user_defined import UserDefinedObjectVariable
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from opguard import _rt, compiled_operand, compiled_ops, unprobed
 from opguard import compiled_variables as dv
@@ -28,6 +29,19 @@ _flags = {}  # id of a function of _rt -> the flag of its probes' events
 
 def _open_sites(tx):
     return tx.output.__dict__.setdefault("_opguard_open", {})
+
+
+def _device(tx, tensors):
+    """Name of the device on whose ring an operator of these tensors writes, and that ring is there. Without a tensor it
+    is what the graph works on."""
+    devices = [d for d in map(dv.device, tensors) if d is not None]
+    if not devices:
+        devices = [v.device for v in map(dv.example, tx.output.placeholders) if isinstance(v, torch.Tensor)]
+        devices = [d for d in devices if d.type != "cpu"]
+    found = str(devices[0]) if devices and devices[0].type not in ("meta", "fake") else "cpu"
+    with unset_fake_temporarily():
+        compiled_ops.prepare(found)
+    return found
 
 
 def _enter(tx, boundary, callee, names, values, flags=""):
@@ -43,18 +57,19 @@ def _enter(tx, boundary, callee, names, values, flags=""):
             inputs.add(name, value)
     token = next(_tokens)
     site = compiled_ops.site(token, quoted(boundary), flags, inputs.names, inputs.texts)
-    _open_sites(tx)[token] = boundary, flags, inputs
+    device = _device(tx, inputs.tensors)
+    _open_sites(tx)[token] = boundary, flags, inputs, device
     dv.inline(
         tx,
         compiled_operand.emit_enter,
-        [dv.make_list(inputs.tensors), dv.make_list(inputs.numbers), dv.make_text(site)],
+        [dv.make_text(device), dv.make_list(inputs.tensors), dv.make_list(inputs.numbers), dv.make_text(site)],
     )
     return token
 
 
 def _leave(tx, token, result, flags=""):
     """result: None where success is the only answer."""
-    boundary, entered_flags, inputs = _open_sites(tx).pop(token)
+    boundary, entered_flags, inputs, device = _open_sites(tx).pop(token)
     flags += entered_flags
     outputs = Values(tx, compiled_ops.OUT)
     if result is not None:
@@ -68,6 +83,7 @@ def _leave(tx, token, result, flags=""):
         tx,
         compiled_operand.emit_leave,
         [
+            dv.make_text(device),
             dv.make_list(outputs.tensors),
             dv.make_list(inputs.tensors),
             dv.make_text(names),

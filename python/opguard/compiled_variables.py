@@ -20,6 +20,19 @@ def is_tensor(variable):
     )
 
 
+def example(node):
+    """Of a graph's node: the fake tensor that dynamo traces with, or another value, or None."""
+    return node.meta.get("example_value")
+
+
+def device(variable):
+    """The torch.device of a tensor, None where dynamo does not know."""
+    try:
+        return example(variable.as_proxy().node).device
+    except Exception:
+        return None
+
+
 def constant(variable):
     """-> (True, value) where dynamo knows it."""
     try:

@@ -7,7 +7,7 @@ import functools
 import os
 import sys
 
-from opguard import _rt, collectives, ddp, exits, flights, functional, importing, names, states
+from opguard import _rt, collectives, ddp, exits, flights, functional, graphs, importing, names, states
 
 
 def start(options):
@@ -15,6 +15,7 @@ def start(options):
     if options.mode != "off" and not _rt.recording():
         if options.capture or options.transplant:
             _rt.watch(options.capture, options.transplant, os.path.abspath(options.log), options.rank)
+        _rt.device_plugins(os.pathsep.join(options.plugins), options.device_wait)
         _rt.start(
             os.path.abspath(options.log), options.rank, options.world, options.mode, options.trusted,
             functools.partial(_settings, options), names.names_of, states.collect,
@@ -51,6 +52,7 @@ def on_torch(torch):
     if not _rt.recording():
         return
     _wrap_autograd(torch)
+    graphs.install(torch)
     optim = sys.modules.get("torch.optim.optimizer")
     if hasattr(optim, "register_optimizer_step_pre_hook"):
         optim.register_optimizer_step_pre_hook(_step_begins)

@@ -9,10 +9,10 @@ class Options:
     """One field per variable of docs/architecture.md; a field that is not set is empty, 0 or None."""
 
     __slots__ = ("trace", "tree", "packages", "steps", "log", "hook", "mode", "trusted", "seed", "controlled", "rank", "world",
-                 "capture", "transplant", "activities", "plugins", "injection", "cuda_home")  # fmt: skip
+                 "capture", "transplant", "activities", "plugins", "injection", "cuda_home", "device_wait")  # fmt: skip
 
     def __init__(self, trace="", tree="", packages=(), steps=0, log="", hook="", mode="default", trusted="", seed=None, controlled=(), rank=0, world=1,
-                 capture="", transplant="", activities="auto", plugins=(), injection="", cuda_home=""):  # fmt: skip
+                 capture="", transplant="", activities="auto", plugins=(), injection="", cuda_home="", device_wait=0.0):  # fmt: skip
         self.trace, self.tree, self.packages, self.steps = trace, tree, list(packages), steps
         self.log, self.hook, self.mode, self.trusted, self.seed = log, hook, mode, trusted, seed
         self.controlled = dict(controlled)  # variables that determinism control has set
@@ -20,15 +20,16 @@ class Options:
         self.capture, self.transplant = capture, transplant  # a selection a line
         self.activities, self.plugins = activities, list(plugins)  # of devices, docs/activities.md
         self.injection, self.cuda_home = injection, cuda_home
+        self.device_wait = device_wait  # seconds, 0: as long as usual (docs/device-runtime.md)
 
 
 # Of this process; sitecustomize replaces it.
 options = Options()
 
 
-def _number(environment, name, default):
+def _number(environment, name, default, kind=int):
     try:
-        return int(environment.get(name, "") or default)
+        return kind(environment.get(name, "") or default)
     except ValueError:
         messages.complain("%s is not a number: %r" % (name, environment[name]))
         return default
@@ -67,6 +68,7 @@ def read_environment(environment):
         plugins=[p for p in environment.get("OPGUARD_DEVICE_PLUGIN", "").split(os.pathsep) if p],
         injection=environment.get("CUDA_INJECTION64_PATH", ""),
         cuda_home=environment.get("CUDA_HOME", ""),
+        device_wait=_number(environment, "OPGUARD_DEVICE_WAIT", 0, float),
     )
 
 

@@ -89,6 +89,15 @@ constexpr Column kGroup = {"group", text, [](const Row& r) { return known(r.at.g
 constexpr Column kSequence = {"sequence", u32, [](const Row& r) { return counted(r.at.sequence); }};
 constexpr Column kRaisedFlag = {"raised", boolean, event_flag<kRaised>};
 constexpr Column kCollectiveFlag = {"collective", boolean, event_flag<kCollective>};
+// Of the device: its tensors were read there.
+Value on_device(const Row& r, uint64_t value) {
+  return r.at.flags & kOnDevice ? Value(value) : Value();
+}
+constexpr Column kStream = {"stream", u32, [](const Row& r) { return on_device(r, r.at.stream); }};
+constexpr Column kDeviceStart = {"device_start_ns", u64,
+                                 [](const Row& r) { return on_device(r, r.at.device_start_ns); }};
+constexpr Column kDeviceEnd = {"device_end_ns", u64,
+                               [](const Row& r) { return on_device(r, r.at.device_end_ns); }};
 constexpr Column kInGraphFlag = {"in_graph", boolean, event_flag<kInGraph>};
 
 constexpr Column kEventColumns[] = {
@@ -114,6 +123,9 @@ constexpr Column kEventColumns[] = {
     kResults,
     kGroup,
     kSequence,
+    kStream,
+    kDeviceStart,
+    kDeviceEnd,
     kRaisedFlag,
     kCollectiveFlag,
     kInGraphFlag,
@@ -163,6 +175,9 @@ constexpr Column kRecordColumns[] = {
     kResults,
     kGroup,
     kSequence,
+    kStream,
+    kDeviceStart,
+    kDeviceEnd,
     kRaisedFlag,
     kCollectiveFlag,
     kInGraphFlag,

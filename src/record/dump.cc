@@ -87,6 +87,9 @@ std::string event_line(const ProcessLog& log, uint64_t index, const Event& e) {
   if (e.group != kNone) line += " group " + printable(log.text(e.group));
   if (e.sequence != 0) line += " number " + std::to_string(e.sequence);
   if (e.flags & kInGraph) line += " in-graph";
+  if (e.flags & kOnDevice)
+    line += " stream " + std::to_string(e.stream) + " for " +
+            std::to_string(e.device_end_ns - e.device_start_ns) + " ns";
   return line + "\n";
 }
 

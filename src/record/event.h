@@ -49,6 +49,7 @@ enum EventFlag : uint8_t {
   kRaised = 1,      // the call raised; no outputs
   kCollective = 2,  // communicates with other ranks
   kInGraph = 4,     // a result has a grad_fn: it takes part in backward
+  kOnDevice = 8,    // its tensors were read on a device: stream and the device's times are there
 };
 
 struct Meta {
@@ -94,6 +95,10 @@ struct Event {
   uint32_t group = kNone;    // kCollective: string, the members' ranks ("0-3"): docs/collectives.md
   uint32_t sequence = 0;  // kCollective: number of the collective in its group, from 1; 0 unknown
   uint64_t start_ns = 0, end_ns = 0;  // monotonic clock
+  // kOnDevice: number of the stream in this process, from 1; the device's clock from the beginning
+  // of the first reading to the end of the last.
+  uint32_t stream = 0;
+  uint64_t device_start_ns = 0, device_end_ns = 0;
   uint64_t first_slot = 0;
   uint32_t slot_count = 0;
   bool operator==(const Event&) const = default;

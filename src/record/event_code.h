@@ -16,7 +16,7 @@ namespace opguard {
 struct EventBase {
   uint8_t kinds = 0, flags = 0;
   uint32_t step = 0, micro_batch = 0, thread = 0, storage = 0;
-  uint64_t end_ns = 0, address = 0;
+  uint64_t end_ns = 0, device_end_ns = 0, address = 0;
 };
 
 // The address last seen of each storage, so that a tensor read again costs no address.

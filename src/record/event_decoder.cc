@@ -86,6 +86,12 @@ std::string EventDecoder::take(std::string_view payload, uint32_t count,
     e.occurrence = in.varint32();
     e.start_ns = base.end_ns + static_cast<uint64_t>(in.signed_varint());
     e.end_ns = base.end_ns = e.start_ns + static_cast<uint64_t>(in.signed_varint());
+    if (e.flags & kOnDevice) {
+      e.stream = in.varint32();
+      e.device_start_ns = base.device_end_ns + static_cast<uint64_t>(in.signed_varint());
+      e.device_end_ns = base.device_end_ns =
+          e.device_start_ns + static_cast<uint64_t>(in.signed_varint());
+    }
     e.first_slot = before.slots + slots.size();
     e.slot_count = in.varint32();
     uint16_t next[3] = {0, 0, 0};

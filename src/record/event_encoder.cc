@@ -72,6 +72,12 @@ void EventEncoder::add(const Event& e, const Slot* slots, size_t slot_count, uin
   put_varint(bytes_, e.occurrence);
   put_signed(bytes_, static_cast<int64_t>(e.start_ns - base_.end_ns));
   put_signed(bytes_, static_cast<int64_t>(e.end_ns - e.start_ns));
+  if (e.flags & kOnDevice) {
+    put_varint(bytes_, e.stream);
+    put_signed(bytes_, static_cast<int64_t>(e.device_start_ns - base_.device_end_ns));
+    put_signed(bytes_, static_cast<int64_t>(e.device_end_ns - e.device_start_ns));
+    base_.device_end_ns = e.device_end_ns;
+  }
   put_varint(bytes_, slot_count);
   base_.kinds = kinds;
   base_.flags = e.flags;

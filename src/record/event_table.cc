@@ -41,6 +41,12 @@ Event EventTable::unpack(uint64_t index) const {
   if (f.flags & kCollective) e.sequence = rare(sequences_, index);
   e.start_ns = p.start_ns;
   e.end_ns = p.duration_ns == kLong ? rare(ends_, index) : p.start_ns + p.duration_ns;
+  if (f.flags & kOnDevice) {
+    const DeviceTimes times = rare(device_times_, index);
+    e.stream = f.stream;
+    e.device_start_ns = times.start_ns;
+    e.device_end_ns = times.end_ns;
+  }
   e.first_slot = p.first_slot;
   e.slot_count = f.slot_count;
   return e;
@@ -65,13 +71,14 @@ void EventTable::push_back(const Event& e) {
   if (is_loose_) return loose_.push_back(e);
   const uint64_t index = packed_.size();
   if (e.sequence != 0) sequences_.push_back({index, e.sequence});
+  if (e.flags & kOnDevice) device_times_.push_back({index, {e.device_start_ns, e.device_end_ns}});
   uint64_t duration = e.end_ns - e.start_ns;
   if (duration >= kLong) {
     duration = kLong;
     ends_.push_back({index, e.end_ns});
   }
   const uint32_t form = form_of({e.boundary, e.node, e.scalars, e.results, e.group, e.micro_batch,
-                                 e.thread, e.slot_count, e.kind, e.phase, e.flags});
+                                 e.thread, e.slot_count, e.stream, e.kind, e.phase, e.flags});
   packed_.push_back({form, e.step, e.occurrence, e.forward, static_cast<uint32_t>(index - e.begin),
                      static_cast<uint32_t>(duration), e.start_ns, e.first_slot});
 }
@@ -82,6 +89,7 @@ uint32_t EventTable::form_of(const Form& form) {
     uint64_t h = mix(uint64_t{f.boundary} << 32 | f.node, uint64_t{f.scalars} << 32 | f.results);
     h = mix(h, uint64_t{f.group} << 32 | f.micro_batch);
     h = mix(h, uint64_t{f.thread} << 32 | f.slot_count);
+    h = mix(h, f.stream);
     return mix(h, uint64_t(f.kind) << 16 | uint64_t(f.phase) << 8 | f.flags);
   };
   const size_t mask = index_.size() - 1;

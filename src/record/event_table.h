@@ -41,7 +41,7 @@ class EventTable {
   void reserve(uint64_t events) { packed_.reserve(events); }
   // No further push_back: what only that needs is given back.
   void finish();
-  // All of them to be changed freely, by whoever makes up a log: 88 bytes each from then on.
+  // All of them to be changed freely, by whoever makes up a log: 112 bytes each from then on.
   std::vector<Event>& edit();
 
   class Iterator {
@@ -71,7 +71,7 @@ class EventTable {
  private:
   // What recurs.
   struct Form {
-    uint32_t boundary, node, scalars, results, group, micro_batch, thread, slot_count;
+    uint32_t boundary, node, scalars, results, group, micro_batch, thread, slot_count, stream;
     EventKind kind;
     Phase phase;
     uint8_t flags;
@@ -96,6 +96,10 @@ class EventTable {
   // Of the few events that have them, by index.
   std::vector<std::pair<uint64_t, uint64_t>> ends_;       // Event::end_ns
   std::vector<std::pair<uint64_t, uint32_t>> sequences_;  // Event::sequence
+  struct DeviceTimes {
+    uint64_t start_ns = 0, end_ns = 0;
+  };
+  std::vector<std::pair<uint64_t, DeviceTimes>> device_times_;
   std::vector<Event> loose_;
   bool is_loose_ = false;
 };

@@ -9,7 +9,8 @@
 namespace opguard::format {
 
 inline constexpr char kMagic[8] = {'o', 'p', 'g', 'u', 'a', 'r', 'd', '\x1a'};
-inline constexpr uint32_t kVersion = 4;
+inline constexpr uint32_t kVersion = 5;
+inline constexpr uint32_t kOldestVersion = 4;  // that is read: it is 5 without devices' times
 inline constexpr size_t kHeaderSize = 20;  // magic, version, salt, crc of the three
 inline constexpr size_t kChunkHeaderSize = 20;
 inline constexpr char kMark[3] = {'o', 'p', 'g'};  // a chunk begins with it: found again by it

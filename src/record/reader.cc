@@ -96,9 +96,9 @@ std::string Reader::check_header(bool& cut) {
     const bool whole = bytes_.size() >= covered + 4 &&
                        load_u32(bytes_.data() + covered) == crc32c(0, bytes_.data(), covered);
     if (!whole && !cut) return "the header (byte 0) is damaged";
-    if (whole && version != kVersion)
-      return "log format version " + std::to_string(version) + "; this opguard reads version " +
-             std::to_string(kVersion);
+    if (whole && (version < kOldestVersion || version > kVersion))
+      return "log format version " + std::to_string(version) + "; this opguard reads versions " +
+             std::to_string(kOldestVersion) + " and " + std::to_string(kVersion);
   }
   if (!cut) salt_ = load_u32(bytes_.data() + 12);
   return "";

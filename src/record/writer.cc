@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 #include "record/crc.h"
@@ -18,6 +19,7 @@ namespace {
 
 constexpr size_t kSpareBatches = 4;
 constexpr auto kPausePatience = std::chrono::seconds(1);
+constexpr uint64_t kFetchWaitNs = 10'000'000;  // between two looks at whether pause() wants it
 
 uint64_t now_ms() {
   timespec t{};
@@ -266,9 +268,20 @@ void LogWriter::drain(std::unique_lock<std::mutex>& lock, bool all) {
   const uint64_t wanted = flushes_wanted_;
   if (all) hand_over();
   std::vector<Batch> batches = std::exchange(queue_, {});
-  for (Batch& batch : batches) {
+  // The program's own call does not wait for a device, unless it asked for all.
+  const bool patient = all || running_;
+  bool whole = true;
+  for (size_t i = 0; i < batches.size(); ++i) {
+    Batch& batch = batches[i];
     const size_t size = batch.size_bytes();
     lock.unlock();
+    whole = stopped_ || await(batch, patient);
+    if (!whole) {
+      lock.lock();
+      queue_.insert(queue_.begin(), std::make_move_iterator(batches.begin() + i),
+                    std::make_move_iterator(batches.end()));
+      break;
+    }
     if (!stopped_) take(batch);
     batch.clear();
     lock.lock();
@@ -285,9 +298,44 @@ void LogWriter::drain(std::unique_lock<std::mutex>& lock, bool all) {
     }
   }
   lock.lock();
-  if (all) flushes_done_ = wanted;
+  if (all && whole) flushes_done_ = wanted;
   draining_ = false;
   done_.notify_all();
+}
+
+bool LogWriter::await(const Batch& batch, bool patient) {
+  if (late_ == nullptr) return true;
+  if (!patient) return late_->fetch(batch.slots, 0);
+  while (!late_->fetch(batch.slots, kFetchWaitNs))
+    if (hurry_.load(std::memory_order_relaxed)) return false;
+  return true;
+}
+
+// A value that never came is a lost record at this place; its slot stays, unreadable.
+size_t LogWriter::complete(Event& event, Slot* slots) {
+  uint64_t lost = 0;
+  size_t left = 0;
+  for (size_t i = 0; i < event.slot_count; ++i) {
+    Slot slot = slots[i];
+    if (slot.flags & kPending) {
+      const LateValues::Outcome outcome = late_->complete(event, slot);
+      if (outcome == LateValues::Outcome::unwritten) continue;
+      lost += outcome == LateValues::Outcome::lost;
+    }
+    if (left != i && left > 0 && slots[left - 1].kind == slot.kind)
+      slot.index = static_cast<uint16_t>(slots[left - 1].index + 1);
+    else if (left != i)
+      slot.index = 0;
+    slots[left++] = slot;
+  }
+  const uint64_t before = records_of(event.slot_count), now = records_of(left);
+  made_.fetch_sub(before - now, std::memory_order_relaxed);
+  if (lost > 0) {
+    made_.fetch_add(lost, std::memory_order_relaxed);
+    dropped_.fetch_add(lost, std::memory_order_relaxed);
+    gaps_.push_back({encoded_events_ + encoder_.events(), lost});
+  }
+  return left;
 }
 
 void LogWriter::take(Batch& batch) {
@@ -300,10 +348,12 @@ void LogWriter::take(Batch& batch) {
   append(metas_, batch.metas);
   append(locations_, batch.locations);
   gaps_.insert(gaps_.end(), batch.gaps.begin(), batch.gaps.end());
-  const Slot* slots = batch.slots.data();
-  for (const Event& event : batch.events) {
+  Slot* slots = batch.slots.data();
+  for (Event& event : batch.events) {
+    const size_t added = event.slot_count;
+    if (late_ != nullptr) event.slot_count = static_cast<uint32_t>(complete(event, slots));
     encoder_.add(event, slots, event.slot_count, encoded_events_ + encoder_.events());
-    slots += event.slot_count;
+    slots += added;
     pending_records_ += records_of(event.slot_count);
     if (encoder_.bytes().size() >= limits_.chunk_bytes || encoder_.events() >= limits_.chunk_events)
       put_events();
@@ -386,8 +436,11 @@ void LogWriter::pause() {
   std::unique_lock lock(mutex_);
   if (!running_ || pid_ != getpid()) return;
   leave_ = true;
+  hurry_ = true;
   wake_.notify_one();
-  if (!done_.wait_for(lock, kPausePatience, [&] { return left_; })) return;
+  const bool left = done_.wait_for(lock, kPausePatience, [&] { return left_; });
+  hurry_ = false;
+  if (!left) return;
   pthread_join(thread_, nullptr);
   running_ = false;
 }

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "record/event_code.h"
+#include "record/late_values.h"
 #include "record/log_file.h"
 #include "record/record.h"
 
@@ -54,6 +55,10 @@ class LogWriter {
   bool is_open() const { return file_.is_open(); }
   const std::string& error() const;  // the first failure, "" if none
   const std::string& path() const { return file_.path(); }
+
+  // Before the first add(): where the values of pending slots come from; it outlives the writer.
+  // Events wait for them in memory, and those behind them; the program does not.
+  void complete_with(LateValues* late) { late_ = late; }
 
   // Later values of a key replace earlier ones.
   void set(const std::map<std::string, std::string>& settings);
@@ -110,6 +115,8 @@ class LogWriter {
   void work();
   void end_thread();  // waits for it, however long the disk takes
   // By whoever drains; never with mutex_ held.
+  bool await(const Batch& batch, bool patient);  // false: not all of it is there yet
+  size_t complete(Event& event, Slot* slots);    // slots that are left
   void take(Batch& batch);
   void put_events();
   void put_text(Text& text, uint32_t& first, uint32_t type, bool with_first);
@@ -145,6 +152,9 @@ class LogWriter {
   uint64_t flushes_wanted_ = 0, flushes_done_ = 0;
   pthread_t thread_{};
   int64_t pid_ = 0;  // of the process that owns the thread
+
+  LateValues* late_ = nullptr;
+  std::atomic<bool> hurry_{false};  // pause(): what has not come is left for later
 
   // Of whoever drains.
   LogFile file_;

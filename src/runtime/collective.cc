@@ -51,7 +51,7 @@ void give_outputs(Flight& flight, PyObject* outputs, const TorchApi& torch) {
       TensorView view = view_tensor(torch, tensor);
       flight.outputs.push_back(
           {Ref::borrow(tensor), label, static_cast<uint8_t>(flags), view.version});
-      if (!view.readable || view.span_bytes() == 0) return;
+      if (!view.has_value() || view.span_bytes() == 0) return;
       auto begin = reinterpret_cast<uint64_t>(view.elements.data);
       g_spans.push_back({begin, begin + view.span_bytes(), &flight});
     });
@@ -244,7 +244,7 @@ void launched(Flight& flight, uint32_t index, const std::vector<Slot>& inputs,
 }
 
 bool read_in_flight(const TensorView& view, Slot& slot) {
-  if (g_spans.empty() || !view.readable) return false;
+  if (g_spans.empty() || !view.has_value()) return false;
   auto begin = reinterpret_cast<uint64_t>(view.elements.data);
   uint64_t end = begin + view.span_bytes();
   for (const Span& span : g_spans) {
@@ -256,7 +256,8 @@ bool read_in_flight(const TensorView& view, Slot& slot) {
       if (given.address != begin || given.size_bytes != end - begin ||
           (given.flags & kUnreadable) || recorder().meta(view) != given.meta)
         continue;
-      slot.flags = static_cast<uint8_t>((slot.flags & ~kUnreadable) | (given.flags & kMask));
+      slot.flags =
+          static_cast<uint8_t>((slot.flags & ~kUnreadable) | (given.flags & (kMask | kPending)));
       slot.value = given.value;
       slot.flat = given.flat;
       slot.pattern = given.pattern;

@@ -23,7 +23,7 @@ struct DlpackExchange {
   const void* previous;
   void *allocate, *managed_of, *object_of;
   int (*tensor_of)(void* object, DlpackTensor* out);  // 0, or -1 with an error set
-  void* stream;
+  int (*stream)(int32_t device_type, int32_t device_id, void** out);  // the same
 };
 
 }  // namespace opguard

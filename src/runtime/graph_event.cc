@@ -85,13 +85,23 @@ void add_slots(const OwnWork& work, const GraphSite& site, PyObject* values, uin
 // Of what writes without counting every input is read again: those that are as before were not
 // written.
 void drop_unwritten(std::vector<Slot>& slots) {
-  std::unordered_map<uint32_t, Fingerprint> before;  // by name
+  std::unordered_map<uint32_t, const Slot*> before;  // by name
+  std::vector<Slot> left;
   for (const Slot& slot : slots)
-    if (slot.kind == SlotKind::in) before.try_emplace(slot.name, slot.value);
-  std::erase_if(slots, [&](const Slot& slot) {
+    if (slot.kind == SlotKind::in) before.try_emplace(slot.name, &slot);
+  uint16_t written = 0;
+  for (Slot slot : slots) {
     auto found = before.find(slot.name);
-    return slot.kind == SlotKind::written && found != before.end() && found->second == slot.value;
-  });
+    if (slot.kind == SlotKind::written && found != before.end()) {
+      const Slot& was = *found->second;
+      if (was.value == slot.value) continue;
+      if (was.flags & slot.flags & kPending)
+        slot.flat = was.value.h;  // decided when both are there
+    }
+    if (slot.kind == SlotKind::written) slot.index = written++;
+    left.push_back(slot);
+  }
+  slots = std::move(left);
 }
 
 uint32_t text_of(const GraphSite& site, PyObject* numbers) {
@@ -167,7 +177,8 @@ PyObject* graph_leave(PyObject*, PyObject* const* args, Py_ssize_t count) {
           if (site->has('g')) now.event.flags |= kInGraph;
           uint32_t committed = recorder().commit(now.event, now.slots);
           if (now.watch) now.watch->committed(now.event);
-          if (committed != kNone) index = g_latest = committed;
+          if (committed != kNone) index = committed;
+          if (!is_captured(committed) && committed != kNone) g_latest = committed;
         }
       }
     } catch (const std::exception& e) {
@@ -213,7 +224,7 @@ PyObject* graph_node(PyObject*, PyObject* const* args, Py_ssize_t count) {
     add_slots(work, *site, args[1], 0, watch.get(), slots);
     uint32_t committed = recorder().commit(event, slots);
     if (watch) watch->committed(event);
-    if (committed != kNone) g_latest = committed;
+    if (committed != kNone && !is_captured(committed)) g_latest = committed;
   } catch (const std::exception& e) {
     recorder().fault(e.what());
   }

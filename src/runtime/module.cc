@@ -1,5 +1,6 @@
 // runtime/module.cc: the extension opguard._rt, what python/opguard/runtime.py drives.
 #include "runtime/autograd.h"
+#include "runtime/captured_graph.h"
 #include "runtime/collective.h"
 #include "runtime/graph_event.h"
 #include "runtime/operation.h"
@@ -10,6 +11,7 @@
 #include "runtime/python_fingerprint.h"
 #include "runtime/python_log.h"
 #include "runtime/recorder.h"
+#include "runtime/tickets.h"
 #include "runtime/values.h"
 #include "runtime/watch.h"
 
@@ -55,6 +57,17 @@ PyObject* watch(PyObject*, PyObject* args) {
   int rank = 0;
   if (!PyArg_ParseTuple(args, "sssi", &captures, &transplants, &dir, &rank)) return nullptr;
   start_watching(captures, transplants, dir, rank);
+  Py_RETURN_NONE;
+}
+
+// device_plugins(paths, patience): before the first tensor is met. patience: seconds.
+PyObject* device_plugins(PyObject*, PyObject* args) {
+  const char* paths = nullptr;
+  double patience = 0;
+  if (!PyArg_ParseTuple(args, "sd", &paths, &patience)) return nullptr;
+  load_device_plugins(paths);
+  if (patience > 0)
+    tickets().set_patience(std::chrono::nanoseconds(static_cast<int64_t>(patience * 1e9)));
   Py_RETURN_NONE;
 }
 
@@ -155,6 +168,10 @@ PyMethodDef g_methods[] = {
      "start(dir, rank, world, mode, primitives, settings, names, states): record from now on"},
     {"watch", watch, METH_VARARGS,
      "watch(captures, transplants, dir, rank): tensors to write, and values to replace"},
+    {"device_plugins", device_plugins, METH_VARARGS,
+     "device_plugins(paths, patience): libraries that read tensors on devices (device/plugin.h)"},
+    {"capture", begin_capture, METH_NOARGS,
+     "capture() -> Capture or None: a device graph is captured from now on"},
     {"close", close, METH_NOARGS, "Write the end of the log; nothing is recorded after it"},
     {"recording", recording, METH_NOARGS, "Do probes record?"},
     {"loss", loss, METH_O, "A backward pass begins with these roots"},
@@ -202,7 +219,8 @@ PyModuleDef g_module = {PyModuleDef_HEAD_INIT,
 PyMODINIT_FUNC PyInit__rt() {
   using namespace opguard;
   Ref module(PyModule_Create(&g_module));
-  if (!module || !init_autograd() || !init_probe() || !init_collective() || !init_python_log())
+  if (!module || !init_autograd() || !init_probe() || !init_collective() ||
+      !init_captured_graph() || !init_python_log())
     return nullptr;
   return module.release();
 }

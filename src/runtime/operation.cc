@@ -337,8 +337,12 @@ void Operation::written_inputs(std::vector<Slot>& slots, const OwnWork& work) {
     written().read(uncounted ? Reading::forced : Reading::usual);
     written().add_tensors(item.name, object);
     std::vector<Slot>& w = written().slots();
-    if (uncounted && !w.empty() && w.back().value == item.value && !overwritten(object))
-      w.pop_back();
+    if (uncounted && !w.empty() && !overwritten(object)) {
+      if (w.back().value == item.value)
+        w.pop_back();
+      else if (item.pending && (w.back().flags & kPending))
+        w.back().flat = item.value.h;  // decided when both are there
+    }
   }
   // Tensors the call put in place of others, or made: a loaded state, first gradients.
   for (Holder& holder : holders_)

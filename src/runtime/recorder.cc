@@ -8,6 +8,7 @@
 #include "runtime/collective.h"
 #include "runtime/fingerprint.h"
 #include "runtime/python_fingerprint.h"
+#include "runtime/tickets.h"
 #include "runtime/watch.h"
 
 namespace opguard {
@@ -60,6 +61,7 @@ void Recorder::start(const std::string& dir, int32_t rank, int32_t world, Mode m
   Py_XINCREF(states);
   states_ = states;
   writer_ = new LogWriter;
+  writer_->complete_with(&tickets());
   opened_ = false;
   ++generation_;
   recording_ = true;
@@ -80,8 +82,13 @@ void Recorder::reset_after_fork() {
   // The parent's threads do not exist here, and one may have held the mutex.
   new (&mutex_) std::mutex;
   writer_->abandon();
+  devices_after_fork();
+  tickets_after_fork();
   writer_ = new LogWriter;
+  writer_->complete_with(&tickets());
   opened_ = false;
+  capturing_.reset();
+  graphs_.clear();
   located_.clear();
   occurrences_.clear();
   faults_ = 0;
@@ -135,12 +142,16 @@ void Recorder::begin_step() {
   record_state();
 }
 
+uint64_t Recorder::clock() { return clock_ns(CLOCK_MONOTONIC); }
+
 void Recorder::mark_step() {
+  if (note_in_capture(CapturedGraph::Kind::marked_step)) return;
   bool counted = !std::exchange(marked_steps_, true) && step_ > 0;
   if (!counted) begin_step();
 }
 
 void Recorder::mark_micro_batch() {
+  if (note_in_capture(CapturedGraph::Kind::marked_micro_batch)) return;
   bool counted = !std::exchange(marked_micro_batches_, true) && micro_batch_ > 0;
   if (!counted) ++micro_batch_;
 }
@@ -150,7 +161,8 @@ void Recorder::record_state() { record_states("<state>", Phase::forward, Py_Fals
 void Recorder::record_generators(Phase phase) { record_states(kGenerators, phase, Py_True); }
 
 void Recorder::record_states(std::string_view boundary, Phase phase, PyObject* only_torch) {
-  if (states_ == nullptr) return;
+  // The state of a generator that a graph uses is the graph's while it is captured.
+  if (states_ == nullptr || capturing_) return;
   CompilerOff off;
   Ref dict(PyObject_CallFunctionObjArgs(states_, only_torch, nullptr));
   if (!dict || !PyDict_Check(dict.get())) return fault("random states could not be read");
@@ -192,7 +204,7 @@ Event Recorder::open_event(std::string_view boundary, EventKind kind, Phase phas
   e.step = step_;
   e.micro_batch = micro_batch_;
   e.thread = thread.number;
-  e.begin = writer_->events();
+  e.begin = captures(thread, phase) ? kFirstCaptured + capturing_->events : writer_->events();
   e.start_ns = clock_ns(CLOCK_MONOTONIC);
   return e;
 }
@@ -215,14 +227,16 @@ uint32_t Recorder::meta(const TensorView& view) {
   uint64_t hash = view.dtype_code;
   for (int64_t n : view.meta.shape)
     hash = (hash ^ static_cast<uint64_t>(n)) * 0x9e3779b97f4a7c15u ^ hash >> 29;
+  hash ^= static_cast<uint64_t>(view.dlpack_type * 64 + view.device_index) << 24;
   KnownMeta& known = known_metas_[(hash >> 20) % kKnown];
   if (known.generation == generation_ && known.dtype == view.dtype_code &&
-      known.shape == view.meta.shape)
+      known.device == view.meta.device && known.shape == view.meta.shape)
     return known.index;
   std::lock_guard lock(mutex_);
   known.index = writer_->meta(view.meta);
   known.shape = view.meta.shape;
   known.dtype = view.dtype_code;
+  known.device = view.meta.device;
   known.generation = generation_;
   return known.index;
 }
@@ -253,13 +267,32 @@ Value Recorder::digest(const TensorView& view) {
   return {d.value, d.flat, d.pattern.value_or(0), d.pattern.has_value()};
 }
 
+// Where it is read on a device, a ticket.
+Value Recorder::read(const TensorView& view, ThreadState& of) {
+  if (view.device == nullptr) return digest(view);
+  const Launches::Stream& stream = of.launches.stream_of(view);
+  Value value;
+  value.stream = stream.number;
+  value.ticket = of.launches.add(view, stream, graph_of_capture(stream));
+  return value;
+}
+
+// What is repeated in a graph is what the graph itself has read.
+bool Recorder::lasts(const Value& value, const TensorView& view, ThreadState& of) {
+  if (view.device == nullptr) return value.there();
+  if (value.there() || !tickets().lasts(value.ticket)) return false;
+  const uint64_t graph = graph_of_capture(of.launches.stream_of(view));
+  return graph == (value.ticket & Tickets::kOfGraph ? Tickets::graph_of(value.ticket) : 0);
+}
+
 // Fills in the block's number, and whether the value was carried over.
-Value Recorder::value_of(const TensorView& view, PyObject* object, Reading reading, Recent& recent,
+Value Recorder::value_of(const TensorView& view, PyObject* object, Reading reading, ThreadState& of,
                          Slot& slot) {
+  Recent& recent = of.recent;
   // Of less than this reading costs no more than finding out that it is not needed.
   constexpr uint64_t kWorthCarrying = 4096;
   const bool carries = mode_ != Mode::full;
-  if (object == nullptr || reading == Reading::compiled) return digest(view);
+  if (object == nullptr || reading == Reading::compiled) return read(view, of);
   const uint32_t meta = slot.meta;
   for (size_t i = 0; i < std::min(recent.count, Recent::kCount); ++i) {
     const Recent::Entry& e = recent.entries[i];
@@ -280,11 +313,11 @@ Value Recorder::value_of(const TensorView& view, PyObject* object, Reading readi
   Value value;
   const Value* known = nullptr;
   if (carries && reading == Reading::usual) known = storages().carried(place, object, view, meta);
-  if (known != nullptr) {
+  if (known != nullptr && lasts(*known, view, of)) {
     slot.flags |= kCarried;
     value = *known;
   } else {
-    value = digest(view);
+    value = read(view, of);
     if (carries) storages().remember(place, object, view, meta, value);
     recent.entries[recent.count++ % Recent::kCount] = {object, view.elements.data, view.version,
                                                        meta,   place.number,       value};
@@ -303,13 +336,20 @@ Slot Recorder::slot(const TensorView& view, SlotKind kind, uint16_t index, std::
   s.meta = meta(view);
   if (read_in_flight(view, s)) {
     // Another thread is writing these bytes.
-  } else if (view.readable) {
-    const Value value = value_of(view, object, reading, (of ? *of : thread()).recent, s);
-    s.value = value.value;
-    s.flat = value.flat;
-    if (value.mask) {
-      s.pattern = value.pattern;
-      s.flags |= kMask;
+  } else if (view.has_value()) {
+    const Value value = value_of(view, object, reading, of ? *of : thread(), s);
+    if (value.there()) {
+      if (view.device != nullptr) s.flags |= kUnreadable;  // it could not be launched
+      s.value = value.value;
+      s.flat = value.flat;
+      if (value.mask) {
+        s.pattern = value.pattern;
+        s.flags |= kMask;
+      }
+    } else {
+      s.flags |= kPending;
+      s.value = {value.ticket, 0};
+      s.pattern = value.stream;
     }
     s.address = reinterpret_cast<uint64_t>(view.elements.data);
     s.size_bytes = view.span_bytes();
@@ -327,6 +367,18 @@ uint32_t Recorder::next_occurrence(const Event& event) const {
 
 uint32_t Recorder::commit(Event& event, const std::vector<Slot>& slots) {
   event.end_ns = clock_ns(CLOCK_MONOTONIC);
+  if (!graphs_.empty()) [[unlikely]] {
+    if (capturing_ && event.begin >= kFirstCaptured) return commit_captured(event, slots);
+    if (left_capture(event, slots)) {
+      std::vector<Slot> own = slots;
+      leave_capture(event, own);
+      return add(event, own);
+    }
+  }
+  return add(event, slots);
+}
+
+uint32_t Recorder::add(Event& event, const std::vector<Slot>& slots) {
   bool failed_before = !writer_->error().empty();
   uint32_t index;
   {
@@ -402,6 +454,7 @@ void Recorder::close() {
   if (opened_ && writer_->is_open()) {
     take_settings();
     writer_->set(watch_settings());
+    writer_->set(device_settings());
     if (faults_ > 0) writer_->set({{"opguard_faults", std::to_string(faults_)}});
     bool whole = writer_->close();
     // Perhaps it was only met now: the writer's thread has no way to tell.
@@ -413,6 +466,7 @@ void Recorder::close() {
                       static_cast<unsigned long long>(writer_->lost()),
                       static_cast<unsigned long long>(writer_->made()));
   recording_ = false;
+  close_devices();
 }
 
 OwnWork::OwnWork()
@@ -420,10 +474,20 @@ OwnWork::OwnWork()
       outer_inside_(std::exchange(thread_.inside, true)),
       torch_(torch_api()),
       functions_off_(torch_) {
-  if (!outer_inside_) thread_.recent.count = 0;
+  if (!outer_inside_) {
+    thread_.recent.count = 0;
+    thread_.launches.begin();
+  }
 }
 
 OwnWork::~OwnWork() {
+  if (!outer_inside_) {
+    try {
+      thread_.launches.launch();
+    } catch (const std::exception& e) {
+      recorder().fault(e.what());
+    }
+  }
   if (PyErr_Occurred()) recorder().fault("an event could not be recorded");
   thread_.inside = outer_inside_;
 }

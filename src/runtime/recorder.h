@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "record/writer.h"
+#include "runtime/captured_graph.h"
+#include "runtime/launches.h"
 #include "runtime/py.h"
 #include "runtime/storage.h"
 #include "runtime/tensor_view.h"
@@ -72,6 +74,7 @@ struct ThreadState {
   uint32_t number = 0;
   bool inside = false;  // our own work is on the stack: probes it hits only forward
   Recent recent;
+  Launches launches;
   TensorView view;                           // of the tensor being read, its memory used again
   std::vector<CollectorMemory*> collectors;  // of those that are gone
   std::vector<Running> running;
@@ -130,9 +133,11 @@ class Recorder {
 
   // A backward pass begins, an optimizer has stepped: how steps are recognised without marks.
   void count_backward() {
+    if (note_in_capture(CapturedGraph::Kind::backward)) return;
     if (!marked_micro_batches_) ++micro_batch_;
   }
   void count_step() {
+    if (note_in_capture(CapturedGraph::Kind::step)) return;
     if (!marked_steps_) begin_step();
   }
   // The program or the plan says so, and from now on nothing else does. What was counted before the
@@ -145,12 +150,39 @@ class Recorder {
   void record_generators(Phase phase);
   uint64_t generation() const { return generation_; }  // changes when indexes start afresh
 
+  // While a graph is captured (runtime/captured_graph.h) its thread's events are the graph's.
+  // nullptr: another one is being captured.
+  std::shared_ptr<CapturedGraph> begin_capture();
+  void end_capture(const std::shared_ptr<CapturedGraph>& graph);
+  struct Replay {
+    bool begun = false;
+    uint64_t first = 0;  // Tickets::replayed()
+    uint32_t stream = 0;
+  };
+  Replay begin_replay(const std::shared_ptr<CapturedGraph>& graph);
+  void end_replay(const std::shared_ptr<CapturedGraph>& graph, const Replay& replay, bool failed);
+  void forget_graph(CapturedGraph& graph);
+  bool capturing() const { return capturing_ != nullptr; }
+
  private:
+  bool captures(const ThreadState& thread, Phase phase) const;
+  uint64_t graph_of_capture(const Launches::Stream& stream);
+  bool note_in_capture(CapturedGraph::Kind kind);
+  uint32_t commit_captured(const Event& event, const std::vector<Slot>& slots);
+  // What began in a capture, or speaks of one, and ends outside of it.
+  static bool left_capture(const Event& event, const std::vector<Slot>& slots);
+  void leave_capture(Event& event, std::vector<Slot>& slots) const;
+  uint32_t replayed_index(uint32_t captured) const;
+  static uint64_t clock();
+
   void record_states(std::string_view boundary, Phase phase, PyObject* only_torch);
   static Value digest(const TensorView& view);
-  Value value_of(const TensorView& view, PyObject* object, Reading reading, Recent& recent,
+  Value read(const TensorView& view, ThreadState& of);
+  bool lasts(const Value& value, const TensorView& view, ThreadState& of);
+  Value value_of(const TensorView& view, PyObject* object, Reading reading, ThreadState& of,
                  Slot& slot);
 
+  uint32_t add(Event& event, const std::vector<Slot>& slots);
   void reset_after_fork();
   bool ensure_open();
   void begin_log();
@@ -168,7 +200,9 @@ class Recorder {
   bool marked_steps_ = false, marked_micro_batches_ = false;
   uint64_t faults_ = 0, serial_ = 0, generation_ = 0;
   uint32_t step_ = 0, micro_batch_ = 0, threads_ = 0;
-  std::vector<Running> running_;  // of all threads, in order of beginning
+  std::shared_ptr<CapturedGraph> capturing_;
+  std::vector<std::weak_ptr<CapturedGraph>> graphs_;  // by their number
+  std::vector<Running> running_;                      // of all threads, in order of beginning
   std::unordered_set<std::string> located_;
   struct Key {
     uint32_t boundary, node;
@@ -197,6 +231,7 @@ class Recorder {
   struct KnownMeta {
     uint64_t generation = 0;
     uint16_t dtype = 0;
+    std::string device;
     std::vector<int64_t> shape;
     uint32_t index = 0;
   };

@@ -56,10 +56,11 @@ bool answers(PyObject* storage, const char* question, Method& method, PyObject* 
 
 // False for memory that others may write: numpy arrays and mapped files, whose storage torch makes
 // one that cannot be resized when it shares them, and memory of several processes.
-bool torch_alone(PyObject* storage) {
+// Of a device's memory torch says "shared" always; what another process gave us cannot be resized.
+bool torch_alone(PyObject* storage, bool processor) {
   static Method resizable, is_shared;
   return answers(storage, "resizable", resizable, Py_True) &&
-         answers(storage, "is_shared", is_shared, Py_False);
+         (!processor || answers(storage, "is_shared", is_shared, Py_False));
 }
 
 }  // namespace
@@ -92,7 +93,7 @@ const Value* Storages::carried(const Place& place, PyObject* tensor, const Tenso
     const bool same = r.version == view.version && r.meta == meta && r.data == view.elements.data &&
                       r.written == block->written && r.written_anywhere == written_anywhere_ &&
                       r.strides == strides_of(view);
-    return same && torch_alone(place.storage.get()) ? &r.value : nullptr;
+    return same && torch_alone(place.storage.get(), view.meta.device == "cpu") ? &r.value : nullptr;
   }
   return nullptr;
 }

@@ -19,6 +19,11 @@ struct Value {
   Fingerprint value;
   uint64_t flat = 0, pattern = 0;
   bool mask = false;
+  // On a device, where it is still to come.
+  uint64_t ticket = 0;
+  uint32_t stream = 0;
+
+  bool there() const { return ticket == 0; }
 };
 
 // With the GIL held.

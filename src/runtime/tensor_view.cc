@@ -114,6 +114,9 @@ void TensorView::clear() {
   version = 0;
   readable = counted = false;
   dtype_code = 0;
+  device = nullptr;
+  device_index = dlpack_type = 0;
+  object = nullptr;
   keep = Ref();
 }
 
@@ -160,8 +163,37 @@ const char* dtype_of(const DlpackTensor& t) {
   return nullptr;
 }
 
-// A plain tensor of numbers in the processor's memory, nothing lazy about it. False: not that, and
-// nothing is known.
+// torch's device type by DLPack's number; nullptr for those that have several names.
+const char* device_type_of(int32_t dlpack_type) {
+  switch (dlpack_type) {
+    case 1:
+      return "cpu";
+    case 2:   // CUDA
+    case 10:  // ROCm, which torch calls by the same name
+      return "cuda";
+    case 14:  // oneAPI
+      return "xpu";
+  }
+  return nullptr;
+}
+
+// Where its elements are, once they are known: here, on a device that reads them, or out of reach.
+void place_view(TensorView& view, std::string_view type) {
+  bool empty = false;
+  for (int64_t n : view.elements.shape) empty |= n == 0;
+  const bool there = empty || view.elements.data != nullptr;
+  if (type == "cpu") {
+    view.readable = there;
+    if (there && !empty) view.device = processor_device();
+  } else if (there) {
+    // Nothing to read is read anywhere, as long as somebody could.
+    view.device = device_of_type(type);
+    if (empty && view.device != nullptr) view.readable = true;
+    if (empty) view.device = nullptr;
+  }
+}
+
+// A plain tensor of numbers, nothing lazy about it. False: not that, and nothing is known.
 bool view_plain(const TorchApi& torch, PyObject* tensor, TensorView& view) {
   DlpackTensor t;
   if (torch.dlpack->tensor_of(tensor, &t) != 0) {
@@ -169,27 +201,27 @@ bool view_plain(const TorchApi& torch, PyObject* tensor, TensorView& view) {
     return false;
   }
   const char* dtype = dtype_of(t);
-  constexpr int32_t kProcessor = 1;
-  if (dtype == nullptr || t.device_type != kProcessor) return false;
+  const char* device = device_type_of(t.device_type);
+  if (dtype == nullptr || device == nullptr) return false;
+  const bool processor = t.device_type == 1;
   Ref negated = torch.is_neg(tensor);
   if (negated.get() != Py_False) {
     PyErr_Clear();
     return false;
   }
   view.meta.dtype = dtype;
-  view.meta.device = "cpu";
+  view.meta.device = processor ? device : device + (":" + std::to_string(t.device_id));
   view.meta.shape.assign(t.shape, t.shape + t.ndim);
   view.dtype_code = static_cast<uint16_t>(t.code << 8 | t.bits);
+  view.device_index = t.device_id;
+  view.dlpack_type = t.device_type;
   view.elements.size = t.bits / 8;
   view.elements.shape.assign(t.shape, t.shape + t.ndim);
   view.elements.strides.resize(static_cast<size_t>(t.ndim));
-  bool empty = false;
-  for (int32_t d = 0; d < t.ndim; ++d) {
+  for (int32_t d = 0; d < t.ndim; ++d)
     view.elements.strides[static_cast<size_t>(d)] = t.strides[d] * view.elements.size;
-    empty |= t.shape[d] == 0;
-  }
   view.elements.data = t.data == nullptr ? nullptr : static_cast<char*>(t.data) + t.byte_offset;
-  view.readable = empty || view.elements.data != nullptr;
+  place_view(view, device);
   Ref version = torch.version(tensor);
   if (version) {
     view.version = static_cast<uint32_t>(as_u64(version.get()));
@@ -210,6 +242,7 @@ TensorView view_tensor(const TorchApi& torch, PyObject* tensor) {
 
 void view_tensor(const TorchApi& torch, PyObject* tensor, TensorView& view) {
   view.clear();
+  view.object = tensor;
   const bool plain = torch.plain(tensor);
   if (plain) bind_methods(tensor);
   if (plain && torch.dlpack != nullptr && view_plain(torch, tensor, view)) return;
@@ -232,7 +265,13 @@ void view_tensor(const TorchApi& torch, PyObject* tensor, TensorView& view) {
     view.meta.shape.clear();
     if (!take_ints(attribute(source, "shape").get(), view.meta.shape)) return;
   }
-  if (view.meta.device != "cpu") return;
+  const std::string type = view.meta.device.substr(0, view.meta.device.find(':'));
+  if (type != "cpu") {
+    if (device_of_type(type) == nullptr) return;
+    const size_t colon = view.meta.device.find(':');
+    if (colon != std::string::npos) view.device_index = std::atoi(&view.meta.device[colon + 1]);
+    if (type == "cuda") view.dlpack_type = 2;
+  }
   if (attribute(source, "layout").get() != torch.strided) return;
   // Lazily conjugated or negated: the bytes in memory are not the values.
   if ((view.meta.dtype.starts_with("complex") && ask(source, "is_conj")) || ask(source, "is_neg")) {
@@ -271,10 +310,8 @@ void view_tensor(const TorchApi& torch, PyObject* tensor, TensorView& view) {
     return;
   }
   view.elements.data = reinterpret_cast<const void*>(as_u64(pointer.get()));
-  bool empty = false;
-  for (int64_t n : view.elements.shape) empty |= n == 0;
   // A freed storage (resized to nothing, as FSDP does) still has its shape.
-  view.readable = empty || view.elements.data != nullptr;
+  place_view(view, type);
   view.counted = plain && version && !view.keep;
   return;
 }

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "runtime/devices.h"
 #include "runtime/fingerprint.h"
 #include "runtime/py.h"
 #include "runtime/torch_api.h"
@@ -12,13 +13,18 @@ namespace opguard {
 
 struct TensorView {
   Meta meta;
-  Elements elements;     // strides in bytes
-  uint32_t version = 0;  // 0 where there is no counter (inference tensors, numpy)
-  bool readable = false;
+  Elements elements;        // strides in bytes
+  uint32_t version = 0;     // 0 where there is no counter (inference tensors, numpy)
+  bool readable = false;    // here: `elements` are in the processor's memory
   bool counted = false;     // it has a version counter, and no bytes but its own
-  uint16_t dtype_code = 0;  // stands for meta.dtype where it is not 0; then it is on the processor
+  uint16_t dtype_code = 0;  // stands for meta.dtype where it is not 0
+  // Who reads it in its own memory; then `elements` are there. "cpu" may have one too.
+  const Device* device = nullptr;
+  int32_t device_index = 0, dlpack_type = 0;  // "cuda:1" is 1; DLPack's number of "cuda", 0 unknown
+  PyObject* object = nullptr;                 // what was viewed; borrowed
   Ref keep;  // what owns the bytes if not the object itself (a resolved conjugate, a local shard)
 
+  bool has_value() const { return readable || device != nullptr; }
   void clear();
   uint64_t content_bytes() const;  // an expanded tensor has more of it than of memory
   // Distance from the first element to past the last one in memory.

@@ -145,6 +145,23 @@ TorchFunctionOff::~TorchFunctionOff() {
   if (!left) PyErr_Clear();
 }
 
+void* current_stream(std::string_view type, int32_t dlpack_type, int index) {
+  if (type == "cpu") return nullptr;
+  void* handle = nullptr;
+  if (g_api.dlpack != nullptr && g_api.dlpack->stream != nullptr && dlpack_type != 0) {
+    if (g_api.dlpack->stream(dlpack_type, index, &handle) == 0) return handle;
+    PyErr_Clear();
+  }
+  // torch.cuda.current_stream(0).cuda_stream
+  const std::string name(type);
+  PyObject* module = PyDict_GetItemString(PyImport_GetModuleDict(), ("torch." + name).c_str());
+  Ref stream(module ? PyObject_CallMethod(module, "current_stream", "i", index) : nullptr);
+  Ref number = stream ? attribute(stream.get(), (name + "_stream").c_str()) : Ref();
+  if (number && PyLong_Check(number.get())) handle = PyLong_AsVoidPtr(number.get());
+  PyErr_Clear();
+  return handle;
+}
+
 Ref storage_object(PyObject* tensor) {
   const TorchApi* torch = torch_api();
   if (torch == nullptr || !torch->plain(tensor)) return {};

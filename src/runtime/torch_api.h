@@ -62,6 +62,12 @@ class TorchFunctionOff {
   Ref context_;
 };
 
+// The stream that torch has chosen for a device in this thread, as device/plugin.h wants it. type:
+// torch's name; dlpack_type: DLPack's number of it, 0 where that is not known. Null: the default
+// one
+// ("cpu" has no other), or torch has no word for it.
+void* current_stream(std::string_view type, int32_t dlpack_type, int index);
+
 // Finds the methods by the first plain tensor there is.
 void bind_methods(PyObject* tensor);
 

@@ -169,10 +169,11 @@ bool Collector::add_leaf(const std::string& name, PyObject* value, uint8_t flags
     view.clear();
     if (!view_numpy(value, view)) return false;
   }
-  const bool known = tensor && view.readable && torch_->plain(value);
+  const bool known = tensor && view.has_value() && torch_->plain(value);
   Reading reading = reading_;
   if (watch_ != nullptr) [[unlikely]] {
     // It may put other bytes there.
+    thread_.launches.launch();
     watch_->meet(view, value, kind_, name);
     thread_.recent.count = 0;
     if (known && reading == Reading::usual) {
@@ -184,7 +185,8 @@ bool Collector::add_leaf(const std::string& name, PyObject* value, uint8_t flags
   slots_.push_back(recorder().slot(view, kind_, static_cast<uint16_t>(slots_.size()), name, flags,
                                    known ? value : nullptr, reading, &thread_));
   if (kind_ == SlotKind::in)
-    items_.push_back({Ref::borrow(value), name, slots_.back().value, view.version, !tensor});
+    items_.push_back({Ref::borrow(value), name, slots_.back().value, view.version, !tensor,
+                      (slots_.back().flags & kPending) != 0});
   return true;
 }
 

@@ -40,9 +40,10 @@ class Collector {
   struct Item {
     Ref object;  // tensor or numpy array
     std::string name;
-    Fingerprint value;
+    Fingerprint value;  // or, where it is still to come, a ticket (record/late_values.h)
     uint32_t version = 0;
     bool numpy = false;
+    bool pending = false;
   };
   const std::vector<Item>& items() const { return items_; }
   std::vector<Slot>& slots() { return slots_; }

@@ -66,6 +66,16 @@ void refuse(Planned& planned, const std::string& why) {
   tell("warning: no transplant of " + transplant_text(planned.transplant) + ": " + why);
 }
 
+// None where a copy would end a capture of the device's stream, or cannot be had.
+Ref host_copy(const TensorView& view, PyObject* object) {
+  if (view.device == nullptr || recorder().capturing()) return {};
+  Ref plain(PyObject_CallMethod(object, "detach", nullptr));
+  if (plain && view.keep) plain = view.keep;
+  Ref copy(plain ? PyObject_CallMethod(plain.get(), "cpu", nullptr) : nullptr);
+  PyErr_Clear();
+  return copy;
+}
+
 template <typename F>
 void each_line(std::string_view text, F f) {
   while (!text.empty()) {
@@ -191,7 +201,11 @@ void Watch::meet(const TensorView& view, PyObject* object, SlotKind kind, const 
   for (const Wanted& wanted : captures_) {
     if (!slot_meant(wanted.slot, of_kind, name)) continue;
     std::string why;
-    if (!copies_.add(view, kind, name, why))
+    // A device's tensor is waited for, as the user asked for its bytes.
+    TensorView here;
+    const Ref copy = view.readable ? Ref() : host_copy(view, object);
+    if (copy) view_tensor(*torch_api(), copy.get(), here);
+    if (!copies_.add(copy ? here : view, kind, name, why))
       fail_capture(boundary_ + " " + of_kind + "/" + name + ": " + why);
     break;  // once for all of them
   }

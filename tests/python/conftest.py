@@ -33,6 +33,8 @@ def clean_environment():
     env["PATH"] = os.path.dirname(sys.executable) + os.pathsep + env["PATH"]
     env["OMP_NUM_THREADS"] = "1"
     env["PYTHONDONTWRITEBYTECODE"] = "1"
+    if os.environ.get("OPGUARD_TEST_DEVICE"):  # every tensor is read by the example plugin: docs/device-runtime.md
+        env["OPGUARD_DEVICE_PLUGIN"] = str(build_dir() / "tests" / "device" / "opguard_example_values.so")
     return env
 
 

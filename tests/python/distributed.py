@@ -31,18 +31,18 @@ dist.destroy_process_group()
 """
 
 
-def run_ranks(source, world, folder=None, recording=None, python=sys.executable):
+def run_ranks(source, world, folder=None, recording=None, python=sys.executable, env=None):
     """Every rank's answer: a list of lines. With a folder the ranks `recording` (all) write their logs there."""
     program = PROLOGUE.format(package=str(build_dir() / "python")) + RANK + source + END
     with tempfile.TemporaryDirectory() as scratch:
         answers = [Path(scratch) / f"answer{r}" for r in range(world)]
         running = []
         for r in range(world):
-            env = {**clean_environment(), "RANK": str(r), "WORLD_SIZE": str(world), "LOCAL_RANK": str(r),
+            given = {**clean_environment(), **(env or {}), "RANK": str(r), "WORLD_SIZE": str(world), "LOCAL_RANK": str(r),
                    "ANSWER": str(answers[r]), "MEETING": str(Path(scratch) / "meeting"), "GLOO_SOCKET_IFNAME": "lo"}  # fmt: skip
             if folder is not None and (recording is None or r in recording):
-                env["OPGUARD_LOG"] = str(folder)
-            running.append(subprocess.Popen([python, "-W", "ignore", "-c", program], env=env, text=True, cwd=scratch,
+                given["OPGUARD_LOG"] = str(folder)
+            running.append(subprocess.Popen([python, "-W", "ignore", "-c", program], env=given, text=True, cwd=scratch,
                                             stdout=subprocess.PIPE, stderr=subprocess.PIPE))  # fmt: skip
         try:
             ended = [p.communicate(timeout=120) for p in running]

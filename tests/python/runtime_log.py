@@ -14,7 +14,7 @@ SLOTS = ("in", "out", "written")
 MASK64 = (1 << 64) - 1
 UNREADABLE, MODEL_VALUE, UNINITIALISED, PARAMETER, MASK = 1, 2, 4, 8, 16
 CARRIED = 32
-RAISED, COLLECTIVE = 1, 2
+RAISED, COLLECTIVE, IN_GRAPH, ON_DEVICE = 1, 2, 4, 8
 # Of programs that do not say; OPGUARD_TEST_MODE=default runs the same tests where values are carried over.
 MODE = os.environ.get("OPGUARD_TEST_MODE", "full")
 
@@ -77,7 +77,7 @@ class Event:
 class Log:
     def __init__(self, path):
         self.path, data = Path(path), Path(path).read_bytes()
-        assert data[:8] == b"opguard\x1a" and struct.unpack_from("<I", data, 8)[0] == 4
+        assert data[:8] == b"opguard\x1a" and struct.unpack_from("<I", data, 8)[0] == 5
         self.settings, self.strings, self.metas, self.locations, self.events = {}, [], [], {}, []
         self.lost, self.gaps, self.closed, at = 0, [], False, 20
         while at < len(data):
@@ -116,7 +116,7 @@ class Log:
 
     def _events(self, c, count):
         assert c.varint() == len(self.events) and c.varint() == sum(len(e.slots) for e in self.events)
-        kinds = flags = step = micro_batch = thread = end_ns = storage = address = 0
+        kinds = flags = step = micro_batch = thread = end_ns = device_end_ns = storage = address = 0
         addresses, sizes, tensors = {}, {}, []
         for _ in range(count):
             e = Event()
@@ -141,6 +141,10 @@ class Log:
             e.occurrence = c.varint()
             e.start_ns = end_ns + c.signed()
             e.end_ns = end_ns = e.start_ns + c.signed()
+            e.stream = e.device_start_ns = e.device_end_ns = 0
+            if flags & ON_DEVICE:
+                e.stream, e.device_start_ns = c.varint(), device_end_ns + c.signed()
+                e.device_end_ns = device_end_ns = e.device_start_ns + c.signed()
             e.slots, following = [], {}
             for _ in range(c.varint()):
                 s = Slot()

@@ -64,7 +64,7 @@ location a.add:k1l2 timm/a.py:3 in Block.forward
          in      arg0             float32[3, 0, 7]       unreadable                        v3 storage 1 model-value
          out     arg1             float32[3, 0, 7]       unreadable                        v3 storage 2 model-value parameter
          written arg2             float32[3, 0, 7]       unreadable                        v3 storage 3 model-value mask
-       4 optimizer  forward   step 1.0   attention.softmax:q7k1 #4 inside 2..3
+       4 optimizer  forward   step 1.0   attention.softmax:q7k1 #4 inside 2..3 stream 1 for 4 ns
          results out1="\x0a\x1b[31m"
        5 op         recompute step 1.1   attention.softmax:q7k2 #5 thread 1 inside 2..4 node MulBackward0 of event 2 raised
          in      arg0             float32[5, 0, 7]       unreadable                        v5 uninitialised

@@ -388,24 +388,26 @@ TEST(Reader, OtherVersionIsNamed) {
   ProcessLog log;
   std::string error;
   EXPECT_FALSE(read_log(path, log, error));
-  EXPECT_EQ(error, path + ": log format version 9; this opguard reads version 4");
+  EXPECT_EQ(error, path + ": log format version 9; this opguard reads versions 4 and 5");
 }
 
 // tests/fixtures/record: write_sample() of 12 events in chunks of 5 by the last opguard of each
-// format; format4.txt is its dump.
+// format; format4.txt and format5.txt are their dumps.
 TEST(Reader, OlderFormatsAreRefusedByNumber) {
   ProcessLog log;
   std::string error, path = OPGUARD_FIXTURES "/record/format3.log";
   EXPECT_FALSE(read_log(path, log, error));
-  EXPECT_EQ(error, path + ": log format version 3; this opguard reads version 4");
+  EXPECT_EQ(error, path + ": log format version 3; this opguard reads versions 4 and 5");
 }
 
 TEST(Reader, GoldenLogStaysReadable) {
-  ProcessLog log;
-  std::string error, path = OPGUARD_FIXTURES "/record/format4.log";
-  ASSERT_TRUE(read_log(path, log, error)) << error;
-  EXPECT_TRUE(log.closed);
-  EXPECT_EQ(dump(log), read_bytes(OPGUARD_FIXTURES "/record/format4.txt"));
+  for (const char* format : {"4", "5"}) {
+    ProcessLog log;
+    std::string error, base = std::string(OPGUARD_FIXTURES "/record/format") + format;
+    ASSERT_TRUE(read_log(base + ".log", log, error)) << error;
+    EXPECT_TRUE(log.closed);
+    EXPECT_EQ(dump(log), read_bytes(base + ".txt"));
+  }
 }
 
 TEST(Reader, WhatIsNoLogIsRefused) {

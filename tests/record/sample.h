@@ -60,6 +60,12 @@ inline Event sample_event(LogWriter& writer, uint32_t i) {
   e.results = i % 4 == 0 ? writer.string("out1=\"\n\x1b[31m\"") : kNone;
   e.start_ns = 1000000000ull * i;
   e.end_ns = e.start_ns + 17 * i;
+  if (i % 5 == 4) {
+    e.flags |= kOnDevice;
+    e.stream = 1 + i % 2;
+    e.device_start_ns = 7000000000000ull - 1000 * i;
+    e.device_end_ns = e.device_start_ns + i;
+  }
   return e;
 }
 
