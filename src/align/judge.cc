@@ -5,6 +5,7 @@
 #include "align/blame.h"
 #include "align/model_values.h"
 #include "align/random_state.h"
+#include "align/rank_shares.h"
 #include "align/timeline.h"
 #include "align/value_flow.h"
 #include "align/verdict.h"
@@ -32,7 +33,7 @@ class Judge {
     }
     verdict.outcome = Outcome::diverged;
     verdict.why = comparison.first->why;
-    find_candidates(*comparison.first, verdict);
+    find_candidates(comparison, verdict);
     if (verdict.candidates.empty()) first_unequal_pairs(verdict);
     count_harmless(verdict);
     for (Pivot& pivot : verdict.candidates) add_random_states(pivot);
@@ -74,21 +75,56 @@ class Judge {
     Origin origin;
   };
 
-  FlowOptions flow_options(int side) const {
+  FlowOptions flow_options(int side, bool discounting = false) const {
     FlowOptions options;
     options.one_sided = [this, side](const EventRef& ref) {
       return partner(side, ref).process < 0;
     };
+    if (discounting)
+      options.discounted = [this, side](const EventRef& ref) { return discounted(side, ref); };
     return options;
+  }
+
+  bool several_ranks() const {
+    for (int side : {0, 1})
+      for (const ProcessLog& log : timeline_.run(side).processes)
+        if (log.rank != timeline_.run(side).processes[0].rank) return true;
+    return false;
+  }
+
+  // The same walk from what differs first on every rank.
+  void share(const std::vector<ModelDifference>& differences, Verdict& verdict) const {
+    RankWalk walks[2];
+    std::vector<int32_t> differing;
+    for (int side : {0, 1}) {
+      Flow flow(index_[side], index_[1 - side], flow_options(side, discounting_));
+      std::vector<SlotRef> sinks;
+      for (const ModelDifference& difference : differences) {
+        sinks.insert(sinks.end(), difference.slots[side].begin(), difference.slots[side].end());
+        if (side == 0) differing.push_back(difference.position.process);
+      }
+      walks[side].origins = flow.origins(sinks);
+      walks[side].arrivals = flow.arrivals();
+    }
+    verdict.ranks = share_by_rank(timeline_, walks, differing);
+    // The pivot says where it began on its own rank, and on those that ran the same there.
+    for (RankShare& share : verdict.ranks) {
+      if (verdict.candidates.empty()) continue;
+      const Pivot& pivot = verdict.candidates[0];
+      const int side = pivot.b.process >= 0 ? 1 : 0;
+      const EventRef& shown = side == 1 ? pivot.b : pivot.a;
+      if (log(side, shown).rank == share.rank) {
+        share.role = RankRole::origin;
+        share.a = pivot.a, share.b = pivot.b, share.slot = pivot.slot;
+        share.from.clear();
+      }
+    }
   }
 
   std::vector<Found> walk(const ModelDifference& difference, bool discounting) {
     std::vector<Found> all;
     for (int side : {0, 1}) {
-      FlowOptions options = flow_options(side);
-      if (discounting)
-        options.discounted = [this, side](const EventRef& ref) { return discounted(side, ref); };
-      Flow flow(index_[side], index_[1 - side], options);
+      Flow flow(index_[side], index_[1 - side], flow_options(side, discounting));
       for (const Origin& origin : flow.origins(difference.slots[side]))
         all.push_back({position(side, origin.event), side, origin});
       visited_[side].insert(flow.visited().begin(), flow.visited().end());
@@ -162,7 +198,8 @@ class Judge {
     verdict.candidates.push_back(std::move(pivot));
   }
 
-  void find_candidates(const ModelDifference& difference, Verdict& verdict) {
+  void find_candidates(const Comparison& comparison, Verdict& verdict) {
+    const ModelDifference& difference = *comparison.first;
     if (difference.same_names) return name_record(difference, verdict);
     acquit(difference);
     std::vector<Found> strict = walk(difference, false);
@@ -174,6 +211,7 @@ class Judge {
       order.insert(order.end(), strict.begin(), strict.end());
       // Read in place of other values at a matched operator, the layout is the cause after all.
       if (reads_other_inputs(order[0])) order = strict;
+      discounting_ = order.size() > strict.size();
     }
     for (bool echoes : {false, true}) {
       if (echoes && !verdict.candidates.empty()) break;
@@ -182,6 +220,7 @@ class Judge {
           add_candidate(found, order, verdict);
     }
     look_behind_hole(verdict);
+    if (several_ranks()) share(comparison.ranks, verdict);
     // Should the one-sided operators named so far be harmless, the cause lies behind them.
     for (std::vector<Found> named = order; verdict.candidates.size() < kMost;) {
       size_t known = acquitted_[0].size() + acquitted_[1].size();
@@ -322,7 +361,7 @@ class Judge {
 
   // No equal pair lies between two one-sided events.
   bool same_gap(const Found& x, const Found& y) const {
-    if (x.position.ordinal != y.position.ordinal || x.position.step != y.position.step)
+    if (x.position.process != y.position.process || x.position.step != y.position.step)
       return false;
     const Found& in_a = x.side == 0 ? x : y;
     uint64_t lo = std::min(x.position.at, y.position.at),
@@ -398,6 +437,8 @@ class Judge {
   }
 
   static constexpr size_t kMost = 6;  // candidates
+
+  bool discounting_ = false;  // the pivot was found so
 
   Timeline timeline_;
   ValueIndex index_[2];

@@ -117,13 +117,15 @@ class ModelValues {
 
   Comparison first_difference() {
     // behind: a loss shows the step before its own only by being equal or not.
+    std::optional<ModelDifference> first;  // of the pair of processes
     auto consider = [&](std::optional<ModelDifference> found, uint32_t behind = 0) {
-      if (!found || (result_.first && !(found->position < result_.first->position))) return;
+      if (!found || (first && !(found->position < first->position))) return;
       found->clean_steps = found->position.step > behind ? found->position.step - behind : 0;
-      result_.first = std::move(found);
+      first = std::move(found);
     };
     for (const ProcessPair& both : timeline_.alignment().processes) {
       if (both.a < 0 || both.b < 0) continue;
+      first.reset();
       Sinks a = model_values(timeline_.run(0), both.a), b = model_values(timeline_.run(1), both.b);
       for (size_t k = 0; k < std::min(a.losses.size(), b.losses.size()); ++k) {
         result_.compared = true;
@@ -162,6 +164,9 @@ class ModelValues {
         consider(extra(a, b));
       if (a.losses.empty() && b.losses.empty() && a.steps.empty() && b.steps.empty())
         consider(final_values(both));
+      if (!first) continue;
+      if (!result_.first || first->position < result_.first->position) result_.first = first;
+      result_.ranks.push_back(std::move(*first));
     }
     return std::move(result_);
   }

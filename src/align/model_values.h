@@ -26,7 +26,8 @@ struct ModelDifference {
 struct Comparison {
   bool compared = false;  // false: the runs hold no model values
   std::optional<ModelDifference> first;
-  std::vector<std::string> notes;  // what could not be compared, and why
+  std::vector<ModelDifference> ranks;  // the first of each pair of processes that has one
+  std::vector<std::string> notes;      // what could not be compared, and why
 };
 
 // Model values in order, per rank: docs/judgement.md, "Model values".

@@ -1,5 +1,6 @@
 #include "align/timeline.h"
 
+#include <algorithm>
 #include <map>
 
 namespace opguard {
@@ -50,9 +51,47 @@ EventRef Timeline::partner(int side, const EventRef& ref) const {
   return other == kNone ? EventRef{} : EventRef{partners.process, other};
 }
 
+Timeline::Order::Order(const Run& run) : collectives(run) {
+  for (const ProcessLog& log : run.processes) {
+    std::vector<uint32_t>& highest = micro_batch.emplace_back();
+    highest.reserve(log.events.size());
+    // What others ran inside of began earlier than they did, and ended later.
+    for (const Event& event : log.events) {
+      const bool same_step =
+          !highest.empty() && log.events.step(uint32_t(highest.size() - 1)) == event.step;
+      highest.push_back(same_step ? std::max(highest.back(), event.micro_batch)
+                                  : event.micro_batch);
+    }
+  }
+}
+
+const Timeline::Order& Timeline::order(int side) const {
+  if (!orders_[side]) orders_[side] = std::make_unique<Order>(*runs_[side]);
+  return *orders_[side];
+}
+
 Position Timeline::position(int side, const EventRef& ref) const {
-  uint64_t at = side == 0 ? 2ull * ref.event : at_[ref.process][ref.event];
-  return {ordinals_[side][ref.process], log(side, ref).events.step(ref.event), at, ref.process};
+  Position position;
+  position.ordinal = ordinals_[side][ref.process];
+  position.step = log(side, ref).events.step(ref.event);
+  position.at = 2ull * ref.event;
+  // The event of side a it is or follows; what only b has keeps to its own process.
+  EventRef leader = ref;
+  int leading = side;
+  if (side == 1 && partners_[1][ref.process].process >= 0) {
+    leading = 0;
+    leader.process = partners_[1][ref.process].process;
+    position.at = at_[ref.process][ref.event];
+    leader.event = uint32_t(position.at / 2);
+    if (partners_[1][ref.process].events[ref.event] == kNone) position.unpaired = 1 + ref.event;
+  }
+  position.process = leader.process;
+  if (runs_[leading]->processes[leader.process].events.empty()) return position;
+  const Order& side_order = order(leading);
+  position.epoch = side_order.collectives.epoch(leader);
+  position.micro_batch = side_order.micro_batch[leader.process][leader.event];
+  position.distance = position.at - 2ull * side_order.collectives.epoch_begin(leader);
+  return position;
 }
 
 }  // namespace opguard

@@ -3,19 +3,27 @@
 
 #include <compare>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "align/collectives.h"
 #include "align/verdict.h"
 
 namespace opguard {
 
-// Where an event stands: comparable across the processes of one side and, through pairs, across
-// sides.
+// Where an event stands. In one process as its events completed; in another rank of the job, behind
+// what is known to have run before it (Collectives::epoch), and what ran side by side by
+// micro-batch and by the distance from the collective before it. Across sides through pairs: all
+// but the step are of side a, an event of b without a partner stands behind the pair before it.
 struct Position {
   uint32_t ordinal = 0;  // which of its rank's processes
   uint32_t step = 0;
-  uint64_t at = 0;  // twice the index in side a's events, odd between two
+  uint32_t epoch = 0;
+  uint32_t micro_batch = 0;  // never decreases within a step of a process
+  uint64_t distance = 0;     // twice the events since the epoch began; odd between two
   int32_t process = 0;
+  uint32_t unpaired = 0;  // event of b without a partner: 1 + its index
+  uint64_t at = 0;        // twice the index in side a's events, odd between two
   auto operator<=>(const Position&) const = default;
 };
 
@@ -36,6 +44,14 @@ class Timeline {
   Position position(int side, const EventRef& ref) const;
 
  private:
+  // Made when first asked for: runs that agree are put in no order.
+  struct Order {
+    Collectives collectives;                         // of a side
+    std::vector<std::vector<uint32_t>> micro_batch;  // by process and event
+    explicit Order(const Run& run);
+  };
+  const Order& order(int side) const;
+
   struct Partners {
     int32_t process = -1;
     std::vector<uint32_t> events;
@@ -46,6 +62,7 @@ class Timeline {
   std::vector<Partners> partners_[2];      // by process
   std::vector<uint32_t> ordinals_[2];      // by process
   std::vector<std::vector<uint64_t>> at_;  // side b: position in a of each event
+  mutable std::unique_ptr<Order> orders_[2];
 };
 
 }  // namespace opguard

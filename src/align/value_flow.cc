@@ -216,6 +216,11 @@ bool ValueIndex::holds_mask(uint64_t pattern) const {
   return std::binary_search(masks.begin(), masks.end(), pattern);
 }
 
+const Collectives& ValueIndex::collectives() const {
+  if (!collectives_) collectives_.emplace(run_);
+  return *collectives_;
+}
+
 SlotRef ValueIndex::producer(const ValueKey& key, const EventRef& consumer, bool inclusive) const {
   const std::vector<Maker>& makers = values().makers;
   const uint64_t wanted = folded(key);
@@ -406,30 +411,13 @@ bool Flow::push_forward(const EventRef& ref, std::vector<Work>& stack) const {
   return false;
 }
 
-// A collective reads the inputs of every rank that takes part.
-bool Flow::push_peers(const EventRef& ref, std::vector<Work>& stack) const {
-  const Event& event = mine_.event(ref);
-  if (!(event.flags & kCollective)) return false;
-  bool any = false;
-  for (size_t p = 0; p < mine_.run().processes.size(); ++p) {
-    if (int32_t(p) == ref.process) continue;
-    const ProcessLog& log = mine_.run().processes[p];
-    for (size_t e = 0; e < log.events.size(); ++e) {
-      EventRef peer{int32_t(p), uint32_t(e)};
-      const Event& other = log.events[e];
-      if (!(other.flags & kCollective)) continue;
-      // Logs of programs whose collectives were not seen have no numbers.
-      bool same =
-          event.sequence != 0
-              ? other.sequence == event.sequence &&
-                    log.text(other.group) == mine_.log(ref).text(event.group)
-              : other.occurrence == event.occurrence && mine_.boundary(peer) == mine_.boundary(ref);
-      if (!same) continue;
-      any |= push_novel_inputs(peer, peer, true, stack);
-      break;
-    }
-  }
-  return any;
+// A collective reads the inputs of every rank that takes part: those whose inputs are novel.
+std::vector<EventRef> Flow::push_peers(const EventRef& ref, std::vector<Work>& stack) const {
+  std::vector<EventRef> novel;
+  if (!(mine_.event(ref).flags & kCollective)) return novel;
+  for (const EventRef& peer : mine_.collectives().peers(ref))
+    if (push_novel_inputs(peer, peer, true, stack)) novel.push_back(peer);
+  return novel;
 }
 
 // A Python number taken from a novel tensor (`.item()`, `.tolist()`) and handed on as an argument.
@@ -496,12 +484,13 @@ bool Flow::push_summed(const Work& work, std::vector<Work>& stack) const {
 
 // Gradients that a data-parallel reducer averaged below Python: they come from the gradients every
 // rank accumulated in that step.
-bool Flow::push_reduced(const Work& work, std::vector<Work>& stack) const {
+bool Flow::push_reduced(const Work& work, std::vector<Work>& stack) {
   const Event& consumer = mine_.event(work.consumer);
   const Slot& wanted = mine_.slot(work.wanted);
   if (mine_.run().processes.size() < 2 || consumer.kind != EventKind::optimizer) return false;
   const Meta& meta = mine_.log(work.consumer).metas[wanted.meta];
-  bool any = false;
+  bool own = false;
+  std::vector<EventRef> peers;
   for (size_t p = 0; p < mine_.run().processes.size(); ++p) {
     const ProcessLog& log = mine_.run().processes[p];
     for (size_t e = 0; e < log.events.size(); ++e) {
@@ -513,10 +502,15 @@ bool Flow::push_reduced(const Work& work, std::vector<Work>& stack) const {
         if (slot.kind == SlotKind::in || !(log.metas[slot.meta] == meta) || !novel(ref, slot))
           continue;
         stack.push_back({{ref, s}, ref});
-        any = true;
+        if (ref.process == work.consumer.process)
+          own = true;
+        else if (peers.empty() || peers.back().process != ref.process)
+          peers.push_back(ref);
       }
     }
   }
+  const bool any = own || !peers.empty();
+  if (any && !own) arrivals_.push_back({work.consumer, work.wanted.slot, std::move(peers)});
   return any;
 }
 
@@ -525,10 +519,12 @@ void Flow::expand(const SlotRef& made, std::vector<Work>& stack, std::vector<Ori
   const EventRef& ref = made.event;
   if (!visited_.insert(id(ref)).second) return;
   if (views_larger_input(made) && trace_parts({made, ref}, stack, origins)) return;
-  if (push_novel_inputs(ref, ref, true, stack)) return;
-  if (push_forward(ref, stack) || push_peers(ref, stack) || push_children(ref, stack) ||
-      push_scalars(ref, stack))
-    return;
+  const bool own = push_novel_inputs(ref, ref, true, stack);
+  std::vector<EventRef> peers = push_peers(ref, stack);
+  const bool brought = !peers.empty();
+  if (!own && brought) arrivals_.push_back({ref, made.slot, std::move(peers)});
+  if (own || brought) return;
+  if (push_forward(ref, stack) || push_children(ref, stack) || push_scalars(ref, stack)) return;
   const ProcessLog& log = mine_.log(ref);
   auto location = log.locations.find(std::string(mine_.boundary(ref)));
   const Event& event = mine_.event(ref);

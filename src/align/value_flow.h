@@ -14,6 +14,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "align/collectives.h"
 #include "align/verdict.h"
 #include "record/record.h"
 
@@ -62,6 +63,8 @@ class ValueIndex {
   };
   Parts parts(const EventRef& consumer, const Slot& slot) const;
 
+  const Collectives& collectives() const;
+
   Event event(const EventRef& ref) const { return run_.processes[ref.process].events[ref.event]; }
   const ProcessLog& log(const EventRef& ref) const { return run_.processes[ref.process]; }
   Slot slot(const SlotRef& ref) const { return log(ref.event).slots[ref.slot]; }
@@ -96,6 +99,7 @@ class ValueIndex {
 
   const Run& run_;
   mutable std::optional<Values> values_;
+  mutable std::optional<Collectives> collectives_;
   mutable std::unordered_map<int32_t, std::vector<Block>> blocks_;
 };
 
@@ -107,6 +111,14 @@ struct Origin {
   bool movement =
       false;  // only bytes are moved: view, cat, copy_, a collective, known parts in a buffer
   bool operator==(const Origin&) const = default;
+};
+
+// A novel value that other ranks brought: all the rank gave to the collective itself is known.
+struct Arrival {
+  EventRef event;               // the collective where it was done; a step whose gradients were
+                                // averaged below Python
+  uint64_t slot = 0;            // what arrived
+  std::vector<EventRef> peers;  // events of other ranks that gave novel values to it
 };
 
 struct FlowOptions {
@@ -126,6 +138,8 @@ class Flow {
   // Origins of the values at `sinks`, earliest first, and how many events the walk went through.
   std::vector<Origin> origins(const std::vector<SlotRef>& sinks);
   const std::unordered_set<uint64_t>& visited() const { return visited_; }
+  // Of the walk: what other ranks brought, in no order.
+  const std::vector<Arrival>& arrivals() const { return arrivals_; }
   static uint64_t id(const EventRef& ref) { return uint64_t(ref.process) << 32 | ref.event; }
 
  private:
@@ -139,10 +153,10 @@ class Flow {
                          std::vector<Work>& stack) const;
   bool push_children(const EventRef& ref, std::vector<Work>& stack) const;
   bool push_forward(const EventRef& ref, std::vector<Work>& stack) const;
-  bool push_peers(const EventRef& ref, std::vector<Work>& stack) const;
+  std::vector<EventRef> push_peers(const EventRef& ref, std::vector<Work>& stack) const;
   bool push_scalars(const EventRef& ref, std::vector<Work>& stack) const;
   bool push_summed(const Work& work, std::vector<Work>& stack) const;
-  bool push_reduced(const Work& work, std::vector<Work>& stack) const;
+  bool push_reduced(const Work& work, std::vector<Work>& stack);
 
   bool trace_parts(const Work& work, std::vector<Work>& stack, std::vector<Origin>& origins);
   bool trace_overwrite(const Slot& wanted, const ValueIndex::Parts& parts,
@@ -160,6 +174,7 @@ class Flow {
   std::unordered_set<ValueKey, ValueKeyHash>
       relaid_;  // made by discounted operators of known values
   std::unordered_set<uint64_t> visited_;
+  std::vector<Arrival> arrivals_;
 };
 
 // Whether an operator, by its name in source, only moves bytes.

@@ -40,12 +40,31 @@ struct StateDifference {
   bool operator==(const StateDifference&) const = default;
 };
 
+enum class RankRole : uint8_t {
+  equal,     // every model value agrees, and nothing differs on the way to one
+  origin,    // the difference began here
+  received,  // a collective brought it
+  unknown,   // it differs; neither an operator nor a collective of its log says since when
+};
+
+// How a difference came to one rank of several.
+struct RankShare {
+  int32_t rank = 0;
+  RankRole role = RankRole::equal;
+  EventRef a, b;              // origin: where it began; received: where the collective was done, or
+                              // the step whose gradients were averaged below Python
+  uint32_t slot = kNone;      // of side b's, else a's, event: what differs first
+  std::vector<int32_t> from;  // received: the ranks that gave other values to the collective
+  bool operator==(const RankShare&) const = default;
+};
+
 struct Verdict {
   Outcome outcome = Outcome::inconclusive;
   std::string why;                // one sentence
   std::vector<Pivot> candidates;  // [0] is the pivot; at most 6
   uint64_t harmless = 0;          // differing events before the pivot that reach no model value
   std::vector<StateDifference> states;
+  std::vector<RankShare> ranks;  // diverged, of several ranks: each of them, by rank
   std::vector<std::string> notes;  // settings that differ, lost records, what could not be compared
 };
 

@@ -10,6 +10,7 @@
 #include "align/pivot_view.h"
 #include "nlohmann/json.hpp"
 #include "report/excerpt.h"
+#include "report/rank_text.h"
 #include "report/rows.h"
 #include "report/text.h"
 
@@ -308,6 +309,22 @@ class Page {
     return out;
   }
 
+  // Of several ranks: which ones, what is said of them, the row of the first.
+  Json ranks_json() const {
+    Json all = Json::array();
+    for (const RankLine& line : rank_lines(report_)) {
+      const auto share =
+          std::find_if(report_.verdict.ranks.begin(), report_.verdict.ranks.end(),
+                       [&](const RankShare& share) { return share.rank == line.ranks.front(); });
+      const bool in_b = share->b.process >= 0;
+      all.push_back({{"ranks", ranks_text(line.ranks)},
+                     {"role", role_name(share->role)},
+                     {"text", line.text},
+                     {"row", row_json(find_row(lanes_, in_b, in_b ? share->b : share->a))}});
+    }
+    return all;
+  }
+
   Json summary() const {
     const Verdict& verdict = report_.verdict;
     const Alignment& alignment = report_.alignment;
@@ -333,6 +350,7 @@ class Page {
         proof["tensors"].push_back(shown_lines(format_difference(d)));
       head["candidates"].back()["proof"] = std::move(proof);
     }
+    head["ranks"] = ranks_json();
     const Coverage& coverage = report_.coverage;
     head["coverage"] = {coverage.attributed, coverage.activities, coverage.unmatched_sites};
     head["notes"] = Json::array();

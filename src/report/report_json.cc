@@ -2,6 +2,7 @@
 #include "align/difference.h"
 #include "align/pivot_view.h"
 #include "nlohmann/json.hpp"
+#include "report/rank_text.h"
 #include "report/report.h"
 #include "report/tensor_json.h"
 
@@ -99,6 +100,37 @@ Json candidate_json(const Report& report, size_t i) {
   for (const Difference& d : found.tensors)
     json["confirm"]["tensors"].push_back(difference_json(d));
   return json;
+}
+
+// An event that stands for a rank: its place on both sides, and its collective.
+Json rank_json(const Report& report, const RankShare& share) {
+  Json json = {{"rank", share.rank}, {"role", role_name(share.role)}};
+  Pivot at;
+  at.a = share.a, at.b = share.b, at.slot = share.slot;
+  const PivotView shown = view(report.a, report.b, at);
+  const EventView& event = shown.either();
+  if (!event) return json;
+  json.update({{"boundary", event.boundary},
+               {"operator", event.operator_name},
+               {"phase", phase_name(event.event->phase)},
+               {"step", event.event->step},
+               {"micro_batch", event.event->micro_batch},
+               {"slot", shown.slot},
+               {"a", side_json(shown.a)},
+               {"b", side_json(shown.b)},
+               {"event", kind_name(event.event->kind)}});
+  if (share.role != RankRole::received) return json;
+  json["from"] = share.from;
+  json["group"] = event.log->text(event.event->group);
+  json["sequence"] = event.event->sequence;
+  return json;
+}
+
+Json origin_ranks_json(const Verdict& verdict) {
+  Json ranks = Json::array();
+  for (const RankShare& share : verdict.ranks)
+    if (share.role == RankRole::origin) ranks.push_back(share.rank);
+  return ranks;
 }
 
 uint64_t lost(const Run& run) {
@@ -211,6 +243,9 @@ std::string format_json(const Report& report) {
   json["notes"] = verdict.notes;
   for (const std::string& note : log_notes(report.a, report.b)) json["notes"].push_back(note);
   json["settings"] = report.settings;
+  json["origin_ranks"] = origin_ranks_json(verdict);
+  json["ranks"] = Json::array();
+  for (const RankShare& share : verdict.ranks) json["ranks"].push_back(rank_json(report, share));
   // Names and source text need not be UTF-8; JSON must be.
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

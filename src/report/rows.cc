@@ -106,18 +106,21 @@ class KeptRows {
     }
     if (all <= max_rows) return std::move(kept_);
     for (const Pivot& pivot : report_.verdict.candidates)
-      for (int side : {0, 1}) keep_around(find_row(lanes_, side, side == 0 ? pivot.a : pivot.b));
-    keep_around(last_certified(report_, lanes_));
+      for (int side : {0, 1})
+        keep_around(find_row(lanes_, side, side == 0 ? pivot.a : pivot.b), kPivotNeighbours);
+    for (const RankShare& share : report_.verdict.ranks)
+      for (int side : {0, 1})
+        keep_around(find_row(lanes_, side, side == 0 ? share.a : share.b), kNeighbours);
+    keep_around(last_certified(report_, lanes_), kPivotNeighbours);
     return std::move(kept_);
   }
 
  private:
-  void keep_around(const RowRef& at) {
+  void keep_around(const RowRef& at, size_t radius) {
     if (at.lane < 0) return;
     std::vector<bool>& kept = kept_[at.lane];
-    const size_t last = std::min(kept.size(), at.row + kPivotNeighbours + 1);
-    for (size_t i = at.row - std::min<size_t>(at.row, kPivotNeighbours); i < last; ++i)
-      kept[i] = true;
+    const size_t last = std::min(kept.size(), at.row + radius + 1);
+    for (size_t i = at.row - std::min<size_t>(at.row, radius); i < last; ++i) kept[i] = true;
   }
 
   // What differs with its neighbours, from the front; then equal rows, from the front.

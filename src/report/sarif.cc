@@ -7,6 +7,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "nlohmann/json.hpp"
+#include "report/rank_text.h"
 #include "report/rows.h"
 #include "report/text.h"
 
@@ -134,14 +135,17 @@ class Sarif {
            std::to_string(event.event->step) + ", rank " + std::to_string(event.log->rank);
   }
 
-  // The events of one side from the last certified pair to the candidate.
+  // The events of one side from the last certified pair, if that is of the candidate's own rank, to
+  // the candidate; then how the difference came to the other ranks.
   Json flow(int side, const Pivot& pivot) {
     const EventRef& event = side == 0 ? pivot.a : pivot.b;
     const RowRef to = find_row(lanes_, side, event), from = last_certified(report_, lanes_);
-    if (to.lane < 0 || from.lane != to.lane || from.row > to.row) return nullptr;
+    if (to.lane < 0) return nullptr;
+    const bool certified = from.lane == to.lane && from.row <= to.row;
+    if (!certified && report_.verdict.ranks.empty()) return nullptr;
     const ProcessLog& log = (side == 0 ? report_.a : report_.b).processes[event.process];
     std::vector<uint32_t> events;
-    for (uint32_t row = from.row; row <= to.row; ++row) {
+    for (uint32_t row = certified ? from.row : to.row; row <= to.row; ++row) {
       const LaneRow& at = lanes_[to.lane].rows[row];
       if (const uint32_t index = side == 0 ? at.a : at.b; index != kNone) events.push_back(index);
     }
@@ -150,13 +154,31 @@ class Sarif {
       if (events.size() > 2 * kFlowEnds && i == kFlowEnds) i = events.size() - kFlowEnds;
       const EventView at = view(log, events[i]);
       std::string message = shown(at.operator_name) + ", " + coordinates(at);
-      if (i == 0) message = "the last pair certified equal: " + message;
+      if (i == 0 && certified) message = "the last pair certified equal: " + message;
       if (i + 1 == events.size()) message = "here the runs part: " + message;
       locations.push_back({{"location", location(side, at, message)}});
     }
     Json json;
     json["threadFlows"][0]["locations"] = std::move(locations);
+    add_ranks(json["threadFlows"]);
     return json;
+  }
+
+  // A flow a rank: where the difference came to it. Ranks of which the same is said share one.
+  void add_ranks(Json& flows) {
+    for (const RankLine& line : rank_lines(report_)) {
+      const auto share =
+          std::find_if(report_.verdict.ranks.begin(), report_.verdict.ranks.end(),
+                       [&](const RankShare& share) { return share.rank == line.ranks.front(); });
+      const EventView a = view(report_.a, share->a), b = view(report_.b, share->b);
+      if (share->role != RankRole::received || !(a || b)) continue;
+      Json flow;
+      flow["id"] = ranks_text(line.ranks);
+      flow["message"] = {{"text", ranks_text(line.ranks) + ": " + line.text}};
+      flow["locations"][0] = {
+          {"location", location(b ? 1 : 0, b ? b : a, ranks_text(line.ranks) + ": " + line.text)}};
+      flows.push_back(std::move(flow));
+    }
   }
 
   Json result_of(const Pivot& pivot) {

@@ -6,6 +6,7 @@
 #include "align/difference.h"
 #include "align/pivot_view.h"
 #include "report/excerpt.h"
+#include "report/rank_text.h"
 #include "report/rows.h"
 #include "report/text.h"
 
@@ -26,6 +27,7 @@ class Terminal {
   std::string run() {
     headline();
     if (!report_.verdict.candidates.empty()) pivot("pivot", report_.verdict.candidates.front());
+    shares();
     candidates();
     certificate();
     if (report_.explain) pairing();
@@ -356,6 +358,18 @@ class Terminal {
     else if (event.event->phase != Phase::forward)
       text += "  (" + std::string(phase_name(event.event->phase)) + ")";
     return text;
+  }
+
+  // Where it began and how it came to the other ranks.
+  void shares() {
+    const std::vector<RankLine> lines = rank_lines(report_);
+    if (lines.empty()) return;
+    line("");
+    line(paint("1", "across ranks"));
+    for (size_t i = 0; i < std::min(lines.size(), kRanksShown); ++i)
+      line("  " + ranks_text(lines[i].ranks) + ": " + lines[i].text);
+    if (lines.size() > kRanksShown)
+      line("  and " + std::to_string(lines.size() - kRanksShown) + " more");
   }
 
   void candidates() {

@@ -44,6 +44,8 @@ struct E {
   uint8_t flags = 0;
   std::string results = {};
   uint64_t inside = 0;  // events just before it that ran inside it
+  std::string group = {};
+  uint32_t sequence = 0;
 };
 
 class LogBuilder {
@@ -69,6 +71,8 @@ class LogBuilder {
     event.node = e.node.empty() ? kNone : text(e.node);
     event.scalars = e.scalars.empty() ? kNone : text(e.scalars);
     event.results = e.results.empty() ? kNone : text(e.results);
+    event.group = e.group.empty() ? kNone : text(e.group);
+    event.sequence = e.sequence;
     event.first_slot = log_.slots.size();
     event.slot_count = e.slots.size();
     uint16_t index[3] = {};

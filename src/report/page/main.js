@@ -115,11 +115,14 @@ function search(words) {
   if (rowCount() && view.rows && rowsBox.getBoundingClientRect().top > window.innerHeight / 2) bar('bar').scrollIntoView();
 }
 
-// A candidate by its place in the list; filters that hide it are taken off.
+// A candidate by its place in the list, and any row; filters that hide it are taken off.
 function goTo(index) {
   const candidate = data.head.candidates[index];
   const at = candidate && candidateRow(candidate);
-  if (!at) return;
+  if (at) goToRow(at);
+}
+
+function goToRow(at) {
   if (view.lane !== at[0]) showLane(at[0]);
   if (placeOfRow(at[1]) < 0) {
     bar('step').value = bar('phase').value = '';

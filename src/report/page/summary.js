@@ -71,6 +71,17 @@ function candidateList() {
   return el('section', '', el('h3', '', 'Other candidates, in order'), list);
 }
 
+// Where it began and how it came to the other ranks.
+function rankShares() {
+  if (!data.head.ranks.length) return null;
+  const list = el('ol', 'shares');
+  for (const share of data.head.ranks) {
+    const words = [el('b', '', share.ranks), ': ' + share.text];
+    list.append(el('li', share.role, share.row ? jump('', 'show it', () => goToRow(share.row), ...words) : words));
+  }
+  return el('section', '', el('h3', '', 'Across ranks'), list);
+}
+
 function noteList() {
   if (!data.head.notes.length) return null;
   return el('section', '', el('h3', '', 'Notes'), el('ol', 'notes', data.head.notes.map(note => el('li', '', note))));
@@ -107,6 +118,6 @@ function showSummary() {
                 runNames(head.runs)));
   if (head.candidates.length) box.append(pivotSection(head.candidates[0]) || '');
   box.append(facts());
-  const more = [candidateList(), rankTable(), noteList()].filter(section => section);
+  const more = [rankShares(), candidateList(), rankTable(), noteList()].filter(section => section);
   if (more.length) box.append(el('div', 'more', ...more));
 }
