@@ -216,13 +216,13 @@ class Judge {
     for (bool echoes : {false, true}) {
       if (echoes && !verdict.candidates.empty()) break;
       for (const Found& found : order)
-        if (verdict.candidates.size() < kMost && echo(found) == echoes)
+        if (verdict.candidates.size() < kMostCandidates && echo(found) == echoes)
           add_candidate(found, order, verdict);
     }
     look_behind_hole(verdict);
     if (several_ranks()) share(comparison.ranks, verdict);
     // Should the one-sided operators named so far be harmless, the cause lies behind them.
-    for (std::vector<Found> named = order; verdict.candidates.size() < kMost;) {
+    for (std::vector<Found> named = order; verdict.candidates.size() < kMostCandidates;) {
       size_t known = acquitted_[0].size() + acquitted_[1].size();
       for (const Found& found : named)
         if (!found.origin.hole && partner(found.side, found.origin.event).process < 0)
@@ -231,7 +231,8 @@ class Judge {
       if (acquitted_[0].size() + acquitted_[1].size() == known) break;
       named = walk(difference, true);
       for (const Found& found : named)
-        if (verdict.candidates.size() < kMost && !echo(found)) add_candidate(found, named, verdict);
+        if (verdict.candidates.size() < kMostCandidates && !echo(found))
+          add_candidate(found, named, verdict);
     }
   }
 
@@ -271,7 +272,7 @@ class Judge {
         Pivot pivot{kind, refs[0], refs[1], kNone, ""};
         pivot.why = explain(pivot) + "; its result went on through code without operators";
         verdict.candidates.insert(verdict.candidates.begin(), std::move(pivot));
-        if (verdict.candidates.size() > kMost) verdict.candidates.pop_back();
+        if (verdict.candidates.size() > kMostCandidates) verdict.candidates.pop_back();
         return;
       }
     }
@@ -381,7 +382,8 @@ class Judge {
     for (bool origins_only : {true, false})
       for (const ProcessPair& both : timeline_.alignment().processes)
         for (const Pair& pair : both.pairs) {
-          if (pair.equality == Equality::equal || verdict.candidates.size() == kMost) continue;
+          if (pair.equality == Equality::equal || verdict.candidates.size() == kMostCandidates)
+            continue;
           if (origins_only && pair.equality == Equality::inputs) continue;
           Pivot pivot{PivotKind::value, {both.a, pair.a}, {both.b, pair.b}, kNone, ""};
           pivot.kind = blame_.pair_kind(pivot.a, pivot.b);
@@ -435,8 +437,6 @@ class Judge {
           ++verdict.harmless;
       }
   }
-
-  static constexpr size_t kMost = 6;  // candidates
 
   bool discounting_ = false;  // the pivot was found so
 

@@ -58,6 +58,8 @@ struct RankShare {
   bool operator==(const RankShare&) const = default;
 };
 
+inline constexpr size_t kMostCandidates = 6;
+
 struct Verdict {
   Outcome outcome = Outcome::inconclusive;
   std::string why;                // one sentence

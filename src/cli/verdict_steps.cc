@@ -99,7 +99,7 @@ int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage&
     verdict = limit_by_holes(judge(*a, *b, alignment), *a, *b, alignment);
     add_random_states(*a, *b, alignment, verdict);
     add_recompute_findings(*a, *b, verdict);
-    add_overwritten_findings(*a, *b, verdict);
+    add_overwritten_findings(*a, *b, alignment, verdict);
   } else {
     verdict.outcome = Outcome::inconclusive;
     verdict.why =

@@ -270,7 +270,7 @@ TEST(Overwritten, ReportsOfOneRunAndOfTwo) {
   Verdict verdict;
   verdict.candidates.push_back({PivotKind::input, {}, {0, 2}, kNone, "because"});
   verdict.candidates.push_back({PivotKind::input, {}, {0, 1}, kNone, "because"});
-  add_overwritten_findings(run_of({}), run, verdict);
+  add_overwritten_findings(run_of({}), run, {}, verdict);
   ASSERT_EQ(verdict.notes.size(), 1u);
   EXPECT_EQ(verdict.notes[0].substr(0, 63),
             "run b: memory that torch.mul at m.py:4 left was overwritten, by");
@@ -278,6 +278,51 @@ TEST(Overwritten, ReportsOfOneRunAndOfTwo) {
   EXPECT_EQ(verdict.candidates[0].why,
             "because; in run b what it reads was overwritten by no recorded operator");
   EXPECT_EQ(verdict.candidates[1].kind, PivotKind::input);
+}
+
+// A batch handed out in two views; `mask` reads one of them, then `embed` finds the other changed.
+opguard::Run batch(bool overwritten, uint32_t writer) {
+  LogBuilder log;
+  for (uint64_t round = 0; round < 3; ++round) {
+    const uint64_t n = 20 * round;
+    S ring = at(in(900 + n, "self"), 7);
+    ring.shape = {2, 4, 8};
+    S first = at(out(1 + n), 7), second = at(out(2 + n, "out1"), 7);
+    second.at = 128;
+    log.add(op("l.unbind", {ring, first, second}));
+    log.add(op("t.mask", {at(in(1 + n), 7), at(out(3 + n), 8)}));
+    log.add(op("l.randperm", {at(out(50 + n), 9)}, writer));
+    S read = second;
+    read.kind = SlotKind::in, read.value = overwritten && round == 1 ? 99 : 2 + n;
+    log.add(op("m.embed", {read, at(out(4 + n), 10)}));
+  }
+  return timed(log);
+}
+
+Verdict moved(const opguard::Run& a, const opguard::Run& b) {
+  Verdict verdict;
+  verdict.candidates.push_back({PivotKind::input, {0, 7}, {0, 7}, kNone, "because"});
+  add_overwritten_findings(a, b, align_runs(a, b), verdict);
+  return verdict;
+}
+
+TEST(Overwritten, BesideAnotherThreadThePivotIsTheFirstUse) {
+  const opguard::Run a = batch(false, 1), b = batch(true, 1);
+  const Verdict verdict = moved(a, b);
+  ASSERT_EQ(verdict.candidates.size(), 2u);
+  EXPECT_EQ(verdict.candidates[0].kind, PivotKind::race);
+  EXPECT_EQ(verdict.candidates[0].a, (EventRef{0, 5}));  // mask, of the same round
+  EXPECT_EQ(verdict.candidates[0].b, (EventRef{0, 5}));
+  EXPECT_EQ(verdict.candidates[1].b, (EventRef{0, 7}));  // embed, which saw it
+  EXPECT_EQ(verdict.candidates[1].kind, PivotKind::race);
+}
+
+TEST(Overwritten, InOneThreadThePivotIsTheReader) {
+  const opguard::Run a = batch(false, 0), b = batch(true, 0);
+  const Verdict verdict = moved(a, b);
+  ASSERT_EQ(verdict.candidates.size(), 1u);
+  EXPECT_EQ(verdict.candidates[0].b, (EventRef{0, 7}));
+  EXPECT_EQ(verdict.candidates[0].kind, PivotKind::race);
 }
 
 }  // namespace
