@@ -103,6 +103,13 @@ bool Blame::first_differing_input(const EventRef (&refs)[2], SlotRef (&out)[2]) 
   return false;
 }
 
+bool Blame::reads_other_values(const EventRef (&refs)[2]) const {
+  EventRef of[2] = {refs[0], refs[1]};
+  SlotRef differing[2];
+  if (!first_differing_input(of, differing)) return false;
+  return index_[0]->slot(differing[0]).flat != index_[1]->slot(differing[1]).flat;
+}
+
 // Events up to `last` that read other bytes than were last left in the same memory under the same
 // tensor version, a value nobody made before: something wrote there unseen.
 std::vector<EventRef> Blame::overwritten(int side, const EventRef& last) const {

@@ -25,6 +25,9 @@ class Blame {
   // graph. hole: nobody made its input. matched: refs are two events of one boundary.
   PivotKind settle(EventRef (&refs)[2], bool hole, bool matched) const;
 
+  // An input of a pair has another value; shapes aside.
+  bool reads_other_values(const EventRef (&refs)[2]) const;
+
   // The differing input of a pair was made by recorded operators on both sides: the choice differs.
   bool given_another(const EventRef& a, const EventRef& b) const;
 

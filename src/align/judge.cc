@@ -243,12 +243,15 @@ class Judge {
                          acquitted(found.side, found.origin.event));
   }
 
+  // A matched operator that is given other values, in another shape or not.
   bool reads_other_inputs(const Found& found) const {
     EventRef refs[2];
     refs[found.side] = found.origin.event;
     refs[1 - found.side] = partner(found.side, found.origin.event);
-    return refs[1 - found.side].process >= 0 && !found.origin.hole &&
-           blame_.pair_kind(refs[0], refs[1]) == PivotKind::input;
+    if (refs[1 - found.side].process < 0 || found.origin.hole) return false;
+    const PivotKind kind = blame_.pair_kind(refs[0], refs[1]);
+    return kind == PivotKind::input ||
+           (kind == PivotKind::structure && blame_.reads_other_values(refs));
   }
 
   // The pivot's input came out of code without operators (numpy, Python lists). If right before it

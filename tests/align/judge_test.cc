@@ -105,6 +105,27 @@ TEST(Judge, HarmlessDifferenceBeforeTheCauseIsNotReached) {
   EXPECT_EQ(j.verdict.harmless, 2u);
 }
 
+TEST(Judge, AnotherPartTakenInAnotherShapeIsTheCause) {
+  // cos[positions] in a, cos[None] in b: they only move bytes, but the product is given others.
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    const std::string taken = second ? "r.getitem:b" : "r.getitem:a";
+    const uint64_t n = second ? 10 : 0;
+    S part = out(2 + n);
+    part.shape = {second ? 1 : 4, 8};
+    log.add(op(taken, {in(1), part}));
+    part.kind = SlotKind::in;
+    log.add(op("r.mul:1", {in(5), part, out(3 + n)})).add(loss(3 + n));
+    Location place;
+    place.callee = "[]";
+    log.at(taken, place);
+  }
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_a(), "r.getitem:a");
+  EXPECT_EQ(j.pivot_b(), "r.getitem:b");
+}
+
 TEST(Judge, MasksOfOnePatternAreOneValue) {
   LogBuilder a, b;
   for (bool second : {false, true}) {
