@@ -180,9 +180,13 @@ bool has_known_second(std::string_view name) {
   return name.starts_with("cuMem") || name == "cuCtxSynchronize";
 }
 
-// Whether what cuGetProcAddress gave for a name is a version whose parameters we know: a future
-// driver may have another under the same name.
-bool is_known(const char* name, void* found) {
+// Of CUDA 13.5 the last that was looked at. A later one may give other functions under these names.
+constexpr int kNewestVersion = 13999;
+
+// Whether what cuGetProcAddress gave for a name, asked for that version, has the parameters we
+// know.
+bool is_known(const char* name, int version, void* found) {
+  if (version <= kNewestVersion) return true;
   void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   if (!library) return false;
   bool known = false;
@@ -199,7 +203,7 @@ void hook_address(const char* name, int version, void** found) {
   if (!name || !found || !*found) return;
   if (std::strcmp(name, "cuGetProcAddress") == 0)  // of 12.0 it is the second version
     *found = hooked_driver_symbol(version >= 12000 ? "cuGetProcAddress_v2" : name, *found);
-  else if (is_followed(name) && is_known(name, *found))
+  else if (is_followed(name) && is_known(name, version, *found))
     *found = hooked_driver_symbol(name, *found);
 }
 
