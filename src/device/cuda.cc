@@ -247,14 +247,18 @@ class Device {
     launch.head = {ring_, counter_, g_options.ring_entries, plan.jobs()};
     const uint64_t words = plan.write(launch.words, scratch);
     static_assert(offsetof(SmallLaunch, words) == offsetof(LargeLaunch, words));
+    const bool small = words <= device::kSmallWords;
     CudaFunction function = small_;
-    if (words > device::kSmallWords) {
+    if (!small) {
       const std::lock_guard lock(mutex_);
       if (large_ == nullptr) large_ = kernel(cuda_kernels_large(), "opguard_og1_large");
       if (large_ == nullptr) return false;
       function = large_;
     }
     void* parameters[] = {&launch};
+    // A kernel may be loaded as late as by its first launch.
+    std::optional<Uncaptured> loading;
+    if (!launched_[small].exchange(true, std::memory_order_relaxed)) loading.emplace();
     return !failed(g_driver.cuLaunchKernel(function, plan.blocks(), 1, 1, device::kThreads, 1, 1, 0,
                                            stream, parameters, nullptr),
                    "cuLaunchKernel");
@@ -265,6 +269,7 @@ class Device {
   CudaContext context_ = nullptr;
   device::Limits limits_;
   CudaFunction small_ = nullptr, large_ = nullptr;
+  std::atomic<bool> launched_[2] = {};
   CudaAddress ring_ = 0, counter_ = 0;
   Scratch scratch_;
   std::unordered_map<uint64_t, CudaAddress> of_streams_;
@@ -345,20 +350,22 @@ uint64_t lost() {
 void close() { g_open.store(false, std::memory_order_release); }
 
 constexpr opguard_device_plugin kTable = {
-    OPGUARD_DEVICE_ABI,
-    sizeof(opguard_device_plugin),
-    "cuda",
-    open,
-    fingerprint,
-    capture,
-    drain,
-    lost,
-    close,
-    nullptr,
-    nullptr,
-    nullptr,
-    nullptr,
-    nullptr,
+    .abi = OPGUARD_DEVICE_ABI,
+    .size = sizeof(opguard_device_plugin),
+    .device_type = "cuda",
+    .open = open,
+    .fingerprint = fingerprint,
+    .capture = capture,
+    .drain = drain,
+    .lost = lost,
+    .close = close,
+    .activities_start = nullptr,
+    .activities_push = nullptr,
+    .activities_pop = nullptr,
+    .activities_flush = nullptr,
+    .activities_dropped = nullptr,
+    .activities_stop = nullptr,
+    .activities_source = nullptr,
 };
 
 }  // namespace

@@ -102,7 +102,8 @@ void choose_mode(Job& job, Dim* dims, const Limits& limits) {
     job.mode = kColumns;
     threads = 1;
     step_rows = kWarp;
-  } else if (job.rows < warps && row_bytes >= 4096) {
+  } else if (job.rows < warps && row_bytes >= 4096 &&
+             sizeof(Accumulator) + job.rows * sizeof(RowSlot) <= limits.scratch_bytes) {
     job.mode = kStream;
     threads = kWarp;
   } else {

@@ -19,6 +19,8 @@ using namespace device;
 // A device of few blocks that takes small pieces shows every seam.
 const Limits kTiny{5, 256, 128};
 const Limits kUsual{};
+// No room for the rows that several warps share.
+const Limits kCramped{5, 256, 128, 64};
 
 opguard_tensor tensor_of(const Elements& e, uint32_t mask_type, uint64_t ticket) {
   return {e.data,         e.size,           mask_type, static_cast<uint32_t>(e.shape.size()),
@@ -66,7 +68,7 @@ opguard_value run_one(const Elements& e, const Limits& limits, uint32_t mask_typ
 
 void expect_equal(const Elements& e) {
   const Digest expected = digest(e, "");
-  for (const Limits& limits : {kTiny, kUsual}) {
+  for (const Limits& limits : {kTiny, kUsual, kCramped}) {
     const opguard_value v = run_one(e, limits);
     EXPECT_EQ(v.ticket, 77u);
     EXPECT_EQ(v.h, expected.value.h);
