@@ -11,7 +11,7 @@
 //   sync()           all threads' shared memory is seen by all
 //   sums(x)          what the threads have summed: each its own, or the whole by one; x: h by XOR
 //   total(sums, x)   from those the whole, for thread 0
-//   clock()          the device's clock, ns
+//   clock()          the device's clock, ns; for thread 0
 // and a Warp index(), each(f) with f(State&, lane), from(k, source): in every lane, State::at of
 // lane source(lane) into State::target[k]; and sum<n>(threads): the first n of State::value become
 // sums over its group of so many lanes. Both have atomic operations on global memory: add(), take()
