@@ -456,6 +456,7 @@ void Recorder::close() {
     writer_->set(watch_settings());
     writer_->set(device_settings());
     if (faults_ > 0) writer_->set({{"opguard_faults", std::to_string(faults_)}});
+    tickets().close();
     bool whole = writer_->close();
     // Perhaps it was only met now: the writer's thread has no way to tell.
     if (!writer_->error().empty()) fault(writer_->error().c_str());

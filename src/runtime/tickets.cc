@@ -287,7 +287,8 @@ bool Tickets::fetch(const std::vector<Slot>& slots, uint64_t wait_ns) {
     seen_ = delivered_;
     since_ = now;
   }
-  if (wait_ns == 0 || now - since_ < patience_) return false;
+  const bool closing = closing_.load(std::memory_order_relaxed);
+  if (wait_ns == 0 || now - since_ < patience_ * (closing ? 1 : kRunning)) return false;
   missing(slots, true);
   waiting_ = false;
   return true;

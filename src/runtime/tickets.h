@@ -5,6 +5,7 @@
 // in. No call here waits for a device but fetch(), which is that thread's.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -50,9 +51,12 @@ class Tickets final : public LateValues {
   static uint64_t graph_of(uint64_t ticket) { return (ticket & ~kOfGraph) >> 32; }
   static uint64_t index_in_graph(uint64_t ticket) { return ticket & 0xffffffffu; }
 
-  // How long fetch() goes on without a single value coming.
+  // How long fetch() goes on without a single value coming once the log is to be closed; before,
+  // kRunning times as long, since a device may have to wait for another rank's checkpoint.
+  static constexpr int kRunning = 20;
   void set_patience(std::chrono::nanoseconds patience) { patience_ = patience; }
   std::chrono::nanoseconds patience() const { return patience_; }
+  void close() { closing_.store(true, std::memory_order_relaxed); }
 
   bool fetch(const std::vector<Slot>& slots, uint64_t wait_ns) override;
   Outcome complete(Event& event, Slot& slot) override;
@@ -119,6 +123,7 @@ class Tickets final : public LateValues {
   uint64_t delivered_ = 0;
 
   std::chrono::nanoseconds patience_ = std::chrono::seconds(30);
+  std::atomic<bool> closing_{false};
   // Of the thread that encodes.
   bool waiting_ = false;
   uint64_t seen_ = 0;

@@ -35,6 +35,9 @@ with Check("streams") as check:
     for race in (False, True):
         _, log, path = record(f"RACE = {race}\n" + SOURCE, OPGUARD_MODE="full")
         check.sound(log, f"race {race}")
+        if binary("opguard") is None:  # a build of what runs inside programs alone
+            check.figures["race"] = "not tried: this build has no opguard"
+            continue
         result = subprocess.run([str(binary("opguard")), "align", "--single", str(path.parent)], capture_output=True, text=True)
         check(result.returncode == (1 if race else 0), f"race {race}: exit status {result.returncode}: {result.stdout[-800:]}{result.stderr[-800:]}")
         if race:

@@ -32,8 +32,9 @@ def assert_equal_logs(here, there):
     for e in there.events:
         read = [s for s in e.slots if not s.flags & (UNREADABLE | CARRIED) and s.size_bytes and (s.address or e.kind == "state")]
         if e.flags & ON_DEVICE:
-            # The example's clock is the host's.
-            assert e.stream == 1 and e.start_ns <= e.device_start_ns <= e.device_end_ns and read
+            assert e.stream == 1 and e.device_start_ns <= e.device_end_ns and read
+            # The example's clock is the host's. A collective has what its site has read before.
+            assert e.start_ns <= e.device_start_ns or e.kind == "collective"
         elif e.kind in ("node", "accumulate", "loss"):
             assert not read
     assert any(slot.value for event in here.events for slot in event.slots)
