@@ -41,6 +41,7 @@ class FlowGraph {
   FlowGraph(const TokenSequence& side, uint32_t begin, uint32_t end) : begin_(begin) {
     Makers makers;
     first_.reserve(end - begin + 1);
+    ports_.reserve(3 * size_t{end - begin});
     for (uint32_t e = begin; e < end; ++e) {
       const Event event = side.log.events[side.events[e]];
       first_.push_back(ports_.size());

@@ -110,7 +110,7 @@ class Repetitions {
   }
 
  private:
-  std::vector<uint64_t> recent_ = std::vector<uint64_t>(1 << 16, 0);
+  std::vector<uint64_t> recent_ = std::vector<uint64_t>(1 << 13, 0);
 };
 
 // Sorts by `less`, which looks at the key first. Keys are hashes: dealt out by their first bits, in
