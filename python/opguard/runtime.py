@@ -13,8 +13,12 @@ from opguard import _rt, collectives, ddp, exits, flights, functional, graphs, i
 def start(options):
     """options: startup.Options. Programs that record nothing leave no file: the log is opened by its first event."""
     if options.mode != "off" and not _rt.recording():
-        if options.capture or options.transplant:
+        if options.capture or options.transplant or options.drill:
             _rt.watch(options.capture, options.transplant, os.path.abspath(options.log), options.rank)
+        if options.drill:
+            from opguard import drill
+
+            _rt.drill(options.drill, drill.Driller(os.path.abspath(options.log), options.rank))
         _rt.device_plugins(os.pathsep.join(options.plugins), options.device_wait)
         _rt.start(
             os.path.abspath(options.log), options.rank, options.world, options.mode, options.trusted,

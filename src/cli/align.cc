@@ -17,8 +17,8 @@ namespace {
 
 struct AlignOptions {
   std::string dir_a, dir_b, single;
-  std::string run_a, run_b;  // shell commands, of --confirm
-  bool confirm = false;
+  std::string run_a, run_b;  // shell commands, of --confirm and --drill
+  ExamineOptions examine;
   ReportOptions report;
 };
 
@@ -41,14 +41,14 @@ llvm::Expected<GuardedProgram> recorded_program(const std::string& name, const s
   return program;
 }
 
-int confirm(const AlignOptions& opt) {
+int examine(const AlignOptions& opt) {
   auto work = WorkFolder::temporary();
   if (!work) return fail(llvm::toString(work.takeError()));
   auto a = recorded_program("a", opt.run_a, opt.dir_a, work->path() + "/run_a");
   if (!a) return fail(llvm::toString(a.takeError()));
   auto b = recorded_program("b", opt.run_b, opt.dir_b, work->path() + "/run_b");
   if (!b) return fail(llvm::toString(b.takeError()));
-  return conclude(opt.dir_a, opt.dir_b, Coverage{}, opt.report, confirm_with(*a, *b));
+  return conclude(opt.dir_a, opt.dir_b, Coverage{}, opt.report, examine_with(opt.examine, *a, *b));
 }
 
 }  // namespace
@@ -64,11 +64,9 @@ void add_align(CLI::App& app, Pipeline& run) {
                                             "gave first, what it reads must be what was "
                                             "left there");
   single->excludes(a)->excludes(b);
-  command->add_flag("--confirm", opt->confirm,
-                    "run again with a's values put into b, to prove what is the cause; needs "
-                    "--run-a and --run-b");
+  add_examine_options(*command, opt->examine);
   command->add_option("--run-a", opt->run_a,
-                      "shell command that was recorded into DIR_A, for --confirm");
+                      "shell command that was recorded into DIR_A, for --confirm and --drill");
   command->add_option("--run-b", opt->run_b, "shell command that was recorded into DIR_B");
   add_report_options(*command, opt->report);
   command->callback([opt, &run] {
@@ -78,13 +76,13 @@ void add_align(CLI::App& app, Pipeline& run) {
     }
     if (opt->dir_a.empty()) throw CLI::RequiredError("DIR_A");
     if (opt->dir_b.empty()) throw CLI::RequiredError("DIR_B");
-    if (opt->confirm && (opt->run_a.empty() || opt->run_b.empty()))
+    if (opt->examine.any() && (opt->run_a.empty() || opt->run_b.empty()))
       throw CLI::ValidationError(
           "--confirm",
           "runs both programs again, and logs do not say how: give --run-a and --run-b, "
-          "or use opguard diff --confirm");
-    if (opt->confirm) {
-      run = [opt] { return confirm(*opt); };
+          "or use opguard diff, which has them");
+    if (opt->examine.any()) {
+      run = [opt] { return examine(*opt); };
       return;
     }
     // The preflight is not part of a log: what share of the work was instrumented is not known

@@ -9,8 +9,10 @@
 
 #include "align/pivot_view.h"
 #include "align/run.h"
+#include "align/same_values.h"
 #include "align/slot_pairs.h"
 #include "confirm/confirm.h"
+#include "confirm/drill.h"
 #include "support/diagnostics.h"
 #include "tensor/compare.h"
 #include "tensor/safetensors.h"
@@ -22,10 +24,26 @@ namespace fs = std::filesystem;
 
 void say(const std::string& line) { std::fprintf(stderr, "opguard: %s\n", line.c_str()); }
 
+// The lines of a variable in a file: the system takes 128 KiB a variable.
+llvm::Expected<std::string> run_with(const GuardedProgram& program, const std::string& folder,
+                                     const char* variable, const std::string& lines) {
+  const std::string dir = program.work + "/" + folder, file = dir + "/selections.txt";
+  std::error_code failed;
+  fs::create_directories(dir, failed);
+  if (auto error = write_text(file, lines)) return error;
+  return run_guarded(program, folder, {{variable, "@" + file}});
+}
+
+std::string first_line(llvm::Error error) {
+  const std::string text = llvm::toString(std::move(error));
+  return text.substr(0, text.find('\n'));
+}
+
 // The captured files of one run, by the event they are of.
 class Captures {
  public:
-  void read(const std::string& dir) {
+  // run: the re-run that wrote them.
+  void read(const std::string& dir, const Run& run) {
     std::error_code failed;
     for (fs::directory_iterator it(dir, failed), end; !failed && it != end; it.increment(failed)) {
       const std::string path = it->path().string();
@@ -38,10 +56,15 @@ class Captures {
         auto at = m.find(name);
         return at == m.end() ? std::string() : at->second;
       };
-      auto [at, fresh] = paths_.try_emplace(Key{field("boundary"), field("kind"), field("phase"),
-                                                field("node"), field("rank"), field("occurrence")},
-                                            path);
-      // Several processes of one rank: which is meant cannot be told.
+      std::string process;
+      for (size_t p = 0; p < run.processes.size(); ++p)
+        if (std::to_string(run.processes[p].pid) == field("pid"))
+          process = std::to_string(ordinal_of(run, static_cast<int32_t>(p)));
+      auto [at, fresh] =
+          paths_.try_emplace(Key{field("boundary"), field("kind"), field("phase"), field("node"),
+                                 field("rank"), field("occurrence"), process},
+                             path);
+      // Two of one name: which is meant cannot be told.
       if (!fresh) at->second.clear();
     }
   }
@@ -50,15 +73,15 @@ class Captures {
   std::string of(const Run& run, const EventRef& ref) const {
     const ProcessLog& log = run.processes[ref.process];
     const Event& e = log.events[ref.event];
-    auto at =
-        paths_.find({log.text(e.boundary), kind_name(e.kind), phase_name(e.phase), log.text(e.node),
-                     std::to_string(log.rank), std::to_string(e.occurrence)});
+    auto at = paths_.find({log.text(e.boundary), kind_name(e.kind), phase_name(e.phase),
+                           log.text(e.node), std::to_string(log.rank), std::to_string(e.occurrence),
+                           std::to_string(ordinal_of(run, ref.process))});
     return at == paths_.end() ? "" : at->second;
   }
 
  private:
-  using Key =
-      std::tuple<std::string, std::string, std::string, std::string, std::string, std::string>;
+  using Key = std::tuple<std::string, std::string, std::string, std::string, std::string,
+                         std::string, std::string>;
   std::map<Key, std::string> paths_;
 };
 
@@ -124,9 +147,8 @@ class Confirmer {
     std::set<std::string> lines;
     auto want = [&](const EventRef& ref) {
       if (ref.process < 0) return;
-      const ProcessLog& log = runs_[side]->processes[ref.process];
       std::string refused;
-      std::string line = selection_of(log, log.events[ref.event], "", refused);
+      std::string line = selection_of(*runs_[side], ref, "", refused);
       if (!line.empty()) lines.insert(line);
     };
     for (const Pivot& candidate : verdict_.candidates) want(side == 0 ? candidate.a : candidate.b);
@@ -145,25 +167,9 @@ class Confirmer {
     if (!log) return "the re-run failed: " + first_line(log.takeError());
     auto again = load_run(*log);
     if (!again) return "the re-run left no log: " + first_line(again.takeError());
-    captures_[side].read(*log);
+    captures_[side].read(*log, *again);
     again_[side] = std::move(*again);
     return "";
-  }
-
-  // The lines of a variable in a file: the system takes 128 KiB a variable.
-  static llvm::Expected<std::string> run_with(const GuardedProgram& program,
-                                              const std::string& folder, const char* variable,
-                                              const std::string& lines) {
-    const std::string dir = program.work + "/" + folder, file = dir + "/selections.txt";
-    std::error_code failed;
-    fs::create_directories(dir, failed);
-    if (auto error = write_text(file, lines)) return error;
-    return run_guarded(program, folder, {{variable, "@" + file}});
-  }
-
-  static std::string first_line(llvm::Error error) {
-    const std::string text = llvm::toString(std::move(error));
-    return text.substr(0, text.find('\n'));
   }
 
   Proof prove(size_t i, const ModelDifference& difference) {
@@ -199,7 +205,7 @@ class Confirmer {
         return {{}, "run a does not repeat itself: " + why, true};
       std::string refused;
       const std::string selection =
-          selection_of(lb, lb.events[put.b.event], tensor_name(lb, lb.slots[put.slot_b]), refused);
+          selection_of(*runs_[1], put.b, tensor_name(lb, lb.slots[put.slot_b]), refused);
       if (selection.empty()) return {{}, "no value can be put in place: " + refused, false};
       text += selection + "=" + file + "#" + tensor_name(la, la.slots[put.slot_a]) + "\n";
     }
@@ -254,11 +260,77 @@ class Confirmer {
   std::vector<Confirmation> found_;
 };
 
+// The operators inside one event of a run, which is made once more for it. Error: why not.
+llvm::Expected<AtenWindow> drill_into(const GuardedProgram& program, const Run& run,
+                                      const EventRef& ref, std::string& note) {
+  std::string refused;
+  const std::string line = selection_of(run, ref, "", refused);
+  if (line.empty()) return make_error("it cannot be looked into: " + refused);
+  say("drill: run of " + program.name + ", every ATen operator in " + line);
+  auto dir = run_with(program, "drill", "OPGUARD_DRILL", line + "\n");
+  if (!dir) return dir.takeError();
+  if (auto again = load_run(*dir)) {
+    if (compare_values(run, *again).first)
+      note += "; run " + program.name + " came out with other model values this time";
+  } else {
+    return again.takeError();
+  }
+  std::error_code failed;
+  for (fs::directory_iterator it(*dir, failed), end; !failed && it != end; it.increment(failed))
+    if (const std::string path = it->path().string();
+        path.ends_with(".json") && it->path().filename().string().starts_with("drill-"))
+      return read_window(path);
+  return make_error(
+      "no ATen operator of it could be recorded: it was not reached, or it runs in a compiled "
+      "graph");
+}
+
+Drill drill(const GuardedProgram (&programs)[2], const Run& a, const Run& b, const Pivot& pivot) {
+  const Run* runs[2] = {&a, &b};
+  std::vector<AtenOperator> operators[2];
+  std::string note;
+  for (int side : {0, 1}) {
+    const EventRef& ref = side == 0 ? pivot.a : pivot.b;
+    if (ref.process < 0) continue;
+    const EventKind kind = runs[side]->processes[ref.process].events.kind(ref.event);
+    Drill none;
+    if (kind != EventKind::op && kind != EventKind::node && kind != EventKind::optimizer) {
+      none.why = "an event of this kind runs no operators";
+      return none;
+    }
+    auto window = drill_into(programs[side], *runs[side], ref, note);
+    if (!window) {
+      none.why = first_line(window.takeError());
+      return none;
+    }
+    operators[side] = std::move(window->operators);
+  }
+  Drill found = compare_windows(operators[0], operators[1]);
+  found.why += note;
+  return found;
+}
+
 }  // namespace
 
-Examine confirm_with(const GuardedProgram& a, const GuardedProgram& b) {
-  return [a, b](const Run& run_a, const Run& run_b, const Alignment& alignment, Verdict& verdict) {
-    return Confirmer(a, b, run_a, run_b, alignment, verdict).run();
+void add_examine_options(CLI::App& command, ExamineOptions& options) {
+  command.add_flag("--confirm", options.confirm,
+                   "run again with a's values put into b, to prove what is the cause");
+  command.add_flag("--drill", options.drill,
+                   "run again and record every ATen operator inside the pivot");
+}
+
+Examine examine_with(const ExamineOptions& options, const GuardedProgram& a,
+                     const GuardedProgram& b) {
+  if (!options.any()) return {};
+  return [options, a, b](const Run& run_a, const Run& run_b, const Alignment& alignment,
+                         Verdict& verdict) {
+    Examined found;
+    if (options.confirm)
+      found.confirmations = Confirmer(a, b, run_a, run_b, alignment, verdict).run();
+    const GuardedProgram programs[2] = {a, b};
+    if (options.drill && !verdict.candidates.empty())
+      found.drill = drill(programs, run_a, run_b, verdict.candidates.front());
+    return found;
   };
 }
 

@@ -32,7 +32,7 @@ struct DiffOptions {
   std::string templates;
   bool deterministic = false;
   uint64_t seed = 0;
-  bool confirm = false;
+  ExamineOptions examine;
   ReportOptions report;
   std::vector<std::string> command;
 };
@@ -138,9 +138,8 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
   say("4/4 guarded run of b");
   if (auto error = record(b, programs[1], bounds_b, survey_b->sources)) return error;
 
-  Examine examine;
-  if (opt.confirm) examine = confirm_with(programs[0], programs[1]);
-  return conclude(a.work + "/log", b.work + "/log", coverage, opt.report, examine);
+  return conclude(a.work + "/log", b.work + "/log", coverage, opt.report,
+                  examine_with(opt.examine, programs[0], programs[1]));
 }
 
 // A folder the user wants kept must be new: two comparisons never mix.
@@ -184,8 +183,7 @@ void add_diff(CLI::App& app, Pipeline& run) {
   command->add_flag("--deterministic", opt->deterministic,
                     "control seeds and kernels in both runs");
   command->add_option("--seed", opt->seed, "seed for --deterministic");
-  command->add_flag("--confirm", opt->confirm,
-                    "run again with a's values put into b, to prove what is the cause");
+  add_examine_options(*command, opt->examine);
   add_report_options(*command, opt->report);
   command->footer("After --: the program, run in each tree.");
   command->callback([opt, &run] {

@@ -106,13 +106,20 @@ int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage&
         "the runs were made under unlike settings of opguard: " + settings.refused.front();
   }
 
-  std::vector<Confirmation> confirmations;
+  Examined examined;
   if (examine && verdict.outcome == Outcome::diverged) {
     progress.reset();
-    confirmations = examine(*a, *b, alignment, verdict);
+    examined = examine(*a, *b, alignment, verdict);
   }
-  const Report report{*a,       *b,        alignment,       verdict,
-                      coverage, differing, options.explain, std::move(confirmations)};
+  const Report report{*a,
+                      *b,
+                      alignment,
+                      verdict,
+                      coverage,
+                      differing,
+                      options.explain,
+                      std::move(examined.confirmations),
+                      std::move(examined.drill)};
   llvm::Error error = write_files(report, options);
   progress.reset();
   if (error) return fail(llvm::toString(std::move(error)));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,10 +21,14 @@ struct ReportOptions {
 // --json, --html, --perfetto, --sarif, --color, --explain.
 void add_report_options(CLI::App& command, ReportOptions& options);
 
-// A look at the candidates beyond the logs, by running the programs again: may put them in another
-// order. Gives what is known of each.
-using Examine = std::function<std::vector<Confirmation>(
-    const Run& a, const Run& b, const Alignment& alignment, Verdict& verdict)>;
+// What running the programs again tells.
+struct Examined {
+  std::vector<Confirmation> confirmations;  // of the candidates, in their order
+  std::optional<Drill> drill;               // of the pivot
+};
+// May put the candidates in another order.
+using Examine = std::function<Examined(const Run& a, const Run& b, const Alignment& alignment,
+                                       Verdict& verdict)>;
 
 // The exit code: identical kYes, diverged kNo, otherwise kCouldNotTell.
 int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage& coverage,

@@ -48,8 +48,11 @@ Experiment plan_experiment(const Timeline& timeline, const ValueIndex& a, const 
 
 // The selection of docs/tensors.md that means one event, and `slot` ("out/out0") of it: "" all.
 // refused: a name that cannot be written in one, and why.
-std::string selection_of(const ProcessLog& log, const Event& event, const std::string& slot,
+std::string selection_of(const Run& run, const EventRef& event, const std::string& slot,
                          std::string& refused);
+
+// Which of its rank's processes, from 0.
+uint32_t ordinal_of(const Run& run, int32_t process);
 
 // The name of a slot in a captured file: "out/out0".
 std::string tensor_name(const ProcessLog& log, const Slot& slot);

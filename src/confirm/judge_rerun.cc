@@ -12,13 +12,6 @@ std::string counted(uint64_t n, const std::string& noun) {
   return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
 }
 
-// Which of a rank's processes.
-uint32_t ordinal(const Run& run, int32_t process) {
-  uint32_t n = 0;
-  for (int32_t p = 0; p < process; ++p) n += run.processes[p].rank == run.processes[process].rank;
-  return n;
-}
-
 // Did every put take place? "" or why not; `which` is the first that did not.
 std::string not_put(const Run& again, size_t puts, size_t& which) {
   for (size_t i = 0; i < puts; ++i) {
@@ -154,7 +147,9 @@ class Judgement {
       if (both.a < 0 || both.b < 0) return "it has other processes";
       const ProcessLog& log = first_.b.processes[both.a];
       for (const Pair& pair : both.pairs)
-        if (pair.a < until && pair.equality != Equality::equal)
+        // Generators nobody seeds or draws from begin anew in each run; what is drawn shows itself.
+        if (pair.a < until && pair.equality != Equality::equal &&
+            log.events.kind(pair.a) != EventKind::state)
           return place(view(log, pair.a)) + " " + view(log, pair.a).operator_name +
                  " gives another value before it";
       for (uint32_t alone : both.only_a)
@@ -209,10 +204,10 @@ Proof judge_rerun(const Comparands& first, const Pivot& candidate, const Experim
 std::string repeats(const Run& run, const EventRef& ref, const Run& again) {
   const ProcessLog& log = run.processes[ref.process];
   const Event& event = log.events[ref.event];
-  const uint32_t which = ordinal(run, ref.process);
+  const uint32_t which = ordinal_of(run, ref.process);
   for (size_t p = 0; p < again.processes.size(); ++p) {
     const ProcessLog& other = again.processes[p];
-    if (other.rank != log.rank || ordinal(again, static_cast<int32_t>(p)) != which) continue;
+    if (other.rank != log.rank || ordinal_of(again, static_cast<int32_t>(p)) != which) continue;
     for (const Event& e : other.events) {
       if (e.kind != event.kind || e.phase != event.phase || e.occurrence != event.occurrence ||
           other.text(e.boundary) != log.text(event.boundary) ||

@@ -9,8 +9,16 @@ std::string tensor_name(const ProcessLog& log, const Slot& slot) {
   return std::string(kKinds[static_cast<size_t>(slot.kind)]) + "/" + log.text(slot.name);
 }
 
-std::string selection_of(const ProcessLog& log, const Event& event, const std::string& slot,
+uint32_t ordinal_of(const Run& run, int32_t process) {
+  uint32_t n = 0;
+  for (int32_t p = 0; p < process; ++p) n += run.processes[p].rank == run.processes[process].rank;
+  return n;
+}
+
+std::string selection_of(const Run& run, const EventRef& ref, const std::string& slot,
                          std::string& refused) {
+  const ProcessLog& log = run.processes[ref.process];
+  const Event event = log.events[ref.event];
   const std::string& boundary = log.text(event.boundary);
   const std::string& node = log.text(event.node);
   std::string text = boundary + "@" + std::to_string(event.occurrence);
@@ -18,6 +26,9 @@ std::string selection_of(const ProcessLog& log, const Event& event, const std::s
   text += std::string(",kind=") + kind_name(event.kind) + ",phase=" + phase_name(event.phase);
   if (!node.empty()) text += ",node=" + node;
   text += ",rank=" + std::to_string(log.rank);
+  size_t of_rank = 0;
+  for (const ProcessLog& other : run.processes) of_rank += other.rank == log.rank;
+  if (of_rank > 1) text += ",process=" + std::to_string(ordinal_of(run, ref.process));
   // Read back: names come from the program, and may hold what separates the parts of a selection.
   Transplant read;
   std::string error;

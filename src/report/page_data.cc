@@ -351,6 +351,13 @@ class Page {
       head["candidates"].back()["proof"] = std::move(proof);
     }
     head["ranks"] = ranks_json();
+    if (report_.drill) {
+      const Drill& drill = *report_.drill;
+      head["drill"] = std::to_string(drill.count_a) + " ATen operators in a, " +
+                      std::to_string(drill.count_b) + " in b; " + shown(drill.why);
+      for (const auto* op : {&drill.a, &drill.b})
+        if (*op) head["drill_operators"].push_back(shown((*op)->name + "(" + (*op)->scalars + ")"));
+    }
     const Coverage& coverage = report_.coverage;
     head["coverage"] = {coverage.attributed, coverage.activities, coverage.unmatched_sites};
     head["notes"] = Json::array();

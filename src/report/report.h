@@ -9,6 +9,7 @@
 #include "align/overwritten.h"
 #include "align/recompute.h"
 #include "align/verdict.h"
+#include "confirm/drill.h"
 #include "tensor/compare.h"
 
 namespace opguard {
@@ -35,6 +36,8 @@ struct Report {
   bool explain = false;                    // say more about the pairing and every candidate
   // Of each candidate, in their order; empty without --confirm.
   std::vector<Confirmation> confirmations = {};
+  // The ATen operators inside the pivot, with --drill.
+  std::optional<Drill> drill = {};
 };
 
 // colour: ANSI colours. Control characters in source and names are shown escaped.

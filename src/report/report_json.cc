@@ -133,6 +133,34 @@ Json origin_ranks_json(const Verdict& verdict) {
   return ranks;
 }
 
+Json aten_json(const std::optional<AtenOperator>& op) {
+  if (!op) return nullptr;
+  auto list = [](const std::vector<AtenTensor>& tensors) {
+    Json all = Json::array();
+    for (const AtenTensor& t : tensors) {
+      all.push_back({{"name", t.name}, {"dtype", t.dtype}, {"shape", t.shape}});
+      if (!t.value.empty()) all.back()["fingerprint"] = t.value;
+    }
+    return all;
+  };
+  return {{"operator", op->name},
+          {"scalars", op->scalars},
+          {"in", list(op->in)},
+          {"out", list(op->out)},
+          {"written", list(op->written)}};
+}
+
+Json drill_json(const Drill& drill) {
+  const AtenOperator* named = drill.a ? &*drill.a : drill.b ? &*drill.b : nullptr;
+  return {{"operator", named ? Json(named->name) : Json()},
+          {"kind", named ? Json(drill.kind) : Json()},
+          {"a", aten_json(drill.a)},
+          {"b", aten_json(drill.b)},
+          {"equal_before", drill.equal},
+          {"operators", {{"a", drill.count_a}, {"b", drill.count_b}}},
+          {"why", drill.why}};
+}
+
 uint64_t lost(const Run& run) {
   uint64_t records = 0;
   for (const ProcessLog& log : run.processes) records += log.lost;
@@ -246,6 +274,7 @@ std::string format_json(const Report& report) {
   json["origin_ranks"] = origin_ranks_json(verdict);
   json["ranks"] = Json::array();
   for (const RankShare& share : verdict.ranks) json["ranks"].push_back(rank_json(report, share));
+  if (report.drill) json["drill"] = drill_json(*report.drill);
   // Names and source text need not be UTF-8; JSON must be.
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

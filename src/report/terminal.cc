@@ -104,7 +104,10 @@ class Terminal {
     source(sides_[0], both.a);
     source(sides_[1], both.b);
     differences(both);
-    if (&pivot == report_.verdict.candidates.data()) confirmation();
+    if (&pivot == report_.verdict.candidates.data()) {
+      confirmation();
+      drill();
+    }
     surroundings(both);
     neighbours(both);
   }
@@ -126,6 +129,35 @@ class Terminal {
       line("");
     }
     line("  " + paint(causal_code(found), causal_text(found)) + ": " + shown(found.why));
+  }
+
+  // --drill: the ATen operator inside the pivot.
+  void drill() {
+    if (!report_.drill) return;
+    const Drill& found = *report_.drill;
+    line("");
+    line("  " + paint("1", "inside it") + ": " + counted(found.count_a, "ATen operator") +
+         " in a, " + grouped(found.count_b) + " in b; " + shown(found.why));
+    const std::optional<AtenOperator>* sides[2] = {&found.a, &found.b};
+    for (int side : {0, 1}) {
+      if (!found.found()) break;
+      if (!*sides[side]) {
+        line("    " + paint("1", sides_[side]) + "  has no such one");
+        continue;
+      }
+      const AtenOperator& op = **sides[side];
+      std::string text = op.name + "(" + op.scalars + ")";
+      for (const AtenTensor& t : op.out) text += "  " + aten_text(t);
+      for (const AtenTensor& t : op.written) text += "  writes " + aten_text(t);
+      line("    " + paint("1", sides_[side]) + "  " + shown(text));
+    }
+  }
+
+  static std::string aten_text(const AtenTensor& tensor) {
+    std::string text = tensor.name + " " + tensor.dtype + "[";
+    for (size_t i = 0; i < tensor.shape.size(); ++i)
+      text += (i ? ", " : "") + std::to_string(tensor.shape[i]);
+    return text + "] " + (tensor.value.empty() ? "unreadable" : tensor.value);
   }
 
   static const char* causal_code(const Confirmation& found) {

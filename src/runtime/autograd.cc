@@ -28,6 +28,7 @@ struct NodeHook {
   std::string* node;
   uint32_t forward;
   uint64_t generation;
+  std::shared_ptr<Watch>* drill;  // from before the node runs to after it; or nullptr
 };
 
 // On an AccumulateGrad node: `before(grad_outputs)` and, as a call, after it.
@@ -41,6 +42,7 @@ struct LeafHook {
 
 PyObject* call_node_hook(PyObject* self, PyObject* args, PyObject*) {
   auto* hook = reinterpret_cast<NodeHook*>(self);
+  if (hook->drill != nullptr && *hook->drill) (*hook->drill)->end();
   if (!recorder().on() || recorder().thread().inside || PyTuple_Size(args) < 2) Py_RETURN_NONE;
   OwnWork work;
   Ref replaced;  // what the engine goes on with in place of `outgoing`
@@ -68,15 +70,36 @@ PyObject* call_node_hook(PyObject* self, PyObject* args, PyObject*) {
     slots.insert(slots.end(), out.slots().begin(), out.slots().end());
     recorder().commit(event, slots);
     if (watch) watch->committed(event);
+    if (hook->drill != nullptr && *hook->drill) (*hook->drill)->drilled(event);
   } catch (const std::exception& e) {
     recorder().fault(e.what());
   }
+  if (hook->drill != nullptr) hook->drill->reset();
   if (replaced) return replaced.release();
+  Py_RETURN_NONE;
+}
+
+// --drill: the node is about to run.
+PyObject* before_node(PyObject* self, PyObject*) {
+  auto* hook = reinterpret_cast<NodeHook*>(self);
+  if (hook->drill == nullptr || !recorder().on() || recorder().thread().inside) Py_RETURN_NONE;
+  try {
+    {
+      OwnWork work;
+      Event event = recorder().open_event(*hook->boundary, EventKind::node, Phase::backward);
+      event.node = recorder().string(*hook->node);
+      *hook->drill = watch_event(event, *hook->boundary, *hook->node);
+    }
+    if (*hook->drill) (*hook->drill)->begin();
+  } catch (const std::exception& e) {
+    recorder().fault(e.what());
+  }
   Py_RETURN_NONE;
 }
 
 void free_node_hook(PyObject* self) {
   auto* hook = reinterpret_cast<NodeHook*>(self);
+  delete hook->drill;
   delete hook->boundary;
   delete hook->node;
   PyTypeObject* type = Py_TYPE(self);
@@ -156,10 +179,12 @@ void free_leaf_hook(PyObject* self) {
   Py_DECREF(type);
 }
 
+PyMethodDef g_node_methods[] = {{"before", before_node, METH_VARARGS, nullptr}, {}};
 PyMethodDef g_leaf_methods[] = {{"before", before_accumulate, METH_VARARGS, nullptr}, {}};
 
 PyType_Slot g_node_slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_node_hook)},
                               {Py_tp_dealloc, reinterpret_cast<void*>(free_node_hook)},
+                              {Py_tp_methods, g_node_methods},
                               {0, nullptr}};
 PyType_Slot g_leaf_slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_leaf_hook)},
                               {Py_tp_dealloc, reinterpret_cast<void*>(free_leaf_hook)},
@@ -186,7 +211,13 @@ bool hook_node(PyObject* node, const std::string& name, const std::string& bound
   hook->node = new std::string(name);
   hook->forward = index;
   hook->generation = recorder().generation();
+  hook->drill = g_watching && drills_node(boundary, name) ? new std::shared_ptr<Watch> : nullptr;
   Ref held(reinterpret_cast<PyObject*>(hook));
+  if (hook->drill != nullptr) {
+    Ref before(PyObject_GetAttrString(held.get(), "before"));
+    Ref first(before ? PyObject_CallMethod(node, "register_prehook", "O", before.get()) : nullptr);
+    if (!first) return false;
+  }
   Ref handle(PyObject_CallMethod(node, "register_hook", "O", held.get()));
   return static_cast<bool>(handle);
 }

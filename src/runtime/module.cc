@@ -71,6 +71,15 @@ PyObject* device_plugins(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+// drill(selections, driller): after watch, before the first event.
+PyObject* drill(PyObject*, PyObject* args) {
+  const char* selections = nullptr;
+  PyObject* driller = nullptr;
+  if (!PyArg_ParseTuple(args, "sO", &selections, &driller)) return nullptr;
+  start_drilling(selections, driller);
+  Py_RETURN_NONE;
+}
+
 PyObject* close(PyObject*, PyObject*) {
   SavedError saved;
   recorder().close();
@@ -172,6 +181,8 @@ PyMethodDef g_methods[] = {
      "device_plugins(paths, patience): libraries that read tensors on devices (device/plugin.h)"},
     {"capture", begin_capture, METH_NOARGS,
      "capture() -> Capture or None: a device graph is captured from now on"},
+    {"drill", drill, METH_VARARGS,
+     "drill(selections, driller): executions whose ATen operators are recorded (drill.py)"},
     {"close", close, METH_NOARGS, "Write the end of the log; nothing is recorded after it"},
     {"recording", recording, METH_NOARGS, "Do probes record?"},
     {"loss", loss, METH_O, "A backward pass begins with these roots"},

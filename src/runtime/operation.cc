@@ -95,6 +95,7 @@ Operation::Operation(PyObject* id, Mark mark) : mark_(mark), inputs_(nullptr, Sl
 Operation::~Operation() { cancel(); }
 
 void Operation::cancel() {
+  if (watch_) watch_->end();
   work_.reset();
   if (!active_) return;
   active_ = false;
@@ -276,6 +277,7 @@ void Operation::ready() {
   }
   work_.reset();
   if (stepper_) optimizer_begins(stepper_.get());
+  if (watch_) watch_->begin();
 }
 
 void Operation::skip_primitive(std::string_view name) {
@@ -283,6 +285,7 @@ void Operation::skip_primitive(std::string_view name) {
 }
 
 bool Operation::done() {
+  if (watch_) watch_->end();
   work_.reset();
   if (!active_) return false;
   active_ = false;

@@ -92,6 +92,7 @@ void optimizer_begins(PyObject* optimizer) {
     if (!in.scalars().empty()) step.event.scalars = recorder().string(in.scalars());
     step.slots = std::move(in.slots());
     thread.optimizers.push_back(std::move(step));
+    if (thread.optimizers.back().watch) thread.optimizers.back().watch->begin();
   } catch (const std::exception& e) {
     recorder().fault(e.what());
   }
@@ -105,6 +106,8 @@ void optimizer_ended(PyObject* optimizer) {
     size_t at = thread.optimizers.size();
     while (at > 0 && thread.optimizers[at - 1].optimizer != optimizer) --at;
     if (at == 0) return;
+    for (size_t i = thread.optimizers.size(); i-- > at - 1;)
+      if (thread.optimizers[i].watch) thread.optimizers[i].watch->end();
     OptimizerStep step = std::move(thread.optimizers[at - 1]);
     thread.optimizers.resize(at - 1);
     if (step.generation == recorder().generation()) {
@@ -139,7 +142,9 @@ bool steps_unhooked(const TorchApi& torch, PyObject* object) {
 void optimizer_dropped(PyObject* optimizer) {
   if (!recorder().on()) return;
   std::vector<OptimizerStep>& steps = recorder().thread().optimizers;
-  if (!steps.empty() && steps.back().optimizer == optimizer) steps.pop_back();
+  if (steps.empty() || steps.back().optimizer != optimizer) return;
+  if (steps.back().watch) steps.back().watch->end();
+  steps.pop_back();
 }
 
 void closure_begins() {

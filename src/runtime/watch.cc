@@ -1,5 +1,6 @@
 #include "runtime/watch.h"
 
+#include <dirent.h>
 #include <unistd.h>
 
 #include "runtime/recorder.h"
@@ -26,6 +27,11 @@ struct Captured {
   uint64_t events = 0;
 };
 
+struct Drilled {
+  Selection selection;
+  bool done = false;
+};
+
 struct Planned {
   Transplant transplant;
   TransplantValue value;
@@ -37,8 +43,11 @@ struct Planned {
 struct Watching {
   std::string dir;
   int32_t rank = 0;
+  std::optional<uint32_t> process;  // which of this rank's, in the order they began; none: a child
   std::vector<Captured> captures;
   std::vector<Planned> transplants;
+  std::vector<Drilled> drills;
+  PyObject* driller = nullptr;
   uint64_t files = 0, tensors = 0, failed = 0;
   std::string failure;  // the first one
 };
@@ -85,6 +94,20 @@ void each_line(std::string_view text, F f) {
   }
 }
 
+// How many processes of this rank have written a log here before.
+uint32_t logs_of(const std::string& dir, int32_t rank) {
+  const std::string start = "rank" + std::to_string(rank) + "-";
+  uint32_t count = 0;
+  DIR* folder = opendir(dir.c_str());
+  if (folder == nullptr) return 0;
+  while (const dirent* entry = readdir(folder)) {
+    const std::string_view name = entry->d_name;
+    count += name.starts_with(start) && name.find(".log") != name.npos;
+  }
+  closedir(folder);
+  return count;
+}
+
 }  // namespace
 
 bool g_watching = false;
@@ -94,6 +117,7 @@ void start_watching(std::string_view captures, std::string_view transplants, con
   Watching& w = watching();
   w.dir = dir;
   w.rank = rank;
+  w.process = logs_of(dir, rank);
   std::string error;
   each_line(captures, [&](std::string_view line) {
     Captured captured;
@@ -113,6 +137,31 @@ void start_watching(std::string_view captures, std::string_view transplants, con
   g_watching = !w.captures.empty() || !w.transplants.empty();
 }
 
+void start_drilling(std::string_view selections, PyObject* driller) {
+  Watching& w = watching();
+  std::string error;
+  each_line(selections, [&](std::string_view line) {
+    Drilled drilled;
+    if (parse_selection(line, drilled.selection, error) && drilled.selection.occurrence)
+      w.drills.push_back(std::move(drilled));
+    else
+      tell("warning: nothing is drilled: " + error);
+  });
+  Py_INCREF(driller);
+  w.driller = driller;
+  g_watching = g_watching || !w.drills.empty();
+}
+
+bool drills_node(std::string_view boundary, std::string_view node) {
+  for (const Drilled& drilled : watching().drills) {
+    const Selection& s = drilled.selection;
+    if (s.boundary == boundary && (s.kind.empty() || s.kind == "node") &&
+        (s.node.empty() || s.node == node))
+      return true;
+  }
+  return false;
+}
+
 void watch_after_fork() {
   Watching& w = watching();
   for (Captured& captured : w.captures) captured.events = 0;
@@ -120,6 +169,8 @@ void watch_after_fork() {
     planned.done = false;
     if (planned.loaded) planned.refused.clear();
   }
+  for (Drilled& drilled : w.drills) drilled.done = false;
+  w.process.reset();
   w.files = w.tensors = w.failed = 0;
   w.failure.clear();
 }
@@ -135,6 +186,8 @@ std::map<std::string, std::string> watch_settings() {
     for (size_t i = 0; i < w.captures.size(); ++i)
       settings["capture." + std::to_string(i)] = std::to_string(w.captures[i].events);
   }
+  for (size_t i = 0; i < w.drills.size(); ++i)
+    settings["drill." + std::to_string(i)] = w.drills[i].done ? "done" : "not reached";
   size_t done = 0;
   for (size_t i = 0; i < w.transplants.size(); ++i) {
     const Planned& planned = w.transplants[i];
@@ -158,8 +211,9 @@ std::shared_ptr<Watch> make_watch(const Event& event, std::string_view boundary,
 Watch::Watch(const Event& event, std::string_view boundary, std::string_view node, bool compiled)
     : event_(event), boundary_(boundary), node_(node), compiled_(compiled) {
   const Watching& w = watching();
-  const ProbeEvent probe{boundary,  kind_name(event.kind), phase_name(event.phase), node, w.rank,
-                         event.step};
+  const ProbeEvent probe{
+      boundary, kind_name(event.kind), phase_name(event.phase), node, w.rank, event.step,
+      w.process};
   // Those inside it may end before it does, so that its number can still rise.
   const uint32_t next = recorder().next_occurrence(event_);
   std::string_view slot;
@@ -168,12 +222,39 @@ Watch::Watch(const Event& event, std::string_view boundary, std::string_view nod
     if ((!s.occurrence || *s.occurrence >= next) && s.means(probe, slot))
       captures_.push_back({i, slot});
   }
+  for (size_t i = 0; i < w.drills.size() && !compiled; ++i) {
+    const Selection& s = w.drills[i].selection;
+    if (!w.drills[i].done && *s.occurrence >= next && s.means(probe, slot))
+      drills_.push_back({i, slot});
+  }
   for (size_t i = 0; i < w.transplants.size(); ++i) {
     const Planned& planned = w.transplants[i];
     const Selection& s = planned.transplant.selection;
     if (planned.loaded && !planned.done && *s.occurrence >= next && s.means(probe, slot))
       transplants_.push_back({i, slot});
   }
+}
+
+void Watch::begin() {
+  // A site inside itself ends inside first: the outer one's number is a later one.
+  constexpr uint32_t kDepth = 16;
+  const uint32_t next = recorder().next_occurrence(event_);
+  bool due = false;
+  for (const Wanted& wanted : drills_)
+    due |= *watching().drills[wanted.index].selection.occurrence - next <= kDepth;
+  if (!due || open_) return;
+  SavedError saved;
+  window_ = Ref(PyObject_CallMethod(watching().driller, "begin", nullptr));
+  if (!window_) recorder().fault("no window for ATen operators");
+  open_ = static_cast<bool>(window_);
+}
+
+void Watch::end() {
+  if (!open_) return;
+  open_ = false;
+  SavedError saved;
+  Ref ended(PyObject_CallMethod(watching().driller, "end", "O", window_.get()));
+  if (!ended) recorder().fault("a window for ATen operators stays open");
 }
 
 bool Watch::due(size_t transplant) const {
@@ -274,7 +355,20 @@ Ref Watch::own_result(const OwnWork& work, PyObject* result,
   return tuple;
 }
 
+void Watch::drilled(const Event& event) {
+  for (const Wanted& wanted : drills_) {
+    Drilled& drilled = watching().drills[wanted.index];
+    if (!window_ || drilled.done || *drilled.selection.occurrence != event.occurrence) continue;
+    Ref kept(PyObject_CallMethod(watching().driller, "keep", "OsIsssI", window_.get(),
+                                 boundary_.c_str(), event.occurrence, kind_name(event.kind),
+                                 phase_name(event.phase), node_.c_str(), event.step));
+    drilled.done = static_cast<bool>(kept);
+    if (!kept) recorder().fault("ATen operators could not be written");
+  }
+}
+
 void Watch::committed(const Event& event) {
+  drilled(event);
   if (captures_.empty()) return;
   Watching& w = watching();
   std::vector<Wanted> now;

@@ -35,10 +35,16 @@ class Watch {
   // own, as `shares` says: a view's other holders keep what they have.
   Ref own_result(const OwnWork& work, PyObject* result,
                  const std::function<bool(PyObject*)>& shares);
+  // --drill: the operator begins and has ended, in any way; nothing of ours runs between the two.
+  // end() may be called again.
+  void begin();
+  void end();
+  // Of the event, if it is the one meant: what ran in the window is written.
+  void drilled(const Event& event);
   // The event has its occurrence: writes the file.
   void committed(const Event& event);
 
-  bool wanted() const { return !captures_.empty() || !transplants_.empty(); }
+  bool wanted() const { return !captures_.empty() || !transplants_.empty() || !drills_.empty(); }
 
  private:
   struct Wanted {
@@ -50,7 +56,9 @@ class Watch {
   Event event_;
   std::string boundary_, node_;
   bool compiled_;
-  std::vector<Wanted> captures_, transplants_;
+  std::vector<Wanted> captures_, transplants_, drills_;
+  Ref window_;         // of drill.py, the operators inside
+  bool open_ = false;  // it is recording
   TensorCopies copies_;
 };
 
@@ -58,6 +66,10 @@ class Watch {
 // `transplants`. dir: where captures are written. What cannot be done is told, and is no error.
 void start_watching(std::string_view captures, std::string_view transplants, const std::string& dir,
                     int32_t rank);
+// Executions whose ATen operators are recorded: one selection a line; driller: drill.py's.
+void start_drilling(std::string_view selections, PyObject* driller);
+// Whether the window of some execution of this autograd node is wanted.
+bool drills_node(std::string_view boundary, std::string_view node);
 // In a forked child: nothing was done yet, but what its parent did.
 void watch_after_fork();
 // "transplant" -> "done 1 of 1", "capture" -> "3 tensors in 2 files", and each one's own fate as

@@ -6,7 +6,7 @@
 namespace opguard {
 namespace {
 
-constexpr std::string_view kKeys[] = {"kind", "phase", "node", "rank", "step"};
+constexpr std::string_view kKeys[] = {"kind", "phase", "node", "rank", "process", "step"};
 constexpr std::string_view kKinds[] = {"op",   "node",      "accumulate",
                                        "loss", "optimizer", "collective"};
 constexpr std::string_view kPhases[] = {"forward", "recompute", "backward", "optimizer"};
@@ -37,6 +37,8 @@ bool set_key(std::string_view key, std::string_view value, Selection& s, std::st
     s.node = value;
   } else if (key == "rank") {
     ok = number(value, s.rank);
+  } else if (key == "process") {
+    ok = number(value, s.process);
   } else {
     ok = number(value, s.step);
   }
@@ -85,7 +87,7 @@ bool Selection::means(const ProbeEvent& event, std::string_view& meant) const {
   }
   return (kind.empty() || kind == event.kind) && (phase.empty() || phase == event.phase) &&
          (node.empty() || node == event.node) && (!rank || *rank == event.rank) &&
-         (!step || *step == event.step);
+         (!process || process == event.process) && (!step || *step == event.step);
 }
 
 bool parse_selection(std::string_view text, Selection& s, std::string& error) {

@@ -17,9 +17,10 @@ struct ProbeEvent {
   std::string_view boundary, kind, phase, node;
   int32_t rank = 0;
   uint32_t step = 0;
+  std::optional<uint32_t> process = {};  // none: not known
 };
 
-// BOUNDARY[@OCCURRENCE][:SLOT][,kind=..][,phase=..][,node=..][,rank=N][,step=N]
+// BOUNDARY[@OCCURRENCE][:SLOT][,kind=..][,phase=..][,node=..][,rank=N][,process=N][,step=N]
 struct Selection {
   std::string text;  // as it was written
   // Without an occurrence a boundary's colon cannot be told from a slot's: this is both.
@@ -29,6 +30,7 @@ struct Selection {
   std::string slot;                    // "out0", "out/out0", "out"; "": all
   std::string kind, phase, node;       // "": any
   std::optional<int32_t> rank;
+  std::optional<uint32_t> process;  // which of the rank's processes, in the order they began
   std::optional<uint32_t> step;
 
   // Of the event but not its occurrence, which is known when it ends. `slot` gets the slot meant

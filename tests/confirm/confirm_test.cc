@@ -162,6 +162,17 @@ TEST(JudgeRerun, ARunThatDoesNotRepeatItselfProvesNothing) {
   EXPECT_NE(proof.why.find("does not repeat itself: m.load"), std::string::npos) << proof.why;
 }
 
+TEST(JudgeRerun, AGeneratorNobodyDrawsFromMayBeginAnew) {
+  auto with_state = [](uint64_t state, uint64_t f) {
+    LogBuilder log;
+    log.add({.boundary = "<state>", .slots = {in(state, "python")}, .kind = EventKind::state});
+    log.add(op("m.f:1", {in(1), out(f)})).add(loss(f));
+    return log;
+  };
+  Setting s{run(with_state(7, 2)), run(with_state(8, 20))};
+  EXPECT_EQ(s.judged(s.plan(), with_state(9, 2)).causal, true);
+}
+
 TEST(JudgeRerun, AnotherDifferenceHealedOnTheWayProvesNothing) {
   // The second execution reads 31 where run a read 3, and is given run a's result all the same.
   Setting s = faulty();
@@ -182,7 +193,7 @@ TEST(SelectionOf, NamesThatASelectionCanHold) {
     LogBuilder log;
     log.add(op(boundary, {in(1), out(2)}));
     std::string refused;
-    const std::string text = selection_of(log.log(), log.log().events[0], "out/out0", refused);
+    const std::string text = selection_of(run_of({log.log()}), {0, 0}, "out/out0", refused);
     if (boundary[0] == 'm')
       EXPECT_EQ(text, "m.f:1@0:out/out0,kind=op,phase=forward,rank=0");
     else if (boundary[0] == '<')
@@ -190,6 +201,14 @@ TEST(SelectionOf, NamesThatASelectionCanHold) {
     else
       EXPECT_FALSE(refused.empty()) << text;
   }
+}
+
+TEST(SelectionOf, OneOfSeveralProcessesOfARank) {
+  LogBuilder log;
+  log.add(op("m.f:1", {in(1), out(2)}));
+  std::string refused;
+  EXPECT_EQ(selection_of(run_of({log.log(), log.log()}), {1, 0}, "", refused),
+            "m.f:1@0,kind=op,phase=forward,rank=0,process=1");
 }
 
 }  // namespace

@@ -22,6 +22,10 @@ function pivotSection(candidate) {
     for (const tensor of proof.tensors) section.append(el('pre', 'mono', tensor));
     section.append(el('p', 'why', el('b', '', proofWord(proof) + ': '), proof.why));
   }
+  if (data.head.drill && candidate === data.head.candidates[0]) {
+    section.append(el('h3', '', 'inside it'), el('p', 'why', data.head.drill));
+    for (const operator of data.head.drill_operators || []) section.append(el('pre', 'mono', operator));
+  }
   return section;
 }
 

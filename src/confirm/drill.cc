@@ -1,0 +1,156 @@
+#include "confirm/drill.h"
+
+#include <functional>
+#include <map>
+
+#include "align/sequence.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "nlohmann/json.hpp"
+#include "support/diagnostics.h"
+
+namespace opguard {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::vector<AtenTensor> tensors(const Json& entry, const char* key) {
+  std::vector<AtenTensor> all;
+  if (!entry.contains(key)) return all;
+  for (const Json& t : entry.at(key))
+    all.push_back({t.at("name").get<std::string>(), t.at("dtype").get<std::string>(),
+                   t.at("shape").get<std::vector<int64_t>>(),
+                   t.at("value").is_null() ? std::string() : t.at("value").get<std::string>()});
+  return all;
+}
+
+uint64_t digest(const std::string& text) { return std::hash<std::string>()(text) | 1; }
+
+std::string text_of(const std::vector<AtenTensor>& all, bool values) {
+  std::string text;
+  for (const AtenTensor& t : all) {
+    text += t.dtype + "[";
+    for (int64_t n : t.shape) text += std::to_string(n) + ",";
+    text += "]" + (values ? t.value : std::string()) + ";";
+  }
+  return text;
+}
+
+std::vector<Token> tokens(const std::vector<AtenOperator>& operators) {
+  std::vector<Token> all;
+  std::map<std::string, uint32_t> seen;
+  for (const AtenOperator& op : operators) {
+    const std::string in = text_of(op.in, true);
+    const std::string out = text_of(op.out, true) + text_of(op.written, true);
+    all.push_back({.key = digest(op.name),
+                   .content = digest(in + "|" + op.scalars + "|" + out),
+                   .inputs = digest(in),
+                   .shapes = digest(text_of(op.in, false) + text_of(op.out, false)),
+                   .scalars = digest(op.scalars),
+                   .occurrence = seen[op.name]++});
+  }
+  return all;
+}
+
+// What torch.empty and its like return is whatever the memory held.
+bool leaves_garbage(const std::string& name) {
+  return name.find("aten.empty") == 0 || name.find("aten.new_empty") == 0;
+}
+
+bool same_values(const std::vector<AtenTensor>& a, const std::vector<AtenTensor>& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i)
+    if (a[i].dtype != b[i].dtype || a[i].shape != b[i].shape || a[i].value != b[i].value)
+      return false;
+  return true;
+}
+
+std::string kind_of(const AtenOperator& a, const AtenOperator& b) {
+  if (!same_values(a.in, b.in)) return "input";
+  if (a.scalars != b.scalars) return "scalar";
+  if (leaves_garbage(a.name)) return "";
+  return same_values(a.out, b.out) && same_values(a.written, b.written) ? "" : "value";
+}
+
+std::string sentence(const Drill& d) {
+  const std::string name = d.a ? d.a->name : d.b->name;
+  if (d.kind == "value") return name + " reads the same and gives another result";
+  if (d.kind == "scalar") return name + " reads the same tensors and is given another argument";
+  if (d.a && d.b && d.a->name != d.b->name)
+    return "run a runs " + d.a->name + ", run b " + d.b->name;
+  if (d.kind == "structure") return "only run " + std::string(d.a ? "a" : "b") + " runs " + name;
+  return name + " reads other values; no operator before it differs";
+}
+
+}  // namespace
+
+llvm::Expected<AtenWindow> read_window(const std::string& path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer) return make_error(path + ": " + buffer.getError().message());
+  AtenWindow window;
+  try {
+    const Json json = Json::parse((*buffer)->getBuffer().str());
+    window.boundary = json.at("boundary").get<std::string>();
+    window.kind = json.at("kind").get<std::string>();
+    window.phase = json.at("phase").get<std::string>();
+    window.node = json.at("node").get<std::string>();
+    window.occurrence = json.at("occurrence").get<uint32_t>();
+    window.rank = json.at("rank").get<int32_t>();
+    for (const Json& entry : json.at("operators"))
+      window.operators.push_back({entry.at("name").get<std::string>(),
+                                  entry.at("scalars").get<std::string>(), tensors(entry, "in"),
+                                  tensors(entry, "out"), tensors(entry, "written")});
+  } catch (const Json::exception& e) {
+    return make_error(path + ": not a window of ATen operators (" + e.what() + ")");
+  }
+  return window;
+}
+
+Drill compare_windows(const std::vector<AtenOperator>& a, const std::vector<AtenOperator>& b) {
+  Drill drill;
+  drill.count_a = a.size();
+  drill.count_b = b.size();
+  // In the order of both: what one side alone has stands before the next pair.
+  struct Row {
+    const AtenOperator* a;
+    const AtenOperator* b;
+    std::string kind;
+  };
+  std::vector<Row> rows;
+  size_t i = 0, j = 0;
+  auto alone_until = [&](size_t end_a, size_t end_b) {
+    for (; i < end_a; ++i) rows.push_back({&a[i], nullptr, "structure"});
+    for (; j < end_b; ++j) rows.push_back({nullptr, &b[j], "structure"});
+  };
+  for (const auto& [x, y] : align_sequences(tokens(a), tokens(b))) {
+    alone_until(x, y);
+    rows.push_back({&a[x], &b[y], kind_of(a[x], b[y])});
+    i = x + 1, j = y + 1;
+  }
+  alone_until(a.size(), b.size());
+  for (const bool origins : {true, false}) {
+    drill.equal = 0;
+    for (size_t r = 0; r < rows.size(); ++r) {
+      const Row& row = rows[r];
+      const bool differs = !row.kind.empty() && (!origins || row.kind != "input");
+      if (!differs) {
+        drill.equal += row.kind.empty();
+        continue;
+      }
+      if (row.a) drill.a = *row.a;
+      if (row.b) drill.b = *row.b;
+      // What the other run does in its place.
+      for (size_t next = r + 1; next < rows.size() && (!rows[next].a || !rows[next].b); ++next) {
+        if (row.a && row.b) break;
+        if (!drill.a && rows[next].a) drill.a = *rows[next].a;
+        if (!drill.b && rows[next].b) drill.b = *rows[next].b;
+      }
+      drill.kind = row.kind;
+      drill.why = sentence(drill);
+      return drill;
+    }
+  }
+  drill.why = rows.empty() ? "no ATen operator ran inside" : "every ATen operator inside agrees";
+  return drill;
+}
+
+}  // namespace opguard
