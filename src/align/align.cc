@@ -244,8 +244,22 @@ std::vector<const Pair*> pairs_in_order(const Run& a, const Alignment& alignment
 }
 
 bool passed_over(const Run& a, const Alignment& alignment, const Pair& pair) {
+  if (pair.equality == Equality::hidden) return true;
   const ProcessPair& process = alignment.processes[pair.process];
   return a.processes[process.a].events[pair.a].kind == EventKind::state;
+}
+
+uint64_t certified_prefix(const Run& a, const Run& b, const Alignment& alignment) {
+  // Nothing is certified across a hole, and where lost records were is not known.
+  if (lost_records(a) || lost_records(b)) return 0;
+  uint64_t count = 0;
+  for (const Pair* pair : pairs_in_order(a, alignment)) {
+    if (pair->equality == Equality::equal)
+      ++count;
+    else if (!passed_over(a, alignment, *pair))
+      break;
+  }
+  return count;
 }
 
 const Pair* last_certified(const Run& a, const Alignment& alignment) {
@@ -278,15 +292,7 @@ Alignment align_runs(const Run& a, const Run& b) {
     result.pairs += process.pairs.size();
     for (const Pair& pair : process.pairs) result.unequal += pair.equality != Equality::equal;
   }
-  // Nothing is certified across a hole, and where lost records were is not known.
-  if (!lost_records(a) && !lost_records(b)) {
-    for (const Pair* pair : pairs_in_order(a, result)) {
-      if (pair->equality == Equality::equal)
-        ++result.certified_prefix;
-      else if (!passed_over(a, result, *pair))
-        break;
-    }
-  }
+  result.certified_prefix = certified_prefix(a, b, result);
   return result;
 }
 

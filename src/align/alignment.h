@@ -15,6 +15,7 @@ enum class Equality : uint8_t {
   scalars,  // tensor inputs equal, scalars differ
   inputs,   // tensor inputs differ
   shape,    // dtype, shape or number of slots differ
+  hidden,   // what differs is a rule's business, or read from what is: hidden.h
 };
 
 // Two events of one boundary.
@@ -39,6 +40,9 @@ struct Alignment {
                                   // unequal one that is not passed_over; 0 where either run lost
                                   // records
   uint64_t pairs = 0, unequal = 0;
+  // Neither equal nor counted as unequal: pairs all of whose differences rules hide, and operators
+  // that differ only by what they read of these.
+  uint64_t hidden = 0, following = 0;
 };
 
 const char* equality_name(Equality equality);
@@ -50,9 +54,12 @@ Equality compare_events(const ProcessLog& a, const Event& ea, const ProcessLog& 
 // Every pair in the order of the certificate: by step, then process, then a.
 std::vector<const Pair*> pairs_in_order(const Run& a, const Alignment& alignment);
 
-// Unequal pairs that do not end the certified prefix, and are not counted in it: states of random
-// number generators, since an operator that draws from one shows the difference itself.
+// Pairs that do not end the certified prefix, and are not counted in it: what rules hide, and states
+// of random number generators, since an operator that draws from one shows the difference itself.
 bool passed_over(const Run& a, const Alignment& alignment, const Pair& pair);
+
+// Alignment::certified_prefix, of the pairs as they are now.
+uint64_t certified_prefix(const Run& a, const Run& b, const Alignment& alignment);
 
 // The last pair of the certified prefix; nullptr: nothing is certified.
 const Pair* last_certified(const Run& a, const Alignment& alignment);

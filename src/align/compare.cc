@@ -77,6 +77,8 @@ const char* equality_name(Equality equality) {
       return "inputs";
     case Equality::shape:
       return "shape";
+    case Equality::hidden:
+      return "hidden";
   }
   return "";
 }

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "align/blame.h"
+#include "align/hidden.h"
 #include "align/model_values.h"
 #include "align/random_state.h"
 #include "align/rank_shares.h"
@@ -16,24 +17,30 @@ namespace {
 
 class Judge {
  public:
-  Judge(const Run& a, const Run& b, const Alignment& alignment)
+  Judge(const Run& a, const Run& b, const Alignment& alignment, const HiddenRecords& hidden)
       : timeline_(a, b, alignment),
+        hidden_(hidden),
         index_{ValueIndex(a), ValueIndex(b)},
         blame_(timeline_, index_[0], index_[1]) {}
 
   Verdict verdict() {
     Verdict verdict;
-    Comparison comparison = compare_model_values(index_[0], index_[1], timeline_);
+    Comparison comparison = compare_model_values(index_[0], index_[1], timeline_, hidden_);
     verdict.notes = std::move(comparison.notes);
     if (!comparison.first) {
       verdict.outcome = comparison.compared ? Outcome::identical : Outcome::inconclusive;
       verdict.why = comparison.compared ? "every model value of the two runs agrees"
                                         : "the runs hold no values that could be compared";
+      uint64_t unjudged = 0;
+      for (const RuleUse& use : hidden_.uses()) unjudged += use.model_values;
+      if (unjudged > 0)
+        verdict.why += ", but for " + std::to_string(unjudged) + " differing that rules hide";
       return verdict;
     }
     verdict.outcome = Outcome::diverged;
     verdict.why = comparison.first->why;
     find_candidates(comparison, verdict);
+    tell_hidden(*comparison.first, verdict);
     if (verdict.candidates.empty()) first_unequal_pairs(verdict);
     count_harmless(verdict);
     for (Pivot& pivot : verdict.candidates) add_random_states(pivot);
@@ -126,7 +133,10 @@ class Judge {
     for (int side : {0, 1}) {
       Flow flow(index_[side], index_[1 - side], flow_options(side, discounting));
       for (const Origin& origin : flow.origins(difference.slots[side]))
-        all.push_back({position(side, origin.event), side, origin});
+        if (const Rule* rule = hidden_.hides_origin(side, origin, partner(side, origin.event)))
+          hidden_origins_.push_back({{position(side, origin.event), side, origin}, rule});
+        else
+          all.push_back({position(side, origin.event), side, origin});
       visited_[side].insert(flow.visited().begin(), flow.visited().end());
     }
     std::stable_sort(all.begin(), all.end(),
@@ -234,6 +244,42 @@ class Judge {
         if (verdict.candidates.size() < kMostCandidates && !echo(found))
           add_candidate(found, named, verdict);
     }
+  }
+
+  // What rules hide reaches a model value: that is no cause to name, and not to be passed over. The
+  // first operator that reads it stands for it, or the model value itself.
+  void tell_hidden(const ModelDifference& difference, Verdict& verdict) {
+    if (hidden_origins_.empty()) return;
+    const auto& [found, rule] = *std::min_element(
+        hidden_origins_.begin(), hidden_origins_.end(),
+        [](const auto& x, const auto& y) { return x.first.position < y.first.position; });
+    const std::string what = "what the rule '" + rule->text + "' hides (" + rule->why + ")";
+    if (!verdict.candidates.empty()) {
+      verdict.notes.push_back(what + " reaches the model values as well");
+      return;
+    }
+    EventRef refs[2];
+    refs[found.side] = first_reader(found, difference);
+    refs[1 - found.side] = partner(found.side, refs[found.side]);
+    Pivot pivot{PivotKind::input, refs[0], refs[1], kNone, ""};
+    pivot.why = "it reads " + what + ": the difference reaches the model values";
+    verdict.candidates.push_back(std::move(pivot));
+  }
+
+  EventRef first_reader(const Found& hidden, const ModelDifference& difference) const {
+    const ProcessLog& l = log(hidden.side, hidden.origin.event);
+    const ValueKey key = value_key(l, l.slots[hidden.origin.slot]);
+    for (uint32_t i = hidden.origin.event.event + 1; i < l.events.size(); ++i) {
+      const EventRef ref{hidden.origin.event.process, i};
+      if (!visited_[hidden.side].contains(Flow::id(ref))) continue;
+      const Event& e = l.events[i];
+      for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s)
+        if (hidden.origin.hole ||
+            (l.slots[s].kind == SlotKind::in && value_key(l, l.slots[s]) == key))
+          return ref;
+    }
+    const auto& sinks = difference.slots[hidden.side];
+    return sinks.empty() ? hidden.origin.event : sinks.front().event;
   }
 
   bool doubtful(const Found& found) const {
@@ -385,7 +431,9 @@ class Judge {
     for (bool origins_only : {true, false})
       for (const ProcessPair& both : timeline_.alignment().processes)
         for (const Pair& pair : both.pairs) {
-          if (pair.equality == Equality::equal || verdict.candidates.size() == kMostCandidates)
+          if (pair.equality == Equality::equal || pair.equality == Equality::hidden ||
+              event(0, {both.a, pair.a}).kind == EventKind::state ||
+              verdict.candidates.size() == kMostCandidates)
             continue;
           if (origins_only && pair.equality == Equality::inputs) continue;
           Pivot pivot{PivotKind::value, {both.a, pair.a}, {both.b, pair.b}, kNone, ""};
@@ -435,7 +483,8 @@ class Judge {
     for (const ProcessPair& both : timeline_.alignment().processes)
       for (const Pair& pair : both.pairs) {
         EventRef ref{both.a, pair.a};
-        if (pair.equality != Equality::equal && position(0, ref) < end &&
+        if (pair.equality != Equality::equal && pair.equality != Equality::hidden &&
+            event(0, ref).kind != EventKind::state && position(0, ref) < end &&
             !visited_[0].contains(Flow::id(ref)))
           ++verdict.harmless;
       }
@@ -444,16 +493,22 @@ class Judge {
   bool discounting_ = false;  // the pivot was found so
 
   Timeline timeline_;
+  const HiddenRecords& hidden_;
   ValueIndex index_[2];
   Blame blame_;
   std::unordered_set<uint64_t> visited_[2];
   std::unordered_set<std::string> acquitted_[2];  // boundaries
+  std::vector<std::pair<Found, const Rule*>> hidden_origins_;
 };
 
 }  // namespace
 
+Verdict judge(const Run& a, const Run& b, const Alignment& alignment, const HiddenRecords& hidden) {
+  return Judge(a, b, alignment, hidden).verdict();
+}
+
 Verdict judge(const Run& a, const Run& b, const Alignment& alignment) {
-  return Judge(a, b, alignment).verdict();
+  return judge(a, b, alignment, HiddenRecords({}, a, b));
 }
 
 }  // namespace opguard

@@ -27,7 +27,7 @@ struct Sinks {
   std::vector<Sink> losses, steps;
 };
 
-Sinks model_values(const Run& run, int32_t process) {
+Sinks model_values(const Run& run, int32_t process, int side, const HiddenRecords& hidden) {
   Sinks sinks;
   const ProcessLog& log = run.processes[process];
   for (uint32_t e = 0; e < log.events.size(); ++e) {
@@ -38,7 +38,8 @@ Sinks model_values(const Run& run, int32_t process) {
     SlotKind wanted = kind == EventKind::loss ? SlotKind::in : SlotKind::out;
     for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
       const Slot slot = log.slots[s];
-      if (slot.kind == wanted && (slot.flags & kModelValue) && has_value(slot))
+      if (slot.kind == wanted && (slot.flags & kModelValue) && has_value(slot) &&
+          !hidden.rule_of(side, sink.event, s))
         sink.add(log, s, slot);
     }
     (event.kind == EventKind::loss ? sinks.losses : sinks.steps).push_back(std::move(sink));
@@ -46,24 +47,11 @@ Sinks model_values(const Run& run, int32_t process) {
   return sinks;
 }
 
-// A floating-point value handed to Python as a number: `loss.item()`, `float(norm)`.
-bool reports_number(const ProcessLog& log, const Event& event) {
-  if (event.kind != EventKind::op || event.results == kNone) return false;
-  const std::string& results = log.text(event.results);
-  size_t value = results.find('=') + 1;
-  if (value >= results.size() || !std::strchr("-[0123456789in", results[value])) return false;
-  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
-    const Slot& slot = log.slots[s];
-    if (slot.kind != SlotKind::in) return false;
-    if (log.metas[slot.meta].dtype.find("float") == std::string::npos) return false;
-  }
-  return event.slot_count > 0;
-}
-
 class ModelValues {
  public:
-  ModelValues(const ValueIndex& a, const ValueIndex& b, const Timeline& timeline)
-      : index_{&a, &b}, timeline_(timeline) {}
+  ModelValues(const ValueIndex& a, const ValueIndex& b, const Timeline& timeline,
+              const HiddenRecords& hidden)
+      : index_{&a, &b}, timeline_(timeline), hidden_(hidden) {}
 
   // A value's name and, where it is to be told by that too, its digest in its own shape.
   using Key = std::pair<ValueKey, Fingerprint>;
@@ -90,7 +78,9 @@ class ModelValues {
     const Event& e = timeline_.event(side, ref);
     const ProcessLog& log = timeline_.log(side, ref);
     for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s)
-      if (const Slot slot = log.slots[s]; slot.kind == SlotKind::in) sink.add(log, s, slot);
+      if (const Slot slot = log.slots[s];
+          slot.kind == SlotKind::in && !hidden_.rule_of(side, ref, s))
+        sink.add(log, s, slot);
     return sink;
   }
 
@@ -126,9 +116,10 @@ class ModelValues {
     for (const ProcessPair& both : timeline_.alignment().processes) {
       if (both.a < 0 || both.b < 0) continue;
       first.reset();
-      Sinks a = model_values(timeline_.run(0), both.a), b = model_values(timeline_.run(1), both.b);
+      const Sinks a = model_values(timeline_.run(0), both.a, 0, hidden_),
+                  b = model_values(timeline_.run(1), both.b, 1, hidden_);
       for (size_t k = 0; k < std::min(a.losses.size(), b.losses.size()); ++k) {
-        result_.compared = true;
+        result_.compared |= !a.losses[k].slots.empty() || !b.losses[k].slots.empty();
         consider(compare(a.losses[k], b.losses[k], "the loss differs"), 1);
       }
       // Only where both runs report it: a side that merely logs more has no pivot.
@@ -137,9 +128,16 @@ class ModelValues {
         if (!reports_number(timeline_.log(0, ra), timeline_.event(0, ra)) ||
             !reports_number(timeline_.log(1, rb), timeline_.event(1, rb)))
           continue;
+        // Equal ones need no look at their values, unless a rule may name them.
+        if (pair.equality == Equality::equal && hidden_.empty()) {
+          result_.compared = true;
+          continue;
+        }
+        const Sink number_a = inputs(0, ra), number_b = inputs(1, rb);
+        if (number_a.slots.empty() && number_b.slots.empty()) continue;
         result_.compared = true;
         if (pair.equality != Equality::equal)
-          consider(compare(inputs(0, ra), inputs(1, rb), "a reported number differs"));
+          consider(compare(number_a, number_b, "a reported number differs"));
       }
       bool other_layout = false;
       for (size_t k = 0; k < std::min(a.steps.size(), b.steps.size()); ++k) {
@@ -147,7 +145,7 @@ class ModelValues {
           other_layout = true;
           continue;
         }
-        result_.compared = true;
+        result_.compared |= !a.steps[k].slots.empty();
         consider(compare(a.steps[k], b.steps[k], "the parameters differ after a step"));
       }
       if (other_layout)
@@ -209,7 +207,7 @@ class ModelValues {
           ValueKey key = value_key(log, slot);
           bool result = slot.kind != SlotKind::in || event.results != kNone;
           if (result && flow.novel(ref, slot) && log.metas[slot.meta].dtype != "bool" &&
-              !read.contains({key.lo, key.hi})) {
+              !read.contains({key.lo, key.hi}) && !hidden_.rule_of(side, ref, s)) {
             difference.slots[side].push_back({ref, s});
             difference.position = std::max(difference.position, timeline_.position(side, ref));
           }
@@ -224,14 +222,28 @@ class ModelValues {
  private:
   const ValueIndex* index_[2];
   const Timeline& timeline_;
+  const HiddenRecords& hidden_;
   Comparison result_;
 };
 
 }  // namespace
 
-Comparison compare_model_values(const ValueIndex& a, const ValueIndex& b,
-                                const Timeline& timeline) {
-  return ModelValues(a, b, timeline).first_difference();
+bool reports_number(const ProcessLog& log, const Event& event) {
+  if (event.kind != EventKind::op || event.results == kNone) return false;
+  const std::string& results = log.text(event.results);
+  size_t value = results.find('=') + 1;
+  if (value >= results.size() || !std::strchr("-[0123456789in", results[value])) return false;
+  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
+    const Slot& slot = log.slots[s];
+    if (slot.kind != SlotKind::in) return false;
+    if (log.metas[slot.meta].dtype.find("float") == std::string::npos) return false;
+  }
+  return event.slot_count > 0;
+}
+
+Comparison compare_model_values(const ValueIndex& a, const ValueIndex& b, const Timeline& timeline,
+                                const HiddenRecords& hidden) {
+  return ModelValues(a, b, timeline, hidden).first_difference();
 }
 
 }  // namespace opguard

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "align/hidden.h"
 #include "align/timeline.h"
 #include "align/value_flow.h"
 
@@ -24,13 +25,18 @@ struct ModelDifference {
 };
 
 struct Comparison {
-  bool compared = false;  // false: the runs hold no model values
+  bool compared = false;  // false: the runs hold no model values, or rules hide them all
   std::optional<ModelDifference> first;
   std::vector<ModelDifference> ranks;  // the first of each pair of processes that has one
   std::vector<std::string> notes;      // what could not be compared, and why
 };
 
-// Model values in order, per rank: docs/judgement.md, "Model values".
-Comparison compare_model_values(const ValueIndex& a, const ValueIndex& b, const Timeline& timeline);
+// Model values in order, per rank, but for those that rules hide: docs/judgement.md, "Model
+// values".
+Comparison compare_model_values(const ValueIndex& a, const ValueIndex& b, const Timeline& timeline,
+                                const HiddenRecords& hidden);
+
+// A floating-point value handed to Python as a number: `loss.item()`, `float(norm)`.
+bool reports_number(const ProcessLog& log, const Event& event);
 
 }  // namespace opguard

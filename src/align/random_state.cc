@@ -91,7 +91,8 @@ void add_random_states(const Run& a, const Run& b, const Alignment& alignment, V
       StateDifference state = history.difference(generator);
       if (state.differing == 0) continue;
       verdict.states.push_back(state);
-      if (!state.drawn) continue;
+      // Seeded alike later on: what was before that, nobody used.
+      if (!state.drawn || (state.from_start && !state.to_end)) continue;
       const std::string text = sentence(a, state);
       auto at = std::find_if(sentences.begin(), sentences.end(),
                              [&](const auto& known) { return known.first == text; });

@@ -72,5 +72,8 @@ struct Verdict {
 
 // Judgement by value flow: docs/judgement.md.
 Verdict judge(const Run& a, const Run& b, const Alignment& alignment);
+// The same beside what rules hide.
+class HiddenRecords;
+Verdict judge(const Run& a, const Run& b, const Alignment& alignment, const HiddenRecords& hidden);
 
 }  // namespace opguard

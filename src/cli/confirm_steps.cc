@@ -103,7 +103,10 @@ class Confirmer {
   std::vector<Confirmation> run() {
     const size_t count = verdict_.candidates.size();
     found_.resize(count);
-    const auto difference = compare_model_values(index_[0], index_[1], timeline_).first;
+    const auto difference =
+        compare_model_values(index_[0], index_[1], timeline_,
+                             HiddenRecords({}, index_[0].run(), index_[1].run()))
+            .first;
     if (!difference || count == 0) return std::move(found_);
     for (const Pivot& candidate : verdict_.candidates)
       trials_.push_back({plan_experiment(timeline_, index_[0], index_[1], candidate, *difference,

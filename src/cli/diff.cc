@@ -1,6 +1,5 @@
 // opguard diff: two source trees, or two commands, in; a verdict out.
 #include <cstdio>
-#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -11,16 +10,12 @@
 #include "cli/verdict_steps.h"
 #include "matcher/match.h"
 #include "matcher/share.h"
-#include "matcher/template.h"
 #include "patcher/revision.h"
 #include "preflight/control.h"
 #include "preflight/launch.h"
-#include "support/install.h"
 
 namespace opguard {
 namespace {
-
-namespace fs = std::filesystem;
 
 struct DiffOptions {
   std::vector<std::string> trees;  // one or two, unless --git
@@ -36,13 +31,6 @@ struct DiffOptions {
   ReportOptions report;
   std::vector<std::string> command;
 };
-
-std::string replace_tree(std::string text, const std::string& tree) {
-  for (size_t at = text.find("{tree}"); at != std::string::npos;
-       at = text.find("{tree}", at + tree.size()))
-    text.replace(at, 6, tree);
-  return text;
-}
 
 // A side's command as an argument vector: its own shell command, or the common one.
 std::vector<std::string> side_command(const DiffOptions& opt, const std::string& shell_command,
@@ -90,6 +78,8 @@ SurveyOptions survey_options(const DiffSide& side, const DiffOptions& opt) {
 void say(const std::string& line) { std::fprintf(stderr, "opguard: %s\n", line.c_str()); }
 
 llvm::Expected<int> compare_sides(const DiffOptions& opt) {
+  // Before anything runs: a rule with a fault in it would be found out too late.
+  if (auto rules = read_rules(opt.report); !rules) return rules.takeError();
   auto trees = find_trees(opt);
   if (!trees) return trees.takeError();
   if (opt.command.empty() && (opt.run_a.empty() || opt.run_b.empty()))
@@ -98,11 +88,8 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
   DiffSide b{"b", trees->second, side_command(opt, opt.run_b, trees->second), opt.work + "/run_b"};
 
   Diagnostics diags;
-  auto templates = read_templates(opt.templates.empty() ? templates_dir() : opt.templates, diags);
-  if (!templates) {
-    std::fputs(diags.text().c_str(), stderr);
-    return templates.takeError();
-  }
+  auto templates = find_templates(opt.templates, diags);
+  if (!templates) return templates.takeError();
 
   // Both sides are preflighted: each loads its own sources, perhaps in its own interpreter.
   say("1/4 preflight of a: " + quote(a.command));
@@ -142,21 +129,10 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
                   examine_with(opt.examine, programs[0], programs[1]));
 }
 
-// A folder the user wants kept must be new: two comparisons never mix.
-llvm::Expected<WorkFolder> work_folder(const std::string& kept) {
-  if (kept.empty()) return WorkFolder::temporary();
-  std::error_code error;
-  fs::create_directories(kept, error);
-  if (error) return make_error("cannot make '" + kept + "': " + error.message());
-  for (const char* part : {"run_a", "run_b", "tree_a", "tree_b"})
-    if (fs::exists(kept + "/" + part))
-      return make_error("'" + kept + "' holds an earlier comparison; give --work another folder");
-  return WorkFolder(fs::canonical(kept).string());
-}
-
 int diff(DiffOptions opt) {
   bool kept = !opt.work.empty();
-  auto work = work_folder(opt.work);
+  // Two comparisons never mix.
+  auto work = WorkFolder::open(opt.work, {"run_a", "run_b", "tree_a", "tree_b"});
   if (!work) return fail(llvm::toString(work.takeError()));
   opt.work = work->path();
   llvm::Expected<int> code = compare_sides(opt);
@@ -185,6 +161,7 @@ void add_diff(CLI::App& app, Pipeline& run) {
   command->add_option("--seed", opt->seed, "seed for --deterministic");
   add_examine_options(*command, opt->examine);
   add_report_options(*command, opt->report);
+  add_rule_options(*command, opt->report);
   command->footer("After --: the program, run in each tree.");
   command->callback([opt, &run] {
     opt->command = program_words();

@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
   add_instrument(app, run);
   add_run(app, run);
   add_align(app, run);
+  add_noise(app, run);
   add_compare(app, run);
   add_dump(app, run);
   add_export(app, run);

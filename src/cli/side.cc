@@ -38,6 +38,13 @@ std::map<std::string, Location> locate(const std::vector<Bound>& bounds, const S
 
 }  // namespace
 
+std::string replace_tree(std::string text, const std::string& tree) {
+  for (size_t at = text.find("{tree}"); at != std::string::npos;
+       at = text.find("{tree}", at + tree.size()))
+    text.replace(at, 6, tree);
+  return text;
+}
+
 llvm::Expected<std::string> instrument_side(const DiffSide& side, const Survey& survey,
                                             const std::vector<Bound>& bounds, Diagnostics& diags) {
   std::vector<Wrap> wraps;

@@ -34,6 +34,9 @@ struct GuardedProgram {
 llvm::Expected<std::string> run_guarded(const GuardedProgram& program, const std::string& folder,
                                         const Variables& more);
 
+// `{tree}` in a word of a command is that side's tree.
+std::string replace_tree(std::string text, const std::string& tree);
+
 // The side's sources with their probes, in its work folder. Gives the hook map's path.
 llvm::Expected<std::string> instrument_side(const DiffSide& side, const Survey& survey,
                                             const std::vector<Bound>& bounds, Diagnostics& diags);

@@ -1,5 +1,6 @@
 #include "cli/survey.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +11,7 @@
 #include "patcher/patch.h"
 #include "preflight/build_plan.h"
 #include "preflight/preflight.h"
+#include "support/install.h"
 
 namespace opguard {
 namespace {
@@ -33,6 +35,12 @@ llvm::Error write_text(const std::string& path, const std::string& text) {
   return out ? llvm::Error::success() : make_error("cannot write '" + path + "'");
 }
 
+llvm::Expected<TemplateLibrary> find_templates(const std::string& folder, Diagnostics& diags) {
+  auto templates = read_templates(folder.empty() ? templates_dir() : folder, diags);
+  if (!templates) std::fputs(diags.text().c_str(), stderr);
+  return templates;
+}
+
 llvm::Expected<std::string> canonical_tree(const std::string& tree) {
   std::error_code error;
   fs::path path = fs::canonical(tree, error);
@@ -48,6 +56,18 @@ llvm::Expected<WorkFolder> WorkFolder::temporary() {
   WorkFolder folder(name);
   folder.ours_ = true;
   return folder;
+}
+
+llvm::Expected<WorkFolder> WorkFolder::open(const std::string& kept,
+                                            const std::vector<std::string>& parts) {
+  if (kept.empty()) return temporary();
+  std::error_code error;
+  fs::create_directories(kept, error);
+  if (error) return make_error("cannot make '" + kept + "': " + error.message());
+  for (const std::string& part : parts)
+    if (fs::exists(kept + "/" + part))
+      return make_error("'" + kept + "' holds an earlier comparison; give --work another folder");
+  return WorkFolder(fs::canonical(kept).string());
 }
 
 WorkFolder::WorkFolder(WorkFolder&& other) noexcept

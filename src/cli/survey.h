@@ -38,6 +38,9 @@ struct Survey {
 llvm::Expected<Survey> survey(const SurveyOptions& options, const TemplateLibrary& templates,
                               Diagnostics& diags);
 
+// The library in this folder; "": the installed one. Faults in it are printed.
+llvm::Expected<TemplateLibrary> find_templates(const std::string& folder, Diagnostics& diags);
+
 // The tree as an absolute folder; error if there is none.
 llvm::Expected<std::string> canonical_tree(const std::string& tree);
 
@@ -45,6 +48,10 @@ llvm::Expected<std::string> canonical_tree(const std::string& tree);
 class WorkFolder {
  public:
   static llvm::Expected<WorkFolder> temporary();
+  // `kept`: a folder the user wants kept, made if need be; "": temporary. Error if it holds one of
+  // `parts`, what an earlier run left.
+  static llvm::Expected<WorkFolder> open(const std::string& kept,
+                                         const std::vector<std::string>& parts);
   explicit WorkFolder(std::string kept) : path_(std::move(kept)) {}
   WorkFolder(WorkFolder&& other) noexcept;
   WorkFolder& operator=(WorkFolder&&) = delete;

@@ -13,6 +13,7 @@
 #include "align/run.h"
 #include "align/settings.h"
 #include "cli/command.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include "report/html.h"
 #include "report/perfetto.h"
@@ -79,8 +80,46 @@ void add_report_options(CLI::App& command, ReportOptions& options) {
                    "show how events were paired, and every candidate");
 }
 
+void add_rule_options(CLI::App& command, ReportOptions& options) {
+  command
+      .add_option("--ignore", options.ignore,
+                  "a rule, 'RECORDS -- why: REASON': these records are no evidence (docs/noise.md)")
+      ->allow_extra_args(false);
+  command.add_option("--ignore-file", options.ignore_files, "a file of rules, one a line")
+      ->allow_extra_args(false);
+}
+
+llvm::Error present(const Report& report, const ReportOptions& options) {
+  if (llvm::Error error = write_files(report, options)) return error;
+  std::fputs(format_terminal(report, use_colour(options.colour)).c_str(), stdout);
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::vector<Rule>> read_rules(const ReportOptions& options) {
+  std::vector<Rule> rules;
+  Diagnostics diags;
+  bool good = true;
+  for (const std::string& rule : options.ignore) {
+    const size_t before = rules.size();
+    good &= parse_rules(rule, "--ignore", rules, diags);
+    if (good && rules.size() != before + 1)
+      return make_error("--ignore takes one rule, not '" + rule + "'");
+  }
+  for (const std::string& path : options.ignore_files) {
+    auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
+                                              /*RequiresNullTerminator=*/false);
+    if (!buffer) return make_error("--ignore-file " + path + ": " + buffer.getError().message());
+    good &= parse_rules((*buffer)->getBuffer().str(), path, rules, diags);
+  }
+  std::fputs(diags.text().c_str(), stderr);
+  if (!good) return make_error("the rules cannot be read; docs/noise.md has their form");
+  return rules;
+}
+
 int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage& coverage,
              const ReportOptions& options, const Examine& examine) {
+  auto rules = read_rules(options);
+  if (!rules) return fail(llvm::toString(rules.takeError()));
   auto progress = std::make_unique<Progress>("comparing " + dir_a + " and " + dir_b);
   llvm::Expected<Run> a = load_run(dir_a);
   if (!a) return fail(llvm::toString(a.takeError()));
@@ -89,15 +128,20 @@ int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage&
 
   // Before any comparison: under other seeds or kernels the runs are not expected to agree.
   const SettingsReport settings = compare_settings(*a, *b);
+  HiddenRecords hidden(*rules, *a, *b);
   Alignment alignment;
   Verdict verdict;
+  std::vector<IsolatedPair> isolated;
   std::vector<std::string> differing = settings.refused;
   differing.insert(differing.end(), settings.noted.begin(), settings.noted.end());
   if (settings.refused.empty()) {
     alignment = align_runs(*a, *b);
+    hidden.apply(alignment);
     // Last, since it takes back what an incomplete log cannot bear out.
-    verdict = limit_by_holes(judge(*a, *b, alignment), *a, *b, alignment);
+    verdict = limit_by_holes(judge(*a, *b, alignment, hidden), *a, *b, alignment);
     add_random_states(*a, *b, alignment, verdict);
+    isolated = isolated_pairs(*a, *b, alignment);
+    mark_isolated(*a, *b, isolated, verdict);
     add_recompute_findings(*a, *b, verdict);
     add_overwritten_findings(*a, *b, alignment, verdict);
   } else {
@@ -119,7 +163,9 @@ int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage&
                       differing,
                       options.explain,
                       std::move(examined.confirmations),
-                      std::move(examined.drill)};
+                      std::move(examined.drill),
+                      &hidden,
+                      isolated};
   llvm::Error error = write_files(report, options);
   progress.reset();
   if (error) return fail(llvm::toString(std::move(error)));

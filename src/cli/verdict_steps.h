@@ -16,10 +16,19 @@ struct ReportOptions {
   std::string html, perfetto, sarif;
   std::string colour = "auto";  // "always", "never"; auto: on a terminal that wants it
   bool explain = false;
+  std::vector<std::string> ignore, ignore_files;  // rules: docs/noise.md
 };
 
 // --json, --html, --perfetto, --sarif, --color, --explain.
 void add_report_options(CLI::App& command, ReportOptions& options);
+// --ignore, --ignore-file.
+void add_rule_options(CLI::App& command, ReportOptions& options);
+
+// The rules of the options. Faults are printed as they are found, then one error.
+llvm::Expected<std::vector<Rule>> read_rules(const ReportOptions& options);
+
+// Writes the files the options ask for and prints the report.
+llvm::Error present(const Report& report, const ReportOptions& options);
 
 // What running the programs again tells.
 struct Examined {

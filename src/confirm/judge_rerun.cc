@@ -65,7 +65,8 @@ class Judgement {
     const Alignment alignment = align_runs(first_.a, again_);
     const Timeline timeline(first_.a, again_, alignment);
     const ValueIndex a(first_.a), b(again_);
-    const std::optional<ModelDifference> left = compare_model_values(a, b, timeline).first;
+    const std::optional<ModelDifference> left =
+        compare_model_values(a, b, timeline, HiddenRecords({}, a.run(), b.run())).first;
     const Position& before = first_.difference.position;
     if (!left || before < left->position) {
       if (std::string why = unlike_inputs(); !why.empty()) return {{}, why, true};

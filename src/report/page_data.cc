@@ -23,7 +23,7 @@ constexpr uint32_t kContextLines = 3;   // around an expression
 constexpr uint32_t kLineColumns = 400;  // of a source line: data written into a source file
 
 // How a row is coloured: 0 and the kinds of Equality, then:
-enum RowState : int64_t { kOnlyA = 5, kOnlyB = 6, kLeftOut = 7, kBothValues = 8 };
+enum RowState : int64_t { kOnlyA = 6, kOnlyB = 7, kLeftOut = 8, kBothValues = 16 };
 
 // Columns are plain lists of numbers; as a DOM they would take ten times their text.
 class Column {
@@ -365,6 +365,9 @@ class Page {
     for (const std::string& note : log_notes(report_.a, report_.b)) notes.push_back(note);
     for (const std::string& note : report_.settings) notes.push_back(note);
     for (const std::string& note : notes) head["notes"].push_back(shown(note));
+    head["hidden"] = {alignment.hidden, alignment.following};
+    head["rules"] = Json::array();
+    for (const std::string& rule : rule_sentences(report_)) head["rules"].push_back(shown(rule));
     return head;
   }
 

@@ -267,6 +267,7 @@ class Trace {
     if (pivot) return "first difference";
     if (row.b == kNone) return "only a";
     if (row.a == kNone) return "only b";
+    if (row.equality == Equality::hidden) return "hidden";
     return row.differs() ? "later difference" : "equal";
   }
 

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "align/hidden.h"
+#include "align/isolated.h"
 #include "align/overwritten.h"
 #include "align/recompute.h"
 #include "align/verdict.h"
@@ -38,6 +40,8 @@ struct Report {
   std::vector<Confirmation> confirmations = {};
   // The ATen operators inside the pivot, with --drill.
   std::optional<Drill> drill = {};
+  const HiddenRecords* hidden = nullptr;   // where rules were given
+  std::vector<IsolatedPair> isolated = {};
 };
 
 // colour: ANSI colours. Control characters in source and names are shown escaped.
@@ -61,6 +65,9 @@ Findings check_single(const Run& run);
 Verdict findings_verdict(const Run& run, const Findings& findings);
 std::string format_findings(const Run& run, const Findings& findings, bool colour);
 std::string format_findings_json(const Run& run, const Findings& findings);
+
+// What each rule hid, found equal, or did not find, and why it is there. One sentence each.
+std::vector<std::string> rule_sentences(const Report& report);
 
 // What the logs themselves leave open: cut short, damaged, records lost. One sentence each.
 std::vector<std::string> log_notes(const Run& a, const Run& b);

@@ -1,4 +1,6 @@
 // report/report_json.cc: the verdict as docs/json.md has it. Fields are added, never renamed.
+#include <algorithm>
+
 #include "align/difference.h"
 #include "align/pivot_view.h"
 #include "nlohmann/json.hpp"
@@ -50,6 +52,31 @@ Json differences_json(const PivotView& pivot) {
   return list;
 }
 
+Json isolated_json(const Report& report) {
+  constexpr size_t kMost = 100;
+  Json list = Json::array();
+  for (size_t i = 0; i < std::min(report.isolated.size(), kMost); ++i) {
+    const IsolatedPair& pair = report.isolated[i];
+    const EventView event = view(report.b, pair.b);
+    list.push_back({{"boundary", event.boundary},
+                    {"operator", event.operator_name},
+                    {"phase", phase_name(event.event->phase)},
+                    {"event", kind_name(event.event->kind)},
+                    {"step", event.event->step},
+                    {"micro_batch", event.event->micro_batch},
+                    {"rank", event.log->rank},
+                    {"occurrence", event.event->occurrence},
+                    {"slot", event.log->text(event.log->slots[pair.slot].name)}});
+  }
+  return list;
+}
+
+bool is_isolated(const Report& report, const Pivot& pivot) {
+  return std::any_of(report.isolated.begin(), report.isolated.end(), [&](const IsolatedPair& pair) {
+    return pair.a == pivot.a && pair.b == pivot.b;
+  });
+}
+
 Json pivot_json(const Report& report, const Pivot& pivot) {
   const PivotView shown = view(report.a, report.b, pivot);
   const EventView& event = shown.either();
@@ -65,6 +92,7 @@ Json pivot_json(const Report& report, const Pivot& pivot) {
           {"a", side_json(shown.a)},
           {"b", side_json(shown.b)},
           {"why", pivot.why},
+          {"likely_false_alarm", is_isolated(report, pivot)},
           {"event", kind_name(event.event->kind)},
           {"node", event.log->text(event.event->node)},
           {"occurrence", event.event->occurrence},
@@ -159,6 +187,22 @@ Json drill_json(const Drill& drill) {
           {"equal_before", drill.equal},
           {"operators", {{"a", drill.count_a}, {"b", drill.count_b}}},
           {"why", drill.why}};
+}
+
+Json rules_json(const Report& report) {
+  Json list = Json::array();
+  if (!report.hidden) return list;
+  for (size_t i = 0; i < report.hidden->rules().size(); ++i) {
+    const Rule& rule = report.hidden->rules()[i];
+    const RuleUse& use = report.hidden->uses()[i];
+    list.push_back({{"rule", rule.text},
+                    {"why", rule.why},
+                    {"place", rule.place},
+                    {"matched", use.matched},
+                    {"hidden", use.hidden},
+                    {"model_values", use.model_values}});
+  }
+  return list;
 }
 
 uint64_t lost(const Run& run) {
@@ -267,7 +311,12 @@ std::string format_json(const Report& report) {
   json["pairs"] = report.alignment.pairs;
   json["unequal_pairs"] = report.alignment.unequal;
   json["harmless"] = verdict.harmless;
+  json["isolated_pairs"] = report.isolated.size();
+  json["isolated"] = isolated_json(report);
   json["states"] = states_json(report);
+  json["rules"] = rules_json(report);
+  json["hidden_pairs"] = report.alignment.hidden;
+  json["following_pairs"] = report.alignment.following;
   json["notes"] = verdict.notes;
   for (const std::string& note : log_notes(report.a, report.b)) json["notes"].push_back(note);
   json["settings"] = report.settings;

@@ -13,7 +13,9 @@ struct LaneRow {
   uint32_t a = kNone, b = kNone;  // index in each side's ProcessLog::events
   Equality equality = Equality::equal;
   bool paired() const { return a != kNone && b != kNone; }
-  bool differs() const { return !paired() || equality != Equality::equal; }
+  bool differs() const {
+    return !paired() || (equality != Equality::equal && equality != Equality::hidden);
+  }
 };
 
 // Two processes compared, or one that only one run has. Pairs come in the order of a; what only b

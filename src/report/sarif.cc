@@ -62,6 +62,7 @@ class Sarif {
     std::vector<std::string> all = report_.verdict.notes;
     for (const std::string& note : log_notes(report_.a, report_.b)) all.push_back(note);
     all.insert(all.end(), report_.settings.begin(), report_.settings.end());
+    for (const std::string& rule : rule_sentences(report_)) all.push_back("rule " + rule);
     for (const std::string& note : all)
       notes.push_back({{"level", "note"}, {"message", {{"text", shown(note)}}}});
 

@@ -31,6 +31,7 @@ class Terminal {
     candidates();
     certificate();
     if (report_.explain) pairing();
+    rules();
     notes();
     return std::move(out_);
   }
@@ -439,6 +440,11 @@ class Terminal {
     }
     line(text);
     if (report_.verdict.candidates.empty() && alignment.unequal > 0) first_unequal();
+    if (alignment.hidden + alignment.following > 0)
+      line("hidden: " + counted(alignment.hidden, "pair") + " by rules" +
+           (alignment.following > 0
+                ? ", " + grouped(alignment.following) + " more that read what rules hide"
+                : ""));
     if (alignment.processes.size() > 1) ranks();
     if (report_.verdict.harmless > 0)
       line("harmless: " + counted(report_.verdict.harmless, "differing event") +
@@ -465,7 +471,7 @@ class Terminal {
   const Pair* first_unequal_pair() const {
     const Pair* state = nullptr;
     for (const Pair* pair : pairs_in_order(report_.a, report_.alignment)) {
-      if (pair->equality == Equality::equal) continue;
+      if (pair->equality == Equality::equal || pair->equality == Equality::hidden) continue;
       if (!passed_over(report_.a, report_.alignment, *pair)) return pair;
       if (!state) state = pair;
     }
@@ -539,20 +545,29 @@ class Terminal {
       const bool in_a = process.a >= 0, in_b = process.b >= 0;
       const ProcessLog& log =
           in_a ? report_.a.processes[process.a] : report_.b.processes[process.b];
-      uint64_t counts[5] = {};
+      uint64_t counts[6] = {};
       for (const Pair& pair : process.pairs) ++counts[int(pair.equality)];
       std::string text = "  rank " + std::to_string(log.rank) + ", process " +
                          std::to_string(log.pid) + ": " + counted(process.pairs.size(), "pair");
       for (Equality e : {Equality::equal, Equality::outputs, Equality::scalars, Equality::inputs,
-                         Equality::shape})
+                         Equality::shape, Equality::hidden})
         if (counts[int(e)] > 0)
-          text +=
-              ", " + grouped(counts[int(e)]) +
-              (e == Equality::equal ? " equal" : " unequal by " + std::string(equality_name(e)));
+          text += ", " + grouped(counts[int(e)]) +
+                  (e == Equality::equal    ? " equal"
+                   : e == Equality::hidden ? " hidden by rules"
+                                           : " unequal by " + std::string(equality_name(e)));
       line(text);
       if (in_a) leftovers("a", report_.a.processes[process.a], process.only_a);
       if (in_b) leftovers("b", report_.b.processes[process.b], process.only_b);
     }
+  }
+
+  void rules() {
+    const std::vector<std::string> sentences = rule_sentences(report_);
+    if (sentences.empty()) return;
+    line("");
+    line(paint("1", "rules"));
+    for (const std::string& sentence : sentences) line("  " + shown(sentence));
   }
 
   void notes() {
@@ -637,6 +652,28 @@ Verdict findings_verdict(const Run& run, const Findings& findings) {
         {PivotKind::race, finding.producer, finding.consumer, finding.read, explain(run, finding)});
   add_log_notes("the run", run, verdict.notes);
   return verdict;
+}
+
+std::vector<std::string> rule_sentences(const Report& report) {
+  std::vector<std::string> sentences;
+  if (!report.hidden) return sentences;
+  for (size_t i = 0; i < report.hidden->rules().size(); ++i) {
+    const Rule& rule = report.hidden->rules()[i];
+    const RuleUse& use = report.hidden->uses()[i];
+    std::string text = "'" + rule.text + "' (" + rule.place + ")";
+    if (use.matched == 0)
+      text += " names nothing in these runs: it can go";
+    else if (use.hidden == 0)
+      text += " hides nothing: the " + counted(use.matched, "record") + " it names " +
+              (use.matched == 1 ? "agrees" : "agree");
+    else
+      text +=
+          " hides " + counted(use.hidden, "differing record") +
+          (use.model_values > 0 ? ", " + counted(use.model_values, "model value") + " among them"
+                                : "");
+    sentences.push_back(text + "; why: " + rule.why);
+  }
+  return sentences;
 }
 
 std::vector<std::string> log_notes(const Run& a, const Run& b) {

@@ -3,13 +3,13 @@
 
 const data = JSON.parse(document.getElementById('data').textContent);
 
-const kOnlyA = 5, kOnlyB = 6, kLeftOut = 7, kBothValues = 8;
+const kHidden = 5, kOnlyA = 6, kOnlyB = 7, kLeftOut = 8, kBothValues = 16;
 const kPhases = ['forward', 'recompute', 'backward', 'optimizer'];
 const kEvents = ['op', 'node', 'accumulate', 'loss', 'optimizer', 'collective', 'state'];
 const kSlots = ['read', 'returned', 'written'];
 const kUnreadable = 1, kModelValue = 2, kUninitialised = 4, kParameter = 8;
 const kRaised = 1;
-const kStates = ['equal', 'results differ', 'arguments differ', 'inputs differ', 'shapes differ', 'only in a', 'only in b'];
+const kStates = ['equal', 'results differ', 'arguments differ', 'inputs differ', 'shapes differ', 'hidden by rules', 'only in a', 'only in b'];
 
 // Indices of a coordinate, a form's side and a layout's slot.
 const STEP = 0, MICRO = 1, PHASE = 2, KIND = 3, NODE = 4, THREAD = 5, GROUP = 6, SEQUENCE = 7;
@@ -35,7 +35,7 @@ class Lane {
     let listed = 0, value = 0;
     for (let i = 0; i < n; ++i) {
       const state = raw.state[i];
-      this.state[i] = state & 7;
+      this.state[i] = state & 15;
       this.both[i] = state & kBothValues ? 1 : 0;
       this.coordinate[i] = raw.coordinates[i];
       if (this.state[i] === kLeftOut) continue;
@@ -57,7 +57,7 @@ class Lane {
   }
 
   has(row, side) { return this.state[row] < kLeftOut && this.state[row] !== (side === 0 ? kOnlyB : kOnlyA); }
-  differs(row) { return this.state[row] !== 0; }
+  differs(row) { return this.state[row] !== 0 && this.state[row] !== kHidden; }
   coordinates(row) { return data.coordinates[this.coordinate[row]]; }
   side(row, side) { return data.forms[this.form[row]].slice(side * FORM_SIDE, (side + 1) * FORM_SIDE); }
   site(row, side) { return this.has(row, side) ? data.sites[side][this.side(row, side)[SITE]] : null; }
@@ -115,5 +115,5 @@ function stateClass(lane, row) {
   const pivot = candidateRows[lane].get(row) === 0 ? ' first' : '';
   if (state === kOnlyA) return 'only-a' + pivot;
   if (state === kOnlyB) return 'only-b' + pivot;
-  return pivot ? 'first' : state === 0 ? 'equal' : 'later';
+  return pivot ? 'first' : state === 0 ? 'equal' : state === kHidden ? 'hidden' : 'later';
 }

@@ -50,6 +50,8 @@ function facts() {
   add('certified', certifiedText());
   if (head.unequal) add('unequal', counted(head.unequal, 'pair') + (head.harmless ? '; ' + counted(head.harmless, 'differing event') +
       ' before the pivot that no model value depends on' : ''));
+  const [hidden, following] = head.hidden;
+  if (hidden + following) add('hidden', counted(hidden, 'pair') + ' by rules' + (following ? ', ' + grouped(following) + ' more that read what rules hide' : ''));
   let a = 0, b = 0;
   for (const lane of lanes) a += lane.head.counts[2], b += lane.head.counts[3];
   if (a + b) add('one-sided', counted(a, 'event') + ' only in a, ' + counted(b, 'event') + ' only in b');
@@ -91,6 +93,11 @@ function noteList() {
   return el('section', '', el('h3', '', 'Notes'), el('ol', 'notes', data.head.notes.map(note => el('li', '', note))));
 }
 
+function ruleList() {
+  if (!data.head.rules.length) return null;
+  return el('section', '', el('h3', '', 'Rules'), el('ol', 'notes', data.head.rules.map(rule => el('li', '', rule))));
+}
+
 function rankTable() {
   if (lanes.length < 2) return null;
   const table = el('table', 'ranks', el('tr', '', ['rank', 'pairs', 'unequal', 'only a', 'only b', 'first difference'].map(name => el('th', '', name))));
@@ -122,6 +129,6 @@ function showSummary() {
                 runNames(head.runs)));
   if (head.candidates.length) box.append(pivotSection(head.candidates[0]) || '');
   box.append(facts());
-  const more = [rankShares(), candidateList(), rankTable(), noteList()].filter(section => section);
+  const more = [rankShares(), candidateList(), rankTable(), ruleList(), noteList()].filter(section => section);
   if (more.length) box.append(el('div', 'more', ...more));
 }

@@ -1,0 +1,278 @@
+// opguard noise: one tree, run several times, in; the operators that differ by themselves, and
+// rules that hide them from later comparisons, out.
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "align/hidden.h"
+#include "align/holes.h"
+#include "align/noise.h"
+#include "align/pivot_view.h"
+#include "align/run.h"
+#include "cli/command.h"
+#include "cli/side.h"
+#include "cli/verdict_steps.h"
+#include "preflight/control.h"
+
+namespace opguard {
+namespace {
+
+struct NoiseOptions {
+  std::string tree, out;
+  std::vector<std::string> packages;
+  uint32_t runs = 2;
+  uint64_t steps = 0;
+  std::string work, templates;
+  bool deterministic = false;
+  uint64_t seed = 0;
+  ReportOptions report;
+  std::vector<std::string> command;
+};
+
+void say(const std::string& line) { std::fprintf(stderr, "opguard: %s\n", line.c_str()); }
+
+// Two of the runs, aligned beside what the user's rules hide.
+struct Comparison {
+  const Run& a;
+  const Run& b;
+  Alignment alignment;
+
+  Comparison(const Run& first, const Run& other, const std::vector<Rule>& rules)
+      : a(first), b(other), alignment(align_runs(first, other)) {
+    HiddenRecords(rules, a, b).apply(alignment);
+  }
+  Verdict verdict(const std::vector<Rule>& rules) const {
+    Alignment beside = alignment;
+    HiddenRecords hidden(rules, a, b);
+    hidden.apply(beside);
+    return limit_by_holes(judge(a, b, beside, hidden), a, b, beside);
+  }
+};
+
+std::vector<Rule> both(std::vector<Rule> rules, const std::vector<NoiseSite>& sites) {
+  for (const NoiseSite& site : sites)
+    if (!site.model_value) rules.push_back(site.rule);
+  return rules;
+}
+
+// A site that several pairs of runs show is one.
+void merge(std::vector<NoiseSite>& all, std::vector<NoiseSite> more) {
+  for (NoiseSite& site : more) {
+    auto known = std::find_if(all.begin(), all.end(), [&](const NoiseSite& other) {
+      return other.rule.text == site.rule.text;
+    });
+    if (known == all.end())
+      all.push_back(std::move(site));
+    else
+      known->times = std::max(known->times, site.times);
+  }
+}
+
+// Parsed again, since what was found is only its text.
+llvm::Error parse_sites_rules(std::vector<NoiseSite>& sites) {
+  for (NoiseSite& site : sites) {
+    std::vector<Rule> rules;
+    Diagnostics diags;
+    if (!parse_rules(site.rule.line(), "noise", rules, diags) || rules.size() != 1)
+      return make_error("no rule can name this record:\n" + diags.text());
+    site.rule = rules[0];
+  }
+  return llvm::Error::success();
+}
+
+struct Found {
+  std::vector<NoiseSite> sites;
+  // Of these, what is noise: generators that nobody draws from are none.
+  uint64_t noisy() const {
+    return uint64_t(std::count_if(sites.begin(), sites.end(),
+                                  [](const NoiseSite& site) { return !site.idle; }));
+  }
+  std::string reaches;     // "" or how the noise shows in the model values
+  std::string unknowable;  // "" or why nothing can be said
+};
+
+// Run 1 against each of the others: where two of these differ, one differs from run 1.
+llvm::Expected<Found> compare_runs(const std::vector<Run>& runs, const std::vector<Rule>& known) {
+  Found found;
+  std::vector<Comparison> pairs;
+  for (size_t i = 1; i < runs.size(); ++i) {
+    pairs.emplace_back(runs[0], runs[i], known);
+    merge(found.sites, find_noise(runs[0], runs[i], pairs.back().alignment));
+  }
+  if (auto error = parse_sites_rules(found.sites)) return error;
+  // A number handed to Python is a model value: only a rule of its own can hide it, and only where
+  // the noise goes nowhere else is that any use.
+  std::vector<NoiseSite> numbers;
+  for (const Comparison& pair : pairs) {
+    Alignment beside = pair.alignment;
+    const std::vector<Rule> rules = both(known, found.sites);
+    HiddenRecords(rules, pair.a, pair.b).apply(beside);
+    merge(numbers, noisy_numbers(pair.a, pair.b, beside));
+  }
+  if (auto error = parse_sites_rules(numbers)) return error;
+  std::vector<NoiseSite> with_numbers = found.sites;
+  merge(with_numbers, numbers);
+  for (const Comparison& pair : pairs) {
+    const Verdict verdict = pair.verdict(both(known, with_numbers));
+    if (verdict.outcome == Outcome::diverged && found.reaches.empty()) found.reaches = verdict.why;
+    if (verdict.outcome == Outcome::inconclusive && !pair.a.processes.empty() &&
+        verdict.why.find("not whole") != std::string::npos)
+      found.unknowable = verdict.why;
+  }
+  if (found.reaches.empty()) found.sites = std::move(with_numbers);
+  return found;
+}
+
+std::string header(const NoiseOptions& opt, const Found& found) {
+  std::string text = "# opguard noise: records that differ between " + std::to_string(opt.runs) +
+                     " runs of one tree. Form: docs/noise.md\n# " + quote(opt.command) + "\n";
+  if (!found.reaches.empty())
+    text += "# The noise reaches the model values (" + found.reaches +
+            "): comparisons stay diverged where it does.\n";
+  return text;
+}
+
+std::string place_of(const Run& a, const Run& b, const NoiseSite& site) {
+  const PivotView both = view(a, b, site.pivot);
+  return place(both.either()) + "  " + both.either().operator_name;
+}
+
+llvm::Error write_rules(const NoiseOptions& opt, const Found& found, const std::vector<Run>& runs) {
+  std::string text = header(opt, found);
+  for (const NoiseSite& site : found.sites) {
+    text += "# " + place_of(runs[0], runs.back(), site) + ", " + std::to_string(site.times) +
+            (site.times == 1 ? " execution\n" : " executions\n");
+    // What the runs are judged by is never hidden.
+    text += (site.model_value ? "# a model value: no rule for " : "") + site.rule.line() + "\n";
+  }
+  if (opt.out.empty()) {
+    std::fputs(("\n" + text).c_str(), stdout);
+    return llvm::Error::success();
+  }
+  return write_text(opt.out, text);
+}
+
+llvm::Expected<std::vector<Run>> record_runs(const NoiseOptions& opt, const std::string& tree) {
+  Diagnostics diags;
+  auto templates = find_templates(opt.templates, diags);
+  if (!templates) return templates.takeError();
+  const std::string total = std::to_string(opt.runs + 1);
+  say("1/" + total + " preflight: " + quote(opt.command));
+  DiffSide side{"1", tree, opt.command, opt.work + "/run_1"};
+  auto seen = survey({.command = opt.command,
+                      .tree = tree,
+                      .packages = opt.packages,
+                      .steps = opt.steps,
+                      .work = side.work,
+                      .quiet = false},
+                     *templates, diags);
+  if (!seen) return seen.takeError();
+  const std::vector<Bound> bounds = bind(seen->plan);
+  auto hook = instrument_side(side, *seen, bounds, diags);
+  if (!hook) return hook.takeError();
+  if (!diags.items().empty()) std::fputs(diags.text().c_str(), stderr);
+  Variables environment;
+  if (opt.deterministic) environment = control_environment(opt.seed);
+  std::vector<Run> runs;
+  for (uint32_t i = 1; i <= opt.runs; ++i) {
+    side.name = std::to_string(i);
+    side.work = opt.work + "/run_" + side.name;
+    say(std::to_string(i + 1) + "/" + total + " guarded run " + side.name);
+    if (auto error = record(side, guarded(side, *hook, environment), bounds, seen->sources))
+      return error;
+    auto run = load_run(side.work + "/log");
+    if (!run) return run.takeError();
+    runs.push_back(std::move(*run));
+  }
+  return runs;
+}
+
+llvm::Expected<int> search(NoiseOptions opt) {
+  auto known = read_rules(opt.report);
+  if (!known) return known.takeError();
+  auto tree = canonical_tree(opt.tree);
+  if (!tree) return tree.takeError();
+  for (std::string& word : opt.command) word = replace_tree(word, *tree);
+  auto runs = record_runs(opt, *tree);
+  if (!runs) return runs.takeError();
+  auto found = compare_runs(*runs, *known);
+  if (!found) return found.takeError();
+  if (!found->unknowable.empty()) return make_error(found->unknowable);
+
+  // The report is of the first pair of runs that shows the first of the sites.
+  std::optional<Comparison> pair;
+  std::vector<NoiseSite> sites;
+  for (size_t shown = 1; shown < runs->size(); ++shown) {
+    pair.emplace((*runs)[0], (*runs)[shown], *known);
+    sites = find_noise(pair->a, pair->b, pair->alignment);
+    if (std::any_of(sites.begin(), sites.end(), [](const auto& site) { return !site.idle; })) break;
+  }
+  Verdict verdict;
+  const std::string these = std::to_string(opt.runs) + " runs of one tree ";
+  const uint64_t noisy = found->noisy();
+  verdict.outcome = noisy == 0 ? Outcome::identical : Outcome::diverged;
+  if (noisy > 0)
+    verdict.why = these + "differ by themselves, in " + std::to_string(noisy) +
+                  (noisy == 1 ? " record" : " records");
+  else
+    verdict.why = these + "agree in every record" +
+                  (found->sites.empty() ? "" : " but states of generators nobody draws from");
+  constexpr size_t kMost = 6;  // as many as judge names
+  for (const NoiseSite& site : sites)
+    if (!site.idle && verdict.candidates.size() < kMost) verdict.candidates.push_back(site.pivot);
+  if (!found->reaches.empty())
+    verdict.notes.push_back(
+        "the noise reaches the model values (" + found->reaches +
+        "): no rule hides that. --deterministic takes away what is only seeds and kernels");
+  HiddenRecords hidden(*known, pair->a, pair->b);
+  Alignment counted = align_runs(pair->a, pair->b);
+  hidden.apply(counted);
+  const Report report{pair->a, pair->b, counted, verdict, {}, {}, opt.report.explain, {}, &hidden};
+  if (auto error = present(report, opt.report)) return error;
+  if (noisy == 0 && opt.out.empty()) return kYes;
+  if (auto error = write_rules(opt, *found, *runs)) return error;
+  if (!opt.out.empty()) say(std::to_string(found->sites.size()) + " rules are in " + opt.out);
+  return noisy == 0 ? kYes : kNo;
+}
+
+int noise(NoiseOptions opt) {
+  const bool kept = !opt.work.empty();
+  auto work = WorkFolder::open(opt.work, {"run_1", "run_2"});
+  if (!work) return fail(llvm::toString(work.takeError()));
+  opt.work = work->path();
+  llvm::Expected<int> code = search(opt);
+  if (!code) return fail(llvm::toString(code.takeError()));
+  if (kept) say("logs, the plan and outputs are in " + opt.work);
+  return *code;
+}
+
+}  // namespace
+
+void add_noise(CLI::App& app, Pipeline& run) {
+  auto opt = std::make_shared<NoiseOptions>();
+  CLI::App* command = app.add_subcommand(
+      "noise", "Run one tree several times: name what differs by itself, and write rules for it");
+  command->add_option("TREE", opt->tree, "the source tree")->required();
+  command->add_option("-o,--output", opt->out, "write the rules to this file (for --ignore-file)");
+  command->add_option("--runs", opt->runs, "how often the program runs")
+      ->check(CLI::Range(2u, 100u))
+      ->capture_default_str();
+  command->add_option("--with", opt->packages, "an installed package that counts as source")
+      ->allow_extra_args(false);
+  command->add_option("--steps", opt->steps, "trace only this many optimizer steps (0: all)");
+  command->add_option("--work", opt->work, "keep logs, plan and outputs in this new folder");
+  command->add_option("--templates", opt->templates, "folder of operator templates");
+  command->add_flag("--deterministic", opt->deterministic, "control seeds and kernels in all runs");
+  command->add_option("--seed", opt->seed, "seed for --deterministic");
+  add_report_options(*command, opt->report);
+  add_rule_options(*command, opt->report);
+  command->footer("After --: the program, run in the tree.");
+  command->callback([opt, &run] {
+    opt->command = program_words("noise");
+    run = [opt] { return noise(*opt); };
+  });
+}
+
+}  // namespace opguard
