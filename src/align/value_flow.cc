@@ -7,6 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "align/flat_groups.h"
+
 namespace opguard {
 namespace {
 
@@ -21,6 +23,13 @@ uint64_t hash_text(std::string_view text) { return std::hash<std::string_view>{}
 std::string_view last_name(std::string_view callee) {
   size_t dot = callee.rfind('.');
   return dot == std::string_view::npos ? callee : callee.substr(dot + 1);
+}
+
+// A tensor that an operator writes over whole: what was there has no part in the result.
+bool overwrites(std::string_view callee, std::string_view slot) {
+  const std::string_view name = last_name(callee);
+  return (name == "copy_" && slot == "self") ||
+         (name == "_foreach_copy_" && slot.starts_with("arg0["));
 }
 
 // Of events between the begin and the end of `outer`, those of its own thread ran inside it.
@@ -86,15 +95,17 @@ bool moves_bytes(std::string_view callee) {
 
 bool has_value(const Slot& slot) { return !(slot.flags & (kUnreadable | kUninitialised)); }
 
+ValueKey value_key(uint64_t flat, uint64_t elements, std::string_view dtype) {
+  // The row sum M depends on the shape, so it has no part in the name.
+  return {flat, scramble(hash_text(dtype) ^ scramble(elements))};
+}
+
 ValueKey value_key(const ProcessLog& log, const Slot& slot) {
   const Meta* meta = slot.meta < log.metas.size() ? &log.metas[slot.meta] : nullptr;
-  uint64_t elements = 1, type = 0;
-  if (meta) {
-    for (int64_t n : meta->shape) elements *= uint64_t(n);
-    type = hash_text(meta->dtype);
-  }
-  // The row sum M depends on the shape, so it has no part in the name.
-  return {slot.flat, scramble(type ^ scramble(elements))};
+  if (!meta) return {slot.flat, scramble(scramble(1))};
+  uint64_t elements = 1;
+  for (int64_t n : meta->shape) elements *= uint64_t(n);
+  return value_key(slot.flat, elements, meta->dtype);
 }
 
 namespace {
@@ -171,6 +182,8 @@ const ValueIndex::Values& ValueIndex::values() const {
     for (size_t e = 0; e < log.events.size(); ++e) {
       const Event event = log.events[e];
       if (event.kind == EventKind::state) continue;
+      for (const ValueKey& flat : flat_groups(log, event))
+        if (held.pass(folded(flat))) all.held.push_back(folded(flat));
       const Slot* slots = log.slots.of_event(event.first_slot);
       for (uint32_t s = 0; s < event.slot_count; ++s) {
         const Slot& slot = slots[s];
@@ -320,9 +333,16 @@ bool Flow::made_of_known(const SlotRef& made) const {
   if (views_larger_input(made)) return known_parts(made);
   for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s)
     if (log.slots[s].kind == SlotKind::in && novel(made.event, log.slots[s]) &&
+        !overwrites(callee(made.event), log.text(log.slots[s].name)) &&
         !known_parts({made.event, s}))
       return false;
   return true;
+}
+
+std::string_view Flow::callee(const EventRef& ref) const {
+  const ProcessLog& log = mine_.log(ref);
+  auto location = log.locations.find(std::string(mine_.boundary(ref)));
+  return location == log.locations.end() ? std::string_view() : location->second.callee;
 }
 
 bool Flow::any_novel(const ValueIndex::Parts& parts) const {
@@ -366,6 +386,7 @@ bool Flow::push_novel_inputs(const EventRef& ref, const EventRef& consumer, bool
     const Slot& slot = log.slots[s];
     if (inputs_only && slot.kind != SlotKind::in) continue;
     if (!novel(ref, slot)) continue;
+    if (slot.kind == SlotKind::in && overwrites(callee(ref), log.text(slot.name))) continue;
     stack.push_back({{ref, s}, consumer});
     any = true;
   }

@@ -31,6 +31,7 @@ struct ValueKeyHash {
 };
 
 ValueKey value_key(const ProcessLog& log, const Slot& slot);
+ValueKey value_key(uint64_t flat, uint64_t elements, std::string_view dtype);
 
 // False for what names no value: unreadable or uninitialised memory.
 bool has_value(const Slot& slot);
@@ -162,6 +163,7 @@ class Flow {
   bool trace_overwrite(const Slot& wanted, const ValueIndex::Parts& parts,
                        std::vector<Origin>& origins);
   bool relaid_parts(const Slot& wanted, const ValueIndex::Parts& parts) const;
+  std::string_view callee(const EventRef& ref) const;  // as in source; "" if its place is unknown
   bool any_novel(const ValueIndex::Parts& parts) const;
   bool made_of_known(const SlotRef& made) const;
   bool views_larger_input(const SlotRef& made) const;

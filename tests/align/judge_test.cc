@@ -126,6 +126,21 @@ TEST(Judge, AnotherPartTakenInAnotherShapeIsTheCause) {
   EXPECT_EQ(j.pivot_b(), "r.getitem:b");
 }
 
+TEST(Judge, WhatACopyWritesOverHasNoPartInIt) {
+  // b copies a known value over a buffer that only it held; the fault is the product behind it.
+  LogBuilder a, b;
+  a.add(op("m.mul:1", {in(5), out(6)}, "2")).add(loss(6));
+  b.add(op("b.fill:2", {in(1), out(80)}));
+  b.add(op("b.copy:3", {in(80, "self"), in(5), {SlotKind::written, 81, "self"}}));
+  b.add(op("m.mul:1", {in(5), out(7)}, "3")).add(op("m.add:4", {in(81), in(7), out(8)}));
+  b.add(loss(8));
+  Location place;
+  place.callee = "buffer.copy_";
+  b.at("b.copy:3", place);
+  Judged j = judged({a}, {b});
+  for (size_t i = 0; i < j.verdict.candidates.size(); ++i) EXPECT_NE(j.pivot_b(i), "b.fill:2");
+}
+
 TEST(Judge, MasksOfOnePatternAreOneValue) {
   LogBuilder a, b;
   for (bool second : {false, true}) {
