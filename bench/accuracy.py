@@ -63,6 +63,11 @@ def check(entry, opguard, venvs, folder, timeout):
     """The result of one entry, as it is kept in its JSON file."""
     make_environment(entry.case, venvs)
     make_trees(entry)
+    return answer_of(entry, opguard, folder, timeout)
+
+
+def answer_of(entry, opguard, folder, timeout):
+    """The same of an entry whose environment and trees are there."""
     env, work, out = environment(entry), folder / "work", folder / "answer.json"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
