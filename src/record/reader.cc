@@ -339,6 +339,17 @@ void Reader::place_gaps() {
   }
   std::stable_sort(log_.gaps.begin(), log_.gaps.end(),
                    [](const Gap& a, const Gap& b) { return a.event < b.event; });
+  // Of one place, where the writer handed over what it had between two losses.
+  std::vector<Gap> merged;
+  for (const Gap& gap : log_.gaps) {
+    const bool same = !merged.empty() && merged.back().event == gap.event &&
+                      merged.back().records != 0 && gap.records != 0;
+    if (same)
+      merged.back().records += gap.records;
+    else
+      merged.push_back(gap);
+  }
+  log_.gaps = std::move(merged);
 }
 
 std::string Reader::run() {
