@@ -80,7 +80,8 @@ void add_random_states(const Run& a, const Run& b, const Alignment& alignment, V
     const ProcessLog &log_a = a.processes[both.a], &log_b = b.processes[both.b];
     std::map<std::string, StateHistory> histories;
     for (const Pair& pair : both.pairs) {
-      if (log_a.events.kind(pair.a) != EventKind::state) continue;
+      if (log_a.events.kind(pair.a) != EventKind::state || pair.equality == Equality::hidden)
+        continue;
       const Event &x = log_a.events[pair.a], &y = log_b.events[pair.b];
       for (const SlotPair& slot : pair_slots(log_a, x, log_b, y))
         if (slot.a && slot.b && !((slot.a->flags | slot.b->flags) & kUnreadable))

@@ -229,7 +229,8 @@ llvm::Expected<int> search(NoiseOptions opt) {
   HiddenRecords hidden(*known, pair->a, pair->b);
   Alignment counted = align_runs(pair->a, pair->b);
   hidden.apply(counted);
-  const Report report{pair->a, pair->b, counted, verdict, {}, {}, opt.report.explain, {}, &hidden};
+  const Report report{pair->a, pair->b, counted, verdict, {}, {}, opt.report.explain,
+                      {},      {},      &hidden};
   if (auto error = present(report, opt.report)) return error;
   if (noisy == 0 && opt.out.empty()) return kYes;
   if (auto error = write_rules(opt, *found, *runs)) return error;

@@ -28,7 +28,8 @@ struct Setting {
   Timeline timeline{a, b, alignment};
   ValueIndex index_a{a}, index_b{b};
   Verdict verdict = judge(a, b, alignment);
-  ModelDifference difference = *compare_model_values(index_a, index_b, timeline).first;
+  ModelDifference difference =
+      *compare_model_values(index_a, index_b, timeline, HiddenRecords({}, a, b)).first;
 
   Experiment plan(bool everywhere = true) const {
     return plan_experiment(timeline, index_a, index_b, verdict.candidates.at(0), difference,
