@@ -11,8 +11,8 @@
 #include "align/run.h"
 #include "cli/command.h"
 #include "cli/dump_table.h"
-#include "preflight/plan.h"
-#include "preflight/trace.h"
+#include "plan/plan.h"
+#include "plan/trace.h"
 #include "record/names.h"
 #include "record/record.h"
 

@@ -17,7 +17,7 @@
 #include "matcher/share.h"
 #include "parser/parse.h"
 #include "patcher/patch.h"
-#include "preflight/plan.h"
+#include "plan/plan.h"
 #include "support/diagnostics.h"
 #include "support/install.h"
 #include "support/source.h"

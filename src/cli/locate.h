@@ -6,7 +6,7 @@
 #include "matcher/match.h"
 #include "matcher/template.h"
 #include "parser/site.h"
-#include "preflight/plan.h"
+#include "plan/plan.h"
 #include "support/diagnostics.h"
 #include "support/source.h"
 

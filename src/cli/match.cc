@@ -11,7 +11,7 @@
 #include "matcher/match.h"
 #include "matcher/template.h"
 #include "nlohmann/json.hpp"
-#include "preflight/plan.h"
+#include "plan/plan.h"
 #include "support/install.h"
 
 namespace opguard {

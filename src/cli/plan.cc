@@ -6,8 +6,8 @@
 #include "cli/command.h"
 #include "matcher/template.h"
 #include "parser/parse.h"
+#include "plan/plan.h"
 #include "preflight/build_plan.h"
-#include "preflight/plan.h"
 #include "support/install.h"
 
 namespace opguard {

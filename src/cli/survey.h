@@ -6,8 +6,8 @@
 
 #include "llvm/Support/Error.h"
 #include "matcher/template.h"
-#include "preflight/plan.h"
-#include "preflight/trace.h"
+#include "plan/plan.h"
+#include "plan/trace.h"
 #include "support/diagnostics.h"
 #include "support/source.h"
 

@@ -14,7 +14,7 @@
 #include "matcher/taking_part.h"
 #include "parser/outline.h"
 #include "parser/site.h"
-#include "preflight/plan.h"
+#include "plan/plan.h"
 
 namespace opguard {
 

@@ -6,7 +6,7 @@
 
 #include "matcher/match.h"
 #include "parser/site.h"
-#include "preflight/plan.h"
+#include "plan/plan.h"
 
 namespace opguard {
 

@@ -9,7 +9,7 @@
 
 #include "matcher/template.h"
 #include "parser/site.h"
-#include "preflight/plan.h"
+#include "plan/plan.h"
 
 namespace opguard {
 

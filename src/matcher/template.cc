@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include "matcher/names.h"
-#include "preflight/json_text.h"
+#include "plan/json_text.h"
 
 namespace opguard {
 namespace {

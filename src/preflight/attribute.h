@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "parser/site.h"
-#include "preflight/trace.h"
+#include "plan/trace.h"
 #include "support/source.h"
 
 namespace opguard {

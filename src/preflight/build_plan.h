@@ -7,8 +7,8 @@
 
 #include "matcher/template.h"
 #include "parser/site.h"
-#include "preflight/plan.h"
-#include "preflight/trace.h"
+#include "plan/plan.h"
+#include "plan/trace.h"
 #include "support/source.h"
 
 namespace opguard {

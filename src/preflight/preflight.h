@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "llvm/Support/Error.h"
-#include "preflight/trace.h"
+#include "plan/trace.h"
 
 namespace opguard {
 

@@ -267,7 +267,10 @@ void Operation::listed_gradients(const TorchApi& torch) {
 void Operation::ready() {
   if (!active_) return;
   if (!work_) work_.emplace();
-  if (callee_.random) recorder().record_generators(event_.phase);
+  // A generator that is handed over is no business of the global ones, which another thread may be
+  // drawing from just now.
+  if (callee_.random && inputs_.scalars().find("=Generator(") == std::string::npos)
+    recorder().record_generators(event_.phase);
   if (event_.phase == Phase::forward || event_.phase == Phase::recompute) {
     for (const Collector::Item& item : inputs_.items()) {
       if (item.numpy) continue;

@@ -1,6 +1,6 @@
 // A plan of any bytes.
 #include "fuzz/fuzz.h"
-#include "preflight/plan.h"
+#include "plan/plan.h"
 
 using namespace opguard;
 

@@ -1,6 +1,6 @@
 // A tracer's file of any bytes.
 #include "fuzz/fuzz.h"
-#include "preflight/trace.h"
+#include "plan/trace.h"
 
 using namespace opguard;
 

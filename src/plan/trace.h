@@ -1,4 +1,4 @@
-// preflight/trace.h: what the tracer saw: operator uses in source and the activities they launched.
+// plan/trace.h: what the tracer saw: operator uses in source and the activities they launched.
 // JSON, one file per process: docs/plan-format.md, section "Trace".
 #pragma once
 

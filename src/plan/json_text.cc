@@ -1,4 +1,4 @@
-#include "preflight/json_text.h"
+#include "plan/json_text.h"
 
 #include <algorithm>
 #include <cerrno>

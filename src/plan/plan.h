@@ -1,4 +1,4 @@
-// preflight/plan.h: the alignment plan: every boundary with its signature. JSON, committed by
+// plan/plan.h: the alignment plan: every boundary with its signature. JSON, committed by
 // users: docs/plan-format.md.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 #include "llvm/Support/Error.h"
 #include "parser/site.h"
-#include "preflight/trace.h"
+#include "plan/trace.h"
 #include "support/diagnostics.h"
 
 namespace opguard {

@@ -1,4 +1,4 @@
-#include "preflight/plan.h"
+#include "plan/plan.h"
 
 #include <unistd.h>
 
@@ -13,7 +13,7 @@
 #include <tuple>
 
 #include "nlohmann/json.hpp"
-#include "preflight/json_text.h"
+#include "plan/json_text.h"
 
 namespace opguard {
 namespace {

@@ -1,7 +1,7 @@
 #include <string_view>
 
 #include "llvm/Demangle/Demangle.h"
-#include "preflight/trace.h"
+#include "plan/trace.h"
 
 namespace opguard {
 namespace {

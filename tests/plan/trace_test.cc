@@ -1,7 +1,7 @@
-#include "preflight/trace.h"
+#include "plan/trace.h"
 
 #include "gtest/gtest.h"
-#include "preflight/files.h"
+#include "plan/files.h"
 
 namespace opguard {
 namespace {

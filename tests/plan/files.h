@@ -1,4 +1,4 @@
-// tests/preflight/files.h: a folder that lives as long as a test.
+// tests/plan/files.h: a folder that lives as long as a test.
 #pragma once
 
 #include <filesystem>

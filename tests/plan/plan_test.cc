@@ -1,9 +1,9 @@
-#include "preflight/plan.h"
+#include "plan/plan.h"
 
 #include <sstream>
 
 #include "gtest/gtest.h"
-#include "preflight/files.h"
+#include "plan/files.h"
 
 namespace opguard {
 namespace {

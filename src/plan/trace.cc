@@ -1,4 +1,4 @@
-#include "preflight/trace.h"
+#include "plan/trace.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -6,7 +6,7 @@
 #include <system_error>
 #include <tuple>
 
-#include "preflight/json_text.h"
+#include "plan/json_text.h"
 #include "support/diagnostics.h"
 
 namespace opguard {
