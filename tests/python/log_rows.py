@@ -45,6 +45,9 @@ def second(folder):
     return sorted(runtime_log.logs_in(folder), key=lambda log: log.rank)
 
 
+ON_DEVICE = 8  # record/event.h
+
+
 def flags(value, **bits):
     return {name: bool(value & bit) for name, bit in bits.items()}
 
@@ -57,6 +60,7 @@ def event_row(process, log, e):
         "location": place and "%s:%d" % (place[0], place[1]),
         "thread": e.thread, "start_ns": e.start_ns, "end_ns": e.end_ns, "scalars": e.scalars, "results": e.results,
         "group": e.group, "sequence": e.sequence or None, **flags(e.flags, raised=1, collective=2, in_graph=4),
+        **{name: getattr(e, name) if e.flags & ON_DEVICE else None for name in ("stream", "device_start_ns", "device_end_ns")},
     }  # fmt: skip
 
 
