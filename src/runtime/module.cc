@@ -151,6 +151,10 @@ PyObject* enter_closure(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
+PyObject* torch_native_of(PyObject*, PyObject* allow) {
+  return PyBool_FromLong(torch_native(PyObject_IsTrue(allow) == 1));
+}
+
 PyObject* leave_closure(PyObject*, PyObject*) {
   closure_ended();
   Py_RETURN_NONE;
@@ -206,6 +210,8 @@ PyMethodDef g_methods[] = {
      "fingerprint(x, kind='og1'): (h, m); an int for xor32, xor64; (h, m, flat, pattern) for all"},
     {"lane_sums", method(lane_sums_of), METH_VARARGS,
      "lane_sums(name=''): versions of the inner loops; a name chooses one"},
+    {"torch_native", torch_native_of, METH_O,
+     "torch_native(allow): are tensors asked through torch's C++ functions? False: never again"},
     {"collective", collective_launch, METH_VARARGS,
      "collective(boundary, group, sequence, inputs, outputs, scalars, structure) -> Flight or "
      "None"},

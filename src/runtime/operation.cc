@@ -381,8 +381,9 @@ bool Operation::overwritten(PyObject* object) const {
 
 // What it read, but for what a collective only writes; and a functional collective's result it had
 // to wait for, which could not be read before.
-std::vector<Slot> Operation::read_slots(const OwnWork& work) {
+std::vector<Slot> Operation::read_slots(const OwnWork& work, size_t outputs) {
   std::vector<Slot> slots;
+  slots.reserve(inputs_.slots().size() + outputs);
   const std::vector<Collector::Item>& items = inputs_.items();
   for (size_t i = 0; i < inputs_.slots().size(); ++i) {
     Slot& slot = inputs_.slots()[i];
@@ -418,7 +419,7 @@ void Operation::record(PyObject* result, bool raised, const OwnWork& work) {
         outputs.add_module(result, output_flags_);
     }
   }
-  std::vector<Slot> slots = read_slots(work);
+  std::vector<Slot> slots = read_slots(work, outputs.slots().size());
   std::vector<Slot> given = flight_ ? slots : std::vector<Slot>();
   slots.insert(slots.end(), outputs.slots().begin(), outputs.slots().end());
   // What an operation still in flight on another thread has done so far is no value.

@@ -53,7 +53,8 @@ class Operation {
   void set_mark();
   bool done();  // leaves the operator; false: there is no log any more to take the event
   void written_inputs(std::vector<Slot>& slots, const OwnWork& work);
-  std::vector<Slot> read_slots(const OwnWork& work);
+  // outputs: how many slots will follow.
+  std::vector<Slot> read_slots(const OwnWork& work, size_t outputs);
   bool overwritten(PyObject* object) const;
   bool in_others_memory(PyObject* result) const;
   void record(PyObject* result, bool raised, const OwnWork& work);

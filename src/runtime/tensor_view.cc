@@ -129,6 +129,11 @@ uint64_t TensorView::content_bytes() const {
 uint32_t tensor_version(PyObject* tensor) {
   const TorchApi* torch = torch_api();
   if (torch != nullptr && torch->plain(tensor) && torch->version) {
+    uint32_t counted = 0;
+    if (const void* native = torch->native.tensor(tensor)) {
+      torch->native.version(native, counted);
+      return counted;
+    }
     Ref version = torch->version(tensor);
     return static_cast<uint32_t>(as_u64(version.get()));
   }
@@ -193,6 +198,12 @@ void place_view(TensorView& view, std::string_view type) {
   }
 }
 
+bool negated(const TorchApi& torch, PyObject* tensor) {
+  Ref answer = torch.is_neg(tensor);
+  PyErr_Clear();
+  return answer.get() != Py_False;
+}
+
 // A plain tensor of numbers, nothing lazy about it. False: not that, and nothing is known.
 bool view_plain(const TorchApi& torch, PyObject* tensor, TensorView& view) {
   DlpackTensor t;
@@ -204,11 +215,8 @@ bool view_plain(const TorchApi& torch, PyObject* tensor, TensorView& view) {
   const char* device = device_type_of(t.device_type);
   if (dtype == nullptr || device == nullptr) return false;
   const bool processor = t.device_type == 1;
-  Ref negated = torch.is_neg(tensor);
-  if (negated.get() != Py_False) {
-    PyErr_Clear();
-    return false;
-  }
+  const void* native = torch.native.tensor(tensor);
+  if (native != nullptr ? torch.native.is_negated(native) : negated(torch, tensor)) return false;
   view.meta.dtype = dtype;
   view.meta.device = processor ? device : device + (":" + std::to_string(t.device_id));
   view.meta.shape.assign(t.shape, t.shape + t.ndim);
@@ -222,6 +230,10 @@ bool view_plain(const TorchApi& torch, PyObject* tensor, TensorView& view) {
     view.elements.strides[static_cast<size_t>(d)] = t.strides[d] * view.elements.size;
   view.elements.data = t.data == nullptr ? nullptr : static_cast<char*>(t.data) + t.byte_offset;
   place_view(view, device);
+  if (native != nullptr) {
+    view.counted = torch.native.version(native, view.version);
+    return true;
+  }
   Ref version = torch.version(tensor);
   if (version) {
     view.version = static_cast<uint32_t>(as_u64(version.get()));

@@ -57,6 +57,7 @@ bool load(TorchApi& api) {
   api.grad_enabled = keep(torch, "is_grad_enabled");
   api.function_modes = keep(core.get(), "_len_torch_function_stack");
   load_of_tensor(api);
+  api.native.load();
   return true;
 }
 
@@ -85,7 +86,14 @@ const TorchApi* torch_api() {
   return loaded ? &g_api : nullptr;
 }
 
+bool torch_native(bool allow) {
+  const bool trusted = torch_api() != nullptr && g_api.native.trusted();
+  if (!allow) g_api.native.distrust();
+  return trusted && allow;
+}
+
 void bind_methods(PyObject* tensor) {
+  g_api.native.meet(tensor);
   static bool bound = false;
   if (std::exchange(bound, true)) return;
   g_api.is_neg = method_of(tensor, "is_neg");
@@ -99,6 +107,7 @@ bool g_subclass_met = false;
 thread_local TorchFunctionOff* t_innermost = nullptr;
 
 bool modes_on(const TorchApi& torch) {
+  if (torch.native.function_modes != nullptr) return torch.native.function_modes() != 0;
   if (torch.function_modes == nullptr) return true;
   static const Method depth_of(torch.function_modes);
   Ref depth = depth_of ? depth_of(PyCFunction_GetSelf(torch.function_modes))
@@ -176,6 +185,8 @@ Ref grad_fn_of(PyObject* tensor) {
   const TorchApi* torch = torch_api();
   if (torch == nullptr || !torch->plain(tensor) || !torch->grad_fn)
     return attribute(tensor, "grad_fn");
+  const void* native = torch->native.tensor(tensor);
+  if (native != nullptr && torch->native.outside_autograd(native)) return Ref::borrow(Py_None);
   Ref node = torch->grad_fn(tensor);
   if (!node) PyErr_Clear();
   return node;
@@ -209,6 +220,7 @@ bool grad_enabled(const TorchApi& torch) {
 }
 
 bool in_backward(const TorchApi& torch) {
+  if (torch.native.current_graph_task != nullptr) return torch.native.current_graph_task() != -1;
   Ref id(torch.graph_task_id ? PyObject_CallNoArgs(torch.graph_task_id) : nullptr);
   if (!id) {
     PyErr_Clear();

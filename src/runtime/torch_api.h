@@ -5,6 +5,7 @@
 #include "runtime/dlpack.h"
 #include "runtime/fast_call.h"
 #include "runtime/py.h"
+#include "runtime/torch_native.h"
 
 namespace opguard {
 
@@ -26,6 +27,7 @@ struct TorchApi {
   // Of torch.Tensor: for what is plain only.
   Getter version, grad_fn;
   Method is_neg, untyped_storage;  // once bind_methods() was called
+  TorchNative native;
 
   // Exactly a torch.Tensor or Parameter: nothing of it runs the program's code.
   bool plain(PyObject* object) const {
@@ -68,7 +70,10 @@ class TorchFunctionOff {
 // ("cpu" has no other), or torch has no word for it.
 void* current_stream(std::string_view type, int32_t dlpack_type, int index);
 
-// Finds the methods by the first plain tensor there is.
+// True: tensors are asked by TorchNative. allow false: never again, in this process.
+bool torch_native(bool allow);
+
+// Finds the methods by the first plain tensor there is, and compares what is native by more.
 void bind_methods(PyObject* tensor);
 
 // The storage of a plain tensor as torch's Python object; none where it has none.
