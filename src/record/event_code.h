@@ -112,10 +112,11 @@ class EventDecoder {
     uint64_t events = 0, slots = 0;  // in ProcessLog
   };
 
-  // Appends the `count` events of a chunk, and their slots, to empty lists. "" or what is wrong;
-  // the caller then drops what was appended. `stretches`: the last one is this chunk's.
+  // Appends the slots of the `count` events of a chunk, and these themselves where they are wanted,
+  // to empty lists. "" or what is wrong; the caller then drops what was appended. `stretches`: the
+  // last one is this chunk's.
   std::string take(std::string_view payload, uint32_t count, const std::vector<Stretch>& stretches,
-                   const Before& before, std::vector<Event>& events, std::vector<Slot>& slots);
+                   const Before& before, std::vector<Slot>& slots, std::vector<Event>* events);
 
  private:
   StorageAddresses addresses_;

@@ -30,7 +30,7 @@ bool is_there(const std::vector<EventDecoder::Stretch>& stretches, uint64_t inde
 
 std::string EventDecoder::take(std::string_view payload, uint32_t count,
                                const std::vector<Stretch>& stretches, const Before& before,
-                               std::vector<Event>& events, std::vector<Slot>& slots) {
+                               std::vector<Slot>& slots, std::vector<Event>* events) {
   Cursor in(payload);
   EventBase base;
   addresses_.clear();
@@ -39,7 +39,7 @@ std::string EventDecoder::take(std::string_view payload, uint32_t count,
   const uint64_t strings = before.strings, metas = before.metas;
   bool known = true;  // all strings and metas are there
   for (uint32_t i = 0; i < count && in.ok(); ++i) {
-    const uint64_t place = before.events + events.size();
+    const uint64_t place = before.events + i;
     const uint64_t index = stretches.back().first + (place - stretches.back().at);
     Event e;
     e.boundary = in.varint32();
@@ -95,7 +95,12 @@ std::string EventDecoder::take(std::string_view payload, uint32_t count,
     e.first_slot = before.slots + slots.size();
     e.slot_count = in.varint32();
     uint16_t next[3] = {0, 0, 0};
-    for (uint32_t s = 0; s < e.slot_count && in.ok(); ++s) {
+    // Each takes two bytes at least: a false number allocates little, and ends behind the payload.
+    const uint32_t room = static_cast<uint32_t>(std::min<size_t>(e.slot_count, in.left() / 2 + 1));
+    const size_t slots_before = slots.size();
+    slots.resize(slots_before + room);
+    Slot* const own = slots.data() + slots_before;
+    for (uint32_t s = 0; s < room && in.ok(); ++s) {
       const uint64_t first = in.varint();
       const uint8_t kind = first & 3;
       const Form form = static_cast<Form>(first >> 2 & 3);
@@ -106,7 +111,7 @@ std::string EventDecoder::take(std::string_view payload, uint32_t count,
       known &= name < strings;
       if ((first / kFlagStep & kUnreadable) && form != Form::row)
         return "an unreadable slot with a value";
-      Slot& slot = slots.emplace_back();
+      Slot& slot = own[s];
       const Slot* source = nullptr;
       auto refer = [&] {
         const uint64_t distance = in.varint();
@@ -148,12 +153,12 @@ std::string EventDecoder::take(std::string_view payload, uint32_t count,
             slot.flat = form == Form::full ? in.u64() : slot.value.h;
             if (slot.flags & kMask) slot.pattern = in.u64();
           }
-          tensors_.push_back(static_cast<uint32_t>(slots.size() - 1));
+          tensors_.push_back(static_cast<uint32_t>(slots_before + s));
         }
       }
     }
     if (in.ok() && !known) return "an event refers to a string or shape that is not in the log";
-    events.push_back(e);
+    if (events) events->push_back(e);
   }
   return in.ok() && in.left() == 0 ? "" : "its length does not fit its content";
 }

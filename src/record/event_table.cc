@@ -108,10 +108,8 @@ void EventTable::grow_index() {
   for (const Form& form : forms) form_of(form);
 }
 
-void EventTable::finish() {
-  index_ = {};
-  if (packed_.size() + packed_.size() / 8 < packed_.capacity()) packed_.shrink_to_fit();
-}
+// Room for events that never came stays: it was not touched, and to move the others is dear.
+void EventTable::finish() { index_ = {}; }
 
 std::vector<Event>& EventTable::edit() {
   if (!is_loose_) {

@@ -1,6 +1,7 @@
 // record/format.h: the bytes of a log that its writer and its reader share: docs/record-format.md.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -11,7 +12,7 @@ namespace opguard::format {
 inline constexpr char kMagic[8] = {'o', 'p', 'g', 'u', 'a', 'r', 'd', '\x1a'};
 inline constexpr uint32_t kVersion = 5;
 inline constexpr uint32_t kOldestVersion = 4;  // that is read: it is 5 without devices' times
-inline constexpr size_t kHeaderSize = 20;  // magic, version, salt, crc of the three
+inline constexpr size_t kHeaderSize = 20;      // magic, version, salt, crc of the three
 inline constexpr size_t kChunkHeaderSize = 20;
 inline constexpr char kMark[3] = {'o', 'p', 'g'};  // a chunk begins with it: found again by it
 // What a reader allocates for one chunk is bounded by this; writers stay far below.
@@ -98,6 +99,8 @@ inline uint32_t load_u32(const char* p) {
   return b[0] | b[1] << 8 | b[2] << 16 | uint32_t{b[3]} << 24;
 }
 
+inline uint64_t load_u64(const char* p) { return load_u32(p) | uint64_t{load_u32(p + 4)} << 32; }
+
 // Takes values from the front of a payload. After a failure `ok` stays false and all values are 0:
 // callers check once at the end of what they decode.
 class Cursor {
@@ -113,12 +116,23 @@ class Cursor {
   }
   uint64_t u64() {
     if (left() < 8) return fail();
-    uint64_t v = load_u32(at_) | uint64_t{load_u32(at_ + 4)} << 32;
+    uint64_t v = load_u64(at_);
     at_ += 8;
     return v;
   }
   uint64_t varint() {
     if (at_ != end_ && !(*at_ & 0x80)) return static_cast<uint8_t>(*at_++);  // the usual case
+    // Up to 8 bytes at once: where a number ends is not to be guessed, branch by branch.
+    if (left() >= 8) {
+      uint64_t v = load_u64(at_);
+      if (const uint64_t ends = ~v & 0x8080808080808080u; ends != 0) {
+        at_ += (std::countr_zero(ends) >> 3) + 1;
+        v &= (ends ^ (ends - 1)) & 0x7f7f7f7f7f7f7f7fu;
+        v = (v & 0x007f007f007f007fu) | (v & 0x7f007f007f007f00u) >> 1;
+        v = (v & 0x00003fff00003fffu) | (v & 0x3fff00003fff0000u) >> 2;
+        return (v & 0x000000000fffffffu) | (v & 0x0fffffff00000000u) >> 4;
+      }
+    }
     uint64_t v = 0;
     for (int shift = 0; shift < 64; shift += 7) {
       uint8_t b = byte();

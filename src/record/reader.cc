@@ -219,7 +219,7 @@ std::string Reader::take_events(std::string_view payload, uint32_t count) {
   chunk_slots_.clear();
   std::string wrong = decoder_.take(payload, count, stretches_,
                                     {log_.strings.size(), log_.metas.size(), events, slots},
-                                    chunk_events_, chunk_slots_);
+                                    chunk_slots_, &chunk_events_);
   if (!wrong.empty()) {
     if (hole) stretches_.pop_back();
     return wrong;

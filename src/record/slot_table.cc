@@ -41,7 +41,6 @@ class Cache {
   }
 
   EventDecoder decoder;
-  std::vector<Event> events;  // decoded along the way
 
  private:
   static constexpr size_t kSets = 16, kWays = 4;
@@ -135,11 +134,10 @@ const Slot* SlotTable::decoded(uint64_t index) const {
 
 void SlotTable::decode(const Chunk& chunk, uint64_t slots, std::vector<Slot>& out) const {
   Cache& mine = cache();
-  mine.events.clear();
   out.clear();
   const std::vector<EventDecoder::Stretch> stretches = {{chunk.first_event, 0}};
-  const std::string wrong = mine.decoder.take(chunk.payload, chunk.events, stretches,
-                                              {strings_, metas_}, mine.events, out);
+  const std::string wrong =
+      mine.decoder.take(chunk.payload, chunk.events, stretches, {strings_, metas_}, out, nullptr);
   file_->give_back(chunk.payload);
   // It was whole when the log was read: someone has written into the file since.
   if (!wrong.empty() || out.size() != slots) {
