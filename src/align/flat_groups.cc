@@ -1,8 +1,7 @@
 #include "align/flat_groups.h"
 
 #include <algorithm>
-#include <map>
-#include <tuple>
+#include <unordered_map>
 
 namespace opguard {
 namespace {
@@ -51,39 +50,67 @@ std::string list_of(const std::string& name) {
 
 }  // namespace
 
-std::vector<ValueKey> flat_groups(const ProcessLog& log, const Event& event) {
+FlatGroups::FlatGroups(const ProcessLog& log) : log_(log) {
+  std::unordered_map<std::string, uint32_t> lists, dtypes;
+  auto number = [](std::unordered_map<std::string, uint32_t>& numbers, const std::string& text) {
+    return numbers.try_emplace(text, uint32_t(numbers.size())).first->second;
+  };
+  unnamed_ = number(lists, "");
+  for (const std::string& text : log.strings) lists_.push_back(number(lists, list_of(text)));
+  for (const Meta& meta : log.metas)
+    types_.push_back({number(dtypes, meta.dtype), elements(meta), element_bytes(meta.dtype)});
+}
+
+const std::vector<ValueKey>& FlatGroups::of(const Event& event) {
+  names_.clear();
+  if (event.slot_count < 2) return names_;
+  parts_.clear();
+  const Slot* slots = log_.slots.of_event(event.first_slot);
+  for (uint32_t s = 0; s < event.slot_count; ++s) {
+    const Slot& slot = slots[s];
+    if (!has_value(slot) || slot.meta >= types_.size()) continue;
+    const uint32_t list = slot.name < lists_.size() ? lists_[slot.name] : unnamed_;
+    parts_.push_back({4 * uint64_t{list} + uint64_t(slot.kind), types_[slot.meta].dtype, s});
+  }
+  if (!any_list()) return names_;
+  std::sort(parts_.begin(), parts_.end());
+  for (size_t from = 0, to = 0; from < parts_.size(); from = to) {
+    while (to < parts_.size() && parts_[to].same_list(parts_[from])) ++to;
+    if (to - from > 1) name(slots, from, to);
+  }
+  return names_;
+}
+
+// False: each tensor of the event is alone of its list.
+bool FlatGroups::any_list() {
+  constexpr size_t kFew = 16;  // not worth sorting
+  if (parts_.size() > kFew) return true;
+  for (size_t i = 1; i < parts_.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (parts_[i].same_list(parts_[j])) return true;
+  return false;
+}
+
+void FlatGroups::name(const Slot* slots, size_t from, size_t to) {
   static const uint64_t factor = lane_factor();
-  std::vector<ValueKey> names;
-  if (event.slot_count < 2) return names;
-  std::map<std::tuple<SlotKind, std::string, std::string>, std::vector<Slot>> lists;
-  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
-    const Slot slot = log.slots[s];
-    if (!has_value(slot) || slot.meta >= log.metas.size()) continue;
-    lists[{slot.kind, list_of(log.text(slot.name)), log.metas[slot.meta].dtype}].push_back(slot);
-  }
-  for (auto& [list, parts] : lists) {
-    const std::string& dtype = std::get<2>(list);
-    const uint64_t bytes = element_bytes(dtype);
-    if (parts.size() < 2 || bytes == 0) continue;
-    uint64_t count = 0;
-    for (const Slot& part : parts) count += elements(log.metas[part.meta]);
-    const uint64_t lane = lane_of(count * bytes);
-    if (!std::all_of(parts.begin(), parts.end(), [&](const Slot& part) {
-          return lane_of(elements(log.metas[part.meta]) * bytes) == lane;
-        }))
-      continue;
-    for (bool opposite : {false, true}) {
-      if (opposite) std::reverse(parts.begin(), parts.end());
-      Slot whole;
-      uint64_t offset = 0;
-      for (const Slot& part : parts) {
-        whole.flat += power(factor, offset * bytes / lane) * part.flat;
-        offset += elements(log.metas[part.meta]);
-      }
-      if (whole.flat != 0) names.push_back(value_key(whole.flat, count, dtype));
+  auto type = [&](size_t part) -> const Type& { return types_[slots[parts_[part].place].meta]; };
+  const uint64_t bytes = type(from).element_bytes;
+  if (bytes == 0) return;
+  uint64_t count = 0;
+  for (size_t part = from; part < to; ++part) count += type(part).elements;
+  const uint64_t lane = lane_of(count * bytes);
+  for (size_t part = from; part < to; ++part)
+    if (lane_of(type(part).elements * bytes) != lane) return;
+  for (bool opposite : {false, true}) {
+    uint64_t flat = 0, offset = 0;
+    for (size_t k = 0; k < to - from; ++k) {
+      const size_t part = opposite ? to - 1 - k : from + k;
+      flat += power(factor, offset * bytes / lane) * slots[parts_[part].place].flat;
+      offset += type(part).elements;
     }
+    const std::string& dtype = log_.metas[slots[parts_[from].place].meta].dtype;
+    if (flat != 0) names_.push_back(value_key(flat, count, dtype));
   }
-  return names;
 }
 
 }  // namespace opguard

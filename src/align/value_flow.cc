@@ -178,11 +178,12 @@ const ValueIndex::Values& ValueIndex::values() const {
   for (size_t p = 0; p < run_.processes.size(); ++p) {
     const ProcessLog& log = run_.processes[p];
     const Keys keys(log);
+    FlatGroups flat_groups(log);
     Repetitions made;
     for (size_t e = 0; e < log.events.size(); ++e) {
       const Event event = log.events[e];
       if (event.kind == EventKind::state) continue;
-      for (const ValueKey& flat : flat_groups(log, event))
+      for (const ValueKey& flat : flat_groups.of(event))
         if (held.pass(folded(flat))) all.held.push_back(folded(flat));
       const Slot* slots = log.slots.of_event(event.first_slot);
       for (uint32_t s = 0; s < event.slot_count; ++s) {

@@ -41,7 +41,7 @@ class FlatGroups : public ::testing::Test {
     LogBuilder log;
     log.add({.boundary = "o", .slots = std::move(slots), .kind = kind});
     for (size_t i = 0; i < lanes.size(); ++i) log.log().slots.edit()[i].flat = flat_hash(lanes[i]);
-    return flat_groups(log.log(), log.log().events[0]);
+    return opguard::FlatGroups(log.log()).of(log.log().events[0]);
   }
 };
 
