@@ -125,17 +125,20 @@ void Blame::read_memory(int side, int32_t process, uint32_t last) const {
   for (; memory.next <= last; ++memory.next) {
     const Event e = l.events[memory.next];
     const EventRef ref{process, memory.next};
-    for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
-      const Slot slot = l.slots[s];
+    const Slot* decoded = l.slots.of_event(e.first_slot);
+    for (uint32_t s = 0; s < e.slot_count; ++s) {
+      const Slot& slot = decoded[s];
       if (!has_value(slot) || !slot.address || !slot.size_bytes) continue;
       // With the block's number, where it is known: freed memory is given out again.
       auto [at, fresh] = memory.left.try_emplace(
           {slot.storage, slot.address, slot.size_bytes, slot.meta}, Left{slot.value, slot.version});
-      if (slot.kind == SlotKind::in && !fresh && at->second.value != slot.value &&
-          at->second.version == slot.version &&
-          index_[side]->producer(value_key(l, slot), ref, false).event.process < 0)
-        memory.readers.push_back(ref);
+      const bool other = slot.kind == SlotKind::in && !fresh && at->second.value != slot.value &&
+                         at->second.version == slot.version;
       at->second = {slot.value, slot.version};
+      if (!other) continue;
+      if (index_[side]->producer(value_key(l, slot), ref, false).event.process < 0)
+        memory.readers.push_back(ref);
+      decoded = l.slots.of_event(e.first_slot);  // the index may have read elsewhere
     }
   }
 }

@@ -256,17 +256,19 @@ SlotRef ValueIndex::producer(const ValueKey& key, const EventRef& consumer, bool
   return elsewhere ? made_by(*elsewhere) : SlotRef{};
 }
 
-const std::vector<ValueIndex::Block>& ValueIndex::blocks(int32_t process) const {
-  auto [entry, fresh] = blocks_.try_emplace(process);
+const std::vector<ValueIndex::Block>& ValueIndex::blocks(int32_t process, uint32_t part) const {
+  auto [entry, fresh] = blocks_.try_emplace(uint64_t(process) << 32 | part);
   if (!fresh) return entry->second;
   const ProcessLog& log = run_.processes[process];
-  for (size_t e = 0; e < log.events.size(); ++e) {
-    const Event& event = log.events[e];
-    for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
-      const Slot& slot = log.slots[s];
+  const uint64_t end = std::min(log.events.size(), (uint64_t{part} + 1) * kBlocksOf);
+  for (uint64_t e = uint64_t{part} * kBlocksOf; e < end; ++e) {
+    const Event event = log.events[e];
+    const Slot* slots = log.slots.of_event(event.first_slot);
+    for (uint32_t s = 0; s < event.slot_count; ++s) {
+      const Slot& slot = slots[s];
       if (slot.kind != SlotKind::in && slot.address && slot.size_bytes && has_value(slot))
-        entry->second.push_back(
-            {slot.address, slot.address + slot.size_bytes, slot.storage, uint32_t(e), s});
+        entry->second.push_back({slot.address, slot.address + slot.size_bytes, slot.storage,
+                                 uint32_t(e), event.first_slot + s});
     }
   }
   return entry->second;
@@ -276,28 +278,35 @@ ValueIndex::Parts ValueIndex::parts(const EventRef& consumer, const Slot& slot) 
   constexpr int kReach = 50000;  // blocks looked back; older memory is rarely still in use
   Parts parts;
   if (!slot.address || !slot.size_bytes) return parts;
-  const std::vector<Block>& all = blocks(consumer.process);
   std::vector<std::pair<uint64_t, uint64_t>> open = {
       {slot.address, slot.address + slot.size_bytes}};
-  auto at = std::lower_bound(all.begin(), all.end(), consumer.event,
-                             [](const Block& block, uint32_t e) { return block.event < e; });
-  for (int i = 0; i < kReach && at != all.begin() && !open.empty(); ++i) {
-    --at;
-    // Freed memory is given out again: what another block left at these addresses is no part.
-    if (slot.storage != 0 && at->storage != 0 && at->storage != slot.storage) continue;
-    std::vector<std::pair<uint64_t, uint64_t>> rest;
-    bool hit = false;
-    for (auto [begin, end] : open) {
-      if (at->end <= begin || at->begin >= end) {
-        rest.push_back({begin, end});
-        continue;
+  int looked_at = 0;
+  for (uint32_t part = consumer.event / kBlocksOf + 1; part-- > 0;) {
+    const std::vector<Block>& all = blocks(consumer.process, part);
+    auto at = std::lower_bound(all.begin(), all.end(), consumer.event,
+                               [](const Block& block, uint32_t e) { return block.event < e; });
+    while (at != all.begin() && looked_at < kReach && !open.empty()) {
+      --at;
+      ++looked_at;
+      // Freed memory is given out again: what another block left at these addresses is no part.
+      if (slot.storage != 0 && at->storage != 0 && at->storage != slot.storage) continue;
+      auto lies_on = [&](const std::pair<uint64_t, uint64_t>& extent) {
+        return at->end > extent.first && at->begin < extent.second;
+      };
+      if (std::none_of(open.begin(), open.end(), lies_on)) continue;
+      parts.left.push_back({{consumer.process, at->event}, at->slot});
+      std::vector<std::pair<uint64_t, uint64_t>> rest;
+      for (auto [begin, end] : open) {
+        if (!lies_on({begin, end})) {
+          rest.push_back({begin, end});
+          continue;
+        }
+        if (begin < at->begin) rest.push_back({begin, at->begin});
+        if (at->end < end) rest.push_back({at->end, end});
       }
-      hit = true;
-      if (begin < at->begin) rest.push_back({begin, at->begin});
-      if (at->end < end) rest.push_back({at->end, end});
+      open = std::move(rest);
     }
-    if (hit) parts.left.push_back({{consumer.process, at->event}, at->slot});
-    open = std::move(rest);
+    if (looked_at == kReach || open.empty()) break;
   }
   parts.complete = open.empty();
   return parts;

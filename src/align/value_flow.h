@@ -80,7 +80,10 @@ class ValueIndex {
     uint32_t event;
     uint64_t slot;
   };
-  const std::vector<Block>& blocks(int32_t process) const;
+  // Of so many events, the part-th such stretch; made when first asked for, since who looks back
+  // rarely looks far.
+  static constexpr uint32_t kBlocksOf = 1 << 12;
+  const std::vector<Block>& blocks(int32_t process, uint32_t part) const;
 
   // Keys are folded into 64 bits: two of a run's values meet by chance as rarely as two tensors'
   // flat hashes do.
@@ -101,7 +104,7 @@ class ValueIndex {
   const Run& run_;
   mutable std::optional<Values> values_;
   mutable std::optional<Collectives> collectives_;
-  mutable std::unordered_map<int32_t, std::vector<Block>> blocks_;
+  mutable std::unordered_map<uint64_t, std::vector<Block>> blocks_;  // by process and part
 };
 
 // Where a novel value comes from.
