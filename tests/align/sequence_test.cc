@@ -206,6 +206,31 @@ Edited edit(const Tokens& a, std::mt19937& rng, double inserted, double deleted,
   return result;
 }
 
+// A window that is wider than the band that is looked at first, with edits that do not lead out of
+// it, and with such as do.
+TEST(Sequence, FarFromTheDiagonalNothingIsMissed) {
+  std::mt19937 rng(23);
+  const Tokens a = training(/*steps=*/1, /*layers=*/60, /*boundaries=*/10);
+  for (int round = 0; round < 60; ++round) {
+    Tokens b = edit(a, rng, .01 * (round % 7), .01 * (round % 5), .01 * (round % 3),
+                    round % 2 ? 0 : a.size())
+                   .tokens;
+    // A block that is gone or comes later shifts what is behind it.
+    if (const uint32_t width = round % 4 * 50; width > 0) {
+      const size_t at = rng() % (b.size() - 2 * width);
+      if (round % 8 < 4)
+        b.erase(b.begin() + at, b.begin() + at + width);
+      else
+        std::rotate(b.begin() + at, b.begin() + at + width, b.begin() + at + 2 * width);
+    }
+    for (Token& t : b) t.inputs += round % 3 == 0;
+    // Without anchors.
+    const Limits sparse{1ull << 40, 1ull << 26, 1ull << 22}, dense{1ull << 40, 1ull << 26, 0};
+    ASSERT_EQ(align_sequences(a, b, sparse), align_sequences(a, b, dense)) << round;
+    ASSERT_EQ(align_sequences(b, a, sparse), align_sequences(b, a, dense)) << round;
+  }
+}
+
 struct Truth {
   double found, wrong;
 };
