@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -39,18 +40,24 @@ struct Reader {
 class FlowGraph {
  public:
   FlowGraph(const TokenSequence& side, uint32_t begin, uint32_t end) : begin_(begin) {
-    Makers makers;
     first_.reserve(end - begin + 1);
     ports_.reserve(3 * size_t{end - begin});
+    std::vector<bool> is_state;  // by event
+    size_t left = 0;             // ports
     for (uint32_t e = begin; e < end; ++e) {
       const Event event = side.log.events[side.events[e]];
       first_.push_back(ports_.size());
       const Slot* slots = side.log.slots.of_event(event.first_slot);
-      for (uint32_t s = 0; s < event.slot_count; ++s) ports_.push_back(port_of(slots[s]));
-      if (event.kind == EventKind::state) continue;
-      link(e - begin, makers);
+      for (uint32_t s = 0; s < event.slot_count; ++s) {
+        ports_.push_back(port_of(slots[s]));
+        left += slots[s].kind != SlotKind::in;
+      }
+      is_state.push_back(event.kind == EventKind::state);
     }
     first_.push_back(ports_.size());
+    Makers makers(2 * left);
+    for (uint32_t e = 0; e < size(); ++e)
+      if (!is_state[e]) link(e, makers);
     note_readers();
   }
 
@@ -80,32 +87,23 @@ class FlowGraph {
       uint64_t key = 0;
       uint32_t event = 0, port = 0;
     };
-    const Entry* find(uint64_t key) const {
-      for (size_t at = key & mask(); entries_[at].key != 0; at = (at + 1) & mask())
-        if (entries_[at].key == key) return &entries_[at];
-      return nullptr;
-    }
+    // Room for so many keys.
+    explicit Makers(size_t most) : entries_(std::bit_ceil(most + most / 2 + 1)) {}
+    // Empty, key 0: none.
+    const Entry& find(uint64_t key) const { return entries_[place(key)]; }
     void set(uint64_t key, uint32_t event, uint32_t port) {
-      if (2 * ++count_ > entries_.size()) grow();
-      put({key, event, port});
+      entries_[place(key)] = {key, event, port};
     }
 
    private:
-    size_t mask() const { return entries_.size() - 1; }
-    void put(const Entry& entry) {
-      size_t at = entry.key & mask();
-      while (entries_[at].key != 0 && entries_[at].key != entry.key) at = (at + 1) & mask();
-      entries_[at] = entry;
-    }
-    void grow() {
-      const std::vector<Entry> old = std::exchange(entries_, {});
-      entries_.resize(4 * old.size());
-      for (const Entry& entry : old)
-        if (entry.key != 0) put(entry);
+    size_t place(uint64_t key) const {
+      const size_t mask = entries_.size() - 1;
+      size_t at = key & mask;
+      while (entries_[at].key != 0 && entries_[at].key != key) at = (at + 1) & mask;
+      return at;
     }
 
-    std::vector<Entry> entries_ = std::vector<Entry>(1 << 12);
-    size_t count_ = 0;  // at least as many as there are
+    std::vector<Entry> entries_;
   };
 
   // Readers of each event, in the order of the run.
@@ -123,20 +121,21 @@ class FlowGraph {
   }
 
   void link(uint32_t event, Makers& makers) {
-    const uint64_t from = first_[event];
-    for (uint64_t p = from; p < ports_.size(); ++p) {
+    const uint64_t from = first_[event], to = first_[event + 1];
+    for (uint64_t p = from; p < to; ++p) {
       Port& port = ports_[p];
       if (port.kind != SlotKind::in) continue;
       for (uint64_t key : {port.place, port.value}) {
-        const Makers::Entry* found = key == 0 ? nullptr : makers.find(key);
-        if (!found) continue;
-        port.maker = found->event;
-        port.maker_port = found->port;
+        if (key == 0) continue;
+        const Makers::Entry& found = makers.find(key);
+        if (found.key == 0) continue;
+        port.maker = found.event;
+        port.maker_port = found.port;
         port.by_block = key == port.place;
         break;
       }
     }
-    for (uint64_t p = from; p < ports_.size(); ++p)
+    for (uint64_t p = from; p < to; ++p)
       if (ports_[p].kind != SlotKind::in)
         for (uint64_t key : {ports_[p].place, ports_[p].value})
           if (key != 0) makers.set(key, event, uint32_t(p - from));
