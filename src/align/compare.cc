@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <span>
+#include <tuple>
+
 #include "align/alignment.h"
 #include "align/slot_pairs.h"
 
@@ -25,24 +29,55 @@ Equality compare_states(const ProcessLog& a, const Event& ea, const ProcessLog& 
 
 enum class Slots : uint8_t { equal, values, shape };
 
+// One slot of each side, null where that side has none; true: no more are asked for.
+template <typename Visit>
+void visit_pairs(const ProcessLog& a, const Event& ea, const ProcessLog& b, const Event& eb,
+                 Visit visit) {
+  const std::span x(a.slots.of_event(ea.first_slot), ea.slot_count);
+  const std::span y(b.slots.of_event(eb.first_slot), eb.slot_count);
+  auto by_place = [](const Slot& s, const Slot& t) {
+    return std::tie(s.kind, s.index) < std::tie(t.kind, t.index);
+  };
+  auto in_order = [&](std::span<const Slot> slots) {
+    return std::is_sorted(slots.begin(), slots.end(), by_place);
+  };
+  // The usual case: nothing is copied.
+  if (!slots_by_name(ea) && in_order(x) && in_order(y)) {
+    for (size_t i = 0, j = 0; i < x.size() || j < y.size();) {
+      const bool left = i < x.size() && (j == y.size() || !by_place(y[j], x[i]));
+      const bool right = j < y.size() && (i == x.size() || !by_place(x[i], y[j]));
+      if (visit(left ? &x[i] : nullptr, right ? &y[j] : nullptr)) return;
+      i += left;
+      j += right;
+    }
+    return;
+  }
+  for (const SlotPair& pair : pair_slots(a, ea, b, eb))
+    if (visit(pair.a ? &*pair.a : nullptr, pair.b ? &*pair.b : nullptr)) return;
+}
+
 Slots compare_slots(const ProcessLog& a, const Event& ea, const ProcessLog& b, const Event& eb,
                     bool inputs) {
   // What torch.empty returns is whatever the memory held.
-  auto comparable = [&](const std::optional<Slot>& slot) {
+  auto comparable = [&](const Slot* slot) {
     return slot && (slot->kind == SlotKind::in) == inputs &&
                    !(slot->kind == SlotKind::out && (slot->flags & kUninitialised))
-               ? &*slot
+               ? slot
                : nullptr;
   };
   Slots result = Slots::equal;
-  for (const SlotPair& pair : pair_slots(a, ea, b, eb)) {
-    const Slot *x = comparable(pair.a), *y = comparable(pair.b);
-    if (!x && !y) continue;
+  visit_pairs(a, ea, b, eb, [&](const Slot* of_a, const Slot* of_b) {
+    const Slot *x = comparable(of_a), *y = comparable(of_b);
+    if (!x && !y) return false;
     constexpr uint8_t kNoValue = kUnreadable | kUninitialised;
-    if ((x && (x->flags & kNoValue)) || (y && (y->flags & kNoValue))) continue;
-    if (!x || !y || !same_shape(a, *x, b, *y)) return Slots::shape;
+    if ((x && (x->flags & kNoValue)) || (y && (y->flags & kNoValue))) return false;
+    if (!x || !y || !same_shape(a, *x, b, *y)) {
+      result = Slots::shape;
+      return true;
+    }
     if (!same_bytes(*x, *y)) result = Slots::values;
-  }
+    return false;
+  });
   return result;
 }
 
