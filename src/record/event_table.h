@@ -23,6 +23,7 @@ class EventTable {
 
   // One field, for what looks at every event of a long log.
   EventKind kind(uint64_t index) const { return is_loose_ ? loose_[index].kind : form(index).kind; }
+  Phase phase(uint64_t index) const { return is_loose_ ? loose_[index].phase : form(index).phase; }
   uint8_t flags(uint64_t index) const {
     return is_loose_ ? loose_[index].flags : form(index).flags;
   }
