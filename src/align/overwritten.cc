@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
 #include <unordered_set>
@@ -39,9 +40,22 @@ struct Life {
   bool renewed = false;   // it was handed out with bytes no such result had before
   uint32_t storage = 0, version = 0;
   Fingerprint value;  // as last read
+  Fingerprint left_value;
   Observation left{}, seen{};
   std::vector<uint32_t> readers;  // boundaries
   size_t candidate = SIZE_MAX;
+};
+
+// What is known of a memory block, whatever lies in it.
+struct Block {
+  uint32_t highest = 0;    // version seen
+  bool recounted = false;  // by more than one counter
+  bool of_model = false;
+};
+
+// By its name in source.
+struct Operation {
+  bool writes_uncounted, allocates;
 };
 
 struct Writing {
@@ -72,16 +86,34 @@ bool overlap(uint64_t begin_a, uint64_t end_a, uint64_t begin_b, uint64_t end_b)
 class Memory {
  public:
   Memory(const Run& run, int32_t process, OverwrittenCheck& check)
-      : log_(run.processes[process]), process_(process), check_(check) {}
+      : log_(run.processes[process]),
+        process_(process),
+        check_(check),
+        operations_(log_.strings.size()),
+        model_names_(log_.strings.size()) {}
 
+  // In the order of time: as events completed, but for what an event read that others ran inside
+  // of, since it began before them.
   void run() {
     collect();
-    for (const Observation& at : observations_) {
-      if (log_.slots[at.slot].kind == SlotKind::in)
-        read(at);
-      else
-        left(at);
+    auto next = late_.begin();
+    uint64_t last_ns = 0;
+    for (uint32_t i = 0; i < log_.events.size(); ++i) {
+      const Event e = log_.events[i];
+      if (e.kind == EventKind::state) continue;
+      const Slot* decoded = log_.slots.of_event(e.first_slot);
+      slots_.assign(decoded, decoded + e.slot_count);
+      for (uint32_t s = 0; s < e.slot_count; ++s) {
+        const Slot& slot = slots_[s];
+        if (!is_observed(slot)) continue;
+        const Observation at = observation(e, i, s, slot);
+        if (at.time_ns < last_ns) continue;
+        last_ns = at.time_ns;
+        for (; next != late_.end() && next->time_ns < at.time_ns; ++next) observe(*next);
+        observe(at, e, slot);
+      }
     }
+    for (; next != late_.end(); ++next) observe(*next);
     settle();
   }
 
@@ -111,26 +143,41 @@ class Memory {
 
   // Parameters, gradients, optimizer state: wrappers and optimizers write them through `.data`,
   // which has a version counter of its own.
-  bool of_model(const Event& e, const Slot& s) const {
+  bool of_model(const Event& e, const Slot& s) {
     if (e.kind == EventKind::optimizer || e.kind == EventKind::accumulate) return true;
     if (s.flags & kParameter) return true;
     if ((s.flags & kModelValue) && e.kind != EventKind::loss) return true;
-    const std::string& name = log_.text(s.name);
-    for (const char* part : {"param:", "grad:", "state:"})
-      if (name.find(part) != name.npos) return true;
-    return false;
+    if (s.name >= model_names_.size()) return false;
+    std::optional<bool>& known = model_names_[s.name];
+    if (!known) {
+      const std::string& name = log_.text(s.name);
+      known = false;
+      for (const char* part : {"param:", "grad:", "state:"})
+        if (name.find(part) != name.npos) known = true;
+    }
+    return *known;
   }
 
+  static bool is_observed(const Slot& slot) {
+    return slot.storage != 0 && !(slot.flags & (kCarried | kPermuted));
+  }
+
+  static Observation observation(const Event& e, uint32_t event, uint32_t place, const Slot& slot) {
+    return {slot.kind == SlotKind::in ? e.start_ns : e.end_ns, event,
+            uint32_t(e.first_slot + place)};
+  }
+
+  // What must be known of the whole run before any of it is judged.
   void collect() {
-    std::vector<Observation> late;
-    observations_.reserve(log_.slots.size());
+    uint64_t last_ns = 0;
     for (uint32_t i = 0; i < log_.events.size(); ++i) {
-      const Event& e = log_.events[i];
+      const Event e = log_.events[i];
       if (e.kind == EventKind::state) continue;
-      const bool uncounted = writes_uncounted(callee_of(e.boundary));
+      const bool uncounted = operation(e.boundary).writes_uncounted;
       const bool communicates = e.kind == EventKind::collective || (e.flags & kCollective);
-      for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
-        const Slot& slot = log_.slots[s];
+      const Slot* slots = log_.slots.of_event(e.first_slot);
+      for (uint32_t s = 0; s < e.slot_count; ++s) {
+        const Slot& slot = slots[s];
         const bool in = slot.kind == SlotKind::in;
         // A collective in flight writes until an event of its own says that it has landed; what
         // is read meanwhile is flagged unreadable.
@@ -142,45 +189,63 @@ class Memory {
             writings_[slot.storage].push_back({slot.address, end, e.start_ns, e.end_ns});
         }
         if (slot.storage == 0) continue;
-        if (of_model(e, slot)) model_.insert(slot.storage);
-        if (slot.flags & (kCarried | kPermuted)) continue;
-        const Observation at{in ? e.start_ns : e.end_ns, i, uint32_t(s)};
-        // What an event read that others ran inside of: it began before them.
-        const bool behind = !observations_.empty() && at.time_ns < observations_.back().time_ns;
-        (behind ? late : observations_).push_back(at);
+        if (of_model(e, slot)) block(slot.storage).of_model = true;
+        if (!is_observed(slot)) continue;
+        const Observation at = observation(e, i, s, slot);
+        if (at.time_ns < last_ns)
+          late_.push_back(at);
+        else
+          last_ns = at.time_ns;
       }
     }
-    auto earlier = [](const Observation& x, const Observation& y) { return x.time_ns < y.time_ns; };
-    std::stable_sort(late.begin(), late.end(), earlier);
-    const auto in_order = std::ptrdiff_t(observations_.size());
-    observations_.insert(observations_.end(), late.begin(), late.end());
-    std::inplace_merge(observations_.begin(), observations_.begin() + in_order, observations_.end(),
-                       earlier);
+    std::stable_sort(late_.begin(), late_.end(), [](const Observation& x, const Observation& y) {
+      return x.time_ns < y.time_ns;
+    });
   }
 
-  const std::string& callee_of(uint32_t boundary) {
-    auto [at, fresh] = callees_.try_emplace(boundary);
-    if (fresh) {
+  void observe(const Observation& at) {
+    const Slot seen = slot(at);
+    observe(at, event(at), seen);
+  }
+
+  void observe(const Observation& at, const Event& e, const Slot& slot) {
+    if (slot.kind == SlotKind::in)
+      read(at, e, slot);
+    else
+      left(at, e, slot);
+  }
+
+  const Operation& operation(uint32_t boundary) {
+    auto& slot = boundary < operations_.size() ? operations_[boundary] : unnamed_;
+    if (!slot) {
       Event e;
       e.boundary = boundary;
-      at->second = callee(e);
+      const std::string name = callee(e);
+      slot = {writes_uncounted(name), allocates(name)};
     }
-    return at->second;
+    return *slot;
+  }
+
+  // Blocks are numbered from 1, one after the other.
+  Block& block(uint32_t storage) {
+    if (storage >= blocks_.size()) {
+      if (storage > log_.slots.size()) return strange_blocks_[storage];
+      blocks_.resize(size_t{storage} + 1);
+    }
+    return blocks_[storage];
   }
 
   // Another tensor on the same memory that counts for itself (`.data`, numpy, DLPack): what it
   // counted is no longer what this one would have.
-  void watch_counter(const Slot& s) {
-    if (s.storage >= versions_.size()) versions_.resize(s.storage + 1);
-    uint32_t& highest = versions_[s.storage];
-    if (s.version < highest) recounted_.insert(s.storage);
-    highest = std::max(highest, s.version);
+  static void watch_counter(Block& block, const Slot& s) {
+    if (s.version < block.highest) block.recounted = true;
+    block.highest = std::max(block.highest, s.version);
   }
 
-  void left(const Observation& at) {
-    const Slot& s = slot(at);
-    if (model_.contains(s.storage)) return;
-    watch_counter(s);
+  void left(const Observation& at, const Event& e, const Slot& s) {
+    Block& mine = block(s.storage);
+    if (mine.of_model) return;
+    watch_counter(mine, s);
     Life& life = lives_[key(s)];
     const bool fresh = life.storage != s.storage;
     const bool same = !fresh && has_value(s) && life.value == s.value && life.version == s.version;
@@ -193,14 +258,13 @@ class Memory {
     Life next;
     next.storage = s.storage;
     next.version = s.version;
-    next.value = s.value;
+    next.value = next.left_value = s.value;
     next.left = next.seen = at;
     // Zeros and factories make room: who fills it is not told by a counter.
-    next.held =
-        has_value(s) && s.value != Fingerprint{} && !allocates(callee_of(event(at).boundary));
-    next.renewed = !fresh && life.value != s.value && slot(life.left).value != s.value;
+    next.held = has_value(s) && s.value != Fingerprint{} && !operation(e.boundary).allocates;
+    next.renewed = !fresh && life.value != s.value && life.left_value != s.value;
     // What hands on its own input (`buffer.to(device)` that need not move it) reads it each round.
-    if (!fresh && life.seen.event == at.event) next.readers = {event(at).boundary};
+    if (!fresh && life.seen.event == at.event) next.readers = {e.boundary};
     life = std::move(next);
   }
 
@@ -209,19 +273,18 @@ class Memory {
     return o.thread == i.thread && inner.event < outer.event && inner.event >= o.begin;
   }
 
-  void read(const Observation& at) {
-    const Slot& s = slot(at);
+  void read(const Observation& at, const Event& e, const Slot& s) {
     ++check_.reads;
-    if (model_.contains(s.storage) || !has_value(s)) return;
-    watch_counter(s);
-    const Event& e = event(at);
+    Block& mine = block(s.storage);
+    if (mine.of_model || !has_value(s)) return;
+    watch_counter(mine, s);
     Life& life = lives_[key(s)];
     if (life.storage != s.storage || life.version != s.version) {
       // Made or changed where no probe is: what it holds from now on is known from reads alone.
       life = {};
       life.storage = s.storage;
       life.version = s.version;
-      life.value = s.value;
+      life.value = life.left_value = s.value;
       life.left = life.seen = at;
       return;
     }
@@ -230,7 +293,7 @@ class Memory {
       if (life.held && life.untouched && !std::exchange(life.in_use, true))
         intact_.insert(step(life, e));
     } else {
-      changed(life, at);
+      changed(life, at, e, s);
       life.value = s.value;
     }
     life.seen = at;
@@ -241,10 +304,8 @@ class Memory {
     return std::find(life.readers.begin(), life.readers.end(), boundary) != life.readers.end();
   }
 
-  void changed(Life& life, const Observation& at) {
+  void changed(Life& life, const Observation& at, const Event& e, const Slot& s) {
     if (!life.held) return;
-    const Slot& s = slot(at);
-    const Event& e = event(at);
     if (written_between(s, life.seen.time_ns, std::max(e.end_ns, at.time_ns))) {
       life.held = false;
       return;
@@ -310,7 +371,7 @@ class Memory {
     std::unordered_map<uint32_t, Span> open;  // by storage: the latest overwriting found
     for (const Candidate& c : candidates_) {
       const uint32_t storage = slot(c.read).storage;
-      if (c.refilled || recounted_.contains(storage)) continue;
+      if (c.refilled || block(storage).recounted) continue;
       // One writing shows in every view of the block.
       auto latest = open.find(storage);
       if (latest != open.end() && c.seen.time_ns < latest->second.to_ns) {
@@ -365,11 +426,14 @@ class Memory {
   const ProcessLog& log_;
   const int32_t process_;
   OverwrittenCheck& check_;
-  std::vector<Observation> observations_;                        // by time
+  std::vector<Observation> late_;                                // by time
+  std::vector<Slot> slots_;                                      // of the event being looked at
   std::unordered_map<uint32_t, std::vector<Writing>> writings_;  // by storage
-  std::unordered_map<uint32_t, std::string> callees_;            // by boundary
-  std::unordered_set<uint32_t> model_, recounted_;               // storages
-  std::vector<uint32_t> versions_;                               // by storage: the highest
+  std::vector<std::optional<Operation>> operations_;             // by boundary
+  std::optional<Operation> unnamed_;
+  std::vector<std::optional<bool>> model_names_;  // by string
+  std::vector<Block> blocks_;                     // by storage
+  std::unordered_map<uint32_t, Block> strange_blocks_;
   std::unordered_set<uint64_t> intact_;  // steps after which the first reader found all as left
   // A block at the address of another one says that the other is gone: memory is bounded by what
   // was alive at one time.
