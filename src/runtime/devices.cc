@@ -2,9 +2,13 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstring>
+#include <iterator>
+#include <utility>
 
 #include "runtime/py.h"
 #ifdef OPGUARD_WITH_CUDA
@@ -43,6 +47,11 @@ Device* find(std::string_view type) {
   return nullptr;
 }
 
+bool has_activities(const opguard_device_plugin& plugin) {
+  return plugin.size > offsetof(opguard_device_plugin, activities_start) &&
+         plugin.activities_start != nullptr;
+}
+
 // "" or why it cannot be used.
 std::string add(const opguard_device_plugin* plugin) {
   if (plugin == nullptr) return "its table is missing";
@@ -54,9 +63,13 @@ std::string add(const opguard_device_plugin* plugin) {
     return "its table is too short";
   if (plugin->device_type == nullptr || *plugin->device_type == 0)
     return "it does not say which device type it serves";
-  if (plugin->open == nullptr || plugin->fingerprint == nullptr || plugin->drain == nullptr ||
-      plugin->lost == nullptr)
-    return "a function is missing in its table";
+  const bool needed[] = {plugin->open != nullptr, plugin->fingerprint != nullptr,
+                         plugin->drain != nullptr, plugin->lost != nullptr};
+  const auto there = std::count(std::begin(needed), std::end(needed), true);
+  // The preflight's alone: the device type is free for whoever has its values.
+  if (there == 0 && has_activities(*plugin)) return "";
+  if (there == 0) return "its table has no functions";
+  if (there < std::ssize(needed)) return "a function is missing in its table";
   if (find(plugin->device_type) != nullptr)
     return std::string("another library serves '") + plugin->device_type + "' already";
   if (devices().known.size() >= kMaxDevices) return "there are too many";

@@ -3,6 +3,7 @@
 import pytest
 
 from compile_gpt import gpt
+from cuda_doubles import compile_library, example_plugin  # noqa: F401
 from device_logs import assert_equal_logs, only_log, served
 from distributed import rank_logs, run_ranks
 from runtime_log import UNREADABLE, record, run_program
@@ -233,6 +234,33 @@ def test_what_is_no_plugin_is_told(tmp_path, path, why):
     log = only_log(tmp_path)
     assert result.stderr.count("opguard: ") == 1 and why in result.stderr
     assert why in log.settings["device.plugin.0"] and log.of("a")[0].get("out", "out0").value
+
+
+def test_a_plugin_of_activities_alone_is_left_to_the_preflight(tmp_path, example_plugin):
+    """It is no fault, and its device type is another's to read."""
+    path = f"{example_plugin}:{served()['OPGUARD_DEVICE_PLUGIN']}"
+    env = {"OPGUARD_DEVICE_PLUGIN": path, "OPGUARD_EXAMPLE_DEVICE": "example"}
+    result = run_program("import torch\nog('a', torch.relu)(torch.ones(2))\n", tmp_path, env=env)
+    log = only_log(tmp_path)
+    assert result.stderr == "" and not [name for name in log.settings if name.startswith("device.plugin")]
+    assert log.of("a")[0].get("out", "out0").value
+
+
+@pytest.mark.parametrize("table, why", [
+    ('.device_type = "npu"', "its table has no functions"),
+    ('.device_type = "npu", .fingerprint = f, .activities_start = start', "a function is missing in its table"),
+])  # fmt: skip
+def test_a_table_that_is_not_whole_is_told(tmp_path, table, why):
+    source = tmp_path / "plugin.c"
+    source.write_text(
+        '#include "device/plugin.h"\nstatic int start(char* e, uint64_t n) { return 0; }\n'
+        "static uint32_t f(int d, void* s, const opguard_tensor* t, uint32_t n) { return 0; }\n"
+        "const opguard_device_plugin* opguard_device_plugin_v1(void) {\n"
+        f"  static const opguard_device_plugin t = {{.abi = OPGUARD_DEVICE_ABI, .size = sizeof t, {table}}};\n  return &t;\n}}\n"
+    )
+    path = compile_library(source, tmp_path / "plugin.so")
+    result = run_program("import torch\nog('a', torch.relu)(torch.ones(2))\n", tmp_path, env={"OPGUARD_DEVICE_PLUGIN": str(path)})
+    assert why in result.stderr and only_log(tmp_path).settings["device.plugin.0"] == f"{path}: {why}"
 
 
 def test_a_device_that_does_not_open(tmp_path):
