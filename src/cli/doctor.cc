@@ -39,6 +39,15 @@ try:
     found["torch"] = str(torch.__version__)
     found["cuda"] = str(torch.version.cuda or "")
     found["gpus"] = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    from opguard import _rt
+    try:
+        found["values_error"] = _rt.device("cuda")
+        if found["gpus"] and not found["values_error"]:
+            x = torch.arange(100000, device="cuda")
+            if _rt.read_on_device(x) != _rt.fingerprint(x.cpu()):
+                found["values_error"] = "the GPU's fingerprint is not the processor's: please report this"
+    except RuntimeError as error:
+        found["values_error"] = str(error)
     import ctypes
     from opguard import startup, trace_cuda
     said = ctypes.create_string_buffer(4096)
@@ -117,6 +126,21 @@ std::vector<std::string> interpreter(const DoctorCommand& opt) {
   return {"python3"};
 }
 
+// Fingerprints of tensors on CUDA: by this build and driver, for this torch.
+void check_values(const json& found, Report& report) {
+  auto error = found.find("values_error");
+  if (error == found.end()) return;
+  const std::string why = text(found, "values_error");
+  const int gpus = found.value("gpus", 0);
+  if (why.empty())
+    report.good("values on CUDA", gpus > 0 ? "a tensor on cuda:0 was read as the processor reads it"
+                                           : "the driver takes the kernels; torch sees no GPU");
+  else if (gpus > 0)
+    report.bad("values on CUDA", why);
+  else
+    report.without("values on CUDA", why);
+}
+
 void check_program(const DoctorCommand& opt, Report& report) {
   std::vector<std::string> command = interpreter(opt);
   std::string name = quote(command);
@@ -151,6 +175,7 @@ void check_program(const DoctorCommand& opt, Report& report) {
   } else {
     report.bad("torch", text(found, "torch_error"));
   }
+  check_values(found, report);
   if (found.value("cupti", false))
     report.good("CUPTI", text(found, "cupti_said"));
   else if (!text(found, "torch").empty())

@@ -349,6 +349,12 @@ uint64_t lost() {
 // Nothing is freed: launches under way still write the ring.
 void close() { g_open.store(false, std::memory_order_release); }
 
+const char* problem() {
+  static thread_local std::string text;
+  text = cuda_problem();
+  return text.c_str();
+}
+
 constexpr opguard_device_plugin kTable = {
     .abi = OPGUARD_DEVICE_ABI,
     .size = sizeof(opguard_device_plugin),
@@ -366,6 +372,7 @@ constexpr opguard_device_plugin kTable = {
     .activities_dropped = nullptr,
     .activities_stop = nullptr,
     .activities_source = nullptr,
+    .problem = problem,
 };
 
 }  // namespace

@@ -125,6 +125,11 @@ typedef struct opguard_device_plugin {
   /* Where activities come from, and why from nowhere better, in a few words; may change with time.
    * Valid until the next call. */
   const char* (*activities_source)(void);
+
+  /* Of values again, and not in the tables of earlier builds (`size` tells); may be null: why a
+   * launch failed or values will not come, the last time, in one sentence; "" for never. Valid
+   * until this thread's next call. */
+  const char* (*problem)(void);
 } opguard_device_plugin;
 
 typedef const opguard_device_plugin* (*opguard_device_plugin_entry)(void);

@@ -152,12 +152,29 @@ OpenDevices open_devices() {
   return {all.open.data(), all.open_count.load(std::memory_order_acquire)};
 }
 
+std::string why_no_values(std::string_view type) {
+  if (type == "cuda") add_built_in();
+  const Device* device = find(type);
+  return device == nullptr ? "nothing reads tensors of this type" : device->error;
+}
+
+std::string device_problem(const Device& device) {
+  const opguard_device_plugin& plugin = *device.plugin;
+  if (plugin.size <= offsetof(opguard_device_plugin, problem) || plugin.problem == nullptr)
+    return "";
+  const char* text = plugin.problem();
+  return text != nullptr ? text : "";
+}
+
 std::map<std::string, std::string> device_settings() {
   std::map<std::string, std::string> settings;
-  for (const auto& device : devices().known)
-    if (device->opened)
-      settings["device." + device->type] =
-          device->error.empty() ? "values" : "no values: " + device->error;
+  for (const auto& device : devices().known) {
+    if (!device->opened) continue;
+    const std::string name = "device." + device->type;
+    settings[name] = device->error.empty() ? "values" : "no values: " + device->error;
+    if (std::string problem = device_problem(*device); !problem.empty())
+      settings[name + ".problem"] = problem;
+  }
   for (size_t i = 0; i < devices().refused.size(); ++i)
     settings["device.plugin." + std::to_string(i)] = devices().refused[i];
   return settings;

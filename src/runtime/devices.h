@@ -40,7 +40,13 @@ struct OpenDevices {
 };
 OpenDevices open_devices();
 
-// "device.cuda" -> "values", or why there are none; "device.plugin.0" -> a library that is none.
+// Why a type's tensors have no values: none serves it, or it did not open. "" where they have.
+std::string why_no_values(std::string_view type);
+// Why its last launch failed, or values will not come; "" for never, or where it does not say.
+std::string device_problem(const Device& device);
+
+// "device.cuda" -> "values", or why there are none; "device.cuda.problem" -> device_problem() where
+// there was one; "device.plugin.0" -> a library that is none.
 std::map<std::string, std::string> device_settings();
 void close_devices();
 void devices_after_fork();

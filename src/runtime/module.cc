@@ -8,6 +8,7 @@
 #include "runtime/parameter_names.h"
 #include "runtime/primitives.h"
 #include "runtime/probe.h"
+#include "runtime/python_devices.h"
 #include "runtime/python_fingerprint.h"
 #include "runtime/python_log.h"
 #include "runtime/recorder.h"
@@ -183,6 +184,10 @@ PyMethodDef g_methods[] = {
      "watch(captures, transplants, dir, rank): tensors to write, and values to replace"},
     {"device_plugins", device_plugins, METH_VARARGS,
      "device_plugins(paths, patience): libraries that read tensors on devices (device/plugin.h)"},
+    {"device", device_state, METH_O,
+     "device(type): why its tensors have no values, '' if they have"},
+    {"read_on_device", read_on_device, METH_O,
+     "read_on_device(tensor): its og1 by its device, which is waited for"},
     {"capture", begin_capture, METH_NOARGS,
      "capture() -> Capture or None: a device graph is captured from now on"},
     {"drill", drill, METH_VARARGS,

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import binary, clean_environment
+from conftest import binary, build_dir, clean_environment
 from cuda_doubles import doubles  # noqa: F401
 
 pytest.importorskip("torch")
@@ -145,3 +145,16 @@ def test_doctor_tries_cupti(opguard, doubles, state, said):
     assert ran.returncode == 0, ran.stdout
     assert said in ran.stdout and "libcupti.so.12" in ran.stdout
     assert "ok  CUDA driver        libcuda.so.1, for CUDA up to 13.1" in ran.stdout
+
+
+@pytest.mark.parametrize("asked, said", [
+    ("", "ok  values on CUDA     the driver takes the kernels; torch sees no GPU"),
+    ("11080", "-   values on CUDA     the CUDA driver is for CUDA 11.8, 12.0 or later is needed"),
+    ("cuInit=100", "-   values on CUDA     cuInit: CUDA_ERROR_100"),
+    ("cuModuleLoadDataEx=222", "-   values on CUDA     the driver refuses the kernels: CUDA_ERROR_222"),
+    ("cuDeviceGet=101", "-   values on CUDA     cuDeviceGet: CUDA_ERROR_101"),
+])  # fmt: skip
+def test_doctor_tries_the_kernels(opguard, asked, said):
+    double = build_dir() / "tests" / "device" / "double"
+    ran = opguard("doctor", "--", sys.executable, env={"LD_LIBRARY_PATH": str(double), "OPGUARD_CUDA_DOUBLE": asked})
+    assert ran.returncode == 0 and said in ran.stdout, ran.stdout
