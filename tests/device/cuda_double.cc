@@ -314,6 +314,11 @@ int cuModuleGetFunction(void** function, void* module, const char* name) {
   return 0;
 }
 
+int cuFuncGetName(const char** name, void* function) {
+  *name = static_cast<Function*>(function)->name.c_str();
+  return 0;
+}
+
 int cuModuleGetGlobal_v2(uint64_t* address, size_t* bytes, void* module, const char* name) {
   ENTER();
   auto* m = static_cast<Module*>(module);
@@ -469,6 +474,7 @@ int cuStreamWaitEvent(void* handle, void* event, unsigned) {
     stream_of(handle)->capture = e->capture;
     return 0;
   }
+  if (!e->mark) return 0;  // never recorded
   return put(handle, [mark = e->mark] {
     std::unique_lock lock(mark->mutex);
     mark->changed.wait(lock, [&] { return mark->reached; });
