@@ -1,6 +1,7 @@
 #include "device/cuda.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -130,6 +132,21 @@ class Scratch {
   int pools_ = 0;
 };
 
+// Pinned memory for the ring, zeroed. Ours, not the driver's, where that can be: cudaDeviceReset
+// and the driver's own end take back what it has allocated, while a thread still reads here.
+// Shared, so that a fork does not part the device from what the parent reads.
+void* pinned(uint64_t bytes, bool& own) {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  constexpr unsigned kFlags = kCudaHostPortable | kCudaHostDeviceMap;
+  own = memory != MAP_FAILED;
+  if (own && g_driver.cuMemHostRegister_v2(memory, bytes, kFlags) == 0) return memory;
+  if (own) munmap(memory, bytes);
+  own = false;
+  if (failed(g_driver.cuMemHostAlloc(&memory, bytes, kFlags), "cuMemHostAlloc")) return nullptr;
+  std::memset(memory, 0, bytes);
+  return memory;
+}
+
 // One device of the program: its primary context, which is the one that torch uses.
 class Device {
  public:
@@ -142,6 +159,7 @@ class Device {
   }
 
   uint64_t capture(CudaStream stream) {
+    if (!alive()) return 0;
     const Current current(context_);
     uint64_t id = 0;
     return current.good() && capturing(stream, id) && id != 0 ? id : 0;
@@ -149,6 +167,8 @@ class Device {
 
   uint32_t launch(CudaStream stream, const opguard_tensor* tensors, uint32_t count,
                   device::Mode mode) {
+    // Before anything that was its context's is used: after a reset those are no handles.
+    if (!alive()) return 0;
     const Current current(context_);
     uint64_t capture = 0, stream_id = 0;
     // A stream that cannot be asked cannot be launched on either: a legacy stream beside a capture.
@@ -167,14 +187,38 @@ class Device {
   }
 
   uint64_t drain(opguard_value_sink sink, void* context) {
-    return state_.load(std::memory_order_acquire) == kReady ? reader_->drain(sink, context) : 0;
+    if (state_.load(std::memory_order_acquire) != kReady) return 0;
+    if (gone_.load(std::memory_order_acquire) && !own_ring_) return 0;
+    const uint64_t given = reader_->drain(sink, context);
+    // Where nothing comes any more, is there still somebody to write?
+    const auto now = std::chrono::steady_clock::now();
+    if (given > 0 || now - looked_ > kIdle) {
+      if (given == 0) alive();
+      looked_ = now;
+    }
+    return given;
   }
   uint64_t lost() const {
-    return state_.load(std::memory_order_acquire) == kReady ? reader_->lost() : 0;
+    if (state_.load(std::memory_order_acquire) != kReady) return 0;
+    return gone_.load(std::memory_order_acquire) ? kAllLost : reader_->lost();
   }
 
  private:
   enum State { kNew, kReady, kFailed };
+  static constexpr uint64_t kAllLost = uint64_t{1} << 62;
+  static constexpr std::chrono::seconds kIdle{1};
+
+  // Whether the context is still the one we began with. A context's number is never another's.
+  bool alive() {
+    if (gone_.load(std::memory_order_acquire)) return false;
+    unsigned long long id = 0;
+    const int error = g_driver.cuCtxGetId(context_, &id);
+    if (error == 0 && id == context_id_) return true;
+    tell("the context of cuda:" + std::to_string(ordinal_) + " was destroyed (cudaDeviceReset?)" +
+         (error != 0 ? ": " + g_driver.name_of(error) : ""));
+    gone_.store(true, std::memory_order_release);
+    return false;
+  }
 
   bool start(int ordinal) {
     int handle = 0, multiprocessors = 0;
@@ -182,21 +226,20 @@ class Device {
         failed(
             g_driver.cuDeviceGetAttribute(&multiprocessors, kCudaAttributeMultiprocessors, handle),
             "cuDeviceGetAttribute") ||
-        failed(g_driver.cuDevicePrimaryCtxRetain(&context_, handle), "cuDevicePrimaryCtxRetain"))
+        failed(g_driver.cuDevicePrimaryCtxRetain(&context_, handle), "cuDevicePrimaryCtxRetain") ||
+        failed(g_driver.cuCtxGetId(context_, &context_id_), "cuCtxGetId"))
       return false;
+    ordinal_ = ordinal;
     const Current current(context_);
     if (!current.good()) return false;
     const Uncaptured uncaptured;
     limits_.blocks =
         static_cast<uint32_t>(std::max(multiprocessors, 1)) * g_options.blocks_per_multiprocessor;
     limits_.scratch_bytes = kStreamScratch;
-    void* ring = nullptr;
-    const uint64_t bytes = g_options.ring_entries * sizeof(RingEntry);
-    if (failed(g_driver.cuMemHostAlloc(&ring, bytes, kCudaHostPortable | kCudaHostDeviceMap),
-               "cuMemHostAlloc") ||
+    void* ring = pinned(g_options.ring_entries * sizeof(RingEntry), own_ring_);
+    if (ring == nullptr ||
         failed(g_driver.cuMemHostGetDevicePointer_v2(&ring_, ring, 0), "cuMemHostGetDevicePointer"))
       return false;
-    std::memset(ring, 0, bytes);
     counter_ = scratch_.take(sizeof(uint64_t));
     if (counter_ == 0) return false;
     small_ = kernel(cuda_kernels_small(), "opguard_og1_small");
@@ -212,6 +255,8 @@ class Device {
     if (module == nullptr ||
         failed(g_driver.cuModuleGetFunction(&function, module, name), "cuModuleGetFunction"))
       return nullptr;
+    // With lazy loading a kernel is loaded by its first launch, unless it is asked for.
+    if (g_driver.cuFuncLoad != nullptr) g_driver.cuFuncLoad(function);
     return function;
   }
 
@@ -256,7 +301,7 @@ class Device {
       function = large_;
     }
     void* parameters[] = {&launch};
-    // A kernel may be loaded as late as by its first launch.
+    // Before 12.4 a kernel may be loaded as late as by its first launch.
     std::optional<Uncaptured> loading;
     if (!launched_[small].exchange(true, std::memory_order_relaxed)) loading.emplace();
     return !failed(g_driver.cuLaunchKernel(function, plan.blocks(), 1, 1, device::kThreads, 1, 1, 0,
@@ -267,6 +312,11 @@ class Device {
   std::atomic<State> state_{kNew};
   std::mutex mutex_;
   CudaContext context_ = nullptr;
+  unsigned long long context_id_ = 0;
+  int ordinal_ = 0;
+  std::atomic<bool> gone_{false};
+  bool own_ring_ = false;
+  std::chrono::steady_clock::time_point looked_;  // of the thread that drains
   device::Limits limits_;
   CudaFunction small_ = nullptr, large_ = nullptr;
   std::atomic<bool> launched_[2] = {};

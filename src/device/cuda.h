@@ -12,7 +12,7 @@ namespace opguard {
 // open() fails with ENOENT where no libcuda.so.1 is found, ENOSYS where it is older than 12.0 or
 // this build has no kernels, EIO where it reports an error.
 // fingerprint() makes a device ready when it is met first: that takes as long as the driver takes
-// to compile the kernels (seconds, unless its cache has them), allocates 5 MiB of pinned host and 8
+// to compile the kernels (seconds, unless its cache has them), takes 5 MiB of pinned host and 8
 // MiB of device memory, and never waits for the device's work.
 const opguard_device_plugin* cuda_device_plugin();
 

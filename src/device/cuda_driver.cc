@@ -37,6 +37,8 @@ int CudaDriver::load(const char* library, std::string& error) {
   OPGUARD_FIND(cuModuleLoadDataEx);
   OPGUARD_FIND(cuModuleGetFunction);
   OPGUARD_FIND(cuModuleGetGlobal_v2);
+  OPGUARD_FIND(cuCtxGetId);
+  OPGUARD_FIND(cuMemHostRegister_v2);
   OPGUARD_FIND(cuMemHostAlloc);
   OPGUARD_FIND(cuMemHostGetDevicePointer_v2);
   OPGUARD_FIND(cuThreadExchangeStreamCaptureMode);
@@ -44,6 +46,7 @@ int CudaDriver::load(const char* library, std::string& error) {
   OPGUARD_FIND(cuStreamGetId);
   OPGUARD_FIND(cuLaunchKernel);
 #undef OPGUARD_FIND
+  cuFuncLoad = reinterpret_cast<decltype(cuFuncLoad)>(dlsym(handle, "cuFuncLoad"));
   int version = 0;
   if (cuDriverGetVersion != nullptr) cuDriverGetVersion(&version);
   if (!found || version < 12000) {

@@ -30,6 +30,8 @@ struct CudaDriver {
   int (*cuModuleGetFunction)(CudaFunction* function, CudaModule module, const char* name);
   int (*cuModuleGetGlobal_v2)(CudaAddress* address, size_t* bytes, CudaModule module,
                               const char* name);
+  int (*cuCtxGetId)(CudaContext context, unsigned long long* id);
+  int (*cuMemHostRegister_v2)(void* memory, size_t bytes, unsigned flags);
   int (*cuMemHostAlloc)(void** memory, size_t bytes, unsigned flags);
   int (*cuMemHostGetDevicePointer_v2)(CudaAddress* address, void* memory, unsigned flags);
   int (*cuThreadExchangeStreamCaptureMode)(int* mode);
@@ -39,6 +41,7 @@ struct CudaDriver {
   int (*cuLaunchKernel)(CudaFunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                         unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                         CudaStream stream, void** parameters, void** extra);
+  int (*cuFuncLoad)(CudaFunction function);  // of 12.4; may be null
 
   // 0, or an errno value with a sentence in `error`. The library stays loaded.
   int load(const char* library, std::string& error);
@@ -47,6 +50,7 @@ struct CudaDriver {
 };
 
 constexpr int kCudaAttributeMultiprocessors = 16;
+// Of allocated and of registered memory alike.
 constexpr unsigned kCudaHostPortable = 1, kCudaHostDeviceMap = 2;
 constexpr int kCudaCaptureActive = 1;
 constexpr int kCudaCaptureModeRelaxed = 2;

@@ -104,7 +104,9 @@ typedef struct opguard_device_plugin {
   /* Hands over what is finished; returns how many values. wait_ns: come back at once (0), or wait
    * at most so long for the first. */
   uint64_t (*drain)(opguard_value_sink sink, void* context, uint64_t wait_ns);
-  uint64_t (*lost)(void); /* values that the device made and drain() never gave, since open() */
+  /* Values that the device made and drain() never gives, since open(); where none will come any
+   * more (the device is gone), a number above all that could be on their way: 2^62. */
+  uint64_t (*lost)(void);
 
   /* At the end of the process; the device may be gone already. */
   void (*close)(void);

@@ -166,6 +166,14 @@ std::string device_problem(const Device& device) {
   return text != nullptr ? text : "";
 }
 
+void tell_problem(const Device& device) {
+  if (device.told) return;
+  const std::string problem = device_problem(device);
+  if (problem.empty()) return;
+  device.told = true;
+  tell("tensors on '" + device.type + "' lack values: " + problem);
+}
+
 std::map<std::string, std::string> device_settings() {
   std::map<std::string, std::string> settings;
   for (const auto& device : devices().known) {
@@ -183,6 +191,7 @@ std::map<std::string, std::string> device_settings() {
 void close_devices() {
   const OpenDevices open = open_devices();
   for (size_t i = 0; i < open.count; ++i) {
+    tell_problem(*open.begin[i]);
     const_cast<Device*>(open.begin[i])->error = "it was closed";
     if (open.begin[i]->plugin->close != nullptr) open.begin[i]->plugin->close();
   }

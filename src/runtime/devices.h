@@ -20,6 +20,7 @@ struct Device {
   const opguard_device_plugin* plugin = nullptr;
   std::string error;  // why its tensors have no values; "" for none
   bool opened = false;
+  mutable bool told = false;  // tell_problem() has spoken
 };
 
 // paths: of libraries, separated by ':'. What cannot be loaded is told once on stderr; the program
@@ -44,6 +45,8 @@ OpenDevices open_devices();
 std::string why_no_values(std::string_view type);
 // Why its last launch failed, or values will not come; "" for never, or where it does not say.
 std::string device_problem(const Device& device);
+// Told on stderr, once for a device, where there is something to tell.
+void tell_problem(const Device& device);
 
 // "device.cuda" -> "values", or why there are none; "device.cuda.problem" -> device_problem() where
 // there was one; "device.plugin.0" -> a library that is none.

@@ -76,6 +76,8 @@ void Launches::launch() {
     const uint32_t launched = stream.device->plugin->fingerprint(
         stream.index, stream.handle, batch_.data(), static_cast<uint32_t>(batch_.size()));
     tickets().launched(tickets_.data(), tickets_.size(), launched);
+    if (launched < batch_.size()) [[unlikely]]
+      tell_problem(*stream.device);
   }
   dims_.clear();
   tensors_.clear();  // last: what it held may be freed now

@@ -1,5 +1,7 @@
 #include "cuda_double.h"
 
+#include <sys/mman.h>
+
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -29,10 +31,14 @@ enum Error {
   kCaptureUnsupported = 900,
   kCaptureInvalidated = 901,
   kCaptureImplicit = 906,
+  kContextDestroyed = 709,
+  kNotSupported = 801,
 };
 
 struct Context {
   int device;
+  uint64_t id = 0;                               // 0: it is not there
+  std::vector<std::pair<void*, size_t>> memory;  // host memory that it allocated
 };
 
 struct Capture {
@@ -86,6 +92,7 @@ struct Module {
 
 struct Function {
   Context* context;
+  uint64_t context_id;
   std::string name;
   size_t parameter_bytes;
 };
@@ -111,7 +118,8 @@ struct Driver {
   std::string calls;
   int version = 12000;
   std::map<std::string, int> failures;
-  Context contexts[2] = {{0}, {1}};
+  Context contexts[2] = {{0, 0, {}}, {1, 0, {}}};
+  uint64_t contexts_made = 0;
   std::map<Context*, Stream*> legacy;
   std::vector<Stream*> streams;
   uint64_t next_id = 1, launches = 0;
@@ -197,6 +205,7 @@ int put(void* handle, Work work) {
   Stream* stream = stream_of(handle);
   if (stream == nullptr || current() == nullptr) return kInvalidContext;
   if (stream->context != current()) return kInvalidHandle;
+  if (stream->context->id == 0) return kContextDestroyed;
   if (const int error = implicit(stream)) {
     unsafe();
     return error;
@@ -254,8 +263,30 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
 
 int cuDevicePrimaryCtxRetain(void** context, int device) {
   ENTER();
-  *context = &driver().contexts[device];
+  Context& c = driver().contexts[device];
+  if (c.id == 0) c.id = ++driver().contexts_made;
+  *context = &c;
   return 0;
+}
+
+// What was on its way is never done, and memory that the driver gave is no more.
+int cuDevicePrimaryCtxReset_v2(int device) {
+  ENTER();
+  Context& c = driver().contexts[device];
+  c.id = 0;
+  for (Stream* s : driver().streams) {
+    const std::lock_guard lock(s->mutex);
+    if (s->context == &c) s->queue.clear();
+  }
+  for (auto& [memory, bytes] : c.memory) mprotect(memory, bytes, PROT_NONE);
+  c.memory.clear();
+  return 0;
+}
+
+int cuCtxGetId(void* context, unsigned long long* id) {
+  ENTER();
+  *id = static_cast<Context*>(context)->id;
+  return *id == 0 ? kContextDestroyed : 0;
 }
 
 int cuCtxGetCurrent(void** context) {
@@ -310,8 +341,13 @@ int cuModuleGetFunction(void** function, void* module, const char* name) {
   const size_t bytes = bytes_of(m->text, std::string(name) + "_param_0");
   if (m->text.find(std::string(".entry ") + name) == std::string::npos || bytes == 0)
     return kNotFound;
-  *function = new Function{m->context, name, bytes};
+  *function = new Function{m->context, m->context->id, name, bytes};
   return 0;
+}
+
+int cuFuncLoad(void*) {
+  ENTER();
+  return unsafe();
 }
 
 int cuFuncGetName(const char** name, void* function) {
@@ -333,9 +369,16 @@ int cuModuleGetGlobal_v2(uint64_t* address, size_t* bytes, void* module, const c
 int cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
   ENTER();
   if (const int error = unsafe()) return error;
-  *memory = std::aligned_alloc(4096, (bytes + 4095) & ~size_t{4095});
+  bytes = (bytes + 4095) & ~size_t{4095};
+  *memory = std::aligned_alloc(4096, bytes);
   std::memset(*memory, 0xa5, bytes);
+  current()->memory.emplace_back(*memory, bytes);
   return 0;
+}
+
+int cuMemHostRegister_v2(void*, size_t, unsigned) {
+  ENTER();
+  return unsafe();
 }
 
 int cuMemHostGetDevicePointer_v2(uint64_t* address, void* memory, unsigned) {
@@ -387,6 +430,8 @@ int cuLaunchKernel(void* function, unsigned grid, unsigned, unsigned, unsigned b
   ENTER();
   auto* f = static_cast<Function*>(function);
   if (f->context != current()) return kInvalidHandle;
+  // The real driver would look into memory that is no function any more.
+  if (f->context_id != f->context->id) std::abort();
   if (block != opguard::device::kThreads || grid == 0) return kInvalidValue;
   using namespace opguard::device;
   Work work;

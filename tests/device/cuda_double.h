@@ -17,6 +17,7 @@ extern "C" {
 int cuInit(unsigned flags);
 int cuDeviceGet(int* device, int ordinal);
 int cuDevicePrimaryCtxRetain(void** context, int device);
+int cuDevicePrimaryCtxReset_v2(int device);
 int cuCtxGetCurrent(void** context);
 int cuCtxSetCurrent(void* context);
 int cuMemAlloc_v2(uint64_t* address, size_t bytes);

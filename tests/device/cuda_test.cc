@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <deque>
 #include <iterator>
 #include <set>
@@ -395,8 +396,8 @@ TEST_F(Cuda, OnlyLaunchesAreAdded) {
   };
   program(true);  // what makes a device and a stream ready happens once
   const auto bare = program(false), probed = program(true);
-  const std::set<std::string> questions = {"cuCtxGetCurrent", "cuStreamGetCaptureInfo_v2",
-                                           "cuStreamGetId"};
+  const std::set<std::string> questions = {"cuCtxGetCurrent", "cuCtxGetId",
+                                           "cuStreamGetCaptureInfo_v2", "cuStreamGetId"};
   std::vector<std::string> rest;
   size_t launches = 0;
   for (const std::string& call : probed) {
@@ -455,6 +456,58 @@ TEST_F(Cuda, ClosedUnderWay) {
   cuda_double_hold(stream, 0);  // the launch still writes its record, into memory that is there
   cuStreamSynchronize(stream);
   EXPECT_EQ(drained(0).size(), 0u);
+}
+
+// The last of those that share a process: they end the devices.
+
+// cudaDeviceReset: what had come is given, the rest is lost and said; nothing that was the
+// context's is touched again, also when the program makes a new one (the double would abort).
+TEST_F(Cuda, AContextThatIsDestroyed) {
+  const Elements a = make({500}, 4, 1);
+  const opguard_tensor first = tensor(a, 1), second = tensor(a, 2);
+  void *held = new_stream(), *stream = new_stream();
+  EXPECT_EQ(table().fingerprint(0, stream, &first, 1), 1u);
+  cuStreamSynchronize(stream);
+  cuda_double_hold(held, 1);
+  EXPECT_EQ(table().fingerprint(0, held, &second, 1), 1u);
+  EXPECT_EQ(cuDevicePrimaryCtxReset_v2(0), 0);
+  const auto values = drained(1);
+  ASSERT_EQ(values.size(), 1u);
+  expect_value(values[0], a);
+  // Nobody launches any more: it is seen where the values are waited for.
+  const auto begin = std::chrono::steady_clock::now();
+  while (table().lost() < uint64_t{1} << 62 &&
+         std::chrono::steady_clock::now() - begin < std::chrono::seconds(10))
+    drained(1);
+  EXPECT_EQ(table().lost(), uint64_t{1} << 62);
+  EXPECT_NE(cuda_problem().find("cuda:0 was destroyed (cudaDeviceReset?)"), std::string::npos);
+  EXPECT_EQ(table().fingerprint(0, stream, &first, 1), 0u);
+  EXPECT_EQ(table().capture(0, stream), 0u);
+  use(0);
+  void* fresh = new_stream();
+  EXPECT_EQ(table().fingerprint(0, fresh, &first, 1), 0u);
+  EXPECT_EQ(drained(0).size(), 0u);
+}
+
+// The same where the next launch is what sees it, and the ring is the driver's memory, which is
+// gone.
+TEST_F(Cuda, AContextThatIsDestroyedWithTheRing) {
+  use(1);
+  const Elements a = make({500}, 4, 1);
+  const opguard_tensor t = tensor(a, 1);
+  cuda_double_fail("cuMemHostRegister_v2", 801);
+  EXPECT_EQ(table().fingerprint(1, nullptr, &t, 1), 1u);
+  cuda_double_fail(nullptr, 0);
+  const auto values = drained(1);
+  ASSERT_EQ(values.size(), 1u);
+  expect_value(values[0], a);
+  EXPECT_EQ(cuDevicePrimaryCtxReset_v2(1), 0);
+  use(1);
+  void* fresh = new_stream();
+  EXPECT_EQ(table().fingerprint(1, fresh, &t, 1), 0u);
+  EXPECT_EQ(table().fingerprint(1, nullptr, &t, 1), 0u);
+  EXPECT_EQ(drained(0).size(), 0u);
+  EXPECT_NE(cuda_problem().find("cuda:1 was destroyed"), std::string::npos);
 }
 
 std::string refusal(int* result) {

@@ -11,9 +11,11 @@
  *   OPGUARD_EXAMPLE_DEVICE      device type it serves, "cpu" if not set
  *   OPGUARD_EXAMPLE_RING        records that the ring holds, 65536 if not set; small ones lose some
  *   OPGUARD_EXAMPLE_HOLD        values come out of drain() only so many milliseconds after they
- * were made OPGUARD_EXAMPLE_SILENT      1: fingerprint() takes everything, and nothing ever comes
- * out OPGUARD_EXAMPLE_REFUSE      every so-many-th tensor is refused, and those behind it in its
- * call OPGUARD_EXAMPLE_FAIL        open() fails, with this sentence
+ *                               were made
+ *   OPGUARD_EXAMPLE_SILENT      1: fingerprint() takes everything, and nothing ever comes out
+ *   OPGUARD_EXAMPLE_REFUSE      every so-many-th tensor is refused, and those behind it in its call
+ *   OPGUARD_EXAMPLE_GONE        the device is gone after so many values
+ *   OPGUARD_EXAMPLE_FAIL        open() fails, with this sentence
  *
  * Graphs. A program calls example_capture(1) and example_capture(0) where a capture begins and
  * ends; meanwhile tensors are kept and not read. example_nodes() says how many were kept;
@@ -35,6 +37,7 @@ static opguard_value* g_ring;
 static uint64_t g_capacity, g_begin,
     g_end; /* positions since open(); g_end - g_begin records wait */
 static uint64_t g_lost, g_hold_ns, g_refuse, g_tensors;
+static uint64_t g_gone, g_made;
 static int g_silent;
 
 static uint64_t now_ns(void) {
@@ -179,7 +182,9 @@ static opguard_value fingerprint_of(const opguard_tensor* t) {
 
 static void put(const opguard_value* value) {
   pthread_mutex_lock(&g_lock);
-  if (g_end - g_begin == g_capacity)
+  if (g_gone != 0 && ++g_made > g_gone)
+    ; /* nobody is there to write it */
+  else if (g_end - g_begin == g_capacity)
     ++g_lost; /* never blocks */
   else
     g_ring[g_end++ % g_capacity] = *value;
@@ -193,6 +198,8 @@ static int take(opguard_value* value) {
   pthread_mutex_unlock(&g_lock);
   return some;
 }
+
+static int is_gone(void) { return g_gone != 0 && g_made > g_gone; }
 
 /* ---- graphs ---- */
 
@@ -246,6 +253,7 @@ static int example_open(char* error, uint64_t capacity) {
   g_capacity = number("OPGUARD_EXAMPLE_RING", 65536);
   g_hold_ns = number("OPGUARD_EXAMPLE_HOLD", 0) * 1000000;
   g_refuse = number("OPGUARD_EXAMPLE_REFUSE", 0);
+  g_gone = number("OPGUARD_EXAMPLE_GONE", 0);
   g_silent = number("OPGUARD_EXAMPLE_SILENT", 0) != 0;
   g_ring = calloc(g_capacity + 1, sizeof *g_ring);
   if (g_ring != NULL) return 0;
@@ -257,6 +265,7 @@ static uint32_t example_fingerprint(int device, void* stream, const opguard_tens
                                     uint32_t count) {
   (void)device;
   (void)stream;
+  if (is_gone()) return 0;
   for (uint32_t i = 0; i < count; ++i) {
     if (g_refuse != 0 && ++g_tensors % g_refuse == 0) return i;
     if (tensors[i].dims > kMaxDims) return i;
@@ -290,10 +299,12 @@ static uint64_t example_drain(opguard_value_sink sink, void* context, uint64_t w
 
 static uint64_t example_lost(void) {
   pthread_mutex_lock(&g_lock);
-  const uint64_t lost = g_lost;
+  const uint64_t lost = is_gone() ? (uint64_t)1 << 62 : g_lost;
   pthread_mutex_unlock(&g_lock);
   return lost;
 }
+
+static const char* example_problem(void) { return is_gone() ? "the device is gone" : ""; }
 
 static void example_close(void) {
   pthread_mutex_lock(&g_lock);
@@ -314,6 +325,7 @@ const opguard_device_plugin* opguard_device_plugin_v1(void) {
       .drain = example_drain,
       .lost = example_lost,
       .close = example_close,
+      .problem = example_problem,
       /* No preflight: the activities are null. */
   };
   const char* type = getenv("OPGUARD_EXAMPLE_DEVICE");

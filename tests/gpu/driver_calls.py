@@ -9,11 +9,11 @@ from collections import Counter, namedtuple
 Call = namedtuple("Call", "thread name stream ours kernel")
 
 # What a probe may call at each launch. Nothing of it waits, or orders streams.
-QUESTIONS = {"cuCtxGetCurrent", "cuCtxPushCurrent", "cuCtxPopCurrent", "cuStreamGetCaptureInfo", "cuStreamGetId"}
+QUESTIONS = {"cuCtxGetCurrent", "cuCtxGetId", "cuCtxPushCurrent", "cuCtxPopCurrent", "cuStreamGetCaptureInfo", "cuStreamGetId"}
 LAUNCH = "cuLaunchKernel"
 KERNELS = ("opguard_og1_small", "opguard_og1_large")
 # Once for a device: context, ring, counter and kernels; a kernel may be loaded by its first launch. And once for 60 streams or so: scratch.
-FIRST = {"cuInit": 1, "cuDriverGetVersion": 1, "cuDeviceGet": 1, "cuDeviceGetAttribute": 2, "cuDevicePrimaryCtxRetain": 1, "cuCtxGetId": 1, "cuMemHostAlloc": 1,
+FIRST = {"cuInit": 1, "cuDriverGetVersion": 1, "cuDeviceGet": 1, "cuDeviceGetAttribute": 2, "cuDevicePrimaryCtxRetain": 1, "cuMemHostAlloc": 1,
          "cuMemHostRegister": 1, "cuMemHostGetDevicePointer": 1, "cuModuleGetFunction": 2, "cuModuleLoadDataEx": 4, "cuModuleGetGlobal": 2,
          "cuFuncLoad": 2, "cuThreadExchangeStreamCaptureMode": 16}  # fmt: skip
 # What would wait for the device, order its streams or change its work.

@@ -190,6 +190,25 @@ print(time.monotonic() - begin < 0.4)
     assert len({s.value for e in log.of("a") for s in e.slots}) == 1
 
 
+def test_a_device_that_goes_away(tmp_path):
+    """As after cudaDeviceReset: what was on its way is lost, what comes later unreadable; the program and the log go on, nobody waits."""
+    source = """
+import time, torch
+x = torch.ones(3)
+for _ in range(30): og('a', torch.relu)(x + 1)
+begin = time.monotonic()
+runtime.close()
+print(time.monotonic() - begin < 5)
+"""
+    result = run_program(source, tmp_path, env=served(gone=20))
+    log = only_log(tmp_path)
+    slots = [s for e in log.of("a") for s in e.slots]
+    assert result.stdout == "True\n" and log.closed and log.lost > 0 and sum(records for _, records in log.gaps) == log.lost
+    assert len(slots) == 60 and sum(bool(s.flags & UNREADABLE) for s in slots) >= 40 and not slots[0].flags & UNREADABLE
+    assert log.settings["device.cpu.problem"] == "the device is gone"
+    assert result.stderr.count("warning: tensors on 'cpu' lack values: the device is gone") == 1
+
+
 def test_tensors_that_are_not_launched_are_unreadable(tmp_path):
     source = "import torch\nx = torch.ones(3)\nfor _ in range(30): og('a', torch.relu)(x + 1)\n"
     run_program(source, tmp_path, env=served(refuse=7))
