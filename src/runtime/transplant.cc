@@ -7,6 +7,7 @@
 #include "runtime/capture.h"
 #include "runtime/collective.h"
 #include "runtime/object.h"
+#include "runtime/recorder.h"
 
 namespace opguard {
 namespace {
@@ -43,6 +44,66 @@ std::string unwritable(uintptr_t low, uintptr_t high) {
   return covered >= high ? "" : "its memory is not the process's own";
 }
 
+// Of a Python error, which is cleared: its message.
+std::string said() {
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &value, &trace);
+  const Ref t(type), v(value), at(trace);
+  Ref text(v ? PyObject_Str(v.get()) : nullptr);
+  std::string what(text ? utf8(text.get()) : "torch has refused");
+  PyErr_Clear();
+  return what.substr(0, what.find('\n'));
+}
+
+// A tensor of the processor's, of the type and shape of `like`.
+Ref made_of(const std::vector<unsigned char>& bytes, PyObject* like) {
+  const Ref name(PyUnicode_FromString("torch"));
+  const Ref torch(name ? PyImport_GetModule(name.get()) : nullptr);
+  const Ref memory(PyByteArray_FromStringAndSize(reinterpret_cast<const char*>(bytes.data()),
+                                                 static_cast<Py_ssize_t>(bytes.size())));
+  if (!torch || !memory) return {};
+  const Ref byte = attribute(torch.get(), "uint8"), dtype = attribute(like, "dtype"),
+            shape = attribute(like, "shape");
+  const Ref arguments(Py_BuildValue("(O)", memory.get())), keywords(PyDict_New());
+  if (!byte || !dtype || !shape || !arguments || !keywords ||
+      PyDict_SetItemString(keywords.get(), "dtype", byte.get()) < 0)
+    return {};
+  const Ref from = attribute(torch.get(), "frombuffer");
+  const Ref flat(from ? PyObject_Call(from.get(), arguments.get(), keywords.get()) : nullptr);
+  const Ref typed(flat ? PyObject_CallMethod(flat.get(), "view", "O", dtype.get()) : nullptr);
+  return Ref(typed ? PyObject_CallMethod(typed.get(), "reshape", "O", shape.get()) : nullptr);
+}
+
+// The bytes of what the program reads there; waits for the device.
+bool holds(const TorchApi& torch, PyObject* object, const std::vector<unsigned char>& bytes) {
+  const TensorView there = view_tensor(torch, object);
+  PyObject* plain = there.keep ? there.keep.get() : object;
+  const Ref apart(PyObject_CallMethod(plain, "detach", nullptr));
+  const Ref copy(apart ? PyObject_CallMethod(apart.get(), "cpu", nullptr) : nullptr);
+  if (!copy) return false;
+  const TensorView here = view_tensor(torch, copy.get());
+  return here.readable && gather(here.elements) == bytes;
+}
+
+// On the device, by torch, on the stream that the thread works on. `data` shares the memory and
+// counts no version.
+std::string replace_on_device(const TorchApi& torch, PyObject* object, const TensorView& view,
+                              const std::vector<unsigned char>& bytes) {
+  if (recorder().capturing())
+    return "a graph is being captured, which would copy it at each replay";
+  PyObject* plain = view.keep ? view.keep.get() : object;
+  const Ref data = attribute(plain, "data");
+  const Ref before(data ? PyObject_CallMethod(data.get(), "clone", nullptr) : nullptr);
+  const Ref value = before ? made_of(bytes, data.get()) : Ref();
+  const Ref done(value ? PyObject_CallMethod(data.get(), "copy_", "O", value.get()) : nullptr);
+  if (!done) return said();
+  if (holds(torch, object, bytes)) return "";
+  PyErr_Clear();
+  Ref restored(PyObject_CallMethod(data.get(), "copy_", "O", before.get()));
+  PyErr_Clear();
+  return "its elements share memory, or are computed when they are read";
+}
+
 bool bounds(const Elements& e, uintptr_t& low, uintptr_t& high) {
   low = reinterpret_cast<uintptr_t>(e.data);
   high = low + e.size;
@@ -71,7 +132,7 @@ std::string load_value(const Transplant& transplant, TransplantValue& value) {
 std::string replace_value(const TorchApi* torch, PyObject* object, const TensorView& view,
                           const TransplantValue& value) {
   Slot unused;
-  if (!view.readable) return "its bytes on device " + view.meta.device + " cannot be reached";
+  if (!view.has_value()) return "its bytes on device " + view.meta.device + " cannot be reached";
   if (view.meta.dtype != value.dtype->name || view.elements.size != value.dtype->size_bytes)
     return "it is " + view.meta.dtype + ", the file's value is " + value.dtype->name;
   if (view.elements.shape != value.shape)
@@ -80,9 +141,12 @@ std::string replace_value(const TorchApi* torch, PyObject* object, const TensorV
   if (read_in_flight(view, unused)) return "a collective in flight is writing it";
   uintptr_t low = 0, high = 0;
   if (!bounds(view.elements, low, high)) return "";  // without elements: it is that value
+  if (!view.readable) return replace_on_device(*torch, object, view, value.bytes);
   if (Ref flags = is_numpy_array(object) ? attribute(object, "flags") : Ref(); flags)
     if (attribute(flags.get(), "writeable").get() != Py_True) return "the array is read-only";
   if (std::string why = unwritable(low, high); !why.empty()) return why;
+  // The processor's own memory as a device's, which a plugin serves.
+  if (view.device != nullptr) return replace_on_device(*torch, object, view, value.bytes);
   std::vector<unsigned char> before = gather(view.elements);
   scatter(value.bytes, view.elements);
   // Is it what the program reads now? Not where elements share memory (an expanded view), nor where

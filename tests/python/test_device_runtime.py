@@ -2,6 +2,7 @@
 
 import pytest
 
+import tensor_files
 from compile_gpt import gpt
 from cuda_doubles import compile_library, example_plugin  # noqa: F401
 from device_logs import assert_equal_logs, only_log, served
@@ -119,6 +120,43 @@ def test_writes_that_nothing_counts(tmp_path, mode):
 def test_compiled(tmp_path, backend):
     here, there = both(tmp_path, gpt(True, backend, sizes=(4, 4)))
     assert_equal_logs(here, there)
+
+
+TRANSPLANTS = """
+import torch
+torch.manual_seed(0)
+x = torch.zeros(2, requires_grad=True)
+y = og("t.exp", torch.exp)(x)
+print(y.tolist(), y._version)
+y.sum().backward()
+print(x.grad.tolist())
+one = torch.ones(1)
+wide = og("t.expand", one.expand)(2)
+print(og("t.use", torch.add)(wide, 0).tolist(), one._version)
+w = torch.nn.Parameter(torch.ones(2, dtype=torch.bfloat16))
+print(og("t.half", torch.mul)(w, 2).tolist(), og("t.half", torch.mul)(w, 2).tolist())
+print(og("t.bool", torch.eq)(one, torch.ones(2)).tolist())
+"""
+
+
+@pytest.mark.parametrize("mode", ["full", "default"])
+def test_transplants(tmp_path, mode):
+    """By torch on the device, as by ourselves in the processor's memory: what autograd saved is the new value, and no version is counted."""
+    f32 = tensor_files.write(tmp_path / "f.safetensors", {"v": torch.tensor([7.0, 8.0])})
+    bf16 = tensor_files.write(tmp_path / "h.safetensors", {"v": torch.tensor([3.0, 4.0], dtype=torch.bfloat16)})
+    boolean = tensor_files.write(tmp_path / "b.safetensors", {"v": torch.tensor([False, True])})
+    specs = [f"t.exp@0:out0={f32}", f"t.use@0:in/arg0={f32}", f"t.half@1:out0={bf16}", f"t.bool@0:out0={boolean}"]
+    env = {"OPGUARD_MODE": mode, "OPGUARD_TRANSPLANT": "\n".join(specs)}
+    told, logs = [], []
+    for name, more in (("here", {}), ("there", served())):
+        result = run_program(SEEDED + TRANSPLANTS, tmp_path / name, env={**env, **more})
+        told.append((result.stdout, [line for line in result.stderr.splitlines() if "no transplant of" in line]))
+        logs.append(only_log(tmp_path / name))
+    assert told[0][0] == told[1][0] and told[1][0].startswith("[7.0, 8.0] 0\n[7.0, 8.0]\n")
+    assert "[2.0, 2.0] [3.0, 4.0]\n[False, True]\n" in told[1][0]
+    assert "[1.0, 1.0] 0\n" in told[1][0] and len(told[1][1]) == 1 and "single memory location" in told[1][1][0]
+    assert_equal_logs(*logs)
+    assert logs[1].settings["transplant"] == "done 3 of 4"
 
 
 COLLECTIVES = """
