@@ -66,30 +66,35 @@ def program(probed, mode):
 
 
 with Check("compiled") as check:
-    _, eager, _ = record(program(True, "eager"), OPGUARD_MODE="full")
-    check.sound(eager, "eager")
-    sites = [e.boundary for e in eager.events if e.kind == "op"]
+    sites = []
+    with check.part("eager"):
+        _, eager, _ = record(program(True, "eager"), OPGUARD_MODE="full")
+        check.sound(eager, "eager")
+        sites = [e.boundary for e in eager.events if e.kind == "op"]
     for mode in ("default", "reduce-overhead"):
-        bare = json.loads(run_program("import torch\n" + program(False, mode)).stdout.splitlines()[-1])
-        lines, log, _ = record(program(True, mode), OPGUARD_MODE="full")
-        probed = json.loads(lines[-1])
-        check.sound(log, mode)
-        for name in ("skips", "graphs", "breaks"):
-            check(probed[name] == bare[name], f"{mode}: {name}: {probed[name]} with probes, {bare[name]} without")
-        check((probed["captured"] > 0) == (bare["captured"] > 0), f"{mode}: captured {probed['captured']} with probes, {bare['captured']} without")
-        check([e.boundary for e in log.events if e.kind == "op"] == sites, f"{mode}: eager's events in eager's order")
-        nodes = [e for e in log.events if e.kind == "node"]
-        check(nodes and all(e.forward is not None and log.events[e.forward].boundary == e.boundary for e in nodes),
-              f"{mode}: nodes know their forward events")  # fmt: skip
-        check.figures[mode] = {"bare": bare, "probed": probed, "events": len(log.events)}
-    try:
-        import triton  # noqa: F401
-    except ImportError:
-        check.figures["triton"] = "not here"
-    else:
-        lines, log, _ = record(TRITON, OPGUARD_MODE="full")
-        check.sound(log, "triton")
-        (event,) = log.of("triton.double")
-        numbers = list(map(int, lines[-1].split()))
-        check(event.get("in", "arg0").value == tuple(numbers[:2]), "triton: what it read")
-        check(event.names("written") == ["arg1"] and event.get("written", "arg1").value == tuple(numbers[2:]), "triton: what it wrote, and nothing else")
+        with check.part(mode):
+            bare = json.loads(run_program("import torch\n" + program(False, mode)).stdout.splitlines()[-1])
+            lines, log, _ = record(program(True, mode), OPGUARD_MODE="full")
+            probed = json.loads(lines[-1])
+            check.figures[mode] = {"bare": bare, "probed": probed, "events": len(log.events)}
+            check.sound(log, mode)
+            for name in ("skips", "graphs", "breaks"):
+                check(probed[name] == bare[name], f"{mode}: {name}: {probed[name]} with probes, {bare[name]} without")
+            check((probed["captured"] > 0) == (bare["captured"] > 0), f"{mode}: captured {probed['captured']} with probes, {bare['captured']} without")
+            mine = [e.boundary for e in log.events if e.kind == "op"]
+            check(mine == sites, f"{mode}: eager's events in eager's order ({len(mine)} beside {len(sites)})")
+            nodes = [e for e in log.events if e.kind == "node"]
+            check(nodes and all(e.forward is not None and log.events[e.forward].boundary == e.boundary for e in nodes),
+                  f"{mode}: nodes know their forward events")  # fmt: skip
+    with check.part("triton"):
+        try:
+            import triton  # noqa: F401
+        except ImportError:
+            check.figures["triton"] = "not here"
+        else:
+            lines, log, _ = record(TRITON, OPGUARD_MODE="full")
+            check.sound(log, "triton")
+            (event,) = log.of("triton.double")
+            numbers = list(map(int, lines[-1].split()))
+            check(event.get("in", "arg0").value == tuple(numbers[:2]), "triton: what it read")
+            check(event.names("written") == ["arg1"] and event.get("written", "arg1").value == tuple(numbers[2:]), "triton: what it wrote, and nothing else")

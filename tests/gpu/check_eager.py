@@ -61,33 +61,36 @@ for i in range(200):
 """
 
 with Check("eager") as check:
-    lines, log, _ = record(VALUES, OPGUARD_MODE="full")
-    check.sound(log, "values")
-    wrong = []
-    for line in lines:
-        name, h, m, flat, pattern = line.split()
-        (event,) = log.of(name)
-        slot = event.slots[0]
-        if (slot.value, slot.flat) != ((int(h), int(m)), int(flat)) or slot.pattern != (0 if pattern == "None" else int(pattern)):
-            wrong.append(name)
-    check(not wrong, f"the GPU's fingerprints are the processor's (differ: {wrong})")
-    check.figures["tensors"] = len(lines)
+    with check.part("values"):
+        lines, log, _ = record(VALUES, OPGUARD_MODE="full")
+        check.sound(log, "values")
+        wrong = []
+        for line in lines:
+            name, h, m, flat, pattern = line.split()
+            (event,) = log.of(name)
+            slot = event.slots[0]
+            if (slot.value, slot.flat) != ((int(h), int(m)), int(flat)) or slot.pattern != (0 if pattern == "None" else int(pattern)):
+                wrong.append(name)
+        check(not wrong, f"the GPU's fingerprints are the processor's (differ: {wrong})")
+        check.figures["tensors"] = len(lines)
     for mode in ("full", "default", "trusted", "sdc"):
-        _, log, _ = record(TRAIN, OPGUARD_MODE=mode)
-        check.sound(log, f"train {mode}")
-        times = [(e.device_start_ns, e.device_end_ns) for e in log.events if e.flags & 8]
-        check(times and all(0 < a <= b for a, b in times), f"train {mode}: the device's times are in order")
-        if mode == "full":
-            check.figures["events"] = len(log.events)
-            losses = [e.get("in", "root0").value for e in log.events if e.kind == "loss"]
-            outs = [e.get("out", "out0").value for e in log.of("train.loss")]
-            check(losses == outs, "what an operator left is what the next one reads")
-        if mode == "default":
-            check(any(s.flags & 32 for e in log.events for s in e.slots), "values are carried over")
-    lines, log, _ = record(REUSED, OPGUARD_MODE="full")
-    check.sound(log, "reused")
-    expected = [[int(word) if word != "None" else 0 for word in line.split()] for line in lines]
-    for boundary, at in (("reused.add", 0), ("reused.side", 4)):
-        read = [e.get("in", "arg0").value for e in log.of(boundary)]
-        check(read == [(row[at], row[at + 1]) for row in expected], f"{boundary}: each read before its memory was used again")
-    check({e.stream for e in log.of("reused.add")} != {e.stream for e in log.of("reused.side")}, "two streams have two numbers")
+        with check.part(f"train {mode}"):
+            _, log, _ = record(TRAIN, OPGUARD_MODE=mode)
+            check.sound(log, f"train {mode}")
+            times = [(e.device_start_ns, e.device_end_ns) for e in log.events if e.flags & 8]
+            check(times and all(0 < a <= b for a, b in times), f"train {mode}: the device's times are in order")
+            if mode == "full":
+                check.figures["events"] = len(log.events)
+                losses = [e.get("in", "root0").value for e in log.events if e.kind == "loss"]
+                outs = [e.get("out", "out0").value for e in log.of("train.loss")]
+                check(losses == outs, "what an operator left is what the next one reads")
+            if mode == "default":
+                check(any(s.flags & 32 for e in log.events for s in e.slots), "values are carried over")
+    with check.part("reused"):
+        lines, log, _ = record(REUSED, OPGUARD_MODE="full")
+        check.sound(log, "reused")
+        expected = [[int(word) if word != "None" else 0 for word in line.split()] for line in lines]
+        for boundary, at in (("reused.add", 0), ("reused.side", 4)):
+            read = [e.get("in", "arg0").value for e in log.of(boundary)]
+            check(read == [(row[at], row[at + 1]) for row in expected], f"{boundary}: each read before its memory was used again")
+        check({e.stream for e in log.of("reused.add")} != {e.stream for e in log.of("reused.side")}, "two streams have two numbers")

@@ -55,21 +55,24 @@ for _ in range(5):
 
 with Check("graphs") as check:
     for mode in ("full", "default"):
-        lines, log, _ = record(SOURCE, OPGUARD_MODE=mode)
-        check.sound(log, mode)
-        first, second = (e.index for e in log.of("mark"))
-        check(not [e for e in log.events[first + 1 : second] if e.kind != "state"], f"{mode}: the capture is not recorded")
-        replays = log.of("step.model")[3:]
-        told = [tuple(map(int, line.split()[1:])) for line in lines]
-        check([e.get("in", "arg0").value for e in replays] == told[::2], f"{mode}: inputs are each replay's own")
-        check([e.get("out", "out0").value for e in replays] == told[1::2], f"{mode}: outputs are each replay's own")
-        check([e.step for e in replays] == list(range(3, 23)), f"{mode}: steps count")
-        nodes = [e for e in log.events if e.kind == "node" and e.index > second]
-        check(nodes and all(log.events[n.forward].step == n.step for n in nodes), f"{mode}: nodes belong to their replay's forward")
-    _, log, _ = record(RUSH, OPGUARD_MODE="full")
-    check.sound(log, "500 replays at once")
-    check(len(log.of("step.model")) == 503, "500 replays at once: all are there")
-    check.figures["records"] = sum(len(e.slots) for e in log.events)
-    _, log, _ = record(MADE, OPGUARD_MODE="full")
-    check.sound(log, "make_graphed_callables")
-    check(len(log.of("net.relu")) >= 5, "make_graphed_callables: a forward each")
+        with check.part(mode):
+            lines, log, _ = record(SOURCE, OPGUARD_MODE=mode)
+            check.sound(log, mode)
+            first, second = (e.index for e in log.of("mark"))
+            check(not [e for e in log.events[first + 1 : second] if e.kind != "state"], f"{mode}: the capture is not recorded")
+            replays = log.of("step.model")[3:]
+            told = [tuple(map(int, line.split()[1:])) for line in lines]
+            check([e.get("in", "arg0").value for e in replays] == told[::2], f"{mode}: inputs are each replay's own")
+            check([e.get("out", "out0").value for e in replays] == told[1::2], f"{mode}: outputs are each replay's own")
+            check([e.step for e in replays] == list(range(3, 23)), f"{mode}: steps count ({[e.step for e in replays]})")
+            nodes = [e for e in log.events if e.kind == "node" and e.index > second]
+            check(nodes and all(n.forward is not None and log.events[n.forward].step == n.step for n in nodes), f"{mode}: nodes belong to their replay's forward")
+    with check.part("500 replays at once"):
+        _, log, _ = record(RUSH, OPGUARD_MODE="full")
+        check.sound(log, "500 replays at once")
+        check(len(log.of("step.model")) == 503, "500 replays at once: all are there")
+        check.figures["records"] = sum(len(e.slots) for e in log.events)
+    with check.part("make_graphed_callables"):
+        _, log, _ = record(MADE, OPGUARD_MODE="full")
+        check.sound(log, "make_graphed_callables")
+        check(len(log.of("net.relu")) >= 5, "make_graphed_callables: a forward each")

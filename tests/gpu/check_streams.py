@@ -33,17 +33,19 @@ for d in range(torch.cuda.device_count()):
 
 with Check("streams") as check:
     for race in (False, True):
-        _, log, path = record(f"RACE = {race}\n" + SOURCE, OPGUARD_MODE="full")
-        check.sound(log, f"race {race}")
-        if binary("opguard") is None:  # a build of what runs inside programs alone
-            check.figures["race"] = "not tried: this build has no opguard"
-            continue
-        result = subprocess.run([str(binary("opguard")), "align", "--single", str(path.parent)], capture_output=True, text=True)
-        check(result.returncode == (1 if race else 0), f"race {race}: exit status {result.returncode}: {result.stdout[-800:]}{result.stderr[-800:]}")
-        if race:
-            check("race.use" in result.stdout, f"the race is found where it was read: {result.stdout[-800:]}")
-            check.figures["found"] = result.stdout.strip().splitlines()[:12]
-    lines, log, _ = record(DEVICES, OPGUARD_MODE="full")
-    check.sound(log, "devices")
-    check([e.get("out", "out0").value for e in log.of("devices.add")] == [tuple(map(int, l.split())) for l in lines], "each device's own values")
-    check.figures["devices"] = len(lines)
+        with check.part(f"race {race}"):
+            _, log, path = record(f"RACE = {race}\n" + SOURCE, OPGUARD_MODE="full")
+            check.sound(log, f"race {race}")
+            if binary("opguard") is None:  # a build of what runs inside programs alone
+                check.figures["race"] = "not tried: this build has no opguard"
+                continue
+            result = subprocess.run([str(binary("opguard")), "align", "--single", str(path.parent)], capture_output=True, text=True, timeout=60)
+            check(result.returncode == (1 if race else 0), f"race {race}: exit status {result.returncode}: {result.stdout[-800:]}{result.stderr[-800:]}")
+            if race:
+                check("race.use" in result.stdout, f"the race is found where it was read: {result.stdout[-800:]}")
+                check.figures["found"] = result.stdout.strip().splitlines()[:12]
+    with check.part("devices"):
+        lines, log, _ = record(DEVICES, OPGUARD_MODE="full")
+        check.sound(log, "devices")
+        check([e.get("out", "out0").value for e in log.of("devices.add")] == [tuple(map(int, l.split())) for l in lines], "each device's own values")
+        check.figures["devices"] = len(lines)

@@ -2,7 +2,7 @@
 
   coverage.py --opguard BINARY [--python PYTHON] [--work DIR]
 
-Prints one JSON object; its "ok" says whether every share reaches the goal. Exit code 0: it does; 1: it does not; 2: a preflight failed.
+Prints one JSON object; its "ok" says whether every share reaches the goal, "why" what does not. Exit code 0: it does; 1: it does not; 2: a preflight failed.
 PYTHON (this interpreter) has a torch with CUDA. Nothing is installed."""
 
 import argparse
@@ -107,10 +107,14 @@ def preflight(opguard, python, name, mode, work):
     with open(os.path.join(tree, "train.py"), "w") as file:
         file.write(PROGRAMS[name])
     plan = os.path.join(tree, "plan.json")
-    ran = subprocess.run(
-        [opguard, "preflight", "-o", plan, "--tree", tree, "--activities", mode, "--quiet", "--", python, "train.py"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=300,
-    )  # fmt: skip
+    row = {"program": name, "mode": mode, "ok": False}
+    try:
+        ran = subprocess.run(
+            [opguard, "preflight", "-o", plan, "--tree", tree, "--activities", mode, "--quiet", "--", python, "train.py"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=100,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as error:
+        return dict(row, error="it took more than %d s" % error.timeout)
     row = {"program": name, "mode": mode, "ok": False, "said": ran.stdout.splitlines()}
     if ran.returncode != 0:
         return dict(row, error=ran.stderr[-2000:])
@@ -147,7 +151,8 @@ def main():
             for mode in ("cupti", "launches"):
                 rows.append(preflight(os.path.abspath(asked.opguard), asked.python, name, mode, work))
     ok = all(row["ok"] for row in rows)
-    print(json.dumps({"check": "kernel coverage", "goal": GOAL, "ok": ok, "runs": rows}, indent=1))
+    why = ["%(program)s by %(mode)s: " % row + row.get("error", "share %s, %s" % (row.get("share"), json.dumps(row.get("devices"))))[-1000:] for row in rows if not row["ok"]]
+    print(json.dumps({"check": "kernel coverage", "goal": GOAL, "ok": ok, "why": why, "runs": rows}, indent=1))
     return 0 if ok else 2 if any("error" in row for row in rows) else 1
 
 

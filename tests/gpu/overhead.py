@@ -6,6 +6,7 @@ Passed where every program ran; the goals are the reader's to compare: full 1.3,
 
 import argparse
 import json
+import sys
 
 from program import Check, record, run_program
 
@@ -73,22 +74,26 @@ args = parser.parse_args()
 
 with Check("overhead") as check:
     check.figures["steps"], check.figures["times"], check.figures["lost"] = {}, {}, {}
+    print(f"{'seconds a step':24}{'median':>10}{'of bare':>10}", file=sys.stderr)
     for kind in ("eager", "compiled"):
         if args.only not in (None, kind):
             continue
-        seconds = check.figures["steps"][kind] = {}
+        seconds, times = check.figures["steps"].setdefault(kind, {}), check.figures["times"].setdefault(kind, {})
         for mode in ("bare", "off", "sdc", "default", "full"):
             if kind == "compiled" and mode == "off":
                 continue
-            settings = (mode != "bare", kind == "compiled", args.layers, args.width, args.batch, args.length, args.steps)
-            source = f"SETTINGS = {settings!r}\n" + SOURCE
-            if mode in ("bare", "off"):
-                lines = run_program("import torch\n" + source, env={"OPGUARD_MODE": mode}).stdout.splitlines()
-            else:
-                lines, log, _ = record(source, OPGUARD_MODE=mode)
-                check(log.closed, f"{kind} {mode}: the log is closed")
-                check.figures["lost"][f"{kind} {mode}"] = log.lost
-            found = json.loads(lines[-1])
-            seconds[mode] = found["median"]
-            check.figures["parameters"] = found["parameters"]
-        check.figures["times"][kind] = {mode: s / seconds["bare"] for mode, s in seconds.items()}
+            with check.part(f"{kind} {mode}"):
+                settings = (mode != "bare", kind == "compiled", args.layers, args.width, args.batch, args.length, args.steps)
+                source = f"SETTINGS = {settings!r}\n" + SOURCE
+                if mode in ("bare", "off"):
+                    lines = run_program("import torch\n" + source, env={"OPGUARD_MODE": mode}).stdout.splitlines()
+                else:
+                    lines, log, _ = record(source, OPGUARD_MODE=mode)
+                    check(log.closed, f"{kind} {mode}: the log is closed")
+                    check.figures["lost"][f"{kind} {mode}"] = log.lost
+                found = json.loads(lines[-1])
+                seconds[mode] = found["median"]
+                if "bare" in seconds:
+                    times[mode] = found["median"] / seconds["bare"]
+                check.figures["parameters"] = found["parameters"]
+                print(f"{kind + ' ' + mode:24}{seconds[mode]:10.4f}{times.get(mode, 0):10.3f}", file=sys.stderr)

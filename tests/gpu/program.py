@@ -3,10 +3,12 @@
 OPGUARD_BUILD names the build folder (its python/opguard is used). Each check prints one JSON object on stdout:
 {"check": name, "passed": bool, "why": [sentence, ...], ...figures}, and exits 0 if it passed, else 1."""
 
+import contextlib
 import json
 import os
 import sys
 import tempfile
+import traceback
 import types
 from pathlib import Path
 
@@ -29,7 +31,7 @@ def record(source, **env):
 
 
 class Check:
-    """with Check(name) as check: check(condition, sentence) ...; check.figures[name] = value."""
+    """with Check(name) as check: check(condition, sentence) ...; check.figures[name] = value; with check.part(name): ..."""
 
     def __init__(self, name):
         self.name, self.why, self.figures = name, [], {}
@@ -38,6 +40,19 @@ class Check:
         if not condition:
             self.why.append(sentence)
         return condition
+
+    @contextlib.contextmanager
+    def part(self, name):
+        """What fails within it fails the check, and the parts after it are tried."""
+        try:
+            yield
+        except Exception as error:
+            self.failed(name, error)
+
+    def failed(self, name, error):
+        traceback.print_exc()
+        said = getattr(error, "stderr", None) or str(error)  # of a program that was ended for its time
+        self.why.append(f"{name}: {type(error).__name__}: {(said if isinstance(said, str) else said.decode(errors='replace'))[-1500:]}")
 
     def sound(self, log, name):
         """What every log on a GPU is."""
@@ -54,7 +69,7 @@ class Check:
 
     def __exit__(self, kind, error, traceback):
         if error is not None and isinstance(error, Exception):
-            self.why.append(f"{kind.__name__}: {str(error)[-2000:]}")
+            self.failed(self.name, error)
         print(json.dumps({"check": self.name, "passed": not self.why, "why": self.why, **self.figures}))
         sys.stdout.flush()
         os._exit(1 if self.why else 0)
