@@ -1,7 +1,13 @@
 """Eager programs on the GPU: every dtype and layout has the fingerprint that the processor computes of a copy, in full and in default, with
 autograd, optimizers, several streams and memory that is used again at once."""
 
+import tempfile
+from pathlib import Path
+
+import torch
 from program import Check, record
+
+import tensor_files
 
 VALUES = r"""
 from opguard import _rt
@@ -60,6 +66,13 @@ for i in range(200):
     print(*_rt.fingerprint(torch.full((1 << 16,), float(i)), "all"), *_rt.fingerprint(torch.full((1 << 16,), float(-i)), "all"))
 """
 
+TRANSPLANT = r"""
+x = torch.zeros(2, device="cuda", requires_grad=True)
+y = og("transplant.exp", torch.exp)(x)
+y.sum().backward()
+print(y.tolist(), y._version, x.grad.tolist())
+"""
+
 with Check("eager") as check:
     with check.part("values"):
         lines, log, _ = record(VALUES, OPGUARD_MODE="full")
@@ -94,3 +107,9 @@ with Check("eager") as check:
             read = [e.get("in", "arg0").value for e in log.of(boundary)]
             check(read == [(row[at], row[at + 1]) for row in expected], f"{boundary}: each read before its memory was used again")
         check({e.stream for e in log.of("reused.add")} != {e.stream for e in log.of("reused.side")}, "two streams have two numbers")
+    with check.part("transplant"):
+        path = tensor_files.write(Path(tempfile.mkdtemp(prefix="opguard-gpu-")) / "v.safetensors", {"v": torch.tensor([7.0, 8.0])})
+        lines, log, _ = record(TRANSPLANT, OPGUARD_MODE="full", OPGUARD_TRANSPLANT=f"transplant.exp@0:out0={path}")
+        check.sound(log, "transplant")
+        check(lines == ["[7.0, 8.0] 0 [7.0, 8.0]"], f"a transplanted value is what the program reads, and what autograd has saved ({lines})")
+        check(log.settings.get("transplant") == "done 1 of 1", f"transplant: {log.settings.get('transplant')} {log.settings.get('transplant.0')}")

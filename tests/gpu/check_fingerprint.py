@@ -129,9 +129,9 @@ if not args.double:
     # Several streams at a time.
     streams, inputs = [torch.cuda.Stream() for _ in range(4)], [torch.randn(3000, 1000, device="cuda") for _ in range(4)]
     torch.cuda.synchronize()
-    for round in range(50):
+    for turn in range(50):
         for i, (s, y) in enumerate(zip(streams, inputs)):
-            plugin.launch((Tensor * 1)(tensor_of(y, 1 + i + 4 * round)), s.cuda_stream)
+            plugin.launch((Tensor * 1)(tensor_of(y, 1 + i + 4 * turn)), s.cuda_stream)
     values, expected = plugin.drain(200), [plugin.here(y.cpu()).content() for y in inputs]
     wrong = sum(v.content() != expected[(v.ticket - 1) % 4] for v in values.values())
     if len(values) != 200 or wrong:
