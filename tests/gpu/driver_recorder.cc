@@ -31,7 +31,7 @@ asm(R"(
   .type driver_thunks, @object
 driver_thunks:
   .set i, 0
-  .rept 1024
+  .rept 4096
     .balign 16
     pushq $i
     jmp driver_thunk
@@ -80,7 +80,7 @@ extern "C" __attribute__((visibility("hidden"))) const char driver_thunks[];
 
 namespace {
 
-constexpr size_t kThunks = 1024;
+constexpr size_t kThunks = 4096;
 constexpr uint64_t kThunkBytes = 16;
 
 struct Function {
