@@ -18,10 +18,10 @@ SAME = """
 #include <type_traits>
 template <typename A> constexpr bool in_register = std::is_pointer_v<A> || std::is_integral_v<A> || std::is_enum_v<A>;
 template <typename A, typename B> constexpr bool alike = in_register<A> && in_register<B> && sizeof(A) == sizeof(B) && std::is_pointer_v<A> == std::is_pointer_v<B>;
+template <> inline constexpr bool alike<void, void> = true;
 template <typename F, typename G> struct Same : std::false_type {};
 template <typename R, typename S, typename... A, typename... B> requires(sizeof...(A) == sizeof...(B))
 struct Same<R (*)(A...), S (*)(B...)> { static constexpr bool value = alike<R, S> && (alike<A, B> && ...); };
-// CUdeviceptr and the like are 64-bit integers there, and addresses are with us too; handles are pointers.
 """
 NUMBERS = {
     "kCudaAttributeMultiprocessors": "CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT", "kCudaHostPortable": "CU_MEMHOSTALLOC_PORTABLE",

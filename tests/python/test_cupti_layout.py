@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from test_cuda_driver_layout import SAME
+
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 
 # Our struct: (NVIDIA's by name, the last number of them that exists is taken too), {our field: NVIDIA's}
@@ -64,6 +66,12 @@ def program(headers):
                 lines.append("static_assert(offsetof(own::%s, %s) == offsetof(%s, %s));" % (ours, mine, name, other))
                 size = "sizeof(own::%s::%s) %s sizeof(%s::%s)" % (ours, mine, ">=" if mine in ("grid", "block") else "==", name, other)
                 lines.append("static_assert(%s);" % size)
+    lines.append(SAME)
+    bound = re.findall(r'(?:bind\(handle, |need\()"(cupti\w+)", f\.(\w+)\)', (SOURCE / "inject" / "cupti_library.cc").read_text())
+    assert len(bound) == 14
+    lines += ['static_assert(Same<decltype(own::Functions::%s), decltype(&::%s)>::value, "%s");' % (mine, other, other) for other, mine in bound]
+    callbacks = dict(Callback="CUpti_CallbackFunc", BufferRequested="CUpti_BuffersCallbackRequestFunc", BufferCompleted="CUpti_BuffersCallbackCompleteFunc")
+    lines += ['static_assert(Same<own::%s, %s>::value, "%s");' % (mine, other, mine) for mine, other in callbacks.items()]
     for mine, other in CONSTANTS.items():
         lines.append("static_assert(static_cast<int>(own::%s) == static_cast<int>(%s));" % (mine, other))
     return "\n".join(lines) + "\n"
