@@ -17,6 +17,10 @@ FIRST = {"cuInit": 1, "cuDriverGetVersion": 1, "cuDeviceGet": 1, "cuDeviceGetAtt
          "cuMemHostRegister": 1, "cuMemHostGetDevicePointer": 1, "cuModuleGetFunction": 2, "cuModuleLoadDataEx": 4, "cuModuleGetGlobal": 2,
          "cuFuncLoad": 2, "cuThreadExchangeStreamCaptureMode": 16}  # fmt: skip
 # What would wait for the device, order its streams or change its work.
+# How often a program asks whether something has ended is a matter of time (torch's allocators do).
+POLLING = {"cuEventQuery", "cuStreamQuery"}
+# Where a compiler may have fused otherwise: its kernels, and memory for what they keep.
+OF_COMPILER = re.compile("cuLaunch.*Kernel|cuMem(Alloc|Free|Create|Release|Map|Unmap|SetAccess|Address)")
 FORBIDDEN = re.compile("Synchronize|cuEvent|cuStreamWait|cuStreamQuery|cuMemcpy|cuMemset|cuMemAlloc|cuMemFree|cuLaunchHostFunc|cuStreamCreate|cuGraph|BeginCapture|EndCapture")
 
 
@@ -48,7 +52,7 @@ def numbered(calls):
 
 def compare(bare, probed, devices=1, kernels=True):
     """What is wrong, [] if the probed program's calls are the bare one's and launches of ours between. kernels: False where a compiler may have
-    fused otherwise: then the program's own kernels are left out on both sides."""
+    fused otherwise: then the program's own kernels, and what memory it takes, are left out on both sides."""
     why, extra = [], Counter(base(c.name) for c in probed if c.ours)
     if not extra[LAUNCH]:
         why.append("the program with probes has no launch of ours")
@@ -62,9 +66,9 @@ def compare(bare, probed, devices=1, kernels=True):
             why.append(f"we call {name} ({count} times)")
         elif name != LAUNCH and name not in QUESTIONS and count > FIRST.get(name, 0) * devices:
             why.append(f"we call {name} {count} times; at most {FIRST.get(name, 0)} of a device's first meeting are known")
-    kept = [c for c in probed if not c.ours]
+    bare, kept = ([c for c in calls if not c.ours and base(c.name) not in POLLING] for calls in (bare, probed))
     if not kernels:
-        bare, kept = ([c for c in calls if not is_launch(c)] for calls in (bare, kept))
+        bare, kept = ([c for c in calls if not OF_COMPILER.match(c.name)] for calls in (bare, kept))
     theirs, with_probes = numbered(bare), numbered(kept)
     if len(theirs) != len(with_probes):
         why.append(f"{len(theirs)} threads call the driver without probes, {len(with_probes)} with them")

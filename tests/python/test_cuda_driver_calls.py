@@ -132,5 +132,11 @@ def test_kernels_of_a_compiler_may_differ(calls):
     assert compare(calls["bare"], calls["probed"] + [fused]) and not compare(calls["bare"], calls["probed"] + [fused], kernels=False)
 
 
+def test_how_often_a_program_polls_does_not_count(calls):
+    poll = Call(calls["bare"][0].thread, "cuEventQuery", 0, False, "")
+    assert not compare(calls["bare"], calls["probed"] + [poll])
+    assert compare(calls["bare"], calls["probed"] + [poll._replace(ours=True)])
+
+
 def test_without_probes_there_is_nothing_to_compare(calls):
     assert compare(calls["bare"], calls["bare"]) == ["the program with probes has no launch of ours"]
