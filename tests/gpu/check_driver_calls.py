@@ -106,7 +106,7 @@ PROGRAMS = {
 
 def both(source, folder):
     """(bare calls, probed calls, bare output, probed output)"""
-    env = {"LD_PRELOAD": str(RECORDER), "DRIVER_RECORDER_OURS": "/opguard/_rt.", "DRIVER_CALLS": str(folder / "probed"), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+    env = {"LD_PRELOAD": str(RECORDER), "DRIVER_RECORDER_OURS": "/opguard/_rt.", "DRIVER_CALLS": str(folder / "probed")}
     said, _, _ = record(CONTROL + source + WRITE, OPGUARD_MODE="full", **env)
     program = "import torch\ndef og(boundary, x): return x\n" + CONTROL + source + WRITE
     bare = subprocess.run([sys.executable, "-c", program], env={**clean_environment(), **env, "DRIVER_CALLS": str(folder / "bare")},
