@@ -1,5 +1,6 @@
 // Judgement by value flow: docs/judgement.md.
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "align/blame.h"
@@ -55,13 +56,13 @@ class Judge {
 
   // Not likely the cause: an operator that only moves bytes and that the other run lacks or runs
   // alike (its result is the other run's value in another layout); and one only this run has that
-  // communicates, builds an additive mask, or did no harm before.
+  // communicates, builds an additive mask or what only these are made of, or did no harm before.
   bool discounted(int side, const EventRef& ref) const {
     const Event& e = event(side, ref);
     if (e.kind != EventKind::op && e.kind != EventKind::collective) return false;
     EventRef other = partner(side, ref);
-    if (other.process < 0 &&
-        ((e.flags & kCollective) || makes_mask(side, ref) || acquitted(side, ref)))
+    if (other.process < 0 && ((e.flags & kCollective) || makes_mask(side, ref) ||
+                              feeds_masks(side, ref) || acquitted(side, ref)))
       return true;
     return moves_bytes(callee(side, ref)) &&
            (other.process < 0 || log(side, ref).text(e.scalars) ==
@@ -166,6 +167,41 @@ class Judge {
       any = true;
     }
     return any;
+  }
+
+  // An operator only this run has, whose results nothing reads but one-sided operators that build
+  // additive masks, and others of its kind.
+  bool feeds_masks(int side, const EventRef& ref) const {
+    if (!feeders_[side]) feeders_[side] = find_feeders(side);
+    return feeders_[side]->contains(Flow::id(ref));
+  }
+
+  // From the last event back: what is read by anything else is needed.
+  std::unordered_set<uint64_t> find_feeders(int side) const {
+    std::unordered_set<uint64_t> feeders;
+    const Run& run = timeline_.run(side);
+    for (size_t p = 0; p < run.processes.size(); ++p) {
+      const ProcessLog& l = run.processes[p];
+      std::unordered_set<ValueKey, ValueKeyHash> needed;
+      for (uint32_t i = uint32_t(l.events.size()); i-- > 0;) {
+        const EventRef ref{int32_t(p), i};
+        const Event e = l.events[i];
+        if (e.kind == EventKind::state) continue;
+        const Slot* slots = l.slots.of_event(e.first_slot);
+        if (e.kind == EventKind::op && !(e.flags & kInGraph) && partner(side, ref).process < 0) {
+          bool wanted = false;
+          for (uint32_t s = 0; s < e.slot_count; ++s)
+            wanted |= slots[s].kind != SlotKind::in && needed.contains(value_key(l, slots[s]));
+          if (!wanted) feeders.insert(Flow::id(ref));
+          if (!wanted || makes_mask(side, ref)) continue;
+        }
+        for (uint32_t s = 0; s < e.slot_count; ++s)
+          if (slots[s].kind == SlotKind::in && has_value(slots[s]) &&
+              slots[s].value != Fingerprint{})
+            needed.insert(value_key(l, slots[s]));
+      }
+    }
+    return feeders;
   }
 
   bool acquitted(int side, const EventRef& ref) const {
@@ -286,6 +322,7 @@ class Judge {
     if (found.origin.hole) return found.origin.movement;
     bool one_sided = partner(found.side, found.origin.event).process < 0;
     return one_sided && (found.origin.movement || makes_mask(found.side, found.origin.event) ||
+                         feeds_masks(found.side, found.origin.event) ||
                          acquitted(found.side, found.origin.event));
   }
 
@@ -498,6 +535,7 @@ class Judge {
   Blame blame_;
   std::unordered_set<uint64_t> visited_[2];
   std::unordered_set<std::string> acquitted_[2];  // boundaries
+  mutable std::optional<std::unordered_set<uint64_t>> feeders_[2];
   std::vector<std::pair<Found, const Rule*>> hidden_origins_;
 };
 

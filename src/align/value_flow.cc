@@ -230,6 +230,11 @@ bool ValueIndex::holds_mask(uint64_t pattern) const {
   return std::binary_search(masks.begin(), masks.end(), pattern);
 }
 
+const Broadcasts& ValueIndex::broadcasts(const Run& asking) const {
+  if (!broadcasts_) broadcasts_.emplace(run_, asking);
+  return *broadcasts_;
+}
+
 const Collectives& ValueIndex::collectives() const {
   if (!collectives_) collectives_.emplace(run_);
   return *collectives_;
@@ -343,8 +348,7 @@ bool Flow::made_of_known(const SlotRef& made) const {
   if (views_larger_input(made)) return known_parts(made);
   for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s)
     if (log.slots[s].kind == SlotKind::in && novel(made.event, log.slots[s]) &&
-        !overwrites(callee(made.event), log.text(log.slots[s].name)) &&
-        !known_parts({made.event, s}))
+        !written_over(made.event, log.slots[s]) && !known_parts({made.event, s}))
       return false;
   return true;
 }
@@ -384,7 +388,26 @@ bool Flow::novel(const EventRef& event, const Slot& slot) const {
   if (other_.holds(key) || relaid_.contains(key)) return false;
   // exp() of either constant is zero: the same mask.
   if ((slot.flags & kMask) && other_.holds_mask(slot.pattern)) return false;
-  return true;
+  return !repeats_known(event, slot);
+}
+
+// The other run's value, repeated over a dimension before it is used or left to broadcasting.
+bool Flow::repeats_known(const EventRef& event, const Slot& slot) const {
+  const ProcessLog& log = mine_.log(event);
+  if (slot.meta >= log.metas.size()) return false;
+  return other_.broadcasts(mine_.run()).holds(log.metas[slot.meta], slot.value.h);
+}
+
+// What was there before a copy has no part in the result, unless it decides the dtype.
+bool Flow::written_over(const EventRef& ref, const Slot& slot) const {
+  const ProcessLog& log = mine_.log(ref);
+  if (slot.kind != SlotKind::in || !overwrites(callee(ref), log.text(slot.name))) return false;
+  const Event event = mine_.event(ref);
+  const Slot* slots = log.slots.of_event(event.first_slot);
+  return std::any_of(slots, slots + event.slot_count, [&](const Slot& source) {
+    return source.kind == SlotKind::in && source.name != slot.name &&
+           log.metas[source.meta].dtype == log.metas[slot.meta].dtype;
+  });
 }
 
 bool Flow::push_novel_inputs(const EventRef& ref, const EventRef& consumer, bool inputs_only,
@@ -396,7 +419,7 @@ bool Flow::push_novel_inputs(const EventRef& ref, const EventRef& consumer, bool
     const Slot& slot = log.slots[s];
     if (inputs_only && slot.kind != SlotKind::in) continue;
     if (!novel(ref, slot)) continue;
-    if (slot.kind == SlotKind::in && overwrites(callee(ref), log.text(slot.name))) continue;
+    if (written_over(ref, slot)) continue;
     stack.push_back({{ref, s}, consumer});
     any = true;
   }

@@ -14,6 +14,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "align/broadcast.h"
 #include "align/collectives.h"
 #include "align/verdict.h"
 #include "record/record.h"
@@ -65,6 +66,8 @@ class ValueIndex {
   Parts parts(const EventRef& consumer, const Slot& slot) const;
 
   const Collectives& collectives() const;
+  // Its values that those of `asking`, always the same run, repeat or are repeated by.
+  const Broadcasts& broadcasts(const Run& asking) const;
 
   Event event(const EventRef& ref) const { return run_.processes[ref.process].events[ref.event]; }
   const ProcessLog& log(const EventRef& ref) const { return run_.processes[ref.process]; }
@@ -104,6 +107,7 @@ class ValueIndex {
   const Run& run_;
   mutable std::optional<Values> values_;
   mutable std::optional<Collectives> collectives_;
+  mutable std::optional<Broadcasts> broadcasts_;
   mutable std::unordered_map<uint64_t, std::vector<Block>> blocks_;  // by process and part
 };
 
@@ -153,6 +157,7 @@ class Flow {
   };
   void trace(const Work& work, std::vector<Work>& stack, std::vector<Origin>& origins);
   void expand(const SlotRef& made, std::vector<Work>& stack, std::vector<Origin>& origins);
+  bool written_over(const EventRef& ref, const Slot& slot) const;
   bool push_novel_inputs(const EventRef& ref, const EventRef& consumer, bool inputs_only,
                          std::vector<Work>& stack) const;
   bool push_children(const EventRef& ref, std::vector<Work>& stack) const;
@@ -166,6 +171,7 @@ class Flow {
   bool trace_overwrite(const Slot& wanted, const ValueIndex::Parts& parts,
                        std::vector<Origin>& origins);
   bool relaid_parts(const Slot& wanted, const ValueIndex::Parts& parts) const;
+  bool repeats_known(const EventRef& event, const Slot& slot) const;
   std::string_view callee(const EventRef& ref) const;  // as in source; "" if its place is unknown
   bool any_novel(const ValueIndex::Parts& parts) const;
   bool made_of_known(const SlotRef& made) const;

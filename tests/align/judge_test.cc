@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "align/broadcast.h"
 #include "align/verdict.h"
 #include "builder.h"
 
@@ -139,6 +140,26 @@ TEST(Judge, WhatACopyWritesOverHasNoPartInIt) {
   b.at("b.copy:3", place);
   Judged j = judged({a}, {b});
   for (size_t i = 0; i < j.verdict.candidates.size(); ++i) EXPECT_NE(j.pivot_b(i), "b.fill:2");
+}
+
+TEST(Judge, WhatACopyWritesOverDecidesTheDtype) {
+  // b turned the parameter into another dtype before the same value is copied into it.
+  LogBuilder a, b;
+  const S source{SlotKind::in, 5, "arg0", {4, 8}, 0, "bfloat16"};
+  const S cast{SlotKind::out, 80, "out0"}, before{SlotKind::in, 80, "self"};
+  S held = source, kept = source;
+  held.name = kept.name = "self", held.value = 3, kept.kind = SlotKind::written;
+  a.add(op("m.init:0", {{SlotKind::out, 3, "out0", {4, 8}, 0, "bfloat16"}}));
+  b.add(op("m.init:0", {{SlotKind::out, 3, "out0", {4, 8}, 0, "bfloat16"}}));
+  b.add(op("b.to:1", {{SlotKind::in, 3, "self", {4, 8}, 0, "bfloat16"}, cast}));
+  a.add(op("m.copy:2", {held, source, kept})).add(op("m.mul:3", {source, out(6)})).add(loss(6));
+  b.add(op("m.copy:2", {before, source, written(81)}));
+  b.add(op("m.mul:3", {in(81), out(7)})).add(loss(7));
+  Location place;
+  place.callee = "q.copy_";
+  a.at("m.copy:2", place);
+  b.at("m.copy:2", place);
+  EXPECT_EQ(judged({a}, {b}).pivot_b(), "b.to:1");
 }
 
 TEST(Judge, MasksOfOnePatternAreOneValue) {
@@ -500,6 +521,55 @@ TEST(Judge, LayoutReadByAMatchedOperatorIsTheCause) {
   EXPECT_EQ(j.pivot_a(), "m.chunk:c");
   EXPECT_EQ(j.pivot_b(), "m.slice:s");
   EXPECT_EQ(j.kind(), PivotKind::structure);
+}
+
+// One run repeats a table over the batch before it computes on it.
+TEST(Judge, RepetitionOfAKnownValueIsNoCause) {
+  for (bool repetition : {true, false}) {
+    LogBuilder a, b;
+    const S one_in{SlotKind::in, 2, "arg0", {1, 8}}, one_out{SlotKind::out, 3, "out0", {1, 8}};
+    const S many_in{SlotKind::in, 12, "arg0", {4, 8}}, many_out{SlotKind::out, 13, "out0", {4, 8}};
+    a.add(op("m.cos:1", {one_in, one_out})).add(op("m.mul:2", {one_out, in(7), out(4)}));
+    b.add(op("m.cos:1", {many_in, many_out})).add(op("m.mul:2", {many_out, in(7), out(14)}));
+    const uint64_t factor = repetition_factor({1, 8}, {4, 8});
+    for (size_t s = 0; s < 2; ++s)
+      b.log().slots.edit()[s].value.h =
+          a.log().slots[s].value.h * factor + (repetition || s == 0 ? 0 : 1);
+    for (size_t s : {0, 1, 2}) {
+      Slot& slot = b.log().slots.edit()[s];
+      if (s == 2) slot.value.h = b.log().slots[1].value.h, slot.kind = SlotKind::in;
+      slot.flat = slot.value.h;
+    }
+    a.log().slots.edit()[2].kind = SlotKind::in;
+    a.add(loss(4));
+    b.add(loss(14));
+    EXPECT_EQ(judged({a}, {b}).pivot_b(), repetition ? "m.mul:2" : "m.cos:1");
+  }
+}
+
+// What a fused kernel is given as its mask was made in another way; that is not why it differs.
+TEST(Judge, WhatOnlyMasksAreMadeOfIsNoCause) {
+  for (bool read_elsewhere : {false, true}) {
+    LogBuilder a, b;
+    const S mask{SlotKind::out, 30, "out0", {4, 8}, kMask};
+    const S other{SlotKind::out, 31, "out0", {4, 8}, kMask};
+    S given = mask, other_given = other;
+    given.kind = other_given.kind = SlotKind::in;
+    a.add(op("m.to:1", {in(1), out(2)})).add(op("m.fill:2", {in(2), mask}));
+    b.add(op("m.sub:3", {in(1), out(20)})).add(op("m.times:4", {in(20), other}));
+    a.add(op("m.mm:5", {in(9), out(10)})).add(op("m.add:6", {in(10), given, out(11)}));
+    b.add(op("m.sdpa:7", {in(9), other_given, out(12)}));
+    if (read_elsewhere) {
+      a.add(op("m.last:8", {in(11), in(2, "arg1"), out(40)})).add(loss(40));
+      b.add(op("m.last:8", {in(12), in(20, "arg1"), out(41)})).add(loss(41));
+    } else {
+      a.add(loss(11));
+      b.add(loss(12));
+    }
+    Judged j = judged({a}, {b});
+    EXPECT_EQ(j.pivot_a(), read_elsewhere ? "m.to:1" : "m.mm:5");
+    EXPECT_EQ(j.pivot_b(), read_elsewhere ? "m.sub:3" : "m.sdpa:7");
+  }
 }
 
 TEST(Judge, ReportedNumberIsAModelValueOnlyWhereBothReportIt) {
