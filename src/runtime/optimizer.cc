@@ -34,6 +34,12 @@ void add_hyperparameters(Collector& to, PyObject* groups) {
     PyObject* group = PyList_GetItem(groups, g);
     if (!PyDict_Check(group)) continue;
     PyObject *key, *value;
+    // Which parameters a group's settings are for: how many tells most regroupings apart.
+    if (PyObject* params = PyDict_GetItemString(group, "params");
+        PyList_Size(groups) > 1 && params != nullptr && PyList_Check(params)) {
+      Ref count(PyLong_FromSsize_t(PyList_Size(params)));
+      to.add("group" + std::to_string(g) + ".params", count.get());
+    }
     for (Py_ssize_t at = 0; PyDict_Next(group, &at, &key, &value);) {
       std::string_view name = utf8(key);
       if (name != "params" && name != "param_names")

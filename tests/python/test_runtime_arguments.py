@@ -167,6 +167,21 @@ og("last", torch.ones(2).sum)()
     assert len(log.states()) == 4  # at the first event and after each step
 
 
+def test_groups_of_an_optimizer(tmp_path):
+    """Which parameters a group's settings are for is a setting too."""
+    log = record(NET + """
+for decayed in (1, 2, 4):
+    groups = [list(model.parameters())[:decayed], list(model.parameters())[decayed:]]
+    groups = [{"params": g, "weight_decay": d} for g, d in zip(groups, (0.1, 0.0)) if g]
+    backward()
+    og("step", torch.optim.SGD(groups, lr=1.0).step)()
+""", tmp_path)  # fmt: skip
+    one, two, all_of_them = [e.scalars for e in log.events if e.kind == "optimizer"]
+    assert one.startswith("group0.params=1, group0.weight_decay=0.1") and "group1.params=3, group1.weight_decay=0.0" in one
+    assert one.replace("params=1", "params=2").replace("params=3", "params=2") == two
+    assert "params" not in all_of_them
+
+
 def test_checkpoints(tmp_path):
     log = record(NET + f"""
 path = {str(tmp_path / "checkpoint.pt")!r}
