@@ -129,11 +129,25 @@ class Judge {
     }
   }
 
+  // A model value that the other run holds elsewhere leads to where both runs made it: a parameter
+  // that a rate of zero left as it was, to its initialisation. The other side's tells more.
+  bool is_news(int side, const SlotRef& sink) const {
+    return Flow(index_[side], index_[1 - side]).novel(sink.event, index_[side].slot(sink));
+  }
+
+  bool holds_news(int side, const ModelDifference& difference) const {
+    return std::any_of(difference.slots[side].begin(), difference.slots[side].end(),
+                       [&](const SlotRef& sink) { return is_news(side, sink); });
+  }
+
   std::vector<Found> walk(const ModelDifference& difference, bool discounting) {
     std::vector<Found> all;
+    const bool told = holds_news(0, difference) || holds_news(1, difference);
     for (int side : {0, 1}) {
       Flow flow(index_[side], index_[1 - side], flow_options(side, discounting));
-      for (const Origin& origin : flow.origins(difference.slots[side]))
+      std::vector<SlotRef> sinks = difference.slots[side];
+      if (told) std::erase_if(sinks, [&](const SlotRef& sink) { return !is_news(side, sink); });
+      for (const Origin& origin : flow.origins(sinks))
         if (const Rule* rule = hidden_.hides_origin(side, origin, partner(side, origin.event)))
           hidden_origins_.push_back({{position(side, origin.event), side, origin}, rule});
         else

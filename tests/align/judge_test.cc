@@ -127,6 +127,24 @@ TEST(Judge, AnotherPartTakenInAnotherShapeIsTheCause) {
   EXPECT_EQ(j.pivot_b(), "r.getitem:b");
 }
 
+TEST(Judge, AParameterLeftAsItWasLeadsNowhere) {
+  // a steps with a rate of zero: its parameter after the step is the initial one, known to both.
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    log.add(op("m.init:0", {out(5)})).add(op("m.mul:1", {in(5), in(1), out(6)})).add(loss(6));
+    log.add(op("m.grad:2", {in(6), out(7)}));
+    E step = optimizer({{SlotKind::in, 5, "param0"}, in(7, "grad0"), parameter(second ? 55 : 5)});
+    step.scalars = second ? "group0.lr=0.1" : "group0.lr=0";
+    log.add(step);
+  }
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_a(), "train.step:o");
+  EXPECT_EQ(j.pivot_b(), "train.step:o");
+  EXPECT_EQ(j.kind(), PivotKind::scalar);
+  EXPECT_EQ(j.verdict.candidates.size(), 1u);
+}
+
 TEST(Judge, WhatACopyWritesOverHasNoPartInIt) {
   // b copies a known value over a buffer that only it held; the fault is the product behind it.
   LogBuilder a, b;
