@@ -8,6 +8,8 @@ import operator
 from opguard import startup, unprobed
 
 _AUGMENTED = "add sub mul matmul truediv floordiv mod pow lshift rshift and or xor".split()
+# For tests/gpu: the handlers are tried whatever torch it is.
+ANY_TORCH = False
 # Functions of _rt called as f(id, operand) that make a probe of the operand -> the flag of their events.
 _PROBES = {"probe": "", "name": "", "probe_writes": "w", "probe_step": "s", "probe_micro_batch": "m"}
 

@@ -15,11 +15,10 @@ from torch._dynamo.variables.builder import VariableBuilder
 from torch._dynamo.variables.builtin import BuiltinVariable
 from torch._dynamo.variables.ctx_manager import ContextWrappingVariable
 from torch._dynamo.variables.iter import IteratorVariable
-from torch._dynamo.variables.object_protocol import generic_richcompare  # noqa: F401  (what came with it is needed)
 from torch._dynamo.variables.user_defined import UserDefinedObjectVariable
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-from opguard import _rt, compiled_operand, compiled_ops, unprobed
+from opguard import _rt, compiled, compiled_operand, compiled_ops, unprobed
 from opguard import compiled_variables as dv
 from opguard.compiled_values import Values, call_inputs, in_package, quoted
 
@@ -114,6 +113,7 @@ class _StandIn(UserDefinedObjectVariable):
 
     _nonvar_fields = {"boundary", "silent", "maker", "flags", *UserDefinedObjectVariable._nonvar_fields}
     _own = ()
+    fn = None  # 2.12 asks for it, else whether `value` is true
 
     def __init__(self, value, boundary, real, base=None, silent=False, maker=_rt.probe, **kwargs):
         super().__init__(value, **kwargs)
@@ -362,6 +362,9 @@ def _dispatch(kind):
 
 def install(probes):
     """probes: functions of _rt that make a probe of (id, operand) -> the flag of their events."""
+    if not compiled.ANY_TORCH:
+        # Of 2.13. What came with it is needed for all that is promised: on 2.12 Inductor's bits are not kept.
+        from torch._dynamo.variables.object_protocol import generic_richcompare  # noqa: F401
     _flags.update((id(function), flag) for function, flag in probes.items())
     words = {
         compiled_operand.enter: EnterWord,

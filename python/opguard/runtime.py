@@ -100,12 +100,20 @@ def _announced(original, roots):
 
     @functools.wraps(original)
     def announced(*args, **kwargs):
-        if not compiling():
-            _rt.loss(args[0] if args else kwargs.get(roots, ()))
+        outputs = args[0] if args else kwargs.get(roots, ())
+        # Before 2.13 torch does not call itself compiling while AOTAutograd traces a backward pass.
+        if not compiling() and not _traced(outputs):
+            _rt.loss(outputs)
         return original(*args, **kwargs)
 
     announced._opguard = True
     return announced
+
+
+def _traced(outputs):
+    """Are they what a tracer works with, and no values?"""
+    outputs = outputs if isinstance(outputs, (list, tuple)) else (outputs,)
+    return any(type(output).__module__ in ("torch._subclasses.functional_tensor", "torch._subclasses.fake_tensor") for output in outputs)
 
 
 def _compiling_test():
