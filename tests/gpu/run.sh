@@ -33,6 +33,7 @@ loads() {
 build=${OPGUARD_BUILD:-}
 if [ -z "$build" ] && [ -f "$tree/build/gpu-stage/commit" ] && loads "$tree/build/gpu-stage"; then
   build=$tree/build/gpu-stage
+  chmod +x "$build"/bin/* 2>/dev/null  # however it came here
 fi
 if [ -z "$build" ]; then
   build=$tree/build/gpu
