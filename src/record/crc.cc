@@ -1,6 +1,11 @@
 #include "record/crc.h"
 
 #include <array>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <nmmintrin.h>
+#endif
 
 namespace opguard {
 namespace {
@@ -19,9 +24,32 @@ constexpr auto kTables = [] {
   return t;
 }();
 
+#if defined(__x86_64__)
+// By the instruction for it, on any processor of the last fifteen years.
+__attribute__((target("sse4.2"))) uint32_t crc32c_sse42(uint32_t crc, const uint8_t* p,
+                                                        size_t size) {
+  uint64_t c = ~crc;
+  for (; size >= 8; size -= 8, p += 8) {
+    uint64_t word;
+    std::memcpy(&word, p, sizeof word);
+    c = _mm_crc32_u64(c, word);
+  }
+  for (; size > 0; --size, ++p) c = _mm_crc32_u8(static_cast<uint32_t>(c), *p);
+  return ~static_cast<uint32_t>(c);
+}
+#endif
+
 }  // namespace
 
 uint32_t crc32c(uint32_t crc, const void* data, size_t size) {
+#if defined(__x86_64__)
+  static const bool has_instruction = __builtin_cpu_supports("sse4.2");
+  if (has_instruction) return crc32c_sse42(crc, static_cast<const uint8_t*>(data), size);
+#endif
+  return crc32c_plain(crc, data, size);
+}
+
+uint32_t crc32c_plain(uint32_t crc, const void* data, size_t size) {
   const auto* p = static_cast<const uint8_t*>(data);
   uint32_t c = ~crc;
   for (; size >= 8; size -= 8, p += 8) {

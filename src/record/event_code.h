@@ -112,9 +112,9 @@ class EventDecoder {
     uint64_t events = 0, slots = 0;  // in ProcessLog
   };
 
-  // Appends the slots of the `count` events of a chunk, and these themselves where they are wanted,
-  // to empty lists. "" or what is wrong; the caller then drops what was appended. `stretches`: the
-  // last one is this chunk's.
+  // `slots`: those of the `count` events of a chunk, in place of what was there. `events`: null, or
+  // an empty list for the events themselves. "" or what is wrong; the caller then drops them.
+  // `stretches`: the last one is this chunk's.
   std::string take(std::string_view payload, uint32_t count, const std::vector<Stretch>& stretches,
                    const Before& before, std::vector<Slot>& slots, std::vector<Event>* events);
 

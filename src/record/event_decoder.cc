@@ -33,6 +33,7 @@ std::string EventDecoder::take(std::string_view payload, uint32_t count,
                                std::vector<Slot>& slots, std::vector<Event>* events) {
   Cursor in(payload);
   EventBase base;
+  size_t slot_count = 0;  // of the chunk so far
   addresses_.clear();
   sizes_.clear();
   tensors_.clear();
@@ -65,8 +66,8 @@ std::string EventDecoder::take(std::string_view payload, uint32_t count,
     const uint64_t inside = fields & kInside ? in.varint() : 0;
     const uint64_t back = fields & kForward ? in.varint() : 0;
     if (inside > index || back > index) return "an event refers to one before the log";
-    e.begin = inside == 0 ? place : place_of(stretches, index - inside);
-    if (back != 0 && is_there(stretches, index - back))
+    if (events) e.begin = inside == 0 ? place : place_of(stretches, index - inside);
+    if (events && back != 0 && is_there(stretches, index - back))
       e.forward = static_cast<uint32_t>(place_of(stretches, index - back));
     known &= e.boundary < strings;
     auto text = [&](uint8_t field, uint32_t& string) {
@@ -92,14 +93,13 @@ std::string EventDecoder::take(std::string_view payload, uint32_t count,
       e.device_end_ns = base.device_end_ns =
           e.device_start_ns + static_cast<uint64_t>(in.signed_varint());
     }
-    e.first_slot = before.slots + slots.size();
+    e.first_slot = before.slots + slot_count;
     e.slot_count = in.varint32();
     uint16_t next[3] = {0, 0, 0};
     // Each takes two bytes at least: a false number allocates little, and ends behind the payload.
     const uint32_t room = static_cast<uint32_t>(std::min<size_t>(e.slot_count, in.left() / 2 + 1));
-    const size_t slots_before = slots.size();
-    slots.resize(slots_before + room);
-    Slot* const own = slots.data() + slots_before;
+    if (slot_count + room > slots.size()) slots.resize(slot_count + room + slot_count / 8);
+    Slot* const own = slots.data() + slot_count;
     for (uint32_t s = 0; s < room && in.ok(); ++s) {
       const uint64_t first = in.varint();
       const uint8_t kind = first & 3;
@@ -121,7 +121,18 @@ std::string EventDecoder::take(std::string_view payload, uint32_t count,
       };
       if (form == Form::tensor) {
         if (!refer()) return "a slot refers to a tensor before the chunk";
-        slot = *source;
+        // Field by field, as they were written a moment ago: CMakeLists.txt.
+        slot.meta = source->meta;
+        slot.version = source->version;
+        slot.storage = source->storage;
+        slot.value.h = source->value.h;
+        slot.value.m = source->value.m;
+        slot.flat = source->flat;
+        slot.pattern = source->pattern;
+        slot.address = source->address;
+        slot.size_bytes = source->size_bytes;
+      } else {
+        slot = {};
       }
       slot.kind = static_cast<SlotKind>(kind);
       slot.flags = static_cast<uint8_t>(first / kFlagStep);
@@ -153,13 +164,15 @@ std::string EventDecoder::take(std::string_view payload, uint32_t count,
             slot.flat = form == Form::full ? in.u64() : slot.value.h;
             if (slot.flags & kMask) slot.pattern = in.u64();
           }
-          tensors_.push_back(static_cast<uint32_t>(slots_before + s));
+          tensors_.push_back(static_cast<uint32_t>(slot_count + s));
         }
       }
     }
     if (in.ok() && !known) return "an event refers to a string or shape that is not in the log";
+    slot_count += room;
     if (events) events->push_back(e);
   }
+  slots.resize(slot_count);
   return in.ok() && in.left() == 0 ? "" : "its length does not fit its content";
 }
 

@@ -20,36 +20,15 @@ Value rare(const std::vector<std::pair<uint64_t, Value>>& values, uint64_t index
 
 }  // namespace
 
-Event EventTable::unpack(uint64_t index) const {
-  const Packed& p = packed_[index];
-  const Form& f = forms_[p.form];
-  Event e;
-  e.boundary = f.boundary;
-  e.kind = f.kind;
-  e.phase = f.phase;
-  e.flags = f.flags;
-  e.step = p.step;
-  e.micro_batch = f.micro_batch;
-  e.occurrence = p.occurrence;
-  e.thread = f.thread;
-  e.begin = index - p.inside;
-  e.forward = p.forward;
-  e.node = f.node;
-  e.scalars = f.scalars;
-  e.results = f.results;
-  e.group = f.group;
-  if (f.flags & kCollective) e.sequence = rare(sequences_, index);
-  e.start_ns = p.start_ns;
-  e.end_ns = p.duration_ns == kLong ? rare(ends_, index) : p.start_ns + p.duration_ns;
-  if (f.flags & kOnDevice) {
+void EventTable::unpack_rare(uint64_t index, Event& e) const {
+  if (packed_[index].duration_ns == kLong) e.end_ns = rare(ends_, index);
+  if (e.flags & kCollective) e.sequence = rare(sequences_, index);
+  if (e.flags & kOnDevice) {
     const DeviceTimes times = rare(device_times_, index);
-    e.stream = f.stream;
+    e.stream = form(index).stream;
     e.device_start_ns = times.start_ns;
     e.device_end_ns = times.end_ns;
   }
-  e.first_slot = p.first_slot;
-  e.slot_count = f.slot_count;
-  return e;
 }
 
 uint64_t EventTable::of_slot(uint64_t slot) const {

@@ -88,6 +88,8 @@ class EventTable {
 
   const Form& form(uint64_t index) const { return forms_[packed_[index].form]; }
   Event unpack(uint64_t index) const;
+  // What few events have.
+  void unpack_rare(uint64_t index, Event& event) const;
   uint32_t form_of(const Form& form);
   void grow_index();
 
@@ -104,5 +106,32 @@ class EventTable {
   std::vector<Event> loose_;
   bool is_loose_ = false;
 };
+
+// Here, so that whoever looks at some fields of every event pays for those alone.
+inline Event EventTable::unpack(uint64_t index) const {
+  const Packed& p = packed_[index];
+  const Form& f = forms_[p.form];
+  Event e;
+  e.boundary = f.boundary;
+  e.kind = f.kind;
+  e.phase = f.phase;
+  e.flags = f.flags;
+  e.step = p.step;
+  e.micro_batch = f.micro_batch;
+  e.occurrence = p.occurrence;
+  e.thread = f.thread;
+  e.begin = index - p.inside;
+  e.forward = p.forward;
+  e.node = f.node;
+  e.scalars = f.scalars;
+  e.results = f.results;
+  e.group = f.group;
+  e.start_ns = p.start_ns;
+  e.end_ns = p.start_ns + p.duration_ns;
+  e.first_slot = p.first_slot;
+  e.slot_count = f.slot_count;
+  if (p.duration_ns == kLong || (f.flags & (kCollective | kOnDevice))) unpack_rare(index, e);
+  return e;
+}
 
 }  // namespace opguard

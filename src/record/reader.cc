@@ -216,7 +216,6 @@ std::string Reader::take_events(std::string_view payload, uint32_t count) {
   }
   payload.remove_prefix(payload.size() - in.left());
   chunk_events_.clear();
-  chunk_slots_.clear();
   std::string wrong = decoder_.take(payload, count, stretches_,
                                     {log_.strings.size(), log_.metas.size(), events, slots},
                                     chunk_slots_, &chunk_events_);

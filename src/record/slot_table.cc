@@ -134,7 +134,6 @@ const Slot* SlotTable::decoded(uint64_t index) const {
 
 void SlotTable::decode(const Chunk& chunk, uint64_t slots, std::vector<Slot>& out) const {
   Cache& mine = cache();
-  out.clear();
   const std::vector<EventDecoder::Stretch> stretches = {{chunk.first_event, 0}};
   const std::string wrong =
       mine.decoder.take(chunk.payload, chunk.events, stretches, {strings_, metas_}, out, nullptr);

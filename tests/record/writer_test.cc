@@ -19,6 +19,14 @@ TEST(Crc, KnownValues) {
   EXPECT_EQ(crc32c(0, "123456789", 9), 0xe3069283u);
 }
 
+TEST(Crc, WithAndWithoutTheInstruction) {
+  std::string bytes;
+  for (int i = 0; i < 80; ++i) bytes.push_back(static_cast<char>(i * 37 + 11));
+  for (size_t from = 0; from < 8; ++from)
+    for (size_t size = 0; from + size <= bytes.size(); ++size)
+      EXPECT_EQ(crc32c(5, bytes.data() + from, size), crc32c_plain(5, bytes.data() + from, size));
+}
+
 TEST(Crc, ContinuesOverAnyCut) {
   std::string text = "the checksum of every chunk of a log";
   for (size_t cut = 0; cut <= text.size(); ++cut)

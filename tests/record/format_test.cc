@@ -1,0 +1,49 @@
+#include "record/format.h"
+
+#include <gtest/gtest.h>
+
+namespace opguard::format {
+namespace {
+
+// Numbers of every length, read where the payload goes on and where it ends.
+TEST(Cursor, NumbersOfEveryLength) {
+  for (int bits = 0; bits < 64; ++bits)
+    for (uint64_t below : {0, 1}) {
+      const uint64_t number = (uint64_t{1} << bits) - below;
+      for (size_t behind : {0, 1, 7, 8, 20})
+        for (char next : {'\0', '\x7f', '\x80', '\xff'}) {
+          std::string bytes;
+          put_varint(bytes, number);
+          const size_t length = bytes.size();
+          bytes.append(behind, next);
+          Cursor in(bytes);
+          EXPECT_EQ(in.varint(), number);
+          EXPECT_TRUE(in.ok());
+          EXPECT_EQ(in.left(), bytes.size() - length);
+          for (size_t cut = 0; cut < length; ++cut) {
+            Cursor part(std::string_view(bytes).substr(0, cut));
+            EXPECT_EQ(part.varint(), 0u);
+            EXPECT_FALSE(part.ok());
+          }
+        }
+    }
+}
+
+TEST(Cursor, ANumberThatDoesNotFitIsRefused) {
+  for (const char* bytes : {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02",
+                            "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01"}) {
+    Cursor in(bytes);
+    EXPECT_EQ(in.varint(), 0u);
+    EXPECT_FALSE(in.ok());
+  }
+  std::string most;
+  put_varint(most, UINT64_MAX);
+  EXPECT_EQ(Cursor(most).varint(), UINT64_MAX);
+  // 2^32, where 32 bits are asked for.
+  Cursor in("\x80\x80\x80\x80\x10 and more bytes");
+  EXPECT_EQ(in.varint32(), 0u);
+  EXPECT_FALSE(in.ok());
+}
+
+}  // namespace
+}  // namespace opguard::format
