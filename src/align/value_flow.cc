@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <functional>
+#include <span>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -124,19 +126,22 @@ class Repetitions {
   std::vector<uint64_t> recent_ = std::vector<uint64_t>(1 << 13, 0);
 };
 
-// Sorts by `less`, which looks at the key first. Keys are hashes: dealt out by their first bits, in
-// place, what is left to sort fits into the cache.
+// Sorts by `less`, which looks at the key first. Keys are hashes: dealt out by their bits from
+// `shift` down, in place, few are left to be sorted together.
 template <typename Item, typename Key, typename Less>
-void sort_by_key(std::vector<Item>& items, Key key, Less less) {
-  constexpr int kBits = 10;
-  constexpr size_t kParts = size_t{1} << kBits;
-  if (items.size() < 64 * kParts) return std::sort(items.begin(), items.end(), less);
-  auto part = [&](const Item& item) { return size_t(key(item) >> (64 - kBits)); };
-  std::vector<size_t> end(kParts + 1, 0);
+void sort_by_key(std::span<Item> items, Key key, Less less, int shift = 64) {
+  constexpr int kMostBits = 10, kFew = 5;
+  const int bits = std::min({kMostBits, shift, int(std::bit_width(items.size())) - kFew});
+  if (bits < 2) return std::sort(items.begin(), items.end(), less);
+  const size_t parts = size_t{1} << bits;
+  shift -= bits;
+  auto part = [&](const Item& item) { return size_t(key(item) >> shift) & (parts - 1); };
+  std::array<size_t, (1 << kMostBits) + 1> end{};
   for (const Item& item : items) ++end[part(item) + 1];
-  for (size_t p = 0; p < kParts; ++p) end[p + 1] += end[p];
-  std::vector<size_t> next(end.begin(), end.end() - 1);
-  for (size_t p = 0; p < kParts; ++p)
+  for (size_t p = 0; p < parts; ++p) end[p + 1] += end[p];
+  std::array<size_t, 1 << kMostBits> next;
+  std::copy_n(end.begin(), parts, next.begin());
+  for (size_t p = 0; p < parts; ++p)
     while (next[p] < end[p + 1]) {
       Item& item = items[next[p]];
       const size_t home = part(item);
@@ -145,9 +150,8 @@ void sort_by_key(std::vector<Item>& items, Key key, Less less) {
       else
         std::swap(item, items[next[home]++]);
     }
-  for (size_t p = 0; p < kParts; ++p)
-    std::sort(items.begin() + std::ptrdiff_t(end[p]), items.begin() + std::ptrdiff_t(end[p + 1]),
-              less);
+  for (size_t p = 0; p < parts; ++p)
+    sort_by_key(items.subspan(end[p], end[p + 1] - end[p]), key, less, shift);
 }
 
 // value_key of the slots of one log, its metas looked at once.
@@ -197,11 +201,11 @@ const ValueIndex::Values& ValueIndex::values() const {
       }
     }
   }
-  sort_by_key(all.held, [](uint64_t key) { return key; }, std::less<>());
+  sort_by_key(std::span(all.held), [](uint64_t key) { return key; }, std::less<>());
   all.held.erase(std::unique(all.held.begin(), all.held.end()), all.held.end());
   std::sort(all.masks.begin(), all.masks.end());
   sort_by_key(
-      all.makers, [](const Maker& maker) { return maker.key; },
+      std::span(all.makers), [](const Maker& maker) { return maker.key; },
       [](const Maker& x, const Maker& y) {
         return std::tie(x.key, x.process, x.event, x.slot) <
                std::tie(y.key, y.process, y.event, y.slot);
