@@ -71,5 +71,26 @@ TEST_F(FlatGroups, LanesOfAnotherWidthDoNotCombine) {
   EXPECT_TRUE(names({tensor("grad:a", a_)}, {a_}).empty());
 }
 
+// As many as an optimizer has, so that lists are told apart by sorting.
+TEST_F(FlatGroups, LongListsAreToldApart) {
+  std::vector<S> slots;
+  std::vector<std::vector<uint64_t>> lanes;
+  std::vector<uint64_t> params, grads;
+  for (uint64_t i = 0; i < 20; ++i) {
+    const std::string name = "w" + std::to_string(i);
+    lanes.push_back({100 + i});
+    slots.push_back(tensor("param:" + name, lanes.back()));
+    params.push_back(100 + i);
+    lanes.push_back({200 + i});
+    slots.push_back(tensor("grad:" + name, lanes.back()));
+    grads.push_back(200 + i);
+  }
+  const auto found = names(slots, lanes);
+  ASSERT_EQ(found.size(), 4u);
+  for (const auto& list : {params, grads})
+    EXPECT_NE(std::find(found.begin(), found.end(), value_key(flat_hash(list), 40, "float32")),
+              found.end());
+}
+
 }  // namespace
 }  // namespace opguard::test

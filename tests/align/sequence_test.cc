@@ -231,6 +231,27 @@ TEST(Sequence, FarFromTheDiagonalNothingIsMissed) {
   }
 }
 
+// The same, where any of many pairings is the best: the one that is taken leads far away.
+TEST(Sequence, OfEquallyGoodOnesTheSameIsTaken) {
+  std::mt19937 rng(29);
+  for (int round = 0; round < 200; ++round) {
+    uint32_t others = 2;
+    auto one_key_among_others = [&](uint32_t percent) {
+      Tokens tokens;
+      for (uint32_t i = 0; i < 300 + rng() % 100; ++i) {
+        const bool common = rng() % 100 < percent;
+        tokens.push_back(
+            {.key = common ? 1 : others++, .content = others++, .occurrence = others++});
+      }
+      return tokens;
+    };
+    const Tokens a = one_key_among_others(20), b = one_key_among_others(20 + rng() % 20);
+    const Limits sparse{1ull << 40}, dense{1ull << 40, 1ull << 26, 0};
+    ASSERT_EQ(align_sequences(a, b, sparse), align_sequences(a, b, dense)) << round;
+    ASSERT_EQ(align_sequences(b, a, sparse), align_sequences(b, a, dense)) << round;
+  }
+}
+
 struct Truth {
   double found, wrong;
 };
