@@ -1,5 +1,6 @@
 // Judgement by value flow: docs/judgement.md.
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 
@@ -56,13 +57,14 @@ class Judge {
 
   // Not likely the cause: an operator that only moves bytes and that the other run lacks or runs
   // alike (its result is the other run's value in another layout); and one only this run has that
-  // communicates, builds an additive mask or what only these are made of, or did no harm before.
+  // communicates, builds an additive mask or what only these are made of, makes what follows from
+  // a shape, or did no harm before.
   bool discounted(int side, const EventRef& ref) const {
     const Event& e = event(side, ref);
     if (e.kind != EventKind::op && e.kind != EventKind::collective) return false;
     EventRef other = partner(side, ref);
-    if (other.process < 0 && ((e.flags & kCollective) || makes_mask(side, ref) ||
-                              feeds_masks(side, ref) || acquitted(side, ref)))
+    if (other.process < 0 &&
+        ((e.flags & kCollective) || prepares(side, ref) || acquitted(side, ref)))
       return true;
     return moves_bytes(callee(side, ref)) &&
            (other.process < 0 || log(side, ref).text(e.scalars) ==
@@ -170,17 +172,73 @@ class Judge {
     if (!states.empty()) pivot.why += "; " + states;
   }
 
-  // All it leaves are additive masks: another way to build one, or for another kernel.
+  // All it leaves are additive masks: another way to build one, or for another kernel. Where both
+  // runs build masks of their own, boolean ones count as well.
   bool makes_mask(int side, const EventRef& ref) const {
+    return leaves_masks(side, ref, boolean_masks_);
+  }
+
+  bool leaves_masks(int side, const EventRef& ref, bool boolean) const {
     const Event& e = event(side, ref);
+    const ProcessLog& l = log(side, ref);
     bool any = false;
     for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
-      const Slot& slot = log(side, ref).slots[s];
+      const Slot& slot = l.slots[s];
       if (slot.kind == SlotKind::in || !has_value(slot) || slot.value == Fingerprint{}) continue;
-      if (!(slot.flags & kMask)) return false;
+      if (!(slot.flags & kMask) && !(boolean && l.metas[slot.meta].dtype == "bool")) return false;
       any = true;
     }
     return any;
+  }
+
+  bool both_build_masks(const std::vector<Found>& origins) const {
+    bool builds[2] = {false, false};
+    for (const Found& found : origins)
+      builds[found.side] |= !found.origin.hole &&
+                            partner(found.side, found.origin.event).process < 0 &&
+                            leaves_masks(found.side, found.origin.event, true);
+    return builds[0] && builds[1];
+  }
+
+  // Masks, what they are made of, tables: each release makes its own, and they mean the same.
+  bool prepares(int side, const EventRef& ref) const {
+    return makes_mask(side, ref) || feeds_masks(side, ref) || follows_from_shape(side, ref);
+  }
+
+  // What it leaves follows from a shape alone: a table of positions of another length, ones, in
+  // whatever dtype.
+  bool follows_from_shape(int side, const EventRef& ref) const {
+    if (!tables_[side]) tables_[side] = find_tables(side);
+    return tables_[side]->contains(Flow::id(ref));
+  }
+
+  std::unordered_set<uint64_t> find_tables(int side) const {
+    static constexpr std::array kMakers = {"arange", "ones", "ones_like", "new_ones", "eye"};
+    static constexpr std::array kCasts = {"to", "type_as", "float", "int", "long", "type"};
+    auto among = [](const auto& names, std::string_view name) {
+      return std::find(names.begin(), names.end(), name) != names.end();
+    };
+    std::unordered_set<uint64_t> events;
+    const Run& run = timeline_.run(side);
+    for (size_t p = 0; p < run.processes.size(); ++p) {
+      const ProcessLog& l = run.processes[p];
+      std::unordered_set<ValueKey, ValueKeyHash> tables;
+      for (uint32_t i = 0; i < l.events.size(); ++i) {
+        const EventRef ref{int32_t(p), i};
+        if (l.events[i].kind != EventKind::op || partner(side, ref).process >= 0) continue;
+        const std::string whole = callee(side, ref);
+        const std::string name = whole.substr(whole.rfind('.') + 1);
+        const Event e = l.events[i];
+        const Slot* slots = l.slots.of_event(e.first_slot);
+        const bool cast = among(kCasts, name) && e.slot_count > 0 &&
+                          slots[0].kind == SlotKind::in && tables.contains(value_key(l, slots[0]));
+        if (!cast && !among(kMakers, name)) continue;
+        events.insert(Flow::id(ref));
+        for (uint32_t s = 0; s < e.slot_count; ++s)
+          if (slots[s].kind != SlotKind::in) tables.insert(value_key(l, slots[s]));
+      }
+    }
+    return events;
   }
 
   // An operator only this run has, whose results nothing reads but one-sided operators that build
@@ -264,6 +322,7 @@ class Judge {
     acquit(difference);
     std::vector<Found> strict = walk(difference, false);
     std::vector<Found> order = strict;
+    boolean_masks_ = both_build_masks(strict);
     // A one-sided operator that only moves bytes, or did no harm before, is rarely the cause: look
     // behind it, and keep what was found first as the next candidates.
     if (!strict.empty() && doubtful(strict[0])) {
@@ -335,8 +394,7 @@ class Judge {
   bool doubtful(const Found& found) const {
     if (found.origin.hole) return found.origin.movement;
     bool one_sided = partner(found.side, found.origin.event).process < 0;
-    return one_sided && (found.origin.movement || makes_mask(found.side, found.origin.event) ||
-                         feeds_masks(found.side, found.origin.event) ||
+    return one_sided && (found.origin.movement || prepares(found.side, found.origin.event) ||
                          acquitted(found.side, found.origin.event));
   }
 
@@ -421,7 +479,8 @@ class Judge {
     // What the other run did instead: its own first origin with no common equal event between.
     for (const Found& other : order)
       if (one_sided && other.side != found.side &&
-          partner(other.side, other.origin.event).process < 0 && same_gap(found, other)) {
+          partner(other.side, other.origin.event).process < 0 && same_gap(found, other) &&
+          (!prepares(other.side, other.origin.event) || prepares(found.side, found.origin.event))) {
         refs[other.side] = other.origin.event;
         break;
       }
@@ -504,14 +563,14 @@ class Judge {
       case PivotKind::scalar:
         return "every tensor input is equal, a non-tensor argument is not";
       case PivotKind::structure:
-        if (pivot.a.process >= 0 && pivot.b.process >= 0 &&
-            ((event(0, pivot.a).flags ^ event(1, pivot.b).flags) & kInGraph))
-          return "the result takes part in backward in one run only";
-        if (pivot.a.process >= 0 && pivot.b.process >= 0)
-          return log(0, pivot.a).text(event(0, pivot.a).boundary) ==
-                         log(1, pivot.b).text(event(1, pivot.b).boundary)
-                     ? "the operator works on another dtype, shape or number of tensors"
-                     : "the runs part into different operators, on values both of them hold";
+        if (pivot.a.process >= 0 && pivot.b.process >= 0) {
+          if (log(0, pivot.a).text(event(0, pivot.a).boundary) !=
+              log(1, pivot.b).text(event(1, pivot.b).boundary))
+            return "the runs part into different operators, on values both of them hold";
+          return (event(0, pivot.a).flags ^ event(1, pivot.b).flags) & kInGraph
+                     ? "the result takes part in backward in one run only"
+                     : "the operator works on another dtype, shape or number of tensors";
+        }
         return pivot.a.process >= 0 ? "only run a has this operator, on values both runs hold"
                                     : "only run b has this operator, on values both runs hold";
       case PivotKind::input:
@@ -549,7 +608,8 @@ class Judge {
   Blame blame_;
   std::unordered_set<uint64_t> visited_[2];
   std::unordered_set<std::string> acquitted_[2];  // boundaries
-  mutable std::optional<std::unordered_set<uint64_t>> feeders_[2];
+  bool boolean_masks_ = false;                    // boolean masks count as masks
+  mutable std::optional<std::unordered_set<uint64_t>> feeders_[2], tables_[2];
   std::vector<std::pair<Found, const Rule*>> hidden_origins_;
 };
 

@@ -590,6 +590,39 @@ TEST(Judge, WhatOnlyMasksAreMadeOfIsNoCause) {
   }
 }
 
+// One release caches the angles of all positions, the next computes those it needs.
+TEST(Judge, PositionsOfAnotherLengthAreNoCause) {
+  LogBuilder a, b;
+  const S table{SlotKind::out, 60, "out0", {64}, 0, "int64"},
+      taken{SlotKind::in, 60, "self", {64}, 0, "int64"};
+  const S cast{SlotKind::out, 61, "out0", {64}}, read{SlotKind::in, 61, "arg0", {64}};
+  a.add(op("m.arange:1", {table})).add(op("m.type_as:2", {taken, cast}));
+  a.add(op("m.outer:3", {read, in(1), out(62)})).add(op("m.add:5", {in(62), in(2), out(10)}));
+  b.add(op("m.float:4", {in(1), out(80)})).add(op("m.add:5", {in(80), in(2), out(20)}));
+  a.at("m.arange:1", {.callee = "torch.arange"}).at("m.type_as:2", {.callee = "t.type_as"});
+  a.at("m.outer:3", {.callee = "torch.outer"});
+  Judged j = judged({a.add(loss(10))}, {b.add(loss(20))});
+  EXPECT_EQ(j.pivot_a(), "m.outer:3");
+  EXPECT_EQ(j.pivot_b(), "m.float:4");
+}
+
+// Scores masked by a boolean in one release, by an added mask in the next.
+TEST(Judge, BooleanMasksAreNoCauseWhereBothRunsBuildTheirOwn) {
+  for (bool both : {true, false}) {
+    LogBuilder a, b;
+    a.add(op("m.tril:1", {in(1), {SlotKind::out, 2, "out0", {4, 8}, 0, "bool"}}));
+    if (both) b.add(op("m.full:2", {in(1), {SlotKind::out, 3, "out0", {4, 8}, kMask}}));
+    a.add(op("m.mm:3", {in(9), out(10)}));
+    b.add(op("m.ids:0", {in(1)})).add(op("m.mm:3", {in(9), out(20)}));
+    const S given{SlotKind::in, 2, "arg1", {4, 8}, 0, "bool"};
+    a.add(op("m.where:4", {in(10), given, out(11)})).add(loss(11));
+    const S added{SlotKind::in, 3, "arg1", {4, 8}, kMask};
+    b.add(op("m.add:5", both ? std::vector{in(20), added, out(21)} : std::vector{in(20), out(21)}));
+    b.add(loss(21));
+    EXPECT_EQ(judged({a}, {b}).pivot_a(), both ? "m.mm:3" : "m.tril:1");
+  }
+}
+
 TEST(Judge, ReportedNumberIsAModelValueOnlyWhereBothReportIt) {
   LogBuilder a, b;
   for (bool second : {false, true}) {
