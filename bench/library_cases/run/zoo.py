@@ -11,7 +11,10 @@ oracle.setup(0)
 sizes = dict(vocab_size=96, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=64)
 old = dict(n_embd=32, n_layer=2, n_head=4, n_positions=64, rotary_dim=4)
 more = {"Mistral": dict(num_key_value_heads=2, sliding_window=8), "Qwen2": dict(num_key_value_heads=2), "Llama": dict(num_key_value_heads=2), "Cohere": dict(num_key_value_heads=2),
-        "CodeGen": old, "GPT2": old, "Mamba": dict(state_size=4), "Bloom": dict(n_layer=2, n_head=4), "Gemma2": dict(num_key_value_heads=2, head_dim=8)}.get(o.model, {})
+        "CodeGen": old, "GPT2": old, "Mamba": dict(state_size=4), "Bloom": dict(n_layer=2, n_head=4), "Gemma2": dict(num_key_value_heads=2, head_dim=8),
+        "Mixtral": dict(num_key_value_heads=2, num_local_experts=4), "Olmo": dict(num_key_value_heads=2), "StableLm": dict(num_key_value_heads=2),
+        "OPT": dict(ffn_dim=48, word_embed_proj_dim=32), "XGLM": dict(d_model=32, ffn_dim=48, num_layers=2, attention_heads=4),
+        "Qwen2Moe": dict(num_key_value_heads=2, num_experts=4, moe_intermediate_size=16, shared_expert_intermediate_size=16, decoder_sparse_step=1)}.get(o.model, {})
 config = getattr(T, o.model + "Config")(**{**sizes, **more}); config._attn_implementation = "eager"
 model = getattr(T, {"GPT2": "GPT2LMHeadModel"}.get(o.model, o.model + "ForCausalLM"))(config)
 oracle.reinit(model, std=0.1)
