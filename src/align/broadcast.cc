@@ -4,21 +4,29 @@
 #include <set>
 
 #include "align/value_flow.h"
+#include "record/og1_base.h"
 
 namespace opguard {
 namespace {
 
-// og1's g of dimension d, counted from the last.
-uint64_t dimension_factor(size_t d) {
-  uint64_t z = (uint64_t(d) + 1) * 0x9e3779b97f4a7c15ull;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-  return ((z ^ z >> 31) & ~uint64_t(7)) | (d % 2 == 0 ? 5 : 3);
-}
-
 std::vector<int64_t> without_leading_ones(const std::vector<int64_t>& shape) {
   auto first = std::find_if(shape.begin(), shape.end(), [](int64_t n) { return n != 1; });
   return {first, shape.end()};
+}
+
+// 1 + base + ... + base^(count - 1), by halves: base - 1 is even and has no inverse to divide by.
+uint64_t geometric_sum(uint64_t base, uint64_t count) {
+  uint64_t sum = 0, weight = 1;  // of the terms taken so far, and of the next one
+  uint64_t block = 1;            // sum of as many terms as the bit is worth
+  for (; count > 0; count >>= 1) {
+    if (count & 1) {
+      sum += weight * block;
+      weight *= base;
+    }
+    block += block * base;
+    base *= base;
+  }
+  return sum;
 }
 
 }  // namespace
@@ -31,10 +39,7 @@ uint64_t repetition_factor(const std::vector<int64_t>& from, const std::vector<i
     const int64_t want = to[to.size() - 1 - d];
     if (have == want) continue;
     if (have != 1 || want < 1) return 0;
-    const uint64_t g = dimension_factor(d);
-    uint64_t sum = 0;
-    for (int64_t i = 0; i < want; ++i) sum = sum * g + 1;
-    factor *= sum;
+    factor *= geometric_sum(base_of(d), static_cast<uint64_t>(want));
   }
   return factor;
 }

@@ -3,25 +3,10 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "record/og1_base.h"
+
 namespace opguard {
 namespace {
-
-constexpr uint64_t kBase = 0x9e3779b97f4a7c15ull;
-
-// og1's g of the last dimension.
-uint64_t lane_factor() {
-  uint64_t z = kBase;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-  return ((z ^ z >> 31) & ~uint64_t(7)) | 5;
-}
-
-uint64_t power(uint64_t base, uint64_t exponent) {
-  uint64_t result = 1;
-  for (; exponent > 0; exponent >>= 1, base *= base)
-    if (exponent & 1) result *= base;
-  return result;
-}
 
 uint64_t lane_of(uint64_t row_bytes) {
   for (uint64_t lane : {8, 4, 2})
@@ -92,7 +77,7 @@ bool FlatGroups::any_list() {
 }
 
 void FlatGroups::name(const Slot* slots, size_t from, size_t to) {
-  static const uint64_t factor = lane_factor();
+  static const uint64_t factor = base_of(0);
   auto type = [&](size_t part) -> const Type& { return types_[slots[parts_[part].place].meta]; };
   const uint64_t bytes = type(from).element_bytes;
   if (bytes == 0) return;

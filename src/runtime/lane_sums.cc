@@ -18,13 +18,6 @@ extern const LaneSums kSums;
 
 namespace {
 
-uint64_t splitmix64(uint64_t state) {
-  uint64_t z = state * 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
 // Newton's iteration; an odd number is its own inverse modulo 8.
 uint64_t inverse_of(uint64_t odd) {
   uint64_t x = odd;
@@ -35,18 +28,6 @@ uint64_t inverse_of(uint64_t odd) {
 std::atomic<const LaneSums*> g_chosen{nullptr};
 
 }  // namespace
-
-// 5 or 3 mod 8: of full order modulo 2^64.
-uint64_t base_of(size_t dim) {
-  return (splitmix64(dim + 1) & ~uint64_t{7}) | (dim % 2 == 0 ? 5 : 3);
-}
-
-uint64_t power(uint64_t base, uint64_t exponent) {
-  uint64_t r = 1;
-  for (; exponent > 0; exponent >>= 1, base *= base)
-    if (exponent & 1) r *= base;
-  return r;
-}
 
 const Powers& powers() {
   static const Powers table = [] {

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "record/og1_base.h"
+
 namespace opguard {
 
 // Powers of the two innermost bases. g is odd, so it has an inverse modulo 2^64.
@@ -17,11 +19,6 @@ struct Powers {
   uint64_t inverse[65];                 // g_0^-i
 };
 const Powers& powers();
-
-uint64_t power(uint64_t base, uint64_t exponent);
-
-// g_dim, dimensions counted from the last.
-uint64_t base_of(size_t dim);
 
 inline uint64_t mix(uint64_t x) {
   // mix(0) == 0, so zero bytes add nothing. The shift by 29 keeps the halves of a lane apart: with

@@ -48,6 +48,17 @@ TEST(Broadcast, TheHashOfARepeatedValueFollowsFromTheSingleOnes) {
   EXPECT_EQ(h_of({2, 1, 3}, single) * factor, h_of({4, 2, 5, 3}, repeated));
 }
 
+TEST(Broadcast, AnyNumberOfTimes) {
+  const std::vector<uint64_t> row = {7, 8};
+  std::vector<uint64_t> repeated;
+  for (int64_t times = 1; times <= 130; ++times) {
+    repeated.insert(repeated.end(), row.begin(), row.end());
+    if (times == 1) continue;
+    EXPECT_EQ(h_of({2}, row) * repetition_factor({2}, {times, 2}), h_of({times, 2}, repeated))
+        << times;
+  }
+}
+
 TEST(Broadcast, WhatIsNoRepetitionHasNoFactor) {
   EXPECT_EQ(repetition_factor({2, 3}, {2, 3}), 0u);
   EXPECT_EQ(repetition_factor({2, 3}, {4, 3}), 0u);
