@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "align/value_flow.h"
+#include "align/value_index.h"
 #include "record/og1_base.h"
 
 namespace opguard {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "align/value_flow.h"
+#include "align/value_index.h"
 
 namespace opguard {
 

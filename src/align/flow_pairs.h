@@ -1,10 +1,10 @@
 // align/flow_pairs.h: partners told by data flow, where order alone is wrong or has nothing to say.
 //
 // A pairing that keeps the order must leave one of two operators alone that changed places, and
-// where values differ it may take an inserted operator for the one beside it. What an operator reads
-// was made, and what it leaves is read, by operators that have partners of their own: these tell,
-// in each run by that run's own values and memory blocks, whether two operators stand at the same
-// place of the computation.
+// where values differ it may take an inserted operator for the one beside it. What an operator
+// reads was made, and what it leaves is read, by operators that have partners of their own: these
+// tell, in each run by that run's own values and memory blocks, whether two operators stand at the
+// same place of the computation.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +29,10 @@ struct FlowMatch {
 };
 
 // `ordered` (strictly increasing on both sides) with pairs that the flow contradicts taken apart,
-// and partners for events without one: of the same boundary, arguments and shapes, at the same place
-// of the flow; or of the same values; or alone of their kind near by. By a; those not moved increase
-// in b. Linear: events are looked at in stretches, pairs across two stretches are not looked for.
+// and partners for events without one: of the same boundary, arguments and shapes, at the same
+// place of the flow; or of the same values; or alone of their kind near by. By a; those not moved
+// increase in b. Linear: events are looked at in stretches, pairs across two stretches are not
+// looked for.
 std::vector<FlowMatch> pair_by_flow(const TokenSequence& a, const TokenSequence& b,
                                     const Matches& ordered);
 

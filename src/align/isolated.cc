@@ -8,7 +8,7 @@
 #include "align/difference.h"
 #include "align/pivot_view.h"
 #include "align/slot_pairs.h"
-#include "align/value_flow.h"
+#include "align/value_index.h"
 
 namespace opguard {
 namespace {

@@ -7,6 +7,7 @@
 #include "align/blame.h"
 #include "align/hidden.h"
 #include "align/model_values.h"
+#include "align/movers.h"
 #include "align/random_state.h"
 #include "align/rank_shares.h"
 #include "align/timeline.h"

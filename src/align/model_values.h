@@ -7,7 +7,7 @@
 
 #include "align/hidden.h"
 #include "align/timeline.h"
-#include "align/value_flow.h"
+#include "align/value_index.h"
 
 namespace opguard {
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "align/pivot_view.h"
-#include "align/value_flow.h"
+#include "align/value_index.h"
 
 namespace opguard {
 namespace {

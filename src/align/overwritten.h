@@ -43,8 +43,8 @@ OverwrittenCheck check_overwritten(const Run& run);
 std::string explain(const Run& run, const Overwrite& finding);
 
 // Notes on what was overwritten in either run. A candidate whose operator read such bytes becomes
-// a race: the notes and its `why` say so. Where another thread ran meanwhile, the pivot is the first
-// use of that memory.
+// a race: the notes and its `why` say so. Where another thread ran meanwhile, the pivot is the
+// first use of that memory.
 void add_overwritten_findings(const Run& a, const Run& b, const Alignment& alignment,
                               Verdict& verdict);
 

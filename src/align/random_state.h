@@ -15,7 +15,8 @@ std::string random_state_difference(const Run& a, const EventRef& at_a, const Ru
                                     const EventRef& at_b);
 
 // Every generator of every process whose state differs in some pair of state events, as
-// Verdict::states, and a note of each that anybody draws from and that the program did not seed later.
+// Verdict::states, and a note of each that anybody draws from and that the program did not seed
+// later.
 void add_random_states(const Run& a, const Run& b, const Alignment& alignment, Verdict& verdict);
 
 }  // namespace opguard

@@ -7,7 +7,7 @@
 
 #include "align/pivot_view.h"
 #include "align/slot_pairs.h"
-#include "align/value_flow.h"
+#include "align/value_index.h"
 #include "record/random_operator.h"
 
 namespace opguard {

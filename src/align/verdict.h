@@ -66,7 +66,7 @@ struct Verdict {
   std::vector<Pivot> candidates;  // [0] is the pivot; at most 6
   uint64_t harmless = 0;          // differing events before the pivot that reach no model value
   std::vector<StateDifference> states;
-  std::vector<RankShare> ranks;  // diverged, of several ranks: each of them, by rank
+  std::vector<RankShare> ranks;    // diverged, of several ranks: each of them, by rank
   std::vector<std::string> notes;  // settings that differ, lost records, what could not be compared
 };
 

@@ -8,7 +8,7 @@
 
 #include "align/model_values.h"
 #include "align/timeline.h"
-#include "align/value_flow.h"
+#include "align/value_index.h"
 #include "align/verdict.h"
 
 namespace opguard {

@@ -1,4 +1,4 @@
-#include "align/value_flow.h"
+#include "align/value_index.h"
 
 #include <gtest/gtest.h>
 
