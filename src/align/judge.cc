@@ -42,6 +42,7 @@ class Judge {
     }
     verdict.outcome = Outcome::diverged;
     verdict.why = comparison.first->why;
+    verdict.longer = comparison.first->longer;
     find_candidates(comparison, verdict);
     tell_hidden(*comparison.first, verdict);
     if (verdict.candidates.empty()) first_unequal_pairs(verdict);

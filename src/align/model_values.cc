@@ -179,6 +179,7 @@ class ModelValues {
         const Sink& sink = mine[theirs.size()];
         ModelDifference difference{
             {}, timeline_.position(side, sink.event), "one run computes more model values"};
+        difference.longer = side;
         for (const Sink::Held& held : sink.slots)
           difference.slots[side].push_back({sink.event, held.slot});
         return difference;

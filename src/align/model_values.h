@@ -22,6 +22,7 @@ struct ModelDifference {
   // The values have the same names and other digests in one shape: no operator makes that, one of
   // the logs is not what was written.
   bool same_names = false;
+  int longer = -1;  // the side that goes on where the other has ended
 };
 
 struct Comparison {

@@ -63,6 +63,7 @@ inline constexpr size_t kMostCandidates = 6;
 struct Verdict {
   Outcome outcome = Outcome::inconclusive;
   std::string why;                // one sentence
+  int longer = -1;                // diverged, as this side goes on where the other has ended
   std::vector<Pivot> candidates;  // [0] is the pivot; at most 6
   uint64_t harmless = 0;          // differing events before the pivot that reach no model value
   std::vector<StateDifference> states;

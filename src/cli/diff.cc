@@ -72,7 +72,8 @@ SurveyOptions survey_options(const DiffSide& side, const DiffOptions& opt) {
           .packages = opt.packages,
           .steps = opt.steps,
           .work = side.work,
-          .quiet = false};
+          .quiet = false,
+          .to_its_end = true};
 }
 
 void say(const std::string& line) { std::fprintf(stderr, "opguard: %s\n", line.c_str()); }
@@ -92,12 +93,24 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
   if (!templates) return templates.takeError();
 
   // Both sides are preflighted: each loads its own sources, perhaps in its own interpreter.
+  auto traced = [&](const DiffSide& side, const Survey& survey) {
+    if (survey.failure.empty()) return;
+    say("warning: " + side.name + " ended with " + survey.failure +
+        " under preflight; operators that only come later have no probe");
+  };
+  Failures failures;
+  auto recorded = [](const DiffSide& side, const std::string& failure) {
+    if (!failure.empty()) say("warning: run " + side.name + " ended with " + failure);
+  };
+
   say("1/4 preflight of a: " + quote(a.command));
   auto survey_a = survey(survey_options(a, opt), *templates, diags);
   if (!survey_a) return survey_a.takeError();
+  traced(a, *survey_a);
   say("2/4 preflight of b: " + quote(b.command));
   auto survey_b = survey(survey_options(b, opt), *templates, diags);
   if (!survey_b) return survey_b.takeError();
+  traced(b, *survey_b);
 
   // One set of ids for both: what the matcher finds again in b, and what only b has.
   MatchSet matches = match_sites(survey_b->sites, *templates, survey_a->plan);
@@ -121,12 +134,17 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
   const GuardedProgram programs[2] = {guarded(a, *hook_a, environment),
                                       guarded(b, *hook_b, environment)};
   say("3/4 guarded run of a");
-  if (auto error = record(a, programs[0], bounds_a, survey_a->sources)) return error;
+  if (auto error = record(a, programs[0], bounds_a, survey_a->sources, &failures[0])) return error;
+  recorded(a, failures[0]);
   say("4/4 guarded run of b");
-  if (auto error = record(b, programs[1], bounds_b, survey_b->sources)) return error;
+  if (auto error = record(b, programs[1], bounds_b, survey_b->sources, &failures[1])) return error;
+  recorded(b, failures[1]);
 
-  return conclude(a.work + "/log", b.work + "/log", coverage, opt.report,
-                  examine_with(opt.examine, programs[0], programs[1]));
+  // A program that fails cannot be run again to prove anything.
+  return conclude(
+      a.work + "/log", b.work + "/log", coverage, opt.report,
+      failures == Failures{} ? examine_with(opt.examine, programs[0], programs[1]) : Examine(),
+      failures);
 }
 
 int diff(DiffOptions opt) {

@@ -1,5 +1,6 @@
 #include "cli/side.h"
 
+#include <cstdio>
 #include <filesystem>
 #include <map>
 
@@ -68,7 +69,7 @@ GuardedProgram guarded(const DiffSide& side, const std::string& hook,
 }
 
 llvm::Expected<std::string> run_guarded(const GuardedProgram& program, const std::string& folder,
-                                        const Variables& more) {
+                                        const Variables& more, std::string* failure) {
   const std::string log = program.work + (folder.empty() ? "" : "/" + folder) + "/log";
   std::error_code failed;
   fs::create_directories(log, failed);
@@ -83,15 +84,20 @@ llvm::Expected<std::string> run_guarded(const GuardedProgram& program, const std
   options.environment.insert(options.environment.end(), more.begin(), more.end());
   auto result = launch(options);
   if (!result) return result.takeError();
-  if (std::string failure = result->failure(); !failure.empty())
-    return make_error("run " + program.name + " ended with " + failure + "\n" +
-                      last_lines(result->output, 20));
+  if (std::string how = result->failure(); !how.empty()) {
+    std::string last = last_lines(result->output, 20);
+    if (failure == nullptr || fs::is_empty(log, failed))
+      return make_error("run " + program.name + " ended with " + how + "\n" + last);
+    std::fprintf(stderr, "%s\n", last.c_str());
+    *failure = how;
+  }
   return log;
 }
 
 llvm::Error record(const DiffSide& side, const GuardedProgram& program,
-                   const std::vector<Bound>& bounds, const SourceSet& sources) {
-  auto log = run_guarded(program, "", {});
+                   const std::vector<Bound>& bounds, const SourceSet& sources,
+                   std::string* failure) {
+  auto log = run_guarded(program, "", {}, failure);
   if (!log) return log.takeError();
   return write_sites(*log, locate(bounds, sources));
 }

@@ -30,9 +30,10 @@ struct GuardedProgram {
 };
 
 // Runs it once: logs in `<work>/<folder>/log`, which is given back, output beside it in output.txt.
-// more: added to its environment. Error if the program fails.
+// more: added to its environment. Error if the program fails; with `failure`, where it has left a
+// log all the same, that says how it ended ("exit code 1").
 llvm::Expected<std::string> run_guarded(const GuardedProgram& program, const std::string& folder,
-                                        const Variables& more);
+                                        const Variables& more, std::string* failure = nullptr);
 
 // `{tree}` in a word of a command is that side's tree.
 std::string replace_tree(std::string text, const std::string& tree);
@@ -44,8 +45,10 @@ llvm::Expected<std::string> instrument_side(const DiffSide& side, const Survey& 
 // The side's program under the hook, as often as it is wanted.
 GuardedProgram guarded(const DiffSide& side, const std::string& hook, const Variables& environment);
 
-// Runs it; its logs and their sites.json are in `<work>/log`. Error if the program fails.
+// Runs it; its logs and their sites.json are in `<work>/log`. Error if the program fails; see
+// run_guarded.
 llvm::Error record(const DiffSide& side, const GuardedProgram& program,
-                   const std::vector<Bound>& bounds, const SourceSet& sources);
+                   const std::vector<Bound>& bounds, const SourceSet& sources,
+                   std::string* failure = nullptr);
 
 }  // namespace opguard

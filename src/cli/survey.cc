@@ -113,9 +113,10 @@ llvm::Expected<Survey> survey(const SurveyOptions& options, const TemplateLibrar
                                   .work_dir = options.work + "/trace",
                                   .quiet = options.quiet,
                                   .activities = options.activities,
-                                  .hook = hook});
+                                  .hook = hook,
+                                  .to_its_end = options.to_its_end});
   if (!preflight) return preflight.takeError();
-  Survey survey{std::move(preflight->trace), {}, {}, {}};
+  Survey survey{std::move(preflight->trace), {}, {}, {}, std::move(preflight->failure)};
   const Trace& trace = survey.trace;
   if (!trace.missing_packages.empty())
     return make_error("--with " + trace.missing_packages.front() +
@@ -142,6 +143,9 @@ llvm::Expected<Survey> survey(const SurveyOptions& options, const TemplateLibrar
   survey.plan.opguard = OPGUARD_VERSION;
   survey.plan.command = options.command;
   survey.plan.packages = options.packages;
+  if (survey.plan.boundaries.empty() && !survey.failure.empty())
+    return make_error("the program failed under preflight before its first operator: " +
+                      survey.failure);
   if (survey.plan.boundaries.empty())
     return make_error("no operator was seen in the source below " + options.tree +
                       ": is the program's code there, or in a package to be named by --with?");

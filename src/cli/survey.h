@@ -21,6 +21,7 @@ struct SurveyOptions {
   std::string work;                   // folder of ours for traces and texts
   bool quiet = false;
   std::string activities = "auto";  // PreflightOptions::activities
+  bool to_its_end = false;          // likewise
 };
 
 // What the tracer saw, the sources the program loaded (without probes, if the tree carries some),
@@ -30,6 +31,7 @@ struct Survey {
   SourceSet sources;
   std::vector<Site> sites;
   Plan plan;
+  std::string failure;  // Preflight::failure
 };
 
 // A loaded file the parser cannot read is left out with a warning in `diags`: it ran, so it is

@@ -116,8 +116,28 @@ llvm::Expected<std::vector<Rule>> read_rules(const ReportOptions& options) {
   return rules;
 }
 
+namespace {
+
+// A run that failed is not called identical to another, and its end is no operator's doing.
+void end_early(Verdict& verdict, const Failures& failures) {
+  size_t notes = 0;
+  for (int side : {0, 1}) {
+    if (failures[side].empty()) continue;
+    const std::string ended = std::string("run ") + "ab"[side] + " ended with " + failures[side];
+    verdict.notes.insert(verdict.notes.begin() + notes++,
+                         ended + "; what it did until then is compared");
+    if (verdict.outcome != Outcome::identical && verdict.longer != 1 - side) continue;
+    verdict.outcome = Outcome::inconclusive;
+    verdict.why = ended + "; until then every model value is equal";
+    verdict.candidates.clear();
+    verdict.ranks.clear();
+  }
+}
+
+}  // namespace
+
 int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage& coverage,
-             const ReportOptions& options, const Examine& examine) {
+             const ReportOptions& options, const Examine& examine, const Failures& failures) {
   auto rules = read_rules(options);
   if (!rules) return fail(llvm::toString(rules.takeError()));
   auto progress = std::make_unique<Progress>("comparing " + dir_a + " and " + dir_b);
@@ -144,6 +164,7 @@ int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage&
     mark_isolated(*a, *b, isolated, verdict);
     add_recompute_findings(*a, *b, verdict);
     add_overwritten_findings(*a, *b, alignment, verdict);
+    end_early(verdict, failures);
   } else {
     verdict.outcome = Outcome::inconclusive;
     verdict.why =

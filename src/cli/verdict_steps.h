@@ -1,6 +1,7 @@
 // cli/verdict_steps.h: from two folders of logs to a printed verdict; what align and diff share.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <optional>
 #include <string>
@@ -39,9 +40,13 @@ struct Examined {
 using Examine = std::function<Examined(const Run& a, const Run& b, const Alignment& alignment,
                                        Verdict& verdict)>;
 
+// How the programs of a and b failed ("exit code 1"), "" where they did not.
+using Failures = std::array<std::string, 2>;
+
 // The exit code: identical kYes, diverged kNo, otherwise kCouldNotTell.
 int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage& coverage,
-             const ReportOptions& options, const Examine& examine = {});
+             const ReportOptions& options, const Examine& examine = {},
+             const Failures& failures = {});
 
 // One run on its own: kYes when nothing is found, else kNo.
 int conclude_single(const std::string& dir, const ReportOptions& options);

@@ -85,7 +85,7 @@ llvm::Expected<Preflight> run_preflight(const PreflightOptions& options) {
   llvm::Expected<LaunchResult> ran = launch(launched);
   if (!ran) return ran.takeError();
   std::string failure = ran->failure();
-  if (!failure.empty()) {
+  if (!failure.empty() && !(options.to_its_end && holds_traces(options.work_dir))) {
     // Shown already unless quiet.
     std::string tail = options.quiet ? "\n" + last_lines(ran->output, kShownLines) : "";
     while (!tail.empty() && tail.back() == '\n') tail.pop_back();
@@ -102,6 +102,7 @@ llvm::Expected<Preflight> run_preflight(const PreflightOptions& options) {
   Preflight out;
   out.trace = std::move(*trace);
   out.exit_code = ran->exit_code;
+  out.failure = std::move(failure);
   out.output_tail = std::move(ran->output);
   return out;
 }

@@ -19,12 +19,14 @@ struct PreflightOptions {
   bool quiet = false;                 // do not show the program's output
   // Of devices: "auto", "cupti", "launches" (intercepted), "operators" (none): docs/activities.md.
   std::string activities = "auto";
-  std::string hook;  // hook map of texts to run in place of files; "": none
+  std::string hook;         // hook map of texts to run in place of files; "": none
+  bool to_its_end = false;  // a program that fails having left a trace is no error
 };
 
 struct Preflight {
   Trace trace;
   int exit_code = 0;
+  std::string failure;  // with to_its_end: "exit code 1", "signal 9"; "" where it did not fail
   std::string output_tail;
 };
 

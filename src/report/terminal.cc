@@ -486,12 +486,19 @@ class Terminal {
     const EventView a = view(report_.a.processes[process.a], pair->a),
                     b = view(report_.b.processes[process.b], pair->b);
     std::string text = counted(report_.alignment.unequal, "pair") +
-                       (report_.alignment.unequal == 1 ? " differs: " : " differ, the first: ") +
-                       shown(place(b)) + " " + shown(b.operator_name) + ", " + coordinates(b);
+                       (report_.alignment.unequal == 1 ? " differs: " : " differ, the first: ");
+    const bool states = b.event->kind == EventKind::state;
+    text +=
+        states ? "the states of random generators" : shown(place(b)) + " " + shown(b.operator_name);
+    text += ", " + coordinates(b);
     const SlotDifferences slots = slot_differences(*a.log, *a.event, *b.log, *b.event);
     if (!slots.slots.empty()) {
-      const SlotPair& slot = slots.slots.front();
-      text += ", slot " + shown(slot.b ? b.log->text(slot.b->name) : a.log->text(slot.a->name));
+      size_t named = 0;
+      for (const SlotPair& slot : slots.slots) {
+        text += named++ > 0 ? ", " : states && slots.slots.size() > 1 ? ", slots " : ", slot ";
+        text += shown(slot.b ? b.log->text(slot.b->name) : a.log->text(slot.a->name));
+        if (!states) break;
+      }
     }
     line(text);
   }

@@ -86,7 +86,7 @@ def test_a_program_with_a_syntax_error(opguard, tmp_path, tree):
 def test_a_program_that_fails(opguard, tmp_path, tree):
     bad = tmp_path / "bad"
     shutil.copytree(tree, bad)
-    (bad / "train.py").write_text(PROGRAM + "import sys\nprint('out of luck', file=sys.stderr)\nsys.exit(7)\n")
+    (bad / "train.py").write_text("import torch, sys\nprint('out of luck', file=sys.stderr)\nsys.exit(7)\n" + PROGRAM)
     err = refuse(opguard, "diff", tree, bad, "--", "python", "train.py", trees=[tree, bad], words=["out of luck", "7"])
     assert one_message(err), err
 

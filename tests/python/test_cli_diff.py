@@ -113,3 +113,28 @@ def test_two_commands_on_one_tree(opguard, minitrain, tmp_path):
     pivot = json.loads(out.read_text())["pivot"]
     assert pivot["b"]["file"] == "minigpt/model/rope.py"
     assert pivot["b"]["line"] == line_of(minitrain, "minigpt/model/rope.py", "inv_freq = 1.0 / (base **")
+
+
+CRASH = ("minigpt/engine/trainer.py", "        loss.backward()\n", "        loss.backward()\n        if self.step == 1: raise RuntimeError('no more')\n")
+
+
+@pytest.mark.slow
+def test_a_run_that_fails_is_compared_as_far_as_it_went(diff, minitrain, edited):
+    fault = FAULTS["norm_eps"]
+    bad = edited(fault["edit"], CRASH)
+    code, answer, done = diff(minitrain, bad)
+    assert code == 1, done.stdout + done.stderr
+    assert answer["verdict"] == "diverged" and answer["pivot"]["kind"] == "scalar"
+    assert answer["pivot"]["b"]["line"] == line_of(bad, fault["file"], fault["text"])
+    assert "run b ended with exit code 1" in done.stdout and "RuntimeError: no more" in done.stderr
+    assert any("ended with exit code 1" in note for note in answer["notes"])
+
+
+@pytest.mark.slow
+def test_a_run_that_fails_is_never_called_identical(diff, minitrain, edited):
+    code, answer, done = diff(edited(CRASH, name="one"), edited(CRASH, name="other"))
+    assert code == 2, done.stdout + done.stderr
+    assert answer["verdict"] == "inconclusive" and "run a ended with exit code 1" in answer["why"]
+    code, answer, done = diff(minitrain, edited(CRASH, name="b"))
+    print(done.stdout)
+    assert code != 0 and "run b ended with exit code 1" in done.stdout
