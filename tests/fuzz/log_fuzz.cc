@@ -51,9 +51,11 @@ void look(std::string_view bytes, bool salvage) {
     slots += e.slot_count;
   }
   require(slots == log.slots.size(), "slots belong to events");
-  for (const Slot& slot : log.slots)
+  for (uint64_t i = 0; i < log.slots.size(); ++i) {
+    const Slot slot = log.slots[i];
     require(slot.name < log.strings.size() && slot.meta < log.metas.size(),
             "slots refer to entries");
+  }
   for (const Gap& gap : log.gaps) require(gap.event <= log.events.size(), "gaps are in the log");
   dump(log);
 }
