@@ -93,8 +93,8 @@ void TorchNative::check(PyObject* plain) {
            (inference || counted == static_cast<uint32_t>(number(plain, "_version"))) &&
            (!outside_autograd(tensor) || (node.get() == Py_None && wanted.get() == Py_False));
   }
-  left_ = same ? left_ - 1 : 0;
-  trusted_ = same && left_ == 0;
+  if (!same) return distrust();
+  trusted_ = --left_ == 0;
 }
 
 }  // namespace opguard
