@@ -75,7 +75,7 @@ bool Blame::follow_memory(EventRef (&refs)[2], const SlotRef (&differing)[2],
                           PivotKind& kind) const {
   EventRef writers[2];
   for (int side : {0, 1}) {
-    ValueIndex::Parts parts = index_[side]->parts(refs[side], index_[side]->slot(differing[side]));
+    Memory::Parts parts = index_[side]->memory().parts(refs[side], index_[side]->slot(differing[side]));
     if (parts.left.size() == 1) writers[side] = parts.left[0].event;
   }
   for (int side : {0, 1}) {

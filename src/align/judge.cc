@@ -24,6 +24,7 @@ class Judge {
       : timeline_(a, b, alignment),
         hidden_(hidden),
         index_{ValueIndex(a), ValueIndex(b)},
+        counterparts_(timeline_),
         blame_(timeline_, index_[0], index_[1]) {}
 
   Verdict verdict() {
@@ -89,6 +90,8 @@ class Judge {
 
   FlowOptions flow_options(int side, bool discounting = false) const {
     FlowOptions options;
+    options.counterparts = &counterparts_;
+    options.side = side;
     options.one_sided = [this, side](const EventRef& ref) {
       return partner(side, ref).process < 0;
     };
@@ -607,6 +610,7 @@ class Judge {
   Timeline timeline_;
   const HiddenRecords& hidden_;
   ValueIndex index_[2];
+  Counterparts counterparts_;
   Blame blame_;
   std::unordered_set<uint64_t> visited_[2];
   std::unordered_set<std::string> acquitted_[2];  // boundaries

@@ -39,7 +39,7 @@ bool Flow::made_of_known(const SlotRef& made) const {
   const ProcessLog& log = mine_.log(made.event);
   const Event& event = mine_.event(made.event);
   auto known_parts = [&](const SlotRef& ref) {
-    ValueIndex::Parts parts = mine_.parts(made.event, mine_.slot(ref));
+    Memory::Parts parts = mine_.memory().parts(made.event, mine_.slot(ref));
     return relaid_parts(mine_.slot(ref), parts) && !any_novel(parts);
   };
   if (views_larger_input(made)) return known_parts(made);
@@ -56,7 +56,7 @@ std::string_view Flow::callee(const EventRef& ref) const {
   return location == log.locations.end() ? std::string_view() : location->second.callee;
 }
 
-bool Flow::any_novel(const ValueIndex::Parts& parts) const {
+bool Flow::any_novel(const Memory::Parts& parts) const {
   return std::any_of(parts.left.begin(), parts.left.end(),
                      [&](const SlotRef& part) { return novel(part.event, mine_.slot(part)); });
 }
@@ -88,6 +88,26 @@ bool Flow::novel(const EventRef& event, const Slot& slot) const {
   return !repeats_known(event, slot);
 }
 
+// None: there is no counterpart, or one of another layout that only names can be held against.
+std::optional<bool> Flow::differs_from_counterpart(const SlotRef& ref) const {
+  if (!options_.counterparts) return {};
+  const std::optional<SlotRef> other = options_.counterparts->of(options_.side, ref);
+  if (!other) return {};
+  const Slot mine = mine_.slot(ref), theirs = other_.slot(*other);
+  if (!has_value(mine) || !has_value(theirs)) return {};
+  const ProcessLog &log = mine_.log(ref.event), &other_log = other_.log(other->event);
+  const ValueKey key = value_key(log, mine);
+  if (key == value_key(other_log, theirs)) return false;
+  if (log.metas[mine.meta] != other_log.metas[theirs.meta]) return {};
+  if (relaid_.contains(key)) return false;
+  return !((mine.flags & theirs.flags & kMask) && mine.pattern == theirs.pattern);
+}
+
+bool Flow::differs(const SlotRef& ref) const {
+  if (const std::optional<bool> differs = differs_from_counterpart(ref)) return *differs;
+  return novel(ref.event, mine_.slot(ref));
+}
+
 // The other run's value, repeated over a dimension before it is used or left to broadcasting.
 bool Flow::repeats_known(const EventRef& event, const Slot& slot) const {
   const ProcessLog& log = mine_.log(event);
@@ -115,7 +135,7 @@ bool Flow::push_novel_inputs(const EventRef& ref, const EventRef& consumer, bool
   for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
     const Slot& slot = log.slots[s];
     if (inputs_only && slot.kind != SlotKind::in) continue;
-    if (!novel(ref, slot)) continue;
+    if (!differs({ref, s})) continue;
     if (written_over(ref, slot)) continue;
     stack.push_back({{ref, s}, consumer});
     any = true;
@@ -133,7 +153,7 @@ bool Flow::push_children(const EventRef& ref, std::vector<Work>& stack) const {
     for (uint64_t s = child.first_slot; s < child.first_slot + child.slot_count; ++s) {
       const Slot& slot = log.slots[s];
       EventRef at{ref.process, uint32_t(e)};
-      if (slot.kind == SlotKind::in || !novel(at, slot)) continue;
+      if (slot.kind == SlotKind::in || !differs({at, s})) continue;
       stack.push_back({{at, s}, ref});
       return true;
     }
@@ -223,7 +243,7 @@ bool Flow::push_summed(const Work& work, std::vector<Work>& stack) const {
       EventRef ref{work.wanted.event.process, e};
       for (uint64_t s = node.first_slot; s < node.first_slot + node.slot_count; ++s) {
         const Slot& slot = log.slots[s];
-        if (slot.kind == SlotKind::in || slot.meta != wanted.meta || !novel(ref, slot)) continue;
+        if (slot.kind == SlotKind::in || slot.meta != wanted.meta || !differs({ref, s})) continue;
         stack.push_back({{ref, s}, ref});
         any = true;
       }
@@ -250,7 +270,7 @@ bool Flow::push_reduced(const Work& work, std::vector<Work>& stack) {
       EventRef ref{int32_t(p), uint32_t(e)};
       for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
         const Slot& slot = log.slots[s];
-        if (slot.kind == SlotKind::in || !(log.metas[slot.meta] == meta) || !novel(ref, slot))
+        if (slot.kind == SlotKind::in || !(log.metas[slot.meta] == meta) || !differs({ref, s}))
           continue;
         stack.push_back({{ref, s}, ref});
         if (ref.process == work.consumer.process)
@@ -265,6 +285,18 @@ bool Flow::push_reduced(const Work& work, std::vector<Work>& stack) {
   return any;
 }
 
+// An operator that leaves a value which somebody made before it, and read it nowhere, had it from
+// there all the same: `sum(b.aux for b in blocks)` of one block. No edge is known, so the name
+// serves.
+SlotRef Flow::read_unseen(const SlotRef& made) const {
+  const Event& event = mine_.event(made.event);
+  if (event.kind != EventKind::op || event.begin == 0) return {};
+  const EventRef before{made.event.process, uint32_t(event.begin)};
+  const SlotRef earlier =
+      mine_.producer(value_key(mine_.log(made.event), mine_.slot(made)), before, false);
+  return earlier.event.process == before.process && differs(earlier) ? earlier : SlotRef{};
+}
+
 // `made` is a novel value some event made: go on to what that event read, or stop there.
 void Flow::expand(const SlotRef& made, std::vector<Work>& stack, std::vector<Origin>& origins) {
   const EventRef& ref = made.event;
@@ -276,6 +308,8 @@ void Flow::expand(const SlotRef& made, std::vector<Work>& stack, std::vector<Ori
   if (!own && brought) arrivals_.push_back({ref, made.slot, std::move(peers)});
   if (own || brought) return;
   if (push_forward(ref, stack) || push_children(ref, stack) || push_scalars(ref, stack)) return;
+  if (const SlotRef unseen = read_unseen(made); unseen.event.process >= 0)
+    return expand(unseen, stack, origins);
   const ProcessLog& log = mine_.log(ref);
   auto location = log.locations.find(std::string(mine_.boundary(ref)));
   const Event& event = mine_.event(ref);
@@ -285,12 +319,29 @@ void Flow::expand(const SlotRef& made, std::vector<Work>& stack, std::vector<Ori
   origins.push_back({ref, made.slot, false, movement});
 }
 
+// The wanted value's maker left what its partner left: it is not the one the other run reads.
+bool Flow::chosen(const Work& work, const SlotRef& made) const {
+  return mine_.slot(work.wanted).kind == SlotKind::in && !(made.event == work.wanted.event) &&
+         differs_from_counterpart(work.wanted) == true && differs_from_counterpart(made) == false;
+}
+
 void Flow::trace(const Work& work, std::vector<Work>& stack, std::vector<Origin>& origins) {
   const Slot& wanted = mine_.slot(work.wanted);
-  ValueKey key = value_key(mine_.log(work.wanted.event), wanted);
   // A result is made by its own event at the latest, an input by an event before its consumer.
-  bool result = wanted.kind != SlotKind::in;
-  SlotRef made = mine_.producer(key, result ? work.wanted.event : work.consumer, result);
+  const bool result = wanted.kind != SlotKind::in;
+  const EventRef& until = result ? work.wanted.event : work.consumer;
+  SlotRef made = mine_.memory().writer(until, wanted, result);
+  // Memory does not tell: the first to make a value of this name.
+  if (made.event.process < 0)
+    made = mine_.producer(value_key(mine_.log(work.wanted.event), wanted), until, result);
+  // An equal value from before is not where this event's result comes from.
+  if (result && (made.event.process != until.process || made.event.event < mine_.event(until).begin))
+    made = work.wanted;
+  if (made.event.process >= 0 && chosen(work, made)) {
+    if (visited_.insert(id(work.wanted.event) | 1ull << 62).second)
+      origins.push_back({work.wanted.event, work.wanted.slot, false, false, true});
+    return;
+  }
   if (made.event.process >= 0) return expand(made, stack, origins);
 
   // Nobody made this value as such: parts or views of what somebody made?
@@ -306,10 +357,10 @@ void Flow::trace(const Work& work, std::vector<Work>& stack, std::vector<Origin>
 // run does, end the walk. False: the memory does not explain the value.
 bool Flow::trace_parts(const Work& work, std::vector<Work>& stack, std::vector<Origin>& origins) {
   const Slot& wanted = mine_.slot(work.wanted);
-  ValueIndex::Parts parts = mine_.parts(work.consumer, wanted);
+  Memory::Parts parts = mine_.memory().parts(work.consumer, wanted);
   bool any = false;
   for (const SlotRef& part : parts.left)
-    if (novel(part.event, mine_.slot(part))) expand(part, stack, origins), any = true;
+    if (differs(part)) expand(part, stack, origins), any = true;
   if (any) return true;
   if (trace_overwrite(wanted, parts, origins)) return true;
   if (!relaid_parts(wanted, parts)) return false;
@@ -320,7 +371,7 @@ bool Flow::trace_parts(const Work& work, std::vector<Work>& stack, std::vector<O
 
 // A known value of this extent, then parts of it written over with known values: the other run
 // lacks the writing, so that is where the value comes from.
-bool Flow::trace_overwrite(const Slot& wanted, const ValueIndex::Parts& parts,
+bool Flow::trace_overwrite(const Slot& wanted, const Memory::Parts& parts,
                            std::vector<Origin>& origins) {
   if (!parts.complete || parts.left.size() < 2) return false;
   const Slot& oldest = mine_.slot(parts.left.back());
@@ -333,7 +384,7 @@ bool Flow::trace_overwrite(const Slot& wanted, const ValueIndex::Parts& parts,
 
 // Values both runs know, put together in memory as only this run does. One part of the same extent
 // is no such thing: there the bytes changed unseen.
-bool Flow::relaid_parts(const Slot& wanted, const ValueIndex::Parts& parts) const {
+bool Flow::relaid_parts(const Slot& wanted, const Memory::Parts& parts) const {
   if (!parts.complete) return false;
   return std::none_of(parts.left.begin(), parts.left.end(), [&](const SlotRef& part) {
     const Slot& left = mine_.slot(part);

@@ -1,16 +1,20 @@
 // align/value_flow.h: where a value only one run holds comes from.
 //
-// A fingerprint is the name of a value. A value of one run is *novel* if the other run never holds
-// it. Walking back from a differing model value through novel values ends at *origins*: operators
-// all of whose inputs both runs know. docs/judgement.md gives the rules and their reasons.
+// Walking back from a differing model value, through values that are not the other run's, ends at
+// *origins*: operators all of whose inputs are. A value that has a counterpart (the same argument
+// or result of its event's partner) is held against that one. What has none is *novel* if the
+// other run never holds it: a fingerprint is the name of a value. docs/judgement.md gives the
+// rules and their reasons.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <unordered_set>
 #include <vector>
 
+#include "align/counterparts.h"
 #include "align/value_index.h"
 
 namespace opguard {
@@ -22,6 +26,8 @@ struct Origin {
   bool hole = false;  // an input that no recorded event made
   bool movement =
       false;  // only bytes are moved: view, cat, copy_, a collective, known parts in a buffer
+  bool choice = false;  // the input is a value that its maker left alike in both runs, but the
+                        // other run reads another one here
   bool operator==(const Origin&) const = default;
 };
 
@@ -38,6 +44,9 @@ struct FlowOptions {
   std::function<bool(const EventRef&)> one_sided;
   // Novel results of these operators on known inputs count as known.
   std::function<bool(const EventRef&)> discounted;
+  // Where the other run's values stand, of this side. Without it, values are known by name alone.
+  const Counterparts* counterparts = nullptr;
+  int side = 0;
 };
 
 // One run's values against the other's.
@@ -46,6 +55,8 @@ class Flow {
   Flow(const ValueIndex& mine, const ValueIndex& other, FlowOptions options = {});
 
   bool novel(const EventRef& event, const Slot& slot) const;
+  // Not what the other run has in its place; novel, where it has no such place.
+  bool differs(const SlotRef& ref) const;
 
   // Origins of the values at `sinks`, earliest first, and how many events the walk went through.
   std::vector<Origin> origins(const std::vector<SlotRef>& sinks);
@@ -61,6 +72,9 @@ class Flow {
   };
   void trace(const Work& work, std::vector<Work>& stack, std::vector<Origin>& origins);
   void expand(const SlotRef& made, std::vector<Work>& stack, std::vector<Origin>& origins);
+  std::optional<bool> differs_from_counterpart(const SlotRef& ref) const;
+  SlotRef read_unseen(const SlotRef& made) const;
+  bool chosen(const Work& work, const SlotRef& made) const;
   bool written_over(const EventRef& ref, const Slot& slot) const;
   bool push_novel_inputs(const EventRef& ref, const EventRef& consumer, bool inputs_only,
                          std::vector<Work>& stack) const;
@@ -72,12 +86,12 @@ class Flow {
   bool push_reduced(const Work& work, std::vector<Work>& stack);
 
   bool trace_parts(const Work& work, std::vector<Work>& stack, std::vector<Origin>& origins);
-  bool trace_overwrite(const Slot& wanted, const ValueIndex::Parts& parts,
+  bool trace_overwrite(const Slot& wanted, const Memory::Parts& parts,
                        std::vector<Origin>& origins);
-  bool relaid_parts(const Slot& wanted, const ValueIndex::Parts& parts) const;
+  bool relaid_parts(const Slot& wanted, const Memory::Parts& parts) const;
   bool repeats_known(const EventRef& event, const Slot& slot) const;
   std::string_view callee(const EventRef& ref) const;  // as in source; "" if its place is unknown
-  bool any_novel(const ValueIndex::Parts& parts) const;
+  bool any_novel(const Memory::Parts& parts) const;
   bool made_of_known(const SlotRef& made) const;
   bool views_larger_input(const SlotRef& made) const;
   bool reduced_below(const Work& work) const;

@@ -6,18 +6,13 @@
 #include <vector>
 
 #include "align/alignment.h"
+#include "record/event_ref.h"
 #include "record/record.h"
 
 namespace opguard {
 
 enum class Outcome : uint8_t { identical, diverged, inconclusive };
 enum class PivotKind : uint8_t { value, scalar, structure, input, race };
-
-struct EventRef {
-  int32_t process = -1;  // index in Run::processes; -1: that side has none
-  uint32_t event = kNone;
-  bool operator==(const EventRef&) const = default;
-};
 
 // An operator at which the runs part. At least one side is set.
 struct Pivot {
