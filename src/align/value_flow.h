@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "align/counterparts.h"
+#include "align/heuristics.h"
 #include "align/value_index.h"
 
 namespace opguard {
@@ -28,7 +29,13 @@ struct Origin {
       false;  // only bytes are moved: view, cat, copy_, a collective, known parts in a buffer
   bool choice = false;  // the input is a value that its maker left alike in both runs, but the
                         // other run reads another one here
+  EventRef reader = {};  // the first event behind it that both runs have: what waits for the value
   bool operator==(const Origin&) const = default;
+};
+
+// An operator of one run alone that the walk came through, on its way from `reader`.
+struct RegionStep {
+  EventRef event, reader;
 };
 
 // A novel value that other ranks brought: all the rank gave to the collective itself is known.
@@ -47,6 +54,7 @@ struct FlowOptions {
   // Where the other run's values stand, of this side. Without it, values are known by name alone.
   const Counterparts* counterparts = nullptr;
   int side = 0;
+  Heuristics off;  // not to be used
 };
 
 // One run's values against the other's.
@@ -63,15 +71,26 @@ class Flow {
   const std::unordered_set<uint64_t>& visited() const { return visited_; }
   // Of the walk: what other ranks brought, in no order.
   const std::vector<Arrival>& arrivals() const { return arrivals_; }
+  // Of the walk: operators of one run alone, and the readers (by id) of those that read a
+  // difference which began before them.
+  const std::vector<RegionStep>& steps() const { return steps_; }
+  const std::unordered_set<uint64_t>& inherits() const { return inherits_; }
   static uint64_t id(const EventRef& ref) { return uint64_t(ref.process) << 32 | ref.event; }
 
  private:
   struct Work {
-    SlotRef wanted;     // a novel value ...
-    EventRef consumer;  // ... and who needs it
+    SlotRef wanted;        // a value that differs ...
+    EventRef consumer;     // ... who needs it ...
+    EventRef reader = {};  // ... and the last event before these that both runs have
   };
   void trace(const Work& work, std::vector<Work>& stack, std::vector<Origin>& origins);
-  void expand(const SlotRef& made, std::vector<Work>& stack, std::vector<Origin>& origins);
+  void expand(const SlotRef& made, const EventRef& reader, std::vector<Work>& stack,
+              std::vector<Origin>& origins);
+  void follow(const SlotRef& made, const EventRef& reader, std::vector<Work>& stack,
+              std::vector<Origin>& origins);
+  void trace_from(const Work& work, std::vector<Work>& stack, std::vector<Origin>& origins);
+  bool on(Heuristic heuristic) const { return !options_.off.has(heuristic); }
+  bool one_sided(const EventRef& ref) const { return options_.one_sided && options_.one_sided(ref); }
   std::optional<bool> differs_from_counterpart(const SlotRef& ref) const;
   SlotRef read_unseen(const SlotRef& made) const;
   bool chosen(const Work& work, const SlotRef& made) const;
@@ -86,7 +105,7 @@ class Flow {
   bool push_reduced(const Work& work, std::vector<Work>& stack);
 
   bool trace_parts(const Work& work, std::vector<Work>& stack, std::vector<Origin>& origins);
-  bool trace_overwrite(const Slot& wanted, const Memory::Parts& parts,
+  bool trace_overwrite(const Slot& wanted, const Memory::Parts& parts, const EventRef& reader,
                        std::vector<Origin>& origins);
   bool relaid_parts(const Slot& wanted, const Memory::Parts& parts) const;
   bool repeats_known(const EventRef& event, const Slot& slot) const;
@@ -104,6 +123,8 @@ class Flow {
       relaid_;  // made by discounted operators of known values
   std::unordered_set<uint64_t> visited_;
   std::vector<Arrival> arrivals_;
+  std::vector<RegionStep> steps_;
+  std::unordered_set<uint64_t> inherits_;
 };
 
 }  // namespace opguard

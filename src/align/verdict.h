@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "align/alignment.h"
+#include "align/heuristics.h"
 #include "record/event_ref.h"
 #include "record/record.h"
 
@@ -20,6 +21,7 @@ struct Pivot {
   EventRef a, b;
   uint32_t slot = kNone;  // index in ProcessLog::slots of side b's (else a's) first differing slot
   std::string why;        // one sentence
+  Heuristics heuristics;  // what it was chosen by
   bool operator==(const Pivot&) const = default;
 };
 
@@ -68,8 +70,9 @@ struct Verdict {
 
 // Judgement by value flow: docs/judgement.md.
 Verdict judge(const Run& a, const Run& b, const Alignment& alignment);
-// The same beside what rules hide.
+// The same beside what rules hide, and without the heuristics `off`.
 class HiddenRecords;
-Verdict judge(const Run& a, const Run& b, const Alignment& alignment, const HiddenRecords& hidden);
+Verdict judge(const Run& a, const Run& b, const Alignment& alignment, const HiddenRecords& hidden,
+              const Heuristics& off = {});
 
 }  // namespace opguard
