@@ -126,6 +126,7 @@ void add_region(const Evidence& evidence, const Region& region, std::vector<Lead
   const bool inherits = region.inherits && evidence.on(Heuristic::inherited);
   auto add = [&](Lead lead, Grade grade) {
     lead.grade = grade;
+    lead.by.add(lead.found.origin.by);
     if (grade == Grade::inherits) lead.by.add(Heuristic::inherited);
     leads.push_back(std::move(lead));
   };
@@ -180,6 +181,7 @@ std::vector<Lead> order_leads(const Evidence& evidence, const Walk& walk) {
     lead.found = found;
     lead.refs[found.side] = found.origin.event;
     lead.refs[1 - found.side] = other;
+    lead.by = found.origin.by;
     if (evidence.on(Heuristic::echo) && is_echo(evidence, found)) {
       lead.grade = Grade::echo;
       lead.by.add(Heuristic::echo);

@@ -194,7 +194,7 @@ std::vector<EventRef> Flow::push_peers(const EventRef& ref, std::vector<Work>& s
 }
 
 // A Python number taken from a novel tensor (`.item()`, `.tolist()`) and handed on as an argument.
-bool Flow::push_scalars(const EventRef& ref, std::vector<Work>& stack) const {
+bool Flow::push_scalars(const EventRef& ref, std::vector<Work>& stack) {
   const ProcessLog& log = mine_.log(ref);
   const Event& event = mine_.event(ref);
   const std::string& scalars = log.text(event.scalars);
@@ -210,7 +210,9 @@ bool Flow::push_scalars(const EventRef& ref, std::vector<Work>& stack) const {
     if (equals != std::string::npos) value.remove_prefix(equals + 1);
     if (value.size() < kTellingLength || value.find_first_of("0123456789") == value.npos) continue;
     if (scalars.find(value) == std::string::npos) continue;
-    if (push_novel_inputs({ref.process, e}, {ref.process, e}, true, stack)) return true;
+    if (!push_novel_inputs({ref.process, e}, {ref.process, e}, true, stack)) continue;
+    by_.add(Heuristic::number_in_text);
+    return true;
   }
   return false;
 }
@@ -324,8 +326,10 @@ void Flow::follow(const SlotRef& made, const EventRef& reader, std::vector<Work>
   if (!own && brought) arrivals_.push_back({ref, made.slot, std::move(peers)});
   if (own || brought) return;
   if (push_forward(ref, stack) || push_children(ref, stack) || push_scalars(ref, stack)) return;
-  if (const SlotRef unseen = read_unseen(made); unseen.event.process >= 0)
+  if (const SlotRef unseen = read_unseen(made); unseen.event.process >= 0) {
+    by_.add(Heuristic::read_unseen);
     return expand(unseen, next, stack, origins);
+  }
   const ProcessLog& log = mine_.log(ref);
   auto location = log.locations.find(std::string(mine_.boundary(ref)));
   const Event& event = mine_.event(ref);
@@ -342,10 +346,14 @@ bool Flow::chosen(const Work& work, const SlotRef& made) const {
 }
 
 void Flow::trace(const Work& work, std::vector<Work>& stack, std::vector<Origin>& origins) {
-  const size_t before = stack.size();
+  const size_t before = stack.size(), found = origins.size();
+  by_ = work.by;
   trace_from(work, stack, origins);
-  for (size_t i = before; i < stack.size(); ++i)
+  for (size_t i = before; i < stack.size(); ++i) {
     if (stack[i].reader.process < 0) stack[i].reader = work.reader;
+    stack[i].by = by_;
+  }
+  for (size_t i = found; i < origins.size(); ++i) origins[i].by = by_;
 }
 
 void Flow::trace_from(const Work& work, std::vector<Work>& stack, std::vector<Origin>& origins) {

@@ -30,6 +30,7 @@ struct Origin {
   bool choice = false;  // the input is a value that its maker left alike in both runs, but the
                         // other run reads another one here
   EventRef reader = {};  // the first event behind it that both runs have: what waits for the value
+  Heuristics by = {};    // what the way to it was argued by
   bool operator==(const Origin&) const = default;
 };
 
@@ -81,7 +82,8 @@ class Flow {
   struct Work {
     SlotRef wanted;        // a value that differs ...
     EventRef consumer;     // ... who needs it ...
-    EventRef reader = {};  // ... and the last event before these that both runs have
+    EventRef reader = {};  // ... the last event before these that both runs have ...
+    Heuristics by = {};    // ... and what the way to it was argued by
   };
   void trace(const Work& work, std::vector<Work>& stack, std::vector<Origin>& origins);
   void expand(const SlotRef& made, const EventRef& reader, std::vector<Work>& stack,
@@ -100,7 +102,7 @@ class Flow {
   bool push_children(const EventRef& ref, std::vector<Work>& stack) const;
   bool push_forward(const EventRef& ref, std::vector<Work>& stack) const;
   std::vector<EventRef> push_peers(const EventRef& ref, std::vector<Work>& stack) const;
-  bool push_scalars(const EventRef& ref, std::vector<Work>& stack) const;
+  bool push_scalars(const EventRef& ref, std::vector<Work>& stack);
   bool push_summed(const Work& work, std::vector<Work>& stack) const;
   bool push_reduced(const Work& work, std::vector<Work>& stack);
 
@@ -125,6 +127,7 @@ class Flow {
   std::vector<Arrival> arrivals_;
   std::vector<RegionStep> steps_;
   std::unordered_set<uint64_t> inherits_;
+  Heuristics by_;  // of the value that is being traced
 };
 
 }  // namespace opguard

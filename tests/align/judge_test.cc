@@ -680,7 +680,9 @@ TEST(Judge, WhatAnOperatorReadUnseenIsFoundByItsName) {
     log.add(op("m.aux:2", {in(2 + n), out(3 + n)})).add(op("m.sum:3", {out(3 + n)}));
     log.add(loss(3 + n));
   }
-  EXPECT_EQ(judged({a}, {b}).pivot_a(), "m.histc:1");
+  const Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_a(), "m.histc:1");
+  EXPECT_FALSE(j.verdict.candidates[0].heuristics.has(Heuristic::number_in_text));
 }
 
 TEST(Judge, AHeuristicThatIsOffIsNotUsed) {
@@ -703,7 +705,10 @@ TEST(Judge, AHeuristicThatIsOffIsNotUsed) {
   const Verdict verdict = judge(x, y, alignment, HiddenRecords({}, x, y), off);
   ASSERT_FALSE(verdict.candidates.empty());
   EXPECT_EQ(verdict.candidates[0].a.event, 1u);
-  EXPECT_EQ(judge(x, y, alignment).candidates.at(0).a.event, 0u);
+  EXPECT_FALSE(verdict.candidates[0].heuristics.has(Heuristic::read_unseen));
+  const Verdict with = judge(x, y, alignment);
+  EXPECT_EQ(with.candidates.at(0).a.event, 0u);
+  EXPECT_TRUE(with.candidates[0].heuristics.has(Heuristic::read_unseen));
 }
 
 TEST(Judge, ReportedNumberIsAModelValueOnlyWhereBothReportIt) {
