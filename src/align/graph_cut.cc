@@ -71,7 +71,22 @@ class Walk {
       for (const EventRef& maker : makers_of(side, ref, slot))
         if (slot.kind == SlotKind::in || maker.event >= event.begin) makers.push_back(maker);
     }
+    if (makers.empty()) read_unseen(side, ref, makers);
     return makers;
+  }
+
+  // `sum(b.aux for b in blocks)` has no tensor among its arguments: who made its result's value
+  // before it, made what it read.
+  void read_unseen(int side, const EventRef& ref, std::vector<EventRef>& makers) const {
+    const ProcessLog& log = timeline_.log(side, ref);
+    const Event event = timeline_.event(side, ref);
+    const EventRef before{ref.process, uint32_t(event.begin)};
+    for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
+      if (!has_value(log.slots[s])) continue;
+      const ValueKey key = value_key(log, log.slots[s]);
+      const EventRef maker = index_[side]->producer(key, before, false).event;
+      if (maker.process == ref.process) makers.push_back(maker);
+    }
   }
 
   // By memory; where its place is not known, by value.
