@@ -31,9 +31,7 @@ class Judge {
     Comparison comparison = compare_model_values(index_[0], index_[1], timeline_, hidden_);
     verdict.notes = std::move(comparison.notes);
     if (!comparison.first) {
-      verdict.outcome = comparison.compared ? Outcome::identical : Outcome::inconclusive;
-      verdict.why = comparison.compared ? "every model value of the two runs agrees"
-                                        : "the runs hold no values that could be compared";
+      agree(comparison, verdict);
       uint64_t unjudged = 0;
       for (const RuleUse& use : hidden_.uses()) unjudged += use.model_values;
       if (unjudged > 0)
@@ -52,6 +50,26 @@ class Judge {
   }
 
  private:
+  // Nothing the runs are judged by differs.
+  void agree(const Comparison& comparison, Verdict& verdict) const {
+    verdict.unreached = unequal_pairs(timeline_.run(0), timeline_.alignment());
+    const size_t apart = verdict.unreached.size();
+    if (!comparison.compared) {
+      verdict.why = "the runs hold no values that could be compared";
+    } else if (!comparison.uncompared.empty()) {
+      verdict.why = "what could be compared agrees, but " + comparison.uncompared.front();
+      verdict.notes.insert(verdict.notes.end(), comparison.uncompared.begin() + 1,
+                           comparison.uncompared.end());
+    } else {
+      verdict.outcome = Outcome::identical;
+      verdict.why = "every model value of the two runs agrees";
+    }
+    if (apart > 0)
+      verdict.why += "; " + std::to_string(apart) +
+                     (apart == 1 ? " pair differs and reaches" : " pairs differ and reach") +
+                     " none of it";
+  }
+
   const ProcessLog& log(int side, const EventRef& ref) const { return timeline_.log(side, ref); }
   Event event(int side, const EventRef& ref) const { return timeline_.event(side, ref); }
   EventRef partner(int side, const EventRef& ref) const { return timeline_.partner(side, ref); }

@@ -17,12 +17,13 @@ struct ReportOptions {
   std::string html, perfetto, sarif;
   std::string colour = "auto";  // "always", "never"; auto: on a terminal that wants it
   bool explain = false;
+  bool strict = false;  // runs that agree in every model value, but not in every pair, are no match
   std::vector<std::string> ignore, ignore_files;  // rules: docs/noise.md
 };
 
 // --json, --html, --perfetto, --sarif, --color, --explain.
 void add_report_options(CLI::App& command, ReportOptions& options);
-// --ignore, --ignore-file.
+// --ignore, --ignore-file, --strict.
 void add_rule_options(CLI::App& command, ReportOptions& options);
 
 // The rules of the options. Faults are printed as they are found, then one error.
@@ -43,7 +44,8 @@ using Examine = std::function<Examined(const Run& a, const Run& b, const Alignme
 // How the programs of a and b failed ("exit code 1"), "" where they did not.
 using Failures = std::array<std::string, 2>;
 
-// The exit code: identical kYes, diverged kNo, otherwise kCouldNotTell.
+// The exit code: identical kYes (kNo if --strict and some pairs differ), diverged kNo, otherwise
+// kCouldNotTell.
 int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage& coverage,
              const ReportOptions& options, const Examine& examine = {},
              const Failures& failures = {});
