@@ -17,6 +17,7 @@ _MOST_FRUITLESS = 8
 _known = {}  # id -> (weak reference, name or None)
 _taken = set()
 _fruitless = 0
+on_root = []  # called with each root a walk comes by, and the prefix of its names
 
 
 def names_of(tensors):
@@ -27,7 +28,7 @@ def names_of(tensors):
         entry = _entry(tensor)
         if entry is None and not walked and _fruitless < _MOST_FRUITLESS and _is_parameter(tensor):
             walked, before = True, len(_taken)
-            _walk()
+            walk()
             _fruitless = 0 if len(_taken) > before else _fruitless + 1
             entry = _entry(tensor)
         if entry is None and _is_parameter(tensor):
@@ -47,7 +48,8 @@ def _is_parameter(tensor):
     return torch is not None and issubclass(type(tensor), torch.nn.Parameter)
 
 
-def _walk():
+def walk():
+    """Names the parameters and meets the buffers of every module that lives."""
     module_type = sys.modules["torch"].nn.Module
     is_module = {}
     modules, children = [], set()
@@ -60,7 +62,7 @@ def _walk():
             if is_module[kind]:
                 modules.append(candidate)
     for module in modules:
-        children.update(id(child) for _, child in _table(module, "_modules") if child is not module)
+        children.update(id(child) for _, child in table(module, "_modules") if child is not module)
     for root in modules:
         if id(root) not in children:
             _name(root)
@@ -76,6 +78,8 @@ def _name(root):
     for name, tensor in fresh:
         _known[id(tensor)] = (weakref.ref(tensor), prefix + name)
         _taken.add(prefix + name)
+    for meet in on_root:
+        meet(root, prefix)
 
 
 def named_parameters(module):
@@ -89,20 +93,42 @@ def _collect(module, prefix, found, seen, visited):
     if id(module) in visited:
         return
     visited.add(id(module))
-    for name, tensor in _table(module, "_parameters"):
+    for name, tensor in table(module, "_parameters"):
         if tensor is not None and id(tensor) not in seen:
             seen.add(id(tensor))
             found.append((prefix + name, tensor))
-    for name, child in _table(module, "_modules"):
+    for name, child in table(module, "_modules"):
         if child is not None:
             _collect(child, prefix if _wraps(module, name, prefix) else "%s%s." % (prefix, name), found, seen, visited)
+
+
+def modules_below(root):
+    """[("layers.0.", module)]: the root and all below it, each once, wrappers' prefixes left out."""
+    found, seen, stack = [], set(), [("", root)]
+    while stack:
+        prefix, module = stack.pop()
+        if id(module) in seen:
+            continue
+        seen.add(id(module))
+        found.append((prefix, module))
+        for name, child in reversed(table(module, "_modules")):
+            if child is not None:
+                stack.append((prefix if _wraps(module, name, prefix) else "%s%s." % (prefix, name), child))
+    return found
+
+
+def is_lazy(tensor):
+    """Made, but without a shape yet."""
+    lazy = getattr(sys.modules["torch"].nn.parameter, "UninitializedTensorMixin", None)
+    return lazy is not None and lazy in type.__dict__["__mro__"].__get__(type(tensor))
 
 
 def _wraps(module, name, prefix):
     return name in _WRAPPERS or (name == "module" and (not prefix or type(module).__name__ in _PARALLEL))
 
 
-def _table(module, name):
+def table(module, name):
+    """[(name, value)] of one of a module's own tables."""
     try:
         table = object.__getattribute__(module, "__dict__").get(name)
         return [(str(key), value) for key, value in table.items()] if table else []

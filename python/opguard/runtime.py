@@ -7,7 +7,7 @@ import functools
 import os
 import sys
 
-from opguard import _rt, collectives, ddp, exits, flights, functional, graphs, importing, names, states
+from opguard import _rt, buffers, collectives, ddp, exits, flights, functional, graphs, importing, names, saving, states
 
 
 def start(options):
@@ -24,6 +24,7 @@ def start(options):
             os.path.abspath(options.log), options.rank, options.world, options.mode, options.trusted,
             functools.partial(_settings, options), names.names_of, states.collect,
         )  # fmt: skip
+        _rt.buffers(buffers.collect)
         exits.at_exit(close)
         collectives.install()
     importing.when_imported("torch", on_torch)
@@ -57,6 +58,8 @@ def on_torch(torch):
         return
     _wrap_autograd(torch)
     graphs.install(torch)
+    buffers.install(torch)
+    saving.install(torch)
     optim = sys.modules.get("torch.optim.optimizer")
     if hasattr(optim, "register_optimizer_step_pre_hook"):
         optim.register_optimizer_step_pre_hook(_step_begins)

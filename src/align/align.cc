@@ -11,6 +11,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/xxhash.h"
+#include "record/kept_values.h"
 #include "support/parallel.h"
 
 namespace opguard {
@@ -246,7 +247,9 @@ std::vector<const Pair*> pairs_in_order(const Run& a, const Alignment& alignment
 bool passed_over(const Run& a, const Alignment& alignment, const Pair& pair) {
   if (pair.equality == Equality::hidden) return true;
   const ProcessPair& process = alignment.processes[pair.process];
-  return a.processes[process.a].events[pair.a].kind == EventKind::state;
+  const ProcessLog& log = a.processes[process.a];
+  return log.events.kind(pair.a) == EventKind::state &&
+         !keeps_values(log.text(log.events[pair.a].boundary));
 }
 
 uint64_t certified_prefix(const Run& a, const Run& b, const Alignment& alignment) {

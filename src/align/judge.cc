@@ -400,13 +400,27 @@ void add_random_states(const Evidence& evidence, Pivot& pivot) {
   if (!states.empty()) pivot.why += "; " + states;
 }
 
-Verdict agree(const Comparison& comparison, const HiddenRecords& hidden) {
+// Nothing the runs are judged by differs. What differs beside it is counted, never passed over.
+Verdict agree(const Evidence& evidence, const Comparison& comparison) {
   Verdict verdict;
-  verdict.outcome = comparison.compared ? Outcome::identical : Outcome::inconclusive;
-  verdict.why = comparison.compared ? "every model value of the two runs agrees"
-                                    : "the runs hold no values that could be compared";
+  verdict.notes = comparison.notes;
+  verdict.unreached = unequal_pairs(evidence.timeline.run(0), evidence.timeline.alignment());
+  if (!comparison.compared) {
+    verdict.why = "the runs hold no values that could be compared";
+  } else if (!comparison.uncompared.empty()) {
+    verdict.why = "what could be compared agrees, but " + comparison.uncompared.front();
+    verdict.notes.insert(verdict.notes.end(), comparison.uncompared.begin() + 1,
+                         comparison.uncompared.end());
+  } else {
+    verdict.outcome = Outcome::identical;
+    verdict.why = "every model value of the two runs agrees";
+  }
+  if (const size_t apart = verdict.unreached.size(); apart > 0)
+    verdict.why += "; " + std::to_string(apart) +
+                   (apart == 1 ? " pair differs and reaches" : " pairs differ and reach") +
+                   " none of it";
   uint64_t unjudged = 0;
-  for (const RuleUse& use : hidden.uses()) unjudged += use.model_values;
+  for (const RuleUse& use : evidence.hidden.uses()) unjudged += use.model_values;
   if (unjudged > 0)
     verdict.why += ", but for " + std::to_string(unjudged) + " differing that rules hide";
   return verdict;
@@ -422,12 +436,8 @@ Verdict judge(const Run& a, const Run& b, const Alignment& alignment, const Hidd
   const Evidence evidence{timeline, {&index_a, &index_b}, counterparts, hidden, off};
 
   Comparison comparison = compare_model_values(index_a, index_b, timeline, hidden);
+  if (!comparison.first) return agree(evidence, comparison);
   Verdict verdict;
-  if (!comparison.first) {
-    verdict = agree(comparison, hidden);
-    verdict.notes = std::move(comparison.notes);
-    return verdict;
-  }
   const ModelDifference& difference = *comparison.first;
   verdict.outcome = Outcome::diverged;
   verdict.why = difference.why;

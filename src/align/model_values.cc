@@ -4,6 +4,9 @@
 #include <cstring>
 #include <set>
 
+#include "align/kept_values.h"
+#include "record/kept_values.h"
+
 namespace opguard {
 namespace {
 
@@ -24,8 +27,20 @@ struct Sink {
 };
 
 struct Sinks {
-  std::vector<Sink> losses, steps;
+  std::vector<Sink> losses;
+  // Of each optimizer step: the parameters it left, the gradients it read, the state it left.
+  std::vector<Sink> steps, gradients, states;
 };
+
+// Which list of an optimizer's step a slot belongs to; nullptr: none.
+std::vector<Sink> Sinks::* list_of(const ProcessLog& log, const Slot& slot) {
+  if (slot.flags & kModelValue)
+    return slot.kind == SlotKind::out ? &Sinks::steps
+           : slot.kind == SlotKind::in ? &Sinks::gradients
+                                       : nullptr;
+  return slot.kind == SlotKind::out && log.text(slot.name).starts_with("state") ? &Sinks::states
+                                                                                : nullptr;
+}
 
 Sinks model_values(const Run& run, int32_t process, int side, const HiddenRecords& hidden) {
   Sinks sinks;
@@ -34,15 +49,20 @@ Sinks model_values(const Run& run, int32_t process, int side, const HiddenRecord
     const EventKind kind = log.events.kind(e);
     if (kind != EventKind::loss && kind != EventKind::optimizer) continue;
     const Event event = log.events[e];
-    Sink sink{{process, e}, {}};
-    SlotKind wanted = kind == EventKind::loss ? SlotKind::in : SlotKind::out;
+    const EventRef ref{process, e};
+    if (kind == EventKind::loss)
+      sinks.losses.push_back({ref, {}});
+    else
+      for (auto list : {&Sinks::steps, &Sinks::gradients, &Sinks::states})
+        (sinks.*list).push_back({ref, {}});
     for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
       const Slot slot = log.slots[s];
-      if (slot.kind == wanted && (slot.flags & kModelValue) && has_value(slot) &&
-          !hidden.rule_of(side, sink.event, s))
-        sink.add(log, s, slot);
+      auto list = kind == EventKind::optimizer ? list_of(log, slot)
+                  : slot.kind == SlotKind::in && (slot.flags & kModelValue) ? &Sinks::losses
+                                                                            : nullptr;
+      if (list && has_value(slot) && !hidden.rule_of(side, ref, s))
+        (sinks.*list).back().add(log, s, slot);
     }
-    (event.kind == EventKind::loss ? sinks.losses : sinks.steps).push_back(std::move(sink));
   }
   return sinks;
 }
@@ -105,6 +125,33 @@ class ModelValues {
     return difference;
   }
 
+  // Gradients or state of one step. A gradient that one run lacks and the other has as zeros is the
+  // same to an optimizer, or shows in its parameters.
+  std::optional<ModelDifference> compare_step(Sink a, Sink b, const std::string& why) {
+    if (layouts(0, a) != layouts(1, b)) {
+      auto shared = [&](int side, Sink& mine, const Sink& theirs) {
+        std::multiset<std::pair<std::string, Meta>> others;
+        for (const Sink::Held& held : theirs.slots) others.insert(place(1 - side, theirs, held));
+        std::erase_if(mine.slots, [&](const Sink::Held& held) {
+          auto at = others.find(place(side, mine, held));
+          if (at == others.end()) return true;
+          others.erase(at);
+          return false;
+        });
+      };
+      const Sink all_a = a;
+      shared(0, a, b);
+      shared(1, b, all_a);
+    }
+    result_.compared |= !a.slots.empty();
+    return compare(a, b, why);
+  }
+
+  std::pair<std::string, Meta> place(int side, const Sink& sink, const Sink::Held& held) const {
+    const ProcessLog& log = timeline_.log(side, sink.event);
+    return {log.text(log.slots[held.slot].name), log.metas[held.meta]};
+  }
+
   Comparison first_difference() {
     // behind: a loss shows the step before its own only by being equal or not.
     std::optional<ModelDifference> first;  // of the pair of processes
@@ -139,19 +186,32 @@ class ModelValues {
         if (pair.equality != Equality::equal)
           consider(compare(number_a, number_b, "a reported number differs"));
       }
-      bool other_layout = false;
+      size_t other_layouts = 0;
       for (size_t k = 0; k < std::min(a.steps.size(), b.steps.size()); ++k) {
         if (layouts(0, a.steps[k]) != layouts(1, b.steps[k])) {
-          other_layout = true;
+          ++other_layouts;
           continue;
         }
         result_.compared |= !a.steps[k].slots.empty();
         consider(compare(a.steps[k], b.steps[k], "the parameters differ after a step"));
+        consider(compare_step(a.gradients[k], b.gradients[k],
+                              "the gradients differ that a step reads"));
+        consider(compare_step(a.states[k], b.states[k],
+                              "the optimizer's state differs after a step"));
       }
-      if (other_layout)
-        result_.notes.push_back(
-            "the optimizers hold the parameters in other shapes; the runs are compared by their "
-            "losses");
+      if (other_layouts > 0)
+        add_once(result_.uncompared,
+                 "the optimizers hold the parameters in other shapes, which are not compared");
+      // What is saved may have been made in any step; a buffer was the same a step ago.
+      constexpr uint32_t kAnyStep = UINT32_MAX;
+      for (auto [compare_kept, behind] :
+           {std::pair(&compare_buffers, 0u), std::pair(&compare_saved, kAnyStep)}) {
+        KeptComparison kept = compare_kept(timeline_, both, hidden_);
+        result_.compared |= kept.compared;
+        for (std::string& note : kept.notes) add_once(result_.notes, std::move(note));
+        for (std::string& reason : kept.uncompared) add_once(result_.uncompared, std::move(reason));
+        consider(std::move(kept.first), behind);
+      }
       if (a.losses.size() != b.losses.size())
         result_.notes.push_back("one run makes " + std::to_string(a.losses.size()) +
                                 " backward passes, the other " + std::to_string(b.losses.size()));
@@ -167,6 +227,10 @@ class ModelValues {
       result_.ranks.push_back(std::move(*first));
     }
     return std::move(result_);
+  }
+
+  static void add_once(std::vector<std::string>& to, std::string text) {
+    if (std::find(to.begin(), to.end(), text) == to.end()) to.push_back(std::move(text));
   }
 
   // One run goes on where the other has ended: its first further model value.
@@ -227,19 +291,37 @@ class ModelValues {
   Comparison result_;
 };
 
+// `x.numpy()`: an array of the very values, which code without operators works on.
+bool hands_array(const std::string& boundary) {
+  const std::string label = boundary.substr(0, boundary.rfind(':'));
+  const std::string name = label.substr(label.rfind('.') + 1);
+  return name == "numpy" || name == "__array__";
+}
+
 }  // namespace
 
+std::vector<Pair> unequal_pairs(const Run& a, const Alignment& alignment) {
+  std::vector<Pair> pairs;
+  for (const Pair* pair : pairs_in_order(a, alignment))
+    if (pair->equality != Equality::equal && !passed_over(a, alignment, *pair))
+      pairs.push_back(*pair);
+  return pairs;
+}
+
 bool reports_number(const ProcessLog& log, const Event& event) {
-  if (event.kind != EventKind::op || event.results == kNone) return false;
+  if (event.kind != EventKind::op || event.slot_count == 0) return false;
   const std::string& results = log.text(event.results);
-  size_t value = results.find('=') + 1;
-  if (value >= results.size() || !std::strchr("-[0123456789in", results[value])) return false;
+  const size_t value = results.find('=') + 1;
+  const bool array = hands_array(log.text(event.boundary));
+  const bool text = value < results.size() && std::strchr("-[('0123456789in", results[value]) &&
+                    results.find_first_of("0123456789in", value) != std::string::npos;
+  if (!array && !text) return false;
   for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
     const Slot& slot = log.slots[s];
-    if (slot.kind != SlotKind::in) return false;
-    if (log.metas[slot.meta].dtype.find("float") == std::string::npos) return false;
+    if (slot.kind == SlotKind::written || (slot.kind != SlotKind::in && !array)) return false;
+    if (log.metas[slot.meta].dtype == "bool") return false;
   }
-  return event.slot_count > 0;
+  return true;
 }
 
 Comparison compare_model_values(const ValueIndex& a, const ValueIndex& b, const Timeline& timeline,

@@ -1,4 +1,7 @@
-// align/model_values.h: what a run is judged by: losses, parameters after a step, reported numbers.
+// align/model_values.h: what a run is judged by: docs/judgement.md, "Model values".
+//
+// Losses, gradients where an optimizer reads them, parameters and optimizer state after a step,
+// module buffers, what is saved, numbers handed to Python. `identical` says that all of these agree.
 #pragma once
 
 #include <optional>
@@ -29,7 +32,9 @@ struct Comparison {
   bool compared = false;  // false: the runs hold no model values, or rules hide them all
   std::optional<ModelDifference> first;
   std::vector<ModelDifference> ranks;  // the first of each pair of processes that has one
-  std::vector<std::string> notes;      // what could not be compared, and why
+  std::vector<std::string> notes;      // what one run alone has
+  // Why the runs are not known to agree though nothing compared differs, one sentence each.
+  std::vector<std::string> uncompared;
 };
 
 // Model values in order, per rank, but for those that rules hide: docs/judgement.md, "Model
@@ -37,7 +42,11 @@ struct Comparison {
 Comparison compare_model_values(const ValueIndex& a, const ValueIndex& b, const Timeline& timeline,
                                 const HiddenRecords& hidden);
 
-// A floating-point value handed to Python as a number: `loss.item()`, `float(norm)`.
+// The pairs that differ and are no state of a generator, in order: in runs whose model values agree,
+// those that reach none of them.
+std::vector<Pair> unequal_pairs(const Run& a, const Alignment& alignment);
+
+// A tensor's values handed to Python: `loss.item()`, `float(norm)`, `f"{x:.3f}"`, `x.numpy()`.
 bool reports_number(const ProcessLog& log, const Event& event);
 
 }  // namespace opguard

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "align/slot_pairs.h"
+#include "record/kept_values.h"
 #include "record/random_operator.h"
 
 namespace opguard {
@@ -16,7 +17,8 @@ namespace {
 std::vector<std::vector<Event>> states_before(const ProcessLog& log, uint32_t event) {
   std::vector<std::vector<Event>> stretches;
   for (uint32_t i = 0; i < log.events.size() && i <= event; ++i) {
-    if (log.events.kind(i) != EventKind::state) continue;
+    if (log.events.kind(i) != EventKind::state || keeps_values(log.text(log.events[i].boundary)))
+      continue;
     if (stretches.empty() || log.text(log.events[i].boundary) != kGenerators)
       stretches.emplace_back();
     stretches.back().push_back(log.events[i]);
@@ -129,6 +131,7 @@ void add_random_states(const Run& a, const Run& b, const Alignment& alignment, V
       if (log_a.events.kind(pair.a) != EventKind::state || pair.equality == Equality::hidden)
         continue;
       const Event &x = log_a.events[pair.a], &y = log_b.events[pair.b];
+      if (keeps_values(log_a.text(x.boundary))) continue;
       for (const SlotPair& slot : pair_slots(log_a, x, log_b, y))
         if (slot.a && slot.b && !((slot.a->flags | slot.b->flags) & kUnreadable))
           histories[log_a.text(slot.a->name)].add(*slot.a, *slot.b, {both.a, pair.a},

@@ -28,10 +28,10 @@ bool use_colour(const std::string& choice) {
   return !plain && isatty(STDOUT_FILENO);
 }
 
-int exit_code(Outcome outcome) {
-  switch (outcome) {
+int exit_code(const Verdict& verdict, bool strict) {
+  switch (verdict.outcome) {
     case Outcome::identical:
-      return kYes;
+      return strict && !verdict.unreached.empty() ? kNo : kYes;
     case Outcome::diverged:
       return kNo;
     case Outcome::inconclusive:
@@ -105,6 +105,8 @@ void add_rule_options(CLI::App& command, ReportOptions& options) {
       ->allow_extra_args(false);
   command.add_option("--ignore-file", options.ignore_files, "a file of rules, one a line")
       ->allow_extra_args(false);
+  command.add_flag("--strict", options.strict,
+                   "exit code 1 also where operators differ that no model value depends on");
 }
 
 llvm::Error present(const Report& report, const ReportOptions& options) {
@@ -173,7 +175,7 @@ int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage&
   if (error) return fail(llvm::toString(std::move(error)));
   if (!settings.refused.empty()) return fail(verdict.why);
   std::fputs(format_terminal(report, use_colour(options.colour)).c_str(), stdout);
-  return exit_code(verdict.outcome);
+  return exit_code(verdict, options.strict);
 }
 
 int conclude_single(const std::string& dir, const ReportOptions& options) {

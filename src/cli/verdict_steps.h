@@ -18,13 +18,14 @@ struct ReportOptions {
   std::string html, perfetto, sarif;
   std::string colour = "auto";  // "always", "never"; auto: on a terminal that wants it
   bool explain = false;
+  bool strict = false;  // runs that agree in every model value, but not in every pair, are no match
   std::vector<std::string> ignore, ignore_files;  // rules: docs/noise.md
   Heuristics without;                             // not to be used
 };
 
 // --json, --html, --perfetto, --sarif, --color, --explain.
 void add_report_options(CLI::App& command, ReportOptions& options);
-// --ignore, --ignore-file.
+// --ignore, --ignore-file, --strict.
 void add_rule_options(CLI::App& command, ReportOptions& options);
 
 // --without.
@@ -45,7 +46,8 @@ struct Examined {
 using Examine = std::function<Examined(const Run& a, const Run& b, const Alignment& alignment,
                                        Verdict& verdict)>;
 
-// The exit code: identical kYes, diverged kNo, otherwise kCouldNotTell.
+// The exit code: identical kYes (kNo if --strict and some pairs differ), diverged kNo, otherwise
+// kCouldNotTell.
 int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage& coverage,
              const ReportOptions& options, const Examine& examine = {},
              const Failures& failures = {});

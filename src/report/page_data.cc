@@ -13,6 +13,7 @@
 #include "report/rank_text.h"
 #include "report/rows.h"
 #include "report/text.h"
+#include "report/unreached_text.h"
 
 namespace opguard {
 namespace {
@@ -338,6 +339,9 @@ class Page {
     head["certified"] = alignment.certified_prefix;
     head["boundary"] = row_json(last_certified(report_, lanes_));
     head["harmless"] = verdict.harmless;
+    constexpr size_t kUnreachedShown = 100;
+    head["unreached"] = verdict.unreached.size();
+    head["unreached_pairs"] = unreached_lines(report_, kUnreachedShown);
     head["candidates"] = Json::array();
     for (size_t i = 0; i < verdict.candidates.size(); ++i) {
       head["candidates"].push_back(candidate_json(verdict.candidates[i]));

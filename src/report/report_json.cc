@@ -169,6 +169,30 @@ Json origin_ranks_json(const Verdict& verdict) {
   return ranks;
 }
 
+// Pairs that differ and reach no model value.
+Json unreached_json(const Report& report) {
+  constexpr size_t kMost = 100;
+  Json list = Json::array();
+  const auto& pairs = report.verdict.unreached;
+  for (size_t i = 0; i < std::min(pairs.size(), kMost); ++i) {
+    const ProcessPair& process = report.alignment.processes[pairs[i].process];
+    const EventView a = view(report.a.processes[process.a], pairs[i].a),
+                    b = view(report.b.processes[process.b], pairs[i].b);
+    list.push_back({{"by", equality_name(pairs[i].equality)},
+                    {"boundary", a.boundary},
+                    {"operator", b.operator_name},
+                    {"phase", phase_name(b.event->phase)},
+                    {"event", kind_name(b.event->kind)},
+                    {"step", b.event->step},
+                    {"micro_batch", b.event->micro_batch},
+                    {"rank", b.log->rank},
+                    {"occurrence", b.event->occurrence},
+                    {"a", side_json(a)},
+                    {"b", side_json(b)}});
+  }
+  return list;
+}
+
 Json aten_json(const std::optional<AtenOperator>& op) {
   if (!op) return nullptr;
   auto list = [](const std::vector<AtenTensor>& tensors) {
@@ -319,6 +343,8 @@ std::string format_json(const Report& report) {
   json["pairs"] = report.alignment.pairs;
   json["unequal_pairs"] = report.alignment.unequal;
   json["harmless"] = verdict.harmless;
+  json["unreached_pairs"] = verdict.unreached.size();
+  json["unreached"] = unreached_json(report);
   json["isolated_pairs"] = report.isolated.size();
   json["isolated"] = isolated_json(report);
   json["states"] = states_json(report);

@@ -9,6 +9,7 @@
 #include "report/rank_text.h"
 #include "report/rows.h"
 #include "report/text.h"
+#include "report/unreached_text.h"
 
 namespace opguard {
 namespace {
@@ -18,6 +19,7 @@ constexpr size_t kSlotsShown = 6;      // differing slots of one event
 constexpr size_t kNeighbours = 5;      // equal events shown before the pivot
 constexpr size_t kAroundShown = 8;     // operators around the pivot, the innermost
 constexpr size_t kRanksShown = 16;     // a line each
+constexpr size_t kUnreachedShown = 5;  // pairs that reach no model value; all by --explain
 constexpr size_t kLeftoversShown = 5;  // events without a partner, per side, by --explain
 
 class Terminal {
@@ -29,6 +31,7 @@ class Terminal {
     if (!report_.verdict.candidates.empty()) pivot("pivot", report_.verdict.candidates.front());
     shares();
     candidates();
+    unreached();
     certificate();
     if (report_.explain) pairing();
     rules();
@@ -427,6 +430,17 @@ class Terminal {
     }
   }
 
+  // Runs may differ where nothing they are judged by depends on it: that is not hidden.
+  void unreached() {
+    const size_t count = report_.verdict.unreached.size();
+    if (count == 0) return;
+    line("");
+    line(paint("1", "pairs that differ and reach no model value"));
+    const size_t most = report_.explain ? count : kUnreachedShown;
+    for (const std::string& text : unreached_lines(report_, most)) line("  " + text);
+    if (count > most) line("  and " + counted(count - most, "more pair") + " (--explain)");
+  }
+
   void certificate() {
     const Alignment& alignment = report_.alignment;
     line("");
@@ -440,7 +454,9 @@ class Terminal {
               std::to_string(event.log->rank) + ")";
     }
     line(text);
-    if (report_.verdict.candidates.empty() && alignment.unequal > 0) first_unequal();
+    if (report_.verdict.candidates.empty() && report_.verdict.unreached.empty() &&
+        alignment.unequal > 0)
+      first_unequal();
     if (alignment.hidden + alignment.following > 0)
       line("hidden: " + counted(alignment.hidden, "pair") + " by rules" +
            (alignment.following > 0
@@ -448,8 +464,8 @@ class Terminal {
                 : ""));
     if (alignment.processes.size() > 1) ranks();
     if (report_.verdict.harmless > 0)
-      line("harmless: " + counted(report_.verdict.harmless, "differing event") +
-           " before the pivot that no model value depends on");
+      line("off the trail: " + counted(report_.verdict.harmless, "differing event") +
+           " before the pivot that were not met on the way back to it");
     uint64_t only_a = 0, only_b = 0;
     for (const ProcessPair& process : alignment.processes) {
       only_a += process.only_a.size();

@@ -3,6 +3,7 @@
 #include "runtime/captured_graph.h"
 #include "runtime/collective.h"
 #include "runtime/graph_event.h"
+#include "runtime/kept.h"
 #include "runtime/operation.h"
 #include "runtime/optimizer.h"
 #include "runtime/parameter_names.h"
@@ -88,6 +89,16 @@ PyObject* close(PyObject*, PyObject*) {
 }
 
 PyObject* recording(PyObject*, PyObject*) { return PyBool_FromLong(recorder().on()); }
+
+PyObject* buffers(PyObject*, PyObject* function) {
+  set_buffers(function);
+  Py_RETURN_NONE;
+}
+
+PyObject* saved(PyObject*, PyObject* value) {
+  record_saved(value);
+  Py_RETURN_NONE;
+}
 
 PyObject* loss(PyObject*, PyObject* roots) {
   record_loss(roots);
@@ -194,6 +205,8 @@ PyMethodDef g_methods[] = {
      "drill(selections, driller): executions whose ATen operators are recorded (drill.py)"},
     {"close", close, METH_NOARGS, "Write the end of the log; nothing is recorded after it"},
     {"recording", recording, METH_NOARGS, "Do probes record?"},
+    {"buffers", buffers, METH_O, "buffers(function): who finds the buffers of modules"},
+    {"saved", saved, METH_O, "This is about to be written to a file"},
     {"loss", loss, METH_O, "A backward pass begins with these roots"},
     {"step_begins", step_begins, METH_O, "An optimizer's step begins"},
     {"step_ended", step_ended, METH_O, "An optimizer's step ended"},

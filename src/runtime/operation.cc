@@ -314,6 +314,15 @@ bool repeated(const std::vector<Collector::Item>& items, size_t at,
 
 }  // namespace
 
+// What batch norm's kernels may write without counting: one tensor a channel, or a buffer of the
+// module that is called.
+bool Operation::running_statistic(size_t input) {
+  if (callee_.statistics) return input > 0;
+  const TorchApi* torch = torch_api();
+  return torch != nullptr && (inputs_.slots()[input].flags & kParameter) &&
+         !has_type(inputs_.items()[input].object.get(), torch->parameter_type);
+}
+
 void Operation::written_inputs(std::vector<Slot>& slots, const OwnWork& work) {
   std::optional<Collector> collector;  // most operators write nothing
   auto written = [&]() -> Collector& {
@@ -334,7 +343,8 @@ void Operation::written_inputs(std::vector<Slot>& slots, const OwnWork& work) {
     PyObject* object = item.object.get();
     if (repeated(items, i, seen)) continue;
     // Collectives and numpy write without counting.
-    bool uncounted = collective_ || item.numpy || callee_.unseen || mark_ == Mark::writes;
+    bool uncounted = collective_ || item.numpy || callee_.unseen || mark_ == Mark::writes ||
+                     running_statistic(i);
     if (!uncounted && tensor_version(object) == item.version) {
       if (may_write_unseen) storages().forget(object);
       continue;

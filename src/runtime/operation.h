@@ -52,6 +52,7 @@ class Operation {
  private:
   void set_mark();
   bool done();  // leaves the operator; false: there is no log any more to take the event
+  bool running_statistic(size_t input);
   void written_inputs(std::vector<Slot>& slots, const OwnWork& work);
   // outputs: how many slots will follow.
   std::vector<Slot> read_slots(const OwnWork& work, size_t outputs);

@@ -7,6 +7,7 @@
 #include "record/random_operator.h"
 #include "runtime/collective.h"
 #include "runtime/fingerprint.h"
+#include "runtime/kept.h"
 #include "runtime/python_fingerprint.h"
 #include "runtime/tickets.h"
 #include "runtime/watch.h"
@@ -137,6 +138,7 @@ void Recorder::begin_log() {
 }
 
 void Recorder::begin_step() {
+  record_buffers();  // what this step leaves of them
   ++step_;
   micro_batch_ = 0;
   record_state();
@@ -454,6 +456,10 @@ std::string Recorder::innermost(const ThreadState& thread, std::string_view fall
 void Recorder::close() {
   if (!on()) return;
   if (opened_ && writer_->is_open()) {
+    {
+      OwnWork work;
+      record_buffers();
+    }
     take_settings();
     writer_->set(watch_settings());
     writer_->set(device_settings());

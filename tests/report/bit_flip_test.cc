@@ -128,7 +128,7 @@ void expect_found(const opguard::Run& a, const opguard::Run& b, size_t process, 
       const std::string name = log.text(slot.name);
       const std::string named = pivot ? "    " + name + "  a  " : "slot " + name + "\n";
       ASSERT_NE(text.find(named), std::string::npos) << what << "\n" << text;
-      ASSERT_NE(text.find(pivot ? "pivot: " : "1 pair differs: "), std::string::npos) << text;
+      ASSERT_NE(text.find(pivot ? "pivot: " : "1 pair differs"), std::string::npos) << text;
       const std::string boundary = log.text(event.boundary);
       ASSERT_NE(text.find(boundary), std::string::npos) << text;
       ASSERT_NE(text.find("step " + std::to_string(event.step)), std::string::npos) << text;

@@ -49,7 +49,7 @@ function facts() {
   const add = (name, ...value) => list.append(el('dt', '', name), el('dd', '', ...value));
   add('certified', certifiedText());
   if (head.unequal) add('unequal', counted(head.unequal, 'pair') + (head.harmless ? '; ' + counted(head.harmless, 'differing event') +
-      ' before the pivot that no model value depends on' : ''));
+      ' before the pivot that were not met on the way back to it' : ''));
   const [hidden, following] = head.hidden;
   if (hidden + following) add('hidden', counted(hidden, 'pair') + ' by rules' + (following ? ', ' + grouped(following) + ' more that read what rules hide' : ''));
   let a = 0, b = 0;
@@ -93,6 +93,16 @@ function noteList() {
   return el('section', '', el('h3', '', 'Notes'), el('ol', 'notes', data.head.notes.map(note => el('li', '', note))));
 }
 
+// Pairs that differ though the runs agree in all they are judged by.
+function unreachedList() {
+  const head = data.head;
+  if (!head.unreached) return null;
+  const rest = head.unreached - head.unreached_pairs.length;
+  const items = head.unreached_pairs.map(text => el('li', 'mono', text));
+  if (rest) items.push(el('li', '', 'and ' + counted(rest, 'more pair')));
+  return el('section', '', el('h3', '', 'Pairs that differ and reach no model value'), el('ol', 'notes', items));
+}
+
 function ruleList() {
   if (!data.head.rules.length) return null;
   return el('section', '', el('h3', '', 'Rules'), el('ol', 'notes', data.head.rules.map(rule => el('li', '', rule))));
@@ -129,6 +139,6 @@ function showSummary() {
                 runNames(head.runs)));
   if (head.candidates.length) box.append(pivotSection(head.candidates[0]) || '');
   box.append(facts());
-  const more = [rankShares(), candidateList(), rankTable(), ruleList(), noteList()].filter(section => section);
+  const more = [rankShares(), candidateList(), unreachedList(), rankTable(), ruleList(), noteList()].filter(section => section);
   if (more.length) box.append(el('div', 'more', ...more));
 }
