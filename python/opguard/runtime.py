@@ -24,6 +24,10 @@ def start(options):
             os.path.abspath(options.log), options.rank, options.world, options.mode, options.trusted,
             functools.partial(_settings, options), names.names_of, states.collect,
         )  # fmt: skip
+        if options.until is not None:
+            from opguard import until
+
+            _rt.end_after(options.until, functools.partial(until.end, os.path.abspath(options.log)))
         exits.at_exit(close)
         collectives.install()
     importing.when_imported("torch", on_torch)
