@@ -84,7 +84,8 @@ void add_examine_options(CLI::App& command, ExamineOptions& options, uint32_t ru
                   "prove the cause by at most so many further runs, with a's values put into b")
       ->check(CLI::Range(0, 64));
   command.add_flag_callback(
-      "--no-prove", [&options] { options.prove_runs = 0; }, "make no further runs: name, not prove");
+      "--no-prove", [&options] { options.prove_runs = 0; },
+      "make no further runs: name, not prove");
   // What proving was called while it had to be asked for.
   command
       .add_flag_callback("--confirm", [&options] { options.prove_runs = kConfirmRuns; })

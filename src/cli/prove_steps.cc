@@ -195,9 +195,15 @@ class Prover {
   void try_candidates() {
     Experiment forced;
     std::vector<size_t> parts;
-    for (size_t i = 0; i < trials_.size() && open(); ++i) {
-      if (!trials_[i].eligible || trials_[i].tried || !trials_[i].experiment.refused.empty())
-        continue;
+    auto next_trial = [&] {
+      return static_cast<size_t>(
+          std::find_if(trials_.begin(), trials_.end(),
+                       [](const Trial& trial) {
+                         return trial.eligible && !trial.tried && trial.experiment.refused.empty();
+                       }) -
+          trials_.begin());
+    };
+    for (size_t i = next_trial(); i < trials_.size() && open(); i = next_trial()) {
       trials_[i].tried = true;
       Experiment both = forced;
       if (both.puts.empty())
@@ -221,7 +227,11 @@ class Prover {
       }
       if (found.effect == Effect::changed) {
         forced = both;
-        for (const Pivot& next : rerun.next_candidates()) add_trial(next);
+        for (const Rerun::Next& next : rerun.next_candidates()) {
+          Trial& trial = add_trial(next.pivot);
+          trial.eligible = next.reads_the_same;
+          if (trial.eligible && !trial.tried) trial.found.why = trial.experiment.refused;
+        }
       }
     }
     if (!proven_)
@@ -232,7 +242,14 @@ class Prover {
   // others of what run a's read. Then these alone are forced.
   void ask() {
     if (!question_.refused.empty()) {
-      if (last_.empty()) last_ = "what was found read other values than run a's, and " + question_.refused;
+      if (last_.empty())
+        last_ = "what was found read other values than run a's, and " + question_.refused;
+      return;
+    }
+    // What comes out otherwise in each run of a is nobody's value to be held against.
+    const std::string unrepeated = keep_repeated(question_);
+    if (question_.puts.empty()) {
+      last_ = unrepeated;
       return;
     }
     say("run of b with " + counted(question_.puts.size(), "value") +
@@ -289,6 +306,21 @@ class Prover {
       if (outcomes.effect == Effect::healed) add_cause(k, ProofState::proven, true);
     }
     proven_ = outcomes.effect == Effect::healed;
+  }
+
+  // Leaves out what run a's re-run made otherwise, or did not write. Why the first of these.
+  std::string keep_repeated(Experiment& experiment) const {
+    std::string first;
+    std::erase_if(experiment.puts, [&](const Put& put) {
+      std::string why = written_->repeats(*runs_[0], put.a);
+      if (!why.empty())
+        why = "run a does not repeat itself: " + why;
+      else if (captures_[0].of(*runs_[0], put.a).empty())
+        why = "run a's value was not written";
+      if (first.empty()) first = why;
+      return !why.empty();
+    });
+    return first;
   }
 
   void settle(Trial& trial, const Outcomes& found) {

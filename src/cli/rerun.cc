@@ -29,38 +29,38 @@ llvm::Expected<std::string> run_again(const GuardedProgram& program, const Rerun
 }
 
 void Captures::read(const std::string& dir, const Run& run) {
-    std::error_code failed;
-    for (fs::directory_iterator it(dir, failed), end; !failed && it != end; it.increment(failed)) {
-      const std::string path = it->path().string();
-      if (!path.ends_with(".safetensors")) continue;
-      SafetensorsFile file;
-      std::string error;
-      if (!file.open(path, error)) continue;
-      const TensorMetadata& m = file.metadata();
-      auto field = [&](const char* name) {
-        auto at = m.find(name);
-        return at == m.end() ? std::string() : at->second;
-      };
-      std::string process;
-      for (size_t p = 0; p < run.processes.size(); ++p)
-        if (std::to_string(run.processes[p].pid) == field("pid"))
-          process = std::to_string(ordinal_of(run, static_cast<int32_t>(p)));
-      auto [at, fresh] =
-          paths_.try_emplace(Key{field("boundary"), field("kind"), field("phase"), field("node"),
-                                 field("rank"), field("occurrence"), process},
-                             path);
-      // Two of one name: which is meant cannot be told.
-      if (!fresh) at->second.clear();
-    }
+  std::error_code failed;
+  for (fs::directory_iterator it(dir, failed), end; !failed && it != end; it.increment(failed)) {
+    const std::string path = it->path().string();
+    if (!path.ends_with(".safetensors")) continue;
+    SafetensorsFile file;
+    std::string error;
+    if (!file.open(path, error)) continue;
+    const TensorMetadata& m = file.metadata();
+    auto field = [&](const char* name) {
+      auto at = m.find(name);
+      return at == m.end() ? std::string() : at->second;
+    };
+    std::string process;
+    for (size_t p = 0; p < run.processes.size(); ++p)
+      if (std::to_string(run.processes[p].pid) == field("pid"))
+        process = std::to_string(ordinal_of(run, static_cast<int32_t>(p)));
+    auto [at, fresh] =
+        paths_.try_emplace(Key{field("boundary"), field("kind"), field("phase"), field("node"),
+                               field("rank"), field("occurrence"), process},
+                           path);
+    // Two of one name: which is meant cannot be told.
+    if (!fresh) at->second.clear();
   }
+}
 
 std::string Captures::of(const Run& run, const EventRef& ref) const {
-    const ProcessLog& log = run.processes[ref.process];
-    const Event& e = log.events[ref.event];
-    auto at = paths_.find({log.text(e.boundary), kind_name(e.kind), phase_name(e.phase),
-                           log.text(e.node), std::to_string(log.rank), std::to_string(e.occurrence),
-                           std::to_string(ordinal_of(run, ref.process))});
-    return at == paths_.end() ? "" : at->second;
-  }
+  const ProcessLog& log = run.processes[ref.process];
+  const Event& e = log.events[ref.event];
+  auto at = paths_.find({log.text(e.boundary), kind_name(e.kind), phase_name(e.phase),
+                         log.text(e.node), std::to_string(log.rank), std::to_string(e.occurrence),
+                         std::to_string(ordinal_of(run, ref.process))});
+  return at == paths_.end() ? "" : at->second;
+}
 
 }  // namespace opguard

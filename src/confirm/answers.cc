@@ -31,20 +31,17 @@ struct Rerun::Region {
   std::set<std::pair<int32_t, uint32_t>> seen;
   std::vector<EventRef> begins;
 
-  // Who left the bytes, by memory and else by value; of operators inside one another the innermost.
+  // Who left the bytes, by memory and else by value.
   std::vector<EventRef> makers(const EventRef& reader, const Slot& slot) const {
-    const ValueKey key = value_key(own.log(reader), slot);
-    const ValueIndex::Parts parts = own.parts(reader, slot);
+    EventRef maker = own.memory().writer(reader, slot, /*inclusive=*/false).event;
+    if (maker.process >= 0) return {maker};
     std::vector<EventRef> all;
-    if (parts.complete)
+    if (const Memory::Parts parts = own.memory().parts(reader, slot); parts.complete) {
       for (const SlotRef& part : parts.left) all.push_back(part.event);
-    else if (EventRef maker = own.producer(key, reader, /*inclusive=*/false).event;
-             maker.process >= 0)
-      all.push_back(maker);
-    for (EventRef& maker : all)
-      if (const EventRef inner = own.producer(key, maker, /*inclusive=*/false).event;
-          inner.process == maker.process && inner.event >= own.event(maker).begin)
-        maker = inner;
+      return all;
+    }
+    maker = own.producer(value_key(own.log(reader), slot), reader, /*inclusive=*/false).event;
+    if (maker.process >= 0) all.push_back(maker);
     return all;
   }
 
@@ -206,7 +203,8 @@ bool reaches(const Timeline& timeline, const Pivot& cause, const ModelDifference
     bool reads = i == begin.event;
     for (uint64_t s = e.first_slot; !reads && s < e.first_slot + e.slot_count; ++s) {
       const Slot slot = log.slots[s];
-      reads = slot.kind == SlotKind::in && has_value(slot) && carried.contains(value_key(log, slot));
+      reads =
+          slot.kind == SlotKind::in && has_value(slot) && carried.contains(value_key(log, slot));
     }
     if (!reads) continue;
     for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s)

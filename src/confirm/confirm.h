@@ -57,7 +57,11 @@ class Rerun {
   std::vector<Cause> answers() const;
 
   // What differs now between a and the re-run, as candidates of the first comparison.
-  std::vector<Pivot> next_candidates() const;
+  struct Next {
+    Pivot pivot;
+    bool reads_the_same = false;  // now: it need not have before
+  };
+  std::vector<Next> next_candidates() const;
 
  private:
   struct Region;

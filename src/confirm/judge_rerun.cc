@@ -207,14 +207,15 @@ std::string Rerun::unlike_inputs() const {
   return "";
 }
 
-std::vector<Pivot> Rerun::next_candidates() const {
-  std::vector<Pivot> all;
-  for (Pivot next : judge(first_.a, again_, alignment_).candidates) {
-    if (next.b.process >= 0) {
+std::vector<Rerun::Next> Rerun::next_candidates() const {
+  std::vector<Next> all;
+  for (Pivot& pivot : judge(first_.a, again_, alignment_).candidates) {
+    Next next{pivot, opguard::reads_the_same(timeline_, index_[0], index_[1], pivot)};
+    if (pivot.b.process >= 0) {
       // Its slot is one of the re-run's.
-      next.slot = kNone;
-      next.b = repeated_.partner(1, next.b);
-      if (next.b.process < 0 && next.a.process < 0) continue;
+      next.pivot.slot = kNone;
+      next.pivot.b = repeated_.partner(1, pivot.b);
+      if (next.pivot.b.process < 0) continue;
     }
     all.push_back(std::move(next));
   }

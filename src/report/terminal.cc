@@ -103,6 +103,7 @@ class Terminal {
          ", " + coordinates(both.either()) +
          (both.slot.empty() ? "" : ", slot " + shown(both.slot)));
     if (!pivot.why.empty()) line("  " + shown(pivot.why));
+    if (report_.explain) heuristics(pivot);
     line("");
     source(sides_[0], both.a);
     source(sides_[1], both.b);
@@ -117,10 +118,9 @@ class Terminal {
 
   // What running again found of the pivot.
   void confirmation() {
-    if (report_.confirmations.empty() ||
-        (report_.confirmations.front().why.empty() && report_.confirmations.front().tensors.empty()))
-      return;
+    if (report_.confirmations.empty()) return;
     const Confirmation& found = report_.confirmations.front();
+    if (found.why.empty() && found.tensors.empty()) return;
     line("");
     if (!found.tensors.empty()) {
       line("  " + paint("1", "byte by byte"));
@@ -555,6 +555,13 @@ class Terminal {
     if (events.size() > kLeftoversShown)
       line("    only in " + std::string(side) + ": " +
            counted(events.size() - kLeftoversShown, "more event"));
+  }
+
+  // --explain: what the judgement argued on its way to a candidate.
+  void heuristics(const Pivot& pivot) {
+    for (const HeuristicText& text : kHeuristics)
+      if (pivot.heuristics.has(text.heuristic))
+        line("  by " + std::string(text.name) + ": " + std::string(text.says));
   }
 
   // --explain: how the events were paired.

@@ -219,6 +219,26 @@ TEST(ReadsTheSame, WhatOnlyFollowsDoesNot) {
   EXPECT_FALSE(s.reads_the_same({PivotKind::value, {0, 2}, {0, 2}, kNone, ""}));  // g
 }
 
+TEST(NextCandidates, WhatIsLeftReadsTheSameOnceTheFirstIsForced) {
+  // f and h are both causes: h reads what f left.
+  auto log = [](uint64_t f, uint64_t h) {
+    LogBuilder log;
+    log.add(op("m.f:1", {in(1), out(f)})).add(op("m.h:2", {in(f), out(h)})).add(loss(h));
+    return log;
+  };
+  const Setting s{run(log(2, 3)), run(log(20, 30))};
+  EXPECT_FALSE(s.reads_the_same({PivotKind::value, {0, 1}, {0, 1}, kNone, ""}));
+  LogBuilder again = log(2, 31);
+  again.setting("transplant.0", "done");
+  const opguard::Run forced = run_of({again.log()});
+  const Experiment first = s.plan();
+  const auto next =
+      Rerun({s.a, s.b, s.timeline, s.difference, false}, first, forced).next_candidates();
+  ASSERT_EQ(next.size(), 1u);
+  EXPECT_EQ(next[0].pivot.b, (EventRef{0, 1}));
+  EXPECT_TRUE(next[0].reads_the_same);
+}
+
 TEST(Answers, OneMakesAnotherResultAndTheRestFollow) {
   const Setting s = faulty();
   const Experiment question = plan_question(s.timeline, 0);
