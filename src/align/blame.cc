@@ -90,7 +90,8 @@ bool Blame::follow_memory(EventRef (&refs)[2], const SlotRef (&differing)[2],
                           PivotKind& kind) const {
   EventRef writers[2];
   for (int side : {0, 1}) {
-    Memory::Parts parts = index_[side]->memory().parts(refs[side], index_[side]->slot(differing[side]));
+    Memory::Parts parts =
+        index_[side]->memory().parts(refs[side], index_[side]->slot(differing[side]));
     if (parts.left.size() == 1) writers[side] = parts.left[0].event;
   }
   for (int side : {0, 1}) {
@@ -177,10 +178,11 @@ void Blame::blame_race(EventRef (&refs)[2], PivotKind& kind) const {
   }
 }
 
-// A backward node only one run has: where a result it came from left the graph.
+// A backward node only one run has, or that hands on another number of gradients: where a result it
+// came from left the graph.
 void Blame::follow_graph(EventRef (&refs)[2]) const {
   for (int side : {0, 1}) {
-    if (refs[side].process < 0 || refs[1 - side].process >= 0) continue;
+    if (refs[side].process < 0) continue;
     const GraphCut cut = find_graph_cut(timeline_, *index_[0], *index_[1], side, refs[side]);
     if (!cut.found) continue;
     refs[0] = cut.refs[0];

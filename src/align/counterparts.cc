@@ -16,8 +16,7 @@ const Counterparts::Places& Counterparts::places(const EventRef& a, const EventR
 std::optional<SlotRef> Counterparts::of(int side, const SlotRef& slot) const {
   const EventRef other = timeline_.partner(side, slot.event);
   if (other.process < 0) return {};
-  for (const auto& [at_a, at_b] :
-       side == 0 ? places(slot.event, other) : places(other, slot.event))
+  for (const auto& [at_a, at_b] : side == 0 ? places(slot.event, other) : places(other, slot.event))
     if ((side == 0 ? at_a : at_b) == slot.slot) return SlotRef{other, side == 0 ? at_b : at_a};
   return {};
 }

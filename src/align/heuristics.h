@@ -41,13 +41,15 @@ inline constexpr std::array kHeuristics = {
                   "a value without a counterpart is the other run's if that holds it anywhere"},
     HeuristicText{Heuristic::zeros_are_known, "zeros-are-known",
                   "zeros without a counterpart are in every run"},
-    HeuristicText{Heuristic::mask_pattern, "mask-pattern",
-                  "additive masks that mask the same elements are one value, whatever the constant"},
+    HeuristicText{
+        Heuristic::mask_pattern, "mask-pattern",
+        "additive masks that mask the same elements are one value, whatever the constant"},
     HeuristicText{Heuristic::repeated_value, "repeated-value",
                   "a value repeated over a dimension of size 1 is the value"},
-    HeuristicText{Heuristic::read_unseen, "read-unseen",
-                  "an operator that leaves a value made before it, and read it nowhere, had it from "
-                  "there"},
+    HeuristicText{
+        Heuristic::read_unseen, "read-unseen",
+        "an operator that leaves a value made before it, and read it nowhere, had it from "
+        "there"},
     HeuristicText{Heuristic::number_in_text, "number-in-text",
                   "a number among the arguments is the one taken from a tensor before"},
     HeuristicText{Heuristic::moved_bytes, "moved-bytes",
@@ -55,13 +57,16 @@ inline constexpr std::array kHeuristics = {
     HeuristicText{Heuristic::harmless_before, "harmless-before",
                   "an operator of one run alone whose values differed in steps that ended equal is "
                   "looked behind"},
-    HeuristicText{Heuristic::shared_input, "shared-input",
-                  "of two stretches in one place, those operators are named that read the same value"},
-    HeuristicText{Heuristic::inherited, "inherited",
-                  "a stretch of one run alone that reads a difference comes behind where that began"},
-    HeuristicText{Heuristic::echo, "echo",
-                  "an operator whose partner reads what only the other run holds comes behind where "
-                  "that began"},
+    HeuristicText{
+        Heuristic::shared_input, "shared-input",
+        "of two stretches in one place, those operators are named that read the same value"},
+    HeuristicText{
+        Heuristic::inherited, "inherited",
+        "a stretch of one run alone that reads a difference comes behind where that began"},
+    HeuristicText{
+        Heuristic::echo, "echo",
+        "an operator whose partner reads what only the other run holds comes behind where "
+        "that began"},
     HeuristicText{Heuristic::behind_hole, "behind-hole",
                   "a differing value that nobody reads, right before an input that nobody made, is "
                   "where it came from"},

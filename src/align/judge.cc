@@ -139,7 +139,8 @@ bool is_doubtful(const Evidence& evidence, const Known& known, const Lead& lead)
   const Origin& origin = lead.found.origin;
   if (origin.hole) return origin.movement;
   if (!lead.one_sided()) return false;
-  return (origin.movement && known.moved) || is_known(evidence, known, lead.found.side, origin.event);
+  return (origin.movement && known.moved) ||
+         is_known(evidence, known, lead.found.side, origin.event);
 }
 
 // What was found, the likeliest first, and what it was found with.
@@ -149,8 +150,8 @@ struct Trail {
   Known known;
 };
 
-// What moves bytes in one run alone, or did no harm before, is rarely the cause: look behind it, and
-// keep what was found first as the next leads.
+// What moves bytes in one run alone, or did no harm before, is rarely the cause: look behind it,
+// and keep what was found first as the next leads.
 Trail follow(const Evidence& evidence, const Blame& blame, const ModelDifference& difference) {
   Trail trail;
   trail.walk = walk_back(evidence, difference, {});
@@ -208,8 +209,8 @@ SlotRef last_unread(const Evidence& evidence, int side, const EventRef& hole, co
 }
 
 // The pivot's input came out of code without operators (numpy, Python lists). If right before it a
-// differing value went into such code, and a matched operator began that difference, that one is the
-// pivot.
+// differing value went into such code, and a matched operator began that difference, that one is
+// the pivot.
 std::vector<Pivot> look_behind_hole(const Evidence& evidence, const Blame& blame,
                                     std::vector<Pivot> candidates) {
   if (!evidence.on(Heuristic::behind_hole) || candidates.empty() ||
@@ -229,8 +230,8 @@ std::vector<Pivot> look_behind_hole(const Evidence& evidence, const Blame& blame
       Pivot pivot{blame.pair_kind(refs[0], refs[1]), refs[0], refs[1], kNone, ""};
       if (pivot.kind != PivotKind::scalar && pivot.kind != PivotKind::value) continue;
       pivot.heuristics.add(Heuristic::behind_hole);
-      pivot.why = sentence(evidence, blame, pivot) +
-                  "; its result went on through code without operators";
+      pivot.why =
+          sentence(evidence, blame, pivot) + "; its result went on through code without operators";
       candidates.insert(candidates.begin(), std::move(pivot));
       if (candidates.size() > kMostCandidates) candidates.pop_back();
       return candidates;
@@ -257,8 +258,7 @@ std::vector<Pivot> behind_named(const Evidence& evidence, const Blame& blame,
     if (known.harmless[0].size() + known.harmless[1].size() == before) break;
     named = order_leads(evidence, walk_back(evidence, difference, known));
     for (const Lead& lead : named)
-      if (lead.grade != Grade::echo)
-        add(evidence, name(evidence, blame, lead, named), candidates);
+      if (lead.grade != Grade::echo) add(evidence, name(evidence, blame, lead, named), candidates);
   }
   return candidates;
 }
@@ -383,8 +383,8 @@ uint64_t off_the_trail(const Evidence& evidence, const Walk& walk, const Pivot& 
     for (const Pair& pair : both.pairs) {
       const EventRef ref{both.a, pair.a};
       count += pair.equality != Equality::equal && pair.equality != Equality::hidden &&
-               evidence.event(0, ref).kind != EventKind::state &&
-               evidence.position(0, ref) < end && !walk.visited[0].contains(Flow::id(ref));
+               evidence.event(0, ref).kind != EventKind::state && evidence.position(0, ref) < end &&
+               !walk.visited[0].contains(Flow::id(ref));
     }
   return count;
 }
@@ -392,12 +392,11 @@ uint64_t off_the_trail(const Evidence& evidence, const Walk& walk, const Pivot& 
 // A random operator, or data in another order: had the generators parted before this step?
 void add_random_states(const Evidence& evidence, Pivot& pivot) {
   if (pivot.a.process < 0 || pivot.b.process < 0) return;
-  const bool drawn = pivot.kind == PivotKind::value &&
-                     (draws_random(evidence.callee(0, pivot.a)) ||
-                      draws_random(evidence.callee(1, pivot.b)));
+  const bool drawn = pivot.kind == PivotKind::value && (draws_random(evidence.callee(0, pivot.a)) ||
+                                                        draws_random(evidence.callee(1, pivot.b)));
   if (!drawn && pivot.kind != PivotKind::input) return;
-  const std::string states = random_state_difference(evidence.timeline.run(0), pivot.a,
-                                                     evidence.timeline.run(1), pivot.b);
+  const std::string states =
+      random_state_difference(evidence.timeline.run(0), pivot.a, evidence.timeline.run(1), pivot.b);
   if (!states.empty()) pivot.why += "; " + states;
 }
 

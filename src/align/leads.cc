@@ -97,8 +97,8 @@ Lead lead_of(const Evidence& evidence, const EventRef& a, const EventRef& b) {
   lead.refs[0] = a, lead.refs[1] = b;
   const int side = b.process >= 0 ? 1 : 0;
   const EventRef& shown = lead.refs[side];
-  lead.found = {evidence.position(side, shown), side,
-                {shown, left_by(evidence, side, shown), false, false}};
+  lead.found = {
+      evidence.position(side, shown), side, {shown, left_by(evidence, side, shown), false, false}};
   lead.position = lead.found.position;
   if (a.process >= 0 && b.process >= 0)
     lead.position = std::min(evidence.position(0, a), evidence.position(1, b));

@@ -69,9 +69,8 @@ SlotRef Memory::writer(const EventRef& consumer, const Slot& slot, bool inclusiv
   SlotRef found;
   if (slot.storage == 0 || !slot.address || !slot.size_bytes) return found;
   look_back(consumer.process, consumer.event + (inclusive ? 1 : 0), slot, [&](const Block& block) {
-    const bool same = block.begin == slot.address &&
-                      block.end == slot.address + slot.size_bytes && block.flat == slot.flat &&
-                      block.meta == slot.meta;
+    const bool same = block.begin == slot.address && block.end == slot.address + slot.size_bytes &&
+                      block.flat == slot.flat && block.meta == slot.meta;
     if (same) found = {{consumer.process, block.event}, block.slot};
     return same;
   });

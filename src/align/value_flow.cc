@@ -366,7 +366,8 @@ void Flow::trace_from(const Work& work, std::vector<Work>& stack, std::vector<Or
   if (made.event.process < 0)
     made = mine_.producer(value_key(mine_.log(work.wanted.event), wanted), until, result);
   // An equal value from before is not where this event's result comes from.
-  if (result && (made.event.process != until.process || made.event.event < mine_.event(until).begin))
+  if (result &&
+      (made.event.process != until.process || made.event.event < mine_.event(until).begin))
     made = work.wanted;
   if (made.event.process >= 0 && chosen(work, made)) {
     if (visited_.insert(id(work.wanted.event) | 1ull << 62).second)
@@ -406,8 +407,8 @@ bool Flow::trace_parts(const Work& work, std::vector<Work>& stack, std::vector<O
 
 // A known value of this extent, then parts of it written over with known values: the other run
 // lacks the writing, so that is where the value comes from.
-bool Flow::trace_overwrite(const Slot& wanted, const Memory::Parts& parts,
-                           const EventRef& reader, std::vector<Origin>& origins) {
+bool Flow::trace_overwrite(const Slot& wanted, const Memory::Parts& parts, const EventRef& reader,
+                           std::vector<Origin>& origins) {
   if (!parts.complete || parts.left.size() < 2) return false;
   const Slot& oldest = mine_.slot(parts.left.back());
   if (oldest.address != wanted.address || oldest.size_bytes != wanted.size_bytes) return false;

@@ -27,8 +27,8 @@ struct Origin {
   bool hole = false;  // an input that no recorded event made
   bool movement =
       false;  // only bytes are moved: view, cat, copy_, a collective, known parts in a buffer
-  bool choice = false;  // the input is a value that its maker left alike in both runs, but the
-                        // other run reads another one here
+  bool choice = false;   // the input is a value that its maker left alike in both runs, but the
+                         // other run reads another one here
   EventRef reader = {};  // the first event behind it that both runs have: what waits for the value
   Heuristics by = {};    // what the way to it was argued by
   bool operator==(const Origin&) const = default;
@@ -92,7 +92,9 @@ class Flow {
               std::vector<Origin>& origins);
   void trace_from(const Work& work, std::vector<Work>& stack, std::vector<Origin>& origins);
   bool on(Heuristic heuristic) const { return !options_.off.has(heuristic); }
-  bool one_sided(const EventRef& ref) const { return options_.one_sided && options_.one_sided(ref); }
+  bool one_sided(const EventRef& ref) const {
+    return options_.one_sided && options_.one_sided(ref);
+  }
   std::optional<bool> differs_from_counterpart(const SlotRef& ref) const;
   SlotRef read_unseen(const SlotRef& made) const;
   bool chosen(const Work& work, const SlotRef& made) const;

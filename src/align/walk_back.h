@@ -28,9 +28,9 @@ struct Known {
 struct Walk {
   std::vector<Found> found;  // earliest first
   std::vector<std::pair<Found, const Rule*>> hidden;
-  std::vector<RegionStep> steps[2];             // operators of one run alone on the way, by event
-  std::unordered_set<uint64_t> inherits[2];     // readers of regions that read a difference
-  std::unordered_set<uint64_t> visited[2];      // Flow::id of every event on the way
+  std::vector<RegionStep> steps[2];          // operators of one run alone on the way, by event
+  std::unordered_set<uint64_t> inherits[2];  // readers of regions that read a difference
+  std::unordered_set<uint64_t> visited[2];   // Flow::id of every event on the way
 };
 
 Walk walk_back(const Evidence& evidence, const ModelDifference& difference, const Known& known);

@@ -88,8 +88,8 @@ void add_heuristic_option(CLI::App& command, ReportOptions& options) {
                 std::string known;
                 for (const HeuristicText& text : kHeuristics)
                   known += (known.empty() ? "" : ", ") + std::string(text.name);
-                throw CLI::ValidationError("--without", "no heuristic is called '" + name +
-                                                            "'; there are: " + known);
+                throw CLI::ValidationError(
+                    "--without", "no heuristic is called '" + name + "'; there are: " + known);
               }
               options.without.add(*heuristic);
             }

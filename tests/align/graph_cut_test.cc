@@ -96,6 +96,37 @@ TEST(GraphCut, ADetachOfOneRunIsTheCut) {
   EXPECT_EQ(cut.b, "m.detach:2");
 }
 
+// Both runs have the node of the linear layer; b's hands no gradient on to what it was given, which
+// was made under no_grad.
+TEST(GraphCut, ANodeThatHandsOnFewerGradientsLeadsToWhatItWasGiven) {
+  for (bool cut : {true, false}) {
+    LogBuilder a, b;
+    for (LogBuilder* log : {&a, &b}) {
+      const bool in_a = log == &a;
+      log->add(op("m.embed:1", {reads(1), leaves(2)}, true));
+      log->add(op("m.norm:2", {reads(2), leaves(3)}, in_a || !cut));
+      log->add(op("m.linear:3", {reads(3), leaves(4)}, true));
+      E node{.boundary = "m.linear:3",
+             .slots = {in(40), out(41)},
+             .phase = Phase::backward,
+             .kind = EventKind::node,
+             .node = "AddmmBackward0"};
+      if (in_a) node.slots.push_back(out(42, "out1"));
+      log->add(node);
+      log->log().events.edit().back().forward = 2;
+    }
+    const opguard::Run x = run_of({a.log()}, "a"), y = run_of({b.log()}, "b");
+    const Alignment alignment = align_runs(x, y);
+    const Timeline timeline(x, y, alignment);
+    ASSERT_EQ(timeline.partner(0, {0, 3}), (EventRef{0, 3}));
+    const ValueIndex index_a(x), index_b(y);
+    const GraphCut found = find_graph_cut(timeline, index_a, index_b, 0, {0, 3});
+    EXPECT_EQ(found.found, cut);
+    if (cut) EXPECT_EQ(found.refs[0], (EventRef{0, 1}));
+    EXPECT_FALSE(find_graph_cut(timeline, index_a, index_b, 1, {0, 3}).found);
+  }
+}
+
 TEST(GraphCut, AnotherTableIsNoCut) {
   // b's operator reads, besides, a table that only b makes: it was never in the graph.
   LogBuilder a, b;

@@ -68,7 +68,8 @@ TEST(ValueIndex, PartsAreFoundFarBack) {
   place(log, 7, 1000, 64);
   const opguard::Run run = run_of({log.log()});
   const ValueIndex index(run);
-  const Memory::Parts parts = index.memory().parts({0, kBetween + 2}, run.processes[0].slots.back());
+  const Memory::Parts parts =
+      index.memory().parts({0, kBetween + 2}, run.processes[0].slots.back());
   ASSERT_EQ(parts.left.size(), 2u);
   EXPECT_EQ(parts.left[0].event.event, kBetween + 1);
   EXPECT_EQ(parts.left[1].event.event, 0u);
