@@ -15,12 +15,13 @@ def at_exit(callback):
     children and many test programs end by os._exit, where atexit says nothing."""
     with _lock:
         if not _callbacks:
-            atexit.register(_run)
+            atexit.register(run)
             _wrap_os_exit()
         _callbacks.append(callback)
 
 
-def _run():
+def run():
+    """Now, and not again."""
     # Last registered, first run, as atexit.
     while _callbacks:
         callback = _callbacks.pop()
@@ -36,7 +37,7 @@ def _wrap_os_exit():
         return
 
     def _exit(status):
-        _run()
+        run()
         leave(status)
 
     _exit._opguard = True

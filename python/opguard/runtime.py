@@ -25,6 +25,10 @@ def start(options):
             functools.partial(_settings, options), names.names_of, states.collect,
         )  # fmt: skip
         _rt.buffers(buffers.collect)
+        if options.until is not None:
+            from opguard import until
+
+            _rt.end_after(options.until, functools.partial(until.end, os.path.abspath(options.log)))
         exits.at_exit(close)
         collectives.install()
     importing.when_imported("torch", on_torch)

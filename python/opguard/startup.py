@@ -9,15 +9,16 @@ class Options:
     """One field per variable of docs/architecture.md; a field that is not set is empty, 0 or None."""
 
     __slots__ = ("trace", "tree", "packages", "steps", "log", "hook", "mode", "trusted", "seed", "controlled", "rank", "world",
-                 "capture", "transplant", "drill", "activities", "plugins", "injection", "cuda_home", "device_wait")  # fmt: skip
+                 "capture", "transplant", "drill", "until", "activities", "plugins", "injection", "cuda_home", "device_wait")  # fmt: skip
 
     def __init__(self, trace="", tree="", packages=(), steps=0, log="", hook="", mode="default", trusted="", seed=None, controlled=(), rank=0, world=1,
-                 capture="", transplant="", drill="", activities="auto", plugins=(), injection="", cuda_home="", device_wait=0.0):  # fmt: skip
+                 capture="", transplant="", drill="", until=None, activities="auto", plugins=(), injection="", cuda_home="", device_wait=0.0):  # fmt: skip
         self.trace, self.tree, self.packages, self.steps = trace, tree, list(packages), steps
         self.log, self.hook, self.mode, self.trusted, self.seed = log, hook, mode, trusted, seed
         self.controlled = dict(controlled)  # variables that determinism control has set
         self.rank, self.world = rank, world
         self.capture, self.transplant, self.drill = capture, transplant, drill  # a selection a line
+        self.until = until  # the last step of the run, None: all of them
         self.activities, self.plugins = activities, list(plugins)  # of devices, docs/activities.md
         self.injection, self.cuda_home = injection, cuda_home
         self.device_wait = device_wait  # seconds, 0: as long as usual (docs/device-runtime.md)
@@ -65,6 +66,7 @@ def read_environment(environment):
         capture=_lines(environment, "OPGUARD_CAPTURE"),
         transplant=_lines(environment, "OPGUARD_TRANSPLANT"),
         drill=_lines(environment, "OPGUARD_DRILL"),
+        until=_number(environment, "OPGUARD_UNTIL_STEP", 0) if environment.get("OPGUARD_UNTIL_STEP") else None,
         activities=environment.get("OPGUARD_ACTIVITIES") or "auto",
         plugins=[p for p in environment.get("OPGUARD_DEVICE_PLUGIN", "").split(os.pathsep) if p],
         injection=environment.get("CUDA_INJECTION64_PATH", ""),

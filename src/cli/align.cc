@@ -7,7 +7,7 @@
 
 #include "align/run.h"
 #include "cli/command.h"
-#include "cli/confirm_steps.h"
+#include "cli/examine_steps.h"
 #include "cli/verdict_steps.h"
 #include "preflight/control.h"
 #include "preflight/reach.h"
@@ -18,7 +18,7 @@ namespace {
 
 struct AlignOptions {
   std::string dir_a, dir_b, single;
-  std::string run_a, run_b;  // shell commands, of --confirm and --drill
+  std::string run_a, run_b;  // shell commands, of --prove-runs and --drill
   ExamineOptions examine;
   ReportOptions report;
 };
@@ -65,9 +65,9 @@ void add_align(CLI::App& app, Pipeline& run) {
                                             "gave first, what it reads must be what was "
                                             "left there");
   single->excludes(a)->excludes(b);
-  add_examine_options(*command, opt->examine);
+  add_examine_options(*command, opt->examine, 0);
   command->add_option("--run-a", opt->run_a,
-                      "shell command that was recorded into DIR_A, for --confirm and --drill");
+                      "shell command that was recorded into DIR_A, for --prove-runs and --drill");
   command->add_option("--run-b", opt->run_b, "shell command that was recorded into DIR_B");
   add_report_options(*command, opt->report);
   add_rule_options(*command, opt->report);
@@ -81,7 +81,7 @@ void add_align(CLI::App& app, Pipeline& run) {
     if (opt->dir_b.empty()) throw CLI::RequiredError("DIR_B");
     if (opt->examine.any() && (opt->run_a.empty() || opt->run_b.empty()))
       throw CLI::ValidationError(
-          "--confirm",
+          "--prove-runs",
           "runs both programs again, and logs do not say how: give --run-a and --run-b, "
           "or use opguard diff, which has them");
     if (opt->examine.any()) {

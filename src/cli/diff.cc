@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "cli/confirm_steps.h"
+#include "cli/examine_steps.h"
 #include "cli/side.h"
 #include "cli/verdict_steps.h"
 #include "matcher/match.h"
@@ -16,6 +16,8 @@
 
 namespace opguard {
 namespace {
+
+constexpr uint32_t kProveRuns = 3;  // of a, then of b: forced, and once more
 
 struct DiffOptions {
   std::vector<std::string> trees;  // one or two, unless --git
@@ -177,7 +179,7 @@ void add_diff(CLI::App& app, Pipeline& run) {
   command->add_flag("--deterministic", opt->deterministic,
                     "control seeds and kernels in both runs");
   command->add_option("--seed", opt->seed, "seed for --deterministic");
-  add_examine_options(*command, opt->examine);
+  add_examine_options(*command, opt->examine, kProveRuns);
   add_report_options(*command, opt->report);
   add_rule_options(*command, opt->report);
   command->footer("After --: the program, run in each tree.");

@@ -70,7 +70,8 @@ GuardedProgram guarded(const DiffSide& side, const std::string& hook,
 }
 
 llvm::Expected<std::string> run_guarded(const GuardedProgram& program, const std::string& folder,
-                                        const Variables& more, std::string* failure) {
+                                        const Variables& more, std::string* failure,
+                                        const Ending& ending) {
   const std::string log = program.work + (folder.empty() ? "" : "/" + folder) + "/log";
   std::error_code failed;
   fs::create_directories(log, failed);
@@ -80,7 +81,10 @@ llvm::Expected<std::string> run_guarded(const GuardedProgram& program, const std
                         .cwd = program.cwd,
                         .environment = program.environment,
                         .output = Output::capture,
-                        .log = log.substr(0, log.rfind('/')) + "/output.txt"};
+                        .log = log.substr(0, log.rfind('/')) + "/output.txt",
+                        .timeout_s = ending.timeout_s,
+                        .apart = ending.apart,
+                        .done = ending.cut ? log + "/ended" : ""};
   options.environment.push_back({"OPGUARD_LOG", log});
   options.environment.insert(options.environment.end(), more.begin(), more.end());
   auto result = launch(options);

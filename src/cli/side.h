@@ -29,11 +29,19 @@ struct GuardedProgram {
   std::string work;  // folder of ours for it
 };
 
+// How a run that we make for ourselves may end.
+struct Ending {
+  bool apart = false;      // LaunchOptions::apart
+  bool cut = false;        // by OPGUARD_UNTIL_STEP, after which the command may not go on
+  uint64_t timeout_s = 0;  // 0: none
+};
+
 // Runs it once: logs in `<work>/<folder>/log`, which is given back, output beside it in output.txt.
 // more: added to its environment. Error if the program fails; with `failure`, where it has left a
 // log all the same, that says how it ended ("exit code 1").
 llvm::Expected<std::string> run_guarded(const GuardedProgram& program, const std::string& folder,
-                                        const Variables& more, std::string* failure = nullptr);
+                                        const Variables& more, std::string* failure = nullptr,
+                                        const Ending& ending = {});
 
 // `{tree}` in a word of a command is that side's tree.
 std::string replace_tree(std::string text, const std::string& tree);

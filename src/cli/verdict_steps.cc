@@ -169,7 +169,8 @@ int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage&
                       std::move(examined.confirmations),
                       std::move(examined.drill),
                       &hidden,
-                      std::move(found.isolated)};
+                      std::move(found.isolated),
+                      std::move(examined.proof)};
   llvm::Error error = write_files(report, options);
   progress.reset();
   if (error) return fail(llvm::toString(std::move(error)));

@@ -39,6 +39,7 @@ llvm::Error present(const Report& report, const ReportOptions& options);
 
 // What running the programs again tells.
 struct Examined {
+  std::optional<ProofReport> proof;
   std::vector<Confirmation> confirmations;  // of the candidates, in their order
   std::optional<Drill> drill;               // of the pivot
 };

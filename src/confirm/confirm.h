@@ -1,21 +1,30 @@
-// confirm/confirm.h: what a re-run of b with values of a put in place says of a candidate:
-// docs/confirm.md.
+// confirm/confirm.h: what a re-run of b with values of a put in place says: docs/proof.md.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "align/model_values.h"
+#include "align/slot_pairs.h"
 #include "align/verdict.h"
 #include "confirm/experiment.h"
 
 namespace opguard {
 
-struct Proof {
-  std::optional<bool> causal;  // none: not proven either way
-  std::string why;             // one sentence
-  bool again = false;          // the same with the one execution alone may tell more
+// What forcing did to the model values of the judged step.
+enum class Effect : uint8_t {
+  healed,     // all of them are run a's
+  changed,    // others differ, or differ otherwise: the candidate takes part, and is not alone
+  unchanged,  // the first that differs stays as it was, bit for bit
+  unknown,    // nothing can be said
+};
+
+struct Outcomes {
+  Effect effect = Effect::unknown;
+  std::string why;          // one sentence
+  bool unrepeated = false;  // the re-run was another before anything was put in
 };
 
 // What was found at the model values of the first comparison, and the two runs.
@@ -24,13 +33,72 @@ struct Comparands {
   const Run& b;
   const Timeline& timeline;           // of both
   const ModelDifference& difference;  // their first differing model value
+  bool cut = false;                   // the re-run ends when the judged step is over
+
+  uint32_t judged_step() const { return difference.position.step; }
 };
 
-// again: run b once more, with the experiment's values put in.
-Proof judge_rerun(const Comparands& first, const Pivot& candidate, const Experiment& experiment,
-                  const Run& again);
+// A re-run of b beside both runs.
+class Rerun {
+ public:
+  // again: run b once more, with the experiment's values put in. All must stay.
+  Rerun(const Comparands& first, const Experiment& experiment, const Run& again);
 
-// "" if the re-run gave at this event what the run gave; else one sentence.
-std::string repeats(const Run& run, const EventRef& event, const Run& again);
+  Outcomes outcomes() const;
+  // Where run b itself came out otherwise before anything was put in; "" where it did not.
+  std::string unlike_before() const;
+
+  // The operators that made another result of what run a's read: the answers to a question
+  // (plan_question), in causal order, with what was put there.
+  struct Cause {
+    Pivot pivot;
+    Experiment forced;
+  };
+  std::vector<Cause> answers() const;
+
+  // What differs now between a and the re-run, as candidates of the first comparison.
+  struct Next {
+    Pivot pivot;
+    bool reads_the_same = false;  // now: it need not have before
+  };
+  std::vector<Next> next_candidates() const;
+
+ private:
+  struct Region;
+  std::string unlike_inputs() const;
+  std::string not_put() const;
+  std::string with() const;
+  std::string moment(const Run& b, const ModelDifference& difference) const;
+  bool reached() const;
+  const std::string* fate(size_t put, const char* what) const;
+  bool read_the_same(const Put& put, std::vector<SlotPair>* differing) const;
+  EventRef begin_of_region(int side, const EventRef& end,
+                           const std::vector<SlotPair>& differing) const;
+  std::optional<Pivot> origin(const Put& put, const std::vector<SlotPair>& differing) const;
+
+  const Comparands first_;
+  const Experiment& experiment_;
+  const Run& again_;
+  Alignment repeat_, alignment_;
+  Timeline repeated_;  // sides: b and its re-run
+  Timeline timeline_;  // sides: a and the re-run of b
+  ValueIndex index_[2];
+};
+
+// Finds the events of a run in another of the same program, by what they are called.
+class Again {
+ public:
+  explicit Again(const Run& again);
+  // "" if the re-run gave at this event what the run gave; else one sentence.
+  std::string repeats(const Run& run, const EventRef& event) const;
+
+ private:
+  const Run* again_;
+  std::unordered_multimap<std::string, EventRef> events_;
+};
+
+// Whether what one side's event left reaches the model value that differs: along values, within one
+// process. Of several processes it is taken to.
+bool reaches(const Timeline& timeline, const Pivot& cause, const ModelDifference& difference);
 
 }  // namespace opguard

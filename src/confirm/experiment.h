@@ -1,5 +1,9 @@
 // confirm/experiment.h: which values of run a to put into run b, to see whether a candidate is the
-// cause: docs/confirm.md.
+// cause: docs/proof.md.
+//
+// A candidate is forced throughout the *judged step*, the one of the first differing model value:
+// its results in the forward, the recomputation and the backward are run a's. Before it everything
+// that counts is equal; what comes after it is not run again.
 #pragma once
 
 #include <string>
@@ -25,26 +29,38 @@ enum class Place : uint8_t {
   results,     // what the candidate left
   inputs,      // what it read: nobody recorded made it
   downstream,  // what the first matched operators after it left, as its own have no counterpart
+  question,    // what every matched operator that differs left
+  several,     // of more than one cause
 };
 
 struct Experiment {
   std::vector<Put> puts;  // in the order of b's events
   Place place = Place::results;
   uint32_t executions = 0;  // of the candidate that are made good
-  // Inputs that are expected to differ where values are put: they come from the candidate. By key
-  // on either side, and the candidate's own by their place among its inputs.
+  // Inputs that are expected to differ where values are put, by key on either side: they come from
+  // a candidate without a counterpart of its own.
   std::unordered_set<ValueKey, ValueKeyHash> carried;
-  std::unordered_set<uint16_t> own_inputs;
   std::string refused;  // why there is nothing to put; "" if there is
+
+  // This one's values as well.
+  void add(const Experiment& other);
 };
 
-// everywhere: every execution of the candidate up to the first differing model value is made good,
-// and their recomputations in its backward pass; else the one it names alone. Everywhere is refused
-// where it would be more than kMostPuts values.
-inline constexpr size_t kMostPuts = 512;
+// everywhere: every execution of the candidate in the judged step is made good; else the one it
+// names alone. Refused where it would be more than kMostPuts values.
+inline constexpr size_t kMostPuts = 4096;
 Experiment plan_experiment(const Timeline& timeline, const ValueIndex& a, const ValueIndex& b,
-                           const Pivot& candidate, const ModelDifference& difference,
-                           bool everywhere);
+                           const Pivot& candidate, uint32_t judged_step, bool everywhere);
+
+// Every matched operator that differs up to the end of the judged step is given run a's results:
+// each then reads what run a's read, and says whether it makes the same of it. Refused where that
+// is more than kMostPuts values or 256 MiB.
+Experiment plan_question(const Timeline& timeline, uint32_t judged_step);
+
+// Whether the candidate read the same in both runs, so that forcing its results says something of
+// itself. One that only follows does not.
+bool reads_the_same(const Timeline& timeline, const ValueIndex& a, const ValueIndex& b,
+                    const Pivot& candidate);
 
 // The selection of docs/tensors.md that means one event, and `slot` ("out/out0") of it: "" all.
 // refused: a name that cannot be written in one, and why.

@@ -8,23 +8,84 @@
 namespace opguard {
 namespace {
 
-constexpr uint64_t kMostBytes = 1u << 30;  // of all values put
+constexpr uint64_t kMostBytes = 1u << 30;       // of all values put for one candidate
+constexpr uint64_t kMostAsked = 256u << 20;     // of all values put for the question
+
+// An operator or its backward: both are the site's.
+bool of_site(EventKind kind) { return kind == EventKind::op || kind == EventKind::node; }
+
+// False: some slot has no counterpart of its dtype and shape. What differs of the others is put all
+// the same.
+bool put_pair(const Timeline& timeline, const EventRef& a, const EventRef& b, bool inputs,
+              std::vector<Put>& puts) {
+  const ProcessLog &la = timeline.log(0, a), &lb = timeline.log(1, b);
+  bool whole = true;
+  for (const SlotPair& pair :
+       pair_slots(la, timeline.event(0, a), lb, timeline.event(1, b))) {
+    const Slot& either = pair.either();
+    if ((either.kind == SlotKind::in) != inputs || !has_value(either)) continue;
+    // One run writes an input in place that the other leaves alone.
+    if (!pair.a && either.kind == SlotKind::written) continue;
+    if (!pair.a || !pair.b || !has_value(*pair.a) || !has_value(*pair.b)) {
+      whole = false;
+      continue;
+    }
+    const Meta &ma = la.metas[pair.a->meta], &mb = lb.metas[pair.b->meta];
+    if (ma.dtype != mb.dtype || ma.shape != mb.shape)
+      whole = false;
+    else if (pair.a->value != pair.b->value)
+      puts.push_back({a, b, pair.at_a, pair.at_b});
+  }
+  return whole;
+}
+
+void in_order(std::vector<Put>& puts) {
+  std::stable_sort(puts.begin(), puts.end(), [](const Put& x, const Put& y) {
+    return std::tie(x.b.process, x.slot_b) < std::tie(y.b.process, y.slot_b);
+  });
+  puts.erase(std::unique(puts.begin(), puts.end()), puts.end());
+}
+
+uint64_t bytes_of(const Timeline& timeline, const std::vector<Put>& puts) {
+  uint64_t bytes = 0;
+  for (const Put& put : puts) bytes += timeline.log(0, put.a).slots[put.slot_a].size_bytes;
+  return bytes;
+}
+
+// Its differing inputs are values the other run never holds, and no recorded operator left them. A
+// value of another holder's must not be overwritten: then its results are put instead.
+bool made_by_nobody(const Timeline& timeline, const ValueIndex& index_a, const ValueIndex& index_b,
+                    const Pivot& candidate) {
+  const ProcessLog &la = timeline.log(0, candidate.a), &lb = timeline.log(1, candidate.b);
+  for (const SlotPair& pair :
+       pair_slots(la, timeline.event(0, candidate.a), lb, timeline.event(1, candidate.b))) {
+    if (!pair.a || !pair.b || pair.b->kind != SlotKind::in || pair.a->value == pair.b->value)
+      continue;
+    const ValueKey key = value_key(lb, *pair.b);
+    if (index_a.holds(key) ||
+        index_b.producer(key, candidate.b, /*inclusive=*/false).event.process >= 0)
+      return false;
+  }
+  return true;
+}
+
+// Forced where it reads, not where it leaves.
+bool forced_by_inputs(const Timeline& timeline, const ValueIndex& a, const ValueIndex& b,
+                      const Pivot& candidate) {
+  return candidate.a.process >= 0 && timeline.partner(0, candidate.a) == candidate.b &&
+         (candidate.kind == PivotKind::input || candidate.kind == PivotKind::race) &&
+         made_by_nobody(timeline, a, b, candidate);
+}
 
 class Planner {
  public:
   Planner(const Timeline& timeline, const ValueIndex& a, const ValueIndex& b,
-          const Pivot& candidate, const ModelDifference& difference, bool everywhere)
+          const Pivot& candidate, uint32_t judged_step, bool everywhere)
       : timeline_(timeline),
         index_{&a, &b},
         candidate_(candidate),
-        until_(difference.position),
-        everywhere_(everywhere) {
-    for (int side : {1, 0}) {
-      if (difference.slots[side].empty()) continue;
-      const Event& e = event(side, difference.slots[side].front().event);
-      if (e.kind == EventKind::loss) backward_ = {e.step, e.micro_batch + 1};
-    }
-  }
+        judged_step_(judged_step),
+        everywhere_(everywhere) {}
 
   Experiment plan() {
     const bool both = candidate_.a.process >= 0 && candidate_.b.process >= 0;
@@ -48,25 +109,15 @@ class Planner {
   Event event(int side, const EventRef& ref) const { return timeline_.event(side, ref); }
   const EventRef& candidate(int side) const { return side == 0 ? candidate_.a : candidate_.b; }
 
-  // A forward operator, or its recomputation, which must give what its forward gave.
-  static bool once_more(const Event& e) {
-    return e.phase == Phase::forward || e.phase == Phase::recompute;
-  }
-
-  // Before the model value that differs, or run again in its backward pass.
   bool in_time(int side, const EventRef& ref) const {
-    const Event& e = event(side, ref);
-    return timeline_.position(side, ref) < until_ ||
-           (e.phase == Phase::recompute && e.step == backward_.first &&
-            e.micro_batch <= backward_.second);
+    return event(side, ref).step <= judged_step_;
   }
 
-  // Of its boundary, phase and kind.
+  // Another execution of it: of its boundary, whether forward, recomputed or backward.
   bool alike(int side, const EventRef& x, const EventRef& y) const {
     const Event &ex = event(side, x), &ey = event(side, y);
-    return ex.kind == ey.kind && (ex.phase == ey.phase || (once_more(ex) && once_more(ey))) &&
-           log(side, x).text(ex.boundary) == log(side, y).text(ey.boundary) &&
-           log(side, x).text(ex.node) == log(side, y).text(ey.node);
+    return of_site(ex.kind) == of_site(ey.kind) && (of_site(ex.kind) || ex.kind == ey.kind) &&
+           log(side, x).text(ex.boundary) == log(side, y).text(ey.boundary);
   }
 
   bool matched() const { return timeline_.partner(0, candidate_.a) == candidate_.b; }
@@ -89,13 +140,14 @@ class Planner {
       // Operators of other names: the first, the second, ... of each.
       std::vector<EventRef> of[2] = {alike_in(0, both.a), alike_in(1, both.b)};
       for (size_t k = 0; of[0].size() == of[1].size() && k < of[0].size(); ++k)
-        if (of[0][k] != candidate_.a && of[1][k] != candidate_.b)
+        if (of[0][k] != candidate_.a && of[1][k] != candidate_.b &&
+            event(0, of[0][k]).kind == event(1, of[1][k]).kind)
           all.push_back({of[0][k], of[1][k]});
     }
     return all;
   }
 
-  // Executions of one side's candidate before `until_`, in one process.
+  // Executions of one side's candidate in the judged step, in one process.
   std::vector<EventRef> alike_in(int side, int32_t process) const {
     std::vector<EventRef> all;
     const ProcessLog& l = timeline_.run(side).processes[process];
@@ -106,61 +158,22 @@ class Planner {
     return all;
   }
 
-  // False: some slot has no counterpart of its dtype and shape. Otherwise what differs is put.
   bool put_pair(const EventRef& a, const EventRef& b, bool inputs, std::vector<Put>& puts) const {
-    const ProcessLog &la = log(0, a), &lb = log(1, b);
-    for (const SlotPair& pair : pair_slots(la, event(0, a), lb, event(1, b))) {
-      const Slot& either = pair.either();
-      if ((either.kind == SlotKind::in) != inputs || !has_value(either)) continue;
-      if (!pair.a || !pair.b) {
-        // One run writes an input in place that the other leaves alone.
-        if (either.kind == SlotKind::written && !pair.a) continue;
-        return false;
-      }
-      if (!has_value(*pair.a) || !has_value(*pair.b)) return false;
-      const Meta &ma = la.metas[pair.a->meta], &mb = lb.metas[pair.b->meta];
-      if (ma.dtype != mb.dtype || ma.shape != mb.shape) return false;
-      if (pair.a->value == pair.b->value) continue;
-      puts.push_back({a, b, pair.at_a, pair.at_b});
-    }
-    return true;
+    return opguard::put_pair(timeline_, a, b, inputs, puts);
   }
 
   bool put_at_itself() {
-    const ProcessLog &la = log(0, candidate_.a), &lb = log(1, candidate_.b);
-    for (const SlotPair& pair : pair_slots(la, event(0, candidate_.a), lb, event(1, candidate_.b)))
-      if (pair.a && pair.b && pair.b->kind == SlotKind::in && pair.a->value != pair.b->value)
-        experiment_.own_inputs.insert(pair.b->index);
     // What nobody made is healed where it is first seen: what else reads it is healed as well.
-    const bool inputs =
-        matched() && (candidate_.kind == PivotKind::input || candidate_.kind == PivotKind::race) &&
-        made_by_nobody();
+    const bool inputs = forced_by_inputs(timeline_, *index_[0], *index_[1], candidate_);
     experiment_.place = inputs ? Place::inputs : Place::results;
     for (const auto& [a, b] : executions()) {
       std::vector<Put> puts;
-      if (!put_pair(a, b, inputs, puts)) {
-        if (a == candidate_.a) return false;
-        continue;
-      }
-      if (a == candidate_.a && puts.empty()) return false;
+      if (inputs && event(0, a).kind != event(0, candidate_.a).kind) continue;
+      const bool whole = put_pair(a, b, inputs, puts);
+      if (a == candidate_.a && (!whole || puts.empty())) return false;
+      if (!whole) continue;
       experiment_.puts.insert(experiment_.puts.end(), puts.begin(), puts.end());
       experiment_.executions += !puts.empty();
-    }
-    return true;
-  }
-
-  // Its differing inputs are values the other run never holds, and no recorded operator left them.
-  // A value of another holder's must not be overwritten: then its results are put instead.
-  bool made_by_nobody() const {
-    const ProcessLog &la = log(0, candidate_.a), &lb = log(1, candidate_.b);
-    for (const SlotPair& pair :
-         pair_slots(la, event(0, candidate_.a), lb, event(1, candidate_.b))) {
-      if (!pair.a || !pair.b || pair.b->kind != SlotKind::in || pair.a->value == pair.b->value)
-        continue;
-      const ValueKey key = value_key(lb, *pair.b);
-      if (index_[0]->holds(key) ||
-          index_[1]->producer(key, candidate_.b, /*inclusive=*/false).event.process >= 0)
-        return false;
     }
     return true;
   }
@@ -184,7 +197,8 @@ class Planner {
         if (!source && !reads(side, ref, carried)) continue;
         executions += source;
         const EventRef other = timeline_.partner(side, ref);
-        if (!source && other.process >= 0 && e.kind != EventKind::loss) {
+        if (!source && other.process >= 0 &&
+            (of_site(e.kind) || e.kind == EventKind::optimizer)) {
           std::vector<Put> puts;
           const EventRef &a = side == 0 ? ref : other, &b = side == 0 ? other : ref;
           if (put_pair(a, b, /*inputs=*/false, puts)) {
@@ -216,12 +230,8 @@ class Planner {
 
   Experiment finish() {
     auto& puts = experiment_.puts;
-    std::stable_sort(puts.begin(), puts.end(), [](const Put& x, const Put& y) {
-      return std::tie(x.b.process, x.slot_b) < std::tie(y.b.process, y.slot_b);
-    });
-    puts.erase(std::unique(puts.begin(), puts.end()), puts.end());
-    uint64_t bytes = 0;
-    for (const Put& put : puts) bytes += log(0, put.a).slots[put.slot_a].size_bytes;
+    in_order(puts);
+    const uint64_t bytes = bytes_of(timeline_, puts);
     if (everywhere_ && (puts.size() > kMostPuts || bytes > kMostBytes))
       experiment_.refused = "it runs too often to be made good everywhere";
     else if (puts.size() > kMostPuts)
@@ -232,18 +242,77 @@ class Planner {
   const Timeline& timeline_;
   const ValueIndex* index_[2];
   const Pivot& candidate_;
-  const Position until_;
-  std::pair<uint32_t, uint32_t> backward_{0, 0};  // of the differing loss: step, micro-batch; or 0
+  const uint32_t judged_step_;
   const bool everywhere_;
   Experiment experiment_;
 };
 
 }  // namespace
 
+void Experiment::add(const Experiment& other) {
+  puts.insert(puts.end(), other.puts.begin(), other.puts.end());
+  in_order(puts);
+  place = place == other.place ? place : Place::several;
+  executions += other.executions;
+  carried.insert(other.carried.begin(), other.carried.end());
+}
+
 Experiment plan_experiment(const Timeline& timeline, const ValueIndex& a, const ValueIndex& b,
-                           const Pivot& candidate, const ModelDifference& difference,
-                           bool everywhere) {
-  return Planner(timeline, a, b, candidate, difference, everywhere).plan();
+                           const Pivot& candidate, uint32_t judged_step, bool everywhere) {
+  return Planner(timeline, a, b, candidate, judged_step, everywhere).plan();
+}
+
+Experiment plan_question(const Timeline& timeline, uint32_t judged_step) {
+  Experiment question;
+  question.place = Place::question;
+  for (const ProcessPair& both : timeline.alignment().processes) {
+    if (both.a < 0 || both.b < 0) continue;
+    for (const Pair& pair : both.pairs) {
+      if (pair.equality == Equality::equal || pair.equality == Equality::hidden) continue;
+      const EventRef a{both.a, pair.a}, b{both.b, pair.b};
+      const Event e = timeline.event(1, b);
+      if (e.step > judged_step || !(of_site(e.kind) || e.kind == EventKind::optimizer)) continue;
+      const size_t before = question.puts.size();
+      put_pair(timeline, a, b, /*inputs=*/false, question.puts);
+      question.executions += question.puts.size() > before;
+    }
+  }
+  in_order(question.puts);
+  if (question.puts.empty())
+    question.refused = "no operator of both runs leaves another value of one shape";
+  else if (question.puts.size() > kMostPuts || bytes_of(timeline, question.puts) > kMostAsked)
+    question.refused = "more operators differ, or larger tensors, than can be asked at once";
+  return question;
+}
+
+bool reads_the_same(const Timeline& timeline, const ValueIndex& a, const ValueIndex& b,
+                    const Pivot& candidate) {
+  if (forced_by_inputs(timeline, a, b, candidate)) return true;
+  const ValueIndex* index[2] = {&a, &b};
+  const EventRef sides[2] = {candidate.a, candidate.b};
+  const bool matched =
+      sides[0].process >= 0 && timeline.partner(0, candidate.a) == candidate.b;
+  if (matched) {
+    for (const SlotPair& pair :
+         pair_slots(timeline.log(0, sides[0]), timeline.event(0, sides[0]),
+                    timeline.log(1, sides[1]), timeline.event(1, sides[1])))
+      if (pair.a && pair.b && pair.a->kind == SlotKind::in && has_value(*pair.a) &&
+          has_value(*pair.b) && !same_bytes(*pair.a, *pair.b))
+        return false;
+    return true;
+  }
+  for (int side : {0, 1}) {
+    if (sides[side].process < 0) continue;
+    const ProcessLog& log = timeline.log(side, sides[side]);
+    const Event e = timeline.event(side, sides[side]);
+    for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
+      const Slot slot = log.slots[s];
+      if (slot.kind == SlotKind::in && has_value(slot) &&
+          !index[1 - side]->holds(value_key(log, slot)))
+        return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace opguard

@@ -30,6 +30,9 @@ constexpr auto kGrace = std::chrono::seconds(10);
 // What is still in the pipe when the child has ended is waited for this long: a process it left
 // behind may hold the pipe open for ever.
 constexpr auto kDrain = std::chrono::milliseconds(500);
+// How long a command may go on when its work is done: a launcher looks after its ranks every few
+// seconds.
+constexpr auto kLastWords = std::chrono::seconds(15);
 
 // For the signal handler, which sees nothing else. One child at a time.
 volatile pid_t child_pid = 0;
@@ -114,9 +117,11 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 }
 
 // Beyond fork only calls that are safe there: no allocation.
-[[noreturn]] void become(char** argv, char** env, const char* cwd, bool own_group, int out_fd,
-                         int report_fd) {
+[[noreturn]] void become(char** argv, char** env, const char* cwd, bool own_group, bool no_input,
+                         int out_fd, int report_fd) {
   if (own_group) setpgid(0, 0);
+  // A group in the background that reads from the terminal is stopped.
+  if (int none = no_input ? open("/dev/null", O_RDONLY) : -1; none >= 0) dup2(none, STDIN_FILENO);
   for (int signal : kPassed) {
     struct sigaction now;
     sigaction(signal, nullptr, &now);
@@ -190,10 +195,19 @@ bool read_some(int fd, Sink& sink) {
   return n > 0 || (n < 0 && errno == EINTR);
 }
 
-LaunchResult wait_for(pid_t pid, bool own_group, int fd, Sink& sink, uint64_t timeout_s) {
+// What is left of a group whose leader is gone.
+void end_group(pid_t group) {
+  if (kill(-group, SIGTERM) != 0) return;
+  for (int waited = 0; waited < 1000 && kill(-group, 0) == 0; waited += kPollMs)
+    poll(nullptr, 0, kPollMs);
+  kill(-group, SIGKILL);
+}
+
+LaunchResult wait_for(pid_t pid, bool own_group, int fd, Sink& sink, const LaunchOptions& options) {
+  const uint64_t timeout_s = options.timeout_s;
   LaunchResult result;
-  Clock::time_point begin = Clock::now(), ended, asked;
-  bool running = true;
+  Clock::time_point begin = Clock::now(), ended, asked, finished;
+  bool running = true, done_early = false;
   int status = 0;
   while (running || fd >= 0) {
     if (fd >= 0) {
@@ -207,7 +221,7 @@ LaunchResult wait_for(pid_t pid, bool own_group, int fd, Sink& sink, uint64_t ti
     if (!running) continue;
     // With a pipe to watch this only looks; without, or past its end, it waits, a signal ends the
     // wait.
-    bool look = fd >= 0 || timeout_s > 0;
+    bool look = fd >= 0 || timeout_s > 0 || !options.done.empty();
     pid_t done = waitpid(pid, &status, look ? WNOHANG : 0);
     if (done == pid) {
       running = false;
@@ -215,6 +229,14 @@ LaunchResult wait_for(pid_t pid, bool own_group, int fd, Sink& sink, uint64_t ti
       continue;
     }
     if (look && fd < 0) poll(nullptr, 0, kPollMs);
+    if (!options.done.empty() && access(options.done.c_str(), F_OK) == 0) {
+      if (finished == Clock::time_point()) finished = Clock::now();
+      const auto since = Clock::now() - finished;
+      done_early = since > kLastWords;
+      if (done_early) send(pid, own_group, since > kLastWords + kGrace ? SIGKILL : SIGTERM);
+      if (done_early) poll(nullptr, 0, kPollMs);
+      continue;
+    }
     if (timeout_s == 0) continue;
     if (!result.timed_out && Clock::now() - begin > std::chrono::seconds(timeout_s)) {
       result.timed_out = true;
@@ -226,6 +248,8 @@ LaunchResult wait_for(pid_t pid, bool own_group, int fd, Sink& sink, uint64_t ti
   }
   result.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   result.signal = WIFSIGNALED(status) ? WTERMSIG(status) : static_cast<int>(got_signal);
+  if (done_early && !got_signal) result.exit_code = result.signal = 0;
+  if (options.apart && own_group) end_group(pid);
   result.output = sink.finish();
   return result;
 }
@@ -256,11 +280,13 @@ llvm::Expected<LaunchResult> launch(const LaunchOptions& options) {
     return make_error(std::string("no pipe for the program: ") + std::strerror(errno));
 
   // With a terminal at hand the child must stay in its foreground group to read from it.
-  bool own_group = !isatty(STDIN_FILENO);
+  bool own_group = options.apart || !isatty(STDIN_FILENO);
   SignalGuard guard;
   std::fflush(nullptr);
   pid_t pid = fork();
-  if (pid == 0) become(argv.data(), env.data(), options.cwd.c_str(), own_group, out[1], report[1]);
+  if (pid == 0)
+    become(argv.data(), env.data(), options.cwd.c_str(), own_group, options.apart, out[1],
+           report[1]);
   if (pid > 0) {
     if (own_group) setpgid(pid, pid);
     child_has_group = own_group;
@@ -295,7 +321,7 @@ llvm::Expected<LaunchResult> launch(const LaunchOptions& options) {
                       (searched ? "not found on PATH" : std::strerror(failed[1])));
   }
   Sink sink(options.output == Output::to_stderr, log_fd, options.keep_bytes);
-  LaunchResult result = wait_for(pid, own_group, out[0], sink, options.timeout_s);
+  LaunchResult result = wait_for(pid, own_group, out[0], sink, options);
   close_all();
   return result;
 }

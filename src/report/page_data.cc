@@ -326,12 +326,21 @@ class Page {
     return all;
   }
 
+  bool proven(size_t candidate) const {
+    if (report_.proof)
+      for (const Cause& cause : report_.proof->causes)
+        if (cause.candidate == candidate) return cause.state == ProofState::proven;
+    return false;
+  }
+
   Json summary() const {
     const Verdict& verdict = report_.verdict;
     const Alignment& alignment = report_.alignment;
     Json head;
     head["verdict"] = outcome_name(verdict.outcome);
     head["why"] = shown(verdict.why);
+    if (report_.proof && report_.proof->state != ProofState::none)
+      head["proof"] = {proof_name(report_.proof->state), shown(report_.proof->why)};
     head["runs"] = {shown(report_.a.dir), shown(report_.b.dir)};
     head["records"] = {report_.a.records(), report_.b.records()};
     head["pairs"] = alignment.pairs;
@@ -349,6 +358,7 @@ class Page {
       const Confirmation& found = report_.confirmations[i];
       Json proof = {{"causal", found.causal ? Json(*found.causal) : Json()},
                     {"why", shown(found.why)},
+                    {"proven", proven(i)},
                     {"tensors", Json::array()}};
       for (const Difference& d : found.tensors)
         proof["tensors"].push_back(shown_lines(format_difference(d)));

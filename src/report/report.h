@@ -21,11 +21,30 @@ struct Coverage {
   uint64_t unmatched_sites = 0;
 };
 
-// What `--confirm` found of a candidate: docs/confirm.md.
+// What running again found of a candidate: docs/proof.md.
 struct Confirmation {
-  std::optional<bool> causal;       // true: proven; false: harmless; none: not known
+  std::optional<bool> causal;       // true: it takes part; false: harmless; none: not known
   std::string why;                  // one sentence; "" if the candidate was not tried
   std::vector<Difference> tensors;  // its tensors of the two runs, byte by byte
+};
+
+enum class ProofState : uint8_t { none, indicated, proven };
+const char* proof_name(ProofState state);
+
+// A place where the difference begins by itself.
+struct Cause {
+  size_t candidate = 0;  // in Verdict::candidates
+  ProofState state = ProofState::indicated;
+  bool measured = false;  // it was given what run a's reads, and left something else
+  std::string why;        // one sentence
+};
+
+// What running again proves of the verdict: docs/proof.md.
+struct ProofReport {
+  ProofState state = ProofState::none;
+  std::string why;            // one sentence: what is proven, or why no more
+  uint32_t runs = 0;          // that it took
+  std::vector<Cause> causes;  // all independent ones, in their order
 };
 
 struct Report {
@@ -36,13 +55,17 @@ struct Report {
   Coverage coverage;
   std::vector<std::string> settings = {};  // settings that differ: compare_settings
   bool explain = false;                    // say more about the pairing and every candidate
-  // Of each candidate, in their order; empty without --confirm.
+  // Of each candidate, in their order; empty where nothing was run again.
   std::vector<Confirmation> confirmations = {};
   // The ATen operators inside the pivot, with --drill.
   std::optional<Drill> drill = {};
   const HiddenRecords* hidden = nullptr;   // where rules were given
   std::vector<IsolatedPair> isolated = {};
+  std::optional<ProofReport> proof = {};  // none: it was not asked for
 };
+
+// "diverged, proven: the loss differs"; without a proof "diverged: the loss differs".
+std::string headline_of(const Report& report);
 
 // colour: ANSI colours. Control characters in source and names are shown escaped.
 std::string format_terminal(const Report& report, bool colour);

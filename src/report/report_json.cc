@@ -126,7 +126,55 @@ Json states_json(const Report& report) {
   return list;
 }
 
-// The pivot, or another candidate, with what --confirm found.
+// How far a cause's results are apart: of the tensor of which most differs.
+Json size_json(const Report& report, const Cause& cause) {
+  if (cause.candidate >= report.confirmations.size()) return nullptr;
+  const Difference* largest = nullptr;
+  auto share = [](const Difference& d) {
+    return d.elements > 0 ? double(d.differing) / double(d.elements) : 0.0;
+  };
+  for (const Difference& d : report.confirmations[cause.candidate].tensors)
+    if (!d.name.starts_with("in/") && d.elementwise && (!largest || share(*largest) < share(d)))
+      largest = &d;
+  if (!largest) return nullptr;
+  const bool rounding =
+      std::any_of(largest->explanations.begin(), largest->explanations.end(),
+                  [](const Explanation& e) { return e.kind == "rounding"; });
+  return {{"tensor", largest->name},
+          {"elements", largest->elements},
+          {"differing", largest->differing},
+          {"share", share(*largest)},
+          {"max_ulp", largest->max_ulp ? Json(*largest->max_ulp) : Json()},
+          {"max_absolute", largest->max_absolute ? Json(*largest->max_absolute) : Json()},
+          {"max_relative", largest->max_relative ? Json(*largest->max_relative) : Json()},
+          {"rounding", rounding}};
+}
+
+Json proof_json(const Report& report) {
+  const ProofReport none{ProofState::none, "no further run was made", 0, {}};
+  const ProofReport& proof = report.proof ? *report.proof : none;
+  Json json = {{"state", proof_name(proof.state)},
+               {"why", proof.why},
+               {"runs", proof.runs},
+               {"causes", Json::array()}};
+  for (const Cause& cause : proof.causes) {
+    const PivotView shown =
+        view(report.a, report.b, report.verdict.candidates.at(cause.candidate));
+    const EventView& event = shown.either();
+    json["causes"].push_back({{"boundary", event.boundary},
+                              {"place", place(event)},
+                              {"step", event.event->step},
+                              {"rank", event.log->rank},
+                              {"candidate", cause.candidate},
+                              {"state", proof_name(cause.state)},
+                              {"measured", cause.measured},
+                              {"why", cause.why},
+                              {"size", size_json(report, cause)}});
+  }
+  return json;
+}
+
+// The pivot, or another candidate, with what running again found.
 Json candidate_json(const Report& report, size_t i) {
   Json json = pivot_json(report, report.verdict.candidates[i]);
   if (i >= report.confirmations.size() || json.is_null()) return json;
@@ -357,6 +405,7 @@ std::string format_json(const Report& report) {
   json["origin_ranks"] = origin_ranks_json(verdict);
   json["ranks"] = Json::array();
   for (const RankShare& share : verdict.ranks) json["ranks"].push_back(rank_json(report, share));
+  json["proof"] = proof_json(report);
   if (report.drill) json["drill"] = drill_json(*report.drill);
   // Names and source text need not be UTF-8; JSON must be.
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";

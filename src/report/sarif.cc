@@ -76,6 +76,7 @@ class Sarif {
     run["results"] = std::move(results);
     run["properties"] = {{"verdict", outcome_name(report_.verdict.outcome)},
                          {"why", shown(report_.verdict.why)},
+                         {"proof", report_.proof ? proof_name(report_.proof->state) : "none"},
                          {"certified_prefix", report_.alignment.certified_prefix},
                          {"pairs", report_.alignment.pairs}};
     Json json;

@@ -69,7 +69,9 @@ class Terminal {
     const char* code = verdict.outcome == Outcome::identical  ? "1;32"
                        : verdict.outcome == Outcome::diverged ? "1;31"
                                                               : "1;33";
-    line(paint(code, outcome_name(verdict.outcome)) + ": " + shown(verdict.why));
+    const std::string text = headline_of(report_);
+    const size_t end = text.find(':');
+    line(paint(code, text.substr(0, end)) + shown(text.substr(end)));
   }
 
   void findings_headline() {
@@ -117,10 +119,11 @@ class Terminal {
     neighbours(both);
   }
 
-  // What --confirm found of the pivot.
+  // What running again found of the pivot.
   void confirmation() {
     if (report_.confirmations.empty()) return;
     const Confirmation& found = report_.confirmations.front();
+    if (found.why.empty() && found.tensors.empty()) return;
     line("");
     if (!found.tensors.empty()) {
       line("  " + paint("1", "byte by byte"));
@@ -133,7 +136,7 @@ class Terminal {
       }
       line("");
     }
-    line("  " + paint(causal_code(found), causal_text(found)) + ": " + shown(found.why));
+    line("  " + paint(causal_code(found), causal_text(0)) + ": " + shown(found.why));
   }
 
   // --drill: the ATen operator inside the pivot.
@@ -168,8 +171,17 @@ class Terminal {
   static const char* causal_code(const Confirmation& found) {
     return !found.causal ? "1;33" : *found.causal ? "1;31" : "1;32";
   }
-  static std::string causal_text(const Confirmation& found) {
-    return !found.causal ? "not proven" : *found.causal ? "proven causal" : "proven harmless";
+  std::string causal_text(size_t candidate) const {
+    const Confirmation& found = report_.confirmations[candidate];
+    if (!found.causal) return "not proven";
+    if (!*found.causal) return "proven harmless";
+    if (report_.proof)
+      for (const Cause& cause : report_.proof->causes)
+        if (cause.candidate == candidate && cause.state == ProofState::proven)
+          return report_.proof->causes.size() > 1
+                     ? "proven, one of " + std::to_string(report_.proof->causes.size()) + " causes"
+                     : "proven";
+    return "takes part";
   }
 
   void overwrite(const Pivot& pivot, const Overwrite& found) {
@@ -424,7 +436,7 @@ class Terminal {
       line(text + ": " + shown(all[i].why));
       if (i < report_.confirmations.size() && !report_.confirmations[i].why.empty()) {
         const Confirmation& found = report_.confirmations[i];
-        line("     " + paint(causal_code(found), causal_text(found)) + ": " + shown(found.why));
+        line("     " + paint(causal_code(found), causal_text(i)) + ": " + shown(found.why));
       }
       if (report_.explain) differences(both);
     }
@@ -719,6 +731,21 @@ std::string format_findings(const Run& run, const Findings& findings, bool colou
   const Alignment alignment;
   const Report report{run, run, alignment, verdict, {}};
   return Terminal(report, colour).findings(findings);
+}
+
+const char* proof_name(ProofState state) {
+  static constexpr const char* kNames[] = {"none", "indicated", "proven"};
+  return kNames[static_cast<size_t>(state)];
+}
+
+std::string headline_of(const Report& report) {
+  const Verdict& verdict = report.verdict;
+  std::string text = outcome_name(verdict.outcome);
+  const bool told = report.proof && report.proof->state != ProofState::none;
+  if (told) text += std::string(", ") + proof_name(report.proof->state);
+  text += ": " + verdict.why;
+  if (told && report.proof->state != ProofState::proven) text += " (" + report.proof->why + ")";
+  return text;
 }
 
 std::string format_terminal(const Report& report, bool colour) {

@@ -62,6 +62,15 @@ PyObject* watch(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+// end_after(step, callback): before the first event.
+PyObject* end_after(PyObject*, PyObject* args) {
+  unsigned step = 0;
+  PyObject* callback = nullptr;
+  if (!PyArg_ParseTuple(args, "IO", &step, &callback)) return nullptr;
+  recorder().end_after(step, callback);
+  Py_RETURN_NONE;
+}
+
 // device_plugins(paths, patience): before the first tensor is met. patience: seconds.
 PyObject* device_plugins(PyObject*, PyObject* args) {
   const char* paths = nullptr;
@@ -193,6 +202,8 @@ PyMethodDef g_methods[] = {
      "start(dir, rank, world, mode, primitives, settings, names, states): record from now on"},
     {"watch", watch, METH_VARARGS,
      "watch(captures, transplants, dir, rank): tensors to write, and values to replace"},
+    {"end_after", end_after, METH_VARARGS,
+     "end_after(step, callback): call it once the step is over and recorded"},
     {"device_plugins", device_plugins, METH_VARARGS,
      "device_plugins(paths, patience): libraries that read tensors on devices (device/plugin.h)"},
     {"device", device_state, METH_O,

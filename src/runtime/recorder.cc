@@ -142,6 +142,22 @@ void Recorder::begin_step() {
   ++step_;
   micro_batch_ = 0;
   record_state();
+  if (at_last_step_ == nullptr || step_ <= last_step_) return;
+  // Not from in here: the program's own work and ours are on the stack.
+  if (Py_AddPendingCall(
+          [](void* callback) {
+            Ref called(PyObject_CallNoArgs(static_cast<PyObject*>(callback)));
+            if (!called) recorder().fault("the run could not be ended after its step");
+            return 0;
+          },
+          at_last_step_) == 0)
+    at_last_step_ = nullptr;
+}
+
+void Recorder::end_after(uint32_t step, PyObject* callback) {
+  last_step_ = step;
+  Py_INCREF(callback);
+  at_last_step_ = callback;
 }
 
 uint64_t Recorder::clock() { return clock_ns(CLOCK_MONOTONIC); }

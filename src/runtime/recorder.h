@@ -87,6 +87,9 @@ class Recorder {
   // str. states: called at step boundaries, for a dict of bytes and tensors.
   void start(const std::string& dir, int32_t rank, int32_t world, Mode mode, PyObject* settings,
              PyObject* states);
+  // After the records of this step's end `callback` is called, once, on the main thread, between two
+  // of the program's instructions.
+  void end_after(uint32_t step, PyObject* callback);
   Mode mode() const { return mode_; }
   // Does it record operators?
   bool on_operators() { return mode_ != Mode::sdc && on(); }
@@ -195,6 +198,8 @@ class Recorder {
   std::string dir_;
   int32_t rank_ = 0, world_ = 1;
   PyObject *settings_ = nullptr, *states_ = nullptr;
+  uint32_t last_step_ = kNone;  // see end_after()
+  PyObject* at_last_step_ = nullptr;
   LogWriter* writer_ = nullptr;  // never destroyed: no order of static destructors can hurt it
   bool opened_ = false, told_ = false;
   bool marked_steps_ = false, marked_micro_batches_ = false;

@@ -88,9 +88,11 @@ bool holds(const TorchApi& torch, PyObject* object, const std::vector<unsigned c
 // On the device, by torch, on the stream that the thread works on. `data` shares the memory and
 // counts no version.
 std::string replace_on_device(const TorchApi& torch, PyObject* object, const TensorView& view,
-                              const std::vector<unsigned char>& bytes) {
+                              const std::vector<unsigned char>& bytes, bool& same) {
   if (recorder().capturing())
     return "a graph is being captured, which would copy it at each replay";
+  same = holds(torch, object, bytes);
+  PyErr_Clear();
   PyObject* plain = view.keep ? view.keep.get() : object;
   const Ref data = attribute(plain, "data");
   const Ref before(data ? PyObject_CallMethod(data.get(), "clone", nullptr) : nullptr);
@@ -130,8 +132,9 @@ std::string load_value(const Transplant& transplant, TransplantValue& value) {
 }
 
 std::string replace_value(const TorchApi* torch, PyObject* object, const TensorView& view,
-                          const TransplantValue& value) {
+                          const TransplantValue& value, bool& same) {
   Slot unused;
+  same = true;
   if (!view.has_value()) return "its bytes on device " + view.meta.device + " cannot be reached";
   if (view.meta.dtype != value.dtype->name || view.elements.size != value.dtype->size_bytes)
     return "it is " + view.meta.dtype + ", the file's value is " + value.dtype->name;
@@ -141,13 +144,14 @@ std::string replace_value(const TorchApi* torch, PyObject* object, const TensorV
   if (read_in_flight(view, unused)) return "a collective in flight is writing it";
   uintptr_t low = 0, high = 0;
   if (!bounds(view.elements, low, high)) return "";  // without elements: it is that value
-  if (!view.readable) return replace_on_device(*torch, object, view, value.bytes);
+  if (!view.readable) return replace_on_device(*torch, object, view, value.bytes, same);
   if (Ref flags = is_numpy_array(object) ? attribute(object, "flags") : Ref(); flags)
     if (attribute(flags.get(), "writeable").get() != Py_True) return "the array is read-only";
   if (std::string why = unwritable(low, high); !why.empty()) return why;
   // The processor's own memory as a device's, which a plugin serves.
-  if (view.device != nullptr) return replace_on_device(*torch, object, view, value.bytes);
+  if (view.device != nullptr) return replace_on_device(*torch, object, view, value.bytes, same);
   std::vector<unsigned char> before = gather(view.elements);
+  same = before == value.bytes;
   scatter(value.bytes, view.elements);
   // Is it what the program reads now? Not where elements share memory (an expanded view), nor where
   // what we see is a copy (a lazy conjugate).

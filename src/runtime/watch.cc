@@ -3,6 +3,10 @@
 #include <dirent.h>
 #include <unistd.h>
 
+#include <cinttypes>
+#include <cstdio>
+
+#include "runtime/fingerprint.h"
 #include "runtime/recorder.h"
 #include "runtime/storage.h"
 #include "runtime/transplant.h"
@@ -36,8 +40,13 @@ struct Planned {
   Transplant transplant;
   TransplantValue value;
   bool loaded = false, done = false;
+  bool same = false;    // done: the tensor held that value already
+  std::string held;     // og1 of what it held, where it could be read
   std::string refused;  // why
 };
+
+// Selections by the boundary they name: an event meets only its own.
+using ByBoundary = std::map<std::string, std::vector<size_t>, std::less<>>;
 
 // All under the GIL, as the recorder is. Never destroyed: hooks may fire at the interpreter's end.
 struct Watching {
@@ -47,6 +56,8 @@ struct Watching {
   std::vector<Captured> captures;
   std::vector<Planned> transplants;
   std::vector<Drilled> drills;
+  ByBoundary captures_at, transplants_at;
+  std::vector<size_t> captures_anywhere;  // whose boundary cannot be told from their slot
   PyObject* driller = nullptr;
   uint64_t files = 0, tensors = 0, failed = 0;
   std::string failure;  // the first one
@@ -75,6 +86,14 @@ void refuse(Planned& planned, const std::string& why) {
   tell("warning: no transplant of " + transplant_text(planned.transplant) + ": " + why);
 }
 
+std::string held_text(const TensorView& view) {
+  if (!view.readable) return "";
+  const Fingerprint value = digest(view.elements, view.meta.dtype, 1).value;
+  char text[40];
+  std::snprintf(text, sizeof text, "%016" PRIx64 ":%016" PRIx64, value.h, value.m);
+  return text;
+}
+
 // None where a copy would end a capture of the device's stream, or cannot be had.
 Ref host_copy(const TensorView& view, PyObject* object) {
   if (view.device == nullptr || recorder().capturing()) return {};
@@ -83,6 +102,12 @@ Ref host_copy(const TensorView& view, PyObject* object) {
   Ref copy(plain ? PyObject_CallMethod(plain.get(), "cpu", nullptr) : nullptr);
   PyErr_Clear();
   return copy;
+}
+
+template <typename F>
+void each_at(const ByBoundary& index, std::string_view boundary, F f) {
+  if (auto at = index.find(boundary); at != index.end())
+    for (size_t i : at->second) f(i);
 }
 
 template <typename F>
@@ -130,10 +155,20 @@ void start_watching(std::string_view captures, std::string_view transplants, con
     Planned& planned = w.transplants.emplace_back();
     planned.transplant.selection.text = line;
     if (!parse_transplant(line, planned.transplant, error)) return refuse(planned, error);
+    // Another rank's is never met here, and its file may be large.
+    if (planned.transplant.selection.rank.value_or(rank) != rank) return;
     if (std::string why = load_value(planned.transplant, planned.value); !why.empty())
       return refuse(planned, why);
     planned.loaded = true;
+    w.transplants_at[planned.transplant.selection.boundary].push_back(w.transplants.size() - 1);
   });
+  for (size_t i = 0; i < w.captures.size(); ++i) {
+    const Selection& s = w.captures[i].selection;
+    if (s.slot_in_boundary)
+      w.captures_anywhere.push_back(i);
+    else
+      w.captures_at[s.boundary].push_back(i);
+  }
   g_watching = !w.captures.empty() || !w.transplants.empty();
 }
 
@@ -195,6 +230,10 @@ std::map<std::string, std::string> watch_settings() {
     settings["transplant." + std::to_string(i)] = planned.done              ? "done"
                                                   : planned.refused.empty() ? "not reached"
                                                                             : planned.refused;
+    if (planned.done)
+      settings["transplant." + std::to_string(i) + ".was"] = planned.same ? "same" : "other";
+    if (planned.done && !planned.held.empty())
+      settings["transplant." + std::to_string(i) + ".held"] = planned.held;
   }
   if (!w.transplants.empty())
     settings["transplant"] =
@@ -217,22 +256,24 @@ Watch::Watch(const Event& event, std::string_view boundary, std::string_view nod
   // Those inside it may end before it does, so that its number can still rise.
   const uint32_t next = recorder().next_occurrence(event_);
   std::string_view slot;
-  for (size_t i = 0; i < w.captures.size(); ++i) {
+  auto capture = [&](size_t i) {
     const Selection& s = w.captures[i].selection;
     if ((!s.occurrence || *s.occurrence >= next) && s.means(probe, slot))
       captures_.push_back({i, slot});
-  }
+  };
+  each_at(w.captures_at, boundary, capture);
+  for (size_t i : w.captures_anywhere) capture(i);
   for (size_t i = 0; i < w.drills.size() && !compiled; ++i) {
     const Selection& s = w.drills[i].selection;
     if (!w.drills[i].done && *s.occurrence >= next && s.means(probe, slot))
       drills_.push_back({i, slot});
   }
-  for (size_t i = 0; i < w.transplants.size(); ++i) {
+  each_at(w.transplants_at, boundary, [&](size_t i) {
     const Planned& planned = w.transplants[i];
     const Selection& s = planned.transplant.selection;
     if (planned.loaded && !planned.done && *s.occurrence >= next && s.means(probe, slot))
       transplants_.push_back({i, slot});
-  }
+  });
 }
 
 void Watch::begin() {
@@ -265,20 +306,7 @@ bool Watch::due(size_t transplant) const {
 
 void Watch::meet(const TensorView& view, PyObject* object, SlotKind kind, const std::string& name) {
   const char* of_kind = slot_kind_name(kind);
-  for (const Wanted& wanted : transplants_) {
-    if (!slot_meant(wanted.slot, of_kind, name) || !due(wanted.index)) continue;
-    Planned& planned = watching().transplants[wanted.index];
-    std::string why = compiled_ ? "it is inside a compiled graph, whose kernels may have read it"
-                                : replace_value(torch_api(), object, view, planned.value);
-    if (why.empty()) {
-      planned.done = true;
-      planned.refused.clear();
-      // Every view of that memory holds another value now, at the version it had.
-      storages().forget_all();
-    } else {
-      refuse(planned, why);
-    }
-  }
+  // First what the program made of it, then what is put in its place.
   for (const Wanted& wanted : captures_) {
     if (!slot_meant(wanted.slot, of_kind, name)) continue;
     std::string why;
@@ -289,6 +317,22 @@ void Watch::meet(const TensorView& view, PyObject* object, SlotKind kind, const 
     if (!copies_.add(copy ? here : view, kind, name, why))
       fail_capture(boundary_ + " " + of_kind + "/" + name + ": " + why);
     break;  // once for all of them
+  }
+  for (const Wanted& wanted : transplants_) {
+    if (!slot_meant(wanted.slot, of_kind, name) || !due(wanted.index)) continue;
+    Planned& planned = watching().transplants[wanted.index];
+    planned.held = held_text(view);
+    std::string why =
+        compiled_ ? "it is inside a compiled graph, whose kernels may have read it"
+                  : replace_value(torch_api(), object, view, planned.value, planned.same);
+    if (why.empty()) {
+      planned.done = true;
+      planned.refused.clear();
+      // Every view of that memory holds another value now, at the version it had.
+      storages().forget_all();
+    } else {
+      refuse(planned, why);
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-// What is put where, and what a re-run proves (docs/confirm.md), on runs written by hand.
+// What is put where, and what a re-run proves (docs/proof.md), on runs written by hand.
 #include "confirm/confirm.h"
 
 #include <gtest/gtest.h>
@@ -32,14 +32,27 @@ struct Setting {
       *compare_model_values(index_a, index_b, timeline, HiddenRecords({}, a, b)).first;
 
   Experiment plan(bool everywhere = true) const {
-    return plan_experiment(timeline, index_a, index_b, verdict.candidates.at(0), difference,
-                           everywhere);
+    return plan_experiment(timeline, index_a, index_b, verdict.candidates.at(0),
+                           difference.position.step, everywhere);
   }
-  Proof judged(const Experiment& experiment, LogBuilder again, const std::string& fate = "done") {
+  Outcomes judged(const Experiment& experiment, LogBuilder again, const std::string& fate = "done",
+                  bool cut = false) const {
     for (size_t i = 0; i < experiment.puts.size(); ++i)
       again.setting("transplant." + std::to_string(i), fate);
-    return judge_rerun({a, b, timeline, difference}, verdict.candidates.at(0), experiment,
-                       run_of({again.log()}));
+    const opguard::Run run = run_of({again.log()});
+    return Rerun({a, b, timeline, difference, cut}, experiment, run).outcomes();
+  }
+  bool reads_the_same(const Pivot& pivot) const {
+    return opguard::reads_the_same(timeline, index_a, index_b, pivot);
+  }
+  // was: of each value put, "same" or "other".
+  std::vector<Rerun::Cause> answers(const Experiment& question, LogBuilder again,
+                                    const std::vector<std::string>& was) const {
+    for (size_t i = 0; i < question.puts.size(); ++i)
+      again.setting("transplant." + std::to_string(i), "done")
+          .setting("transplant." + std::to_string(i) + ".was", was.at(i));
+    const opguard::Run run = run_of({again.log()});
+    return Rerun({a, b, timeline, difference, false}, question, run).answers();
   }
 };
 
@@ -71,7 +84,7 @@ TEST(PlanExperiment, ResultsAtEveryExecutionBeforeTheLossOrAtOne) {
   EXPECT_EQ(events(s.plan(/*everywhere=*/false)), std::vector<uint32_t>{1});
 }
 
-TEST(PlanExperiment, TheRecomputationInTheBackwardOfTheLossToo) {
+TEST(PlanExperiment, WhateverRunsInTheJudgedStep) {
   auto log = [](uint64_t f, uint64_t next) {
     LogBuilder log;
     log.add(op("m.f:1", {in(1), out(f)})).add(loss(f));
@@ -80,7 +93,7 @@ TEST(PlanExperiment, TheRecomputationInTheBackwardOfTheLossToo) {
     return run(log);
   };
   const Setting s{log(2, 3), log(20, 30)};
-  EXPECT_EQ(events(s.plan()), (std::vector<uint32_t>{0, 2}));
+  EXPECT_EQ(events(s.plan()), (std::vector<uint32_t>{0, 2, 3}));
 }
 
 TEST(PlanExperiment, DownstreamOfAnOperatorOneRunLacks) {
@@ -98,7 +111,7 @@ TEST(PlanExperiment, DownstreamOfAnOperatorOneRunLacks) {
   healed.add(op("m.half:9", {in(1), {SlotKind::out, 10, "out0", {4, 8}, 0, "bfloat16"}}))
       .add(op("m.f:1", {{SlotKind::in, 10, "arg0", {4, 8}, 0, "bfloat16"}, out(2)}))
       .add(loss(2));
-  EXPECT_EQ(s.judged(experiment, healed).causal, true);
+  EXPECT_EQ(s.judged(experiment, healed).effect, Effect::healed);
 }
 
 TEST(PlanExperiment, NothingToPut) {
@@ -112,10 +125,10 @@ TEST(PlanExperiment, NothingToPut) {
   EXPECT_NE(s.plan().refused.find("same dtype and shape"), std::string::npos);
 }
 
-TEST(JudgeRerun, GoneOrLaterIsCausal) {
-  Setting s = faulty();
-  const Proof proof = s.judged(s.plan(), chain(2, 3, 4));
-  EXPECT_EQ(proof.causal, true);
+TEST(JudgeRerun, GoneIsHealedLaterIsNot) {
+  const Setting s = faulty();
+  const Outcomes proof = s.judged(s.plan(), chain(2, 3, 4));
+  EXPECT_EQ(proof.effect, Effect::healed);
   EXPECT_EQ(
       proof.why,
       "with run a's results put in place at 2 executions, every model value of run b is run a's");
@@ -125,9 +138,9 @@ TEST(JudgeRerun, GoneOrLaterIsCausal) {
     log.add(op("m.h:3", {in(7), out(second)})).add(loss(second));
     return log;
   };
-  Setting later{run(two(2, 8)), run(two(20, 80))};
-  const Proof moved = later.judged(later.plan(), two(2, 80));
-  EXPECT_EQ(moved.causal, true);
+  const Setting later{run(two(2, 8)), run(two(20, 80))};
+  const Outcomes moved = later.judged(later.plan(), two(2, 80));
+  EXPECT_EQ(moved.effect, Effect::changed);
   EXPECT_NE(moved.why.find("agrees with run a up to step 0"), std::string::npos) << moved.why;
 }
 
@@ -136,30 +149,31 @@ TEST(JudgeRerun, TheSameLossIsHarmless) {
   Setting s = faulty();
   LogBuilder again = chain(2, 30, 40);
   const Experiment once = s.plan(/*everywhere=*/false);
-  EXPECT_EQ(s.judged(once, again).causal, false);
+  EXPECT_EQ(s.judged(once, again).effect, Effect::unchanged);
 }
 
 TEST(JudgeRerun, OneOfSeveralCauses) {
-  // Another value of the loss, and what differs now begins behind the candidate.
-  Setting s = faulty();
-  const Proof proof = s.judged(s.plan(/*everywhere=*/false), chain(2, 3, 41));
-  EXPECT_EQ(proof.causal, true);
-  EXPECT_NE(proof.why.find("takes part in it too"), std::string::npos) << proof.why;
+  // Another value of the loss, and still not run a's.
+  const Setting s = faulty();
+  const Outcomes proof = s.judged(s.plan(/*everywhere=*/false), chain(2, 3, 41));
+  EXPECT_EQ(proof.effect, Effect::changed);
+  EXPECT_NE(proof.why.find("is not yet run a's"), std::string::npos) << proof.why;
 }
 
 TEST(JudgeRerun, WhatWasNotPutProvesNothing) {
   Setting s = faulty();
-  EXPECT_EQ(s.judged(s.plan(), chain(2, 3, 4), "it is inside a compiled graph").causal,
-            std::nullopt);
-  const Proof proof = s.judged(s.plan(), chain(2, 3, 4), "not reached");
-  EXPECT_EQ(proof.causal, std::nullopt);
+  EXPECT_EQ(s.judged(s.plan(), chain(2, 3, 4), "it is inside a compiled graph").effect,
+            Effect::unknown);
+  const Outcomes proof = s.judged(s.plan(), chain(2, 3, 4), "not reached");
+  EXPECT_EQ(proof.effect, Effect::unknown);
   EXPECT_NE(proof.why.find("did not reach it"), std::string::npos);
 }
 
 TEST(JudgeRerun, ARunThatDoesNotRepeatItselfProvesNothing) {
   Setting s = faulty();
-  const Proof proof = s.judged(s.plan(), chain(2, 3, 4, /*loaded=*/99));
-  EXPECT_EQ(proof.causal, std::nullopt);
+  const Outcomes proof = s.judged(s.plan(), chain(2, 3, 4, /*loaded=*/99));
+  EXPECT_EQ(proof.effect, Effect::unknown);
+  EXPECT_TRUE(proof.unrepeated);
   EXPECT_NE(proof.why.find("does not repeat itself: m.load"), std::string::npos) << proof.why;
 }
 
@@ -171,22 +185,121 @@ TEST(JudgeRerun, AGeneratorNobodyDrawsFromMayBeginAnew) {
     return log;
   };
   Setting s{run(with_state(7, 2)), run(with_state(8, 20))};
-  EXPECT_EQ(s.judged(s.plan(), with_state(9, 2)).causal, true);
+  EXPECT_EQ(s.judged(s.plan(), with_state(9, 2)).effect, Effect::healed);
 }
 
 TEST(JudgeRerun, AnotherDifferenceHealedOnTheWayProvesNothing) {
   // The second execution reads 31 where run a read 3, and is given run a's result all the same.
   Setting s = faulty();
-  const Proof proof = s.judged(s.plan(), chain(2, 31, 4));
-  EXPECT_EQ(proof.causal, std::nullopt);
-  EXPECT_TRUE(proof.again);
+  const Outcomes proof = s.judged(s.plan(), chain(2, 31, 4));
+  EXPECT_EQ(proof.effect, Effect::unknown);
   EXPECT_NE(proof.why.find("another difference reaches"), std::string::npos) << proof.why;
 }
 
+TEST(JudgeRerun, ARunThatWasEndedEarlyLacksNothing) {
+  auto log = [](uint64_t f, bool whole) {
+    LogBuilder log;
+    log.add(op("m.f:1", {in(1), out(f)})).add(loss(f));
+    E later = loss(9);
+    later.step = 1;
+    if (whole) log.add(later);
+    return log;
+  };
+  const Setting s{run(log(2, true)), run(log(20, true))};
+  EXPECT_EQ(s.judged(s.plan(), log(2, false), "done", /*cut=*/true).effect, Effect::healed);
+  // One that did not even come to the value that differed has healed nothing.
+  LogBuilder none;
+  none.add(op("m.f:1", {in(1), out(2)}));
+  EXPECT_EQ(s.judged(s.plan(), none, "done", /*cut=*/true).effect, Effect::unknown);
+}
+
+TEST(ReadsTheSame, WhatOnlyFollowsDoesNot) {
+  const Setting s = faulty();
+  EXPECT_TRUE(s.reads_the_same({PivotKind::value, {0, 1}, {0, 1}, kNone, ""}));
+  EXPECT_FALSE(s.reads_the_same({PivotKind::value, {0, 2}, {0, 2}, kNone, ""}));  // g
+}
+
+TEST(NextCandidates, WhatIsLeftReadsTheSameOnceTheFirstIsForced) {
+  // f and h are both causes: h reads what f left.
+  auto log = [](uint64_t f, uint64_t h) {
+    LogBuilder log;
+    log.add(op("m.f:1", {in(1), out(f)})).add(op("m.h:2", {in(f), out(h)})).add(loss(h));
+    return log;
+  };
+  const Setting s{run(log(2, 3)), run(log(20, 30))};
+  EXPECT_FALSE(s.reads_the_same({PivotKind::value, {0, 1}, {0, 1}, kNone, ""}));
+  LogBuilder again = log(2, 31);
+  again.setting("transplant.0", "done");
+  const opguard::Run forced = run_of({again.log()});
+  const Experiment first = s.plan();
+  const auto next =
+      Rerun({s.a, s.b, s.timeline, s.difference, false}, first, forced).next_candidates();
+  ASSERT_EQ(next.size(), 1u);
+  EXPECT_EQ(next[0].pivot.b, (EventRef{0, 1}));
+  EXPECT_TRUE(next[0].reads_the_same);
+}
+
+TEST(Answers, OneMakesAnotherResultAndTheRestFollow) {
+  const Setting s = faulty();
+  const Experiment question = plan_question(s.timeline, 0);
+  ASSERT_EQ(events(question), (std::vector<uint32_t>{1, 2, 3}));
+  // f leaves another result of 1; g leaves run a's of run a's; the second f again another.
+  const auto causes = s.answers(question, chain(2, 3, 4), {"other", "same", "other"});
+  ASSERT_EQ(causes.size(), 1u);
+  EXPECT_EQ(causes[0].pivot.b, (EventRef{0, 1}));
+  EXPECT_EQ(causes[0].pivot.kind, PivotKind::value);
+  EXPECT_EQ(events(causes[0].forced), (std::vector<uint32_t>{1, 3}));
+}
+
+TEST(Answers, NoneWhereEachLeavesTheSameOfTheSame) {
+  const Setting s = faulty();
+  const Experiment question = plan_question(s.timeline, 0);
+  EXPECT_TRUE(s.answers(question, chain(2, 3, 4), {"same", "same", "same"}).empty());
+}
+
+TEST(Answers, TheRegionOfOneRunAloneBegins) {
+  // a: x -> g; b: x -> half -> double -> g. g reads what only b makes.
+  LogBuilder a, b;
+  a.add(op("m.load:0", {out(1)})).add(op("m.g:2", {in(1), out(3)})).add(loss(3));
+  auto of_b = [](uint64_t g) {
+    LogBuilder log;
+    log.add(op("m.load:0", {out(1)}))
+        .add(op("m.half:8", {in(1), out(10)}))
+        .add(op("m.twice:9", {in(10), out(11)}))
+        .add(op("m.g:2", {in(11), out(g)}))
+        .add(loss(g));
+    return log;
+  };
+  const Setting s{run(a), run(of_b(30))};
+  const Experiment question = plan_question(s.timeline, 0);
+  ASSERT_EQ(events(question), (std::vector<uint32_t>{3}));
+  const auto causes = s.answers(question, of_b(3), {"other"});
+  ASSERT_EQ(causes.size(), 1u);
+  EXPECT_EQ(causes[0].pivot.b, (EventRef{0, 1})) << "the operator that begins the region";
+  EXPECT_EQ(causes[0].pivot.kind, PivotKind::structure);
+  // What the region leaves differs when its end is forced, and that is expected.
+  EXPECT_EQ(s.judged(causes[0].forced, of_b(3)).effect, Effect::healed);
+}
+
+TEST(Reaches, AlongValuesOnly) {
+  auto log = [](uint64_t logged, uint64_t f) {
+    LogBuilder log;
+    log.add(op("m.log:0", {in(1), out(logged)}))
+        .add(op("m.f:1", {in(1), out(f)}))
+        .add(op("m.g:2", {in(f), out(f + 1)}))
+        .add(loss(f + 1));
+    return run(log);
+  };
+  const Setting s{log(5, 2), log(50, 20)};
+  EXPECT_FALSE(reaches(s.timeline, {PivotKind::value, {0, 0}, {0, 0}, kNone, ""}, s.difference));
+  EXPECT_TRUE(reaches(s.timeline, {PivotKind::value, {0, 1}, {0, 1}, kNone, ""}, s.difference));
+}
+
 TEST(Repeats, TheSameEventOfAnotherRun) {
-  const opguard::Run first = run(chain(2, 3, 4));
-  EXPECT_EQ(repeats(first, {0, 3}, run(chain(2, 3, 4))), "");
-  EXPECT_NE(repeats(first, {0, 3}, run(chain(2, 3, 5))), "");
+  const opguard::Run first = run(chain(2, 3, 4)), same = run(chain(2, 3, 4)),
+                     other = run(chain(2, 3, 5));
+  EXPECT_EQ(Again(same).repeats(first, {0, 3}), "");
+  EXPECT_NE(Again(other).repeats(first, {0, 3}), "");
 }
 
 TEST(SelectionOf, NamesThatASelectionCanHold) {

@@ -106,7 +106,7 @@ def test_a_tree_equals_itself(diff, minitrain, tmp_path):
 def test_two_commands_on_one_tree(opguard, minitrain, tmp_path):
     """--run-a and --run-b: the difference is in the settings, the line is where it first acts."""
     out = tmp_path / "answer.json"
-    done = opguard("diff", minitrain, minitrain, "--json", out,
+    done = opguard("diff", minitrain, minitrain, "--no-prove", "--json", out,
                    "--run-a", "python {tree}/train.py --steps 1",
                    "--run-b", "python {tree}/train.py --steps 1 --set rope_base=20000.0")
     assert done.returncode == 1, done.stdout + done.stderr

@@ -29,9 +29,9 @@ function pivotSection(candidate) {
   return section;
 }
 
-// What --confirm found.
+// What running again found.
 function proofWord(proof) {
-  return proof.causal === true ? 'proven causal' : proof.causal === false ? 'proven harmless' : 'not proven';
+  return proof.causal === true ? (proof.proven ? 'proven' : 'takes part') : proof.causal === false ? 'proven harmless' : 'not proven';
 }
 
 function certifiedText() {
@@ -135,7 +135,8 @@ function showSummary() {
   const head = data.head;
   document.title = head.verdict + ': ' + head.why + ' - opguard';
   const box = document.getElementById('summary');
-  box.append(el('div', 'verdict', el('h1', head.verdict, head.verdict), el('p', 'why', head.why),
+  box.append(el('div', 'verdict', el('h1', head.verdict, head.verdict + (head.proof ? ', ' + head.proof[0] : '')),
+    el('p', 'why', head.why + (head.proof && head.proof[0] !== 'proven' ? ' (' + head.proof[1] + ')' : '')),
                 runNames(head.runs)));
   if (head.candidates.length) box.append(pivotSection(head.candidates[0]) || '');
   box.append(facts());

@@ -1,0 +1,219 @@
+// Which operators are to blame of themselves, read off a run in which every matched operator was
+// given run a's results.
+//
+//     a: x -> f -> h -> g -> y        b: x -> f' -> h' -> g -> y'
+//
+// f', g are given h and y. f' read x, as in run a, and would have left h': a cause. g read h, since
+// f' was forced, and would have left y: it only follows. Where an operator read something else
+// all the same, what lies between it and the forced ones has no partner: that region is the cause,
+// and the operator that begins it is named.
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "align/slot_pairs.h"
+#include "confirm/confirm.h"
+
+namespace opguard {
+namespace {
+
+bool matters(const Slot& slot) { return slot.kind != SlotKind::in && has_value(slot); }
+
+}  // namespace
+
+// The operators without a counterpart on the way to a value: a region. It begins where all that is
+// read is the other run's too.
+struct Rerun::Region {
+  const ValueIndex& own;
+  const ValueIndex& other;
+  const std::function<bool(const EventRef&)>& agrees;  // it has a partner, which leaves the same
+  std::set<std::pair<int32_t, uint32_t>> seen;
+  std::vector<EventRef> begins;
+
+  // Who left the bytes, by memory and else by value.
+  std::vector<EventRef> makers(const EventRef& reader, const Slot& slot) const {
+    EventRef maker = own.memory().writer(reader, slot, /*inclusive=*/false).event;
+    if (maker.process >= 0) return {maker};
+    std::vector<EventRef> all;
+    if (const Memory::Parts parts = own.memory().parts(reader, slot); parts.complete) {
+      for (const SlotRef& part : parts.left) all.push_back(part.event);
+      return all;
+    }
+    maker = own.producer(value_key(own.log(reader), slot), reader, /*inclusive=*/false).event;
+    if (maker.process >= 0) all.push_back(maker);
+    return all;
+  }
+
+  void follow(const EventRef& reader, const Slot& slot) {
+    for (const EventRef& maker : makers(reader, slot)) {
+      if (agrees(maker) || !seen.emplace(maker.process, maker.event).second) continue;
+      const ProcessLog& log = own.log(maker);
+      const Event e = own.event(maker);
+      const size_t before = seen.size();
+      for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s)
+        if (const Slot in = log.slots[s]; in.kind == SlotKind::in && has_value(in) &&
+                                          !other.holds(value_key(log, in)))
+          follow(maker, in);
+      if (seen.size() == before) begins.push_back(maker);
+    }
+  }
+};
+
+// The first operator of the region of one side before a put whose event reads what run a's did not.
+EventRef Rerun::begin_of_region(int side, const EventRef& end,
+                                const std::vector<SlotPair>& differing) const {
+  const std::function<bool(const EventRef&)> agrees = [&](const EventRef& ref) {
+    const EventRef partner = timeline_.partner(side, ref);
+    if (partner.process < 0) return false;
+    const EventRef &a = side == 0 ? ref : partner, &b = side == 0 ? partner : ref;
+    const ProcessLog &la = first_.a.processes[a.process], &lb = again_.processes[b.process];
+    for (const SlotPair& pair : pair_slots(la, la.events[a.event], lb, lb.events[b.event]))
+      if (matters(pair.either()) && (!pair.a || !pair.b || !same_bytes(*pair.a, *pair.b)))
+        return false;
+    return true;
+  };
+  Region region{index_[side], index_[1 - side], agrees, {}, {}};
+  for (const SlotPair& pair : differing) region.follow(end, side == 0 ? *pair.a : *pair.b);
+  EventRef first;
+  for (const EventRef& ref : region.begins)
+    if (first.process < 0 || timeline_.position(side, ref) < timeline_.position(side, first))
+      first = ref;
+  return first;
+}
+
+// The operators that begin the regions of both sides before a put.
+std::optional<Pivot> Rerun::origin(const Put& put, const std::vector<SlotPair>& differing) const {
+  const EventRef end = repeated_.partner(0, put.b);
+  if (end.process < 0) return {};
+  EventRef a = begin_of_region(0, put.a, differing), b = begin_of_region(1, end, differing);
+  Pivot pivot;
+  pivot.kind = PivotKind::structure;
+  // An operator of both runs that leaves another shape, or could not be given run a's result.
+  if (b.process >= 0 && timeline_.partner(1, b).process >= 0) {
+    a = timeline_.partner(1, b);
+    pivot.kind = PivotKind::value;
+  } else if (a.process >= 0 && timeline_.partner(0, a).process >= 0) {
+    b = timeline_.partner(0, a);
+    pivot.kind = PivotKind::value;
+  }
+  pivot.a = a;
+  if (b.process >= 0) pivot.b = repeated_.partner(1, b);
+  if (pivot.a.process < 0 && pivot.b.process < 0) return {};
+  pivot.why =
+      pivot.kind == PivotKind::value
+          ? "measured: it leaves another result of what run a's read"
+      : pivot.a.process < 0
+          ? "measured: only run b has this operator, and of what both read another value comes"
+      : pivot.b.process < 0
+          ? "measured: only run a has this operator, and of what both read another value comes"
+          : "measured: the runs do otherwise here, and of what both read another value comes";
+  return pivot;
+}
+
+std::vector<Rerun::Cause> Rerun::answers() const {
+  // Puts of one event stand together.
+  std::vector<Cause> causes;
+  std::map<std::pair<std::string, std::string>, size_t> known;  // by boundary of a and b
+  for (size_t i = 0; i < experiment_.puts.size();) {
+    size_t end = i;
+    std::vector<Put> other;
+    while (end < experiment_.puts.size() && experiment_.puts[end].b == experiment_.puts[i].b) {
+      if (const std::string* was = fate(end, ".was"); was && *was == "other")
+        other.push_back(experiment_.puts[end]);
+      ++end;
+    }
+    i = end;
+    if (other.empty()) continue;
+    std::vector<SlotPair> differing;
+    Pivot pivot;
+    if (read_the_same(other.front(), &differing)) {
+      const Put& put = other.front();
+      const ProcessLog &la = first_.a.processes[put.a.process],
+                       &lb = first_.b.processes[put.b.process];
+      const bool scalar = la.text(la.events[put.a.event].scalars) !=
+                          lb.text(lb.events[put.b.event].scalars);
+      pivot = {scalar ? PivotKind::scalar : PivotKind::value, put.a, put.b,
+               static_cast<uint32_t>(put.slot_b),
+               scalar ? "measured: other arguments, and another result of what run a's read"
+                      : "measured: it leaves another result of what run a's read"};
+    } else if (auto begin = origin(other.front(), differing)) {
+      pivot = *begin;
+    } else {
+      const Put& put = other.front();
+      pivot = {PivotKind::input, put.a, put.b, kNone,
+               "measured: it reads what nobody recorded made, and leaves another result"};
+    }
+    auto boundary = [&](const Run& run, const EventRef& ref) {
+      return ref.process < 0 ? std::string() : [&] {
+        const ProcessLog& log = run.processes[ref.process];
+        return log.text(log.events[ref.event].boundary);
+      }();
+    };
+    auto [at, fresh] = known.try_emplace({boundary(first_.a, pivot.a), boundary(first_.b, pivot.b)},
+                                         causes.size());
+    if (fresh) causes.push_back({pivot, {}});
+    Experiment forced;
+    forced.puts = other;
+    // What a region leaves differs still when its end is forced.
+    for (const SlotPair& pair : differing) {
+      forced.carried.insert(value_key(first_.a.processes[other.front().a.process], *pair.a));
+      forced.carried.insert(
+          value_key(again_.processes[repeated_.partner(0, other.front().b).process], *pair.b));
+    }
+    forced.executions = 1;
+    forced.place = Place::results;
+    causes[at->second].forced.add(forced);
+  }
+  // An operator around another cause is not one of itself.
+  auto around = [&](const Pivot& outer, const Pivot& inner) {
+    if (outer.b.process < 0 || inner.b.process != outer.b.process) return false;
+    const EventTable& events = first_.b.processes[outer.b.process].events;
+    const Event e = events[outer.b.event];
+    return inner.b.event >= e.begin && inner.b.event < outer.b.event &&
+           events[inner.b.event].thread == e.thread;
+  };
+  std::vector<Cause> inner;
+  for (const Cause& cause : causes) {
+    const bool outer = std::any_of(causes.begin(), causes.end(), [&](const Cause& x) {
+      return &x != &cause && around(cause.pivot, x.pivot);
+    });
+    if (!outer) inner.push_back(cause);
+  }
+  auto position = [&](const Pivot& pivot) {
+    return pivot.a.process >= 0 ? first_.timeline.position(0, pivot.a)
+                                : first_.timeline.position(1, pivot.b);
+  };
+  std::stable_sort(inner.begin(), inner.end(), [&](const Cause& x, const Cause& y) {
+    return position(x.pivot) < position(y.pivot);
+  });
+  return inner;
+}
+
+bool reaches(const Timeline& timeline, const Pivot& cause, const ModelDifference& difference) {
+  const int side = cause.b.process >= 0 && !difference.slots[1].empty() ? 1 : 0;
+  const EventRef begin = side == 0 ? cause.a : cause.b;
+  if (begin.process < 0 || timeline.run(side).processes.size() > 1 ||
+      difference.slots[side].empty())
+    return true;
+  const ProcessLog& log = timeline.log(side, begin);
+  std::set<ValueKey> carried;
+  for (uint32_t i = begin.event; i < log.events.size(); ++i) {
+    const Event e = log.events[i];
+    bool reads = i == begin.event;
+    for (uint64_t s = e.first_slot; !reads && s < e.first_slot + e.slot_count; ++s) {
+      const Slot slot = log.slots[s];
+      reads =
+          slot.kind == SlotKind::in && has_value(slot) && carried.contains(value_key(log, slot));
+    }
+    if (!reads) continue;
+    for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s)
+      if (const Slot slot = log.slots[s]; matters(slot)) carried.insert(value_key(log, slot));
+    for (const SlotRef& ref : difference.slots[side])
+      if (ref.event.event == i || carried.contains(value_key(log, log.slots[ref.slot])))
+        return true;
+  }
+  return false;
+}
+
+}  // namespace opguard
