@@ -65,7 +65,8 @@ class Walk {
   // By memory; where its place is not known, by value.
   std::vector<EventRef> makers_of(int side, const EventRef& reader, const Slot& slot) const {
     std::vector<EventRef> makers;
-    for (const SlotRef& left : index_[side]->parts(reader, slot).left) makers.push_back(left.event);
+    for (const SlotRef& left : index_[side]->memory().parts(reader, slot).left)
+      makers.push_back(left.event);
     if (!makers.empty()) return makers;
     const ValueKey key = value_key(timeline_.log(side, reader), slot);
     const EventRef maker = index_[side]->producer(key, reader, false).event;

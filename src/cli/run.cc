@@ -153,7 +153,8 @@ bool check_selections(RunCommand& opt, std::string& error) {
 }
 
 int run_program(RunCommand opt) {
-  if (llvm::Error error = check_reachable(opt.command)) return fail(llvm::toString(std::move(error)));
+  if (llvm::Error error = check_reachable(opt.command))
+    return fail(llvm::toString(std::move(error)));
   std::error_code ec;
   std::string wrong;
   if (!check_selections(opt, wrong)) return fail(wrong);
