@@ -1,8 +1,8 @@
 // The library opguard_keep.so: brings the package into every Python below a command, whatever its
 // launch script makes of PYTHONPATH.
 //
-// A Python that can import torch loads shared libraries, so the loader's LD_PRELOAD reaches it. What
-// runs here, before main, puts the boot folder in front of the PYTHONPATH that the script has left:
+// A Python that can import torch loads shared libraries, so the loader's LD_PRELOAD reaches it.
+// What runs here, before main, puts the boot folder in front of the script's own PYTHONPATH:
 //   export PYTHONPATH=/megatron:$PYTHONPATH      the shell sees its own PYTHONPATH only
 //   python train.py                              here: PYTHONPATH=<boot>:/megatron:
 // boot/sitecustomize.py takes it out again before the program's first line; the user's value waits

@@ -101,8 +101,8 @@ std::string unreached(const std::string& folder) {
       found.push_back(flag + ", with which it " + why_not(flag[1]) + ": " + command);
   }
   if (found.empty())
-    return "the program never imported torch in a Python that could be entered (what sudo, ssh or a "
-           "container starts cannot be)";
+    return "the program never imported torch in a Python that could be entered (what sudo, ssh "
+           "or a container starts cannot be)";
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());
   std::string text = "a Python that could not be entered was started with ";
