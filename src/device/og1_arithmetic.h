@@ -4,27 +4,9 @@
 
 #include <stdint.h>
 
+#include "device/element.h"
+#include "device/gpu.h"
 #include "device/og1_job.h"
-
-// nvcc knows __device__ itself; clang is run without CUDA's headers.
-#if defined(__CUDACC__)
-#define OPGUARD_GPU __device__ __forceinline__
-#define OPGUARD_GPU_CALL __device__ __noinline__
-#elif defined(__CUDA__)
-#define OPGUARD_GPU __attribute__((device)) inline __attribute__((always_inline))
-#define OPGUARD_GPU_CALL __attribute__((device)) __attribute__((noinline))
-#else
-#define OPGUARD_GPU inline
-#define OPGUARD_GPU_CALL inline
-#endif
-#if defined(__CUDA_ARCH__)
-#define OPGUARD_ON_GPU 1
-#define OPGUARD_UNROLL _Pragma("unroll")
-#define OPGUARD_NO_UNROLL _Pragma("unroll 1")
-#else
-#define OPGUARD_UNROLL
-#define OPGUARD_NO_UNROLL
-#endif
 
 namespace opguard::device {
 
@@ -385,6 +367,45 @@ OPGUARD_GPU uint32_t element_mask(const Job& job, const Dim* dims, uint64_t elem
   return mask_of(bits, job.mask_type);
 }
 
+// ---- The layout-free digest.
+
+// Of the numbers in 8 bytes.
+OPGUARD_GPU uint64_t word_terms(uint32_t type, uint64_t word) {
+  if (type == OPGUARD_ELEMENT_FLOAT32)
+    return narrow_term(static_cast<uint32_t>(word)) +
+           narrow_term(static_cast<uint32_t>(word >> 32));
+  if (type == OPGUARD_ELEMENT_BFLOAT16)
+    return narrow_term(static_cast<uint32_t>(word) << 16) +
+           narrow_term(static_cast<uint32_t>(word) & 0xffff0000u) +
+           narrow_term(static_cast<uint32_t>(word >> 16) & 0xffff0000u) +
+           narrow_term(static_cast<uint32_t>(word >> 32) & 0xffff0000u);
+  const unsigned bits = 8u << element_width(type);
+  const uint64_t number = ~uint64_t{0} >> (64 - bits);
+  uint64_t sum = 0;
+  OPGUARD_NO_UNROLL
+  for (unsigned shift = 0; shift < 64; shift += bits)
+    sum += element_term(type, word >> shift & number);
+  return sum;
+}
+
+// Of one element, wherever it lies.
+OPGUARD_GPU uint64_t element_terms(const Job& job, const Dim* dims, uint64_t element) {
+  const uint64_t at = element_at(job, dims, element);
+  const unsigned width = element_width(job.element_type);
+  uint64_t sum = 0;
+  OPGUARD_NO_UNROLL
+  for (unsigned part = 0; part < job.size; part += 1u << width) {
+    uint64_t bits = 0;
+    if (job.atom >= width) {
+      bits = load(at + part, width);
+    } else {
+      for (unsigned b = 0; b < 1u << width; ++b) bits |= load(at + part + b, 0) << (8 * b);
+    }
+    sum += element_term(job.element_type, bits);
+  }
+  return sum;
+}
+
 // What the host computes too, to know a torn entry.
 OPGUARD_GPU uint64_t entry_check(const opguard_value& v, uint64_t sequence) {
   uint64_t x = sequence ^ kCheckSalt;
@@ -395,7 +416,8 @@ OPGUARD_GPU uint64_t entry_check(const opguard_value& v, uint64_t sequence) {
   x = mix(x + v.pattern) * 3;
   x = mix(x + v.start_ns) * 3;
   x = mix(x + v.end_ns) * 3;
-  return mix(x + v.flags);
+  x = mix(x + v.flags) * 3;
+  return mix(x + v.digest);
 }
 
 }  // namespace opguard::device

@@ -73,7 +73,8 @@ struct Job {
   uint8_t passes;  // log2 of how many rows each group takes before they are finished together
   uint8_t mask_type;
   uint8_t shift;  // log2 of size, or kNoShift
-  uint8_t unused[2];
+  uint8_t element_type;  // opguard_element_type
+  uint8_t unused;
 };
 
 constexpr uint8_t kNoShift = 0xff;
@@ -84,7 +85,7 @@ struct Accumulator {
   uint64_t seen;       // Seen bits
   uint64_t not_start;  // ~start_ns, so that the earliest is the greatest
   uint64_t done;       // blocks
-  uint64_t unused;
+  uint64_t digest;
 };
 
 // A row that several warps share. All zero before a launch and after it.
@@ -95,11 +96,13 @@ struct RowSlot {
 
 enum Seen : uint32_t { kMasked = 1, kOther = 2 };
 
-// A record on its way to the host. The device writes value and check, then sequence.
+// A record on its way to the host. The device writes value and check, then sequence; pairs of words
+// at a time, so that an entry is a multiple of 16 bytes.
 struct RingEntry {
   opguard_value value;
+  uint64_t check;     // entry_check() of value and sequence: a torn entry is none
   uint64_t sequence;  // the record's number, from 1
-  uint64_t check;     // entry_check() of the others: a torn entry is none
+  uint64_t unused;
 };
 
 inline constexpr uint64_t kCheckSalt = 0x9e3779b97f4a7c15u;
@@ -133,6 +136,6 @@ struct Task {
 constexpr uint64_t kJobWords = sizeof(Job) / 8, kDimWords = sizeof(Dim) / 8;
 
 static_assert(sizeof(LargeLaunch) <= 4096);
-static_assert(sizeof(Job) % 8 == 0 && sizeof(Dim) % 8 == 0 && sizeof(RingEntry) == 80);
+static_assert(sizeof(Job) % 8 == 0 && sizeof(Dim) % 8 == 0 && sizeof(RingEntry) == 96);
 
 }  // namespace opguard::device

@@ -106,7 +106,7 @@ struct Warp : Atomics {
 struct Block : Atomics {
   using Memory = uint64_t;  // two buffers of kThreads
 
-  __device__ explicit Block(uint64_t* p) : partials(p) { state.sums = Sums{0, 0, 0, 0, 0}; }
+  __device__ explicit Block(uint64_t* p) : partials(p) { state.sums = Sums{0, 0, 0, 0, 0, 0}; }
   template <typename F>
   __device__ void each(F f) {
     f(state, thread_index());
@@ -149,28 +149,31 @@ struct Block : Atomics {
       s.m += butterfly(s.m, distance);
       s.flat += butterfly(s.flat, distance);
       s.pattern += butterfly(s.pattern, distance);
+      s.digest += butterfly(s.digest, distance);
       s.seen |= butterfly(s.seen, distance);
     }
     sync();  // columns_of_block() may have left partials that others still read
     const unsigned thread = thread_index();
     if (thread % kWarp == 0) {
-      uint64_t* to = partials + thread / kWarp * 5;
+      uint64_t* to = partials + thread / kWarp * 6;
       to[0] = s.h;
       to[1] = s.m;
       to[2] = s.flat;
       to[3] = s.pattern;
       to[4] = s.seen;
+      to[5] = s.digest;
     }
     sync();
     if (thread == 0) {
       OPGUARD_NO_UNROLL
       for (unsigned w = 1; w < kWarps; ++w) {
-        const uint64_t* of = partials + w * 5;
+        const uint64_t* of = partials + w * 6;
         s.h = by_xor ? s.h ^ of[0] : s.h + of[0];
         s.m += of[1];
         s.flat += of[2];
         s.pattern += of[3];
         s.seen |= static_cast<uint32_t>(of[4]);
+        s.digest += of[5];
       }
     }
     return s;
@@ -184,9 +187,9 @@ struct Block : Atomics {
     store_pair(at + 16, v.m, v.flat);
     store_pair(at + 32, v.pattern, v.start_ns);
     store_pair(at + 48, v.end_ns, v.flags);
-    asm volatile("st.global.u64 [%0], %1;" ::"l"(at + 72), "l"(check) : "memory");
+    store_pair(at + 64, v.digest, check);
     asm volatile("membar.sys;" ::: "memory");
-    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(at + 64), "l"(sequence) : "memory");
+    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(at + 80), "l"(sequence) : "memory");
   }
   __device__ static void store_pair(uint64_t at, uint64_t a, uint64_t b) {
     asm volatile("st.global.v2.u64 [%0], {%1, %2};" ::"l"(at), "l"(a), "l"(b) : "memory");

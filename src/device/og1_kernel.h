@@ -26,7 +26,7 @@ namespace opguard::device {
 constexpr unsigned kAtOnce = 4;
 
 struct Sums {
-  uint64_t h, m, flat, pattern;
+  uint64_t h, m, flat, pattern, digest;
   uint32_t seen;
 };
 
@@ -244,6 +244,36 @@ OPGUARD_GPU void pattern_of_block(Block& block, const Job& job, const Dim* dims,
   });
 }
 
+// Dense ones by words of 8 bytes, which hold whole numbers; the elements of a last, partial word
+// and all others one by one.
+template <typename Block>
+OPGUARD_GPU void digest_of_block(Block& block, const Job& job, const Dim* dims, Range elements) {
+  const uint32_t type = job.element_type;
+  uint64_t begin = elements.begin;
+  if ((job.flags & kDense) && job.shift != kNoShift) {
+    // A word's elements are the share of whoever has its first; those of a last, partial one the
+    // share of whoever has the last.
+    const unsigned log2 = job.shift < 3 ? 3u - job.shift : 0, words_log2 = job.shift - (3 - log2);
+    const uint64_t all = job.rows * job.count, whole = all >> log2;
+    const uint64_t round = (uint64_t{1} << log2) - 1;
+    const uint64_t from = (elements.begin + round) >> log2, to = (elements.end + round) >> log2;
+    const uint64_t end = (to < whole ? to : whole) << words_log2;
+    block.each([&](State& s, unsigned thread) {
+#if defined(OPGUARD_ON_GPU)
+#pragma unroll 4
+#endif
+      for (uint64_t word = (from << words_log2) + thread; word < end; word += kThreads)
+        s.sums.digest += word_terms(type, load(job.data + word * 8, 3));
+    });
+    if (elements.begin == elements.end || elements.end != all) return;
+    begin = whole << log2;
+  }
+  block.each([&](State& s, unsigned thread) {
+    for (uint64_t element = begin + thread; element < elements.end; element += kThreads)
+      s.sums.digest += element_terms(job, dims, element);
+  });
+}
+
 // h of the sums is the XOR here; h, m and flat are not used otherwise.
 template <typename Block>
 OPGUARD_GPU void xor_of_block(Block& block, const Job& job, const Dim* dims, Range words) {
@@ -336,6 +366,15 @@ OPGUARD_GPU_CALL Sums pattern(typename Block::Memory* memory, const Task& task, 
 }
 
 template <typename Block>
+OPGUARD_GPU_CALL Sums digest(typename Block::Memory* memory, const Task& task, uint64_t piece,
+                             uint64_t pieces) {
+  Block block(memory);
+  const Job& job = task.job;
+  digest_of_block(block, job, task.dims, part_of(job.rows * job.count, piece, pieces));
+  return block.sums(false);
+}
+
+template <typename Block>
 OPGUARD_GPU_CALL Sums exclusive_or(typename Block::Memory* memory, const Task& task, uint64_t piece,
                                    uint64_t pieces) {
   Block block(memory);
@@ -350,6 +389,7 @@ OPGUARD_GPU void add(Sums& to, const Sums& s) {
   to.m += s.m;
   to.flat += s.flat;
   to.pattern += s.pattern;
+  to.digest += s.digest;
   to.seen |= s.seen;
 }
 
@@ -369,6 +409,9 @@ OPGUARD_GPU opguard_value record_of(const Job& job, const Accumulator& a, uint64
   const bool mask = a.seen == kMasked;
   v.pattern = mask ? a.pattern : 0;
   v.flags = mask ? OPGUARD_VALUE_MASK : 0;
+  const bool known = job.element_type != OPGUARD_ELEMENT_NONE && job.mode != kXor;
+  v.digest = known ? a.digest : 0;
+  if (known) v.flags |= OPGUARD_VALUE_DIGEST;
   v.start_ns = ~a.not_start;
   v.end_ns = end_ns;
   return v;
@@ -399,7 +442,7 @@ OPGUARD_GPU void run_block(typename Block::Memory* memory, const Task& task, uin
   const Job& job = task.job;
   const uint64_t index = block_index - job.first_block, start = Block::clock();
   Block block(memory);
-  Sums sums{0, 0, 0, 0, 0};
+  Sums sums{0, 0, 0, 0, 0, 0};
   const bool by_xor = job.mode == kXor;
   if (job.rows > 0) {
     // Most tensors are found to be no mask by their first element. All threads must go the same
@@ -407,7 +450,9 @@ OPGUARD_GPU void run_block(typename Block::Memory* memory, const Task& task, uin
     const bool candidate = job.mask_type != OPGUARD_MASK_NONE && !by_xor &&
                            block.agree([&] { return element_mask(job, task.dims, 0) != kOther; });
     const bool twice = !by_xor && job.mode != kOneRow && !(job.flags & kFlatOfRows);
-    const uint64_t here = candidate || twice ? job.pieces : 1, pieces = job.blocks * here;
+    const bool counted = !by_xor && job.element_type != OPGUARD_ELEMENT_NONE;
+    const uint64_t here = candidate || twice || counted ? job.pieces : 1;
+    const uint64_t pieces = job.blocks * here;
     OPGUARD_NO_UNROLL
     for (uint64_t piece = index * here; piece < (index + 1) * here; ++piece) {
       if (job.mode == kOneRow)
@@ -424,12 +469,13 @@ OPGUARD_GPU void run_block(typename Block::Memory* memory, const Task& task, uin
         sums = exclusive_or<Block>(memory, task, piece, pieces);
       if (twice) add(sums, flat<Block>(memory, task, piece, pieces));
       if (candidate) add(sums, pattern<Block>(memory, task, piece, pieces));
+      if (counted) add(sums, digest<Block>(memory, task, piece, pieces));
     }
     if (job.mask_type != OPGUARD_MASK_NONE && !candidate) sums.seen |= kOther;
   }
   sums = block.total(sums, by_xor);
   block.first([&] {
-    Accumulator a{sums.h, sums.m, sums.flat, sums.pattern, sums.seen, ~start, 0, 0};
+    Accumulator a{sums.h, sums.m, sums.flat, sums.pattern, sums.seen, ~start, 0, sums.digest};
     if (job.blocks > 1) {
       auto* all = reinterpret_cast<Accumulator*>(job.accumulator);
       if (by_xor)
@@ -438,6 +484,7 @@ OPGUARD_GPU void run_block(typename Block::Memory* memory, const Task& task, uin
         block.add(&all->h, a.h);
       block.add(&all->m, a.m);
       block.add(&all->flat, a.flat);
+      if (a.digest != 0) block.add(&all->digest, a.digest);
       if (a.seen != 0) {
         block.add(&all->pattern, a.pattern);
         block.include(&all->seen, a.seen);
@@ -449,6 +496,7 @@ OPGUARD_GPU void run_block(typename Block::Memory* memory, const Task& task, uin
       a.h = block.take(&all->h);
       a.m = block.take(&all->m);
       a.flat = block.take(&all->flat);
+      a.digest = block.take(&all->digest);
       a.pattern = block.take(&all->pattern);
       a.seen = block.take(&all->seen);
       a.not_start = block.take(&all->not_start);

@@ -33,6 +33,10 @@ bool describe(const opguard_tensor& t, Job& job, Dim* dims) {
   if (t.mask_type >= OPGUARD_MASK_FLOAT16 && t.mask_type <= OPGUARD_MASK_FLOAT64 &&
       mask_bytes == t.element_bytes)
     job.mask_type = static_cast<uint8_t>(t.mask_type);
+  job.element_type = static_cast<uint8_t>(t.element_type);
+  const uint32_t number_bytes = 1u << element_width(t.element_type);
+  if (t.element_type > OPGUARD_ELEMENT_FLOAT4X2 || t.element_bytes % number_bytes != 0)
+    job.element_type = OPGUARD_ELEMENT_NONE;
   bool none = false;
   for (uint32_t d = 0; d < t.dims; ++d) {
     if (t.shape[d] < 0) return false;

@@ -58,7 +58,7 @@ struct Block : Atomics {
     uint64_t partials[2 * kThreads];
   };
   explicit Block(Memory* memory) : states(memory->states), partials(memory->partials) {
-    each([](State& s, unsigned) { s.sums = Sums{0, 0, 0, 0, 0}; });
+    each([](State& s, unsigned) { s.sums = Sums{0, 0, 0, 0, 0, 0}; });
   }
   template <typename F>
   void each(F f) {
@@ -84,13 +84,14 @@ struct Block : Atomics {
   uint64_t& partial(unsigned buffer, unsigned i) { return partials[buffer * kThreads + i]; }
   void sync() {}
   Sums sums(bool by_xor) const {
-    Sums s{0, 0, 0, 0, 0};
+    Sums s{0, 0, 0, 0, 0, 0};
     for (unsigned thread = 0; thread < kThreads; ++thread) {
       const Sums& t = states[thread].sums;
       s.h = by_xor ? s.h ^ t.h : s.h + t.h;
       s.m += t.m;
       s.flat += t.flat;
       s.pattern += t.pattern;
+      s.digest += t.digest;
       s.seen |= t.seen;
     }
     return s;

@@ -25,7 +25,9 @@
 extern "C" {
 #endif
 
-#define OPGUARD_DEVICE_ABI 1
+/* 2: element_type and digest. A table that says 1 is served as before, without digests. */
+#define OPGUARD_DEVICE_ABI 2
+#define OPGUARD_DEVICE_OLDEST_ABI 1
 
 /* An element's type, where all zero-or-at-most--1e4 elements would make it an additive mask. */
 enum opguard_mask_type {
@@ -36,17 +38,43 @@ enum opguard_mask_type {
   OPGUARD_MASK_FLOAT64 = 4
 };
 
+/* What the bytes of an element mean, for the layout-free digest (docs/record-format.md). A complex
+ * tensor has the type of its parts, two an element; one of quantized integers theirs. */
+enum opguard_element_type {
+  OPGUARD_ELEMENT_NONE = 0, /* no digest */
+  OPGUARD_ELEMENT_BOOL = 1,
+  OPGUARD_ELEMENT_UINT8 = 2,
+  OPGUARD_ELEMENT_INT8 = 3,
+  OPGUARD_ELEMENT_UINT16 = 4,
+  OPGUARD_ELEMENT_INT16 = 5,
+  OPGUARD_ELEMENT_UINT32 = 6,
+  OPGUARD_ELEMENT_INT32 = 7,
+  OPGUARD_ELEMENT_UINT64 = 8,
+  OPGUARD_ELEMENT_INT64 = 9,
+  OPGUARD_ELEMENT_FLOAT16 = 10,
+  OPGUARD_ELEMENT_BFLOAT16 = 11,
+  OPGUARD_ELEMENT_FLOAT32 = 12,
+  OPGUARD_ELEMENT_FLOAT64 = 13,
+  OPGUARD_ELEMENT_FLOAT8_E4M3FN = 14,
+  OPGUARD_ELEMENT_FLOAT8_E5M2 = 15,
+  OPGUARD_ELEMENT_FLOAT8_E4M3FNUZ = 16,
+  OPGUARD_ELEMENT_FLOAT8_E5M2FNUZ = 17,
+  OPGUARD_ELEMENT_FLOAT8_E8M0FNU = 18,
+  OPGUARD_ELEMENT_FLOAT4X2 = 19 /* float4_e2m1fn_x2: two in a byte */
+};
+
 typedef struct opguard_tensor {
   const void* data;       /* first element in logical order, on the device */
   uint32_t element_bytes; /* 1 to 16 */
-  uint32_t mask_type;     /* enum opguard_mask_type */
+  uint16_t mask_type;     /* enum opguard_mask_type */
+  uint16_t element_type;  /* enum opguard_element_type; 0 for a table that says ABI 1 */
   uint32_t dims;          /* 0 to 64 */
   const int64_t* shape;   /* dims elements; read before fingerprint() returns */
   const int64_t* strides; /* the same, in bytes; 0 for an expanded dimension */
   uint64_t ticket;        /* not 0 */
 } opguard_tensor;
 
-/* One tensor's fingerprint, 64 bytes: og1 and its companions, docs/record-format.md. */
+/* One tensor's fingerprint, 72 bytes: og1 and its companions, docs/record-format.md. */
 typedef struct opguard_value {
   uint64_t ticket;
   uint64_t h, m;
@@ -55,9 +83,11 @@ typedef struct opguard_value {
   uint64_t start_ns; /* the device's clock when the work on it began (CUDA: %globaltimer) */
   uint64_t end_ns;   /* and when it ended */
   uint64_t flags;
+  uint64_t digest; /* read only where bit 1 of flags is set: it is known */
 } opguard_value;
 
 #define OPGUARD_VALUE_MASK 1u
+#define OPGUARD_VALUE_DIGEST 2u
 
 typedef void (*opguard_value_sink)(void* context, const opguard_value* value);
 

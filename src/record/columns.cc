@@ -153,6 +153,8 @@ constexpr Column kRecordColumns[] = {
     {"h", hash, [](const Row& r) { return readable(r) ? Value(r.slot->value.h) : Value(); }},
     {"m", hash, [](const Row& r) { return readable(r) ? Value(r.slot->value.m) : Value(); }},
     {"flat", hash, [](const Row& r) { return readable(r) ? Value(r.slot->flat) : Value(); }},
+    {"digest", hash,
+     [](const Row& r) { return r.slot->has_digest ? Value(r.slot->digest) : Value(); }},
     {"pattern", hash,
      [](const Row& r) {
        return readable(r) && (r.slot->flags & kMask) ? Value(r.slot->pattern) : Value();

@@ -68,8 +68,13 @@ struct Slot {
   uint32_t version = 0;   // torch's version counter when read
   uint32_t storage = 0;  // number of its memory block in this process, from 1, never used again for
                          // another; 0 unknown
+  bool has_digest = false;  // `digest` is known: readable, and of a type whose elements are numbers
   Fingerprint value;
   uint64_t flat = 0;        // og1's H of the same elements as one row: equal under any reshape
+  // Sum over the elements of a mix of their values, wherever they lie. [1, 2] and [[2], [0], [1]]
+  // have the same, in float32, in bfloat16 and in int64; [1, 2, 1, 2] has twice it. It says "the
+  // same elements, moved", never "equal".
+  uint64_t digest = 0;
   uint64_t pattern = 0;     // kMask: H of which elements are masked, whatever the constant
   uint64_t address = 0;     // of the first element
   uint64_t size_bytes = 0;  // span in memory from the first to past the last element

@@ -111,6 +111,9 @@ std::string EventDecoder::take(std::string_view payload, uint32_t count,
       known &= name < strings;
       if ((first / kFlagStep & kUnreadable) && form != Form::row)
         return "an unreadable slot with a value";
+      if ((first / kFlagStep & kDigestFollows) &&
+          (form == Form::tensor || form == Form::value || (first / kFlagStep & kUnreadable)))
+        return "a slot with a digest that it has no room for";
       Slot& slot = own[s];
       const Slot* source = nullptr;
       auto refer = [&] {
@@ -128,6 +131,8 @@ std::string EventDecoder::take(std::string_view payload, uint32_t count,
         slot.value.h = source->value.h;
         slot.value.m = source->value.m;
         slot.flat = source->flat;
+        slot.digest = source->digest;
+        slot.has_digest = source->has_digest;
         slot.pattern = source->pattern;
         slot.address = source->address;
         slot.size_bytes = source->size_bytes;
@@ -135,7 +140,8 @@ std::string EventDecoder::take(std::string_view payload, uint32_t count,
         slot = {};
       }
       slot.kind = static_cast<SlotKind>(kind);
-      slot.flags = static_cast<uint8_t>(first / kFlagStep);
+      const bool digest = first / kFlagStep & kDigestFollows;
+      slot.flags = static_cast<uint8_t>(first / kFlagStep & ~uint64_t{kDigestFollows});
       slot.index = next[kind]++;
       slot.name = name;
       if (!(slot.flags & kMask)) slot.pattern = 0;
@@ -157,11 +163,15 @@ std::string EventDecoder::take(std::string_view payload, uint32_t count,
             if (!refer()) return "a slot refers to a value before the chunk";
             slot.value = source->value;
             slot.flat = source->flat;
+            slot.digest = source->digest;
+            slot.has_digest = source->has_digest;
             if (slot.flags & kMask) slot.pattern = source->pattern;
           } else {
             slot.value.h = in.u64();
             slot.value.m = form == Form::full ? in.u64() : mix(slot.value.h);
             slot.flat = form == Form::full ? in.u64() : slot.value.h;
+            if (digest) slot.digest = in.u64();
+            slot.has_digest = digest;
             if (slot.flags & kMask) slot.pattern = in.u64();
           }
           tensors_.push_back(static_cast<uint32_t>(slot_count + s));

@@ -16,7 +16,8 @@ size_t place(const Fingerprint& value) {
 
 bool same_value(const Slot& a, const Slot& b) {
   constexpr uint8_t kOfValue = kMask | kUnreadable;
-  return a.value == b.value && a.flat == b.flat && (a.flags & kOfValue) == (b.flags & kOfValue) &&
+  return a.value == b.value && a.flat == b.flat && a.has_digest == b.has_digest &&
+         a.digest == b.digest && (a.flags & kOfValue) == (b.flags & kOfValue) &&
          (!(a.flags & kMask) || a.pattern == b.pattern);
 }
 
@@ -109,8 +110,10 @@ void EventEncoder::put_slot(const Slot& s, uint16_t expected_index) {
     form = same_place(*known, s) ? Form::tensor : Form::value;
   else if (!readable || (s.flat == s.value.h && s.value.m == mix(s.value.h)))
     form = Form::row;
+  const bool digest = s.has_digest && (form == Form::row || form == Form::full);
+  const uint64_t flags = s.flags | (digest ? kDigestFollows : 0);
   put_varint(bytes_, static_cast<uint64_t>(s.kind) + 4 * static_cast<uint64_t>(form) +
-                         (s.index != expected_index ? kIndexFollows : 0) + kFlagStep * s.flags);
+                         (s.index != expected_index ? kIndexFollows : 0) + kFlagStep * flags);
   if (s.index != expected_index) put_varint(bytes_, s.index);
   put_varint(bytes_, s.name);
   if (form == Form::tensor) return put_varint(bytes_, back);
@@ -132,6 +135,7 @@ void EventEncoder::put_slot(const Slot& s, uint16_t expected_index) {
       put_u64(bytes_, s.value.m);
       put_u64(bytes_, s.flat);
     }
+    if (digest) put_u64(bytes_, s.digest);
     if (s.flags & kMask) put_u64(bytes_, s.pattern);
   }
   last = {chunk_, static_cast<uint32_t>(tensors_.size())};

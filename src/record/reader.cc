@@ -98,7 +98,7 @@ std::string Reader::check_header(bool& cut) {
     if (!whole && !cut) return "the header (byte 0) is damaged";
     if (whole && (version < kOldestVersion || version > kVersion))
       return "log format version " + std::to_string(version) + "; this opguard reads versions " +
-             std::to_string(kOldestVersion) + " and " + std::to_string(kVersion);
+             std::to_string(kOldestVersion) + " to " + std::to_string(kVersion);
   }
   if (!cut) salt_ = load_u32(bytes_.data() + 12);
   return "";

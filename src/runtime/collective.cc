@@ -260,6 +260,8 @@ bool read_in_flight(const TensorView& view, Slot& slot) {
           static_cast<uint8_t>((slot.flags & ~kUnreadable) | (given.flags & (kMask | kPending)));
       slot.value = given.value;
       slot.flat = given.flat;
+      slot.has_digest = given.has_digest;
+      slot.digest = given.digest;
       slot.pattern = given.pattern;
       slot.address = given.address;
       slot.size_bytes = given.size_bytes;

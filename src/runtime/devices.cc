@@ -55,9 +55,9 @@ bool has_activities(const opguard_device_plugin& plugin) {
 // "" or why it cannot be used.
 std::string add(const opguard_device_plugin* plugin) {
   if (plugin == nullptr) return "its table is missing";
-  if (plugin->abi != OPGUARD_DEVICE_ABI)
+  if (plugin->abi < OPGUARD_DEVICE_OLDEST_ABI || plugin->abi > OPGUARD_DEVICE_ABI)
     return "it is of interface version " + std::to_string(plugin->abi) + ", this opguard knows " +
-           std::to_string(OPGUARD_DEVICE_ABI);
+           std::to_string(OPGUARD_DEVICE_OLDEST_ABI) + " and " + std::to_string(OPGUARD_DEVICE_ABI);
   // Up to and with close(): what the values need.
   if (plugin->size < offsetof(opguard_device_plugin, activities_start))
     return "its table is too short";

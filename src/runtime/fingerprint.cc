@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "device/plugin.h"
+#include "runtime/element_table.h"
 #include "runtime/lane_stream.h"
 #include "runtime/lane_sums.h"
 #include "runtime/mask.h"
@@ -18,9 +20,13 @@ constexpr uint64_t kWorthAlone = 1 << 10;
 constexpr uint64_t kSmall = 1 << 10;  // bytes of a row for which a Pass costs more than the reading
 constexpr uint64_t kTaskBytes = 512 << 10;  // of a thread's piece of work
 
+uint64_t sum_of_elements(const char* data, uint64_t bytes, uint32_t type) {
+  return lane_sums().elements(data, bytes >> element_width(type), type);
+}
+
 // What all passes over one tensor share.
 struct Plan {
-  Plan(const Elements& e, MaskType mask_type, bool want_flat)
+  Plan(const Elements& e, MaskType mask_type, uint32_t type, bool want_flat)
       : rows(e), width(lane_width(rows.row_bytes)), lanes(rows.row_bytes / width) {
     const uint64_t bytes = rows.row_bytes * rows.rows;
     flat_width = lane_width(bytes);
@@ -28,6 +34,7 @@ struct Plan {
     flat_of_rows = want_flat && flat_width == width;
     flat_of_bytes = want_flat && flat_width != width;
     mask = mask_type;
+    element_type = type;
     step = rows.outer == 0 ? 1 : rows.bases[0];
     steps = powers().second;
     if (rows.outer > 0 && step != powers().second[1]) {
@@ -57,6 +64,7 @@ struct Plan {
   size_t flat_width;
   bool flat_of_rows, flat_of_bytes;
   MaskType mask;
+  uint32_t element_type;  // opguard_element_type; none: no digest is wanted
   uint64_t step;          // of the innermost dimension that rows follow one another in
   const uint64_t* steps;  // its powers, kBatch at least
   uint64_t flat_batch_step = 1;
@@ -65,7 +73,7 @@ struct Plan {
 };
 
 struct Partial {
-  uint64_t h = 0, m = 0, flat = 0, pattern = 0;
+  uint64_t h = 0, m = 0, flat = 0, pattern = 0, elements = 0;
   bool masked = false, other = false;  // as MaskSeen
 
   void add(const Partial& p) {
@@ -73,6 +81,7 @@ struct Partial {
     m += p.m;
     flat += p.flat;
     pattern += p.pattern;
+    elements += p.elements;
     masked |= p.masked;
     other |= p.other;
   }
@@ -110,7 +119,7 @@ class Pass {
     while (from < to) {
       int64_t n = to - from;
       // Whole where nobody else reads it.
-      if (!rows_.adjacent || in_order())
+      if (!rows_.adjacent || read_twice())
         n = std::min<int64_t>(n, static_cast<int64_t>(kChunkBytes / rows_.size) & ~int64_t{7});
       const char* piece = at;
       if (!rows_.adjacent) {
@@ -146,10 +155,13 @@ class Pass {
 
  private:
   bool in_order() const { return plan_.flat_of_bytes || pattern_.open(); }
+  bool read_twice() const { return in_order() || plan_.element_type != OPGUARD_ELEMENT_NONE; }
 
   void show(const char* data, uint64_t bytes) {
     if (plan_.flat_of_bytes) bytes_.feed(data, bytes);
     if (pattern_.open()) pattern_.feed(data, bytes / rows_.size);
+    if (plan_.element_type != OPGUARD_ELEMENT_NONE)
+      partial_.elements += sum_of_elements(data, bytes, plan_.element_type);
   }
 
   uint64_t take_long_row() {
@@ -166,7 +178,7 @@ class Pass {
     // Of small rows few of which follow one another, a copy is cheaper than many small calls.
     if (rows_.adjacent && (rows_.even || reader_.run() >= 8 || rows_.row_bytes >= kWorthAlone)) {
       if (!rows_.even) n = std::min(n, reader_.run());
-      if (in_order()) n = std::min(n, chunk_rows());
+      if (read_twice()) n = std::min(n, chunk_rows());
       skip(n);
     } else {
       n = std::min(n, chunk_rows());
@@ -180,7 +192,7 @@ class Pass {
       at = buffer_;
     }
     sums_.rows(at, stride, n, plan_.lanes, plan_.width, hashes_);
-    if (in_order()) {
+    if (read_twice()) {
       if (stride == static_cast<int64_t>(rows_.row_bytes))
         show(at, n * rows_.row_bytes);
       else
@@ -297,7 +309,7 @@ Partial run(const Plan& plan, unsigned threads) {
 }
 
 // A few elements one behind the other, in one row: what a Pass finds, without one.
-bool small_row(const Elements& e, Digest& result) {
+bool small_row(const Elements& e, uint32_t type, Digest& result) {
   uint64_t rows = 1;
   for (size_t d = 0; d + 1 < e.shape.size(); ++d) rows *= static_cast<uint64_t>(e.shape[d]);
   const int64_t count = e.shape.empty() ? 1 : e.shape.back();
@@ -308,19 +320,24 @@ bool small_row(const Elements& e, Digest& result) {
   const uint64_t hash = sums.segment(static_cast<const char*>(e.data), bytes / width, width);
   result.value = {hash, sums.mixed(&hash, 1)};
   result.flat = hash;
+  if (type != OPGUARD_ELEMENT_NONE)
+    result.elements = sum_of_elements(static_cast<const char*>(e.data), bytes, type);
   return true;
 }
 
-Digest digest_of(const Elements& e, MaskType mask, bool want_flat, unsigned threads) {
+Digest digest_of(const Elements& e, MaskType mask, uint32_t type, bool want_flat,
+                 unsigned threads) {
   Digest result;
+  if (type != OPGUARD_ELEMENT_NONE) result.elements = 0;
   for (int64_t n : e.shape)
     if (n <= 0) return result;
   const bool as_mask = may_be_mask(e, mask);
-  if (!as_mask && small_row(e, result)) return result;
-  const Plan plan(e, as_mask ? mask : MaskType::none, want_flat);
+  if (!as_mask && small_row(e, type, result)) return result;
+  const Plan plan(e, as_mask ? mask : MaskType::none, type, want_flat);
   const Partial sum = run(plan, threads);
   result.value = {sum.h, sum.m};
   result.flat = sum.flat;
+  if (type != OPGUARD_ELEMENT_NONE) result.elements = sum.elements;
   if (plan.mask != MaskType::none && sum.masked && !sum.other) result.pattern = sum.pattern;
   return result;
 }
@@ -328,11 +345,11 @@ Digest digest_of(const Elements& e, MaskType mask, bool want_flat, unsigned thre
 }  // namespace
 
 Digest digest(const Elements& elements, std::string_view dtype, unsigned threads) {
-  return digest_of(elements, mask_type(dtype), true, threads);
+  return digest_of(elements, mask_type(dtype), element_type(dtype, elements.size), true, threads);
 }
 
 Fingerprint fingerprint(const Elements& elements, uint64_t* flat, unsigned threads) {
-  Digest d = digest_of(elements, MaskType::none, flat != nullptr, threads);
+  Digest d = digest_of(elements, MaskType::none, OPGUARD_ELEMENT_NONE, flat != nullptr, threads);
   if (flat != nullptr) *flat = d.flat;
   return d.value;
 }

@@ -50,6 +50,9 @@ struct LaneSums {
   uint64_t (*weighted)(const uint64_t* values, const uint64_t* weights, size_t count);
   // XOR of the 8-byte words of `bytes` bytes, the last one padded with zeros.
   uint64_t (*xored)(const char* data, uint64_t bytes);
+  // The layout-free digest of `count` numbers (of complex elements: parts); type:
+  // opguard_element_type.
+  uint64_t (*elements)(const char* data, uint64_t count, uint32_t type);
   // out[i]: 1 where element i is masked, 0 where it is zero.
   MaskSeen (*masked)(const char* data, size_t count, MaskType type, uint8_t* out);
 };

@@ -1,5 +1,6 @@
 #include "runtime/launches.h"
 
+#include "runtime/element_table.h"
 #include "runtime/mask.h"
 #include "runtime/tickets.h"
 #include "runtime/torch_api.h"
@@ -7,7 +8,7 @@
 namespace opguard {
 namespace {
 
-uint32_t plugin_mask_type(std::string_view dtype) {
+uint16_t plugin_mask_type(std::string_view dtype) {
   switch (mask_type(dtype)) {
     case MaskType::float16:
       return OPGUARD_MASK_FLOAT16;
@@ -46,6 +47,8 @@ uint64_t Launches::add(const TensorView& view, const Stream& stream, uint64_t gr
   t.tensor = {e.data,
               e.size,
               plugin_mask_type(view.meta.dtype),
+              static_cast<uint16_t>(
+                  view.device->plugin->abi >= 2 ? element_type(view.meta.dtype, e.size) : 0),
               static_cast<uint32_t>(e.shape.size()),
               nullptr,
               nullptr,

@@ -236,7 +236,8 @@ PyMethodDef g_methods[] = {
     {"closure_begins", enter_closure, METH_NOARGS, "An optimizer calls the program's closure"},
     {"closure_ended", leave_closure, METH_NOARGS, "The closure has returned"},
     {"fingerprint", method(fingerprint_of), METH_VARARGS,
-     "fingerprint(x, kind='og1'): (h, m); an int for xor32, xor64; (h, m, flat, pattern) for all"},
+     "fingerprint(x, kind='og1'): (h, m); an int for digest, xor32, xor64; for all (h, m, flat, "
+     "pattern, digest)"},
     {"lane_sums", method(lane_sums_of), METH_VARARGS,
      "lane_sums(name=''): versions of the inner loops; a name chooses one"},
     {"torch_native", torch_native_of, METH_O,

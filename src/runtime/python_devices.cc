@@ -43,6 +43,7 @@ PyObject* read_on_device(PyObject*, PyObject* tensor) {
   const opguard_tensor one = {e.data,
                               e.size,
                               OPGUARD_MASK_NONE,
+                              OPGUARD_ELEMENT_NONE,
                               static_cast<uint32_t>(e.shape.size()),
                               e.shape.data(),
                               e.strides.data(),
@@ -52,12 +53,12 @@ PyObject* read_on_device(PyObject*, PyObject* tensor) {
     const std::string why = device_problem(*view.device);
     return fail(why.empty() ? "the device took no launch" : why);
   }
-  std::optional<opguard_value> value;
+  std::optional<Fingerprint> value;
   const auto end = std::chrono::steady_clock::now() + kLongestWait;
   while (!value && std::chrono::steady_clock::now() < end)
     plugin.drain(
         [](void* to, const opguard_value* v) {
-          if (v->ticket == kTicket) *static_cast<std::optional<opguard_value>*>(to) = *v;
+          if (v->ticket == kTicket) *static_cast<std::optional<Fingerprint>*>(to) = {v->h, v->m};
         },
         &value, 10'000'000);
   if (!value) return fail("its value did not come within 10 seconds");

@@ -41,8 +41,8 @@ PyObject* fingerprint_of(PyObject*, PyObject* args) {
   const char* name = "og1";
   if (!PyArg_ParseTuple(args, "O|s", &value, &name)) return nullptr;
   const std::string_view kind = name;
-  if (kind != "og1" && kind != "xor32" && kind != "xor64" && kind != "all") {
-    PyErr_SetString(PyExc_ValueError, "kind is og1, xor32, xor64 or all");
+  if (kind != "og1" && kind != "xor32" && kind != "xor64" && kind != "digest" && kind != "all") {
+    PyErr_SetString(PyExc_ValueError, "kind is og1, digest, xor32, xor64 or all");
     return nullptr;
   }
   OwnWork work;
@@ -66,7 +66,7 @@ PyObject* fingerprint_of(PyObject*, PyObject* args) {
   Digest d;
   {
     WhileReading reading(view);
-    if (kind == "all")
+    if (kind == "all" || kind == "digest")
       d = digest(elements, view.meta.dtype, threads);
     else
       d.value = fingerprint(elements, nullptr, threads);
@@ -74,10 +74,12 @@ PyObject* fingerprint_of(PyObject*, PyObject* args) {
   if (kind == "og1")
     return Py_BuildValue("KK", static_cast<unsigned long long>(d.value.h),
                          static_cast<unsigned long long>(d.value.m));
+  PyObject* sum = d.elements ? number(*d.elements) : Ref::borrow(Py_None).release();
+  if (kind == "digest") return sum;
   PyObject* pattern = d.pattern ? number(*d.pattern) : Ref::borrow(Py_None).release();
-  return Py_BuildValue("KKKN", static_cast<unsigned long long>(d.value.h),
+  return Py_BuildValue("KKKNN", static_cast<unsigned long long>(d.value.h),
                        static_cast<unsigned long long>(d.value.m),
-                       static_cast<unsigned long long>(d.flat), pattern);
+                       static_cast<unsigned long long>(d.flat), pattern, sum);
 }
 
 PyObject* lane_sums_of(PyObject*, PyObject* args) {

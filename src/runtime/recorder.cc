@@ -284,7 +284,12 @@ Value Recorder::digest(const TensorView& view) {
     WhileReading reading(view);
     d = opguard::digest(view.elements, view.meta.dtype, threads);
   }
-  return {d.value, d.flat, d.pattern.value_or(0), d.pattern.has_value()};
+  return {d.value,
+          d.flat,
+          d.pattern.value_or(0),
+          d.pattern.has_value(),
+          d.elements.has_value(),
+          d.elements.value_or(0)};
 }
 
 // Where it is read on a device, a ticket.
@@ -362,6 +367,8 @@ Slot Recorder::slot(const TensorView& view, SlotKind kind, uint16_t index, std::
       if (view.device != nullptr) s.flags |= kUnreadable;  // it could not be launched
       s.value = value.value;
       s.flat = value.flat;
+      s.has_digest = value.has_digest;
+      s.digest = value.digest;
       if (value.mask) {
         s.pattern = value.pattern;
         s.flags |= kMask;

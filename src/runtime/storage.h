@@ -19,6 +19,8 @@ struct Value {
   Fingerprint value;
   uint64_t flat = 0, pattern = 0;
   bool mask = false;
+  bool has_digest = false;
+  uint64_t digest = 0;
   // On a device, where it is still to come.
   uint64_t ticket = 0;
   uint32_t stream = 0;

@@ -1,7 +1,9 @@
 #include "runtime/tickets.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 namespace opguard {
@@ -148,7 +150,10 @@ void Tickets::close_graph(uint64_t number) {
 
 void Tickets::come(Entry& entry, const opguard_value& value) {
   if (entry.state != State::waiting) return;
-  entry.value = value;
+  // An older plugin's values end before the digest.
+  const bool digest = value.flags & OPGUARD_VALUE_DIGEST;
+  std::memcpy(&entry.value, &value, digest ? sizeof(value) : offsetof(opguard_value, digest));
+  if (!digest) entry.value.digest = 0;
   entry.state = State::there;
   Stream& stream = streams_[entry.stream - 1];
   stream.come = std::max(stream.come, entry.launch);
@@ -310,6 +315,8 @@ LateValues::Outcome Tickets::complete(Event& event, Slot& slot) {
   const opguard_value& value = entry->value;
   slot.value = {value.h, value.m};
   slot.flat = value.flat;
+  slot.has_digest = value.flags & OPGUARD_VALUE_DIGEST;
+  slot.digest = slot.has_digest ? value.digest : 0;
   if (value.flags & OPGUARD_VALUE_MASK) {
     slot.flags |= kMask;
     slot.pattern = value.pattern;

@@ -21,7 +21,7 @@ namespace opguard {
 
 class Tickets final : public LateValues {
  public:
-  // So many values are remembered, the latest; 112 bytes each, the first time it is reached.
+  // So many values are remembered, the latest; 96 bytes each, the first time it is reached.
   static constexpr uint64_t kKept = uint64_t{1} << 18;
   // Of a stream being captured: it stands for as many values as the graph has replays.
   static constexpr uint64_t kOfGraph = uint64_t{1} << 63;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -22,6 +23,7 @@ struct S {
   uint32_t storage = 0;  // number of its memory block; address and span follow from it and `at`
   uint32_t version = 0;
   uint64_t at = 0;  // bytes from the block's beginning
+  std::optional<uint64_t> digest = {};  // the layout-free one; by default it is not known
 };
 
 inline S in(uint64_t value, std::string name = "arg0") { return {SlotKind::in, value, name}; }
@@ -85,6 +87,8 @@ class LogBuilder {
       slot.meta = meta({s.dtype, "cpu", s.shape});
       slot.value = {s.value * 0x0101010101010101ull, s.value};
       slot.flat = slot.value.h;
+      slot.has_digest = s.digest.has_value();
+      slot.digest = s.digest.value_or(0);
       slot.version = s.version;
       slot.storage = s.storage;
       if (s.storage != 0) {

@@ -18,6 +18,7 @@
 #include "../runtime/reference.h"
 #include "cuda_double.h"
 #include "device/cuda_options.h"
+#include "runtime/element_table.h"
 #include "runtime/fingerprint.h"
 #include "runtime/xor.h"
 
@@ -89,6 +90,7 @@ class Cuda : public testing::Test {
     return {e.data,
             e.size,
             OPGUARD_MASK_NONE,
+            static_cast<uint16_t>(element_type("", e.size)),
             static_cast<uint32_t>(e.shape.size()),
             e.shape.data(),
             e.strides.data(),
@@ -102,6 +104,8 @@ void expect_value(const opguard_value& v, const Elements& e) {
   const Digest d = digest(e, "");
   EXPECT_EQ((Fingerprint{v.h, v.m}), d.value);
   EXPECT_EQ(v.flat, d.flat);
+  EXPECT_EQ(v.flags, OPGUARD_VALUE_DIGEST);
+  EXPECT_EQ(v.digest, d.elements);
 }
 
 TEST_F(Cuda, ValuesComeOutOfTheRing) {

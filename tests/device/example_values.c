@@ -94,6 +94,15 @@ static void feed(lane_sum* s, uint8_t byte) {
   s->lane = s->filled = 0;
 }
 
+/* float16: sign, 5 bits of exponent, 10 of fraction. */
+static double half_value(uint16_t half) {
+  const int exponent = half >> 10 & 31, fraction = half & 1023;
+  double value = exponent == 0 ? fraction / 16777216.0
+                               : (1024 + fraction) * (double)(1ull << exponent) / 33554432.0;
+  if (exponent == 31) value = fraction ? 0.0 / 0.0 : 1.0 / 0.0;
+  return half >> 15 ? -value : value;
+}
+
 /* 0: zero, 1: at most -1e4 (masked), 2: any other. */
 static int masking(const uint8_t* at, uint32_t type) {
   double value = 0;
@@ -112,23 +121,108 @@ static int masking(const uint8_t* at, uint32_t type) {
       memcpy(&f, &bits, 4);
       value = f;
     } else {
-      /* float16: sign, 5 bits of exponent, 10 of fraction. */
-      int exponent = half >> 10 & 31, fraction = half & 1023;
-      if (exponent == 31)
-        value = fraction ? 0.0 / 0.0 : 1.0 / 0.0;
-      else
-        value = exponent == 0 ? fraction / 16777216.0
-                              : (1024 + fraction) * (double)(1ull << exponent) / 33554432.0;
-      if (half >> 15) value = -value;
+      value = half_value(half);
     }
   }
   return value == 0 ? 0 : value <= -1e4 ? 1 : 2;
 }
 
+/* ---- The layout-free digest: the same page ---- */
+
+/* What a value adds that a float32 holds. */
+static uint64_t narrow_term(float value) {
+  uint32_t x = 0;
+  if (value != value)
+    x = 0xffc00000u;
+  else if (value != 0)
+    memcpy(&x, &value, 4);
+  x ^= x >> 15;
+  x *= 0x2c1b3c6du;
+  x ^= x >> 15;
+  x *= 0x297a2d39u;
+  return (uint64_t)x * x;
+}
+
+static uint64_t wide_term(uint64_t x) {
+  x = mix(x);
+  return x * (2 * x + 1);
+}
+
+static uint64_t real_term(double value) {
+  uint64_t bits;
+  if (value != value || (double)(float)value == value) return narrow_term((float)value);
+  memcpy(&bits, &value, 8);
+  return wide_term(bits);
+}
+
+/* From -2^63 on; a plugin for real would know those from 2^63 on too. */
+static uint64_t integer_term(int64_t value) {
+  const double rounded = (double)value;
+  if (rounded < 9223372036854775808.0 && (int64_t)rounded == value) return real_term(rounded);
+  return wide_term((uint64_t)value);
+}
+
+/* The bytes of a number of the types that this example knows; 0: it knows none such. */
+static uint32_t number_bytes(uint32_t type) {
+  switch (type) {
+    case OPGUARD_ELEMENT_BOOL:
+    case OPGUARD_ELEMENT_UINT8:
+    case OPGUARD_ELEMENT_INT8:
+      return 1;
+    case OPGUARD_ELEMENT_INT16:
+    case OPGUARD_ELEMENT_FLOAT16:
+    case OPGUARD_ELEMENT_BFLOAT16:
+      return 2;
+    case OPGUARD_ELEMENT_INT32:
+    case OPGUARD_ELEMENT_FLOAT32:
+      return 4;
+    case OPGUARD_ELEMENT_INT64:
+    case OPGUARD_ELEMENT_FLOAT64:
+      return 8;
+    default:
+      return 0;
+  }
+}
+
+static uint64_t element_term(const uint8_t* at, uint32_t type) {
+  uint64_t bits = 0;
+  float single;
+  memcpy(&bits, at, number_bytes(type));
+  switch (type) {
+    case OPGUARD_ELEMENT_BOOL:
+      return bits != 0 ? narrow_term(1) : 0;
+    case OPGUARD_ELEMENT_UINT8:
+      return integer_term((int64_t)bits);
+    case OPGUARD_ELEMENT_INT8:
+      return integer_term((int8_t)bits);
+    case OPGUARD_ELEMENT_INT16:
+      return integer_term((int16_t)bits);
+    case OPGUARD_ELEMENT_INT32:
+      return integer_term((int32_t)bits);
+    case OPGUARD_ELEMENT_INT64:
+      return integer_term((int64_t)bits);
+    case OPGUARD_ELEMENT_FLOAT16:
+      return real_term(half_value((uint16_t)bits));
+    case OPGUARD_ELEMENT_BFLOAT16:
+      bits <<= 16;
+      /* fall through */
+    case OPGUARD_ELEMENT_FLOAT32:
+      memcpy(&single, &bits, 4);
+      return narrow_term(single);
+    default: {
+      double value;
+      memcpy(&value, at, 8);
+      return real_term(value);
+    }
+  }
+}
+
 /* Every element in logical order: its address, and the index of its row where `row` is asked for.
  */
 static opguard_value fingerprint_of(const opguard_tensor* t) {
-  opguard_value value = {t->ticket, 0, 0, 0, 0, now_ns(), 0, 0};
+  opguard_value value = {t->ticket, 0, 0, 0, 0, now_ns(), 0, 0, 0};
+  const uint32_t width = number_bytes(t->element_type);
+  if (width != 0) value.flags |= OPGUARD_VALUE_DIGEST;
   uint64_t count = 1, index[kMaxDims] = {0}, bases[kMaxDims];
   for (uint32_t d = 0; d < t->dims; ++d) {
     count *= (uint64_t)t->shape[d];
@@ -155,6 +249,8 @@ static opguard_value fingerprint_of(const opguard_tensor* t) {
         feed(&row, element[b]);
         feed(&flat, element[b]);
       }
+      for (uint32_t b = 0; width != 0 && b < t->element_bytes; b += width)
+        value.digest += element_term(element + b, t->element_type);
       if (mask) {
         const int is = masking(element, t->mask_type);
         mask = is != 2;
@@ -171,7 +267,7 @@ static opguard_value fingerprint_of(const opguard_tensor* t) {
   }
   value.flat = flat.sum;
   if (mask && masked) {
-    value.flags = OPGUARD_VALUE_MASK;
+    value.flags |= OPGUARD_VALUE_MASK;
     value.pattern = pattern.sum;
   }
   value.end_ns = now_ns();

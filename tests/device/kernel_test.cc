@@ -8,6 +8,7 @@
 #include "device/og1_arithmetic.h"
 #include "device/og1_plan.h"
 #include "device/og1_twin.h"
+#include "runtime/element_table.h"
 #include "runtime/fingerprint.h"
 #include "runtime/xor.h"
 
@@ -22,9 +23,16 @@ const Limits kUsual{};
 // No room for the rows that several warps share.
 const Limits kCramped{5, 256, 128, 64};
 
-opguard_tensor tensor_of(const Elements& e, uint32_t mask_type, uint64_t ticket) {
-  return {e.data,         e.size,           mask_type, static_cast<uint32_t>(e.shape.size()),
-          e.shape.data(), e.strides.data(), ticket};
+opguard_tensor tensor_of(const Elements& e, uint32_t mask_type, uint64_t ticket,
+                         uint32_t element_type = OPGUARD_ELEMENT_NONE) {
+  return {e.data,
+          e.size,
+          static_cast<uint16_t>(mask_type),
+          static_cast<uint16_t>(element_type),
+          static_cast<uint32_t>(e.shape.size()),
+          e.shape.data(),
+          e.strides.data(),
+          ticket};
 }
 
 struct Memory {
@@ -57,9 +65,9 @@ std::vector<opguard_value> run_as(const Plan& plan, Memory& memory) {
 }
 
 opguard_value run_one(const Elements& e, const Limits& limits, uint32_t mask_type = 0,
-                      Mode mode = kRows) {
+                      Mode mode = kRows, uint32_t type = OPGUARD_ELEMENT_NONE) {
   Plan plan(limits);
-  EXPECT_TRUE(plan.add(tensor_of(e, mask_type, 77), mode));
+  EXPECT_TRUE(plan.add(tensor_of(e, mask_type, 77, type), mode));
   Memory memory;
   const auto values = run_as<LargeLaunch>(plan, memory);
   EXPECT_EQ(values.size(), 1u);
@@ -68,13 +76,15 @@ opguard_value run_one(const Elements& e, const Limits& limits, uint32_t mask_typ
 
 void expect_equal(const Elements& e) {
   const Digest expected = digest(e, "");
+  const uint32_t type = element_type("", e.size);
   for (const Limits& limits : {kTiny, kUsual, kCramped}) {
-    const opguard_value v = run_one(e, limits);
+    const opguard_value v = run_one(e, limits, 0, kRows, type);
     EXPECT_EQ(v.ticket, 77u);
     EXPECT_EQ(v.h, expected.value.h);
     EXPECT_EQ(v.m, expected.value.m);
     EXPECT_EQ(v.flat, expected.flat);
-    EXPECT_EQ(v.flags, 0u);
+    EXPECT_EQ(v.flags, expected.elements ? OPGUARD_VALUE_DIGEST : 0u);
+    EXPECT_EQ(v.digest, expected.elements.value_or(0));
     EXPECT_EQ(v.pattern, 0u);
     EXPECT_LE(v.start_ns, v.end_ns);
     EXPECT_GT(v.start_ns, 0u);
@@ -82,6 +92,29 @@ void expect_equal(const Elements& e) {
   const opguard_value x = run_one(e, kTiny, 0, kXor);
   EXPECT_EQ(x.h, xor64(e));
   EXPECT_EQ(x.flat, xor32(e));
+}
+
+// Of every type, in order, apart and transposed.
+TEST(DeviceKernel, DigestsOfEveryType) {
+  auto bytes = random_bytes(1 << 16, 8);
+  for (const ElementName& type : kElementNames)
+    for (int64_t n : {0, 1, 3, 8, 31, 700}) {
+      SCOPED_TRACE(testing::Message() << type.dtype << ", " << n);
+      const int64_t size = type.size;
+      for (const Elements& e :
+           {row_of(bytes.data(), type.size, n), Elements{bytes.data() + 1, type.size, {n}, {size}},
+            Elements{bytes.data(), type.size, {n, 3}, {size, n * size}},
+            Elements{bytes.data(), type.size, {3, n}, {n * size + size, size}}})
+        for (const Limits& limits : {kTiny, kUsual, kCramped}) {
+          const opguard_value v =
+              run_one(e, limits, 0, kRows, element_type(type.dtype, type.size));
+          EXPECT_EQ(v.flags, OPGUARD_VALUE_DIGEST);
+          EXPECT_EQ(v.digest, digest(e, type.dtype).elements);
+        }
+    }
+  const opguard_value wrong =
+      run_one(row_of(bytes.data(), 6, 5), kUsual, 0, kRows, OPGUARD_ELEMENT_FLOAT32);
+  EXPECT_EQ(wrong.flags, 0u) << "no whole number of float32";
 }
 
 TEST(DeviceKernel, EveryLength) {
@@ -242,10 +275,10 @@ TEST(DeviceKernel, OneLaunchForMany) {
 TEST(DeviceKernel, WhatIsNoTensorIsRefused) {
   const int64_t negative = -1, one = 1;
   char byte = 0;
-  for (const opguard_tensor& t : {opguard_tensor{&byte, 0, 0, 0, nullptr, nullptr, 1},
-                                  opguard_tensor{&byte, 17, 0, 0, nullptr, nullptr, 1},
-                                  opguard_tensor{&byte, 1, 0, 1, &negative, &one, 1},
-                                  opguard_tensor{&byte, 1, 0, 65, nullptr, nullptr, 1}}) {
+  for (const opguard_tensor& t : {opguard_tensor{&byte, 0, 0, 0, 0, nullptr, nullptr, 1},
+                                  opguard_tensor{&byte, 17, 0, 0, 0, nullptr, nullptr, 1},
+                                  opguard_tensor{&byte, 1, 0, 0, 1, &negative, &one, 1},
+                                  opguard_tensor{&byte, 1, 0, 0, 65, nullptr, nullptr, 1}}) {
     Plan plan(kUsual);
     EXPECT_FALSE(plan.add(t));
     EXPECT_EQ(plan.jobs(), 0u);

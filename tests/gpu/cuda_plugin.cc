@@ -25,10 +25,20 @@ void opguard_test_digest(const opguard_tensor* t, opguard_value* value) {
                             t->element_bytes,
                             {t->shape, t->shape + t->dims},
                             {t->strides, t->strides + t->dims}};
-  const char* dtypes[] = {"", "float16", "bfloat16", "float32", "float64"};
-  const opguard::Digest d = opguard::digest(e, dtypes[t->mask_type]);
-  *value = {t->ticket, d.value.h, d.value.m, d.flat, d.pattern.value_or(0), 0, 0,
-            d.pattern ? OPGUARD_VALUE_MASK : 0u};
+  // By opguard_element_type, as far as tests/gpu/plugin.py goes.
+  const char* dtypes[] = {"",      "bool",    "uint8", "int8",  "",        "int16",    "",
+                          "int32", "",        "int64", "float16", "bfloat16", "float32", "float64"};
+  const opguard::Digest d = opguard::digest(e, dtypes[t->element_type]);
+  const bool known = t->element_type != OPGUARD_ELEMENT_NONE;
+  *value = {t->ticket,
+            d.value.h,
+            d.value.m,
+            d.flat,
+            d.pattern.value_or(0),
+            0,
+            0,
+            (d.pattern ? OPGUARD_VALUE_MASK : 0u) | (known ? OPGUARD_VALUE_DIGEST : 0u),
+            known ? d.elements.value_or(0) : 0};
 }
 
 uint64_t opguard_test_xor64(const opguard_tensor* t) {

@@ -6,24 +6,27 @@ import time
 import torch
 
 MASKS = {torch.float16: 1, torch.bfloat16: 2, torch.float32: 3, torch.float64: 4}
+# opguard_element_type; a complex tensor has that of its parts.
+ELEMENTS = {torch.bool: 1, torch.uint8: 2, torch.int8: 3, torch.int16: 5, torch.int32: 7, torch.int64: 9, torch.float16: 10, torch.bfloat16: 11,
+            torch.float32: 12, torch.float64: 13, torch.complex64: 12, torch.complex128: 13}  # fmt: skip
 
 
 class Tensor(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("element_bytes", ctypes.c_uint32), ("mask_type", ctypes.c_uint32), ("dims", ctypes.c_uint32),
+    _fields_ = [("data", ctypes.c_void_p), ("element_bytes", ctypes.c_uint32), ("mask_type", ctypes.c_uint16), ("element_type", ctypes.c_uint16), ("dims", ctypes.c_uint32),
                 ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)), ("ticket", ctypes.c_uint64)]
 
 
 class Value(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_uint64) for name in ("ticket", "h", "m", "flat", "pattern", "start_ns", "end_ns", "flags")]
+    _fields_ = [(name, ctypes.c_uint64) for name in ("ticket", "h", "m", "flat", "pattern", "start_ns", "end_ns", "flags", "digest")]
 
     def content(self):
-        return self.h, self.m, self.flat, self.pattern, self.flags & 1
+        return self.h, self.m, self.flat, self.pattern, self.flags & 1, self.digest if self.flags & 2 else None
 
 
 def tensor_of(x, ticket=1):
     array = ctypes.c_int64 * max(x.dim(), 1)
     strides = [s * x.element_size() for s in x.stride()]
-    return Tensor(x.data_ptr(), x.element_size(), MASKS.get(x.dtype, 0), x.dim(), array(*x.shape), array(*strides), ticket)
+    return Tensor(x.data_ptr(), x.element_size(), MASKS.get(x.dtype, 0), ELEMENTS.get(x.dtype, 0), x.dim(), array(*x.shape), array(*strides), ticket)
 
 
 class Plugin:

@@ -6,7 +6,7 @@ from runtime_log import CARRIED, ON_DEVICE, UNREADABLE, logs_in
 
 PLUGIN = str(build_dir() / "tests" / "device" / "opguard_example_values.so")
 EVENT = "boundary kind phase flags step micro_batch occurrence thread begin forward node scalars results group sequence".split()
-SLOT = "kind name index flags version storage dtype device shape value flat pattern size_bytes".split()
+SLOT = "kind name index flags version storage dtype device shape value flat digest pattern size_bytes".split()
 
 
 def served(**settings):

@@ -83,7 +83,7 @@ def expected_records(second):
                 rows.append({
                     **event_row(process, log, e), "slot_kind": s.kind, "slot_index": s.index, "slot_name": s.name, "dtype": s.dtype,
                     "device": s.device, "shape": tuple(s.shape), "h": s.value[0] if known else None, "m": s.value[1] if known else None,
-                    "flat": s.flat if known else None, "pattern": s.pattern if known and s.flags & 16 else None, "version": s.version,
+                    "flat": s.flat if known else None, "digest": s.digest, "pattern": s.pattern if known and s.flags & 16 else None, "version": s.version,
                     "storage": s.storage or None, "address": s.address, "size_bytes": s.size_bytes,
                     **flags(s.flags, unreadable=1, model_value=2, uninitialised=4, parameter=8, mask=16, carried=32, permuted=64),
                 })  # fmt: skip

@@ -1,4 +1,4 @@
-"""The fingerprints as docs/record-format.md defines them, in numpy, on bytes in logical order."""
+"""The fingerprints and the digest as docs/record-format.md defines them, in numpy, on bytes in logical order."""
 import numpy
 
 M64 = (1 << 64) - 1
@@ -42,6 +42,40 @@ def og1(array):
 
 def flat(array):
     return og1(numpy.ascontiguousarray(array).reshape(-1, array.shape[-1]))[0]
+
+
+def narrow_terms(values):
+    """What numbers add to the digest that float32 holds."""
+    values = numpy.asarray(values, numpy.float32).reshape(-1)
+    x = values.view(numpy.uint32).copy()
+    x[values == 0] = 0
+    x[numpy.isnan(values)] = 0xFFC00000
+    x ^= x >> numpy.uint32(15)
+    x *= numpy.uint32(0x2C1B3C6D)
+    x ^= x >> numpy.uint32(15)
+    x *= numpy.uint32(0x297A2D39)
+    return x.astype(numpy.uint64) ** numpy.uint64(2)
+
+
+def wide_terms(bits):
+    y = mix(bits)
+    return y * (numpy.uint64(2) * y + numpy.uint64(1))
+
+
+def digest(values):
+    """values: a numpy array of floats, integers, bools or complex numbers."""
+    values = numpy.ascontiguousarray(values).reshape(-1)
+    if values.dtype.kind == "c":
+        values = values.view(values.real.dtype)
+    with numpy.errstate(all="ignore"):
+        wide = values.astype(numpy.float64)
+        terms = wide_terms(wide.view(numpy.uint64))
+        narrow = numpy.isnan(wide) | (wide == wide.astype(numpy.float32))
+        terms[narrow] = narrow_terms(wide[narrow])
+        if values.dtype.kind in "iu":
+            rounded = numpy.array([int(a) != int(b) for a, b in zip(wide.tolist(), values.tolist())], bool)
+            terms[rounded] = wide_terms(values[rounded].astype(numpy.uint64))
+    return int(terms.sum(dtype=numpy.uint64))
 
 
 def xor(array, width):

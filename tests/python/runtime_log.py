@@ -13,6 +13,7 @@ PHASES = ("forward", "recompute", "backward", "optimizer")
 SLOTS = ("in", "out", "written")
 MASK64 = (1 << 64) - 1
 UNREADABLE, MODEL_VALUE, UNINITIALISED, PARAMETER, MASK = 1, 2, 4, 8, 16
+DIGEST_FOLLOWS = 128  # of a slot in the file only
 CARRIED = 32
 RAISED, COLLECTIVE, IN_GRAPH, ON_DEVICE = 1, 2, 4, 8
 # Of programs that do not say; OPGUARD_TEST_MODE=default runs the same tests where values are carried over.
@@ -77,7 +78,7 @@ class Event:
 class Log:
     def __init__(self, path):
         self.path, data = Path(path), Path(path).read_bytes()
-        assert data[:8] == b"opguard\x1a" and struct.unpack_from("<I", data, 8)[0] == 5
+        assert data[:8] == b"opguard\x1a" and struct.unpack_from("<I", data, 8)[0] == 6
         self.settings, self.strings, self.metas, self.locations, self.events = {}, [], [], {}, []
         self.lost, self.gaps, self.closed, at = 0, [], False, 20
         while at < len(data):
@@ -149,14 +150,14 @@ class Log:
             for _ in range(c.varint()):
                 s = Slot()
                 first = c.varint()
-                s.kind, form, s.flags = SLOTS[first & 3], first >> 2 & 3, first >> 5
+                s.kind, form, s.flags = SLOTS[first & 3], first >> 2 & 3, first >> 5 & ~DIGEST_FOLLOWS
                 s.index = c.varint() if first & 16 else following.get(s.kind, 0)
                 following[s.kind] = s.index + 1
                 s.name = self.strings[c.varint()]
                 e.slots.append(s)
                 if form == 2:
                     known = tensors[-c.varint()]
-                    for field in ("dtype", "device", "shape", "version", "storage", "address", "size_bytes", "value", "flat", "pattern"):
+                    for field in ("dtype", "device", "shape", "version", "storage", "address", "size_bytes", "value", "flat", "digest", "pattern"):
                         setattr(s, field, getattr(known, field))
                     continue
                 meta = c.varint()
@@ -166,15 +167,16 @@ class Log:
                 s.address = address = (place[1] if place[0] == storage else address) + c.signed() & MASK64
                 s.size_bytes = sizes.get(meta, 0) + c.signed() & MASK64
                 addresses[storage % 4096], sizes[meta] = (storage, address), s.size_bytes
-                s.value, s.flat, s.pattern = None, None, 0
+                s.value, s.flat, s.digest, s.pattern = None, None, None, 0
                 if s.flags & UNREADABLE:
                     continue
                 if form == 3:
                     known = tensors[-c.varint()]
-                    s.value, s.flat, s.pattern = known.value, known.flat, known.pattern
+                    s.value, s.flat, s.digest, s.pattern = known.value, known.flat, known.digest, known.pattern
                 else:
                     h = c.u64()
                     s.value, s.flat = ((h, mix(h)), h) if form == 0 else ((h, c.u64()), c.u64())
+                    s.digest = c.u64() if first >> 5 & DIGEST_FOLLOWS else None
                     s.pattern = c.u64() if s.flags & MASK else 0
                 tensors.append(s)
             self.events.append(e)

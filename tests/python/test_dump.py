@@ -15,7 +15,7 @@ pytest.importorskip("torch")
 
 def as_text(row):
     """A row as JSON lines show it."""
-    hexadecimal = ("h", "m", "flat", "pattern")
+    hexadecimal = ("h", "m", "flat", "digest", "pattern")
     row = {name: "%016x" % v if name in hexadecimal and v is not None else v for name, v in row.items()}
     return {name: list(v) if isinstance(v, tuple) else v for name, v in row.items()}
 

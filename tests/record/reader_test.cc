@@ -388,20 +388,20 @@ TEST(Reader, OtherVersionIsNamed) {
   ProcessLog log;
   std::string error;
   EXPECT_FALSE(read_log(path, log, error));
-  EXPECT_EQ(error, path + ": log format version 9; this opguard reads versions 4 and 5");
+  EXPECT_EQ(error, path + ": log format version 9; this opguard reads versions 4 to 6");
 }
 
 // tests/fixtures/record: write_sample() of 12 events in chunks of 5 by the last opguard of each
-// format; format4.txt and format5.txt are their dumps.
+// format; formatN.txt is their dumps.
 TEST(Reader, OlderFormatsAreRefusedByNumber) {
   ProcessLog log;
   std::string error, path = OPGUARD_FIXTURES "/record/format3.log";
   EXPECT_FALSE(read_log(path, log, error));
-  EXPECT_EQ(error, path + ": log format version 3; this opguard reads versions 4 and 5");
+  EXPECT_EQ(error, path + ": log format version 3; this opguard reads versions 4 to 6");
 }
 
 TEST(Reader, GoldenLogStaysReadable) {
-  for (const char* format : {"4", "5"}) {
+  for (const char* format : {"4", "5", "6"}) {
     ProcessLog log;
     std::string error, base = std::string(OPGUARD_FIXTURES "/record/format") + format;
     ASSERT_TRUE(read_log(base + ".log", log, error)) << error;

@@ -82,6 +82,8 @@ inline std::vector<Slot> sample_slots(LogWriter& writer, uint32_t i) {
     slot.storage = (i * 7 + s) % 5;
     if (!(slot.flags & kUnreadable)) {
       slot.value = {0x0123456789abcdefu * (i + 1), ~uint64_t{s}};
+      slot.has_digest = i % 5 != 1;
+      if (slot.has_digest) slot.digest = 0xfedcba9876543210u + s;
       slot.flat = i % 3 == 0 ? slot.value.h + 1 : slot.value.h;
       if (slot.flags & kMask) slot.pattern = 77 + i;
     }

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <numeric>
 #include <random>
+#include <string_view>
 #include <vector>
 
 #include "runtime/fingerprint.h"
@@ -68,6 +71,111 @@ inline std::vector<uint8_t> random_bytes(size_t n, uint32_t seed) {
   for (uint8_t& b : bytes) b = static_cast<uint8_t>(random());
   return bytes;
 }
+
+// Types with numbers in them, by torch's names.
+struct ElementName {
+  const char* dtype;
+  uint32_t size;
+};
+inline constexpr ElementName kElementNames[] = {
+    {"bool", 1},           {"uint8", 1},         {"int8", 1},          {"uint16", 2},
+    {"int16", 2},          {"uint32", 4},        {"int32", 4},         {"uint64", 8},
+    {"int64", 8},          {"float16", 2},       {"bfloat16", 2},      {"float32", 4},
+    {"float64", 8},        {"complex32", 4},     {"complex64", 8},     {"complex128", 16},
+    {"float8_e4m3fn", 1},  {"float8_e5m2", 1},   {"float8_e4m3fnuz", 1}, {"float8_e5m2fnuz", 1},
+    {"float8_e8m0fnu", 1}, {"float4_e2m1fn_x2", 1}, {"bits16", 2},
+};
+
+// The layout-free digest, element by element, by the compiler's own conversions.
+struct ElementsReference {
+  static uint64_t narrow(float value) {
+    uint32_t x;
+    std::memcpy(&x, &value, 4);
+    if (value == 0) x = 0;
+    if (value != value) x = 0xffc00000u;
+    x ^= x >> 15;
+    x *= 0x2c1b3c6du;
+    x ^= x >> 15;
+    x *= 0x297a2d39u;
+    return uint64_t{x} * x;
+  }
+  static uint64_t wide(uint64_t x) {
+    x = Reference::mix(x);
+    return x * (2 * x + 1);
+  }
+  static uint64_t real(double value) {
+    if (value != value || static_cast<double>(static_cast<float>(value)) == value)
+      return narrow(static_cast<float>(value));
+    uint64_t bits;
+    std::memcpy(&bits, &value, 8);
+    return wide(bits);
+  }
+  static uint64_t integer(__int128 value) {
+    const double rounded = static_cast<double>(value);
+    return static_cast<__int128>(rounded) == value ? real(rounded)
+                                                   : wide(static_cast<uint64_t>(value));
+  }
+  // A sign, then so many bits of exponent and of fraction.
+  static double small(uint32_t bits, int exponents, int fractions, int bias) {
+    const int exponent = static_cast<int>(bits >> fractions) & ((1 << exponents) - 1);
+    const int fraction = static_cast<int>(bits) & ((1 << fractions) - 1);
+    const double magnitude =
+        exponent == 0 ? std::ldexp(fraction, 1 - bias - fractions)
+                      : std::ldexp((1 << fractions) + fraction, exponent - bias - fractions);
+    return bits >> (exponents + fractions) & 1 ? -magnitude : magnitude;
+  }
+  static double half(uint32_t bits) {
+    if ((bits & 0x7fff) > 0x7c00) return NAN;
+    if ((bits & 0x7fff) == 0x7c00) return bits >> 15 ? -INFINITY : INFINITY;
+    return small(bits, 5, 10, 15);
+  }
+  static float bfloat16(uint32_t bits) {
+    bits <<= 16;
+    float value;
+    std::memcpy(&value, &bits, 4);
+    return value;
+  }
+  template <typename T>
+  static T read(const uint8_t* at) {
+    T value;
+    std::memcpy(&value, at, sizeof(value));
+    return value;
+  }
+  static uint64_t element(std::string_view dtype, const uint8_t* at) {
+    if (dtype == "bool") return *at != 0 ? narrow(1) : 0;
+    if (dtype == "uint8") return integer(*at);
+    if (dtype == "int8") return integer(read<int8_t>(at));
+    if (dtype == "uint16" || dtype == "bits16") return integer(read<uint16_t>(at));
+    if (dtype == "int16") return integer(read<int16_t>(at));
+    if (dtype == "uint32") return integer(read<uint32_t>(at));
+    if (dtype == "int32") return integer(read<int32_t>(at));
+    if (dtype == "uint64") return integer(read<uint64_t>(at));
+    if (dtype == "int64") return integer(read<int64_t>(at));
+    if (dtype == "float16") return real(half(read<uint16_t>(at)));
+    if (dtype == "bfloat16") return narrow(bfloat16(read<uint16_t>(at)));
+    if (dtype == "float32") return narrow(read<float>(at));
+    if (dtype == "float64") return real(read<double>(at));
+    if (dtype == "complex32") return element("float16", at) + element("float16", at + 2);
+    if (dtype == "complex64") return element("float32", at) + element("float32", at + 4);
+    if (dtype == "complex128") return element("float64", at) + element("float64", at + 8);
+    const bool no_negative_zero = dtype.ends_with("fnuz");
+    if (no_negative_zero && *at == 0x80) return narrow(NAN);
+    if (dtype == "float8_e4m3fn")
+      return (*at & 127) == 127 ? narrow(NAN) : real(small(*at, 4, 3, 7));
+    if (dtype == "float8_e5m2") return real(half(uint32_t{*at} << 8));
+    if (dtype == "float8_e4m3fnuz") return real(small(*at, 4, 3, 8));
+    if (dtype == "float8_e5m2fnuz") return real(small(*at, 5, 2, 16));
+    if (dtype == "float8_e8m0fnu") return *at == 255 ? narrow(NAN) : real(std::ldexp(1, *at - 127));
+    if (dtype == "float4_e2m1fn_x2")
+      return real(small(*at & 15, 2, 1, 1)) + real(small(*at >> 4, 2, 1, 1));
+    return 0;
+  }
+  static uint64_t of(const std::vector<uint8_t>& bytes, const ElementName& type) {
+    uint64_t sum = 0;
+    for (size_t at = 0; at < bytes.size(); at += type.size) sum += element(type.dtype, &bytes[at]);
+    return sum;
+  }
+};
 
 // Any permutation of dimensions, steps, reversals and broadcasts of a buffer.
 struct Layout {
