@@ -189,7 +189,10 @@ class ModelValues {
       size_t other_layouts = 0;
       for (size_t k = 0; k < std::min(a.steps.size(), b.steps.size()); ++k) {
         if (layouts(0, a.steps[k]) != layouts(1, b.steps[k])) {
-          ++other_layouts;
+          // What the other run holds as such: its forward reads it, or a flat buffer is all of it.
+          const bool known = held_by_other(0, a.steps[k]) || held_by_other(1, b.steps[k]);
+          other_layouts += !known;
+          result_.compared |= known;
           continue;
         }
         result_.compared |= !a.steps[k].slots.empty();
@@ -201,11 +204,15 @@ class ModelValues {
       }
       if (other_layouts > 0)
         add_once(result_.uncompared,
-                 "the optimizers hold the parameters in other shapes, which are not compared");
+                 "the optimizers hold the parameters in other shapes, and after " +
+                     std::to_string(other_layouts) + " of " +
+                     std::to_string(std::min(a.steps.size(), b.steps.size())) +
+                     " steps they could not be put together from the other run's");
       // What is saved may have been made in any step; a buffer was the same a step ago.
       constexpr uint32_t kAnyStep = UINT32_MAX;
       for (auto [compare_kept, behind] :
-           {std::pair(&compare_buffers, 0u), std::pair(&compare_saved, kAnyStep)}) {
+           {std::pair(&compare_buffers, 0u), std::pair(&compare_lasting, 0u),
+            std::pair(&compare_saved, kAnyStep)}) {
         KeptComparison kept = compare_kept(timeline_, both, hidden_);
         result_.compared |= kept.compared;
         for (std::string& note : kept.notes) add_once(result_.notes, std::move(note));
@@ -220,13 +227,26 @@ class ModelValues {
                                 " optimizer steps, the other " + std::to_string(b.steps.size()));
       if (a.losses.size() != b.losses.size() || a.steps.size() != b.steps.size())
         consider(extra(a, b));
-      if (a.losses.empty() && b.losses.empty() && a.steps.empty() && b.steps.empty())
-        consider(final_values(both));
+      if (a.losses.empty() && b.losses.empty() && a.steps.empty() && b.steps.empty()) {
+        KeptComparison results = compare_results(timeline_, both, hidden_);
+        result_.compared |= results.compared;
+        consider(std::move(results.first));
+        // Nothing leaves the program where we could see it.
+        if (!result_.compared) consider(final_values(both));
+      }
       if (!first) continue;
       if (!result_.first || first->position < result_.first->position) result_.first = first;
       result_.ranks.push_back(std::move(*first));
     }
     return std::move(result_);
+  }
+
+  // Every parameter of the step is a value the other run holds.
+  bool held_by_other(int side, const Sink& sink) const {
+    return !sink.slots.empty() &&
+           std::all_of(sink.slots.begin(), sink.slots.end(), [&](const Sink::Held& held) {
+             return held.value == Fingerprint{} || index_[1 - side]->holds(held.key);
+           });
   }
 
   static void add_once(std::vector<std::string>& to, std::string text) {

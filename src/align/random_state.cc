@@ -143,6 +143,11 @@ void add_random_states(const Run& a, const Run& b, const Alignment& alignment, V
       verdict.states.push_back(state);
       // Seeded alike later on: what was before that, nobody used.
       if (!state.drawn || (state.from_start && !state.to_end)) continue;
+      // Both began alike, and one has drawn what the other has not: the runs are not at one point.
+      if (!state.from_start && state.to_end && verdict.outcome == Outcome::identical) {
+        verdict.outcome = Outcome::diverged;
+        verdict.why = sentence(a, state) + ", and somebody draws from it";
+      }
       const std::string text = sentence(a, state);
       auto at = std::find_if(sentences.begin(), sentences.end(),
                              [&](const auto& known) { return known.first == text; });

@@ -440,18 +440,17 @@ int read(uint64_t records, const std::string& dir) {
     e.start_ns = i * 20'000;
     e.end_ns = e.start_ns + 15'000;
     slots[0] = before;
-    slots[1] = {SlotKind::in,
-                kParameter,
-                1,
-                name,
-                before.meta,
-                3,
-                static_cast<uint32_t>(i % 100 + 1),
-                {i % 100, 77},
-                78,
-                0,
-                4096 * (i % 100),
-                2'097'152};
+    slots[1] = {.kind = SlotKind::in,
+                .flags = kParameter,
+                .index = 1,
+                .name = name,
+                .meta = before.meta,
+                .version = 3,
+                .storage = static_cast<uint32_t>(i % 100 + 1),
+                .value = {i % 100, 77},
+                .flat = 78,
+                .address = 4096 * (i % 100),
+                .size_bytes = 2'097'152};
     slots[2] = before;
     slots[2].kind = SlotKind::out;
     slots[2].value = {random(), random()};
