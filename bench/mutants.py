@@ -130,19 +130,20 @@ def run_seed(options):
         results = [w.result() for w in waiting]
     if made:
         made["tools"][2].close()
-    return write_results(options, drawn, results)
+    return write_results(options, drawn, results, describe(options.opguard, options.venv / "bin" / "python"))
 
 
-def write_results(options, drawn, results):
-    data = {"seed": options.seed, "first_try": options.seed >= FIRST_TRY, "tool": describe(options.opguard, options.venv / "bin" / "python"),
-            "equivalent": sum(d["equivalent"] for d in drawn), "failed": sum(d["failed"] for d in drawn), "undone": sum(d["undone"] for d in drawn),
-            "results": sorted(results, key=lambda r: r["name"])} if options.json else {"results": results}  # fmt: skip
+def write_results(options, drawn, results, tool=None):
+    """The results so far, and as a file with --json. tool: what made them, where they are whole."""
+    data = {"seed": options.seed, "first_try": options.seed >= FIRST_TRY, "tool": tool or {}, "equivalent": sum(d["equivalent"] for d in drawn),
+            "failed": sum(d["failed"] for d in drawn), "undone": sum(d["undone"] for d in drawn), "results": sorted(results, key=lambda r: r["name"])}  # fmt: skip
     if options.json:
+        kept = dict(data)
         if options.seed >= FIRST_TRY:  # counts, not places
             keys = ("name", "program", "operator", "refactorings", "class", "verdict", "proof", "seconds")
-            data["results"] = [{k: r[k] for k in keys} for r in data["results"]]
+            kept["results"] = [{k: r[k] for k in keys} for r in data["results"]]
         options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(data, indent=1) + "\n")
+        options.json.write_text(json.dumps(kept, indent=1) + "\n")
     return data
 
 
@@ -164,7 +165,7 @@ def rejudge(options):
             results.append(result)
             if options.seed < FIRST_TRY:
                 print(row(result), flush=True)
-    return write_results(options, [e for _, e in entries], results)
+    return write_results(options, [e for _, e in entries], results, describe(options.opguard, options.venv / "bin" / "python"))
 
 
 def main():

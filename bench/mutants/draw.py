@@ -72,7 +72,7 @@ def moved(text, mutation):
 
 
 def refactor(rng, base, texts, number, near):
-    """`number` refactorings on copies of files. texts: {file: Text}, changed. near: (file, statement) of the mutation, or None.
+    """`number` refactorings on copies of files. texts: {file: Text}, changed. near: (file, statement, ...) of the mutation, or None.
 
     Returns the names of what was done. Half of them are in the mutated function where it has places, others where the program ran.
     """
@@ -137,13 +137,9 @@ def link(source, target):
 
 
 def harmless(rng, base, trees, side, number, near, draw):
-    """Texts with refactorings that leave every bit, as a run shows. The marks of near's statement are on them."""
+    """Texts with refactorings that leave every bit, as a run shows. near: (file, statement, marked text) of a mutation, or None."""
     for _ in range(4):
-        texts = {}
-        if near:
-            file, statement = near
-            src = base.source(file)
-            texts[file] = src.text.marked(src.begin(statement), src.header_end(statement))
+        texts = {near[0]: near[2]} if near else {}
         done = refactor(rng, base, texts, number, near)
         if not done and not number:
             return texts
@@ -181,7 +177,7 @@ def draw_mutant(rng, programs, places, bases, folder, runner, operator):
         if left is None or left == base.outcome:
             failed, equivalent = failed + (left is None), equivalent + (left is not None)
             continue
-        texts = harmless(rng, base, trees, beside, number, (file, mutation.statement), draw) if number else {file: before}
+        texts = harmless(rng, base, trees, beside, number, (file, mutation.statement, before), draw) if number else {file: before}
         if texts is None:
             undone += draw.undone
             continue

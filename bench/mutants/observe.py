@@ -8,6 +8,7 @@ observe.py --serve: reads requests, a JSON line each ({"cwd", "arguments": as ab
 answers with their exit codes. Importing torch takes longer than such a program runs; it is then done once.
 """
 import ast
+import builtins
 import hashlib
 import importlib
 import io
@@ -38,6 +39,7 @@ class Tracer:
     def __init__(self, folder, torch):
         self.folder, self.torch = os.path.realpath(folder) + os.sep, torch
         self.files, self.chains, self.seen, self.entries = {}, {}, set(), {}
+        self.depth = 0  # of imports under way
 
     def chains_of(self, filename):
         """First line of a function -> the dotted chains that start at self in it."""
@@ -111,7 +113,41 @@ class Tracer:
 
         return local
 
+    def pass_over_imports(self):
+        """What runs while a module is loaded is not traced: it is most of the time, and its lines are known without."""
+        for module, name in ((builtins, "__import__"), (importlib, "import_module")):
+
+            def load(*args, _original=getattr(module, name), **kwargs):
+                sys.settrace(None)
+                try:
+                    return _original(*args, **kwargs)
+                finally:
+                    self.depth -= 1
+                    if not self.depth:
+                        sys.settrace(self)
+
+            def counted(*args, _load=load, **kwargs):
+                self.depth += 1
+                return _load(*args, **kwargs)
+
+            setattr(module, name, counted)
+
+    def add_top_level(self):
+        """The lines of modules and classes that were loaded."""
+        for path in loaded_files():
+            if not path.startswith(self.folder) or not path.endswith(".py"):
+                continue
+            entry = self.files.setdefault(path[len(self.folder) :], {"lines": set(), "names": {}})
+            stack = [ast.parse(open(path, "rb").read())]
+            while stack:
+                node = stack.pop()
+                if isinstance(node, ast.stmt):
+                    entry["lines"].add(node.lineno)
+                if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                    stack += [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.stmt)]
+
     def result(self):
+        self.add_top_level()
         return {name: {"lines": sorted(e["lines"]), "names": e["names"]} for name, e in sorted(self.files.items())}
 
 
@@ -252,6 +288,7 @@ def run(arguments):
     sys.path[0] = os.path.dirname(os.path.abspath(rest[0]))
     sys.stdout = tee = Tee(sys.stdout)
     if tracer:
+        tracer.pass_over_imports()
         threading.settrace(tracer)
         sys.settrace(tracer)
     try:

@@ -478,10 +478,11 @@ def find(src, name):
 
 
 def apply(src, mutation):
-    """(the text as it was with the statement marked, the mutated text with it marked)."""
+    """(the text as it was, the mutated text), in both the statement and what is changed in it marked."""
     statement = mutation.statement
-    start, end = src.begin(statement), src.header_end(statement)
-    before = src.text.marked(start, end)
+    before = src.text.marked(src.begin(statement), src.header_end(statement))
+    for edit in mutation.edits:
+        before = before.marked(edit.start, edit.end, 2)
     after = before.edit(mutation.edits)
     ast.parse(after.data)
     return before, after

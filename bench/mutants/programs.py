@@ -75,17 +75,17 @@ class Runner:
         self.process = subprocess.Popen([venv / "bin" / "python", HERE / "observe.py", "--serve"], env=environment(venv), stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True, start_new_session=True)  # fmt: skip
 
-    def __call__(self, program, tree, folder, trace=None):
+    def __call__(self, program, tree, folder, trace=None, patience=1):
         """What each rank left ({"outcome", ...}); None where the program failed, whose output is then in folder/output.txt."""
         folder.mkdir(parents=True, exist_ok=True)
         out, output = folder / "left", folder / "output.txt"
         for old in [output, *folder.glob("left.*")]:
             old.unlink(missing_ok=True)
         arguments = [str(out), *(["--trace", str(trace)] if trace else []), "--", str(tree / program.main), *program.arguments]
-        request = {"cwd": str(tree), "arguments": arguments, "ranks": program.ranks, "output": str(output), "timeout": self.timeout}
+        request = {"cwd": str(tree), "arguments": arguments, "ranks": program.ranks, "output": str(output), "timeout": self.timeout * patience}
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
-        ready, _, _ = select.select([self.process.stdout], [], [], self.timeout + 120)
+        ready, _, _ = select.select([self.process.stdout], [], [], self.timeout * patience + 120)
         line = self.process.stdout.readline() if ready else ""
         if not line:
             raise RuntimeError("the process that makes the bare runs is gone")
@@ -125,7 +125,7 @@ class Base:
                 shutil.copy(HERE / "programs" / name, self.tree / name)
         if program.packages:
             self.copy_packages(folder, venv, runner)
-        left = [runner(program, self.tree, folder / f"run{i}", trace=self.tree if i else None) for i in range(2)]
+        left = [runner(program, self.tree, folder / f"run{i}", trace=self.tree if i else None, patience=5) for i in range(2)]
         if None in left or [x["outcome"] for x in left[0]] != [x["outcome"] for x in left[1]]:
             raise SystemExit(f"mutants.py: error: {program.name} fails, or differs from itself: {folder}")
         ran = {}
@@ -139,7 +139,7 @@ class Base:
 
     def copy_packages(self, folder, venv, runner):
         """The files the program loads of its packages; the others are left out, so that trees stay small."""
-        left = runner(self.program, self.tree, folder / "first")
+        left = runner(self.program, self.tree, folder / "first", patience=5)
         if left is None:
             raise SystemExit(f"mutants.py: error: {self.program.name} fails: {folder / 'first' / 'output.txt'}")
         site = next((venv / "lib").glob("python*/site-packages")).resolve()

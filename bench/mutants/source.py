@@ -27,15 +27,15 @@ class Edit:
 
 
 class Text:
-    """Bytes; for each one whether it belongs to the mutated statement, and its offset in the text as it was first."""
+    """Bytes; each one's mark (1: of the mutated statement, 2: of the expression in it), and its offset in the text as it was first."""
 
     def __init__(self, data, marks=None, origins=None):
         self.data = data
         self.marks = bytes(len(data)) if marks is None else marks
         self.origins = array("l", range(len(data))) if origins is None else origins
 
-    def marked(self, start, end):
-        return Text(self.data, self.marks[:start] + b"\1" * (end - start) + self.marks[end:], self.origins)
+    def marked(self, start, end, mark=1):
+        return Text(self.data, self.marks[:start] + bytes([mark]) * (end - start) + self.marks[end:], self.origins)
 
     def edit(self, edits):
         data, marks, origins, at = [], [], array("l"), 0
@@ -48,7 +48,7 @@ class Text:
             origins += self.origins[at : edit.start]
             # New text belongs to the statement where it replaces a part of it, or stands inside it.
             around = self.marks[edit.start : edit.end] if edit.end > edit.start else self.marks[max(edit.start - 1, 0) : edit.start + 1]
-            mark = b"\1" if around and all(around) else b"\0"
+            mark = bytes([min(around)]) if around else b"\0"
             # A new name stands for the old one, unless the old text goes on elsewhere.
             stands = len(edit.parts) == 1 and not any(first < edit.end and edit.start < last for first, last in copied)
             old = self.origins[edit.start : edit.end]
@@ -264,12 +264,10 @@ class Source:
         return any(isinstance(s, ast.Import) and any(a.name == "torch" and not a.asname for a in s.names) for s in self.tree.body)
 
     def marked_statements(self):
-        """The statements whose own part holds marked bytes."""
-        found = []
-        for statement in self.statements:
-            if not isinstance(statement, ast.ClassDef) and any(self.text.marks[self.begin(statement) : self.header_end(statement)]):
-                found.append(statement)
-        return found
+        """The statements whose own part holds bytes of the mutated expression; if nothing is left of it, of the mutated statement."""
+        own = [s for s in self.statements if not isinstance(s, ast.ClassDef)]
+        marks = [max(self.text.marks[self.begin(s) : self.header_end(s)], default=0) for s in own]
+        return [s for s, mark in zip(own, marks) if mark and mark == max(marks)]
 
 
 # Calls that give a tensor of their first operand's type.
