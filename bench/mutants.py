@@ -136,7 +136,8 @@ def run_seed(options):
 def write_results(options, drawn, results, tool=None):
     """The results so far, and as a file with --json. tool: what made them, where they are whole."""
     data = {"seed": options.seed, "first_try": options.seed >= FIRST_TRY, "tool": tool or {}, "equivalent": sum(d["equivalent"] for d in drawn),
-            "failed": sum(d["failed"] for d in drawn), "undone": sum(d["undone"] for d in drawn), "results": sorted(results, key=lambda r: r["name"])}  # fmt: skip
+            "failed": sum(d["failed"] for d in drawn), "undone": sum(d["undone"] for d in drawn),
+            "results": sorted(results, key=lambda r: r["name"])}  # fmt: skip
     if options.json:
         kept = dict(data)
         if options.seed >= FIRST_TRY:  # counts, not places

@@ -220,14 +220,14 @@ def loaded_files():
             found.add(os.path.realpath(module.__file__))
         except Exception:  # modules without a file; lazy ones raise what they like
             continue
-    return sorted(found)
+    return sorted(f for f in found if os.path.isfile(f))  # some make their name up
 
 
 def serve():
     import torch
 
     # What the libraries load besides themselves; they are loaded from each request's own tree.
-    for name in ("torch.distributed", "torch.utils.data", "torch.optim.lr_scheduler", "numpy", "huggingface_hub", "safetensors.torch", "tokenizers", "requests"):
+    for name in ("torch.distributed", "torch.utils.data", "torch.optim.lr_scheduler", "numpy", "huggingface_hub", "safetensors.torch", "tokenizers"):
         try:
             importlib.import_module(name)
         except ImportError:

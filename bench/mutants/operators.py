@@ -147,7 +147,8 @@ def cast(src):
         if src.kind(node).startswith("tensor float32") and not isinstance(node, ast.Constant):
             yield replaced(src, "cast", node, b"(", node, b").bfloat16().float()")
     for statement, node in expressions(src, (ast.Call, ast.Attribute)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and callee(node) in ("float", "to", "type_as") and src.is_tensor(node.func.value):
+        converts = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and callee(node) in ("float", "to", "type_as")
+        if converts and src.is_tensor(node.func.value):
             yield replaced(src, "cast", node, node.func.value)
         if isinstance(node, ast.Attribute) and dotted(node) in ("torch.float32", "torch.float", "torch.float64"):
             yield replaced(src, "cast", node, b"torch.bfloat16")
@@ -176,9 +177,9 @@ def mask(src):
             yield replaced(src, "mask", node.args[0], b"~(", node.args[0], b")")
     for statement, node in expressions(src, ast.Name):
         parent = src.parents.get(node)
-        if "mask" in node.id and src.is_tensor(node) and isinstance(parent, (ast.Call, ast.keyword)) and not (isinstance(parent, ast.Call) and parent.func is node):
-            yield replaced(src, "mask", node, b"torch.zeros_like(" + node.id.encode() + b")") if src.imports_torch() else replaced(
-                src, "mask", node, node.id.encode() + b" * 0")
+        if "mask" in node.id and src.is_tensor(node) and isinstance(parent, (ast.Call, ast.keyword)) and getattr(parent, "func", None) is not node:
+            nothing = b"torch.zeros_like(" + node.id.encode() + b")" if src.imports_torch() else node.id.encode() + b" * 0"
+            yield replaced(src, "mask", node, nothing)
 
 
 @operator
@@ -200,7 +201,7 @@ def slices(src):
                         yield replaced(src, "slices", part, b":-1")
                     else:
                         yield replaced(src, "slices", part, b":(", part.lower, b")")
-            elif int_value(part) is not None and src.kinds is not None:
+            elif int_value(part) is not None:
                 yield replaced(src, "slices", part, number({0: -1, -1: 0}.get(int_value(part), 0)))
 
 
@@ -271,8 +272,10 @@ def scaling(src):
                 yield replaced(src, "scaling", keyword.value, b"1.0")
 
 
-ACTIVATION = re.compile(r"^(gelu|silu|relu|tanh|sigmoid|softplus|swish|mish|leaky_relu|hardtanh|act|act_fn|act1|act2|activation|activation_func|activation_fn)$|"
-                        r"^(intermediate_act_fn|bn_act|nonlinearity|gate_fn|transform_act_fn)$")  # fmt: skip
+ACTIVATION = re.compile(
+    r"^(gelu|silu|relu|tanh|sigmoid|softplus|swish|mish|leaky_relu|hardtanh|act|act_fn|act1|act2|activation|activation_func|activation_fn|"
+    r"intermediate_act_fn|bn_act|nonlinearity|gate_fn|transform_act_fn)$"
+)
 
 
 @operator
@@ -307,10 +310,10 @@ def comparison(src):
     """Another comparison."""
     other = {ast.Lt: b"<=", ast.LtE: b"<", ast.Gt: b">=", ast.GtE: b">", ast.Eq: b"!=", ast.NotEq: b"=="}
     for statement, node in expressions(src, ast.Compare):
-        if len(node.ops) == 1 and type(node.ops[0]) in other and not isinstance(node.comparators[0], ast.Constant) | isinstance(node.left, ast.Constant):
-            yield replaced(src, "comparison", node, *wrapped(src, node.left), b" " + other[type(node.ops[0])] + b" ", *wrapped(src, node.comparators[0]))
-        elif len(node.ops) == 1 and type(node.ops[0]) in other and isinstance(node.comparators[0], ast.Constant) and isinstance(node.comparators[0].value, (int, float)):
-            yield replaced(src, "comparison", node, *wrapped(src, node.left), b" " + other[type(node.ops[0])] + b" ", node.comparators[0])
+        right = node.comparators[0]
+        text = isinstance(right, ast.Constant) and not isinstance(right.value, (int, float)) or isinstance(node.left, ast.Constant)
+        if len(node.ops) == 1 and type(node.ops[0]) in other and not text:
+            yield replaced(src, "comparison", node, *wrapped(src, node.left), b" " + other[type(node.ops[0])] + b" ", *wrapped(src, right))
 
 
 @operator

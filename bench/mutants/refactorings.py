@@ -41,7 +41,6 @@ def simple(src):
             if isinstance(statement, (ast.Assign, ast.Return, ast.Expr, ast.AugAssign)) and statement in src.ran_set:
                 if src.indent(statement) is not None and src.function(statement) is function:
                     if not any(isinstance(n, (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)) for n in ast.walk(statement)):
-                        # An elif's own statement stands where no line can be put before it.
                         yield function, statement
 
 
@@ -128,27 +127,26 @@ def extract_local(src):
 @refactoring
 def inline_local(src):
     """A local read once, in the next statement, is put there."""
+    later = (ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp, ast.IfExp, ast.BoolOp, ast.JoinedStr)
     for function, statement in simple(src):
         if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or not isinstance(statement.targets[0], ast.Name):
             continue
-        body = next((getattr(src.parents[statement], f) for f in ("body", "orelse") if statement in (getattr(src.parents[statement], f, None) or [])), None)
-        if body is None or statement is body[-1] or statement.lineno == statement.end_lineno and b"#" in src.data[src.end(statement) : src.next_line(statement)]:
+        if b"#" in src.data[src.start(statement) : src.next_line(statement)] or isinstance(statement.value, (ast.Starred, ast.Tuple)):
             continue
-        after = body[body.index(statement) + 1]
-        name = statement.targets[0].id
-        spots = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == name]
-        if len(spots) != 2 or not isinstance(after, (ast.Assign, ast.Return, ast.Expr)) or spots[1] not in set(ast.walk(after)) | {None}:
+        body = next((b for f in ("body", "orelse") if statement in (b := getattr(src.parents[statement], f, None) or [])), [statement])
+        after = body[body.index(statement) + 1] if statement is not body[-1] else None
+        if not isinstance(after, (ast.Assign, ast.Return, ast.Expr)):
             continue
-        use = next(n for n in spots if isinstance(n.ctx, ast.Load)) if any(isinstance(n.ctx, ast.Load) for n in spots) else None
-        if use is None or use not in set(ast.walk(after)) or b"#" in src.of(statement) or isinstance(statement.value, (ast.Starred, ast.Tuple)):
+        spots = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == statement.targets[0].id]
+        inside = set(ast.walk(after))
+        uses = [n for n in spots if isinstance(n.ctx, ast.Load) and n in inside]
+        if len(spots) != 2 or len(uses) != 1 or any(isinstance(p, later) for p in src.up(uses[0]) if p in inside):
             continue
-        if any(isinstance(p, (ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp, ast.IfExp, ast.BoolOp, ast.JoinedStr)) for p in src.up(use)
-               if p in set(ast.walk(after))):  # fmt: skip
+        # What is evaluated before the name is evaluated before its value from now on.
+        if any(isinstance(n, (ast.Call, ast.Subscript, ast.BinOp)) and src.end(n) <= src.start(uses[0]) for n in inside if hasattr(n, "lineno")):
             continue
-        start = src.start(use)
-        if any(isinstance(n, (ast.Call, ast.Subscript, ast.BinOp)) and src.end(n) <= start for n in ast.walk(after) if hasattr(n, "lineno")):
-            continue  # it would be evaluated later than now
-        yield [Edit(src.lines[statement.lineno - 1], src.next_line(statement), ()), Edit(*src.span(use), (b"(", src.span(statement.value), b")"))]
+        line = (src.lines[statement.lineno - 1], src.next_line(statement))
+        yield [Edit(*line, ()), Edit(*src.span(uses[0]), (b"(", src.span(statement.value), b")"))]
 
 
 @refactoring
@@ -167,7 +165,9 @@ def add_statistic(src):
 
 
 # No generator's draw and no change in place may change places with anything.
-ORDERED = re.compile(r"rand|drop|seed|_\(|normal|bernoulli|print|append|pop|step|all_reduce|gather|broadcast|update|register|warn|log|next|setattr|self\.\w+ ?=")
+ORDERED = re.compile(
+    r"rand|drop|seed|_\(|normal|bernoulli|print|append|pop|step|all_reduce|gather|broadcast|update|register|warn|log|next|setattr|self\.\w+ ?="
+)
 
 
 @refactoring
@@ -258,8 +258,6 @@ def call_form(src):
         elif src.imports_torch() and src.is_tensor(node.func.value):
             if name in (b"permute", b"reshape") and (not node.args or not isinstance(node.args[0], (ast.Tuple, ast.List))):
                 continue  # as a function it takes one sequence
-            if name == b"split" or not (node.args or node.keywords) and name in (b"flatten",):
-                pass
             middle = b", " if node.args or node.keywords else b""
             yield [Edit(*src.span(node), (b"torch." + name + b"(", src.span(node.func.value), middle, rest))]
 
@@ -347,8 +345,6 @@ def extract_function(src):
         local |= {(a.asname or a.name).split(".")[0] for n in ast.walk(function) if isinstance(n, (ast.Import, ast.ImportFrom)) for a in n.names}
         local |= {n.name for n in ast.walk(function) if n is not function and isinstance(n, (*FUNCTIONS, ast.ClassDef))}
         used = sorted(names(statement.value) & local)
-        if isinstance(top, ast.ClassDef) and names(statement.value) - local & {n.name for n in top.body if isinstance(n, FUNCTIONS)}:
-            pass
         at = src.lines[min([top.lineno] + [d.lineno for d in top.decorator_list]) - 1]
         new = fresh(src, "_helper")
         arguments = ", ".join(used).encode()
