@@ -13,12 +13,13 @@ import argparse
 import concurrent.futures
 import difflib
 import json
+import signal
 import sys
 import threading
 from pathlib import Path
 
 from accuracy import ROOT, describe, tool_digest
-from mutants.answers import ask, ask_again, result_of
+from mutants.answers import ask, ask_again, result_of, stop
 from mutants.draw import Places, draw_control, draw_mutant, generator
 from mutants.judge import truth_of
 from mutants.operators import OPERATORS
@@ -200,6 +201,8 @@ def main():
         setattr(o, given, names)
     if not o.opguard.is_file():
         sys.exit(f"mutants.py: error: no program {o.opguard}; build it, or name it with --opguard")
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
     if o.rejudge:
         o.rejudge = o.rejudge.resolve()
         data = rejudge(o)

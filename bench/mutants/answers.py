@@ -10,15 +10,28 @@ from mutants.judge import judge, proof
 from mutants.programs import environment
 
 
+RUNNING = set()  # processes, each the first of its group
+
+
 def run(command, cwd, env, timeout):
     """(exit code, or None after the time limit; all that was printed). Nothing is left running."""
     process = subprocess.Popen(command, cwd=cwd, env=env, text=True, errors="replace", start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    RUNNING.add(process)
     try:
         output, _ = process.communicate(timeout=timeout)
         return process.returncode, output
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         return None, process.communicate()[0]
+    finally:
+        RUNNING.discard(process)
+
+
+def stop(*_):
+    """Ends what runs, and this program with it: for a signal."""
+    for process in list(RUNNING):
+        os.killpg(process.pid, signal.SIGKILL)
+    os._exit(1)
 
 
 def ask(opguard, program, folder, venv, timeout, options=()):
