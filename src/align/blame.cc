@@ -4,18 +4,33 @@
 #include <map>
 #include <tuple>
 
+#include "align/graph_cut.h"
 #include "align/slot_pairs.h"
 
 namespace opguard {
 
-PivotKind Blame::settle(EventRef (&refs)[2], bool hole, bool matched) const {
+PivotKind Blame::settle(EventRef (&refs)[2], bool hole, bool matched, Heuristics& by) const {
   PivotKind kind = hole      ? PivotKind::input
                    : matched ? pair_kind(refs[0], refs[1])
                              : PivotKind::structure;
-  if (matched && !hole && kind == PivotKind::input) follow_displaced(refs, kind);
+  const EventRef a = refs[0], b = refs[1];
+  auto moved_by = [&](Heuristic heuristic) {
+    if (!(refs[0] == a && refs[1] == b)) by.add(heuristic);
+  };
+  auto on = [&](Heuristic heuristic) { return !off_.has(heuristic); };
+  if (matched && !hole && kind == PivotKind::input && on(Heuristic::one_sided_write)) {
+    follow_displaced(refs, kind);
+    moved_by(Heuristic::one_sided_write);
+  }
   if (kind == PivotKind::input) blame_race(refs, kind);
-  if (kind == PivotKind::structure) follow_graph(refs);
-  if (kind == PivotKind::value) follow_arguments(refs, kind);
+  if (kind == PivotKind::structure && on(Heuristic::graph_cut)) {
+    follow_graph(refs);
+    moved_by(Heuristic::graph_cut);
+  }
+  if (kind == PivotKind::value && on(Heuristic::backward_argument)) {
+    follow_arguments(refs, kind);
+    moved_by(Heuristic::backward_argument);
+  }
   return kind;
 }
 
@@ -75,7 +90,7 @@ bool Blame::follow_memory(EventRef (&refs)[2], const SlotRef (&differing)[2],
                           PivotKind& kind) const {
   EventRef writers[2];
   for (int side : {0, 1}) {
-    ValueIndex::Parts parts = index_[side]->parts(refs[side], index_[side]->slot(differing[side]));
+    Memory::Parts parts = index_[side]->memory().parts(refs[side], index_[side]->slot(differing[side]));
     if (parts.left.size() == 1) writers[side] = parts.left[0].event;
   }
   for (int side : {0, 1}) {
@@ -162,22 +177,15 @@ void Blame::blame_race(EventRef (&refs)[2], PivotKind& kind) const {
   }
 }
 
-// A backward node only one run has: where a matched operator's result takes part in backward in
-// one run and not in the other (detach, no_grad).
+// A backward node only one run has: where a result it came from left the graph.
 void Blame::follow_graph(EventRef (&refs)[2]) const {
   for (int side : {0, 1}) {
     if (refs[side].process < 0 || refs[1 - side].process >= 0) continue;
-    if (event(side, refs[side]).kind != EventKind::node) continue;
-    const ProcessLog& l = log(side, refs[side]);
-    for (uint32_t i = 0; i < refs[side].event; ++i) {
-      EventRef ref{refs[side].process, i};
-      EventRef other = partner(side, ref);
-      if (l.events[i].kind != EventKind::op || other.process < 0) continue;
-      if (!((l.events[i].flags ^ event(1 - side, other).flags) & kInGraph)) continue;
-      refs[side] = ref;
-      refs[1 - side] = other;
-      return;
-    }
+    const GraphCut cut = find_graph_cut(timeline_, *index_[0], *index_[1], side, refs[side]);
+    if (!cut.found) continue;
+    refs[0] = cut.refs[0];
+    refs[1] = cut.refs[1];
+    return;
   }
 }
 

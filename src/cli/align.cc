@@ -10,6 +10,7 @@
 #include "cli/confirm_steps.h"
 #include "cli/verdict_steps.h"
 #include "preflight/control.h"
+#include "preflight/reach.h"
 #include "support/diagnostics.h"
 
 namespace opguard {
@@ -70,6 +71,7 @@ void add_align(CLI::App& app, Pipeline& run) {
   command->add_option("--run-b", opt->run_b, "shell command that was recorded into DIR_B");
   add_report_options(*command, opt->report);
   add_rule_options(*command, opt->report);
+  add_heuristic_option(*command, opt->report);
   command->callback([opt, &run] {
     if (!opt->single.empty()) {
       run = [opt] { return conclude_single(opt->single, opt->report); };
