@@ -108,6 +108,8 @@ def run_seed(options):
         if not made:
             runner = Runner(options.venv, options.timeout)
             bases = Bases(options.work / "programs", options.venv, runner)
+            for program in options.programs:  # one that fails here is found out before anything is drawn
+                bases(program)
             made["tools"] = bases, Places(bases), runner
         return made["tools"]
 
