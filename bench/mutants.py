@@ -19,7 +19,7 @@ import threading
 from pathlib import Path
 
 from accuracy import ROOT, describe, tool_digest
-from mutants.answers import ask, ask_again, result_of, stop
+from mutants.answers import ask, ask_again, kept_logs, result_of, stop
 from mutants.draw import Places, draw_control, draw_mutant, generator
 from mutants.judge import truth_of
 from mutants.operators import OPERATORS
@@ -133,7 +133,7 @@ def run_seed(options):
         results = [w.result() for w in waiting]
     if made:
         made["tools"][2].close()
-    return write_results(options, drawn, results, describe(options.opguard, options.venv / "bin" / "python"))
+    return write_results(options, drawn, results, made_with(options))
 
 
 def write_results(options, drawn, results, tool=None):
@@ -151,11 +151,19 @@ def write_results(options, drawn, results, tool=None):
     return data
 
 
+def made_with(options):
+    python = options.venv / "bin" / "python"
+    return describe(options.opguard, python if python.exists() else sys.executable)
+
+
 def rejudge(options):
     """Judges all kept logs of a seed again."""
     folders = sorted(p.parent for p in options.rejudge.glob("*/draw.json"))
     entries = [(f, json.loads((f / "draw.json").read_text())) for f in folders]
-    entries = [(f, e) for f, e in entries if e and (f / "work").is_dir()]
+    missing = [f.name for f, e in entries if e and not kept_logs(f)]
+    if missing:
+        print(f"without logs, left out: {', '.join(missing)}")
+    entries = [(f, e) for f, e in entries if e and kept_logs(f)]
 
     def one(item):
         folder, entry = item
@@ -169,7 +177,7 @@ def rejudge(options):
             results.append(result)
             if options.seed < FIRST_TRY:
                 print(row(result), flush=True)
-    return write_results(options, [e for _, e in entries], results, describe(options.opguard, options.venv / "bin" / "python"))
+    return write_results(options, [e for _, e in entries], results, made_with(options))
 
 
 def main():

@@ -46,15 +46,19 @@ def ask(opguard, program, folder, venv, timeout, options=()):
     return read_answer(out), code, time.monotonic() - start
 
 
+def kept_logs(folder):
+    """The log folders of both sides; None where a run did not get that far."""
+    logs = [folder / "work" / f"run_{side}" / "log" for side in "ab"]
+    return logs if all((log / "sites.json").is_file() for log in logs) else None
+
+
 def ask_again(opguard, folder, timeout):
     """Judges the logs that `ask` kept once more."""
-    out, logs = folder / "answer.json", [folder / "work" / f"run_{side}" / "log" for side in "ab"]
-    if not all(log.is_dir() for log in logs):
-        return read_answer(out), None, 0.0
+    out = folder / "rejudged.answer.json"
     out.unlink(missing_ok=True)
     start = time.monotonic()
-    code, report = run([str(c) for c in (opguard, "align", *logs, "--json", out)], folder, dict(os.environ), timeout)
-    (folder / "report.txt").write_text(report)
+    code, report = run([str(c) for c in (opguard, "align", *kept_logs(folder), "--json", out)], folder, dict(os.environ), timeout)
+    (folder / "rejudged.txt").write_text(report)
     return read_answer(out), code, time.monotonic() - start
 
 
