@@ -75,7 +75,7 @@ def result_of(entry, answer, code, seconds):
     pivot = (answer or {}).get("pivot") or {}
     return {
         **{k: entry[k] for k in ("name", "program", "operator", "note", "refactorings", "beside")},
-        "class": judge(entry["truth"], answer),
+        "class": "time_limit" if answer is None and code is None else judge(entry["truth"], answer),
         "verdict": (answer or {}).get("verdict", f"none (exit {code})"),
         "kind": pivot.get("kind", ""),
         "operator_named": pivot.get("operator", ""),

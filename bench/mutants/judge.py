@@ -2,7 +2,8 @@
 
 statement: the pivot lies in the mutated statement on a side; first_use: in the statement that first takes a mutated number (an epsilon set in a
 constructor has no operator of its own); function: in the mutated function; candidate: one of the other candidates is at the statement or at a first
-use; wrong: none of these; false_identical: the verdict is identical; inconclusive; no_answer. A control: right, or false_alarm.
+use; wrong: none of these; false_identical: the verdict is identical; inconclusive; no_answer; time_limit: of the machine, tried again by the next run.
+A control: right, or false_alarm.
 """
 import ast
 import math
@@ -10,7 +11,7 @@ import math
 from mutants.source import FUNCTIONS, Source, dotted
 
 RIGHT = ("statement", "first_use")
-CLASSES = ("statement", "first_use", "function", "candidate", "wrong", "false_identical", "inconclusive", "no_answer")
+CLASSES = ("statement", "first_use", "function", "candidate", "wrong", "false_identical", "inconclusive", "no_answer", "time_limit")
 DEPTH = 4  # how many names a number is followed through
 
 
