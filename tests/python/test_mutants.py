@@ -1,7 +1,5 @@
 """bench/mutants: every mutation operator and every refactoring on a snippet, the marks that follow a statement, and the judge."""
 import ast
-import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 from mutants import operators, refactorings
 from mutants.draw import Places, draw_control, draw_mutant, generator, moved
 from mutants.judge import judge, truth, truth_of, wilson
-from mutants.programs import PROGRAMS, Base, Program
+from mutants.programs import PROGRAMS, Base, Program, Runner
 from mutants.source import Edit, Kinds, Source, Text
 
 TENSOR = "tensor float32 2 contiguous 4x8"
@@ -267,22 +265,20 @@ for step in range(2):
 """
 
 
-def observe(tree, out, *trace):
-    script = Path(operators.__file__).parent / "observe.py"
-    done = subprocess.run([sys.executable, script, out, *trace, "--", str(tree / "prog.py")], capture_output=True, text=True, cwd=tree)
-    return json.loads(Path(f"{out}.0").read_text()) if done.returncode == 0 else None
+@pytest.fixture(scope="module")
+def runner():
+    pytest.importorskip("torch")
+    runner = Runner(Path(sys.prefix), 300)
+    yield runner
+    runner.close()
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory):
-    pytest.importorskip("torch")
+def base(tmp_path_factory, runner):
     folder = tmp_path_factory.mktemp("program")
-    tree = folder / "tree"
-    tree.mkdir()
-    (tree / "prog.py").write_text(PROGRAM)
-    left = observe(tree, folder / "left", "--trace", str(tree))
-    (folder / "base.json").write_text(json.dumps({"outcome": [left["outcome"]], "ran": left["ran"]}))
-    return Base(Program("prog", (), source=tree / "prog.py"), folder, None, None)
+    (folder / "source").mkdir()
+    (folder / "source" / "prog.py").write_text(PROGRAM)
+    return Base(Program("prog", (), source=folder / "source" / "prog.py"), folder / "base", None, runner)
 
 
 def test_a_traced_run_knows_lines_and_kinds(base):
@@ -292,17 +288,10 @@ def test_a_traced_run_knows_lines_and_kinds(base):
     assert kinds.names["8"]["scores"].startswith("tensor float32 2 ") and kinds.names["4"]["width"] == "int"
 
 
-def run_tree(program, tree, folder, trace=None):
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "left.0").unlink(missing_ok=True)
-    left = observe(tree, folder / "left")
-    return left and [left]
-
-
-def test_a_drawn_mutant_changes_what_counts_and_its_truth_is_known(base, tmp_path):
+def test_a_drawn_mutant_changes_what_counts_and_its_truth_is_known(base, runner, tmp_path):
     places = Places(lambda name: base)
     for number in range(2):  # draws with and without refactorings
-        found, trees = draw_mutant(generator(5, "m", number), ["prog"], places, lambda name: base, tmp_path / f"m{number}", run_tree, "arithmetic")
+        found, trees = draw_mutant(generator(5, "m", number), ["prog"], places, lambda name: base, tmp_path / f"m{number}", runner, "arithmetic")
         outcomes = [trees.outcome(side) for side in "ab"]
         assert outcomes[0] == base.outcome != outcomes[1]
         known = truth_of(found, base)
@@ -311,8 +300,8 @@ def test_a_drawn_mutant_changes_what_counts_and_its_truth_is_known(base, tmp_pat
             assert known[side]["statement"] and all("=" in text[p["first_line"] - 1] or "return" in text[p["first_line"] - 1] for p in known[side]["statement"])
 
 
-def test_a_drawn_control_keeps_every_bit(base, tmp_path):
-    found, trees = draw_control(generator(5, "c", 0), ["prog"], lambda name: base, tmp_path / "c", run_tree)
+def test_a_drawn_control_keeps_every_bit(base, runner, tmp_path):
+    found, trees = draw_control(generator(5, "c", 0), ["prog"], lambda name: base, tmp_path / "c", runner)
     assert trees.outcome("a") == trees.outcome("b") == base.outcome and len(found.refactorings) in (3, 10)
     assert (tmp_path / "c" / "a" / "prog.py").read_text() == PROGRAM != (tmp_path / "c" / "b" / "prog.py").read_text()
     assert truth_of(found, base) == {}
