@@ -1,5 +1,5 @@
 # Set-up is done by scripts/setup.sh, which repeats nothing that is there already.
-.PHONY: help setup demo test torture accuracy coverage wheel format clean
+.PHONY: help setup demo test torture accuracy coverage mutants wheel format clean
 
 help:
 	@echo "make demo      two versions of a training program, and the first operator where they part"
@@ -7,6 +7,7 @@ help:
 	@echo "make torture   the run log under kills, cuts, flipped bits, full disks, fuzzers; figures in docs/reliability.md"
 	@echo "make accuracy  the shared cases (CASES=DIR VENVS=DIR), written to docs/accuracy.md"
 	@echo "make coverage  real programs: operators covered, bit-equality, graphs; written to docs/coverage.md"
+	@echo "make mutants   random mutants of library code (MUTANTS=options), the truth known by construction"
 	@echo "make wheel     a wheel in dist/"
 	@echo "make format    clang-format on src/ and tests/"
 	@echo "make clean     removes build/ and dist/, keeps .venv"
@@ -33,6 +34,12 @@ COVERAGE_VENV ?= build/venv-coverage
 coverage: setup
 	@bench/coverage_env.sh $(COVERAGE_VENV)
 	@.venv/bin/python bench/coverage.py --venv $(COVERAGE_VENV) --out docs/coverage.md
+
+# MUTANTS: options of bench/mutants.py, such as "--seed 101 --count 300 --controls 100 --json bench/results/mutants-101.json".
+MUTANTS_VENV ?= build/venv-mutants
+mutants: setup
+	@bench/mutants_env.sh $(MUTANTS_VENV)
+	@.venv/bin/python bench/mutants.py --venv $(MUTANTS_VENV) $(MUTANTS)
 
 wheel: setup
 	@CC=$${CC:-cc} CXX=$${CXX:-c++} .venv/bin/pip wheel -q --no-deps --no-build-isolation --wheel-dir dist .
