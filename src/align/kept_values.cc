@@ -45,9 +45,7 @@ class KeptValues {
     auto step = [&](int side) { return log(side).events.step(events[side][next[side]]); };
     auto left = [&](int side) { return next[side] < events[side].size(); };
     while (left(0) || left(1)) {
-      const uint32_t now = !left(0)   ? step(1)
-                           : !left(1) ? step(0)
-                                      : std::min(step(0), step(1));
+      const uint32_t now = !left(0) ? step(1) : !left(1) ? step(0) : std::min(step(0), step(1));
       std::set<std::string> touched;
       EventRef at[2];
       for (int side : {0, 1})
@@ -90,8 +88,8 @@ class KeptValues {
       settle(tensors[0], tensors[1], "tensors", "saves");
     }
     if (events[0].size() != events[1].size())
-      result_.notes.push_back("run a saves " + std::to_string(events[0].size()) +
-                              " times, run b " + std::to_string(events[1].size()));
+      result_.notes.push_back("run a saves " + std::to_string(events[0].size()) + " times, run b " +
+                              std::to_string(events[1].size()));
     return std::move(result_);
   }
 
@@ -105,7 +103,8 @@ class KeptValues {
     const EventRef ref{process_[side], event};
     for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
       const Slot slot = l.slots[s];
-      if (!has_value(slot) || slot.meta >= l.metas.size() || hidden_.rule_of(side, ref, s)) continue;
+      if (!has_value(slot) || slot.meta >= l.metas.size() || hidden_.rule_of(side, ref, s))
+        continue;
       all.push_back({l.text(slot.name), {{ref, s}, slot, &l.metas[slot.meta]}});
     }
     return all;
@@ -169,11 +168,11 @@ class KeptValues {
     for (int side : {0, 1}) {
       if (alone[side].empty()) continue;
       const SlotRef& first = alone[side][0]->at;
-      std::string text = std::string("run ") + "ab"[side] + " alone " + does + " " +
-                         std::to_string(alone[side].size()) + " of its " +
-                         std::to_string(sides[side]->size()) + " " + what +
-                         " by this name, or in this type: " +
-                         log(side).text(log(side).slots[first.slot].name);
+      std::string text =
+          std::string("run ") + "ab"[side] + " alone " + does + " " +
+          std::to_string(alone[side].size()) + " of its " + std::to_string(sides[side]->size()) +
+          " " + what +
+          " by this name, or in this type: " + log(side).text(log(side).slots[first.slot].name);
       auto& to = both ? result_.uncompared : result_.notes;
       if (std::find(to.begin(), to.end(), text) == to.end()) to.push_back(std::move(text));
     }

@@ -1,4 +1,5 @@
-// What outlives its step, and what leaves a program without training: found in the log's own events.
+// What outlives its step, and what leaves a program without training: found in the log's own
+// events.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -29,8 +30,7 @@ std::unordered_set<uint32_t> lasting_blocks(const ProcessLog& log) {
       if (slot.storage == 0 || slot.kind != SlotKind::in) continue;
       auto at = left.find(slot.storage);
       // What a copy writes over whole, it does not read.
-      if (at != left.end() && at->second < event.step &&
-          !overwrites(callee, log.text(slot.name)))
+      if (at != left.end() && at->second < event.step && !overwrites(callee, log.text(slot.name)))
         lasting.insert(slot.storage);
     }
     for (uint32_t s = 0; s < event.slot_count; ++s)
@@ -41,8 +41,8 @@ std::unordered_set<uint32_t> lasting_blocks(const ProcessLog& log) {
 }
 
 // Adds what differs to `result`, the earliest first.
-void add(KeptComparison& result, const Position& position, const std::string& why,
-         const SlotRef& a, const SlotRef& b) {
+void add(KeptComparison& result, const Position& position, const std::string& why, const SlotRef& a,
+         const SlotRef& b) {
   if (result.first && result.first->position < position) return;
   if (!result.first || position < result.first->position) {
     result.first.emplace();

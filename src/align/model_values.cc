@@ -35,7 +35,7 @@ struct Sinks {
 // Which list of an optimizer's step a slot belongs to; nullptr: none.
 std::vector<Sink> Sinks::* list_of(const ProcessLog& log, const Slot& slot) {
   if (slot.flags & kModelValue)
-    return slot.kind == SlotKind::out ? &Sinks::steps
+    return slot.kind == SlotKind::out  ? &Sinks::steps
            : slot.kind == SlotKind::in ? &Sinks::gradients
                                        : nullptr;
   return slot.kind == SlotKind::out && log.text(slot.name).starts_with("state") ? &Sinks::states
@@ -57,7 +57,7 @@ Sinks model_values(const Run& run, int32_t process, int side, const HiddenRecord
         (sinks.*list).push_back({ref, {}});
     for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
       const Slot slot = log.slots[s];
-      auto list = kind == EventKind::optimizer ? list_of(log, slot)
+      auto list = kind == EventKind::optimizer                              ? list_of(log, slot)
                   : slot.kind == SlotKind::in && (slot.flags & kModelValue) ? &Sinks::losses
                                                                             : nullptr;
       if (list && has_value(slot) && !hidden.rule_of(side, ref, s))
@@ -197,10 +197,10 @@ class ModelValues {
         }
         result_.compared |= !a.steps[k].slots.empty();
         consider(compare(a.steps[k], b.steps[k], "the parameters differ after a step"));
-        consider(compare_step(a.gradients[k], b.gradients[k],
-                              "the gradients differ that a step reads"));
-        consider(compare_step(a.states[k], b.states[k],
-                              "the optimizer's state differs after a step"));
+        consider(
+            compare_step(a.gradients[k], b.gradients[k], "the gradients differ that a step reads"));
+        consider(
+            compare_step(a.states[k], b.states[k], "the optimizer's state differs after a step"));
       }
       if (other_layouts > 0)
         add_once(result_.uncompared,

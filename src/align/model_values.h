@@ -1,7 +1,8 @@
 // align/model_values.h: what a run is judged by: docs/judgement.md, "Model values".
 //
 // Losses, gradients where an optimizer reads them, parameters and optimizer state after a step,
-// module buffers, what is saved, numbers handed to Python. `identical` says that all of these agree.
+// module buffers, what is saved, numbers handed to Python. `identical` says that all of these
+// agree.
 #pragma once
 
 #include <optional>
@@ -42,8 +43,8 @@ struct Comparison {
 Comparison compare_model_values(const ValueIndex& a, const ValueIndex& b, const Timeline& timeline,
                                 const HiddenRecords& hidden);
 
-// The pairs that differ and are no state of a generator, in order: in runs whose model values agree,
-// those that reach none of them.
+// The pairs that differ and are no state of a generator, in order: in runs whose model values
+// agree, those that reach none of them.
 std::vector<Pair> unequal_pairs(const Run& a, const Alignment& alignment);
 
 // A tensor's values handed to Python: `loss.item()`, `float(norm)`, `f"{x:.3f}"`, `x.numpy()`.

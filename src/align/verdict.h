@@ -62,9 +62,10 @@ struct Verdict {
   std::string why;                // one sentence
   int longer = -1;                // diverged, as this side goes on where the other has ended
   std::vector<Pivot> candidates;  // [0] is the pivot; at most 6
-  // Identical or not known: the pairs that differ, none of which reaches what the runs are judged by.
+  // Identical or not known: the pairs that differ, none of which reaches what the runs are judged
+  // by.
   std::vector<Pair> unreached;
-  uint64_t harmless = 0;          // differing events before the pivot that reach no model value
+  uint64_t harmless = 0;  // differing events before the pivot that reach no model value
   std::vector<StateDifference> states;
   std::vector<RankShare> ranks;    // diverged, of several ranks: each of them, by rank
   std::vector<std::string> notes;  // settings that differ, lost records, what could not be compared

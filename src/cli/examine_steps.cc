@@ -87,8 +87,7 @@ void add_examine_options(CLI::App& command, ExamineOptions& options, uint32_t ru
       "--no-prove", [&options] { options.prove_runs = 0; },
       "make no further runs: name, not prove");
   // What proving was called while it had to be asked for.
-  command
-      .add_flag_callback("--confirm", [&options] { options.prove_runs = kConfirmRuns; })
+  command.add_flag_callback("--confirm", [&options] { options.prove_runs = kConfirmRuns; })
       ->group("");
   command.add_flag("--drill", options.drill,
                    "run again and record every ATen operator inside the pivot");

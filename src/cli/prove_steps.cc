@@ -186,9 +186,7 @@ class Prover {
     return std::move(*again);
   }
 
-  Comparands comparands() const {
-    return {*runs_[0], *runs_[1], timeline_, *difference_, cut_};
-  }
+  Comparands comparands() const { return {*runs_[0], *runs_[1], timeline_, *difference_, cut_}; }
 
   // Forces the candidates that read the same in both runs, one after the other, until everything is
   // healed. What takes part stays forced while the next is looked for.
@@ -196,12 +194,12 @@ class Prover {
     Experiment forced;
     std::vector<size_t> parts;
     auto next_trial = [&] {
-      return static_cast<size_t>(
-          std::find_if(trials_.begin(), trials_.end(),
-                       [](const Trial& trial) {
-                         return trial.eligible && !trial.tried && trial.experiment.refused.empty();
-                       }) -
-          trials_.begin());
+      return static_cast<size_t>(std::find_if(trials_.begin(), trials_.end(),
+                                              [](const Trial& trial) {
+                                                return trial.eligible && !trial.tried &&
+                                                       trial.experiment.refused.empty();
+                                              }) -
+                                 trials_.begin());
     };
     for (size_t i = next_trial(); i < trials_.size() && open(); i = next_trial()) {
       trials_[i].tried = true;
@@ -400,7 +398,7 @@ class Prover {
       if (!taken.contains(i)) take(trials_[i]);
     if (!trials_.empty()) verdict_.candidates = candidates;
     proof.runs = made_;
-    proof.state = proven_                        ? ProofState::proven
+    proof.state = proven_                       ? ProofState::proven
                   : verdict_.candidates.empty() ? ProofState::none
                                                 : ProofState::indicated;
     proof.why = proven_ ? proof.causes.front().why : why;

@@ -15,10 +15,10 @@ namespace opguard {
 using Selections = std::map<std::string, std::string>;
 
 struct RerunOptions {
-  std::string folder;       // below the side's work folder
+  std::string folder;  // below the side's work folder
   Selections selections;
-  uint32_t until = kNone;   // the last step; kNone: to the program's own end
-  uint64_t timeout_s = 0;   // 0: none
+  uint32_t until = kNone;  // the last step; kNone: to the program's own end
+  uint64_t timeout_s = 0;  // 0: none
 };
 
 // The folder of its logs. Error: the program failed, or did not end in time.

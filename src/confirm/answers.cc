@@ -52,8 +52,8 @@ struct Rerun::Region {
       const Event e = own.event(maker);
       const size_t before = seen.size();
       for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s)
-        if (const Slot in = log.slots[s]; in.kind == SlotKind::in && has_value(in) &&
-                                          !other.holds(value_key(log, in)))
+        if (const Slot in = log.slots[s];
+            in.kind == SlotKind::in && has_value(in) && !other.holds(value_key(log, in)))
           follow(maker, in);
       if (seen.size() == before) begins.push_back(maker);
     }
@@ -101,8 +101,7 @@ std::optional<Pivot> Rerun::origin(const Put& put, const std::vector<SlotPair>& 
   if (b.process >= 0) pivot.b = repeated_.partner(1, b);
   if (pivot.a.process < 0 && pivot.b.process < 0) return {};
   pivot.why =
-      pivot.kind == PivotKind::value
-          ? "measured: it leaves another result of what run a's read"
+      pivot.kind == PivotKind::value ? "measured: it leaves another result of what run a's read"
       : pivot.a.process < 0
           ? "measured: only run b has this operator, and of what both read another value comes"
       : pivot.b.process < 0
@@ -131,8 +130,8 @@ std::vector<Rerun::Cause> Rerun::answers() const {
       const Put& put = other.front();
       const ProcessLog &la = first_.a.processes[put.a.process],
                        &lb = first_.b.processes[put.b.process];
-      const bool scalar = la.text(la.events[put.a.event].scalars) !=
-                          lb.text(lb.events[put.b.event].scalars);
+      const bool scalar =
+          la.text(la.events[put.a.event].scalars) != lb.text(lb.events[put.b.event].scalars);
       pivot = {scalar ? PivotKind::scalar : PivotKind::value, put.a, put.b,
                static_cast<uint32_t>(put.slot_b),
                scalar ? "measured: other arguments, and another result of what run a's read"

@@ -67,8 +67,7 @@ Outcomes Rerun::outcomes() const {
   if (std::string why = unlike_before(); !why.empty())
     return {Effect::unknown, "run b does not repeat itself: " + why, true};
   std::optional<ModelDifference> left =
-      compare_model_values(index_[0], index_[1], timeline_,
-                           HiddenRecords({}, first_.a, again_))
+      compare_model_values(index_[0], index_[1], timeline_, HiddenRecords({}, first_.a, again_))
           .first;
   const Position& before = first_.difference.position;
   // What the re-run has not come to, as it was ended, is no difference.
@@ -101,11 +100,11 @@ Outcomes Rerun::outcomes() const {
 }
 
 std::string Rerun::with() const {
-  const char* what =
-      experiment_.place == Place::inputs       ? "what run a read"
-      : experiment_.place == Place::results    ? "run a's results"
-      : experiment_.place == Place::downstream ? "run a's results of the operators that read it"
-                                               : "run a's results of all of them";
+  const char* what = experiment_.place == Place::inputs    ? "what run a read"
+                     : experiment_.place == Place::results ? "run a's results"
+                     : experiment_.place == Place::downstream
+                         ? "run a's results of the operators that read it"
+                         : "run a's results of all of them";
   return std::string("with ") + what + " put in place" +
          (experiment_.executions > 1 ? " at " + counted(experiment_.executions, "execution")
                                      : std::string()) +
@@ -173,8 +172,7 @@ bool Rerun::read_the_same(const Put& put, std::vector<SlotPair>* differing) cons
   if (again.process < 0) return false;
   const ProcessLog &la = first_.a.processes[put.a.process], &lb = again_.processes[again.process];
   bool same = true;
-  for (const SlotPair& pair :
-       pair_slots(la, la.events[put.a.event], lb, lb.events[again.event])) {
+  for (const SlotPair& pair : pair_slots(la, la.events[put.a.event], lb, lb.events[again.event])) {
     if (!pair.a || !pair.b || pair.a->kind != SlotKind::in || !has_value(*pair.a) ||
         !has_value(*pair.b))
       continue;

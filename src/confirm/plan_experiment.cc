@@ -8,8 +8,8 @@
 namespace opguard {
 namespace {
 
-constexpr uint64_t kMostBytes = 1u << 30;       // of all values put for one candidate
-constexpr uint64_t kMostAsked = 256u << 20;     // of all values put for the question
+constexpr uint64_t kMostBytes = 1u << 30;    // of all values put for one candidate
+constexpr uint64_t kMostAsked = 256u << 20;  // of all values put for the question
 
 // An operator or its backward: both are the site's.
 bool of_site(EventKind kind) { return kind == EventKind::op || kind == EventKind::node; }
@@ -20,8 +20,7 @@ bool put_pair(const Timeline& timeline, const EventRef& a, const EventRef& b, bo
               std::vector<Put>& puts) {
   const ProcessLog &la = timeline.log(0, a), &lb = timeline.log(1, b);
   bool whole = true;
-  for (const SlotPair& pair :
-       pair_slots(la, timeline.event(0, a), lb, timeline.event(1, b))) {
+  for (const SlotPair& pair : pair_slots(la, timeline.event(0, a), lb, timeline.event(1, b))) {
     const Slot& either = pair.either();
     if ((either.kind == SlotKind::in) != inputs || !has_value(either)) continue;
     // One run writes an input in place that the other leaves alone.
@@ -197,8 +196,7 @@ class Planner {
         if (!source && !reads(side, ref, carried)) continue;
         executions += source;
         const EventRef other = timeline_.partner(side, ref);
-        if (!source && other.process >= 0 &&
-            (of_site(e.kind) || e.kind == EventKind::optimizer)) {
+        if (!source && other.process >= 0 && (of_site(e.kind) || e.kind == EventKind::optimizer)) {
           std::vector<Put> puts;
           const EventRef &a = side == 0 ? ref : other, &b = side == 0 ? other : ref;
           if (put_pair(a, b, /*inputs=*/false, puts)) {
@@ -290,12 +288,10 @@ bool reads_the_same(const Timeline& timeline, const ValueIndex& a, const ValueIn
   if (forced_by_inputs(timeline, a, b, candidate)) return true;
   const ValueIndex* index[2] = {&a, &b};
   const EventRef sides[2] = {candidate.a, candidate.b};
-  const bool matched =
-      sides[0].process >= 0 && timeline.partner(0, candidate.a) == candidate.b;
+  const bool matched = sides[0].process >= 0 && timeline.partner(0, candidate.a) == candidate.b;
   if (matched) {
-    for (const SlotPair& pair :
-         pair_slots(timeline.log(0, sides[0]), timeline.event(0, sides[0]),
-                    timeline.log(1, sides[1]), timeline.event(1, sides[1])))
+    for (const SlotPair& pair : pair_slots(timeline.log(0, sides[0]), timeline.event(0, sides[0]),
+                                           timeline.log(1, sides[1]), timeline.event(1, sides[1])))
       if (pair.a && pair.b && pair.a->kind == SlotKind::in && has_value(*pair.a) &&
           has_value(*pair.b) && !same_bytes(*pair.a, *pair.b))
         return false;

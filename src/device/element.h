@@ -65,8 +65,7 @@ OPGUARD_GPU uint64_t double_term(uint64_t bits) {
   const uint32_t sign = static_cast<uint32_t>(bits >> 32) & kSign32;
   const uint32_t exponent = static_cast<uint32_t>(bits >> 52) & 0x7ff;
   const uint64_t fraction = bits & ((uint64_t{1} << 52) - 1);
-  if (exponent == 0x7ff)
-    return narrow_term(fraction != 0 ? kNan32 : sign | kInfinity32);
+  if (exponent == 0x7ff) return narrow_term(fraction != 0 ? kNan32 : sign | kInfinity32);
   if (exponent == 0 && fraction == 0) return 0;
   constexpr uint32_t kBias = 1023 - 127;  // between the two exponents
   if (exponent > kBias && exponent < kBias + 255 && (fraction & 0x1fffffff) == 0)
@@ -89,8 +88,8 @@ OPGUARD_GPU uint64_t integer_term(uint64_t bits, bool is_signed) {
     return narrow_term(magnitude == 0 ? 0 : sign | bits_of(static_cast<float>(magnitude)));
   const double value = static_cast<double>(magnitude);
   // What may round up to 2^64, and cannot be cast back then, is a double where its low bits are 0.
-  const bool exact = magnitude >> 63 ? (magnitude & 0x7ff) == 0
-                                     : static_cast<uint64_t>(value) == magnitude;
+  const bool exact =
+      magnitude >> 63 ? (magnitude & 0x7ff) == 0 : static_cast<uint64_t>(value) == magnitude;
   return exact ? double_term(uint64_t{sign} << 32 | bits_of(value)) : wide_term(bits);
 }
 

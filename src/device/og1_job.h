@@ -72,7 +72,7 @@ struct Job {
   uint8_t group;   // log2 of the threads that share a row; kRows
   uint8_t passes;  // log2 of how many rows each group takes before they are finished together
   uint8_t mask_type;
-  uint8_t shift;  // log2 of size, or kNoShift
+  uint8_t shift;         // log2 of size, or kNoShift
   uint8_t element_type;  // opguard_element_type
   uint8_t unused;
 };

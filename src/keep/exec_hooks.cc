@@ -50,21 +50,20 @@ constinit Next<FILE*(const char*, const char*)> g_popen("popen");
 }  // namespace
 
 // `all`: the environment completed, in the caller's own frame.
-#define OPGUARD_COMPLETED(environment)                                    \
-  size_t bytes = opguard::keep::missing_bytes(environment);               \
-  Environment all = bytes == 0 ? environment                              \
-                               : opguard::keep::completed(environment, alloca(bytes))
+#define OPGUARD_COMPLETED(environment)                      \
+  size_t bytes = opguard::keep::missing_bytes(environment); \
+  Environment all = bytes == 0 ? environment : opguard::keep::completed(environment, alloca(bytes))
 
 // The arguments of execl and its like, as an array in this frame, with what follows their end.
-#define OPGUARD_ARGUMENTS(first)                                          \
-  va_list given;                                                          \
-  va_start(given, first);                                                 \
-  size_t count = 1;                                                       \
-  while (va_arg(given, char*)) ++count;                                   \
-  va_end(given);                                                          \
+#define OPGUARD_ARGUMENTS(first)                                           \
+  va_list given;                                                           \
+  va_start(given, first);                                                  \
+  size_t count = 1;                                                        \
+  while (va_arg(given, char*)) ++count;                                    \
+  va_end(given);                                                           \
   auto** words = static_cast<char**>(alloca((count + 1) * sizeof(char*))); \
-  va_start(given, first);                                                 \
-  words[0] = const_cast<char*>(first);                                    \
+  va_start(given, first);                                                  \
+  words[0] = const_cast<char*>(first);                                     \
   for (size_t i = 1; i <= count; ++i) words[i] = va_arg(given, char*)
 
 static int no_such_function() {

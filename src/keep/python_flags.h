@@ -1,6 +1,7 @@
 // keep/python_flags.h: does a Python's command line forbid what the tool enters by?
 //
-// `-I` and `-E` ignore PYTHONPATH, `-S` imports no sitecustomize. Options end at the script, at `-`,
+// `-I` and `-E` ignore PYTHONPATH, `-S` imports no sitecustomize. Options end at the script, at
+// `-`,
 // `-c` or `-m`, as CPython's own reading of them does (Python/getopt.c):
 //   python -uE train.py        'E'
 //   python train.py -I         0: the program's own

@@ -70,7 +70,7 @@ struct Slot {
                          // another; 0 unknown
   bool has_digest = false;  // `digest` is known: readable, and of a type whose elements are numbers
   Fingerprint value;
-  uint64_t flat = 0;        // og1's H of the same elements as one row: equal under any reshape
+  uint64_t flat = 0;  // og1's H of the same elements as one row: equal under any reshape
   // Sum over the elements of a mix of their values, wherever they lie. [1, 2] and [[2], [0], [1]]
   // have the same, in float32, in bfloat16 and in int64; [1, 2, 1, 2] has twice it. It says "the
   // same elements, moved", never "equal".

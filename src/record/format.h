@@ -13,7 +13,7 @@ inline constexpr char kMagic[8] = {'o', 'p', 'g', 'u', 'a', 'r', 'd', '\x1a'};
 inline constexpr uint32_t kVersion = 6;
 // That is read: 5 is 6 without digests, 4 also without devices' times.
 inline constexpr uint32_t kOldestVersion = 4;
-inline constexpr size_t kHeaderSize = 20;      // magic, version, salt, crc of the three
+inline constexpr size_t kHeaderSize = 20;  // magic, version, salt, crc of the three
 inline constexpr size_t kChunkHeaderSize = 20;
 inline constexpr char kMark[3] = {'o', 'p', 'g'};  // a chunk begins with it: found again by it
 // What a reader allocates for one chunk is bounded by this; writers stay far below.

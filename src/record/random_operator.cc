@@ -16,14 +16,14 @@ bool among(std::string_view name, const std::array<std::string_view, N>& names) 
 
 // Last names, as a whole, of functions of torch, numpy and Python's random that draw.
 constexpr std::array<std::string_view, 42> kNames = {
-    "normal",          "normal_",     "log_normal_",    "lognormal",     "standard_normal",
-    "lognormvariate",  "gauss",       "normalvariate",  "uniform",       "uniform_",
-    "exponential",     "exponential_", "expovariate",   "geometric",     "geometric_",
-    "cauchy_",         "poisson",     "binomial",       "dirichlet",     "multivariate_normal",
-    "multinomial_",    "integers",    "permutation",    "permuted",      "sample",
-    "rsample",         "sample_n",    "choice",         "choices",       "shuffle",
-    "getrandbits",     "orthogonal_", "sparse_",        "svd_lowrank",   "pca_lowrank",
-    "noise",           "randombytes", "triangular",     "betavariate",   "gammavariate",
+    "normal",          "normal_",      "log_normal_",   "lognormal",   "standard_normal",
+    "lognormvariate",  "gauss",        "normalvariate", "uniform",     "uniform_",
+    "exponential",     "exponential_", "expovariate",   "geometric",   "geometric_",
+    "cauchy_",         "poisson",      "binomial",      "dirichlet",   "multivariate_normal",
+    "multinomial_",    "integers",     "permutation",   "permuted",    "sample",
+    "rsample",         "sample_n",     "choice",        "choices",     "shuffle",
+    "getrandbits",     "orthogonal_",  "sparse_",       "svd_lowrank", "pca_lowrank",
+    "noise",           "randombytes",  "triangular",    "betavariate", "gammavariate",
     "vonmisesvariate", "rvs"};
 
 // Words of a last name that mean a draw wherever they stand: `rand_like`, `RandomSampler`,
@@ -35,9 +35,9 @@ constexpr std::array<std::string_view, 18> kWords = {
 
 // Functions of modules named `random` that draw nothing.
 constexpr std::array<std::string_view, 15> kStill = {
-    "seed",      "manual_seed",   "seed_all",      "manual_seed_all", "initial_seed",
-    "get_state", "set_state",     "getstate",      "setstate",        "get_rng_state",
-    "fork_rng",  "set_rng_state", "default_rng",   "RandomState",     "Generator"};
+    "seed",      "manual_seed",   "seed_all",    "manual_seed_all", "initial_seed",
+    "get_state", "set_state",     "getstate",    "setstate",        "get_rng_state",
+    "fork_rng",  "set_rng_state", "default_rng", "RandomState",     "Generator"};
 
 // A word, and the words before it with which the name means something else: `grid_sample`,
 // `up_sample`, `pixel_shuffle`, `add_noise`.

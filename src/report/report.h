@@ -59,7 +59,7 @@ struct Report {
   std::vector<Confirmation> confirmations = {};
   // The ATen operators inside the pivot, with --drill.
   std::optional<Drill> drill = {};
-  const HiddenRecords* hidden = nullptr;   // where rules were given
+  const HiddenRecords* hidden = nullptr;  // where rules were given
   std::vector<IsolatedPair> isolated = {};
   std::optional<ProofReport> proof = {};  // none: it was not asked for
 };

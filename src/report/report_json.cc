@@ -137,9 +137,8 @@ Json size_json(const Report& report, const Cause& cause) {
     if (!d.name.starts_with("in/") && d.elementwise && (!largest || share(*largest) < share(d)))
       largest = &d;
   if (!largest) return nullptr;
-  const bool rounding =
-      std::any_of(largest->explanations.begin(), largest->explanations.end(),
-                  [](const Explanation& e) { return e.kind == "rounding"; });
+  const bool rounding = std::any_of(largest->explanations.begin(), largest->explanations.end(),
+                                    [](const Explanation& e) { return e.kind == "rounding"; });
   return {{"tensor", largest->name},
           {"elements", largest->elements},
           {"differing", largest->differing},
@@ -158,8 +157,7 @@ Json proof_json(const Report& report) {
                {"runs", proof.runs},
                {"causes", Json::array()}};
   for (const Cause& cause : proof.causes) {
-    const PivotView shown =
-        view(report.a, report.b, report.verdict.candidates.at(cause.candidate));
+    const PivotView shown = view(report.a, report.b, report.verdict.candidates.at(cause.candidate));
     const EventView& event = shown.either();
     json["causes"].push_back({{"boundary", event.boundary},
                               {"place", place(event)},

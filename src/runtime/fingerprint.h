@@ -15,8 +15,8 @@ namespace opguard {
 struct Digest {
   Fingerprint value;
   std::optional<uint64_t> elements;  // the layout-free digest; none of a type that has no numbers
-  uint64_t flat = 0;                // h of the same elements as one row, which every reshape keeps
-  std::optional<uint64_t> pattern;  // of an additive mask: mask.h
+  uint64_t flat = 0;                 // h of the same elements as one row, which every reshape keeps
+  std::optional<uint64_t> pattern;   // of an additive mask: mask.h
   bool operator==(const Digest&) const = default;
 };
 

@@ -24,7 +24,8 @@ class WhileReading {
 };
 
 // fingerprint(x, kind="og1"): "og1" -> (h, m), "xor32" and "xor64" -> int, "digest" -> int or
-// None, "all" -> (h, m, flat, pattern or None, digest or None). x: a tensor or numpy array; None where it cannot be read.
+// None, "all" -> (h, m, flat, pattern or None, digest or None). x: a tensor or numpy array; None
+// where it cannot be read.
 PyObject* fingerprint_of(PyObject* module, PyObject* args);
 
 // lane_sums(name=None) -> the versions of the inner loops this processor can run, the best first;

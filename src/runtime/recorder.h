@@ -87,8 +87,8 @@ class Recorder {
   // str. states: called at step boundaries, for a dict of bytes and tensors.
   void start(const std::string& dir, int32_t rank, int32_t world, Mode mode, PyObject* settings,
              PyObject* states);
-  // After the records of this step's end `callback` is called, once, on the main thread, between two
-  // of the program's instructions.
+  // After the records of this step's end `callback` is called, once, on the main thread, between
+  // two of the program's instructions.
   void end_after(uint32_t step, PyObject* callback);
   Mode mode() const { return mode_; }
   // Does it record operators?

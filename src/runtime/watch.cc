@@ -322,9 +322,9 @@ void Watch::meet(const TensorView& view, PyObject* object, SlotKind kind, const 
     if (!slot_meant(wanted.slot, of_kind, name) || !due(wanted.index)) continue;
     Planned& planned = watching().transplants[wanted.index];
     planned.held = held_text(view);
-    std::string why =
-        compiled_ ? "it is inside a compiled graph, whose kernels may have read it"
-                  : replace_value(torch_api(), object, view, planned.value, planned.same);
+    std::string why = compiled_
+                          ? "it is inside a compiled graph, whose kernels may have read it"
+                          : replace_value(torch_api(), object, view, planned.value, planned.same);
     if (why.empty()) {
       planned.done = true;
       planned.refused.clear();

@@ -22,7 +22,7 @@ struct S {
   std::string dtype = "float32";
   uint32_t storage = 0;  // number of its memory block; address and span follow from it and `at`
   uint32_t version = 0;
-  uint64_t at = 0;  // bytes from the block's beginning
+  uint64_t at = 0;                      // bytes from the block's beginning
   std::optional<uint64_t> digest = {};  // the layout-free one; by default it is not known
 };
 

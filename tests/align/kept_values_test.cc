@@ -110,7 +110,8 @@ TEST(KeptValues, GradientsAndStateOfTheOptimizerCount) {
 TEST(KeptValues, WhatIsSavedCounts) {
   auto run = [](uint64_t average, uint64_t saved) {
     LogBuilder log;
-    log.add({.boundary = "m.mul:e", .slots = {in(1), {SlotKind::out, average, "out0", {4}}}}).add(loss(5));
+    log.add({.boundary = "m.mul:e", .slots = {in(1), {SlotKind::out, average, "out0", {4}}}})
+        .add(loss(5));
     return log.add(state("<saved>", {kept(saved, "saved.ema")}));
   };
   EXPECT_EQ(verdict(run(2, 2), run(2, 2)).outcome, Outcome::identical);

@@ -106,8 +106,7 @@ TEST(DeviceKernel, DigestsOfEveryType) {
             Elements{bytes.data(), type.size, {n, 3}, {size, n * size}},
             Elements{bytes.data(), type.size, {3, n}, {n * size + size, size}}})
         for (const Limits& limits : {kTiny, kUsual, kCramped}) {
-          const opguard_value v =
-              run_one(e, limits, 0, kRows, element_type(type.dtype, type.size));
+          const opguard_value v = run_one(e, limits, 0, kRows, element_type(type.dtype, type.size));
           EXPECT_EQ(v.flags, OPGUARD_VALUE_DIGEST);
           EXPECT_EQ(v.digest, digest(e, type.dtype).elements);
         }

@@ -26,8 +26,8 @@ void opguard_test_digest(const opguard_tensor* t, opguard_value* value) {
                             {t->shape, t->shape + t->dims},
                             {t->strides, t->strides + t->dims}};
   // By opguard_element_type, as far as tests/gpu/plugin.py goes.
-  const char* dtypes[] = {"",      "bool",    "uint8", "int8",  "",        "int16",    "",
-                          "int32", "",        "int64", "float16", "bfloat16", "float32", "float64"};
+  const char* dtypes[] = {"",      "bool", "uint8", "int8",    "",         "int16",   "",
+                          "int32", "",     "int64", "float16", "bfloat16", "float32", "float64"};
   const opguard::Digest d = opguard::digest(e, dtypes[t->element_type]);
   const bool known = t->element_type != OPGUARD_ELEMENT_NONE;
   *value = {t->ticket,

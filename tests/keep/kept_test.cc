@@ -105,8 +105,8 @@ TEST(Kept, TheProcessesOwnIsCompletedInPlace) {
   std::multiset<std::string> texts;
   for (char** entry = environ; *entry; ++entry) texts.insert(*entry);
   environ = before;
-  EXPECT_EQ(texts, set_of(with_ours(
-                       {"PATH=/bin", "LD_PRELOAD=/u/jemalloc.so:/o/keep.so:/o/inject.so"})));
+  EXPECT_EQ(texts,
+            set_of(with_ours({"PATH=/bin", "LD_PRELOAD=/u/jemalloc.so:/o/keep.so:/o/inject.so"})));
 }
 
 }  // namespace

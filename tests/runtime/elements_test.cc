@@ -64,8 +64,8 @@ TEST(Elements, EveryValueOfSmallTypes) {
 TEST(Elements, ValuesAtTheBordersOfTheirKind) {
   std::vector<double> reals = {0.0, -0.0, INFINITY, -INFINITY, NAN, -NAN, 0.1, 1e300, 1e-300};
   std::vector<int64_t> integers = {0, INT64_MAX, INT64_MIN};
-  for (int exponent : {-1074, -1022, -151, -150, -149, -148, -127, -126, -125, -1, 0, 1, 23, 24, 25,
-                       52, 53, 54, 62, 63, 64, 127, 128, 1023})
+  for (int exponent : {-1074, -1022, -151, -150, -149, -148, -127, -126, -125, -1,  0,   1,
+                       23,    24,    25,   52,   53,   54,   62,   63,   64,   127, 128, 1023})
     for (double factor :
          {1.0, 1.5, 1 + 0x1p-22, 1 + 0x1p-23, 1 + 0x1p-24, 1 + 0x1p-52, 2 - 0x1p-23})
       for (double sign : {1.0, -1.0}) reals.push_back(sign * std::ldexp(factor, exponent));
