@@ -5,13 +5,13 @@ import oracle
 import torch
 
 from torch import nn
-from kornia.losses import DiceLoss, FocalLoss
+from kornia.losses import DiceLoss, FocalLoss, TverskyLoss
 
 p = argparse.ArgumentParser(); p.add_argument("--dump"); p.add_argument("--loss", default="focal"); o = p.parse_args()
 oracle.setup(0)
 net = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 5, 1))
 oracle.reinit(net, std=0.2)
-criterion = FocalLoss(alpha=0.25, gamma=2.0, reduction="mean") if o.loss == "focal" else DiceLoss()
+criterion = FocalLoss(alpha=0.25, gamma=2.0, reduction="mean") if o.loss == "focal" else DiceLoss() if o.loss == "dice" else TverskyLoss(0.3, 0.7)
 opt = torch.optim.SGD(net.parameters(), lr=0.1)
 images, labels = torch.randn(2, 3, 8, 8), torch.randint(0, 5, (2, 8, 8))
 with oracle.record(o.dump):
