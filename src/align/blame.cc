@@ -8,14 +8,28 @@
 
 namespace opguard {
 
-PivotKind Blame::settle(EventRef (&refs)[2], bool hole, bool matched) const {
+PivotKind Blame::settle(EventRef (&refs)[2], bool hole, bool matched, Heuristics& by) const {
   PivotKind kind = hole      ? PivotKind::input
                    : matched ? pair_kind(refs[0], refs[1])
                              : PivotKind::structure;
-  if (matched && !hole && kind == PivotKind::input) follow_displaced(refs, kind);
+  const EventRef a = refs[0], b = refs[1];
+  auto moved_by = [&](Heuristic heuristic) {
+    if (!(refs[0] == a && refs[1] == b)) by.add(heuristic);
+  };
+  auto on = [&](Heuristic heuristic) { return !off_.has(heuristic); };
+  if (matched && !hole && kind == PivotKind::input && on(Heuristic::one_sided_write)) {
+    follow_displaced(refs, kind);
+    moved_by(Heuristic::one_sided_write);
+  }
   if (kind == PivotKind::input) blame_race(refs, kind);
-  if (kind == PivotKind::structure) follow_graph(refs);
-  if (kind == PivotKind::value) follow_arguments(refs, kind);
+  if (kind == PivotKind::structure && on(Heuristic::graph_cut)) {
+    follow_graph(refs);
+    moved_by(Heuristic::graph_cut);
+  }
+  if (kind == PivotKind::value && on(Heuristic::backward_argument)) {
+    follow_arguments(refs, kind);
+    moved_by(Heuristic::backward_argument);
+  }
   return kind;
 }
 
@@ -75,7 +89,7 @@ bool Blame::follow_memory(EventRef (&refs)[2], const SlotRef (&differing)[2],
                           PivotKind& kind) const {
   EventRef writers[2];
   for (int side : {0, 1}) {
-    ValueIndex::Parts parts = index_[side]->parts(refs[side], index_[side]->slot(differing[side]));
+    Memory::Parts parts = index_[side]->memory().parts(refs[side], index_[side]->slot(differing[side]));
     if (parts.left.size() == 1) writers[side] = parts.left[0].event;
   }
   for (int side : {0, 1}) {

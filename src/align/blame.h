@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "align/heuristics.h"
 #include "align/timeline.h"
 #include "align/value_index.h"
 
@@ -14,8 +15,10 @@ namespace opguard {
 // Sides are 0 (a) and 1 (b); a ref with process -1 says that side has none.
 class Blame {
  public:
-  Blame(const Timeline& timeline, const ValueIndex& a, const ValueIndex& b)
-      : timeline_(timeline), index_{&a, &b} {}
+  // off: heuristics not to be used.
+  Blame(const Timeline& timeline, const ValueIndex& a, const ValueIndex& b,
+        const Heuristics& off = {})
+      : timeline_(timeline), index_{&a, &b}, off_(off) {}
 
   // How two events of one boundary differ.
   PivotKind pair_kind(const EventRef& a, const EventRef& b) const;
@@ -23,7 +26,8 @@ class Blame {
   // The kind of an origin, with `refs` moved to where it is better named: the operator that chose
   // another value, wrote a tensor in one run only, first read overwritten memory, or left the
   // graph. hole: nobody made its input. matched: refs are two events of one boundary.
-  PivotKind settle(EventRef (&refs)[2], bool hole, bool matched) const;
+  // `by` gets what it was moved by.
+  PivotKind settle(EventRef (&refs)[2], bool hole, bool matched, Heuristics& by) const;
 
   // An input of a pair has another value; shapes aside.
   bool reads_other_values(const EventRef (&refs)[2]) const;
@@ -47,6 +51,7 @@ class Blame {
 
   const Timeline& timeline_;
   const ValueIndex* index_[2];
+  const Heuristics off_;
 
   // What a process left in memory up to `next`, and who read other bytes there: read on when asked
   // for later events.

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "align/verdict.h"
+#include "record/event_ref.h"
 #include "record/record.h"
 
 namespace opguard {

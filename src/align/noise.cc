@@ -160,7 +160,8 @@ class NoiseSearch {
     if (refs[1 - side].process < 0) return add_alone(side, origin.event);
     if (!origin.hole) return add_pair(refs[0], refs[1]);
     EventRef raced[2] = {refs[0], refs[1]};
-    const bool race = blame_.settle(raced, true, true) == PivotKind::race;
+    Heuristics by;
+    const bool race = blame_.settle(raced, true, true, by) == PivotKind::race;
     const Slot slot = log(side, origin.event).slots[origin.slot];
     std::string why = race ? "race: this memory is overwritten and no recorded operator wrote it"
                            : "comes out of code without operators (numpy, Python, a file)";

@@ -83,9 +83,9 @@ bool overlap(uint64_t begin_a, uint64_t end_a, uint64_t begin_b, uint64_t end_b)
   return begin_a < end_b && begin_b < end_a;
 }
 
-class Memory {
+class Lives {
  public:
-  Memory(const Run& run, int32_t process, OverwrittenCheck& check)
+  Lives(const Run& run, int32_t process, OverwrittenCheck& check)
       : log_(run.processes[process]),
         process_(process),
         check_(check),
@@ -445,7 +445,7 @@ class Memory {
 
 OverwrittenCheck check_overwritten(const Run& run) {
   OverwrittenCheck check;
-  for (size_t p = 0; p < run.processes.size(); ++p) Memory(run, int32_t(p), check).run();
+  for (size_t p = 0; p < run.processes.size(); ++p) Lives(run, int32_t(p), check).run();
   return check;
 }
 

@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "align/broadcast.h"
 #include "align/collectives.h"
-#include "align/verdict.h"
+#include "align/memory.h"
+#include "record/event_ref.h"
 #include "record/record.h"
 
 namespace opguard {
@@ -31,16 +31,10 @@ ValueKey value_key(uint64_t flat, uint64_t elements, std::string_view dtype);
 // False for what names no value: unreadable or uninitialised memory.
 bool has_value(const Slot& slot);
 
-struct SlotRef {
-  EventRef event;
-  uint64_t slot = 0;  // index in ProcessLog::slots
-  bool operator==(const SlotRef&) const = default;
-};
-
 // Everything a run held, and who made it.
 class ValueIndex {
  public:
-  explicit ValueIndex(const Run& run) : run_(run) {}
+  explicit ValueIndex(const Run& run) : run_(run), memory_(run) {}
 
   const Run& run() const { return run_; }
   bool holds(const ValueKey& key) const;
@@ -51,13 +45,8 @@ class ValueIndex {
   // did.
   SlotRef producer(const ValueKey& key, const EventRef& consumer, bool inclusive) const;
 
-  // Who left the bytes a slot lies on, before `consumer` in its process: the last event for each
-  // part of that memory.
-  struct Parts {
-    std::vector<SlotRef> left;
-    bool complete = false;  // every byte is accounted for
-  };
-  Parts parts(const EventRef& consumer, const Slot& slot) const;
+  // Who left which bytes.
+  const Memory& memory() const { return memory_; }
 
   const Collectives& collectives() const;
   // Its values that those of `asking`, always the same run, repeat or are repeated by.
@@ -71,17 +60,6 @@ class ValueIndex {
   }
 
  private:
-  struct Block {  // memory left by an event, in order of completion
-    uint64_t begin, end;
-    uint32_t storage;  // 0: not known
-    uint32_t event;
-    uint64_t slot;
-  };
-  // Of so many events, the part-th such stretch; made when first asked for, since who looks back
-  // rarely looks far.
-  static constexpr uint32_t kBlocksOf = 1 << 12;
-  const std::vector<Block>& blocks(int32_t process, uint32_t part) const;
-
   // Keys are folded into 64 bits: two of a run's values meet by chance as rarely as two tensors'
   // flat hashes do.
   struct Maker {
@@ -99,10 +77,10 @@ class ValueIndex {
   SlotRef made_by(const Maker& maker) const;
 
   const Run& run_;
+  Memory memory_;
   mutable std::optional<Values> values_;
   mutable std::optional<Collectives> collectives_;
   mutable std::optional<Broadcasts> broadcasts_;
-  mutable std::unordered_map<uint64_t, std::vector<Block>> blocks_;  // by process and part
 };
 
 }  // namespace opguard

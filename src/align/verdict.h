@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "align/alignment.h"
+#include "align/heuristics.h"
+#include "record/event_ref.h"
 #include "record/record.h"
 
 namespace opguard {
@@ -13,18 +15,13 @@ namespace opguard {
 enum class Outcome : uint8_t { identical, diverged, inconclusive };
 enum class PivotKind : uint8_t { value, scalar, structure, input, race };
 
-struct EventRef {
-  int32_t process = -1;  // index in Run::processes; -1: that side has none
-  uint32_t event = kNone;
-  bool operator==(const EventRef&) const = default;
-};
-
 // An operator at which the runs part. At least one side is set.
 struct Pivot {
   PivotKind kind = PivotKind::value;
   EventRef a, b;
   uint32_t slot = kNone;  // index in ProcessLog::slots of side b's (else a's) first differing slot
   std::string why;        // one sentence
+  Heuristics heuristics;  // what it was chosen by
   bool operator==(const Pivot&) const = default;
 };
 
@@ -73,8 +70,9 @@ struct Verdict {
 
 // Judgement by value flow: docs/judgement.md.
 Verdict judge(const Run& a, const Run& b, const Alignment& alignment);
-// The same beside what rules hide.
+// The same beside what rules hide, and without the heuristics `off`.
 class HiddenRecords;
-Verdict judge(const Run& a, const Run& b, const Alignment& alignment, const HiddenRecords& hidden);
+Verdict judge(const Run& a, const Run& b, const Alignment& alignment, const HiddenRecords& hidden,
+              const Heuristics& off = {});
 
 }  // namespace opguard

@@ -70,6 +70,7 @@ void add_align(CLI::App& app, Pipeline& run) {
   command->add_option("--run-b", opt->run_b, "shell command that was recorded into DIR_B");
   add_report_options(*command, opt->report);
   add_rule_options(*command, opt->report);
+  add_heuristic_option(*command, opt->report);
   command->callback([opt, &run] {
     if (!opt->single.empty()) {
       run = [opt] { return conclude_single(opt->single, opt->report); };

@@ -6,10 +6,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "align/holes.h"
-#include "align/overwritten.h"
-#include "align/random_state.h"
-#include "align/recompute.h"
+#include "align/conclude.h"
 #include "align/run.h"
 #include "align/settings.h"
 #include "cli/command.h"
@@ -80,6 +77,27 @@ void add_report_options(CLI::App& command, ReportOptions& options) {
                    "show how events were paired, and every candidate");
 }
 
+void add_heuristic_option(CLI::App& command, ReportOptions& options) {
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--without",
+          [&options](const std::vector<std::string>& names) {
+            for (const std::string& name : names) {
+              const std::optional<Heuristic> heuristic = heuristic_named(name);
+              if (!heuristic) {
+                std::string known;
+                for (const HeuristicText& text : kHeuristics)
+                  known += (known.empty() ? "" : ", ") + std::string(text.name);
+                throw CLI::ValidationError("--without", "no heuristic is called '" + name +
+                                                            "'; there are: " + known);
+              }
+              options.without.add(*heuristic);
+            }
+          },
+          "judge without this heuristic (docs/judgement.md)")
+      ->allow_extra_args(false);
+}
+
 void add_rule_options(CLI::App& command, ReportOptions& options) {
   command
       .add_option("--ignore", options.ignore,
@@ -116,26 +134,6 @@ llvm::Expected<std::vector<Rule>> read_rules(const ReportOptions& options) {
   return rules;
 }
 
-namespace {
-
-// A run that failed is not called identical to another, and its end is no operator's doing.
-void end_early(Verdict& verdict, const Failures& failures) {
-  size_t notes = 0;
-  for (int side : {0, 1}) {
-    if (failures[side].empty()) continue;
-    const std::string ended = std::string("run ") + "ab"[side] + " ended with " + failures[side];
-    verdict.notes.insert(verdict.notes.begin() + notes++,
-                         ended + "; what it did until then is compared");
-    if (verdict.outcome != Outcome::identical && verdict.longer != 1 - side) continue;
-    verdict.outcome = Outcome::inconclusive;
-    verdict.why = ended + "; until then every model value is equal";
-    verdict.candidates.clear();
-    verdict.ranks.clear();
-  }
-}
-
-}  // namespace
-
 int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage& coverage,
              const ReportOptions& options, const Examine& examine, const Failures& failures) {
   auto rules = read_rules(options);
@@ -146,30 +144,13 @@ int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage&
   llvm::Expected<Run> b = load_run(dir_b);
   if (!b) return fail(llvm::toString(b.takeError()));
 
-  // Before any comparison: under other seeds or kernels the runs are not expected to agree.
   const SettingsReport settings = compare_settings(*a, *b);
   HiddenRecords hidden(*rules, *a, *b);
-  Alignment alignment;
-  Verdict verdict;
-  std::vector<IsolatedPair> isolated;
+  Conclusion found = conclude(*a, *b, settings, hidden, failures, options.without);
+  Verdict& verdict = found.verdict;
+  const Alignment& alignment = found.alignment;
   std::vector<std::string> differing = settings.refused;
   differing.insert(differing.end(), settings.noted.begin(), settings.noted.end());
-  if (settings.refused.empty()) {
-    alignment = align_runs(*a, *b);
-    hidden.apply(alignment);
-    // Last, since it takes back what an incomplete log cannot bear out.
-    verdict = limit_by_holes(judge(*a, *b, alignment, hidden), *a, *b, alignment);
-    add_random_states(*a, *b, alignment, verdict);
-    isolated = isolated_pairs(*a, *b, alignment);
-    mark_isolated(*a, *b, isolated, verdict);
-    add_recompute_findings(*a, *b, verdict);
-    add_overwritten_findings(*a, *b, alignment, verdict);
-    end_early(verdict, failures);
-  } else {
-    verdict.outcome = Outcome::inconclusive;
-    verdict.why =
-        "the runs were made under unlike settings of opguard: " + settings.refused.front();
-  }
 
   Examined examined;
   if (examine && verdict.outcome == Outcome::diverged) {
@@ -186,7 +167,7 @@ int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage&
                       std::move(examined.confirmations),
                       std::move(examined.drill),
                       &hidden,
-                      isolated};
+                      std::move(found.isolated)};
   llvm::Error error = write_files(report, options);
   progress.reset();
   if (error) return fail(llvm::toString(std::move(error)));

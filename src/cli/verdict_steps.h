@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "align/conclude.h"
 #include "report/report.h"
 
 namespace opguard {
@@ -18,12 +19,16 @@ struct ReportOptions {
   std::string colour = "auto";  // "always", "never"; auto: on a terminal that wants it
   bool explain = false;
   std::vector<std::string> ignore, ignore_files;  // rules: docs/noise.md
+  Heuristics without;                             // not to be used
 };
 
 // --json, --html, --perfetto, --sarif, --color, --explain.
 void add_report_options(CLI::App& command, ReportOptions& options);
 // --ignore, --ignore-file.
 void add_rule_options(CLI::App& command, ReportOptions& options);
+
+// --without.
+void add_heuristic_option(CLI::App& command, ReportOptions& options);
 
 // The rules of the options. Faults are printed as they are found, then one error.
 llvm::Expected<std::vector<Rule>> read_rules(const ReportOptions& options);
@@ -39,9 +44,6 @@ struct Examined {
 // May put the candidates in another order.
 using Examine = std::function<Examined(const Run& a, const Run& b, const Alignment& alignment,
                                        Verdict& verdict)>;
-
-// How the programs of a and b failed ("exit code 1"), "" where they did not.
-using Failures = std::array<std::string, 2>;
 
 // The exit code: identical kYes, diverged kNo, otherwise kCouldNotTell.
 int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage& coverage,

@@ -77,6 +77,13 @@ bool is_isolated(const Report& report, const Pivot& pivot) {
   });
 }
 
+Json heuristics_json(const Heuristics& used) {
+  Json names = Json::array();
+  for (const HeuristicText& text : kHeuristics)
+    if (used.has(text.heuristic)) names.push_back(text.name);
+  return names;
+}
+
 Json pivot_json(const Report& report, const Pivot& pivot) {
   const PivotView shown = view(report.a, report.b, pivot);
   const EventView& event = shown.either();
@@ -92,6 +99,7 @@ Json pivot_json(const Report& report, const Pivot& pivot) {
           {"a", side_json(shown.a)},
           {"b", side_json(shown.b)},
           {"why", pivot.why},
+          {"heuristics", heuristics_json(pivot.heuristics)},
           {"likely_false_alarm", is_isolated(report, pivot)},
           {"event", kind_name(event.event->kind)},
           {"node", event.log->text(event.event->node)},

@@ -101,6 +101,7 @@ class Terminal {
          ", " + coordinates(both.either()) +
          (both.slot.empty() ? "" : ", slot " + shown(both.slot)));
     if (!pivot.why.empty()) line("  " + shown(pivot.why));
+    if (report_.explain) heuristics(pivot);
     line("");
     source(sides_[0], both.a);
     source(sides_[1], both.b);
@@ -542,6 +543,13 @@ class Terminal {
     if (events.size() > kLeftoversShown)
       line("    only in " + std::string(side) + ": " +
            counted(events.size() - kLeftoversShown, "more event"));
+  }
+
+  // --explain: what the judgement argued on its way to a candidate.
+  void heuristics(const Pivot& pivot) {
+    for (const HeuristicText& text : kHeuristics)
+      if (pivot.heuristics.has(text.heuristic))
+        line("  by " + std::string(text.name) + ": " + std::string(text.says));
   }
 
   // --explain: how the events were paired.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "align/broadcast.h"
+#include "align/hidden.h"
 #include "align/verdict.h"
 #include "builder.h"
 
@@ -566,7 +567,7 @@ TEST(Judge, RepetitionOfAKnownValueIsNoCause) {
 }
 
 // What a fused kernel is given as its mask was made in another way; that is not why it differs.
-TEST(Judge, WhatOnlyMasksAreMadeOfIsNoCause) {
+TEST(Judge, StretchesPartWhereTheyReadTheSameValue) {
   for (bool read_elsewhere : {false, true}) {
     LogBuilder a, b;
     const S mask{SlotKind::out, 30, "out0", {4, 8}, kMask};
@@ -590,8 +591,9 @@ TEST(Judge, WhatOnlyMasksAreMadeOfIsNoCause) {
   }
 }
 
-// One release caches the angles of all positions, the next computes those it needs.
-TEST(Judge, PositionsOfAnotherLengthAreNoCause) {
+// One release caches the angles of all positions, the next computes those it needs: the table reads
+// nothing that the other stretch reads.
+TEST(Judge, ATableOfOneStretchAloneStandsBehind) {
   LogBuilder a, b;
   const S table{SlotKind::out, 60, "out0", {64}, 0, "int64"},
       taken{SlotKind::in, 60, "self", {64}, 0, "int64"};
@@ -606,8 +608,9 @@ TEST(Judge, PositionsOfAnotherLengthAreNoCause) {
   EXPECT_EQ(j.pivot_b(), "m.float:4");
 }
 
-// Scores masked by a boolean in one release, by an added mask in the next.
-TEST(Judge, BooleanMasksAreNoCauseWhereBothRunsBuildTheirOwn) {
+// Scores masked by a boolean in one release, by an added mask in the next or not at all: the product
+// before it differs on equal inputs, and what reads a difference comes behind where that began.
+TEST(Judge, WhatReadsADifferenceComesBehindWhereItBegan) {
   for (bool both : {true, false}) {
     LogBuilder a, b;
     a.add(op("m.tril:1", {in(1), {SlotKind::out, 2, "out0", {4, 8}, 0, "bool"}}));
@@ -619,8 +622,93 @@ TEST(Judge, BooleanMasksAreNoCauseWhereBothRunsBuildTheirOwn) {
     const S added{SlotKind::in, 3, "arg1", {4, 8}, kMask};
     b.add(op("m.add:5", both ? std::vector{in(20), added, out(21)} : std::vector{in(20), out(21)}));
     b.add(loss(21));
-    EXPECT_EQ(judged({a}, {b}).pivot_a(), both ? "m.mm:3" : "m.tril:1");
+    const Judged j = judged({a}, {b});
+    EXPECT_EQ(j.pivot_a(), "m.mm:3");
+    EXPECT_EQ(j.pivot_a(1), "m.tril:1");
+    EXPECT_TRUE(j.verdict.candidates.at(1).heuristics.has(Heuristic::inherited));
   }
+}
+
+// Zeros, counts and masks are held by chance: a's count, b's full(48).
+TEST(Judge, AValueHeldElsewhereByChanceIsNoEnd) {
+  LogBuilder a, b;
+  auto in_block = [](S slot, uint32_t storage) {
+    slot.storage = storage;
+    return slot;
+  };
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    const uint64_t mask = second ? 7 : 8, count = second ? 48 : 24;
+    log.add(op("t.rows:1", {in(9), in_block(out(24), 1)})).add(op("t.full:2", {out(48)}));
+    log.add(op(second ? "t.gt:b" : "t.ne:a", {in(1), in_block(out(mask), 2)}));
+    log.add(op("t.ones:3", {out(7)})).add(op("t.tril:4", {out(8)}));
+    log.add(op("t.sum:5", {in_block(in(mask), 2), in_block(out(count), 3)}));
+    log.add(op("t.div:6", {in(3), in_block(in(count), 3), out(second ? 15 : 5)}));
+    log.add(loss(second ? 15 : 5));
+  }
+  const Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_a(), "t.ne:a");
+  EXPECT_EQ(j.pivot_b(), "t.gt:b");
+}
+
+// Two batches in another order: both are known, and the reader is given another one.
+TEST(Judge, AKnownValueInAnothersPlaceIsAChoice) {
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    const S first{SlotKind::out, 5, "out0", {4, 8}, 0, "float32", 7};
+    const S other{SlotKind::out, 6, "out0", {4, 8}, 0, "float32", 8};
+    log.add(op("d.rand:1", {first})).add(op("d.randn:2", {other}));
+    S read = second ? other : first;
+    read.kind = SlotKind::in, read.name = "arg0";
+    log.add(op("m.mul:3", {read, in(1, "arg1"), out(second ? 16 : 15)}));
+    log.add(loss(second ? 16 : 15));
+  }
+  const Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_a(), "m.mul:3");
+  EXPECT_EQ(j.kind(), PivotKind::input);
+  EXPECT_EQ(j.verdict.candidates.size(), 1u);
+}
+
+// `sum(b.aux for b in blocks)`: what it adds up is no argument of it.
+TEST(Judge, WhatAnOperatorReadUnseenIsFoundByItsName) {
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    const uint64_t n = second ? 10 : 0;
+    log.add(op("m.histc:1", {in(1), out(2 + n)}, second ? "min=1" : "min=0"));
+    log.add(op("m.aux:2", {in(2 + n), out(3 + n)})).add(op("m.sum:3", {out(3 + n)}));
+    log.add(loss(3 + n));
+  }
+  const Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_a(), "m.histc:1");
+  EXPECT_FALSE(j.verdict.candidates[0].heuristics.has(Heuristic::number_in_text));
+}
+
+TEST(Judge, AHeuristicThatIsOffIsNotUsed) {
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    const uint64_t n = second ? 10 : 0;
+    log.add(op("m.histc:1", {in(1), out(3 + n)}, second ? "min=1" : "min=0"));
+    S sum = out(3 + n), root = loss_of(3 + n);
+    sum.storage = root.storage = 7;
+    log.add(op("m.sum:3", {sum}));
+    E end = loss(3 + n);
+    end.slots = {root};
+    log.add(end);
+  }
+  const opguard::Run x = run_of({a.log()}, "a"), y = run_of({b.log()}, "b");
+  Heuristics off;
+  off.add(Heuristic::read_unseen);
+  const Alignment alignment = align_runs(x, y);
+  const Verdict verdict = judge(x, y, alignment, HiddenRecords({}, x, y), off);
+  ASSERT_FALSE(verdict.candidates.empty());
+  EXPECT_EQ(verdict.candidates[0].a.event, 1u);
+  EXPECT_FALSE(verdict.candidates[0].heuristics.has(Heuristic::read_unseen));
+  const Verdict with = judge(x, y, alignment);
+  EXPECT_EQ(with.candidates.at(0).a.event, 0u);
+  EXPECT_TRUE(with.candidates[0].heuristics.has(Heuristic::read_unseen));
 }
 
 TEST(Judge, ReportedNumberIsAModelValueOnlyWhereBothReportIt) {

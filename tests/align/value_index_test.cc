@@ -68,13 +68,13 @@ TEST(ValueIndex, PartsAreFoundFarBack) {
   place(log, 7, 1000, 64);
   const opguard::Run run = run_of({log.log()});
   const ValueIndex index(run);
-  const ValueIndex::Parts parts = index.parts({0, kBetween + 2}, run.processes[0].slots.back());
+  const Memory::Parts parts = index.memory().parts({0, kBetween + 2}, run.processes[0].slots.back());
   ASSERT_EQ(parts.left.size(), 2u);
   EXPECT_EQ(parts.left[0].event.event, kBetween + 1);
   EXPECT_EQ(parts.left[1].event.event, 0u);
   EXPECT_TRUE(parts.complete);
   // From where the last of them was made: it is none of its own.
-  EXPECT_EQ(index.parts({0, kBetween + 1}, run.processes[0].slots.back()).left.size(), 1u);
+  EXPECT_EQ(index.memory().parts({0, kBetween + 1}, run.processes[0].slots.back()).left.size(), 1u);
 }
 
 // The allocator gives freed memory out again, in one run and not in the other.
@@ -89,7 +89,7 @@ TEST(ValueIndex, WhatAnotherBlockLeftAtTheSameAddressIsNoPart) {
     place(log, block, 1000, 64);
     const opguard::Run run = run_of({log.log()});
     const ValueIndex index(run);
-    const ValueIndex::Parts parts = index.parts({0, 2}, run.processes[0].slots[2]);
+    const Memory::Parts parts = index.memory().parts({0, 2}, run.processes[0].slots[2]);
     ASSERT_EQ(parts.left.size(), 1u);
     EXPECT_EQ(parts.left[0].event.event, block - 7);
     EXPECT_TRUE(parts.complete);
@@ -106,7 +106,7 @@ TEST(ValueIndex, WithoutBlockNumbersAddressesDecide) {
   place(log, 5, 1000, 64);
   const opguard::Run run = run_of({log.log()});
   const ValueIndex index(run);
-  EXPECT_EQ(index.parts({0, 2}, run.processes[0].slots[2]).left.size(), 2u);
+  EXPECT_EQ(index.memory().parts({0, 2}, run.processes[0].slots[2]).left.size(), 2u);
 }
 
 }  // namespace
