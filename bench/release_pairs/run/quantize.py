@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from vector_quantize_pytorch import FSQ, LFQ, VectorQuantize
 
-p = argparse.ArgumentParser(); p.add_argument("--dump"); p.add_argument("--kind", default="vq"); o = p.parse_args()
+p = argparse.ArgumentParser(); p.add_argument("--dump"); p.add_argument("--kind", default="vq"); p.add_argument("--dropout", type=float, default=0.0); o = p.parse_args()
 oracle.setup(0)
 encoder, decoder = nn.Linear(12, 3), nn.Linear(3, 12)
 for part in (encoder, decoder):
@@ -25,7 +25,7 @@ x = torch.randn(2, 10, 12)
 with oracle.record(o.dump):
     for step in range(3):
         found = quantize(encoder(x))
-        loss = nn.functional.mse_loss(decoder(found[0]), x)
+        loss = nn.functional.mse_loss(decoder(nn.functional.dropout(found[0], o.dropout)), x)
         if o.kind == "vq":
             loss = loss + found[2].sum()
         loss.backward(); opt.step(); opt.zero_grad()
