@@ -33,7 +33,6 @@ BY_VALUE = {"cpu"}
 _indexes = {}
 
 _MARK = "opguard"  # in Node.metadata: claimed, as in src/runtime/autograd.cc
-_MAX_NODES = 4096
 
 
 def prepare(device):
@@ -148,13 +147,12 @@ def _no_version_check(ring):
 
 def _claim(roots, history, boundary, token, ring, serial):
     """As attach_hooks of src/runtime/autograd.cc."""
-    todo, visited = list(roots), 0
-    while todo and visited < _MAX_NODES:
+    todo = list(roots)
+    while todo:
         node = todo.pop()
         if any(node is known for known in history) or _MARK in node.metadata:
             continue
         node.metadata[_MARK] = True
-        visited += 1
         name = node.name()
         if not name.endswith("AccumulateGrad"):
             node.register_hook(_node_hook(boundary, token, name, ring, serial))

@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "align/graph_cut.h"
 #include "align/slot_pairs.h"
 
 namespace opguard {
@@ -176,22 +177,15 @@ void Blame::blame_race(EventRef (&refs)[2], PivotKind& kind) const {
   }
 }
 
-// A backward node only one run has: where a matched operator's result takes part in backward in
-// one run and not in the other (detach, no_grad).
+// A backward node only one run has: where a result it came from left the graph.
 void Blame::follow_graph(EventRef (&refs)[2]) const {
   for (int side : {0, 1}) {
     if (refs[side].process < 0 || refs[1 - side].process >= 0) continue;
-    if (event(side, refs[side]).kind != EventKind::node) continue;
-    const ProcessLog& l = log(side, refs[side]);
-    for (uint32_t i = 0; i < refs[side].event; ++i) {
-      EventRef ref{refs[side].process, i};
-      EventRef other = partner(side, ref);
-      if (l.events[i].kind != EventKind::op || other.process < 0) continue;
-      if (!((l.events[i].flags ^ event(1 - side, other).flags) & kInGraph)) continue;
-      refs[side] = ref;
-      refs[1 - side] = other;
-      return;
-    }
+    const GraphCut cut = find_graph_cut(timeline_, *index_[0], *index_[1], side, refs[side]);
+    if (!cut.found) continue;
+    refs[0] = cut.refs[0];
+    refs[1] = cut.refs[1];
+    return;
   }
 }
 

@@ -11,13 +11,32 @@
 namespace opguard {
 namespace {
 
-// The states of one process before an event: of each generator, in order.
-std::vector<Event> states_before(const ProcessLog& log, uint32_t event) {
-  std::vector<Event> states;
-  for (uint32_t i = 0; i < log.events.size() && i <= event; ++i)
-    if (log.events.kind(i) == EventKind::state && log.text(log.events[i].boundary) != kGenerators)
-      states.push_back(log.events[i]);
-  return states;
+// The records of one process before an event: per stretch, from the last one back, the states that
+// began it (a step, a loaded checkpoint) and those before each draw of it, in order.
+std::vector<std::vector<Event>> states_before(const ProcessLog& log, uint32_t event) {
+  std::vector<std::vector<Event>> stretches;
+  for (uint32_t i = 0; i < log.events.size() && i <= event; ++i) {
+    if (log.events.kind(i) != EventKind::state) continue;
+    if (stretches.empty() || log.text(log.events[i].boundary) != kGenerators)
+      stretches.emplace_back();
+    stretches.back().push_back(log.events[i]);
+  }
+  std::reverse(stretches.begin(), stretches.end());
+  return stretches;
+}
+
+// Records of two runs that stand for the same moment, the last first: the same draw of the same
+// stretch. Stretches are counted from the last one back: a run that loads one checkpoint more has
+// one more at its beginning. A draw that only one run makes, the last of its stretch, has no
+// counterpart and tells nothing.
+std::vector<std::pair<Event, Event>> moments_before(const ProcessLog& log_a, uint32_t a,
+                                                    const ProcessLog& log_b, uint32_t b) {
+  const auto in_a = states_before(log_a, a), in_b = states_before(log_b, b);
+  std::vector<std::pair<Event, Event>> moments;
+  for (size_t back = 0; back < std::min(in_a.size(), in_b.size()); ++back)
+    for (size_t i = std::min(in_a[back].size(), in_b[back].size()); i-- > 0;)
+      moments.emplace_back(in_a[back][i], in_b[back][i]);
+  return moments;
 }
 
 std::map<std::string, Fingerprint> generators(const ProcessLog& log, const Event& state) {
@@ -27,6 +46,35 @@ std::map<std::string, Fingerprint> generators(const ProcessLog& log, const Event
       values[log.text(log.slots[s].name)] = log.slots[s].value;
   return values;
 }
+
+// When a generator's states parted, from its records of both runs, the last first.
+class Parting {
+ public:
+  void add(uint32_t step, bool equal) {
+    if (equal_) return;
+    ++records_;
+    if (equal)
+      equal_ = step;
+    else
+      first_ = step;
+  }
+
+  // The record at the start of the run alone tells nothing: programs seed themselves after it.
+  bool known() const { return first_ && (equal_ || records_ > 1); }
+
+  bool found() const { return equal_.has_value(); }
+
+  std::string since() const {
+    if (!equal_) return "the start of the run";
+    if (*equal_ == *first_) return "a draw of step " + std::to_string(*first_);
+    return "step " + std::to_string(*first_) + " (equal up to step " + std::to_string(*equal_) +
+           ")";
+  }
+
+ private:
+  std::optional<uint32_t> first_, equal_;  // steps: the first that differs, the last before it
+  uint32_t records_ = 0;
+};
 
 // Where in the runs generators of one name differ, over the pairs of one process.
 class StateHistory {
@@ -45,8 +93,6 @@ class StateHistory {
   StateDifference difference(const std::string& generator) const {
     StateDifference result = found_;
     result.generator = generator;
-    // One record cannot tell.
-    result.drawn |= result.records < 2;
     return result;
   }
 
@@ -112,35 +158,23 @@ std::string random_state_difference(const Run& a, const EventRef& at_a, const Ru
                                     const EventRef& at_b) {
   if (at_a.process < 0 || at_b.process < 0) return "";
   const ProcessLog &log_a = a.processes[at_a.process], &log_b = b.processes[at_b.process];
-  const auto states_a = states_before(log_a, at_a.event),
-             states_b = states_before(log_b, at_b.event);
-  // From the last one back: a run that loads one checkpoint more has one more at its beginning.
-  const size_t count = std::min(states_a.size(), states_b.size());
-  std::string text;
-  if (count == 0) return text;
-  std::map<std::string, std::pair<uint32_t, std::optional<uint32_t>>> since;  // first, last equal
-  for (const auto& [name, value] : generators(log_a, states_a.back())) {
-    uint32_t first = kNone;
-    std::optional<uint32_t> equal;
-    for (size_t back = 1; back <= count; ++back) {
-      const Event &x = states_a[states_a.size() - back], &y = states_b[states_b.size() - back];
-      const auto in_a = generators(log_a, x), in_b = generators(log_b, y);
-      const auto va = in_a.find(name), vb = in_b.find(name);
-      if (va == in_a.end() || vb == in_b.end()) break;
-      if (va->second == vb->second) {
-        equal = x.step;
-        break;
-      }
-      first = x.step;
-    }
-    if (first != kNone) since[name] = {first, equal};
+  std::map<std::string, Parting> partings;
+  for (const auto& [x, y] : moments_before(log_a, at_a.event, log_b, at_b.event)) {
+    const auto in_a = generators(log_a, x), in_b = generators(log_b, y);
+    for (const auto& [name, value] : in_a)
+      if (auto other = in_b.find(name); other != in_b.end())
+        partings[name].add(x.step, value == other->second);
+    // A stretch begins with the states of all generators, a draw with those it may use.
+    if (log_a.text(x.boundary) != kGenerators &&
+        std::all_of(partings.begin(), partings.end(),
+                    [](const auto& parting) { return parting.second.found(); }))
+      break;
   }
-  for (const auto& [name, steps] : since) {
+  std::string text;
+  for (const auto& [name, parting] : partings) {
+    if (!parting.known()) continue;
     text += text.empty() ? "the random state of " : "; that of ";
-    text += name + " differs since " +
-            (steps.second ? "step " + std::to_string(steps.first) + " (equal up to step " +
-                                std::to_string(*steps.second) + ")"
-                          : "the start of the run");
+    text += name + " differs since " + parting.since();
   }
   return text;
 }

@@ -145,7 +145,9 @@ class Process {
       if (state.thread != event.thread) continue;
       if (state.kind != EventKind::state || log_.text(state.boundary) != kGenerators) break;
       for (uint64_t s = state.first_slot; s < state.first_slot + state.slot_count; ++s)
-        states[log_.text(log_.slots[s].name)] = log_.slots[s].value;
+        // Checkpointing puts back no other: Python's own is further on in any recomputation.
+        if (std::string_view name = log_.text(log_.slots[s].name); name.starts_with("torch."))
+          states[std::string(name)] = log_.slots[s].value;
     }
     return states;
   }

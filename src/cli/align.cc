@@ -10,6 +10,7 @@
 #include "cli/confirm_steps.h"
 #include "cli/verdict_steps.h"
 #include "preflight/control.h"
+#include "preflight/reach.h"
 #include "support/diagnostics.h"
 
 namespace opguard {

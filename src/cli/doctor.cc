@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "nlohmann/json.hpp"
 #include "preflight/launch.h"
+#include "preflight/reach.h"
 #include "support/install.h"
 
 namespace opguard {

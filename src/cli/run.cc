@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "preflight/control.h"
 #include "preflight/launch.h"
+#include "preflight/reach.h"
 #include "record/record.h"
 #include "tensor/selection.h"
 
@@ -86,8 +87,8 @@ bool print_summary(const RunCommand& opt, const fs::path& log) {
     std::fprintf(
         stderr,
         "opguard: no log in %s: no probe was reached. Is the program's source instrumented? "
-        "(opguard-instrument --apply)\n",
-        log.c_str());
+        "(opguard-instrument --apply) If it is: %s\n",
+        log.c_str(), unreached(log.string()).c_str());
     return opt.transplants.empty();
   }
   Run recorded;
@@ -152,6 +153,7 @@ bool check_selections(RunCommand& opt, std::string& error) {
 }
 
 int run_program(RunCommand opt) {
+  if (llvm::Error error = check_reachable(opt.command)) return fail(llvm::toString(std::move(error)));
   std::error_code ec;
   std::string wrong;
   if (!check_selections(opt, wrong)) return fail(wrong);

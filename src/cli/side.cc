@@ -6,6 +6,7 @@
 
 #include "align/run.h"
 #include "patcher/patch.h"
+#include "preflight/reach.h"
 
 namespace opguard {
 namespace {

@@ -10,6 +10,7 @@
 #include "cli/survey.h"
 #include "preflight/control.h"
 #include "preflight/launch.h"
+#include "preflight/reach.h"
 
 namespace opguard {
 namespace {

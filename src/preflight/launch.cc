@@ -14,8 +14,8 @@
 #include <map>
 #include <string_view>
 
+#include "keep/kept.h"
 #include "support/diagnostics.h"
-#include "support/install.h"
 
 extern char** environ;
 
@@ -74,6 +74,18 @@ class SignalGuard {
   struct sigaction old_[3];
 };
 
+// Ours: what a launch script that empties the environment must not take away.
+std::string kept_names(const std::map<std::string, std::string>& all, const Variables& added) {
+  std::string names = keep::kNames;
+  for (const auto& [name, value] : all) {
+    const bool ours = name.rfind("OPGUARD_", 0) == 0 ||
+                      std::any_of(added.begin(), added.end(),
+                                  [&](const auto& variable) { return variable.first == name; });
+    if (ours && name != keep::kNames && name != "LD_PRELOAD") names += "," + name;
+  }
+  return names;
+}
+
 std::vector<std::string> merged_environment(const Variables& added) {
   std::map<std::string, std::string> all;
   for (char** entry = environ; *entry; ++entry) {
@@ -88,6 +100,7 @@ std::vector<std::string> merged_environment(const Variables& added) {
     else
       all[name] = value;
   }
+  if (all.count(keep::kLibraries)) all[keep::kNames] = kept_names(all, added);
   std::vector<std::string> out;
   for (const auto& [name, value] : all) out.push_back(name + "=" + value);
   return out;
@@ -285,13 +298,6 @@ llvm::Expected<LaunchResult> launch(const LaunchOptions& options) {
   LaunchResult result = wait_for(pid, own_group, out[0], sink, options.timeout_s);
   close_all();
   return result;
-}
-
-Variables python_environment() {
-  std::string path = python_package_dir() + "/boot";
-  if (const char* given = std::getenv("PYTHONPATH"); given && *given)
-    path += std::string(":") + given;
-  return {{"PYTHONPATH", path}};
 }
 
 std::string quote(const std::vector<std::string>& command) {

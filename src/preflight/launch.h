@@ -43,10 +43,6 @@ struct LaunchResult {
 // be started.
 llvm::Expected<LaunchResult> launch(const LaunchOptions& options);
 
-// PYTHONPATH that makes every Python process below load our package: its boot folder before what is
-// there.
-Variables python_environment();
-
 // Shell text of a command, to show it.
 std::string quote(const std::vector<std::string>& command);
 

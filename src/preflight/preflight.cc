@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "preflight/launch.h"
+#include "preflight/reach.h"
 #include "support/diagnostics.h"
 #include "support/install.h"
 
@@ -46,16 +47,13 @@ void add_injection(const std::string& activities, Variables& environment) {
   const char* injected = std::getenv("CUDA_INJECTION64_PATH");
   if (!injected || !*injected) environment.emplace_back("CUDA_INJECTION64_PATH", library);
   bool may_need = activities == "launches" || (activities == "auto" && has_cuda_device());
-  // The loader separates libraries by spaces and colons, and knows no quotes.
-  if (!may_need || library.find_first_of(" :") != std::string::npos) return;
-  const char* preloaded = std::getenv("LD_PRELOAD");
-  environment.emplace_back("LD_PRELOAD",
-                           (preloaded && *preloaded ? std::string(preloaded) + ":" : "") + library);
+  if (may_need) add_preload(library, environment);
 }
 
 }  // namespace
 
 llvm::Expected<Preflight> run_preflight(const PreflightOptions& options) {
+  if (llvm::Error error = check_reachable(options.command)) return error;
   std::error_code ec;
   fs::create_directories(options.work_dir, ec);
   if (ec) return make_error("cannot make " + options.work_dir + ": " + ec.message());
@@ -93,10 +91,7 @@ llvm::Expected<Preflight> run_preflight(const PreflightOptions& options) {
                       quote(options.command) + tail);
   }
   if (!holds_traces(options.work_dir))
-    return make_error(
-        "no trace: the program never imported torch, or ran in an interpreter that ignores "
-        "PYTHONPATH (-I, -E): " +
-        quote(options.command));
+    return make_error("no trace of " + quote(options.command) + ": " + unreached(options.work_dir));
   llvm::Expected<Trace> trace = read_traces(options.work_dir);
   if (!trace) return trace.takeError();
   Preflight out;

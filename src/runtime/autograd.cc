@@ -13,8 +13,6 @@
 namespace opguard {
 namespace {
 
-constexpr size_t kMaxNodes = 4096;        // of one operator's graph
-constexpr size_t kMaxGraph = 100000;      // nodes of a whole backward pass
 constexpr const char* kMark = "opguard";  // in Node.metadata: claimed
 constexpr std::string_view kLeaf = "AccumulateGrad", kCompiled = "CompiledFunctionBackward";
 
@@ -281,7 +279,7 @@ void hook_compiled_leaves(const TorchApi& torch, PyObject* roots) {
   collect_roots(torch, roots, todo, 0);
   std::unordered_set<PyObject*> seen;
   std::vector<Ref> held;  // an address stands for a node only while its wrapper lives
-  while (!todo.empty() && held.size() < kMaxGraph) {
+  while (!todo.empty()) {
     Ref node = std::move(todo.back());
     todo.pop_back();
     if (!seen.insert(node.get()).second) continue;
@@ -310,15 +308,15 @@ void attach_hooks(const TorchApi& torch, const std::string& boundary, uint32_t i
   bool compiled = latest_graph_event() >= static_cast<int64_t>(begin);
   std::vector<Ref> todo;
   collect_roots(torch, result, todo, 0);
-  size_t visited = 0;
-  while (!todo.empty() && visited < kMaxNodes) {
+  // While we hold its wrapper a node has one identity.
+  std::unordered_set<PyObject*> before_us;
+  for (const Ref& known : history) before_us.insert(known.get());
+  // However deep the graph is: a node is claimed once in its life, so all walks together are no
+  // longer than the program's own backward passes.
+  while (!todo.empty()) {
     Ref node = std::move(todo.back());
     todo.pop_back();
-    // While we hold its wrapper a node has one identity.
-    bool before_us = false;
-    for (const Ref& h : history) before_us |= h.get() == node.get();
-    if (before_us || !claim(node.get())) continue;
-    ++visited;
+    if (before_us.count(node.get()) || !claim(node.get())) continue;
     std::string name = node_name(node.get());
     bool leaf = name.ends_with(kLeaf);
     bool told = compiled && name.starts_with(kCompiled);

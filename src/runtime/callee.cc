@@ -118,6 +118,7 @@ Callee describe(const TorchApi* torch, PyObject* callee) {
   c.uninitialised = among(name, kUninitialised);
   c.steps = name == "step";
   c.random = draws_random(name) || name == "scaled_dot_product_attention";
+  c.of_torch_generators = c.torch || c.of_aten;
   Ref function = function_of(torch, callee);
   // Builtins of the interpreter (isinstance, len) look at no tensor.
   c.foreign = function ? !instrumented(function.get()) : module != "builtins";

@@ -270,7 +270,7 @@ void Operation::ready() {
   // A generator that is handed over is no business of the global ones, which another thread may be
   // drawing from just now.
   if (callee_.random && inputs_.scalars().find("=Generator(") == std::string::npos)
-    recorder().record_generators(event_.phase);
+    recorder().record_generators(event_.phase, callee_.of_torch_generators);
   if (event_.phase == Phase::forward || event_.phase == Phase::recompute) {
     for (const Collector::Item& item : inputs_.items()) {
       if (item.numpy) continue;

@@ -158,7 +158,9 @@ void Recorder::mark_micro_batch() {
 
 void Recorder::record_state() { record_states("<state>", Phase::forward, Py_False); }
 
-void Recorder::record_generators(Phase phase) { record_states(kGenerators, phase, Py_True); }
+void Recorder::record_generators(Phase phase, bool of_torch) {
+  record_states(kGenerators, phase, of_torch ? Py_True : Py_False);
+}
 
 void Recorder::record_states(std::string_view boundary, Phase phase, PyObject* only_torch) {
   // The state of a generator that a graph uses is the graph's while it is captured.

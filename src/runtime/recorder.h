@@ -146,8 +146,8 @@ class Recorder {
   void mark_micro_batch();
   // The random number generators as they are now, an event of kind state. Under OwnWork.
   void record_state();
-  // The same of torch's generators, before an operator that draws from them.
-  void record_generators(Phase phase);
+  // The same before an operator that draws from them; of torch's alone, where it is torch's.
+  void record_generators(Phase phase, bool of_torch);
   uint64_t generation() const { return generation_; }  // changes when indexes start afresh
 
   // While a graph is captured (runtime/captured_graph.h) its thread's events are the graph's.

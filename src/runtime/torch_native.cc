@@ -57,13 +57,20 @@ void TorchNative::load() {
     left_ = kCompared;
 }
 
-// The layout first, so that no function is given what is no tensor.
+// Python is asked first, and lets other threads in meanwhile, which compare tensors of their own.
+// From its last answer on nobody does: what this object holds is read and changed in one piece.
 void TorchNative::check(PyObject* plain) {
   const auto impl = static_cast<uint64_t>(number(plain, "_cdata"));
+  const int64_t size = number(reinterpret_cast<PyObject*>(Py_TYPE(plain)), "__basicsize__");
+  const bool negated = ask(plain, "is_neg"), inference = ask(plain, "is_inference");
+  const Ref node = attribute(plain, "grad_fn"), wanted = attribute(plain, "requires_grad");
+  const bool outside = node.get() == Py_None && wanted.get() == Py_False;
+  const auto counted = inference ? 0 : static_cast<uint32_t>(number(plain, "_version"));
+  if (left_ <= 0) return;
+  // The layout first, so that no function is given what is no tensor.
   const char* object = reinterpret_cast<const char*>(plain);
   uint64_t word = 0;
   if (tensor_at_ == 0) {
-    const int64_t size = number(reinterpret_cast<PyObject*>(Py_TYPE(plain)), "__basicsize__");
     // Behind the header: the tensor itself, or MaybeOwned's flag and then the tensor.
     const auto first = static_cast<Py_ssize_t>(sizeof(PyObject));
     for (Py_ssize_t at : {first, first + Py_ssize_t{8}}) {
@@ -85,13 +92,10 @@ void TorchNative::check(PyObject* plain) {
   bool same = word == impl;
   if (same) {
     const void* tensor = object + tensor_at_;
-    const bool inference = ask(plain, "is_inference");
-    Ref node = attribute(plain, "grad_fn"), wanted = attribute(plain, "requires_grad");
-    uint32_t counted = 0;
-    same = is_neg_(tensor) == ask(plain, "is_neg") && is_inference_(tensor) == inference &&
-           version(tensor, counted) == !inference &&
-           (inference || counted == static_cast<uint32_t>(number(plain, "_version"))) &&
-           (!outside_autograd(tensor) || (node.get() == Py_None && wanted.get() == Py_False));
+    uint32_t version_now = 0;
+    same = is_neg_(tensor) == negated && is_inference_(tensor) == inference &&
+           version(tensor, version_now) == !inference && version_now == counted &&
+           (!outside_autograd(tensor) || outside);
   }
   if (!same) return distrust();
   trusted_ = --left_ == 0;

@@ -81,8 +81,13 @@ TEST(Noise, Numbers) {
 
 TEST(Noise, GeneratorsLast) {
   const auto sites = noise([](LogBuilder& log, uint64_t run) {
-    log.add({.boundary = "<state>", .slots = {in(8 + run, "python")}, .kind = EventKind::state});
-    log.add({"m.dropout:bbbb", {in(1), out(50 + run)}});
+    // That of the start tells nothing: programs seed themselves after it.
+    for (uint32_t step : {0, 1})
+      log.add({.boundary = "<state>",
+               .slots = {in(8 + run, "python")},
+               .step = step,
+               .kind = EventKind::state});
+    log.add({"m.dropout:bbbb", {in(1), out(50 + run)}, {}, 1});
   });
   ASSERT_EQ(sites.size(), 2u);
   EXPECT_EQ(

@@ -377,15 +377,16 @@ def test_operators_only(preflight, example_plugin):
 
 
 def test_what_the_environment_holds_stays(preflight, doubles):
-    """Another preloaded library comes before ours; without need nothing is preloaded or injected."""
+    """Another preloaded library comes before ours; without need nothing is injected, and that library not preloaded."""
     program = "import os, torch\ntorch.ones(1)\nprint(os.environ.get('LD_PRELOAD'), os.environ.get('CUDA_INJECTION64_PATH'))\n"
     other = str(doubles / "libcuda.so.1")
     _, _, ran = preflight(program, "launches", LD_PRELOAD=other)
-    assert "%s:%s %s\n" % (other, INJECT, INJECT) in ran.stderr
+    keep = INJECT.parent / "opguard_keep.so"
+    assert "%s:%s:%s %s\n" % (other, keep, INJECT, INJECT) in ran.stderr
     _, _, ran = preflight(program, "cupti", CUDA_INJECTION64_PATH=other)
-    assert "None %s\n" % other in ran.stderr
+    assert "%s %s\n" % (keep, other) in ran.stderr
     _, _, ran = preflight(program, "operators")
-    assert "None None\n" in ran.stderr
+    assert "%s None\n" % keep in ran.stderr
 
 
 def test_preloaded_dlsym_keeps_its_callers_place(doubles):

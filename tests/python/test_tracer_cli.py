@@ -47,7 +47,7 @@ def test_preflight_writes_a_plan(opguard, tree, tmp_path):
         ([sys.executable, "-c", "import sys; print('last words'); sys.exit(9)"], ["exit code 9", "last words"]),
         ([sys.executable, "-c", "import os; os.kill(os.getpid(), 11)"], ["signal 11"]),
         ([sys.executable, "-c", "print(1)"], ["never imported torch"]),
-        ([sys.executable, "-I", "train.py"], ["ignores PYTHONPATH"]),
+        ([sys.executable, "-I", "train.py"], ["started with -I", "ignores PYTHONPATH"]),
         (["no-such-program"], ["cannot run no-such-program: not found on PATH"]),
     ],
 )

@@ -42,8 +42,8 @@ def installed(wheel, tmp_path_factory):
 def test_the_wheel_is_abi3_and_complete(wheel):
     assert wheel.name.startswith("opguard_instrument-") and "-cp310-abi3-" in wheel.name
     names = zipfile.ZipFile(wheel).namelist()
-    # The extension, and what the preflight injects, which is none of Python's.
-    assert {n for n in names if n.endswith(".so")} == {"opguard/_rt.abi3.so", "opguard/opguard_inject.so"}
+    # The extension, and what is loaded into programs, which is none of Python's.
+    assert {n for n in names if n.endswith(".so")} == {"opguard/_rt.abi3.so", "opguard/opguard_inject.so", "opguard/opguard_keep.so"}
     assert "opguard/__init__.py" in names and "opguard/boot/sitecustomize.py" in names
     assert any(n.startswith("opguard/templates/") and n.endswith(".json") for n in names)
     scripts = {n.rsplit("/", 1)[1] for n in names if ".data/scripts/" in n}
@@ -53,7 +53,7 @@ def test_the_wheel_is_abi3_and_complete(wheel):
     assert {t for t in tops if not t.startswith("opguard_instrument-")} == {"opguard"}
 
 
-@pytest.mark.parametrize("name", ["_rt.abi3.so", "opguard_inject.so"])
+@pytest.mark.parametrize("name", ["_rt.abi3.so", "opguard_inject.so", "opguard_keep.so"])
 def test_the_extension_links_only_the_c_library(wheel, tmp_path, name):
     with zipfile.ZipFile(wheel) as archive:
         path = archive.extract("opguard/" + name, tmp_path)

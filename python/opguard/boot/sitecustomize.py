@@ -1,6 +1,7 @@
 # Runs in every Python process started below `opguard preflight`, `run` and `diff`: this folder is the
-# first entry of their PYTHONPATH. Processes include launchers, pip and ninja, on any Python, so it does
-# nothing unless the environment asks, says at most one line, and never stops the program.
+# first entry of their PYTHONPATH, which src/keep/start.cc put there just before. Processes include launchers,
+# pip and ninja, on any Python, so it does nothing unless the environment asks, says at most one line, and
+# never stops the program.
 import os
 import sys
 
@@ -27,6 +28,20 @@ def _begin(boot):
     startup.begin(startup.read_environment(os.environ))
 
 
+def _give_back(boot):
+    # PYTHONPATH and sys.path as the program would have them without us. Only where src/keep/start.cc has
+    # entered this process: it enters the next Python too, whatever that one's PYTHONPATH is.
+    path = os.environ.get("PYTHONPATH", "")
+    if not os.environ.get("OPGUARD_BOOT") or path.split(os.pathsep)[0] != os.environ["OPGUARD_BOOT"]:
+        return
+    if "OPGUARD_PYTHONPATH" in os.environ:
+        os.environ["PYTHONPATH"] = os.environ.pop("OPGUARD_PYTHONPATH")
+    else:
+        del os.environ["PYTHONPATH"]
+    if boot in sys.path:
+        sys.path.remove(boot)
+
+
 def _chain(boot):
     # The sitecustomize that this one hides. It takes our place in sys.modules.
     from importlib.machinery import PathFinder
@@ -41,6 +56,7 @@ def _chain(boot):
 
 
 _boot = os.path.dirname(os.path.abspath(__file__))
+_give_back(_boot)
 try:
     _begin(_boot)
 except Exception as error:

@@ -1,0 +1,27 @@
+// preflight/reach.h: how the tool gets into the Pythons that a command starts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "llvm/Support/Error.h"
+#include "preflight/launch.h"
+
+namespace opguard {
+
+// Variables by which every Python process below loads our package. opguard_keep.so is preloaded and
+// puts the boot folder into each Python's PYTHONPATH (keep/start.cc); where it cannot be, the
+// variable PYTHONPATH names it, and a program that sets its own is not reached.
+Variables python_environment();
+
+// Adds a library to the LD_PRELOAD of such variables, behind what is there. False, and nothing is
+// done, where the loader could not read its name.
+bool add_preload(const std::string& library, Variables& environment);
+
+// Error if the command is a Python with a flag that forbids it: -I, -E, -S.
+llvm::Error check_reachable(const std::vector<std::string>& command);
+
+// Why nothing was recorded into this folder, as far as is known: a part of a sentence.
+std::string unreached(const std::string& folder);
+
+}  // namespace opguard
