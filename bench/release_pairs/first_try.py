@@ -6,6 +6,7 @@
 A result is never replaced: it stands for a build that had not seen the pair. --rejudge writes elsewhere and runs no program.
 """
 import argparse
+import fcntl
 import json
 import os
 import subprocess
@@ -66,6 +67,14 @@ def rejudge(entry, opguard, folder, build):
     return row(entry, answer, code, time.monotonic() - start, build)
 
 
+def keep(found):
+    """Adds a row. The file is read anew, since two of these may run side by side."""
+    with (HERE / "first_tries.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+        RESULTS.write_text("[\n" + ",\n".join(json.dumps(r) for r in [*kept, found]) + "\n]\n")
+
+
 def counts(rows):
     text = []
     for verdict in ("diverged", "identical"):
@@ -108,9 +117,8 @@ def main():
             print(f"{found['class']:<10}{found['case']:<28}{found.get('verdict', 'no answer'):<13}{found.get('kind', ''):<10}"
                   f"{found.get('a') or '-'} | {found.get('b') or '-'}  {found['seconds']} s", flush=True)
             if not o.rejudge:
-                kept.append(found)
-                RESULTS.write_text("[\n" + ",\n".join(json.dumps(r) for r in kept) + "\n]\n")
-    print(counts(rows if o.rejudge else kept))
+                keep(found)
+    print(counts(rows if o.rejudge else json.loads(RESULTS.read_text())))
     if o.json:
         o.json.write_text(json.dumps(rows, indent=1))
 
