@@ -102,7 +102,9 @@ def main():
         print(counts(kept))
         return
     os.environ["OPGUARD_TORCH_BASE"] = str(out / "torchbase")
-    build = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, cwd=HERE).stdout.strip()
+    # The commit the program was built from: its tree holds the build folder.
+    build = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True,
+                           cwd=opguard.parent).stdout.strip()
     answered = json.loads((HERE / "expect.json").read_text())
     tried = {r["case"] for r in kept}
     entries = [e for e in read_entries_of(out, answered) if o.rejudge or e.name not in tried]
