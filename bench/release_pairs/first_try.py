@@ -9,6 +9,7 @@ import argparse
 import fcntl
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -45,7 +46,9 @@ def row(entry, answer, code, seconds, build):
 def first_try(entry, opguard, folder, build):
     env, work, out = environment(entry), folder / "work", folder / "answer.json"
     make_trees(entry)
-    folder.mkdir(parents=True, exist_ok=True)
+    # What is there is from a run that was stopped before it answered.
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     command = [str(opguard), "diff", str(entry.tree_a), str(entry.tree_b)]
     for package in entry.packages:
         command += ["--with", package]
