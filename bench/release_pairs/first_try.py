@@ -63,7 +63,7 @@ def first_try(entry, opguard, folder, build):
 def rejudge(entry, opguard, folder, build):
     out, start = folder / "again.json", time.monotonic()
     out.unlink(missing_ok=True)
-    logs = [str(folder / "work" / f"run_{side}") for side in "ab"]
+    logs = [str(folder / "work" / f"run_{side}" / "log") for side in "ab"]
     code, report = run([str(opguard), "align", *logs, "--json", str(out)], folder, environment(entry), 600)
     (folder / "again.txt").write_text(report)
     answer = json.loads(out.read_text()) if out.is_file() else None
