@@ -37,7 +37,8 @@ def test_a_plugin_of_the_older_interface_gives_no_digests(tmp_path):
     source = SEEDED + TRAIN.format(probed=True, reentrant=False)
     here = record(source, tmp_path / "here")
     there = record(source, tmp_path / "there", env=served(abi=1))
-    read = [s for e in there.events if e.flags & ON_DEVICE for s in e.slots if s.value is not None]
+    # Generators' states are bytes of ours, beside torch's tensor.
+    read = [s for e in there.events if e.flags & ON_DEVICE and e.kind != "state" for s in e.slots if s.value is not None]
     assert read and all(s.digest is None for s in read)
     assert any(s.digest for e in here.events for s in e.slots)
     for event in here.events + there.events:
