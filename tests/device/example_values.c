@@ -9,6 +9,7 @@
  *
  * Environment (all optional; read by open(), but for the first):
  *   OPGUARD_EXAMPLE_DEVICE      device type it serves, "cpu" if not set
+ *   OPGUARD_EXAMPLE_ABI         1: a table of the older interface, whose values have no digest
  *   OPGUARD_EXAMPLE_RING        records that the ring holds, 65536 if not set; small ones lose some
  *   OPGUARD_EXAMPLE_HOLD        values come out of drain() only so many milliseconds after they
  *                               were made
@@ -426,5 +427,6 @@ const opguard_device_plugin* opguard_device_plugin_v1(void) {
   };
   const char* type = getenv("OPGUARD_EXAMPLE_DEVICE");
   if (type != NULL && *type != 0) plugin.device_type = type;
+  plugin.abi = (uint32_t)number("OPGUARD_EXAMPLE_ABI", OPGUARD_DEVICE_ABI);
   return &plugin;
 }
