@@ -7,6 +7,7 @@
 #include "align/kept_values.h"
 #include "align/movers.h"
 #include "align/slot_pairs.h"
+#include "record/kept_values.h"
 
 namespace opguard {
 namespace {
@@ -16,15 +17,18 @@ std::string callee_of(const ProcessLog& log, const Event& event) {
   return found == log.locations.end() ? std::string() : found->second.callee;
 }
 
-// Memory blocks that hold, from one step into a later one, what somebody reads there.
+// Memory blocks that hold, from one step into a later one, what somebody reads there. Buffers have
+// a record of their own (compare_buffers), which knows their names.
 std::unordered_set<uint32_t> lasting_blocks(const ProcessLog& log) {
   std::unordered_map<uint32_t, uint32_t> left;  // step, by block
-  std::unordered_set<uint32_t> lasting;
+  std::unordered_set<uint32_t> lasting, buffers;
   for (uint32_t e = 0; e < log.events.size(); ++e) {
     const Event event = log.events[e];
+    const Slot* slots = log.slots.of_event(event.first_slot);
+    if (event.kind == EventKind::state && log.text(event.boundary) == kBuffers)
+      for (uint32_t s = 0; s < event.slot_count; ++s) buffers.insert(slots[s].storage);
     if (event.kind != EventKind::op) continue;
     const std::string callee = callee_of(log, event);
-    const Slot* slots = log.slots.of_event(event.first_slot);
     for (uint32_t s = 0; s < event.slot_count; ++s) {
       const Slot& slot = slots[s];
       if (slot.storage == 0 || slot.kind != SlotKind::in) continue;
@@ -37,6 +41,7 @@ std::unordered_set<uint32_t> lasting_blocks(const ProcessLog& log) {
       if (slots[s].storage != 0 && slots[s].kind != SlotKind::in)
         left[slots[s].storage] = event.step;
   }
+  std::erase_if(lasting, [&](uint32_t storage) { return buffers.contains(storage); });
   return lasting;
 }
 
