@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
+
+#include "align/digests.h"
 
 namespace opguard {
 namespace {
@@ -67,6 +70,26 @@ bool moves_bytes(std::string_view callee) {
                                          "repeat_interleave"};
   std::string_view name = last_name(callee);
   return std::find(kMovers.begin(), kMovers.end(), name) != kMovers.end();
+}
+
+bool rearranges(const ProcessLog& log, const Event& event) {
+  const Slot* slots = log.slots.of_event(event.first_slot);
+  const std::vector<Slot> all(slots, slots + event.slot_count);
+  bool any = false;
+  for (const Slot& result : all) {
+    if (result.kind == SlotKind::in) continue;
+    if (!has_elements(result)) return false;
+    std::vector<Slot> read;
+    for (const Slot& input : all)
+      if (input.kind == SlotKind::in && has_elements(input) &&
+          log.metas[input.meta].dtype == log.metas[result.meta].dtype)
+        read.push_back(input);
+    const bool one = std::any_of(read.begin(), read.end(),
+                                 [&](const Slot& input) { return same_elements(result, input); });
+    if (!one && !is_sum_of(result, read)) return false;
+    any = true;
+  }
+  return any;
 }
 
 bool overwrites(std::string_view callee, std::string_view slot) {

@@ -333,9 +333,11 @@ void Flow::follow(const SlotRef& made, const EventRef& reader, std::vector<Work>
   const ProcessLog& log = mine_.log(ref);
   auto location = log.locations.find(std::string(mine_.boundary(ref)));
   const Event& event = mine_.event(ref);
-  bool movement = event.kind == EventKind::collective ||
-                  (event.kind == EventKind::op && location != log.locations.end() &&
-                   ((event.flags & kCollective) || moves_bytes(location->second.callee)));
+  const bool movement = event.kind == EventKind::collective ||
+                        (event.kind == EventKind::op &&
+                         ((location != log.locations.end() &&
+                           ((event.flags & kCollective) || moves_bytes(location->second.callee))) ||
+                          rearranges(log, event)));
   origins.push_back({ref, made.slot, false, movement, false, next});
 }
 

@@ -32,7 +32,8 @@ bool is_known(const Evidence& evidence, const Known& known, int side, const Even
     if (known.moved && (e.flags & kCollective)) return true;
   }
   // One that both runs have moves bytes alike only where it is given the same arguments.
-  return known.moved && moves_bytes(evidence.callee(side, ref)) &&
+  return known.moved &&
+         (moves_bytes(evidence.callee(side, ref)) || rearranges(evidence.log(side, ref), e)) &&
          (other.process < 0 ||
           evidence.log(side, ref).text(e.scalars) ==
               evidence.log(1 - side, other).text(evidence.event(1 - side, other).scalars));
