@@ -68,10 +68,17 @@ bool made_by_nobody(const Timeline& timeline, const ValueIndex& index_a, const V
   return true;
 }
 
+// Both runs have it, as one operator: not an operator of one run alone, nor the first ones of two
+// stretches.
+bool are_partners(const Timeline& timeline, const Pivot& candidate) {
+  return candidate.a.process >= 0 && candidate.b.process >= 0 &&
+         timeline.partner(0, candidate.a) == candidate.b;
+}
+
 // Forced where it reads, not where it leaves.
 bool forced_by_inputs(const Timeline& timeline, const ValueIndex& a, const ValueIndex& b,
                       const Pivot& candidate) {
-  return candidate.a.process >= 0 && timeline.partner(0, candidate.a) == candidate.b &&
+  return are_partners(timeline, candidate) &&
          (candidate.kind == PivotKind::input || candidate.kind == PivotKind::race) &&
          made_by_nobody(timeline, a, b, candidate);
 }
@@ -119,7 +126,7 @@ class Planner {
            log(side, x).text(ex.boundary) == log(side, y).text(ey.boundary);
   }
 
-  bool matched() const { return timeline_.partner(0, candidate_.a) == candidate_.b; }
+  bool matched() const { return are_partners(timeline_, candidate_); }
 
   // The executions to make good, of both sides: the candidate's first.
   std::vector<std::pair<EventRef, EventRef>> executions() const {
@@ -288,8 +295,7 @@ bool reads_the_same(const Timeline& timeline, const ValueIndex& a, const ValueIn
   if (forced_by_inputs(timeline, a, b, candidate)) return true;
   const ValueIndex* index[2] = {&a, &b};
   const EventRef sides[2] = {candidate.a, candidate.b};
-  const bool matched = sides[0].process >= 0 && timeline.partner(0, candidate.a) == candidate.b;
-  if (matched) {
+  if (are_partners(timeline, candidate)) {
     for (const SlotPair& pair : pair_slots(timeline.log(0, sides[0]), timeline.event(0, sides[0]),
                                            timeline.log(1, sides[1]), timeline.event(1, sides[1])))
       if (pair.a && pair.b && pair.a->kind == SlotKind::in && has_value(*pair.a) &&

@@ -219,6 +219,15 @@ TEST(ReadsTheSame, WhatOnlyFollowsDoesNot) {
   EXPECT_FALSE(s.reads_the_same({PivotKind::value, {0, 2}, {0, 2}, kNone, ""}));  // g
 }
 
+TEST(ReadsTheSame, AnOperatorOfRunAAlone) {
+  LogBuilder a, b;
+  a.add(op("m.half:9", {in(1), out(10)})).add(op("m.f:1", {in(10), out(20)})).add(loss(20));
+  b.add(op("m.load:0", {in(1)})).add(op("m.f:1", {in(1), out(2)})).add(loss(2));
+  const Setting s{run(a), run(b)};
+  EXPECT_TRUE(s.reads_the_same({PivotKind::structure, {0, 0}, {}, kNone, ""}));
+  EXPECT_FALSE(s.reads_the_same({PivotKind::structure, {0, 1}, {}, kNone, ""}));
+}
+
 TEST(NextCandidates, WhatIsLeftReadsTheSameOnceTheFirstIsForced) {
   // f and h are both causes: h reads what f left.
   auto log = [](uint64_t f, uint64_t h) {
