@@ -12,6 +12,9 @@ from opguard import names
 # A program that makes modules with buffers all the time must not cost a walk each.
 _MOST_WALKS = 16
 
+# What torch.fx calls the constants that it meets while it traces: a compiler's, no state of the program.
+_CONSTANTS = ("_tensor_constant", "_lifted_tensor_constant")
+
 _modules = {}  # id -> (weak reference, name with a dot at its end, do its kernels write uncounted?)
 _taken = set()
 _state = {"unmet": True, "walks": 0}
@@ -54,6 +57,11 @@ def _writes_uncounted(module):
     return kernels is not None and kernels in type.__dict__["__mro__"].__get__(type(module))
 
 
+def _is_traced(module):
+    graphs = getattr(sys.modules.get("torch.fx.graph_module"), "GraphModule", None)
+    return graphs is not None and graphs in type.__dict__["__mro__"].__get__(type(module))
+
+
 def collect():
     """[(name, tensor, may it change uncounted)] of every living buffer."""
     if "torch" not in sys.modules:
@@ -69,6 +77,8 @@ def collect():
             _modules.pop(number, None)
             continue
         for name, tensor in names.table(module, "_buffers"):
+            if name.startswith(_CONSTANTS) and _is_traced(module):
+                continue
             if tensor is not None and id(tensor) not in seen and not names.is_lazy(tensor):
                 seen.add(id(tensor))
                 found.append((path + name, tensor, uncounted))

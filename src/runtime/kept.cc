@@ -17,6 +17,9 @@ PyObject* g_buffers = nullptr;
 struct Known {
   Fingerprint value;
   uint32_t meta = kNone;
+  // Where and when it was read: of a value on a device this is all that is known in time.
+  uint32_t block = 0, version = 0, written = 0, written_anywhere = 0;
+  bool operator==(const Known&) const = default;
 };
 
 struct KnownBuffers {
@@ -51,8 +54,15 @@ class BufferReader {
     const uint32_t meta = recorder().meta(view);
     PyObject* object = torch_.plain(tensor) ? tensor : nullptr;
     Storages::Place place;
-    if (object != nullptr && !uncounted && view.content_bytes() >= kWorthCarrying) {
+    if (object != nullptr && !uncounted) {
       place = storages().place_of(object);
+      const Known now{known.value,  meta,          place.number,
+                      view.version, place.written, place.written_anywhere};
+      if (view.counted && place.number != 0 && now == known) return;
+      known.block = now.block, known.version = now.version;
+      known.written = now.written, known.written_anywhere = now.written_anywhere;
+    }
+    if (place.number != 0 && view.content_bytes() >= kWorthCarrying) {
       const Value* last = storages().carried(place, object, view, meta);
       if (last != nullptr && last->there() && known.meta == meta && last->value == known.value)
         return;
@@ -65,8 +75,9 @@ class BufferReader {
       storages().remember(place, tensor, view, meta,
                           {slot.value, slot.flat, slot.pattern, (slot.flags & kMask) != 0});
       if (known.meta == meta && known.value == slot.value) return;
-      known = {slot.value, meta};
+      known.value = slot.value;
     }
+    known.meta = meta;
     slots_.push_back(slot);
   }
 

@@ -21,13 +21,24 @@ def without_times(event):
     return fields, slots
 
 
+def without_last_repeats(events):
+    """Buffers that kernels write uncounted are read once more when the log ends. On the host their values tell that nothing changed;
+    a device's come too late for that, so that its log may end with a `<buffers>` event that repeats what the one before holds."""
+    if not events or events[-1].boundary != "<buffers>":
+        return events
+    held = {slot.name: slot.value for e in events[:-1] if e.boundary == "<buffers>" for slot in e.slots}
+    repeats = all(held.get(slot.name) == slot.value for slot in events[-1].slots)
+    return events[:-1] if repeats else events
+
+
 def assert_equal_logs(here, there):
     """There: what the plugin has read."""
+    expected, told = here.events, without_last_repeats(there.events)
     assert there.closed and there.lost == 0 and not there.gaps
     assert there.settings["device.cpu"] == "values" and "opguard_faults" not in there.settings
-    for mine, theirs in zip(here.events, there.events):
+    for mine, theirs in zip(expected, told):
         assert without_times(mine) == without_times(theirs)
-    assert len(here.events) == len(there.events)
+    assert len(expected) == len(told)
     assert not any(e.flags & ON_DEVICE for e in here.events)
     for e in there.events:
         read = [s for s in e.slots if not s.flags & (UNREADABLE | CARRIED) and s.size_bytes and (s.address or e.kind == "state")]

@@ -190,7 +190,8 @@ class Log:
         self.lost, self.closed = c.varint(), True
 
     def states(self):
-        return [e for e in self.events if e.kind == "state"]
+        """Of random number generators; buffers and saved tensors are states as well, with boundaries of their own."""
+        return [e for e in self.events if e.kind == "state" and e.boundary not in ("<buffers>", "<saved>")]
 
     def boundaries(self):
         """Of every event but those of random states."""

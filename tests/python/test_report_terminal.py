@@ -116,7 +116,8 @@ def test_equal_model_values_do_not_hide_a_difference(tmp_path, opguard):
     specs["b"]["processes"][0]["events"][-5]["slots"][1]["value"] = 77
     done = Runs(tmp_path, opguard).write(**specs).compare()
     assert done.returncode == 0 and done.stdout.startswith("identical")
-    assert "1 pair differs: model.py:7 *, forward, step 2, micro-batch 0, rank 0, slot out0\n" in done.stdout, done.stdout
+    assert "; 1 pair differs and reaches none of it\n" in done.stdout.split("\n\n")[0] + "\n"
+    assert "  model.py:7  *, forward, step 2, rank 0: by outputs, slot out0\n" in done.stdout, done.stdout
 
 
 @pytest.mark.parametrize("option", ("--html", "--perfetto", "--sarif"))
