@@ -73,6 +73,10 @@ HiddenRecords::HiddenRecords(const std::vector<Rule>& rules, const Run& a, const
 }
 
 const Rule* HiddenRecords::rule_of(int side, const EventRef& ref, uint64_t slot) const {
+  static const Rule kLeftOut{};
+  if (!left_out_.empty() && ref.process >= 0 && event(side, ref).kind == EventKind::state &&
+      left_out_.contains(value_key(log(side, ref), log(side, ref).slots[slot])))
+    return &kLeftOut;
   if (empty() || ref.process < 0) return nullptr;
   const std::vector<uint32_t> found =
       matchers_[side][ref.process].rules_of(event(side, ref), log(side, ref).slots[slot]);

@@ -39,6 +39,10 @@ class HiddenRecords {
   // The first rule that names the record; nullptr: none.
   const Rule* rule_of(int side, const EventRef& event, uint64_t slot) const;
 
+  // Of what is kept (buffers, saved tensors: events of kind state), these values are not compared
+  // in either run: a re-run cannot put run a's in their place.
+  void leave_out(const std::unordered_set<ValueKey, ValueKeyHash>& kept) { left_out_ = kept; }
+
   Residue residue(const EventRef& a, const EventRef& b) const;
 
   // An origin of the walk (docs/judgement.md) that is a rule's business. `partner` as in Timeline.
@@ -64,6 +68,7 @@ class HiddenRecords {
   const Run* runs_[2];
   std::vector<RuleMatcher> matchers_[2];  // by process
   std::vector<RuleUse> uses_;
+  std::unordered_set<ValueKey, ValueKeyHash> left_out_;
   std::unordered_set<ValueKey, ValueKeyHash> held_[2];  // values that hidden records differ by
 };
 

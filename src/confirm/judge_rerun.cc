@@ -66,9 +66,12 @@ std::string Rerun::not_put() const {
 Outcomes Rerun::outcomes() const {
   if (std::string why = unlike_before(); !why.empty())
     return {Effect::unknown, "run b does not repeat itself: " + why, true};
+  // A table that the candidate made and a module keeps: those who read it were given run a's.
+  static const std::vector<Rule> kNoRules;
+  HiddenRecords hidden(kNoRules, first_.a, again_);
+  hidden.leave_out(experiment_.carried);
   std::optional<ModelDifference> left =
-      compare_model_values(index_[0], index_[1], timeline_, HiddenRecords({}, first_.a, again_))
-          .first;
+      compare_model_values(index_[0], index_[1], timeline_, hidden).first;
   const Position& before = first_.difference.position;
   // What the re-run has not come to, as it was ended, is no difference.
   if (left && (left->position.step > before.step || (first_.cut && left->longer >= 0))) left = {};

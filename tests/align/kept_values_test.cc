@@ -1,6 +1,8 @@
 // What `identical` stands on beside losses and parameters, each with its negative twin.
 #include <gtest/gtest.h>
 
+#include "align/hidden.h"
+#include "align/value_index.h"
 #include "align/verdict.h"
 #include "builder.h"
 
@@ -105,6 +107,24 @@ TEST(KeptValues, GradientsAndStateOfTheOptimizerCount) {
   EXPECT_EQ(verdict(run(1, 2), run(1, 2)).outcome, Outcome::identical);
   EXPECT_EQ(verdict(run(1, 2), run(3, 2)).why, "the gradients differ that a step reads");
   EXPECT_EQ(verdict(run(1, 2), run(1, 3)).why, "the optimizer's state differs after a step");
+}
+
+// A re-run cannot put run a's value into a table that a module keeps.
+TEST(KeptValues, WhatIsLeftOutIsNotCompared) {
+  LogBuilder a, b;
+  a.add(loss(5)).add(state("<buffers>", {kept(1, "cos"), kept(2, "mean")}));
+  b.add(loss(5)).add(state("<buffers>", {kept(11, "cos"), kept(2, "mean")}));
+  const opguard::Run x = run_of({a.log()}, "a"), y = run_of({b.log()}, "b");
+  const Alignment alignment = align_runs(x, y);
+  for (const uint64_t left_out : {11, 12}) {
+    const std::vector<Rule> rules;
+    HiddenRecords hidden(rules, x, y);
+    Slot table = y.processes[0].slots[1];
+    table.flat = Slot(table).flat / 11 * left_out;
+    hidden.leave_out({value_key(y.processes[0], table)});
+    EXPECT_EQ(judge(x, y, alignment, hidden).outcome,
+              left_out == 11 ? Outcome::identical : Outcome::diverged);
+  }
 }
 
 TEST(KeptValues, WhatIsSavedCounts) {
