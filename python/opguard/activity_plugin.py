@@ -3,7 +3,8 @@
 import ctypes
 
 _ENTRY = "opguard_device_plugin_v1"
-_ABI = 1
+# OPGUARD_DEVICE_OLDEST_ABI to OPGUARD_DEVICE_ABI: what activities need is the same in each.
+_ABIS = range(1, 3)
 
 KERNEL, MEMCPY, MEMSET, SYNCHRONIZE, COLLECTIVE = range(5)
 HOST_CLOCK = 1
@@ -51,7 +52,7 @@ class Plugin:
         entry = getattr(self.library, _ENTRY)
         entry.restype = ctypes.POINTER(Table)
         table = entry()
-        if not table or table.contents.abi != _ABI:
+        if not table or table.contents.abi not in _ABIS:
             raise OSError("%s: of another version of the device interface" % path)
         self.table = table.contents
         # A table of an earlier build ends before the members it did not know.

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from cuda_doubles import INJECT, doubles, example_plugin  # noqa: F401
+from cuda_doubles import INJECT, TESTS, compile_library, doubles, example_plugin  # noqa: F401
 from conftest import clean_environment
 
 pytest.importorskip("torch")
@@ -268,6 +268,29 @@ def test_example_plugin(preflight, example_plugin):
 def test_a_plugin_that_is_none_is_said(preflight, doubles):
     _, trace, ran = preflight("import torch\ntorch.ones(2)\n", "auto", OPGUARD_DEVICE_PLUGIN=str(doubles / "program.so"))
     assert "opguard: no activities of a device: AttributeError" in ran.stderr and "devices" not in trace
+
+
+def of_interface(folder, number):
+    """The example plugin with a table that says another number; `oldest` and `newest` are those of src/device/plugin.h."""
+    source = folder / "of_interface.c"
+    source.write_text(
+        '#include "device/plugin.h"\n'
+        "enum { oldest = OPGUARD_DEVICE_OLDEST_ABI, newest = OPGUARD_DEVICE_ABI };\n"
+        f"#undef OPGUARD_DEVICE_ABI\n#define OPGUARD_DEVICE_ABI ({number})\n"
+        f'#include "{TESTS}/device/example_plugin/example_activities.c"\n'
+    )
+    return compile_library(source, folder / "of_interface.so")
+
+
+def test_a_plugin_of_the_oldest_interface_is_served(preflight, tmp_path):
+    plan, _, _ = preflight("import torch\ntorch.ones(2)\n", "auto", OPGUARD_DEVICE_PLUGIN=str(of_interface(tmp_path, "oldest")))
+    assert plan["devices"]["kernels"] == 1
+
+
+@pytest.mark.parametrize("number", ["oldest - 1", "newest + 1"])
+def test_a_plugin_of_an_interface_we_do_not_know_is_said(preflight, tmp_path, number):
+    _, trace, ran = preflight("import torch\ntorch.ones(2)\n", "auto", OPGUARD_DEVICE_PLUGIN=str(of_interface(tmp_path, number)))
+    assert "of another version of the device interface" in ran.stderr and "devices" not in trace
 
 
 GRAPH = """import ctypes, os, torch

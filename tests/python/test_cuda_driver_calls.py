@@ -31,7 +31,7 @@ address = ctypes.c_uint64(ctypes.addressof(memory))
 if how != "bare":
     from plugin import Plugin, Tensor
     plugin, shape, stride = Plugin(os.environ["PLUGIN"]), (ctypes.c_int64 * 1)(1 << 14), (ctypes.c_int64 * 1)(4)
-    tensors = (Tensor * 1)(Tensor(address.value, 4, 0, 1, shape, stride, 7))
+    tensors = (Tensor * 1)(Tensor(address.value, 4, 0, 12, 1, shape, stride, 7))
 def probe(stream):
     if how == "bare": return
     plugin.launch(tensors, stream.value)
