@@ -56,7 +56,7 @@ def opguard():
     if binary("opguard") is None:
         pytest.fail(f"no opguard in {build_dir()}: build it first (scripts/setup.sh), or set OPGUARD_BUILD")
 
-    def run(*args, program="opguard", cwd=None, env=None, timeout=300):
+    def run(*args, program="opguard", cwd=None, env=None, timeout=900):
         return subprocess.run([str(binary(program)), *map(str, args)], cwd=cwd,
                               env={**clean_environment(), **(env or {})}, capture_output=True, text=True, timeout=timeout)
 

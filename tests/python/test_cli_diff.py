@@ -55,7 +55,7 @@ FAULTS = {
 def test_a_wrong_line_is_named(name, diff, minitrain, edited):
     fault = FAULTS[name]
     bad = edited(fault["edit"])
-    code, answer, done = diff(minitrain, bad)
+    code, answer, done = diff(minitrain, bad, "--no-prove")
     assert code == 1, done.stdout + done.stderr
     assert answer["verdict"] == "diverged"
     pivot = answer["pivot"]
@@ -122,7 +122,7 @@ CRASH = ("minigpt/engine/trainer.py", "        loss.backward()\n", "        loss
 def test_a_run_that_fails_is_compared_as_far_as_it_went(diff, minitrain, edited):
     fault = FAULTS["norm_eps"]
     bad = edited(fault["edit"], CRASH)
-    code, answer, done = diff(minitrain, bad)
+    code, answer, done = diff(minitrain, bad, "--no-prove")
     assert code == 1, done.stdout + done.stderr
     assert answer["verdict"] == "diverged" and answer["pivot"]["kind"] == "scalar"
     assert answer["pivot"]["b"]["line"] == line_of(bad, fault["file"], fault["text"])

@@ -32,9 +32,13 @@ ANSWERS = {
     "router_gradient": ["best = gates.detach()"],
     "logging_added": "identical",
 }
+# With the proof, which runs each program up to three times more; the others are about the judgement alone.
+PROVEN = {"aux_loss_no_grad", "detached_trunk", "token_mask"}
 # Names the tool has given instead.
 WRONG_TODAY = {
-    "batch_norm_momentum": "buffers are no model values: `identical`",
+    "aux_loss_no_grad": "with the proof: the backward of `mid`, line 15, where the gradients are added up, which nobody records",
+    "detached_trunk": "with the proof: the backward of `F.relu`, line 15, where the gradients are added up, which nobody records",
+    "scheduler_step": "`opt.step`, line 16, which is given the other rate, not the scheduler's step",
     "dropout_seed": "F.dropout, that draws, not the seeding before it",
     "router_gradient": "`mixed * best`, which reads the detached value's maximum",
 }
@@ -60,7 +64,8 @@ def test_the_cause_is_named(opguard, tmp_path, name):
     a, b = FOLDER / name / "a", FOLDER / name / "b"
     before = tree_digest(FOLDER / name)
     out = tmp_path / "answer.json"
-    ran = opguard("diff", a, b, "--json", out, "--color", "never", "--", "python", "train.py", env={"OMP_NUM_THREADS": "1"}, timeout=900)
+    prove = [] if name in PROVEN else ["--no-prove"]
+    ran = opguard("diff", a, b, *prove, "--json", out, "--color", "never", "--", "python", "train.py", env={"OMP_NUM_THREADS": "1"}, timeout=900)
     assert tree_digest(FOLDER / name) == before
     answer = json.loads(out.read_text())
     if ANSWERS[name] == "identical":
