@@ -29,7 +29,11 @@ std::unordered_set<uint32_t> lasting_blocks(const ProcessLog& log) {
       for (uint32_t s = 0; s < event.slot_count; ++s) buffers.insert(slots[s].storage);
     if (event.kind != EventKind::op) continue;
     const std::string callee = callee_of(log, event);
-    for (uint32_t s = 0; s < event.slot_count; ++s) {
+    // `loss.item()` behind the optimizer's step reads what the step left behind: a number handed to
+    // Python counts by itself, and carries nothing on.
+    const bool leaves = std::any_of(slots, slots + event.slot_count,
+                                    [](const Slot& slot) { return slot.kind != SlotKind::in; });
+    for (uint32_t s = 0; leaves && s < event.slot_count; ++s) {
       const Slot& slot = slots[s];
       if (slot.storage == 0 || slot.kind != SlotKind::in) continue;
       auto at = left.find(slot.storage);

@@ -283,6 +283,13 @@ class Prover {
       last_ = "each operator that both runs have leaves run a's result of what run a's reads";
       return;
     }
+    if (const Pivot* cut = graph_cut(found)) {
+      Trial& trial = add_trial(*cut);
+      trial.experiment = forced;
+      trial.found.why = "run a's gradients are other ones where this run's graph is cut";
+      trial.tried = true;
+      found = {static_cast<size_t>(&trial - trials_.data())};
+    }
     for (size_t k : found) add_cause(k, ProofState::indicated, true);
     say(counted(found.size(), "operator") + " of them leave another result of the same");
     if (left_ == 0) {
@@ -304,6 +311,21 @@ class Prover {
       if (outcomes.effect == Effect::healed) add_cause(k, ProofState::proven, true);
     }
     proven_ = outcomes.effect == Effect::healed;
+  }
+
+  // The operator that left the autograd graph in one run alone. Its values are equal and its
+  // gradients are not: whatever was measured in the backward pass follows from it.
+  const Pivot* graph_cut(const std::vector<size_t>& found) const {
+    if (verdict_.candidates.empty() || !verdict_.candidates[0].heuristics.has(Heuristic::graph_cut))
+      return nullptr;
+    const bool backward = std::all_of(found.begin(), found.end(), [&](size_t k) {
+      const Pivot& pivot = trials_[k].pivot;
+      const int side = pivot.b.process >= 0 ? 1 : 0;
+      const EventKind kind = timeline_.event(side, side == 1 ? pivot.b : pivot.a).kind;
+      return kind == EventKind::node || kind == EventKind::accumulate ||
+             kind == EventKind::optimizer;
+    });
+    return backward ? &verdict_.candidates[0] : nullptr;
   }
 
   // Leaves out what run a's re-run made otherwise, or did not write. Why the first of these.
