@@ -1,6 +1,8 @@
 """Programs whose tensors are read by the example plugin (tests/device/example_values.c), and what their logs have in common with those of
 the same programs without it."""
 
+import copy
+
 from conftest import build_dir
 from runtime_log import CARRIED, ON_DEVICE, UNREADABLE, logs_in
 
@@ -21,13 +23,37 @@ def without_times(event):
     return fields, slots
 
 
+def without_repeats(events):
+    """The events but buffers that a `<buffers>` event says again. A value still in flight cannot be compared with the last one, so a device's
+    log holds a buffer at each step whether or not it changed (docs/runtime.md); the processor's holds it only where it did."""
+    kept, before, last = [], [0], {}
+    for event in map(copy.copy, events):
+        if event.boundary == "<buffers>" and event.flags & ON_DEVICE:
+            fresh = [copy.copy(slot) for slot in event.slots if last.get(slot.name) != known(slot)]
+            last.update((slot.name, known(slot)) for slot in fresh)
+            for number, slot in enumerate(fresh):
+                slot.index = number
+            event.slots = fresh
+        stays = event.slots or event.boundary != "<buffers>"
+        before.append(before[-1] + bool(stays))
+        kept += [event] if stays else []
+    for event in kept:  # numbers of other events
+        event.begin, event.forward = before[event.begin], None if event.forward is None else before[event.forward]
+    return kept
+
+
+def known(slot):
+    return slot.value, slot.dtype, slot.device, slot.shape
+
+
 def assert_equal_logs(here, there):
     """There: what the plugin has read."""
     assert there.closed and there.lost == 0 and not there.gaps
     assert there.settings["device.cpu"] == "values" and "opguard_faults" not in there.settings
-    for mine, theirs in zip(here.events, there.events):
+    said_once = without_repeats(there.events)
+    for mine, theirs in zip(here.events, said_once):
         assert without_times(mine) == without_times(theirs)
-    assert len(here.events) == len(there.events)
+    assert len(here.events) == len(said_once)
     assert not any(e.flags & ON_DEVICE for e in here.events)
     for e in there.events:
         read = [s for s in e.slots if not s.flags & (UNREADABLE | CARRIED) and s.size_bytes and (s.address or e.kind == "state")]
