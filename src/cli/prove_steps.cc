@@ -313,15 +313,21 @@ class Prover {
     proven_ = outcomes.effect == Effect::healed;
   }
 
-  // The operator that left the autograd graph in one run alone. Its values are equal and its
-  // gradients are not: whatever was measured in the backward pass follows from it.
+  // The operator that left the autograd graph in one run alone, or whose backward hands on another
+  // number of gradients. Its values are equal and its gradients are not: whatever was measured in
+  // the backward pass follows from it.
   const Pivot* graph_cut(const std::vector<size_t>& found) const {
-    if (verdict_.candidates.empty() || !verdict_.candidates[0].heuristics.has(Heuristic::graph_cut))
+    if (verdict_.candidates.empty()) return nullptr;
+    const Pivot& first = verdict_.candidates[0];
+    auto kind_of = [&](const Pivot& pivot) {
+      const int side = pivot.b.process >= 0 ? 1 : 0;
+      return timeline_.event(side, side == 1 ? pivot.b : pivot.a).kind;
+    };
+    if (!first.heuristics.has(Heuristic::graph_cut) &&
+        !(first.kind == PivotKind::structure && kind_of(first) == EventKind::node))
       return nullptr;
     const bool backward = std::all_of(found.begin(), found.end(), [&](size_t k) {
-      const Pivot& pivot = trials_[k].pivot;
-      const int side = pivot.b.process >= 0 ? 1 : 0;
-      const EventKind kind = timeline_.event(side, side == 1 ? pivot.b : pivot.a).kind;
+      const EventKind kind = kind_of(trials_[k].pivot);
       return kind == EventKind::node || kind == EventKind::accumulate ||
              kind == EventKind::optimizer;
     });

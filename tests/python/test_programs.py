@@ -36,8 +36,6 @@ ANSWERS = {
 PROVEN = {"aux_loss_no_grad", "detached_trunk", "token_mask"}
 # Names the tool has given instead.
 WRONG_TODAY = {
-    "aux_loss_no_grad": "with the proof: the backward of `mid`, line 15, where the gradients are added up, which nobody records",
-    "detached_trunk": "with the proof: the backward of `F.relu`, line 15, where the gradients are added up, which nobody records",
     "scheduler_step": "`opt.step`, line 16, which is given the other rate, not the scheduler's step",
     "dropout_seed": "F.dropout, that draws, not the seeding before it",
     "router_gradient": "`mixed * best`, which reads the detached value's maximum",
