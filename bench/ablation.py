@@ -3,7 +3,7 @@
   ablation.py DIR [DIR ...] [--opguard FILE] [--json FILE]
 
 A DIR is searched for pairs of log folders as `opguard diff --work` leaves them: `run_a/log` beside `run_b/log`. For each
-heuristic (src/align/heuristics.h) every pair is judged again with `opguard align --without NAME`. A pair counts as changed if
+heuristic (src/align/judge/heuristics.h) every pair is judged again with `opguard align --without NAME`. A pair counts as changed if
 its verdict or its pivot's places on the two sides are others. A heuristic that changes none, or its own case alone, can go.
 """
 import argparse

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "align/run.h"
+#include "align/pair/run.h"
 #include "cli/command.h"
 #include "cli/examine_steps.h"
 #include "cli/verdict_steps.h"

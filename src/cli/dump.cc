@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "align/alignment.h"
-#include "align/run.h"
+#include "align/pair/alignment.h"
+#include "align/pair/run.h"
 #include "cli/command.h"
 #include "cli/dump_table.h"
 #include "plan/plan.h"

@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "align/run.h"
-#include "align/same_values.h"
+#include "align/pair/run.h"
+#include "align/values/same_values.h"
 #include "cli/prove_steps.h"
 #include "cli/rerun.h"
 #include "confirm/drill.h"

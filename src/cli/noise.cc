@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "align/hidden.h"
-#include "align/holes.h"
-#include "align/noise.h"
-#include "align/pivot_view.h"
-#include "align/run.h"
+#include "align/judge/holes.h"
+#include "align/judge/pivot_view.h"
+#include "align/pair/run.h"
+#include "align/rules/hidden.h"
+#include "align/rules/noise.h"
 #include "cli/command.h"
 #include "cli/side.h"
 #include "cli/verdict_steps.h"

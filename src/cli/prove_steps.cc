@@ -5,9 +5,9 @@
 #include <memory>
 #include <set>
 
-#include "align/pivot_view.h"
-#include "align/run.h"
-#include "align/slot_pairs.h"
+#include "align/judge/pivot_view.h"
+#include "align/pair/run.h"
+#include "align/pair/slot_pairs.h"
 #include "cli/rerun.h"
 #include "confirm/confirm.h"
 #include "support/diagnostics.h"

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "align/pivot_view.h"
+#include "align/judge/pivot_view.h"
 #include "confirm/experiment.h"
 #include "support/diagnostics.h"
 #include "tensor/safetensors.h"

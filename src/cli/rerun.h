@@ -5,7 +5,7 @@
 #include <string>
 #include <tuple>
 
-#include "align/verdict.h"
+#include "align/judge/verdict.h"
 #include "cli/side.h"
 #include "record/record.h"
 

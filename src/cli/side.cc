@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <map>
 
-#include "align/run.h"
+#include "align/pair/run.h"
 #include "patcher/patch.h"
 #include "preflight/reach.h"
 

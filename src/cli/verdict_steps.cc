@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <memory>
 
-#include "align/conclude.h"
-#include "align/run.h"
-#include "align/settings.h"
+#include "align/judge/conclude.h"
+#include "align/pair/run.h"
+#include "align/pair/settings.h"
 #include "cli/command.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"

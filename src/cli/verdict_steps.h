@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
-#include "align/conclude.h"
+#include "align/judge/conclude.h"
 #include "report/report.h"
 
 namespace opguard {

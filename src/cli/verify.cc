@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "align/run.h"
+#include "align/pair/run.h"
 #include "cli/survey.h"
 #include "preflight/control.h"
 #include "preflight/launch.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "align/same_values.h"
+#include "align/values/same_values.h"
 #include "llvm/Support/Error.h"
 #include "patcher/patch.h"
 #include "support/source.h"

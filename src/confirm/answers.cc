@@ -12,7 +12,7 @@
 #include <map>
 #include <set>
 
-#include "align/slot_pairs.h"
+#include "align/pair/slot_pairs.h"
 #include "confirm/confirm.h"
 
 namespace opguard {

@@ -6,9 +6,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "align/model_values.h"
-#include "align/slot_pairs.h"
-#include "align/verdict.h"
+#include "align/judge/verdict.h"
+#include "align/pair/slot_pairs.h"
+#include "align/values/model_values.h"
 #include "confirm/experiment.h"
 
 namespace opguard {

@@ -3,7 +3,7 @@
 #include <functional>
 #include <map>
 
-#include "align/sequence.h"
+#include "align/pair/sequence.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "nlohmann/json.hpp"
 #include "support/diagnostics.h"

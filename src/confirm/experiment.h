@@ -10,10 +10,10 @@
 #include <unordered_set>
 #include <vector>
 
-#include "align/model_values.h"
-#include "align/timeline.h"
-#include "align/value_index.h"
-#include "align/verdict.h"
+#include "align/judge/verdict.h"
+#include "align/pair/timeline.h"
+#include "align/values/model_values.h"
+#include "align/values/value_index.h"
 
 namespace opguard {
 

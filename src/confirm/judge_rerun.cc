@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <set>
 
-#include "align/difference.h"
-#include "align/pivot_view.h"
-#include "align/slot_pairs.h"
+#include "align/judge/pivot_view.h"
+#include "align/pair/difference.h"
+#include "align/pair/slot_pairs.h"
 #include "confirm/confirm.h"
 
 namespace opguard {

@@ -2,7 +2,7 @@
 #include <map>
 #include <tuple>
 
-#include "align/slot_pairs.h"
+#include "align/pair/slot_pairs.h"
 #include "confirm/experiment.h"
 
 namespace opguard {

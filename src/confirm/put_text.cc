@@ -1,4 +1,4 @@
-#include "align/pivot_view.h"
+#include "align/judge/pivot_view.h"
 #include "confirm/experiment.h"
 #include "tensor/selection.h"
 

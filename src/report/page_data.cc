@@ -6,8 +6,8 @@
 #include <optional>
 #include <unordered_map>
 
-#include "align/difference.h"
-#include "align/pivot_view.h"
+#include "align/judge/pivot_view.h"
+#include "align/pair/difference.h"
 #include "nlohmann/json.hpp"
 #include "report/excerpt.h"
 #include "report/rank_text.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "align/difference.h"
-#include "align/pivot_view.h"
+#include "align/judge/pivot_view.h"
+#include "align/pair/difference.h"
 #include "protozero/pbf_writer.hpp"
 #include "report/rows.h"
 #include "report/text.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "align/pivot_view.h"
+#include "align/judge/pivot_view.h"
 #include "report/text.h"
 
 namespace opguard {

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "align/hidden.h"
-#include "align/isolated.h"
-#include "align/overwritten.h"
-#include "align/recompute.h"
-#include "align/verdict.h"
+#include "align/check/overwritten.h"
+#include "align/check/recompute.h"
+#include "align/judge/isolated.h"
+#include "align/judge/verdict.h"
+#include "align/rules/hidden.h"
 #include "confirm/drill.h"
 #include "tensor/compare.h"
 

@@ -1,8 +1,8 @@
 // report/report_json.cc: the verdict as docs/json.md has it. Fields are added, never renamed.
 #include <algorithm>
 
-#include "align/difference.h"
-#include "align/pivot_view.h"
+#include "align/judge/pivot_view.h"
+#include "align/pair/difference.h"
 #include "nlohmann/json.hpp"
 #include "report/rank_text.h"
 #include "report/report.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "align/pivot_view.h"
+#include "align/judge/pivot_view.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "nlohmann/json.hpp"

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "align/difference.h"
-#include "align/pivot_view.h"
+#include "align/judge/pivot_view.h"
+#include "align/pair/difference.h"
 #include "report/excerpt.h"
 #include "report/rank_text.h"
 #include "report/rows.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "align/difference.h"
-#include "align/pivot_view.h"
+#include "align/judge/pivot_view.h"
+#include "align/pair/difference.h"
 #include "report/text.h"
 
 namespace opguard {

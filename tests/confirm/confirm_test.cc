@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "builder.h"
+#include "align/builder.h"
 #include "confirm/experiment.h"
 
 namespace opguard::test {

@@ -1,5 +1,5 @@
 // A sites.json of any bytes beside a whole log.
-#include "align/run.h"
+#include "align/pair/run.h"
 #include "fuzz/fuzz.h"
 #include "record/writer.h"
 

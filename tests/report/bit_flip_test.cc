@@ -4,8 +4,8 @@
 
 #include <random>
 
-#include "align/difference.h"
-#include "builder.h"
+#include "align/builder.h"
+#include "align/pair/difference.h"
 #include "report/report.h"
 
 namespace opguard {

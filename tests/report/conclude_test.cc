@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "builder.h"
+#include "align/builder.h"
 #include "cli/command.h"
 #include "cli/verdict_steps.h"
 #include "nlohmann/json.hpp"

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "builder.h"
+#include "align/builder.h"
 #include "nlohmann/json.hpp"
 
 namespace opguard {

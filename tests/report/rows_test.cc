@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "builder.h"
+#include "align/builder.h"
 #include "nlohmann/json.hpp"
 #include "report/page_data.h"
 #include "report/perfetto.h"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "align/difference.h"
+#include "align/pair/difference.h"
 
 namespace opguard {
 namespace {

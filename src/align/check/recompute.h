@@ -1,0 +1,34 @@
+// align/check/recompute.h: does what activation checkpointing runs again give what it gave first?
+//
+// One run is enough: each operator of phase recompute has a first execution in the forward pass of
+// the same step. docs/judgement.md, "Recomputation".
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "align/judge/verdict.h"
+
+namespace opguard {
+
+// The first operator of a recomputed stretch that does not reproduce its forward.
+struct RecomputeFinding {
+  PivotKind kind = PivotKind::value;
+  EventRef forward, recompute;  // of the same run
+  uint32_t slot = kNone;  // index in ProcessLog::slots of the recomputation's first that differs
+  uint64_t times = 1;     // stretches in which this boundary was the first
+  std::string why;        // one sentence
+};
+
+struct RecomputeCheck {
+  uint64_t recomputed = 0;                 // operators run again
+  uint64_t compared = 0;                   // of them, those whose first execution was found
+  std::vector<RecomputeFinding> findings;  // one a boundary, in the order of the run
+};
+
+RecomputeCheck check_recompute(const Run& run);
+
+// Notes on what either run does not reproduce, and a word in `why` of the candidates it is behind.
+void add_recompute_findings(const Run& a, const Run& b, Verdict& verdict);
+
+}  // namespace opguard

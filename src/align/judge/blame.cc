@@ -1,0 +1,207 @@
+#include "align/judge/blame.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "align/judge/graph_cut.h"
+#include "align/pair/slot_pairs.h"
+
+namespace opguard {
+
+PivotKind Blame::settle(EventRef (&refs)[2], bool hole, bool matched, Heuristics& by) const {
+  PivotKind kind = hole      ? PivotKind::input
+                   : matched ? pair_kind(refs[0], refs[1])
+                             : PivotKind::structure;
+  const EventRef a = refs[0], b = refs[1];
+  auto moved_by = [&](Heuristic heuristic) {
+    if (!(refs[0] == a && refs[1] == b)) by.add(heuristic);
+  };
+  auto on = [&](Heuristic heuristic) { return !off_.has(heuristic); };
+  if (matched && !hole && kind == PivotKind::input && on(Heuristic::one_sided_write)) {
+    follow_displaced(refs, kind);
+    moved_by(Heuristic::one_sided_write);
+  }
+  if (kind == PivotKind::input) blame_race(refs, kind);
+  if (kind == PivotKind::structure && on(Heuristic::graph_cut)) {
+    follow_graph(refs);
+    moved_by(Heuristic::graph_cut);
+  }
+  if (kind == PivotKind::value && on(Heuristic::backward_argument)) {
+    follow_arguments(refs, kind);
+    moved_by(Heuristic::backward_argument);
+  }
+  return kind;
+}
+
+// A node of a matched operator that was given another argument, which only its backward reads
+// (padding_idx).
+void Blame::follow_arguments(EventRef (&refs)[2], PivotKind& kind) const {
+  EventRef forward[2];
+  for (int side : {0, 1}) {
+    const Event& node = event(side, refs[side]);
+    if (node.kind != EventKind::node || node.forward == kNone) return;
+    forward[side] = {refs[side].process, node.forward};
+  }
+  if (!(partner(0, forward[0]) == forward[1]) ||
+      pair_kind(forward[0], forward[1]) != PivotKind::scalar)
+    return;
+  kind = PivotKind::scalar;
+  refs[0] = forward[0];
+  refs[1] = forward[1];
+}
+
+PivotKind Blame::pair_kind(const EventRef& a, const EventRef& b) const {
+  switch (compare_events(log(0, a), event(0, a), log(1, b), event(1, b))) {
+    case Equality::scalars:
+      return PivotKind::scalar;
+    case Equality::shape:
+      return PivotKind::structure;
+    case Equality::inputs:
+      return PivotKind::input;
+    default:
+      return PivotKind::value;
+  }
+}
+
+// The pair's inputs are values both runs hold, but not here: go back to who chose otherwise.
+void Blame::follow_displaced(EventRef (&refs)[2], PivotKind& kind) const {
+  for (int hops = 0; hops < 64; ++hops) {
+    SlotRef differing[2];
+    if (!first_differing_input(refs, differing)) return;
+    if (follow_memory(refs, differing, kind)) return;
+    EventRef makers[2];
+    for (int side : {0, 1}) {
+      ValueKey key = value_key(log(side, refs[side]), index_[side]->slot(differing[side]));
+      makers[side] = index_[side]->producer(key, refs[side], false).event;
+    }
+    // Only a maker on both sides, of one boundary, is a step back along the same path.
+    if (makers[0].process < 0 || makers[1].process < 0 || !(partner(0, makers[0]) == makers[1]))
+      return;
+    refs[0] = makers[0];
+    refs[1] = makers[1];
+    kind = pair_kind(refs[0], refs[1]);
+    if (kind != PivotKind::input) return;
+  }
+}
+
+// The same tensor, written last by an operator only one run has: that one is where they part.
+bool Blame::follow_memory(EventRef (&refs)[2], const SlotRef (&differing)[2],
+                          PivotKind& kind) const {
+  EventRef writers[2];
+  for (int side : {0, 1}) {
+    Memory::Parts parts =
+        index_[side]->memory().parts(refs[side], index_[side]->slot(differing[side]));
+    if (parts.left.size() == 1) writers[side] = parts.left[0].event;
+  }
+  for (int side : {0, 1}) {
+    if (writers[side].process < 0 || writers[1 - side].process < 0) continue;
+    if (partner(side, writers[side]).process >= 0) continue;
+    refs[side] = writers[side];
+    refs[1 - side] = {};
+    kind = PivotKind::structure;
+    return true;
+  }
+  return false;
+}
+
+bool Blame::first_differing_input(const EventRef (&refs)[2], SlotRef (&out)[2]) const {
+  const Event &a = event(0, refs[0]), &b = event(1, refs[1]);
+  const ProcessLog &log_a = log(0, refs[0]), &log_b = log(1, refs[1]);
+  for (const SlotPair& pair : pair_slots(log_a, a, log_b, b)) {
+    const auto &x = pair.a, &y = pair.b;
+    if (!x || !y || x->kind != SlotKind::in || !has_value(*x) || !has_value(*y)) continue;
+    if (x->value == y->value) continue;
+    out[0] = {refs[0], pair.at_a};
+    out[1] = {refs[1], pair.at_b};
+    return true;
+  }
+  return false;
+}
+
+bool Blame::reads_other_values(const EventRef (&refs)[2]) const {
+  EventRef of[2] = {refs[0], refs[1]};
+  SlotRef differing[2];
+  if (!first_differing_input(of, differing)) return false;
+  return index_[0]->slot(differing[0]).flat != index_[1]->slot(differing[1]).flat;
+}
+
+// Events up to `last` that read other bytes than were last left in the same memory under the same
+// tensor version, a value nobody made before: something wrote there unseen.
+std::vector<EventRef> Blame::overwritten(int side, const EventRef& last) const {
+  read_memory(side, last.process, last.event);
+  std::vector<EventRef> readers = memory_[side][last.process].readers;
+  std::erase_if(readers, [&](const EventRef& reader) { return reader.event > last.event; });
+  return readers;
+}
+
+void Blame::read_memory(int side, int32_t process, uint32_t last) const {
+  MemoryRead& memory = memory_[side][process];
+  const ProcessLog& l = timeline_.run(side).processes[process];
+  for (; memory.next <= last; ++memory.next) {
+    const Event e = l.events[memory.next];
+    const EventRef ref{process, memory.next};
+    const Slot* decoded = l.slots.of_event(e.first_slot);
+    for (uint32_t s = 0; s < e.slot_count; ++s) {
+      const Slot& slot = decoded[s];
+      if (!has_value(slot) || !slot.address || !slot.size_bytes) continue;
+      // With the block's number, where it is known: freed memory is given out again.
+      auto [at, fresh] = memory.left.try_emplace(
+          {slot.storage, slot.address, slot.size_bytes, slot.meta}, Left{slot.value, slot.version});
+      const bool other = slot.kind == SlotKind::in && !fresh && at->second.value != slot.value &&
+                         at->second.version == slot.version;
+      at->second = {slot.value, slot.version};
+      if (!other) continue;
+      if (index_[side]->producer(value_key(l, slot), ref, false).event.process < 0)
+        memory.readers.push_back(ref);
+      decoded = l.slots.of_event(e.first_slot);  // the index may have read elsewhere
+    }
+  }
+}
+
+// An input that differs for no recorded reason, behind which memory was overwritten: the first
+// reader of the other bytes is where the runs part.
+// Memory that both runs fill behind the framework's back (a staging buffer) is no race.
+void Blame::blame_race(EventRef (&refs)[2], PivotKind& kind) const {
+  for (int side : {0, 1}) {
+    if (refs[side].process < 0) continue;
+    std::vector<EventRef> alike;
+    if (refs[1 - side].process >= 0) alike = overwritten(1 - side, refs[1 - side]);
+    for (const EventRef& reader : overwritten(side, refs[side])) {
+      EventRef other = partner(side, reader);
+      if (std::find(alike.begin(), alike.end(), other) != alike.end()) continue;
+      kind = PivotKind::race;
+      refs[side] = reader;
+      refs[1 - side] = other;
+      return;
+    }
+  }
+}
+
+// A backward node only one run has, or that hands on another number of gradients: where a result it
+// came from left the graph.
+void Blame::follow_graph(EventRef (&refs)[2]) const {
+  for (int side : {0, 1}) {
+    if (refs[side].process < 0) continue;
+    const GraphCut cut = find_graph_cut(timeline_, *index_[0], *index_[1], side, refs[side]);
+    if (!cut.found) continue;
+    refs[0] = cut.refs[0];
+    refs[1] = cut.refs[1];
+    return;
+  }
+}
+
+// The differing input of a pair was made by recorded operators on both sides: the choice differs.
+bool Blame::given_another(const EventRef& a, const EventRef& b) const {
+  EventRef refs[2] = {a, b};
+  SlotRef differing[2];
+  if (refs[0].process < 0 || refs[1].process < 0 || !first_differing_input(refs, differing))
+    return false;
+  for (int side : {0, 1}) {
+    ValueKey key = value_key(log(side, refs[side]), index_[side]->slot(differing[side]));
+    if (index_[side]->producer(key, refs[side], false).event.process < 0) return false;
+  }
+  return true;
+}
+
+}  // namespace opguard

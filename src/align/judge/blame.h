@@ -1,0 +1,78 @@
+// align/judge/blame.h: from where a walk ended to the operators to name, and how they differ.
+#pragma once
+
+#include <map>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "align/judge/heuristics.h"
+#include "align/pair/timeline.h"
+#include "align/values/value_index.h"
+
+namespace opguard {
+
+// Sides are 0 (a) and 1 (b); a ref with process -1 says that side has none.
+class Blame {
+ public:
+  // off: heuristics not to be used.
+  Blame(const Timeline& timeline, const ValueIndex& a, const ValueIndex& b,
+        const Heuristics& off = {})
+      : timeline_(timeline), index_{&a, &b}, off_(off) {}
+
+  // How two events of one boundary differ.
+  PivotKind pair_kind(const EventRef& a, const EventRef& b) const;
+
+  // The kind of an origin, with `refs` moved to where it is better named: the operator that chose
+  // another value, wrote a tensor in one run only, first read overwritten memory, or left the
+  // graph. hole: nobody made its input. matched: refs are two events of one boundary.
+  // `by` gets what it was moved by.
+  PivotKind settle(EventRef (&refs)[2], bool hole, bool matched, Heuristics& by) const;
+
+  // An input of a pair has another value; shapes aside.
+  bool reads_other_values(const EventRef (&refs)[2]) const;
+
+  // The differing input of a pair was made by recorded operators on both sides: the choice differs.
+  bool given_another(const EventRef& a, const EventRef& b) const;
+
+ private:
+  const ProcessLog& log(int side, const EventRef& ref) const { return timeline_.log(side, ref); }
+  Event event(int side, const EventRef& ref) const { return timeline_.event(side, ref); }
+  EventRef partner(int side, const EventRef& ref) const { return timeline_.partner(side, ref); }
+
+  void follow_displaced(EventRef (&refs)[2], PivotKind& kind) const;
+  bool follow_memory(EventRef (&refs)[2], const SlotRef (&differing)[2], PivotKind& kind) const;
+  bool first_differing_input(const EventRef (&refs)[2], SlotRef (&out)[2]) const;
+  std::vector<EventRef> overwritten(int side, const EventRef& last) const;
+  void read_memory(int side, int32_t process, uint32_t last) const;
+  void blame_race(EventRef (&refs)[2], PivotKind& kind) const;
+  void follow_graph(EventRef (&refs)[2]) const;
+  void follow_arguments(EventRef (&refs)[2], PivotKind& kind) const;
+
+  const Timeline& timeline_;
+  const ValueIndex* index_[2];
+  const Heuristics off_;
+
+  // What a process left in memory up to `next`, and who read other bytes there: read on when asked
+  // for later events.
+  using Extent = std::tuple<uint32_t, uint64_t, uint64_t, uint32_t>;
+  struct ExtentHash {
+    size_t operator()(const Extent& extent) const {
+      const auto& [storage, address, size_bytes, meta] = extent;
+      return (address ^ (size_bytes << 20) ^ (uint64_t{storage} << 40) ^ meta) *
+             0x9e3779b97f4a7c15ull;
+    }
+  };
+  struct Left {
+    Fingerprint value;
+    uint32_t version = 0;
+  };
+  struct MemoryRead {
+    uint32_t next = 0;
+    std::unordered_map<Extent, Left, ExtentHash> left;
+    std::vector<EventRef> readers;
+  };
+  mutable std::map<int32_t, MemoryRead> memory_[2];  // by process
+};
+
+}  // namespace opguard

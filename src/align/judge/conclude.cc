@@ -1,0 +1,55 @@
+#include "align/judge/conclude.h"
+
+#include "align/check/overwritten.h"
+#include "align/check/recompute.h"
+#include "align/judge/holes.h"
+#include "align/judge/random_state.h"
+
+namespace opguard {
+namespace {
+
+// A run that failed is not called identical to another, and its end is no operator's doing.
+Verdict end_early(Verdict verdict, const Failures& failures) {
+  size_t notes = 0;
+  for (int side : {0, 1}) {
+    if (failures[side].empty()) continue;
+    const std::string ended = std::string("run ") + "ab"[side] + " ended with " + failures[side];
+    verdict.notes.insert(verdict.notes.begin() + notes++,
+                         ended + "; what it did until then is compared");
+    if (verdict.outcome != Outcome::identical && verdict.longer != 1 - side) continue;
+    verdict.outcome = Outcome::inconclusive;
+    verdict.why = ended + "; until then every model value is equal";
+    verdict.candidates.clear();
+    verdict.ranks.clear();
+  }
+  return verdict;
+}
+
+}  // namespace
+
+Conclusion conclude(const Run& a, const Run& b, const SettingsReport& settings,
+                    HiddenRecords& hidden, const Failures& failures, const Heuristics& off) {
+  Conclusion found;
+  // Under other seeds or kernels the runs are not expected to agree.
+  if (!settings.refused.empty()) {
+    found.verdict.outcome = Outcome::inconclusive;
+    found.verdict.why =
+        "the runs were made under unlike settings of opguard: " + settings.refused.front();
+    return found;
+  }
+  found.alignment = align_runs(a, b);
+  hidden.apply(found.alignment);
+  found.verdict = judge(a, b, found.alignment, hidden, off);
+  add_random_states(a, b, found.alignment, found.verdict);
+  found.isolated = isolated_pairs(a, b, found.alignment);
+  mark_isolated(a, b, found.isolated, found.verdict);
+  add_recompute_findings(a, b, found.verdict);
+  // May put the first use of overwritten memory before the reader that was named.
+  add_overwritten_findings(a, b, found.alignment, found.verdict);
+  found.verdict = end_early(std::move(found.verdict), failures);
+  // Last: an incomplete log takes back what it cannot bear out, whoever said it.
+  found.verdict = limit_by_holes(std::move(found.verdict), a, b, found.alignment);
+  return found;
+}
+
+}  // namespace opguard

@@ -1,0 +1,40 @@
+// align/judge/evidence.h: two aligned runs, and what was found out about their values; what every
+// part of the judgement reads and none changes.
+#pragma once
+
+#include <string>
+
+#include "align/judge/heuristics.h"
+#include "align/pair/timeline.h"
+#include "align/rules/hidden.h"
+#include "align/values/counterparts.h"
+#include "align/values/value_index.h"
+
+namespace opguard {
+
+struct Evidence {
+  const Timeline& timeline;
+  const ValueIndex* index[2];  // of a, of b
+  const Counterparts& counterparts;
+  const HiddenRecords& hidden;
+  Heuristics off;  // not to be used
+
+  bool on(Heuristic heuristic) const { return !off.has(heuristic); }
+  const ProcessLog& log(int side, const EventRef& ref) const { return timeline.log(side, ref); }
+  Event event(int side, const EventRef& ref) const { return timeline.event(side, ref); }
+  EventRef partner(int side, const EventRef& ref) const { return timeline.partner(side, ref); }
+  Position position(int side, const EventRef& ref) const { return timeline.position(side, ref); }
+  const std::string& boundary(int side, const EventRef& ref) const {
+    return log(side, ref).text(event(side, ref).boundary);
+  }
+  // As in source; the boundary's label where its place is unknown.
+  std::string callee(int side, const EventRef& ref) const {
+    const ProcessLog& l = log(side, ref);
+    const std::string& id = boundary(side, ref);
+    auto found = l.locations.find(id);
+    if (found != l.locations.end() && !found->second.callee.empty()) return found->second.callee;
+    return id.substr(0, id.rfind(':'));
+  }
+};
+
+}  // namespace opguard

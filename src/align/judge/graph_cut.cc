@@ -1,0 +1,135 @@
+#include "align/judge/graph_cut.h"
+
+#include <optional>
+#include <set>
+#include <vector>
+
+namespace opguard {
+namespace {
+
+class Walk {
+ public:
+  Walk(const Timeline& timeline, const ValueIndex& a, const ValueIndex& b, int side)
+      : timeline_(timeline), index_{&a, &b}, side_(side) {}
+
+  GraphCut from(const EventRef& forward) const {
+    return parts_company(forward) ? first_of({forward}) : GraphCut{};
+  }
+
+  // The operator itself is in the graph in both runs.
+  GraphCut behind(const EventRef& forward) const {
+    std::vector<EventRef> begin;
+    for (const EventRef& used : used_by(side_, forward))
+      if (used.process == forward.process && parts_company(used)) begin.push_back(used);
+    return begin.empty() ? GraphCut{} : first_of(begin);
+  }
+
+ private:
+  GraphCut first_of(std::vector<EventRef> todo) const {
+    const int32_t process = todo.front().process;
+    // Events are numbered as they complete: an operator inside another comes before it.
+    std::set<uint32_t> met;
+    for (const EventRef& ref : todo) met.insert(ref.event);
+    while (!todo.empty()) {
+      const EventRef at = todo.back();
+      todo.pop_back();
+      for (const EventRef& used : used_by(side_, at))
+        if (used.process == process && parts_company(used) && met.insert(used.event).second)
+          todo.push_back(used);
+    }
+    const EventRef first{process, *met.begin()};
+    GraphCut cut;
+    cut.found = true;
+    cut.refs[side_] = first;
+    cut.refs[1 - side_] = timeline_.partner(side_, first);
+    if (std::optional<EventRef> alone = cutter(first)) {
+      cut.refs[side_] = {};
+      cut.refs[1 - side_] = *alone;
+    }
+    return cut;
+  }
+
+  bool in_graph(int side, const EventRef& ref) const {
+    return timeline_.event(side, ref).flags & kInGraph;
+  }
+
+  // An operator of both runs whose result is in the graph in this one alone.
+  bool parts_company(const EventRef& ref) const {
+    if (timeline_.event(side_, ref).kind != EventKind::op || !in_graph(side_, ref)) return false;
+    const EventRef other = timeline_.partner(side_, ref);
+    return other.process >= 0 && !in_graph(1 - side_, other);
+  }
+
+  // Who left what the operator read, and inside it, who left its result.
+  std::vector<EventRef> used_by(int side, const EventRef& ref) const {
+    const ProcessLog& log = timeline_.log(side, ref);
+    const Event event = timeline_.event(side, ref);
+    std::vector<EventRef> makers;
+    for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
+      const Slot slot = log.slots[s];
+      if (!has_value(slot)) continue;
+      for (const EventRef& maker : makers_of(side, ref, slot))
+        if (slot.kind == SlotKind::in || maker.event >= event.begin) makers.push_back(maker);
+    }
+    if (makers.empty()) read_unseen(side, ref, makers);
+    return makers;
+  }
+
+  // `sum(b.aux for b in blocks)` has no tensor among its arguments: who made its result's value
+  // before it, made what it read.
+  void read_unseen(int side, const EventRef& ref, std::vector<EventRef>& makers) const {
+    const ProcessLog& log = timeline_.log(side, ref);
+    const Event event = timeline_.event(side, ref);
+    const EventRef before{ref.process, uint32_t(event.begin)};
+    for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
+      if (!has_value(log.slots[s])) continue;
+      const ValueKey key = value_key(log, log.slots[s]);
+      const EventRef maker = index_[side]->producer(key, before, false).event;
+      if (maker.process == ref.process) makers.push_back(maker);
+    }
+  }
+
+  // By memory; where its place is not known, by value.
+  std::vector<EventRef> makers_of(int side, const EventRef& reader, const Slot& slot) const {
+    std::vector<EventRef> makers;
+    for (const SlotRef& left : index_[side]->memory().parts(reader, slot).left)
+      makers.push_back(left.event);
+    if (!makers.empty()) return makers;
+    const ValueKey key = value_key(timeline_.log(side, reader), slot);
+    const EventRef maker = index_[side]->producer(key, reader, false).event;
+    if (maker.process >= 0) makers.push_back(maker);
+    return makers;
+  }
+
+  // What gave the other run's operator a result out of the graph, made of one in it, and is no
+  // operator of this run.
+  std::optional<EventRef> cutter(const EventRef& first) const {
+    const int other = 1 - side_;
+    for (const EventRef& used : used_by(other, timeline_.partner(side_, first))) {
+      if (timeline_.event(other, used).kind != EventKind::op || in_graph(other, used) ||
+          timeline_.partner(other, used).process >= 0)
+        continue;
+      for (const EventRef& before : used_by(other, used))
+        if (in_graph(other, before)) return used;
+    }
+    return std::nullopt;
+  }
+
+  const Timeline& timeline_;
+  const ValueIndex* index_[2];
+  const int side_;
+};
+
+}  // namespace
+
+GraphCut find_graph_cut(const Timeline& timeline, const ValueIndex& a, const ValueIndex& b,
+                        int side, const EventRef& node) {
+  const Event event = timeline.event(side, node);
+  if (event.kind != EventKind::node || event.forward == kNone) return {};
+  const Walk walk(timeline, a, b, side);
+  const EventRef forward{node.process, event.forward};
+  const EventRef other = timeline.partner(side, node);
+  return other.process < 0 ? walk.from(forward) : walk.behind(forward);
+}
+
+}  // namespace opguard

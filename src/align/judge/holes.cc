@@ -1,0 +1,61 @@
+#include "align/judge/holes.h"
+
+#include <set>
+#include <string>
+
+namespace opguard {
+namespace {
+
+bool incomplete(const ProcessLog& log) {
+  return log.lost > 0 || !log.damage.empty() || !log.closed;
+}
+
+bool holds_model_values(const ProcessLog& log) {
+  for (uint64_t i = 0; i < log.slots.size(); ++i)
+    if (log.slots[i].flags & kModelValue) return true;
+  return false;
+}
+
+// Records missing in the middle are a hole in whatever log it is. One that only ends early is,
+// where it is the program's: the first process of each rank, however little of its log is left.
+const ProcessLog* find_hole(const Run& run) {
+  std::set<int32_t> ranks;
+  for (const ProcessLog& log : run.processes) {
+    const bool first = ranks.insert(log.rank).second;
+    if (log.lost > 0 || !log.gaps.empty()) return &log;
+    if (incomplete(log) && (first || holds_model_values(log))) return &log;
+  }
+  return nullptr;
+}
+
+bool unequal_pair(const Pivot& pivot, const Alignment& alignment) {
+  for (const ProcessPair& process : alignment.processes) {
+    if (process.a < 0 || process.b < 0 || process.a != pivot.a.process ||
+        process.b != pivot.b.process)
+      continue;
+    for (const Pair& pair : process.pairs)
+      if (pair.a == pivot.a.event && pair.b == pivot.b.event)
+        return pair.equality != Equality::equal;
+  }
+  return false;
+}
+
+}  // namespace
+
+Verdict limit_by_holes(Verdict verdict, const Run& a, const Run& b, const Alignment& alignment) {
+  const ProcessLog *hole_a = find_hole(a), *hole_b = find_hole(b);
+  if (!hole_a && !hole_b) return verdict;
+  if (verdict.outcome == Outcome::inconclusive) return verdict;
+  if (verdict.outcome == Outcome::diverged && !verdict.candidates.empty() &&
+      unequal_pair(verdict.candidates[0], alignment))
+    return verdict;
+  verdict.why = std::string(verdict.outcome == Outcome::identical
+                                ? "what both logs hold agrees"
+                                : "the runs differ by what one log does not hold") +
+                ", but the log of " + (hole_a ? "a" : "b") +
+                " is not whole: " + (hole_a ? hole_a : hole_b)->path;
+  verdict.outcome = Outcome::inconclusive;
+  return verdict;
+}
+
+}  // namespace opguard

@@ -1,0 +1,30 @@
+// align/judge/isolated.h: records that differ alone, among equal ones.
+#pragma once
+
+#include <vector>
+
+#include "align/judge/verdict.h"
+
+namespace opguard {
+
+// Two events of one boundary of which tensors alone differ, while nothing around them does and
+// nobody else holds the values they differ by: likely a false alarm (a bit that flipped in a log or
+// on its way there, memory read at a bad moment), since what is really another value is read by
+// somebody.
+struct IsolatedPair {
+  EventRef a, b;
+  uint32_t slot = kNone;  // of side b: the first that differs
+  bool operator==(const IsolatedPair&) const = default;
+};
+
+// In the order of the certificate. At least kIsolatedReach equal pairs on either side, in both runs
+// without an event between them that has no partner; generators' states: the same generator is
+// equal in the states before and after.
+inline constexpr size_t kIsolatedReach = 4;
+std::vector<IsolatedPair> isolated_pairs(const Run& a, const Run& b, const Alignment& alignment);
+
+// Says so of the candidates that are among them, and in a note of the others.
+void mark_isolated(const Run& a, const Run& b, const std::vector<IsolatedPair>& isolated,
+                   Verdict& verdict);
+
+}  // namespace opguard

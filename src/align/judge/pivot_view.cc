@@ -1,0 +1,105 @@
+#include "align/judge/pivot_view.h"
+
+namespace opguard {
+
+EventView view(const ProcessLog& log, uint32_t index) {
+  EventView result;
+  result.log = &log;
+  result.event = log.events[index];
+  result.index = index;
+  result.boundary = log.text(result.event->boundary);
+  if (auto at = log.locations.find(result.boundary); at != log.locations.end())
+    result.location = at->second;
+  // "rope.mul:q7k2" -> "rope.mul"
+  result.operator_name = result.location.callee.empty()
+                             ? result.boundary.substr(0, result.boundary.rfind(':'))
+                             : result.location.callee;
+  return result;
+}
+
+EventView view(const Run& run, const EventRef& ref) {
+  if (ref.process < 0 || ref.event == kNone) return {};
+  return view(run.processes[ref.process], ref.event);
+}
+
+PivotView view(const Run& a, const Run& b, const Pivot& pivot) {
+  PivotView result;
+  result.a = view(a, pivot.a);
+  result.b = view(b, pivot.b);
+  const EventView& owner = result.b ? result.b : result.a;
+  if (pivot.slot != kNone && owner && pivot.slot < owner.log->slots.size())
+    result.slot = owner.log->text(owner.log->slots[pivot.slot].name);
+  result.comparable = result.a && result.b && result.a.boundary == result.b.boundary &&
+                      result.a.event->kind == result.b.event->kind;
+  return result;
+}
+
+const char* kind_name(PivotKind kind) {
+  switch (kind) {
+    case PivotKind::value:
+      return "value";
+    case PivotKind::scalar:
+      return "scalar";
+    case PivotKind::structure:
+      return "structure";
+    case PivotKind::input:
+      return "input";
+    case PivotKind::race:
+      return "race";
+  }
+  return "";
+}
+
+const char* phase_name(Phase phase) {
+  switch (phase) {
+    case Phase::forward:
+      return "forward";
+    case Phase::recompute:
+      return "recompute";
+    case Phase::backward:
+      return "backward";
+    case Phase::optimizer:
+      return "optimizer";
+  }
+  return "";
+}
+
+const char* kind_name(EventKind kind) {
+  switch (kind) {
+    case EventKind::op:
+      return "op";
+    case EventKind::node:
+      return "node";
+    case EventKind::accumulate:
+      return "accumulate";
+    case EventKind::loss:
+      return "loss";
+    case EventKind::optimizer:
+      return "optimizer";
+    case EventKind::collective:
+      return "collective";
+    case EventKind::state:
+      return "state";
+  }
+  return "";
+}
+
+const char* outcome_name(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::identical:
+      return "identical";
+    case Outcome::diverged:
+      return "diverged";
+    case Outcome::inconclusive:
+      return "inconclusive";
+  }
+  return "";
+}
+
+std::string place(const EventView& event) {
+  const Location& at = event.location;
+  if (at.file.empty()) return event.boundary;
+  return at.file + ":" + std::to_string(at.line);
+}
+
+}  // namespace opguard

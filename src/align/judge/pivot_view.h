@@ -1,0 +1,46 @@
+// align/judge/pivot_view.h: a pivot's two events with everything a report says of them looked up.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "align/judge/verdict.h"
+#include "record/record.h"
+
+namespace opguard {
+
+// One side of a pivot; `event` is nullptr where that side has none.
+struct EventView {
+  const ProcessLog* log = nullptr;
+  std::optional<Event> event;
+  uint32_t index = kNone;  // of the event in its log
+  std::string boundary;
+  Location location;          // empty if the boundary's place is unknown
+  std::string operator_name;  // Location::callee, else the boundary's label
+
+  explicit operator bool() const { return event.has_value(); }
+};
+
+EventView view(const Run& run, const EventRef& ref);
+EventView view(const ProcessLog& log, uint32_t event);
+
+struct PivotView {
+  EventView a, b;
+  std::string slot;  // name of the pivot's slot, "" if it names none
+  // Both sides ran the same boundary: their slots can be compared one by one.
+  bool comparable = false;
+
+  const EventView& either() const { return a ? a : b; }
+};
+
+PivotView view(const Run& a, const Run& b, const Pivot& pivot);
+
+const char* kind_name(PivotKind kind);
+const char* phase_name(Phase phase);
+const char* kind_name(EventKind kind);
+const char* outcome_name(Outcome outcome);
+
+// "model/rope.py:15", or the boundary id where no place is known.
+std::string place(const EventView& event);
+
+}  // namespace opguard

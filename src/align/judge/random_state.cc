@@ -1,0 +1,190 @@
+#include "align/judge/random_state.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "align/pair/slot_pairs.h"
+#include "record/kept_values.h"
+#include "record/random_operator.h"
+
+namespace opguard {
+namespace {
+
+// The records of one process before an event: per stretch, from the last one back, the states that
+// began it (a step, a loaded checkpoint) and those before each draw of it, in order.
+std::vector<std::vector<Event>> states_before(const ProcessLog& log, uint32_t event) {
+  std::vector<std::vector<Event>> stretches;
+  for (uint32_t i = 0; i < log.events.size() && i <= event; ++i) {
+    if (log.events.kind(i) != EventKind::state || keeps_values(log.text(log.events[i].boundary)))
+      continue;
+    if (stretches.empty() || log.text(log.events[i].boundary) != kGenerators)
+      stretches.emplace_back();
+    stretches.back().push_back(log.events[i]);
+  }
+  std::reverse(stretches.begin(), stretches.end());
+  return stretches;
+}
+
+// Records of two runs that stand for the same moment, the last first: the same draw of the same
+// stretch. Stretches are counted from the last one back: a run that loads one checkpoint more has
+// one more at its beginning. A draw that only one run makes, the last of its stretch, has no
+// counterpart and tells nothing.
+std::vector<std::pair<Event, Event>> moments_before(const ProcessLog& log_a, uint32_t a,
+                                                    const ProcessLog& log_b, uint32_t b) {
+  const auto in_a = states_before(log_a, a), in_b = states_before(log_b, b);
+  std::vector<std::pair<Event, Event>> moments;
+  for (size_t back = 0; back < std::min(in_a.size(), in_b.size()); ++back)
+    for (size_t i = std::min(in_a[back].size(), in_b[back].size()); i-- > 0;)
+      moments.emplace_back(in_a[back][i], in_b[back][i]);
+  return moments;
+}
+
+std::map<std::string, Fingerprint> generators(const ProcessLog& log, const Event& state) {
+  std::map<std::string, Fingerprint> values;
+  for (uint64_t s = state.first_slot; s < state.first_slot + state.slot_count; ++s)
+    if (!(log.slots[s].flags & kUnreadable))
+      values[log.text(log.slots[s].name)] = log.slots[s].value;
+  return values;
+}
+
+// When a generator's states parted, from its records of both runs, the last first.
+class Parting {
+ public:
+  void add(uint32_t step, bool equal) {
+    if (equal_) return;
+    ++records_;
+    if (equal)
+      equal_ = step;
+    else
+      first_ = step;
+  }
+
+  // The record at the start of the run alone tells nothing: programs seed themselves after it.
+  bool known() const { return first_ && (equal_ || records_ > 1); }
+
+  bool found() const { return equal_.has_value(); }
+
+  std::string since() const {
+    if (!equal_) return "the start of the run";
+    if (*equal_ == *first_) return "a draw of step " + std::to_string(*first_);
+    return "step " + std::to_string(*first_) + " (equal up to step " + std::to_string(*equal_) +
+           ")";
+  }
+
+ private:
+  std::optional<uint32_t> first_, equal_;  // steps: the first that differs, the last before it
+  uint32_t records_ = 0;
+};
+
+// Where in the runs generators of one name differ, over the pairs of one process.
+class StateHistory {
+ public:
+  void add(const Slot& x, const Slot& y, const EventRef& a, const EventRef& b) {
+    const bool equal = same_bytes(x, y);
+    if (found_.records++ == 0) {
+      found_.from_start = !equal;
+      first_[0] = x.value, first_[1] = y.value;
+    }
+    found_.drawn |= x.value != first_[0] || y.value != first_[1];
+    found_.to_end = !equal;
+    if (!equal && found_.differing++ == 0) found_.a = a, found_.b = b;
+  }
+
+  StateDifference difference(const std::string& generator) const {
+    StateDifference result = found_;
+    result.generator = generator;
+    return result;
+  }
+
+ private:
+  StateDifference found_;
+  Fingerprint first_[2];
+};
+
+std::string step_of(const Run& a, const StateDifference& state) {
+  return std::to_string(a.processes[state.a.process].events[state.a.event].step);
+}
+
+std::string sentence(const Run& a, const StateDifference& state) {
+  std::string text = "the random state of " + state.generator + " differs ";
+  if (state.differing == 1 && !state.from_start && !state.to_end)
+    return text + "in one record of step " + step_of(a, state) + " and agrees before and after";
+  if (state.from_start)
+    text += "since the start of the run";
+  else
+    text += "since step " + step_of(a, state);
+  return text + ", in " + std::to_string(state.differing) + " of " + std::to_string(state.records) +
+         (state.records == 1 ? " record" : " records");
+}
+
+}  // namespace
+
+void add_random_states(const Run& a, const Run& b, const Alignment& alignment, Verdict& verdict) {
+  std::vector<std::pair<std::string, std::vector<int32_t>>> sentences;  // with the ranks
+  for (const ProcessPair& both : alignment.processes) {
+    if (both.a < 0 || both.b < 0) continue;
+    const ProcessLog &log_a = a.processes[both.a], &log_b = b.processes[both.b];
+    std::map<std::string, StateHistory> histories;
+    for (const Pair& pair : both.pairs) {
+      if (log_a.events.kind(pair.a) != EventKind::state || pair.equality == Equality::hidden)
+        continue;
+      const Event &x = log_a.events[pair.a], &y = log_b.events[pair.b];
+      if (keeps_values(log_a.text(x.boundary))) continue;
+      for (const SlotPair& slot : pair_slots(log_a, x, log_b, y))
+        if (slot.a && slot.b && !((slot.a->flags | slot.b->flags) & kUnreadable))
+          histories[log_a.text(slot.a->name)].add(*slot.a, *slot.b, {both.a, pair.a},
+                                                  {both.b, pair.b});
+    }
+    for (const auto& [generator, history] : histories) {
+      StateDifference state = history.difference(generator);
+      if (state.differing == 0) continue;
+      verdict.states.push_back(state);
+      // Seeded alike later on: what was before that, nobody used.
+      if (!state.drawn || (state.from_start && !state.to_end)) continue;
+      // Both began alike, and one has drawn what the other has not: the runs are not at one point.
+      if (!state.from_start && state.to_end && verdict.outcome == Outcome::identical) {
+        verdict.outcome = Outcome::diverged;
+        verdict.why = sentence(a, state) + ", and somebody draws from it";
+      }
+      const std::string text = sentence(a, state);
+      auto at = std::find_if(sentences.begin(), sentences.end(),
+                             [&](const auto& known) { return known.first == text; });
+      if (at == sentences.end()) at = sentences.insert(at, {text, {}});
+      at->second.push_back(log_a.rank);
+    }
+  }
+  for (const auto& [text, ranks] : sentences)
+    verdict.notes.push_back(
+        ranks.size() > 1         ? text + ", on " + std::to_string(ranks.size()) + " processes"
+        : a.processes.size() > 1 ? text + ", on rank " + std::to_string(ranks[0])
+                                 : text);
+}
+
+std::string random_state_difference(const Run& a, const EventRef& at_a, const Run& b,
+                                    const EventRef& at_b) {
+  if (at_a.process < 0 || at_b.process < 0) return "";
+  const ProcessLog &log_a = a.processes[at_a.process], &log_b = b.processes[at_b.process];
+  std::map<std::string, Parting> partings;
+  for (const auto& [x, y] : moments_before(log_a, at_a.event, log_b, at_b.event)) {
+    const auto in_a = generators(log_a, x), in_b = generators(log_b, y);
+    for (const auto& [name, value] : in_a)
+      if (auto other = in_b.find(name); other != in_b.end())
+        partings[name].add(x.step, value == other->second);
+    // A stretch begins with the states of all generators, a draw with those it may use.
+    if (log_a.text(x.boundary) != kGenerators &&
+        std::all_of(partings.begin(), partings.end(),
+                    [](const auto& parting) { return parting.second.found(); }))
+      break;
+  }
+  std::string text;
+  for (const auto& [name, parting] : partings) {
+    if (!parting.known()) continue;
+    text += text.empty() ? "the random state of " : "; that of ";
+    text += name + " differs since " + parting.since();
+  }
+  return text;
+}
+
+}  // namespace opguard

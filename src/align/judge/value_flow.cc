@@ -1,0 +1,456 @@
+#include "align/judge/value_flow.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "align/values/flat_groups.h"
+#include "align/values/movers.h"
+
+namespace opguard {
+namespace {
+
+// Of events between the begin and the end of `outer`, those of its own thread ran inside it.
+bool inside(const Event& outer, const Event& inner) { return inner.thread == outer.thread; }
+
+}  // namespace
+
+Flow::Flow(const ValueIndex& mine, const ValueIndex& other, FlowOptions options)
+    : mine_(mine),
+      other_(other),
+      options_(std::move(options)),
+      discounting_(options_.discounted != nullptr) {
+  if (!discounting_) return;
+  // In order of completion, so that a layout made from another layout counts as well.
+  for (size_t p = 0; p < mine.run().processes.size(); ++p) {
+    const ProcessLog& log = mine.run().processes[p];
+    for (size_t e = 0; e < log.events.size(); ++e) {
+      EventRef ref{int32_t(p), uint32_t(e)};
+      if (!options_.discounted(ref)) continue;
+      const Event& event = log.events[e];
+      for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s)
+        if (log.slots[s].kind != SlotKind::in && made_of_known({ref, s}))
+          relaid_.insert(value_key(log, log.slots[s]));
+    }
+  }
+}
+
+// Whether an event's result holds nothing but what both runs know.
+bool Flow::made_of_known(const SlotRef& made) const {
+  const ProcessLog& log = mine_.log(made.event);
+  const Event& event = mine_.event(made.event);
+  auto known_parts = [&](const SlotRef& ref) {
+    Memory::Parts parts = mine_.memory().parts(made.event, mine_.slot(ref));
+    return relaid_parts(mine_.slot(ref), parts) && !any_novel(parts);
+  };
+  if (views_larger_input(made)) return known_parts(made);
+  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s)
+    if (log.slots[s].kind == SlotKind::in && novel(made.event, log.slots[s]) &&
+        !written_over(made.event, log.slots[s]) && !known_parts({made.event, s}))
+      return false;
+  return true;
+}
+
+std::string_view Flow::callee(const EventRef& ref) const {
+  const ProcessLog& log = mine_.log(ref);
+  auto location = log.locations.find(std::string(mine_.boundary(ref)));
+  return location == log.locations.end() ? std::string_view() : location->second.callee;
+}
+
+bool Flow::any_novel(const Memory::Parts& parts) const {
+  return std::any_of(parts.left.begin(), parts.left.end(),
+                     [&](const SlotRef& part) { return novel(part.event, mine_.slot(part)); });
+}
+
+// A result that lies inside a larger input's memory: only what is there matters, not the rest.
+bool Flow::views_larger_input(const SlotRef& made) const {
+  const Slot& result = mine_.slot(made);
+  if (result.kind != SlotKind::out || !result.address || !result.size_bytes) return false;
+  const ProcessLog& log = mine_.log(made.event);
+  const Event& event = mine_.event(made.event);
+  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
+    const Slot& input = log.slots[s];
+    if (input.storage != 0 && result.storage != 0 && input.storage != result.storage) continue;
+    if (input.kind == SlotKind::in && input.address <= result.address &&
+        input.address + input.size_bytes >= result.address + result.size_bytes &&
+        input.size_bytes > result.size_bytes)
+      return true;
+  }
+  return false;
+}
+
+bool Flow::novel(const EventRef& event, const Slot& slot) const {
+  if (!has_value(slot)) return false;
+  if (on(Heuristic::zeros_are_known) && slot.value == Fingerprint{}) return false;
+  ValueKey key = value_key(mine_.log(event), slot);
+  if ((on(Heuristic::known_by_name) && other_.holds(key)) || relaid_.contains(key)) return false;
+  // exp() of either constant is zero: the same mask.
+  if (on(Heuristic::mask_pattern) && (slot.flags & kMask) && other_.holds_mask(slot.pattern))
+    return false;
+  return !on(Heuristic::repeated_value) || !repeats_known(event, slot);
+}
+
+// None: there is no counterpart, or one of another layout that only names can be held against.
+std::optional<bool> Flow::differs_from_counterpart(const SlotRef& ref) const {
+  if (!options_.counterparts) return {};
+  const std::optional<SlotRef> other = options_.counterparts->of(options_.side, ref);
+  if (!other) return {};
+  const Slot mine = mine_.slot(ref), theirs = other_.slot(*other);
+  if (!has_value(mine) || !has_value(theirs)) return {};
+  const ProcessLog &log = mine_.log(ref.event), &other_log = other_.log(other->event);
+  const ValueKey key = value_key(log, mine);
+  if (key == value_key(other_log, theirs)) return false;
+  if (log.metas[mine.meta] != other_log.metas[theirs.meta]) return {};
+  if (relaid_.contains(key)) return false;
+  return !(on(Heuristic::mask_pattern) && (mine.flags & theirs.flags & kMask) &&
+           mine.pattern == theirs.pattern);
+}
+
+bool Flow::differs(const SlotRef& ref) const {
+  if (const std::optional<bool> differs = differs_from_counterpart(ref)) return *differs;
+  return novel(ref.event, mine_.slot(ref));
+}
+
+// The other run's value, repeated over a dimension before it is used or left to broadcasting.
+bool Flow::repeats_known(const EventRef& event, const Slot& slot) const {
+  const ProcessLog& log = mine_.log(event);
+  if (slot.meta >= log.metas.size()) return false;
+  return other_.broadcasts(mine_.run()).holds(log.metas[slot.meta], slot.value.h);
+}
+
+// What was there before a copy has no part in the result, unless it decides the dtype.
+bool Flow::written_over(const EventRef& ref, const Slot& slot) const {
+  const ProcessLog& log = mine_.log(ref);
+  if (slot.kind != SlotKind::in || !overwrites(callee(ref), log.text(slot.name))) return false;
+  const Event event = mine_.event(ref);
+  const Slot* slots = log.slots.of_event(event.first_slot);
+  return std::any_of(slots, slots + event.slot_count, [&](const Slot& source) {
+    return source.kind == SlotKind::in && source.name != slot.name &&
+           log.metas[source.meta].dtype == log.metas[slot.meta].dtype;
+  });
+}
+
+bool Flow::push_novel_inputs(const EventRef& ref, const EventRef& consumer, bool inputs_only,
+                             std::vector<Work>& stack) const {
+  const ProcessLog& log = mine_.log(ref);
+  const Event& event = mine_.event(ref);
+  bool any = false;
+  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
+    const Slot& slot = log.slots[s];
+    if (inputs_only && slot.kind != SlotKind::in) continue;
+    if (!differs({ref, s})) continue;
+    if (written_over(ref, slot)) continue;
+    stack.push_back({{ref, s}, consumer});
+    any = true;
+  }
+  return any;
+}
+
+// Novel results of events inside this one: the last of them is nearest to its own result.
+bool Flow::push_children(const EventRef& ref, std::vector<Work>& stack) const {
+  const ProcessLog& log = mine_.log(ref);
+  const Event& event = mine_.event(ref);
+  for (uint64_t e = ref.event; e-- > event.begin;) {
+    const Event& child = log.events[e];
+    if (!inside(event, child) || child.kind == EventKind::loss) continue;
+    for (uint64_t s = child.first_slot; s < child.first_slot + child.slot_count; ++s) {
+      const Slot& slot = log.slots[s];
+      EventRef at{ref.process, uint32_t(e)};
+      if (slot.kind == SlotKind::in || !differs({at, s})) continue;
+      stack.push_back({{at, s}, ref});
+      return true;
+    }
+  }
+  return false;
+}
+
+// A backward node also reads what its forward kept; after a recomputation, what that made.
+bool Flow::push_forward(const EventRef& ref, std::vector<Work>& stack) const {
+  const ProcessLog& log = mine_.log(ref);
+  const Event& node = mine_.event(ref);
+  if (node.kind != EventKind::node || node.forward == kNone) return false;
+  EventRef forward{ref.process, node.forward};
+  // Another operator in the other run: its inner values are its own, and the loss agreed all the
+  // same.
+  if (one_sided(forward)) return false;
+  if (push_novel_inputs(forward, forward, false, stack)) return true;
+  for (uint32_t e = ref.event; e-- > node.forward;) {
+    const Event& event = log.events[e];
+    if (event.kind == EventKind::op && event.phase == Phase::recompute &&
+        event.boundary == node.boundary)
+      return push_novel_inputs({ref.process, e}, {ref.process, e}, false, stack);
+    if (event.kind == EventKind::node && event.forward == node.forward && event.step != node.step)
+      break;
+  }
+  return false;
+}
+
+// A collective reads the inputs of every rank that takes part: those whose inputs are novel.
+std::vector<EventRef> Flow::push_peers(const EventRef& ref, std::vector<Work>& stack) const {
+  std::vector<EventRef> novel;
+  if (!(mine_.event(ref).flags & kCollective)) return novel;
+  for (const EventRef& peer : mine_.collectives().peers(ref))
+    if (push_novel_inputs(peer, peer, true, stack)) novel.push_back(peer);
+  return novel;
+}
+
+// A Python number taken from a novel tensor (`.item()`, `.tolist()`) and handed on as an argument.
+bool Flow::push_scalars(const EventRef& ref, std::vector<Work>& stack) {
+  const ProcessLog& log = mine_.log(ref);
+  const Event& event = mine_.event(ref);
+  const std::string& scalars = log.text(event.scalars);
+  if (!on(Heuristic::number_in_text)) return false;
+  constexpr size_t kTellingLength = 5;  // shorter numbers are equal by chance
+  if (scalars.size() < kTellingLength) return false;
+  constexpr uint32_t kReach = 20000;  // events looked back
+  uint32_t stop = ref.event > kReach ? ref.event - kReach : 0;
+  for (uint32_t e = ref.event; e-- > stop;) {
+    const std::string& results = log.text(log.events[e].results);
+    size_t equals = results.find('=');
+    std::string_view value = results;
+    if (equals != std::string::npos) value.remove_prefix(equals + 1);
+    if (value.size() < kTellingLength || value.find_first_of("0123456789") == value.npos) continue;
+    if (scalars.find(value) == std::string::npos) continue;
+    if (!push_novel_inputs({ref.process, e}, {ref.process, e}, true, stack)) continue;
+    by_.add(Heuristic::number_in_text);
+    return true;
+  }
+  return false;
+}
+
+// Where a value has several readers, autograd adds up what they send back, below Python: the sum
+// comes from the outgoing gradients of those readers' nodes.
+bool Flow::push_summed(const Work& work, std::vector<Work>& stack) const {
+  const ProcessLog& log = mine_.log(work.wanted.event);
+  const Event& event = mine_.event(work.wanted.event);
+  if (event.kind != EventKind::node && event.kind != EventKind::accumulate) return false;
+  const Slot& wanted = mine_.slot(work.wanted);
+  std::unordered_set<ValueKey, ValueKeyHash> results;  // of the forward this node belongs to
+  if (event.forward != kNone) {
+    const Event& forward = log.events[event.forward];
+    for (uint64_t s = forward.first_slot; s < forward.first_slot + forward.slot_count; ++s)
+      if (log.slots[s].kind != SlotKind::in) results.insert(value_key(log, log.slots[s]));
+  }
+  auto reads_result = [&](const Event& node) {
+    if (node.forward == kNone) return false;
+    const Event& forward = log.events[node.forward];
+    for (uint64_t s = forward.first_slot; s < forward.first_slot + forward.slot_count; ++s)
+      if (log.slots[s].kind == SlotKind::in && results.contains(value_key(log, log.slots[s])))
+        return true;
+    return false;
+  };
+  // Without a reader of that result, whatever this backward pass sent on in that shape.
+  for (bool readers_only : {true, false}) {
+    bool any = false;
+    for (uint32_t e = work.wanted.event.event; e-- > 0;) {
+      const Event& node = log.events[e];
+      if (node.step != event.step || node.kind == EventKind::loss) break;
+      if (node.kind != EventKind::node || (readers_only && !reads_result(node))) continue;
+      EventRef ref{work.wanted.event.process, e};
+      for (uint64_t s = node.first_slot; s < node.first_slot + node.slot_count; ++s) {
+        const Slot& slot = log.slots[s];
+        if (slot.kind == SlotKind::in || slot.meta != wanted.meta || !differs({ref, s})) continue;
+        stack.push_back({{ref, s}, ref});
+        any = true;
+      }
+    }
+    if (any) return true;
+  }
+  return false;
+}
+
+// Gradients that a data-parallel reducer averaged below Python: they come from the gradients every
+// rank accumulated in that step.
+bool Flow::push_reduced(const Work& work, std::vector<Work>& stack) {
+  const Event& consumer = mine_.event(work.consumer);
+  const Slot& wanted = mine_.slot(work.wanted);
+  if (mine_.run().processes.size() < 2 || consumer.kind != EventKind::optimizer) return false;
+  const Meta& meta = mine_.log(work.consumer).metas[wanted.meta];
+  bool own = false;
+  std::vector<EventRef> peers;
+  for (size_t p = 0; p < mine_.run().processes.size(); ++p) {
+    const ProcessLog& log = mine_.run().processes[p];
+    for (size_t e = 0; e < log.events.size(); ++e) {
+      const Event& event = log.events[e];
+      if (event.kind != EventKind::accumulate || event.step != consumer.step) continue;
+      EventRef ref{int32_t(p), uint32_t(e)};
+      for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
+        const Slot& slot = log.slots[s];
+        if (slot.kind == SlotKind::in || !(log.metas[slot.meta] == meta) || !differs({ref, s}))
+          continue;
+        stack.push_back({{ref, s}, ref});
+        if (ref.process == work.consumer.process)
+          own = true;
+        else if (peers.empty() || peers.back().process != ref.process)
+          peers.push_back(ref);
+      }
+    }
+  }
+  const bool any = own || !peers.empty();
+  if (any && !own) arrivals_.push_back({work.consumer, work.wanted.slot, std::move(peers)});
+  return any;
+}
+
+// An operator that leaves a value which somebody made before it, and read it nowhere, had it from
+// there all the same: `sum(b.aux for b in blocks)` of one block. No edge is known, so the name
+// serves.
+SlotRef Flow::read_unseen(const SlotRef& made) const {
+  const Event& event = mine_.event(made.event);
+  if (!on(Heuristic::read_unseen) || event.kind != EventKind::op || event.begin == 0) return {};
+  const EventRef before{made.event.process, uint32_t(event.begin)};
+  const SlotRef earlier =
+      mine_.producer(value_key(mine_.log(made.event), mine_.slot(made)), before, false);
+  return earlier.event.process == before.process && differs(earlier) ? earlier : SlotRef{};
+}
+
+// `made` is a value some event made that differs: go on to what that event read, or stop there.
+void Flow::expand(const SlotRef& made, const EventRef& reader, std::vector<Work>& stack,
+                  std::vector<Origin>& origins) {
+  const EventRef& ref = made.event;
+  if (!visited_.insert(id(ref)).second) return;
+  if (one_sided(ref)) steps_.push_back({ref, reader});
+  const size_t before = stack.size();
+  follow(made, reader, stack, origins);
+  // What only this run has belongs to whoever waits for it.
+  for (size_t i = before; i < stack.size(); ++i)
+    if (stack[i].reader.process < 0) stack[i].reader = one_sided(ref) ? reader : ref;
+}
+
+void Flow::follow(const SlotRef& made, const EventRef& reader, std::vector<Work>& stack,
+                  std::vector<Origin>& origins) {
+  const EventRef& ref = made.event;
+  const EventRef& next = one_sided(ref) ? reader : ref;
+  if (views_larger_input(made) && trace_parts({made, ref, next}, stack, origins)) return;
+  const bool own = push_novel_inputs(ref, ref, true, stack);
+  std::vector<EventRef> peers = push_peers(ref, stack);
+  const bool brought = !peers.empty();
+  if (!own && brought) arrivals_.push_back({ref, made.slot, std::move(peers)});
+  if (own || brought) return;
+  if (push_forward(ref, stack) || push_children(ref, stack) || push_scalars(ref, stack)) return;
+  if (const SlotRef unseen = read_unseen(made); unseen.event.process >= 0) {
+    by_.add(Heuristic::read_unseen);
+    return expand(unseen, next, stack, origins);
+  }
+  const ProcessLog& log = mine_.log(ref);
+  auto location = log.locations.find(std::string(mine_.boundary(ref)));
+  const Event& event = mine_.event(ref);
+  const bool movement = event.kind == EventKind::collective ||
+                        (event.kind == EventKind::op &&
+                         ((location != log.locations.end() &&
+                           ((event.flags & kCollective) || moves_bytes(location->second.callee))) ||
+                          rearranges(log, event)));
+  origins.push_back({ref, made.slot, false, movement, false, next});
+}
+
+// The wanted value's maker left what its partner left: it is not the one the other run reads.
+bool Flow::chosen(const Work& work, const SlotRef& made) const {
+  return mine_.slot(work.wanted).kind == SlotKind::in && !(made.event == work.wanted.event) &&
+         differs_from_counterpart(work.wanted) == true && differs_from_counterpart(made) == false;
+}
+
+void Flow::trace(const Work& work, std::vector<Work>& stack, std::vector<Origin>& origins) {
+  const size_t before = stack.size(), found = origins.size();
+  by_ = work.by;
+  trace_from(work, stack, origins);
+  for (size_t i = before; i < stack.size(); ++i) {
+    if (stack[i].reader.process < 0) stack[i].reader = work.reader;
+    stack[i].by = by_;
+  }
+  for (size_t i = found; i < origins.size(); ++i) origins[i].by = by_;
+}
+
+void Flow::trace_from(const Work& work, std::vector<Work>& stack, std::vector<Origin>& origins) {
+  const Slot& wanted = mine_.slot(work.wanted);
+  // A result is made by its own event at the latest, an input by an event before its consumer.
+  const bool result = wanted.kind != SlotKind::in;
+  const EventRef& until = result ? work.wanted.event : work.consumer;
+  SlotRef made = mine_.memory().writer(until, wanted, result);
+  // Memory does not tell: the first to make a value of this name.
+  if (made.event.process < 0)
+    made = mine_.producer(value_key(mine_.log(work.wanted.event), wanted), until, result);
+  // An equal value from before is not where this event's result comes from.
+  if (result &&
+      (made.event.process != until.process || made.event.event < mine_.event(until).begin))
+    made = work.wanted;
+  if (made.event.process >= 0 && chosen(work, made)) {
+    if (visited_.insert(id(work.wanted.event) | 1ull << 62).second)
+      origins.push_back({work.wanted.event, work.wanted.slot, false, false, true, work.reader});
+    return;
+  }
+  if (made.event.process >= 0) {
+    if (one_sided(work.wanted.event) && !one_sided(made.event)) inherits_.insert(id(work.reader));
+    return expand(made, work.reader, stack, origins);
+  }
+
+  // Nobody made this value as such: parts or views of what somebody made?
+  if (trace_parts(work, stack, origins) || push_summed(work, stack) || push_reduced(work, stack))
+    return;
+  bool movement = reduced_below(work);
+  if (movement && discounting_) return;
+  if (visited_.insert(id(work.wanted.event) | 1ull << 63).second)
+    origins.push_back({work.wanted.event, work.wanted.slot, true, movement, false, work.reader});
+}
+
+// Goes on to the novel parts of the memory a value lies on; known parts, put together as only this
+// run does, end the walk. False: the memory does not explain the value.
+bool Flow::trace_parts(const Work& work, std::vector<Work>& stack, std::vector<Origin>& origins) {
+  const Slot& wanted = mine_.slot(work.wanted);
+  Memory::Parts parts = mine_.memory().parts(work.consumer, wanted);
+  bool any = false;
+  for (const SlotRef& part : parts.left)
+    if (differs(part)) expand(part, work.reader, stack, origins), any = true;
+  if (any) return true;
+  if (trace_overwrite(wanted, parts, work.reader, origins)) return true;
+  if (!relaid_parts(wanted, parts)) return false;
+  if (!discounting_ && visited_.insert(id(work.wanted.event) | 1ull << 63).second)
+    origins.push_back({work.wanted.event, work.wanted.slot, wanted.kind == SlotKind::in, true,
+                       false, work.reader});
+  return true;
+}
+
+// A known value of this extent, then parts of it written over with known values: the other run
+// lacks the writing, so that is where the value comes from.
+bool Flow::trace_overwrite(const Slot& wanted, const Memory::Parts& parts, const EventRef& reader,
+                           std::vector<Origin>& origins) {
+  if (!parts.complete || parts.left.size() < 2) return false;
+  const Slot& oldest = mine_.slot(parts.left.back());
+  if (oldest.address != wanted.address || oldest.size_bytes != wanted.size_bytes) return false;
+  for (size_t i = 0; i + 1 < parts.left.size(); ++i)
+    if (visited_.insert(id(parts.left[i].event)).second)
+      origins.push_back({parts.left[i].event, parts.left[i].slot, false, false, false, reader});
+  return true;
+}
+
+// Values both runs know, put together in memory as only this run does. One part of the same extent
+// is no such thing: there the bytes changed unseen.
+bool Flow::relaid_parts(const Slot& wanted, const Memory::Parts& parts) const {
+  if (!parts.complete) return false;
+  return std::none_of(parts.left.begin(), parts.left.end(), [&](const SlotRef& part) {
+    const Slot& left = mine_.slot(part);
+    return left.address == wanted.address && left.size_bytes == wanted.size_bytes;
+  });
+}
+
+// A gradient at the optimizer of several ranks: averaged below Python, from gradients both runs
+// know.
+bool Flow::reduced_below(const Work& work) const {
+  return mine_.run().processes.size() > 1 &&
+         mine_.event(work.wanted.event).kind == EventKind::optimizer &&
+         mine_.log(work.wanted.event).text(mine_.slot(work.wanted).name).starts_with("grad");
+}
+
+std::vector<Origin> Flow::origins(const std::vector<SlotRef>& sinks) {
+  std::vector<Origin> found;
+  std::vector<Work> stack;
+  for (const SlotRef& sink : sinks) stack.push_back({sink, sink.event, sink.event});
+  while (!stack.empty()) {
+    Work work = stack.back();
+    stack.pop_back();
+    trace(work, stack, found);
+  }
+  std::sort(found.begin(), found.end(), [](const Origin& x, const Origin& y) {
+    return std::tie(x.event.event, x.event.process) < std::tie(y.event.event, y.event.process);
+  });
+  return found;
+}
+
+}  // namespace opguard

@@ -1,0 +1,81 @@
+// align/judge/verdict.h: what an alignment means: identical, or the pivot and why.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "align/judge/heuristics.h"
+#include "align/pair/alignment.h"
+#include "record/event_ref.h"
+#include "record/record.h"
+
+namespace opguard {
+
+enum class Outcome : uint8_t { identical, diverged, inconclusive };
+enum class PivotKind : uint8_t { value, scalar, structure, input, race };
+
+// An operator at which the runs part. At least one side is set.
+struct Pivot {
+  PivotKind kind = PivotKind::value;
+  EventRef a, b;
+  uint32_t slot = kNone;  // index in ProcessLog::slots of side b's (else a's) first differing slot
+  std::string why;        // one sentence
+  Heuristics heuristics{};  // what it was chosen by
+  bool operator==(const Pivot&) const = default;
+};
+
+// A generator of random numbers whose state is not the same in both runs.
+struct StateDifference {
+  std::string generator;    // "torch.cpu", "python"
+  EventRef a, b;            // the first pair of records that differs
+  uint64_t records = 0;     // pairs that hold it
+  uint64_t differing = 0;   // of these
+  bool from_start = false;  // the first of them differs
+  bool to_end = false;      // the last of them differs
+  bool drawn = false;       // the state moves: somebody draws from it, or seeds it again
+  bool operator==(const StateDifference&) const = default;
+};
+
+enum class RankRole : uint8_t {
+  equal,     // every model value agrees, and nothing differs on the way to one
+  origin,    // the difference began here
+  received,  // a collective brought it
+  unknown,   // it differs; neither an operator nor a collective of its log says since when
+};
+
+// How a difference came to one rank of several.
+struct RankShare {
+  int32_t rank = 0;
+  RankRole role = RankRole::equal;
+  EventRef a, b;              // origin: where it began; received: where the collective was done, or
+                              // the step whose gradients were averaged below Python
+  uint32_t slot = kNone;      // of side b's, else a's, event: what differs first
+  std::vector<int32_t> from;  // received: the ranks that gave other values to the collective
+  bool operator==(const RankShare&) const = default;
+};
+
+inline constexpr size_t kMostCandidates = 6;
+
+struct Verdict {
+  Outcome outcome = Outcome::inconclusive;
+  std::string why;                // one sentence
+  int longer = -1;                // diverged, as this side goes on where the other has ended
+  std::vector<Pivot> candidates;  // [0] is the pivot; at most 6
+  // Identical or not known: the pairs that differ, none of which reaches what the runs are judged
+  // by.
+  std::vector<Pair> unreached;
+  uint64_t harmless = 0;  // differing events before the pivot that reach no model value
+  std::vector<StateDifference> states;
+  std::vector<RankShare> ranks;    // diverged, of several ranks: each of them, by rank
+  std::vector<std::string> notes;  // settings that differ, lost records, what could not be compared
+};
+
+// Judgement by value flow: docs/judgement.md.
+Verdict judge(const Run& a, const Run& b, const Alignment& alignment);
+// The same beside what rules hide, and without the heuristics `off`.
+class HiddenRecords;
+Verdict judge(const Run& a, const Run& b, const Alignment& alignment, const HiddenRecords& hidden,
+              const Heuristics& off = {});
+
+}  // namespace opguard

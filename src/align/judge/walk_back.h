@@ -1,0 +1,48 @@
+// align/judge/walk_back.h: from the first differing model value back to where it began, on both
+// sides.
+#pragma once
+
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "align/judge/evidence.h"
+#include "align/judge/value_flow.h"
+#include "align/values/model_values.h"
+
+namespace opguard {
+
+struct Found {
+  Position position;
+  int side = 0;
+  Origin origin;
+};
+
+// Operators of one run alone whose results, made of what both runs know, count as known too.
+struct Known {
+  bool moved = false;                           // those that only move bytes or communicate
+  std::unordered_set<std::string> harmless[2];  // boundaries that did no harm
+  bool any() const { return moved || !harmless[0].empty() || !harmless[1].empty(); }
+};
+
+struct Walk {
+  std::vector<Found> found;  // earliest first
+  std::vector<std::pair<Found, const Rule*>> hidden;
+  std::vector<RegionStep> steps[2];          // operators of one run alone on the way, by event
+  std::unordered_set<uint64_t> inherits[2];  // readers of regions that read a difference
+  std::unordered_set<uint64_t> visited[2];   // Flow::id of every event on the way
+};
+
+Walk walk_back(const Evidence& evidence, const ModelDifference& difference, const Known& known);
+
+// How the flow of one side is followed.
+FlowOptions flow_options(const Evidence& evidence, int side, const Known& known);
+
+// Its results count as known.
+bool is_known(const Evidence& evidence, const Known& known, int side, const EventRef& ref);
+
+// Operators of one run alone that left values of their own in steps whose every effect was equal.
+Known harmless_before(const Evidence& evidence, const ModelDifference& difference);
+
+}  // namespace opguard

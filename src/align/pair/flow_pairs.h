@@ -1,0 +1,40 @@
+// align/pair/flow_pairs.h: partners told by data flow, where order alone is wrong or has nothing to
+// say.
+//
+// A pairing that keeps the order must leave one of two operators alone that changed places, and
+// where values differ it may take an inserted operator for the one beside it. What an operator
+// reads was made, and what it leaves is read, by operators that have partners of their own: these
+// tell, in each run by that run's own values and memory blocks, whether two operators stand at the
+// same place of the computation.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "align/pair/sequence.h"
+#include "record/record.h"
+
+namespace opguard {
+
+// One side of a sequence: its events in the log, and a token for each.
+struct TokenSequence {
+  const ProcessLog& log;
+  const std::vector<uint32_t>& events;  // indices in log.events, increasing
+  const std::vector<Token>& tokens;
+};
+
+struct FlowMatch {
+  uint32_t a, b;  // positions in the sequences
+  bool moved;     // out of the order of the others
+  bool operator==(const FlowMatch&) const = default;
+};
+
+// `ordered` (strictly increasing on both sides) with pairs that the flow contradicts taken apart,
+// and partners for events without one: of the same boundary, arguments and shapes, at the same
+// place of the flow; or of the same values; or alone of their kind near by. By a; those not moved
+// increase in b. Linear: events are looked at in stretches, pairs across two stretches are not
+// looked for.
+std::vector<FlowMatch> pair_by_flow(const TokenSequence& a, const TokenSequence& b,
+                                    const Matches& ordered);
+
+}  // namespace opguard

@@ -1,0 +1,31 @@
+// align/rules/noise.h: what two runs of one program do differently by themselves, and rules that
+// hide it: docs/noise.md.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "align/judge/verdict.h"
+#include "align/rules/rules.h"
+
+namespace opguard {
+
+// Records of one boundary that differ though nothing before them did.
+struct NoiseSite {
+  Pivot pivot;         // the first execution; `why` is the rule's
+  Rule rule;           // names these records and no others
+  uint64_t times = 0;  // executions that differ
+  // What the runs are judged by: a rule for it is never written.
+  bool model_value = false;
+  // The state of a generator that nobody draws from: no noise, only noisy to look at.
+  bool idle = false;
+};
+
+// Earliest first; generators' states last.
+std::vector<NoiseSite> find_noise(const Run& a, const Run& b, const Alignment& alignment);
+
+// Numbers handed to Python (`.item()`) that differ and that no rule hides yet. `alignment` as
+// HiddenRecords::apply left it.
+std::vector<NoiseSite> noisy_numbers(const Run& a, const Run& b, const Alignment& alignment);
+
+}  // namespace opguard

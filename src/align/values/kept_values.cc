@@ -1,0 +1,199 @@
+#include "align/values/kept_values.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "align/pair/slot_pairs.h"
+#include "record/kept_values.h"
+
+namespace opguard {
+namespace {
+
+struct Kept {
+  SlotRef at;
+  Slot slot;
+  const Meta* meta = nullptr;
+  bool changed = false;  // since it was first seen
+};
+
+using ByName = std::map<std::string, Kept>;
+
+bool same_type(const Kept& a, const Kept& b) {
+  return a.meta->dtype == b.meta->dtype && a.meta->shape == b.meta->shape;
+}
+
+std::vector<uint32_t> events_of(const ProcessLog& log, std::string_view boundary) {
+  std::vector<uint32_t> events;
+  for (uint32_t e = 0; e < log.events.size(); ++e)
+    if (log.events.kind(e) == EventKind::state && log.text(log.events[e].boundary) == boundary)
+      events.push_back(e);
+  return events;
+}
+
+class KeptValues {
+ public:
+  KeptValues(const Timeline& timeline, const ProcessPair& both, const HiddenRecords& hidden)
+      : timeline_(timeline), process_{both.a, both.b}, hidden_(hidden) {}
+
+  KeptComparison buffers() {
+    ByName held[2];
+    const std::vector<uint32_t> events[2] = {events_of(log(0), kBuffers),
+                                             events_of(log(1), kBuffers)};
+    size_t next[2] = {0, 0};
+    auto step = [&](int side) { return log(side).events.step(events[side][next[side]]); };
+    auto left = [&](int side) { return next[side] < events[side].size(); };
+    while (left(0) || left(1)) {
+      const uint32_t now = !left(0) ? step(1) : !left(1) ? step(0) : std::min(step(0), step(1));
+      std::set<std::string> touched;
+      EventRef at[2];
+      for (int side : {0, 1})
+        for (; left(side) && step(side) == now; ++next[side]) {
+          at[side] = {process_[side], events[side][next[side]]};
+          for (auto& [name, kept] : slots_of(side, at[side].event)) {
+            touched.insert(name);
+            auto [known, fresh] = held[side].try_emplace(name, kept);
+            if (!fresh) known->second = kept, known->second.changed = true;
+          }
+        }
+      for (const std::string& name : touched) {
+        auto a = held[0].find(name), b = held[1].find(name);
+        if (a == held[0].end() || b == held[1].end()) continue;
+        result_.compared = true;
+        if (!same_type(a->second, b->second) || same_bytes(a->second.slot, b->second.slot))
+          continue;
+        const int shown = at[0].process >= 0 ? 0 : 1;
+        differs("a buffer differs after a step: " + name, shown, at[shown], a->second, b->second);
+      }
+    }
+    settle(held[0], held[1], "buffers", "holds");
+    return std::move(result_);
+  }
+
+  KeptComparison saved() {
+    const std::vector<uint32_t> events[2] = {events_of(log(0), kSaved), events_of(log(1), kSaved)};
+    for (size_t k = 0; k < std::min(events[0].size(), events[1].size()); ++k) {
+      ByName tensors[2];
+      for (int side : {0, 1})
+        for (auto& [name, kept] : slots_of(side, events[side][k]))
+          tensors[side].try_emplace(name, kept);
+      for (const auto& [name, a] : tensors[0]) {
+        auto b = tensors[1].find(name);
+        if (b == tensors[1].end() || !same_type(a, b->second)) continue;
+        result_.compared = true;
+        if (!same_bytes(a.slot, b->second.slot))
+          differs("what is saved differs: " + name, 0, a.at.event, a, b->second);
+      }
+      settle(tensors[0], tensors[1], "tensors", "saves");
+    }
+    if (events[0].size() != events[1].size())
+      result_.notes.push_back("run a saves " + std::to_string(events[0].size()) + " times, run b " +
+                              std::to_string(events[1].size()));
+    return std::move(result_);
+  }
+
+ private:
+  const ProcessLog& log(int side) const { return timeline_.run(side).processes[process_[side]]; }
+
+  std::vector<std::pair<std::string, Kept>> slots_of(int side, uint32_t event) const {
+    std::vector<std::pair<std::string, Kept>> all;
+    const ProcessLog& l = log(side);
+    const Event e = l.events[event];
+    const EventRef ref{process_[side], event};
+    for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
+      const Slot slot = l.slots[s];
+      if (!has_value(slot) || slot.meta >= l.metas.size() || hidden_.rule_of(side, ref, s))
+        continue;
+      all.push_back({l.text(slot.name), {{ref, s}, slot, &l.metas[slot.meta]}});
+    }
+    return all;
+  }
+
+  void differs(std::string why, int side, const EventRef& shown, const Kept& a, const Kept& b) {
+    const Position position = timeline_.position(side, shown);
+    if (result_.first && !(position < result_.first->position)) {
+      // Others of the same moment lead on as well.
+      if (!(result_.first->position < position)) {
+        result_.first->slots[0].push_back(a.at);
+        result_.first->slots[1].push_back(b.at);
+      }
+      return;
+    }
+    ModelDifference difference;
+    difference.slots[0] = {a.at};
+    difference.slots[1] = {b.at};
+    difference.position = position;
+    difference.why = std::move(why);
+    difference.same_names = value_key(log(0), a.slot) == value_key(log(1), b.slot);
+    result_.first = std::move(difference);
+  }
+
+  // What only one side calls so, or holds in another type: another name for the same value, or
+  // something the other run has nothing of.
+  void settle(const ByName& a, const ByName& b, const std::string& what, const std::string& does) {
+    const ByName* sides[2] = {&a, &b};
+    using Content = std::tuple<std::string, std::vector<int64_t>, Fingerprint, uint64_t>;
+    auto content = [](const Kept& k) {
+      return Content{k.meta->dtype, k.meta->shape, k.slot.value, k.slot.flat};
+    };
+    std::vector<const Kept*> alone[2];
+    std::multiset<Content> theirs;
+    for (const auto& [name, kept] : b) {
+      auto other = a.find(name);
+      if (other != a.end() && same_type(kept, other->second)) continue;
+      alone[1].push_back(&kept);
+      theirs.insert(content(kept));
+    }
+    for (const auto& [name, kept] : a) {
+      auto other = b.find(name);
+      if (other != b.end() && same_type(kept, other->second)) continue;
+      if (auto at = theirs.find(content(kept)); at != theirs.end()) {
+        theirs.erase(at);
+        result_.compared = true;
+      } else {
+        alone[0].push_back(&kept);
+      }
+    }
+    std::erase_if(alone[1], [&](const Kept* kept) {
+      auto at = theirs.find(content(*kept));
+      if (at == theirs.end()) return true;
+      theirs.erase(at);
+      return false;
+    });
+    // Where both have some left, one may be the other's in another shape; a constant is no result.
+    auto lives = [&](const Kept* kept) { return does == "saves" || kept->changed; };
+    const bool both = std::any_of(alone[0].begin(), alone[0].end(), lives) &&
+                      std::any_of(alone[1].begin(), alone[1].end(), lives);
+    for (int side : {0, 1}) {
+      if (alone[side].empty()) continue;
+      const SlotRef& first = alone[side][0]->at;
+      std::string text =
+          std::string("run ") + "ab"[side] + " alone " + does + " " +
+          std::to_string(alone[side].size()) + " of its " + std::to_string(sides[side]->size()) +
+          " " + what +
+          " by this name, or in this type: " + log(side).text(log(side).slots[first.slot].name);
+      auto& to = both ? result_.uncompared : result_.notes;
+      if (std::find(to.begin(), to.end(), text) == to.end()) to.push_back(std::move(text));
+    }
+  }
+
+  const Timeline& timeline_;
+  const int32_t process_[2];
+  const HiddenRecords& hidden_;
+  KeptComparison result_;
+};
+
+}  // namespace
+
+KeptComparison compare_buffers(const Timeline& timeline, const ProcessPair& both,
+                               const HiddenRecords& hidden) {
+  return KeptValues(timeline, both, hidden).buffers();
+}
+
+KeptComparison compare_saved(const Timeline& timeline, const ProcessPair& both,
+                             const HiddenRecords& hidden) {
+  return KeptValues(timeline, both, hidden).saved();
+}
+
+}  // namespace opguard

@@ -1,0 +1,38 @@
+// align/values/kept_values.h: what a program keeps beside its parameters, compared: module buffers
+// and what it saves to files.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "align/values/model_values.h"
+
+namespace opguard {
+
+struct KeptComparison {
+  bool compared = false;
+  std::optional<ModelDifference> first;
+  std::vector<std::string> uncompared;  // reasons, one sentence each
+  std::vector<std::string> notes;
+};
+
+// Buffers as they were at the end of each step; one that no event holds has not changed.
+KeptComparison compare_buffers(const Timeline& timeline, const ProcessPair& both,
+                               const HiddenRecords& hidden);
+
+// The files that both processes wrote, in order: their tensors by name.
+KeptComparison compare_saved(const Timeline& timeline, const ProcessPair& both,
+                             const HiddenRecords& hidden);
+
+// Tensors that outlive the step they were made in: what an operator leaves in memory that a later
+// step reads before anybody writes it again (averages of weights, caches, a loss scale).
+KeptComparison compare_lasting(const Timeline& timeline, const ProcessPair& both,
+                               const HiddenRecords& hidden);
+
+// Of a program without training: the results of its outermost calls. A call counts if recorded
+// operators ran inside it, or it reads parameters of its own.
+KeptComparison compare_results(const Timeline& timeline, const ProcessPair& both,
+                               const HiddenRecords& hidden);
+
+}  // namespace opguard

@@ -1,0 +1,152 @@
+// What outlives its step, and what leaves a program without training: found in the log's own
+// events.
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "align/pair/slot_pairs.h"
+#include "align/values/kept_values.h"
+#include "align/values/movers.h"
+#include "record/kept_values.h"
+
+namespace opguard {
+namespace {
+
+std::string callee_of(const ProcessLog& log, const Event& event) {
+  auto found = log.locations.find(log.text(event.boundary));
+  return found == log.locations.end() ? std::string() : found->second.callee;
+}
+
+// Memory blocks that hold, from one step into a later one, what somebody reads there. Buffers have
+// a record of their own (compare_buffers), which knows their names.
+std::unordered_set<uint32_t> lasting_blocks(const ProcessLog& log) {
+  std::unordered_map<uint32_t, uint32_t> left;  // step, by block
+  std::unordered_set<uint32_t> lasting, buffers;
+  for (uint32_t e = 0; e < log.events.size(); ++e) {
+    const Event event = log.events[e];
+    const Slot* slots = log.slots.of_event(event.first_slot);
+    if (event.kind == EventKind::state && log.text(event.boundary) == kBuffers)
+      for (uint32_t s = 0; s < event.slot_count; ++s) buffers.insert(slots[s].storage);
+    if (event.kind != EventKind::op) continue;
+    const std::string callee = callee_of(log, event);
+    // `loss.item()` behind the optimizer's step reads what the step left behind: a number handed to
+    // Python counts by itself, and carries nothing on.
+    const bool leaves = std::any_of(slots, slots + event.slot_count,
+                                    [](const Slot& slot) { return slot.kind != SlotKind::in; });
+    for (uint32_t s = 0; leaves && s < event.slot_count; ++s) {
+      const Slot& slot = slots[s];
+      if (slot.storage == 0 || slot.kind != SlotKind::in) continue;
+      auto at = left.find(slot.storage);
+      // What a copy writes over whole, it does not read.
+      if (at != left.end() && at->second < event.step && !overwrites(callee, log.text(slot.name)))
+        lasting.insert(slot.storage);
+    }
+    for (uint32_t s = 0; s < event.slot_count; ++s)
+      if (slots[s].storage != 0 && slots[s].kind != SlotKind::in)
+        left[slots[s].storage] = event.step;
+  }
+  std::erase_if(lasting, [&](uint32_t storage) { return buffers.contains(storage); });
+  return lasting;
+}
+
+// Adds what differs to `result`, the earliest first.
+void add(KeptComparison& result, const Position& position, const std::string& why, const SlotRef& a,
+         const SlotRef& b) {
+  if (result.first && result.first->position < position) return;
+  if (!result.first || position < result.first->position) {
+    result.first.emplace();
+    result.first->position = position;
+    result.first->why = why;
+  }
+  result.first->slots[0].push_back(a);
+  result.first->slots[1].push_back(b);
+}
+
+bool differ(const ProcessLog& log_a, const SlotPair& slot, const ProcessLog& log_b) {
+  const Meta &a = log_a.metas[slot.a->meta], &b = log_b.metas[slot.b->meta];
+  return a.dtype == b.dtype && a.shape == b.shape && !same_bytes(*slot.a, *slot.b);
+}
+
+// Visits the tensors that unequal pairs of operators leave, slot by slot.
+template <typename Wanted, typename Why>
+KeptComparison compare_left(const Timeline& timeline, const ProcessPair& both,
+                            const HiddenRecords& hidden, Wanted wanted, Why why) {
+  KeptComparison result;
+  const ProcessLog &log_a = timeline.run(0).processes[both.a],
+                   &log_b = timeline.run(1).processes[both.b];
+  for (const Pair& pair : both.pairs) {
+    if (pair.equality == Equality::hidden) continue;
+    const Event a = log_a.events[pair.a];
+    if (a.kind != EventKind::op) continue;
+    const EventRef ref_a{both.a, pair.a}, ref_b{both.b, pair.b};
+    if (pair.equality == Equality::equal) {
+      result.compared |= wanted(pair, kNone, kNone);
+      continue;
+    }
+    for (const SlotPair& slot : pair_slots(log_a, a, log_b, log_b.events[pair.b])) {
+      if (!slot.a || !slot.b || slot.a->kind == SlotKind::in || !has_value(*slot.a) ||
+          !has_value(*slot.b) || !wanted(pair, slot.a->storage, slot.b->storage) ||
+          hidden.rule_of(0, ref_a, slot.at_a) || hidden.rule_of(1, ref_b, slot.at_b))
+        continue;
+      result.compared = true;
+      if (differ(log_a, slot, log_b))
+        add(result, timeline.position(0, ref_a), why, {ref_a, slot.at_a}, {ref_b, slot.at_b});
+    }
+  }
+  return result;
+}
+
+// Forward operators that are inside no other that returns a tensor, and do more than one thing.
+std::unordered_set<uint32_t> outermost_calls(const ProcessLog& log) {
+  std::unordered_set<uint32_t> calls;
+  std::unordered_map<uint32_t, uint64_t> inside;  // by thread: where the call around begins
+  for (uint32_t e = uint32_t(log.events.size()); e-- > 0;) {
+    const Event event = log.events[e];
+    if (event.kind != EventKind::op || event.phase != Phase::forward) continue;
+    auto around = inside.try_emplace(event.thread, UINT64_MAX).first;
+    if (e >= around->second) continue;
+    around->second = UINT64_MAX;
+    bool returns = false, own = event.begin < e;
+    const Slot* slots = log.slots.of_event(event.first_slot);
+    for (uint32_t s = 0; s < event.slot_count; ++s) {
+      returns |= slots[s].kind == SlotKind::out;
+      own |= (slots[s].flags & kParameter) != 0;
+    }
+    if (!returns || !own) continue;
+    calls.insert(e);
+    around->second = event.begin;
+  }
+  return calls;
+}
+
+}  // namespace
+
+KeptComparison compare_lasting(const Timeline& timeline, const ProcessPair& both,
+                               const HiddenRecords& hidden) {
+  // Only where some pair differs is there anything to look for.
+  if (std::all_of(both.pairs.begin(), both.pairs.end(),
+                  [](const Pair& pair) { return pair.equality == Equality::equal; }))
+    return {};
+  const auto lasting_a = lasting_blocks(timeline.run(0).processes[both.a]),
+             lasting_b = lasting_blocks(timeline.run(1).processes[both.b]);
+  return compare_left(
+      timeline, both, hidden,
+      [&](const Pair&, uint32_t a, uint32_t b) {
+        return lasting_a.contains(a) && lasting_b.contains(b);
+      },
+      "a tensor that outlives its step differs");
+}
+
+KeptComparison compare_results(const Timeline& timeline, const ProcessPair& both,
+                               const HiddenRecords& hidden) {
+  const auto calls_a = outermost_calls(timeline.run(0).processes[both.a]),
+             calls_b = outermost_calls(timeline.run(1).processes[both.b]);
+  return compare_left(
+      timeline, both, hidden,
+      [&](const Pair& pair, uint32_t, uint32_t) {
+        return calls_a.contains(pair.a) && calls_b.contains(pair.b);
+      },
+      "the result of an outermost call differs");
+}
+
+}  // namespace opguard

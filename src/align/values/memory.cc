@@ -1,0 +1,107 @@
+#include "align/values/memory.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "align/values/value_index.h"
+
+namespace opguard {
+
+const Memory::Stretch& Memory::stretch(int32_t process, uint32_t number) const {
+  auto [entry, fresh] = stretches_.try_emplace(uint64_t(process) << 32 | number);
+  Stretch& made = entry->second;
+  if (!fresh) return made;
+  const ProcessLog& log = run_.processes[process];
+  const uint64_t end = std::min(log.events.size(), (uint64_t{number} + 1) * kEventsOf);
+  for (uint64_t e = uint64_t{number} * kEventsOf; e < end; ++e) {
+    const Event event = log.events[e];
+    const Slot* slots = log.slots.of_event(event.first_slot);
+    for (uint32_t s = 0; s < event.slot_count; ++s) {
+      const Slot& slot = slots[s];
+      if (slot.kind == SlotKind::in || !slot.address || !slot.size_bytes || !has_value(slot))
+        continue;
+      made.blocks.push_back({slot.address, slot.address + slot.size_bytes, slot.flat, slot.storage,
+                             slot.meta, uint32_t(e), event.first_slot + s});
+    }
+  }
+  for (uint32_t i = 0; i < made.blocks.size(); ++i) made.by_storage.push_back(i);
+  std::stable_sort(made.by_storage.begin(), made.by_storage.end(), [&](uint32_t x, uint32_t y) {
+    return made.blocks[x].storage < made.blocks[y].storage;
+  });
+  return made;
+}
+
+template <typename Visit>
+void Memory::look_back(int32_t process, uint32_t before, const Slot& slot, Visit visit) const {
+  const uint64_t begin = slot.address, end = slot.address + slot.size_bytes;
+  auto lies_on = [&](const Block& block) {
+    return block.event < before && block.end > begin && block.begin < end;
+  };
+  const uint32_t last = before / kEventsOf;
+  for (uint32_t back = 0; back <= std::min(last, kReach); ++back) {
+    const Stretch& all = stretch(process, last - back);
+    if (slot.storage == 0) {
+      for (size_t i = all.blocks.size(); i-- > 0;)
+        if (lies_on(all.blocks[i]) && !visit(all.blocks[i])) return;
+      continue;
+    }
+    // Freed memory is given out again: what another block left at these addresses is no part. What
+    // is of no known block (an array) may be.
+    auto of = [&](uint32_t storage) {
+      auto less = [&](uint32_t i, uint32_t wanted) { return all.blocks[i].storage < wanted; };
+      auto first = std::lower_bound(all.by_storage.begin(), all.by_storage.end(), storage, less);
+      auto behind = std::lower_bound(first, all.by_storage.end(), storage + 1, less);
+      return std::pair(first, behind);
+    };
+    auto [known, known_end] = of(slot.storage);
+    auto [unknown, unknown_end] = of(0);
+    while (known != known_end || unknown != unknown_end) {
+      const bool take_known =
+          unknown == unknown_end ||
+          (known != known_end && *std::prev(known_end) > *std::prev(unknown_end));
+      const Block& block = all.blocks[take_known ? *--known_end : *--unknown_end];
+      if (lies_on(block) && !visit(block)) return;
+    }
+  }
+}
+
+SlotRef Memory::writer(const EventRef& consumer, const Slot& slot, bool inclusive) const {
+  SlotRef found;
+  if (slot.storage == 0 || !slot.address || !slot.size_bytes) return found;
+  look_back(consumer.process, consumer.event + (inclusive ? 1 : 0), slot, [&](const Block& block) {
+    const bool same = block.begin == slot.address && block.end == slot.address + slot.size_bytes &&
+                      block.flat == slot.flat && block.meta == slot.meta;
+    if (same) found = {{consumer.process, block.event}, block.slot};
+    return same;
+  });
+  return found;
+}
+
+Memory::Parts Memory::parts(const EventRef& consumer, const Slot& slot) const {
+  Parts parts;
+  if (!slot.address || !slot.size_bytes) return parts;
+  using Extent = std::pair<uint64_t, uint64_t>;
+  std::vector<Extent> open = {{slot.address, slot.address + slot.size_bytes}};
+  look_back(consumer.process, consumer.event, slot, [&](const Block& block) {
+    auto lies_on = [&](const Extent& extent) {
+      return block.end > extent.first && block.begin < extent.second;
+    };
+    if (std::none_of(open.begin(), open.end(), lies_on)) return true;
+    parts.left.push_back({{consumer.process, block.event}, block.slot});
+    std::vector<Extent> rest;
+    for (const Extent& extent : open) {
+      if (!lies_on(extent)) {
+        rest.push_back(extent);
+        continue;
+      }
+      if (extent.first < block.begin) rest.push_back({extent.first, block.begin});
+      if (block.end < extent.second) rest.push_back({block.end, extent.second});
+    }
+    open = std::move(rest);
+    return !open.empty();
+  });
+  parts.complete = open.empty();
+  return parts;
+}
+
+}  // namespace opguard

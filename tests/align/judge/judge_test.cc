@@ -1,0 +1,755 @@
+// Judgement by value flow, rule by rule of docs/judgement.md, on runs written by hand.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "align/builder.h"
+#include "align/judge/verdict.h"
+#include "align/rules/hidden.h"
+#include "align/values/broadcast.h"
+
+namespace opguard::test {
+namespace {
+
+S loss_of(uint64_t value) { return {SlotKind::in, value, "root0", {4, 8}, kModelValue}; }
+S parameter(uint64_t value) { return {SlotKind::out, value, "param0", {4, 8}, kModelValue}; }
+
+E op(std::string boundary, std::vector<S> slots, std::string scalars = {}) {
+  return {
+      .boundary = std::move(boundary), .slots = std::move(slots), .scalars = std::move(scalars)};
+}
+E loss(uint64_t value, uint32_t step = 0) {
+  return {.boundary = "train.backward:l",
+          .slots = {loss_of(value)},
+          .step = step,
+          .kind = EventKind::loss};
+}
+E optimizer(std::vector<S> slots, uint32_t step = 0) {
+  return {.boundary = "train.step:o",
+          .slots = std::move(slots),
+          .step = step,
+          .phase = Phase::optimizer,
+          .kind = EventKind::optimizer};
+}
+
+struct Judged {
+  Run a, b;
+  Verdict verdict;
+  std::string boundary(const EventRef& ref, const Run& run) const {
+    if (ref.process < 0) return "";
+    const ProcessLog& log = run.processes[ref.process];
+    return log.text(log.events[ref.event].boundary);
+  }
+  std::string pivot_a(size_t i = 0) const { return boundary(verdict.candidates.at(i).a, a); }
+  std::string pivot_b(size_t i = 0) const { return boundary(verdict.candidates.at(i).b, b); }
+  PivotKind kind() const { return verdict.candidates.at(0).kind; }
+};
+
+Judged judged(std::vector<LogBuilder> a, std::vector<LogBuilder> b) {
+  Judged j;
+  std::vector<ProcessLog> logs_a, logs_b;
+  for (LogBuilder& builder : a) logs_a.push_back(builder.log());
+  for (LogBuilder& builder : b) logs_b.push_back(builder.log());
+  j.a = run_of(logs_a, "a");
+  j.b = run_of(logs_b, "b");
+  j.verdict = judge(j.a, j.b, align_runs(j.a, j.b));
+  return j;
+}
+
+TEST(Judge, EqualModelValuesAreIdentical) {
+  LogBuilder a, b;
+  a.add(op("m.mul:1", {in(1), out(2)})).add(loss(2));
+  b.add(op("m.mul:1", {in(1), out(2)})).add(op("m.isnan:2", {in(2), out(90)})).add(loss(2));
+  EXPECT_EQ(judged({a}, {b}).verdict.outcome, Outcome::identical);
+}
+
+TEST(Judge, NoValuesAreInconclusive) {
+  EXPECT_EQ(judged({LogBuilder()}, {LogBuilder()}).verdict.outcome, Outcome::inconclusive);
+}
+
+TEST(Judge, ResultOfEqualInputsIsTheOrigin) {
+  LogBuilder a, b;
+  a.add(op("m.mul:1", {in(1), out(2)})).add(op("m.exp:2", {in(2), out(3)})).add(loss(3));
+  b.add(op("m.mul:1", {in(1), out(12)})).add(op("m.exp:2", {in(12), out(13)})).add(loss(13));
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.verdict.outcome, Outcome::diverged);
+  EXPECT_EQ(j.pivot_a(), "m.mul:1");
+  EXPECT_EQ(j.pivot_b(), "m.mul:1");
+  EXPECT_EQ(j.kind(), PivotKind::value);
+}
+
+TEST(Judge, ScalarArgument) {
+  LogBuilder a, b;
+  a.add(op("m.histc:1", {in(1), out(2)}, "min=-0.5")).add(loss(2));
+  b.add(op("m.histc:1", {in(1), out(12)}, "min=1")).add(loss(12));
+  EXPECT_EQ(judged({a}, {b}).kind(), PivotKind::scalar);
+}
+
+TEST(Judge, OneSidedOperatorsAreNamedTogether) {
+  LogBuilder a, b;
+  a.add(op("m.var:a", {in(1), out(2)})).add(op("m.mul:1", {in(2), in(1), out(3)})).add(loss(3));
+  b.add(op("m.rms:b", {in(1), out(12)})).add(op("m.mul:1", {in(12), in(1), out(13)})).add(loss(13));
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_a(), "m.var:a");
+  EXPECT_EQ(j.pivot_b(), "m.rms:b");
+  EXPECT_EQ(j.kind(), PivotKind::structure);
+}
+
+TEST(Judge, HarmlessDifferenceBeforeTheCauseIsNotReached) {
+  LogBuilder a, b;
+  // Another mask constant: novel, and dead after the softmax.
+  a.add(op("m.mask:1", {in(1), out(2)})).add(op("m.softmax:2", {in(2), out(3)}));
+  b.add(op("m.mask:1", {in(1), out(12)})).add(op("m.softmax:2", {in(12), out(3)}));
+  a.add(op("m.mul:3", {in(3), out(4)})).add(loss(4));
+  b.add(op("m.mul:3", {in(3), out(14)})).add(loss(14));
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_a(), "m.mul:3");
+  EXPECT_EQ(j.verdict.harmless, 2u);
+}
+
+TEST(Judge, AnotherPartTakenInAnotherShapeIsTheCause) {
+  // cos[positions] in a, cos[None] in b: they only move bytes, but the product is given others.
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    const std::string taken = second ? "r.getitem:b" : "r.getitem:a";
+    const uint64_t n = second ? 10 : 0;
+    S part = out(2 + n);
+    part.shape = {second ? 1 : 4, 8};
+    log.add(op(taken, {in(1), part}));
+    part.kind = SlotKind::in;
+    log.add(op("r.mul:1", {in(5), part, out(3 + n)})).add(loss(3 + n));
+    Location place;
+    place.callee = "[]";
+    log.at(taken, place);
+  }
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_a(), "r.getitem:a");
+  EXPECT_EQ(j.pivot_b(), "r.getitem:b");
+}
+
+TEST(Judge, AParameterLeftAsItWasLeadsNowhere) {
+  // a steps with a rate of zero: its parameter after the step is the initial one, known to both.
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    log.add(op("m.init:0", {out(5)})).add(op("m.mul:1", {in(5), in(1), out(6)})).add(loss(6));
+    log.add(op("m.grad:2", {in(6), out(7)}));
+    E step = optimizer({{SlotKind::in, 5, "param0"}, in(7, "grad0"), parameter(second ? 55 : 5)});
+    step.scalars = second ? "group0.lr=0.1" : "group0.lr=0";
+    log.add(step);
+  }
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_a(), "train.step:o");
+  EXPECT_EQ(j.pivot_b(), "train.step:o");
+  EXPECT_EQ(j.kind(), PivotKind::scalar);
+  EXPECT_EQ(j.verdict.candidates.size(), 1u);
+}
+
+TEST(Judge, WhatACopyWritesOverHasNoPartInIt) {
+  // b copies a known value over a buffer that only it held; the fault is the product behind it.
+  LogBuilder a, b;
+  a.add(op("m.mul:1", {in(5), out(6)}, "2")).add(loss(6));
+  b.add(op("b.fill:2", {in(1), out(80)}));
+  b.add(op("b.copy:3", {in(80, "self"), in(5), {SlotKind::written, 81, "self"}}));
+  b.add(op("m.mul:1", {in(5), out(7)}, "3")).add(op("m.add:4", {in(81), in(7), out(8)}));
+  b.add(loss(8));
+  Location place;
+  place.callee = "buffer.copy_";
+  b.at("b.copy:3", place);
+  Judged j = judged({a}, {b});
+  for (size_t i = 0; i < j.verdict.candidates.size(); ++i) EXPECT_NE(j.pivot_b(i), "b.fill:2");
+}
+
+TEST(Judge, WhatACopyWritesOverDecidesTheDtype) {
+  // b turned the parameter into another dtype before the same value is copied into it.
+  LogBuilder a, b;
+  const S source{SlotKind::in, 5, "arg0", {4, 8}, 0, "bfloat16"};
+  const S cast{SlotKind::out, 80, "out0"}, before{SlotKind::in, 80, "self"};
+  S held = source, kept = source;
+  held.name = kept.name = "self", held.value = 3, kept.kind = SlotKind::written;
+  a.add(op("m.init:0", {{SlotKind::out, 3, "out0", {4, 8}, 0, "bfloat16"}}));
+  b.add(op("m.init:0", {{SlotKind::out, 3, "out0", {4, 8}, 0, "bfloat16"}}));
+  b.add(op("b.to:1", {{SlotKind::in, 3, "self", {4, 8}, 0, "bfloat16"}, cast}));
+  a.add(op("m.copy:2", {held, source, kept})).add(op("m.mul:3", {source, out(6)})).add(loss(6));
+  b.add(op("m.copy:2", {before, source, written(81)}));
+  b.add(op("m.mul:3", {in(81), out(7)})).add(loss(7));
+  Location place;
+  place.callee = "q.copy_";
+  a.at("m.copy:2", place);
+  b.at("m.copy:2", place);
+  EXPECT_EQ(judged({a}, {b}).pivot_b(), "b.to:1");
+}
+
+TEST(Judge, MasksOfOnePatternAreOneValue) {
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    uint64_t n = second ? 10 : 0;
+    log.add(op("m.mask:1", {in(1), {SlotKind::out, 2 + n, "out0", {4, 8}, kMask}}));
+    log.log().slots.edit().back().pattern = 77;
+    log.add(op("m.rope:2", {in(1), out(3 + n)}));
+    log.add(op("m.add:3", {in(3 + n), {SlotKind::in, 2 + n, "arg0", {4, 8}, kMask}, out(4 + n)}));
+    log.log().slots.edit()[log.log().slots.size() - 2].pattern = 77;
+    log.add(loss(4 + n));
+  }
+  EXPECT_EQ(judged({a}, {b}).pivot_a(), "m.rope:2");
+}
+
+TEST(Judge, FirstDifferingModelValueCounts) {
+  LogBuilder a, b;
+  a.add(loss(5))
+      .add(optimizer({in(1), parameter(2)}))
+      .add(op("m.f:1", {in(2), out(3)}))
+      .add(loss(3, 1));
+  b.add(loss(5))
+      .add(optimizer({in(1), parameter(12)}))
+      .add(op("m.f:1", {in(12), out(13)}))
+      .add(loss(13, 1));
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_a(), "train.step:o");
+  EXPECT_EQ(j.verdict.candidates.size(), 1u);
+}
+
+TEST(Judge, GradientAddedToAnOldOne) {
+  LogBuilder a, b;
+  E add{.boundary = "train.backward:l", .phase = Phase::backward, .kind = EventKind::accumulate};
+  for (LogBuilder* log : {&a, &b}) log->add(op("m.old:0", {in(8), out(9)})).add(loss(5));
+  add.slots = {in(6, "incoming"), out(6)};
+  a.add(add).add(optimizer({in(6, "grad0"), parameter(7)}));
+  add.slots = {in(6, "incoming"), in(9, "prior"), out(16)};
+  b.add(add).add(optimizer({in(16, "grad0"), parameter(17)}));
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_b(), "train.backward:l");
+  EXPECT_EQ(j.kind(), PivotKind::structure);
+}
+
+TEST(Judge, RecomputationThatDiffers) {
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    uint64_t n = second ? 20 : 0;
+    log.add(op("m.dropout:1", {in(1), out(2)})).add(op("m.linear:2", {in(2), out(3)})).add(loss(3));
+    E again = op("m.dropout:1", {in(1), out(2 + n)});
+    again.phase = Phase::recompute;
+    log.add(again);
+    again = op("m.linear:2", {in(2 + n), out(3 + n)});
+    again.phase = Phase::recompute;
+    log.add(again);
+    E node{.boundary = "m.linear:2",
+           .slots = {in(4), out(5 + n)},
+           .phase = Phase::backward,
+           .kind = EventKind::node,
+           .node = "AddmmBackward0"};
+    log.add(node);
+    log.log().events.edit().back().forward = 1;
+    log.add(optimizer({in(5 + n, "grad0"), parameter(6 + n)}));
+  }
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_b(), "m.dropout:1");
+  EXPECT_EQ(j.kind(), PivotKind::value);
+  const EventRef& pivot = j.verdict.candidates[0].b;
+  EXPECT_EQ(j.b.processes[0].events[pivot.event].phase, Phase::recompute);
+}
+
+TEST(Judge, GradientAutogradAddedUp) {
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    uint64_t n = second ? 20 : 0;
+    log.add(op("m.norm:1", {in(1), out(2)})).add(op("m.up:2", {in(2), out(3)}));
+    log.add(op("m.gate:3", {in(2), out(4)})).add(loss(4));
+    auto node = [&](std::string boundary, uint32_t forward, uint64_t incoming, uint64_t outgoing) {
+      log.add({.boundary = boundary,
+               .slots = {in(incoming), out(outgoing)},
+               .phase = Phase::backward,
+               .kind = EventKind::node,
+               .node = "MulBackward0"});
+      log.log().events.edit().back().forward = forward;
+    };
+    node("m.up:2", 1, 5, 6 + n);        // the origin: one reader's gradient
+    node("m.gate:3", 2, 5, 7);          // the other's
+    node("m.norm:1", 0, 8 + n, 9 + n);  // 8 = 6 + 7, summed where no probe is
+    log.add(optimizer({in(9 + n, "grad0"), parameter(10 + n)}));
+  }
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_b(), "m.up:2");
+  EXPECT_EQ(j.kind(), PivotKind::value);
+}
+
+TEST(Judge, AnotherKernelOfOneResultPartsInBackward) {
+  LogBuilder a, b;
+  auto node = [](LogBuilder& log, std::string boundary, uint32_t forward, uint64_t outgoing) {
+    log.add({.boundary = boundary,
+             .slots = {in(5), out(outgoing)},
+             .phase = Phase::backward,
+             .kind = EventKind::node,
+             .node = "N"});
+    log.log().events.edit().back().forward = forward;
+  };
+  // Eager attention with a mask of its own; a fused kernel. One result, other gradients.
+  a.add(op("m.full:m", {out(80)})).add(op("m.scores:s", {in(1), in(80), out(81)}));
+  a.add(op("m.apply:p", {in(81), out(2)})).add(loss(2));
+  node(a, "m.apply:p", 2, 6);
+  b.add(op("m.sdpa:f", {in(1), out(2)})).add(loss(2));
+  node(b, "m.sdpa:f", 0, 16);
+  a.add(optimizer({in(6, "grad0"), parameter(7)}));
+  b.add(optimizer({in(16, "grad0"), parameter(17)}));
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_a(), "m.apply:p");
+  EXPECT_EQ(j.pivot_b(), "m.sdpa:f");
+}
+
+TEST(Judge, AMaskOneKernelNeedsIsNotTheCause) {
+  LogBuilder a, b;
+  a.add(op("m.full:m", {{SlotKind::out, 80, "out0", {4, 8}, kMask}}));
+  for (LogBuilder* log : {&a, &b}) log->add(op("m.norm:n", {in(0), out(1)}));
+  a.add(op("m.scores:s", {in(1), out(81)}));
+  a.add(op("m.masked:k", {in(81), {SlotKind::in, 80, "arg0", {4, 8}, kMask}, out(82)}));
+  a.add(op("m.proj:9", {in(82), out(3)})).add(loss(3));
+  b.add(op("m.sdpa:f", {in(1), out(92)})).add(op("m.proj:9", {in(92), out(13)})).add(loss(13));
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_a(), "m.scores:s");
+  EXPECT_EQ(j.pivot_b(), "m.sdpa:f");
+}
+
+TEST(Judge, ArgumentOnlyBackwardReads) {
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    uint64_t n = second ? 10 : 0;
+    log.add(op("m.embedding:1", {in(1), out(2)}, second ? "" : "padding_idx=0")).add(loss(2));
+    log.add({.boundary = "m.embedding:1",
+             .slots = {in(3), out(4 + n)},
+             .phase = Phase::backward,
+             .kind = EventKind::node,
+             .node = "EmbeddingBackward0"});
+    log.log().events.edit().back().forward = 0;
+    log.add(optimizer({in(4 + n, "grad0"), parameter(5 + n)}));
+  }
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_b(), "m.embedding:1");
+  EXPECT_EQ(j.kind(), PivotKind::scalar);
+}
+
+TEST(Judge, InputNobodyMade) {
+  LogBuilder a, b;
+  a.add(op("m.embed:1", {in(1), out(2)})).add(loss(2));
+  b.add(op("m.embed:1", {in(11), out(12)})).add(loss(12));
+  EXPECT_EQ(judged({a}, {b}).kind(), PivotKind::input);
+}
+
+TEST(Judge, MemoryOverwrittenUnseenIsARace) {
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    uint64_t n = second ? 10 : 0;
+    log.add(op("m.load:1", {out(1)}));
+    log.log().slots.edit().back().address = 4096;
+    log.log().slots.edit().back().size_bytes = 128;
+    log.add(op("m.embed:2", {in(1 + n), out(2 + n)}));
+    Slot& read = log.log().slots.edit()[log.log().slots.size() - 2];
+    read.address = 4096;
+    read.size_bytes = 128;
+    log.add(loss(2 + n));
+  }
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_b(), "m.embed:2");
+  EXPECT_EQ(j.kind(), PivotKind::race);
+}
+
+// The slot of the last event `back` from its end, at `address`.
+void place(LogBuilder& log, size_t back, uint64_t address, uint64_t size_bytes) {
+  Slot& slot = log.log().slots.edit()[log.log().slots.size() - 1 - back];
+  slot.address = address;
+  slot.size_bytes = size_bytes;
+}
+
+TEST(Judge, StagingBufferBothRunsRefillIsNoRace) {
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    uint64_t n = second ? 10 : 0;
+    log.add(op("m.unbind:1", {in(1)}));
+    place(log, 0, 4096, 128);
+    log.add(op("m.unbind:1", {in(2 + n), out(3 + n)}));  // refilled by numpy in both
+    place(log, 1, 4096, 128);
+    log.add(loss(3 + n));
+  }
+  EXPECT_EQ(judged({a}, {b}).kind(), PivotKind::input);
+}
+
+TEST(Judge, TensorWrittenBackByOneRunOnly) {
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    log.add(op("ema.shadow:1", {in(1), out(2)})).add(op("adamw.step:2", {in(1), out(3)}));
+    log.add(op("ema.swap:3", {in(2), written(2)}));
+    place(log, 0, 4096, 128);
+    if (!second) {
+      log.add(op("ema.back:4", {in(3), written(3)}));
+      place(log, 0, 4096, 128);
+    }
+    log.add(op("m.linear:5", {in(second ? 2 : 3, "weight"), out(second ? 15 : 5)}));
+    place(log, 1, 4096, 128);
+    log.add(loss(second ? 15 : 5));
+  }
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_a(), "ema.back:4");
+  EXPECT_EQ(j.kind(), PivotKind::structure);
+}
+
+TEST(Judge, PartOfATensorWrittenOverByOneRunOnly) {
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    log.add(op("m.normal_:1", {in(1), written(2)}));
+    place(log, 0, 4096, 128);
+    if (!second) {
+      log.add(op("m.zero_:2", {in(1), written(0)}));  // the row of the padding token
+      place(log, 0, 4096, 32);
+    }
+    log.add(op("m.embedding:3", {in(second ? 2 : 7, "weight"), out(second ? 15 : 5)}));
+    place(log, 1, 4096, 128);
+    log.add(loss(second ? 15 : 5));
+  }
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_a(), "m.zero_:2");
+  EXPECT_EQ(j.kind(), PivotKind::structure);
+}
+
+TEST(Judge, BackwardOneRunLacksLeadsToTheDetach) {
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    E mean = op("m.mean:1", {in(1), out(2)}), mul = op("m.mul:2", {in(2), out(3)});
+    if (!second) mean.flags = mul.flags = kInGraph;
+    log.add(mean).add(mul).add(loss(3));
+    if (!second) {
+      log.add({.boundary = "m.mul:2",
+               .slots = {in(3), out(40)},
+               .phase = Phase::backward,
+               .kind = EventKind::node,
+               .node = "MulBackward0"});
+      log.log().events.edit().back().forward = 1;
+    }
+    log.add(optimizer({in(second ? 3 : 40, "grad0"), parameter(second ? 16 : 6)}));
+  }
+  EXPECT_EQ(judged({a}, {b}).pivot_a(), "m.mean:1");
+}
+
+TEST(Judge, OrderDrawnForNumpyLeadsToItsSeed) {
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    uint64_t n = second ? 10 : 0;
+    E draw = op("loader.randperm:1", {out(1 + n)},
+                second ? "generator=Generator(seed=2)" : "generator=Generator(seed=1)");
+    log.add(draw).add(op("loader.unbind:2", {in(2 + n), out(3 + n)})).add(loss(3 + n));
+  }
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_b(), "loader.randperm:1");
+  EXPECT_EQ(j.kind(), PivotKind::scalar);
+  EXPECT_EQ(j.pivot_b(1), "loader.unbind:2");
+}
+
+TEST(Judge, CollectiveLeadsToTheRankWhereItBegan) {
+  std::vector<LogBuilder> sides[2];
+  for (int side : {0, 1})
+    for (int32_t rank : {0, 1}) {
+      LogBuilder log(rank);
+      uint64_t local = side == 1 && rank == 1 ? 40 : 2 + rank;
+      log.add(loss(30)).add(op("m.dropout:1", {in(1), out(local)}));
+      E reduce = op("ddp.all_reduce:2", {in(local), written(side == 1 ? 50 : 5)});
+      reduce.flags = kCollective;
+      log.add(reduce).add(optimizer({in(side == 1 ? 50 : 5), parameter(side == 1 ? 60 : 6)}));
+      sides[side].push_back(log);
+    }
+  Judged j = judged(sides[0], sides[1]);
+  EXPECT_EQ(j.pivot_b(), "m.dropout:1");
+  EXPECT_EQ(j.b.processes[j.verdict.candidates[0].b.process].rank, 1);
+}
+
+TEST(Judge, NumberTakenFromATensorLeadsToIt) {
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    uint64_t n = second ? 10 : 0;
+    std::string norm = second ? "1.73205" : "1.41421";
+    log.add(op("m.norm:1", {in(1), out(2 + n)}));
+    E item = op("m.item:2", {in(2 + n, "self")});
+    item.results = "out0=" + norm;
+    log.add(item).add(op("m.mul:3", {in(1), out(4 + n)}, "arg0=" + norm)).add(loss(4 + n));
+  }
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_b(), "m.norm:1");
+}
+
+TEST(Judge, LayoutOnlyOneRunHasIsNotTheCause) {
+  LogBuilder a, b;
+  a.at("m.cat:c", {.callee = "torch.cat"}).at("m.norm:1", {.callee = "torch.norm"});
+  b.at("m.cat:c", {.callee = "torch.cat"}).at("m.norm:1", {.callee = "torch.norm"});
+  a.add(op("m.grad:0", {in(1), out(2)})).add(op("m.scale:2", {in(2), out(3)})).add(loss(3));
+  b.add(op("m.grad:0", {in(1), out(2)})).add(op("m.cat:c", {in(2), in(1), out(20)}));
+  b.add(op("m.norm:1", {in(20), out(21)}))
+      .add(op("m.scale:2", {in(2), in(21), out(13)}))
+      .add(loss(13));
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_b(), "m.norm:1");
+  std::vector<std::string> others;
+  for (size_t i = 1; i < j.verdict.candidates.size(); ++i) others.push_back(j.pivot_b(i));
+  EXPECT_NE(std::find(others.begin(), others.end(), "m.cat:c"), others.end());
+}
+
+// The same of an operator whose name tells nothing: its result has the elements of what it read.
+TEST(Judge, ALayoutIsKnownByItsElements) {
+  for (const bool moved : {true, false}) {
+    LogBuilder a, b;
+    auto with_digest = [](S slot, uint64_t digest) {
+      slot.digest = digest;
+      return slot;
+    };
+    for (LogBuilder* log : {&a, &b}) log->add(op("m.grad:0", {in(1), out(2)}));
+    a.add(op("m.scale:2", {in(2), out(3)})).add(loss(3));
+    b.add(op("m.rearrange:c", {with_digest(in(2), 900), with_digest(in(1, "arg1"), 77),
+                               with_digest(out(20), moved ? 977 : 978)}));
+    b.add(op("m.norm:1", {in(20), out(21)}));
+    b.add(op("m.scale:2", {in(2), in(21), out(13)})).add(loss(13));
+    EXPECT_EQ(judged({a}, {b}).pivot_b(), moved ? "m.norm:1" : "m.rearrange:c");
+  }
+}
+
+TEST(Judge, WhatDidNoHarmBeforeIsNotTheCause) {
+  LogBuilder a, b;
+  // b alone measures a norm and clamps it each step; only in the last step does the clamp bite.
+  for (uint32_t step : {0u, 1u, 2u, 3u}) {
+    uint64_t v = 100 * step;
+    bool bites = step == 2;
+    uint64_t after = v + 4, after_b = bites ? v + 54 : v + 4;
+    if (step == 3) {
+      a.add(loss(v, step)).add(op("m.f:9", {in(204), out(305)}));
+      b.add(loss(v + 1, step));
+      break;
+    }
+    E norm = op("m.norm:n", {in(v + 2), out(v + 60)}),
+      clamp = op("m.clamp:c", {in(v + 60), out(bites ? 270 : 1)});
+    E scale = op("m.scale:s", {in(v + 2), in(bites ? 270 : 1), out(after_b)});
+    for (E* e : {&norm, &clamp, &scale}) e->step = step;
+    for (LogBuilder* log : {&a, &b}) {
+      E grad = op("m.grad:g", {in(1), out(v + 2)});
+      grad.step = step;
+      log->add(op("m.one:0", {in(3), out(1)})).add(loss(v, step)).add(grad);
+    }
+    b.add(norm).add(clamp).add(scale);
+    a.add(optimizer({in(after, "grad0"), parameter(v + 5)}, step));
+    b.add(optimizer({in(after_b, "grad0"), parameter(bites ? v + 55 : v + 5)}, step));
+  }
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_b(), "m.clamp:c");
+}
+
+TEST(Judge, LayoutReadByAMatchedOperatorIsTheCause) {
+  LogBuilder a, b;
+  a.at("m.chunk:c", {.callee = "x.chunk"}).add(op("m.chunk:c", {in(1), out(2)}));
+  b.at("m.slice:s", {.callee = "[]"}).add(op("m.slice:s", {in(1), out(20)}));
+  a.add(op("m.mul:1", {in(2), out(3)})).add(loss(3));
+  b.add(op("m.mul:1", {in(20), out(30)})).add(loss(30));
+  Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_a(), "m.chunk:c");
+  EXPECT_EQ(j.pivot_b(), "m.slice:s");
+  EXPECT_EQ(j.kind(), PivotKind::structure);
+}
+
+// One run repeats a table over the batch before it computes on it.
+TEST(Judge, RepetitionOfAKnownValueIsNoCause) {
+  for (bool repetition : {true, false}) {
+    LogBuilder a, b;
+    const S one_in{SlotKind::in, 2, "arg0", {1, 8}}, one_out{SlotKind::out, 3, "out0", {1, 8}};
+    const S many_in{SlotKind::in, 12, "arg0", {4, 8}}, many_out{SlotKind::out, 13, "out0", {4, 8}};
+    a.add(op("m.cos:1", {one_in, one_out})).add(op("m.mul:2", {one_out, in(7), out(4)}));
+    b.add(op("m.cos:1", {many_in, many_out})).add(op("m.mul:2", {many_out, in(7), out(14)}));
+    const uint64_t factor = repetition_factor({1, 8}, {4, 8});
+    for (size_t s = 0; s < 2; ++s)
+      b.log().slots.edit()[s].value.h =
+          a.log().slots[s].value.h * factor + (repetition || s == 0 ? 0 : 1);
+    for (size_t s : {0, 1, 2}) {
+      Slot& slot = b.log().slots.edit()[s];
+      if (s == 2) slot.value.h = b.log().slots[1].value.h, slot.kind = SlotKind::in;
+      slot.flat = slot.value.h;
+    }
+    a.log().slots.edit()[2].kind = SlotKind::in;
+    a.add(loss(4));
+    b.add(loss(14));
+    EXPECT_EQ(judged({a}, {b}).pivot_b(), repetition ? "m.mul:2" : "m.cos:1");
+  }
+}
+
+// What a fused kernel is given as its mask was made in another way; that is not why it differs.
+TEST(Judge, StretchesPartWhereTheyReadTheSameValue) {
+  for (bool read_elsewhere : {false, true}) {
+    LogBuilder a, b;
+    const S mask{SlotKind::out, 30, "out0", {4, 8}, kMask};
+    const S other{SlotKind::out, 31, "out0", {4, 8}, kMask};
+    S given = mask, other_given = other;
+    given.kind = other_given.kind = SlotKind::in;
+    a.add(op("m.to:1", {in(1), out(2)})).add(op("m.fill:2", {in(2), mask}));
+    b.add(op("m.sub:3", {in(1), out(20)})).add(op("m.times:4", {in(20), other}));
+    a.add(op("m.mm:5", {in(9), out(10)})).add(op("m.add:6", {in(10), given, out(11)}));
+    b.add(op("m.sdpa:7", {in(9), other_given, out(12)}));
+    if (read_elsewhere) {
+      a.add(op("m.last:8", {in(11), in(2, "arg1"), out(40)})).add(loss(40));
+      b.add(op("m.last:8", {in(12), in(20, "arg1"), out(41)})).add(loss(41));
+    } else {
+      a.add(loss(11));
+      b.add(loss(12));
+    }
+    Judged j = judged({a}, {b});
+    EXPECT_EQ(j.pivot_a(), read_elsewhere ? "m.to:1" : "m.mm:5");
+    EXPECT_EQ(j.pivot_b(), read_elsewhere ? "m.sub:3" : "m.sdpa:7");
+  }
+}
+
+// One release caches the angles of all positions, the next computes those it needs: the table reads
+// nothing that the other stretch reads.
+TEST(Judge, ATableOfOneStretchAloneStandsBehind) {
+  LogBuilder a, b;
+  const S table{SlotKind::out, 60, "out0", {64}, 0, "int64"},
+      taken{SlotKind::in, 60, "self", {64}, 0, "int64"};
+  const S cast{SlotKind::out, 61, "out0", {64}}, read{SlotKind::in, 61, "arg0", {64}};
+  a.add(op("m.arange:1", {table})).add(op("m.type_as:2", {taken, cast}));
+  a.add(op("m.outer:3", {read, in(1), out(62)})).add(op("m.add:5", {in(62), in(2), out(10)}));
+  b.add(op("m.float:4", {in(1), out(80)})).add(op("m.add:5", {in(80), in(2), out(20)}));
+  a.at("m.arange:1", {.callee = "torch.arange"}).at("m.type_as:2", {.callee = "t.type_as"});
+  a.at("m.outer:3", {.callee = "torch.outer"});
+  Judged j = judged({a.add(loss(10))}, {b.add(loss(20))});
+  EXPECT_EQ(j.pivot_a(), "m.outer:3");
+  EXPECT_EQ(j.pivot_b(), "m.float:4");
+}
+
+// Scores masked by a boolean in one release, by an added mask in the next or not at all: the
+// product before it differs on equal inputs, and what reads a difference comes behind where that
+// began.
+TEST(Judge, WhatReadsADifferenceComesBehindWhereItBegan) {
+  for (bool both : {true, false}) {
+    LogBuilder a, b;
+    a.add(op("m.tril:1", {in(1), {SlotKind::out, 2, "out0", {4, 8}, 0, "bool"}}));
+    if (both) b.add(op("m.full:2", {in(1), {SlotKind::out, 3, "out0", {4, 8}, kMask}}));
+    a.add(op("m.mm:3", {in(9), out(10)}));
+    b.add(op("m.ids:0", {in(1)})).add(op("m.mm:3", {in(9), out(20)}));
+    const S given{SlotKind::in, 2, "arg1", {4, 8}, 0, "bool"};
+    a.add(op("m.where:4", {in(10), given, out(11)})).add(loss(11));
+    const S added{SlotKind::in, 3, "arg1", {4, 8}, kMask};
+    b.add(op("m.add:5", both ? std::vector{in(20), added, out(21)} : std::vector{in(20), out(21)}));
+    b.add(loss(21));
+    const Judged j = judged({a}, {b});
+    EXPECT_EQ(j.pivot_a(), "m.mm:3");
+    EXPECT_EQ(j.pivot_a(1), "m.tril:1");
+    EXPECT_TRUE(j.verdict.candidates.at(1).heuristics.has(Heuristic::inherited));
+  }
+}
+
+// Zeros, counts and masks are held by chance: a's count, b's full(48).
+TEST(Judge, AValueHeldElsewhereByChanceIsNoEnd) {
+  LogBuilder a, b;
+  auto in_block = [](S slot, uint32_t storage) {
+    slot.storage = storage;
+    return slot;
+  };
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    const uint64_t mask = second ? 7 : 8, count = second ? 48 : 24;
+    log.add(op("t.rows:1", {in(9), in_block(out(24), 1)})).add(op("t.full:2", {out(48)}));
+    log.add(op(second ? "t.gt:b" : "t.ne:a", {in(1), in_block(out(mask), 2)}));
+    log.add(op("t.ones:3", {out(7)})).add(op("t.tril:4", {out(8)}));
+    log.add(op("t.sum:5", {in_block(in(mask), 2), in_block(out(count), 3)}));
+    log.add(op("t.div:6", {in(3), in_block(in(count), 3), out(second ? 15 : 5)}));
+    log.add(loss(second ? 15 : 5));
+  }
+  const Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_a(), "t.ne:a");
+  EXPECT_EQ(j.pivot_b(), "t.gt:b");
+}
+
+// Two batches in another order: both are known, and the reader is given another one.
+TEST(Judge, AKnownValueInAnothersPlaceIsAChoice) {
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    const S first{SlotKind::out, 5, "out0", {4, 8}, 0, "float32", 7};
+    const S other{SlotKind::out, 6, "out0", {4, 8}, 0, "float32", 8};
+    log.add(op("d.rand:1", {first})).add(op("d.randn:2", {other}));
+    S read = second ? other : first;
+    read.kind = SlotKind::in, read.name = "arg0";
+    log.add(op("m.mul:3", {read, in(1, "arg1"), out(second ? 16 : 15)}));
+    log.add(loss(second ? 16 : 15));
+  }
+  const Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_a(), "m.mul:3");
+  EXPECT_EQ(j.kind(), PivotKind::input);
+  EXPECT_EQ(j.verdict.candidates.size(), 1u);
+}
+
+// `sum(b.aux for b in blocks)`: what it adds up is no argument of it.
+TEST(Judge, WhatAnOperatorReadUnseenIsFoundByItsName) {
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    const uint64_t n = second ? 10 : 0;
+    log.add(op("m.histc:1", {in(1), out(2 + n)}, second ? "min=1" : "min=0"));
+    log.add(op("m.aux:2", {in(2 + n), out(3 + n)})).add(op("m.sum:3", {out(3 + n)}));
+    log.add(loss(3 + n));
+  }
+  const Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_a(), "m.histc:1");
+  EXPECT_FALSE(j.verdict.candidates[0].heuristics.has(Heuristic::number_in_text));
+}
+
+TEST(Judge, AHeuristicThatIsOffIsNotUsed) {
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    const uint64_t n = second ? 10 : 0;
+    log.add(op("m.histc:1", {in(1), out(3 + n)}, second ? "min=1" : "min=0"));
+    S sum = out(3 + n), root = loss_of(3 + n);
+    sum.storage = root.storage = 7;
+    log.add(op("m.sum:3", {sum}));
+    E end = loss(3 + n);
+    end.slots = {root};
+    log.add(end);
+  }
+  const opguard::Run x = run_of({a.log()}, "a"), y = run_of({b.log()}, "b");
+  Heuristics off;
+  off.add(Heuristic::read_unseen);
+  const Alignment alignment = align_runs(x, y);
+  const Verdict verdict = judge(x, y, alignment, HiddenRecords({}, x, y), off);
+  ASSERT_FALSE(verdict.candidates.empty());
+  EXPECT_EQ(verdict.candidates[0].a.event, 1u);
+  EXPECT_FALSE(verdict.candidates[0].heuristics.has(Heuristic::read_unseen));
+  const Verdict with = judge(x, y, alignment);
+  EXPECT_EQ(with.candidates.at(0).a.event, 0u);
+  EXPECT_TRUE(with.candidates[0].heuristics.has(Heuristic::read_unseen));
+}
+
+TEST(Judge, ReportedNumberIsAModelValueOnlyWhereBothReportIt) {
+  LogBuilder a, b;
+  for (bool second : {false, true}) {
+    LogBuilder& log = second ? b : a;
+    uint64_t n = second ? 10 : 0;
+    log.add(op("m.ema:1", {in(1), out(2 + n)})).add(loss(9));
+    E item = op("m.item:2", {in(2 + n, "self")});
+    item.results = second ? "out0=0.25" : "out0=0.5";
+    log.add(item);
+  }
+  EXPECT_EQ(judged({a}, {b}).pivot_a(), "m.ema:1");
+
+  LogBuilder c, d;
+  c.add(op("m.mul:1", {in(1), out(2)})).add(loss(2));
+  d.add(op("m.mul:1", {in(1), out(2)})).add(op("m.std:7", {in(2), out(70)}));
+  E log_only = op("m.item:8", {in(70, "self")});
+  log_only.results = "out0=0.125";
+  d.add(log_only).add(loss(2));
+  EXPECT_EQ(judged({c}, {d}).verdict.outcome, Outcome::identical);
+}
+
+}  // namespace
+}  // namespace opguard::test

@@ -1,0 +1,218 @@
+#include "align/judge/random_state.h"
+
+#include "record/random_operator.h"
+
+#include <gtest/gtest.h>
+
+#include "align/builder.h"
+
+namespace opguard::test {
+namespace {
+
+E states(uint64_t torch, uint64_t python, uint32_t step) {
+  return {.boundary = "<state>",
+          .slots = {in(torch, "torch.cpu"), in(python, "python")},
+          .step = step,
+          .kind = EventKind::state};
+}
+
+// Before an operator that draws.
+E drawing(uint64_t torch, uint32_t step) {
+  return {.boundary = std::string(kGenerators),
+          .slots = {in(torch, "torch.cpu")},
+          .step = step,
+          .kind = EventKind::state};
+}
+
+// Three steps of dropout and a loss; from which step torch's generator differs in b, 9: never.
+LogBuilder run(bool b, uint32_t since) {
+  LogBuilder log;
+  for (uint32_t step = 0; step < 3; ++step) {
+    const uint64_t other = b && step >= since ? 100 : 0;
+    log.add(states(10 + step + other, 20, step));
+    log.add(drawing(10 + step + other, step));
+    log.add({.boundary = "m.dropout", .slots = {in(1), out(2 + step + other)}, .step = step});
+    log.add({.boundary = "m.loss",
+             .slots = {{SlotKind::in, 2 + step + other, "root0", {4, 8}, kModelValue}},
+             .step = step,
+             .kind = EventKind::loss});
+  }
+  return log;
+}
+
+Verdict judged(LogBuilder a, LogBuilder b) {
+  opguard::Run x = run_of({a.log()}), y = run_of({b.log()});
+  return judge(x, y, align_runs(x, y));
+}
+
+TEST(RandomState, SaysSinceWhenTheGeneratorDiffered) {
+  Verdict verdict = judged(run(false, 9), run(true, 1));
+  ASSERT_FALSE(verdict.candidates.empty());
+  EXPECT_EQ(verdict.candidates[0].why,
+            "every tensor and scalar input is equal, the result is not; the random state of "
+            "torch.cpu differs since step 1 (equal up to step 0)");
+  EXPECT_NE(
+      judged(run(false, 9), run(true, 0)).candidates[0].why.find("since the start of the run"),
+      std::string::npos);
+}
+
+// What is said of the generators at the last event of both logs.
+std::string said(std::vector<E> a, std::vector<E> b) {
+  LogBuilder log_a, log_b;
+  for (const E& event : a) log_a.add(event);
+  for (const E& event : b) log_b.add(event);
+  const opguard::Run x = run_of({log_a.log()}), y = run_of({log_b.log()});
+  return random_state_difference(x, {0, uint32_t(a.size() - 1)}, y, {0, uint32_t(b.size() - 1)});
+}
+
+const E kUse = {.boundary = "m.loss", .slots = {in(1)}};
+
+TEST(RandomState, AProgramThatSeedsItselfIsSilent) {
+  // torch.manual_seed(0) between the start of the run and the first draw.
+  EXPECT_EQ(said({states(1, 20, 0), drawing(7, 0), kUse}, {states(2, 21, 0), drawing(7, 0), kUse}),
+            "");
+  // Nobody drew since the start: who knows what was seeded since.
+  EXPECT_EQ(said({states(1, 20, 0), kUse}, {states(2, 21, 0), kUse}), "");
+  // Not seeded: the first draw shows it.
+  EXPECT_EQ(said({states(1, 20, 0), drawing(1, 0), kUse}, {states(2, 20, 0), drawing(2, 0), kUse}),
+            "the random state of torch.cpu differs since the start of the run");
+}
+
+TEST(RandomState, PartsAtADraw) {
+  // b drew more numbers in its first draw.
+  EXPECT_EQ(said({states(1, 20, 0), drawing(7, 0), drawing(8, 0), kUse},
+                 {states(2, 20, 0), drawing(7, 0), drawing(9, 0), kUse}),
+            "the random state of torch.cpu differs since a draw of step 0");
+  // A draw that only b makes, the last one, has no counterpart: what came before is equal.
+  EXPECT_EQ(said({states(1, 20, 0), drawing(7, 0), kUse},
+                 {states(2, 20, 0), drawing(7, 0), drawing(8, 0), kUse}),
+            "");
+  EXPECT_EQ(said({states(1, 20, 0), drawing(7, 0), drawing(8, 0), states(9, 20, 1), kUse},
+                 {states(2, 20, 0), drawing(7, 0), states(5, 20, 1), kUse}),
+            "the random state of torch.cpu differs since step 1 (equal up to step 0)");
+}
+
+TEST(RandomState, IsADifferenceButNoPivot) {
+  LogBuilder a = run(false, 9), b = run(false, 9);
+  b.log().slots.edit()[0].value.h += 1;
+  opguard::Run x = run_of({a.log()}), y = run_of({b.log()});
+  Alignment alignment = align_runs(x, y);
+  EXPECT_EQ(alignment.unequal, 1u);
+  EXPECT_EQ(alignment.processes[0].pairs[0].equality, Equality::inputs);
+  // The operators behind it show what they drew: the prefix goes on.
+  EXPECT_EQ(alignment.certified_prefix, alignment.pairs - 1);
+  EXPECT_EQ(last_certified(x, alignment)->a, 11u);
+  EXPECT_EQ(judge(x, y, alignment).outcome, Outcome::identical);
+  // Nor does it count as where a value was known.
+  b = run(true, 2);
+  a.add(states(104, 20, 3));  // what only b's dropout made
+  EXPECT_FALSE(judged(a, b).candidates.empty());
+}
+
+// What the report says of generators.
+Verdict told(std::vector<E> a, std::vector<E> b) {
+  LogBuilder log_a, log_b;
+  for (const E& event : a) log_a.add(event);
+  for (const E& event : b) log_b.add(event);
+  opguard::Run x = run_of({log_a.log()}), y = run_of({log_b.log()});
+  Verdict verdict;
+  add_random_states(x, y, align_runs(x, y), verdict);
+  return verdict;
+}
+
+TEST(RandomState, TellsWhenGeneratorsParted) {
+  Verdict verdict = told({states(10, 20, 0), states(11, 20, 1), states(12, 20, 2)},
+                         {states(10, 20, 0), states(31, 20, 1), states(32, 20, 2)});
+  ASSERT_EQ(verdict.states.size(), 1u);
+  EXPECT_EQ(verdict.states[0],
+            (StateDifference{"torch.cpu", {0, 1}, {0, 1}, 3, 2, false, true, true}));
+  ASSERT_EQ(verdict.notes.size(), 1u);
+  EXPECT_EQ(verdict.notes[0],
+            "the random state of torch.cpu differs since step 1, in 2 of 3 records");
+
+  verdict = told({states(10, 20, 0), states(11, 20, 1), states(12, 20, 2)},
+                 {states(10, 20, 0), states(99, 20, 1), states(12, 20, 2)});
+  ASSERT_EQ(verdict.notes.size(), 1u);
+  EXPECT_EQ(
+      verdict.notes[0],
+      "the random state of torch.cpu differs in one record of step 1 and agrees before and after");
+}
+
+TEST(RandomState, AGeneratorNobodyDrawsFromIsNoNote) {
+  Verdict verdict =
+      told({states(10, 20, 0), states(11, 20, 1)}, {states(10, 21, 0), states(11, 21, 1)});
+  ASSERT_EQ(verdict.states.size(), 1u);
+  EXPECT_EQ(verdict.states[0].generator, "python");
+  EXPECT_FALSE(verdict.states[0].drawn);
+  EXPECT_TRUE(verdict.notes.empty());
+  // One that only one run has is no difference.
+  E torch_alone = states(10, 20, 0);
+  torch_alone.slots.pop_back();
+  EXPECT_TRUE(told({states(10, 20, 0)}, {torch_alone}).states.empty());
+}
+
+TEST(RandomState, OnlyOfRandomOperators) {
+  LogBuilder a = run(false, 9), b = run(true, 1);
+  for (LogBuilder* log : {&a, &b})
+    for (std::string& text : log->log().strings)
+      if (text == "m.dropout") text = "m.matmul";
+  EXPECT_EQ(judged(a, b).candidates[0].why.find("random"), std::string::npos);
+}
+
+TEST(RandomState, ByWholeNames) {
+  for (const char* name : {"torch.nn.functional.dropout",
+                           "Dropout2d",
+                           "MCDropout",
+                           "F.rrelu",
+                           "RReLU",
+                           "DropPath",
+                           "self.drop_path",
+                           "torch.randperm",
+                           "torch.rand_like",
+                           "RandomSampler",
+                           "random.random",
+                           "np.random.beta",
+                           "random.shuffle",
+                           "rng.integers",
+                           "normal",
+                           "x.normal_",
+                           "torch.normal",
+                           "nn.init.kaiming_uniform_",
+                           "trunc_normal_",
+                           "dist.rsample",
+                           "sample_actions",
+                           "gaussian_noise",
+                           "F.gumbel_softmax",
+                           "StochasticDepth",
+                           "FractionalMaxPool2d"})
+    EXPECT_TRUE(draws_random(name)) << name;
+  for (const char* name : {"downsample",
+                           "self.downsample",
+                           "DownSample",
+                           "upsample_nearest2d",
+                           "resample",
+                           "operand",
+                           "strand",
+                           "self.brand",
+                           "F.grid_sample",
+                           "grid_sampler",
+                           "up_sample",
+                           "pixel_shuffle",
+                           "PixelShuffle",
+                           "ChannelShuffle",
+                           "F.poisson_nll_loss",
+                           "ExponentialLR",
+                           "layer_norm",
+                           "torch.linalg.norm",
+                           "normalize",
+                           "BertForMultipleChoice",
+                           "scheduler.add_noise",
+                           "predict_noise",
+                           "torch.manual_seed",
+                           "torch.random.manual_seed",
+                           "np.random.seed"})
+    EXPECT_FALSE(draws_random(name)) << name;
+}
+
+}  // namespace
+}  // namespace opguard::test

@@ -1,0 +1,192 @@
+// What `identical` stands on beside losses and parameters, each with its negative twin.
+#include <gtest/gtest.h>
+
+#include "align/builder.h"
+#include "align/judge/verdict.h"
+#include "align/rules/hidden.h"
+#include "align/values/value_index.h"
+
+namespace opguard::test {
+namespace {
+
+E state(std::string boundary, std::vector<S> slots, uint32_t step = 0) {
+  return {.boundary = std::move(boundary),
+          .slots = std::move(slots),
+          .step = step,
+          .kind = EventKind::state};
+}
+S kept(uint64_t value, std::string name) { return {SlotKind::in, value, name, {4}, kModelValue}; }
+E loss(uint64_t value, uint32_t step = 0) {
+  return {.boundary = "t.backward:l",
+          .slots = {{SlotKind::in, value, "root0", {}, kModelValue}},
+          .step = step,
+          .kind = EventKind::loss};
+}
+E optimizer(std::vector<S> slots, uint32_t step = 0) {
+  return {.boundary = "t.step:o",
+          .slots = std::move(slots),
+          .step = step,
+          .phase = Phase::optimizer,
+          .kind = EventKind::optimizer};
+}
+S parameter(uint64_t value, std::vector<int64_t> shape = {4}) {
+  return {SlotKind::out, value, "param:w", std::move(shape), kModelValue};
+}
+
+Verdict verdict(LogBuilder a, LogBuilder b) {
+  static Run runs[2];  // what a verdict refers to
+  runs[0] = run_of({a.log()}, "a");
+  runs[1] = run_of({b.log()}, "b");
+  return judge(runs[0], runs[1], align_runs(runs[0], runs[1]));
+}
+
+// A step whose batch norm writes `mean` with this momentum; the loss and the parameters agree.
+LogBuilder batch_norm(const std::string& momentum, uint64_t mean) {
+  LogBuilder log;
+  log.add({.boundary = "m.batch_norm:n",
+           .slots = {in(1), in(2, "arg1"), out(3), {SlotKind::written, mean, "arg1", {4}}},
+           .scalars = "momentum=" + momentum});
+  log.add(loss(5)).add(optimizer({parameter(6)}));
+  return log.add(state("<buffers>", {kept(mean, "bn.running_mean")}));
+}
+
+TEST(KeptValues, ABufferThatDiffersLeadsToTheOperatorThatWroteIt) {
+  const Verdict v = verdict(batch_norm("0.1", 7), batch_norm("0.9", 8));
+  EXPECT_EQ(v.outcome, Outcome::diverged);
+  EXPECT_EQ(v.why, "a buffer differs after a step: bn.running_mean");
+  ASSERT_EQ(v.candidates.size(), 1u);
+  EXPECT_EQ(v.candidates[0].kind, PivotKind::scalar);
+  EXPECT_EQ(v.candidates[0].a.event, 0u);
+}
+
+TEST(KeptValues, AnArgumentThatChangesNoValueIsListed) {
+  const Verdict v = verdict(batch_norm("0.1", 7), batch_norm("0.1, eps=2", 7));
+  EXPECT_EQ(v.outcome, Outcome::identical);
+  EXPECT_EQ(v.why,
+            "every model value of the two runs agrees; 1 pair differs and reaches none of it");
+  ASSERT_EQ(v.unreached.size(), 1u);
+  EXPECT_EQ(v.unreached[0].equality, Equality::scalars);
+}
+
+// A buffer that an event does not hold has not changed.
+TEST(KeptValues, BuffersAreCarriedOverTheSteps) {
+  auto run = [](bool twice) {
+    LogBuilder log;
+    log.add(loss(5)).add(optimizer({parameter(6)})).add(state("<buffers>", {kept(7, "mean")}));
+    log.add(loss(8, 1)).add(optimizer({parameter(9)}, 1));
+    if (twice) log.add(state("<buffers>", {kept(17, "mean")}, 1));
+    return log;
+  };
+  EXPECT_EQ(verdict(run(false), run(false)).outcome, Outcome::identical);
+  EXPECT_EQ(verdict(run(false), run(true)).outcome, Outcome::diverged);
+}
+
+// The same values under another name: a module was renamed. What one run alone has is said.
+TEST(KeptValues, BuffersAreComparedUnderAnyName) {
+  auto run = [](std::vector<S> buffers) {
+    LogBuilder log;
+    log.add(loss(5)).add(optimizer({parameter(6)})).add(state("<buffers>", std::move(buffers)));
+    return log;
+  };
+  EXPECT_TRUE(verdict(run({kept(7, "bn.mean")}), run({kept(7, "norm.mean")})).notes.empty());
+  const Verdict more = verdict(run({kept(7, "m")}), run({kept(7, "m"), kept(8, "ids")}));
+  EXPECT_EQ(more.outcome, Outcome::identical);
+  ASSERT_EQ(more.notes.size(), 1u);
+  EXPECT_EQ(more.notes[0],
+            "run b alone holds 1 of its 2 buffers by this name, or in this type: ids");
+}
+
+TEST(KeptValues, GradientsAndStateOfTheOptimizerCount) {
+  auto run = [](uint64_t grad, uint64_t average) {
+    LogBuilder log;
+    log.add(loss(5));
+    return log.add(optimizer({{SlotKind::in, grad, "grad:w", {4}, kModelValue},
+                              parameter(6),
+                              {SlotKind::out, average, "state:w.exp_avg", {4}}}));
+  };
+  EXPECT_EQ(verdict(run(1, 2), run(1, 2)).outcome, Outcome::identical);
+  EXPECT_EQ(verdict(run(1, 2), run(3, 2)).why, "the gradients differ that a step reads");
+  EXPECT_EQ(verdict(run(1, 2), run(1, 3)).why, "the optimizer's state differs after a step");
+}
+
+// A re-run cannot put run a's value into a table that a module keeps.
+TEST(KeptValues, WhatIsLeftOutIsNotCompared) {
+  LogBuilder a, b;
+  a.add(loss(5)).add(state("<buffers>", {kept(1, "cos"), kept(2, "mean")}));
+  b.add(loss(5)).add(state("<buffers>", {kept(11, "cos"), kept(2, "mean")}));
+  const opguard::Run x = run_of({a.log()}, "a"), y = run_of({b.log()}, "b");
+  const Alignment alignment = align_runs(x, y);
+  for (const uint64_t left_out : {11, 12}) {
+    const std::vector<Rule> rules;
+    HiddenRecords hidden(rules, x, y);
+    Slot table = y.processes[0].slots[1];
+    table.flat = Slot(table).flat / 11 * left_out;
+    hidden.leave_out({value_key(y.processes[0], table)});
+    EXPECT_EQ(judge(x, y, alignment, hidden).outcome,
+              left_out == 11 ? Outcome::identical : Outcome::diverged);
+  }
+}
+
+TEST(KeptValues, WhatIsSavedCounts) {
+  auto run = [](uint64_t average, uint64_t saved) {
+    LogBuilder log;
+    log.add({.boundary = "m.mul:e", .slots = {in(1), {SlotKind::out, average, "out0", {4}}}})
+        .add(loss(5));
+    return log.add(state("<saved>", {kept(saved, "saved.ema")}));
+  };
+  EXPECT_EQ(verdict(run(2, 2), run(2, 2)).outcome, Outcome::identical);
+  EXPECT_EQ(verdict(run(2, 9), run(3, 9)).outcome, Outcome::identical);
+  const Verdict v = verdict(run(2, 2), run(3, 3));
+  EXPECT_EQ(v.why, "what is saved differs: saved.ema");
+  ASSERT_FALSE(v.candidates.empty());
+  EXPECT_EQ(v.candidates[0].a.event, 0u);
+}
+
+// An average kept from step to step: read in the second step as the first one left it.
+TEST(KeptValues, ATensorThatOutlivesItsStepCounts) {
+  auto run = [](uint64_t average, bool read_later) {
+    LogBuilder log;
+    log.add({.boundary = "m.lerp_:e",
+             .slots = {in(1), {SlotKind::written, average, "self", {4}, 0, "float32", 3}}});
+    log.add(loss(5)).add(optimizer({parameter(6)}));
+    if (read_later)
+      log.add({.boundary = "m.lerp:r",
+               .slots = {{SlotKind::in, average, "self", {4}, 0, "float32", 3}, out(4)},
+               .step = 1});
+    return log.add(loss(8, 1));
+  };
+  EXPECT_EQ(verdict(run(2, true), run(2, true)).outcome, Outcome::identical);
+  EXPECT_EQ(verdict(run(2, false), run(3, false)).outcome, Outcome::identical);
+  EXPECT_EQ(verdict(run(2, true), run(3, true)).why, "a tensor that outlives its step differs");
+}
+
+TEST(KeptValues, ParametersInOtherShapesAreNotCalledIdentical) {
+  auto run = [](uint64_t value, std::vector<int64_t> shape) {
+    LogBuilder log;
+    return log.add(loss(5)).add(optimizer({parameter(value, std::move(shape))}));
+  };
+  const Verdict v = verdict(run(6, {4}), run(7, {6}));
+  EXPECT_EQ(v.outcome, Outcome::inconclusive);
+  EXPECT_NE(v.why.find("the optimizers hold the parameters in other shapes"), std::string::npos);
+  // The other run holds each of them: the same elements in another shape.
+  EXPECT_EQ(verdict(run(6, {4}), run(6, {2, 2})).outcome, Outcome::identical);
+}
+
+// Without training: what an outermost call returns counts, a value inside that nobody reads does
+// not.
+TEST(KeptValues, AProgramWithoutTrainingIsJudgedByWhatLeavesIt) {
+  auto run = [](uint64_t unread, uint64_t result) {
+    LogBuilder log;
+    log.add({.boundary = "m.std:s", .slots = {in(1), out(unread)}});
+    log.add({.boundary = "m.mul:m", .slots = {in(1), out(result)}});
+    return log.add({.boundary = "m.model:c", .slots = {in(1), out(result)}, .inside = 2});
+  };
+  EXPECT_EQ(verdict(run(2, 3), run(2, 3)).outcome, Outcome::identical);
+  const Verdict unread = verdict(run(2, 3), run(9, 3));
+  EXPECT_EQ(unread.outcome, Outcome::identical);
+  EXPECT_EQ(unread.unreached.size(), 1u);
+  EXPECT_EQ(verdict(run(2, 3), run(2, 9)).why, "the result of an outermost call differs");
+}
+
+}  // namespace
+}  // namespace opguard::test
