@@ -95,8 +95,9 @@ def begin(read):
 
         _try("no import hook", hook.install, options.hook)
     if options.trace:
-        from opguard import tracer
+        from opguard import opened, tracer
 
+        _try("files that are read are not noted", opened.install, options.trace, options.tree)
         importing.when_imported("torch", lambda torch: tracer.install(torch, options))
     if options.log:
         _try("not recording", _record)

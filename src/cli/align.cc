@@ -8,6 +8,7 @@
 #include "align/pair/run.h"
 #include "cli/command.h"
 #include "cli/examine_steps.h"
+#include "cli/source_steps.h"
 #include "cli/verdict_steps.h"
 #include "preflight/control.h"
 #include "preflight/reach.h"
@@ -49,7 +50,8 @@ int examine(const AlignOptions& opt) {
   if (!a) return fail(llvm::toString(a.takeError()));
   auto b = recorded_program("b", opt.run_b, opt.dir_b, work->path() + "/run_b");
   if (!b) return fail(llvm::toString(b.takeError()));
-  return conclude(opt.dir_a, opt.dir_b, Coverage{}, opt.report, examine_with(opt.examine, *a, *b));
+  return conclude(opt.dir_a, opt.dir_b, Coverage{}, opt.report, examine_with(opt.examine, *a, *b),
+                  {}, backgrounds_of_logs());
 }
 
 }  // namespace
@@ -90,7 +92,10 @@ void add_align(CLI::App& app, Pipeline& run) {
     }
     // The preflight is not part of a log: what share of the work was instrumented is not known
     // here.
-    run = [opt] { return conclude(opt->dir_a, opt->dir_b, Coverage{}, opt->report); };
+    run = [opt] {
+      return conclude(opt->dir_a, opt->dir_b, Coverage{}, opt->report, {}, {},
+                      backgrounds_of_logs());
+    };
   });
 }
 

@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/examine_steps.h"
 #include "cli/side.h"
+#include "cli/source_steps.h"
 #include "cli/verdict_steps.h"
 #include "matcher/match.h"
 #include "matcher/share.h"
@@ -146,7 +147,9 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
   return conclude(
       a.work + "/log", b.work + "/log", coverage, opt.report,
       failures == Failures{} ? examine_with(opt.examine, programs[0], programs[1]) : Examine(),
-      failures);
+      failures,
+      backgrounds_of({a.tree, std::move(survey_a->sources), read_files(a.work + "/trace")},
+                     {b.tree, std::move(survey_b->sources), read_files(b.work + "/trace")}));
 }
 
 int diff(DiffOptions opt) {

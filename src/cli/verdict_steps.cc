@@ -137,7 +137,8 @@ llvm::Expected<std::vector<Rule>> read_rules(const ReportOptions& options) {
 }
 
 int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage& coverage,
-             const ReportOptions& options, const Examine& examine, const Failures& failures) {
+             const ReportOptions& options, const Examine& examine, const Failures& failures,
+             const FindBackgrounds& backgrounds) {
   auto rules = read_rules(options);
   if (!rules) return fail(llvm::toString(rules.takeError()));
   auto progress = std::make_unique<Progress>("comparing " + dir_a + " and " + dir_b);
@@ -159,6 +160,10 @@ int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage&
     progress.reset();
     examined = examine(*a, *b, alignment, verdict);
   }
+  // Proving may put the candidates in another order.
+  std::vector<Background> behind;
+  if (backgrounds && verdict.outcome == Outcome::diverged)
+    behind = backgrounds(*a, *b, alignment, verdict);
   const Report report{*a,
                       *b,
                       alignment,
@@ -170,7 +175,8 @@ int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage&
                       std::move(examined.drill),
                       &hidden,
                       std::move(found.isolated),
-                      std::move(examined.proof)};
+                      std::move(examined.proof),
+                      std::move(behind)};
   llvm::Error error = write_files(report, options);
   progress.reset();
   if (error) return fail(llvm::toString(std::move(error)));

@@ -47,11 +47,15 @@ struct Examined {
 using Examine = std::function<Examined(const Run& a, const Run& b, const Alignment& alignment,
                                        Verdict& verdict)>;
 
+// What of the programs' texts may stand behind each candidate.
+using FindBackgrounds = std::function<std::vector<Background>(
+    const Run& a, const Run& b, const Alignment& alignment, const Verdict& verdict)>;
+
 // The exit code: identical kYes (kNo if --strict and some pairs differ), diverged kNo, otherwise
 // kCouldNotTell.
 int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage& coverage,
              const ReportOptions& options, const Examine& examine = {},
-             const Failures& failures = {});
+             const Failures& failures = {}, const FindBackgrounds& backgrounds = {});
 
 // One run on its own: kYes when nothing is found, else kNo.
 int conclude_single(const std::string& dir, const ReportOptions& options);

@@ -141,6 +141,7 @@ class Node {
   explicit operator bool() const { return items_ != nullptr; }
   bool operator==(const Node&) const = default;
   Kind kind() const { return items_ ? item().kind : Kind::other; }
+  uint32_t index() const { return index_; }  // in Tree::items
   uint32_t start() const { return item().start; }
   uint32_t end() const { return item().end; }
   Node field(Field field) const;

@@ -9,8 +9,10 @@
 #include "align/judge/pivot_view.h"
 #include "align/pair/difference.h"
 #include "nlohmann/json.hpp"
+#include "report/background_text.h"
 #include "report/excerpt.h"
 #include "report/rank_text.h"
+#include "report/region.h"
 #include "report/rows.h"
 #include "report/text.h"
 #include "report/unreached_text.h"
@@ -297,8 +299,48 @@ class Page {
             {"why", shown(pivot.why)},
             {"slot", shown(both.slot)},
             {"boundary", event ? shown(event.boundary) : ""},
+            {"region", region_json(pivot)},
             {"a", row_json(find_row(lanes_, 0, pivot.a))},
             {"b", row_json(find_row(lanes_, 1, pivot.b))}};
+  }
+
+  // Suspects, and where numbers come from.
+  void add_background(size_t candidate, Json& json) const {
+    constexpr size_t kShown = 8, kLines = 4;
+    const Background* known = background_of(report_, candidate);
+    if (!known) return;
+    json["numbers"] = Json::array();
+    for (const Number& number : known->numbers) {
+      Json ways = Json::array();
+      for (const NumberWay& way : number.ways) {
+        Json steps = Json::array();
+        for (const SourceText& step : way.steps) {
+          const auto text = opguard::shown_lines(step, 1, kLineColumns);
+          steps.push_back({place_text(step), text.empty() ? "" : text[0]});
+        }
+        ways.push_back({{"side", way.side}, {"changed", way.changed}, {"steps", steps}});
+      }
+      if (!ways.empty())
+        json["numbers"].push_back({{"title", number_title(number)}, {"ways", std::move(ways)}});
+    }
+    json["suspects"] = Json::array();
+    for (size_t i = 0; i < std::min(known->suspects.size(), kShown); ++i) {
+      const Suspect& suspect = known->suspects[i];
+      json["suspects"].push_back(
+          {{"place", place_text(suspect)},
+           {"near", nearness_text(suspect.nearness)},
+           {"a", opguard::shown_lines(suspect.sides[0], kLines, kLineColumns)},
+           {"b", opguard::shown_lines(suspect.sides[1], kLines, kLineColumns)}});
+    }
+    json["more_suspects"] =
+        known->more + known->suspects.size() - std::min(known->suspects.size(), kShown);
+  }
+
+  // A text for each side, "" where it has nothing.
+  Json region_json(const Pivot& pivot) const {
+    const auto spans = region_of(report_.a, report_.b, pivot);
+    if (spans[0].empty() && spans[1].empty()) return nullptr;
+    return {shown(region_text(spans[0])), shown(region_text(spans[1]))};
   }
 
   static std::string shown_lines(const std::string& text) {
@@ -354,6 +396,7 @@ class Page {
     head["candidates"] = Json::array();
     for (size_t i = 0; i < verdict.candidates.size(); ++i) {
       head["candidates"].push_back(candidate_json(verdict.candidates[i]));
+      add_background(i, head["candidates"].back());
       if (i >= report_.confirmations.size() || report_.confirmations[i].why.empty()) continue;
       const Confirmation& found = report_.confirmations[i];
       Json proof = {{"causal", found.causal ? Json(*found.causal) : Json()},

@@ -12,6 +12,7 @@
 #include "align/judge/verdict.h"
 #include "align/rules/hidden.h"
 #include "confirm/drill.h"
+#include "suspects/suspects.h"
 #include "tensor/compare.h"
 
 namespace opguard {
@@ -62,6 +63,8 @@ struct Report {
   const HiddenRecords* hidden = nullptr;  // where rules were given
   std::vector<IsolatedPair> isolated = {};
   std::optional<ProofReport> proof = {};  // none: it was not asked for
+  // Of each candidate, in their order; empty where the programs' texts are not known.
+  std::vector<Background> backgrounds = {};
 };
 
 // "diverged, proven: the loss differs"; without a proof "diverged: the loss differs".

@@ -4,7 +4,9 @@
 #include "align/judge/pivot_view.h"
 #include "align/pair/difference.h"
 #include "nlohmann/json.hpp"
+#include "report/background_text.h"
 #include "report/rank_text.h"
+#include "report/region.h"
 #include "report/report.h"
 #include "report/tensor_json.h"
 
@@ -84,6 +86,27 @@ Json heuristics_json(const Heuristics& used) {
   return names;
 }
 
+Json span_json(const RegionSpan& span) {
+  return {{"file", span.file},   {"first", span.first},       {"last", span.last},
+          {"path", span.path},   {"function", span.function}, {"package", span.package},
+          {"operators", span.operators}};
+}
+
+// A side's first span with the others in it, null for a side that has nothing there.
+Json region_side_json(const std::vector<RegionSpan>& spans) {
+  if (spans.empty()) return nullptr;
+  Json json = span_json(spans[0]);
+  json["others"] = Json::array();
+  for (size_t i = 1; i < spans.size(); ++i) json["others"].push_back(span_json(spans[i]));
+  return json;
+}
+
+Json region_json(const Report& report, const Pivot& pivot) {
+  const auto spans = region_of(report.a, report.b, pivot);
+  if (spans[0].empty() && spans[1].empty()) return nullptr;
+  return {{"a", region_side_json(spans[0])}, {"b", region_side_json(spans[1])}};
+}
+
 Json pivot_json(const Report& report, const Pivot& pivot) {
   const PivotView shown = view(report.a, report.b, pivot);
   const EventView& event = shown.either();
@@ -100,6 +123,7 @@ Json pivot_json(const Report& report, const Pivot& pivot) {
           {"b", side_json(shown.b)},
           {"why", pivot.why},
           {"heuristics", heuristics_json(pivot.heuristics)},
+          {"region", region_json(report, pivot)},
           {"likely_false_alarm", is_isolated(report, pivot)},
           {"event", kind_name(event.event->kind)},
           {"node", event.log->text(event.event->node)},
@@ -172,9 +196,48 @@ Json proof_json(const Report& report) {
   return json;
 }
 
-// The pivot, or another candidate, with what running again found.
+Json text_json(const SourceText& text) {
+  if (text.file.empty() && text.path.empty()) return nullptr;
+  return {{"file", text.file},         {"first", text.lines.first}, {"last", text.lines.last},
+          {"package", text.package},   {"path", text.path},         {"text", text.text}};
+}
+
+Json suspects_json(const Background& background) {
+  Json list = Json::array();
+  for (const Suspect& suspect : background.suspects)
+    list.push_back({{"nearness", nearness_name(suspect.nearness)},
+                    {"a", text_json(suspect.sides[0])},
+                    {"b", text_json(suspect.sides[1])},
+                    {"whole_file", suspect.whole}});
+  return list;
+}
+
+Json numbers_json(const Background& background) {
+  Json list = Json::array();
+  for (const Number& number : background.numbers) {
+    Json ways = Json::array();
+    for (const NumberWay& way : number.ways) {
+      Json steps = Json::array();
+      for (const SourceText& step : way.steps) steps.push_back(text_json(step));
+      ways.push_back(
+          {{"side", way.side == 0 ? "a" : "b"}, {"changed", way.changed}, {"steps", steps}});
+    }
+    list.push_back({{"name", number.name},
+                    {"a", number.value[0]},
+                    {"b", number.value[1]},
+                    {"ways", std::move(ways)}});
+  }
+  return list;
+}
+
+// The pivot, or another candidate, with what running again found and what may stand behind it.
 Json candidate_json(const Report& report, size_t i) {
   Json json = pivot_json(report, report.verdict.candidates[i]);
+  if (const Background* known = background_of(report, i); known && !json.is_null()) {
+    json["suspects"] = suspects_json(*known);
+    json["more_suspects"] = known->more;
+    json["numbers"] = numbers_json(*known);
+  }
   if (i >= report.confirmations.size() || json.is_null()) return json;
   const Confirmation& found = report.confirmations[i];
   json["causal"] = found.causal ? Json(*found.causal) : Json();

@@ -7,7 +7,9 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "nlohmann/json.hpp"
+#include "report/background_text.h"
 #include "report/rank_text.h"
+#include "report/region.h"
 #include "report/rows.h"
 #include "report/text.h"
 
@@ -205,6 +207,8 @@ class Sarif {
       json["relatedLocations"][0] = location(0, both.a, "the same in the other run");
     if (both.a && both.b && both.a.boundary != both.b.boundary)
       json["relatedLocations"][0]["message"]["text"] = "what the other run did instead";
+    add_region(pivot, json);
+    add_background(size_t(&pivot - report_.verdict.candidates.data()), json);
     if (first)
       if (Json steps = flow(side, pivot); !steps.is_null()) json["codeFlows"][0] = std::move(steps);
     // By boundary, not by line: the same finding in a later version of the sources.
@@ -214,6 +218,47 @@ class Sarif {
                           {"rank", main.log->rank},
                           {"phase", phase_name(main.event->phase)}};
     return json;
+  }
+
+  // Every span of the region as a place of its own: a reader sees whole lines, not the operator.
+  void add_region(const Pivot& pivot, Json& json) {
+    const auto spans = region_of(report_.a, report_.b, pivot);
+    for (int side : {0, 1})
+      for (const RegionSpan& span : spans[side])
+        add_related(side, span.file, span.path, span.first, span.last,
+                    std::string("the region of run ") + "ab"[side], json);
+  }
+
+  // Where a number can come from, and the nearest suspects.
+  void add_background(size_t candidate, Json& json) {
+    constexpr size_t kShown = 5;
+    const Background* known = background_of(report_, candidate);
+    if (!known) return;
+    auto add = [&](int side, const SourceText& text, const std::string& message) {
+      if (!text.lines.empty())
+        add_related(side, text.file, text.path, text.lines.first, text.lines.last, message, json);
+    };
+    for (const Number& number : known->numbers)
+      for (const NumberWay& way : number.ways)
+        for (const SourceText& step : way.steps) add(way.side, step, number_title(number));
+    for (size_t i = 0; i < std::min(known->suspects.size(), kShown); ++i) {
+      const Suspect& suspect = known->suspects[i];
+      // Side b's where it has lines: the tree under review.
+      const int side = suspect.sides[1].lines.empty() ? 0 : 1;
+      add(side, suspect.sides[side],
+          "suspect, the sources differ here: " + nearness_text(suspect.nearness));
+    }
+  }
+
+  void add_related(int side, const std::string& file, const std::string& path, uint32_t first,
+                   uint32_t last, const std::string& message, Json& json) {
+    Location at;
+    at.file = file, at.path = path;
+    Json place;
+    place["physicalLocation"]["artifactLocation"] = artifact(side, at);
+    if (first > 0) place["physicalLocation"]["region"] = {{"startLine", first}, {"endLine", last}};
+    place["message"] = {{"text", shown(message)}};
+    json["relatedLocations"].push_back(std::move(place));
   }
 
   const Report& report_;

@@ -5,8 +5,10 @@
 
 #include "align/judge/pivot_view.h"
 #include "align/pair/difference.h"
+#include "report/background_text.h"
 #include "report/excerpt.h"
 #include "report/rank_text.h"
+#include "report/region.h"
 #include "report/rows.h"
 #include "report/text.h"
 #include "report/unreached_text.h"
@@ -20,6 +22,8 @@ constexpr size_t kNeighbours = 5;      // equal events shown before the pivot
 constexpr size_t kAroundShown = 8;     // operators around the pivot, the innermost
 constexpr size_t kRanksShown = 16;     // a line each
 constexpr size_t kUnreachedShown = 5;  // pairs that reach no model value; all by --explain
+constexpr size_t kSuspectsShown = 4;   // of the pivot; all by --explain
+constexpr size_t kLinesShown = 2;      // of each side of a suspect
 constexpr size_t kLeftoversShown = 5;  // events without a partner, per side, by --explain
 
 class Terminal {
@@ -110,13 +114,90 @@ class Terminal {
     line("");
     source(sides_[0], both.a);
     source(sides_[1], both.b);
+    region(pivot);
     differences(both);
-    if (&pivot == report_.verdict.candidates.data()) {
+    const bool first = &pivot == report_.verdict.candidates.data();
+    if (first) {
+      numbers();
       confirmation();
       drill();
     }
     surroundings(both);
     neighbours(both);
+    if (first) suspects();
+  }
+
+  // Where a number that differs can come from: the statement that set it, what that was made of.
+  void numbers() {
+    const Background* known = background_of(report_, 0);
+    if (!known) return;
+    for (const Number& number : known->numbers) {
+      if (number.ways.empty()) continue;
+      line("");
+      line("  " + paint("1", number_title(number)));
+      size_t width = 0;
+      for (const NumberWay& way : number.ways)
+        for (const SourceText& step : way.steps) width = std::max(width, place_text(step).size());
+      for (const NumberWay& way : number.ways) {
+        std::string side = sides_[way.side];
+        for (size_t i = 0; i < way.steps.size(); ++i) {
+          const bool last = i + 1 == way.steps.size();
+          const std::vector<std::string> text = shown_lines(way.steps[i], 1, kColumns);
+          const std::string at = place_text(way.steps[i]);
+          line("    " + side + "  " + paint("36", at) + std::string(width + 2 - at.size(), ' ') +
+               (text.empty() ? "" : text[0]) +
+               (last && way.changed ? "  " + paint("1;33", "<- differs") : ""));
+          side = " ";
+        }
+      }
+    }
+  }
+
+  // What of the sources' difference ran before the pivot, the nearest first.
+  void suspects() {
+    const Background* known = background_of(report_, 0);
+    if (!known || known->suspects.empty()) return;
+    line("");
+    line("  " + paint("1", "suspects") +
+         ": where the sources differ and ran before it, the nearest first");
+    const size_t all = known->suspects.size();
+    const size_t shown_count = report_.explain ? all : std::min(all, kSuspectsShown);
+    for (size_t i = 0; i < shown_count; ++i) {
+      const Suspect& suspect = known->suspects[i];
+      line("    " + paint("36", place_text(suspect)) + ": " + nearness_text(suspect.nearness));
+      for (const std::string& text : shown_lines(suspect.sides[0], kLinesShown, kColumns))
+        line("      " + paint("31", "- " + text));
+      for (const std::string& text : shown_lines(suspect.sides[1], kLinesShown, kColumns))
+        line("      " + paint("32", "+ " + text));
+    }
+    const size_t left_out = all - shown_count + known->more;
+    if (left_out > 0)
+      line("    and " + counted(left_out, "more place") + (report_.explain ? "" : " (--explain)"));
+  }
+
+  // A further cause, in a line: its nearest suspect.
+  void nearest_suspect(size_t candidate) {
+    const Background* known = background_of(report_, candidate);
+    if (!known || known->suspects.empty()) return;
+    const Suspect& suspect = known->suspects.front();
+    if (suspect.nearness > Nearness::trail) return;
+    line("     suspect: " + place_text(suspect) + ": " + nearness_text(suspect.nearness));
+  }
+
+  bool is_cause(size_t candidate) const {
+    return report_.proof && std::any_of(report_.proof->causes.begin(), report_.proof->causes.end(),
+                                        [&](const Cause& c) { return c.candidate == candidate; });
+  }
+
+  // What each run has between values that both hold.
+  void region(const Pivot& pivot) {
+    const auto spans = region_of(report_.a, report_.b, pivot);
+    if (spans[0].empty() && spans[1].empty()) return;
+    line("");
+    line("  " + paint("1", "region"));
+    for (int side : {0, 1})
+      line("    " + std::string(sides_[side]) + "  " +
+           (spans[side].empty() ? "nothing" : shown(region_text(spans[side]))));
   }
 
   // What running again found of the pivot.
@@ -438,6 +519,7 @@ class Terminal {
         const Confirmation& found = report_.confirmations[i];
         line("     " + paint(causal_code(found), causal_text(i)) + ": " + shown(found.why));
       }
+      if (report_.explain || is_cause(i)) nearest_suspect(i);
       if (report_.explain) differences(both);
     }
   }

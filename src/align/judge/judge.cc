@@ -108,12 +108,14 @@ uint32_t telling_slot(const Evidence& evidence, const Pivot& pivot, const Found&
 Pivot name(const Evidence& evidence, const Blame& blame, const Lead& lead,
            const std::vector<Lead>& leads) {
   EventRef refs[2] = {lead.refs[0], lead.refs[1]};
+  std::array<std::vector<EventRef>, 2> region = lead.steps;
   const int side = lead.found.side;
   if (refs[1 - side].process < 0 && !lead.found.origin.hole)
     for (const Lead& other : leads)
       if (other.region && other.found.side != side && other.refs[side].process < 0 &&
           other.grade <= lead.grade && same_gap(evidence, lead.found, other.found)) {
         refs[1 - side] = other.refs[1 - side];
+        if (region[1 - side].empty()) region[1 - side] = other.steps[1 - side];
         break;
       }
   Pivot pivot;
@@ -122,6 +124,7 @@ Pivot name(const Evidence& evidence, const Blame& blame, const Lead& lead,
   pivot.a = refs[0];
   pivot.b = refs[1];
   pivot.slot = telling_slot(evidence, pivot, lead.found);
+  pivot.region = std::move(region);
   pivot.why = sentence(evidence, blame, pivot);
   return pivot;
 }

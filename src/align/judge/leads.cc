@@ -128,6 +128,7 @@ void add_region(const Evidence& evidence, const Region& region, std::vector<Lead
     lead.grade = grade;
     lead.by.add(lead.found.origin.by);
     if (grade == Grade::inherits) lead.by.add(Heuristic::inherited);
+    lead.steps = {region.steps[0], region.steps[1]};
     leads.push_back(std::move(lead));
   };
   // The first origin of each side, where the stretches have nothing in common.

@@ -11,6 +11,7 @@
 // same value. What built the mask read none of them; it stands behind.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "align/judge/walk_back.h"
@@ -34,6 +35,7 @@ struct Lead {
 
   bool one_sided() const { return refs[0].process < 0 || refs[1].process < 0 || region; }
   bool region = false;  // refs are no partners: the first operators of two stretches
+  std::array<std::vector<EventRef>, 2> steps{};  // of the region: its operators, by event
 };
 
 std::vector<Lead> order_leads(const Evidence& evidence, const Walk& walk);

@@ -1,6 +1,7 @@
 // align/judge/verdict.h: what an alignment means: identical, or the pivot and why.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -22,6 +23,9 @@ struct Pivot {
   uint32_t slot = kNone;  // index in ProcessLog::slots of side b's (else a's) first differing slot
   std::string why;        // one sentence
   Heuristics heuristics{};  // what it was chosen by
+  // Of a region: the operators that stand on each side between what both runs hold and the reader
+  // that both have, by event. {q @ k, scores += mask, softmax} against {sdpa}. Else empty.
+  std::array<std::vector<EventRef>, 2> region{};
   bool operator==(const Pivot&) const = default;
 };
 

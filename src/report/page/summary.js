@@ -13,10 +13,16 @@ function pivotSection(candidate) {
     sides.append(sourceBox(side, ref ? lanes[ref[0]].site(ref[1], side) : null));
   }
   const section = el('section', 'pivot', title, candidate.why ? el('p', 'why', candidate.why) : null, sides);
+  if (candidate.region) {
+    section.append(el('h3', '', 'region'));
+    candidate.region.forEach((text, side) => section.append(el('p', 'mono',
+      el('span', 'tag ' + 'ab'[side], 'AB'[side]), ' ' + (text || 'nothing'))));
+  }
   const one = !candidate.a || !candidate.b || (candidate.a[0] === candidate.b[0] && candidate.a[1] === candidate.b[1]);
   section.append(el('h3', '', one && candidate.a && candidate.b ? 'what differs' : 'what it left'));
   if (one) section.append(slotTable(laneIndex, row, false, 6));
   else for (const ref of [candidate.a, candidate.b]) section.append(slotTable(ref[0], ref[1], false, 3));
+  for (const number of candidate.numbers || []) section.append(numberBox(number));
   if (candidate.proof) {
     const proof = candidate.proof;
     for (const tensor of proof.tensors) section.append(el('pre', 'mono', tensor));
@@ -26,7 +32,37 @@ function pivotSection(candidate) {
     section.append(el('h3', '', 'inside it'), el('p', 'why', data.head.drill));
     for (const operator of data.head.drill_operators || []) section.append(el('pre', 'mono', operator));
   }
+  const suspects = suspectBox(candidate);
+  if (suspects) section.append(suspects);
   return section;
+}
+
+// The statements a number can come from, the nearest first.
+function numberBox(number) {
+  const box = el('div', 'origin', el('h3', '', number.title));
+  for (const way of number.ways) {
+    const list = el('ol', 'way');
+    way.steps.forEach(([place, text], i) => list.append(el('li', '',
+      el('span', 'tag ' + 'ab'[way.side], 'AB'[way.side]), ' ', el('span', 'faint mono', place + '  '), el('span', 'mono', text),
+      i + 1 === way.steps.length && way.changed ? el('b', 'differs', '  differs') : null)));
+    box.append(list);
+  }
+  return box;
+}
+
+// Where the sources differ and ran before.
+function suspectBox(candidate) {
+  if (!(candidate.suspects || []).length) return null;
+  const box = el('div', 'suspects', el('h3', '', 'suspects: where the sources differ and ran before it, the nearest first'));
+  for (const suspect of candidate.suspects) {
+    const lines = el('pre', 'mono hunk');
+    for (const text of suspect.a) lines.append(el('span', 'old', '- ' + text + '\n'));
+    for (const text of suspect.b) lines.append(el('span', 'new', '+ ' + text + '\n'));
+    box.append(el('p', 'why', el('b', 'mono', suspect.place), ': ' + suspect.near));
+    if (suspect.a.length + suspect.b.length) box.append(lines);
+  }
+  if (candidate.more_suspects) box.append(el('p', 'faint', 'and ' + counted(candidate.more_suspects, 'more place')));
+  return box;
 }
 
 // What running again found.

@@ -1,0 +1,45 @@
+"""Preflight: which files of the tree the program opens to read, sources aside: settings, mostly.
+
+One path a line, in `read-<pid>.txt` beside the traces, as they are opened: a program that is killed has left what it
+read until then. What it also writes is its own output.
+"""
+
+import os
+import sys
+
+_MOST = 1000  # a data set of single files is no settings
+
+
+class Opened:
+    def __init__(self, folder, tree):
+        self.folder, self.tree = folder, tree.rstrip(os.sep) + os.sep
+        self.seen, self.busy = set(), False
+
+    def audit(self, event, arguments):
+        if event != "open" or self.busy:
+            return
+        try:
+            self.opened(*arguments)
+        except Exception:
+            pass  # what an audit hook raises, the program's open() would raise
+
+    def opened(self, path, mode, flags):
+        if not isinstance(path, (str, bytes)) or len(self.seen) >= _MOST:
+            return
+        path = os.path.realpath(os.fsdecode(path))
+        writes = bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
+        if path in self.seen or not path.startswith(self.tree) or path.endswith((".py", ".pyc")) or "\n" in path:
+            return
+        self.seen.add(path)
+        if writes:
+            return
+        self.busy = True
+        try:
+            with open(os.path.join(self.folder, "read-%d.txt" % os.getpid()), "a", encoding="utf-8", errors="surrogateescape") as out:
+                out.write(path + "\n")
+        finally:
+            self.busy = False
+
+
+def install(folder, tree):
+    sys.addaudithook(Opened(folder, tree).audit)

@@ -1,0 +1,61 @@
+#include "report/region.h"
+
+#include <algorithm>
+#include <set>
+
+#include "align/judge/pivot_view.h"
+#include "report/text.h"
+
+namespace opguard {
+
+std::vector<RegionSpan> region_spans(const Run& run, const std::vector<EventRef>& region) {
+  std::vector<RegionSpan> spans;
+  std::set<std::string> counted;  // a boundary that runs again is one place
+  for (const EventRef& ref : region) {
+    const EventView event = view(run, ref);
+    const Location& at = event.location;
+    if (!event || at.line == 0 || !counted.insert(event.boundary).second) continue;
+    auto span = std::find_if(spans.begin(), spans.end(), [&](const RegionSpan& known) {
+      return known.path == at.path && known.file == at.file && known.function == at.function;
+    });
+    if (span == spans.end()) {
+      spans.push_back({at.package, at.file, at.path, at.function, at.line, at.line, 0});
+      span = spans.end() - 1;
+    }
+    span->first = std::min(span->first, at.line);
+    span->last = std::max({span->last, at.line, at.end_line});
+    ++span->operators;
+  }
+  return spans;
+}
+
+std::array<std::vector<RegionSpan>, 2> region_of(const Run& a, const Run& b, const Pivot& pivot) {
+  const bool own = pivot.region[0].empty() && pivot.region[1].empty();
+  if (own && pivot.kind != PivotKind::structure) return {};
+  auto spans = [&](const Run& run, const std::vector<EventRef>& region, const EventRef& event) {
+    if (!own) return region_spans(run, region);
+    return event.process < 0 ? std::vector<RegionSpan>() : region_spans(run, {event});
+  };
+  return {spans(a, pivot.region[0], pivot.a), spans(b, pivot.region[1], pivot.b)};
+}
+
+std::string lines_text(uint32_t first, uint32_t last) {
+  return std::to_string(first) + (last > first ? "-" + std::to_string(last) : "");
+}
+
+std::string region_text(const std::vector<RegionSpan>& spans) {
+  constexpr size_t kShown = 4;
+  std::string text;
+  for (size_t i = 0; i < std::min(spans.size(), kShown); ++i) {
+    const RegionSpan& span = spans[i];
+    if (i > 0) text += "; ";
+    text += (span.file.empty() ? span.path : span.file) + ":" + lines_text(span.first, span.last);
+    if (!span.function.empty() && span.function != "<module>") text += " in " + span.function;
+    text += ", " + counted(span.operators, "operator");
+  }
+  if (spans.size() > kShown)
+    text += "; and in " + counted(spans.size() - kShown, "more function");
+  return text;
+}
+
+}  // namespace opguard

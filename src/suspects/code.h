@@ -1,0 +1,81 @@
+// suspects/code.h: a side's sources as trees, with the functions and classes they hold.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "parser/tree.h"
+#include "support/source.h"
+
+namespace opguard {
+
+// Lines first to last, counted from 1. Empty: 0, 0.
+struct LineSpan {
+  uint32_t first = 0, last = 0;
+  bool empty() const { return last == 0; }
+  bool meets(const LineSpan& other) const {
+    return !empty() && !other.empty() && first <= other.last && other.first <= last;
+  }
+  bool operator==(const LineSpan&) const = default;
+};
+
+// What has names of its own: a module, a class, a function.
+struct Scope {
+  enum class Kind : uint8_t { module, klass, function };
+  Kind kind = Kind::module;
+  std::string name;                // "forward"; "" of the module
+  uint32_t item = 0;               // of its definition in CodeFile::tree
+  uint32_t parent = 0;             // index; the module is its own
+  LineSpan lines;                  // with its decorators
+  std::vector<std::string> bases;  // of a class: the last names of its bases
+};
+
+struct CodeFile {
+  const SourceFile* source = nullptr;
+  std::optional<Tree> tree;         // none: the grammar cannot read it
+  std::vector<Scope> scopes;        // [0] is the module
+  std::vector<uint32_t> scope_of;   // of each item: whose body runs it
+
+  Node node(uint32_t item) const { return {tree->items().data(), item}; }
+  std::string_view text(uint32_t item) const;
+  LineSpan lines(uint32_t item) const;
+  // The innermost scope that holds the line. A decorator is its function's.
+  uint32_t scope_at(uint32_t line) const;
+  // The item of the innermost expression at this place; none where there is none.
+  std::optional<uint32_t> expression_at(uint32_t line, uint32_t column, uint32_t end_line,
+                                        uint32_t end_column) const;
+  // The statement an item stands in.
+  uint32_t statement_of(uint32_t item) const;
+  // The lines of a statement; of a compound one those of its header alone.
+  LineSpan statement_lines(uint32_t statement) const;
+};
+
+class Code {
+ public:
+  // Every file is parsed, on all cores. `sources` must outlive it.
+  explicit Code(const SourceSet& sources);
+  const std::vector<CodeFile>& files() const { return files_; }
+  std::optional<uint32_t> find(const std::string& path) const;
+
+ private:
+  std::vector<CodeFile> files_;
+  std::unordered_map<std::string, uint32_t> by_path_;
+};
+
+// A leaf of the tree that computes something: no comment, no part of a string that stands alone.
+bool is_code(const CodeFile& file, uint32_t item);
+
+bool is_statement(const Node& node);
+
+// Names alone: `self.norm` -> "norm", `nn.Linear(8, 8)` -> "Linear".
+std::string_view last_name(const CodeFile& file, Node node);
+
+// Without its quotes, where it is a plain short string that may be a name: "--lr" -> "lr",
+// "weight-decay" -> "weight_decay". Else "".
+std::string name_in_string(const CodeFile& file, Node node);
+
+}  // namespace opguard

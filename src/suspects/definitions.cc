@@ -1,0 +1,265 @@
+#include "suspects/definitions.h"
+
+#include <algorithm>
+
+namespace opguard {
+namespace {
+
+bool is_self(std::string_view name) { return name == "self" || name == "cls"; }
+
+// The class around a scope; 0: none.
+uint32_t class_around(const CodeFile& file, uint32_t scope) {
+  while (scope != 0 && file.scopes[scope].kind != Scope::Kind::klass)
+    scope = file.scopes[scope].parent;
+  return scope;
+}
+
+// The name of a parameter, and its default where it has one.
+std::pair<Node, Node> parameter_of(const Node& node) {
+  if (node.kind() == Kind::identifier) return {node, {}};
+  if (node.kind() == Kind::default_parameter || node.kind() == Kind::typed_default_parameter)
+    return {node.field(Field::name), node.field(Field::value)};
+  const Node first = node.first_named_child();
+  return {first && first.kind() == Kind::identifier ? first : Node(), {}};
+}
+
+}  // namespace
+
+Definitions::Definitions(const Code& code) : code_(code) {
+  for (uint32_t file = 0; file < code.files().size(); ++file)
+    if (code.files()[file].tree) read(file);
+}
+
+void Definitions::add(const std::string& name, Definition definition) {
+  if (!name.empty()) by_name_[name].push_back(definition);
+}
+
+void Definitions::add_targets(uint32_t file, const Node& target, uint32_t item, uint32_t value) {
+  const CodeFile& code = code_.files()[file];
+  const uint32_t scope = code.scope_of[item];
+  const bool in_class = code.scopes[scope].kind == Scope::Kind::klass;
+  using Of = Definition::Kind;
+  switch (target.kind()) {
+    case Kind::identifier:
+      return add(std::string(code.text(target.index())),
+                 {in_class ? Of::field : Of::name, file, item, value, scope});
+    case Kind::attribute:
+      return add(std::string(last_name(code, target)), {Of::attribute, file, item, value, scope});
+    case Kind::subscript:
+      for (const Node& key : target.fields(Field::subscript))
+        add(name_in_string(code, key), {Of::key, file, item, value, scope});
+      return;
+    default:
+      target.each_named_child(
+          [&](const Node& part) { add_targets(file, part, item, value); });
+  }
+}
+
+void Definitions::read(uint32_t file) {
+  const CodeFile& code = code_.files()[file];
+  const std::vector<TreeItem>& items = code.tree->items();
+  using Of = Definition::Kind;
+  for (uint32_t i = 0; i < items.size(); ++i) {
+    if (!items[i].named || items[i].extra) continue;
+    const Node node = code.node(i);
+    const uint32_t scope = code.scope_of[i];
+    auto index = [](const Node& part) { return part ? part.index() : 0; };
+    switch (node.kind()) {
+      case Kind::assignment:
+      case Kind::augmented_assignment:
+      case Kind::for_statement:
+      case Kind::for_in_clause:
+        // `x: int` gives no value. Of a loop only its header is shown.
+        if (const Node right = node.field(Field::right))
+          add_targets(file, node.field(Field::left), i, right.index());
+        break;
+      case Kind::named_expression:
+        add_targets(file, node.field(Field::name), i, index(node.field(Field::value)));
+        break;
+      case Kind::as_pattern:
+        if (const Node alias = node.field(Field::alias))
+          add_targets(file, alias, i, index(node.first_named_child()));
+        break;
+      case Kind::keyword_argument:
+        add(std::string(code.text(node.field(Field::name).index())),
+            {Of::keyword, file, i, index(node.field(Field::value)), scope});
+        break;
+      case Kind::call: {
+        const std::vector<Node> arguments = node.field(Field::arguments).named_children();
+        calls_[std::string(last_name(code, node.field(Field::function)))].push_back({file, i});
+        for (const Node& argument : arguments) {
+          if (argument.kind() == Kind::identifier || argument.kind() == Kind::attribute)
+            calls_[std::string(last_name(code, argument))].push_back({file, i});
+          // A name beside other values: a declaration of an option, a read with a default.
+          if (arguments.size() > 1)
+            add(name_in_string(code, argument),
+                {Of::told, file, i, index(node.field(Field::arguments)), scope});
+        }
+        break;
+      }
+      case Kind::function_definition: {
+        uint32_t own = 0;
+        for (uint32_t s = 1; s < code.scopes.size() && own == 0; ++s)
+          if (code.scopes[s].item == i) own = s;
+        if (own == 0) break;
+        add(code.scopes[own].name, {Of::function, file, i, 0, own});
+        node.field(Field::parameters).each_named_child([&](const Node& parameter) {
+          const auto [name, value] = parameter_of(parameter);
+          if (name && !is_self(code.text(name.index())))
+            add(std::string(code.text(name.index())),
+                {Of::parameter, file, parameter.index(), index(value), own});
+        });
+        break;
+      }
+      default:
+        if (std::string_view(node.type()) == "pair") {
+          const Node key = node.first_named_child();
+          add(name_in_string(code, key), {Of::key, file, i, index(node.field(Field::value)), scope});
+        }
+    }
+  }
+}
+
+// What callers give for a parameter, and what is bound to it where the function is handed over:
+// partial(f, eps=1e-5).
+void Definitions::add_arguments(const Definition& parameter, std::vector<Definition>& found) const {
+  const CodeFile& code = code_.files()[parameter.file];
+  const Scope& function = code.scopes[parameter.scope];
+  const std::vector<Node> all =
+      code.node(function.item).field(Field::parameters).named_children();
+  const std::string name(
+      code.text(parameter_of(code.node(parameter.item)).first.index()));
+  size_t position = 0;
+  bool method = false;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Node own = parameter_of(all[i]).first;
+    if (i == 0 && own && is_self(code.text(own.index()))) method = true;
+    if (all[i].index() == parameter.item) position = i;
+  }
+  if (method && position > 0) --position;
+  const Scope& above = code.scopes[function.parent];
+  const bool made = function.name == "__init__" && above.kind == Scope::Kind::klass;
+  const auto calls = calls_.find(made ? above.name : function.name);
+  if (calls == calls_.end()) return;
+  for (const Call& call : calls->second) {
+    const CodeFile& caller = code_.files()[call.file];
+    const Node node = caller.node(call.item);
+    const bool called =
+        last_name(caller, node.field(Field::function)) == (made ? above.name : function.name);
+    size_t at = 0;
+    for (const Node& argument : node.field(Field::arguments).named_children()) {
+      Node value;
+      if (argument.kind() == Kind::keyword_argument) {
+        if (caller.text(argument.field(Field::name).index()) == name)
+          value = argument.field(Field::value);
+      } else if (at++ == position && called) {
+        value = argument;
+      }
+      if (value)
+        found.push_back({Definition::Kind::keyword, call.file, argument.index(), value.index(),
+                         caller.scope_of[call.item]});
+    }
+  }
+}
+
+std::vector<Definition> Definitions::of(const Use& use) const {
+  std::vector<Definition> found;
+  const auto named = by_name_.find(use.name);
+  if (named == by_name_.end()) return found;
+  const std::vector<Definition>& all = named->second;
+  using Of = Definition::Kind;
+  const CodeFile& code = code_.files()[use.file];
+  if (use.plain) {
+    for (uint32_t scope = use.scope;; scope = code.scopes[scope].parent) {
+      for (const Definition& d : all) {
+        // A function stands in the scope around its own.
+        const uint32_t stands = d.kind == Of::function ? code_.files()[d.file].scopes[d.scope].parent
+                                                       : d.scope;
+        if (d.file != use.file || stands != scope) continue;
+        if (d.kind == Of::parameter) {
+          add_arguments(d, found);
+          if (d.value != 0) found.push_back(d);
+        }
+        if (d.kind == Of::name || d.kind == Of::function || d.kind == Of::field)
+          found.push_back(d);
+      }
+      if (!found.empty() || scope == 0) break;
+    }
+    if (!found.empty()) return found;
+    // Imported: a name of another module.
+    for (const Definition& d : all) {
+      const Scope& scope = code_.files()[d.file].scopes[d.scope];
+      if ((d.kind == Of::name && d.scope == 0) || (d.kind == Of::function && scope.parent == 0))
+        found.push_back(d);
+    }
+    return found;
+  }
+  const uint32_t klass = use.own ? class_around(code, use.scope) : 0;
+  if (klass != 0)
+    for (const Definition& d : all)
+      if (d.file == use.file && class_around(code, d.scope) == klass &&
+          (d.kind == Of::attribute || d.kind == Of::field || d.kind == Of::function))
+        found.push_back(d);
+  if (!found.empty()) return found;
+  for (const Definition& d : all) {
+    const bool module = d.kind == Of::name && d.scope == 0;
+    if (module || (d.kind != Of::name && (d.kind != Of::parameter || d.value != 0)))
+      found.push_back(d);
+  }
+  return found;
+}
+
+std::vector<Use> Definitions::uses_in(uint32_t file, uint32_t item) const {
+  const CodeFile& code = code_.files()[file];
+  const std::vector<TreeItem>& items = code.tree->items();
+  std::vector<Use> uses;
+  for (uint32_t i = item; i < items[item].after; ++i) {
+    const uint32_t scope = code.scope_of[i];
+    if (items[i].kind == Kind::string) {
+      // cfg["lr"], getattr(cfg, "lr")
+      const std::string name = name_in_string(code, code.node(i));
+      if (!name.empty()) uses.push_back({name, false, false, file, scope});
+      continue;
+    }
+    if (items[i].kind != Kind::identifier) continue;
+    const Node node = code.node(i), above = node.parent();
+    std::string name(code.text(i));
+    if (above && above.kind() == Kind::keyword_argument && above.field(Field::name) == node)
+      continue;
+    if (above && above.kind() == Kind::attribute && above.field(Field::attribute) == node) {
+      const Node object = above.field(Field::object);
+      const bool own =
+          object.kind() == Kind::identifier && is_self(code.text(object.index()));
+      uses.push_back({std::move(name), false, own, file, scope});
+    } else if (!is_self(name)) {
+      uses.push_back({std::move(name), true, false, file, scope});
+    }
+  }
+  return uses;
+}
+
+std::vector<uint32_t> Definitions::decided_by(const Definition& definition) const {
+  const CodeFile& code = code_.files()[definition.file];
+  const std::vector<TreeItem>& items = code.tree->items();
+  std::vector<uint32_t> found;
+  if (definition.value != 0) found.push_back(definition.value);
+  if (definition.kind == Definition::Kind::function) {
+    const uint32_t from = code.scopes[definition.scope].item;
+    for (uint32_t i = from; i < items[from].after; ++i)
+      if (items[i].named && code.scope_of[i] == definition.scope &&
+          (std::string_view(code.node(i).type()) == "return_statement" ||
+           items[i].kind == Kind::yield))
+        found.push_back(i);
+    return found;
+  }
+  for (uint32_t at = definition.item; at != 0; at = items[at].parent) {
+    if (items[at].kind == Kind::function_definition) break;
+    if (items[at].kind == Kind::if_statement || items[at].kind == Kind::while_statement ||
+        std::string_view(code.node(at).type()) == "elif_clause")
+      if (const Node condition = code.node(at).field(Field::condition))
+        found.push_back(condition.index());
+  }
+  return found;
+}
+
+}  // namespace opguard
