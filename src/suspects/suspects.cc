@@ -158,6 +158,12 @@ class Stand {
     const auto [file, item] = *expression_;
     const CodeFile& code = code_.files()[file];
     const Node node = code.node(item);
+    // `x * 0.5` is x's method, given 0.5.
+    if (node.kind() == Kind::binary_operator && item_name == "arg0") {
+      const Node right = node.field(Field::right);
+      argument = TrailStep{file, code.lines(right.index()), std::string(code.text(right.index()))};
+      return uses_in(file, right.index());
+    }
     if (node.kind() != Kind::call) return uses_in(file, item);
     const std::string first = item_name.substr(0, item_name.find_first_of(".["));
     size_t position = 0;

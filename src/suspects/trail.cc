@@ -36,10 +36,12 @@ class Follower {
     while (!queue_.empty() && met_.size() < kMostDefinitions) {
       const Work work = queue_.front();
       queue_.pop_front();
-      look_in_texts(work);
       if (work.depth >= depth_) continue;
       for (const Definition& d : q_.definitions.of(work.use)) meet(d, work);
     }
+    // Last: a statement that reads the setting says more.
+    for (const Use& use : from)
+      if (!use.plain) look_in_texts(use.name, kNone);
     return std::move(found_);
   }
 
@@ -118,7 +120,10 @@ class Follower {
       return;
     }
     for (const uint32_t item : deciding)
-      for (const Use& use : q_.definitions.uses_in(d.file, item)) push(use, work.depth + 1, at);
+      for (const Use& use : q_.definitions.uses_in(d.file, item)) {
+        look_in_texts(use.name, at);
+        push(use, work.depth + 1, at);
+      }
   }
 
   void read_texts() {
@@ -142,12 +147,11 @@ class Follower {
   }
 
   // A changed line of a settings file that names what is looked for.
-  void look_in_texts(const Work& work) {
-    if (work.use.plain && work.depth == 0) return;
+  void look_in_texts(const std::string& name, uint32_t from) {
     for (uint32_t i = 0; i < texts_.size(); ++i)
       for (const auto& [number, line] : texts_[i])
-        if (holds_word(line, work.use.name) && named_.insert(i).second) {
-          Trail trail = work.from == kNone ? Trail() : trail_to(work.from);
+        if (holds_word(line, name) && named_.insert(i).second) {
+          Trail trail = from == kNone ? Trail() : trail_to(from);
           trail.text = i;
           trail.line = number;
           found_.changed.push_back(std::move(trail));

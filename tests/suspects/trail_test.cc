@@ -154,7 +154,7 @@ TEST(Ran, TheLogDecidesWhereItKnowsOperators) {
                                         "  return x\n"
                                         "f(0)\n"}});
   const Code code(set);
-  Run run;
+  opguard::Run run;
   ProcessLog& log = run.processes.emplace_back();
   log.strings = {"m.op:4", "m.op:5"};
   for (const uint32_t line : {4u, 5u}) {
