@@ -37,7 +37,6 @@ PROVEN = {"aux_loss_no_grad", "detached_trunk", "token_mask"}
 # Names the tool has given instead.
 WRONG_TODAY = {
     "scheduler_step": "`opt.step`, line 16, which is given the other rate, not the scheduler's step",
-    "dropout_seed": "F.dropout, that draws, not the seeding before it",
 }
 
 
