@@ -222,6 +222,12 @@ class Sarif {
 
   // Every span of the region as a place of its own: a reader sees whole lines, not the operator.
   void add_region(const Pivot& pivot, Json& json) {
+    // An operator that is its own region is the result's place already.
+    auto own = [](const std::vector<EventRef>& region, const EventRef& event) {
+      return std::all_of(region.begin(), region.end(),
+                         [&](const EventRef& ref) { return ref == event; });
+    };
+    if (own(pivot.region[0], pivot.a) && own(pivot.region[1], pivot.b)) return;
     const auto spans = region_of(report_.a, report_.b, pivot);
     for (int side : {0, 1})
       for (const RegionSpan& span : spans[side])

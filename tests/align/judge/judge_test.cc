@@ -144,6 +144,9 @@ TEST(Judge, AParameterLeftAsItWasLeadsNowhere) {
   EXPECT_EQ(j.pivot_b(), "train.step:o");
   EXPECT_EQ(j.kind(), PivotKind::scalar);
   EXPECT_EQ(j.verdict.candidates.size(), 1u);
+  // An operator that both runs have is no region.
+  EXPECT_TRUE(j.verdict.candidates[0].region[0].empty());
+  EXPECT_TRUE(j.verdict.candidates[0].region[1].empty());
 }
 
 TEST(Judge, WhatACopyWritesOverHasNoPartInIt) {
@@ -311,6 +314,12 @@ TEST(Judge, AMaskOneKernelNeedsIsNotTheCause) {
   Judged j = judged({a}, {b});
   EXPECT_EQ(j.pivot_a(), "m.scores:s");
   EXPECT_EQ(j.pivot_b(), "m.sdpa:f");
+  // All that stands on either side between norm and proj.
+  const Pivot& pivot = j.verdict.candidates[0];
+  const std::vector<EventRef> scores_and_mask = {{0, 2}, {0, 3}};
+  for (const EventRef& ref : scores_and_mask)
+    EXPECT_EQ(std::count(pivot.region[0].begin(), pivot.region[0].end(), ref), 1);
+  EXPECT_EQ(pivot.region[1], (std::vector<EventRef>{{0, 1}}));
 }
 
 TEST(Judge, ArgumentOnlyBackwardReads) {
