@@ -155,6 +155,30 @@ TEST(Report, Scalar) {
                            kNone,
                            "every tensor input is equal, a non-tensor argument is not"}};
   c.expect("scalar");
+
+  // What stands behind it; sources are the user's, and shown safely.
+  Report report = c.report();
+  Background background;
+  const SourceText set{"", "train.py", "/b/train.py", {7, 7}, {"  eps = get_eps()"}};
+  const SourceText made{"", "train.py", "/b/train.py", {2, 4}, {"def get_eps():\x1b[31m"}};
+  background.numbers = {{"eps", {"1e-05", "1e-06"}, {{1, {set, made}, true}}}};
+  Suspect suspect;
+  suspect.nearness = Nearness::origin;
+  suspect.sides[0] = {"", "train.py", "/a/train.py", {3, 3}, {"  return 1e-5"}};
+  suspect.sides[1] = {"", "train.py", "/b/train.py", {3, 4}, {"  x = 1e-6", "  return x"}};
+  background.suspects = {suspect};
+  report.backgrounds = {background};
+  const std::string text = format_terminal(report, false);
+  for (const char* line :
+       {"  where eps can come from: 1e-05 in a, 1e-06 in b\n", "    b  train.py:7    eps = get_eps()\n",
+        "       train.py:2-4  def get_eps():\\x1b[31m  <- differs\n",
+        "    a train.py:3, b train.py:3-4: the value can come from there\n",
+        "      - return 1e-5\n", "      + x = 1e-6\n"})
+    EXPECT_NE(text.find(line), std::string::npos) << line << text;
+  const auto json = nlohmann::json::parse(format_json(report));
+  EXPECT_EQ(json["pivot"]["suspects"][0]["nearness"], "origin");
+  EXPECT_EQ(json["pivot"]["suspects"][0]["b"]["last"], 4);
+  EXPECT_EQ(json["pivot"]["numbers"][0]["ways"][0]["steps"].size(), 2u);
 }
 
 TEST(Report, StructureOnOneSide) {
