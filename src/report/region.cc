@@ -10,11 +10,13 @@ namespace opguard {
 
 std::vector<RegionSpan> region_spans(const Run& run, const std::vector<EventRef>& region) {
   std::vector<RegionSpan> spans;
-  std::set<std::string> counted;  // a boundary that runs again is one place
+  std::set<std::pair<int32_t, uint32_t>> counted;  // a boundary that runs again is one place
   for (const EventRef& ref : region) {
+    const uint32_t boundary = run.processes[ref.process].events[ref.event].boundary;
+    if (!counted.emplace(ref.process, boundary).second) continue;
     const EventView event = view(run, ref);
     const Location& at = event.location;
-    if (!event || at.line == 0 || !counted.insert(event.boundary).second) continue;
+    if (at.line == 0) continue;
     auto span = std::find_if(spans.begin(), spans.end(), [&](const RegionSpan& known) {
       return known.path == at.path && known.file == at.file && known.function == at.function;
     });

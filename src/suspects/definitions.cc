@@ -114,7 +114,8 @@ void Definitions::read(uint32_t file) {
       default:
         if (std::string_view(node.type()) == "pair") {
           const Node key = node.first_named_child();
-          add(name_in_string(code, key), {Of::key, file, i, index(node.field(Field::value)), scope});
+          const uint32_t value = index(node.field(Field::value));
+          add(name_in_string(code, key), {Of::key, file, i, value, scope});
         }
     }
   }
@@ -173,8 +174,8 @@ std::vector<Definition> Definitions::of(const Use& use) const {
     for (uint32_t scope = use.scope;; scope = code.scopes[scope].parent) {
       for (const Definition& d : all) {
         // A function stands in the scope around its own.
-        const uint32_t stands = d.kind == Of::function ? code_.files()[d.file].scopes[d.scope].parent
-                                                       : d.scope;
+        const Scope& own = code_.files()[d.file].scopes[d.scope];
+        const uint32_t stands = d.kind == Of::function ? own.parent : d.scope;
         if (d.file != use.file || stands != scope) continue;
         if (d.kind == Of::parameter) {
           add_arguments(d, found);

@@ -1,9 +1,9 @@
 // suspects/definitions.h: which statements give a name its value.
 //
 //   lr = get_lr(it)              the name lr                group["lr"] = lr         the key lr
-//   self.norm = nn.LayerNorm(8)  the attribute norm         SGD(params, lr=base_lr)  the keyword lr
+//   self.norm = nn.LayerNorm(8)  the attribute norm         SGD(p, lr=base_lr)       the keyword lr
 //   momentum: float = 0.1        a field of its class       def f(x, eps=1e-6)       a parameter
-//   add_argument("--lr", default=1e-3)                      a call that names it beside other values
+//   add_argument("--lr", default=1e-3)                      a call that names it with other values
 //   def get_lr(it): ...          what a call of it returns
 //
 // Nothing is run and no library is known by name: which of several gave the value is not said.

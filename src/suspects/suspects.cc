@@ -91,7 +91,12 @@ class Stand {
       if (const auto at = expression(view(run_, event))) expression_ = at;
       read_stack(event);
     }
-    for (const EventRef& ref : pivot.region[side]) place(ref, statements_, functions_);
+    // Each place of the region once, however often it ran.
+    std::set<std::pair<int32_t, uint32_t>> placed;
+    for (const EventRef& ref : pivot.region[side]) {
+      const uint32_t boundary = run_.processes[ref.process].events[ref.event].boundary;
+      if (placed.emplace(ref.process, boundary).second) place(ref, statements_, functions_);
+    }
   }
 
   const Ran& ran() const { return ran_; }

@@ -170,7 +170,8 @@ TEST(Report, Scalar) {
   report.backgrounds = {background};
   const std::string text = format_terminal(report, false);
   for (const char* line :
-       {"  where eps can come from: 1e-05 in a, 1e-06 in b\n", "    b  train.py:7    eps = get_eps()\n",
+       {"  where eps can come from: 1e-05 in a, 1e-06 in b\n",
+        "    b  train.py:7    eps = get_eps()\n",
         "       train.py:2-4  def get_eps():\\x1b[31m  <- differs\n",
         "    a train.py:3, b train.py:3-4: the value can come from there\n",
         "      - return 1e-5\n", "      + x = 1e-6\n"})

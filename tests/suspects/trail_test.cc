@@ -134,12 +134,15 @@ TEST(Trail, FieldsOptionsAndSettings) {
             (Ways{"m.py:2"}));
   EXPECT_EQ(follow({{"m.py", a}}, {{"m.py", edited(a, "=0.1", "=0.2")}}, decay).changed,
             (Ways{"m.py:3"}));
-  const TextPair yaml{"c.yaml", {"/a/c.yaml", "/b/c.yaml"}, {"x: 1\nslope: 0.1\n", "x: 1\nslope: 0.2\n"}};
+  const TextPair yaml{"c.yaml",
+                      {"/a/c.yaml", "/b/c.yaml"},
+                      {"x: 1\nslope: 0.1\n", "x: 1\nslope: 0.2\n"}};
   EXPECT_EQ(follow({{"m.py", "y = 1\n"}}, {{"m.py", "y = 1\n"}}, slope, {}, {yaml}).changed,
             (Ways{" text:2"}));
   // `slope` is no part of `colslope`.
   const TextPair other{"c.yaml", {"/a/c.yaml", "/b/c.yaml"}, {"colslope: 1\n", "colslope: 2\n"}};
-  EXPECT_TRUE(follow({{"m.py", "y = 1\n"}}, {{"m.py", "y = 1\n"}}, slope, {}, {other}).changed.empty());
+  const Files same = {{"m.py", "y = 1\n"}};
+  EXPECT_TRUE(follow(same, same, slope, {}, {other}).changed.empty());
 }
 
 // In a branch where the log knows operators and none ran, nothing ran.
