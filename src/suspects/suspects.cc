@@ -88,7 +88,8 @@ class Stand {
     const EventRef& event = side == 0 ? pivot.a : pivot.b;
     if (event.process >= 0) {
       place(event, statements_, functions_);
-      if (const auto at = expression(view(run_, event))) expression_ = at;
+      if (const auto at = expression(view(run_, event).location)) expression_ = at;
+      if (pivot.call[side]) place(*pivot.call[side], statements_, functions_);
       read_stack(event);
     }
     // Each place of the region once, however often it ran.
@@ -208,8 +209,7 @@ class Stand {
     return false;
   }
 
-  std::optional<std::pair<uint32_t, uint32_t>> expression(const EventView& event) const {
-    const Location& at = event.location;
+  std::optional<std::pair<uint32_t, uint32_t>> expression(const Location& at) const {
     const auto file = code_.find(at.path);
     if (!file || !code_.files()[*file].tree || at.line == 0) return {};
     const auto item =
@@ -220,15 +220,17 @@ class Stand {
 
   // The statement an event stands in, and its function.
   void place(const EventRef& ref, Places& statements, Scopes& functions) const {
-    const EventView event = view(run_, ref);
-    const auto file = code_.find(event.location.path);
-    if (!file || event.location.line == 0) return;
+    place(view(run_, ref).location, statements, functions);
+  }
+  void place(const Location& at, Places& statements, Scopes& functions) const {
+    const auto file = code_.find(at.path);
+    if (!file || at.line == 0) return;
     const CodeFile& code = code_.files()[*file];
-    LineSpan lines{event.location.line, std::max(event.location.line, event.location.end_line)};
-    if (const auto at = expression(event))
-      lines = code.statement_lines(code.statement_of(at->second));
+    LineSpan lines{at.line, std::max(at.line, at.end_line)};
+    if (const auto found = expression(at))
+      lines = code.statement_lines(code.statement_of(found->second));
     statements.emplace_back(*file, lines);
-    functions.emplace(*file, code.scope_at(event.location.line));
+    functions.emplace(*file, code.scope_at(at.line));
   }
 
   // The recorded operators around it, and those that made what it reads.

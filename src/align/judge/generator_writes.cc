@@ -24,8 +24,8 @@ struct Window {
   uint32_t begin[2] = {0, 0}, end[2] = {0, 0};
 };
 
-// Per generator: from its last record before (a, b) that agrees to its first that differs; to (a, b)
-// where none does, since what one run drew besides has a record of its own that pairs with none.
+// Per generator: from its last record before (a, b) that agrees to its first that differs; to (a,
+// b) where none does, since what one run drew besides has a record of its own that pairs with none.
 std::map<std::string, Window> partings(const Evidence& evidence, const ProcessPair& both,
                                        const EventRef& a, const EventRef& b) {
   const ProcessLog &log_a = evidence.log(0, a), &log_b = evidence.log(1, b);
@@ -63,7 +63,7 @@ bool of_family(const std::string& callee, const std::string& generator) {
 bool writes(const Evidence& evidence, int side, const EventRef& ref, const std::string& generator) {
   if (evidence.event(side, ref).kind == EventKind::state) return false;
   const std::string callee = evidence.callee(side, ref);
-  return (draws_random(callee) || seeds_random(callee)) && of_family(callee, generator);
+  return (evidence.draws(side, ref) || seeds_random(callee)) && of_family(callee, generator);
 }
 
 // A seeding with other arguments, or a draw of another shape. A draw that only gives other numbers

@@ -9,6 +9,8 @@
 //     look_behind_draw       a draw gave other numbers: who moved the generator?
 //   6 behind_named           should these be harmless, the cause lies behind them
 //   7 share_by_rank          which ranks it began on
+//   8 name_call              the call in which the runs differ, where the operator is not told
+//   apart
 //
 // Each step is a function of the evidence and of what the steps before it gave; none changes what
 // an earlier one found. docs/judgement.md gives the reasons.
@@ -17,6 +19,7 @@
 #include <string>
 
 #include "align/judge/blame.h"
+#include "align/judge/callers.h"
 #include "align/judge/evidence.h"
 #include "align/judge/generator_writes.h"
 #include "align/judge/leads.h"
@@ -24,7 +27,6 @@
 #include "align/judge/rank_shares.h"
 #include "align/judge/verdict.h"
 #include "align/judge/walk_back.h"
-#include "record/random_operator.h"
 
 namespace opguard {
 namespace {
@@ -46,6 +48,8 @@ std::string sentence(const Evidence& evidence, const Blame& blame, const Pivot& 
       return pivot.a.process >= 0 ? "only run a has this operator, on values both runs hold"
                                   : "only run b has this operator, on values both runs hold";
     case PivotKind::input:
+      if (evidence.boundary_is_shared(pivot.a, pivot.b) && blame.writes_elsewhere(pivot.a, pivot.b))
+        return "the operator writes into another tensor than in the other run";
       return blame.given_another(pivot.a, pivot.b)
                  ? "the operator is given another value than in the other run, "
                    "one both of them hold"
@@ -396,7 +400,7 @@ uint64_t off_the_trail(const Evidence& evidence, const Walk& walk, const Pivot& 
 
 bool draws(const Evidence& evidence, const Pivot& pivot) {
   return pivot.a.process >= 0 && pivot.b.process >= 0 &&
-         (draws_random(evidence.callee(0, pivot.a)) || draws_random(evidence.callee(1, pivot.b)));
+         (evidence.draws(0, pivot.a) || evidence.draws(1, pivot.b));
 }
 
 // A random operator, or data in another order: had the generators parted before this step?
@@ -521,6 +525,7 @@ Verdict judge(const Run& a, const Run& b, const Alignment& alignment, const Hidd
   if (!verdict.candidates.empty())
     verdict.harmless = off_the_trail(evidence, trail.walk, verdict.candidates[0]);
   for (Pivot& pivot : verdict.candidates) tell_random_states(evidence, pivot);
+  for (Pivot& pivot : verdict.candidates) pivot = name_call(a, b, std::move(pivot));
   return verdict;
 }
 

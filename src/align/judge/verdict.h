@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ struct Pivot {
   // Of a region: the operators that stand on each side between what both runs hold and the reader
   // that both have, by event. {q @ k, scores += mask, softmax} against {sdpa}. Else empty.
   std::array<std::vector<EventRef>, 2> region{};
+  // The call to name in place of the operator, of each side that makes one: callers.h.
+  std::optional<Location> call[2]{};
   bool operator==(const Pivot&) const = default;
 };
 
