@@ -15,17 +15,16 @@ from torch.nn import functional as F
 torch.manual_seed(3)
 net = torch.nn.Sequential(torch.nn.Linear(6, 7), torch.nn.ReLU(), torch.nn.Linear(7, 3))
 settings = dict(lr=1e-2, weight_decay=.1)
-def train(net, optimizer, groups=None, before=lambda: None, after=lambda: None):
+def train(net, optimizer, before=lambda: None):
     for step in range(3):
         g = torch.Generator().manual_seed(100 * step + rank)
         x, y = torch.randn(4, 6, generator=g), torch.randint(0, 3, (4,), generator=g)
         loss = og("train.loss", F.cross_entropy)(og("train.net", net)(x), y)
         og("train.backward", loss.backward)()
         if step == 2 and rank in fault:
-            (groups or optimizer.param_groups)[0]["weight_decay"] = .2
+            optimizer.param_groups[0]["weight_decay"] = .2
         before()
         og("train.step", optimizer.step)()
-        after()
         optimizer.zero_grad()
 """
 DDP = TRAIN + """
@@ -37,8 +36,7 @@ ZERO = TRAIN + """
 from torch.nn.parallel import DistributedDataParallel
 from torch.distributed.optim import ZeroRedundancyOptimizer
 net = DistributedDataParallel(net)
-optimizer = ZeroRedundancyOptimizer(net.parameters(), torch.optim.AdamW, **settings)
-train(net, optimizer, optimizer.optim.param_groups)
+train(net, ZeroRedundancyOptimizer(net.parameters(), torch.optim.AdamW, **settings))
 """
 FULLY_SHARD = TRAIN + """
 from torch.distributed.fsdp import fully_shard
