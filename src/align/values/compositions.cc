@@ -42,6 +42,8 @@ uint64_t repetitions(const std::vector<int64_t>& from, const std::vector<int64_t
 }
 
 Compositions::Compositions(const Run& held, const Run& asking) {
+  // Only a sum over ranks is asked for as the elements of one value.
+  const bool several_ranks = asking.processes.size() > 1;
   std::set<Type> asked;
   for (const ProcessLog& log : asking.processes)
     for (const Meta& meta : log.metas) asked.insert({meta.dtype, without_leading_ones(meta.shape)});
@@ -69,7 +71,7 @@ Compositions::Compositions(const Run& held, const Run& asking) {
       for (uint32_t s = 0; s < event.slot_count; ++s) {
         const Slot& slot = slots[s];
         if (slot.meta >= single.size() || !has_elements(slot)) continue;
-        single[slot.meta]->insert(slot.digest);
+        if (several_ranks) single[slot.meta]->insert(slot.digest);
         if (repeatable[slot.meta]) repeatable[slot.meta]->push_back(slot.digest);
       }
       add(log, event, lists);
@@ -81,25 +83,34 @@ Compositions::Compositions(const Run& held, const Run& asking) {
   }
 }
 
-void Compositions::add(const ProcessLog& log, const Event& event, std::vector<uint32_t>& lists) {
-  if (event.slot_count < 2) return;
-  struct Part {
-    uint64_t list;  // 4 * number of the list's name + kind
-    uint32_t place;
-  };
-  std::vector<Part> parts;
+// Most events list nothing, and to find that out must cost next to nothing.
+bool Compositions::lists_any(const Slot* slots, uint32_t count,
+                             const std::vector<uint32_t>& lists) {
+  constexpr size_t kFew = 16;  // not worth sorting
+  parts_.clear();
+  for (uint32_t s = 0; s < count; ++s)
+    if (slots[s].name < lists.size())
+      parts_.push_back({4 * uint64_t{lists[slots[s].name]} + uint64_t(slots[s].kind), s});
+  if (parts_.size() > kFew) return true;
+  for (size_t i = 1; i < parts_.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (parts_[i].list == parts_[j].list) return true;
+  return false;
+}
+
+void Compositions::add(const ProcessLog& log, const Event& event,
+                       const std::vector<uint32_t>& lists) {
   const Slot* slots = log.slots.of_event(event.first_slot);
-  for (uint32_t s = 0; s < event.slot_count; ++s)
-    if (slots[s].name < lists.size() && slots[s].meta < log.metas.size())
-      parts.push_back({4 * uint64_t{lists[slots[s].name]} + uint64_t(slots[s].kind), s});
-  std::stable_sort(parts.begin(), parts.end(),
+  if (!lists_any(slots, event.slot_count, lists)) return;
+  std::stable_sort(parts_.begin(), parts_.end(),
                    [](const Part& x, const Part& y) { return x.list < y.list; });
-  for (size_t from = 0, to = 0; from < parts.size(); from = to) {
-    while (to < parts.size() && parts[to].list == parts[from].list) ++to;
+  for (size_t from = 0, to = 0; from < parts_.size(); from = to) {
+    while (to < parts_.size() && parts_[to].list == parts_[from].list) ++to;
     if (to - from < 2) continue;
     std::map<std::string_view, std::pair<uint64_t, bool>> sums;  // by dtype: sum, known
     for (size_t part = from; part < to; ++part) {
-      const Slot& slot = slots[parts[part].place];
+      const Slot& slot = slots[parts_[part].place];
+      if (slot.meta >= log.metas.size()) continue;
       auto& [sum, known] = sums.try_emplace(log.metas[slot.meta].dtype, 0, true).first->second;
       sum += slot.digest;
       known &= slot.has_digest;

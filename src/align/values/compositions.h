@@ -46,10 +46,17 @@ class Compositions {
  private:
   using Type = std::pair<std::string, std::vector<int64_t>>;  // dtype, shape without leading ones
   using Digests = std::unordered_set<uint64_t>;
-  void add(const ProcessLog& log, const Event& event, std::vector<uint32_t>& lists);
+  // A tensor of an event, by the list it is in.
+  struct Part {
+    uint64_t list;  // 4 * number of the list's name + kind
+    uint32_t place;
+  };
+  bool lists_any(const Slot* slots, uint32_t count, const std::vector<uint32_t>& lists);
+  void add(const ProcessLog& log, const Event& event, const std::vector<uint32_t>& lists);
 
   std::map<std::string, Digests> lists_, single_;     // by dtype
   std::map<Type, std::vector<uint64_t>> repeatable_;  // of shapes that may repeat one another
+  std::vector<Part> parts_;                           // of the event that is added
   // All of one type, repeated to a shape.
   mutable std::map<std::pair<Type, std::vector<int64_t>>, Digests> repeated_;
 };

@@ -29,7 +29,7 @@ LogBuilder rank(int32_t number, const std::vector<Piece>& before, const std::vec
     made.digest = piece.digest;
     return made;
   };
-  E step{.boundary = "o", .phase = Phase::optimizer, .kind = EventKind::optimizer};
+  E step{.boundary = "o", .slots = {}, .phase = Phase::optimizer, .kind = EventKind::optimizer};
   for (const Piece& piece : before) step.slots.push_back(slot(piece, "param", SlotKind::in, 0));
   for (const Piece& piece : after)
     step.slots.push_back(slot(piece, "param", SlotKind::out, kModelValue));
@@ -100,7 +100,7 @@ TEST(Elements, WhatWasNeverEqualIsNoDifference) {
 
 TEST(Elements, GradientsAndStateInOtherPiecesAreToldToo) {
   auto with = [](LogBuilder log, std::vector<std::pair<uint64_t, std::string>> more) {
-    E step{.boundary = "o", .phase = Phase::optimizer, .kind = EventKind::optimizer};
+    E step{.boundary = "o", .slots = {}, .phase = Phase::optimizer, .kind = EventKind::optimizer};
     for (const auto& [digest, name] : more) {
       const bool gradient = name.starts_with("grad");
       S slot{gradient ? SlotKind::in : SlotKind::out,
