@@ -59,6 +59,8 @@ class Training {
     const uint64_t x = mix(n ^ salt_ ^ (other ? 1ull << 55 : 0));
     slot.value = {x, mix(x)};
     slot.flat = mix(x + 1);
+    slot.has_digest = true;
+    slot.digest = mix(x + 2);
   }
 
   Slot slot(SlotKind kind, uint16_t index, uint32_t name, uint64_t n) const {

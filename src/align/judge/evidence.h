@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <unordered_set>
 
 #include "align/judge/heuristics.h"
 #include "align/pair/timeline.h"
@@ -19,6 +20,8 @@ struct Evidence {
   const Counterparts& counterparts;
   const HiddenRecords& hidden;
   Heuristics off;  // not to be used
+  // Comparison::same_elements
+  const std::unordered_set<ValueKey, ValueKeyHash>* same_elements[2] = {nullptr, nullptr};
 
   bool on(Heuristic heuristic) const { return !off.has(heuristic); }
   const ProcessLog& log(int side, const EventRef& ref) const { return timeline.log(side, ref); }

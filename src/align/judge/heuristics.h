@@ -17,6 +17,7 @@ enum class Heuristic : uint8_t {
   zeros_are_known,
   mask_pattern,
   repeated_value,
+  listed_elements,
   read_unseen,
   number_in_text,
   moved_bytes,
@@ -46,6 +47,9 @@ inline constexpr std::array kHeuristics = {
         "additive masks that mask the same elements are one value, whatever the constant"},
     HeuristicText{Heuristic::repeated_value, "repeated-value",
                   "a value repeated over a dimension of size 1 is the value"},
+    HeuristicText{Heuristic::listed_elements, "listed-elements",
+                  "a buffer, or the shares of all ranks together, is the other run's if that "
+                  "holds its elements as a list"},
     HeuristicText{
         Heuristic::read_unseen, "read-unseen",
         "an operator that leaves a value made before it, and read it nowhere, had it from "
@@ -53,7 +57,7 @@ inline constexpr std::array kHeuristics = {
     HeuristicText{Heuristic::number_in_text, "number-in-text",
                   "a number among the arguments is the one taken from a tensor before"},
     HeuristicText{Heuristic::moved_bytes, "moved-bytes",
-                  "an operator of one run alone that only moves bytes is looked behind"},
+                  "an operator of one run alone that only moves elements is looked behind"},
     HeuristicText{Heuristic::harmless_before, "harmless-before",
                   "an operator of one run alone whose values differed in steps that ended equal is "
                   "looked behind"},

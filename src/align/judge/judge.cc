@@ -491,9 +491,11 @@ Verdict judge(const Run& a, const Run& b, const Alignment& alignment, const Hidd
   const Timeline timeline(a, b, alignment);
   const ValueIndex index_a(a), index_b(b);
   const Counterparts counterparts(timeline);
-  const Evidence evidence{timeline, {&index_a, &index_b}, counterparts, hidden, off};
-
   Comparison comparison = compare_model_values(index_a, index_b, timeline, hidden);
+  const Evidence evidence{
+      timeline,     {&index_a, &index_b},
+      counterparts, hidden,
+      off,          {&comparison.same_elements[0], &comparison.same_elements[1]}};
   std::vector<StateDifference> states = state_differences(a, b, alignment);
   if (!comparison.first) {
     Verdict verdict = agree(evidence, comparison, states);

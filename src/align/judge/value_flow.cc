@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "align/values/flat_groups.h"
+#include "align/values/digests.h"
 #include "align/values/movers.h"
 
 namespace opguard {
@@ -86,7 +86,8 @@ bool Flow::novel(const EventRef& event, const Slot& slot) const {
   // exp() of either constant is zero: the same mask.
   if (on(Heuristic::mask_pattern) && (slot.flags & kMask) && other_.holds_mask(slot.pattern))
     return false;
-  return !on(Heuristic::repeated_value) || !repeats_known(event, slot);
+  if (options_.same_elements && options_.same_elements->contains(key)) return false;
+  return !put_together(event, slot);
 }
 
 // None: there is no counterpart, or one of another layout that only names can be held against.
@@ -110,11 +111,19 @@ bool Flow::differs(const SlotRef& ref) const {
   return novel(ref.event, mine_.slot(ref));
 }
 
-// The other run's value, repeated over a dimension before it is used or left to broadcasting.
-bool Flow::repeats_known(const EventRef& event, const Slot& slot) const {
+// The other run's values, repeated over a dimension before they are used or left to broadcasting; a
+// list of them in one buffer, or a share of it on each rank.
+bool Flow::put_together(const EventRef& event, const Slot& slot) const {
   const ProcessLog& log = mine_.log(event);
-  if (slot.meta >= log.metas.size()) return false;
-  return other_.broadcasts(mine_.run()).holds(log.metas[slot.meta], slot.value.h);
+  if (slot.meta >= log.metas.size() || !has_elements(slot)) return false;
+  const Meta& meta = log.metas[slot.meta];
+  const Compositions& theirs = other_.compositions(mine_.run());
+  if (on(Heuristic::repeated_value) && theirs.holds_repeated(meta, slot.digest)) return true;
+  if (!on(Heuristic::listed_elements)) return false;
+  if (theirs.holds_list(meta.dtype, slot.digest)) return true;
+  const std::optional<uint64_t> whole = mine_.rank_sums().of(event, slot);
+  return whole && *whole != 0 &&
+         (theirs.holds_list(meta.dtype, *whole) || theirs.holds_elements(meta.dtype, *whole));
 }
 
 // What was there before a copy has no part in the result, unless it decides the dtype.
@@ -335,8 +344,7 @@ void Flow::follow(const SlotRef& made, const EventRef& reader, std::vector<Work>
   const Event& event = mine_.event(ref);
   const bool movement = event.kind == EventKind::collective ||
                         (event.kind == EventKind::op &&
-                         ((location != log.locations.end() &&
-                           ((event.flags & kCollective) || moves_bytes(location->second.callee))) ||
+                         ((location != log.locations.end() && (event.flags & kCollective)) ||
                           rearranges(log, event)));
   origins.push_back({ref, made.slot, false, movement, false, next});
 }

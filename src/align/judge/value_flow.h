@@ -55,6 +55,8 @@ struct FlowOptions {
   // Where the other run's values stand, of this side. Without it, values are known by name alone.
   const Counterparts* counterparts = nullptr;
   int side = 0;
+  // Values that together with others are the other run's, in other pieces: compare_steps.h.
+  const std::unordered_set<ValueKey, ValueKeyHash>* same_elements = nullptr;
   Heuristics off;  // not to be used
 };
 
@@ -112,7 +114,7 @@ class Flow {
   bool trace_overwrite(const Slot& wanted, const Memory::Parts& parts, const EventRef& reader,
                        std::vector<Origin>& origins);
   bool relaid_parts(const Slot& wanted, const Memory::Parts& parts) const;
-  bool repeats_known(const EventRef& event, const Slot& slot) const;
+  bool put_together(const EventRef& event, const Slot& slot) const;
   std::string_view callee(const EventRef& ref) const;  // as in source; "" if its place is unknown
   bool any_novel(const Memory::Parts& parts) const;
   bool made_of_known(const SlotRef& made) const;

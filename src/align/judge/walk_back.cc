@@ -32,8 +32,7 @@ bool is_known(const Evidence& evidence, const Known& known, int side, const Even
     if (known.moved && (e.flags & kCollective)) return true;
   }
   // One that both runs have moves bytes alike only where it is given the same arguments.
-  return known.moved &&
-         (moves_bytes(evidence.callee(side, ref)) || rearranges(evidence.log(side, ref), e)) &&
+  return known.moved && rearranges(evidence.log(side, ref), e) &&
          (other.process < 0 ||
           evidence.log(side, ref).text(e.scalars) ==
               evidence.log(1 - side, other).text(evidence.event(1 - side, other).scalars));
@@ -44,6 +43,7 @@ FlowOptions flow_options(const Evidence& evidence, int side, const Known& known)
   options.counterparts = &evidence.counterparts;
   options.side = side;
   options.off = evidence.off;
+  options.same_elements = evidence.same_elements[side];
   options.one_sided = [&evidence, side](const EventRef& ref) {
     return evidence.partner(side, ref).process < 0;
   };

@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "align/pair/timeline.h"
@@ -36,6 +37,9 @@ struct Comparison {
   std::vector<std::string> notes;      // what one run alone has
   // Why the runs are not known to agree though nothing compared differs, one sentence each.
   std::vector<std::string> uncompared;
+  // By side: values of an optimizer's step that together are the same elements as the other run's,
+  // in other pieces. No one of them is held there, and none is news.
+  std::unordered_set<ValueKey, ValueKeyHash> same_elements[2];
 };
 
 // Model values in order, per rank, but for those that rules hide: docs/judgement.md, "Model

@@ -9,8 +9,6 @@
 #include <tuple>
 #include <utility>
 
-#include "align/values/flat_groups.h"
-
 namespace opguard {
 namespace {
 
@@ -111,13 +109,10 @@ const ValueIndex::Values& ValueIndex::values() const {
   for (size_t p = 0; p < run_.processes.size(); ++p) {
     const ProcessLog& log = run_.processes[p];
     const Keys keys(log);
-    FlatGroups flat_groups(log);
     Repetitions made;
     for (size_t e = 0; e < log.events.size(); ++e) {
       const Event event = log.events[e];
       if (event.kind == EventKind::state) continue;
-      for (const ValueKey& flat : flat_groups.of(event))
-        if (held.pass(folded(flat))) all.held.push_back(folded(flat));
       const Slot* slots = log.slots.of_event(event.first_slot);
       for (uint32_t s = 0; s < event.slot_count; ++s) {
         const Slot& slot = slots[s];
@@ -163,9 +158,9 @@ bool ValueIndex::holds_mask(uint64_t pattern) const {
   return std::binary_search(masks.begin(), masks.end(), pattern);
 }
 
-const Broadcasts& ValueIndex::broadcasts(const Run& asking) const {
-  if (!broadcasts_) broadcasts_.emplace(run_, asking);
-  return *broadcasts_;
+const Compositions& ValueIndex::compositions(const Run& asking) const {
+  if (!compositions_) compositions_.emplace(run_, asking);
+  return *compositions_;
 }
 
 const Collectives& ValueIndex::collectives() const {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "align/pair/collectives.h"
-#include "align/values/broadcast.h"
+#include "align/values/compositions.h"
 #include "align/values/memory.h"
 #include "record/event_ref.h"
 #include "record/record.h"
@@ -34,7 +34,7 @@ bool has_value(const Slot& slot);
 // Everything a run held, and who made it.
 class ValueIndex {
  public:
-  explicit ValueIndex(const Run& run) : run_(run), memory_(run) {}
+  explicit ValueIndex(const Run& run) : run_(run), memory_(run), rank_sums_(run) {}
 
   const Run& run() const { return run_; }
   bool holds(const ValueKey& key) const;
@@ -49,8 +49,9 @@ class ValueIndex {
   const Memory& memory() const { return memory_; }
 
   const Collectives& collectives() const;
-  // Its values that those of `asking`, always the same run, repeat or are repeated by.
-  const Broadcasts& broadcasts(const Run& asking) const;
+  // What is put together of its values, for `asking`, always the same run.
+  const Compositions& compositions(const Run& asking) const;
+  const RankSums& rank_sums() const { return rank_sums_; }
 
   Event event(const EventRef& ref) const { return run_.processes[ref.process].events[ref.event]; }
   const ProcessLog& log(const EventRef& ref) const { return run_.processes[ref.process]; }
@@ -80,7 +81,8 @@ class ValueIndex {
   Memory memory_;
   mutable std::optional<Values> values_;
   mutable std::optional<Collectives> collectives_;
-  mutable std::optional<Broadcasts> broadcasts_;
+  mutable std::optional<Compositions> compositions_;
+  RankSums rank_sums_;
 };
 
 }  // namespace opguard

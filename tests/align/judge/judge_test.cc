@@ -6,7 +6,6 @@
 #include "align/builder.h"
 #include "align/judge/verdict.h"
 #include "align/rules/hidden.h"
-#include "align/values/broadcast.h"
 
 namespace opguard::test {
 namespace {
@@ -114,14 +113,12 @@ TEST(Judge, AnotherPartTakenInAnotherShapeIsTheCause) {
     LogBuilder& log = second ? b : a;
     const std::string taken = second ? "r.getitem:b" : "r.getitem:a";
     const uint64_t n = second ? 10 : 0;
-    S part = out(2 + n);
-    part.shape = {second ? 1 : 4, 8};
-    log.add(op(taken, {in(1), part}));
+    S table{SlotKind::in, 1, "self", {8, 8}, 0, "float32", 3}, part = out(2 + n);
+    part.shape = {second ? 1 : 4, 8}, part.storage = 3;
+    table.digest = 70, part.digest = 7 + n;
+    log.add(op(taken, {table, part}));
     part.kind = SlotKind::in;
     log.add(op("r.mul:1", {in(5), part, out(3 + n)})).add(loss(3 + n));
-    Location place;
-    place.callee = "[]";
-    log.at(taken, place);
   }
   Judged j = judged({a}, {b});
   EXPECT_EQ(j.pivot_a(), "r.getitem:a");
@@ -496,10 +493,13 @@ TEST(Judge, NumberTakenFromATensorLeadsToIt) {
 
 TEST(Judge, LayoutOnlyOneRunHasIsNotTheCause) {
   LogBuilder a, b;
-  a.at("m.cat:c", {.callee = "torch.cat"}).at("m.norm:1", {.callee = "torch.norm"});
-  b.at("m.cat:c", {.callee = "torch.cat"}).at("m.norm:1", {.callee = "torch.norm"});
+  auto known = [](S slot, uint64_t digest) {
+    slot.digest = digest;
+    return slot;
+  };
   a.add(op("m.grad:0", {in(1), out(2)})).add(op("m.scale:2", {in(2), out(3)})).add(loss(3));
-  b.add(op("m.grad:0", {in(1), out(2)})).add(op("m.cat:c", {in(2), in(1), out(20)}));
+  b.add(op("m.grad:0", {in(1), out(2)}));
+  b.add(op("m.cat:c", {known(in(2), 7), known(in(1), 8), known(out(20), 15)}));
   b.add(op("m.norm:1", {in(20), out(21)}))
       .add(op("m.scale:2", {in(2), in(21), out(13)}))
       .add(loss(13));
@@ -559,13 +559,17 @@ TEST(Judge, WhatDidNoHarmBeforeIsNotTheCause) {
 
 TEST(Judge, LayoutReadByAMatchedOperatorIsTheCause) {
   LogBuilder a, b;
-  a.at("m.chunk:c", {.callee = "x.chunk"}).add(op("m.chunk:c", {in(1), out(2)}));
-  b.at("m.slice:s", {.callee = "[]"}).add(op("m.slice:s", {in(1), out(20)}));
+  auto known = [](S slot, uint64_t digest) {
+    slot.digest = digest;
+    return slot;
+  };
+  a.add(op("m.roll:c", {known(in(1), 7), known(out(2), 7)}));
+  b.add(op("m.flip:s", {known(in(1), 7), known(out(20), 7)}));
   a.add(op("m.mul:1", {in(2), out(3)})).add(loss(3));
   b.add(op("m.mul:1", {in(20), out(30)})).add(loss(30));
   Judged j = judged({a}, {b});
-  EXPECT_EQ(j.pivot_a(), "m.chunk:c");
-  EXPECT_EQ(j.pivot_b(), "m.slice:s");
+  EXPECT_EQ(j.pivot_a(), "m.roll:c");
+  EXPECT_EQ(j.pivot_b(), "m.flip:s");
   EXPECT_EQ(j.kind(), PivotKind::structure);
 }
 
@@ -573,20 +577,17 @@ TEST(Judge, LayoutReadByAMatchedOperatorIsTheCause) {
 TEST(Judge, RepetitionOfAKnownValueIsNoCause) {
   for (bool repetition : {true, false}) {
     LogBuilder a, b;
-    const S one_in{SlotKind::in, 2, "arg0", {1, 8}}, one_out{SlotKind::out, 3, "out0", {1, 8}};
-    const S many_in{SlotKind::in, 12, "arg0", {4, 8}}, many_out{SlotKind::out, 13, "out0", {4, 8}};
-    a.add(op("m.cos:1", {one_in, one_out})).add(op("m.mul:2", {one_out, in(7), out(4)}));
-    b.add(op("m.cos:1", {many_in, many_out})).add(op("m.mul:2", {many_out, in(7), out(14)}));
-    const uint64_t factor = repetition_factor({1, 8}, {4, 8});
-    for (size_t s = 0; s < 2; ++s)
-      b.log().slots.edit()[s].value.h =
-          a.log().slots[s].value.h * factor + (repetition || s == 0 ? 0 : 1);
-    for (size_t s : {0, 1, 2}) {
-      Slot& slot = b.log().slots.edit()[s];
-      if (s == 2) slot.value.h = b.log().slots[1].value.h, slot.kind = SlotKind::in;
-      slot.flat = slot.value.h;
-    }
-    a.log().slots.edit()[2].kind = SlotKind::in;
+    auto table = [](SlotKind kind, uint64_t value, std::vector<int64_t> shape, uint64_t digest) {
+      S slot{kind, value, kind == SlotKind::in ? "arg0" : "out0", std::move(shape)};
+      slot.digest = digest;
+      return slot;
+    };
+    const uint64_t product = repetition ? 12 : 13;
+    a.add(op("m.cos:1", {table(SlotKind::in, 2, {1, 8}, 2), table(SlotKind::out, 3, {1, 8}, 3)}));
+    a.add(op("m.mul:2", {table(SlotKind::in, 3, {1, 8}, 3), in(7), out(4)}));
+    b.add(op("m.cos:1",
+             {table(SlotKind::in, 12, {4, 8}, 8), table(SlotKind::out, 13, {4, 8}, product)}));
+    b.add(op("m.mul:2", {table(SlotKind::in, 13, {4, 8}, product), in(7), out(14)}));
     a.add(loss(4));
     b.add(loss(14));
     EXPECT_EQ(judged({a}, {b}).pivot_b(), repetition ? "m.mul:2" : "m.cos:1");

@@ -1,0 +1,276 @@
+#include "align/values/compare_steps.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace opguard {
+namespace {
+
+using Key = std::pair<ValueKey, Fingerprint>;
+
+// A value's name and, where it is to be told by that too, its digest in its own shape.
+Key key(const HeldValue& held, bool shaped) {
+  return {held.key, shaped ? held.slot.value : Fingerprint{}};
+}
+
+std::multiset<Key> keys(const ModelSet& set, bool shaped) {
+  std::multiset<Key> all;
+  for (const HeldValue& held : set.held) all.insert(key(held, shaped));
+  return all;
+}
+
+const Meta& meta_of(const ProcessLog& log, const HeldValue& held) {
+  return log.metas[held.slot.meta];
+}
+
+std::multiset<Meta> metas(const ProcessLog& log, const ModelSet& set) {
+  std::multiset<Meta> all;
+  for (const HeldValue& held : set.held) all.insert(meta_of(log, held));
+  return all;
+}
+
+bool all_zero(const ModelSet& set) {
+  return std::all_of(set.held.begin(), set.held.end(),
+                     [](const HeldValue& held) { return held.slot.value == Fingerprint{}; });
+}
+
+// How often one list could not be compared, and why not at first.
+struct Missed {
+  size_t steps = 0;
+  std::string why;
+};
+
+class Steps {
+ public:
+  Steps(const Timeline& timeline, const ProcessPair& both, const SteppingRun& a,
+        const SteppingRun& b)
+      : timeline_(timeline), runs_{&a, &b}, process_{both.a, both.b} {}
+
+  StepComparison compare() {
+    const size_t steps = std::min(moments(0).steps(), moments(1).steps());
+    size_t k = 0;
+    for (; k < steps && !found_.first; ++k) compare_step(k);
+    if (in_pieces_ > 0)
+      found_.notes.push_back(
+          "the optimizers hold the parameters in other pieces: after " +
+          std::to_string(in_pieces_) + " of " + std::to_string(k) +
+          " steps they are the same elements, of all ranks together, wherever they lie");
+    tell("the optimizers hold the parameters in other shapes, and after ", parameters_, k);
+    tell("the optimizers read the gradients in other shapes, and in ", gradients_, k);
+    for (const auto& [key, missed] : states_)
+      tell("the optimizers hold their state '" + key + "' in other shapes, and after ", missed, k);
+    if (!alone_[0].empty() && !alone_[1].empty())
+      found_.uncompared.push_back(
+          "the optimizers keep their state under other names: " + *alone_[0].begin() +
+          " in run a, " + *alone_[1].begin() + " in run b");
+    else
+      for (int side : {0, 1})
+        for (const std::string& key : alone_[side])
+          found_.notes.push_back(std::string("run ") + "ab"[side] +
+                                 "'s optimizer alone keeps the state '" + key + "'");
+    return std::move(found_);
+  }
+
+ private:
+  const ModelMoments& moments(int side) const { return runs_[side]->moments[process_[side]]; }
+  const ProcessLog& log(int side) const { return timeline_.run(side).processes[process_[side]]; }
+
+  void tell(const std::string& what, const Missed& missed, size_t steps) {
+    if (missed.steps > 0)
+      found_.uncompared.push_back(
+          what + std::to_string(missed.steps) + " of " + std::to_string(steps) +
+          " steps they could not be put together from the other run's: " + missed.why);
+  }
+
+  void consider(std::optional<ModelDifference> difference) {
+    if (difference && !found_.first) found_.first = std::move(difference);
+  }
+
+  void compare_step(size_t k) {
+    const OptimizerStep a = moments(0).step(k), b = moments(1).step(k);
+    const bool same_pieces = alike(timeline_, a.after, b.after);
+    std::optional<StepElements> elements[2];
+    auto of = [&](int side) -> const StepElements& {
+      if (!elements[side]) elements[side] = runs_[side]->elements.of(process_[side], k);
+      return *elements[side];
+    };
+    if (same_pieces) {
+      found_.compared |= !a.after.held.empty();
+      consider(compare_sets(timeline_, a.after, b.after, "the parameters differ after a step"));
+    } else {
+      compare_pieces(a, b, of(0), of(1));
+    }
+    if (alike(timeline_, a.gradients, b.gradients)) {
+      found_.compared |= !a.gradients.held.empty();
+      consider(compare_sets(timeline_, a.gradients, b.gradients,
+                            "the gradients differ that a step reads"));
+    } else {
+      compare_list(a.gradients, b.gradients, of(0).gradients, of(1).gradients, same_pieces,
+                   "the gradients differ that a step reads", gradients_);
+    }
+    if (alike(timeline_, a.states, b.states)) {
+      found_.compared |= !a.states.held.empty();
+      consider(compare_sets(timeline_, a.states, b.states,
+                            "the optimizer's state differs after a step"));
+    } else {
+      compare_states(a.states, b.states, of(0), of(1), same_pieces);
+    }
+  }
+
+  // Parameters in other pieces.
+  void compare_pieces(const OptimizerStep& a, const OptimizerStep& b, const StepElements& of_a,
+                      const StepElements& of_b) {
+    if (same_elements(of_a.after, of_b.after)) {
+      ++in_pieces_;
+      know(a.after, b.after);
+    } else if (!held_by_other(0, a.after) && !held_by_other(1, b.after)) {
+      if (other_elements(of_a, of_b)) return consider(differing(a.after, b.after));
+      miss(parameters_, why_not(of_a.after, of_b.after));
+      return;
+    }
+    if (same_elements(of_a.before, of_b.before)) know(a.before, b.before);
+    found_.compared = true;
+  }
+
+  // Every one of them is a value the other run holds: its forward reads it by itself.
+  bool held_by_other(int side, const ModelSet& set) const {
+    return !set.held.empty() &&
+           std::all_of(set.held.begin(), set.held.end(), [&](const HeldValue& held) {
+             return held.slot.value == Fingerprint{} || runs_[1 - side]->index.holds(held.key);
+           });
+  }
+
+  // Which of them, where the other run has no tensor like it? Those that it holds nowhere.
+  ModelDifference differing(const ModelSet& a, const ModelSet& b) const {
+    ModelDifference difference{
+        {}, timeline_.position(0, a.event), "the parameters differ after a step"};
+    const ModelSet* sets[2] = {&a, &b};
+    for (int side : {0, 1})
+      for (const HeldValue& held : sets[side]->held)
+        if (held.slot.value != Fingerprint{} && !runs_[1 - side]->index.holds(held.key))
+          difference.slots[side].push_back(held.at);
+    return difference;
+  }
+
+  // Gradients, or a kind of state. What one run lacks and the other has as zeros is the same to an
+  // optimizer. `same_pieces`: the parameters are alike, so one of a name is the other's.
+  void compare_list(const ModelSet& a, const ModelSet& b, const Elements& of_a,
+                    const Elements& of_b, bool same_pieces, const std::string& why,
+                    Missed& missed) {
+    if (same_elements(of_a, of_b)) {
+      found_.compared |= !a.held.empty();
+      return know(a, b);
+    }
+    if (same_pieces) {
+      ModelSet shared_a = a, shared_b = b;
+      const bool rest_a = share(0, shared_a, b), rest_b = share(1, shared_b, a);
+      found_.compared |= !shared_a.held.empty();
+      if (auto difference = compare_sets(timeline_, shared_a, shared_b, why))
+        return consider(std::move(difference));
+      if (!rest_a && !rest_b) return;
+    }
+    miss(missed, why_not(of_a, of_b));
+  }
+
+  void compare_states(const ModelSet& a, const ModelSet& b, const StepElements& of_a,
+                      const StepElements& of_b, bool same_pieces) {
+    for (const auto& [key, elements] : of_a.states)
+      if (!of_b.states.contains(key)) alone_[0].insert(key);
+    for (const auto& [key, elements] : of_b.states) {
+      auto other = of_a.states.find(key);
+      if (other == of_a.states.end())
+        alone_[1].insert(key);
+      else
+        compare_list(of_key(0, a, key), of_key(1, b, key), other->second, elements, same_pieces,
+                     "the optimizer's state differs after a step", states_[key]);
+    }
+  }
+
+  ModelSet of_key(int side, const ModelSet& states, const std::string& key) const {
+    ModelSet some{states.event, {}, states.whole};
+    for (const HeldValue& held : states.held)
+      if (state_key(log(side).text(held.slot.name)) == key) some.held.push_back(held);
+    return some;
+  }
+
+  // Leaves what both have in one place: of one name, type and shape. Numbers are names only within
+  // an optimizer: one inside another counts its own. True: what is left out is more than zeros.
+  bool share(int side, ModelSet& mine, const ModelSet& theirs) const {
+    auto place = [&](int of, const HeldValue& held) {
+      return std::pair(log(of).text(held.slot.name), meta_of(log(of), held));
+    };
+    auto named = [&](int of, const ModelSet& set, const HeldValue& held) {
+      return held.at.event == set.event ||
+             log(of).text(held.slot.name).find(':') != std::string::npos;
+    };
+    std::multiset<std::pair<std::string, Meta>> others;
+    for (const HeldValue& held : theirs.held)
+      if (named(1 - side, theirs, held)) others.insert(place(1 - side, held));
+    ModelSet rest = mine;
+    std::erase_if(mine.held, [&](const HeldValue& held) {
+      auto at = others.find(place(side, held));
+      if (!named(side, mine, held) || at == others.end()) return true;
+      others.erase(at);
+      return false;
+    });
+    std::erase_if(rest.held, [&](const HeldValue& held) {
+      return std::any_of(mine.held.begin(), mine.held.end(),
+                         [&](const HeldValue& kept) { return kept.at == held.at; });
+    });
+    return !all_zero(rest);
+  }
+
+  void know(const ModelSet& a, const ModelSet& b) {
+    const ModelSet* sets[2] = {&a, &b};
+    for (int side : {0, 1})
+      for (const HeldValue& held : sets[side]->held) found_.same_elements[side].insert(held.key);
+  }
+
+  static void miss(Missed& missed, std::string why) {
+    if (missed.steps++ == 0) missed.why = std::move(why);
+  }
+
+  const Timeline& timeline_;
+  const SteppingRun* const runs_[2];
+  const int32_t process_[2];
+  size_t in_pieces_ = 0;  // steps after which the parameters were the same elements
+  Missed parameters_, gradients_;
+  std::map<std::string, Missed> states_;  // by kind
+  std::set<std::string> alone_[2];        // kinds of state that one run alone has
+  StepComparison found_;
+};
+
+}  // namespace
+
+bool alike(const Timeline& timeline, const ModelSet& a, const ModelSet& b) {
+  return metas(timeline.log(0, a.event), a) == metas(timeline.log(1, b.event), b);
+}
+
+std::optional<ModelDifference> compare_sets(const Timeline& timeline, const ModelSet& a,
+                                            const ModelSet& b, const std::string& why) {
+  const bool shaped = alike(timeline, a, b);
+  const auto keys_a = keys(a, shaped), keys_b = keys(b, shaped);
+  if (keys_a == keys_b) return {};
+  ModelDifference difference{{}, timeline.position(0, a.event), why};
+  difference.same_names = keys(a, false) == keys(b, false);
+  const ModelSet* sets[2] = {&a, &b};
+  for (int side : {0, 1}) {
+    auto rest = side == 0 ? keys_b : keys_a;
+    for (const HeldValue& held : sets[side]->held) {
+      if (auto at = rest.find(key(held, shaped)); at != rest.end())
+        rest.erase(at);
+      else
+        difference.slots[side].push_back(held.at);
+    }
+  }
+  return difference;
+}
+
+StepComparison compare_steps(const Timeline& timeline, const ProcessPair& both,
+                             const SteppingRun& a, const SteppingRun& b) {
+  return Steps(timeline, both, a, b).compare();
+}
+
+}  // namespace opguard

@@ -1,0 +1,39 @@
+// align/values/compare_steps.h: the optimizers' steps of two processes: parameters, gradients and
+// state, in the same pieces or in others.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "align/values/elements.h"
+#include "align/values/kept_values.h"
+
+namespace opguard {
+
+// The same number of tensors of each dtype, device and shape.
+bool alike(const Timeline& timeline, const ModelSet& a, const ModelSet& b);
+
+// The slots of each set whose value the other set does not have; none: the sets are equal.
+std::optional<ModelDifference> compare_sets(const Timeline& timeline, const ModelSet& a,
+                                            const ModelSet& b, const std::string& why);
+
+// A run as this comparison reads it.
+struct SteppingRun {
+  const ValueIndex& index;
+  const std::vector<ModelMoments>& moments;  // by process
+  RunElements& elements;
+};
+
+struct StepComparison : KeptComparison {
+  // By side: values that together are the same elements as the other run's, in other pieces.
+  std::unordered_set<ValueKey, ValueKeyHash> same_elements[2];
+};
+
+// Up to the first step that differs. What lies in other pieces is compared by its elements
+// (elements.h); what that cannot tell is `uncompared`, with the reason.
+StepComparison compare_steps(const Timeline& timeline, const ProcessPair& both,
+                             const SteppingRun& a, const SteppingRun& b);
+
+}  // namespace opguard

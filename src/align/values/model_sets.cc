@@ -1,0 +1,102 @@
+#include "align/values/model_sets.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <tuple>
+
+namespace opguard {
+namespace {
+
+// One tensor of a step: by the memory it lies in, else by its name.
+using Tensor = std::tuple<uint32_t, uint64_t, uint32_t, uint32_t>;
+
+Tensor tensor_of(const Slot& slot) {
+  if (slot.storage != 0 && slot.address != 0) return {slot.storage, slot.address, slot.meta, 0};
+  return {0, 0, slot.meta, slot.name};
+}
+
+// Leaves one of the values of each tensor: the first listed or the last.
+void once(ModelSet& set, bool last) {
+  std::set<Tensor> seen;
+  std::vector<HeldValue> kept;
+  auto keep = [&](HeldValue& held) {
+    if (seen.insert(tensor_of(held.slot)).second) kept.push_back(std::move(held));
+  };
+  if (last)
+    for (size_t i = set.held.size(); i-- > 0;) keep(set.held[i]);
+  else
+    for (HeldValue& held : set.held) keep(held);
+  if (last) std::reverse(kept.begin(), kept.end());
+  set.held = std::move(kept);
+}
+
+}  // namespace
+
+ModelMoments::ModelMoments(const Run& run, int32_t process, int side, const HiddenRecords& hidden)
+    : log_(run.processes[process]), process_(process), side_(side), hidden_(hidden) {
+  for (uint32_t e = 0; e < log_.events.size(); ++e) {
+    const EventKind kind = log_.events.kind(e);
+    if (kind == EventKind::loss) losses_.push_back(e);
+    if (kind != EventKind::optimizer) continue;
+    // Steps are counted when the outermost of them ends.
+    if (!steps_.empty() && log_.events.step(steps_.back().front()) == log_.events.step(e))
+      steps_.back().push_back(e);
+    else
+      steps_.push_back({e});
+  }
+}
+
+void ModelMoments::add(uint32_t event, uint64_t index, ModelSet& to) const {
+  const Slot slot = log_.slots[index];
+  const EventRef ref{process_, event};
+  if (!has_value(slot) || hidden_.rule_of(side_, ref, index))
+    to.whole = false;
+  else
+    to.held.push_back({{ref, index}, value_key(log_, slot), slot});
+}
+
+ModelSet ModelMoments::loss(size_t k) const {
+  ModelSet roots{{process_, losses_[k]}, {}};
+  const Event event = log_.events[losses_[k]];
+  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s)
+    if (const Slot slot = log_.slots[s]; slot.kind == SlotKind::in && (slot.flags & kModelValue))
+      add(losses_[k], s, roots);
+  return roots;
+}
+
+OptimizerStep ModelMoments::step(size_t k) const {
+  const std::vector<uint32_t>& events = steps_[k];
+  const ModelSet none{{process_, events.back()}, {}};
+  OptimizerStep step{none, none, none, none};
+  for (const uint32_t e : events) {
+    const Event event = log_.events[e];
+    for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
+      const Slot slot = log_.slots[s];
+      const std::string_view name = log_.text(slot.name);
+      if (slot.flags & kModelValue) {
+        if (slot.kind == SlotKind::out) add(e, s, step.after);
+        if (slot.kind == SlotKind::in) add(e, s, step.gradients);
+      } else if (slot.kind == SlotKind::out && name.starts_with("state")) {
+        add(e, s, step.states);
+      } else if (slot.kind == SlotKind::in && name.starts_with("param")) {
+        add(e, s, step.before);
+      }
+    }
+  }
+  if (events.size() > 1) {
+    for (ModelSet* read : {&step.before, &step.gradients}) once(*read, /*last=*/false);
+    for (ModelSet* left : {&step.after, &step.states}) once(*left, /*last=*/true);
+  }
+  return step;
+}
+
+ModelSet ModelMoments::inputs(uint32_t e) const {
+  ModelSet read{{process_, e}, {}};
+  const Event event = log_.events[e];
+  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s)
+    if (log_.slots[s].kind == SlotKind::in) add(e, s, read);
+  return read;
+}
+
+}  // namespace opguard
