@@ -7,7 +7,6 @@
 #include <memory>
 #include <sstream>
 
-
 namespace opguard {
 namespace {
 
@@ -49,13 +48,10 @@ bool holds(const SourceFile& file, const Location& at) {
   if (at.line > file.line_starts.size()) return false;
   size_t from = file.line_starts[at.line - 1];
   // Columns count characters: continuation bytes of UTF-8 are none.
-  for (uint32_t column = 0; column < at.column && from < file.text.size(); ++column)
-    do {
+  for (uint32_t column = 0; column < at.column && from < file.text.size(); ++column) do {
       ++from;
     } while (from < file.text.size() && (static_cast<unsigned char>(file.text[from]) >> 6) == 2);
-  auto blank = [](char c) {
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\\';
-  };
+  auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\\'; };
   size_t read = 0;
   for (; from < file.text.size() && read < at.text.size(); ++from) {
     if (blank(file.text[from])) {
@@ -84,6 +80,30 @@ SourceSet sources_of(const Run& run) {
       sources.files.push_back(std::move(file));
   }
   return sources;
+}
+
+// A file that only the other run has sites in lies beside this run's own, if it is there.
+void add_untouched(const SourceSet& other, SourceSet& sources) {
+  std::map<std::string, std::string> roots;  // package -> folder
+  for (const SourceFile& file : sources.files)
+    if (file.path.ends_with("/" + file.name))
+      roots.try_emplace(file.package, file.path.substr(0, file.path.size() - file.name.size()));
+  std::vector<SourceFile> more;
+  for (const SourceFile& file : other.files) {
+    auto same = [&](const SourceFile& f) {
+      return f.package == file.package && f.name == file.name;
+    };
+    const auto root = roots.find(file.package);
+    if (root == roots.end() || std::any_of(sources.files.begin(), sources.files.end(), same))
+      continue;
+    const std::string path = root->second + file.name;
+    std::ifstream in(path, std::ios::binary);
+    if (!in) continue;
+    std::ostringstream text;
+    text << in.rdbuf();
+    more.push_back(make_source(file.package, file.name, path, text.str()));
+  }
+  std::move(more.begin(), more.end(), std::back_inserter(sources.files));
 }
 
 }  // namespace
@@ -118,6 +138,7 @@ FindBackgrounds backgrounds_of_logs() {
     ProgramTexts texts;
     texts.sources[0] = sources_of(a);
     texts.sources[1] = sources_of(b);
+    for (int side : {0, 1}) add_untouched(texts.sources[1 - side], texts.sources[side]);
     if (texts.sources[0].files.empty() || texts.sources[1].files.empty())
       return std::vector<Background>();
     return find_backgrounds(texts, a, b, alignment, verdict);

@@ -24,6 +24,8 @@ std::string one_line(const SourceFile& file, const Site& site) {
   return line;
 }
 
+FunctionName function_of(const Site& site) { return {site.package, site.file, site.scope}; }
+
 // "f.<locals>.g.<listcomp>" -> "f.g"
 std::string scope_of(std::string_view qualified) {
   std::string scope;
@@ -100,6 +102,20 @@ Calls find_calls(const Trace& trace, const SourceSet& sources, const std::vector
   for (size_t i = 0; i < files.size(); ++i) facts[files[i]] = &read[i];
 
   Calls calls;
+  std::map<std::pair<std::string, std::string>, const SourceFile*> by_name;
+  for (const SourceFile& file : sources.files) by_name[{file.package, file.name}] = &file;
+  for (const Found& call : found) {
+    calls.expressions[function_of(sites[call.site])];
+    calls.expressions[{call.callee->package, call.callee->name, call.scope}];
+  }
+  const Attributor attributor(sources, sites);
+  for (const TracedUse& use : trace.uses)
+    for (uint32_t site : attributor.attribute(use).sites)
+      calls.expressions[function_of(sites[site])];
+  for (const Site& site : sites)
+    if (auto known = calls.expressions.find(function_of(site)); known != calls.expressions.end())
+      if (auto file = by_name.find({site.package, site.file}); file != by_name.end())
+        known->second.insert(expression_hash(one_line(*file->second, site)));
   for (const Found& call : found) {
     const Site& site = sites[call.site];
     FunctionCall& out = calls.all.emplace_back();

@@ -8,8 +8,11 @@
 #pragma once
 
 #include <compare>
+#include <cstdint>
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "record/location.h"
@@ -44,8 +47,19 @@ struct FunctionCall {
 struct Calls {
   std::vector<FunctionCall> all;  // in order of first execution
   std::map<FunctionName, std::vector<CalledParameter>> parameters;
+  // Of functions that ran operators or made one of these calls: what stands in them, each
+  // expression's expression_hash(). A call below which no operator ran is not among `all`, but its
+  // text is here.
+  std::map<FunctionName, std::set<uint32_t>> expressions;
   bool operator==(const Calls&) const = default;
 };
+
+// Of Location::text. FNV-1a, 32 bits (Fowler, Noll, Vo).
+inline uint32_t expression_hash(std::string_view text) {
+  uint32_t hash = 2166136261u;
+  for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  return hash;
+}
 
 inline FunctionName caller(const Location& at) { return {at.package, at.file, at.function}; }
 

@@ -21,8 +21,7 @@ Scope scope_of_definition(const CodeFile& file, uint32_t item, uint32_t parent) 
   scope.lines = file.lines(decorated ? above : item);
   if (!function)
     node.field(Field::superclasses).each_named_child([&](Node base) {
-      if (base.kind() != Kind::keyword_argument)
-        scope.bases.emplace_back(last_name(file, base));
+      if (base.kind() != Kind::keyword_argument) scope.bases.emplace_back(last_name(file, base));
     });
   return scope;
 }

@@ -36,9 +36,9 @@ struct Scope {
 
 struct CodeFile {
   const SourceFile* source = nullptr;
-  std::optional<Tree> tree;         // none: the grammar cannot read it
-  std::vector<Scope> scopes;        // [0] is the module
-  std::vector<uint32_t> scope_of;   // of each item: whose body runs it
+  std::optional<Tree> tree;        // none: the grammar cannot read it
+  std::vector<Scope> scopes;       // [0] is the module
+  std::vector<uint32_t> scope_of;  // of each item: whose body runs it
 
   Node node(uint32_t item) const { return {tree->items().data(), item}; }
   std::string_view text(uint32_t item) const;

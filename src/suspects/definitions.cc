@@ -50,8 +50,7 @@ void Definitions::add_targets(uint32_t file, const Node& target, uint32_t item, 
         add(name_in_string(code, key), {Of::key, file, item, value, scope});
       return;
     default:
-      target.each_named_child(
-          [&](const Node& part) { add_targets(file, part, item, value); });
+      target.each_named_child([&](const Node& part) { add_targets(file, part, item, value); });
   }
 }
 
@@ -126,10 +125,8 @@ void Definitions::read(uint32_t file) {
 void Definitions::add_arguments(const Definition& parameter, std::vector<Definition>& found) const {
   const CodeFile& code = code_.files()[parameter.file];
   const Scope& function = code.scopes[parameter.scope];
-  const std::vector<Node> all =
-      code.node(function.item).field(Field::parameters).named_children();
-  const std::string name(
-      code.text(parameter_of(code.node(parameter.item)).first.index()));
+  const std::vector<Node> all = code.node(function.item).field(Field::parameters).named_children();
+  const std::string name(code.text(parameter_of(code.node(parameter.item)).first.index()));
   size_t position = 0;
   bool method = false;
   for (size_t i = 0; i < all.size(); ++i) {
@@ -181,8 +178,7 @@ std::vector<Definition> Definitions::of(const Use& use) const {
           add_arguments(d, found);
           if (d.value != 0) found.push_back(d);
         }
-        if (d.kind == Of::name || d.kind == Of::function || d.kind == Of::field)
-          found.push_back(d);
+        if (d.kind == Of::name || d.kind == Of::function || d.kind == Of::field) found.push_back(d);
       }
       if (!found.empty() || scope == 0) break;
     }
@@ -229,8 +225,7 @@ std::vector<Use> Definitions::uses_in(uint32_t file, uint32_t item) const {
       continue;
     if (above && above.kind() == Kind::attribute && above.field(Field::attribute) == node) {
       const Node object = above.field(Field::object);
-      const bool own =
-          object.kind() == Kind::identifier && is_self(code.text(object.index()));
+      const bool own = object.kind() == Kind::identifier && is_self(code.text(object.index()));
       uses.push_back({std::move(name), false, own, file, scope});
     } else if (!is_self(name)) {
       uses.push_back({std::move(name), true, false, file, scope});

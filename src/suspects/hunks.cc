@@ -88,8 +88,7 @@ std::vector<FilePair> pair_files(const Code& a, const Code& b,
     const auto known = renamed.find(b.files()[*of_b.file[1]].source->path);
     if (known == renamed.end()) continue;
     for (FilePair& of_a : all)
-      if (of_a.file[0] && !of_a.file[1] &&
-          a.files()[*of_a.file[0]].source->path == known->second) {
+      if (of_a.file[0] && !of_a.file[1] && a.files()[*of_a.file[0]].source->path == known->second) {
         of_b.file[0] = of_a.file[0];
         of_a.file[0].reset();
         break;

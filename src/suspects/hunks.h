@@ -26,9 +26,9 @@ std::vector<FilePair> pair_files(const Code& a, const Code& b,
                                  const std::unordered_map<std::string, std::string>& renamed);
 
 struct Hunk {
-  uint32_t pair = 0;     // index of its FilePair
-  LineSpan lines[2];     // of each side, those with code; empty where it has none
-  bool whole = false;    // a file of one side alone
+  uint32_t pair = 0;   // index of its FilePair
+  LineSpan lines[2];   // of each side, those with code; empty where it has none
+  bool whole = false;  // a file of one side alone
 };
 
 // In the order of the pairs, then of the lines.

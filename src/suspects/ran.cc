@@ -24,8 +24,7 @@ bool is_special(std::string_view name) { return name.starts_with("__") && name.e
 
 Ran::Ran(const Code& code, const Run& run, const EventRef& until) : code_(code) {
   places_.resize(code.files().size());
-  for (const CodeFile& file : code.files())
-    scopes_.emplace_back(file.scopes.size(), false);
+  for (const CodeFile& file : code.files()) scopes_.emplace_back(file.scopes.size(), false);
   read_events(code, run, until);
   follow_names();
 }
@@ -40,10 +39,9 @@ void Ran::read_events(const Code& code, const Run& run, const EventRef& until) {
     for (uint32_t i = 0; i < log.events.size(); ++i) {
       const Event event = log.events[i];
       // One around the limit has begun.
-      const bool before = &log == &own
-                              ? i <= until.event || (event.begin <= until.event &&
-                                                     event.thread == limit.thread)
-                              : event.step <= limit.step;
+      const bool before = &log == &own ? i <= until.event || (event.begin <= until.event &&
+                                                              event.thread == limit.thread)
+                                       : event.step <= limit.step;
       if (before) last[event.boundary] = &log == &own ? i + 1 : 1;
     }
     std::unordered_map<std::string_view, uint64_t> by_name;
@@ -140,8 +138,8 @@ bool Ran::block_ran(uint32_t file, const LineSpan& lines, bool& known) const {
     if (items[i].kind == Kind::block) {
       const LineSpan at = code.lines(i);
       const Kind owner = items[items[i].parent].kind;
-      if (at.first <= lines.first && lines.last <= at.last &&
-          owner != Kind::function_definition && owner != Kind::class_definition)
+      if (at.first <= lines.first && lines.last <= at.last && owner != Kind::function_definition &&
+          owner != Kind::class_definition)
         block = i;
     }
   if (block == 0) return true;

@@ -123,9 +123,8 @@ class Stand {
   }
 
   TrailFound follow(const std::vector<Use>& uses, size_t depth, const std::vector<Hunk>& ran) {
-    const TrailQuestion question{code_, *programs_.definitions[side_], ran_,
-                                 side_, programs_.pairs,               ran,
-                                 programs_.texts.texts};
+    const TrailQuestion question{code_, *programs_.definitions[side_], ran_, side_, programs_.pairs,
+                                 ran,   programs_.texts.texts};
     TrailFound found = follow_trail(question, uses, depth);
     trail_.insert(found.scopes.begin(), found.scopes.end());
     return found;
@@ -431,7 +430,7 @@ class Candidate {
   const PivotView both_;
   Stand stands_[2];
   std::vector<Hunk> ran_;
-  std::map<uint32_t, size_t> origins_;               // hunk of ran_ -> its place among the ways
+  std::map<uint32_t, size_t> origins_;             // hunk of ran_ -> its place among the ways
   std::set<std::pair<uint32_t, uint32_t>> texts_;  // text and line where a way ends
 };
 
@@ -470,12 +469,8 @@ std::vector<Background> find_backgrounds(const ProgramTexts& texts, const Run& a
   const std::vector<FilePair> pairs = pair_files(code[0], code[1], renamed_files(a, b));
   const std::vector<Hunk> hunks = find_hunks(code[0], code[1], pairs);
   const Definitions definitions[2] = {Definitions(code[0]), Definitions(code[1])};
-  const Programs programs{texts,
-                          {&a, &b},
-                          {&code[0], &code[1]},
-                          {&definitions[0], &definitions[1]},
-                          pairs,
-                          hunks};
+  const Programs programs{texts, {&a, &b}, {&code[0], &code[1]}, {&definitions[0], &definitions[1]},
+                          pairs, hunks};
   for (size_t i = 0; i < backgrounds.size(); ++i)
     backgrounds[i] = Candidate(programs, alignment, verdict.candidates[i]).run();
   return backgrounds;

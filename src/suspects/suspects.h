@@ -37,8 +37,8 @@ const char* nearness_name(Nearness nearness);
 // A stretch of one side's text.
 struct SourceText {
   std::string package, file, path;
-  LineSpan lines;                  // empty: this side has nothing there
-  std::vector<std::string> text;   // its first lines
+  LineSpan lines;                 // empty: this side has nothing there
+  std::vector<std::string> text;  // its first lines
   bool operator==(const SourceText&) const = default;
 };
 

@@ -50,8 +50,8 @@ struct TrailQuestion {
 };
 
 struct TrailFound {
-  std::vector<Trail> changed;   // nearest first, a hunk or text once
-  std::vector<Trail> setters;   // what the names lead to at once
+  std::vector<Trail> changed;                         // nearest first, a hunk or text once
+  std::vector<Trail> setters;                         // what the names lead to at once
   std::vector<std::pair<uint32_t, uint32_t>> scopes;  // file and scope of what was met nearby
 };
 

@@ -15,8 +15,7 @@ std::vector<Hunk> hunks_of(const std::string& a, const std::string& b) {
 }
 
 TEST(LineDiff, LinesOfEachSide) {
-  EXPECT_EQ(changed_lines("a\nb\nc\n", "a\nx\ny\nc\n"),
-            (std::vector<LineChange>{{2, 1, 2, 2}}));
+  EXPECT_EQ(changed_lines("a\nb\nc\n", "a\nx\ny\nc\n"), (std::vector<LineChange>{{2, 1, 2, 2}}));
   // An insertion stands before a line of the other side.
   EXPECT_EQ(changed_lines("a\nc\n", "a\nb\nc\n"), (std::vector<LineChange>{{2, 0, 2, 1}}));
   EXPECT_TRUE(changed_lines("a\n", "a\n").empty());

@@ -43,8 +43,8 @@ Found follow(const Files& a, const Files& b, const Use& from,
   for (const Hunk& hunk : hunks)
     if (const auto file = pairs[hunk.pair].file[1]; file && ran.lines(*file, hunk.lines[1]))
       those.push_back(hunk);
-  const TrailFound found = follow_trail({code_b, definitions, ran, 1, pairs, those, texts},
-                                        {from}, 10);
+  const TrailFound found =
+      follow_trail({code_b, definitions, ran, 1, pairs, those, texts}, {from}, 10);
   auto shown = [&](const std::vector<Trail>& trails) {
     std::vector<std::string> all;
     for (const Trail& trail : trails) {
@@ -105,8 +105,8 @@ TEST(Trail, WhatNobodyCallsIsPassedOver) {
 
 TEST(Trail, ConditionsDecideToo) {
   const std::string a = "flag = True\nif flag:\n  lr = 1\nelse:\n  lr = 2\n";
-  const Found found = follow({{"m.py", a}}, {{"m.py", edited(a, "True", "False")}},
-                             {"lr", true, false, 0, 0});
+  const Found found =
+      follow({{"m.py", a}}, {{"m.py", edited(a, "True", "False")}}, {"lr", true, false, 0, 0});
   EXPECT_EQ(found.changed, (Ways{"m.py:3 m.py:1"}));
 }
 
@@ -134,9 +134,8 @@ TEST(Trail, FieldsOptionsAndSettings) {
             (Ways{"m.py:2"}));
   EXPECT_EQ(follow({{"m.py", a}}, {{"m.py", edited(a, "=0.1", "=0.2")}}, decay).changed,
             (Ways{"m.py:3"}));
-  const TextPair yaml{"c.yaml",
-                      {"/a/c.yaml", "/b/c.yaml"},
-                      {"x: 1\nslope: 0.1\n", "x: 1\nslope: 0.2\n"}};
+  const TextPair yaml{
+      "c.yaml", {"/a/c.yaml", "/b/c.yaml"}, {"x: 1\nslope: 0.1\n", "x: 1\nslope: 0.2\n"}};
   EXPECT_EQ(follow({{"m.py", "y = 1\n"}}, {{"m.py", "y = 1\n"}}, slope, {}, {yaml}).changed,
             (Ways{" text:2"}));
   // `slope` is no part of `colslope`.

@@ -64,11 +64,8 @@ class Callers {
  public:
   Callers(const Run& a, const Run& b) : runs_{&a, &b} {
     for (int side : {0, 1}) {
-      for (const FunctionCall& call : runs_[side]->calls.all) {
+      for (const FunctionCall& call : runs_[side]->calls.all)
         into_[side][call.callee].push_back(&call);
-        ran_[side].insert(call.callee);
-        ran_[side].insert(caller(call.at));
-      }
     }
     for (const ProcessLog& log : a.processes)
       for (const auto& [boundary, at] : log.locations)
@@ -85,12 +82,16 @@ class Callers {
     const FunctionCall* found = nullptr;
     for (int hops = 0; hops < kMostCalls; ++hops) {
       const FunctionCall* call = extra(side, function);
-      if (!call) return found;
+      if (!call) return nullptr;
       found = call;
       function = caller(call->at);
-      if (ran_[1 - side].contains(in_other(side, function))) return found;
+      // Where no operator ran below a call, the preflight did not see it. Its text tells.
+      const auto& known = runs_[1 - side]->calls.expressions;
+      const auto there = known.find(in_other(side, function));
+      if (there != known.end())
+        return there->second.contains(expression_hash(call->at.text)) ? nullptr : found;
     }
-    return found;
+    return nullptr;
   }
 
   // As the other run calls this function: by a boundary they share, else by its name.
@@ -239,7 +240,6 @@ class Callers {
 
   const Run* runs_[2];
   std::map<FunctionName, CallList> into_[2];
-  std::set<FunctionName> ran_[2];
   std::map<FunctionName, FunctionName> other_[2];
 };
 

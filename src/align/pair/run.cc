@@ -83,6 +83,9 @@ Calls calls_of(const Json& json) {
         parameters.push_back(
             {p.at("name").get<std::string>(), p.value("default", ""), p.value("rebound", false)});
     }
+  if (json.contains("expressions"))
+    for (const Json& item : json.at("expressions"))
+      calls.expressions[function_name(item)] = item.at("hashes").get<std::set<uint32_t>>();
   return calls;
 }
 
@@ -109,6 +112,12 @@ void add_calls(const Calls& calls, Json& json) {
       item["parameters"].push_back(parameter);
     }
     json["functions"].push_back(item);
+  }
+  json["expressions"] = Json::array();
+  for (const auto& [function, hashes] : calls.expressions) {
+    Json item = name(function);
+    item["hashes"] = hashes;
+    json["expressions"].push_back(item);
   }
 }
 

@@ -30,6 +30,10 @@ Recording run_with(const std::string& boundary, const Location& place, Calls cal
   log.log().locations["m.other:1"] = at("mlp", 9, "gate(x)");
   if (!boundary.empty()) log.log().locations[boundary] = place;
   Recording run = run_of({log.log()});
+  for (const FunctionCall& each : calls.all) {
+    calls.expressions[caller(each.at)].insert(expression_hash(each.at.text));
+    calls.expressions[each.callee];
+  }
   run.calls = std::move(calls);
   return run;
 }
@@ -64,6 +68,20 @@ TEST(NameCall, NotOneThatBothMake) {
   Calls both;
   both.all = {call("silu", at("mlp", 10, "silu(gate(x))"))};
   const Recording x = run_with("m.silu:2", kSilu, both), y = run_with("", {}, both);
+  EXPECT_FALSE(name_call(x, y, pivot_of(PivotKind::structure, true, false)).call[0]);
+}
+
+// No operator ran below the call in the other run, but the call stands there.
+TEST(NameCall, NotOneThatStandsInBothTexts) {
+  Calls a, b;
+  a.all = {call("mlp", at("<module>", 50, "mlp(x)")), call("silu", at("mlp", 10, "silu(gate(x))"))};
+  b.all = {call("mlp", at("<module>", 50, "mlp(x)"))};
+  const Recording x = run_with("m.silu:2", kSilu, a);
+  Recording y = run_with("", {}, b);
+  y.calls.expressions[{"", "m.py", "mlp"}].insert(expression_hash("silu(gate(x))"));
+  EXPECT_FALSE(name_call(x, y, pivot_of(PivotKind::structure, true, false)).call[0]);
+  // Nothing is known of the caller there.
+  y.calls.expressions.erase({"", "m.py", "mlp"});
   EXPECT_FALSE(name_call(x, y, pivot_of(PivotKind::structure, true, false)).call[0]);
 }
 
