@@ -6,6 +6,7 @@
 #include "nlohmann/json.hpp"
 #include "report/rank_text.h"
 #include "report/report.h"
+#include "report/step_text.h"
 #include "report/tensor_json.h"
 
 namespace opguard {
@@ -27,7 +28,8 @@ Json side_json(const EventView& side) {
           {"function", at.function},
           {"boundary", side.boundary},
           {"operator", side.operator_name},
-          {"scalars", side.log->text(side.event->scalars)}};
+          {"scalars", side.log->text(side.event->scalars)},
+          {"step", side.event->step}};
 }
 
 Json slot_json(const ProcessLog& log, const std::optional<Slot>& slot) {
@@ -283,6 +285,24 @@ Json rules_json(const Report& report) {
   return list;
 }
 
+// Which steps are the same, where it is not those of the same number.
+Json steps_json(const Report& report) {
+  Json list = Json::array();
+  for (const ProcessPair* both : paired_otherwise(report.alignment)) {
+    Json stretches = Json::array();
+    for (const StepStretch& s : both->steps.stretches())
+      stretches.push_back(
+          {{"a", s.a}, {"b", s.b}, {"count", s.count == kNone ? Json() : Json(s.count)}});
+    list.push_back({{"rank", report.a.processes[both->a].rank},
+                    {"same", std::move(stretches)},
+                    {"besides", {{"a", both->besides_a.size()}, {"b", both->besides_b.size()}}}});
+  }
+  Json json = {{"text", ""}, {"pairs", std::move(list)}};
+  for (const std::string& text : step_sentences(report.alignment))
+    json["text"] = json["text"].get<std::string>() + (json["text"] == "" ? "" : "; ") + text;
+  return json;
+}
+
 uint64_t lost(const Run& run) {
   uint64_t records = 0;
   for (const ProcessLog& log : run.processes) records += log.lost;
@@ -397,6 +417,7 @@ std::string format_json(const Report& report) {
   json["rules"] = rules_json(report);
   json["hidden_pairs"] = report.alignment.hidden;
   json["following_pairs"] = report.alignment.following;
+  json["steps"] = steps_json(report);
   json["notes"] = verdict.notes;
   for (const std::string& note : log_notes(report.a, report.b)) json["notes"].push_back(note);
   json["settings"] = report.settings;

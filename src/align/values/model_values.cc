@@ -42,12 +42,16 @@ std::vector<Sink> Sinks::* list_of(const ProcessLog& log, const Slot& slot) {
                                                                                 : nullptr;
 }
 
-Sinks model_values(const Run& run, int32_t process, int side, const HiddenRecords& hidden) {
+// But for steps that the other run does not make.
+Sinks model_values(const Timeline& timeline, int32_t process, int side,
+                   const HiddenRecords& hidden) {
   Sinks sinks;
-  const ProcessLog& log = run.processes[process];
+  const ProcessLog& log = timeline.run(side).processes[process];
+  const StepPairs& steps = timeline.steps(side, process);
   for (uint32_t e = 0; e < log.events.size(); ++e) {
     const EventKind kind = log.events.kind(e);
     if (kind != EventKind::loss && kind != EventKind::optimizer) continue;
+    if (steps.besides(side, log.events.step(e))) continue;
     const Event event = log.events[e];
     const EventRef ref{process, e};
     if (kind == EventKind::loss)
@@ -163,8 +167,8 @@ class ModelValues {
     for (const ProcessPair& both : timeline_.alignment().processes) {
       if (both.a < 0 || both.b < 0) continue;
       first.reset();
-      const Sinks a = model_values(timeline_.run(0), both.a, 0, hidden_),
-                  b = model_values(timeline_.run(1), both.b, 1, hidden_);
+      const Sinks a = model_values(timeline_, both.a, 0, hidden_),
+                  b = model_values(timeline_, both.b, 1, hidden_);
       for (size_t k = 0; k < std::min(a.losses.size(), b.losses.size()); ++k) {
         result_.compared |= !a.losses[k].slots.empty() || !b.losses[k].slots.empty();
         consider(compare(a.losses[k], b.losses[k], "the loss differs"), 1);
