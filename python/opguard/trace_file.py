@@ -56,7 +56,18 @@ def document(tracer, complete):
         "roots": roots,
         "files": sorted(files),
         "uses": [_use(use) for use in tracer.uses.values()],
+        "calls": [_call(*call) for call in list(tracer.calls.values())],
     }
+
+
+def _call(code, path, caller_path, place):
+    scope = getattr(code, "co_qualname", code.co_name)
+    return {"path": path, "scope": scope, "line": code.co_firstlineno, "caller": {"path": caller_path, **_place(place)}}
+
+
+def _place(place):
+    names = ("scope", "line", "column", "end_line", "end_column", "opcode")
+    return {name: getattr(place, name) for name in names}
 
 
 def _rank(tracer):
@@ -93,12 +104,7 @@ def _use(use):
         }
     return {
         "path": use.path,
-        "scope": place.scope,
-        "line": place.line,
-        "column": place.column,
-        "end_line": place.end_line,
-        "end_column": place.end_column,
-        "opcode": place.opcode,
+        **_place(place),
         "callee": use.callee,
         "order": use.order,
         # The operator that came first comes once an execution.
@@ -108,6 +114,7 @@ def _use(use):
         "phases": use.phases,
         "compute": use.compute,
         "writes": sorted(use.writes),
+        **({"draws": True} if use.draws else {}),
         **on_device,
         "dtypes": use.dtypes,
     }

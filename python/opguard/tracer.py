@@ -30,7 +30,7 @@ class Use:
     """One expression under which operators were dispatched."""
 
     __slots__ = ("path", "place", "callee", "order", "activities", "backward", "phases", "compute", "dtypes", "writes", "watched",
-                 "kernels", "transfers", "kernel_phases", "streams", "device_ns")  # fmt: skip
+                 "kernels", "transfers", "kernel_phases", "streams", "device_ns", "draws")  # fmt: skip
 
     def __init__(self, path, place, callee, order, dtypes):
         self.path, self.place, self.callee, self.order, self.dtypes = path, place, callee, order, dtypes
@@ -40,6 +40,7 @@ class Use:
         self.compute = {}  # of these, those that compute
         self.writes = set()  # arguments changed behind the version counters
         self.watched = 0  # calls that were looked at for it
+        self.draws = False  # an operator below takes random numbers from a generator
         # Of devices (trace_device): kernels, copies and the like below both; kernels by phase.
         self.kernels, self.transfers, self.kernel_phases = {}, {}, {}
         self.streams, self.device_ns = set(), 0
@@ -59,6 +60,7 @@ class Tracer:
         self.torch, self.options = torch, options
         self.roots = roots.Roots(options.tree, options.packages)
         self.graph_task = getattr(torch._C, "_current_graph_task_id", lambda: -1)
+        self.seeded = getattr(getattr(torch, "Tag", None), "nondeterministic_seeded", None)
         self.lock = threading.Lock()
         self.kinds = {}  # id(code) -> (path, is_ours, code)
         self.engines = set()  # ids of code below which the autograd engine runs: kept alive by `kinds`
@@ -85,6 +87,7 @@ class Tracer:
         self.graph = trace_graph.Graph(self.torch)
         self.writes = trace_kernels.Writes(self.torch)
         self.uses = {}
+        self.calls = {}  # (id(code), id(caller's code), its instruction) -> (code, path, caller's path, Place)
         self.activities = self.foreign = self.errors = self.steps = 0
         self.foreign_compute = {}  # phase -> {activity: count}, no user frame
         self.accumulated = {}  # activity -> count, into a parameter's gradient
@@ -116,6 +119,8 @@ class Tracer:
                 grad = self.torch.is_grad_enabled()
                 self.graph.dispatched(found, grad, args, lambda: self.outside(frame))
             use = self.count(name, found, phase, args, kwargs, computes_cached(name, func), engine)
+            if use is not None and not engine and not use.draws:
+                use.draws = self.seeded in getattr(func, "tags", ())
             return use, self.launches(use, phase)
         except Exception:
             self.errors += 1
@@ -176,15 +181,10 @@ class Tracer:
         while frame is not None:
             code = frame.f_code
             # By id, the code kept with it: equal code of two files is equal to Python.
-            kind = kinds.get(id(code))
-            if kind is None:
-                filename = code.co_filename
-                ours = filename.startswith(_OWN)
-                kind = kinds[id(code)] = ("" if ours else self.roots.path_of(filename), ours, code)
-                if ours and code.co_name == "watched":
-                    engines.add(id(code))
+            kind = kinds.get(id(code)) or self.kind_of(code)
             if kind[0]:
                 place = self.positions.of(frame)
+                self.called(frame)
                 # What another module runs while it is imported is no part of a training step.
                 phase = "import" if place.opcode.startswith("IMPORT_") else self.phase(in_pass)
                 return (kind[0], place, callee), engine, phase
@@ -195,6 +195,31 @@ class Tracer:
             frame = frame.f_back
         # A device thread of the engine has no frame of the user's.
         return None, engine or in_pass, self.phase(in_pass)
+
+    def kind_of(self, code):
+        """(its path if it is the user's, else "", whether it is ours, the code that keeps the id alive)"""
+        filename = code.co_filename
+        ours = filename.startswith(_OWN)
+        kind = self.kinds[id(code)] = ("" if ours else self.roots.path_of(filename), ours, code)
+        if ours and code.co_name == "watched":
+            self.engines.add(id(code))
+        return kind
+
+    def called(self, frame):
+        """Notes by which expressions the user's functions came to this frame, from the inside outward. Two calls in a
+        row that are known end it: what is further out was seen when they were."""
+        code, caller, known = frame.f_code, frame.f_back, 0
+        while caller is not None and known < 2:
+            path = (self.kinds.get(id(caller.f_code)) or self.kind_of(caller.f_code))[0]
+            if path:
+                key = (id(code), id(caller.f_code), caller.f_lasti)
+                if key in self.calls:
+                    known += 1
+                else:
+                    known = 0
+                    self.calls[key] = (code, self.kinds[id(code)][0], path, self.positions.of(caller))
+                code = caller.f_code
+            caller = caller.f_back
 
     def phase(self, in_pass):
         if in_pass:

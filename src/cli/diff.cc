@@ -136,10 +136,10 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
   const GuardedProgram programs[2] = {guarded(a, *hook_a, environment),
                                       guarded(b, *hook_b, environment)};
   say("3/4 guarded run of a");
-  if (auto error = record(a, programs[0], bounds_a, survey_a->sources, &failures[0])) return error;
+  if (auto error = record(a, programs[0], bounds_a, *survey_a, &failures[0])) return error;
   recorded(a, failures[0]);
   say("4/4 guarded run of b");
-  if (auto error = record(b, programs[1], bounds_b, survey_b->sources, &failures[1])) return error;
+  if (auto error = record(b, programs[1], bounds_b, *survey_b, &failures[1])) return error;
   recorded(b, failures[1]);
 
   // A program that fails cannot be run again to prove anything.

@@ -180,8 +180,7 @@ llvm::Expected<std::vector<Run>> record_runs(const NoiseOptions& opt, const std:
     side.name = std::to_string(i);
     side.work = opt.work + "/run_" + side.name;
     say(std::to_string(i + 1) + "/" + total + " guarded run " + side.name);
-    if (auto error = record(side, guarded(side, *hook, environment), bounds, seen->sources))
-      return error;
+    if (auto error = record(side, guarded(side, *hook, environment), bounds, *seen)) return error;
     auto run = load_run(side.work + "/log");
     if (!run) return run.takeError();
     runs.push_back(std::move(*run));

@@ -3,9 +3,14 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <utility>
 
 #include "align/pair/run.h"
 #include "patcher/patch.h"
+#include "preflight/find_calls.h"
 #include "preflight/reach.h"
 
 namespace opguard {
@@ -13,27 +18,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The expression as one line.
-std::string one_line(const SourceFile& file, const Site& site) {
-  std::string text = file.text.substr(site.start, site.end - site.start);
-  std::string line;
-  for (char c : text) {
-    bool space = c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\\';
-    if (!space) line += c;
-    if (space && !line.empty() && line.back() != ' ') line += ' ';
-  }
-  return line;
-}
-
-std::map<std::string, Location> locate(const std::vector<Bound>& bounds, const SourceSet& sources) {
+std::map<std::string, Location> locate(const std::vector<Bound>& bounds, const Survey& survey) {
+  using Place = std::tuple<std::string_view, std::string_view, uint32_t, uint32_t, Form>;
+  auto place = [](const Site& site) -> Place {
+    return {site.package, site.file, site.start, site.end, site.form};
+  };
+  std::set<Place> drawing;
+  for (uint32_t site : drawing_sites(survey.trace, survey.sources, survey.sites))
+    drawing.insert(place(survey.sites[site]));
   std::map<std::string, Location> places;
   for (const Bound& bound : bounds) {
-    const Site& site = bound.site;
-    const SourceFile* file = sources.find(site.package, site.file);
+    const SourceFile* file = survey.sources.find(bound.site.package, bound.site.file);
     if (!file) continue;
-    places[bound.boundary] = {site.package, site.file,     file->path,      site.line,
-                              site.column,  site.end_line, site.end_column, one_line(*file, site),
-                              site.callee,  site.scope};
+    Location at = location_of(bound.site, *file);
+    at.draws = drawing.contains(place(bound.site));
+    places[bound.boundary] = std::move(at);
   }
   return places;
 }
@@ -100,11 +99,11 @@ llvm::Expected<std::string> run_guarded(const GuardedProgram& program, const std
 }
 
 llvm::Error record(const DiffSide& side, const GuardedProgram& program,
-                   const std::vector<Bound>& bounds, const SourceSet& sources,
-                   std::string* failure) {
+                   const std::vector<Bound>& bounds, const Survey& survey, std::string* failure) {
   auto log = run_guarded(program, "", {}, failure);
   if (!log) return log.takeError();
-  return write_sites(*log, locate(bounds, sources));
+  return write_sites(*log, locate(bounds, survey),
+                     find_calls(survey.trace, survey.sources, survey.sites));
 }
 
 }  // namespace opguard

@@ -56,7 +56,7 @@ GuardedProgram guarded(const DiffSide& side, const std::string& hook, const Vari
 // Runs it; its logs and their sites.json are in `<work>/log`. Error if the program fails; see
 // run_guarded.
 llvm::Error record(const DiffSide& side, const GuardedProgram& program,
-                   const std::vector<Bound>& bounds, const SourceSet& sources,
+                   const std::vector<Bound>& bounds, const Survey& survey,
                    std::string* failure = nullptr);
 
 }  // namespace opguard

@@ -26,12 +26,7 @@ void read_kernels(JsonText& json, const JsonValue& value, const char* key,
 }
 
 // Fields unknown here are skipped: the tracer travels with the tool, but may say more for people.
-TracedUse read_use(JsonText& json, const JsonValue& value) {
-  TracedUse use;
-  if (value.kind != Kind::object) {
-    json.fault(value, "a use must be an object");
-    return use;
-  }
+void read_place(JsonText& json, const JsonValue& value, TracedUse& use) {
   json.read(value, "path", use.path);
   json.read(value, "scope", use.scope);
   json.read(value, "line", use.line);
@@ -39,6 +34,29 @@ TracedUse read_use(JsonText& json, const JsonValue& value) {
   json.read(value, "end_line", use.end_line);
   json.read(value, "end_column", use.end_column);
   json.read(value, "opcode", use.opcode);
+}
+
+TracedCall read_call(JsonText& json, const JsonValue& value) {
+  TracedCall call;
+  if (value.kind != Kind::object) {
+    json.fault(value, "a call must be an object");
+    return call;
+  }
+  json.read(value, "path", call.path);
+  json.read(value, "scope", call.scope);
+  json.read(value, "line", call.line);
+  if (const JsonValue* caller = json.member(value, "caller", Kind::object))
+    read_place(json, *caller, call.caller);
+  return call;
+}
+
+TracedUse read_use(JsonText& json, const JsonValue& value) {
+  TracedUse use;
+  if (value.kind != Kind::object) {
+    json.fault(value, "a use must be an object");
+    return use;
+  }
+  read_place(json, value, use);
   json.read(value, "callee", use.callee);
   json.read(value, "order", use.order);
   json.read(value, "calls", use.calls);
@@ -48,6 +66,7 @@ TracedUse read_use(JsonText& json, const JsonValue& value) {
   json.read(value, "compute", use.compute);
   json.read(value, "dtypes", use.dtypes);
   json.read(value, "writes", use.writes);
+  if (value.find("draws")) json.read(value, "draws", use.draws);
   if (value.find("kernels")) {
     read_kernels(json, value, "kernels", use.kernels);
     json.read(value, "kernel_phases", use.kernel_phases);
@@ -102,6 +121,9 @@ Trace read_trace(JsonText& json, const JsonValue& root) {
     }
   if (const JsonValue* uses = json.member(root, "uses", Kind::array))
     for (const JsonValue& item : uses->items) trace.uses.push_back(read_use(json, item));
+  if (root.find("calls"))
+    if (const JsonValue* calls = json.member(root, "calls", Kind::array))
+      for (const JsonValue& item : calls->items) trace.calls.push_back(read_call(json, item));
   return trace;
 }
 
@@ -159,6 +181,7 @@ void merge(Trace& into, Trace from, std::map<Place, size_t>& at) {
   add_counts(into.micro_batches, from.micro_batches);
   merge_devices(into, from);
   into.errors += from.errors;
+  into.calls.insert(into.calls.end(), from.calls.begin(), from.calls.end());
   unite(into.roots, from.roots);
   unite(into.missing_packages, from.missing_packages);
   into.files.insert(into.files.end(), from.files.begin(), from.files.end());
@@ -181,6 +204,7 @@ void merge(Trace& into, Trace from, std::map<Place, size_t>& at) {
     unite(known.streams, use.streams);
     known.device_ns += use.device_ns;
     unite(known.writes, use.writes);
+    known.draws |= use.draws;
     if (known.callee.empty()) known.callee = use.callee;
   }
 }

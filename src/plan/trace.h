@@ -31,6 +31,7 @@ struct TracedUse {
   std::map<std::string, uint64_t> phases;
   std::map<std::string, uint64_t> compute;  // of these, those that compute (docs/plan-format.md)
   std::vector<std::string> dtypes;          // of the first execution's tensor arguments: "f32[2]"
+  bool draws = false;               // an operator below takes random numbers from a generator
   std::vector<std::string> writes;  // arguments changed that no version counter tells of: "arg0"
   // On devices, forward and backward (docs/activities.md): kernels by shortened name, those of
   // communication libraries among them, and copies, memsets, waits.
@@ -40,6 +41,16 @@ struct TracedUse {
   uint64_t device_ns = 0;                         // of all of them together
 
   bool operator==(const TracedUse&) const = default;
+};
+
+// A function of the user's that operators ran below, and an expression of the user's that called
+// it.
+struct TracedCall {
+  std::string path;   // of the called function's file, absolute
+  std::string scope;  // its code object's qualified name
+  uint32_t line = 0;  // of its `def`, or of the first decorator
+  TracedUse caller;   // path, scope, place and opcode alone
+  bool operator==(const TracedCall&) const = default;
 };
 
 // A device whose activities were collected.
@@ -60,6 +71,7 @@ struct Trace {
   std::vector<SourceRoot> roots;   // tree and --with packages as this interpreter finds them
   std::vector<std::string> files;  // absolute paths under the roots that were imported or run
   std::vector<TracedUse> uses;
+  std::vector<TracedCall> calls;
   uint64_t activities = 0;  // all activities seen
   uint64_t foreign = 0;     // of these, launched with no user frame on the stack
   // Of the foreign ones those that compute: phase -> activity -> count.

@@ -216,6 +216,14 @@ bool makes_boundary(const TracedUse& use) {
   return false;
 }
 
+// `h.detach()` computes nothing and keeps every value; every gradient behind it is gone. Elsewhere
+// aten::detach is bookkeeping (nn.Parameter, state_dict).
+bool leaves_graph(const TracedUse& use, const std::vector<Site>& sites, const Attribution& where) {
+  auto called = [&](uint32_t i) { return sites[i].callee.ends_with(".detach"); };
+  return use.activities.contains("aten::detach") && !where.sites.empty() &&
+         std::all_of(where.sites.begin(), where.sites.end(), called);
+}
+
 bool has_mark(const TracedUse& use) {
   for (const auto& [name, count] : use.activities)
     if (name.rfind("opguard::", 0) == 0) return !use.phases.empty();
@@ -362,9 +370,9 @@ Plan build_plan(const Trace& trace, const SourceSet& sources, const std::vector<
   add_sourceless(trace, plan);
   plan.devices = sourceless_kernels(trace);
   for (const TracedUse& use : trace.uses) {
-    if (!makes_boundary(use)) continue;
-    for (const auto& [phase, count] : use.compute) plan.coverage[phase].activities += count;
     Attribution where = attributor.attribute(use);
+    if (!makes_boundary(use) && !leaves_graph(use, sites, where)) continue;
+    for (const auto& [phase, count] : use.compute) plan.coverage[phase].activities += count;
     add_kernels(use, !where.sites.empty(), plan.devices);
     if (where.sites.empty()) {
       auto [package, file] = where.file ? std::pair(where.file->package, where.file->name)

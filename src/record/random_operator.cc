@@ -100,4 +100,13 @@ bool draws_random(std::string_view name) {
   return false;
 }
 
+bool seeds_random(std::string_view name) {
+  constexpr std::array<std::string_view, 9> kSeeds = {
+      "seed",          "manual_seed", "manual_seed_all",
+      "set_rng_state", "set_state",   "set_rng_state_all",
+      "setstate",      "default_rng", "seed_all"};
+  const size_t dot = name.rfind('.');
+  return among(dot == name.npos ? name : name.substr(dot + 1), kSeeds);
+}
+
 }  // namespace opguard

@@ -10,22 +10,13 @@
 #include <string_view>
 #include <vector>
 
+#include "record/calls.h"
 #include "record/event.h"
 #include "record/event_table.h"
+#include "record/location.h"
 #include "record/slot_table.h"
 
 namespace opguard {
-
-// Where a boundary is in the sources that ran; from the runtime (file and line) or from the tool.
-struct Location {
-  std::string package, file;  // as in SourceFile; file absolute if its root is unknown
-  std::string path;           // absolute
-  uint32_t line = 0, column = 0, end_line = 0, end_column = 0;  // as in Site
-  std::string text;                                             // the expression
-  std::string callee;                                           // as in Site
-  std::string function;                                         // Site::scope
-  bool operator==(const Location&) const = default;
-};
 
 // A place in a log where records are missing.
 struct Gap {
@@ -57,6 +48,7 @@ struct ProcessLog {
 struct Run {
   std::string dir;
   std::vector<ProcessLog> processes;  // by (rank, start_ns)
+  Calls calls;                        // empty where nobody told
   uint64_t records() const;           // slots of all processes
 };
 

@@ -17,19 +17,31 @@ using Json = nlohmann::ordered_json;
 Json side_json(const EventView& side) {
   if (!side) return nullptr;
   const Location& at = side.location;
-  return {{"file", at.file},
-          {"line", at.line},
-          {"column", at.column},
-          {"end_line", at.end_line},
-          {"end_column", at.end_column},
-          {"text", at.text},
-          {"package", at.package},
-          {"path", at.path},
-          {"function", at.function},
-          {"boundary", side.boundary},
-          {"operator", side.operator_name},
-          {"scalars", side.log->text(side.event->scalars)},
-          {"step", side.event->step}};
+  Json json = {{"file", at.file},
+               {"line", at.line},
+               {"column", at.column},
+               {"end_line", at.end_line},
+               {"end_column", at.end_column},
+               {"text", at.text},
+               {"package", at.package},
+               {"path", at.path},
+               {"function", at.function},
+               {"boundary", side.boundary},
+               {"operator", side.operator_name},
+               {"scalars", side.log->text(side.event->scalars)},
+               {"step", side.event->step}};
+  // Named at a call: where the operator itself stands.
+  if (const Location& inner = side.inner; !inner.file.empty())
+    json["operator_at"] = {{"file", inner.file},
+                           {"line", inner.line},
+                           {"column", inner.column},
+                           {"end_line", inner.end_line},
+                           {"end_column", inner.end_column},
+                           {"text", inner.text},
+                           {"package", inner.package},
+                           {"path", inner.path},
+                           {"function", inner.function}};
+  return json;
 }
 
 Json slot_json(const ProcessLog& log, const std::optional<Slot>& slot) {

@@ -265,11 +265,15 @@ class Terminal {
     if (!at.text.empty()) where += ":" + std::to_string(at.column + 1);
     if (!at.function.empty() && at.function != "<module>") where += ": in " + shown(at.function);
     line("  " + paint("1", side) + " " + paint("36", where));
-    if (excerpt.line.empty()) return;
-    const MarkedLine marked = mark_line(excerpt.line, excerpt.from, excerpt.to, kColumns);
-    line("      " + marked.line);
-    if (marked.length > 0)
-      line("      " + std::string(marked.indent, ' ') + paint("1;32", underline(marked.length)));
+    if (!excerpt.line.empty()) {
+      const MarkedLine marked = mark_line(excerpt.line, excerpt.from, excerpt.to, kColumns);
+      line("      " + marked.line);
+      if (marked.length > 0)
+        line("      " + std::string(marked.indent, ' ') + paint("1;32", underline(marked.length)));
+    }
+    if (const Location& inner = event.inner; !inner.file.empty())
+      line("      in it: " + shown(inner.file) + ":" + std::to_string(inner.line) + "  " +
+           shorten(shown(inner.text)));
   }
 
   void slot_line(const std::string& name, size_t width, const char* side, const ProcessLog& log,

@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kText =
     "def f(x):\n"
     "    y = torch.exp(x)\n"
-    "    z = x.detach()\n"
+    "    z = Alias(x)\n"
     "    return y * z\n"
     "def step(opt):\n"
     "    opt.step()\n";
@@ -56,7 +56,7 @@ Built build(const std::string& root) {
           {{"forward", 3}, {"backward", 6}}),
       use(2, 8, 20, "CALL", 2, {{"aten::exp", 2}}, path, {{"forward", 2}}),
       use(2, 8, 20, "PRECALL", 1, {{"aten::empty_like", 1}}, path),
-      use(3, 8, 18, "CALL", 3, {{"aten::detach", 4}, {"prim::device", 2}}, path),
+      use(3, 8, 16, "CALL", 3, {{"aten::detach", 4}, {"prim::device", 2}}, path),
       use(6, 4, 14, "CALL", 9, {{"opguard::optimizer_step", 1}}, path),
       use(2, 8, 17, "IMPORT_NAME", 4, {{"aten::exp", 6}}, path, {{"forward", 5}, {"recompute", 1}}),
       use(1, 0, 3, "CALL", 5, {{"aten::add", 8}}, root + "/n/other.py", {{"forward", 8}}),
@@ -93,6 +93,22 @@ TEST(BuildPlan, BoundariesAreTheSitesWithActivities) {
   EXPECT_EQ(mul.text, "y * z");
   EXPECT_EQ(mul.id.substr(0, 6), "m.mul:");
   EXPECT_EQ(step.text, "opt.step()");
+}
+
+// nn.Parameter and state_dict detach too: that is bookkeeping. A call of .detach() leaves the graph.
+TEST(BuildPlan, ADetachThatTheUserWroteIsABoundary) {
+  SourceSet sources;
+  sources.files.push_back(
+      make_source("", "m.py", "/t/m.py", "y = x.detach()\nz = Parameter(x)\n"));
+  Diagnostics diags;
+  const std::vector<Site> sites = parse_sites(sources, diags);
+  Trace trace;
+  trace.roots = {{"", "/t", ""}};
+  trace.uses = {use(1, 4, 14, "CALL", 0, {{"aten::detach", 1}}, "/t/m.py"),
+                use(2, 4, 16, "CALL", 1, {{"aten::detach", 1}}, "/t/m.py")};
+  const Plan plan = build_plan(trace, sources, sites, TemplateLibrary());
+  ASSERT_EQ(plan.boundaries.size(), 1u) << dump(plan);
+  EXPECT_EQ(plan.boundaries[0].text, "x.detach()");
 }
 
 TEST(BuildPlan, CoverageCountsWhatComputesByPhase) {
@@ -137,7 +153,7 @@ TEST(BuildPlan, SameOnEveryMachine) {
 TEST(BuildPlan, ContextIsTheRestOfTheScopes) {
   Plan plan = build("/t").plan;
   ASSERT_EQ(plan.context.size(), 1u);
-  EXPECT_EQ(plan.context[0].callee, "x.detach");
+  EXPECT_EQ(plan.context[0].callee, "Alias");
   EXPECT_EQ(plan.context[0].scope, "f");
 }
 

@@ -27,6 +27,11 @@ ANSWERS = {
     "dropout_seed": ["torch.manual_seed(100 + 2 * step)"],
     "data_order": ["batches(0, 32)", "torch.Generator().manual_seed(epoch)", "picked = torch.randperm"],
     "scheduler_step": ["torch.optim.lr_scheduler.LambdaLR", "rate.step()"],
+    "activation_dropped": ["return self.down("],
+    "swapped_cache": ["turn(x @ weight, cos, cos)"],
+    "no_grad_around_call": ["with torch.no_grad()", "aux = auxiliary(h)"],
+    "other_moment": ["second.lerp_("],
+    "draw_between": ["probe = torch.rand(1)"],
     "clip_value": ["norm_type=1.0"],
     "half_reduction": ["h.pow(2).mean("],
     "router_gradient": ["best = gates.detach()"],
@@ -37,7 +42,6 @@ PROVEN = {"aux_loss_no_grad", "detached_trunk", "token_mask"}
 # Names the tool has given instead.
 WRONG_TODAY = {
     "scheduler_step": "`opt.step`, line 16, which is given the other rate, not the scheduler's step",
-    "dropout_seed": "F.dropout, that draws, not the seeding before it",
 }
 
 

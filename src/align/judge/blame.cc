@@ -103,7 +103,51 @@ bool Blame::follow_memory(EventRef (&refs)[2], const SlotRef (&differing)[2],
     kind = PivotKind::structure;
     return true;
   }
+  return follow_target(refs, differing, writers, kind);
+}
+
+// One tensor in both runs, and an operator of both that writes into it in one of them alone:
+//   exp_avg.lerp_(grad, beta)    exp_avg_sq.lerp_(grad, beta)
+bool Blame::follow_target(EventRef (&refs)[2], const SlotRef (&differing)[2],
+                          const EventRef (&writers)[2], PivotKind& kind) const {
+  Slot read[2];
+  for (int side : {0, 1}) read[side] = index_[side]->slot(differing[side]);
+  const EventRef first[2] = {first_holder(0, differing[0]), first_holder(1, differing[1])};
+  if (first[0].process < 0 || first[1].process < 0 || !(partner(0, first[0]) == first[1]))
+    return false;
+  for (int side : {0, 1}) {
+    const EventRef other = writers[side].process < 0 ? EventRef{} : partner(side, writers[side]);
+    if (other.process < 0 || other == writers[1 - side]) continue;
+    EventRef pair[2];
+    pair[side] = writers[side];
+    pair[1 - side] = other;
+    const ProcessLog &log_a = log(0, pair[0]), &log_b = log(1, pair[1]);
+    for (const SlotPair& slot : pair_slots(log_a, event(0, pair[0]), log_b, event(1, pair[1]))) {
+      const auto &here = side == 0 ? slot.a : slot.b, &there = side == 0 ? slot.b : slot.a;
+      if (!here || !there || here->kind != SlotKind::written) continue;
+      if (here->storage != read[side].storage || there->storage == 0 ||
+          there->storage == read[1 - side].storage)
+        continue;
+      refs[0] = pair[0];
+      refs[1] = pair[1];
+      kind = PivotKind::input;
+      return true;
+    }
+  }
   return false;
+}
+
+// Who first read or left anything in the block that a slot lies in.
+EventRef Blame::first_holder(int side, const SlotRef& at) const {
+  const uint32_t block = index_[side]->slot(at).storage;
+  const ProcessLog& l = log(side, at.event);
+  if (block == 0) return {};
+  for (uint32_t i = 0; i <= at.event.event; ++i) {
+    const Event e = l.events[i];
+    for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s)
+      if (l.slots[s].storage == block) return {at.event.process, i};
+  }
+  return {};
 }
 
 bool Blame::first_differing_input(const EventRef (&refs)[2], SlotRef (&out)[2]) const {
@@ -190,6 +234,17 @@ void Blame::follow_graph(EventRef (&refs)[2]) const {
     refs[1] = cut.refs[1];
     return;
   }
+}
+
+bool Blame::writes_elsewhere(const EventRef& a, const EventRef& b) const {
+  const EventRef refs[2] = {a, b};
+  SlotRef differing[2];
+  if (a.process < 0 || b.process < 0 || first_differing_input(refs, differing)) return false;
+  const ProcessLog &log_a = log(0, a), &log_b = log(1, b);
+  for (const SlotPair& slot : pair_slots(log_a, event(0, a), log_b, event(1, b)))
+    if (slot.a && slot.b && slot.a->kind == SlotKind::written && slot.b->kind == SlotKind::written)
+      return true;
+  return false;
 }
 
 // The differing input of a pair was made by recorded operators on both sides: the choice differs.

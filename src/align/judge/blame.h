@@ -32,6 +32,9 @@ class Blame {
   // An input of a pair has another value; shapes aside.
   bool reads_other_values(const EventRef (&refs)[2]) const;
 
+  // All that a pair reads is equal, and it writes into what it was given.
+  bool writes_elsewhere(const EventRef& a, const EventRef& b) const;
+
   // The differing input of a pair was made by recorded operators on both sides: the choice differs.
   bool given_another(const EventRef& a, const EventRef& b) const;
 
@@ -42,6 +45,9 @@ class Blame {
 
   void follow_displaced(EventRef (&refs)[2], PivotKind& kind) const;
   bool follow_memory(EventRef (&refs)[2], const SlotRef (&differing)[2], PivotKind& kind) const;
+  bool follow_target(EventRef (&refs)[2], const SlotRef (&differing)[2],
+                     const EventRef (&writers)[2], PivotKind& kind) const;
+  EventRef first_holder(int side, const SlotRef& at) const;
   bool first_differing_input(const EventRef (&refs)[2], SlotRef (&out)[2]) const;
   std::vector<EventRef> overwritten(int side, const EventRef& last) const;
   void read_memory(int side, int32_t process, uint32_t last) const;

@@ -40,7 +40,7 @@ Conclusion conclude(const Run& a, const Run& b, const SettingsReport& settings,
   found.alignment = align_runs(a, b);
   hidden.apply(found.alignment);
   found.verdict = judge(a, b, found.alignment, hidden, off);
-  add_random_states(a, b, found.alignment, found.verdict);
+  tell_states(a, found.verdict);
   found.isolated = isolated_pairs(a, b, found.alignment);
   mark_isolated(a, b, found.isolated, found.verdict);
   add_recompute_findings(a, b, found.verdict);

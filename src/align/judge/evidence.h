@@ -9,6 +9,7 @@
 #include "align/rules/hidden.h"
 #include "align/values/counterparts.h"
 #include "align/values/value_index.h"
+#include "record/random_operator.h"
 
 namespace opguard {
 
@@ -27,6 +28,15 @@ struct Evidence {
   bool besides(int side, const EventRef& ref) const { return timeline.besides(side, ref); }
   const std::string& boundary(int side, const EventRef& ref) const {
     return log(side, ref).text(event(side, ref).boundary);
+  }
+  bool boundary_is_shared(const EventRef& a, const EventRef& b) const {
+    return a.process >= 0 && b.process >= 0 && boundary(0, a) == boundary(1, b);
+  }
+  // Takes random numbers: seen in the preflight, or told by its name.
+  bool draws(int side, const EventRef& ref) const {
+    const auto& locations = log(side, ref).locations;
+    const auto at = locations.find(boundary(side, ref));
+    return (at != locations.end() && at->second.draws) || draws_random(callee(side, ref));
   }
   // As in source; the boundary's label where its place is unknown.
   std::string callee(int side, const EventRef& ref) const {

@@ -21,7 +21,14 @@ class Walk {
     std::vector<EventRef> begin;
     for (const EventRef& used : used_by(side_, forward))
       if (used.process == forward.process && parts_company(used)) begin.push_back(used);
-    return begin.empty() ? GraphCut{} : first_of(begin);
+    if (!begin.empty()) return first_of(begin);
+    // What it was given left the graph on the way here: `norm(h.detach())`.
+    GraphCut cut;
+    if (std::optional<EventRef> alone = cutter(forward)) {
+      cut.found = true;
+      cut.refs[1 - side_] = *alone;
+    }
+    return cut;
   }
 
  private:

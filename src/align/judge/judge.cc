@@ -6,8 +6,11 @@
 //   3 order_leads            stretches of one run alone are held against those of the other
 //   4 name                   a lead becomes a candidate: its kind, and where it is better named
 //   5 look_behind_hole       data came out of code without operators: what went in there?
+//     look_behind_draw       a draw gave other numbers: who moved the generator?
 //   6 behind_named           should these be harmless, the cause lies behind them
 //   7 share_by_rank          which ranks it began on
+//   8 name_call              the call in which the runs differ, where the operator is not told
+//   apart
 //
 // Each step is a function of the evidence and of what the steps before it gave; none changes what
 // an earlier one found. docs/judgement.md gives the reasons.
@@ -16,13 +19,14 @@
 #include <string>
 
 #include "align/judge/blame.h"
+#include "align/judge/callers.h"
 #include "align/judge/evidence.h"
+#include "align/judge/generator_writes.h"
 #include "align/judge/leads.h"
 #include "align/judge/random_state.h"
 #include "align/judge/rank_shares.h"
 #include "align/judge/verdict.h"
 #include "align/judge/walk_back.h"
-#include "record/random_operator.h"
 
 namespace opguard {
 namespace {
@@ -44,6 +48,8 @@ std::string sentence(const Evidence& evidence, const Blame& blame, const Pivot& 
       return pivot.a.process >= 0 ? "only run a has this operator, on values both runs hold"
                                   : "only run b has this operator, on values both runs hold";
     case PivotKind::input:
+      if (evidence.boundary_is_shared(pivot.a, pivot.b) && blame.writes_elsewhere(pivot.a, pivot.b))
+        return "the operator writes into another tensor than in the other run";
       return blame.given_another(pivot.a, pivot.b)
                  ? "the operator is given another value than in the other run, "
                    "one both of them hold"
@@ -389,21 +395,70 @@ uint64_t off_the_trail(const Evidence& evidence, const Walk& walk, const Pivot& 
   return count;
 }
 
+bool draws(const Evidence& evidence, const Pivot& pivot) {
+  return pivot.a.process >= 0 && pivot.b.process >= 0 &&
+         (evidence.draws(0, pivot.a) || evidence.draws(1, pivot.b));
+}
+
 // A random operator, or data in another order: had the generators parted before this step?
-void add_random_states(const Evidence& evidence, Pivot& pivot) {
-  if (pivot.a.process < 0 || pivot.b.process < 0) return;
-  const bool drawn = pivot.kind == PivotKind::value && (draws_random(evidence.callee(0, pivot.a)) ||
-                                                        draws_random(evidence.callee(1, pivot.b)));
-  if (!drawn && pivot.kind != PivotKind::input) return;
+void tell_random_states(const Evidence& evidence, Pivot& pivot) {
+  if (pivot.kind == PivotKind::value ? !draws(evidence, pivot) : pivot.kind != PivotKind::input)
+    return;
   const std::string states =
       random_state_difference(evidence.timeline.run(0), pivot.a, evidence.timeline.run(1), pivot.b);
   if (!states.empty()) pivot.why += "; " + states;
 }
 
-// Nothing the runs are judged by differs. What differs beside it is counted, never passed over.
-Verdict agree(const Evidence& evidence, const Comparison& comparison) {
+Pivot name_write(const Evidence& evidence, const Blame& blame, const GeneratorWrite& write) {
+  Pivot pivot;
+  pivot.a = write.refs[0];
+  pivot.b = write.refs[1];
+  const bool both = pivot.a.process >= 0 && pivot.b.process >= 0;
+  pivot.kind = both ? blame.pair_kind(pivot.a, pivot.b) : PivotKind::structure;
+  pivot.why = sentence(evidence, blame, pivot) + "; the random numbers after it are others";
+  return pivot;
+}
+
+// An operator that draws other numbers from equal inputs shows that the generator was moved before
+// it.
+std::vector<Pivot> look_behind_draw(const Evidence& evidence, const Blame& blame,
+                                    std::vector<Pivot> candidates) {
+  if (candidates.empty() || candidates[0].kind != PivotKind::value ||
+      !draws(evidence, candidates[0]))
+    return candidates;
+  const auto write = generator_write(evidence, candidates[0].a, candidates[0].b);
+  if (!write) return candidates;
+  candidates.insert(candidates.begin(), name_write(evidence, blame, *write));
+  if (candidates.size() > kMostCandidates) candidates.pop_back();
+  return candidates;
+}
+
+// No other value differs, but one run has drawn from a generator what the other has not.
+Verdict parted_generators(const Evidence& evidence, const Blame& blame,
+                          const std::vector<StateDifference>& states) {
   Verdict verdict;
+  for (const StateDifference& state : states) {
+    if (!parted_for_good(state)) continue;
+    verdict.outcome = Outcome::diverged;
+    if (verdict.why.empty())
+      verdict.why =
+          state_sentence(evidence.timeline.run(0), state) + ", and somebody draws from it";
+    if (const auto write = generator_write(evidence, state.a, state.b, state.generator))
+      add(evidence, name_write(evidence, blame, *write), verdict.candidates);
+  }
+  return verdict;
+}
+
+// Nothing the runs are judged by differs. What differs beside it is counted, never passed over.
+Verdict agree(const Evidence& evidence, const Comparison& comparison,
+              const std::vector<StateDifference>& states) {
+  Verdict verdict;
+  if (comparison.compared && comparison.uncompared.empty())
+    verdict = parted_generators(
+        evidence, Blame(evidence.timeline, *evidence.index[0], *evidence.index[1], evidence.off),
+        states);
   verdict.notes = comparison.notes;
+  if (verdict.outcome == Outcome::diverged) return verdict;
   verdict.unreached = unequal_pairs(evidence.timeline.run(0), evidence.timeline.alignment());
   if (!comparison.compared) {
     verdict.why = "the runs hold no values that could be compared";
@@ -436,8 +491,14 @@ Verdict judge(const Run& a, const Run& b, const Alignment& alignment, const Hidd
   const Evidence evidence{timeline, {&index_a, &index_b}, counterparts, hidden, off};
 
   Comparison comparison = compare_model_values(index_a, index_b, timeline, hidden);
-  if (!comparison.first) return agree(evidence, comparison);
+  std::vector<StateDifference> states = state_differences(a, b, alignment);
+  if (!comparison.first) {
+    Verdict verdict = agree(evidence, comparison, states);
+    verdict.states = std::move(states);
+    return verdict;
+  }
   Verdict verdict;
+  verdict.states = std::move(states);
   const ModelDifference& difference = *comparison.first;
   verdict.outcome = Outcome::diverged;
   verdict.why = difference.why;
@@ -451,6 +512,7 @@ Verdict judge(const Run& a, const Run& b, const Alignment& alignment, const Hidd
   const Trail trail = follow(evidence, blame, difference);
   verdict.candidates = name_all(evidence, blame, trail.leads);
   verdict.candidates = look_behind_hole(evidence, blame, std::move(verdict.candidates));
+  verdict.candidates = look_behind_draw(evidence, blame, std::move(verdict.candidates));
   if (several_ranks(timeline))
     verdict.ranks = shares(evidence, comparison.ranks, trail.known, verdict.candidates);
   verdict.candidates =
@@ -459,7 +521,8 @@ Verdict judge(const Run& a, const Run& b, const Alignment& alignment, const Hidd
   if (verdict.candidates.empty()) verdict.candidates = first_unequal_pairs(evidence, blame);
   if (!verdict.candidates.empty())
     verdict.harmless = off_the_trail(evidence, trail.walk, verdict.candidates[0]);
-  for (Pivot& pivot : verdict.candidates) add_random_states(evidence, pivot);
+  for (Pivot& pivot : verdict.candidates) tell_random_states(evidence, pivot);
+  for (Pivot& pivot : verdict.candidates) pivot = name_call(a, b, std::move(pivot));
   return verdict;
 }
 

@@ -1,5 +1,7 @@
 #include "align/judge/pivot_view.h"
 
+#include <utility>
+
 namespace opguard {
 
 EventView view(const ProcessLog& log, uint32_t index) {
@@ -26,6 +28,11 @@ PivotView view(const Run& a, const Run& b, const Pivot& pivot) {
   PivotView result;
   result.a = view(a, pivot.a);
   result.b = view(b, pivot.b);
+  for (int side : {0, 1}) {
+    EventView& shown = side == 0 ? result.a : result.b;
+    if (!pivot.call[side] || !shown) continue;
+    shown.inner = std::exchange(shown.location, *pivot.call[side]);
+  }
   const EventView& owner = result.b ? result.b : result.a;
   if (pivot.slot != kNone && owner && pivot.slot < owner.log->slots.size())
     result.slot = owner.log->text(owner.log->slots[pivot.slot].name);

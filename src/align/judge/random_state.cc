@@ -107,7 +107,9 @@ std::string step_of(const Run& a, const StateDifference& state) {
   return std::to_string(a.processes[state.a.process].events[state.a.event].step);
 }
 
-std::string sentence(const Run& a, const StateDifference& state) {
+}  // namespace
+
+std::string state_sentence(const Run& a, const StateDifference& state) {
   std::string text = "the random state of " + state.generator + " differs ";
   if (state.differing == 1 && !state.from_start && !state.to_end)
     return text + "in one record of step " + step_of(a, state) + " and agrees before and after";
@@ -119,10 +121,9 @@ std::string sentence(const Run& a, const StateDifference& state) {
          (state.records == 1 ? " record" : " records");
 }
 
-}  // namespace
-
-void add_random_states(const Run& a, const Run& b, const Alignment& alignment, Verdict& verdict) {
-  std::vector<std::pair<std::string, std::vector<int32_t>>> sentences;  // with the ranks
+std::vector<StateDifference> state_differences(const Run& a, const Run& b,
+                                               const Alignment& alignment) {
+  std::vector<StateDifference> found;
   for (const ProcessPair& both : alignment.processes) {
     if (both.a < 0 || both.b < 0) continue;
     const ProcessLog &log_a = a.processes[both.a], &log_b = b.processes[both.b];
@@ -140,23 +141,30 @@ void add_random_states(const Run& a, const Run& b, const Alignment& alignment, V
           histories[log_a.text(slot.a->name)].add(*slot.a, *slot.b, {both.a, pair.a},
                                                   {both.b, pair.b});
     }
-    for (const auto& [generator, history] : histories) {
-      StateDifference state = history.difference(generator);
-      if (state.differing == 0) continue;
-      verdict.states.push_back(state);
-      // Seeded alike later on: what was before that, nobody used.
-      if (!state.drawn || (state.from_start && !state.to_end)) continue;
-      // Both began alike, and one has drawn what the other has not: the runs are not at one point.
-      if (!state.from_start && state.to_end && verdict.outcome == Outcome::identical) {
-        verdict.outcome = Outcome::diverged;
-        verdict.why = sentence(a, state) + ", and somebody draws from it";
-      }
-      const std::string text = sentence(a, state);
-      auto at = std::find_if(sentences.begin(), sentences.end(),
-                             [&](const auto& known) { return known.first == text; });
-      if (at == sentences.end()) at = sentences.insert(at, {text, {}});
-      at->second.push_back(log_a.rank);
-    }
+    for (const auto& [generator, history] : histories)
+      if (StateDifference state = history.difference(generator); state.differing > 0)
+        found.push_back(std::move(state));
+  }
+  return found;
+}
+
+bool matters(const StateDifference& state) {
+  return state.drawn && !(state.from_start && !state.to_end);
+}
+
+bool parted_for_good(const StateDifference& state) {
+  return matters(state) && !state.from_start && state.to_end;
+}
+
+void tell_states(const Run& a, Verdict& verdict) {
+  std::vector<std::pair<std::string, std::vector<int32_t>>> sentences;  // with the ranks
+  for (const StateDifference& state : verdict.states) {
+    if (!matters(state)) continue;
+    const std::string text = state_sentence(a, state);
+    auto at = std::find_if(sentences.begin(), sentences.end(),
+                           [&](const auto& known) { return known.first == text; });
+    if (at == sentences.end()) at = sentences.insert(at, {text, {}});
+    at->second.push_back(a.processes[state.a.process].rank);
   }
   for (const auto& [text, ranks] : sentences)
     verdict.notes.push_back(

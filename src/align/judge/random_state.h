@@ -14,9 +14,20 @@ namespace opguard {
 std::string random_state_difference(const Run& a, const EventRef& at_a, const Run& b,
                                     const EventRef& at_b);
 
-// Every generator of every process whose state differs in some pair of state events, as
-// Verdict::states, and a note of each that anybody draws from and that the program did not seed
-// later.
-void add_random_states(const Run& a, const Run& b, const Alignment& alignment, Verdict& verdict);
+// Every generator of every process whose state differs in some pair of state events.
+std::vector<StateDifference> state_differences(const Run& a, const Run& b,
+                                               const Alignment& alignment);
+
+// Somebody draws from it, and the program did not seed both runs' alike later on.
+bool matters(const StateDifference& state);
+
+// Both began alike, and one run has drawn what the other has not: they are not at one point.
+bool parted_for_good(const StateDifference& state);
+
+// "the random state of torch.cpu differs since step 3, in 4 of 9 records"
+std::string state_sentence(const Run& a, const StateDifference& state);
+
+// A note of each of the verdict's states that matters.
+void tell_states(const Run& a, Verdict& verdict);
 
 }  // namespace opguard

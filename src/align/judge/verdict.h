@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct Pivot {
   uint32_t slot = kNone;  // index in ProcessLog::slots of side b's (else a's) first differing slot
   std::string why;        // one sentence
   Heuristics heuristics{};  // what it was chosen by
+  // The call to name in place of the operator, of each side that makes one: callers.h.
+  std::optional<Location> call[2]{};
   bool operator==(const Pivot&) const = default;
 };
 

@@ -8,13 +8,6 @@
 namespace opguard {
 namespace {
 
-bool same_shape(const ProcessLog& a, const Slot& x, const ProcessLog& b, const Slot& y) {
-  if (x.meta == kNone || y.meta == kNone) return x.meta == y.meta;
-  const Meta &m = a.metas[x.meta], &n = b.metas[y.meta];
-  // Not the device: the same bytes on cuda:0 and cuda:1 are the same value.
-  return m.dtype == n.dtype && m.shape == n.shape;
-}
-
 // Generators that one run alone has (numpy was never imported in the other) are no difference.
 Equality compare_states(const ProcessLog& a, const Event& ea, const ProcessLog& b,
                         const Event& eb) {

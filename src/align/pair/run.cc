@@ -33,14 +33,90 @@ Location location_of(const Json& json) {
   at.text = json.value("text", "");
   at.callee = json.value("callee", "");
   at.function = json.value("function", "");
+  at.block = json.value("block", "");
+  at.draws = json.value("draws", false);
   return at;
 }
 
-// Empty where the folder has no sites.json: logs of instrumented trees need none.
-llvm::Expected<std::map<std::string, Location>> read_sites(const std::string& dir) {
+Json json_of(const Location& at) {
+  Json json = {{"package", at.package},
+               {"file", at.file},
+               {"path", at.path},
+               {"line", at.line},
+               {"column", at.column},
+               {"end_line", at.end_line},
+               {"end_column", at.end_column},
+               {"text", at.text},
+               {"callee", at.callee},
+               {"function", at.function},
+               {"block", at.block}};
+  if (at.draws) json["draws"] = true;
+  return json;
+}
+
+// What the tool left beside the logs.
+struct SitesFile {
   std::map<std::string, Location> sites;
+  Calls calls;
+};
+
+FunctionName function_name(const Json& json) {
+  return {json.value("package", ""), json.at("file").get<std::string>(),
+          json.at("function").get<std::string>()};
+}
+
+Calls calls_of(const Json& json) {
+  Calls calls;
+  if (json.contains("calls"))
+    for (const Json& item : json.at("calls")) {
+      FunctionCall& call = calls.all.emplace_back();
+      call.callee = function_name(item.at("callee"));
+      call.at = location_of(item.at("at"));
+      for (const Json& argument : item.at("arguments"))
+        call.arguments.push_back(
+            {argument.at(0).get<std::string>(), argument.at(1).get<std::string>()});
+    }
+  if (json.contains("functions"))
+    for (const Json& item : json.at("functions")) {
+      auto& parameters = calls.parameters[function_name(item)];
+      for (const Json& p : item.at("parameters"))
+        parameters.push_back(
+            {p.at("name").get<std::string>(), p.value("default", ""), p.value("rebound", false)});
+    }
+  return calls;
+}
+
+void add_calls(const Calls& calls, Json& json) {
+  auto name = [](const FunctionName& function) -> Json {
+    return {{"package", function.package}, {"file", function.file}, {"function", function.scope}};
+  };
+  json["calls"] = Json::array();
+  for (const FunctionCall& call : calls.all) {
+    Json arguments = Json::array();
+    for (const CallArgument& argument : call.arguments)
+      arguments.push_back(Json::array({argument.name, argument.text}));
+    json["calls"].push_back(
+        {{"callee", name(call.callee)}, {"at", json_of(call.at)}, {"arguments", arguments}});
+  }
+  json["functions"] = Json::array();
+  for (const auto& [function, parameters] : calls.parameters) {
+    Json item = name(function);
+    item["parameters"] = Json::array();
+    for (const CalledParameter& p : parameters) {
+      Json parameter = {{"name", p.name}};
+      if (!p.fallback.empty()) parameter["default"] = p.fallback;
+      if (p.rebound) parameter["rebound"] = true;
+      item["parameters"].push_back(parameter);
+    }
+    json["functions"].push_back(item);
+  }
+}
+
+// Empty where the folder has no sites.json: logs of instrumented trees need none.
+llvm::Expected<SitesFile> read_sites(const std::string& dir) {
+  SitesFile found;
   const std::string path = sites_path(dir);
-  if (!llvm::sys::fs::exists(path)) return sites;
+  if (!llvm::sys::fs::exists(path)) return found;
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer) return make_error(path + ": " + buffer.getError().message());
   try {
@@ -50,11 +126,12 @@ llvm::Expected<std::map<std::string, Location>> read_sites(const std::string& di
       return make_error(path + ": version " + std::to_string(version) + ", this opguard reads " +
                         std::to_string(kSitesVersion));
     for (const auto& [boundary, site] : json.at("sites").items())
-      sites[boundary] = location_of(site);
+      found.sites[boundary] = location_of(site);
+    found.calls = calls_of(json);
   } catch (const Json::exception& e) {
     return make_error(path + ": not a table of sites (" + e.what() + ")");
   }
-  return sites;
+  return found;
 }
 
 }  // namespace
@@ -68,26 +145,19 @@ llvm::Expected<Run> load_run(const std::string& dir) {
   auto sites = read_sites(dir);
   if (!sites) return sites.takeError();
   for (ProcessLog& log : run.processes)
-    for (const auto& [boundary, location] : *sites) log.locations[boundary] = location;
+    for (const auto& [boundary, location] : sites->sites) log.locations[boundary] = location;
   for (ProcessLog& log : run.processes) log.slots.flag_garbage();
+  run.calls = std::move(sites->calls);
   return run;
 }
 
-llvm::Error write_sites(const std::string& dir, const std::map<std::string, Location>& sites) {
+llvm::Error write_sites(const std::string& dir, const std::map<std::string, Location>& sites,
+                        const Calls& calls) {
   Json json;
   json["opguard_sites"] = kSitesVersion;
   json["sites"] = Json::object();
-  for (const auto& [boundary, at] : sites)
-    json["sites"][boundary] = {{"package", at.package},
-                               {"file", at.file},
-                               {"path", at.path},
-                               {"line", at.line},
-                               {"column", at.column},
-                               {"end_line", at.end_line},
-                               {"end_column", at.end_column},
-                               {"text", at.text},
-                               {"callee", at.callee},
-                               {"function", at.function}};
+  for (const auto& [boundary, at] : sites) json["sites"][boundary] = json_of(at);
+  add_calls(calls, json);
   // Source text need not be UTF-8; JSON must be.
   const std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
   return llvm::writeToOutput(sites_path(dir), [&](llvm::raw_ostream& out) {

@@ -18,6 +18,7 @@ inline constexpr int kSitesVersion = 1;
 llvm::Expected<Run> load_run(const std::string& dir);
 
 // By boundary id. Written beside `<dir>/sites.json` and renamed.
-llvm::Error write_sites(const std::string& dir, const std::map<std::string, Location>& sites);
+llvm::Error write_sites(const std::string& dir, const std::map<std::string, Location>& sites,
+                        const Calls& calls = {});
 
 }  // namespace opguard

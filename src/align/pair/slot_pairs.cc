@@ -97,6 +97,13 @@ bool slots_by_name(const Event& event) {
   return event.kind == EventKind::optimizer || event.kind == EventKind::state;
 }
 
+bool same_shape(const ProcessLog& a, const Slot& x, const ProcessLog& b, const Slot& y) {
+  if (x.meta == kNone || y.meta == kNone) return x.meta == y.meta;
+  const Meta &m = a.metas[x.meta], &n = b.metas[y.meta];
+  // Not the device: the same bytes on cuda:0 and cuda:1 are the same value.
+  return m.dtype == n.dtype && m.shape == n.shape;
+}
+
 bool same_bytes(const Slot& x, const Slot& y) {
   return x.value == y.value && x.flat == y.flat &&
          (!(x.flags & y.flags & kMask) || x.pattern == y.pattern);

@@ -26,6 +26,9 @@ std::vector<SlotPair> pair_slots(const ProcessLog& a, const Event& ea, const Pro
 // Whether the order of an event's slots means nothing.
 bool slots_by_name(const Event& event);
 
+// Shape and dtype.
+bool same_shape(const ProcessLog& a, const Slot& x, const ProcessLog& b, const Slot& y);
+
 // Of two slots of one shape. Each digest follows from the bytes: one that differs alone says that
 // a log is not what was written, and that is a difference to show.
 bool same_bytes(const Slot& x, const Slot& y);

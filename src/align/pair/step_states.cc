@@ -67,7 +67,10 @@ void add(std::vector<uint64_t>& to, uint32_t step, uint64_t value) {
 
 StepStates step_states(const std::vector<const ProcessLog*>& processes) {
   StepStates states;
+  uint32_t with_state = kNone;  // the first step that finds some
   visit_states(processes, [&](uint32_t step, const Slot& slot, const Names& names, int32_t rank) {
+    if (names.role(slot.name) == Role::state && slot.kind == SlotKind::in)
+      with_state = std::min(with_state, step);
     if (names.role(slot.name) != Role::parameter || slot.kind == SlotKind::written) return;
     const uint64_t value = mix(names.value(slot), uint64_t(rank)) | 1;
     add(slot.kind == SlotKind::in ? states.found : states.left, step, value);
@@ -76,6 +79,7 @@ StepStates step_states(const std::vector<const ProcessLog*>& processes) {
   states.found.resize(states.left.size());
   for (uint32_t step = 0; step < states.found.size() && states.first == kNone; ++step)
     if (states.found[step] != 0) states.first = step;
+  states.restored = states.first != kNone && with_state <= states.first;
   // What the last step leaves, a step behind it would find.
   if (!states.left.empty()) states.found.push_back(states.left.back());
   return states;

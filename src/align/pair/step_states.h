@@ -15,6 +15,7 @@ struct StepStates {
                                 // there are steps: as one behind the last would
   std::vector<uint64_t> left;   // and as it leaves them
   uint32_t first = kNone;       // the first step that has any; kNone: there is none
+  bool restored = false;        // and that step finds the optimizer's state there already
 
   // The step finds what the one before it left: nothing was loaded in between.
   bool goes_on(uint32_t step) const {

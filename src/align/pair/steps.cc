@@ -135,11 +135,16 @@ StepPairs pair_steps(const SteppingProcesses& processes) {
   const StepStates a = step_states(processes.a), b = step_states(processes.b);
   if (a.first == kNone || b.first == kNone) return {};
   std::vector<Anchor> anchors = longest_chain(equal_beginnings(a, b));
-  if (anchors.empty() || (anchors[0].first != a.first && anchors[0].second != b.first))
-    if (const std::optional<Anchor> first = by_votes(processes, a, b);
-        first && (anchors.empty() ||
-                  (first->first < anchors[0].first && first->second < anchors[0].second)))
+  const bool unknown =
+      anchors.empty() || (anchors[0].first != a.first && anchors[0].second != b.first);
+  // An optimizer that has worked before tells more than weights that were never restored.
+  if (unknown || a.restored != b.restored)
+    if (const std::optional<Anchor> first = by_votes(processes, a, b)) {
+      std::erase_if(anchors, [&](const Anchor& anchor) {
+        return anchor.first <= first->first || anchor.second <= first->second;
+      });
       anchors.insert(anchors.begin(), *first);
+    }
   std::vector<StepStretch> stretches = stretches_of(anchors, a, b);
   if (stretches.empty() || (stretches.size() == 1 && stretches[0] == StepStretch{})) return {};
   return StepPairs(std::move(stretches));

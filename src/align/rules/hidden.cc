@@ -13,12 +13,6 @@ namespace {
 
 using Kind = RecordPart::Kind;
 
-bool same_shape(const ProcessLog& a, const Slot& x, const ProcessLog& b, const Slot& y) {
-  if (x.meta == kNone || y.meta == kNone) return x.meta == y.meta;
-  return a.metas[x.meta].dtype == b.metas[y.meta].dtype &&
-         a.metas[x.meta].shape == b.metas[y.meta].shape;
-}
-
 // As compare_events sees it.
 bool slots_differ(const ProcessLog& a, const Event& event, const ProcessLog& b,
                   const SlotPair& pair) {

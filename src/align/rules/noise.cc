@@ -69,11 +69,9 @@ class NoiseSearch {
         blame_(timeline_, index_[0], index_[1]) {}
 
   std::vector<NoiseSite> sites() {
-    Verdict told;
-    add_random_states(timeline_.run(0), timeline_.run(1), timeline_.alignment(), told);
-    for (const StateDifference& state : told.states)
-      if (!state.drawn || (state.from_start && !state.to_end))
-        idle_.insert({state.a.process, state.generator});
+    for (const StateDifference& state :
+         state_differences(timeline_.run(0), timeline_.run(1), timeline_.alignment()))
+      if (!matters(state)) idle_.insert({state.a.process, state.generator});
     walk_back();
     for (const ProcessPair& both : timeline_.alignment().processes)
       for (const Pair& pair : both.pairs)

@@ -127,6 +127,33 @@ TEST(GraphCut, ANodeThatHandsOnFewerGradientsLeadsToWhatItWasGiven) {
   }
 }
 
+// norm(h.detach()): the norm has weights of its own and stays in the graph.
+TEST(GraphCut, WhatANodeWasGivenLeftTheGraphOnTheWay) {
+  LogBuilder a, b;
+  for (LogBuilder* log : {&a, &b}) {
+    log->add(op("m.add:1", {reads(1), leaves(2)}, true));
+    if (log == &b) log->add(op("m.detach:2", {reads(2), leaves_view(2)}, false));
+    log->add(op("m.norm:3", {reads(2), leaves(4)}, true));
+    E node{.boundary = "m.norm:3",
+           .slots = {in(40), out(41)},
+           .phase = Phase::backward,
+           .kind = EventKind::node,
+           .node = "NativeLayerNormBackward0"};
+    if (log == &a) node.slots.push_back(out(42, "out1"));
+    log->add(node);
+    log->log().events.edit().back().forward = log == &a ? 1 : 2;
+  }
+  const opguard::Run x = run_of({a.log()}, "a"), y = run_of({b.log()}, "b");
+  const Alignment alignment = align_runs(x, y);
+  const Timeline timeline(x, y, alignment);
+  ASSERT_EQ(timeline.partner(0, {0, 2}), (EventRef{0, 3}));
+  const ValueIndex index_a(x), index_b(y);
+  const GraphCut found = find_graph_cut(timeline, index_a, index_b, 0, {0, 2});
+  ASSERT_TRUE(found.found);
+  EXPECT_EQ(found.refs[0].process, -1);
+  EXPECT_EQ(found.refs[1], (EventRef{0, 1}));
+}
+
 TEST(GraphCut, AnotherTableIsNoCut) {
   // b's operator reads, besides, a table that only b makes: it was never in the graph.
   LogBuilder a, b;

@@ -116,7 +116,8 @@ Verdict told(std::vector<E> a, std::vector<E> b) {
   for (const E& event : b) log_b.add(event);
   opguard::Run x = run_of({log_a.log()}), y = run_of({log_b.log()});
   Verdict verdict;
-  add_random_states(x, y, align_runs(x, y), verdict);
+  verdict.states = state_differences(x, y, align_runs(x, y));
+  tell_states(x, verdict);
   return verdict;
 }
 
@@ -212,6 +213,69 @@ TEST(RandomState, ByWholeNames) {
                            "torch.random.manual_seed",
                            "np.random.seed"})
     EXPECT_FALSE(draws_random(name)) << name;
+}
+
+// One step: a seeding with `seed`, `draws` dropouts, and the loss.
+LogBuilder seeded(std::vector<uint64_t> seeds, uint64_t other_draw = 0) {
+  LogBuilder log;
+  uint64_t state = 10;
+  for (uint32_t step = 0; step < seeds.size(); ++step) {
+    log.add(states(state, 20, step));
+    E seed{.boundary = "m.manual_seed", .step = step};
+    seed.scalars = "arg0=" + std::to_string(seeds[step]);
+    log.add(seed);
+    state = 1000 * (1 + seeds[step]);
+    if (other_draw == step + 1) {
+      log.add(drawing(state, step));
+      log.add({.boundary = "m.rand", .slots = {out(500 + step, "out0")}, .step = step});
+      ++state;
+    }
+    log.add(drawing(state, step));
+    log.add({.boundary = "m.dropout", .slots = {in(1), out(1 + state)}, .step = step});
+    log.add({.boundary = "m.loss",
+             .slots = {{SlotKind::in, 1 + state, "root0", {4, 8}, kModelValue}},
+             .step = step,
+             .kind = EventKind::loss});
+    ++state;
+  }
+  return log;
+}
+
+std::string named(const Verdict& verdict, LogBuilder& b) {
+  if (verdict.candidates.empty()) return "";
+  const EventRef& ref = verdict.candidates[0].b;
+  return ref.process < 0 ? "-" : std::string(b.log().text(b.log().events[ref.event].boundary));
+}
+
+TEST(RandomState, AnotherSeedIsNamedNotTheDraw) {
+  LogBuilder a = seeded({1, 2, 3}), b = seeded({1, 2, 4});
+  const Verdict verdict = judged(a, b);
+  EXPECT_EQ(named(verdict, b), "m.manual_seed");
+  ASSERT_GE(verdict.candidates.size(), 2u);
+  EXPECT_EQ(verdict.candidates[0].kind, PivotKind::scalar);
+  EXPECT_EQ(b.log().events[verdict.candidates[0].b.event].step, 2u);
+  EXPECT_EQ(b.log().text(b.log().events[verdict.candidates[1].b.event].boundary), "m.dropout");
+}
+
+TEST(RandomState, ADrawOfOneRunAloneIsNamedNotTheNext) {
+  LogBuilder a = seeded({1, 2}), b = seeded({1, 2}, 2);
+  EXPECT_EQ(named(judged(a, b), b), "m.rand");
+}
+
+// The states agree before the draw: it is the operator itself that drew otherwise.
+TEST(RandomState, AnotherKernelIsNoOtherSeed) {
+  LogBuilder a = seeded({1, 2}), b;
+  const LogBuilder like = seeded({1, 2});
+  b.add(states(10, 20, 0));
+  E seed{.boundary = "m.manual_seed"};
+  seed.scalars = "arg0=1";
+  b.add(seed);
+  b.add(drawing(2000, 0));
+  b.add({.boundary = "m.dropout", .slots = {in(1), out(77)}});
+  b.add({.boundary = "m.loss",
+         .slots = {{SlotKind::in, 77, "root0", {4, 8}, kModelValue}},
+         .kind = EventKind::loss});
+  EXPECT_EQ(named(judged(a, b), b), "m.dropout");
 }
 
 }  // namespace

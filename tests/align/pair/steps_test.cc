@@ -97,6 +97,18 @@ TEST(Steps, AFaultInTheResumeLeavesEnoughToTell) {
   EXPECT_EQ(stretches({}, {.from = 3, .steps = 3, .fresh_optimizer = true}), wanted);
   // Other parameters: the optimizer's moments and its count tell.
   EXPECT_EQ(stretches({}, {.from = 3, .steps = 3, .weights_off = 7}), wanted);
+  // The weights alone are those of the beginning.
+  Training initial{.from = 3, .steps = 1};
+  ProcessLog log = log_of(initial);
+  const ProcessLog start = log_of({.steps = 1});
+  for (uint64_t s = 0; s < log.slots.size(); ++s) {
+    Slot& slot = log.slots.edit()[s];
+    for (uint64_t t = 0; t < start.slots.size(); ++t)
+      if (start.text(start.slots[t].name) == log.text(slot.name) &&
+          start.slots[t].kind == slot.kind && log.text(slot.name).starts_with("param"))
+        slot.value = start.slots[t].value;
+  }
+  EXPECT_EQ(paired(log_of({}), log).stretches(), wanted);
   // Without either there is nothing to go by.
   EXPECT_EQ(stretches({.count = false}, {.from = 3, .steps = 3, .count = false, .weights_off = 7}),
             kByNumber);

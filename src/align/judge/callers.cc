@@ -1,0 +1,306 @@
+#include "align/judge/callers.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+namespace opguard {
+namespace {
+
+constexpr int kMostCalls = 16;  // followed outward
+
+bool is_word(char c) {
+  const auto u = static_cast<unsigned char>(c);
+  return std::isalnum(u) || c == '_' || u >= 0x80;
+}
+
+// Names in an expression that are no attributes: of `x1 * self.cos(q)` x1, self and q.
+std::set<std::string> names_in(std::string_view text) {
+  std::set<std::string> names;
+  for (size_t i = 0; i < text.size();) {
+    if (!is_word(text[i])) {
+      ++i;
+      continue;
+    }
+    size_t end = i;
+    while (end < text.size() && is_word(text[end])) ++end;
+    if (i == 0 || text[i - 1] != '.') names.emplace(text.substr(i, end - i));
+    i = end;
+  }
+  return names;
+}
+
+bool is_name(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), is_word) &&
+         !std::isdigit(static_cast<unsigned char>(text[0]));
+}
+
+// Headers of a site's blocks that enter a context: `with torch.no_grad()`.
+std::vector<std::string> contexts(const std::string& block) {
+  std::vector<std::string> found;
+  for (size_t at = 0; at < block.size();) {
+    const size_t end = std::min(block.find("; ", at), block.size());
+    const std::string header = block.substr(at, end - at);
+    if (header.starts_with("with ") || header.starts_with("async with ")) found.push_back(header);
+    at = end + 2;
+  }
+  return found;
+}
+
+using CallList = std::vector<const FunctionCall*>;
+
+// One call, or the same one in both runs (nullptr: that run has none).
+struct Found {
+  const FunctionCall* call[2] = {nullptr, nullptr};
+  std::string why;
+  bool operator==(const Found& other) const {
+    return call[0] == other.call[0] && call[1] == other.call[1];
+  }
+};
+
+class Callers {
+ public:
+  Callers(const Run& a, const Run& b) : runs_{&a, &b} {
+    for (int side : {0, 1}) {
+      for (const FunctionCall& call : runs_[side]->calls.all) {
+        into_[side][call.callee].push_back(&call);
+        ran_[side].insert(call.callee);
+        ran_[side].insert(caller(call.at));
+      }
+    }
+    for (const ProcessLog& log : a.processes)
+      for (const auto& [boundary, at] : log.locations)
+        for (const ProcessLog& other : b.processes)
+          if (auto same = other.locations.find(boundary); same != other.locations.end()) {
+            other_[0].try_emplace(caller(at), caller(same->second));
+            other_[1].try_emplace(caller(same->second), caller(at));
+            break;
+          }
+  }
+
+  // The call that only this side makes, of those that led to `function`.
+  const FunctionCall* only_here(int side, FunctionName function) const {
+    const FunctionCall* found = nullptr;
+    for (int hops = 0; hops < kMostCalls; ++hops) {
+      const FunctionCall* call = extra(side, function);
+      if (!call) return found;
+      found = call;
+      function = caller(call->at);
+      if (ran_[1 - side].contains(in_other(side, function))) return found;
+    }
+    return found;
+  }
+
+  // As the other run calls this function: by a boundary they share, else by its name.
+  FunctionName in_other(int side, const FunctionName& function) const {
+    auto at = other_[side].find(function);
+    return at == other_[side].end() ? function : at->second;
+  }
+
+  // A call that gives another text for one of these parameters.
+  std::vector<Found> other_arguments(const FunctionName& function,
+                                     const std::set<std::string>& names, int hops = 0) const {
+    std::vector<Found> found;
+    if (hops == kMostCalls) return found;
+    const FunctionName names_of[2] = {function, in_other(0, function)};
+    std::map<std::pair<const FunctionCall*, const FunctionCall*>, std::set<std::string>> further;
+    for (const auto& [x, y] : calls_of_both(function))
+      for (const std::string& name : names) {
+        const FunctionCall* calls[2] = {x, y};
+        std::optional<std::string> given[2];
+        for (int side : {0, 1}) given[side] = argument(side, *calls[side], names_of[side], name);
+        if (!given[0] || !given[1]) continue;
+        if (*given[0] != *given[1])
+          add(found, {{x, y},
+                      "the call gives it another " + name + ": " + shown(*given[0]) + " in a, " +
+                          shown(*given[1]) + " in b"});
+        else if (is_name(*given[0]))
+          further[{x, y}].insert(*given[0]);
+      }
+    if (!found.empty()) return found;
+    for (const auto& [calls, passed] : further)
+      for (const Found& outer : other_arguments(caller(calls.first->at), passed, hops + 1))
+        add(found, outer);
+    return found;
+  }
+
+  // A call inside another context on the way here.
+  std::vector<Found> other_context(const FunctionName& function, int hops = 0) const {
+    std::vector<Found> found;
+    if (hops == kMostCalls) return found;
+    const auto calls = calls_of_both(function);
+    for (const auto& [x, y] : calls) {
+      const auto in_a = contexts(x->at.block), in_b = contexts(y->at.block);
+      if (in_a == in_b) continue;
+      const bool more = in_b.size() > in_a.size();
+      const auto& longer = more ? in_b : in_a;
+      const auto& shorter = more ? in_a : in_b;
+      std::string header = longer.empty() ? "" : longer.back();
+      for (const std::string& each : longer)
+        if (std::find(shorter.begin(), shorter.end(), each) == shorter.end()) header = each;
+      add(found,
+          {{x, y}, std::string("run ") + (more ? "b" : "a") + " calls it in `" + header + "`"});
+    }
+    if (!found.empty()) return found;
+    for (const auto& [x, y] : calls)
+      for (const Found& outer : other_context(caller(x->at), hops + 1)) add(found, outer);
+    return found;
+  }
+
+ private:
+  static void add(std::vector<Found>& found, Found more) {
+    if (std::find(found.begin(), found.end(), more) == found.end())
+      found.push_back(std::move(more));
+  }
+
+  static std::string shown(const std::string& text) {
+    return text.size() <= 40 ? "`" + text + "`" : "`" + text.substr(0, 37) + "...`";
+  }
+
+  const CallList& into(int side, const FunctionName& function) const {
+    static const CallList kNothing;
+    auto at = into_[side].find(function);
+    return at == into_[side].end() ? kNothing : at->second;
+  }
+
+  CallList from(int side, const FunctionName& function, const FunctionName& from) const {
+    CallList calls;
+    for (const FunctionCall* call : into(side, function))
+      if (caller(call->at) == from) calls.push_back(call);
+    return calls;
+  }
+
+  // The one call into `function` more than the other run has. nullptr where it has as many, or
+  // where it cannot be told which it is.
+  const FunctionCall* extra(int side, const FunctionName& function) const {
+    const FunctionCall* found = nullptr;
+    std::set<FunctionName> callers;
+    for (const FunctionCall* call : into(side, function)) callers.insert(caller(call->at));
+    for (const FunctionName& name : callers) {
+      const CallList here = from(side, function, name);
+      const CallList there = from(1 - side, in_other(side, function), in_other(side, name));
+      if (here.size() <= there.size()) continue;
+      std::multiset<std::string_view> texts;
+      for (const FunctionCall* call : there) texts.insert(call->at.text);
+      for (const FunctionCall* call : here) {
+        if (auto same = texts.find(call->at.text); same != texts.end()) {
+          texts.erase(same);
+          continue;
+        }
+        if (found && (found->at.file != call->at.file || found->at.line != call->at.line))
+          return nullptr;
+        found = call;
+      }
+    }
+    return found;
+  }
+
+  // Calls of both runs, those of one caller in the order in which they first ran.
+  std::vector<std::pair<const FunctionCall*, const FunctionCall*>> calls_of_both(
+      const FunctionName& function) const {
+    std::vector<std::pair<const FunctionCall*, const FunctionCall*>> both;
+    std::set<FunctionName> callers;
+    for (const FunctionCall* call : into(0, function)) callers.insert(caller(call->at));
+    for (const FunctionName& name : callers) {
+      const CallList a = from(0, function, name);
+      const CallList b = from(1, in_other(0, function), in_other(0, name));
+      if (a.size() != b.size()) continue;
+      for (size_t i = 0; i < a.size(); ++i) both.emplace_back(a[i], b[i]);
+    }
+    return both;
+  }
+
+  // What a call gives for a parameter that the function keeps as it was given; its default's text
+  // where it gives nothing.
+  std::optional<std::string> argument(int side, const FunctionCall& call,
+                                      const FunctionName& function, const std::string& name) const {
+    const auto& all = runs_[side]->calls.parameters;
+    const auto known = all.find(function);
+    if (known == all.end()) return std::nullopt;
+    const std::vector<CalledParameter>& parameters = known->second;
+    auto at = std::find_if(parameters.begin(), parameters.end(),
+                           [&](const CalledParameter& p) { return p.name == name; });
+    if (at == parameters.end() || at->rebound) return std::nullopt;
+    // A method's own object is given by what stands before the dot.
+    const bool method = parameters[0].name == "self" || parameters[0].name == "cls";
+    size_t position = static_cast<size_t>(at - parameters.begin());
+    if (method && position == 0) return std::nullopt;
+    position -= method;
+    size_t index = 0;
+    for (const CallArgument& given : call.arguments) {
+      if (given.name == name) return given.text;
+      if (given.name == "*" || given.name == "**") return std::nullopt;
+      if (given.name.empty() && index++ == position) return given.text;
+    }
+    return at->fallback;
+  }
+
+  const Run* runs_[2];
+  std::map<FunctionName, CallList> into_[2];
+  std::set<FunctionName> ran_[2];
+  std::map<FunctionName, FunctionName> other_[2];
+};
+
+const Location* location(const Run& run, const EventRef& ref) {
+  if (ref.process < 0) return nullptr;
+  const ProcessLog& log = run.processes[ref.process];
+  const auto at = log.locations.find(log.text(log.events[ref.event].boundary));
+  return at == log.locations.end() || at->second.function.empty() ? nullptr : &at->second;
+}
+
+// Of what only one run did, or each in its own way.
+std::optional<Found> call_of_one_run(const Callers& callers, const Location* (&at)[2]) {
+  Found found;
+  for (int side : {0, 1})
+    if (at[side]) found.call[side] = callers.only_here(side, caller(*at[side]));
+  if (at[0] && at[1]) {
+    if (!found.call[0] || !found.call[1]) return std::nullopt;
+    if (callers.in_other(0, caller(found.call[0]->at)) != caller(found.call[1]->at))
+      return std::nullopt;
+    found.why = "the runs call different functions";
+    return found;
+  }
+  if (!found.call[0] && !found.call[1]) return std::nullopt;
+  found.why = std::string("only run ") + (found.call[0] ? "a" : "b") + " makes the call";
+  return found;
+}
+
+}  // namespace
+
+Pivot name_call(const Run& a, const Run& b, Pivot pivot) {
+  if (a.calls.all.empty() || b.calls.all.empty()) return pivot;
+  const Location* at[2] = {location(a, pivot.a), location(b, pivot.b)};
+  const bool both = at[0] && at[1];
+  if (!at[0] && !at[1]) return pivot;
+  if ((pivot.a.process >= 0) + (pivot.b.process >= 0) != (at[0] != nullptr) + (at[1] != nullptr))
+    return pivot;
+  const Callers callers(a, b);
+  const bool same = both && a.processes[pivot.a.process].text(
+                                a.processes[pivot.a.process].events[pivot.a.event].boundary) ==
+                                b.processes[pivot.b.process].text(
+                                    b.processes[pivot.b.process].events[pivot.b.event].boundary);
+  std::vector<Found> found;
+  if (!same) {
+    if (auto call = call_of_one_run(callers, at)) found = {*call};
+  } else if (contexts(at[0]->block) == contexts(at[1]->block)) {
+    const bool given = pivot.kind == PivotKind::input || pivot.kind == PivotKind::scalar ||
+                       pivot.kind == PivotKind::structure;
+    if (given) {
+      std::set<std::string> names = names_in(at[0]->text);
+      const std::set<std::string> other = names_in(at[1]->text);
+      std::erase_if(names, [&](const std::string& name) { return !other.contains(name); });
+      found = callers.other_arguments(caller(*at[0]), names);
+    }
+    if (found.empty() && pivot.kind != PivotKind::input && pivot.kind != PivotKind::scalar)
+      found = callers.other_context(caller(*at[0]));
+  }
+  if (found.size() != 1) return pivot;
+  for (int side : {0, 1})
+    if (found[0].call[side]) pivot.call[side] = found[0].call[side]->at;
+  pivot.why += "; " + found[0].why;
+  return pivot;
+}
+
+}  // namespace opguard

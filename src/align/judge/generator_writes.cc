@@ -1,0 +1,117 @@
+#include "align/judge/generator_writes.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "align/pair/slot_pairs.h"
+#include "record/kept_values.h"
+#include "record/random_operator.h"
+
+namespace opguard {
+namespace {
+
+const ProcessPair* pairs_of(const Evidence& evidence, const EventRef& a, const EventRef& b) {
+  for (const ProcessPair& both : evidence.timeline.alignment().processes)
+    if (both.a == a.process && both.b == b.process) return &both;
+  return nullptr;
+}
+
+// Over which events a generator's states parted, or may have: [begin, end) of each side.
+struct Window {
+  uint32_t begin[2] = {0, 0}, end[2] = {0, 0};
+};
+
+// Per generator: from its last record before (a, b) that agrees to its first that differs; to (a,
+// b) where none does, since what one run drew besides has a record of its own that pairs with none.
+std::map<std::string, Window> partings(const Evidence& evidence, const ProcessPair& both,
+                                       const EventRef& a, const EventRef& b) {
+  const ProcessLog &log_a = evidence.log(0, a), &log_b = evidence.log(1, b);
+  std::map<std::string, Window> found;
+  std::set<std::string> parted;
+  for (const Pair& pair : both.pairs) {
+    if (pair.a >= a.event || pair.b >= b.event) continue;
+    if (log_a.events.kind(pair.a) != EventKind::state || pair.equality == Equality::hidden)
+      continue;
+    const Event x = log_a.events[pair.a], y = log_b.events[pair.b];
+    if (keeps_values(log_a.text(x.boundary))) continue;
+    for (const SlotPair& slot : pair_slots(log_a, x, log_b, y)) {
+      if (!slot.a || !slot.b || ((slot.a->flags | slot.b->flags) & kUnreadable)) continue;
+      const std::string& name = log_a.text(slot.a->name);
+      if (same_bytes(*slot.a, *slot.b)) {
+        found[name] = {{pair.a + 1, pair.b + 1}, {a.event, b.event}};
+        parted.erase(name);
+      } else if (parted.insert(name).second) {
+        Window& window = found[name];
+        window.end[0] = pair.a, window.end[1] = pair.b;
+      }
+    }
+  }
+  return found;
+}
+
+// Whether a function of this name can have moved the generator: `random.seed` is Python's own.
+bool of_family(const std::string& callee, const std::string& generator) {
+  const std::string path = callee.substr(0, std::min(callee.rfind('.'), callee.size()));
+  const bool numpy = path == "np.random" || path == "numpy.random";
+  const bool python = path == "random";
+  return generator == "numpy" ? !python : generator == "python" ? !numpy : !numpy && !python;
+}
+
+bool writes(const Evidence& evidence, int side, const EventRef& ref, const std::string& generator) {
+  if (evidence.event(side, ref).kind == EventKind::state) return false;
+  const std::string callee = evidence.callee(side, ref);
+  return (evidence.draws(side, ref) || seeds_random(callee)) && of_family(callee, generator);
+}
+
+// A seeding with other arguments, or a draw of another shape. A draw that only gives other numbers
+// shows that the generator had parted before.
+bool differs(const Evidence& evidence, const EventRef& a, const EventRef& b) {
+  const ProcessLog &log_a = evidence.log(0, a), &log_b = evidence.log(1, b);
+  const Event x = evidence.event(0, a), y = evidence.event(1, b);
+  if (log_a.text(x.scalars) != log_b.text(y.scalars)) return true;
+  const bool seeds = seeds_random(evidence.callee(0, a));
+  for (const SlotPair& slot : pair_slots(log_a, x, log_b, y)) {
+    if (!slot.a || !slot.b) return true;
+    if (slot.a->kind == SlotKind::in && seeds && !same_bytes(*slot.a, *slot.b)) return true;
+    if (!same_shape(log_a, *slot.a, log_b, *slot.b)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<GeneratorWrite> generator_write(const Evidence& evidence, const EventRef& a,
+                                              const EventRef& b, const std::string& generator) {
+  if (a.process < 0 || b.process < 0) return std::nullopt;
+  const ProcessPair* both = pairs_of(evidence, a, b);
+  if (!both) return std::nullopt;
+  std::optional<GeneratorWrite> first;
+  Position at;
+  auto take = [&](int side, const EventRef& ref, const EventRef& partner) {
+    const Position position = evidence.position(side, ref);
+    if (first && at <= position) return;
+    first.emplace();
+    first->refs[side] = ref;
+    first->refs[1 - side] = partner;
+    at = position;
+  };
+  for (const auto& [name, window] : partings(evidence, *both, a, b)) {
+    if (generator.empty() ? name == "python" || name == "numpy" : name != generator) continue;
+    for (int side : {0, 1})
+      for (uint32_t i = window.begin[side]; i < window.end[side]; ++i) {
+        const EventRef ref{side == 0 ? a.process : b.process, i};
+        if (!writes(evidence, side, ref, name)) continue;
+        const EventRef partner = evidence.partner(side, ref);
+        if (partner.process < 0)
+          take(side, ref, partner);
+        else if (side == 0 && differs(evidence, ref, partner))
+          take(side, ref, partner);
+      }
+  }
+  return first;
+}
+
+}  // namespace opguard

@@ -1,0 +1,48 @@
+// parser/functions.h: what a file's functions are given, and what calls give them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/source.h"
+
+namespace opguard {
+
+struct Parameter {
+  std::string name;      // without stars
+  std::string fallback;  // the default's text on one line, "" if none
+  bool rebound = false;  // the function gives the name another value somewhere
+  bool operator==(const Parameter&) const = default;
+};
+
+struct Function {
+  std::string scope;   // as Site::scope: "Attention.forward"
+  uint32_t line = 0;   // of `def`
+  uint32_t first = 0;  // of the first decorator, else of `def`: what CPython calls its first line
+  uint32_t last = 0;
+  std::vector<Parameter> parameters;  // with self
+  bool operator==(const Function&) const = default;
+};
+
+struct Argument {
+  std::string name;  // of a keyword; "*" and "**" of what is unpacked; "" by position
+  std::string text;  // on one line
+  bool operator==(const Argument&) const = default;
+};
+
+// Byte offsets of an expression.
+using Span = std::pair<uint32_t, uint32_t>;
+
+struct FileFacts {
+  std::vector<Function> functions;                  // in order of source; no lambdas
+  std::map<Span, std::vector<Argument>> arguments;  // of the calls asked for
+};
+
+// Empty for a text that is not Python. calls: whole call expressions.
+FileFacts read_facts(const SourceFile& source, const std::set<Span>& calls);
+
+}  // namespace opguard

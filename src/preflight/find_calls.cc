@@ -1,0 +1,123 @@
+#include "preflight/find_calls.h"
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "parser/functions.h"
+#include "preflight/attribute.h"
+#include "support/parallel.h"
+
+namespace opguard {
+namespace {
+
+// The expression as one line.
+std::string one_line(const SourceFile& file, const Site& site) {
+  std::string line;
+  for (char c : std::string_view(file.text).substr(site.start, site.end - site.start)) {
+    const bool space = c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\\';
+    if (!space) line += c;
+    if (space && !line.empty() && line.back() != ' ') line += ' ';
+  }
+  return line;
+}
+
+// "f.<locals>.g.<listcomp>" -> "f.g"
+std::string scope_of(std::string_view qualified) {
+  std::string scope;
+  while (!qualified.empty()) {
+    const size_t dot = std::min(qualified.find('.'), qualified.size());
+    const std::string_view part = qualified.substr(0, dot);
+    qualified.remove_prefix(std::min(dot + 1, qualified.size()));
+    if (part.starts_with('<') && part != "<lambda>" && part != "<module>") continue;
+    if (!scope.empty()) scope += '.';
+    scope += part;
+  }
+  return scope;
+}
+
+struct Found {
+  const SourceFile* callee;
+  std::string scope;  // of the callee
+  const SourceFile* caller;
+  uint32_t site;
+};
+
+std::vector<Found> attribute_calls(const Trace& trace, const SourceSet& sources,
+                                   const std::vector<Site>& sites) {
+  std::map<std::string_view, const SourceFile*> by_path;
+  for (const SourceFile& file : sources.files) by_path[file.path] = &file;
+  const Attributor attributor(sources, sites);
+  std::set<std::tuple<const SourceFile*, std::string, uint32_t>> met;
+  std::vector<Found> found;
+  for (const TracedCall& call : trace.calls) {
+    const auto file = by_path.find(call.path);
+    if (file == by_path.end()) continue;
+    const Attribution where = attributor.attribute(call.caller);
+    if (where.sites.size() != 1 || !where.file) continue;
+    const Site& site = sites[where.sites.front()];
+    const std::string scope = scope_of(call.scope);
+    if (where.file == file->second && site.scope == scope) continue;  // its own comprehension
+    if (met.emplace(file->second, scope, where.sites.front()).second)
+      found.push_back({file->second, scope, where.file, where.sites.front()});
+  }
+  return found;
+}
+
+}  // namespace
+
+Location location_of(const Site& site, const SourceFile& file) {
+  return {site.package, site.file,     file.path,       site.line,
+          site.column,  site.end_line, site.end_column, one_line(file, site),
+          site.callee,  site.scope,    site.block};
+}
+
+std::set<uint32_t> drawing_sites(const Trace& trace, const SourceSet& sources,
+                                 const std::vector<Site>& sites) {
+  const Attributor attributor(sources, sites);
+  std::set<uint32_t> found;
+  for (const TracedUse& use : trace.uses)
+    if (use.draws)
+      for (uint32_t site : attributor.attribute(use).sites) found.insert(site);
+  return found;
+}
+
+Calls find_calls(const Trace& trace, const SourceSet& sources, const std::vector<Site>& sites) {
+  const std::vector<Found> found = attribute_calls(trace, sources, sites);
+  std::map<const SourceFile*, std::set<Span>> wanted;
+  for (const Found& call : found) {
+    wanted[call.callee];
+    wanted[call.caller].emplace(sites[call.site].start, sites[call.site].end);
+  }
+  std::vector<const SourceFile*> files;
+  for (const auto& [file, spans] : wanted) files.push_back(file);
+  std::vector<FileFacts> read(files.size());
+  parallel_for(files.size(),
+               [&](size_t i) { read[i] = read_facts(*files[i], wanted.at(files[i])); });
+  std::map<const SourceFile*, const FileFacts*> facts;
+  for (size_t i = 0; i < files.size(); ++i) facts[files[i]] = &read[i];
+
+  Calls calls;
+  for (const Found& call : found) {
+    const Site& site = sites[call.site];
+    FunctionCall& out = calls.all.emplace_back();
+    out.callee = {call.callee->package, call.callee->name, call.scope};
+    out.at = location_of(site, *call.caller);
+    const auto& arguments = facts.at(call.caller)->arguments;
+    if (auto given = arguments.find({site.start, site.end}); given != arguments.end())
+      for (const Argument& argument : given->second)
+        out.arguments.push_back({argument.name, argument.text});
+    for (const Function& function : facts.at(call.callee)->functions) {
+      if (function.scope != call.scope) continue;
+      std::vector<CalledParameter>& parameters = calls.parameters[out.callee];
+      parameters.clear();
+      for (const Parameter& parameter : function.parameters)
+        parameters.push_back({parameter.name, parameter.fallback, parameter.rebound});
+    }
+  }
+  return calls;
+}
+
+}  // namespace opguard
