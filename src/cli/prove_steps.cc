@@ -143,11 +143,20 @@ class Prover {
     return "";
   }
 
+  // The judged step as a side counts its own; the latest, where its programs differ.
+  uint32_t last_step(int side) const {
+    uint32_t last = 0;
+    for (size_t p = 0; p < runs_[side]->processes.size(); ++p)
+      last = std::max(last, timeline_.steps(side, int32_t(p)).step(side, judged_step_));
+    return last;
+  }
+
   llvm::Expected<Run> make(int side, const Selections& selections) {
     --left_;
     ++made_;
-    auto log = run_again(*programs_[side], {"proof_" + std::to_string(made_), selections,
-                                            cut_ ? judged_step_ : kNone, patience_s(*runs_[side])});
+    auto log =
+        run_again(*programs_[side], {"proof_" + std::to_string(made_), selections,
+                                     cut_ ? last_step(side) : kNone, patience_s(*runs_[side])});
     if (!log) return log.takeError();
     auto run = load_run(*log);
     if (!run) return run.takeError();

@@ -70,6 +70,7 @@ class Rerun {
   std::string with() const;
   std::string moment(const Run& b, const ModelDifference& difference) const;
   bool reached() const;
+  uint32_t own_step(uint32_t number) const;
   const std::string* fate(size_t put, const char* what) const;
   bool read_the_same(const Put& put, std::vector<SlotPair>* differing) const;
   EventRef begin_of_region(int side, const EventRef& end,

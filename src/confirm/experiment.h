@@ -3,7 +3,8 @@
 //
 // A candidate is forced throughout the *judged step*, the one of the first differing model value:
 // its results in the forward, the recomputation and the backward are run a's. Before it everything
-// that counts is equal; what comes after it is not run again.
+// that counts is equal; what comes after it is not run again. Its number is the one that both runs
+// have in common (Timeline::step).
 #pragma once
 
 #include <string>

@@ -31,8 +31,8 @@ Rerun::Rerun(const Comparands& first, const Experiment& experiment, const Run& a
     : first_(first),
       experiment_(experiment),
       again_(again),
-      repeat_(align_runs(first.b, again)),
-      alignment_(align_runs(first.a, again)),
+      repeat_(align_runs(first.b, again, {})),
+      alignment_(align_runs(first.a, again, first.timeline.alignment())),
       repeated_(first.b, again, repeat_),
       timeline_(first.a, again, alignment_),
       index_{ValueIndex(first.a), ValueIndex(again)} {}
@@ -84,7 +84,7 @@ Outcomes Rerun::outcomes() const {
     if (std::string why = unlike_inputs(); !why.empty()) return {Effect::unknown, why};
     return {Effect::healed,
             with() + "every model value of run b is run a's" +
-                (first_.cut ? " to the end of step " + std::to_string(before.step) : "")};
+                (first_.cut ? " to the end of step " + std::to_string(own_step(before.step)) : "")};
   }
   const std::string missing = not_put();
   if (left->position == before &&
@@ -114,9 +114,14 @@ std::string Rerun::with() const {
          ", ";
 }
 
+// As run b counts it.
+uint32_t Rerun::own_step(uint32_t number) const {
+  return first_.timeline.steps(1, 0).step(1, number);
+}
+
 // "step 0, micro-batch 1, where the loss differs"
 std::string Rerun::moment(const Run& b, const ModelDifference& difference) const {
-  std::string text = "step " + std::to_string(difference.position.step);
+  std::string text = "step " + std::to_string(own_step(difference.position.step));
   const int side = difference.slots[1].empty() ? 0 : 1;
   if (!difference.slots[side].empty()) {
     const EventRef& at = difference.slots[side].front().event;

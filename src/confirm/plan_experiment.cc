@@ -116,7 +116,7 @@ class Planner {
   const EventRef& candidate(int side) const { return side == 0 ? candidate_.a : candidate_.b; }
 
   bool in_time(int side, const EventRef& ref) const {
-    return event(side, ref).step <= judged_step_;
+    return timeline_.step(side, ref) <= judged_step_ && !timeline_.besides(side, ref);
   }
 
   // Another execution of it: of its boundary, whether forward, recomputed or backward.
@@ -276,7 +276,8 @@ Experiment plan_question(const Timeline& timeline, uint32_t judged_step) {
       if (pair.equality == Equality::equal || pair.equality == Equality::hidden) continue;
       const EventRef a{both.a, pair.a}, b{both.b, pair.b};
       const Event e = timeline.event(1, b);
-      if (e.step > judged_step || !(of_site(e.kind) || e.kind == EventKind::optimizer)) continue;
+      if (timeline.step(1, b) > judged_step || !(of_site(e.kind) || e.kind == EventKind::optimizer))
+        continue;
       const size_t before = question.puts.size();
       put_pair(timeline, a, b, /*inputs=*/false, question.puts);
       question.executions += question.puts.size() > before;

@@ -14,6 +14,7 @@
 #include "report/rank_text.h"
 #include "report/region.h"
 #include "report/rows.h"
+#include "report/step_text.h"
 #include "report/text.h"
 #include "report/unreached_text.h"
 
@@ -418,7 +419,8 @@ class Page {
     const Coverage& coverage = report_.coverage;
     head["coverage"] = {coverage.attributed, coverage.activities, coverage.unmatched_sites};
     head["notes"] = Json::array();
-    std::vector<std::string> notes = verdict.notes;
+    std::vector<std::string> notes = step_sentences(alignment);
+    notes.insert(notes.end(), verdict.notes.begin(), verdict.notes.end());
     for (const std::string& note : log_notes(report_.a, report_.b)) notes.push_back(note);
     for (const std::string& note : report_.settings) notes.push_back(note);
     for (const std::string& note : notes) head["notes"].push_back(shown(note));

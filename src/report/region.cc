@@ -55,8 +55,7 @@ std::string region_text(const std::vector<RegionSpan>& spans) {
     if (!span.function.empty() && span.function != "<module>") text += " in " + span.function;
     text += ", " + counted(span.operators, "operator");
   }
-  if (spans.size() > kShown)
-    text += "; and in " + counted(spans.size() - kShown, "more function");
+  if (spans.size() > kShown) text += "; and in " + counted(spans.size() - kShown, "more function");
   return text;
 }
 

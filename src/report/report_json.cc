@@ -8,6 +8,7 @@
 #include "report/rank_text.h"
 #include "report/region.h"
 #include "report/report.h"
+#include "report/step_text.h"
 #include "report/tensor_json.h"
 
 namespace opguard {
@@ -29,7 +30,8 @@ Json side_json(const EventView& side) {
                {"function", at.function},
                {"boundary", side.boundary},
                {"operator", side.operator_name},
-               {"scalars", side.log->text(side.event->scalars)}};
+               {"scalars", side.log->text(side.event->scalars)},
+               {"step", side.event->step}};
   // Named at a call: where the operator itself stands.
   if (const Location& inner = side.inner; !inner.file.empty())
     json["operator_at"] = {{"file", inner.file},
@@ -99,8 +101,8 @@ Json heuristics_json(const Heuristics& used) {
 }
 
 Json span_json(const RegionSpan& span) {
-  return {{"file", span.file},   {"first", span.first},       {"last", span.last},
-          {"path", span.path},   {"function", span.function}, {"package", span.package},
+  return {{"file", span.file},          {"first", span.first},       {"last", span.last},
+          {"path", span.path},          {"function", span.function}, {"package", span.package},
           {"operators", span.operators}};
 }
 
@@ -210,8 +212,8 @@ Json proof_json(const Report& report) {
 
 Json text_json(const SourceText& text) {
   if (text.file.empty() && text.path.empty()) return nullptr;
-  return {{"file", text.file},         {"first", text.lines.first}, {"last", text.lines.last},
-          {"package", text.package},   {"path", text.path},         {"text", text.text}};
+  return {{"file", text.file},       {"first", text.lines.first}, {"last", text.lines.last},
+          {"package", text.package}, {"path", text.path},         {"text", text.text}};
 }
 
 Json suspects_json(const Background& background) {
@@ -358,6 +360,24 @@ Json rules_json(const Report& report) {
   return list;
 }
 
+// Which steps are the same, where it is not those of the same number.
+Json steps_json(const Report& report) {
+  Json list = Json::array();
+  for (const ProcessPair* both : paired_otherwise(report.alignment)) {
+    Json stretches = Json::array();
+    for (const StepStretch& s : both->steps.stretches())
+      stretches.push_back(
+          {{"a", s.a}, {"b", s.b}, {"count", s.count == kNone ? Json() : Json(s.count)}});
+    list.push_back({{"rank", report.a.processes[both->a].rank},
+                    {"same", std::move(stretches)},
+                    {"besides", {{"a", both->besides_a.size()}, {"b", both->besides_b.size()}}}});
+  }
+  Json json = {{"text", ""}, {"pairs", std::move(list)}};
+  for (const std::string& text : step_sentences(report.alignment))
+    json["text"] = json["text"].get<std::string>() + (json["text"] == "" ? "" : "; ") + text;
+  return json;
+}
+
 uint64_t lost(const Run& run) {
   uint64_t records = 0;
   for (const ProcessLog& log : run.processes) records += log.lost;
@@ -472,6 +492,7 @@ std::string format_json(const Report& report) {
   json["rules"] = rules_json(report);
   json["hidden_pairs"] = report.alignment.hidden;
   json["following_pairs"] = report.alignment.following;
+  json["steps"] = steps_json(report);
   json["notes"] = verdict.notes;
   for (const std::string& note : log_notes(report.a, report.b)) json["notes"].push_back(note);
   json["settings"] = report.settings;

@@ -11,6 +11,7 @@
 #include "report/rank_text.h"
 #include "report/region.h"
 #include "report/rows.h"
+#include "report/step_text.h"
 #include "report/text.h"
 
 namespace opguard {
@@ -61,7 +62,8 @@ class Sarif {
                                  {"shortDescription", {{"text", rule.text}}},
                                  {"defaultConfiguration", {{"level", "error"}}}});
     Json notes = Json::array();
-    std::vector<std::string> all = report_.verdict.notes;
+    std::vector<std::string> all = step_sentences(report_.alignment);
+    all.insert(all.end(), report_.verdict.notes.begin(), report_.verdict.notes.end());
     for (const std::string& note : log_notes(report_.a, report_.b)) all.push_back(note);
     all.insert(all.end(), report_.settings.begin(), report_.settings.end());
     for (const std::string& rule : rule_sentences(report_)) all.push_back("rule " + rule);

@@ -10,6 +10,7 @@
 #include "report/rank_text.h"
 #include "report/region.h"
 #include "report/rows.h"
+#include "report/step_text.h"
 #include "report/text.h"
 #include "report/unreached_text.h"
 
@@ -101,13 +102,19 @@ class Terminal {
     return text;
   }
 
+  // Where run b counts the step otherwise.
+  std::string other_step(const PivotView& both) const {
+    if (!both.a || !both.b || both.a.event->step == both.b.event->step) return "";
+    return " (step " + std::to_string(both.b.event->step) + " of b)";
+  }
+
   void pivot(const char* title, const Pivot& pivot) {
     const PivotView both = view(report_.a, report_.b, pivot);
     if (!both.either()) return;
     line("");
     line(paint("1", title + std::string(": ") + std::string(kind_name(pivot.kind)) + " in " +
                         shown(both.either().boundary)) +
-         ", " + coordinates(both.either()) +
+         ", " + coordinates(both.either()) + other_step(both) +
          (both.slot.empty() ? "" : ", slot " + shown(both.slot)));
     if (!pivot.why.empty()) line("  " + shown(pivot.why));
     if (report_.explain) heuristics(pivot);
@@ -564,6 +571,7 @@ class Terminal {
     if (report_.verdict.harmless > 0)
       line("off the trail: " + counted(report_.verdict.harmless, "differing event") +
            " before the pivot that were not met on the way back to it");
+    for (const std::string& text : step_sentences(alignment)) line("steps: " + text);
     uint64_t only_a = 0, only_b = 0;
     for (const ProcessPair& process : alignment.processes) {
       only_a += process.only_a.size();

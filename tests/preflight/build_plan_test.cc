@@ -95,11 +95,11 @@ TEST(BuildPlan, BoundariesAreTheSitesWithActivities) {
   EXPECT_EQ(step.text, "opt.step()");
 }
 
-// nn.Parameter and state_dict detach too: that is bookkeeping. A call of .detach() leaves the graph.
+// nn.Parameter and state_dict detach too: that is bookkeeping. A call of .detach() leaves the
+// graph.
 TEST(BuildPlan, ADetachThatTheUserWroteIsABoundary) {
   SourceSet sources;
-  sources.files.push_back(
-      make_source("", "m.py", "/t/m.py", "y = x.detach()\nz = Parameter(x)\n"));
+  sources.files.push_back(make_source("", "m.py", "/t/m.py", "y = x.detach()\nz = Parameter(x)\n"));
   Diagnostics diags;
   const std::vector<Site> sites = parse_sites(sources, diags);
   Trace trace;

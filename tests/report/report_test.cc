@@ -169,12 +169,11 @@ TEST(Report, Scalar) {
   background.suspects = {suspect};
   report.backgrounds = {background};
   const std::string text = format_terminal(report, false);
-  for (const char* line :
-       {"  where eps can come from: 1e-05 in a, 1e-06 in b\n",
-        "    b  train.py:7    eps = get_eps()\n",
-        "       train.py:2-4  def get_eps():\\x1b[31m  <- differs\n",
-        "    a train.py:3, b train.py:3-4: the value can come from there\n",
-        "      - return 1e-5\n", "      + x = 1e-6\n"})
+  for (const char* line : {"  where eps can come from: 1e-05 in a, 1e-06 in b\n",
+                           "    b  train.py:7    eps = get_eps()\n",
+                           "       train.py:2-4  def get_eps():\\x1b[31m  <- differs\n",
+                           "    a train.py:3, b train.py:3-4: the value can come from there\n",
+                           "      - return 1e-5\n", "      + x = 1e-6\n"})
     EXPECT_NE(text.find(line), std::string::npos) << line << text;
   const auto json = nlohmann::json::parse(format_json(report));
   EXPECT_EQ(json["pivot"]["suspects"][0]["nearness"], "origin");

@@ -96,7 +96,8 @@ bool Blame::follow_memory(EventRef (&refs)[2], const SlotRef (&differing)[2],
   }
   for (int side : {0, 1}) {
     if (writers[side].process < 0 || writers[1 - side].process < 0) continue;
-    if (partner(side, writers[side]).process >= 0) continue;
+    if (partner(side, writers[side]).process >= 0 || timeline_.besides(side, writers[side]))
+      continue;
     refs[side] = writers[side];
     refs[1 - side] = {};
     kind = PivotKind::structure;

@@ -28,6 +28,7 @@ struct Evidence {
   Event event(int side, const EventRef& ref) const { return timeline.event(side, ref); }
   EventRef partner(int side, const EventRef& ref) const { return timeline.partner(side, ref); }
   Position position(int side, const EventRef& ref) const { return timeline.position(side, ref); }
+  bool besides(int side, const EventRef& ref) const { return timeline.besides(side, ref); }
   const std::string& boundary(int side, const EventRef& ref) const {
     return log(side, ref).text(event(side, ref).boundary);
   }

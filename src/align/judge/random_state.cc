@@ -132,7 +132,10 @@ std::vector<StateDifference> state_differences(const Run& a, const Run& b,
       if (log_a.events.kind(pair.a) != EventKind::state || pair.equality == Equality::hidden)
         continue;
       const Event &x = log_a.events[pair.a], &y = log_b.events[pair.b];
-      if (keeps_values(log_a.text(x.boundary))) continue;
+      // How a run was set up that goes on from elsewhere is not where the runs are compared from.
+      if (keeps_values(log_a.text(x.boundary)) || both.steps.besides(0, x.step) ||
+          both.steps.besides(1, y.step))
+        continue;
       for (const SlotPair& slot : pair_slots(log_a, x, log_b, y))
         if (slot.a && slot.b && !((slot.a->flags | slot.b->flags) & kUnreadable))
           histories[log_a.text(slot.a->name)].add(*slot.a, *slot.b, {both.a, pair.a},

@@ -379,7 +379,9 @@ void Flow::trace_from(const Work& work, std::vector<Work>& stack, std::vector<Or
   if (result &&
       (made.event.process != until.process || made.event.event < mine_.event(until).begin))
     made = work.wanted;
-  if (made.event.process >= 0 && chosen(work, made)) {
+  // Carried over from a step of this run alone: that one operator reads it is where they part.
+  const bool carried = made.event.process >= 0 && besides(made.event);
+  if (carried || (made.event.process >= 0 && chosen(work, made))) {
     if (visited_.insert(id(work.wanted.event) | 1ull << 62).second)
       origins.push_back({work.wanted.event, work.wanted.slot, false, false, true, work.reader});
     return;

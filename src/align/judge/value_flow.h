@@ -50,6 +50,9 @@ struct Arrival {
 struct FlowOptions {
   // The other run has no such event. Without it, no event is taken for one-sided.
   std::function<bool(const EventRef&)> one_sided;
+  // The event is of a step that the other run does not make: what differs there is no difference of
+  // the runs, and no walk goes in. Without it, none is.
+  std::function<bool(const EventRef&)> besides;
   // Novel results of these operators on known inputs count as known.
   std::function<bool(const EventRef&)> discounted;
   // Where the other run's values stand, of this side. Without it, values are known by name alone.
@@ -97,6 +100,7 @@ class Flow {
   bool one_sided(const EventRef& ref) const {
     return options_.one_sided && options_.one_sided(ref);
   }
+  bool besides(const EventRef& ref) const { return options_.besides && options_.besides(ref); }
   std::optional<bool> differs_from_counterpart(const SlotRef& ref) const;
   SlotRef read_unseen(const SlotRef& made) const;
   bool chosen(const Work& work, const SlotRef& made) const;

@@ -47,6 +47,7 @@ FlowOptions flow_options(const Evidence& evidence, int side, const Known& known)
   options.one_sided = [&evidence, side](const EventRef& ref) {
     return evidence.partner(side, ref).process < 0;
   };
+  options.besides = [&evidence, side](const EventRef& ref) { return evidence.besides(side, ref); };
   if (known.any())
     options.discounted = [&evidence, &known, side](const EventRef& ref) {
       return is_known(evidence, known, side, ref);
@@ -88,8 +89,10 @@ Known harmless_before(const Evidence& evidence, const ModelDifference& differenc
     const Run& run = evidence.timeline.run(side);
     for (size_t p = 0; p < run.processes.size(); ++p) {
       const ProcessLog& l = run.processes[p];
-      for (uint32_t i = 0; i < l.events.size() && l.events.step(i) < difference.clean_steps; ++i) {
+      for (uint32_t i = 0; i < l.events.size(); ++i) {
         const EventRef ref{int32_t(p), i};
+        if (evidence.timeline.step(side, ref) >= difference.clean_steps) break;
+        if (evidence.besides(side, ref)) continue;
         const Event e = l.events[i];
         if (e.kind != EventKind::op || evidence.partner(side, ref).process >= 0) continue;
         for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s)

@@ -8,6 +8,7 @@
 #include "align/pair/flow_pairs.h"
 #include "align/pair/sequence.h"
 #include "align/pair/slot_pairs.h"
+#include "align/pair/step_events.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/xxhash.h"
@@ -80,11 +81,14 @@ uint32_t threads(const ProcessLog& log) {
   return count;
 }
 
-// Event indices by sequence. Each thread is one where both sides have as many, since how threads
-// interleave is chance; else the main thread is one and the others together are another.
-std::map<uint32_t, std::vector<uint32_t>> sequences(const ProcessLog& log, bool by_thread) {
+// Event indices by sequence, but for those that the other run has none of. Each thread is one where
+// both sides have as many, since how threads interleave is chance; else the main thread is one and
+// the others together are another.
+std::map<uint32_t, std::vector<uint32_t>> sequences(const ProcessLog& log, const StepEvents& steps,
+                                                    bool by_thread) {
   std::map<uint32_t, std::vector<uint32_t>> result;
   for (uint32_t i = 0; i < log.events.size(); ++i) {
+    if (!steps.takes_part(i)) continue;
     const uint32_t thread = log.events.thread(i);
     result[by_thread ? thread : std::min(thread, 1u)].push_back(i);
   }
@@ -99,9 +103,11 @@ constexpr size_t kTogether = 1 << 14;
 class SequencePairing {
  public:
   SequencePairing(const ProcessLog& a, const std::vector<uint32_t>& events_a, const ProcessLog& b,
-                  const std::vector<uint32_t>& events_b, uint32_t process, ProcessPair& result)
+                  const std::vector<uint32_t>& events_b, const StepEvents (&steps)[2],
+                  uint32_t process, ProcessPair& result)
       : logs_{&a, &b},
         events_{&events_a, &events_b},
+        steps_{&steps[0], &steps[1]},
         tokens_{Tokens(a), Tokens(b)},
         equal_(a, b),
         process_(process),
@@ -128,11 +134,9 @@ class SequencePairing {
   }
 
  private:
-  Event event(int side, size_t at) const { return logs_[side]->events[(*events_[side])[at]]; }
-
-  uint32_t step(int side, size_t at) const {
-    return logs_[side]->events.step((*events_[side])[at]);
-  }
+  // As the two sides count in common.
+  Event event(int side, size_t at) const { return steps_[side]->event((*events_[side])[at]); }
+  uint32_t step(int side, size_t at) const { return steps_[side]->step((*events_[side])[at]); }
 
   bool steps_increase(int side, size_t begin, size_t end) const {
     for (size_t i = begin + 1; i < end; ++i)
@@ -146,9 +150,9 @@ class SequencePairing {
       if (end[side] - begin[side] <= kTogether) continue;
       const uint32_t last = step(side, begin[side] + kTogether - 1);
       for (int each : {0, 1}) {
-        auto at = std::partition_point(
-            events_[each]->begin() + begin[each], events_[each]->begin() + to[each],
-            [&](uint32_t e) { return logs_[each]->events.step(e) <= last; });
+        auto at = std::partition_point(events_[each]->begin() + begin[each],
+                                       events_[each]->begin() + to[each],
+                                       [&](uint32_t e) { return steps_[each]->step(e) <= last; });
         to[each] = size_t(at - events_[each]->begin());
       }
     }
@@ -161,7 +165,7 @@ class SequencePairing {
       events[side].assign(events_[side]->begin() + begin[side], events_[side]->begin() + end[side]);
       tokens[side].reserve(events[side].size());
       for (uint32_t e : events[side])
-        tokens[side].push_back(tokens_[side].token(logs_[side]->events[e]));
+        tokens[side].push_back(tokens_[side].token(steps_[side]->event(e)));
     }
     const Matches ordered = align_sequences(tokens[0], tokens[1]);
     for (auto [i, j, moved] : pair_by_flow({*logs_[0], events[0], tokens[0]},
@@ -179,6 +183,7 @@ class SequencePairing {
 
   const ProcessLog* logs_[2];
   const std::vector<uint32_t>* events_[2];
+  const StepEvents* steps_[2];
   const Tokens tokens_[2];
   const EqualEvents equal_;
   uint32_t process_;
@@ -198,14 +203,19 @@ std::vector<uint32_t> unpaired(size_t events, const std::vector<Pair>& pairs,
 void align_processes(const ProcessLog& a, const ProcessLog& b, uint32_t index,
                      ProcessPair& result) {
   const bool by_thread = threads(a) == threads(b);
-  auto sequences_a = sequences(a, by_thread), sequences_b = sequences(b, by_thread);
+  const StepEvents steps[2] = {StepEvents(a, result.steps, 0), StepEvents(b, result.steps, 1)};
+  auto sequences_a = sequences(a, steps[0], by_thread),
+       sequences_b = sequences(b, steps[1], by_thread);
   for (const auto& [thread, events_a] : sequences_a)
-    SequencePairing(a, events_a, b, sequences_b[thread], index, result).run();
+    SequencePairing(a, events_a, b, sequences_b[thread], steps, index, result).run();
   auto by_a = [](const Pair& x, const Pair& y) { return x.a < y.a; };
   if (!std::is_sorted(result.pairs.begin(), result.pairs.end(), by_a))
     std::sort(result.pairs.begin(), result.pairs.end(), by_a);
   result.only_a = unpaired(a.events.size(), result.pairs, &Pair::a);
   result.only_b = unpaired(b.events.size(), result.pairs, &Pair::b);
+  if (result.steps.by_number()) return;
+  result.besides_a = steps[0].take_besides(result.pairs, &Pair::a, result.only_a);
+  result.besides_b = steps[1].take_besides(result.pairs, &Pair::b, result.only_b);
 }
 
 // Process indices by (rank, ordinal among the processes of that rank).
@@ -273,7 +283,10 @@ const Pair* last_certified(const Run& a, const Alignment& alignment) {
   return nullptr;
 }
 
-Alignment align_runs(const Run& a, const Run& b) {
+namespace {
+
+// Processes of both sides by rank and place among those of the rank.
+Alignment paired_processes(const Run& a, const Run& b) {
   Alignment result;
   auto places_a = places(a), places_b = places(b);
   std::map<std::pair<int32_t, uint32_t>, std::pair<int32_t, int32_t>> both;
@@ -282,6 +295,30 @@ Alignment align_runs(const Run& a, const Run& b) {
     both.try_emplace(place, std::pair<int32_t, int32_t>{-1, -1}).first->second.second = i;
   for (const auto& [place, sides] : both)
     result.processes.push_back({sides.first, sides.second, {}, {}, {}});
+  return result;
+}
+
+// The ranks of a job go step by step together: what tells of one tells of all.
+void pair_steps_of(const Run& a, const Run& b, std::vector<ProcessPair>& processes) {
+  std::map<uint32_t, std::vector<ProcessPair*>> jobs;  // by place among the processes of a rank
+  std::map<int32_t, uint32_t> seen;
+  for (ProcessPair& both : processes) {
+    const int32_t rank = both.a >= 0 ? a.processes[both.a].rank : b.processes[both.b].rank;
+    const uint32_t place = seen[rank]++;
+    if (both.a >= 0 && both.b >= 0) jobs[place].push_back(&both);
+  }
+  for (const auto& [place, job] : jobs) {
+    SteppingProcesses stepping;
+    for (const ProcessPair* both : job) {
+      stepping.a.push_back(&a.processes[both->a]);
+      stepping.b.push_back(&b.processes[both->b]);
+    }
+    const StepPairs steps = pair_steps(stepping);
+    for (ProcessPair* both : job) both->steps = steps;
+  }
+}
+
+Alignment align_paired(const Run& a, const Run& b, Alignment result) {
   parallel_for(result.processes.size(), [&](size_t i) {
     ProcessPair& pair = result.processes[i];
     if (pair.a >= 0 && pair.b >= 0)
@@ -297,6 +334,22 @@ Alignment align_runs(const Run& a, const Run& b) {
   }
   result.certified_prefix = certified_prefix(a, b, result);
   return result;
+}
+
+}  // namespace
+
+Alignment align_runs(const Run& a, const Run& b) {
+  Alignment result = paired_processes(a, b);
+  // Before any event: what one run does besides has no partner to be looked for.
+  pair_steps_of(a, b, result.processes);
+  return align_paired(a, b, std::move(result));
+}
+
+Alignment align_runs(const Run& a, const Run& b, const Alignment& like) {
+  Alignment result = paired_processes(a, b);
+  for (size_t i = 0; i < std::min(result.processes.size(), like.processes.size()); ++i)
+    result.processes[i].steps = like.processes[i].steps;
+  return align_paired(a, b, std::move(result));
 }
 
 std::string dump(const Alignment& alignment, const Run& a, const Run& b) {

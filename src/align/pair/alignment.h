@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "align/pair/steps.h"
 #include "record/record.h"
 
 namespace opguard {
@@ -32,6 +33,9 @@ struct ProcessPair {
   int32_t a, b;                          // index in Run::processes
   std::vector<Pair> pairs;               // by a; in one thread, b of those not moved increases
   std::vector<uint32_t> only_a, only_b;  // events without a partner
+  StepPairs steps = {};                  // which of their steps are the same
+  // Events of steps that the other run does not make: neither pairs nor without a partner.
+  std::vector<uint32_t> besides_a = {}, besides_b = {};
 };
 
 struct Alignment {
@@ -68,6 +72,9 @@ const Pair* last_certified(const Run& a, const Alignment& alignment);
 // Anchors (unique equal events), a banded DP in the windows between them, then data flow for what
 // moved or was taken for its neighbour.
 Alignment align_runs(const Run& a, const Run& b);
+// The same where it is known which steps are the same: those of `like`, by rank and place. For a
+// run made again.
+Alignment align_runs(const Run& a, const Run& b, const Alignment& like);
 
 std::string dump(const Alignment& alignment, const Run& a, const Run& b);
 

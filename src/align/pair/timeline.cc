@@ -15,13 +15,13 @@ Timeline::Timeline(const Run& a, const Run& b, const Alignment& alignment)
   for (int side : {0, 1}) {
     std::map<int32_t, uint32_t> seen;  // processes of each rank
     for (const ProcessLog& log : runs_[side]->processes) {
-      partners_[side].push_back({-1, std::vector<uint32_t>(log.events.size(), kNone)});
+      partners_[side].push_back({-1, std::vector<uint32_t>(log.events.size(), kNone), nullptr});
       ordinals_[side].push_back(seen[log.rank]++);
     }
   }
   for (const ProcessPair& both : alignment.processes) {
-    if (both.a >= 0) partners_[0][both.a].process = both.b;
-    if (both.b >= 0) partners_[1][both.b].process = both.a;
+    if (both.a >= 0) partners_[0][both.a].process = both.b, partners_[0][both.a].both = &both;
+    if (both.b >= 0) partners_[1][both.b].process = both.a, partners_[1][both.b].both = &both;
     for (const Pair& pair : both.pairs) {
       partners_[0][both.a].events[pair.a] = pair.b;
       partners_[1][both.b].events[pair.b] = pair.a;
@@ -51,6 +51,23 @@ EventRef Timeline::partner(int side, const EventRef& ref) const {
   return other == kNone ? EventRef{} : EventRef{partners.process, other};
 }
 
+const StepPairs& Timeline::steps(int side, int32_t process) const {
+  static const StepPairs kByNumber;
+  const ProcessPair* both = partners_[side][process].both;
+  return both ? both->steps : kByNumber;
+}
+
+uint32_t Timeline::step(int side, const EventRef& ref) const {
+  return steps(side, ref.process).number(side, log(side, ref).events.step(ref.event));
+}
+
+bool Timeline::besides(int side, const EventRef& ref) const {
+  const ProcessPair* both = partners_[side][ref.process].both;
+  if (!both || both->steps.by_number()) return false;
+  const std::vector<uint32_t>& events = side == 0 ? both->besides_a : both->besides_b;
+  return std::binary_search(events.begin(), events.end(), ref.event);
+}
+
 Timeline::Order::Order(const Run& run) : collectives(run) {
   for (const ProcessLog& log : run.processes) {
     std::vector<uint32_t>& highest = micro_batch.emplace_back();
@@ -73,7 +90,7 @@ const Timeline::Order& Timeline::order(int side) const {
 Position Timeline::position(int side, const EventRef& ref) const {
   Position position;
   position.ordinal = ordinals_[side][ref.process];
-  position.step = log(side, ref).events.step(ref.event);
+  position.step = step(side, ref);
   position.at = 2ull * ref.event;
   // The event of side a it is or follows; what only b has keeps to its own process.
   EventRef leader = ref;

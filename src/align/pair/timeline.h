@@ -17,7 +17,7 @@ namespace opguard {
 // but the step are of side a, an event of b without a partner stands behind the pair before it.
 struct Position {
   uint32_t ordinal = 0;  // which of its rank's processes
-  uint32_t step = 0;
+  uint32_t step = 0;     // as both runs count in common: StepPairs::number
   uint32_t epoch = 0;
   uint32_t micro_batch = 0;  // never decreases within a step of a process
   uint64_t distance = 0;     // twice the events since the epoch began; odd between two
@@ -43,6 +43,13 @@ class Timeline {
   EventRef partner(int side, const EventRef& ref) const;
   Position position(int side, const EventRef& ref) const;
 
+  // The step it is of, as both runs count in common: StepPairs::number.
+  uint32_t step(int side, const EventRef& ref) const;
+  // Of a step that the other run does not make (ProcessPair::besides_a), and without a partner.
+  bool besides(int side, const EventRef& ref) const;
+  // Which steps of a process are the other run's.
+  const StepPairs& steps(int side, int32_t process) const;
+
  private:
   // Made when first asked for: runs that agree are put in no order.
   struct Order {
@@ -55,6 +62,7 @@ class Timeline {
   struct Partners {
     int32_t process = -1;
     std::vector<uint32_t> events;
+    const ProcessPair* both = nullptr;
   };
 
   const Run* runs_[2];

@@ -33,10 +33,14 @@ void once(ModelSet& set, bool last) {
 
 }  // namespace
 
-ModelMoments::ModelMoments(const Run& run, int32_t process, int side, const HiddenRecords& hidden)
-    : log_(run.processes[process]), process_(process), side_(side), hidden_(hidden) {
+ModelMoments::ModelMoments(const Timeline& timeline, int32_t process, int side,
+                           const HiddenRecords& hidden)
+    : log_(timeline.run(side).processes[process]), process_(process), side_(side), hidden_(hidden) {
+  const StepPairs& pairs = timeline.steps(side, process);
   for (uint32_t e = 0; e < log_.events.size(); ++e) {
     const EventKind kind = log_.events.kind(e);
+    if (kind != EventKind::loss && kind != EventKind::optimizer) continue;
+    if (pairs.besides(side, log_.events.step(e))) continue;
     if (kind == EventKind::loss) losses_.push_back(e);
     if (kind != EventKind::optimizer) continue;
     // Steps are counted when the outermost of them ends.

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "align/pair/timeline.h"
 #include "align/rules/hidden.h"
 #include "align/values/value_index.h"
 
@@ -34,7 +35,8 @@ struct OptimizerStep {
 
 class ModelMoments {
  public:
-  ModelMoments(const Run& run, int32_t process, int side, const HiddenRecords& hidden);
+  // But for steps that the other run does not make.
+  ModelMoments(const Timeline& timeline, int32_t process, int side, const HiddenRecords& hidden);
 
   size_t losses() const { return losses_.size(); }
   ModelSet loss(size_t k) const;  // the roots of the k-th backward pass

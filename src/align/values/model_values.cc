@@ -22,7 +22,7 @@ class ModelValues {
     for (int side : {0, 1}) {
       const Run& run = timeline.run(side);
       for (size_t p = 0; p < run.processes.size(); ++p)
-        moments_[side].emplace_back(run, int32_t(p), side, hidden);
+        moments_[side].emplace_back(timeline, int32_t(p), side, hidden);
     }
   }
 

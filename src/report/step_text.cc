@@ -1,0 +1,67 @@
+#include "report/step_text.h"
+
+#include <algorithm>
+
+#include "report/text.h"
+
+namespace opguard {
+namespace {
+
+uint32_t begin(int side, const StepStretch& stretch) { return side == 0 ? stretch.a : stretch.b; }
+
+// "steps 0 to 2", "step 3"
+std::string range(uint32_t first, uint32_t count) {
+  const std::string from = std::to_string(first);
+  if (count == 1) return "step " + from;
+  return "steps " + from + " to " + std::to_string(first + count - 1);
+}
+
+std::string besides(int side, const std::vector<StepStretch>& stretches) {
+  uint32_t end = 0, count = 0;
+  std::string ranges;
+  for (const StepStretch& stretch : stretches) {
+    const uint32_t first = begin(side, stretch), own = first - end;
+    if (own > 0) {
+      ranges += (ranges.empty() ? "" : ", ") + std::to_string(end);
+      if (own > 1) ranges += " to " + std::to_string(first - 1);
+    }
+    count += own;
+    end = first + stretch.count;
+  }
+  if (count == 0) return "";
+  return std::string("; run ") + "ab"[side] + " makes " + counted(count, "step") + " besides (" +
+         ranges + ")";
+}
+
+}  // namespace
+
+std::vector<const ProcessPair*> paired_otherwise(const Alignment& alignment) {
+  std::vector<const ProcessPair*> found;
+  for (const ProcessPair& both : alignment.processes)
+    if (!both.steps.by_number() &&
+        std::none_of(found.begin(), found.end(),
+                     [&](const ProcessPair* known) { return known->steps == both.steps; }))
+      found.push_back(&both);
+  return found;
+}
+
+std::vector<std::string> step_sentences(const Alignment& alignment) {
+  std::vector<std::string> sentences;
+  for (const ProcessPair* both : paired_otherwise(alignment)) {
+    std::string text;
+    const std::vector<StepStretch>& stretches = both->steps.stretches();
+    for (const StepStretch& s : stretches) {
+      const bool last = s.count == kNone;
+      text += (text.empty() ? "" : ", ") +
+              (last ? "step " + std::to_string(s.b) : range(s.b, s.count)) + " of run b " +
+              (last || s.count == 1 ? "is " : "are ") +
+              (last ? "step " + std::to_string(s.a) : range(s.a, s.count)) + " of run a" +
+              (last ? " and so on" : "");
+    }
+    for (int side : {0, 1}) text += besides(side, stretches);
+    sentences.push_back(std::move(text));
+  }
+  return sentences;
+}
+
+}  // namespace opguard
