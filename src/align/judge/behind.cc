@@ -1,0 +1,146 @@
+#include "align/judge/behind.h"
+
+#include <algorithm>
+#include <string>
+#include <unordered_set>
+#include <utility>
+
+#include "align/judge/random_state.h"
+
+namespace opguard {
+namespace {
+
+// The last value made before `hole` in its step that only this run holds and no operator read up to
+// there.
+SlotRef last_unread(const Evidence& evidence, int side, const EventRef& hole, const Flow& flow) {
+  const ProcessLog& l = evidence.log(side, hole);
+  std::unordered_set<ValueKey, ValueKeyHash> read;
+  for (uint32_t i = hole.event + 1; i-- > 0;) {
+    const Event e = l.events[i];
+    if (e.step != evidence.event(side, hole).step) break;
+    for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
+      const Slot slot = l.slots[s];
+      const ValueKey key = value_key(l, slot);
+      if (slot.kind == SlotKind::in) read.insert(key);
+      if (slot.kind == SlotKind::in || i == hole.event || read.contains(key)) continue;
+      const EventRef ref{hole.process, i};
+      if (l.metas[slot.meta].dtype != "bool" && flow.novel(ref, slot)) return {ref, s};
+    }
+  }
+  return {};
+}
+
+EventRef first_reader(const Evidence& evidence, const Walk& walk, const Found& hidden,
+                      const ModelDifference& difference) {
+  const ProcessLog& l = evidence.log(hidden.side, hidden.origin.event);
+  const ValueKey key = value_key(l, l.slots[hidden.origin.slot]);
+  for (uint32_t i = hidden.origin.event.event + 1; i < l.events.size(); ++i) {
+    const EventRef ref{hidden.origin.event.process, i};
+    if (!walk.visited[hidden.side].contains(Flow::id(ref))) continue;
+    const Event e = l.events[i];
+    for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s)
+      if (hidden.origin.hole ||
+          (l.slots[s].kind == SlotKind::in && value_key(l, l.slots[s]) == key))
+        return ref;
+  }
+  const auto& sinks = difference.slots[hidden.side];
+  return sinks.empty() ? hidden.origin.event : sinks.front().event;
+}
+
+bool draws(const Evidence& evidence, const Pivot& pivot) {
+  return pivot.a.process >= 0 && pivot.b.process >= 0 &&
+         (evidence.draws(0, pivot.a) || evidence.draws(1, pivot.b));
+}
+
+}  // namespace
+
+std::vector<Pivot> look_behind_hole(const Evidence& evidence, const Blame& blame,
+                                    std::vector<Pivot> candidates) {
+  if (!evidence.on(Heuristic::behind_hole) || candidates.empty() ||
+      candidates[0].kind != PivotKind::input)
+    return candidates;
+  const EventRef holes[2] = {candidates[0].a, candidates[0].b};
+  for (int side : {1, 0}) {
+    if (holes[side].process < 0) continue;
+    Flow flow(*evidence.index[side], *evidence.index[1 - side], flow_options(evidence, side, {}));
+    const SlotRef gone = last_unread(evidence, side, holes[side], flow);
+    if (gone.event.process < 0) continue;
+    for (const Origin& origin : flow.origins({gone})) {
+      EventRef refs[2];
+      refs[side] = origin.event;
+      refs[1 - side] = evidence.partner(side, origin.event);
+      if (origin.hole || refs[1 - side].process < 0) continue;
+      Pivot pivot{blame.pair_kind(refs[0], refs[1]), refs[0], refs[1], kNone, ""};
+      if (pivot.kind != PivotKind::scalar && pivot.kind != PivotKind::value) continue;
+      pivot.heuristics.add(Heuristic::behind_hole);
+      pivot.why =
+          why(evidence, blame, pivot) + "; its result went on through code without operators";
+      candidates.insert(candidates.begin(), std::move(pivot));
+      if (candidates.size() > kMostCandidates) candidates.pop_back();
+      return candidates;
+    }
+  }
+  return candidates;
+}
+
+std::vector<Pivot> look_behind_draw(const Evidence& evidence, const Blame& blame,
+                                    std::vector<Pivot> candidates) {
+  if (candidates.empty() || candidates[0].kind != PivotKind::value ||
+      !draws(evidence, candidates[0]))
+    return candidates;
+  const auto write = generator_write(evidence, candidates[0].a, candidates[0].b);
+  if (!write) return candidates;
+  candidates.insert(candidates.begin(), name(evidence, blame, *write));
+  if (candidates.size() > kMostCandidates) candidates.pop_back();
+  return candidates;
+}
+
+std::vector<Pivot> behind_named(const Evidence& evidence, const Blame& blame,
+                                const ModelDifference& difference, const std::vector<Lead>& leads,
+                                std::vector<Pivot> candidates) {
+  Known known = harmless_before(evidence, difference);
+  known.moved = evidence.on(Heuristic::moved_bytes);
+  std::vector<Lead> named = leads;
+  while (candidates.size() < kMostCandidates) {
+    const size_t before = known.harmless[0].size() + known.harmless[1].size();
+    for (const Lead& lead : named)
+      if (lead.one_sided() && !lead.found.origin.hole)
+        for (int side : {0, 1})
+          if (lead.refs[side].process >= 0)
+            known.harmless[side].insert(evidence.boundary(side, lead.refs[side]));
+    if (known.harmless[0].size() + known.harmless[1].size() == before) break;
+    named = order_leads(evidence, walk_back(evidence, difference, known));
+    for (const Lead& lead : named)
+      if (lead.grade != Grade::echo) add(evidence, name(evidence, blame, lead, named), candidates);
+  }
+  return candidates;
+}
+
+void tell_random_states(const Evidence& evidence, Pivot& pivot) {
+  if (pivot.kind == PivotKind::value ? !draws(evidence, pivot) : pivot.kind != PivotKind::input)
+    return;
+  const std::string states =
+      random_state_difference(evidence.timeline.run(0), pivot.a, evidence.timeline.run(1), pivot.b);
+  if (!states.empty()) pivot.why += "; " + states;
+}
+
+void tell_hidden(const Evidence& evidence, const Walk& walk, const ModelDifference& difference,
+                 Verdict& verdict) {
+  if (walk.hidden.empty()) return;
+  const auto& [found, rule] = *std::min_element(
+      walk.hidden.begin(), walk.hidden.end(),
+      [](const auto& x, const auto& y) { return x.first.position < y.first.position; });
+  const std::string what = "what the rule '" + rule->text + "' hides (" + rule->why + ")";
+  if (!verdict.candidates.empty()) {
+    verdict.notes.push_back(what + " reaches the model values as well");
+    return;
+  }
+  EventRef refs[2];
+  refs[found.side] = first_reader(evidence, walk, found, difference);
+  refs[1 - found.side] = evidence.partner(found.side, refs[found.side]);
+  Pivot pivot{PivotKind::input, refs[0], refs[1], kNone, ""};
+  pivot.why = "it reads " + what + ": the difference reaches the model values";
+  verdict.candidates.push_back(std::move(pivot));
+}
+
+}  // namespace opguard

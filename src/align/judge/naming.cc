@@ -1,0 +1,125 @@
+#include "align/judge/naming.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "align/judge/walk_back.h"
+
+namespace opguard {
+namespace {
+
+// Two candidates of the same boundaries say the same to a user.
+bool same_place(const Evidence& evidence, const Pivot& x, const Pivot& y) {
+  auto boundary = [&](int side, const EventRef& ref) {
+    return ref.process < 0 ? std::string() : evidence.boundary(side, ref);
+  };
+  return boundary(0, x.a) == boundary(0, y.a) && boundary(1, x.b) == boundary(1, y.b);
+}
+
+// No equal pair lies between two events of one run alone.
+bool same_gap(const Evidence& evidence, const Found& x, const Found& y) {
+  if (x.position.process != y.position.process || x.position.step != y.position.step) return false;
+  const Found& in_a = x.side == 0 ? x : y;
+  const uint64_t lo = std::min(x.position.at, y.position.at),
+                 hi = std::max(x.position.at, y.position.at);
+  for (const ProcessPair& both : evidence.timeline.alignment().processes) {
+    if (both.a != in_a.origin.event.process) continue;
+    auto at = std::lower_bound(both.pairs.begin(), both.pairs.end(), lo / 2 + 1,
+                               [](const Pair& pair, uint64_t a) { return pair.a < a; });
+    for (; at != both.pairs.end() && 2ull * at->a < hi; ++at)
+      if (at->equality == Equality::equal) return false;
+  }
+  return true;
+}
+
+// The slot to show, on side b if it has one: where the walk ended, or what differs from the
+// partner's.
+uint32_t telling_slot(const Evidence& evidence, const Pivot& pivot, const Found& found) {
+  const int side = pivot.b.process >= 0 ? 1 : 0;
+  const EventRef& shown = side == 1 ? pivot.b : pivot.a;
+  if (side == found.side && shown == found.origin.event) return uint32_t(found.origin.slot);
+  const Flow flow(*evidence.index[side], *evidence.index[1 - side],
+                  flow_options(evidence, side, {}));
+  const Event e = evidence.event(side, shown);
+  for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
+    const Slot slot = evidence.log(side, shown).slots[s];
+    if (slot.kind != SlotKind::in && has_value(slot) && flow.differs({shown, s}))
+      return uint32_t(s);
+  }
+  return kNone;
+}
+
+}  // namespace
+
+std::string why(const Evidence& evidence, const Blame& blame, const Pivot& pivot) {
+  switch (pivot.kind) {
+    case PivotKind::value:
+      return "every tensor and scalar input is equal, the result is not";
+    case PivotKind::scalar:
+      return "every tensor input is equal, a non-tensor argument is not";
+    case PivotKind::structure:
+      if (pivot.a.process >= 0 && pivot.b.process >= 0) {
+        if (evidence.boundary(0, pivot.a) != evidence.boundary(1, pivot.b))
+          return "the runs part into different operators, on values both of them hold";
+        return (evidence.event(0, pivot.a).flags ^ evidence.event(1, pivot.b).flags) & kInGraph
+                   ? "the result takes part in backward in one run only"
+                   : "the operator works on another dtype, shape or number of tensors";
+      }
+      return pivot.a.process >= 0 ? "only run a has this operator, on values both runs hold"
+                                  : "only run b has this operator, on values both runs hold";
+    case PivotKind::input:
+      if (evidence.boundary_is_shared(pivot.a, pivot.b) && blame.writes_elsewhere(pivot.a, pivot.b))
+        return "the operator writes into another tensor than in the other run";
+      return blame.given_another(pivot.a, pivot.b)
+                 ? "the operator is given another value than in the other run, "
+                   "one both of them hold"
+                 : "an input differs that no recorded operator made";
+    case PivotKind::race:
+      return "an input's memory was overwritten and no recorded operator wrote it";
+  }
+  return "";
+}
+
+void add(const Evidence& evidence, Pivot pivot, std::vector<Pivot>& candidates) {
+  if (candidates.size() >= kMostCandidates) return;
+  for (const Pivot& earlier : candidates)
+    if (same_place(evidence, earlier, pivot)) return;
+  candidates.push_back(std::move(pivot));
+}
+
+Pivot name(const Evidence& evidence, const Blame& blame, const Lead& lead,
+           const std::vector<Lead>& leads) {
+  EventRef refs[2] = {lead.refs[0], lead.refs[1]};
+  std::array<std::vector<EventRef>, 2> region = lead.steps;
+  const int side = lead.found.side;
+  if (refs[1 - side].process < 0 && !lead.found.origin.hole)
+    for (const Lead& other : leads)
+      if (other.region && other.found.side != side && other.refs[side].process < 0 &&
+          other.grade <= lead.grade && same_gap(evidence, lead.found, other.found)) {
+        refs[1 - side] = other.refs[1 - side];
+        if (region[1 - side].empty()) region[1 - side] = other.steps[1 - side];
+        break;
+      }
+  Pivot pivot;
+  pivot.heuristics = lead.by;
+  pivot.kind = blame.settle(refs, lead.found.origin.hole, !lead.one_sided(), pivot.heuristics);
+  pivot.a = refs[0];
+  pivot.b = refs[1];
+  pivot.slot = telling_slot(evidence, pivot, lead.found);
+  pivot.region = std::move(region);
+  pivot.why = why(evidence, blame, pivot);
+  return pivot;
+}
+
+Pivot name(const Evidence& evidence, const Blame& blame, const GeneratorWrite& write) {
+  Pivot pivot;
+  pivot.a = write.refs[0];
+  pivot.b = write.refs[1];
+  const bool both = pivot.a.process >= 0 && pivot.b.process >= 0;
+  pivot.kind = both ? blame.pair_kind(pivot.a, pivot.b) : PivotKind::structure;
+  pivot.why = why(evidence, blame, pivot) + "; the random numbers after it are others";
+  return pivot;
+}
+
+}  // namespace opguard
