@@ -89,9 +89,10 @@ Known harmless_before(const Evidence& evidence, const ModelDifference& differenc
     const Run& run = evidence.timeline.run(side);
     for (size_t p = 0; p < run.processes.size(); ++p) {
       const ProcessLog& l = run.processes[p];
+      const StepPairs& steps = evidence.timeline.steps(side, int32_t(p));
       for (uint32_t i = 0; i < l.events.size(); ++i) {
+        if (steps.number(side, l.events.step(i)) >= difference.clean_steps) break;
         const EventRef ref{int32_t(p), i};
-        if (evidence.timeline.step(side, ref) >= difference.clean_steps) break;
         if (evidence.besides(side, ref)) continue;
         const Event e = l.events[i];
         if (e.kind != EventKind::op || evidence.partner(side, ref).process >= 0) continue;
