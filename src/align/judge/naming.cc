@@ -116,8 +116,14 @@ Pivot name(const Evidence& evidence, const Blame& blame, const GeneratorWrite& w
   Pivot pivot;
   pivot.a = write.refs[0];
   pivot.b = write.refs[1];
-  const bool both = pivot.a.process >= 0 && pivot.b.process >= 0;
-  pivot.kind = both ? blame.pair_kind(pivot.a, pivot.b) : PivotKind::structure;
+  // A generator is an input that no call names.
+  pivot.kind = PivotKind::input;
+  if (pivot.a.process < 0 || pivot.b.process < 0) {
+    pivot.why = std::string("only run ") + (pivot.a.process < 0 ? "b" : "a") +
+                " moves the random numbers' generator here";
+    return pivot;
+  }
+  pivot.kind = blame.pair_kind(pivot.a, pivot.b);
   pivot.why = why(evidence, blame, pivot) + "; the random numbers after it are others";
   return pivot;
 }
