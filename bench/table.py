@@ -1,4 +1,6 @@
 """The results of accuracy.py as lines for the terminal and as docs/accuracy.md."""
+import first_tries
+
 
 
 def place(location):
@@ -43,6 +45,11 @@ def count(results, *classes):
     return sum(r["class"] in classes for r in results)
 
 
+def is_self(result):
+    """A program compared with itself, which shows little: no release, no refactoring."""
+    return ".self_" in result["case"]
+
+
 def goals(results):
     """One line a goal of the milestone, with what was reached."""
     suites = {s: [r for r in results if r["suite"] == s] for s in ("minitrain", "library", "control")}
@@ -56,8 +63,9 @@ def goals(results):
         lines.append(f"library cases: {verdicts} of {len(library)} end in a verdict (goal: all); "
                      f"{count(library, 'exact', 'near')} name the expected function (goal: half), "
                      f"{count(library, 'exact')} the statement")
-    if control := suites["control"]:
-        lines.append(f"controls: {count(control, 'right')} of {len(control)} identical (goal: all)")
+    for name, of_itself in (("controls", False), ("programs against themselves", True)):
+        if control := [r for r in suites["control"] if is_self(r) is of_itself]:
+            lines.append(f"{name}: {count(control, 'right')} of {len(control)} identical (goal: all)")
     kinds = [r["kind_right"] for r in results if r["kind_right"] is not None]
     losses = [r["losses_equal"] for r in results if r["losses_equal"] is not None]
     lines.append(f"kind: {sum(kinds)} of {len(kinds)} as expected")
@@ -83,10 +91,12 @@ ROW = "| case | expected | verdict | kind | pivot in a | pivot in b | class | ki
 
 def write_markdown(path, head, results):
     text = HEAD.format(**head) + "".join(f"- {line}\n" for line in goals(results))
-    titles = {"minitrain": "minitrain: a good tree and faulty trees",
-              "library": "Library cases: two releases or two commands", "control": "Controls"}
-    for suite, title in titles.items():
-        rows = [r for r in results if r["suite"] == suite]
+    tables = (("minitrain: a good tree and faulty trees", lambda r: r["suite"] == "minitrain"),
+              ("Library cases: two releases or two commands", lambda r: r["suite"] == "library"),
+              ("Controls: refactorings and other settings", lambda r: r["suite"] == "control" and not is_self(r)),
+              ("Programs against themselves", is_self))  # fmt: skip
+    for title, belongs in tables:
+        rows = [r for r in results if belongs(r)]
         if not rows:
             continue
         text += f"\n## {title}\n\n{ROW}"
@@ -99,7 +109,7 @@ def write_markdown(path, head, results):
         text += "\n## What was said where it was not exact\n\n"
         for r in misses:
             text += f"- **{r['case']}** ({r['class']}): {explain(r)}\n"
-    path.write_text(text)
+    path.write_text(first_tries.place(text, first_tries.section()[0]))
 
 
 def explain(result):
