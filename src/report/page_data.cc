@@ -134,7 +134,12 @@ class Page {
     auto [at, fresh] = site_index_[side].try_emplace(boundary, sites_[side].size());
     if (!fresh) return int64_t(at->second);
     const EventView known = view(log, event);
-    const Location& place = known.location;
+    sites_[side].push_back(place_json(known.location, boundary, known.operator_name));
+    return int64_t(at->second);
+  }
+
+  Json place_json(const Location& place, const std::string& boundary,
+                  const std::string& operator_name) {
     Json lines = Json::array();
     for (const ContextLine& line : files_.excerpt(place, kContextLines)) {
       const auto chars = shown_chars(line.text.line);
@@ -150,17 +155,16 @@ class Page {
       lines.push_back({line.number, parts[0], parts[1], parts[2]});
     }
     const std::string file = place.file.empty() ? place.path : place.file;
-    sites_[side].push_back({{"id", shown(boundary)},
-                            {"op", shown(known.operator_name)},
-                            {"file", shown(file)},
-                            {"path", shown(place.path)},
-                            {"line", place.line},
-                            // Without the expression the column is not known either.
-                            {"column", place.text.empty() ? 0 : place.column + 1},
-                            {"in", place.function == "<module>" ? "" : shown(place.function)},
-                            {"with", shown(place.package)},
-                            {"source", std::move(lines)}});
-    return int64_t(at->second);
+    return {{"id", shown(boundary)},
+            {"op", shown(operator_name)},
+            {"file", shown(file)},
+            {"path", shown(place.path)},
+            {"line", place.line},
+            // Without the expression the column is not known either.
+            {"column", place.text.empty() ? 0 : place.column + 1},
+            {"in", place.function == "<module>" ? "" : shown(place.function)},
+            {"with", shown(place.package)},
+            {"source", std::move(lines)}};
   }
 
   int64_t coordinate(const ProcessLog& log, const Event& event) {
@@ -293,7 +297,16 @@ class Page {
     return {at.lane, listed_[at.lane][at.row]};
   }
 
-  Json candidate_json(const Pivot& pivot) const {
+  // The call named in place of an operator, as a site.
+  Json call_json(const EventView& event) {
+    if (event.inner.file.empty()) return nullptr;
+    Json call = place_json(event.location, event.boundary, event.operator_name);
+    call["inner"] = shown(event.inner.file) + ":" + std::to_string(event.inner.line) + "  " +
+                    shown(event.inner.text);
+    return call;
+  }
+
+  Json candidate_json(const Pivot& pivot) {
     const PivotView both = view(report_.a, report_.b, pivot);
     const EventView& event = both.either();
     return {{"kind", kind_name(pivot.kind)},
@@ -301,6 +314,7 @@ class Page {
             {"slot", shown(both.slot)},
             {"boundary", event ? shown(event.boundary) : ""},
             {"region", region_json(pivot)},
+            {"calls", {call_json(both.a), call_json(both.b)}},
             {"a", row_json(find_row(lanes_, 0, pivot.a))},
             {"b", row_json(find_row(lanes_, 1, pivot.b))}};
   }
@@ -376,7 +390,7 @@ class Page {
     return false;
   }
 
-  Json summary() const {
+  Json summary() {
     const Verdict& verdict = report_.verdict;
     const Alignment& alignment = report_.alignment;
     Json head;

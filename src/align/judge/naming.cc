@@ -101,11 +101,18 @@ Pivot name(const Evidence& evidence, const Blame& blame, const Lead& lead,
         if (region[1 - side].empty()) region[1 - side] = other.steps[1 - side];
         break;
       }
+  const EventRef before[2] = {refs[0], refs[1]};
   Pivot pivot;
   pivot.heuristics = lead.by;
   pivot.kind = blame.settle(refs, lead.found.origin.hole, !lead.one_sided(), pivot.heuristics);
   pivot.a = refs[0];
   pivot.b = refs[1];
+  // Named elsewhere than where the walk ended: what stood there is no region of it.
+  if (!(refs[0] == before[0] && refs[1] == before[1]))
+    for (int side : {0, 1}) {
+      region[side].clear();
+      if (refs[side].process >= 0) region[side].push_back(refs[side]);
+    }
   pivot.slot = telling_slot(evidence, pivot, lead.found);
   pivot.region = std::move(region);
   pivot.why = why(evidence, blame, pivot);

@@ -10,7 +10,10 @@ function pivotSection(candidate) {
   const sides = el('div', 'sides');
   for (let side = 0; side < 2; ++side) {
     const ref = side === 0 ? candidate.a : candidate.b;
-    sides.append(sourceBox(side, ref ? lanes[ref[0]].site(ref[1], side) : null));
+    const call = candidate.calls[side];
+    const box = sourceBox(side, call || (ref ? lanes[ref[0]].site(ref[1], side) : null));
+    if (call) box.append(el('p', 'inner faint mono', 'in it: ' + call.inner));
+    sides.append(box);
   }
   const section = el('section', 'pivot', title, candidate.why ? el('p', 'why', candidate.why) : null, sides);
   if (candidate.region) {
@@ -104,7 +107,7 @@ function candidateList() {
   rest.forEach((candidate, i) => {
     const at = candidate.a || candidate.b;
     if (!at) return;
-    const site = lanes[at[0]].site(at[1], candidate.a ? 0 : 1);
+    const site = candidate.calls[candidate.a ? 0 : 1] || lanes[at[0]].site(at[1], candidate.a ? 0 : 1);
     const item = jump('', candidate.why, () => goTo(i + 1), el('span', 'faint', (i + 2) + '  '), candidate.kind + '  ',
                       el('span', 'mono', placeOf(site, true) + '  ' + site.op), el('span', 'faint', '  ' + candidate.why +
                         (candidate.proof ? '; ' + proofWord(candidate.proof) + ': ' + candidate.proof.why : '')));
