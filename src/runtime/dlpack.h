@@ -22,7 +22,7 @@ struct DlpackExchange {
   uint32_t major, minor;
   const void* previous;
   void *allocate, *managed_of, *object_of;
-  int (*tensor_of)(void* object, DlpackTensor* out);  // 0, or -1 with an error set
+  int (*tensor_of)(void* object, DlpackTensor* out);                  // 0, or -1 with an error set
   int (*stream)(int32_t device_type, int32_t device_id, void** out);  // the same
 };
 

@@ -31,8 +31,8 @@ void Progress::show() {
   bool shown = false;
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, std::chrono::seconds(1), [this] { return done_; })) {
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(
-        std::chrono::steady_clock::now() - start_);
+    const auto seconds =
+        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - start_);
     std::fprintf(stderr, "\r%s, %lld s", what_.c_str(), static_cast<long long>(seconds.count()));
     std::fflush(stderr);
     shown = true;

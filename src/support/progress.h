@@ -9,8 +9,8 @@
 
 namespace opguard {
 
-// While it lives: after a second, one line on stderr with the seconds so far, rewritten in place and
-// taken away at the end. Nothing where stderr is no terminal.
+// While it lives: after a second, one line on stderr with the seconds so far, rewritten in place
+// and taken away at the end. Nothing where stderr is no terminal.
 class Progress {
  public:
   explicit Progress(std::string what);

@@ -6,7 +6,7 @@
 
 /* What a call makes the device do. node: of the graph it is captured into or run for, 0: none. */
 struct cuda_double_work {
-  uint32_t kind; /* 0 kernel, 1 memcpy, 2 memset, 3 synchronize */
+  uint32_t kind;    /* 0 kernel, 1 memcpy, 2 memset, 3 synchronize */
   uint32_t runtime; /* called through the runtime, not the driver */
   const char* name;
   uint64_t stream, node;

@@ -38,12 +38,12 @@ TEST(Signature, TagsOfACall) {
                 "kind:literal",    "target:y",    "scope:f",
                 "file:rope",       "block:-",     "header:-",
                 "previous:a",      "next:g",      "inside:g"}));
-  EXPECT_EQ(names(signatures(sites, TemplateLibrary())[2]),
-            (std::vector<std::string>{
-                "name:g", "form:call", "callee:g", "arguments:1", "argument:call:F.softmax",
-                "kind:call", "target:y", "scope:f", "file:rope", "block:-", "header:-",
-                "previous:softmax", "next:b",
-                "holds:F torch.nn.functional.softmax name:x name:x keyword:dim=literal:-1"}));
+  EXPECT_EQ(
+      names(signatures(sites, TemplateLibrary())[2]),
+      (std::vector<std::string>{
+          "name:g", "form:call", "callee:g", "arguments:1", "argument:call:F.softmax", "kind:call",
+          "target:y", "scope:f", "file:rope", "block:-", "header:-", "previous:softmax", "next:b",
+          "holds:F torch.nn.functional.softmax name:x name:x keyword:dim=literal:-1"}));
 }
 
 TEST(Signature, BlocksAreNamedByTheirHeaders) {

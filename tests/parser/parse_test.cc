@@ -1,5 +1,5 @@
-#include "parser/import_line.h"
 #include "parser/parse.h"
+#include "parser/import_line.h"
 
 #include <gtest/gtest.h>
 

@@ -189,7 +189,8 @@ Verdict parted_generators(const Evidence& evidence, const Blame& blame,
     if (!parted_for_good(state)) continue;
     verdict.outcome = Outcome::diverged;
     if (verdict.why.empty())
-      verdict.why = state_sentence(evidence.timeline.run(0), state) + ", and somebody draws from it";
+      verdict.why =
+          state_sentence(evidence.timeline.run(0), state) + ", and somebody draws from it";
     if (const auto write = generator_write(evidence, state.a, state.b, state.generator))
       add(evidence, name(evidence, blame, *write), verdict.candidates);
   }
