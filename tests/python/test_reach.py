@@ -198,7 +198,7 @@ for step in range(2):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("launch", ["python train.py", "torchrun --nproc-per-node 1 train.py", "env -i PATH=\"$PATH\" PYTHONPATH=$PYTHONPATH python train.py"])
+@pytest.mark.parametrize("launch", ["python train.py", "torchrun --nproc-per-node 1 train.py", "env -i PATH=\"$PATH\" PYTHONPATH=$PYTHONPATH python train.py", "uv run --offline --no-project --python {python} train.py"])
 def test_a_launch_script_with_its_own_path_is_compared(opguard, tmp_path, launch):
     """As Megatron's scripts do: the code is found through the PYTHONPATH that the script sets."""
     pytest.importorskip("torch")
@@ -207,7 +207,8 @@ def test_a_launch_script_with_its_own_path_is_compared(opguard, tmp_path, launch
         (folder / "lib").mkdir(parents=True)
         (folder / "train.py").write_text(TRAIN)
         (folder / "lib" / "megatron_like.py").write_text(f"import torch\ndef scale():\n    return torch.tensor(1.0) * {scale}\n")
-        (folder / "run.sh").write_text(f"export PYTHONPATH=$PWD/lib:$PYTHONPATH\n{launch}\n")
+        command = launch.replace("{python}", shlex.quote(sys.executable))
+        (folder / "run.sh").write_text(f"export PYTHONPATH=$PWD/lib:$PYTHONPATH\n{command}\n")
     out = tmp_path / "answer.json"
     ran = opguard("diff", tmp_path / "a", tmp_path / "b", "--json", out, "--", "bash", "run.sh")
     assert ran.returncode == 1, ran.stdout + ran.stderr
