@@ -95,12 +95,20 @@ class Prover {
   Trial& add_trial(const Pivot& pivot) {
     for (Trial& trial : trials_)
       if (same_site(trial.pivot, pivot)) return trial;
-    Trial trial{pivot, reads_the_same(timeline_, index_[0], index_[1], pivot), {}, {}, false};
+    // A generator's state cannot be put in place; what was drawn from it can.
+    Pivot forced = pivot;
+    if (pivot.draw[0].process >= 0) {
+      forced = Pivot{};
+      forced.a = pivot.draw[0];
+      forced.b = pivot.draw[1];
+    }
+    Trial trial{pivot, reads_the_same(timeline_, index_[0], index_[1], forced), {}, {}, false};
     trial.experiment =
-        plan_experiment(timeline_, index_[0], index_[1], pivot, judged_step_, /*everywhere=*/true);
+        plan_experiment(timeline_, index_[0], index_[1], forced, judged_step_, /*everywhere=*/true);
     if (!trial.experiment.refused.empty())
-      trial.experiment = plan_experiment(timeline_, index_[0], index_[1], pivot, judged_step_,
+      trial.experiment = plan_experiment(timeline_, index_[0], index_[1], forced, judged_step_,
                                          /*everywhere=*/false);
+    if (pivot.draw[0].process >= 0) trial.experiment.place = Place::draws;
     trial.found.why = trial.eligible
                           ? trial.experiment.refused
                           : "it read other values than run a's: what made them comes first";

@@ -29,6 +29,7 @@ struct Put {
 enum class Place : uint8_t {
   results,     // what the candidate left
   inputs,      // what it read: nobody recorded made it
+  draws,       // what was drawn from the generator that the candidate moves
   downstream,  // what the first matched operators after it left, as its own have no counterpart
   question,    // what every matched operator that differs left
   several,     // of more than one cause

@@ -105,6 +105,7 @@ Outcomes Rerun::outcomes() const {
 std::string Rerun::with() const {
   const char* what = experiment_.place == Place::inputs    ? "what run a read"
                      : experiment_.place == Place::results ? "run a's results"
+                     : experiment_.place == Place::draws   ? "what run a drew behind it"
                      : experiment_.place == Place::downstream
                          ? "run a's results of the operators that read it"
                          : "run a's results of all of them";

@@ -38,7 +38,7 @@ ANSWERS = {
     "logging_added": "identical",
 }
 # With the proof, which runs each program up to three times more; the others are about the judgement alone.
-PROVEN = {"aux_loss_no_grad", "detached_trunk", "token_mask"}
+PROVEN = {"aux_loss_no_grad", "dropout_seed", "detached_trunk", "token_mask"}
 # Names the tool has given instead.
 WRONG_TODAY = {
     "scheduler_step": "`opt.step`, line 16, which is given the other rate, not the scheduler's step",

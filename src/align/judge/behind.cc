@@ -90,7 +90,10 @@ std::vector<Pivot> look_behind_draw(const Evidence& evidence, const Blame& blame
     return candidates;
   const auto write = generator_write(evidence, candidates[0].a, candidates[0].b);
   if (!write) return candidates;
-  candidates.insert(candidates.begin(), name(evidence, blame, *write));
+  Pivot moved = name(evidence, blame, *write);
+  moved.draw[0] = candidates[0].a;
+  moved.draw[1] = candidates[0].b;
+  candidates.insert(candidates.begin(), std::move(moved));
   if (candidates.size() > kMostCandidates) candidates.pop_back();
   return candidates;
 }

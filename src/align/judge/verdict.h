@@ -27,8 +27,10 @@ struct Pivot {
   // Of a region: the operators that stand on each side between what both runs hold and the reader
   // that both have, by event. {q @ k, scores += mask, softmax} against {sdpa}. Else empty.
   std::array<std::vector<EventRef>, 2> region{};
+  // What moves a generator leaves no tensor: the draw that shows it, of each side.
+  std::array<EventRef, 2> draw{};
   // The call to name in place of the operator, of each side that makes one: callers.h.
-  std::optional<Location> call[2]{};
+  std::array<std::optional<Location>, 2> call{};
   bool operator==(const Pivot&) const = default;
 };
 
