@@ -417,7 +417,8 @@ class Prover {
     return pivot.a.process >= 0 ? timeline_.position(0, pivot.a) : timeline_.position(1, pivot.b);
   }
 
-  // The causes come first among the candidates, in their order; then what else was named.
+  // The causes come first among the candidates, in their order; then what else was named. Where
+  // nothing is proven, a first candidate that is not refuted stays first.
   Examined finish(const std::string& why) {
     std::stable_sort(causes_.begin(), causes_.end(), [&](const auto& x, const auto& y) {
       return position(trials_[x.first].pivot) < position(trials_[y.first].pivot);
@@ -431,7 +432,17 @@ class Prover {
       examined.confirmations.push_back(trial.found);
     };
     std::set<size_t> taken;
+    // Nothing is proven, and what was named first was forced without an answer: it stands.
+    if (!proven_ && !trials_.empty() && trials_[0].tried && !trials_[0].found.causal) {
+      taken.insert(0);
+      take(trials_[0]);
+    }
     for (auto& [trial, cause] : causes_) {
+      if (taken.contains(trial)) {  // the one that stands
+        cause.candidate = 0;
+        proof.causes.push_back(cause);
+        continue;
+      }
       if (candidates.size() == kMostCandidates) break;
       cause.candidate = candidates.size();
       proof.causes.push_back(cause);
