@@ -5,6 +5,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <set>
 #include <sstream>
 
 namespace opguard {
@@ -83,19 +84,19 @@ SourceSet sources_of(const Run& run) {
 }
 
 // A file that only the other run has sites in lies beside this run's own, if it is there.
-void add_untouched(const SourceSet& other, SourceSet& sources) {
+void add_untouched(const Run& run, const SourceSet& other, SourceSet& sources) {
+  // One with sites of this run is among the sources, or is no longer what ran.
+  std::set<std::pair<std::string, std::string>> own;
+  for (const ProcessLog& log : run.processes)
+    for (const auto& [boundary, at] : log.locations) own.emplace(at.package, at.file);
   std::map<std::string, std::string> roots;  // package -> folder
   for (const SourceFile& file : sources.files)
     if (file.path.ends_with("/" + file.name))
       roots.try_emplace(file.package, file.path.substr(0, file.path.size() - file.name.size()));
   std::vector<SourceFile> more;
   for (const SourceFile& file : other.files) {
-    auto same = [&](const SourceFile& f) {
-      return f.package == file.package && f.name == file.name;
-    };
     const auto root = roots.find(file.package);
-    if (root == roots.end() || std::any_of(sources.files.begin(), sources.files.end(), same))
-      continue;
+    if (root == roots.end() || own.contains({file.package, file.name})) continue;
     const std::string path = root->second + file.name;
     std::ifstream in(path, std::ios::binary);
     if (!in) continue;
@@ -138,7 +139,9 @@ FindBackgrounds backgrounds_of_logs() {
     ProgramTexts texts;
     texts.sources[0] = sources_of(a);
     texts.sources[1] = sources_of(b);
-    for (int side : {0, 1}) add_untouched(texts.sources[1 - side], texts.sources[side]);
+    const Run* runs[2] = {&a, &b};
+    for (int side : {0, 1})
+      add_untouched(*runs[side], texts.sources[1 - side], texts.sources[side]);
     if (texts.sources[0].files.empty() || texts.sources[1].files.empty())
       return std::vector<Background>();
     return find_backgrounds(texts, a, b, alignment, verdict);

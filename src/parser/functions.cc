@@ -58,7 +58,7 @@ class Reader {
                          : function.line;
     function.last = source_.line_of(node.end());
     node.field(Field::parameters).each_named_child([&](Node child) {
-      Parameter parameter;
+      FunctionParameter parameter;
       const Node name = named(child);
       if (!name) return;  // a lone * or /
       parameter.name = text(name);
@@ -68,7 +68,7 @@ class Reader {
     });
     std::set<std::string> bound;
     collect_bound(node.field(Field::body), bound);
-    for (Parameter& parameter : function.parameters)
+    for (FunctionParameter& parameter : function.parameters)
       parameter.rebound = bound.contains(parameter.name);
     facts_.functions.push_back(std::move(function));
   }

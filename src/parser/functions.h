@@ -12,11 +12,11 @@
 
 namespace opguard {
 
-struct Parameter {
+struct FunctionParameter {
   std::string name;      // without stars
   std::string fallback;  // the default's text on one line, "" if none
   bool rebound = false;  // the function gives the name another value somewhere
-  bool operator==(const Parameter&) const = default;
+  bool operator==(const FunctionParameter&) const = default;
 };
 
 struct Function {
@@ -24,7 +24,7 @@ struct Function {
   uint32_t line = 0;   // of `def`
   uint32_t first = 0;  // of the first decorator, else of `def`: what CPython calls its first line
   uint32_t last = 0;
-  std::vector<Parameter> parameters;  // with self
+  std::vector<FunctionParameter> parameters;  // with self
   bool operator==(const Function&) const = default;
 };
 

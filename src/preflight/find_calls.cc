@@ -129,7 +129,7 @@ Calls find_calls(const Trace& trace, const SourceSet& sources, const std::vector
       if (function.scope != call.scope) continue;
       std::vector<CalledParameter>& parameters = calls.parameters[out.callee];
       parameters.clear();
-      for (const Parameter& parameter : function.parameters)
+      for (const FunctionParameter& parameter : function.parameters)
         parameters.push_back({parameter.name, parameter.fallback, parameter.rebound});
     }
   }

@@ -160,7 +160,7 @@ void Definitions::add_arguments(const Definition& parameter, std::vector<Definit
   }
 }
 
-std::vector<Definition> Definitions::of(const Use& use) const {
+std::vector<Definition> Definitions::of(const NameUse& use) const {
   std::vector<Definition> found;
   const auto named = by_name_.find(use.name);
   if (named == by_name_.end()) return found;
@@ -206,10 +206,10 @@ std::vector<Definition> Definitions::of(const Use& use) const {
   return found;
 }
 
-std::vector<Use> Definitions::uses_in(uint32_t file, uint32_t item) const {
+std::vector<NameUse> Definitions::uses_in(uint32_t file, uint32_t item) const {
   const CodeFile& code = code_.files()[file];
   const std::vector<TreeItem>& items = code.tree->items();
-  std::vector<Use> uses;
+  std::vector<NameUse> uses;
   for (uint32_t i = item; i < items[item].after; ++i) {
     const uint32_t scope = code.scope_of[i];
     if (items[i].kind == Kind::string) {

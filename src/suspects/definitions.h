@@ -28,22 +28,22 @@ struct Definition {
 };
 
 // A name as it stands in an expression.
-struct Use {
+struct NameUse {
   std::string name;
   bool plain = false;  // a variable: looked up in the scopes around it; else an attribute or a key
   bool own = false;    // an attribute of `self`
   uint32_t file = 0, scope = 0;
-  bool operator==(const Use&) const = default;
+  bool operator==(const NameUse&) const = default;
 };
 
 class Definitions {
  public:
   explicit Definitions(const Code& code);
 
-  std::vector<Definition> of(const Use& use) const;
+  std::vector<Definition> of(const NameUse& use) const;
 
   // The names in an expression, from left to right.
-  std::vector<Use> uses_in(uint32_t file, uint32_t item) const;
+  std::vector<NameUse> uses_in(uint32_t file, uint32_t item) const;
 
   // What decides a definition's value besides its own expression: a function's returned values, and
   // the conditions it stands under.

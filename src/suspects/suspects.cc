@@ -122,7 +122,7 @@ class Stand {
     return Nearness::earlier;
   }
 
-  TrailFound follow(const std::vector<Use>& uses, size_t depth, const std::vector<Hunk>& ran) {
+  TrailFound follow(const std::vector<NameUse>& uses, size_t depth, const std::vector<Hunk>& ran) {
     const TrailQuestion question{code_, *programs_.definitions[side_], ran_, side_, programs_.pairs,
                                  ran,   programs_.texts.texts};
     TrailFound found = follow_trail(question, uses, depth);
@@ -131,7 +131,7 @@ class Stand {
   }
 
   // What may give a candidate of this kind its value.
-  std::vector<Use> uses(PivotKind kind, const EventView& event) const {
+  std::vector<NameUse> uses(PivotKind kind, const EventView& event) const {
     if (!expression_) return {};
     const auto [file, item] = *expression_;
     const Node node = code_.files()[file].node(item);
@@ -139,26 +139,27 @@ class Stand {
     if (kind == PivotKind::value) {
       if (node.kind() != Kind::call) return {};
       const Node function = node.field(Field::function);
-      std::vector<Use> own = uses_in(file, function.index());
+      std::vector<NameUse> own = uses_in(file, function.index());
       // A tensor's method: the tensor is an input, and agrees.
       if (reads_self(event) && !own.empty()) own.erase(own.begin(), own.end() - 1);
       return own;
     }
-    std::vector<Use> all = uses_in(file, item);
+    std::vector<NameUse> all = uses_in(file, item);
     if (kind == PivotKind::structure) {
       Definition at;
       at.file = file, at.item = item;
       for (const uint32_t condition : programs_.definitions[side_]->decided_by(at))
-        for (Use& use : uses_in(file, condition)) all.push_back(std::move(use));
+        for (NameUse& use : uses_in(file, condition)) all.push_back(std::move(use));
     }
     return all;
   }
 
   // Of an item of its scalars: the argument that carries it, or whatever has its name.
-  std::vector<Use> uses(const std::string& item_name, std::optional<TrailStep>& argument) const {
+  std::vector<NameUse> uses(const std::string& item_name,
+                            std::optional<TrailStep>& argument) const {
     const std::string key = item_name.substr(item_name.rfind('.') + 1);
     const std::string base = key.substr(0, key.find('['));
-    std::vector<Use> named = {{base, false, false, 0, 0}};
+    std::vector<NameUse> named = {{base, false, false, 0, 0}};
     if (!expression_) return named;
     const auto [file, item] = *expression_;
     const CodeFile& code = code_.files()[file];
@@ -195,7 +196,7 @@ class Stand {
   using Places = std::vector<std::pair<uint32_t, LineSpan>>;
   using Scopes = std::set<std::pair<uint32_t, uint32_t>>;
 
-  std::vector<Use> uses_in(uint32_t file, uint32_t item) const {
+  std::vector<NameUse> uses_in(uint32_t file, uint32_t item) const {
     return programs_.definitions[side_]->uses_in(file, item);
   }
 
@@ -322,7 +323,7 @@ class Candidate {
     std::vector<NumberWay> setters;
     for (int side : {1, 0}) {
       std::optional<TrailStep> argument;
-      const std::vector<Use> uses = stands_[side].uses(number.name, argument);
+      const std::vector<NameUse> uses = stands_[side].uses(number.name, argument);
       const TrailFound found = stands_[side].follow(uses, kNumberDepth, ran_);
       add_ways(side, found.changed, argument, number.ways);
       if (uses.empty() && argument) {

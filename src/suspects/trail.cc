@@ -31,8 +31,8 @@ class Follower {
     read_texts();
   }
 
-  TrailFound run(const std::vector<Use>& from) {
-    for (const Use& use : from) push(use, 0, kNone);
+  TrailFound run(const std::vector<NameUse>& from) {
+    for (const NameUse& use : from) push(use, 0, kNone);
     while (!queue_.empty() && met_.size() < kMostDefinitions) {
       const Work work = queue_.front();
       queue_.pop_front();
@@ -40,7 +40,7 @@ class Follower {
       for (const Definition& d : q_.definitions.of(work.use)) meet(d, work);
     }
     // Last: a statement that reads the setting says more.
-    for (const Use& use : from)
+    for (const NameUse& use : from)
       if (!use.plain) look_in_texts(use.name, kNone);
     return std::move(found_);
   }
@@ -48,7 +48,7 @@ class Follower {
  private:
   static constexpr uint32_t kNone = 0xffffffffu;
   struct Work {
-    Use use;
+    NameUse use;
     size_t depth;   // statements before it
     uint32_t from;  // of met_
   };
@@ -57,7 +57,7 @@ class Follower {
     uint32_t from;
   };
 
-  void push(const Use& use, size_t depth, uint32_t from) {
+  void push(const NameUse& use, size_t depth, uint32_t from) {
     // An attribute is the same wherever it is read; `self.x` is its class's.
     const uint32_t file = use.plain || use.own ? use.file : 0;
     const uint32_t scope = use.plain || use.own ? use.scope : 0;
@@ -120,7 +120,7 @@ class Follower {
       return;
     }
     for (const uint32_t item : deciding)
-      for (const Use& use : q_.definitions.uses_in(d.file, item)) {
+      for (const NameUse& use : q_.definitions.uses_in(d.file, item)) {
         look_in_texts(use.name, at);
         push(use, work.depth + 1, at);
       }
@@ -171,7 +171,8 @@ class Follower {
 
 }  // namespace
 
-TrailFound follow_trail(const TrailQuestion& question, const std::vector<Use>& from, size_t depth) {
+TrailFound follow_trail(const TrailQuestion& question, const std::vector<NameUse>& from,
+                        size_t depth) {
   return Follower(question, depth).run(from);
 }
 

@@ -56,6 +56,7 @@ struct TrailFound {
 };
 
 // depth: how many statements a way may have.
-TrailFound follow_trail(const TrailQuestion& question, const std::vector<Use>& from, size_t depth);
+TrailFound follow_trail(const TrailQuestion& question, const std::vector<NameUse>& from,
+                        size_t depth);
 
 }  // namespace opguard

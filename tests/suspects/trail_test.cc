@@ -15,7 +15,7 @@ struct Found {
   std::vector<std::string> changed, setters;
 };
 
-Found follow(const Files& a, const Files& b, const Use& from,
+Found follow(const Files& a, const Files& b, const NameUse& from,
              const std::vector<uint32_t>& ran_lines = {}, std::vector<TextPair> texts = {}) {
   const SourceSet in_a = test::sources(a), in_b = test::sources(b);
   const Code code_a(in_a), code_b(in_b);
@@ -117,7 +117,7 @@ TEST(Trail, ParametersComeFromCallsPartialsAndDefaults) {
       "  return g(x, eps)\n"
       "h = partial(f, eps=1e-5)\n"
       "h(1)\n";
-  const Use eps{"eps", true, false, 0, 1};
+  const NameUse eps{"eps", true, false, 0, 1};
   EXPECT_EQ(follow({{"m.py", a}}, {{"m.py", edited(a, "1e-6", "2e-6")}}, eps).changed,
             (Ways{"m.py:2"}));
   EXPECT_EQ(follow({{"m.py", a}}, {{"m.py", edited(a, "1e-5", "2e-5")}}, eps).changed,
@@ -129,7 +129,7 @@ TEST(Trail, FieldsOptionsAndSettings) {
       "class Config:\n"
       "  slope: float = 0.1\n"
       "parser.add_argument('--weight-decay', default=0.1)\n";
-  const Use slope{"slope", false, false, 0, 0}, decay{"weight_decay", false, false, 0, 0};
+  const NameUse slope{"slope", false, false, 0, 0}, decay{"weight_decay", false, false, 0, 0};
   EXPECT_EQ(follow({{"m.py", a}}, {{"m.py", edited(a, "= 0.1", "= 0.2")}}, slope).changed,
             (Ways{"m.py:2"}));
   EXPECT_EQ(follow({{"m.py", a}}, {{"m.py", edited(a, "=0.1", "=0.2")}}, decay).changed,

@@ -89,7 +89,7 @@ class Steps {
   }
 
   void compare_step(size_t k) {
-    const OptimizerStep a = moments(0).step(k), b = moments(1).step(k);
+    const StepSets a = moments(0).step(k), b = moments(1).step(k);
     const bool same_pieces = alike(timeline_, a.after, b.after);
     std::optional<StepElements> elements[2];
     auto of = [&](int side) -> const StepElements& {
@@ -120,7 +120,7 @@ class Steps {
   }
 
   // Parameters in other pieces.
-  void compare_pieces(const OptimizerStep& a, const OptimizerStep& b, const StepElements& of_a,
+  void compare_pieces(const StepSets& a, const StepSets& b, const StepElements& of_a,
                       const StepElements& of_b) {
     if (same_elements(of_a.after, of_b.after)) {
       ++in_pieces_;
@@ -156,8 +156,8 @@ class Steps {
 
   // Gradients, or a kind of state. What one run lacks and the other has as zeros is the same to an
   // optimizer. `same_pieces`: the parameters are alike, so one of a name is the other's.
-  void compare_list(const ModelSet& a, const ModelSet& b, const Elements& of_a,
-                    const Elements& of_b, bool same_pieces, const std::string& why,
+  void compare_list(const ModelSet& a, const ModelSet& b, const ElementSums& of_a,
+                    const ElementSums& of_b, bool same_pieces, const std::string& why,
                     Missed& missed) {
     if (same_elements(of_a, of_b)) {
       found_.compared |= !a.held.empty();

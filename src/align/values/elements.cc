@@ -24,7 +24,7 @@ void add(const ProcessLog& log, const Slot& slot, ElementSum& sum) {
 
 // Visits (list, value) for all of a step.
 template <typename Visit>
-void for_each(const ProcessLog& log, const OptimizerStep& step, Visit visit) {
+void for_each(const ProcessLog& log, const StepSets& step, Visit visit) {
   for (const auto& [list, set] :
        {std::pair(&kBefore, &step.before), std::pair(&kAfter, &step.after),
         std::pair(&kGradients, &step.gradients)})
@@ -33,7 +33,7 @@ void for_each(const ProcessLog& log, const OptimizerStep& step, Visit visit) {
 }
 
 // A list that misses a value says so in all sums of it.
-void mark_holes(const OptimizerStep& step, std::map<std::string, ElementSum*> sums) {
+void mark_holes(const StepSets& step, std::map<std::string, ElementSum*> sums) {
   for (const auto& [list, set] :
        {std::pair(&kBefore, &step.before), std::pair(&kAfter, &step.after),
         std::pair(&kGradients, &step.gradients)})
@@ -49,7 +49,7 @@ uint32_t ordinal_of(const Run& run, int32_t process) {
   return ordinal;
 }
 
-std::array<const ElementSum*, 3> sums_of(const Elements& of) {
+std::array<const ElementSum*, 3> sums_of(const ElementSums& of) {
   return {&of.own, &of.all, &of.distinct};
 }
 
@@ -68,7 +68,7 @@ std::string text_of(const std::set<std::string>& types) {
 
 std::string state_key(const std::string& name) { return name.substr(name.rfind('.') + 1); }
 
-bool same_elements(const Elements& a, const Elements& b) {
+bool same_elements(const ElementSums& a, const ElementSums& b) {
   for (const ElementSum* of_a : sums_of(a))
     for (const ElementSum* of_b : sums_of(b))
       if (equal(*of_a, *of_b)) return true;
@@ -90,7 +90,7 @@ bool other_elements(const StepElements& a, const StepElements& b) {
   return told && !same_elements(a.after, b.after);
 }
 
-std::string why_not(const Elements& a, const Elements& b) {
+std::string why_not(const ElementSums& a, const ElementSums& b) {
   if (!a.all.known || !b.all.known)
     return "a value of theirs has no digest in the logs, or a rule hides it";
   if (a.empty() != b.empty()) return std::string("run ") + (a.empty() ? "a" : "b") + " shows none";
@@ -111,7 +111,7 @@ const RunElements::StepSums& RunElements::of_all(int32_t process, size_t k) {
   for (int32_t p = 0; p < int32_t(run_.processes.size()); ++p) {
     if (ordinal_of(run_, p) != ordinal || moments_[p].steps() <= k) continue;
     const ProcessLog& log = run_.processes[p];
-    const OptimizerStep step = moments_[p].step(k);
+    const StepSets step = moments_[p].step(k);
     std::set<Copy> own;
     for_each(log, step, [&](const std::string& list, const HeldValue& held) {
       Sums& sum = sums[list];
@@ -136,15 +136,15 @@ const RunElements::StepSums& RunElements::of_all(int32_t process, size_t k) {
 }
 
 StepElements RunElements::of(int32_t process, size_t k) {
-  std::map<std::string, Elements> lists;
+  std::map<std::string, ElementSums> lists;
   for (const auto& [list, sums] : of_all(process, k)) {
-    Elements& elements = lists[list];
+    ElementSums& elements = lists[list];
     elements.all = sums.all, elements.distinct = sums.distinct;
     elements.dtypes = sums.dtypes;
     elements.scalars = sums.scalars, elements.only_scalars = sums.only_scalars;
   }
   const ProcessLog& log = run_.processes[process];
-  const OptimizerStep step = moments_[process].step(k);
+  const StepSets step = moments_[process].step(k);
   for_each(log, step, [&](const std::string& list, const HeldValue& held) {
     add(log, held.slot, lists[list].own);
   });

@@ -30,7 +30,7 @@ struct ElementSum {
   uint64_t elements = 0;  // with those of the padding
 };
 
-struct Elements {
+struct ElementSums {
   ElementSum own, all, distinct;  // of the three sums above
   std::set<std::string> dtypes;
   // Where every tensor has one element (a step's count for each parameter): their digests.
@@ -40,22 +40,22 @@ struct Elements {
 };
 
 struct StepElements {
-  Elements before, after, gradients;
-  std::map<std::string, Elements> states;  // by what they are: "exp_avg"
+  ElementSums before, after, gradients;
+  std::map<std::string, ElementSums> states;  // by what they are: "exp_avg"
 };
 
 // "state:layers.0.weight.exp_avg" -> "exp_avg".
 std::string state_key(const std::string& name);
 
 // Are they the same elements? False too where it cannot be told.
-bool same_elements(const Elements& a, const Elements& b);
+bool same_elements(const ElementSums& a, const ElementSums& b);
 
 // Are they known to be others? Only if before the step they were the same ones in these pieces, and
 // in the same types: another precision, a scale or a missing share is no difference of the runs.
 bool other_elements(const StepElements& a, const StepElements& b);
 
 // Why same_elements() is false.
-std::string why_not(const Elements& a, const Elements& b);
+std::string why_not(const ElementSums& a, const ElementSums& b);
 
 class RunElements {
  public:

@@ -69,10 +69,10 @@ ModelSet ModelMoments::loss(size_t k) const {
   return roots;
 }
 
-OptimizerStep ModelMoments::step(size_t k) const {
+StepSets ModelMoments::step(size_t k) const {
   const std::vector<uint32_t>& events = steps_[k];
   const ModelSet none{{process_, events.back()}, {}};
-  OptimizerStep step{none, none, none, none};
+  StepSets step{none, none, none, none};
   for (const uint32_t e : events) {
     const Event event = log_.events[e];
     for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {

@@ -27,7 +27,7 @@ struct ModelSet {
   bool whole = true;  // false: a value has no fingerprint, or a rule hides it
 };
 
-struct OptimizerStep {
+struct StepSets {
   ModelSet before, after;  // the parameters
   ModelSet gradients;      // as the optimizer reads them
   ModelSet states;         // as the step leaves them
@@ -42,7 +42,7 @@ class ModelMoments {
   ModelSet loss(size_t k) const;  // the roots of the k-th backward pass
 
   size_t steps() const { return steps_.size(); }
-  OptimizerStep step(size_t k) const;
+  StepSets step(size_t k) const;
 
   // What an event reads, model value or not.
   ModelSet inputs(uint32_t event) const;

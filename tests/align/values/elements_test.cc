@@ -51,7 +51,7 @@ Verdict verdict(std::vector<LogBuilder> a, std::vector<LogBuilder> b) {
 const std::vector<Piece> kBefore = {{10, 3, "0"}, {20, 5, "1"}},
                          kAfter = {{11, 3, "0"}, {22, 5, "1"}};
 
-TEST(Elements, AFlatBufferWithPadding) {
+TEST(ElementSums, AFlatBufferWithPadding) {
   EXPECT_EQ(verdict({rank(0, kBefore, kAfter)}, {rank(0, {{30, 16}}, {{33, 16}})}).outcome,
             Outcome::identical);
   const Verdict other = verdict({rank(0, kBefore, kAfter)}, {rank(0, {{30, 16}}, {{34, 16}})});
@@ -59,7 +59,7 @@ TEST(Elements, AFlatBufferWithPadding) {
   EXPECT_EQ(other.why, "the parameters differ after a step");
 }
 
-TEST(Elements, CopiesOnEachRankAgainstShares) {
+TEST(ElementSums, CopiesOnEachRankAgainstShares) {
   const std::vector<LogBuilder> copies = {rank(0, kBefore, kAfter), rank(1, kBefore, kAfter)};
   auto shares = [](uint64_t last) {
     return std::vector<LogBuilder>{rank(0, {{12, 4}}, {{14, 4}}), rank(1, {{18, 4}}, {{last, 4}})};
@@ -69,7 +69,7 @@ TEST(Elements, CopiesOnEachRankAgainstShares) {
 }
 
 // Some of the shares are alike: they are not taken for copies of one.
-TEST(Elements, SharesThatAreEqualByChance) {
+TEST(ElementSums, SharesThatAreEqualByChance) {
   const std::vector<LogBuilder> copies = {rank(0, {{10, 8}}, {{14, 8}}),
                                           rank(1, {{10, 8}}, {{14, 8}})};
   EXPECT_EQ(verdict(copies, {rank(0, {{5, 4}}, {{7, 4}}), rank(1, {{5, 4}}, {{7, 4}})}).outcome,
@@ -77,7 +77,7 @@ TEST(Elements, SharesThatAreEqualByChance) {
 }
 
 // Shares of tensor parallelism beside copies of what is not cut.
-TEST(Elements, SharesBesideCopies) {
+TEST(ElementSums, SharesBesideCopies) {
   const std::vector<LogBuilder> alone = {rank(0, kBefore, kAfter)};
   const std::vector<LogBuilder> ranks = {
       rank(0, {{4, 2, "0"}, {20, 5, "1"}}, {{5, 2, "0"}, {22, 5, "1"}}),
@@ -87,7 +87,7 @@ TEST(Elements, SharesBesideCopies) {
 
 // Never equal, so nothing says that these pieces are the other run's: master weights of another
 // type, a rank whose log is missing.
-TEST(Elements, WhatWasNeverEqualIsNoDifference) {
+TEST(ElementSums, WhatWasNeverEqualIsNoDifference) {
   const Verdict missing = verdict({rank(0, kBefore, kAfter)}, {rank(0, {{12, 4}}, {{14, 4}})});
   EXPECT_EQ(missing.outcome, Outcome::inconclusive);
   EXPECT_NE(missing.why.find("the sums over their elements differ"), std::string::npos);
@@ -98,7 +98,7 @@ TEST(Elements, WhatWasNeverEqualIsNoDifference) {
   EXPECT_NE(rounded.why.find("float32 in run a and bfloat16 in run b"), std::string::npos);
 }
 
-TEST(Elements, GradientsAndStateInOtherPiecesAreToldToo) {
+TEST(ElementSums, GradientsAndStateInOtherPiecesAreToldToo) {
   auto with = [](LogBuilder log, std::vector<std::pair<uint64_t, std::string>> more) {
     E step{.boundary = "o", .slots = {}, .phase = Phase::optimizer, .kind = EventKind::optimizer};
     for (const auto& [digest, name] : more) {
