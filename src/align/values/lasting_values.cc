@@ -17,6 +17,15 @@ std::string callee_of(const ProcessLog& log, const Event& event) {
   return found == log.locations.end() ? std::string() : found->second.callee;
 }
 
+// A result in the memory of what was read: a view. It makes nothing, so it neither leaves its
+// block's bytes nor reads them. A scratch buffer that is handed out again holds what was there.
+bool is_view(const Slot* slots, uint32_t count, const Slot& out) {
+  return out.kind == SlotKind::out && out.storage != 0 &&
+         std::any_of(slots, slots + count, [&](const Slot& slot) {
+           return slot.kind == SlotKind::in && slot.storage == out.storage;
+         });
+}
+
 // Memory blocks that hold, from one step into a later one, what somebody reads there. Buffers have
 // a record of their own (compare_buffers), which knows their names.
 std::unordered_set<uint32_t> lasting_blocks(const ProcessLog& log) {
@@ -31,8 +40,9 @@ std::unordered_set<uint32_t> lasting_blocks(const ProcessLog& log) {
     const std::string callee = callee_of(log, event);
     // `loss.item()` behind the optimizer's step reads what the step left behind: a number handed to
     // Python counts by itself, and carries nothing on.
-    const bool leaves = std::any_of(slots, slots + event.slot_count,
-                                    [](const Slot& slot) { return slot.kind != SlotKind::in; });
+    const bool leaves = std::any_of(slots, slots + event.slot_count, [&](const Slot& slot) {
+      return slot.kind != SlotKind::in && !is_view(slots, event.slot_count, slot);
+    });
     for (uint32_t s = 0; leaves && s < event.slot_count; ++s) {
       const Slot& slot = slots[s];
       if (slot.storage == 0 || slot.kind != SlotKind::in) continue;
@@ -42,7 +52,8 @@ std::unordered_set<uint32_t> lasting_blocks(const ProcessLog& log) {
         lasting.insert(slot.storage);
     }
     for (uint32_t s = 0; s < event.slot_count; ++s)
-      if (slots[s].storage != 0 && slots[s].kind != SlotKind::in)
+      if (slots[s].storage != 0 && slots[s].kind != SlotKind::in &&
+          !is_view(slots, event.slot_count, slots[s]))
         left[slots[s].storage] = event.step;
   }
   std::erase_if(lasting, [&](uint32_t storage) { return buffers.contains(storage); });
@@ -127,12 +138,23 @@ KeptComparison compare_lasting(const Timeline& timeline, const ProcessPair& both
   if (std::all_of(both.pairs.begin(), both.pairs.end(),
                   [](const Pair& pair) { return pair.equality == Equality::equal; }))
     return {};
+  const ProcessLog& log_a = timeline.run(0).processes[both.a];
+  auto made_nothing = [&](const Pair& pair, uint32_t block) {
+    const Event event = log_a.events[pair.a];
+    const Slot* slots = log_a.slots.of_event(event.first_slot);
+    const Slot* end = slots + event.slot_count;
+    auto leaves = [&](const Slot& slot) {
+      return slot.kind != SlotKind::in && slot.storage == block &&
+             !is_view(slots, event.slot_count, slot);
+    };
+    return block != kNone && std::none_of(slots, end, leaves);
+  };
   const auto lasting_a = lasting_blocks(timeline.run(0).processes[both.a]),
              lasting_b = lasting_blocks(timeline.run(1).processes[both.b]);
   return compare_left(
       timeline, both, hidden,
-      [&](const Pair&, uint32_t a, uint32_t b) {
-        return lasting_a.contains(a) && lasting_b.contains(b);
+      [&](const Pair& pair, uint32_t a, uint32_t b) {
+        return lasting_a.contains(a) && lasting_b.contains(b) && !made_nothing(pair, a);
       },
       "a tensor that outlives its step differs");
 }

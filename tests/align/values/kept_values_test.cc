@@ -160,6 +160,24 @@ TEST(KeptValues, ATensorThatOutlivesItsStepCounts) {
   EXPECT_EQ(verdict(run(2, true), run(3, true)).why, "a tensor that outlives its step differs");
 }
 
+// A scratch buffer handed out again in each step (Megatron's GlobalMemoryBuffer): its view shows
+// what was there before, which nobody made and nobody reads.
+TEST(KeptValues, AViewOfScratchMemoryCountsForNothing) {
+  auto run = [](uint64_t garbage) {
+    LogBuilder log;
+    for (uint32_t step : {0u, 1u}) {
+      log.add({.boundary = "m.view:v",
+               .slots = {{SlotKind::in, 50 + garbage, "self", {8}, 0, "float32", 3},
+                         {SlotKind::out, garbage + step, "out0", {4}, 0, "float32", 3}},
+               .step = step});
+      log.add(loss(5 + step, step));
+    }
+    return log;
+  };
+  EXPECT_EQ(verdict(run(20), run(20)).outcome, Outcome::identical);
+  EXPECT_EQ(verdict(run(20), run(30)).outcome, Outcome::identical);
+}
+
 TEST(KeptValues, ParametersInOtherShapesAreNotCalledIdentical) {
   auto run = [](uint64_t value, std::vector<int64_t> shape) {
     LogBuilder log;
