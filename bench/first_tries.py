@@ -43,7 +43,7 @@ def mutants_section(files):
         return "", {}
     results = [r for f in found for r in f["results"]]
     text = "\n### Random mutants of library code\n\nThe truth is known by construction (bench/mutants.py). "
-    text += f"Seeds {', '.join(str(f['seed']) for f in found)}, which nobody looked at.\n\n"
+    text += f"Seeds {', '.join(str(f['seed']) for f in found)}, which nobody had looked at when they ran.\n\n"
     text += "".join(f"- {line.strip()}\n" for line in summary(results)) + "\n" + table("operator", results, lambda r: r["operator"])
     mutants = [r for r in results if r["operator"]]
     low, high = wilson(hits(mutants, "false_identical"), len(mutants))

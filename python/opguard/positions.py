@@ -14,6 +14,9 @@ class Place:
         self.scope, self.opcode = scope, opcode
         self.line, self.column, self.end_line, self.end_column = line, column, end_line, end_column
 
+    def describe(self):
+        return {name: getattr(self, name) for name in self.__slots__}
+
 
 class Positions:
     """Code is known by its id, since to hash one costs as much as its constants; the cache keeps it alive."""

@@ -56,18 +56,8 @@ def document(tracer, complete):
         "roots": roots,
         "files": sorted(files),
         "uses": [_use(use) for use in tracer.uses.values()],
-        "calls": [_call(*call) for call in list(tracer.calls.values())],
+        "calls": tracer.calls.describe(),
     }
-
-
-def _call(code, path, caller_path, place):
-    scope = getattr(code, "co_qualname", code.co_name)
-    return {"path": path, "scope": scope, "line": code.co_firstlineno, "caller": {"path": caller_path, **_place(place)}}
-
-
-def _place(place):
-    names = ("scope", "line", "column", "end_line", "end_column", "opcode")
-    return {name: getattr(place, name) for name in names}
 
 
 def _rank(tracer):
@@ -104,7 +94,7 @@ def _use(use):
         }
     return {
         "path": use.path,
-        **_place(place),
+        **place.describe(),
         "callee": use.callee,
         "order": use.order,
         # The operator that came first comes once an execution.

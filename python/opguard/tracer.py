@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 
-from opguard import exits, messages, roots, trace_device, trace_file, trace_graph, trace_kernels, trace_marks
+from opguard import exits, messages, roots, trace_calls, trace_device, trace_file, trace_graph, trace_kernels, trace_marks
 from opguard.positions import Positions
 from opguard.trace_compute import computes
 
@@ -87,7 +87,7 @@ class Tracer:
         self.graph = trace_graph.Graph(self.torch)
         self.writes = trace_kernels.Writes(self.torch)
         self.uses = {}
-        self.calls = {}  # (id(code), id(caller's code), its instruction) -> (code, path, caller's path, Place)
+        self.calls = trace_calls.Calls(self.kind_of, self.positions)
         self.activities = self.foreign = self.errors = self.steps = 0
         self.foreign_compute = {}  # phase -> {activity: count}, no user frame
         self.accumulated = {}  # activity -> count, into a parameter's gradient
@@ -184,7 +184,7 @@ class Tracer:
             kind = kinds.get(id(code)) or self.kind_of(code)
             if kind[0]:
                 place = self.positions.of(frame)
-                self.called(frame)
+                self.calls.note(frame)
                 # What another module runs while it is imported is no part of a training step.
                 phase = "import" if place.opcode.startswith("IMPORT_") else self.phase(in_pass)
                 return (kind[0], place, callee), engine, phase
@@ -198,28 +198,15 @@ class Tracer:
 
     def kind_of(self, code):
         """(its path if it is the user's, else "", whether it is ours, the code that keeps the id alive)"""
+        known = self.kinds.get(id(code))
+        if known is not None:
+            return known
         filename = code.co_filename
         ours = filename.startswith(_OWN)
         kind = self.kinds[id(code)] = ("" if ours else self.roots.path_of(filename), ours, code)
         if ours and code.co_name == "watched":
             self.engines.add(id(code))
         return kind
-
-    def called(self, frame):
-        """Notes by which expressions the user's functions came to this frame, from the inside outward. Two calls in a
-        row that are known end it: what is further out was seen when they were."""
-        code, caller, known = frame.f_code, frame.f_back, 0
-        while caller is not None and known < 2:
-            path = (self.kinds.get(id(caller.f_code)) or self.kind_of(caller.f_code))[0]
-            if path:
-                key = (id(code), id(caller.f_code), caller.f_lasti)
-                if key in self.calls:
-                    known += 1
-                else:
-                    known = 0
-                    self.calls[key] = (code, self.kinds[id(code)][0], path, self.positions.of(caller))
-                code = caller.f_code
-            caller = caller.f_back
 
     def phase(self, in_pass):
         if in_pass:

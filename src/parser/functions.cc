@@ -10,18 +10,6 @@
 namespace opguard {
 namespace {
 
-// As one line, however long.
-std::string flat(std::string_view text) {
-  std::string line;
-  for (char c : text) {
-    const bool space = c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\\';
-    if (!space) line += c;
-    if (space && !line.empty() && line.back() != ' ') line += ' ';
-  }
-  while (!line.empty() && line.back() == ' ') line.pop_back();
-  return line;
-}
-
 class Reader {
  public:
   Reader(const SourceFile& source, const Tree& tree, const std::set<Span>& calls)
@@ -63,7 +51,7 @@ class Reader {
       if (!name) return;  // a lone * or /
       parameter.name = text(name);
       if (child.kind() == Kind::default_parameter || child.kind() == Kind::typed_default_parameter)
-        parameter.fallback = flat(text(child.field(Field::value)));
+        parameter.fallback = expression_line(text(child.field(Field::value)));
       function.parameters.push_back(std::move(parameter));
     });
     std::set<std::string> bound;
@@ -124,7 +112,7 @@ class Reader {
         argument.name = child.kind() == Kind::list_splat ? "*" : "**";
         value = child.first_named_child();
       }
-      argument.text = flat(text(value));
+      argument.text = expression_line(text(value));
       arguments.push_back(std::move(argument));
     });
   }

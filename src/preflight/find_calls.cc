@@ -13,15 +13,8 @@
 namespace opguard {
 namespace {
 
-// The expression as one line.
-std::string one_line(const SourceFile& file, const Site& site) {
-  std::string line;
-  for (char c : std::string_view(file.text).substr(site.start, site.end - site.start)) {
-    const bool space = c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\\';
-    if (!space) line += c;
-    if (space && !line.empty() && line.back() != ' ') line += ' ';
-  }
-  return line;
+std::string text_of(const SourceFile& file, const Site& site) {
+  return expression_line(std::string_view(file.text).substr(site.start, site.end - site.start));
 }
 
 FunctionName function_of(const Site& site) { return {site.package, site.file, site.scope}; }
@@ -71,9 +64,8 @@ std::vector<Found> attribute_calls(const Trace& trace, const SourceSet& sources,
 }  // namespace
 
 Location location_of(const Site& site, const SourceFile& file) {
-  return {site.package, site.file,     file.path,       site.line,
-          site.column,  site.end_line, site.end_column, one_line(file, site),
-          site.callee,  site.scope,    site.block};
+  return {site.package,    site.file,           file.path,   site.line,  site.column, site.end_line,
+          site.end_column, text_of(file, site), site.callee, site.scope, site.block};
 }
 
 std::set<uint32_t> drawing_sites(const Trace& trace, const SourceSet& sources,
@@ -115,7 +107,7 @@ Calls find_calls(const Trace& trace, const SourceSet& sources, const std::vector
   for (const Site& site : sites)
     if (auto known = calls.expressions.find(function_of(site)); known != calls.expressions.end())
       if (auto file = by_name.find({site.package, site.file}); file != by_name.end())
-        known->second.insert(expression_hash(one_line(*file->second, site)));
+        known->second.insert(expression_hash(text_of(*file->second, site)));
   for (const Found& call : found) {
     const Site& site = sites[call.site];
     FunctionCall& out = calls.all.emplace_back();

@@ -14,6 +14,11 @@ bool among(std::string_view name, const std::array<std::string_view, N>& names) 
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+std::string_view last_of(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  return dot == name.npos ? name : name.substr(dot + 1);
+}
+
 // Last names, as a whole, of functions of torch, numpy and Python's random that draw.
 constexpr std::array<std::string_view, 42> kNames = {
     "normal",          "normal_",      "log_normal_",   "lognormal",   "standard_normal",
@@ -33,11 +38,15 @@ constexpr std::array<std::string_view, 18> kWords = {
     "randbytes", "randomize",   "randomized", "dropout",  "dropblock",  "droppath",
     "bernoulli", "multinomial", "gumbel",     "rrelu",    "stochastic", "fractional"};
 
-// Functions of modules named `random` that draw nothing.
-constexpr std::array<std::string_view, 15> kStill = {
-    "seed",      "manual_seed",   "seed_all",    "manual_seed_all", "initial_seed",
-    "get_state", "set_state",     "getstate",    "setstate",        "get_rng_state",
-    "fork_rng",  "set_rng_state", "default_rng", "RandomState",     "Generator"};
+// Functions that set a generator's state: python/opguard/trace_marks.py, "seed".
+constexpr std::array<std::string_view, 9> kSeeds = {
+    "seed",          "manual_seed", "manual_seed_all",   "seed_all",   "set_state",
+    "set_rng_state", "setstate",    "set_rng_state_all", "default_rng"};
+
+// Other functions of modules named `random` that draw nothing.
+constexpr std::array<std::string_view, 7> kStill = {"initial_seed",  "get_state", "getstate",
+                                                    "get_rng_state", "fork_rng",  "RandomState",
+                                                    "Generator"};
 
 // A word, and the words before it with which the name means something else: `grid_sample`,
 // `up_sample`, `pixel_shuffle`, `add_noise`.
@@ -75,10 +84,12 @@ std::vector<std::string> words_of(std::string_view name) {
 
 }  // namespace
 
+bool seeds_random(std::string_view name) { return among(last_of(name), kSeeds); }
+
 bool draws_random(std::string_view name) {
   const size_t dot = name.rfind('.');
-  const std::string_view last = dot == name.npos ? name : name.substr(dot + 1);
-  if (among(last, kStill)) return false;
+  const std::string_view last = last_of(name);
+  if (among(last, kSeeds) || among(last, kStill)) return false;
   if (among(last, kNames)) return true;
   // np.random.beta, random.random
   const std::string_view path = dot == name.npos ? "" : name.substr(0, dot);
@@ -98,15 +109,6 @@ bool draws_random(std::string_view name) {
       if (words[i] == rule.word && (i == 0 || !among(words[i - 1], rule.before))) return true;
   }
   return false;
-}
-
-bool seeds_random(std::string_view name) {
-  constexpr std::array<std::string_view, 9> kSeeds = {
-      "seed",          "manual_seed", "manual_seed_all",
-      "set_rng_state", "set_state",   "set_rng_state_all",
-      "setstate",      "default_rng", "seed_all"};
-  const size_t dot = name.rfind('.');
-  return among(dot == name.npos ? name : name.substr(dot + 1), kSeeds);
 }
 
 }  // namespace opguard

@@ -16,33 +16,27 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+Json place_json(const Location& at) {
+  return {{"file", at.file},
+          {"line", at.line},
+          {"column", at.column},
+          {"end_line", at.end_line},
+          {"end_column", at.end_column},
+          {"text", at.text},
+          {"package", at.package},
+          {"path", at.path},
+          {"function", at.function}};
+}
+
 Json side_json(const EventView& side) {
   if (!side) return nullptr;
-  const Location& at = side.location;
-  Json json = {{"file", at.file},
-               {"line", at.line},
-               {"column", at.column},
-               {"end_line", at.end_line},
-               {"end_column", at.end_column},
-               {"text", at.text},
-               {"package", at.package},
-               {"path", at.path},
-               {"function", at.function},
-               {"boundary", side.boundary},
-               {"operator", side.operator_name},
-               {"scalars", side.log->text(side.event->scalars)},
-               {"step", side.event->step}};
+  Json json = place_json(side.location);
+  json["boundary"] = side.boundary;
+  json["operator"] = side.operator_name;
+  json["scalars"] = side.log->text(side.event->scalars);
+  json["step"] = side.event->step;
   // Named at a call: where the operator itself stands.
-  if (const Location& inner = side.inner; !inner.file.empty())
-    json["operator_at"] = {{"file", inner.file},
-                           {"line", inner.line},
-                           {"column", inner.column},
-                           {"end_line", inner.end_line},
-                           {"end_column", inner.end_column},
-                           {"text", inner.text},
-                           {"package", inner.package},
-                           {"path", inner.path},
-                           {"function", inner.function}};
+  if (!side.inner.file.empty()) json["operator_at"] = place_json(side.inner);
   return json;
 }
 

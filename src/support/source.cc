@@ -128,6 +128,16 @@ void sort_files(SourceSet& set) {
 
 }  // namespace
 
+std::string expression_line(std::string_view text) {
+  std::string line;
+  for (char c : text) {
+    const bool space = c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\\';
+    if (!space) line += c;
+    if (space && !line.empty() && line.back() != ' ') line += ' ';
+  }
+  return line;
+}
+
 uint32_t SourceFile::line_of(uint32_t offset) const {
   auto it = std::upper_bound(line_starts.begin(), line_starts.end(), offset);
   return static_cast<uint32_t>(it - line_starts.begin());

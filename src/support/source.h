@@ -39,6 +39,10 @@ struct SourceFile {
   std::string_view line_text(uint32_t line) const;
 };
 
+// An expression on one line: blanks, line ends and the backslashes that continue a line are one
+// space.
+std::string expression_line(std::string_view text);
+
 struct SourceSet {
   std::vector<SourceRoot> roots;
   std::vector<SourceFile> files;  // sorted by (package, name)

@@ -267,40 +267,42 @@ std::optional<Found> call_of_one_run(const Callers& callers, const Location* (&a
   return found;
 }
 
-}  // namespace
+const std::string& boundary(const Run& run, const EventRef& ref) {
+  const ProcessLog& log = run.processes[ref.process];
+  return log.text(log.events[ref.event].boundary);
+}
 
-Pivot name_call(const Run& a, const Run& b, Pivot pivot) {
-  if (a.calls.all.empty() || b.calls.all.empty()) return pivot;
+Pivot name_call(const Callers& callers, const Run& a, const Run& b, Pivot pivot) {
   const Location* at[2] = {location(a, pivot.a), location(b, pivot.b)};
-  const bool both = at[0] && at[1];
-  if (!at[0] && !at[1]) return pivot;
-  if ((pivot.a.process >= 0) + (pivot.b.process >= 0) != (at[0] != nullptr) + (at[1] != nullptr))
-    return pivot;
-  const Callers callers(a, b);
-  const bool same = both && a.processes[pivot.a.process].text(
-                                a.processes[pivot.a.process].events[pivot.a.event].boundary) ==
-                                b.processes[pivot.b.process].text(
-                                    b.processes[pivot.b.process].events[pivot.b.event].boundary);
+  // An event of unknown place has no call to be known.
+  if ((pivot.a.process >= 0 && !at[0]) || (pivot.b.process >= 0 && !at[1])) return pivot;
   std::vector<Found> found;
-  if (!same) {
+  if (!at[0] || !at[1] || boundary(a, pivot.a) != boundary(b, pivot.b)) {
     if (auto call = call_of_one_run(callers, at)) found = {*call};
   } else if (contexts(at[0]->block) == contexts(at[1]->block)) {
-    const bool given = pivot.kind == PivotKind::input || pivot.kind == PivotKind::scalar ||
-                       pivot.kind == PivotKind::structure;
-    if (given) {
+    const bool other_value = pivot.kind == PivotKind::input || pivot.kind == PivotKind::scalar;
+    if (other_value || pivot.kind == PivotKind::structure) {
       std::set<std::string> names = names_in(at[0]->text);
       const std::set<std::string> other = names_in(at[1]->text);
       std::erase_if(names, [&](const std::string& name) { return !other.contains(name); });
       found = callers.other_arguments(caller(*at[0]), names);
     }
-    if (found.empty() && pivot.kind != PivotKind::input && pivot.kind != PivotKind::scalar)
-      found = callers.other_context(caller(*at[0]));
+    if (found.empty() && !other_value) found = callers.other_context(caller(*at[0]));
   }
   if (found.size() != 1) return pivot;
   for (int side : {0, 1})
     if (found[0].call[side]) pivot.call[side] = found[0].call[side]->at;
   pivot.why += "; " + found[0].why;
   return pivot;
+}
+
+}  // namespace
+
+std::vector<Pivot> name_calls(const Run& a, const Run& b, std::vector<Pivot> candidates) {
+  if (a.calls.all.empty() || b.calls.all.empty()) return candidates;
+  const Callers callers(a, b);
+  for (Pivot& pivot : candidates) pivot = name_call(callers, a, b, std::move(pivot));
+  return candidates;
 }
 
 }  // namespace opguard

@@ -11,11 +11,14 @@
 // several calls would do, or none differs, the operator stays where it is.
 #pragma once
 
+#include <vector>
+
 #include "align/judge/verdict.h"
 #include "record/record.h"
 
 namespace opguard {
 
-Pivot name_call(const Run& a, const Run& b, Pivot pivot);
+// The candidates, those that are better named so with their call (Pivot::call).
+std::vector<Pivot> name_calls(const Run& a, const Run& b, std::vector<Pivot> candidates);
 
 }  // namespace opguard

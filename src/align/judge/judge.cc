@@ -9,7 +9,7 @@
 //     look_behind_draw       a draw gave other numbers: who moved the generator?
 //   6 behind_named           should these be harmless, the cause lies behind them
 //   7 share_by_rank          which ranks it began on
-//   8 name_call              the call in which the runs differ, where the operator is not told
+//   8 name_calls             the call in which the runs differ, where the operator is not told
 //   apart
 //
 // Each step is a function of the evidence and of what the steps before it gave; none changes what
@@ -272,7 +272,7 @@ Verdict judge(const Run& a, const Run& b, const Alignment& alignment, const Hidd
   if (!verdict.candidates.empty())
     verdict.harmless = off_the_trail(evidence, trail.walk, verdict.candidates[0]);
   for (Pivot& pivot : verdict.candidates) tell_random_states(evidence, pivot);
-  for (Pivot& pivot : verdict.candidates) pivot = name_call(a, b, std::move(pivot));
+  verdict.candidates = name_calls(a, b, std::move(verdict.candidates));
   return verdict;
 }
 

@@ -50,6 +50,10 @@ uint32_t line(const Pivot& pivot, int side) {
   return pivot.call[side] ? pivot.call[side]->line : 0;
 }
 
+Pivot name_call(const Recording& a, const Recording& b, const Pivot& pivot) {
+  return name_calls(a, b, {pivot}).front();
+}
+
 const Location kSilu = at("silu", 30, "F.silu(x)");
 
 TEST(NameCall, OneThatOnlyOneRunMakes) {
