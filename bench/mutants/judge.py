@@ -127,7 +127,9 @@ def lies_in(location, found):
 
 
 def named(pivot, truth, kind):
-    return any(lies_in(pivot.get(side), truth[side][kind]) for side in "ab")
+    """The pivot, or the text that was proven to be the cause."""
+    text = pivot.get("text") or {}
+    return any(lies_in(text.get(side) or pivot.get(side), truth[side][kind]) for side in "ab")
 
 
 def judge(truth, answer):

@@ -144,12 +144,16 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
   recorded(b, failures[1]);
 
   // A program that fails cannot be run again to prove anything.
-  return conclude(
-      a.work + "/log", b.work + "/log", coverage, opt.report,
-      failures == Failures{} ? examine_with(opt.examine, programs[0], programs[1]) : Examine(),
-      failures,
-      backgrounds_of({a.tree, std::move(survey_a->sources), read_files(a.work + "/trace")},
-                     {b.tree, std::move(survey_b->sources), read_files(b.work + "/trace")}));
+  Examine examine;
+  const RewriteProgram rewrite = rewriter(b, programs[1], *survey_a, *survey_b, *templates);
+  const auto texts =
+      texts_of({a.tree, std::move(survey_a->sources), read_files(a.work + "/trace")},
+               {b.tree, std::move(survey_b->sources), read_files(b.work + "/trace")});
+  const FindBackgrounds backgrounds = backgrounds_of(texts);
+  if (failures == Failures{})
+    examine = examine_with(opt.examine, programs[0], programs[1], {texts, backgrounds, rewrite});
+  return conclude(a.work + "/log", b.work + "/log", coverage, opt.report, examine, failures,
+                  backgrounds);
 }
 
 int diff(DiffOptions opt) {

@@ -94,13 +94,19 @@ void add_examine_options(CLI::App& command, ExamineOptions& options, uint32_t ru
 }
 
 Examine examine_with(const ExamineOptions& options, const GuardedProgram& a,
-                     const GuardedProgram& b) {
+                     const GuardedProgram& b, const ExchangeText& text) {
   if (!options.any()) return {};
-  return [options, a, b](const Run& run_a, const Run& run_b, const Alignment& alignment,
-                         Verdict& verdict) {
+  return [options, a, b, text](const Run& run_a, const Run& run_b, const Alignment& alignment,
+                               Verdict& verdict) {
     Examined found;
-    if (options.prove_runs > 0)
-      found = prove(a, b, run_a, run_b, alignment, verdict, options.prove_runs);
+    // Text first: what is found so is further back than any operator.
+    Exchanged exchanged = exchange_text(text, run_a, run_b, alignment, verdict, options.prove_runs);
+    if (exchanged.proof) {
+      found.proof = std::move(exchanged.proof);
+    } else if (options.prove_runs > 0) {
+      found = prove(a, b, run_a, run_b, alignment, verdict, options.prove_runs - exchanged.runs);
+      if (found.proof) found.proof->runs += exchanged.runs;
+    }
     const GuardedProgram programs[2] = {a, b};
     if (options.drill && !verdict.candidates.empty())
       found.drill = drill(programs, run_a, run_b, verdict.candidates.front());

@@ -2,6 +2,7 @@
 // --drill, which looks into the pivot.
 #pragma once
 
+#include "cli/exchange_steps.h"
 #include "cli/side.h"
 #include "cli/verdict_steps.h"
 
@@ -18,8 +19,8 @@ struct ExamineOptions {
 // --prove-runs, --no-prove, --drill. runs: how many where nothing is said.
 void add_examine_options(CLI::App& command, ExamineOptions& options, uint32_t runs);
 
-// None if nothing was asked for.
+// None if nothing was asked for. text: what is known of both programs' texts.
 Examine examine_with(const ExamineOptions& options, const GuardedProgram& a,
-                     const GuardedProgram& b);
+                     const GuardedProgram& b, const ExchangeText& text = {});
 
 }  // namespace opguard

@@ -27,17 +27,6 @@ std::string counted(uint64_t n, const std::string& noun) {
   return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
 }
 
-// A run that goes wrong need not end: five times as long as the run itself took, and a minute.
-uint64_t patience_s(const Run& run) {
-  uint64_t longest = 0;
-  for (const ProcessLog& log : run.processes)
-    if (!log.events.empty()) {
-      const Event first = log.events[0], last = log.events[log.events.size() - 1];
-      longest = std::max(longest, last.end_ns - std::min(last.end_ns, first.start_ns));
-    }
-  return 60 + 5 * longest / 1'000'000'000;
-}
-
 std::string boundary_of(const Run& run, const EventRef& ref) {
   if (ref.process < 0) return "";
   const ProcessLog& log = run.processes[ref.process];

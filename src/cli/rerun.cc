@@ -1,5 +1,6 @@
 #include "cli/rerun.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "align/judge/pivot_view.h"
@@ -10,6 +11,16 @@
 namespace opguard {
 
 namespace fs = std::filesystem;
+
+uint64_t patience_s(const Run& run) {
+  uint64_t longest = 0;
+  for (const ProcessLog& log : run.processes)
+    if (!log.events.empty()) {
+      const Event first = log.events[0], last = log.events[log.events.size() - 1];
+      longest = std::max(longest, last.end_ns - std::min(last.end_ns, first.start_ns));
+    }
+  return 60 + 5 * longest / 1'000'000'000;
+}
 
 llvm::Expected<std::string> run_again(const GuardedProgram& program, const RerunOptions& options) {
   const std::string dir = program.work + "/" + options.folder;

@@ -21,6 +21,9 @@ struct RerunOptions {
   uint64_t timeout_s = 0;  // 0: none
 };
 
+// A run that goes wrong need not end: five times as long as the run itself took, and a minute.
+uint64_t patience_s(const Run& run);
+
 // The folder of its logs. Error: the program failed, or did not end in time.
 llvm::Expected<std::string> run_again(const GuardedProgram& program, const RerunOptions& options);
 

@@ -123,11 +123,15 @@ std::vector<std::string> read_files(const std::string& traces) {
   return paths;
 }
 
-FindBackgrounds backgrounds_of(SideTexts a, SideTexts b) {
+std::shared_ptr<const ProgramTexts> texts_of(SideTexts a, SideTexts b) {
   auto texts = std::make_shared<ProgramTexts>();
   texts->texts = differing_texts(a, b);
   texts->sources[0] = std::move(a.sources);
   texts->sources[1] = std::move(b.sources);
+  return texts;
+}
+
+FindBackgrounds backgrounds_of(std::shared_ptr<const ProgramTexts> texts) {
   return [texts](const Run& run_a, const Run& run_b, const Alignment& alignment,
                  const Verdict& verdict) {
     return find_backgrounds(*texts, run_a, run_b, alignment, verdict);

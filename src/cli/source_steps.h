@@ -1,6 +1,7 @@
 // cli/source_steps.h: the texts of both programs, for what may stand behind a verdict.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,8 @@ struct SideTexts {
 // As the preflight noted them in its folder (python/opguard/opened.py), each once.
 std::vector<std::string> read_files(const std::string& traces);
 
-FindBackgrounds backgrounds_of(SideTexts a, SideTexts b);
+std::shared_ptr<const ProgramTexts> texts_of(SideTexts a, SideTexts b);
+FindBackgrounds backgrounds_of(std::shared_ptr<const ProgramTexts> texts);
 
 // Of two folders of logs: the files their sites are in, as far as they still hold what ran: every
 // recorded expression in its place. A log without expressions (no sites.json) knows none.

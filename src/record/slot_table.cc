@@ -81,10 +81,23 @@ SlotTable& SlotTable::operator=(SlotTable&& other) noexcept {
   return *this;
 }
 
-void SlotTable::add(Chunk chunk, const std::vector<Slot>& slots) {
+SlotTable::Garbage::value_type SlotTable::garbage_of(const Slot& slot) {
+  if (slot.storage == 0 || slot.flat == 0) return {0, 0, slot.value, slot.meta};
+  return {slot.storage, slot.flat, {}, 0};
+}
+
+void SlotTable::note_garbage(const std::vector<Slot>& slots) {
   for (const Slot& slot : slots)
     if ((slot.flags & kUninitialised) && slot.value != Fingerprint{})
-      uninitialised_.insert({slot.value, slot.meta});
+      uninitialised_.insert(garbage_of(slot));
+}
+
+bool SlotTable::is_garbage(const Slot& slot) const {
+  return uninitialised_.contains(garbage_of(slot));
+}
+
+void SlotTable::add(Chunk chunk, const std::vector<Slot>& slots) {
+  note_garbage(slots);
   if (!file_) {
     held_.insert(held_.end(), slots.begin(), slots.end());
     return;
@@ -148,7 +161,7 @@ void SlotTable::decode(const Chunk& chunk, uint64_t slots, std::vector<Slot>& ou
   }
   if (!flagged_) return;
   for (Slot& slot : out)
-    if (uninitialised_.contains({slot.value, slot.meta})) slot.flags |= kUninitialised;
+    if (is_garbage(slot)) slot.flags |= kUninitialised;
 }
 
 std::vector<Slot>& SlotTable::edit() {
@@ -164,11 +177,9 @@ std::vector<Slot>& SlotTable::edit() {
 
 void SlotTable::flag_garbage() {
   if (!file_) {
-    for (const Slot& slot : held_)
-      if ((slot.flags & kUninitialised) && slot.value != Fingerprint{})
-        uninitialised_.insert({slot.value, slot.meta});
+    note_garbage(held_);
     for (Slot& slot : held_)
-      if (uninitialised_.contains({slot.value, slot.meta})) slot.flags |= kUninitialised;
+      if (is_garbage(slot)) slot.flags |= kUninitialised;
     return;
   }
   if (uninitialised_.empty()) return;

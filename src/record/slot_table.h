@@ -10,6 +10,7 @@
 #include <memory>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -40,8 +41,9 @@ class SlotTable {
   // All of them to be changed freely, by whoever makes up a log: in memory from then on.
   std::vector<Slot>& edit();
 
-  // What torch.empty left is garbage wherever it is read, until something writes there: every slot
-  // with such a value and meta is flagged kUninitialised from now on.
+  // What torch.empty left is garbage wherever it is read, in whatever shape, until something writes
+  // there: every slot with such elements in that block is flagged kUninitialised from now on. Where
+  // the block is not known, every slot with such a value and meta.
   void flag_garbage();
 
   bool operator==(const SlotTable& other) const;
@@ -63,7 +65,12 @@ class SlotTable {
   void finish(uint64_t strings, uint64_t metas);
 
  private:
-  using Garbage = std::set<std::pair<Fingerprint, uint32_t>>;  // value, meta
+  // Block and elements; of an unknown block (0) value and meta.
+  using Garbage = std::set<std::tuple<uint32_t, uint64_t, Fingerprint, uint32_t>>;
+
+  static Garbage::value_type garbage_of(const Slot& slot);
+  void note_garbage(const std::vector<Slot>& slots);
+  bool is_garbage(const Slot& slot) const;
 
   const Slot* decoded(uint64_t index) const;
   uint32_t chunk_of(uint64_t index) const;

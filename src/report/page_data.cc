@@ -297,10 +297,12 @@ class Page {
     return {at.lane, listed_[at.lane][at.row]};
   }
 
-  // The call named in place of an operator, as a site.
+  // The call or the text named in place of an operator, as a site.
   Json call_json(const EventView& event) {
-    if (event.inner.file.empty()) return nullptr;
+    if (event.inner.file.empty() && !event.at_text) return nullptr;
     Json call = place_json(event.location, event.boundary, event.operator_name);
+    if (!event) return call;
+    call["text"] = event.at_text;
     call["inner"] = shown(event.inner.file) + ":" + std::to_string(event.inner.line) + "  " +
                     shown(event.inner.text);
     return call;

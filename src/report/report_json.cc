@@ -115,6 +115,13 @@ Json region_json(const Report& report, const Pivot& pivot) {
   return {{"a", region_side_json(spans[0])}, {"b", region_side_json(spans[1])}};
 }
 
+// The text proven to be the cause, of each side that has some.
+Json text_json(const Pivot& pivot) {
+  auto of = [&](int side) { return pivot.text[side] ? place_json(*pivot.text[side]) : Json(); };
+  if (!pivot.text[0] && !pivot.text[1]) return nullptr;
+  return {{"a", of(0)}, {"b", of(1)}};
+}
+
 Json pivot_json(const Report& report, const Pivot& pivot) {
   const PivotView shown = view(report.a, report.b, pivot);
   const EventView& event = shown.either();
@@ -132,6 +139,7 @@ Json pivot_json(const Report& report, const Pivot& pivot) {
           {"why", pivot.why},
           {"heuristics", heuristics_json(pivot.heuristics)},
           {"region", region_json(report, pivot)},
+          {"text", text_json(pivot)},
           {"likely_false_alarm", is_isolated(report, pivot)},
           {"event", kind_name(event.event->kind)},
           {"node", event.log->text(event.event->node)},

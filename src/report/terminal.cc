@@ -330,7 +330,7 @@ class Terminal {
   }
 
   void source(const char* side, const EventView& event) {
-    if (!event) {
+    if (!event && !event.at_text) {
       line("  " + paint("1", side) + " has no such operator");
       return;
     }
@@ -353,8 +353,8 @@ class Terminal {
         line("      " + std::string(marked.indent, ' ') + paint("1;32", underline(marked.length)));
     }
     if (const Location& inner = event.inner; !inner.file.empty())
-      line("      in it: " + shown(inner.file) + ":" + std::to_string(inner.line) + "  " +
-           shorten(shown(inner.text)));
+      line((event.at_text ? "      shows at: " : "      in it: ") + shown(inner.file) + ":" +
+           std::to_string(inner.line) + "  " + shorten(shown(inner.text)));
   }
 
   void slot_line(const std::string& name, size_t width, const char* side, const ProcessLog& log,

@@ -1,6 +1,7 @@
 #include "suspects/ran.h"
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 #include <unordered_set>
 
@@ -26,7 +27,33 @@ Ran::Ran(const Code& code, const Run& run, const EventRef& until) : code_(code) 
   places_.resize(code.files().size());
   for (const CodeFile& file : code.files()) scopes_.emplace_back(file.scopes.size(), false);
   read_events(code, run, until);
+  read_calls(code, run, until);
   follow_names();
+}
+
+std::vector<const FunctionCall*> calls_to(const Run& run, const EventRef& event) {
+  std::vector<const FunctionCall*> found;
+  if (event.process < 0) return found;
+  const ProcessLog& log = run.processes[event.process];
+  const auto at = log.locations.find(log.text(log.events[event.event].boundary));
+  if (at == log.locations.end()) return found;
+  std::set<FunctionName> met = {caller(at->second)};
+  std::vector<FunctionName> work = {caller(at->second)};
+  for (size_t i = 0; i < work.size(); ++i)
+    for (const FunctionCall& call : run.calls.all)
+      if (call.callee == work[i]) {
+        found.push_back(&call);
+        if (met.insert(caller(call.at)).second) work.push_back(caller(call.at));
+      }
+  return found;
+}
+
+// A call has begun before what runs in it.
+void Ran::read_calls(const Code& code, const Run& run, const EventRef& until) {
+  for (const FunctionCall* call : calls_to(run, until))
+    if (const auto file = code.find(call->at.path))
+      places_[*file].push_back(
+          {{call->at.line, std::max(call->at.line, call->at.end_line)}, until.event + 1});
 }
 
 void Ran::read_events(const Code& code, const Run& run, const EventRef& until) {

@@ -16,6 +16,10 @@
 
 namespace opguard {
 
+// Calls of the run that may have led to an event: those into its function, into the functions that
+// made these, and so on outward, the nearest first.
+std::vector<const FunctionCall*> calls_to(const Run& run, const EventRef& event);
+
 class Ran {
  public:
   // Events of `run` that began before `until` or are it; of other processes those of its step and
@@ -38,6 +42,7 @@ class Ran {
     uint64_t last = 0;  // 0: it did not run until then
   };
   void read_events(const Code& code, const Run& run, const EventRef& until);
+  void read_calls(const Code& code, const Run& run, const EventRef& until);
   void follow_names();
   bool block_ran(uint32_t file, const LineSpan& lines, bool& known) const;
 

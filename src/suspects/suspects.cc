@@ -19,6 +19,7 @@ constexpr size_t kValueDepth = 4;    // from another value
 constexpr size_t kMostLines = 6;     // of a hunk, shown
 constexpr size_t kMostWays = 3;      // of a number
 constexpr size_t kMostNumbers = 4;   // of a candidate
+constexpr size_t kCallsDecided = 4;  // outward: a call may stand under a condition as well
 
 // What all candidates share.
 struct Programs {
@@ -86,12 +87,14 @@ class Stand {
         run_(*programs.runs[side]),
         ran_(code_, run_, until(alignment, pivot, side)) {
     const EventRef& event = side == 0 ? pivot.a : pivot.b;
+    ref_ = event;
     if (event.process >= 0) {
       place(event, statements_, functions_);
       if (const auto at = expression(view(run_, event).location)) expression_ = at;
       if (pivot.call[side]) place(*pivot.call[side], statements_, functions_);
       read_stack(event);
     }
+    if (pivot.text[side]) place(*pivot.text[side], statements_, functions_);
     // Each place of the region once, however often it ran.
     std::set<std::pair<int32_t, uint32_t>> placed;
     for (const EventRef& ref : pivot.region[side]) {
@@ -148,8 +151,16 @@ class Stand {
     if (kind == PivotKind::structure) {
       Definition at;
       at.file = file, at.item = item;
-      for (const uint32_t condition : programs_.definitions[side_]->decided_by(at))
-        for (NameUse& use : uses_in(file, condition)) all.push_back(std::move(use));
+      std::vector<Definition> decided = {at};
+      for (const FunctionCall* call : calls_to(run_, ref_)) {
+        const auto found = expression(call->at);
+        if (!found || decided.size() > kCallsDecided) continue;
+        at.file = found->first, at.item = found->second;
+        decided.push_back(at);
+      }
+      for (const Definition& each : decided)
+        for (const uint32_t condition : programs_.definitions[side_]->decided_by(each))
+          for (NameUse& use : uses_in(each.file, condition)) all.push_back(std::move(use));
     }
     return all;
   }
@@ -238,6 +249,7 @@ class Stand {
     const ProcessLog& log = run_.processes[ref.process];
     const Event own = log.events[ref.event];
     Places unused;
+    for (const FunctionCall* call : calls_to(run_, ref)) place(call->at, unused, trail_);
     for (uint32_t i = ref.event + 1; i < log.events.size(); ++i)
       if (log.events.thread(i) == own.thread && log.events[i].begin <= ref.event)
         place({ref.process, i}, unused, trail_);
@@ -260,6 +272,7 @@ class Stand {
   const Code& code_;
   const Run& run_;
   const Ran ran_;
+  EventRef ref_;                                             // the candidate's
   std::optional<std::pair<uint32_t, uint32_t>> expression_;  // file and item
   Places statements_;
   Scopes functions_, trail_;
@@ -350,8 +363,9 @@ class Candidate {
     Number made;
     for (int side : {1, 0}) {
       if (!event(side)) continue;
-      const TrailFound found =
-          stands_[side].follow(stands_[side].uses(pivot_.kind, event(side)), kValueDepth, ran_);
+      const TrailFound found = stands_[side].follow(
+          stands_[side].uses(pivot_.kind, event(side)),
+          pivot_.kind == PivotKind::structure ? kNumberDepth : kValueDepth, ran_);
       if (pivot_.kind == PivotKind::value) add_ways(side, found.changed, {}, made.ways);
     }
     if (!made.ways.empty()) {

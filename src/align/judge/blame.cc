@@ -18,7 +18,8 @@ PivotKind Blame::settle(EventRef (&refs)[2], bool hole, bool matched, Heuristics
     if (!(refs[0] == a && refs[1] == b)) by.add(heuristic);
   };
   auto on = [&](Heuristic heuristic) { return !off_.has(heuristic); };
-  if (matched && !hole && kind == PivotKind::input && on(Heuristic::one_sided_write)) {
+  if (matched && !hole && (kind == PivotKind::input || kind == PivotKind::structure) &&
+      on(Heuristic::one_sided_write)) {
     follow_displaced(refs, kind);
     moved_by(Heuristic::one_sided_write);
   }
@@ -75,14 +76,44 @@ void Blame::follow_displaced(EventRef (&refs)[2], PivotKind& kind) const {
       ValueKey key = value_key(log(side, refs[side]), index_[side]->slot(differing[side]));
       makers[side] = index_[side]->producer(key, refs[side], false).event;
     }
+    // A view of a whole tensor leaves what was there: `t[..., :8]` beside `t[..., 8:]`.
+    for (int side : {0, 1}) {
+      const EventRef other = makers[side].process < 0 ? EventRef{} : partner(side, makers[side]);
+      if (other.process == refs[1 - side].process && other.event < refs[1 - side].event &&
+          left_there(1 - side, other, differing[1 - side]))
+        makers[1 - side] = other;
+    }
     // Only a maker on both sides, of one boundary, is a step back along the same path.
     if (makers[0].process < 0 || makers[1].process < 0 || !(partner(0, makers[0]) == makers[1]))
       return;
+    // One that leaves the same in both runs has not chosen.
+    if (equal(makers[0], makers[1])) return;
+    // In another shape it may hold the same elements, unless it was asked for others.
+    const PivotKind chosen = pair_kind(makers[0], makers[1]);
+    if (kind == PivotKind::structure && chosen != PivotKind::scalar) return;
     refs[0] = makers[0];
     refs[1] = makers[1];
-    kind = pair_kind(refs[0], refs[1]);
+    kind = chosen;
     if (kind != PivotKind::input) return;
   }
+}
+
+// An event left the value that a slot reads, in the very memory.
+bool Blame::left_there(int side, const EventRef& event_ref, const SlotRef& reader) const {
+  const Slot read = index_[side]->slot(reader);
+  const ProcessLog& l = log(side, event_ref);
+  const Event e = event(side, event_ref);
+  for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
+    const Slot slot = l.slots[s];
+    if (slot.kind != SlotKind::in && slot.storage == read.storage && slot.address == read.address &&
+        slot.value == read.value)
+      return true;
+  }
+  return false;
+}
+
+bool Blame::equal(const EventRef& a, const EventRef& b) const {
+  return compare_events(log(0, a), event(0, a), log(1, b), event(1, b)) == Equality::equal;
 }
 
 // The same tensor, written last by an operator only one run has: that one is where they part.

@@ -48,6 +48,8 @@ class Blame {
   bool follow_target(EventRef (&refs)[2], const SlotRef (&differing)[2],
                      const EventRef (&writers)[2], PivotKind& kind) const;
   EventRef first_holder(int side, const SlotRef& at) const;
+  bool left_there(int side, const EventRef& event, const SlotRef& reader) const;
+  bool equal(const EventRef& a, const EventRef& b) const;
   bool first_differing_input(const EventRef (&refs)[2], SlotRef (&out)[2]) const;
   std::vector<EventRef> overwritten(int side, const EventRef& last) const;
   void read_memory(int side, int32_t process, uint32_t last) const;

@@ -80,6 +80,9 @@ class Callers {
   // The call that only this side makes, of those that led to `function`.
   const FunctionCall* only_here(int side, FunctionName function) const {
     const FunctionCall* found = nullptr;
+    // The other run comes there as well, perhaps through another function.
+    if (into(side, function).size() <= into(1 - side, in_other(side, function)).size())
+      return nullptr;
     for (int hops = 0; hops < kMostCalls; ++hops) {
       const FunctionCall* call = extra(side, function);
       if (!call) return nullptr;

@@ -109,6 +109,14 @@ Pivot damaged_record(const ModelDifference& difference) {
   return pivot;
 }
 
+// Each run hands over a number that the other one made as well.
+Pivot another_number(const ModelDifference& difference) {
+  Pivot pivot{PivotKind::input, difference.instead[0], difference.instead[1], kNone,
+              "each run hands another number to Python here, one both of them hold"};
+  pivot.slot = uint32_t(difference.slots[1].front().slot);
+  return pivot;
+}
+
 // When no model value leads anywhere: the first pairs that differ though their inputs agree.
 std::vector<Pivot> first_unequal_pairs(const Evidence& evidence, const Blame& blame) {
   std::vector<Pivot> candidates;
@@ -256,6 +264,10 @@ Verdict judge(const Run& a, const Run& b, const Alignment& alignment, const Hidd
   verdict.notes = std::move(comparison.notes);
   if (difference.same_names) {
     verdict.candidates = {damaged_record(difference)};
+    return verdict;
+  }
+  if (difference.instead[0].process >= 0 && !holds_news(evidence, difference)) {
+    verdict.candidates = {another_number(difference)};
     return verdict;
   }
   const Blame blame(timeline, index_a, index_b, off);

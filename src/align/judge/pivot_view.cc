@@ -30,8 +30,12 @@ PivotView view(const Run& a, const Run& b, const Pivot& pivot) {
   result.b = view(b, pivot.b);
   for (int side : {0, 1}) {
     EventView& shown = side == 0 ? result.a : result.b;
-    if (!pivot.call[side] || !shown) continue;
-    shown.inner = std::exchange(shown.location, *pivot.call[side]);
+    if (pivot.text[side]) {
+      shown.inner = std::exchange(shown.location, *pivot.text[side]);
+      shown.at_text = true;
+    } else if (pivot.call[side] && shown) {
+      shown.inner = std::exchange(shown.location, *pivot.call[side]);
+    }
   }
   const EventView& owner = result.b ? result.b : result.a;
   if (pivot.slot != kNone && owner && pivot.slot < owner.log->slots.size())

@@ -16,7 +16,8 @@ struct EventView {
   uint32_t index = kNone;  // of the event in its log
   std::string boundary;
   Location location;          // empty if the boundary's place is unknown
-  Location inner;             // a pivot named at a call: of the operator itself
+  Location inner;             // a pivot named at a call or a text: of the operator itself
+  bool at_text = false;       // named at a text (Pivot::text); `event` may be none then
   std::string operator_name;  // Location::callee, else the boundary's label
 
   explicit operator bool() const { return event.has_value(); }

@@ -31,6 +31,9 @@ struct Pivot {
   std::array<EventRef, 2> draw{};
   // The call to name in place of the operator, of each side that makes one: callers.h.
   std::array<std::optional<Location>, 2> call{};
+  // The text that was proven to be the cause, by running b with a's in its place, where it stands
+  // elsewhere. Of each side that has some; named in place of the operator and of a call.
+  std::array<std::optional<Location>, 2> text{};
   bool operator==(const Pivot&) const = default;
 };
 

@@ -14,14 +14,14 @@ bool is_news(const Evidence& evidence, int side, const SlotRef& sink) {
       .novel(sink.event, evidence.index[side]->slot(sink));
 }
 
+}  // namespace
+
 bool holds_news(const Evidence& evidence, const ModelDifference& difference) {
   for (int side : {0, 1})
     for (const SlotRef& sink : difference.slots[side])
       if (is_news(evidence, side, sink)) return true;
   return false;
 }
-
-}  // namespace
 
 bool is_known(const Evidence& evidence, const Known& known, int side, const EventRef& ref) {
   const Event e = evidence.event(side, ref);

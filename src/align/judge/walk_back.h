@@ -36,6 +36,9 @@ struct Walk {
 
 Walk walk_back(const Evidence& evidence, const ModelDifference& difference, const Known& known);
 
+// A differing model value that the other run holds nowhere: there is something to walk back from.
+bool holds_news(const Evidence& evidence, const ModelDifference& difference);
+
 // How the flow of one side is followed.
 FlowOptions flow_options(const Evidence& evidence, int side, const Known& known);
 

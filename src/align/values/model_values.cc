@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <set>
 
 #include "align/values/compare_steps.h"
@@ -60,6 +61,7 @@ class ModelValues {
         if (pair.equality != Equality::equal)
           consider(compare_sets(timeline_, number_a, number_b, "a reported number differs"));
       }
+      for (ModelDifference& difference : numbers_instead(both)) consider(std::move(difference));
       StepComparison steps = compare_steps(timeline_, both, {*index_[0], moments_[0], elements_[0]},
                                            {*index_[1], moments_[1], elements_[1]});
       for (int side : {0, 1}) result_.same_elements[side].merge(steps.same_elements[side]);
@@ -103,6 +105,46 @@ class ModelValues {
     result_.compared |= found.compared;
     for (const std::string& note : found.notes) add_once(result_.notes, note);
     for (const std::string& reason : found.uncompared) add_once(result_.uncompared, reason);
+  }
+
+  // Numbers that each run alone hands over, between the same operators of both. A run that merely
+  // logs more has some where the other has none.
+  std::vector<ModelDifference> numbers_instead(const ProcessPair& both) const {
+    const int32_t process[2] = {both.a, both.b};
+    std::map<uint32_t, std::vector<uint32_t>> gaps[2];  // by the pair before, as an event of a
+    for (int side : {0, 1}) {
+      const ProcessLog& log = timeline_.run(side).processes[process[side]];
+      uint32_t before = kNone;
+      for (uint32_t i = 0; i < log.events.size(); ++i) {
+        const EventRef ref{process[side], i};
+        const EventRef other = timeline_.partner(side, ref);
+        const Event event = log.events[i];
+        if (event.kind != EventKind::op) continue;
+        const bool number = reports_number(log, event);
+        if (other.process >= 0 && !number) before = side == 0 ? i : other.event;
+        if (other.process < 0 && number && !timeline_.besides(side, ref))
+          gaps[side][before].push_back(i);
+      }
+    }
+    std::vector<ModelDifference> found;
+    for (const auto& [before, events] : gaps[0]) {
+      const auto there = gaps[1].find(before);
+      if (there == gaps[1].end()) continue;
+      const std::vector<uint32_t>* all[2] = {&events, &there->second};
+      ModelSet sets[2];
+      for (int side : {0, 1})
+        for (uint32_t i : *all[side]) {
+          ModelSet number = moments_[side][process[side]].inputs(i);
+          sets[side].event = number.event;
+          sets[side].held.insert(sets[side].held.end(), number.held.begin(), number.held.end());
+        }
+      auto difference = compare_sets(timeline_, sets[0], sets[1], "a reported number differs");
+      if (!difference || difference->slots[0].empty() || difference->slots[1].empty()) continue;
+      for (int side : {0, 1}) difference->instead[side] = difference->slots[side].front().event;
+      difference->position = timeline_.position(0, difference->instead[0]);
+      found.push_back(std::move(*difference));
+    }
+    return found;
   }
 
   // One run goes on where the other has ended: its first further model value.

@@ -28,6 +28,9 @@ struct ModelDifference {
   // the logs is not what was written.
   bool same_names = false;
   int longer = -1;  // the side that goes on where the other has ended
+  // What each run alone hands to Python in the place of the other: `print(loss.item())` and
+  // `print(norm.item())`.
+  EventRef instead[2] = {};
 };
 
 struct Comparison {

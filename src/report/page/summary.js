@@ -12,7 +12,7 @@ function pivotSection(candidate) {
     const ref = side === 0 ? candidate.a : candidate.b;
     const call = candidate.calls[side];
     const box = sourceBox(side, call || (ref ? lanes[ref[0]].site(ref[1], side) : null));
-    if (call) box.append(el('p', 'inner faint mono', 'in it: ' + call.inner));
+    if (call && call.inner) box.append(el('p', 'inner faint mono', (call.text ? 'shows at: ' : 'in it: ') + call.inner));
     sides.append(box);
   }
   const section = el('section', 'pivot', title, candidate.why ? el('p', 'why', candidate.why) : null, sides);

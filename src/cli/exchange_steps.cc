@@ -1,0 +1,227 @@
+#include "cli/exchange_steps.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "align/judge/pivot_view.h"
+#include "align/pair/run.h"
+#include "cli/rerun.h"
+#include "confirm/exchanged.h"
+#include "matcher/match.h"
+#include "parser/parse.h"
+#include "patcher/patch.h"
+
+namespace opguard {
+namespace {
+
+void say(const std::string& line) { std::fprintf(stderr, "opguard: proof: %s\n", line.c_str()); }
+
+std::string first_line(llvm::Error error) {
+  const std::string text = llvm::toString(std::move(error));
+  return text.substr(0, text.find('\n'));
+}
+
+// A side's first line of a part, as a place to name.
+std::optional<Location> location(const ExchangePart& part, int side) {
+  if (part.count[side] == 0) return std::nullopt;
+  const SourceFile& file = *part.file[side];
+  const std::string_view line = file.line_text(part.first[side]);
+  const size_t indent = std::min(line.find_first_not_of(" \t"), line.size());
+  Location at;
+  at.package = file.package;
+  at.file = file.name;
+  at.path = file.path;
+  at.line = at.end_line = part.first[side];
+  at.column = static_cast<uint32_t>(indent);
+  at.text = line.substr(indent);
+  // Columns count characters.
+  at.end_column =
+      at.column + static_cast<uint32_t>(std::count_if(at.text.begin(), at.text.end(), [](char c) {
+        return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+      }));
+  return at;
+}
+
+std::string place(const ExchangePart& part) {
+  const int side = part.count[1] == 0 ? 0 : 1;
+  const uint32_t last = part.first[side] + part.count[side] - 1;
+  return part.file[side]->name + ":" + std::to_string(part.first[side]) +
+         (last > part.first[side] ? "-" + std::to_string(last) : "");
+}
+
+// The operator itself, or the call it is named at.
+bool stands_in(const ExchangePart& part, const PivotView& pivot) {
+  auto meets = [&](int side, const EventView& event) {
+    const Location& at = event.location;
+    return event && at.path == part.file[side]->path &&
+           at.line < part.first[side] + part.count[side] &&
+           std::max(at.line, at.end_line) >= part.first[side];
+  };
+  return meets(0, pivot.a) || meets(1, pivot.b);
+}
+
+std::string places(const std::vector<ExchangeGroup>& groups) {
+  constexpr size_t kMost = 3;
+  std::string text;
+  size_t count = 0;
+  for (const ExchangeGroup& group : groups)
+    for (const ExchangePart& part : group.parts)
+      if (++count <= kMost) text += (count == 1 ? "" : ", ") + place(part);
+  return count > kMost ? text + " and " + std::to_string(count - kMost) + " more" : text;
+}
+
+class Exchanger {
+ public:
+  Exchanger(const ExchangeText& source, const Run& a, const Run& b, const Alignment& alignment,
+            Verdict& verdict, uint32_t runs)
+      : source_(source),
+        a_(a),
+        b_(b),
+        timeline_(a, b, alignment),
+        index_{ValueIndex(a), ValueIndex(b)},
+        verdict_(verdict),
+        left_(runs) {}
+
+  Exchanged run(const Alignment& alignment) {
+    Exchanged done;
+    const Pivot& pivot = verdict_.candidates.front();
+    if (pivot.kind == PivotKind::race) return done;
+    difference_ =
+        compare_model_values(index_[0], index_[1], timeline_, HiddenRecords({}, a_, b_)).first;
+    if (!difference_) return done;
+    Verdict only = verdict_;
+    only.candidates.resize(1);
+    const std::vector<Background> behind = source_.backgrounds(a_, b_, alignment, only);
+    if (behind.empty() || behind[0].more > 0) return done;
+    const std::vector<ExchangeGroup> groups = exchange_groups(*source_.texts, behind[0].suspects);
+    if (is_told(pivot, groups)) return done;
+    std::vector<double> weights;
+    for (const ExchangeGroup& group : groups) weights.push_back(group.likelihood);
+    ExchangeSearch search(weights);
+    while (left_ > 0) {
+      const std::vector<size_t> asked = search.next();
+      if (asked.empty()) break;
+      std::vector<ExchangeGroup> chosen;
+      for (size_t i : asked) chosen.push_back(groups[i]);
+      const Outcomes found = ask(chosen);
+      if (found.effect == Effect::unknown) break;
+      search.tell(asked, found.effect == Effect::healed);
+      if (found.effect == Effect::healed) healed_ = found.why;
+    }
+    done.runs = made_;
+    if (const auto healed = search.healed(); !healed.empty()) {
+      std::vector<ExchangeGroup> chosen;
+      for (size_t i : healed) chosen.push_back(groups[i]);
+      done.proof = name(chosen);
+    }
+    return done;
+  }
+
+ private:
+  // The operator's own statement is another one in the two programs: no need to look elsewhere,
+  // unless it was given another value.
+  bool is_told(const Pivot& pivot, const std::vector<ExchangeGroup>& groups) const {
+    if (pivot.kind == PivotKind::input) return false;
+    const PivotView shown = view(a_, b_, pivot);
+    return std::any_of(groups.begin(), groups.end(), [&](const ExchangeGroup& group) {
+      return !group.reworded &&
+             std::any_of(group.parts.begin(), group.parts.end(),
+                         [&](const ExchangePart& part) { return stands_in(part, shown); });
+    });
+  }
+
+  Outcomes ask(const std::vector<ExchangeGroup>& groups) {
+    say("run of b with " + places(groups) + " as in a");
+    --left_;
+    ++made_;
+    const std::string folder = "text_" + std::to_string(made_);
+    auto program = source_.rewrite(exchange_text(groups), folder);
+    if (!program) return unknown(program.takeError());
+    const bool cut = difference_->longer < 0;
+    auto log = run_again(*program, {folder, {}, cut ? last_step() : kNone, patience_s(b_)});
+    if (!log) return unknown(log.takeError());
+    auto again = load_run(*log);
+    if (!again) return unknown(again.takeError());
+    const Outcomes found = judge_exchanged({a_, b_, timeline_, *difference_, cut}, *again);
+    say((found.effect == Effect::healed ? "proven: " : "not it alone: ") + found.why);
+    return found;
+  }
+
+  static Outcomes unknown(llvm::Error error) {
+    Outcomes none{Effect::unknown, first_line(std::move(error))};
+    say("nothing proven: " + none.why);
+    return none;
+  }
+
+  // The judged step as b counts its own.
+  uint32_t last_step() const {
+    uint32_t last = 0;
+    for (size_t p = 0; p < b_.processes.size(); ++p)
+      last = std::max(last, timeline_.steps(1, int32_t(p)).step(1, difference_->position.step));
+    return last;
+  }
+
+  // groups: one of them is the cause, the likeliest first.
+  ProofReport name(const std::vector<ExchangeGroup>& groups) {
+    Pivot& pivot = verdict_.candidates.front();
+    const ExchangePart& first = groups.front().parts.front();
+    if (!stands_in(first, view(a_, b_, pivot)))
+      for (int side : {0, 1}) pivot.text[side] = location(first, side);
+    ProofReport proof;
+    proof.state = ProofState::proven;
+    proof.why = "with " + places(groups) + " as in a, " + healed_;
+    proof.runs = made_;
+    proof.causes = {{0, ProofState::proven, false, proof.why}};
+    return proof;
+  }
+
+  const ExchangeText& source_;
+  const Run &a_, &b_;
+  Timeline timeline_;
+  ValueIndex index_[2];
+  Verdict& verdict_;
+  uint32_t left_, made_ = 0;
+  std::optional<ModelDifference> difference_;
+  std::string healed_;
+};
+
+}  // namespace
+
+Exchanged exchange_text(const ExchangeText& source, const Run& a, const Run& b,
+                        const Alignment& alignment, Verdict& verdict, uint32_t runs) {
+  if (!source || verdict.candidates.empty() || runs == 0) return {};
+  return Exchanger(source, a, b, alignment, verdict, runs).run(alignment);
+}
+
+RewriteProgram rewriter(const DiffSide& b, const GuardedProgram& program, const Survey& survey_a,
+                        const Survey& survey_b, const TemplateLibrary& templates) {
+  return [=, plan = survey_a.plan, sources_b = survey_b.sources](
+             const std::map<std::string, std::string>& texts,
+             const std::string& folder) -> llvm::Expected<GuardedProgram> {
+    SourceSet sources = sources_b;
+    for (SourceFile& file : sources.files)
+      if (const auto at = texts.find(file.path); at != texts.end())
+        file = make_source(file.package, file.name, file.path, at->second);
+    Diagnostics diags;
+    const std::vector<Site> sites = parse_sites(sources, diags);
+    const MatchSet matches = match_sites(sites, templates, plan);
+    std::vector<Wrap> wraps;
+    for (const Bound& bound : share_boundaries(plan, matches, sites, Plan()))
+      wraps.push_back({bound.boundary, bound.site, bound.variant});
+    auto patch = make_patch(sources, wraps, diags);
+    if (!patch) return patch.takeError();
+    // A text without a site is b's other text all the same.
+    for (const auto& [path, text] : texts)
+      if (std::none_of(patch->files.begin(), patch->files.end(),
+                       [&](const FilePatch& file) { return file.path == path; }))
+        patch->files.push_back({"", path, path, text, text});
+    auto hook = write_hook(*patch, b.work + "/" + folder + "/hook");
+    if (!hook) return hook.takeError();
+    GuardedProgram changed = program;
+    for (auto& [name, value] : changed.environment)
+      if (name == "OPGUARD_HOOK") value = *hook;
+    return changed;
+  };
+}
+
+}  // namespace opguard

@@ -1,0 +1,42 @@
+// cli/exchange_steps.h: the runs of b with text of a that prove which text is the cause.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "cli/side.h"
+#include "cli/verdict_steps.h"
+#include "suspects/exchange.h"
+
+namespace opguard {
+
+// The program of b with other text in some of its files, by path. folder: of ours, for the texts.
+using RewriteProgram = std::function<llvm::Expected<GuardedProgram>(
+    const std::map<std::string, std::string>& texts, const std::string& folder)>;
+
+// What an exchange of text needs. Empty where only logs are known.
+struct ExchangeText {
+  std::shared_ptr<const ProgramTexts> texts;
+  FindBackgrounds backgrounds;
+  RewriteProgram rewrite;
+  explicit operator bool() const { return texts && backgrounds && rewrite; }
+};
+
+struct Exchanged {
+  uint32_t runs = 0;  // made
+  std::optional<ProofReport> proof;
+};
+
+// Where the pivot stands in text that both programs share, something else gave it its value, or
+// decided that it runs: a number, a flag, an object, another order. Runs b with a's text in the
+// suspects, at most `runs` times; found, the pivot gets the text as its place (Pivot::text).
+Exchanged exchange_text(const ExchangeText& source, const Run& a, const Run& b,
+                        const Alignment& alignment, Verdict& verdict, uint32_t runs);
+
+// Matches the sites of b's rewritten sources with a's plan, and wraps those.
+struct Survey;
+RewriteProgram rewriter(const DiffSide& b, const GuardedProgram& program, const Survey& survey_a,
+                        const Survey& survey_b, const TemplateLibrary& templates);
+
+}  // namespace opguard

@@ -1,0 +1,340 @@
+#include "suspects/exchange.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cctype>
+#include <functional>
+#include <numeric>
+#include <regex>
+#include <set>
+#include <string_view>
+
+#include "patcher/line_diff.h"
+
+namespace opguard {
+namespace {
+
+using Words = std::set<std::string, std::less<>>;
+
+constexpr double kReworded = 8;  // so much less likely is a change that uses the same names
+
+bool is_word(char c) {
+  const auto u = static_cast<unsigned char>(c);
+  return std::isalnum(u) || c == '_' || u >= 0x80;
+}
+
+Words words_of(std::string_view text) {
+  Words words;
+  for (size_t i = 0; i < text.size();) {
+    size_t end = i;
+    while (end < text.size() && is_word(text[end])) ++end;
+    if (end > i && !std::isdigit(static_cast<unsigned char>(text[i])))
+      words.emplace(text.substr(i, end - i));
+    i = std::max(end, i + 1);
+  }
+  return words;
+}
+
+// Names that the text gives a value: `def f`, `class C`, `x =`, `x: int =`.
+Words made_in(const std::string& text) {
+  static const std::regex kMade(R"((?:\b(?:def|class)\s+(\w+))|(?:(\w+)\s*(?::[^=\n]*)?=(?!=)))");
+  Words names;
+  for (std::sregex_iterator it(text.begin(), text.end(), kMade), end; it != end; ++it)
+    names.insert((*it)[(*it)[1].matched ? 1 : 2].str());
+  return names;
+}
+
+const SourceFile* file_of(const SourceSet& sources, const SourceText& text) {
+  const SourceFile* file = sources.find(text.package, text.file);
+  return file && file->path == text.path ? file : nullptr;
+}
+
+std::string lines_of(const SourceFile& file, uint32_t first, uint32_t count) {
+  if (count == 0) return "";
+  const size_t lines = file.line_starts.size();
+  const size_t from = file.line_starts[first - 1];
+  const size_t to =
+      first - 1 + count < lines ? file.line_starts[first - 1 + count] : file.text.size();
+  return file.text.substr(from, to - from);
+}
+
+bool covers(const LineSpan& span, uint32_t first, uint32_t count) {
+  return count > 0 && span.meets({first, first + count - 1});
+}
+
+// A line that holds one statement, or the header of one.
+bool stands_alone(std::string_view line) {
+  int open = 0;
+  for (char c : line)
+    open += (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
+  return open == 0 && line.find("\"\"\"") == std::string_view::npos && !line.ends_with("\\\n");
+}
+
+size_t indent_of(std::string_view line) {
+  return std::min(line.find_first_not_of(" \t"), line.size());
+}
+
+// As many lines of each, one for one: each is a part.
+void add_parts(const SourceFile& a, const SourceFile& b, const LineChange& change,
+               std::vector<ExchangePart>& parts) {
+  bool lines = change.count_a == change.count_b;
+  for (uint32_t i = 0; lines && i < change.count_a; ++i) {
+    const std::string of_a = lines_of(a, change.first_a + i, 1),
+                      of_b = lines_of(b, change.first_b + i, 1);
+    lines = stands_alone(of_a) && stands_alone(of_b) && indent_of(of_a) == indent_of(of_b);
+  }
+  if (!lines) {
+    parts.push_back({{&a, &b}, {change.first_a, change.first_b}, {change.count_a, change.count_b}});
+    return;
+  }
+  for (uint32_t i = 0; i < change.count_a; ++i)
+    if (lines_of(a, change.first_a + i, 1) != lines_of(b, change.first_b + i, 1))
+      parts.push_back({{&a, &b}, {change.first_a + i, change.first_b + i}, {1, 1}});
+}
+
+// Every change of the files that have suspects, and of those that both programs call by one name.
+std::vector<ExchangePart> all_parts(const ProgramTexts& texts,
+                                    const std::vector<Suspect>& suspects) {
+  std::map<const SourceFile*, const SourceFile*> pairs;  // of b: of a
+  for (const Suspect& suspect : suspects) {
+    const SourceFile* files[2];
+    for (int side : {0, 1}) files[side] = file_of(texts.sources[side], suspect.sides[side]);
+    if (files[0] && files[1]) pairs[files[1]] = files[0];
+  }
+  for (const SourceFile& file : texts.sources[1].files)
+    if (const SourceFile* other = texts.sources[0].find(file.package, file.name))
+      pairs.try_emplace(&file, other);
+  std::vector<ExchangePart> parts;
+  for (const SourceFile& file : texts.sources[1].files)
+    if (const auto at = pairs.find(&file); at != pairs.end())
+      for (const LineChange& change : changed_lines(at->second->text, file.text))
+        add_parts(*at->second, file, change, parts);
+  return parts;
+}
+
+bool is_of(const ExchangePart& part, const Suspect& suspect) {
+  if (suspect.whole || suspect.nearness == Nearness::unseen) return false;
+  for (int side : {0, 1})
+    if (part.file[side]->path != suspect.sides[side].path) return false;
+  return covers(suspect.sides[0].lines, part.first[0], part.count[0]) ||
+         covers(suspect.sides[1].lines, part.first[1], part.count[1]);
+}
+
+class Union {
+ public:
+  explicit Union(size_t count) : parent_(count) {
+    std::iota(parent_.begin(), parent_.end(), size_t{0});
+  }
+  size_t find(size_t i) {
+    while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
+    return i;
+  }
+  void join(size_t i, size_t k) {
+    parent_[std::max(find(i), find(k))] = std::min(find(i), find(k));
+  }
+
+ private:
+  std::vector<size_t> parent_;
+};
+
+// Joins the changes that use a name which one program alone has. In its own file first; a file
+// that does not make the name has it from those that do.
+void join_by_names(const std::vector<ExchangePart>& changes, int side, Union& groups) {
+  Words there;
+  for (const ExchangePart& change : changes) there.merge(words_of(change.file[1 - side]->text));
+  using Uses = std::map<const SourceFile*, std::vector<size_t>>;
+  std::map<std::string, Uses> uses;
+  std::map<std::string, std::set<const SourceFile*>> makers;
+  for (size_t i = 0; i < changes.size(); ++i) {
+    const std::string text = text_of(changes[i], side);
+    for (const std::string& word : words_of(text))
+      if (!there.contains(word)) uses[word][changes[i].file[side]].push_back(i);
+    for (const std::string& word : made_in(text))
+      if (!there.contains(word)) makers[word].insert(changes[i].file[side]);
+  }
+  for (const auto& [word, files] : uses)
+    for (const auto& [file, all] : files) {
+      for (size_t i : all) groups.join(all.front(), i);
+      const auto& made = makers[word];
+      if (made.contains(file)) continue;
+      for (const SourceFile* maker : made)
+        for (size_t i : files.at(maker)) groups.join(all.front(), i);
+    }
+}
+
+// A name that b's program gets in another place (a statement that moved): taken back in the one
+// place alone it would be missing.
+void join_moved(const std::vector<ExchangePart>& changes, Union& groups) {
+  std::map<std::pair<const SourceFile*, std::string>, std::vector<size_t>> makers[2];
+  for (size_t i = 0; i < changes.size(); ++i) {
+    Words made[2];
+    for (int side : {0, 1}) made[side] = made_in(text_of(changes[i], side));
+    for (int side : {0, 1})
+      for (const std::string& name : made[side])
+        if (!made[1 - side].contains(name)) makers[side][{changes[i].file[1], name}].push_back(i);
+  }
+  for (const auto& [name, there] : makers[1]) {
+    for (size_t i : there) groups.join(there.front(), i);
+    if (const auto at = makers[0].find(name); at != makers[0].end())
+      for (size_t i : at->second) groups.join(there.front(), i);
+  }
+}
+
+// What a text computes with, but for names that its side alone has: `y = _helper(x)` and
+// `def _helper(v): return v * 2` have {y, x, *, 2}, as `y = x * 2`.
+Words means_of(const std::string& text, const Words& there) {
+  static const Words kGlue = {"def", "return", "lambda", "self", "cls"};
+  Words means;
+  for (const std::string& word : words_of(text))
+    if (there.contains(word) && !kGlue.contains(word)) means.insert(word);
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (std::string_view("+-*/%@<>!&|^~").find(text[i]) != std::string_view::npos) {
+      size_t end = i;
+      while (end < text.size() &&
+             std::string_view("+-*/%@<>!=&|^~").find(text[end]) != std::string_view::npos)
+        ++end;
+      means.insert(text.substr(i, end - i));
+      i = end - 1;
+    } else if (std::isdigit(static_cast<unsigned char>(text[i])) &&
+               (i == 0 || !is_word(text[i - 1]))) {
+      size_t end = i;
+      while (end < text.size() && (is_word(text[end]) || text[end] == '.')) ++end;
+      means.insert(text.substr(i, end - i));
+      i = end - 1;
+    }
+  }
+  return means;
+}
+
+double likelihood_of(Nearness nearness) {
+  switch (nearness) {
+    case Nearness::statement:
+    case Nearness::origin:
+      return 16;
+    case Nearness::function:
+      return 8;
+    case Nearness::trail:
+      return 4;
+    case Nearness::file:
+      return 2;
+    default:
+      return 1;
+  }
+}
+
+}  // namespace
+
+std::string text_of(const ExchangePart& part, int side) {
+  return lines_of(*part.file[side], part.first[side], part.count[side]);
+}
+
+std::vector<ExchangeGroup> exchange_groups(const ProgramTexts& texts,
+                                           const std::vector<Suspect>& suspects) {
+  std::vector<ExchangePart> parts = all_parts(texts, suspects);
+  Union joined(parts.size());
+  for (int side : {0, 1}) join_by_names(parts, side, joined);
+  join_moved(parts, joined);
+  struct Found {
+    std::vector<std::pair<size_t, size_t>> order;  // suspect, part
+    std::string text[2];
+  };
+  std::map<size_t, Found> found;  // by a group's first part
+  Words words[2];
+  for (size_t i = 0; i < parts.size(); ++i) {
+    size_t of = 0;
+    while (of < suspects.size() && !is_of(parts[i], suspects[of])) ++of;
+    parts[i].suspect = of < suspects.size();
+    Found& group = found[joined.find(i)];
+    group.order.emplace_back(of, i);
+    for (int side : {0, 1}) {
+      group.text[side] += text_of(parts[i], side);
+      words[side].merge(words_of(parts[i].file[side]->text));
+    }
+  }
+  std::vector<ExchangeGroup> groups;
+  for (auto& [first, group] : found) {
+    std::sort(group.order.begin(), group.order.end());
+    const size_t suspect = group.order.front().first;
+    if (suspect == suspects.size()) continue;
+    ExchangeGroup& made = groups.emplace_back();
+    made.likelihood = likelihood_of(suspects[suspect].nearness);
+    made.reworded = means_of(group.text[0], words[1]) == means_of(group.text[1], words[0]);
+    if (made.reworded) made.likelihood /= kReworded;
+    // The order among equals: the nearer one first.
+    made.likelihood *= 1 - 1e-3 * static_cast<double>(suspect);
+    for (const auto& [of, part] : group.order) made.parts.push_back(parts[part]);
+    // A definition is seldom what is to be told; a line that both programs have is.
+    std::stable_partition(made.parts.begin(), made.parts.end(), [](const ExchangePart& part) {
+      return part.suspect && part.count[0] > 0 && part.count[1] > 0;
+    });
+  }
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const auto& x, const auto& y) { return x.likelihood > y.likelihood; });
+  return groups;
+}
+
+std::map<std::string, std::string> exchange_text(const std::vector<ExchangeGroup>& groups) {
+  std::map<const SourceFile*, std::map<uint32_t, const ExchangePart*>> edits;
+  for (const ExchangeGroup& group : groups)
+    for (const ExchangePart& part : group.parts) edits[part.file[1]][part.first[1]] = &part;
+  std::map<std::string, std::string> out;
+  for (const auto& [file, parts] : edits) {
+    const auto lines = static_cast<uint32_t>(file->line_starts.size());
+    std::string text;
+    uint32_t next = 1;
+    for (const auto& [first, part] : parts) {
+      text += lines_of(*file, next, first - next) + text_of(*part, 0);
+      next = first + part->count[1];
+    }
+    if (next <= lines) text += lines_of(*file, next, lines - next + 1);
+    out[file->path] = std::move(text);
+  }
+  return out;
+}
+
+ExchangeSearch::ExchangeSearch(std::vector<double> likelihood)
+    : likelihood_(std::move(likelihood)), left_(likelihood_.size()) {
+  std::iota(left_.begin(), left_.end(), size_t{0});
+}
+
+std::vector<size_t> ExchangeSearch::next() const {
+  if (left_.empty() || found()) return {};
+  if (left_.size() == 1) return left_;
+  double all = 0;
+  for (size_t i : left_) all += likelihood_[i];
+  std::vector<size_t> half;
+  double sum = 0;
+  for (size_t i : left_) {
+    if (!half.empty() && (sum + likelihood_[i] > all / 2 || half.size() + 1 == left_.size())) break;
+    half.push_back(i);
+    sum += likelihood_[i];
+  }
+  return half;
+}
+
+void ExchangeSearch::tell(const std::vector<size_t>& asked, bool healed) {
+  if (healed) {
+    left_ = asked;
+    healed_ = true;
+    return;
+  }
+  std::erase_if(left_,
+                [&](size_t i) { return std::find(asked.begin(), asked.end(), i) != asked.end(); });
+}
+
+std::optional<size_t> ExchangeSearch::found() const {
+  if (!healed_ || left_.size() != 1) return std::nullopt;
+  return left_.front();
+}
+
+std::vector<size_t> ExchangeSearch::healed() const {
+  return healed_ ? left_ : std::vector<size_t>();
+}
+
+uint32_t ExchangeSearch::most_runs() const {
+  // Each run halves what is left, and one must have been healed.
+  return static_cast<uint32_t>(std::bit_width(left_.empty() ? 0 : left_.size() - 1)) + !healed_;
+}
+
+}  // namespace opguard

@@ -1,0 +1,156 @@
+#include "suspects/exchange.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "suspects/hunks.h"
+#include "suspects/sources.h"
+
+namespace opguard {
+namespace {
+
+using Files = std::vector<std::pair<std::string, std::string>>;
+
+// Two programs, every hunk of which ran.
+struct Programs {
+  ProgramTexts texts;
+  std::vector<Suspect> suspects;
+
+  Programs(const Files& a, const Files& b) {
+    texts.sources[0] = test::sources(a);
+    texts.sources[1] = test::sources(b);
+    const Code code[2] = {Code(texts.sources[0]), Code(texts.sources[1])};
+    const auto pairs = pair_files(code[0], code[1], {});
+    for (const Hunk& hunk : find_hunks(code[0], code[1], pairs)) {
+      Suspect suspect;
+      suspect.whole = hunk.whole;
+      for (int side : {0, 1})
+        if (const auto file = pairs[hunk.pair].file[side]) {
+          const SourceFile& source = *code[side].files()[*file].source;
+          suspect.sides[side] = {source.package, source.name, source.path, hunk.lines[side], {}};
+        }
+      suspects.push_back(suspect);
+    }
+  }
+
+  std::vector<ExchangeGroup> groups() const { return exchange_groups(texts, suspects); }
+  // Each group's first part of b, as "file:line".
+  std::vector<std::string> firsts() const {
+    std::vector<std::string> all;
+    for (const ExchangeGroup& group : groups())
+      all.push_back(group.parts[0].file[1]->name + ":" + std::to_string(group.parts[0].first[1]));
+    std::sort(all.begin(), all.end());
+    return all;
+  }
+};
+
+TEST(Exchange, ALineIsGivenBackAlone) {
+  const Programs both({{"m.py", "x = 1\ny = 2\nz = 3\n"}}, {{"m.py", "x = 10\ny = 2\nz = 30\n"}});
+  const auto groups = both.groups();
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_EQ(exchange_text({groups[0]}).at("/tree/m.py"), "x = 1\ny = 2\nz = 30\n");
+  EXPECT_EQ(exchange_text({groups[1]}).at("/tree/m.py"), "x = 10\ny = 2\nz = 3\n");
+  EXPECT_EQ(exchange_text(groups).at("/tree/m.py"), "x = 1\ny = 2\nz = 3\n");
+}
+
+TEST(Exchange, LinesOfOneHunkArePartsWhereEachIsAStatement) {
+  EXPECT_EQ(Programs({{"m.py", "x = 1\ny = 2\n"}}, {{"m.py", "x = 10\ny = 20\n"}}).firsts(),
+            (std::vector<std::string>{"m.py:1", "m.py:2"}));
+  // One call over two lines is one.
+  EXPECT_EQ(Programs({{"m.py", "f(1,\n  2)\n"}}, {{"m.py", "f(10,\n  20)\n"}}).firsts(),
+            (std::vector<std::string>{"m.py:1"}));
+}
+
+TEST(Exchange, InsertionsAndDeletionsKeepTheirPlace) {
+  const Programs both({{"m.py", "a = 1\nb = 2\nc = 3\n"}}, {{"m.py", "a = 1\nc = 3\nd = 4\n"}});
+  EXPECT_EQ(exchange_text(both.groups()).at("/tree/m.py"), "a = 1\nb = 2\nc = 3\n");
+}
+
+TEST(Exchange, ANameOfOneProgramGoesWithItsDefinition) {
+  const std::string plain = "def f(x):\n  return x * 2\n\ny = 1\nz = 2\n";
+  const std::string helped =
+      "def _h(x):\n  return x * 2\n\ndef f(x):\n  return _h(x)\n\ny = 1\nz = 3\n";
+  EXPECT_EQ(Programs({{"m.py", plain}}, {{"m.py", helped}}).groups().size(), 2u);
+  EXPECT_EQ(Programs({{"m.py", helped}}, {{"m.py", plain}}).groups().size(), 2u);
+  // In another file.
+  const Programs apart({{"m.py", "from n import g\ny = 2\n"}, {"n.py", "def g():\n  pass\n"}},
+                       {{"m.py", "from n import g, _h\ny = _h()\n"},
+                        {"n.py", "def g():\n  pass\n\ndef _h():\n  return 2\n"}});
+  EXPECT_EQ(apart.groups().size(), 1u);
+}
+
+TEST(Exchange, HelpersOfOneNameInTwoFilesAreApart) {
+  const std::string plain = "def f(x):\n  return x * 2\n";
+  const std::string helped = "def _h(x):\n  return x * 2\n\ndef f(x):\n  return _h(x)\n";
+  const Programs both({{"m.py", plain}, {"n.py", plain}}, {{"m.py", helped}, {"n.py", helped}});
+  EXPECT_EQ(both.groups().size(), 2u);
+}
+
+TEST(Exchange, AStatementThatMovedGoesWithItsOldPlace) {
+  const Programs both({{"m.py", "a = p()\nb = q()\nc = r()\nd = a\n"}},
+                      {{"m.py", "b = q()\nc = r()\na = p()\nd = a\n"}});
+  const auto groups = both.groups();
+  ASSERT_EQ(groups.size(), 1u);
+  EXPECT_EQ(exchange_text(groups).at("/tree/m.py"), "a = p()\nb = q()\nc = r()\nd = a\n");
+}
+
+TEST(Exchange, OtherNumbersAndOperatorsAreLikelierThanOtherNames) {
+  const std::string a = "def f(x, y):\n  t = x + y\n  return t\n\nif a <= 1:\n  pass\n";
+  const std::string b = "def f(x, y):\n  s = x + y\n  return s\n\nif a < 1:\n  pass\n";
+  const auto groups = Programs({{"m.py", a}}, {{"m.py", b}}).groups();
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_EQ(groups[0].parts[0].first[1], 5u);
+  EXPECT_GT(groups[0].likelihood, groups[1].likelihood);
+}
+
+TEST(Exchange, AFileOfOneSideIsLeftOut) {
+  EXPECT_TRUE(
+      Programs({{"m.py", "x = 1\n"}}, {{"m.py", "x = 1\n"}, {"n.py", "y = 1\n"}}).groups().empty());
+}
+
+// The cause among so many, found by halves.
+uint32_t runs_to_find(std::vector<double> likelihood, size_t cause, std::optional<size_t>& found) {
+  ExchangeSearch search(std::move(likelihood));
+  const uint32_t most = search.most_runs();
+  uint32_t runs = 0;
+  for (auto asked = search.next(); !asked.empty(); asked = search.next()) {
+    ++runs;
+    search.tell(asked, std::find(asked.begin(), asked.end(), cause) != asked.end());
+  }
+  found = search.found();
+  EXPECT_LE(runs, std::max<uint32_t>(most, 1));
+  return runs;
+}
+
+TEST(ExchangeSearch, FindsEveryCauseByHalves) {
+  for (size_t count = 1; count <= 8; ++count)
+    for (size_t cause = 0; cause < count; ++cause) {
+      std::optional<size_t> found;
+      runs_to_find(std::vector<double>(count, 1), cause, found);
+      EXPECT_EQ(found, cause) << count;
+    }
+}
+
+TEST(ExchangeSearch, TheLikeliestIsAskedFirst) {
+  std::optional<size_t> found;
+  EXPECT_EQ(runs_to_find({16, 1, 1, 1}, 0, found), 1u);
+  EXPECT_EQ(found, 0u);
+}
+
+TEST(ExchangeSearch, NothingIsFoundWhereNothingHeals) {
+  ExchangeSearch search({1, 1, 1});
+  for (auto asked = search.next(); !asked.empty(); asked = search.next()) search.tell(asked, false);
+  EXPECT_FALSE(search.found());
+  EXPECT_TRUE(search.healed().empty());
+}
+
+TEST(ExchangeSearch, WhatHealedTogetherIsKnownBeforeTheOneIs) {
+  ExchangeSearch search({1, 1, 1, 1});
+  search.tell(search.next(), true);
+  EXPECT_EQ(search.healed(), (std::vector<size_t>{0, 1}));
+  EXPECT_FALSE(search.found());
+}
+
+}  // namespace
+}  // namespace opguard
