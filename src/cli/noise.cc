@@ -15,6 +15,7 @@
 #include "cli/side.h"
 #include "cli/verdict_steps.h"
 #include "preflight/control.h"
+#include "report/reasons.h"
 
 namespace opguard {
 namespace {
@@ -89,9 +90,15 @@ struct Found {
     return uint64_t(std::count_if(sites.begin(), sites.end(),
                                   [](const NoiseSite& site) { return !site.idle; }));
   }
-  std::string reaches;     // "" or how the noise shows in the model values
+  Reasons reaches;         // how the noise shows in the model values, if it does
   std::string unknowable;  // "" or why nothing can be said
 };
+
+// A rule's reason is a sentence.
+std::vector<NoiseSite> in_words(const Run& a, const Run& b, std::vector<NoiseSite> sites) {
+  for (NoiseSite& site : sites) site.rule.why = words(a, b, site.pivot.why);
+  return sites;
+}
 
 // Run 1 against each of the others: where two of these differ, one differs from run 1.
 llvm::Expected<Found> compare_runs(const std::vector<Run>& runs, const std::vector<Rule>& known) {
@@ -99,7 +106,8 @@ llvm::Expected<Found> compare_runs(const std::vector<Run>& runs, const std::vect
   std::vector<Comparison> pairs;
   for (size_t i = 1; i < runs.size(); ++i) {
     pairs.emplace_back(runs[0], runs[i], known);
-    merge(found.sites, find_noise(runs[0], runs[i], pairs.back().alignment));
+    merge(found.sites,
+          in_words(runs[0], runs[i], find_noise(runs[0], runs[i], pairs.back().alignment)));
   }
   if (auto error = parse_sites_rules(found.sites)) return error;
   // A number handed to Python is a model value: only a rule of its own can hide it, and only where
@@ -109,7 +117,7 @@ llvm::Expected<Found> compare_runs(const std::vector<Run>& runs, const std::vect
     Alignment beside = pair.alignment;
     const std::vector<Rule> rules = both(known, found.sites);
     HiddenRecords(rules, pair.a, pair.b).apply(beside);
-    merge(numbers, noisy_numbers(pair.a, pair.b, beside));
+    merge(numbers, in_words(pair.a, pair.b, noisy_numbers(pair.a, pair.b, beside)));
   }
   if (auto error = parse_sites_rules(numbers)) return error;
   std::vector<NoiseSite> with_numbers = found.sites;
@@ -118,18 +126,19 @@ llvm::Expected<Found> compare_runs(const std::vector<Run>& runs, const std::vect
     const Verdict verdict = pair.verdict(both(known, with_numbers));
     if (verdict.outcome == Outcome::diverged && found.reaches.empty()) found.reaches = verdict.why;
     if (verdict.outcome == Outcome::inconclusive && !pair.a.processes.empty() &&
-        verdict.why.find("not whole") != std::string::npos)
-      found.unknowable = verdict.why;
+        !verdict.why.empty() && verdict.why.back().kind == ReasonKind::log_not_whole)
+      found.unknowable = words(pair.a, pair.b, verdict.why);
   }
   if (found.reaches.empty()) found.sites = std::move(with_numbers);
   return found;
 }
 
-std::string header(const NoiseOptions& opt, const Found& found) {
+// reaches: found.reaches, in words.
+std::string header(const NoiseOptions& opt, const Found& found, const std::string& reaches) {
   std::string text = "# opguard noise: records that differ between " + std::to_string(opt.runs) +
                      " runs of one tree. Form: docs/noise.md\n# " + quote(opt.command) + "\n";
   if (!found.reaches.empty())
-    text += "# The noise reaches the model values (" + found.reaches +
+    text += "# The noise reaches the model values (" + reaches +
             "): comparisons stay diverged where it does.\n";
   return text;
 }
@@ -140,7 +149,7 @@ std::string place_of(const Run& a, const Run& b, const NoiseSite& site) {
 }
 
 llvm::Error write_rules(const NoiseOptions& opt, const Found& found, const std::vector<Run>& runs) {
-  std::string text = header(opt, found);
+  std::string text = header(opt, found, words(runs[0], runs.back(), found.reaches));
   for (const NoiseSite& site : found.sites) {
     text += "# " + place_of(runs[0], runs.back(), site) + ", " + std::to_string(site.times) +
             (site.times == 1 ? " execution\n" : " executions\n");
@@ -209,22 +218,20 @@ llvm::Expected<int> search(NoiseOptions opt) {
     if (std::any_of(sites.begin(), sites.end(), [](const auto& site) { return !site.idle; })) break;
   }
   Verdict verdict;
-  const std::string these = std::to_string(opt.runs) + " runs of one tree ";
   const uint64_t noisy = found->noisy();
   verdict.outcome = noisy == 0 ? Outcome::identical : Outcome::diverged;
   if (noisy > 0)
-    verdict.why = these + "differ by themselves, in " + std::to_string(noisy) +
-                  (noisy == 1 ? " record" : " records");
+    verdict.why = {{.kind = ReasonKind::noise_differs, .numbers = {opt.runs, noisy}}};
   else
-    verdict.why = these + "agree in every record" +
-                  (found->sites.empty() ? "" : " but states of generators nobody draws from");
+    verdict.why = {{.kind = ReasonKind::noise_agrees, .numbers = {opt.runs}}};
+  if (noisy == 0 && !found->sites.empty()) verdict.why.push_back({ReasonKind::noise_idle});
   constexpr size_t kMost = 6;  // as many as judge names
   for (const NoiseSite& site : sites)
     if (!site.idle && verdict.candidates.size() < kMost) verdict.candidates.push_back(site.pivot);
-  if (!found->reaches.empty())
-    verdict.notes.push_back(
-        "the noise reaches the model values (" + found->reaches +
-        "): no rule hides that. --deterministic takes away what is only seeds and kernels");
+  if (!found->reaches.empty()) {
+    verdict.notes.push_back(found->reaches);
+    verdict.notes.back().insert(verdict.notes.back().begin(), {ReasonKind::noise_reaches});
+  }
   HiddenRecords hidden(*known, pair->a, pair->b);
   Alignment counted = align_runs(pair->a, pair->b);
   hidden.apply(counted);

@@ -10,6 +10,8 @@
 #include "align/pair/slot_pairs.h"
 #include "cli/rerun.h"
 #include "confirm/confirm.h"
+#include "report/proof_text.h"
+#include "report/reasons.h"
 #include "support/diagnostics.h"
 #include "tensor/safetensors.h"
 
@@ -172,9 +174,9 @@ class Prover {
       const ProcessLog &la = runs_[0]->processes[put.a.process],
                        &lb = runs_[1]->processes[put.b.process];
       const std::string file = captures_[0].of(*runs_[0], put.a);
-      if (std::string why = written_->repeats(*runs_[0], put.a); !why.empty()) {
+      if (std::string why = unrepeated(put.a); !why.empty()) {
         hopeless_ = true;
-        return make_error("run a does not repeat itself: " + why);
+        return make_error(why);
       }
       if (file.empty()) return make_error("run a's value was not written");
       std::string refused;
@@ -217,13 +219,13 @@ class Prover {
       say("run of b with " + counted(both.puts.size(), "value") + " of a in place");
       auto again = force(both, {trials_[i].pivot});
       if (!again) {
-        settle(trials_[i], {Effect::unknown, first_line(again.takeError())});
+        settle(trials_[i], Effect::unknown, first_line(again.takeError()));
         continue;
       }
       const Rerun rerun(comparands(), both, *again);
       const Outcomes found = rerun.outcomes();
       trials_[i].found.tensors = compare_bytes(trials_[i].pivot);
-      settle(trials_[i], found);
+      settle(trials_[i], found, both);
       if (found.effect == Effect::healed || found.effect == Effect::changed) parts.push_back(i);
       if (found.effect == Effect::healed) {
         proven_ = true;
@@ -267,8 +269,8 @@ class Prover {
         return;
       }
       const Rerun rerun(comparands(), question_, *again);
-      if (std::string why = rerun.unlike_before(); !why.empty()) {
-        last_ = "run b does not repeat itself: " + why;
+      if (const Obstacle unlike = rerun.unlike_before()) {
+        last_ = obstacle_text(*runs_[1], unlike);
         hopeless_ = true;
         return;
       }
@@ -276,7 +278,7 @@ class Prover {
         if (!reaches(timeline_, cause.pivot, *difference_)) continue;
         Trial& trial = add_trial(cause.pivot);
         trial.experiment = cause.forced;
-        trial.found.why = cause.pivot.why;
+        trial.found.why = words(*runs_[0], *runs_[1], cause.pivot.why);
         trial.tried = true;
         found.push_back(static_cast<size_t>(&trial - trials_.data()));
         if (forced.puts.empty())
@@ -312,7 +314,7 @@ class Prover {
     }
     const Outcomes outcomes = Rerun(comparands(), forced, *again).outcomes();
     for (size_t k : found) {
-      settle(trials_[k], outcomes);
+      settle(trials_[k], outcomes, forced);
       trials_[k].found.tensors = compare_bytes(trials_[k].pivot);
       if (outcomes.effect == Effect::healed) add_cause(k, ProofState::proven, true);
     }
@@ -344,10 +346,8 @@ class Prover {
   std::string keep_repeated(Experiment& experiment) const {
     std::string first;
     std::erase_if(experiment.puts, [&](const Put& put) {
-      std::string why = written_->repeats(*runs_[0], put.a);
-      if (!why.empty())
-        why = "run a does not repeat itself: " + why;
-      else if (captures_[0].of(*runs_[0], put.a).empty())
+      std::string why = unrepeated(put.a);
+      if (why.empty() && captures_[0].of(*runs_[0], put.a).empty())
         why = "run a's value was not written";
       if (first.empty()) first = why;
       return !why.empty();
@@ -355,18 +355,27 @@ class Prover {
     return first;
   }
 
-  void settle(Trial& trial, const Outcomes& found) {
-    trial.found.why = found.why;
-    if (found.effect == Effect::healed || found.effect == Effect::changed)
-      trial.found.causal = true;
-    if (found.effect == Effect::unchanged) trial.found.causal = false;
-    hopeless_ |= found.unrepeated;
-    const char* what = found.effect == Effect::healed      ? "proven: "
-                       : found.effect == Effect::changed   ? "it takes part: "
-                       : found.effect == Effect::unchanged ? "harmless: "
-                                                           : "nothing proven: ";
-    say(what + found.why);
-    last_ = found.why;
+  // Why run a's re-run does not stand for run a at an event; "" where it does.
+  std::string unrepeated(const EventRef& a) const {
+    const std::string why = repeat_text(*runs_[0], a, written_->repeats(*runs_[0], a));
+    return why.empty() ? why : "run a does not repeat itself: " + why;
+  }
+
+  void settle(Trial& trial, const Outcomes& found, const Experiment& experiment) {
+    hopeless_ |= found.obstacle.unrepeated();
+    settle(trial, found.effect, outcome_text(*runs_[0], *runs_[1], experiment, found));
+  }
+
+  void settle(Trial& trial, Effect effect, const std::string& why) {
+    trial.found.why = why;
+    if (effect == Effect::healed || effect == Effect::changed) trial.found.causal = true;
+    if (effect == Effect::unchanged) trial.found.causal = false;
+    const char* what = effect == Effect::healed      ? "proven: "
+                       : effect == Effect::changed   ? "it takes part: "
+                       : effect == Effect::unchanged ? "harmless: "
+                                                     : "nothing proven: ";
+    say(what + why);
+    last_ = why;
   }
 
   void add_cause(size_t trial, ProofState state, bool measured) {

@@ -14,6 +14,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include "report/html.h"
 #include "report/perfetto.h"
+#include "report/reasons.h"
 #include "report/sarif.h"
 #include "support/diagnostics.h"
 #include "support/progress.h"
@@ -152,7 +153,7 @@ int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage&
   Conclusion found = conclude(*a, *b, settings, hidden, failures, options.without);
   Verdict& verdict = found.verdict;
   const Alignment& alignment = found.alignment;
-  std::vector<std::string> differing = settings.refused;
+  std::vector<SettingDifference> differing = settings.refused;
   differing.insert(differing.end(), settings.noted.begin(), settings.noted.end());
 
   Examined examined;
@@ -180,7 +181,7 @@ int conclude(const std::string& dir_a, const std::string& dir_b, const Coverage&
   llvm::Error error = write_files(report, options);
   progress.reset();
   if (error) return fail(llvm::toString(std::move(error)));
-  if (!settings.refused.empty()) return fail(verdict.why);
+  if (!settings.refused.empty()) return fail(words(*a, *b, verdict.why));
   std::fputs(format_terminal(report, use_colour(options.colour)).c_str(), stdout);
   return exit_code(verdict, options.strict);
 }

@@ -100,13 +100,12 @@ std::optional<Pivot> Rerun::origin(const Put& put, const std::vector<SlotPair>& 
   pivot.a = a;
   if (b.process >= 0) pivot.b = repeated_.partner(1, b);
   if (pivot.a.process < 0 && pivot.b.process < 0) return {};
-  pivot.why =
-      pivot.kind == PivotKind::value ? "measured: it leaves another result of what run a's read"
-      : pivot.a.process < 0
-          ? "measured: only run b has this operator, and of what both read another value comes"
-      : pivot.b.process < 0
-          ? "measured: only run a has this operator, and of what both read another value comes"
-          : "measured: the runs do otherwise here, and of what both read another value comes";
+  if (pivot.kind == PivotKind::value)
+    pivot.why = {{ReasonKind::measured_result}};
+  else if (pivot.a.process < 0 || pivot.b.process < 0)
+    pivot.why = {{.kind = ReasonKind::measured_only, .side = pivot.a.process < 0 ? 1 : 0}};
+  else
+    pivot.why = {{ReasonKind::measured_otherwise}};
   return pivot;
 }
 
@@ -132,16 +131,16 @@ std::vector<Rerun::Cause> Rerun::answers() const {
                        &lb = first_.b.processes[put.b.process];
       const bool scalar =
           la.text(la.events[put.a.event].scalars) != lb.text(lb.events[put.b.event].scalars);
-      pivot = {scalar ? PivotKind::scalar : PivotKind::value, put.a, put.b,
+      pivot = {scalar ? PivotKind::scalar : PivotKind::value,
+               put.a,
+               put.b,
                static_cast<uint32_t>(put.slot_b),
-               scalar ? "measured: other arguments, and another result of what run a's read"
-                      : "measured: it leaves another result of what run a's read"};
+               {{scalar ? ReasonKind::measured_argument : ReasonKind::measured_result}}};
     } else if (auto begin = origin(other.front(), differing)) {
       pivot = *begin;
     } else {
       const Put& put = other.front();
-      pivot = {PivotKind::input, put.a, put.b, kNone,
-               "measured: it reads what nobody recorded made, and leaves another result"};
+      pivot = {PivotKind::input, put.a, put.b, kNone, {{ReasonKind::measured_unmade}}};
     }
     auto boundary = [&](const Run& run, const EventRef& ref) {
       return ref.process < 0 ? std::string() : [&] {

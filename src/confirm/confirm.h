@@ -21,10 +21,44 @@ enum class Effect : uint8_t {
   unknown,    // nothing can be said
 };
 
+// Why a re-run says nothing.
+enum class Hindrance : uint8_t {
+  none,
+  other_processes,  // the re-run has other ones; this and the next three: before anything was put
+  other_value_before,  // `event` gives another value
+  not_run_again,       // `event` is not in it
+  other_value,         // `event` gives another value, which was to be replaced
+  not_reached,         // the value that differs
+  not_put,             // the value, `fate` says why; "": its place was not reached
+  another_way,         // it was, and the re-run went another way
+  other_inputs,        // `event` reads another difference, where values were put in place
+};
+
+struct Obstacle {
+  Hindrance kind = Hindrance::none;
+  EventRef event{};    // of run b
+  std::string fate{};  // as the re-run's log has it
+  explicit operator bool() const { return kind != Hindrance::none; }
+  // The re-run was another before anything was put in.
+  bool unrepeated() const {
+    return kind >= Hindrance::other_processes && kind <= Hindrance::other_value;
+  }
+};
+
+// Where a run parts from run a, as run b counts it.
+struct Moment {
+  uint32_t step = 0;
+  std::optional<uint32_t> micro_batch{};
+  std::optional<int32_t> rank{};  // of several
+  Reason what{};                  // differs there
+};
+
 struct Outcomes {
   Effect effect = Effect::unknown;
-  std::string why;          // one sentence
-  bool unrepeated = false;  // the re-run was another before anything was put in
+  Obstacle obstacle{};              // unknown: why
+  std::optional<uint32_t> until{};  // healed: of a re-run that was ended, the last step
+  // changed: where run b parts now, and where it did; none: where it did.
+  std::optional<Moment> with{}, without{};
 };
 
 // What was found at the model values of the first comparison, and the two runs.
@@ -45,8 +79,8 @@ class Rerun {
   Rerun(const Comparands& first, const Experiment& experiment, const Run& again);
 
   Outcomes outcomes() const;
-  // Where run b itself came out otherwise before anything was put in; "" where it did not.
-  std::string unlike_before() const;
+  // Where run b itself came out otherwise before anything was put in; none where it did not.
+  Obstacle unlike_before() const;
 
   // The operators that made another result of what run a's read: the answers to a question
   // (plan_question), in causal order, with what was put there.
@@ -65,10 +99,9 @@ class Rerun {
 
  private:
   struct Region;
-  std::string unlike_inputs() const;
-  std::string not_put() const;
-  std::string with() const;
-  std::string moment(const Run& b, const ModelDifference& difference) const;
+  Obstacle unlike_inputs() const;
+  Obstacle not_put() const;
+  Moment moment(const Run& b, const ModelDifference& difference) const;
   bool reached() const;
   uint32_t own_step(uint32_t number) const;
   const std::string* fate(size_t put, const char* what) const;
@@ -86,12 +119,14 @@ class Rerun {
   ValueIndex index_[2];
 };
 
+enum class Repeat : uint8_t { same, not_reached, other_values };
+
 // Finds the events of a run in another of the same program, by what they are called.
 class Again {
  public:
   explicit Again(const Run& again);
-  // "" if the re-run gave at this event what the run gave; else one sentence.
-  std::string repeats(const Run& run, const EventRef& event) const;
+  // Did the re-run give at this event what the run gave?
+  Repeat repeats(const Run& run, const EventRef& event) const;
 
  private:
   const Run* again_;

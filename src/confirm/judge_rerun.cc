@@ -1,17 +1,12 @@
 #include <algorithm>
 #include <set>
 
-#include "align/judge/pivot_view.h"
 #include "align/pair/difference.h"
 #include "align/pair/slot_pairs.h"
 #include "confirm/confirm.h"
 
 namespace opguard {
 namespace {
-
-std::string counted(uint64_t n, const std::string& noun) {
-  return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
-}
 
 // The values of a model difference on side b.
 std::multiset<std::pair<uint64_t, uint64_t>> values_of(const Run& b,
@@ -49,23 +44,22 @@ const std::string* Rerun::fate(size_t put, const char* what) const {
   return nullptr;
 }
 
-// Did every put take place? "" or why the first that did not was not.
-std::string Rerun::not_put() const {
+// Did every put take place? Why the first that did not was not.
+Obstacle Rerun::not_put() const {
   for (size_t i = 0; i < experiment_.puts.size(); ++i) {
     if (fate(i, "")) continue;
-    std::string why = "the re-run did not reach it";
+    Obstacle why{Hindrance::not_put, experiment_.puts[i].b};
     for (const ProcessLog& log : again_.processes)
       if (auto at = log.settings.find("transplant." + std::to_string(i));
           at != log.settings.end() && at->second != "not reached")
-        why = at->second;
-    return "the value could not be put in place: " + why;
+        why.fate = at->second;
+    return why;
   }
-  return "";
+  return {};
 }
 
 Outcomes Rerun::outcomes() const {
-  if (std::string why = unlike_before(); !why.empty())
-    return {Effect::unknown, "run b does not repeat itself: " + why, true};
+  if (Obstacle why = unlike_before()) return {Effect::unknown, why};
   // A table that the candidate made and a module keeps: those who read it were given run a's.
   static const std::vector<Rule> kNoRules;
   HiddenRecords hidden(kNoRules, first_.a, again_);
@@ -76,43 +70,30 @@ Outcomes Rerun::outcomes() const {
   // What the re-run has not come to, as it was ended, is no difference.
   if (left && (left->position.step > before.step || (first_.cut && left->longer >= 0))) left = {};
   if (!left) {
-    if (!reached()) return {Effect::unknown, "the re-run did not come to the value that differs"};
+    if (!reached()) return {Effect::unknown, {Hindrance::not_reached}};
     size_t done = 0;
     for (size_t i = 0; i < experiment_.puts.size(); ++i) done += fate(i, "") != nullptr;
     // Healed by nothing: it came out otherwise by itself.
     if (done == 0) return {Effect::unknown, not_put()};
-    if (std::string why = unlike_inputs(); !why.empty()) return {Effect::unknown, why};
-    return {Effect::healed,
-            with() + "every model value of run b is run a's" +
-                (first_.cut ? " to the end of step " + std::to_string(own_step(before.step)) : "")};
+    if (Obstacle why = unlike_inputs()) return {Effect::unknown, why};
+    Outcomes healed{Effect::healed};
+    if (first_.cut) healed.until = own_step(before.step);
+    return healed;
   }
-  const std::string missing = not_put();
+  const Obstacle missing = not_put();
   if (left->position == before &&
       values_of(again_, *left) == values_of(first_.b, first_.difference)) {
-    if (!missing.empty()) return {Effect::unknown, missing};
-    return {Effect::unchanged,
-            with() + "the first differing model value stays as it was, bit for bit"};
+    if (missing) return {Effect::unknown, missing};
+    return {Effect::unchanged};
   }
-  if (!missing.empty() && !(before < left->position)) return {Effect::unknown, missing};
-  if (std::string why = unlike_inputs(); !why.empty()) return {Effect::unknown, why};
-  if (before < left->position)
-    return {Effect::changed, with() + "run b agrees with run a up to " + moment(again_, *left) +
-                                 "; without, up to " + moment(first_.b, first_.difference)};
-  return {Effect::changed,
-          with() + "the first differing model value changes, and is not yet run a's"};
-}
-
-std::string Rerun::with() const {
-  const char* what = experiment_.place == Place::inputs    ? "what run a read"
-                     : experiment_.place == Place::results ? "run a's results"
-                     : experiment_.place == Place::draws   ? "what run a drew behind it"
-                     : experiment_.place == Place::downstream
-                         ? "run a's results of the operators that read it"
-                         : "run a's results of all of them";
-  return std::string("with ") + what + " put in place" +
-         (experiment_.executions > 1 ? " at " + counted(experiment_.executions, "execution")
-                                     : std::string()) +
-         ", ";
+  if (missing && !(before < left->position)) return {Effect::unknown, missing};
+  if (Obstacle why = unlike_inputs()) return {Effect::unknown, why};
+  Outcomes changed{Effect::changed};
+  if (before < left->position) {
+    changed.with = moment(again_, *left);
+    changed.without = moment(first_.b, first_.difference);
+  }
+  return changed;
 }
 
 // As run b counts it.
@@ -120,18 +101,17 @@ uint32_t Rerun::own_step(uint32_t number) const {
   return first_.timeline.steps(1, 0).step(1, number);
 }
 
-// "step 0, micro-batch 1, where the loss differs"
-std::string Rerun::moment(const Run& b, const ModelDifference& difference) const {
-  std::string text = "step " + std::to_string(own_step(difference.position.step));
+Moment Rerun::moment(const Run& b, const ModelDifference& difference) const {
+  Moment found{own_step(difference.position.step), {}, {}, difference.why};
   const int side = difference.slots[1].empty() ? 0 : 1;
   if (!difference.slots[side].empty()) {
     const EventRef& at = difference.slots[side].front().event;
     const ProcessLog& log = (side == 0 ? first_.a : b).processes[at.process];
     if (log.events[at.event].kind != EventKind::optimizer)
-      text += ", micro-batch " + std::to_string(log.events[at.event].micro_batch);
-    if (log.world > 1) text += ", rank " + std::to_string(log.rank);
+      found.micro_batch = log.events[at.event].micro_batch;
+    if (log.world > 1) found.rank = log.rank;
   }
-  return text + ", where " + difference.why;
+  return found;
 }
 
 // Did it come to the model value that differed?
@@ -141,7 +121,7 @@ bool Rerun::reached() const {
 }
 
 // Where run b itself came out otherwise before anything was put in.
-std::string Rerun::unlike_before() const {
+Obstacle Rerun::unlike_before() const {
   for (const ProcessPair& both : repeat_.processes) {
     uint64_t until = kNone;
     const Put* first = nullptr;
@@ -156,23 +136,21 @@ std::string Rerun::unlike_before() const {
       if (at < until) until = at, first = &put, which = i;
     }
     if (until == kNone) continue;
-    if (both.a < 0 || both.b < 0) return "it has other processes";
+    if (both.a < 0 || both.b < 0) return {Hindrance::other_processes};
     const ProcessLog& log = first_.b.processes[both.a];
     for (const Pair& pair : both.pairs)
       // Generators nobody seeds or draws from begin anew in each run; what is drawn shows itself.
       if (pair.a < until && pair.equality != Equality::equal &&
           log.events.kind(pair.a) != EventKind::state)
-        return place(view(log, pair.a)) + " " + view(log, pair.a).operator_name +
-               " gives another value before it";
+        return {Hindrance::other_value_before, {both.a, pair.a}};
     for (uint32_t alone : both.only_a)
-      if (alone < until) return place(view(log, alone)) + " did not run again";
+      if (alone < until) return {Hindrance::not_run_again, {both.a, alone}};
     // And the first value that was replaced was the run's.
     if (const std::string* held = fate(which, ".held");
         held && *held != fingerprint_text(log.slots[first->slot_b]))
-      return place(view(log, first->b.event)) + " " + view(log, first->b.event).operator_name +
-             " gives another value";
+      return {Hindrance::other_value, first->b};
   }
-  return "";
+  return {};
 }
 
 // The inputs of a put's event, as run a read them and as the re-run did.
@@ -196,8 +174,8 @@ bool Rerun::read_the_same(const Put& put, std::vector<SlotPair>* differing) cons
 // Values are put where operators read the same in both runs, but for what comes from a candidate
 // without a counterpart. Otherwise another difference was healed on the way, and what was forced
 // only follows it.
-std::string Rerun::unlike_inputs() const {
-  if (experiment_.place == Place::inputs) return "";
+Obstacle Rerun::unlike_inputs() const {
+  if (experiment_.place == Place::inputs) return {};
   std::set<std::pair<int32_t, uint32_t>> seen;
   for (size_t i = 0; i < experiment_.puts.size(); ++i) {
     const Put& put = experiment_.puts[i];
@@ -205,13 +183,11 @@ std::string Rerun::unlike_inputs() const {
     if (log.slots[put.slot_b].kind == SlotKind::in) continue;
     if (!seen.emplace(put.b.process, put.b.event).second || !fate(i, "")) continue;
     const EventRef again = repeated_.partner(0, put.b);
-    if (again.process < 0) return "the re-run went another way after the value was put in place";
+    if (again.process < 0) return {Hindrance::another_way};
     if (read_the_same(put, nullptr)) continue;
-    const EventView event = view(again_, again);
-    return "another difference reaches " + place(event) + " " + event.operator_name +
-           ", where values were put in place: it may only follow";
+    return {Hindrance::other_inputs, put.b};
   }
-  return "";
+  return {};
 }
 
 std::vector<Rerun::Next> Rerun::next_candidates() const {
@@ -241,17 +217,17 @@ Again::Again(const Run& again) : again_(&again) {
   }
 }
 
-std::string Again::repeats(const Run& run, const EventRef& ref) const {
+Repeat Again::repeats(const Run& run, const EventRef& ref) const {
   const ProcessLog& log = run.processes[ref.process];
   std::string refused;
   auto found = events_.find(selection_of(run, ref, "", refused));
-  if (found == events_.end()) return "its re-run did not reach " + place(view(log, ref.event));
+  if (found == events_.end()) return Repeat::not_reached;
   const EventRef& other = found->second;
   const ProcessLog& again = again_->processes[other.process];
   return compare_events(log, log.events[ref.event], again, again.events[other.event]) ==
                  Equality::equal
-             ? ""
-             : "its re-run gives other values at " + place(view(log, ref.event));
+             ? Repeat::same
+             : Repeat::other_values;
 }
 
 }  // namespace opguard

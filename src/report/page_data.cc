@@ -12,6 +12,7 @@
 #include "report/background_text.h"
 #include "report/excerpt.h"
 #include "report/rank_text.h"
+#include "report/reasons.h"
 #include "report/region.h"
 #include "report/rows.h"
 #include "report/step_text.h"
@@ -312,7 +313,7 @@ class Page {
     const PivotView both = view(report_.a, report_.b, pivot);
     const EventView& event = both.either();
     return {{"kind", kind_name(pivot.kind)},
-            {"why", shown(pivot.why)},
+            {"why", shown(words(report_.a, report_.b, pivot.why))},
             {"slot", shown(both.slot)},
             {"boundary", event ? shown(event.boundary) : ""},
             {"region", region_json(pivot)},
@@ -397,7 +398,7 @@ class Page {
     const Alignment& alignment = report_.alignment;
     Json head;
     head["verdict"] = outcome_name(verdict.outcome);
-    head["why"] = shown(verdict.why);
+    head["why"] = shown(words(report_.a, report_.b, verdict.why));
     if (report_.proof && report_.proof->state != ProofState::none)
       head["proof"] = {proof_name(report_.proof->state), shown(report_.proof->why)};
     head["runs"] = {shown(report_.a.dir), shown(report_.b.dir)};
@@ -436,9 +437,10 @@ class Page {
     head["coverage"] = {coverage.attributed, coverage.activities, coverage.unmatched_sites};
     head["notes"] = Json::array();
     std::vector<std::string> notes = step_sentences(alignment);
-    notes.insert(notes.end(), verdict.notes.begin(), verdict.notes.end());
+    for (const std::string& note : words(report_.a, report_.b, verdict.notes))
+      notes.push_back(note);
     for (const std::string& note : log_notes(report_.a, report_.b)) notes.push_back(note);
-    for (const std::string& note : report_.settings) notes.push_back(note);
+    for (const std::string& note : words(report_.settings)) notes.push_back(note);
     for (const std::string& note : notes) head["notes"].push_back(shown(note));
     head["hidden"] = {alignment.hidden, alignment.following};
     head["rules"] = Json::array();

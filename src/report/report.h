@@ -10,6 +10,7 @@
 #include "align/check/recompute.h"
 #include "align/judge/isolated.h"
 #include "align/judge/verdict.h"
+#include "align/pair/settings.h"
 #include "align/rules/hidden.h"
 #include "confirm/drill.h"
 #include "suspects/suspects.h"
@@ -54,8 +55,8 @@ struct Report {
   const Alignment& alignment;
   const Verdict& verdict;
   Coverage coverage;
-  std::vector<std::string> settings = {};  // settings that differ: compare_settings
-  bool explain = false;                    // say more about the pairing and every candidate
+  std::vector<SettingDifference> settings = {};  // compare_settings
+  bool explain = false;                          // say more about the pairing and every candidate
   // Of each candidate, in their order; empty where nothing was run again.
   std::vector<Confirmation> confirmations = {};
   // The ATen operators inside the pivot, with --drill.
@@ -88,7 +89,9 @@ struct Findings {
 Findings check_single(const Run& run);
 // Candidates are the findings: `a` the first execution of an operator and `b` the second, then `a`
 // the producer and `b` the consumer of overwritten memory.
-Verdict findings_verdict(const Run& run, const Findings& findings);
+Verdict findings_verdict(const Findings& findings);
+// How much was compared and what was found, one sentence.
+std::string findings_sentence(const Findings& findings);
 std::string format_findings(const Run& run, const Findings& findings, bool colour);
 std::string format_findings_json(const Run& run, const Findings& findings);
 
@@ -97,5 +100,6 @@ std::vector<std::string> rule_sentences(const Report& report);
 
 // What the logs themselves leave open: cut short, damaged, records lost. One sentence each.
 std::vector<std::string> log_notes(const Run& a, const Run& b);
+std::vector<std::string> log_notes(const Run& run);
 
 }  // namespace opguard

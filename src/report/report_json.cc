@@ -6,6 +6,7 @@
 #include "nlohmann/json.hpp"
 #include "report/background_text.h"
 #include "report/rank_text.h"
+#include "report/reasons.h"
 #include "report/region.h"
 #include "report/report.h"
 #include "report/step_text.h"
@@ -136,7 +137,7 @@ Json pivot_json(const Report& report, const Pivot& pivot) {
           {"slot", shown.slot},
           {"a", side_json(shown.a)},
           {"b", side_json(shown.b)},
-          {"why", pivot.why},
+          {"why", words(report.a, report.b, pivot.why)},
           {"heuristics", heuristics_json(pivot.heuristics)},
           {"region", region_json(report, pivot)},
           {"text", text_json(pivot)},
@@ -439,12 +440,12 @@ Json overwrite_json(const Report& report, const Pivot& pivot, const Overwrite& f
 
 std::string format_findings_json(const Run& run, const Findings& findings) {
   const auto& [recompute, overwritten, blind_mode] = findings;
-  const Verdict verdict = findings_verdict(run, findings);
+  const Verdict verdict = findings_verdict(findings);
   const Alignment alignment;
   const Report report{run, run, alignment, verdict, {}};
   Json json;
   json["verdict"] = !findings.empty() ? "findings" : findings.clean() ? "clean" : "inconclusive";
-  json["why"] = verdict.why;
+  json["why"] = findings_sentence(findings);
   json["findings"] = Json::array();
   const size_t recomputed = recompute.findings.size();
   for (size_t i = 0; i < recomputed; ++i) {
@@ -462,7 +463,7 @@ std::string format_findings_json(const Run& run, const Findings& findings) {
   json["reads_compared"] = overwritten.compared;
   json["records"] = run.records();
   json["lost_records"] = lost(run);
-  json["notes"] = verdict.notes;
+  json["notes"] = log_notes(run);
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -482,7 +483,7 @@ std::string format_json(const Report& report) {
     activities = double(coverage.attributed) / double(coverage.activities);
   json["coverage"] = {{"activities", activities}, {"unmatched_sites", coverage.unmatched_sites}};
   json["lost_records"] = lost(report.a) + lost(report.b);
-  json["why"] = verdict.why;
+  json["why"] = words(report.a, report.b, verdict.why);
   json["pairs"] = report.alignment.pairs;
   json["unequal_pairs"] = report.alignment.unequal;
   json["harmless"] = verdict.harmless;
@@ -495,9 +496,9 @@ std::string format_json(const Report& report) {
   json["hidden_pairs"] = report.alignment.hidden;
   json["following_pairs"] = report.alignment.following;
   json["steps"] = steps_json(report);
-  json["notes"] = verdict.notes;
+  json["notes"] = words(report.a, report.b, verdict.notes);
   for (const std::string& note : log_notes(report.a, report.b)) json["notes"].push_back(note);
-  json["settings"] = report.settings;
+  json["settings"] = words(report.settings);
   json["origin_ranks"] = origin_ranks_json(verdict);
   json["ranks"] = Json::array();
   for (const RankShare& share : verdict.ranks) json["ranks"].push_back(rank_json(report, share));

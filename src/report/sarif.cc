@@ -9,6 +9,7 @@
 #include "nlohmann/json.hpp"
 #include "report/background_text.h"
 #include "report/rank_text.h"
+#include "report/reasons.h"
 #include "report/region.h"
 #include "report/rows.h"
 #include "report/step_text.h"
@@ -63,9 +64,10 @@ class Sarif {
                                  {"defaultConfiguration", {{"level", "error"}}}});
     Json notes = Json::array();
     std::vector<std::string> all = step_sentences(report_.alignment);
-    all.insert(all.end(), report_.verdict.notes.begin(), report_.verdict.notes.end());
+    for (const std::string& note : words(report_.a, report_.b, report_.verdict.notes))
+      all.push_back(note);
     for (const std::string& note : log_notes(report_.a, report_.b)) all.push_back(note);
-    all.insert(all.end(), report_.settings.begin(), report_.settings.end());
+    for (const std::string& note : words(report_.settings)) all.push_back(note);
     for (const std::string& rule : rule_sentences(report_)) all.push_back("rule " + rule);
     for (const std::string& note : all)
       notes.push_back({{"level", "note"}, {"message", {{"text", shown(note)}}}});
@@ -79,7 +81,7 @@ class Sarif {
     for (const auto& [root, name] : roots_) run["originalUriBaseIds"][name] = {{"uri", root}};
     run["results"] = std::move(results);
     run["properties"] = {{"verdict", outcome_name(report_.verdict.outcome)},
-                         {"why", shown(report_.verdict.why)},
+                         {"why", shown(words(report_.a, report_.b, report_.verdict.why))},
                          {"proof", report_.proof ? proof_name(report_.proof->state) : "none"},
                          {"certified_prefix", report_.alignment.certified_prefix},
                          {"pairs", report_.alignment.pairs}};
@@ -201,8 +203,8 @@ class Sarif {
     json["level"] = first ? "error" : "note";
     std::string message = first ? "The two runs stop being bit-identical at "
                                 : "Another candidate for where the two runs part: ";
-    message +=
-        shown(main.operator_name) + " (" + coordinates(main) + "): " + shown(pivot.why) + ".";
+    message += shown(main.operator_name) + " (" + coordinates(main) +
+               "): " + shown(words(report_.a, report_.b, pivot.why)) + ".";
     json["message"] = {{"text", message}};
     json["locations"][0] = location(side, main, "");
     if (both.a && both.b)

@@ -8,6 +8,7 @@
 #include "report/background_text.h"
 #include "report/excerpt.h"
 #include "report/rank_text.h"
+#include "report/reasons.h"
 #include "report/region.h"
 #include "report/rows.h"
 #include "report/step_text.h"
@@ -40,14 +41,14 @@ class Terminal {
     certificate();
     if (report_.explain) pairing();
     rules();
-    notes();
+    notes(words(report_.a, report_.b, report_.verdict.notes));
     return std::move(out_);
   }
 
   // One run: a candidate is two executions of one operator in it, or who left memory and who read
   // it.
   std::string findings(const Findings& all) {
-    findings_headline();
+    findings_headline(all);
     const auto& candidates = report_.verdict.candidates;
     const size_t recomputed = all.recompute.findings.size();
     sides_[0] = "first", sides_[1] = "again";
@@ -55,8 +56,9 @@ class Terminal {
     sides_[0] = "left by", sides_[1] = "read by";
     for (size_t i = recomputed; i < candidates.size(); ++i)
       overwrite(candidates[i], all.overwritten.findings[i - recomputed]);
-    if (!report_.verdict.notes.empty()) line("");
-    notes();
+    const std::vector<std::string> open = log_notes(report_.a);
+    if (!open.empty()) line("");
+    notes(open);
     return std::move(out_);
   }
 
@@ -69,6 +71,10 @@ class Terminal {
 
   void line(const std::string& text) { out_ += text + "\n"; }
 
+  std::string why(const Pivot& pivot) const {
+    return shown(words(report_.a, report_.b, pivot.why));
+  }
+
   void headline() {
     const Verdict& verdict = report_.verdict;
     const char* code = verdict.outcome == Outcome::identical  ? "1;32"
@@ -79,12 +85,12 @@ class Terminal {
     line(paint(code, text.substr(0, end)) + shown(text.substr(end)));
   }
 
-  void findings_headline() {
+  void findings_headline(const Findings& all) {
     const Outcome outcome = report_.verdict.outcome;
     line((outcome == Outcome::identical  ? paint("1;32", "clean")
           : outcome == Outcome::diverged ? paint("1;31", "findings")
                                          : paint("1;33", "inconclusive")) +
-         ": " + shown(report_.verdict.why));
+         ": " + shown(findings_sentence(all)));
   }
 
   std::string coordinates(const EventView& view) const {
@@ -116,7 +122,7 @@ class Terminal {
                         shown(both.either().boundary)) +
          ", " + coordinates(both.either()) + other_step(both) +
          (both.slot.empty() ? "" : ", slot " + shown(both.slot)));
-    if (!pivot.why.empty()) line("  " + shown(pivot.why));
+    if (!pivot.why.empty()) line("  " + why(pivot));
     if (report_.explain) heuristics(pivot);
     line("");
     source(sides_[0], both.a);
@@ -279,7 +285,7 @@ class Terminal {
     line(paint("1",
                std::string("finding: ") + kind_name(pivot.kind) + " in " + shown(both.b.boundary)) +
          ", " + coordinates(both.b) + ", slot " + shown(both.slot));
-    line("  " + shown(pivot.why));
+    line("  " + why(pivot));
     line("");
     source(sides_[0], both.a);
     source(sides_[1], both.b);
@@ -525,7 +531,7 @@ class Terminal {
                          shown(place(both.either())) + "  " + shown(both.either().operator_name);
       if (both.either().event->phase != Phase::forward)
         text += " (" + std::string(phase_name(both.either().event->phase)) + ")";
-      line(text + ": " + shown(all[i].why));
+      line(text + ": " + why(all[i]));
       if (i < report_.confirmations.size() && !report_.confirmations[i].why.empty()) {
         const Confirmation& found = report_.confirmations[i];
         line("     " + paint(causal_code(found), causal_text(i)) + ": " + shown(found.why));
@@ -707,10 +713,9 @@ class Terminal {
     for (const std::string& sentence : sentences) line("  " + shown(sentence));
   }
 
-  void notes() {
-    std::vector<std::string> all = report_.verdict.notes;
+  void notes(std::vector<std::string> all) {
     for (const std::string& note : log_notes(report_.a, report_.b)) all.push_back(note);
-    for (const std::string& setting : report_.settings) all.push_back(setting);
+    for (const std::string& setting : words(report_.settings)) all.push_back(setting);
     for (const std::string& note : all) line(paint("33", "note") + ": " + shown(note));
   }
 
@@ -748,47 +753,51 @@ Findings check_single(const Run& run) {
   return findings;
 }
 
-Verdict findings_verdict(const Run& run, const Findings& findings) {
-  const auto& [recompute, overwritten, blind_mode] = findings;
+Verdict findings_verdict(const Findings& findings) {
   Verdict verdict;
   verdict.outcome = !findings.empty()  ? Outcome::diverged
                     : findings.clean() ? Outcome::identical
                                        : Outcome::inconclusive;
+  for (const RecomputeFinding& finding : findings.recompute.findings) {
+    Pivot pivot{finding.kind, finding.forward, finding.recompute, finding.slot, {finding.why}};
+    if (finding.times > 1)
+      pivot.why.push_back({.kind = ReasonKind::times, .numbers = {finding.times}});
+    verdict.candidates.push_back(std::move(pivot));
+  }
+  for (const Overwrite& finding : findings.overwritten.findings)
+    verdict.candidates.push_back(
+        {PivotKind::race, finding.producer, finding.consumer, finding.read, explain(finding)});
+  return verdict;
+}
+
+std::string findings_sentence(const Findings& findings) {
+  const auto& [recompute, overwritten, blind_mode] = findings;
+  std::string text;
   const std::string compared =
       grouped(recompute.compared) + " of " + counted(recompute.recomputed, "recomputed operator");
   if (recompute.recomputed == 0)
-    verdict.why = "no operator is recomputed in this run";
+    text = "no operator is recomputed in this run";
   else if (recompute.findings.empty())
-    verdict.why = "every recomputation gives what its forward gave, " + compared + " compared";
+    text = "every recomputation gives what its forward gave, " + compared + " compared";
   else
-    verdict.why = counted(recompute.findings.size(), "operator") +
-                  " recomputed unlike in the forward, " + compared + " compared";
+    text = counted(recompute.findings.size(), "operator") + " recomputed unlike in the forward, " +
+           compared + " compared";
   const std::string held = grouped(overwritten.compared) + " of " +
                            counted(overwritten.reads, "input") +
                            " held against what was left there";
   if (!blind_mode.empty())
-    verdict.why +=
+    text +=
         "; overwritten memory shows only in a log of mode full (opguard run --mode full), this one "
         "is of mode " +
         blind_mode;
   else if (overwritten.reads == 0)
-    verdict.why += "; what was overwritten is not known: the log numbers no memory";
+    text += "; what was overwritten is not known: the log numbers no memory";
   else if (overwritten.findings.empty())
-    verdict.why += "; no input was overwritten, " + held;
+    text += "; no input was overwritten, " + held;
   else
-    verdict.why += "; " + counted(overwritten.findings.size(), "operator") +
-                   " read overwritten memory, " + held;
-  for (const RecomputeFinding& finding : recompute.findings) {
-    std::string why = finding.why;
-    if (finding.times > 1) why += "; " + counted(finding.times, "time") + " in this run";
-    verdict.candidates.push_back(
-        {finding.kind, finding.forward, finding.recompute, finding.slot, why});
-  }
-  for (const Overwrite& finding : overwritten.findings)
-    verdict.candidates.push_back(
-        {PivotKind::race, finding.producer, finding.consumer, finding.read, explain(run, finding)});
-  add_log_notes("the run", run, verdict.notes);
-  return verdict;
+    text += "; " + counted(overwritten.findings.size(), "operator") + " read overwritten memory, " +
+            held;
+  return text;
 }
 
 std::vector<std::string> rule_sentences(const Report& report) {
@@ -820,8 +829,14 @@ std::vector<std::string> log_notes(const Run& a, const Run& b) {
   return notes;
 }
 
+std::vector<std::string> log_notes(const Run& run) {
+  std::vector<std::string> notes;
+  add_log_notes("the run", run, notes);
+  return notes;
+}
+
 std::string format_findings(const Run& run, const Findings& findings, bool colour) {
-  const Verdict verdict = findings_verdict(run, findings);
+  const Verdict verdict = findings_verdict(findings);
   const Alignment alignment;
   const Report report{run, run, alignment, verdict, {}};
   return Terminal(report, colour).findings(findings);
@@ -837,7 +852,7 @@ std::string headline_of(const Report& report) {
   std::string text = outcome_name(verdict.outcome);
   const bool told = report.proof && report.proof->state != ProofState::none;
   if (told) text += std::string(", ") + proof_name(report.proof->state);
-  text += ": " + verdict.why;
+  text += ": " + words(report.a, report.b, verdict.why);
   if (told && report.proof->state != ProofState::proven) text += " (" + report.proof->why + ")";
   return text;
 }

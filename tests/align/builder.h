@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "align/judge/reason.h"
 #include "record/record.h"
 
 namespace opguard::test {
@@ -131,6 +132,13 @@ class LogBuilder {
   std::map<std::string, uint32_t> texts_;
   std::map<std::tuple<std::string, EventKind, Phase, std::string>, uint32_t> occurrences_;
 };
+
+inline bool says(const Reasons& why, const Reason& reason) {
+  return std::find(why.begin(), why.end(), reason) != why.end();
+}
+inline bool says(const Reasons& why, ReasonKind kind) {
+  return std::any_of(why.begin(), why.end(), [&](const Reason& r) { return r.kind == kind; });
+}
 
 inline Run run_of(std::vector<ProcessLog> processes, std::string dir = "run") {
   Run run;

@@ -45,7 +45,7 @@ struct Case {
   Alignment alignment;
   Verdict verdict;
   Coverage coverage;
-  std::vector<std::string> settings;
+  std::vector<SettingDifference> settings;
   bool explain = false;
 
   Report report() const { return {a, b, alignment, verdict, coverage, settings, explain}; }
@@ -106,17 +106,12 @@ Case value_case() {
   c.b = test::run_of({rope_steps(b, 7000, "dim=-1").log()});
   c.alignment = align_runs(c.a, c.b);
   c.verdict.outcome = Outcome::diverged;
-  c.verdict.why = "the loss of step 0 differs";
-  c.verdict.candidates = {
-      {PivotKind::value,
-       {0, 1},
-       {0, 1},
-       4,
-       "every tensor and scalar input is equal, the result is not"},
-      {PivotKind::input, {0, 2}, {0, 2}, 5, "an input differs that no recorded operator made"}};
+  c.verdict.why = {{ReasonKind::loss_differs}};
+  c.verdict.candidates = {{PivotKind::value, {0, 1}, {0, 1}, 4, {{ReasonKind::other_result}}},
+                          {PivotKind::input, {0, 2}, {0, 2}, 5, {{ReasonKind::made_by_nobody}}}};
   c.verdict.harmless = 2;
   c.coverage = {5120, 5101, 2};
-  c.settings = {"torch differs: 2.12.0 in a, 2.13.0 in b"};
+  c.settings = {{"torch", "2.12.0", "2.13.0"}};
   return c;
 }
 
@@ -148,12 +143,9 @@ TEST(Report, Scalar) {
   c.b = test::run_of({rope_steps(b, 0, "dim=-1, eps=1e-06, out=[1, 2]").log()});
   c.alignment = align_runs(c.a, c.b);
   c.verdict.outcome = Outcome::diverged;
-  c.verdict.why = "a parameter after step 1 differs";
-  c.verdict.candidates = {{PivotKind::scalar,
-                           {0, 2},
-                           {0, 2},
-                           kNone,
-                           "every tensor input is equal, a non-tensor argument is not"}};
+  c.verdict.why = {{ReasonKind::parameters_differ}};
+  c.verdict.candidates = {
+      {PivotKind::scalar, {0, 2}, {0, 2}, kNone, {{ReasonKind::other_argument}}}};
   c.expect("scalar");
 
   // What stands behind it; sources are the user's, and shown safely.
@@ -191,12 +183,9 @@ TEST(Report, StructureOnOneSide) {
   c.b = test::run_of({b.log()});
   c.alignment = align_runs(c.a, c.b);
   c.verdict.outcome = Outcome::diverged;
-  c.verdict.why = "the loss of step 1 differs";
-  c.verdict.candidates = {{PivotKind::structure,
-                           {},
-                           {0, 6},
-                           kNone,
-                           "only run b has this operator, on values both runs hold"}};
+  c.verdict.why = {{ReasonKind::loss_differs}};
+  c.verdict.candidates = {
+      {PivotKind::structure, {}, {0, 6}, kNone, {{.kind = ReasonKind::only_one_run, .side = 1}}}};
   c.expect("structure");
 }
 
@@ -206,7 +195,7 @@ TEST(Report, Identical) {
   c.a = c.b = test::run_of({rope_steps(a, 0, "dim=-1").log()});
   c.alignment = align_runs(c.a, c.b);
   c.verdict.outcome = Outcome::identical;
-  c.verdict.why = "every model value of the two runs agrees";
+  c.verdict.why = {{ReasonKind::all_agree}};
   c.coverage = {5120, 5120, 0};
   c.expect("identical");
 }
@@ -219,7 +208,9 @@ TEST(Report, LogsWithHolesSaySo) {
   c.b.processes[0].closed = false;
   c.a.processes[0].damage = "record 18204 (byte 1165056): checksum differs";
   c.alignment = align_runs(c.a, c.b);
-  c.verdict.why = "records were lost";
+  Reason hole{.kind = ReasonKind::log_not_whole, .side = 1};
+  hole.events[1].process = 0;
+  c.verdict.why = {{ReasonKind::held_agrees}, hole};
   c.expect("holes");
 }
 
@@ -235,9 +226,10 @@ TEST(Report, HostileTextStaysText) {
     }
     for (std::string& text : run->processes[0].strings) text += "\x1b[31m\n";
   }
-  c.verdict.why = c.verdict.candidates[0].why = "\x1b[H";
-  c.verdict.notes = {"\x1b[1m"};
-  c.settings = {"\x1b[2m"};
+  c.verdict.why =
+      c.verdict.candidates[0].why = {{.kind = ReasonKind::buffer_differs, .names = {"\x1b[H"}}};
+  c.verdict.notes = {{{.kind = ReasonKind::ended, .side = 0, .names = {"\x1b[1m"}}}};
+  c.settings = {{"\x1b[2m", "\x1b[3m", {}}};
   const std::string text = format_terminal(c.report(), false);
   EXPECT_EQ(text.find_first_of("\x1b\x07\x9b\xff"), std::string::npos) << text;
   EXPECT_EQ(text.find("\xe2\x80\xae"), std::string::npos);

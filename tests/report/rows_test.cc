@@ -40,7 +40,7 @@ struct Compared {
         alignment(align_runs(a, b)) {
     for (const Pair& pair : alignment.processes[0].pairs)
       if (pair.a == changed)
-        verdict.candidates = {{PivotKind::value, {0, pair.a}, {0, pair.b}, kNone, ""}};
+        verdict.candidates = {{PivotKind::value, {0, pair.a}, {0, pair.b}, kNone}};
   }
   Report report() const { return {a, b, alignment, verdict, {}}; }
 };

@@ -449,16 +449,13 @@ OverwrittenCheck check_overwritten(const Run& run) {
   return check;
 }
 
-std::string explain(const Run& run, const Overwrite& finding) {
-  const ProcessLog& log = run.processes[finding.consumer.process];
-  const EventView left = view(run, finding.producer), read = view(run, finding.consumer);
-  std::string why = "the memory of " + log.text(log.slots[finding.left].name) + " that " +
-                    left.operator_name + " left was overwritten before " + read.operator_name +
-                    " read it as " + log.text(log.slots[finding.read].name) +
-                    ": other bytes, the same tensor version, and no recorded operator wrote there";
+Reasons explain(const Overwrite& finding) {
+  Reasons why = {{.kind = ReasonKind::memory_overwritten,
+                  .events = {finding.producer, finding.consumer},
+                  .slots = {finding.left, finding.read}}};
   if (!finding.readers.empty())
-    why += "; " + std::to_string(finding.readers.size()) + " more read what was written there";
-  if (finding.times > 1) why += "; " + std::to_string(finding.times) + " times in this run";
+    why.push_back({.kind = ReasonKind::more_readers, .numbers = {finding.readers.size()}});
+  if (finding.times > 1) why.push_back({.kind = ReasonKind::times, .numbers = {finding.times}});
   return why;
 }
 
@@ -536,13 +533,9 @@ void move_to_first_use(const Run& run, int side, const Overwrite& found, const A
   (side == 0 ? pivot.a : pivot.b) = use.event;
   (side == 0 ? pivot.b : pivot.a) = partner(alignment, side, use.event);
   if (side == 1 || pivot.b.process < 0) pivot.slot = use.slot;
-  const EventView left = view(run, found.producer), read = view(run, side == 0 ? seen.a : seen.b);
-  pivot.why = "the first use of memory that " + left.operator_name + " at " + place(left) +
-              " left; in run " + (side == 0 ? "a" : "b") +
-              " it was overwritten while in use, by no recorded operator and beside another "
-              "thread; " +
-              read.operator_name + " at " + place(read) +
-              " was the first to read other bytes, which one is a matter of timing";
+  pivot.why = {{.kind = ReasonKind::first_use,
+                .side = side,
+                .events = {found.producer, side == 0 ? seen.a : seen.b}}};
   for (RankShare& share : verdict.ranks)
     if (share.role == RankRole::origin && share.a == seen.a && share.b == seen.b)
       share.a = pivot.a, share.b = pivot.b, share.slot = pivot.slot;
@@ -556,19 +549,15 @@ void add_overwritten_findings(const Run& a, const Run& b, const Alignment& align
                               Verdict& verdict) {
   const Run* runs[2] = {&a, &b};
   bool moved = false;
-  const std::string names[2] = {"a", "b"};
   for (int side : {0, 1}) {
     const Run& run = *runs[side];
     const OverwrittenCheck check = check_overwritten(run);
     if (check.findings.empty()) continue;
     const Overwrite& first = check.findings.front();
-    const EventView left = view(run, first.producer), read = view(run, first.consumer);
-    std::string note = "run " + names[side] + ": memory that " + left.operator_name + " at " +
-                       place(left) + " left was overwritten, by no recorded operator, before " +
-                       read.operator_name + " at " + place(read) + " read it";
-    if (check.findings.size() > 1)
-      note += ", and " + std::to_string(check.findings.size() - 1) + " more";
-    verdict.notes.push_back(note + "; `opguard align --single` on its logs shows it");
+    verdict.notes.push_back({{.kind = ReasonKind::overwrite_finding,
+                              .side = side,
+                              .numbers = {check.findings.size() - 1},
+                              .events = {first.producer, first.consumer}}});
     for (Pivot& pivot : verdict.candidates) {
       const EventRef& ref = side == 0 ? pivot.a : pivot.b;
       if (ref.process < 0) continue;
@@ -577,9 +566,7 @@ void add_overwritten_findings(const Run& a, const Run& b, const Alignment& align
                       [&](const Overwrite& finding) { return reads(run, finding, ref); });
       if (!read_there || pivot.kind == PivotKind::race) continue;
       pivot.kind = PivotKind::race;
-      pivot.why += "; in run " + names[side] +
-                   " what it reads was overwritten by no recorded "
-                   "operator";
+      pivot.why.push_back({.kind = ReasonKind::reads_overwritten, .side = side});
     }
     if (moved || verdict.candidates.empty() || verdict.candidates[0].kind != PivotKind::race)
       continue;

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "align/judge/verdict.h"
@@ -39,8 +38,8 @@ struct OverwrittenCheck {
 
 OverwrittenCheck check_overwritten(const Run& run);
 
-// "trainer.py:40 !=" of every boundary is for the report; this is the sentence about the finding.
-std::string explain(const Run& run, const Overwrite& finding);
+// The sentence about the finding, of its one run.
+Reasons explain(const Overwrite& finding);
 
 // Notes on what was overwritten in either run. A candidate whose operator read such bytes becomes
 // a race: the notes and its `why` say so. Where another thread ran meanwhile, the pivot is the

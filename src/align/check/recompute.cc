@@ -158,35 +158,29 @@ class Process {
       const Match& match = matches[i];
       const Event &first = log_.events[match.forward], &again = log_.events[match.recompute];
       RecomputeFinding finding{
-          PivotKind::value, {process_, match.forward}, {process_, match.recompute}, kNone, 1, ""};
+          PivotKind::value, {process_, match.forward}, {process_, match.recompute}, kNone, 1};
       std::optional<uint64_t> differs = match.inputs.differs;
       if (!match.inputs.equal) {
         finding.kind = match.inputs.same_shape ? PivotKind::input : PivotKind::structure;
-        finding.why = match.inputs.same_shape
-                          ? "the recomputation is given another value than the forward was"
-                          : "the recomputation works on another dtype, shape or number of tensors";
+        finding.why = {match.inputs.same_shape ? ReasonKind::recompute_other_input
+                                               : ReasonKind::recompute_other_shape};
       } else if (log_.text(first.scalars) != log_.text(again.scalars)) {
         finding.kind = PivotKind::scalar;
-        finding.why =
-            "every tensor input is equal in the recomputation, a non-tensor argument is not";
+        finding.why = {ReasonKind::recompute_other_argument};
       } else {
         if (again.flags & kRaised) {
           // An early stop ends the last operator, and all around it, by an exception: there is no
           // result. What it would have drawn is known.
           if (generators(match.forward) == generators(match.recompute)) continue;
-          finding.why =
-              "the recomputation draws other random numbers: the generator's state is not what it "
-              "was in the forward";
+          finding.why = {ReasonKind::recompute_other_numbers};
           return add(std::move(finding), again.boundary);
         }
         const Compared results = compare(match.forward, match.recompute, false);
         if (results.equal && log_.text(first.results) == log_.text(again.results)) continue;
         differs = results.differs;
         finding.kind = results.same_shape ? PivotKind::value : PivotKind::structure;
-        finding.why = results.same_shape
-                          ? "the recomputation reads what the forward read, its result is another"
-                          : "the recomputation reads what the forward read, its result has another "
-                            "dtype or shape";
+        finding.why = {results.same_shape ? ReasonKind::recompute_other_result
+                                          : ReasonKind::recompute_other_result_shape};
       }
       if (differs) finding.slot = uint32_t(*differs);
       return add(std::move(finding), again.boundary);
@@ -228,26 +222,22 @@ RecomputeCheck check_recompute(const Run& run) {
 
 void add_recompute_findings(const Run& a, const Run& b, Verdict& verdict) {
   const Run* runs[2] = {&a, &b};
-  const std::string names[2] = {"a", "b"};
   for (int side : {0, 1}) {
     const RecomputeCheck check = check_recompute(*runs[side]);
     if (check.findings.empty()) continue;
-    const EventView first = view(*runs[side], check.findings[0].recompute);
-    std::string note = "run " + names[side] + ": the recomputation of " + first.operator_name +
-                       " at " + place(first) + " does not reproduce its forward (" +
-                       kind_name(check.findings[0].kind) + ")";
-    if (check.findings.size() > 1)
-      note += ", nor do " + std::to_string(check.findings.size() - 1) + " more";
-    verdict.notes.push_back(note + "; `opguard align --single` on its logs shows it");
+    Reason note{.kind = ReasonKind::recompute_finding,
+                .side = side,
+                .numbers = {check.findings.size() - 1},
+                .pivot = check.findings[0].kind};
+    note.events[side] = check.findings[0].recompute;
+    verdict.notes.push_back({note});
     for (Pivot& pivot : verdict.candidates) {
       const EventView event = view(*runs[side], side == 0 ? pivot.a : pivot.b);
       const bool found = std::any_of(
           check.findings.begin(), check.findings.end(), [&](const RecomputeFinding& finding) {
             return event && view(*runs[side], finding.recompute).boundary == event.boundary;
           });
-      if (found)
-        pivot.why +=
-            "; in run " + names[side] + " its recomputation does not reproduce its forward";
+      if (found) pivot.why.push_back({.kind = ReasonKind::recomputed_unlike, .side = side});
     }
   }
 }

@@ -4,7 +4,6 @@
 // the same step. docs/judgement.md, "Recomputation".
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "align/judge/verdict.h"
@@ -17,7 +16,7 @@ struct RecomputeFinding {
   EventRef forward, recompute;  // of the same run
   uint32_t slot = kNone;  // index in ProcessLog::slots of the recomputation's first that differs
   uint64_t times = 1;     // stretches in which this boundary was the first
-  std::string why;        // one sentence
+  Reason why{};
 };
 
 struct RecomputeCheck {

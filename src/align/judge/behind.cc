@@ -70,11 +70,10 @@ std::vector<Pivot> look_behind_hole(const Evidence& evidence, const Blame& blame
       refs[side] = origin.event;
       refs[1 - side] = evidence.partner(side, origin.event);
       if (origin.hole || refs[1 - side].process < 0) continue;
-      Pivot pivot{blame.pair_kind(refs[0], refs[1]), refs[0], refs[1], kNone, ""};
+      Pivot pivot{blame.pair_kind(refs[0], refs[1]), refs[0], refs[1], kNone};
       if (pivot.kind != PivotKind::scalar && pivot.kind != PivotKind::value) continue;
       pivot.heuristics.add(Heuristic::behind_hole);
-      pivot.why =
-          why(evidence, blame, pivot) + "; its result went on through code without operators";
+      pivot.why = {why(evidence, blame, pivot), {ReasonKind::went_on_unrecorded}};
       candidates.insert(candidates.begin(), std::move(pivot));
       if (candidates.size() > kMostCandidates) candidates.pop_back();
       return candidates;
@@ -122,9 +121,9 @@ std::vector<Pivot> behind_named(const Evidence& evidence, const Blame& blame,
 void tell_random_states(const Evidence& evidence, Pivot& pivot) {
   if (pivot.kind == PivotKind::value ? !draws(evidence, pivot) : pivot.kind != PivotKind::input)
     return;
-  const std::string states =
+  const Reasons states =
       random_state_difference(evidence.timeline.run(0), pivot.a, evidence.timeline.run(1), pivot.b);
-  if (!states.empty()) pivot.why += "; " + states;
+  pivot.why.insert(pivot.why.end(), states.begin(), states.end());
 }
 
 void tell_hidden(const Evidence& evidence, const Walk& walk, const ModelDifference& difference,
@@ -133,16 +132,16 @@ void tell_hidden(const Evidence& evidence, const Walk& walk, const ModelDifferen
   const auto& [found, rule] = *std::min_element(
       walk.hidden.begin(), walk.hidden.end(),
       [](const auto& x, const auto& y) { return x.first.position < y.first.position; });
-  const std::string what = "what the rule '" + rule->text + "' hides (" + rule->why + ")";
   if (!verdict.candidates.empty()) {
-    verdict.notes.push_back(what + " reaches the model values as well");
+    verdict.notes.push_back(
+        {{.kind = ReasonKind::hidden_reaches, .names = {rule->text, rule->why}}});
     return;
   }
   EventRef refs[2];
   refs[found.side] = first_reader(evidence, walk, found, difference);
   refs[1 - found.side] = evidence.partner(found.side, refs[found.side]);
-  Pivot pivot{PivotKind::input, refs[0], refs[1], kNone, ""};
-  pivot.why = "it reads " + what + ": the difference reaches the model values";
+  Pivot pivot{PivotKind::input, refs[0], refs[1], kNone};
+  pivot.why = {{.kind = ReasonKind::reads_hidden, .names = {rule->text, rule->why}}};
   verdict.candidates.push_back(std::move(pivot));
 }
 

@@ -54,7 +54,7 @@ using CallList = std::vector<const FunctionCall*>;
 // One call, or the same one in both runs (nullptr: that run has none).
 struct Found {
   const FunctionCall* call[2] = {nullptr, nullptr};
-  std::string why;
+  Reason why;
   bool operator==(const Found& other) const {
     return call[0] == other.call[0] && call[1] == other.call[1];
   }
@@ -117,9 +117,8 @@ class Callers {
         for (int side : {0, 1}) given[side] = argument(side, *calls[side], names_of[side], name);
         if (!given[0] || !given[1]) continue;
         if (*given[0] != *given[1])
-          add(found, {{x, y},
-                      "the call gives it another " + name + ": " + shown(*given[0]) + " in a, " +
-                          shown(*given[1]) + " in b"});
+          add(found,
+              {{x, y}, {.kind = ReasonKind::call_argument, .names = {name, *given[0], *given[1]}}});
         else if (is_name(*given[0]))
           further[{x, y}].insert(*given[0]);
       }
@@ -145,7 +144,7 @@ class Callers {
       for (const std::string& each : longer)
         if (std::find(shorter.begin(), shorter.end(), each) == shorter.end()) header = each;
       add(found,
-          {{x, y}, std::string("run ") + (more ? "b" : "a") + " calls it in `" + header + "`"});
+          {{x, y}, {.kind = ReasonKind::call_context, .side = more, .names = {std::move(header)}}});
     }
     if (!found.empty()) return found;
     for (const auto& [x, y] : calls)
@@ -157,10 +156,6 @@ class Callers {
   static void add(std::vector<Found>& found, Found more) {
     if (std::find(found.begin(), found.end(), more) == found.end())
       found.push_back(std::move(more));
-  }
-
-  static std::string shown(const std::string& text) {
-    return text.size() <= 40 ? "`" + text + "`" : "`" + text.substr(0, 37) + "...`";
   }
 
   const CallList& into(int side, const FunctionName& function) const {
@@ -262,11 +257,11 @@ std::optional<Found> call_of_one_run(const Callers& callers, const Location* (&a
     if (!found.call[0] || !found.call[1]) return std::nullopt;
     if (callers.in_other(0, caller(found.call[0]->at)) != caller(found.call[1]->at))
       return std::nullopt;
-    found.why = "the runs call different functions";
+    found.why = {ReasonKind::other_call};
     return found;
   }
   if (!found.call[0] && !found.call[1]) return std::nullopt;
-  found.why = std::string("only run ") + (found.call[0] ? "a" : "b") + " makes the call";
+  found.why = {.kind = ReasonKind::only_call, .side = found.call[0] ? 0 : 1};
   return found;
 }
 
@@ -295,7 +290,7 @@ Pivot name_call(const Callers& callers, const Run& a, const Run& b, Pivot pivot)
   if (found.size() != 1) return pivot;
   for (int side : {0, 1})
     if (found[0].call[side]) pivot.call[side] = found[0].call[side]->at;
-  pivot.why += "; " + found[0].why;
+  pivot.why.push_back(found[0].why);
   return pivot;
 }
 

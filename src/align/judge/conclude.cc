@@ -13,12 +13,12 @@ Verdict end_early(Verdict verdict, const Failures& failures) {
   size_t notes = 0;
   for (int side : {0, 1}) {
     if (failures[side].empty()) continue;
-    const std::string ended = std::string("run ") + "ab"[side] + " ended with " + failures[side];
+    const Reason ended{.kind = ReasonKind::ended, .side = side, .names = {failures[side]}};
     verdict.notes.insert(verdict.notes.begin() + notes++,
-                         ended + "; what it did until then is compared");
+                         Reasons{ended, {ReasonKind::compared_until_end}});
     if (verdict.outcome != Outcome::identical && verdict.longer != 1 - side) continue;
     verdict.outcome = Outcome::inconclusive;
-    verdict.why = ended + "; until then every model value is equal";
+    verdict.why = {ended, {ReasonKind::equal_until_ended}};
     verdict.candidates.clear();
     verdict.ranks.clear();
   }
@@ -33,8 +33,8 @@ Conclusion conclude(const Run& a, const Run& b, const SettingsReport& settings,
   // Under other seeds or kernels the runs are not expected to agree.
   if (!settings.refused.empty()) {
     found.verdict.outcome = Outcome::inconclusive;
-    found.verdict.why =
-        "the runs were made under unlike settings of opguard: " + settings.refused.front();
+    found.verdict.why = {
+        {.kind = ReasonKind::unlike_settings, .names = {settings.refused.front().key}}};
     return found;
   }
   found.alignment = align_runs(a, b);
@@ -42,7 +42,7 @@ Conclusion conclude(const Run& a, const Run& b, const SettingsReport& settings,
   found.verdict = judge(a, b, found.alignment, hidden, off);
   tell_states(a, found.verdict);
   found.isolated = isolated_pairs(a, b, found.alignment);
-  mark_isolated(a, b, found.isolated, found.verdict);
+  mark_isolated(found.isolated, found.verdict);
   add_recompute_findings(a, b, found.verdict);
   // May put the first use of overwritten memory before the reader that was named.
   add_overwritten_findings(a, b, found.alignment, found.verdict);

@@ -1,7 +1,6 @@
 #include "align/judge/holes.h"
 
 #include <set>
-#include <string>
 
 namespace opguard {
 namespace {
@@ -49,11 +48,13 @@ Verdict limit_by_holes(Verdict verdict, const Run& a, const Run& b, const Alignm
   if (verdict.outcome == Outcome::diverged && !verdict.candidates.empty() &&
       unequal_pair(verdict.candidates[0], alignment))
     return verdict;
-  verdict.why = std::string(verdict.outcome == Outcome::identical
-                                ? "what both logs hold agrees"
-                                : "the runs differ by what one log does not hold") +
-                ", but the log of " + (hole_a ? "a" : "b") +
-                " is not whole: " + (hole_a ? hole_a : hole_b)->path;
+  const int side = hole_a ? 0 : 1;
+  Reason hole{.kind = ReasonKind::log_not_whole, .side = side};
+  hole.events[side].process =
+      int32_t(hole_a ? hole_a - a.processes.data() : hole_b - b.processes.data());
+  verdict.why = {
+      {verdict.outcome == Outcome::identical ? ReasonKind::held_agrees : ReasonKind::held_differs},
+      hole};
   verdict.outcome = Outcome::inconclusive;
   return verdict;
 }

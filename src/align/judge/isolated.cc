@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <optional>
-#include <string>
 #include <unordered_map>
 
-#include "align/judge/pivot_view.h"
 #include "align/pair/difference.h"
 #include "align/pair/slot_pairs.h"
 #include "align/values/value_index.h"
@@ -132,10 +130,7 @@ std::vector<IsolatedPair> isolated_pairs(const Run& a, const Run& b, const Align
   return Search(a, b, alignment).pairs();
 }
 
-void mark_isolated(const Run& a, const Run& b, const std::vector<IsolatedPair>& isolated,
-                   Verdict& verdict) {
-  const std::string what =
-      "likely a false alarm: its neighbours are equal and nothing reads what differs";
+void mark_isolated(const std::vector<IsolatedPair>& isolated, Verdict& verdict) {
   std::vector<const IsolatedPair*> others;
   for (const IsolatedPair& pair : isolated) {
     auto at =
@@ -144,15 +139,14 @@ void mark_isolated(const Run& a, const Run& b, const std::vector<IsolatedPair>& 
     if (at == verdict.candidates.end())
       others.push_back(&pair);
     else
-      at->why += "; " + what;
+      at->why.push_back({ReasonKind::likely_false_alarm});
   }
   if (others.empty()) return;
-  const EventView first = view(b, others[0]->b);
-  verdict.notes.push_back(
-      (others.size() == 1 ? std::string("a pair differs alone: ")
-                          : std::to_string(others.size()) + " pairs differ alone, the first: ") +
-      place(first) + " " + first.operator_name + ", step " + std::to_string(first.event->step) +
-      ", slot " + first.log->text(first.log->slots[others[0]->slot].name) + "; " + what);
+  verdict.notes.push_back({{.kind = ReasonKind::alone_differing,
+                            .numbers = {others.size()},
+                            .events = {others[0]->a, others[0]->b},
+                            .slots = {kNone, others[0]->slot}},
+                           {ReasonKind::likely_false_alarm}});
 }
 
 }  // namespace opguard

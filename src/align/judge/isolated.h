@@ -24,7 +24,6 @@ inline constexpr size_t kIsolatedReach = 4;
 std::vector<IsolatedPair> isolated_pairs(const Run& a, const Run& b, const Alignment& alignment);
 
 // Says so of the candidates that are among them, and in a note of the others.
-void mark_isolated(const Run& a, const Run& b, const std::vector<IsolatedPair>& isolated,
-                   Verdict& verdict);
+void mark_isolated(const std::vector<IsolatedPair>& isolated, Verdict& verdict);
 
 }  // namespace opguard

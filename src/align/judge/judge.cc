@@ -95,12 +95,7 @@ std::vector<Pivot> name_all(const Evidence& evidence, const Blame& blame,
 
 // The record itself is all there is to name: no value leads on from it.
 Pivot damaged_record(const ModelDifference& difference) {
-  Pivot pivot{PivotKind::input,
-              {},
-              {},
-              kNone,
-              "one fingerprint of the record differs, the other "
-              "does not: a log is not what was written"};
+  Pivot pivot{PivotKind::input, {}, {}, kNone, {{ReasonKind::damaged_record}}};
   for (int side : {0, 1}) {
     if (difference.slots[side].empty()) continue;
     (side == 0 ? pivot.a : pivot.b) = difference.slots[side][0].event;
@@ -128,9 +123,9 @@ std::vector<Pivot> first_unequal_pairs(const Evidence& evidence, const Blame& bl
             (origins_only && pair.equality == Equality::inputs))
           continue;
         if (candidates.size() == kMostCandidates) return candidates;
-        Pivot pivot{PivotKind::value, {both.a, pair.a}, {both.b, pair.b}, kNone, ""};
+        Pivot pivot{PivotKind::value, {both.a, pair.a}, {both.b, pair.b}, kNone};
         pivot.kind = blame.pair_kind(pivot.a, pivot.b);
-        pivot.why = why(evidence, blame, pivot);
+        pivot.why = {why(evidence, blame, pivot)};
         add(evidence, std::move(pivot), candidates);
       }
   return candidates;
@@ -197,8 +192,7 @@ Verdict parted_generators(const Evidence& evidence, const Blame& blame,
     if (!parted_for_good(state)) continue;
     verdict.outcome = Outcome::diverged;
     if (verdict.why.empty())
-      verdict.why =
-          state_sentence(evidence.timeline.run(0), state) + ", and somebody draws from it";
+      verdict.why = {state_reason(evidence.timeline.run(0), state), {ReasonKind::somebody_draws}};
     if (const auto write = generator_write(evidence, state.a, state.b, state.generator))
       add(evidence, name(evidence, blame, *write), verdict.candidates);
   }
@@ -217,23 +211,22 @@ Verdict agree(const Evidence& evidence, const Comparison& comparison,
   if (verdict.outcome == Outcome::diverged) return verdict;
   verdict.unreached = unequal_pairs(evidence.timeline.run(0), evidence.timeline.alignment());
   if (!comparison.compared) {
-    verdict.why = "the runs hold no values that could be compared";
+    verdict.why = {{ReasonKind::nothing_compared}};
   } else if (!comparison.uncompared.empty()) {
-    verdict.why = "what could be compared agrees, but " + comparison.uncompared.front();
+    verdict.why = comparison.uncompared.front();
+    verdict.why.insert(verdict.why.begin(), {ReasonKind::rest_agrees});
     verdict.notes.insert(verdict.notes.end(), comparison.uncompared.begin() + 1,
                          comparison.uncompared.end());
   } else {
     verdict.outcome = Outcome::identical;
-    verdict.why = "every model value of the two runs agrees";
+    verdict.why = {{ReasonKind::all_agree}};
   }
   if (const size_t apart = verdict.unreached.size(); apart > 0)
-    verdict.why += "; " + std::to_string(apart) +
-                   (apart == 1 ? " pair differs and reaches" : " pairs differ and reach") +
-                   " none of it";
+    verdict.why.push_back({.kind = ReasonKind::unreached, .numbers = {apart}});
   uint64_t unjudged = 0;
   for (const RuleUse& use : evidence.hidden.uses()) unjudged += use.model_values;
   if (unjudged > 0)
-    verdict.why += ", but for " + std::to_string(unjudged) + " differing that rules hide";
+    verdict.why.push_back({.kind = ReasonKind::hidden_differ, .numbers = {unjudged}});
   return verdict;
 }
 
@@ -259,7 +252,7 @@ Verdict judge(const Run& a, const Run& b, const Alignment& alignment, const Hidd
   verdict.states = std::move(states);
   const ModelDifference& difference = *comparison.first;
   verdict.outcome = Outcome::diverged;
-  verdict.why = difference.why;
+  verdict.why = {difference.why};
   verdict.longer = difference.longer;
   verdict.notes = std::move(comparison.notes);
   if (difference.same_names) {

@@ -52,33 +52,30 @@ uint32_t telling_slot(const Evidence& evidence, const Pivot& pivot, const Found&
 
 }  // namespace
 
-std::string why(const Evidence& evidence, const Blame& blame, const Pivot& pivot) {
+Reason why(const Evidence& evidence, const Blame& blame, const Pivot& pivot) {
   switch (pivot.kind) {
     case PivotKind::value:
-      return "every tensor and scalar input is equal, the result is not";
+      return {ReasonKind::other_result};
     case PivotKind::scalar:
-      return "every tensor input is equal, a non-tensor argument is not";
+      return {ReasonKind::other_argument};
     case PivotKind::structure:
       if (pivot.a.process >= 0 && pivot.b.process >= 0) {
         if (evidence.boundary(0, pivot.a) != evidence.boundary(1, pivot.b))
-          return "the runs part into different operators, on values both of them hold";
-        return (evidence.event(0, pivot.a).flags ^ evidence.event(1, pivot.b).flags) & kInGraph
-                   ? "the result takes part in backward in one run only"
-                   : "the operator works on another dtype, shape or number of tensors";
+          return {ReasonKind::other_operators};
+        return {(evidence.event(0, pivot.a).flags ^ evidence.event(1, pivot.b).flags) & kInGraph
+                    ? ReasonKind::in_graph_of_one
+                    : ReasonKind::other_shape};
       }
-      return pivot.a.process >= 0 ? "only run a has this operator, on values both runs hold"
-                                  : "only run b has this operator, on values both runs hold";
+      return {.kind = ReasonKind::only_one_run, .side = pivot.a.process >= 0 ? 0 : 1};
     case PivotKind::input:
       if (evidence.boundary_is_shared(pivot.a, pivot.b) && blame.writes_elsewhere(pivot.a, pivot.b))
-        return "the operator writes into another tensor than in the other run";
-      return blame.given_another(pivot.a, pivot.b)
-                 ? "the operator is given another value than in the other run, "
-                   "one both of them hold"
-                 : "an input differs that no recorded operator made";
+        return {ReasonKind::writes_elsewhere};
+      return {blame.given_another(pivot.a, pivot.b) ? ReasonKind::given_another
+                                                    : ReasonKind::made_by_nobody};
     case PivotKind::race:
-      return "an input's memory was overwritten and no recorded operator wrote it";
+      return {ReasonKind::overwritten};
   }
-  return "";
+  return {};
 }
 
 void add(const Evidence& evidence, Pivot pivot, std::vector<Pivot>& candidates) {
@@ -115,7 +112,7 @@ Pivot name(const Evidence& evidence, const Blame& blame, const Lead& lead,
     }
   pivot.slot = telling_slot(evidence, pivot, lead.found);
   pivot.region = std::move(region);
-  pivot.why = why(evidence, blame, pivot);
+  pivot.why = {why(evidence, blame, pivot)};
   return pivot;
 }
 
@@ -126,12 +123,11 @@ Pivot name(const Evidence& evidence, const Blame& blame, const GeneratorWrite& w
   // A generator is an input that no call names.
   pivot.kind = PivotKind::input;
   if (pivot.a.process < 0 || pivot.b.process < 0) {
-    pivot.why = std::string("only run ") + (pivot.a.process < 0 ? "b" : "a") +
-                " moves the random numbers' generator here";
+    pivot.why = {{.kind = ReasonKind::moves_generator, .side = pivot.a.process < 0 ? 1 : 0}};
     return pivot;
   }
   pivot.kind = blame.pair_kind(pivot.a, pivot.b);
-  pivot.why = why(evidence, blame, pivot) + "; the random numbers after it are others";
+  pivot.why = {why(evidence, blame, pivot), {ReasonKind::other_numbers_after}};
   return pivot;
 }
 

@@ -12,8 +12,8 @@
 
 namespace opguard {
 
-// One sentence.
-std::string why(const Evidence& evidence, const Blame& blame, const Pivot& pivot);
+// In a word.
+Reason why(const Evidence& evidence, const Blame& blame, const Pivot& pivot);
 
 // A lead as a candidate. What the other run did instead, where only one has such an operator: its
 // own first lead with no equal pair between.

@@ -66,11 +66,11 @@ class Parting {
 
   bool found() const { return equal_.has_value(); }
 
-  std::string since() const {
-    if (!equal_) return "the start of the run";
-    if (*equal_ == *first_) return "a draw of step " + std::to_string(*first_);
-    return "step " + std::to_string(*first_) + " (equal up to step " + std::to_string(*equal_) +
-           ")";
+  Reason since(const std::string& generator) const {
+    if (!equal_) return {.kind = ReasonKind::parted_at_start, .names = {generator}};
+    return {.kind = *equal_ == *first_ ? ReasonKind::parted_at_draw : ReasonKind::parted_at_step,
+            .numbers = {*first_, *equal_},
+            .names = {generator}};
   }
 
  private:
@@ -103,22 +103,19 @@ class StateHistory {
   Fingerprint first_[2];
 };
 
-std::string step_of(const Run& a, const StateDifference& state) {
-  return std::to_string(a.processes[state.a.process].events[state.a.event].step);
-}
-
 }  // namespace
 
-std::string state_sentence(const Run& a, const StateDifference& state) {
-  std::string text = "the random state of " + state.generator + " differs ";
-  if (state.differing == 1 && !state.from_start && !state.to_end)
-    return text + "in one record of step " + step_of(a, state) + " and agrees before and after";
+Reason state_reason(const Run& a, const StateDifference& state) {
   if (state.from_start)
-    text += "since the start of the run";
-  else
-    text += "since step " + step_of(a, state);
-  return text + ", in " + std::to_string(state.differing) + " of " + std::to_string(state.records) +
-         (state.records == 1 ? " record" : " records");
+    return {.kind = ReasonKind::state_differs,
+            .numbers = {0, state.differing, state.records},
+            .names = {state.generator}};
+  const uint32_t step = a.processes[state.a.process].events[state.a.event].step;
+  if (state.differing == 1 && !state.to_end)
+    return {.kind = ReasonKind::state_differs_once, .numbers = {step}, .names = {state.generator}};
+  return {.kind = ReasonKind::state_differs_since,
+          .numbers = {step, state.differing, state.records},
+          .names = {state.generator}};
 }
 
 std::vector<StateDifference> state_differences(const Run& a, const Run& b,
@@ -157,25 +154,28 @@ bool parted_for_good(const StateDifference& state) {
 }
 
 void tell_states(const Run& a, Verdict& verdict) {
-  std::vector<std::pair<std::string, std::vector<int32_t>>> sentences;  // with the ranks
+  std::vector<std::pair<Reason, std::vector<int32_t>>> told;  // with the ranks
   for (const StateDifference& state : verdict.states) {
     if (!matters(state)) continue;
-    const std::string text = state_sentence(a, state);
-    auto at = std::find_if(sentences.begin(), sentences.end(),
-                           [&](const auto& known) { return known.first == text; });
-    if (at == sentences.end()) at = sentences.insert(at, {text, {}});
+    const Reason reason = state_reason(a, state);
+    auto at = std::find_if(told.begin(), told.end(),
+                           [&](const auto& known) { return known.first == reason; });
+    if (at == told.end()) at = told.insert(at, {reason, {}});
     at->second.push_back(a.processes[state.a.process].rank);
   }
-  for (const auto& [text, ranks] : sentences)
-    verdict.notes.push_back(
-        ranks.size() > 1         ? text + ", on " + std::to_string(ranks.size()) + " processes"
-        : a.processes.size() > 1 ? text + ", on rank " + std::to_string(ranks[0])
-                                 : text);
+  for (const auto& [reason, ranks] : told) {
+    Reasons note = {reason};
+    if (ranks.size() > 1)
+      note.push_back({.kind = ReasonKind::on_processes, .numbers = {ranks.size()}});
+    else if (a.processes.size() > 1)
+      note.push_back({.kind = ReasonKind::on_rank, .numbers = {uint64_t(ranks[0])}});
+    verdict.notes.push_back(std::move(note));
+  }
 }
 
-std::string random_state_difference(const Run& a, const EventRef& at_a, const Run& b,
-                                    const EventRef& at_b) {
-  if (at_a.process < 0 || at_b.process < 0) return "";
+Reasons random_state_difference(const Run& a, const EventRef& at_a, const Run& b,
+                                const EventRef& at_b) {
+  if (at_a.process < 0 || at_b.process < 0) return {};
   const ProcessLog &log_a = a.processes[at_a.process], &log_b = b.processes[at_b.process];
   std::map<std::string, Parting> partings;
   for (const auto& [x, y] : moments_before(log_a, at_a.event, log_b, at_b.event)) {
@@ -189,13 +189,10 @@ std::string random_state_difference(const Run& a, const EventRef& at_a, const Ru
                     [](const auto& parting) { return parting.second.found(); }))
       break;
   }
-  std::string text;
-  for (const auto& [name, parting] : partings) {
-    if (!parting.known()) continue;
-    text += text.empty() ? "the random state of " : "; that of ";
-    text += name + " differs since " + parting.since();
-  }
-  return text;
+  Reasons parted;
+  for (const auto& [name, parting] : partings)
+    if (parting.known()) parted.push_back(parting.since(name));
+  return parted;
 }
 
 }  // namespace opguard

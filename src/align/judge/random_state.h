@@ -9,10 +9,10 @@
 namespace opguard {
 
 // "the random state of torch.cpu differs since step 3 (equal up to step 2)", of the generators that
-// already differed at the last recorded state before these events of one place; "" if none did or
+// already differed at the last recorded state before these events of one place; none if none did or
 // nothing is known. Evidence, never a pivot: nobody may draw from that generator.
-std::string random_state_difference(const Run& a, const EventRef& at_a, const Run& b,
-                                    const EventRef& at_b);
+Reasons random_state_difference(const Run& a, const EventRef& at_a, const Run& b,
+                                const EventRef& at_b);
 
 // Every generator of every process whose state differs in some pair of state events.
 std::vector<StateDifference> state_differences(const Run& a, const Run& b,
@@ -25,7 +25,7 @@ bool matters(const StateDifference& state);
 bool parted_for_good(const StateDifference& state);
 
 // "the random state of torch.cpu differs since step 3, in 4 of 9 records"
-std::string state_sentence(const Run& a, const StateDifference& state);
+Reason state_reason(const Run& a, const StateDifference& state);
 
 // A note of each of the verdict's states that matters.
 void tell_states(const Run& a, Verdict& verdict);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "align/judge/heuristics.h"
+#include "align/judge/reason.h"
 #include "align/pair/alignment.h"
 #include "record/event_ref.h"
 #include "record/record.h"
@@ -22,7 +23,7 @@ struct Pivot {
   PivotKind kind = PivotKind::value;
   EventRef a, b;
   uint32_t slot = kNone;  // index in ProcessLog::slots of side b's (else a's) first differing slot
-  std::string why;        // one sentence
+  Reasons why{};          // one sentence: report/reasons.h
   Heuristics heuristics{};  // what it was chosen by
   // Of a region: the operators that stand on each side between what both runs hold and the reader
   // that both have, by event. {q @ k, scores += mask, softmax} against {sdpa}. Else empty.
@@ -71,7 +72,7 @@ inline constexpr size_t kMostCandidates = 6;
 
 struct Verdict {
   Outcome outcome = Outcome::inconclusive;
-  std::string why;                // one sentence
+  Reasons why;                    // one sentence: report/reasons.h
   int longer = -1;                // diverged, as this side goes on where the other has ended
   std::vector<Pivot> candidates;  // [0] is the pivot; at most 6
   // Identical or not known: the pairs that differ, none of which reaches what the runs are judged
@@ -79,8 +80,8 @@ struct Verdict {
   std::vector<Pair> unreached;
   uint64_t harmless = 0;  // differing events before the pivot that reach no model value
   std::vector<StateDifference> states;
-  std::vector<RankShare> ranks;    // diverged, of several ranks: each of them, by rank
-  std::vector<std::string> notes;  // settings that differ, lost records, what could not be compared
+  std::vector<RankShare> ranks;  // diverged, of several ranks: each of them, by rank
+  std::vector<Reasons> notes;    // what one run alone has, what could not be compared
 };
 
 // Judgement by value flow: docs/judgement.md.

@@ -1,5 +1,6 @@
 #include "align/pair/settings.h"
 
+#include <algorithm>
 #include <set>
 #include <string_view>
 
@@ -21,21 +22,16 @@ bool incidental(const std::string& key, const std::string& a, const std::string&
 
 // Values carried over are compared with values read; of modes that leave operators out nothing can
 // be said.
-bool comparable_modes(const std::string* a, const std::string* b) {
-  auto whole = [](const std::string* mode) {
-    return mode == nullptr || *mode == "default" || *mode == "full";
+bool comparable_modes(const std::optional<std::string>& a, const std::optional<std::string>& b) {
+  auto whole = [](const std::optional<std::string>& mode) {
+    return !mode || *mode == "default" || *mode == "full";
   };
   return whole(a) && whole(b);
 }
 
-std::string quoted(const std::string* value) {
-  if (!value) return "not set";
-  return value->empty() ? "empty" : *value;
-}
-
-const std::string* find(const ProcessLog& log, const std::string& key) {
+std::optional<std::string> find(const ProcessLog& log, const std::string& key) {
   auto at = log.settings.find(key);
-  return at == log.settings.end() ? nullptr : &at->second;
+  return at == log.settings.end() ? std::nullopt : std::optional(at->second);
 }
 
 // The first process of each rank: helpers it starts (data loaders) have settings of their own.
@@ -45,10 +41,9 @@ std::map<int32_t, const ProcessLog*> first_processes(const Run& run) {
   return first;
 }
 
-void add(std::vector<std::string>& sentences, const std::string& sentence) {
-  for (const std::string& s : sentences)
-    if (s == sentence) return;
-  sentences.push_back(sentence);
+void add(std::vector<SettingDifference>& all, SettingDifference difference) {
+  if (std::find(all.begin(), all.end(), difference) == all.end())
+    all.push_back(std::move(difference));
 }
 
 }  // namespace
@@ -61,24 +56,22 @@ SettingsReport compare_settings(const Run& a, const Run& b) {
     if (at == first_b.end()) continue;
     const ProcessLog* log_b = at->second;
     if (log_a->world != log_b->world)
-      add(report.noted, "world size differs: " + std::to_string(log_a->world) + " in a, " +
-                            std::to_string(log_b->world) + " in b");
+      add(report.noted, {"world size", std::to_string(log_a->world), std::to_string(log_b->world)});
     std::set<std::string> keys;
     for (const auto& [key, value] : log_a->settings) keys.insert(key);
     for (const auto& [key, value] : log_b->settings) keys.insert(key);
     for (const std::string& key : keys) {
-      const std::string *x = find(*log_a, key), *y = find(*log_b, key);
-      if ((x && y && *x == *y) || key == "world") continue;  // said above
+      const std::optional<std::string> x = find(*log_a, key), y = find(*log_b, key);
+      if (x == y || key == "world") continue;  // said above
       const bool control = key.starts_with("control.") || key.starts_with("mode.") ||
                            (key == "mode" && !comparable_modes(x, y));
-      if (!control && incidental(key, x ? *x : "", y ? *y : "")) continue;
-      add(control ? report.refused : report.noted,
-          key + " differs: " + quoted(x) + " in a, " + quoted(y) + " in b");
+      if (!control && incidental(key, x.value_or(""), y.value_or(""))) continue;
+      add(control ? report.refused : report.noted, {key, x, y});
     }
   }
   if (first_a.size() != first_b.size())
-    add(report.noted, "the number of ranks differs: " + std::to_string(first_a.size()) + " in a, " +
-                          std::to_string(first_b.size()) + " in b");
+    add(report.noted,
+        {"the number of ranks", std::to_string(first_a.size()), std::to_string(first_b.size())});
   return report;
 }
 

@@ -1,6 +1,7 @@
 // align/pair/settings.h: whether two runs were made under settings that let them be compared.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,16 +9,21 @@
 
 namespace opguard {
 
+struct SettingDifference {
+  std::string key;                  // "torch", "control.seed", "world size"
+  std::optional<std::string> a, b;  // none: not set
+  bool operator==(const SettingDifference&) const = default;
+};
+
 struct SettingsReport {
   // Opguard's own determinism control and probe mode differ: the runs cannot be expected to agree.
-  std::vector<std::string> refused;
+  std::vector<SettingDifference> refused;
   // Versions, thread counts, flags, world size: a possible cause, said and compared nevertheless.
-  std::vector<std::string> noted;
+  std::vector<SettingDifference> noted;
   bool operator==(const SettingsReport&) const = default;
 };
 
-// One sentence for each difference, with both values. Host names, process ids and paths are
-// expected to differ and are left out.
+// Host names, process ids and paths are expected to differ and are left out.
 SettingsReport compare_settings(const Run& a, const Run& b);
 
 }  // namespace opguard

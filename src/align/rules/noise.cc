@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -25,26 +26,26 @@ class NumberOrigin {
  public:
   NumberOrigin(const ProcessLog& log, const Event& event) : log_(log), event_(event) {}
 
-  // "" where nothing tells.
-  std::string of(const std::string& text) const {
+  // None where nothing tells.
+  std::optional<ReasonKind> of(const std::string& text) const {
     double value = 0;
     auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (code != std::errc() || end != text.data() + text.size() || value < 1) return "";
+    if (code != std::errc() || end != text.data() + text.size() || value < 1) return {};
     constexpr double kDay = 86400e9, kMinute = 60e9;
     for (double unit : {1e9, 1e6, 1e3, 1.0}) {
-      if (std::fabs(value * unit - double(log_.start_ns)) < kDay) return "wall clock";
+      if (std::fabs(value * unit - double(log_.start_ns)) < kDay) return ReasonKind::wall_clock;
       // time.perf_counter() and time.monotonic() are the log's own clock.
       if (double(event_.start_ns) > kMinute &&
           std::fabs(value * unit - double(event_.start_ns)) < kMinute)
-        return "monotonic clock";
+        return ReasonKind::monotonic_clock;
     }
     const bool whole = text.find_first_not_of("0123456789") == text.npos;
-    if (!whole) return "";
+    if (!whole) return {};
     const uint64_t number = uint64_t(value);
-    if (int64_t(number) == log_.pid) return "process number";
+    if (int64_t(number) == log_.pid) return ReasonKind::process_number;
     // Where Linux puts heaps, libraries and stacks.
-    if (number % 8 == 0 && number >> 32 != 0 && number >> 47 == 0) return "address";
-    return "";
+    if (number % 8 == 0 && number >> 32 != 0 && number >> 47 == 0) return ReasonKind::address;
+    return {};
   }
 
  private:
@@ -99,7 +100,7 @@ class NoiseSearch {
              slot_differences(log(0, a), event(0, a), log(1, b), event(1, b)).slots)
           if (slot.a)
             add(a, b, "in/" + log(0, a).text(slot.a->name), uint32_t(slot.at_a), PivotKind::input,
-                "a number reported from noise");
+                {{ReasonKind::number_from_noise}});
       }
     std::vector<NoiseSite> all;
     for (auto& [text, found] : found_) all.push_back(std::move(found.site));
@@ -161,10 +162,11 @@ class NoiseSearch {
     Heuristics by;
     const bool race = blame_.settle(raced, true, true, by) == PivotKind::race;
     const Slot slot = log(side, origin.event).slots[origin.slot];
-    std::string why = race ? "race: this memory is overwritten and no recorded operator wrote it"
-                           : "comes out of code without operators (numpy, Python, a file)";
-    if (const std::string states = states_before(refs[0], refs[1]); !race && !states.empty())
-      why = "RNG state: " + why + "; " + states;
+    Reasons why = {{race ? ReasonKind::race : ReasonKind::from_outside}};
+    if (const Reasons states = states_before(refs[0], refs[1]); !race && !states.empty()) {
+      why.insert(why.begin(), {ReasonKind::rng_state});
+      why.insert(why.end(), states.begin(), states.end());
+    }
     add(refs[0], refs[1], "in/" + log(side, origin.event).text(slot.name), uint32_t(origin.slot),
         race ? PivotKind::race : PivotKind::input, why);
   }
@@ -172,8 +174,7 @@ class NoiseSearch {
   void add_alone(int side, const EventRef& ref) {
     EventRef refs[2];
     refs[side] = ref;
-    add(refs[0], refs[1], "", kNone, PivotKind::structure,
-        "runs more often in one run than in the other: control flow that depends on timing");
+    add(refs[0], refs[1], "", kNone, PivotKind::structure, {{ReasonKind::varies_in_count}});
   }
 
   // A pair that differs by itself, whether its values are novel or not.
@@ -190,10 +191,11 @@ class NoiseSearch {
       if (slot.a && slot.b && !same_bytes(*slot.a, *slot.b)) {
         const std::string& name = x.text(slot.a->name);
         const bool idle = idle_.contains({a.process, name});
-        NoiseSite* site = add(a, b, "in/" + name, uint32_t(slot.at_a), PivotKind::input,
-                              "RNG state: the generator " + name +
-                                  (idle ? " is seeded by chance; nobody draws from it then"
-                                        : " is not in the same state in two runs"));
+        NoiseSite* site =
+            add(a, b, "in/" + name, uint32_t(slot.at_a), PivotKind::input,
+                {{ReasonKind::rng_state},
+                 {.kind = idle ? ReasonKind::idle_generator : ReasonKind::unlike_generator,
+                  .names = {name}}});
         if (site) site->idle = idle;
       }
   }
@@ -265,65 +267,62 @@ class NoiseSearch {
     return given != results->second.end() && given->second < ref.event;
   }
 
-  std::string states_before(const EventRef& a, const EventRef& b) const {
+  Reasons states_before(const EventRef& a, const EventRef& b) const {
     return random_state_difference(timeline_.run(0), a, timeline_.run(1), b);
   }
 
-  std::string number_reason(const EventRef& a, const EventRef& b, uint32_t text_a, uint32_t text_b,
-                            const std::string& name) const {
-    std::string told[2], values[2];
+  Reasons number_reason(const EventRef& a, const EventRef& b, uint32_t text_a, uint32_t text_b,
+                        const std::string& name) const {
+    std::optional<ReasonKind> told[2];
+    std::string values[2];
     const EventRef refs[2] = {a, b};
     for (int side : {0, 1}) {
       const auto items = items_of(log(side, refs[side]).text(side == 0 ? text_a : text_b));
       if (auto at = items.find(name); at != items.end()) values[side] = at->second;
       told[side] = NumberOrigin(log(side, refs[side]), event(side, refs[side])).of(values[side]);
     }
-    const std::string shown =
-        " (" + values[0].substr(0, 24) + " in one run, " + values[1].substr(0, 24) + " in another)";
-    if (!told[0].empty() && told[0] == told[1])
-      return told[0] + ": a number that is another one in every run" + shown;
-    std::string why =
-        "a number from outside the recorded operators (a duration, a counter, random)";
-    if (const std::string states = states_before(a, b); !states.empty()) why += "; " + states;
-    return why + shown;
+    const Reason shown{.kind = ReasonKind::in_each_run,
+                       .names = {values[0].substr(0, 24), values[1].substr(0, 24)}};
+    if (told[0] && told[0] == told[1]) return {{*told[0]}, shown};
+    Reasons why = behind(ReasonKind::number_from_outside, states_before(a, b));
+    why.push_back(shown);
+    return why;
   }
 
-  std::string result_reason(const EventRef& a, const EventRef& b, const SlotPair& slot,
-                            Equality equality) const {
+  static Reasons behind(ReasonKind kind, const Reasons& more) {
+    Reasons why = {{kind}};
+    why.insert(why.end(), more.begin(), more.end());
+    return why;
+  }
+
+  Reasons result_reason(const EventRef& a, const EventRef& b, const SlotPair& slot,
+                        Equality equality) const {
     const ProcessLog& l = log(0, a);
     const Event e = event(0, a);
-    if (equality == Equality::shape)
-      return "of another shape, dtype or number of tensors from run to run";
-    if (equality == Equality::inputs)
-      return "data order: it is given a value that the other run holds elsewhere";
+    if (equality == Equality::shape) return {{ReasonKind::varies_in_shape}};
+    if (equality == Equality::inputs) return {{ReasonKind::data_order_given}};
     bool tensors = false;
     for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
       if (l.slots[s].kind != SlotKind::in) continue;
       tensors = true;
       if (l.slots[s].flags & kUninitialised)
-        return "uninitialised memory: reads what torch.empty left in " + l.text(l.slots[s].name);
+        return {{.kind = ReasonKind::uninitialised, .names = {l.text(l.slots[s].name)}}};
     }
     const std::string callee = view(l, a.event).operator_name;
-    const std::string states = states_before(a, b);
+    const Reasons states = states_before(a, b);
     if (draws_random(callee))
-      return "RNG state: draws random numbers" +
-             (states.empty() ? std::string(" from a generator that is not seeded") : "; " + states);
-    if (e.flags & kCollective) return "a collective: in which order ranks are summed is not fixed";
+      return behind(states.empty() ? ReasonKind::draws_unseeded : ReasonKind::draws, states);
+    if (e.flags & kCollective) return {{ReasonKind::collective_order}};
     if (slot.a && slot.b && index_[1].holds(value_key(l, *slot.a)))
-      return "data order: the other run holds this value at another place";
+      return {{ReasonKind::data_order_held}};
     if (slot.a && slot.b && slot.a->value.m == slot.b->value.m)
-      return "equal inputs, the same rows in another order";
-    if (!tensors)
-      return "made of what no recorded operator gave it (a clock, a file, numpy, a generator)" +
-             (states.empty() ? "" : "; " + states);
-    return "equal inputs, another result: sums in no fixed order (atomics, threads), or memory it "
-           "reads unseen" +
-           (states.empty() ? "" : "; " + states);
+      return {{ReasonKind::rows_in_other_order}};
+    return behind(tensors ? ReasonKind::no_fixed_order : ReasonKind::made_of_unrecorded, states);
   }
 
   // `part`: the slot of the rule, "" for all of the event.
   NoiseSite* add(const EventRef& a, const EventRef& b, const std::string& part, uint32_t slot,
-                 PivotKind kind, const std::string& why) {
+                 PivotKind kind, Reasons why) {
     const int side = a.process >= 0 ? 0 : 1;
     const EventRef& ref = side == 0 ? a : b;
     const Event e = event(side, ref);
@@ -340,16 +339,14 @@ class NoiseSearch {
     if (!fresh && timeline_.position(side, ref) >= found.position) return &found.site;
     found.position = timeline_.position(side, ref);
     found.site.rule.text = text;
-    found.site.rule.why = one_line(why);
-    found.site.pivot = {kind, a, b, slot, found.site.rule.why};
+    // A rule is one line.
+    for (Reason& reason : why)
+      for (std::string& name : reason.names)
+        std::replace_if(
+            name.begin(), name.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+    found.site.pivot = {kind, a, b, slot, std::move(why)};
     found.site.model_value = e.kind == EventKind::loss || e.kind == EventKind::optimizer;
     return &found.site;
-  }
-
-  static std::string one_line(std::string text) {
-    for (char& c : text)
-      if (c == '\n' || c == '\r') c = ' ';
-    return text;
   }
 
   struct Found {

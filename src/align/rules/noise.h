@@ -12,8 +12,8 @@ namespace opguard {
 
 // Records of one boundary that differ though nothing before them did.
 struct NoiseSite {
-  Pivot pivot;         // the first execution; `why` is the rule's
-  Rule rule;           // names these records and no others
+  Pivot pivot;         // the first execution
+  Rule rule;           // names these records and no others; why: pivot.why in words
   uint64_t times = 0;  // executions that differ
   // What the runs are judged by: a rule for it is never written.
   bool model_value = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
 
 namespace opguard {
@@ -39,7 +40,7 @@ bool all_zero(const ModelSet& set) {
 // How often one list could not be compared, and why not at first.
 struct Missed {
   size_t steps = 0;
-  std::string why;
+  Reason why;
 };
 
 class Steps {
@@ -53,23 +54,18 @@ class Steps {
     size_t k = 0;
     for (; k < steps && !found_.first; ++k) compare_step(k);
     if (in_pieces_ > 0)
-      found_.notes.push_back(
-          "the optimizers hold the parameters in other pieces: after " +
-          std::to_string(in_pieces_) + " of " + std::to_string(k) +
-          " steps they are the same elements, of all ranks together, wherever they lie");
-    tell("the optimizers hold the parameters in other shapes, and after ", parameters_, k);
-    tell("the optimizers read the gradients in other shapes, and in ", gradients_, k);
+      found_.notes.push_back({{.kind = ReasonKind::other_pieces, .numbers = {in_pieces_, k}}});
+    tell({ReasonKind::parameters_unlike}, parameters_, k);
+    tell({ReasonKind::gradients_unlike}, gradients_, k);
     for (const auto& [key, missed] : states_)
-      tell("the optimizers hold their state '" + key + "' in other shapes, and after ", missed, k);
+      tell({.kind = ReasonKind::state_unlike, .names = {key}}, missed, k);
     if (!alone_[0].empty() && !alone_[1].empty())
       found_.uncompared.push_back(
-          "the optimizers keep their state under other names: " + *alone_[0].begin() +
-          " in run a, " + *alone_[1].begin() + " in run b");
+          {{.kind = ReasonKind::state_names, .names = {*alone_[0].begin(), *alone_[1].begin()}}});
     else
       for (int side : {0, 1})
         for (const std::string& key : alone_[side])
-          found_.notes.push_back(std::string("run ") + "ab"[side] +
-                                 "'s optimizer alone keeps the state '" + key + "'");
+          found_.notes.push_back({{.kind = ReasonKind::state_alone, .side = side, .names = {key}}});
     return std::move(found_);
   }
 
@@ -77,11 +73,9 @@ class Steps {
   const ModelMoments& moments(int side) const { return runs_[side]->moments[process_[side]]; }
   const ProcessLog& log(int side) const { return timeline_.run(side).processes[process_[side]]; }
 
-  void tell(const std::string& what, const Missed& missed, size_t steps) {
-    if (missed.steps > 0)
-      found_.uncompared.push_back(
-          what + std::to_string(missed.steps) + " of " + std::to_string(steps) +
-          " steps they could not be put together from the other run's: " + missed.why);
+  void tell(Reason what, const Missed& missed, size_t steps) {
+    what.numbers = {missed.steps, steps};
+    if (missed.steps > 0) found_.uncompared.push_back({what, missed.why});
   }
 
   void consider(std::optional<ModelDifference> difference) {
@@ -98,22 +92,20 @@ class Steps {
     };
     if (same_pieces) {
       found_.compared |= !a.after.held.empty();
-      consider(compare_sets(timeline_, a.after, b.after, "the parameters differ after a step"));
+      consider(compare_sets(timeline_, a.after, b.after, ReasonKind::parameters_differ));
     } else {
       compare_pieces(a, b, of(0), of(1));
     }
     if (alike(timeline_, a.gradients, b.gradients)) {
       found_.compared |= !a.gradients.held.empty();
-      consider(compare_sets(timeline_, a.gradients, b.gradients,
-                            "the gradients differ that a step reads"));
+      consider(compare_sets(timeline_, a.gradients, b.gradients, ReasonKind::gradients_differ));
     } else {
       compare_list(a.gradients, b.gradients, of(0).gradients, of(1).gradients, same_pieces,
-                   "the gradients differ that a step reads", gradients_);
+                   ReasonKind::gradients_differ, gradients_);
     }
     if (alike(timeline_, a.states, b.states)) {
       found_.compared |= !a.states.held.empty();
-      consider(compare_sets(timeline_, a.states, b.states,
-                            "the optimizer's state differs after a step"));
+      consider(compare_sets(timeline_, a.states, b.states, ReasonKind::optimizer_state_differs));
     } else {
       compare_states(a.states, b.states, of(0), of(1), same_pieces);
     }
@@ -144,8 +136,7 @@ class Steps {
 
   // Which of them, where the other run has no tensor like it? Those that it holds nowhere.
   ModelDifference differing(const ModelSet& a, const ModelSet& b) const {
-    ModelDifference difference{
-        {}, timeline_.position(0, a.event), "the parameters differ after a step"};
+    ModelDifference difference{{}, timeline_.position(0, a.event), {ReasonKind::parameters_differ}};
     const ModelSet* sets[2] = {&a, &b};
     for (int side : {0, 1})
       for (const HeldValue& held : sets[side]->held)
@@ -157,8 +148,7 @@ class Steps {
   // Gradients, or a kind of state. What one run lacks and the other has as zeros is the same to an
   // optimizer. `same_pieces`: the parameters are alike, so one of a name is the other's.
   void compare_list(const ModelSet& a, const ModelSet& b, const ElementSums& of_a,
-                    const ElementSums& of_b, bool same_pieces, const std::string& why,
-                    Missed& missed) {
+                    const ElementSums& of_b, bool same_pieces, ReasonKind why, Missed& missed) {
     if (same_elements(of_a, of_b)) {
       found_.compared |= !a.held.empty();
       return know(a, b);
@@ -184,7 +174,7 @@ class Steps {
         alone_[1].insert(key);
       else
         compare_list(of_key(0, a, key), of_key(1, b, key), other->second, elements, same_pieces,
-                     "the optimizer's state differs after a step", states_[key]);
+                     ReasonKind::optimizer_state_differs, states_[key]);
     }
   }
 
@@ -228,7 +218,7 @@ class Steps {
       for (const HeldValue& held : sets[side]->held) found_.same_elements[side].insert(held.key);
   }
 
-  static void miss(Missed& missed, std::string why) {
+  static void miss(Missed& missed, Reason why) {
     if (missed.steps++ == 0) missed.why = std::move(why);
   }
 
@@ -249,11 +239,11 @@ bool alike(const Timeline& timeline, const ModelSet& a, const ModelSet& b) {
 }
 
 std::optional<ModelDifference> compare_sets(const Timeline& timeline, const ModelSet& a,
-                                            const ModelSet& b, const std::string& why) {
+                                            const ModelSet& b, ReasonKind why) {
   const bool shaped = alike(timeline, a, b);
   const auto keys_a = keys(a, shaped), keys_b = keys(b, shaped);
   if (keys_a == keys_b) return {};
-  ModelDifference difference{{}, timeline.position(0, a.event), why};
+  ModelDifference difference{{}, timeline.position(0, a.event), {why}};
   difference.same_names = keys(a, false) == keys(b, false);
   const ModelSet* sets[2] = {&a, &b};
   for (int side : {0, 1}) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <unordered_set>
 #include <vector>
 
@@ -17,7 +16,7 @@ bool alike(const Timeline& timeline, const ModelSet& a, const ModelSet& b);
 
 // The slots of each set whose value the other set does not have; none: the sets are equal.
 std::optional<ModelDifference> compare_sets(const Timeline& timeline, const ModelSet& a,
-                                            const ModelSet& b, const std::string& why);
+                                            const ModelSet& b, ReasonKind why);
 
 // A run as this comparison reads it.
 struct SteppingRun {

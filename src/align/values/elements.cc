@@ -90,13 +90,12 @@ bool other_elements(const StepElements& a, const StepElements& b) {
   return told && !same_elements(a.after, b.after);
 }
 
-std::string why_not(const ElementSums& a, const ElementSums& b) {
-  if (!a.all.known || !b.all.known)
-    return "a value of theirs has no digest in the logs, or a rule hides it";
-  if (a.empty() != b.empty()) return std::string("run ") + (a.empty() ? "a" : "b") + " shows none";
+Reason why_not(const ElementSums& a, const ElementSums& b) {
+  if (!a.all.known || !b.all.known) return {ReasonKind::without_digest};
+  if (a.empty() != b.empty()) return {.kind = ReasonKind::shows_none, .side = a.empty() ? 0 : 1};
   if (a.dtypes != b.dtypes)
-    return "they are " + text_of(a.dtypes) + " in run a and " + text_of(b.dtypes) + " in run b";
-  return "the sums over their elements differ";
+    return {.kind = ReasonKind::other_types, .names = {text_of(a.dtypes), text_of(b.dtypes)}};
+  return {ReasonKind::element_sums_differ};
 }
 
 const RunElements::StepSums& RunElements::of_all(int32_t process, size_t k) {

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "align/judge/reason.h"
 #include "align/values/model_sets.h"
 
 namespace opguard {
@@ -55,7 +56,7 @@ bool same_elements(const ElementSums& a, const ElementSums& b);
 bool other_elements(const StepElements& a, const StepElements& b);
 
 // Why same_elements() is false.
-std::string why_not(const ElementSums& a, const ElementSums& b);
+Reason why_not(const ElementSums& a, const ElementSums& b);
 
 class RunElements {
  public:

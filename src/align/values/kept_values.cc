@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string>
 #include <tuple>
 
 #include "align/pair/slot_pairs.h"
@@ -74,11 +75,12 @@ class KeptValues {
         if (!same_type(a->second, b->second) || same_bytes(a->second.slot, b->second.slot))
           continue;
         const int shown = at[0].process >= 0 ? 0 : 1;
-        differs("a buffer differs after a step: " + name, shown, at[shown], a->second, b->second);
+        differs({.kind = ReasonKind::buffer_differs, .names = {name}}, shown, at[shown], a->second,
+                b->second);
       }
       touched.clear();
     }
-    settle(held[0], held[1], "buffers", "holds");
+    settle(held[0], held[1], ReasonKind::alone_in_buffers);
     return std::move(result_);
   }
 
@@ -97,13 +99,14 @@ class KeptValues {
         if (b == tensors[1].end() || !same_type(a, b->second)) continue;
         result_.compared = true;
         if (!same_bytes(a.slot, b->second.slot))
-          differs("what is saved differs: " + name, 0, a.at.event, a, b->second);
+          differs({.kind = ReasonKind::saved_differs, .names = {name}}, 0, a.at.event, a,
+                  b->second);
       }
-      settle(tensors[0], tensors[1], "tensors", "saves");
+      settle(tensors[0], tensors[1], ReasonKind::alone_in_saved);
     }
     if (events[0].size() != events[1].size())
-      result_.notes.push_back("run a saves " + std::to_string(events[0].size()) + " times, run b " +
-                              std::to_string(events[1].size()));
+      result_.notes.push_back(
+          {{.kind = ReasonKind::saves, .numbers = {events[0].size(), events[1].size()}}});
     return std::move(result_);
   }
 
@@ -124,7 +127,7 @@ class KeptValues {
     return all;
   }
 
-  void differs(std::string why, int side, const EventRef& shown, const Kept& a, const Kept& b) {
+  void differs(Reason why, int side, const EventRef& shown, const Kept& a, const Kept& b) {
     const Position position = timeline_.position(side, shown);
     if (result_.first && !(position < result_.first->position)) {
       // Others of the same moment lead on as well.
@@ -145,7 +148,7 @@ class KeptValues {
 
   // What only one side calls so, or holds in another type: another name for the same value, or
   // something the other run has nothing of.
-  void settle(const ByName& a, const ByName& b, const std::string& what, const std::string& does) {
+  void settle(const ByName& a, const ByName& b, ReasonKind alone_in) {
     const ByName* sides[2] = {&a, &b};
     using Content = std::tuple<std::string, std::vector<int64_t>, Fingerprint, uint64_t>;
     auto content = [](const Kept& k) {
@@ -176,19 +179,20 @@ class KeptValues {
       return false;
     });
     // Where both have some left, one may be the other's in another shape; a constant is no result.
-    auto lives = [&](const Kept* kept) { return does == "saves" || kept->changed; };
+    auto lives = [&](const Kept* kept) {
+      return alone_in == ReasonKind::alone_in_saved || kept->changed;
+    };
     const bool both = std::any_of(alone[0].begin(), alone[0].end(), lives) &&
                       std::any_of(alone[1].begin(), alone[1].end(), lives);
     for (int side : {0, 1}) {
       if (alone[side].empty()) continue;
       const SlotRef& first = alone[side][0]->at;
-      std::string text =
-          std::string("run ") + "ab"[side] + " alone " + does + " " +
-          std::to_string(alone[side].size()) + " of its " + std::to_string(sides[side]->size()) +
-          " " + what +
-          " by this name, or in this type: " + log(side).text(log(side).slots[first.slot].name);
+      const Reasons reason = {{.kind = alone_in,
+                               .side = side,
+                               .numbers = {alone[side].size(), sides[side]->size()},
+                               .names = {log(side).text(log(side).slots[first.slot].name)}}};
       auto& to = both ? result_.uncompared : result_.notes;
-      if (std::find(to.begin(), to.end(), text) == to.end()) to.push_back(std::move(text));
+      if (std::find(to.begin(), to.end(), reason) == to.end()) to.push_back(reason);
     }
   }
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "align/values/model_values.h"
@@ -13,8 +12,8 @@ namespace opguard {
 struct KeptComparison {
   bool compared = false;
   std::optional<ModelDifference> first;
-  std::vector<std::string> uncompared;  // reasons, one sentence each
-  std::vector<std::string> notes;
+  std::vector<Reasons> uncompared;  // one sentence each
+  std::vector<Reasons> notes;
 };
 
 // Buffers as they were at the end of each step; one that no event holds has not changed.

@@ -61,13 +61,13 @@ std::unordered_set<uint32_t> lasting_blocks(const ProcessLog& log) {
 }
 
 // Adds what differs to `result`, the earliest first.
-void add(KeptComparison& result, const Position& position, const std::string& why, const SlotRef& a,
+void add(KeptComparison& result, const Position& position, ReasonKind why, const SlotRef& a,
          const SlotRef& b) {
   if (result.first && result.first->position < position) return;
   if (!result.first || position < result.first->position) {
     result.first.emplace();
     result.first->position = position;
-    result.first->why = why;
+    result.first->why = {why};
   }
   result.first->slots[0].push_back(a);
   result.first->slots[1].push_back(b);
@@ -79,9 +79,9 @@ bool differ(const ProcessLog& log_a, const SlotPair& slot, const ProcessLog& log
 }
 
 // Visits the tensors that unequal pairs of operators leave, slot by slot.
-template <typename Wanted, typename Why>
+template <typename Wanted>
 KeptComparison compare_left(const Timeline& timeline, const ProcessPair& both,
-                            const HiddenRecords& hidden, Wanted wanted, Why why) {
+                            const HiddenRecords& hidden, Wanted wanted, ReasonKind why) {
   KeptComparison result;
   const ProcessLog &log_a = timeline.run(0).processes[both.a],
                    &log_b = timeline.run(1).processes[both.b];
@@ -156,7 +156,7 @@ KeptComparison compare_lasting(const Timeline& timeline, const ProcessPair& both
       [&](const Pair& pair, uint32_t a, uint32_t b) {
         return lasting_a.contains(a) && lasting_b.contains(b) && !made_nothing(pair, a);
       },
-      "a tensor that outlives its step differs");
+      ReasonKind::lasting_differs);
 }
 
 KeptComparison compare_results(const Timeline& timeline, const ProcessPair& both,
@@ -168,7 +168,7 @@ KeptComparison compare_results(const Timeline& timeline, const ProcessPair& both
       [&](const Pair& pair, uint32_t, uint32_t) {
         return calls_a.contains(pair.a) && calls_b.contains(pair.b);
       },
-      "the result of an outermost call differs");
+      ReasonKind::result_differs);
 }
 
 }  // namespace opguard

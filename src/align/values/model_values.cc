@@ -42,7 +42,7 @@ class ModelValues {
       for (size_t k = 0; k < std::min(a.losses(), b.losses()); ++k) {
         const ModelSet loss_a = a.loss(k), loss_b = b.loss(k);
         result_.compared |= !loss_a.held.empty() || !loss_b.held.empty();
-        consider(compare_sets(timeline_, loss_a, loss_b, "the loss differs"), 1);
+        consider(compare_sets(timeline_, loss_a, loss_b, ReasonKind::loss_differs), 1);
       }
       // Only where both runs report it: a side that merely logs more has no pivot.
       for (const Pair& pair : both.pairs) {
@@ -59,7 +59,7 @@ class ModelValues {
         if (number_a.held.empty() && number_b.held.empty()) continue;
         result_.compared = true;
         if (pair.equality != Equality::equal)
-          consider(compare_sets(timeline_, number_a, number_b, "a reported number differs"));
+          consider(compare_sets(timeline_, number_a, number_b, ReasonKind::number_differs));
       }
       for (ModelDifference& difference : numbers_instead(both)) consider(std::move(difference));
       StepComparison steps = compare_steps(timeline_, both, {*index_[0], moments_[0], elements_[0]},
@@ -77,11 +77,11 @@ class ModelValues {
         consider(std::move(kept.first), behind);
       }
       if (a.losses() != b.losses())
-        result_.notes.push_back("one run makes " + std::to_string(a.losses()) +
-                                " backward passes, the other " + std::to_string(b.losses()));
+        result_.notes.push_back(
+            {{.kind = ReasonKind::backward_passes, .numbers = {a.losses(), b.losses()}}});
       else if (a.steps() != b.steps())
-        result_.notes.push_back("one run makes " + std::to_string(a.steps()) +
-                                " optimizer steps, the other " + std::to_string(b.steps()));
+        result_.notes.push_back(
+            {{.kind = ReasonKind::optimizer_steps, .numbers = {a.steps(), b.steps()}}});
       if (a.losses() != b.losses() || a.steps() != b.steps()) consider(extra(a, b));
       if (a.losses() + b.losses() + a.steps() + b.steps() == 0) {
         KeptComparison results = compare_results(timeline_, both, hidden_);
@@ -97,14 +97,14 @@ class ModelValues {
     return std::move(result_);
   }
 
-  static void add_once(std::vector<std::string>& to, std::string text) {
-    if (std::find(to.begin(), to.end(), text) == to.end()) to.push_back(std::move(text));
+  static void add_once(std::vector<Reasons>& to, const Reasons& reason) {
+    if (std::find(to.begin(), to.end(), reason) == to.end()) to.push_back(reason);
   }
 
   void add(const KeptComparison& found) {
     result_.compared |= found.compared;
-    for (const std::string& note : found.notes) add_once(result_.notes, note);
-    for (const std::string& reason : found.uncompared) add_once(result_.uncompared, reason);
+    for (const Reasons& note : found.notes) add_once(result_.notes, note);
+    for (const Reasons& reason : found.uncompared) add_once(result_.uncompared, reason);
   }
 
   // Numbers that each run alone hands over, between the same operators of both. A run that merely
@@ -156,7 +156,7 @@ class ModelValues {
       if (!losses && mine.steps() <= theirs.steps()) continue;
       const ModelSet set = losses ? mine.loss(theirs.losses()) : mine.step(theirs.steps()).after;
       ModelDifference difference{
-          {}, timeline_.position(side, set.event), "one run computes more model values"};
+          {}, timeline_.position(side, set.event), {ReasonKind::more_values}};
       difference.longer = side;
       for (const HeldValue& held : set.held) difference.slots[side].push_back(held.at);
       return difference;
@@ -166,7 +166,7 @@ class ModelValues {
 
   // Without training: the last values made and not read again, novel on either side.
   std::optional<ModelDifference> final_values(const ProcessPair& both) {
-    ModelDifference difference{{}, {}, "the final values differ"};
+    ModelDifference difference{{}, {}, {ReasonKind::final_values_differ}};
     int32_t process[2] = {both.a, both.b};
     for (int side : {0, 1}) {
       EventRef ref{process[side], 0};

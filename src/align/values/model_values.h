@@ -6,10 +6,10 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <unordered_set>
 #include <vector>
 
+#include "align/judge/reason.h"
 #include "align/pair/timeline.h"
 #include "align/rules/hidden.h"
 #include "align/values/value_index.h"
@@ -20,7 +20,7 @@ namespace opguard {
 struct ModelDifference {
   std::vector<SlotRef> slots[2];
   Position position;
-  std::string why;  // "the loss differs"
+  Reason why;  // "the loss differs"
   // Every effect of the steps before this one was seen to be equal: what differed there is
   // harmless.
   uint32_t clean_steps = 0;
@@ -37,9 +37,9 @@ struct Comparison {
   bool compared = false;  // false: the runs hold no model values, or rules hide them all
   std::optional<ModelDifference> first;
   std::vector<ModelDifference> ranks;  // the first of each pair of processes that has one
-  std::vector<std::string> notes;      // what one run alone has
+  std::vector<Reasons> notes;          // what one run alone has
   // Why the runs are not known to agree though nothing compared differs, one sentence each.
-  std::vector<std::string> uncompared;
+  std::vector<Reasons> uncompared;
   // By side: values of an optimizer's step that together are the same elements as the other run's,
   // in other pieces. No one of them is held there, and none is news.
   std::unordered_set<ValueKey, ValueKeyHash> same_elements[2];

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "align/builder.h"
+#include "report/reasons.h"
 #include "report/report.h"
 
 namespace opguard::test {
@@ -268,15 +269,19 @@ TEST(Overwritten, ReportsOfOneRunAndOfTwo) {
     EXPECT_NE(json.find(part), std::string::npos) << part;
 
   Verdict verdict;
-  verdict.candidates.push_back({PivotKind::input, {}, {0, 2}, kNone, "because"});
-  verdict.candidates.push_back({PivotKind::input, {}, {0, 1}, kNone, "because"});
+  verdict.candidates.push_back(
+      {PivotKind::input, {}, {0, 2}, kNone, {{ReasonKind::made_by_nobody}}});
+  verdict.candidates.push_back(
+      {PivotKind::input, {}, {0, 1}, kNone, {{ReasonKind::made_by_nobody}}});
   add_overwritten_findings(run_of({}), run, {}, verdict);
   ASSERT_EQ(verdict.notes.size(), 1u);
-  EXPECT_EQ(verdict.notes[0].substr(0, 63),
-            "run b: memory that torch.mul at m.py:4 left was overwritten, by");
+  EXPECT_EQ(words(run_of({}), run, verdict.notes[0]),
+            "run b: memory that torch.mul at m.py:4 left was overwritten, by no recorded operator, "
+            "before m.sub at m.sub read it; `opguard align --single` on its logs shows it");
   EXPECT_EQ(verdict.candidates[0].kind, PivotKind::race);
-  EXPECT_EQ(verdict.candidates[0].why,
-            "because; in run b what it reads was overwritten by no recorded operator");
+  EXPECT_EQ(
+      verdict.candidates[0].why,
+      (Reasons{{ReasonKind::made_by_nobody}, {.kind = ReasonKind::reads_overwritten, .side = 1}}));
   EXPECT_EQ(verdict.candidates[1].kind, PivotKind::input);
 }
 
@@ -301,7 +306,8 @@ opguard::Run batch(bool overwritten, uint32_t writer) {
 
 Verdict moved(const opguard::Run& a, const opguard::Run& b) {
   Verdict verdict;
-  verdict.candidates.push_back({PivotKind::input, {0, 7}, {0, 7}, kNone, "because"});
+  verdict.candidates.push_back(
+      {PivotKind::input, {0, 7}, {0, 7}, kNone, {{ReasonKind::made_by_nobody}}});
   add_overwritten_findings(a, b, align_runs(a, b), verdict);
   return verdict;
 }

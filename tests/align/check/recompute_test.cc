@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "align/builder.h"
+#include "report/reasons.h"
 #include "report/report.h"
 
 namespace opguard::test {
@@ -165,13 +166,15 @@ TEST(Recompute, ReportsOfOneRun) {
   EXPECT_NE(format_findings(run, found, false).find("first m.py:4"), std::string::npos);
   EXPECT_NE(format_findings_json(run, found).find("\"check\": \"recompute\""), std::string::npos);
   Verdict verdict;
-  verdict.candidates.push_back({PivotKind::value, {}, {0, 4}, kNone, "because"});
+  verdict.candidates.push_back({PivotKind::value, {}, {0, 4}, kNone, {{ReasonKind::other_result}}});
   add_recompute_findings(run_of({}), run, verdict);
   ASSERT_EQ(verdict.notes.size(), 1u);
-  EXPECT_EQ(verdict.notes[0].substr(0, 54),
-            "run b: the recomputation of F.dropout at m.py:4 does n");
-  EXPECT_EQ(verdict.candidates[0].why,
-            "because; in run b its recomputation does not reproduce its forward");
+  EXPECT_EQ(words(run_of({}), run, verdict.notes[0]),
+            "run b: the recomputation of F.dropout at m.py:4 does not reproduce its forward "
+            "(value); `opguard align --single` on its logs shows it");
+  EXPECT_EQ(
+      verdict.candidates[0].why,
+      (Reasons{{ReasonKind::other_result}, {.kind = ReasonKind::recomputed_unlike, .side = 1}}));
 }
 
 }  // namespace

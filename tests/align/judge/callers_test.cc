@@ -64,7 +64,7 @@ TEST(NameCall, OneThatOnlyOneRunMakes) {
   const Pivot named = name_call(x, y, pivot_of(PivotKind::structure, true, false));
   EXPECT_EQ(line(named, 0), 10u);
   EXPECT_FALSE(named.call[1]);
-  EXPECT_NE(named.why.find("only run a makes the call"), std::string::npos);
+  EXPECT_TRUE(says(named.why, {.kind = ReasonKind::only_call, .side = 0}));
 }
 
 // Both runs call the function: what differs is inside.
@@ -126,7 +126,7 @@ TEST(NameCall, AnArgumentThroughTwoCalls) {
   const Pivot named = name_call(x, y, pivot_of(PivotKind::input, true, true));
   EXPECT_EQ(line(named, 0), 50u);
   EXPECT_EQ(line(named, 1), 50u);
-  EXPECT_NE(named.why.find("`cos` in a, `sin` in b"), std::string::npos);
+  EXPECT_TRUE(says(named.why, {.kind = ReasonKind::call_argument, .names = {"c", "cos", "sin"}}));
   // All inputs are equal: nothing was given otherwise.
   EXPECT_FALSE(name_call(x, y, pivot_of(PivotKind::value, true, true)).call[0]);
 }
@@ -146,7 +146,8 @@ TEST(NameCall, AnotherContextAroundTheCall) {
   const Pivot named = name_call(x, y, pivot_of(PivotKind::structure, true, true));
   EXPECT_EQ(line(named, 0), 10u);
   EXPECT_EQ(line(named, 1), 11u);
-  EXPECT_NE(named.why.find("run b calls it in `with torch.no_grad()`"), std::string::npos);
+  EXPECT_TRUE(says(
+      named.why, {.kind = ReasonKind::call_context, .side = 1, .names = {"with torch.no_grad()"}}));
   EXPECT_FALSE(name_call(x, x, pivot_of(PivotKind::structure, true, true)).call[0]);
 }
 

@@ -31,9 +31,9 @@ Case two_runs() {
   return {test::run_of({a.log()}), test::run_of({b.log()})};
 }
 
-const Pivot kPaired{PivotKind::value, {0, 2}, {0, 2}, kNone, ""};
-const Pivot kEqualPair{PivotKind::value, {0, 1}, {0, 1}, kNone, ""};
-const Pivot kOneSided{PivotKind::structure, {0, 3}, {}, kNone, ""};
+const Pivot kPaired{PivotKind::value, {0, 2}, {0, 2}, kNone};
+const Pivot kEqualPair{PivotKind::value, {0, 1}, {0, 1}, kNone};
+const Pivot kOneSided{PivotKind::structure, {0, 3}, {}, kNone};
 
 TEST(Holes, WholeLogsKeepTheirVerdict) {
   const Case c = two_runs();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "align/builder.h"
+#include "report/reasons.h"
 
 namespace opguard::test {
 namespace {
@@ -72,16 +73,18 @@ TEST(Isolated, IsSaidOfThePivotAndInANote) {
   const opguard::Run x = run_of({a.log()}), y = run_of({b.log()});
   const auto found = isolated_pairs(x, y, align_runs(x, y));
   Verdict verdict;
-  verdict.candidates.push_back({PivotKind::value, {0, 9}, {0, 9}, 19, "a result differs"});
-  mark_isolated(x, y, found, verdict);
+  verdict.candidates.push_back(
+      {PivotKind::value, {0, 9}, {0, 9}, 19, {{ReasonKind::other_result}}});
+  mark_isolated(found, verdict);
   EXPECT_EQ(verdict.candidates[0].why,
-            "a result differs; likely a false alarm: its neighbours are equal and nothing reads "
-            "what differs");
+            (Reasons{{ReasonKind::other_result}, {ReasonKind::likely_false_alarm}}));
   EXPECT_TRUE(verdict.notes.empty());
   verdict.candidates.clear();
-  mark_isolated(x, y, found, verdict);
+  mark_isolated(found, verdict);
   ASSERT_EQ(verdict.notes.size(), 1u);
-  EXPECT_EQ(verdict.notes[0].find("a pair differs alone: m.op0:aaaa"), 0u) << verdict.notes[0];
+  EXPECT_EQ(words(x, y, verdict.notes[0]),
+            "a pair differs alone: m.op0:aaaa m.op0, step 0, slot out0; likely a false alarm: its "
+            "neighbours are equal and nothing reads what differs");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "align/builder.h"
+#include "report/reasons.h"
 
 namespace opguard::test {
 namespace {
@@ -48,12 +49,12 @@ Verdict judged(LogBuilder a, LogBuilder b) {
 TEST(RandomState, SaysSinceWhenTheGeneratorDiffered) {
   Verdict verdict = judged(run(false, 9), run(true, 1));
   ASSERT_FALSE(verdict.candidates.empty());
-  EXPECT_EQ(verdict.candidates[0].why,
-            "every tensor and scalar input is equal, the result is not; the random state of "
-            "torch.cpu differs since step 1 (equal up to step 0)");
-  EXPECT_NE(
-      judged(run(false, 9), run(true, 0)).candidates[0].why.find("since the start of the run"),
-      std::string::npos);
+  EXPECT_EQ(
+      verdict.candidates[0].why,
+      (Reasons{{ReasonKind::other_result},
+               {.kind = ReasonKind::parted_at_step, .numbers = {1, 0}, .names = {"torch.cpu"}}}));
+  EXPECT_TRUE(says(judged(run(false, 9), run(true, 0)).candidates[0].why,
+                   {.kind = ReasonKind::parted_at_start, .names = {"torch.cpu"}}));
 }
 
 // What is said of the generators at the last event of both logs.
@@ -62,7 +63,9 @@ std::string said(std::vector<E> a, std::vector<E> b) {
   for (const E& event : a) log_a.add(event);
   for (const E& event : b) log_b.add(event);
   const opguard::Run x = run_of({log_a.log()}), y = run_of({log_b.log()});
-  return random_state_difference(x, {0, uint32_t(a.size() - 1)}, y, {0, uint32_t(b.size() - 1)});
+  return words(
+      x, y,
+      random_state_difference(x, {0, uint32_t(a.size() - 1)}, y, {0, uint32_t(b.size() - 1)}));
 }
 
 const E kUse = {.boundary = "m.loss", .slots = {in(1)}};
@@ -128,15 +131,16 @@ TEST(RandomState, TellsWhenGeneratorsParted) {
   EXPECT_EQ(verdict.states[0],
             (StateDifference{"torch.cpu", {0, 1}, {0, 1}, 3, 2, false, true, true}));
   ASSERT_EQ(verdict.notes.size(), 1u);
-  EXPECT_EQ(verdict.notes[0],
-            "the random state of torch.cpu differs since step 1, in 2 of 3 records");
+  EXPECT_EQ(verdict.notes[0], (Reasons{{.kind = ReasonKind::state_differs_since,
+                                        .numbers = {1, 2, 3},
+                                        .names = {"torch.cpu"}}}));
 
   verdict = told({states(10, 20, 0), states(11, 20, 1), states(12, 20, 2)},
                  {states(10, 20, 0), states(99, 20, 1), states(12, 20, 2)});
   ASSERT_EQ(verdict.notes.size(), 1u);
   EXPECT_EQ(
       verdict.notes[0],
-      "the random state of torch.cpu differs in one record of step 1 and agrees before and after");
+      (Reasons{{.kind = ReasonKind::state_differs_once, .numbers = {1}, .names = {"torch.cpu"}}}));
 }
 
 TEST(RandomState, AGeneratorNobodyDrawsFromIsNoNote) {
@@ -157,7 +161,7 @@ TEST(RandomState, OnlyOfRandomOperators) {
   for (LogBuilder* log : {&a, &b})
     for (std::string& text : log->log().strings)
       if (text == "m.dropout") text = "m.matmul";
-  EXPECT_EQ(judged(a, b).candidates[0].why.find("random"), std::string::npos);
+  EXPECT_EQ(judged(a, b).candidates[0].why, (Reasons{{ReasonKind::other_result}}));
 }
 
 TEST(RandomState, ByWholeNames) {

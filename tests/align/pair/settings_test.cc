@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "align/builder.h"
+#include "report/reasons.h"
 
 namespace opguard {
 namespace {
@@ -24,8 +25,8 @@ TEST(Settings, AlikeSaysNothing) {
 TEST(Settings, OwnControlIsRefused) {
   const auto report = compare_settings(run_with({{"control.seed", "7"}, {"control.mode", "full"}}),
                                        run_with({{"control.seed", "8"}}));
-  EXPECT_EQ(report.refused, (Sentences{"control.mode differs: full in a, not set in b",
-                                       "control.seed differs: 7 in a, 8 in b"}));
+  EXPECT_EQ(words(report.refused), (Sentences{"control.mode differs: full in a, not set in b",
+                                              "control.seed differs: 7 in a, 8 in b"}));
   EXPECT_TRUE(report.noted.empty());
 }
 
@@ -34,7 +35,7 @@ TEST(Settings, OfModesOnlyThoseThatRecordEverythingAreComparable) {
   const auto run = [](const char* mode) { return run_with({{"mode", mode}}); };
   const auto alike = compare_settings(run("default"), run("full"));
   EXPECT_TRUE(alike.refused.empty());
-  EXPECT_EQ(alike.noted, Sentences{"mode differs: default in a, full in b"});
+  EXPECT_EQ(words(alike.noted), Sentences{"mode differs: default in a, full in b"});
   for (const char* less : {"trusted", "sdc", "model"}) {
     EXPECT_EQ(compare_settings(run(less), run("full")).refused.size(), 1u) << less;
     EXPECT_EQ(compare_settings(run(less), run(less)), SettingsReport{}) << less;
@@ -49,7 +50,7 @@ TEST(Settings, VersionsThreadsAndFlagsAreNoted) {
   const auto report =
       compare_settings(run_with({{"torch", "2.12.0"}, {"threads", "2"}, {"world", "2"}}, 2),
                        run_with({{"torch", "2.13.0"}, {"threads", "4"}}, 1));
-  EXPECT_EQ(report.noted,
+  EXPECT_EQ(words(report.noted),
             (Sentences{"world size differs: 2 in a, 1 in b", "threads differs: 2 in a, 4 in b",
                        "torch differs: 2.12.0 in a, 2.13.0 in b"}));
   EXPECT_TRUE(report.refused.empty());
@@ -57,9 +58,9 @@ TEST(Settings, VersionsThreadsAndFlagsAreNoted) {
 
 // Loss on one side only, and graphs only one side compiled, are said.
 TEST(Settings, WhatTheRuntimeAndTheCompilerCountIsNoted) {
-  EXPECT_EQ(compare_settings(run_with({{"dynamo_graphs", "0"}, {"opguard_faults", "2"}}),
-                             run_with({{"dynamo_graphs", "1"}}))
-                .noted,
+  EXPECT_EQ(words(compare_settings(run_with({{"dynamo_graphs", "0"}, {"opguard_faults", "2"}}),
+                                   run_with({{"dynamo_graphs", "1"}}))
+                      .noted),
             (Sentences{"dynamo_graphs differs: 0 in a, 1 in b",
                        "opguard_faults differs: 2 in a, not set in b"}));
 }
@@ -75,7 +76,7 @@ TEST(Settings, WhereItRanIsNoSetting) {
 TEST(Settings, NumberOfRanks) {
   const opguard::Run one = test::run_of({test::LogBuilder(0).log()});
   const opguard::Run two = test::run_of({test::LogBuilder(0).log(), test::LogBuilder(1).log()});
-  EXPECT_EQ(compare_settings(one, two).noted,
+  EXPECT_EQ(words(compare_settings(one, two).noted),
             Sentences{"the number of ranks differs: 1 in a, 2 in b"});
 }
 

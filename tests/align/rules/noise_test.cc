@@ -4,6 +4,7 @@
 
 #include "align/builder.h"
 #include "align/rules/hidden.h"
+#include "report/reasons.h"
 
 namespace opguard::test {
 namespace {
@@ -23,6 +24,7 @@ std::vector<NoiseSite> noise(Add add) {
   std::vector<NoiseSite> sites = find_noise(a, b, alignment);
   // Each rule reads back, and together they leave nothing unequal.
   std::string lines;
+  for (NoiseSite& site : sites) site.rule.why = words(a, b, site.pivot.why);
   for (const NoiseSite& site : sites) lines += site.rule.line() + "\n";
   std::vector<Rule> rules;
   Diagnostics diags;
