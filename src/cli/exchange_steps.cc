@@ -10,6 +10,7 @@
 #include "matcher/match.h"
 #include "parser/parse.h"
 #include "patcher/patch.h"
+#include "report/proof_text.h"
 
 namespace opguard {
 namespace {
@@ -106,7 +107,7 @@ class Exchanger {
       const Outcomes found = ask(chosen);
       if (found.effect == Effect::unknown) break;
       search.tell(asked, found.effect == Effect::healed);
-      if (found.effect == Effect::healed) healed_ = found.why;
+      if (found.effect == Effect::healed) healed_ = found;
     }
     done.runs = made_;
     if (const auto healed = search.healed(); !healed.empty()) {
@@ -143,14 +144,14 @@ class Exchanger {
     auto again = load_run(*log);
     if (!again) return unknown(again.takeError());
     const Outcomes found = judge_exchanged({a_, b_, timeline_, *difference_, cut}, *again);
-    say((found.effect == Effect::healed ? "proven: " : "not it alone: ") + found.why);
+    say((found.effect == Effect::healed ? "proven: " : "not it alone: ") +
+        exchange_outcome_text(b_, places(groups), found));
     return found;
   }
 
   static Outcomes unknown(llvm::Error error) {
-    Outcomes none{Effect::unknown, first_line(std::move(error))};
-    say("nothing proven: " + none.why);
-    return none;
+    say("nothing proven: " + first_line(std::move(error)));
+    return {};
   }
 
   // The judged step as b counts its own.
@@ -169,7 +170,7 @@ class Exchanger {
       for (int side : {0, 1}) pivot.text[side] = location(first, side);
     ProofReport proof;
     proof.state = ProofState::proven;
-    proof.why = "with " + places(groups) + " as in a, " + healed_;
+    proof.why = exchange_outcome_text(b_, places(groups), healed_);
     proof.runs = made_;
     proof.causes = {{0, ProofState::proven, false, proof.why}};
     return proof;
@@ -182,7 +183,7 @@ class Exchanger {
   Verdict& verdict_;
   uint32_t left_, made_ = 0;
   std::optional<ModelDifference> difference_;
-  std::string healed_;
+  Outcomes healed_;
 };
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "confirm/exchanged.h"
 
-#include <utility>
-
 namespace opguard {
 
 Outcomes judge_exchanged(const Comparands& first, const Run& again) {
@@ -13,20 +11,20 @@ Outcomes judge_exchanged(const Comparands& first, const Run& again) {
   const Position& before = first.difference.position;
   const bool later = found.first && (found.first->position.step > before.step ||
                                      (first.cut && found.first->longer >= 0));
+  Outcomes out;
   if (found.first && !later) {
-    const bool further = before < found.first->position;
-    return {further ? Effect::changed : Effect::unchanged,
-            further ? "another model value still differs" : "the same model value still differs"};
+    out.effect = before < found.first->position ? Effect::changed : Effect::unchanged;
+    return out;
   }
-  if (!found.compared) return {Effect::unknown, "it holds no model values that could be compared"};
-  if (!found.uncompared.empty()) return {Effect::unknown, found.uncompared.front()};
   const auto& slots = first.difference.slots[0];
-  if (!slots.empty() && timeline.partner(0, slots.front().event).process < 0)
-    return {Effect::unknown, "it did not come to the value that differs"};
-  const uint32_t step = first.timeline.steps(1, 0).step(1, before.step);
-  return {Effect::healed,
-          "every model value of run b is run a's" +
-              (first.cut ? " to the end of step " + std::to_string(step) : std::string())};
+  if (!found.compared || !found.uncompared.empty() ||
+      (!slots.empty() && timeline.partner(0, slots.front().event).process < 0)) {
+    out.obstacle.kind = Hindrance::not_reached;
+    return out;
+  }
+  out.effect = Effect::healed;
+  if (first.cut) out.until = first.timeline.steps(1, 0).step(1, before.step);
+  return out;
 }
 
 }  // namespace opguard

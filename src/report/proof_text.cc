@@ -28,7 +28,28 @@ std::string moment_text(const Run& a, const Run& b, const Moment& moment) {
   return text + ", where " + words(a, b, moment.what);
 }
 
+std::string healed_text(const Outcomes& outcomes) {
+  return "every model value of run b is run a's" +
+         (outcomes.until ? " to the end of step " + std::to_string(*outcomes.until) : "");
+}
+
 }  // namespace
+
+std::string exchange_outcome_text(const Run& b, const std::string& places,
+                                  const Outcomes& outcomes) {
+  const std::string with = "with " + places + " as in a, ";
+  switch (outcomes.effect) {
+    case Effect::healed:
+      return with + healed_text(outcomes);
+    case Effect::changed:
+      return with + "a later model value still differs";
+    case Effect::unchanged:
+      return with + "the same model value still differs";
+    case Effect::unknown:
+      return with + obstacle_text(b, outcomes.obstacle);
+  }
+  return "";
+}
 
 std::string obstacle_text(const Run& b, const Obstacle& obstacle) {
   const EventView event = view(b, obstacle.event);
@@ -62,8 +83,7 @@ std::string outcome_text(const Run& a, const Run& b, const Experiment& experimen
                          const Outcomes& outcomes) {
   switch (outcomes.effect) {
     case Effect::healed:
-      return with(experiment) + "every model value of run b is run a's" +
-             (outcomes.until ? " to the end of step " + std::to_string(*outcomes.until) : "");
+      return with(experiment) + healed_text(outcomes);
     case Effect::changed:
       if (!outcomes.with || !outcomes.without)
         return with(experiment) + "the first differing model value changes, and is not yet run a's";

@@ -10,6 +10,9 @@ namespace opguard {
 // One sentence. a, b: the two runs, experiment: what was put into b.
 std::string outcome_text(const Run& a, const Run& b, const Experiment& experiment,
                          const Outcomes& outcomes);
+// The same of text of a put in place of b's. places: "model.py:12, model.py:30".
+std::string exchange_outcome_text(const Run& b, const std::string& places,
+                                  const Outcomes& outcomes);
 std::string obstacle_text(const Run& b, const Obstacle& obstacle);
 
 // "its re-run gives other values at model.py:12", of an event of the run that was made again; ""

@@ -45,6 +45,8 @@ constexpr Plain kPlain[] = {
     {writes_elsewhere, "the operator writes into another tensor than in the other run"},
     {given_another,
      "the operator is given another value than in the other run, one both of them hold"},
+    {hands_another_number,
+     "each run hands another number to Python here, one both of them hold"},
     {made_by_nobody, "an input differs that no recorded operator made"},
     {overwritten, "an input's memory was overwritten and no recorded operator wrote it"},
     {other_numbers_after, "the random numbers after it are others"},

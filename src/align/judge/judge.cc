@@ -106,9 +106,12 @@ Pivot damaged_record(const ModelDifference& difference) {
 
 // Each run hands over a number that the other one made as well.
 Pivot another_number(const ModelDifference& difference) {
-  Pivot pivot{PivotKind::input, difference.instead[0], difference.instead[1], kNone,
-              "each run hands another number to Python here, one both of them hold"};
+  Pivot pivot;
+  pivot.kind = PivotKind::input;
+  pivot.a = difference.instead[0];
+  pivot.b = difference.instead[1];
   pivot.slot = uint32_t(difference.slots[1].front().slot);
+  pivot.why = {{ReasonKind::hands_another_number}};
   return pivot;
 }
 

@@ -85,6 +85,7 @@ enum class ReasonKind : uint8_t {
   only_one_run,  // side
   writes_elsewhere,
   given_another,
+  hands_another_number,
   made_by_nobody,
   overwritten,
   moves_generator,  // side

@@ -138,7 +138,7 @@ class ModelValues {
           sets[side].event = number.event;
           sets[side].held.insert(sets[side].held.end(), number.held.begin(), number.held.end());
         }
-      auto difference = compare_sets(timeline_, sets[0], sets[1], "a reported number differs");
+      auto difference = compare_sets(timeline_, sets[0], sets[1], {ReasonKind::number_differs});
       if (!difference || difference->slots[0].empty() || difference->slots[1].empty()) continue;
       for (int side : {0, 1}) difference->instead[side] = difference->slots[side].front().event;
       difference->position = timeline_.position(0, difference->instead[0]);
