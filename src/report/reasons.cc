@@ -45,8 +45,7 @@ constexpr Plain kPlain[] = {
     {writes_elsewhere, "the operator writes into another tensor than in the other run"},
     {given_another,
      "the operator is given another value than in the other run, one both of them hold"},
-    {hands_another_number,
-     "each run hands another number to Python here, one both of them hold"},
+    {hands_another_number, "each run hands another number to Python here, one both of them hold"},
     {made_by_nobody, "an input differs that no recorded operator made"},
     {overwritten, "an input's memory was overwritten and no recorded operator wrote it"},
     {other_numbers_after, "the random numbers after it are others"},
@@ -244,6 +243,9 @@ class Wording {
                " read it as " + slot_name(read, reason_.slots[1]) +
                ": other bytes, the same tensor version, and no recorded operator wrote there";
       }
+      case summed_in_other_order:
+        return "autograd adds the same " + counted(first, "gradient") +
+               " of one tensor in another order, from here on";
       case more_readers:
         return number(first) + " more read what was written there";
       case times:

@@ -35,6 +35,9 @@ ANSWERS = {
     "clip_value": ["norm_type=1.0"],
     "half_reduction": ["h.pow(2).mean("],
     "router_gradient": ["best = gates.detach()"],
+    # Bit-equal forwards; autograd adds the gradients of one tensor in the order of its readers.
+    "gradient_order": ["q = h.exp()", "p = h.sin()"],
+    "shared_weight_order": ["q = torch.exp(", "r = torch.tanh("],
     "logging_added": "identical",
 }
 # With the proof, which runs each program up to three times more; the others are about the judgement alone.

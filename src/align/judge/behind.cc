@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "align/judge/gradient_sums.h"
 #include "align/judge/random_state.h"
 
 namespace opguard {
@@ -79,6 +80,20 @@ std::vector<Pivot> look_behind_hole(const Evidence& evidence, const Blame& blame
       return candidates;
     }
   }
+  return candidates;
+}
+
+std::vector<Pivot> look_behind_sum(const Evidence& evidence, std::vector<Pivot> candidates) {
+  if (candidates.empty() || candidates[0].kind != PivotKind::input) return candidates;
+  const auto order = find_gradient_order(evidence.timeline, candidates[0].a, candidates[0].b);
+  if (!order) return candidates;
+  Pivot pivot;
+  pivot.kind = PivotKind::input;
+  pivot.a = order->refs[0];
+  pivot.b = order->refs[1];
+  pivot.why = {{.kind = ReasonKind::summed_in_other_order, .numbers = {order->count}}};
+  candidates.insert(candidates.begin(), std::move(pivot));
+  if (candidates.size() > kMostCandidates) candidates.pop_back();
   return candidates;
 }
 

@@ -15,6 +15,9 @@ namespace opguard {
 std::vector<Pivot> look_behind_hole(const Evidence& evidence, const Blame& blame,
                                     std::vector<Pivot> candidates);
 
+// A sum that autograd made of the same gradients in another order: the first that stands elsewhere.
+std::vector<Pivot> look_behind_sum(const Evidence& evidence, std::vector<Pivot> candidates);
+
 // An operator that draws other numbers from equal inputs shows that the generator was moved before
 // it.
 std::vector<Pivot> look_behind_draw(const Evidence& evidence, const Blame& blame,

@@ -6,6 +6,7 @@
 //   3 order_leads            stretches of one run alone are held against those of the other
 //   4 name                   a lead becomes a candidate: its kind, and where it is better named
 //   5 look_behind_hole       data came out of code without operators: what went in there?
+//     look_behind_sum      gradients were added in another order: which?
 //     look_behind_draw       a draw gave other numbers: who moved the generator?
 //   6 behind_named           should these be harmless, the cause lies behind them
 //   7 share_by_rank          which ranks it began on
@@ -270,6 +271,7 @@ Verdict judge(const Run& a, const Run& b, const Alignment& alignment, const Hidd
   const Trail trail = follow(evidence, blame, difference);
   verdict.candidates = name_all(evidence, blame, trail.leads);
   verdict.candidates = look_behind_hole(evidence, blame, std::move(verdict.candidates));
+  verdict.candidates = look_behind_sum(evidence, std::move(verdict.candidates));
   verdict.candidates = look_behind_draw(evidence, blame, std::move(verdict.candidates));
   if (several_ranks(timeline))
     verdict.ranks = shares(evidence, comparison.ranks, trail.known, verdict.candidates);

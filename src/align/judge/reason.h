@@ -86,6 +86,7 @@ enum class ReasonKind : uint8_t {
   writes_elsewhere,
   given_another,
   hands_another_number,
+  summed_in_other_order,  // numbers: how many summands
   made_by_nobody,
   overwritten,
   moves_generator,  // side
