@@ -63,34 +63,78 @@ bool covers(const LineSpan& span, uint32_t first, uint32_t count) {
   return count > 0 && span.meets({first, first + count - 1});
 }
 
-// A line that holds one statement, or the header of one.
-bool stands_alone(std::string_view line) {
-  int open = 0;
-  for (char c : line)
-    open += (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
-  return open == 0 && line.find("\"\"\"") == std::string_view::npos && !line.ends_with("\\\n");
-}
-
 size_t indent_of(std::string_view line) {
   return std::min(line.find_first_not_of(" \t"), line.size());
 }
 
-// As many lines of each, one for one: each is a part.
+// Where a stretch of lines can be cut: before a line that no bracket, string or backslash of the
+// lines before it reaches into.
+std::vector<uint32_t> cuts(const SourceFile& file, uint32_t first, uint32_t count) {
+  std::vector<uint32_t> found;
+  int open = 0;
+  for (uint32_t line = first; line < first + count; ++line) {
+    const std::string_view text = file.line_text(line);
+    if (text.find("\"\"\"") != std::string_view::npos || text.find("'''") != std::string_view::npos)
+      return {first};
+    const bool goes_on = line > first && file.line_text(line - 1).ends_with('\\');
+    if (open == 0 && !goes_on && indent_of(text) < text.size()) found.push_back(line);
+    for (char c : text)
+      open += (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
+  }
+  return found;
+}
+
+// The share of words that two lines have in common.
+double likeness(std::string_view a, std::string_view b) {
+  const Words of_a = words_of(a), of_b = words_of(b);
+  const auto common = static_cast<double>(std::count_if(
+      of_a.begin(), of_a.end(), [&](const auto& word) { return of_b.contains(word); }));
+  const double all = static_cast<double>(of_a.size() + of_b.size()) - common;
+  return all == 0 ? 0 : common / all;
+}
+
+// Statements of both sides that stand for one another, in order: those most alike together.
+std::vector<std::pair<uint32_t, uint32_t>> alike_lines(const SourceFile& a, const SourceFile& b,
+                                                       const LineChange& change) {
+  constexpr double kAlike = 0.4;
+  const auto of_a = cuts(a, change.first_a, change.count_a),
+             of_b = cuts(b, change.first_b, change.count_b);
+  if (of_a.size() * of_b.size() > 1 << 16) return {};
+  // best[i][k]: of the lines from i and k on.
+  std::vector<std::vector<double>> best(of_a.size() + 1, std::vector<double>(of_b.size() + 1, 0)),
+      like = best;
+  for (size_t i = of_a.size(); i-- > 0;)
+    for (size_t k = of_b.size(); k-- > 0;) {
+      const std::string_view x = a.line_text(of_a[i]), y = b.line_text(of_b[k]);
+      const double alike = indent_of(x) == indent_of(y) ? likeness(x, y) : 0;
+      like[i][k] = alike >= kAlike ? alike : 0;
+      best[i][k] = std::max(
+          {best[i + 1][k], best[i][k + 1], like[i][k] > 0 ? like[i][k] + best[i + 1][k + 1] : 0});
+    }
+  std::vector<std::pair<uint32_t, uint32_t>> pairs;
+  for (size_t i = 0, k = 0; i < of_a.size() && k < of_b.size();) {
+    if (like[i][k] > 0 && best[i][k] == like[i][k] + best[i + 1][k + 1])
+      pairs.emplace_back(of_a[i++], of_b[k++]);
+    else
+      best[i][k] == best[i + 1][k] ? ++i : ++k;
+  }
+  return pairs;
+}
+
+// A change, cut where statements of both sides stand for one another. Lines between two of them go
+// with the one before.
 void add_parts(const SourceFile& a, const SourceFile& b, const LineChange& change,
                std::vector<ExchangePart>& parts) {
-  bool lines = change.count_a == change.count_b;
-  for (uint32_t i = 0; lines && i < change.count_a; ++i) {
-    const std::string of_a = lines_of(a, change.first_a + i, 1),
-                      of_b = lines_of(b, change.first_b + i, 1);
-    lines = stands_alone(of_a) && stands_alone(of_b) && indent_of(of_a) == indent_of(of_b);
+  std::vector<std::pair<uint32_t, uint32_t>> at = {{change.first_a, change.first_b}};
+  for (const auto& pair : alike_lines(a, b, change))
+    if (pair != at.front()) at.push_back(pair);
+  at.emplace_back(change.first_a + change.count_a, change.first_b + change.count_b);
+  for (size_t i = 0; i + 1 < at.size(); ++i) {
+    ExchangePart part{{&a, &b},
+                      {at[i].first, at[i].second},
+                      {at[i + 1].first - at[i].first, at[i + 1].second - at[i].second}};
+    if (text_of(part, 0) != text_of(part, 1)) parts.push_back(part);
   }
-  if (!lines) {
-    parts.push_back({{&a, &b}, {change.first_a, change.first_b}, {change.count_a, change.count_b}});
-    return;
-  }
-  for (uint32_t i = 0; i < change.count_a; ++i)
-    if (lines_of(a, change.first_a + i, 1) != lines_of(b, change.first_b + i, 1))
-      parts.push_back({{&a, &b}, {change.first_a + i, change.first_b + i}, {1, 1}});
 }
 
 // Every change of the files that have suspects, and of those that both programs call by one name.
@@ -275,17 +319,20 @@ std::vector<ExchangeGroup> exchange_groups(const ProgramTexts& texts,
 }
 
 std::map<std::string, std::string> exchange_text(const std::vector<ExchangeGroup>& groups) {
-  std::map<const SourceFile*, std::map<uint32_t, const ExchangePart*>> edits;
+  // By the lines they stand at; one without lines of b's before the one behind it.
+  using Order = std::pair<uint32_t, uint32_t>;
+  std::map<const SourceFile*, std::map<Order, const ExchangePart*>> edits;
   for (const ExchangeGroup& group : groups)
-    for (const ExchangePart& part : group.parts) edits[part.file[1]][part.first[1]] = &part;
+    for (const ExchangePart& part : group.parts)
+      edits[part.file[1]][{part.first[1], part.first[0]}] = &part;
   std::map<std::string, std::string> out;
   for (const auto& [file, parts] : edits) {
     const auto lines = static_cast<uint32_t>(file->line_starts.size());
     std::string text;
     uint32_t next = 1;
-    for (const auto& [first, part] : parts) {
-      text += lines_of(*file, next, first - next) + text_of(*part, 0);
-      next = first + part->count[1];
+    for (const auto& [order, part] : parts) {
+      text += lines_of(*file, next, part->first[1] - next) + text_of(*part, 0);
+      next = part->first[1] + part->count[1];
     }
     if (next <= lines) text += lines_of(*file, next, lines - next + 1);
     out[file->path] = std::move(text);

@@ -62,6 +62,28 @@ TEST(Exchange, LinesOfOneHunkArePartsWhereEachIsAStatement) {
             (std::vector<std::string>{"m.py:1"}));
 }
 
+TEST(Exchange, AHunkIsCutWhereStatementsStandForOneAnother) {
+  const Programs both(
+      {{"m.py", "def f(x, n):\n  x = x.view(-1, 1)\n  return full((x.size()[0], n))\n"}},
+      {{"m.py", "def f(x, n):\n  x = x.view(1, -1)\n  y = full((x.size()[0], n))\n  return y\n"}});
+  const auto groups = both.groups();
+  ASSERT_EQ(groups.size(), 2u);
+  for (const ExchangeGroup& group : groups) {
+    const uint32_t first = group.parts[0].first[1];
+    EXPECT_EQ(exchange_text({group}).at("/tree/m.py"),
+              first == 2
+                  ? "def f(x, n):\n  x = x.view(-1, 1)\n  y = full((x.size()[0], n))\n  return y\n"
+                  : "def f(x, n):\n  x = x.view(1, -1)\n  return full((x.size()[0], n))\n");
+  }
+  EXPECT_EQ(exchange_text(groups).at("/tree/m.py"), both.texts.sources[0].files[0].text);
+}
+
+TEST(Exchange, LinesOfOneSideBeforeAnAlikeOneComeBackBeforeIt) {
+  const Programs both({{"m.py", "p = 1\nq = 2\nvalue = f(left, right, 1)\n"}},
+                      {{"m.py", "value = f(left, right, 2)\n"}});
+  EXPECT_EQ(exchange_text(both.groups()).at("/tree/m.py"), both.texts.sources[0].files[0].text);
+}
+
 TEST(Exchange, InsertionsAndDeletionsKeepTheirPlace) {
   const Programs both({{"m.py", "a = 1\nb = 2\nc = 3\n"}}, {{"m.py", "a = 1\nc = 3\nd = 4\n"}});
   EXPECT_EQ(exchange_text(both.groups()).at("/tree/m.py"), "a = 1\nb = 2\nc = 3\n");
