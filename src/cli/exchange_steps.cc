@@ -120,15 +120,21 @@ class Exchanger {
 
  private:
   // The operator's own statement is another one in the two programs: no need to look elsewhere,
-  // unless it was given another value.
+  // unless it was given another value, or has left the graph: no value put in place proves that.
   bool is_told(const Pivot& pivot, const std::vector<ExchangeGroup>& groups) const {
-    if (pivot.kind == PivotKind::input) return false;
+    if (pivot.kind == PivotKind::input || leaves_graph(pivot)) return false;
     const PivotView shown = view(a_, b_, pivot);
     return std::any_of(groups.begin(), groups.end(), [&](const ExchangeGroup& group) {
       return !group.reworded &&
              std::any_of(group.parts.begin(), group.parts.end(),
                          [&](const ExchangePart& part) { return stands_in(part, shown); });
     });
+  }
+
+  bool leaves_graph(const Pivot& pivot) const {
+    if (pivot.heuristics.has(Heuristic::graph_cut)) return true;
+    return pivot.kind == PivotKind::structure && pivot.a.process >= 0 && pivot.b.process >= 0 &&
+           ((timeline_.event(0, pivot.a).flags ^ timeline_.event(1, pivot.b).flags) & kInGraph);
   }
 
   Outcomes ask(const std::vector<ExchangeGroup>& groups) {
