@@ -117,6 +117,24 @@ TEST(SlotTable, Garbage) {
   }
 }
 
+// A view of it in another shape is garbage too; the same elements in another block are not.
+TEST(SlotTable, GarbageIsToldByItsBlockAndElements) {
+  auto slot = [](uint64_t value, uint64_t flat, uint32_t storage, uint8_t flags = 0) {
+    Slot made;
+    made.value = {value, value};
+    made.flat = flat;
+    made.storage = storage;
+    made.flags = flags;
+    return made;
+  };
+  SlotTable table;
+  table.edit() = {slot(1, 7, 3, kUninitialised), slot(2, 7, 3), slot(2, 7, 4), slot(3, 8, 3)};
+  table.flag_garbage();
+  const std::vector<bool> garbage = {true, true, false, false};
+  for (uint64_t i = 0; i < garbage.size(); ++i)
+    EXPECT_EQ((table[i].flags & kUninitialised) != 0, garbage[i]) << i;
+}
+
 // Someone writes into a log while it is read: its tensors are gone, nothing else happens.
 TEST(SlotTable, AFileWrittenOver) {
   const Both log(400);

@@ -75,6 +75,16 @@ TEST(NameCall, NotOneThatBothMake) {
   EXPECT_FALSE(name_call(x, y, pivot_of(PivotKind::structure, true, false)).call[0]);
 }
 
+// A helper was taken out around the call: the function runs in both, what differs is inside.
+TEST(NameCall, NotOneWhereTheOtherRunComesThroughAnotherFunction) {
+  Calls a, b;
+  a.all = {call("mlp", at("<module>", 50, "mlp(x)")), call("silu", at("mlp", 10, "silu(x)"))};
+  b.all = {call("mlp", at("<module>", 50, "mlp(x)")), call("_act", at("mlp", 10, "_act(x)")),
+           call("silu", at("_act", 60, "silu(x)"))};
+  const Recording x = run_with("", {}, a), y = run_with("m.silu:2", kSilu, b);
+  EXPECT_FALSE(name_call(x, y, pivot_of(PivotKind::structure, false, true)).call[1]);
+}
+
 // No operator ran below the call in the other run, but the call stands there.
 TEST(NameCall, NotOneThatStandsInBothTexts) {
   Calls a, b;

@@ -125,6 +125,28 @@ TEST(Judge, AnotherPartTakenInAnotherShapeIsTheCause) {
   EXPECT_EQ(j.pivot_b(), "r.getitem:b");
 }
 
+// t[..., 8:] is empty in a, t[..., :8] all of t in b: a known value, in another shape.
+TEST(Judge, OtherBoundsOfASliceAreNamedNotItsReader) {
+  for (bool other_bounds : {true, false}) {
+    LogBuilder a, b;
+    for (bool second : {false, true}) {
+      LogBuilder& log = second ? b : a;
+      S whole{SlotKind::in, 1, "self", {4, 8}, 0, "float32", 3};
+      S part = whole;
+      part.kind = SlotKind::out, part.name = "out0";
+      if (!second) part.value = 0, part.shape = {4, 0};
+      log.add(op("r.q:0", {in(9), {SlotKind::out, 1, "out0", {4, 8}, 0, "float32", 3}}));
+      log.add(op("r.getitem:1", {whole, part}, second && other_bounds ? ":8" : "8:"));
+      S given = part;
+      given.kind = SlotKind::in, given.name = "arg0[1]";
+      S result = out(second ? 14 : 4);
+      result.shape = {4, second ? 16 : 8};
+      log.add(op("r.cat:2", {in(5, "arg0[0]"), given, result})).add(loss(second ? 14 : 4));
+    }
+    EXPECT_EQ(judged({a}, {b}).pivot_b(), other_bounds ? "r.getitem:1" : "r.cat:2");
+  }
+}
+
 TEST(Judge, AParameterLeftAsItWasLeadsNowhere) {
   // a steps with a rate of zero: its parameter after the step is the initial one, known to both.
   LogBuilder a, b;
@@ -759,6 +781,29 @@ TEST(Judge, ReportedNumberIsAModelValueOnlyWhereBothReportIt) {
   log_only.results = "out0=0.125";
   d.add(log_only).add(loss(2));
   EXPECT_EQ(judged({c}, {d}).verdict.outcome, Outcome::identical);
+}
+
+// print(loss.item(), norm.item()) and print(norm.item(), norm.item()).
+TEST(Judge, AnotherNumberInThePlaceOfOneIsADifference) {
+  auto item = [](const std::string& boundary, uint64_t value) {
+    E e = op(boundary, {in(value, "self")});
+    e.results = "out0=0." + std::to_string(value);
+    return e;
+  };
+  auto run = [&](const std::string& first, uint64_t value) {
+    LogBuilder log;
+    log.add(op("m.ce:1", {in(1), out(5)})).add(op("m.norm:2", {in(1), out(6)})).add(loss(5));
+    if (!first.empty()) log.add(item(first, value));
+    return log.add(item("m.item:4", 6));
+  };
+  Judged j = judged({run("m.item:3", 5)}, {run("m.item:9", 6)});
+  EXPECT_EQ(j.verdict.outcome, Outcome::diverged);
+  EXPECT_EQ(j.pivot_a(), "m.item:3");
+  EXPECT_EQ(j.pivot_b(), "m.item:9");
+  EXPECT_EQ(j.kind(), PivotKind::input);
+  // The same number, handed over by another expression; and one run that logs more.
+  EXPECT_EQ(judged({run("m.item:3", 5)}, {run("m.item:9", 5)}).verdict.outcome, Outcome::identical);
+  EXPECT_EQ(judged({run("m.item:3", 5)}, {run("", 0)}).verdict.outcome, Outcome::identical);
 }
 
 }  // namespace
