@@ -71,11 +71,13 @@ def test_another_momentum_of_batch_norm_is_named_at_the_call(opguard, tmp_path):
     assert answer["pivot"]["b"]["line"] == line_of(bad, "F.batch_norm")
 
 
-def test_another_momentum_of_a_module_is_named_at_its_call(opguard, tmp_path):
+def test_another_momentum_of_a_module_is_named_where_it_is_set(opguard, tmp_path):
     bad = MODULE.replace("momentum=0.1", "momentum=0.9")
     done, answer = diff(opguard, tmp_path, MODULE, bad)
     assert done.returncode == 1 and answer["why"].startswith("a buffer differs after a step: norm.running_")
-    assert answer["pivot"]["b"]["line"] == line_of(bad, "self.norm(")
+    # Proven by running with run a's text; the operator that uses it is told beside it.
+    assert answer["pivot"]["b"]["line"] == line_of(bad, "momentum=0.9")
+    assert answer["pivot"]["b"]["operator_at"]["line"] == line_of(bad, "self.norm(")
 
 
 def test_another_decay_of_an_average_is_no_identical_run(opguard, tmp_path):
