@@ -94,6 +94,11 @@ class Exchanger {
     only.candidates.resize(1);
     const std::vector<Background> behind = source_.backgrounds(a_, b_, alignment, only);
     if (behind.empty() || behind[0].more > 0) return done;
+    // It was given what run a's was: only what it was made with can lie in the text.
+    if (pivot.kind == PivotKind::value &&
+        std::none_of(behind[0].suspects.begin(), behind[0].suspects.end(),
+                     [](const Suspect& suspect) { return suspect.nearness == Nearness::origin; }))
+      return done;
     const std::vector<ExchangeGroup> groups = exchange_groups(*source_.texts, behind[0].suspects);
     if (is_told(pivot, groups)) return done;
     std::vector<double> weights;
@@ -149,7 +154,8 @@ class Exchanger {
     if (!log) return unknown(log.takeError());
     auto again = load_run(*log);
     if (!again) return unknown(again.takeError());
-    const Outcomes found = judge_exchanged({a_, b_, timeline_, *difference_, cut}, *again);
+    const Outcomes found = judge_exchanged({a_, b_, timeline_, *difference_, cut},
+                                           verdict_.candidates.front(), *again);
     say((found.effect == Effect::healed ? "proven: " : "not it alone: ") +
         exchange_outcome_text(b_, places(groups), found));
     return found;

@@ -1,8 +1,22 @@
 #include "confirm/exchanged.h"
 
+#include "align/pair/difference.h"
+
 namespace opguard {
 
-Outcomes judge_exchanged(const Comparands& first, const Run& again) {
+namespace {
+
+bool does_the_same(const Timeline& timeline, const EventRef& a) {
+  if (a.process < 0) return true;
+  const EventRef b = timeline.partner(0, a);
+  return b.process >= 0 &&
+         compare_events(timeline.log(0, a), timeline.event(0, a), timeline.log(1, b),
+                        timeline.event(1, b)) == Equality::equal;
+}
+
+}  // namespace
+
+Outcomes judge_exchanged(const Comparands& first, const Pivot& pivot, const Run& again) {
   const Alignment alignment = align_runs(first.a, again, {});
   const Timeline timeline(first.a, again, alignment);
   const ValueIndex index_a(first.a), index_again(again);
@@ -20,6 +34,10 @@ Outcomes judge_exchanged(const Comparands& first, const Run& again) {
   if (!found.compared || !found.uncompared.empty() ||
       (!slots.empty() && timeline.partner(0, slots.front().event).process < 0)) {
     out.obstacle.kind = Hindrance::not_reached;
+    return out;
+  }
+  if (!does_the_same(timeline, pivot.a)) {
+    out.effect = Effect::changed;
     return out;
   }
   out.effect = Effect::healed;

@@ -9,6 +9,8 @@ namespace opguard {
 // end of the judged step is run a's; unchanged: the first that differs
 // is not, nor is any before it run a's; changed: a later one differs; unknown: the re-run did not
 // come there, or could not be compared.
-Outcomes judge_exchanged(const Comparands& first, const Run& again);
+// `healed` asks as well that the operator the pivot names in run a does the same now: another
+// text's change may hide what it does.
+Outcomes judge_exchanged(const Comparands& first, const Pivot& pivot, const Run& again);
 
 }  // namespace opguard

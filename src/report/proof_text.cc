@@ -42,7 +42,7 @@ std::string exchange_outcome_text(const Run& b, const std::string& places,
     case Effect::healed:
       return with + healed_text(outcomes);
     case Effect::changed:
-      return with + "a later model value still differs";
+      return with + "something else still differs";
     case Effect::unchanged:
       return with + "the same model value still differs";
     case Effect::unknown:

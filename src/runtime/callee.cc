@@ -116,6 +116,7 @@ Callee describe(const TorchApi* torch, PyObject* callee) {
   c.collective = in_package(module, "torch.distributed");
   c.communicates = is_collective_call(module);
   c.uninitialised = among(name, kUninitialised);
+  c.takes_sizes = c.torch && PyType_Check(callee) && std::string_view(name).ends_with("Tensor");
   c.steps = name == "step";
   c.random = draws_random(name) || name == "scaled_dot_product_attention";
   c.of_torch_generators = c.torch || c.of_aten;

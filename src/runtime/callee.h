@@ -11,6 +11,7 @@ struct Callee {
   bool torch = false;          // torch's own
   bool of_aten = false;        // a C function of torch's, which counts what it writes
   bool uninitialised = false;  // its result holds whatever was in memory
+  bool takes_sizes = false;    // torch.Tensor: so does its result, given sizes and not values
   bool collective = false;     // of torch.distributed
   bool communicates = false;   // one whose call is one collective
   bool saves = false, loads = false;  // a checkpoint: whole state dicts, however deep and many

@@ -150,13 +150,25 @@ bool Operation::arguments(PyObject* callee, Ref& args, Ref& kwargs) {
   return kwargs && PyDict_SetItemString(kwargs.get(), "parameters", list.get()) == 0;
 }
 
+// torch.Tensor(2, 3), torch.Tensor(torch.Size([2, 3])); not torch.Tensor([2, 3]), which are values.
+static bool are_sizes(PyObject* args) {
+  const Py_ssize_t count = PyTuple_Size(args);
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* value = PyTuple_GetItem(args, i);
+    const bool shape = PyTuple_Check(value) && type_name(value) == "Size";
+    if (!(PyLong_Check(value) && !PyBool_Check(value)) && !shape) return false;
+  }
+  return count > 0;
+}
+
 void Operation::call_inputs(PyObject* callee, PyObject* args, PyObject* kwargs) {
   if (!active_) return;
   if (!work_) work_.emplace();
   try {
     const TorchApi* torch = work_->torch();
     collective_ = callee_.collective;
-    if (callee_.uninitialised) output_flags_ |= kUninitialised;
+    if (callee_.uninitialised || (callee_.takes_sizes && are_sizes(args)))
+      output_flags_ |= kUninitialised;
     if (callee_.saves || callee_.loads) inputs_.widen();
     recorder().thread().running.back().communicates = callee_.communicates;
     Ref self = receiver_of(callee);

@@ -167,10 +167,17 @@ def test_a_program_that_does_not_repeat_itself_proves_nothing(prove):
 
 @pytest.mark.slow
 def test_a_compiled_graph_takes_no_value(prove):
-    train = TRAIN.replace("for step", "@torch.compile(backend='aot_eager')\ndef f(h):\n    return torch.clamp(h, max=LIMIT)\nfor step")
-    answer, done = prove("LIMIT = 0.5\nh = f(h)", "LIMIT = 0.4\nh = f(h)", train=train)
+    train = TRAIN.replace("for step", "@torch.compile(backend='aot_eager')\ndef f(h, limit):\n    return torch.clamp(h, max=limit)\nfor step")
+    answer, done = prove("h = f(h, 0.5 if library.FAULTY else 0.4)", train=train)
     assert answer["proof"]["state"] == "indicated"
     assert "inside a compiled graph" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_compiled_graph_takes_other_text(prove, tmp_path):
+    train = TRAIN.replace("for step", "@torch.compile(backend='aot_eager')\ndef f(h):\n    return torch.clamp(h, max=LIMIT)\nfor step")
+    answer, done = prove("LIMIT = 0.5\nh = f(h)", "LIMIT = 0.4\nh = f(h)", train=train)
+    assert answer["proof"]["state"] == "proven" and answer["pivot"]["text"]["b"]["line"] == line_of(tmp_path, "LIMIT = 0.4")
 
 
 RANKS = """

@@ -121,8 +121,12 @@ bool Blame::follow_memory(EventRef (&refs)[2], const SlotRef (&differing)[2],
                           PivotKind& kind) const {
   EventRef writers[2];
   for (int side : {0, 1}) {
-    Memory::Parts parts =
-        index_[side]->memory().parts(refs[side], index_[side]->slot(differing[side]));
+    const Memory& memory = index_[side]->memory();
+    const Slot read = index_[side]->slot(differing[side]);
+    // Behind what only handed it on: `x.float()` of a float32 tensor is x.
+    writers[side] = memory.writer(refs[side], read, false).event;
+    if (writers[side].process >= 0) continue;
+    const Memory::Parts parts = memory.parts(refs[side], read);
     if (parts.left.size() == 1) writers[side] = parts.left[0].event;
   }
   for (int side : {0, 1}) {
