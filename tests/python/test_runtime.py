@@ -170,6 +170,17 @@ og("no", x.sum)()
     assert log.of("no")[0].get("in", "self").size_bytes == 24
 
 
+def test_a_tensor_of_sizes_is_uninitialised_one_of_values_is_not(tmp_path):
+    log = record(TORCH + """
+og("sizes", torch.Tensor)(3, 2)
+og("size", torch.FloatTensor)(torch.Size([3, 2]))
+og("values", torch.Tensor)([3, 2])
+og("plain", torch.tensor)(3)
+""", tmp_path)  # fmt: skip
+    flagged = {name: bool(log.of(name)[0].get("out", "out0").flags & UNINITIALISED) for name in ("sizes", "size", "values", "plain")}
+    assert flagged == {"sizes": True, "size": True, "values": False, "plain": False}
+
+
 def test_values_of_every_kind(tmp_path):
     log = record(TORCH + """
 import collections, dataclasses, enum, numpy
