@@ -103,6 +103,9 @@ Examine examine_with(const ExamineOptions& options, const GuardedProgram& a,
     Exchanged exchanged = exchange_text(text, run_a, run_b, alignment, verdict, options.prove_runs);
     if (exchanged.proof) {
       found.proof = std::move(exchanged.proof);
+      found.confirmations.resize(verdict.candidates.size());
+      found.confirmations.front().causal = true;
+      found.confirmations.front().why = found.proof->why;
     } else if (options.prove_runs > 0) {
       found = prove(a, b, run_a, run_b, alignment, verdict, options.prove_runs - exchanged.runs);
       if (found.proof) found.proof->runs += exchanged.runs;

@@ -141,6 +141,7 @@ def test_the_text_is_named(name, refactored, diff):
     assert place["line"] == line_of(b, new.strip()), text
     assert answer["pivot"]["text"]["a"]["line"] == line_of(PROGRAM, old.strip())
     assert answer["proof"]["runs"] <= 3 and f"train.py:{place['line']}" in answer["proof"]["why"]
+    assert answer["pivot"]["causal"] is True and f"\n  proven: {answer['proof']['why']}" in text
     # Both places are told: the text, and the operator where it shows.
     assert "shows at: train.py:" in text or "only run" in text, text
 
