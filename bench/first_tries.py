@@ -8,7 +8,7 @@ import argparse
 import json
 from pathlib import Path
 
-from mutants.judge import wilson
+from mutants.judge import RIGHT, wilson
 from mutants.tables import hits, share, summary, table
 
 HERE = Path(__file__).resolve().parent
@@ -44,6 +44,13 @@ def mutants_section(files):
     results = [r for f in found for r in f["results"]]
     text = "\n### Random mutants of library code\n\nThe truth is known by construction (bench/mutants.py). "
     text += f"Seeds {', '.join(str(f['seed']) for f in found)}, which nobody had looked at when they ran.\n\n"
+    text += "| seed | mutants at the statement or first use | wrong | false identical | controls identical |\n|---|---|---|---|---|\n"
+    for f in found:  # each met a build of its own
+        of = [r for r in f["results"] if r["operator"]]
+        alike = [r for r in f["results"] if not r["operator"]]
+        text += (f"| {f['seed']} | {share(hits(of, *RIGHT), len(of))} | {hits(of, 'wrong')} | {hits(of, 'false_identical')} | "
+                 f"{share(hits(alike, 'right'), len(alike))} |\n")  # fmt: skip
+    text += "\nAll together:\n\n"
     text += "".join(f"- {line.strip()}\n" for line in summary(results)) + "\n" + table("operator", results, lambda r: r["operator"])
     mutants = [r for r in results if r["operator"]]
     low, high = wilson(hits(mutants, "false_identical"), len(mutants))
