@@ -38,6 +38,8 @@ ANSWERS = {
     # Bit-equal forwards; autograd adds the gradients of one tensor in the order of its readers.
     "gradient_order": ["q = h.exp()", "p = h.sin()"],
     "shared_weight_order": ["q = torch.exp(", "r = torch.tanh("],
+    # A statistic beside it hands the tensor on: float() of a float32 tensor writes nothing.
+    "residual_lost": ["x = self.down("],
     "logging_added": "identical",
 }
 # With the proof, which runs each program up to three times more; the others are about the judgement alone.
