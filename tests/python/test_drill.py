@@ -103,7 +103,9 @@ def test_a_site_of_many_kernels_is_resolved_to_the_one(opguard, tmp_path):
     answer = json.loads(out.read_text())
     drill = answer["drill"]
     assert drill["operator"] == "aten.mean.default" and drill["b"]["operator"] == "aten.sum.default", drill
-    assert drill["operators"]["a"] == drill["operators"]["b"] > 10 and drill["equal_before"] == drill["operators"]["a"] - 2
+    # The last of them; what aten.empty_like among them leaves is whatever was in memory, alike or not.
+    assert drill["operators"]["a"] == drill["operators"]["b"] > 10
+    assert drill["operators"]["a"] - 2 <= drill["equal_before"] <= drill["operators"]["a"] - 1
     assert drill["a"]["in"] == drill["b"]["in"] and drill["a"]["out"] != drill["b"]["out"]
     # The operator's result is the pivot's.
     assert drill["a"]["out"][0]["fingerprint"] == answer["pivot"]["differs"][0]["a"]["fingerprint"]
