@@ -184,7 +184,7 @@ class Exchanger {
     proof.state = ProofState::proven;
     proof.why = exchange_outcome_text(b_, places(groups), healed_);
     proof.runs = made_;
-    proof.causes = {{0, ProofState::proven, false, proof.why}};
+    proof.causes = {{0, ProofState::proven, false, Need::only, proof.why}};
     return proof;
   }
 

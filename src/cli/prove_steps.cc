@@ -2,18 +2,17 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <memory>
+#include <functional>
+#include <map>
 #include <set>
 
 #include "align/judge/pivot_view.h"
 #include "align/pair/run.h"
-#include "align/pair/slot_pairs.h"
-#include "cli/rerun.h"
+#include "cli/proof_runs.h"
 #include "confirm/confirm.h"
+#include "record/random_operator.h"
 #include "report/proof_text.h"
 #include "report/reasons.h"
-#include "support/diagnostics.h"
-#include "tensor/safetensors.h"
 
 namespace opguard {
 namespace {
@@ -42,18 +41,26 @@ struct Trial {
   Experiment experiment;
   Confirmation found;
   bool tried = false;
+  std::optional<Effect> alone = {};   // of a run with nothing else forced
+  std::optional<bool> left_out = {};  // of a run with everything else as in run a: do they part?
 };
 
+// The order of the runs, each asked for only where the ones before leave something open:
+//   run a, its values written       -> what can be put into b
+//   b, the first candidate forced   -> healed: proven. Only if it read what run a's read
+//   b, every operator asked         -> all causes at once, and that they suffice
+//   b, one more candidate forced    -> where too much differs to ask it all
+//   a, a cause as in b              -> of several causes: is it needed?
+//   b, as it is                     -> of a race: does it repeat?
 class Prover {
  public:
   Prover(const GuardedProgram& a, const GuardedProgram& b, const Run& run_a, const Run& run_b,
          const Alignment& alignment, Verdict& verdict, uint32_t runs)
-      : programs_{&a, &b},
-        runs_{&run_a, &run_b},
+      : runs_{&run_a, &run_b},
         timeline_(run_a, run_b, alignment),
         index_{ValueIndex(run_a), ValueIndex(run_b)},
         verdict_(verdict),
-        left_(runs) {}
+        further_(a, b, timeline_, runs) {}
 
   Examined run() {
     // Rules hide nothing here: what differs by one is healed or not as any other.
@@ -63,20 +70,39 @@ class Prover {
     if (!difference_) return finish("no model value differs that could be made good");
     cut_ = difference_->longer < 0;
     judged_step_ = difference_->position.step;
+    further_.judge_step(judged_step_, cut_);
     for (const Pivot& candidate : verdict_.candidates) add_trial(candidate);
     question_ = plan_question(timeline_, judged_step_);
-    if (left_ < 2) return finish("a proof takes two further runs at least");
-    if (std::string why = capture(); !why.empty()) return finish(why);
-    // Where the first candidate only follows, all are asked before anything else is tried.
-    if (!trials_.empty() && trials_.front().eligible) try_candidates();
-    if (open()) ask();
-    if (open()) try_candidates();
+    if (further_.left() < 2) return finish("a proof takes two further runs at least");
+    const bool race =
+        !verdict_.candidates.empty() && verdict_.candidates[0].kind == PivotKind::race;
+    if (std::string why = capture(); !why.empty()) {
+      last_ = why;
+    } else {
+      // Where the first candidate only follows, all are asked before anything else is tried; and
+      // where one run is left, as that proves any number of causes.
+      if (!trials_.empty() && trials_.front().eligible && !ask_at_once())
+        try_candidates(/*most=*/1);
+      if (open()) ask();
+      if (open()) try_candidates(/*most=*/further_.left());
+      if (proven_) ask_each();
+    }
+    if (race && !repetition_ && further_.left() > 0) repeat();
     if (proven_) return finish("");
+    for (size_t k : parts_) add_cause(k, ProofState::indicated, false);
     return finish(!last_.empty() ? last_ : "no candidate could be forced");
   }
 
  private:
-  bool open() const { return !proven_ && !hopeless_ && left_ > 0; }
+  // What nobody made is forced where it is read, and a generator where it is drawn from: asked,
+  // each reader would be a cause of its own.
+  bool ask_at_once() const {
+    const Place place = trials_.front().experiment.place;
+    return further_.left() == 1 && question_.refused.empty() && place != Place::inputs &&
+           place != Place::draws;
+  }
+
+  bool open() const { return !proven_ && !hopeless_ && further_.left() > 0; }
 
   bool same_site(const Pivot& x, const Pivot& y) const {
     return boundary_of(*runs_[0], x.a) == boundary_of(*runs_[0], y.a) &&
@@ -93,7 +119,7 @@ class Prover {
       forced.a = pivot.draw[0];
       forced.b = pivot.draw[1];
     }
-    Trial trial{pivot, reads_the_same(timeline_, index_[0], index_[1], forced), {}, {}, false};
+    Trial trial{pivot, reads_the_same(timeline_, index_[0], index_[1], forced), {}, {}};
     trial.experiment =
         plan_experiment(timeline_, index_[0], index_[1], forced, judged_step_, /*everywhere=*/true);
     if (!trial.experiment.refused.empty())
@@ -107,11 +133,31 @@ class Prover {
     return trials_.back();
   }
 
-  // A selection of one of a side's events. slot: "out", or "" for all of it.
-  std::string line_of(int side, const EventRef& ref, const std::string& slot = "") const {
-    std::string refused;
-    const std::string line = selection_of(*runs_[side], ref, slot, refused);
-    return line.empty() ? "" : line + "\n";
+  // The candidate that a measured cause is. An operator of a region stands for the region, and what
+  // is drawn for what moved the generator.
+  Trial& trial_of(const Pivot& cause) {
+    for (Trial& trial : trials_)
+      if (same_site(trial.pivot, cause)) return trial;
+    for (Trial& trial : trials_)
+      for (int side : {0, 1}) {
+        const EventRef& found = side == 0 ? cause.a : cause.b;
+        if (found.process < 0) continue;
+        const std::string boundary = boundary_of(*runs_[side], found);
+        const auto is = [&](const EventRef& ref) {
+          return ref.process >= 0 && boundary_of(*runs_[side], ref) == boundary;
+        };
+        const auto& region = trial.pivot.region[static_cast<size_t>(side)];
+        if (std::any_of(region.begin(), region.end(), is)) return trial;
+        const bool drawn = trial.pivot.draw[0].process >= 0;
+        if (drawn && (is(trial.pivot.draw[static_cast<size_t>(side)]) || draws(side, found)))
+          return trial;
+      }
+    return add_trial(cause);
+  }
+
+  bool draws(int side, const EventRef& event) const {
+    const EventView seen = view(*runs_[side], event);
+    return seen.location.draws || draws_random(seen.operator_name);
   }
 
   // Runs a again with everything written that may be put into b. "" or why there is nothing.
@@ -122,117 +168,85 @@ class Prover {
       for (const Put& put : experiment.puts) {
         const ProcessLog& log = runs_[0]->processes[put.a.process];
         const std::string name = tensor_name(log, log.slots[put.slot_a]);
-        lines.insert(line_of(0, put.a, name.substr(0, name.find('/'))));
+        lines.insert(further_.line_of(0, put.a, name.substr(0, name.find('/'))));
       }
     };
     for (const Trial& trial : trials_) {
-      if (trial.pivot.a.process >= 0) lines.insert(line_of(0, trial.pivot.a));
+      if (trial.pivot.a.process >= 0) lines.insert(further_.line_of(0, trial.pivot.a));
       want(trial.experiment);
     }
     want(question_);
-    std::string text;
-    for (const std::string& line : lines) text += line;
-    if (text.empty()) return "no value of run a can be put into run b";
+    lines.erase("");
+    if (lines.empty()) return "no value of run a can be put into run b";
     say("run of a with the tensors of " + counted(lines.size(), "operator") + " written");
-    auto again = make(0, {{"OPGUARD_CAPTURE", text}});
-    if (!again) return "the re-run of a failed: " + first_line(again.takeError());
-    again_a_ = std::move(*again);
-    captures_[0].read(again_a_.dir, again_a_);
-    written_ = std::make_unique<Again>(again_a_);
-    return "";
-  }
-
-  // The judged step as a side counts its own; the latest, where its programs differ.
-  uint32_t last_step(int side) const {
-    uint32_t last = 0;
-    for (size_t p = 0; p < runs_[side]->processes.size(); ++p)
-      last = std::max(last, timeline_.steps(side, int32_t(p)).step(side, judged_step_));
-    return last;
-  }
-
-  llvm::Expected<Run> make(int side, const Selections& selections) {
-    --left_;
-    ++made_;
-    auto log =
-        run_again(*programs_[side], {"proof_" + std::to_string(made_), selections,
-                                     cut_ ? last_step(side) : kNone, patience_s(*runs_[side])});
-    if (!log) return log.takeError();
-    auto run = load_run(*log);
-    if (!run) return run.takeError();
-    // The places of the boundaries are those of the run.
-    for (ProcessLog& process : run->processes)
-      for (const ProcessLog& before : runs_[side]->processes)
-        for (const auto& [boundary, location] : before.locations)
-          process.locations[boundary] = location;
-    return std::move(*run);
-  }
-
-  // Runs b with values in place. shown: whose own tensors are written before. Error: why not.
-  llvm::Expected<Run> force(const Experiment& experiment, const std::vector<Pivot>& shown) {
-    std::string puts, captures;
-    for (const Put& put : experiment.puts) {
-      const ProcessLog &la = runs_[0]->processes[put.a.process],
-                       &lb = runs_[1]->processes[put.b.process];
-      const std::string file = captures_[0].of(*runs_[0], put.a);
-      if (std::string why = unrepeated(put.a); !why.empty()) {
-        hopeless_ = true;
-        return make_error(why);
-      }
-      if (file.empty()) return make_error("run a's value was not written");
-      std::string refused;
-      const std::string selection =
-          selection_of(*runs_[1], put.b, tensor_name(lb, lb.slots[put.slot_b]), refused);
-      if (selection.empty()) return make_error("no value can be put in place: " + refused);
-      puts += selection + "=" + file + "#" + tensor_name(la, la.slots[put.slot_a]) + "\n";
-    }
-    for (const Pivot& pivot : shown)
-      if (pivot.b.process >= 0) captures += line_of(1, pivot.b);
-    auto again = make(1, {{"OPGUARD_TRANSPLANT", puts}, {"OPGUARD_CAPTURE", captures}});
-    if (!again) return make_error("with run a's values in place, " + first_line(again.takeError()));
-    captures_[1] = Captures();
-    captures_[1].read(again->dir, *again);
-    return std::move(*again);
+    return further_.write_a(lines);
   }
 
   Comparands comparands() const { return {*runs_[0], *runs_[1], timeline_, *difference_, cut_}; }
 
+  // Runs b with values in place. None: why is said in last_.
+  std::optional<Run> force(const Experiment& experiment, const std::set<std::string>& written,
+                           const std::string& what) {
+    for (const Put& put : experiment.puts) {
+      bool unrepeated = false;
+      if (further_.missing(put, unrepeated); !unrepeated) continue;
+      hopeless_ = true;
+      repetition_ = Repetition{0, {Hindrance::other_value, put.a}};
+      break;
+    }
+    if (!hopeless_) say("run of b with " + what);
+    auto again = further_.force(experiment, written);
+    if (again) return std::move(*again);
+    last_ = first_line(again.takeError());
+    return {};
+  }
+
+  static std::string values(const Experiment& experiment) {
+    return counted(experiment.puts.size(), "value") + " of a in place";
+  }
+
+  std::set<std::string> lines_of(const std::vector<size_t>& trials) const {
+    std::set<std::string> lines;
+    for (size_t k : trials)
+      if (trials_[k].pivot.b.process >= 0) lines.insert(further_.line_of(1, trials_[k].pivot.b));
+    lines.erase("");
+    return lines;
+  }
+
+  // The next candidate that can be forced: it read the same in both runs.
+  std::optional<size_t> next_trial() const {
+    for (size_t i = 0; i < trials_.size(); ++i)
+      if (trials_[i].eligible && !trials_[i].tried && trials_[i].experiment.refused.empty())
+        return i;
+    return {};
+  }
+
   // Forces the candidates that read the same in both runs, one after the other, until everything is
   // healed. What takes part stays forced while the next is looked for.
-  void try_candidates() {
-    Experiment forced;
-    std::vector<size_t> parts;
-    auto next_trial = [&] {
-      return static_cast<size_t>(std::find_if(trials_.begin(), trials_.end(),
-                                              [](const Trial& trial) {
-                                                return trial.eligible && !trial.tried &&
-                                                       trial.experiment.refused.empty();
-                                              }) -
-                                 trials_.begin());
-    };
-    for (size_t i = next_trial(); i < trials_.size() && open(); i = next_trial()) {
-      trials_[i].tried = true;
-      Experiment both = forced;
-      if (both.puts.empty())
-        both = trials_[i].experiment;
-      else
-        both.add(trials_[i].experiment);
-      say("run of b with " + counted(both.puts.size(), "value") + " of a in place");
-      auto again = force(both, {trials_[i].pivot});
+  void try_candidates(uint32_t most) {
+    for (auto i = next_trial(); i && open() && most > 0; i = next_trial(), --most) {
+      trials_[*i].tried = true;
+      Experiment both = forced_;
+      both.add(trials_[*i].experiment);
+      auto again = force(both, lines_of({*i}), values(both));
       if (!again) {
-        settle(trials_[i], Effect::unknown, first_line(again.takeError()));
+        settle(trials_[*i], Effect::unknown, last_);
         continue;
       }
       const Rerun rerun(comparands(), both, *again);
       const Outcomes found = rerun.outcomes();
-      trials_[i].found.tensors = compare_bytes(trials_[i].pivot);
-      settle(trials_[i], found, both);
-      if (found.effect == Effect::healed || found.effect == Effect::changed) parts.push_back(i);
+      trials_[*i].found.tensors = further_.compare_bytes(trials_[*i].pivot);
+      if (parts_.empty()) trials_[*i].alone = found.effect;
+      settle(trials_[*i], found, both);
+      if (found.effect == Effect::healed || found.effect == Effect::changed) parts_.push_back(*i);
       if (found.effect == Effect::healed) {
         proven_ = true;
-        for (size_t k : parts) add_cause(k, ProofState::proven, false);
+        // With all but this one forced the runs parted.
+        if (parts_.size() > 1) trials_[*i].left_out = true;
+        for (size_t k : parts_) add_cause(k, ProofState::proven, false);
       }
       if (found.effect == Effect::changed) {
-        forced = both;
+        forced_ = both;
         for (const Rerun::Next& next : rerun.next_candidates()) {
           Trial& trial = add_trial(next.pivot);
           trial.eligible = next.reads_the_same;
@@ -240,12 +254,32 @@ class Prover {
         }
       }
     }
-    if (!proven_)
-      for (size_t k : parts) add_cause(k, ProofState::indicated, false);
+  }
+
+  // What was forced alone and changed nothing is left as it is, where both logs show something else
+  // that begins by itself. It is proven harmless when all is healed without it.
+  // False: all are asked.
+  bool leave_out_harmless(Experiment& question) const {
+    std::set<std::string> harmless;
+    for (const Trial& trial : trials_)
+      if (!trial.found.causal.value_or(true))
+        harmless.insert(boundary_of(*runs_[1], trial.pivot.b));
+    if (harmless.empty()) return false;
+    auto meant = [&](const EventRef& event) {
+      return !harmless.contains(boundary_of(*runs_[1], event)) &&
+             reaches(timeline_, {PivotKind::value, timeline_.partner(1, event), event},
+                     *difference_);
+    };
+    const std::vector<EventRef> seen = seen_causes(timeline_, judged_step_);
+    if (std::none_of(seen.begin(), seen.end(), meant)) return false;
+    std::erase_if(question.puts,
+                  [&](const Put& put) { return harmless.contains(boundary_of(*runs_[1], put.b)); });
+    return true;
   }
 
   // Gives every matched operator run a's results, and reads off which of them would have left
-  // others of what run a's read. Then these alone are forced.
+  // others of what run a's read. All others are left as they are: so it is the run in which these
+  // alone are forced, and if it heals everything all of them are proven.
   void ask() {
     if (!question_.refused.empty()) {
       if (last_.empty())
@@ -254,38 +288,46 @@ class Prover {
     }
     // What comes out otherwise in each run of a is nobody's value to be held against.
     const std::string unrepeated = keep_repeated(question_);
-    if (question_.puts.empty()) {
-      last_ = unrepeated;
+    Experiment question = question_;
+    const bool some_left_out = leave_out_harmless(question);
+    if (question.puts.empty()) {
+      if (!unrepeated.empty()) last_ = unrepeated;
       return;
     }
-    say("run of b with " + counted(question_.puts.size(), "value") +
-        " of a in place, to ask every operator that differs");
+    std::set<std::string> written;
+    for (const Put& put : question.puts) written.insert(further_.line_of(1, put.b));
+    written.erase("");
+    auto again =
+        force(question, written, values(question) + ", to ask every operator that differs");
+    if (!again) return;
+    const Rerun rerun(comparands(), question, *again);
+    asked_ = rerun.asked();
+    if (const Obstacle unlike = rerun.unlike_before();
+        unlike && unlike.kind != Hindrance::other_value) {
+      last_ = obstacle_text(*runs_[1], unlike);
+      settle_repetition({Effect::unknown, unlike});
+      return;
+    }
     std::vector<size_t> found;
     Experiment forced;
-    {
-      auto again = force(question_, {});
-      if (!again) {
-        last_ = first_line(again.takeError());
-        return;
+    bool again_harmless = false;
+    EventRef unlike, again_at;
+    for (const Rerun::Cause& cause : rerun.answers()) {
+      forced.add(cause.forced);
+      if (!reaches(timeline_, cause.pivot, *difference_)) continue;
+      if (!cause.repeats) unlike = cause.pivot.b;
+      Trial& trial = trial_of(cause.pivot);
+      if (some_left_out && !trial.found.causal.value_or(true))
+        again_harmless = true, again_at = cause.pivot.b;
+      const auto k = static_cast<size_t>(&trial - trials_.data());
+      if (std::find(found.begin(), found.end(), k) != found.end()) {
+        trial.experiment.add(cause.forced);
+        continue;
       }
-      const Rerun rerun(comparands(), question_, *again);
-      if (const Obstacle unlike = rerun.unlike_before()) {
-        last_ = obstacle_text(*runs_[1], unlike);
-        hopeless_ = true;
-        return;
-      }
-      for (const Rerun::Cause& cause : rerun.answers()) {
-        if (!reaches(timeline_, cause.pivot, *difference_)) continue;
-        Trial& trial = add_trial(cause.pivot);
-        trial.experiment = cause.forced;
-        trial.found.why = words(*runs_[0], *runs_[1], cause.pivot.why);
-        trial.tried = true;
-        found.push_back(static_cast<size_t>(&trial - trials_.data()));
-        if (forced.puts.empty())
-          forced = cause.forced;
-        else
-          forced.add(cause.forced);
-      }
+      trial.experiment = cause.forced;
+      trial.found.why = words(*runs_[0], *runs_[1], cause.pivot.why);
+      trial.tried = true;
+      found.push_back(k);
     }
     if (found.empty()) {
       last_ = "each operator that both runs have leaves run a's result of what run a's reads";
@@ -298,27 +340,19 @@ class Prover {
       trial.tried = true;
       found = {static_cast<size_t>(&trial - trials_.data())};
     }
-    for (size_t k : found) add_cause(k, ProofState::indicated, true);
-    say(counted(found.size(), "operator") + " of them leave another result of the same");
-    if (left_ == 0) {
-      last_ = "it was measured, and no further run was left to force it";
-      return;
-    }
-    std::vector<Pivot> shown;
-    for (size_t k : found) shown.push_back(trials_[k].pivot);
-    say("run of b with " + counted(forced.puts.size(), "value") + " of a in place");
-    auto again = force(forced, shown);
-    if (!again) {
-      last_ = first_line(again.takeError());
-      return;
-    }
-    const Outcomes outcomes = Rerun(comparands(), forced, *again).outcomes();
+    say(counted(found.size(), "operator") + " of them " + (found.size() == 1 ? "leaves" : "leave") +
+        " another result of the same");
+    Outcomes outcomes = rerun.outcomes(forced);
+    // What changed nothing when it was forced alone does take part, and was not asked.
+    if (again_harmless) outcomes = {Effect::unknown, {Hindrance::other_inputs, again_at}};
+    if (unlike.process >= 0 && outcomes.effect == Effect::healed)
+      outcomes.obstacle = {Hindrance::other_value, unlike};
+    proven_ = outcomes.effect == Effect::healed;
     for (size_t k : found) {
       settle(trials_[k], outcomes, forced);
-      trials_[k].found.tensors = compare_bytes(trials_[k].pivot);
-      if (outcomes.effect == Effect::healed) add_cause(k, ProofState::proven, true);
+      trials_[k].found.tensors = further_.compare_bytes(trials_[k].pivot);
+      add_cause(k, proven_ ? ProofState::proven : ProofState::indicated, true);
     }
-    proven_ = outcomes.effect == Effect::healed;
   }
 
   // The operator that left the autograd graph in one run alone, or whose backward hands on another
@@ -346,24 +380,124 @@ class Prover {
   std::string keep_repeated(Experiment& experiment) const {
     std::string first;
     std::erase_if(experiment.puts, [&](const Put& put) {
-      std::string why = unrepeated(put.a);
-      if (why.empty() && captures_[0].of(*runs_[0], put.a).empty())
-        why = "run a's value was not written";
+      bool unrepeated = false;
+      std::string why = further_.missing(put, unrepeated);
       if (first.empty()) first = why;
       return !why.empty();
     });
     return first;
   }
 
-  // Why run a's re-run does not stand for run a at an event; "" where it does.
-  std::string unrepeated(const EventRef& a) const {
-    const std::string why = repeat_text(*runs_[0], a, written_->repeats(*runs_[0], a));
-    return why.empty() ? why : "run a does not repeat itself: " + why;
+  // Of several causes proven together: whether each is needed. First what the run with one of them
+  // alone tells of the rest, then run a with one of them as it is in run b.
+  void ask_each() {
+    if (causes_.size() < 2) return;
+    const size_t first = first_cause();
+    const bool any_alone = std::any_of(causes_.begin(), causes_.end(), [&](const auto& cause) {
+      return trials_[cause.first].alone.has_value();
+    });
+    if (!any_alone && further_.left() > 0) {
+      const Experiment& one = trials_[first].experiment;
+      // What is known of the causes' bytes is of the run before.
+      if (auto again =
+              force(one, {},
+                    values(one) + ", one cause of " + std::to_string(causes_.size()) + " alone")) {
+        const Outcomes found = Rerun(comparands(), one, *again).outcomes();
+        trials_[first].alone = found.effect;
+        if (found.effect == Effect::healed) {
+          for (auto& [k, cause] : causes_)
+            if (k != first) settle(trials_[k], Effect::unchanged, harmless_beside(first));
+          std::erase_if(causes_, [&](const auto& cause) { return cause.first != first; });
+          settle(trials_[first], found, one);
+          add_cause(first, ProofState::proven, true);
+          return;
+        }
+      }
+    }
+    for (size_t i = 0; i < causes_.size() && further_.left() > 0 && causes_.size() > 1;) {
+      const size_t k = causes_[i].first;
+      if (!shown_needed(k)) leave_out(k);
+      if (trials_[k].left_out == false)
+        causes_.erase(causes_.begin() + static_cast<std::ptrdiff_t>(i));
+      else
+        ++i;
+    }
+  }
+
+  size_t first_cause() const {
+    return std::min_element(causes_.begin(), causes_.end(),
+                            [&](const auto& x, const auto& y) {
+                              return position(trials_[x.first].pivot) <
+                                     position(trials_[y.first].pivot);
+                            })
+        ->first;
+  }
+
+  // With all but this one as in run a, did the runs part?
+  bool shown_needed(size_t k) const {
+    if (trials_[k].left_out) return *trials_[k].left_out;
+    if (causes_.size() != 2) return false;
+    const size_t other = causes_[0].first == k ? causes_[1].first : causes_[0].first;
+    return parts_by(trials_[other].alone);
+  }
+  // Something differed still.
+  static bool parts_by(const std::optional<Effect>& effect) {
+    return effect == Effect::changed || effect == Effect::unchanged;
+  }
+
+  Need need_of(size_t k) const {
+    if (causes_.size() == 1) return Need::only;
+    if (shown_needed(k)) return Need::left_out;
+    if (trials_[k].alone == Effect::changed) return Need::acts;
+    const bool rest = std::any_of(causes_.begin(), causes_.end(), [&](const auto& cause) {
+      return cause.first != k && parts_by(trials_[cause.first].alone);
+    });
+    return rest ? Need::together : Need::unasked;
+  }
+
+  // Run a with what cause k leaves in run b: all causes but k, as it were, put into b. A value put
+  // into b would hide the one that an earlier cause left. What was found harmless is left out too.
+  void leave_out(size_t k) {
+    Experiment one = trials_[k].experiment;
+    if (!harmless_.puts.empty()) one.add(harmless_);
+    say("run of a with " + counted(one.puts.size(), "value") + " of b in place, to leave " +
+        place(view(*runs_[1], one.puts.front().b)) + " out");
+    auto again = further_.leave_out(one);
+    if (!again) {
+      say("not asked: " + first_line(again.takeError()));
+      return;
+    }
+    if (!all_put(*again, one.puts.size())) return;
+    const bool parts = first_changed(*runs_[0], *again, further_.last_step(0), cut_).has_value();
+    if (parts && !further_.a_repeats()) return;
+    trials_[k].left_out = parts;
+    if (parts) return;
+    harmless_ = one;
+    settle(trials_[k], Effect::unchanged, left_out_text());
+  }
+
+  std::string harmless_beside(size_t first) const {
+    return healed_alone_text(*runs_[1], trials_[first].experiment.puts.front().b);
+  }
+
+  // Is it a race, a clock, a generator nobody seeds? Run b once more as it is.
+  void repeat() {
+    say("run of b as it is, to see whether it repeats itself");
+    auto again = further_.repeat();
+    if (!again) {
+      say("not seen: " + first_line(again.takeError()));
+      return;
+    }
+    repetition_ = Repetition{1, first_unrepeated(*runs_[1], *again, timeline_, 1, judged_step_)};
+    if (repetition_->unrepeated)
+      say("it does not: " + obstacle_text(*runs_[1], repetition_->unrepeated));
+    else
+      say("it does");
   }
 
   void settle(Trial& trial, const Outcomes& found, const Experiment& experiment) {
-    hopeless_ |= found.obstacle.unrepeated();
     settle(trial, found.effect, outcome_text(*runs_[0], *runs_[1], experiment, found));
+    settle_repetition(found);
   }
 
   void settle(Trial& trial, Effect effect, const std::string& why) {
@@ -378,6 +512,21 @@ class Prover {
     last_ = why;
   }
 
+  void settle_repetition(const Outcomes& found) {
+    if (!found.obstacle.unrepeated()) return;
+    repetition_ = Repetition{1, found.obstacle};
+    hopeless_ |= found.effect != Effect::healed;
+  }
+
+  bool at_a_cause(const Repetition& found) const {
+    if (!found.unrepeated || found.side != 1) return false;
+    return std::any_of(causes_.begin(), causes_.end(), [&](const auto& cause) {
+      const Trial& trial = trials_[cause.first];
+      return boundary_of(*runs_[1], trial.pivot.b) ==
+             boundary_of(*runs_[1], found.unrepeated.event);
+    });
+  }
+
   void add_cause(size_t trial, ProofState state, bool measured) {
     auto at = std::find_if(causes_.begin(), causes_.end(),
                            [&](const auto& cause) { return cause.first == trial; });
@@ -385,30 +534,6 @@ class Prover {
     at->second.state = state;
     at->second.measured |= measured;
     at->second.why = trials_[trial].found.why;
-  }
-
-  // The tensors of both runs at a candidate that are not the same, byte by byte.
-  std::vector<Difference> compare_bytes(const Pivot& candidate) const {
-    std::vector<Difference> all;
-    if (candidate.a.process < 0 || candidate.b.process < 0) return all;
-    SafetensorsFile a, b;
-    std::string error;
-    const std::string path_a = captures_[0].of(*runs_[0], candidate.a),
-                      path_b = captures_[1].of(*runs_[1], candidate.b);
-    if (path_a.empty() || path_b.empty() || !a.open(path_a, error) || !b.open(path_b, error))
-      return all;
-    const ProcessLog &la = runs_[0]->processes[candidate.a.process],
-                     &lb = runs_[1]->processes[candidate.b.process];
-    for (const SlotPair& pair :
-         pair_slots(la, la.events[candidate.a.event], lb, lb.events[candidate.b.event])) {
-      if (!pair.a || !pair.b) continue;
-      const Tensor *x = a.find(tensor_name(la, *pair.a)), *y = b.find(tensor_name(lb, *pair.b));
-      if (!x || !y) continue;
-      Difference difference = compare_tensors(*x, *y);
-      difference.name = tensor_name(lb, *pair.b);
-      if (!difference.equal) all.push_back(std::move(difference));
-    }
-    return all;
   }
 
   Position position(const Pivot& pivot) const {
@@ -436,6 +561,7 @@ class Prover {
       take(trials_[0]);
     }
     for (auto& [trial, cause] : causes_) {
+      cause.need = need_of(trial);
       if (taken.contains(trial)) {  // the one that stands
         cause.candidate = 0;
         proof.causes.push_back(cause);
@@ -451,7 +577,10 @@ class Prover {
          ++i)
       if (!taken.contains(i)) take(trials_[i]);
     if (!trials_.empty()) verdict_.candidates = candidates;
-    proof.runs = made_;
+    proof.runs = further_.made();
+    proof.asked = asked_;
+    proof.repetition = repetition_;
+    if (proof.repetition) proof.repetition->at_a_cause = at_a_cause(*proof.repetition);
     proof.state = proven_                       ? ProofState::proven
                   : verdict_.candidates.empty() ? ProofState::none
                                                 : ProofState::indicated;
@@ -460,23 +589,24 @@ class Prover {
     return examined;
   }
 
-  const GuardedProgram* programs_[2];
   const Run* runs_[2];
   Timeline timeline_;
   ValueIndex index_[2];
   Verdict& verdict_;
-  uint32_t left_, made_ = 0;
+  ProofRuns further_;
   std::optional<ModelDifference> difference_;
   uint32_t judged_step_ = kNone;
   bool cut_ = false, proven_ = false;
   bool hopeless_ = false;  // a run that does not repeat itself proves nothing, however often
   std::vector<Trial> trials_;
   Experiment question_;
-  Captures captures_[2];
-  Run again_a_;
-  std::unique_ptr<Again> written_;
+  Experiment forced_;                             // what takes part, by try_candidates()
+  std::vector<size_t> parts_;                     // of these, the trials
+  Experiment harmless_;                           // what was left out, and the runs did not part
   std::vector<std::pair<size_t, Cause>> causes_;  // by trial
-  std::string last_;                              // what the last run said
+  std::optional<Asked> asked_;
+  std::optional<Repetition> repetition_;
+  std::string last_;  // what the last run said
 };
 
 }  // namespace

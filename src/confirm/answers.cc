@@ -116,16 +116,17 @@ std::vector<Rerun::Cause> Rerun::answers() const {
   for (size_t i = 0; i < experiment_.puts.size();) {
     size_t end = i;
     std::vector<Put> other;
+    bool repeats = true;
     while (end < experiment_.puts.size() && experiment_.puts[end].b == experiment_.puts[i].b) {
       if (const std::string* was = fate(end, ".was"); was && *was == "other")
-        other.push_back(experiment_.puts[end]);
+        other.push_back(experiment_.puts[end]), repeats &= !replaced_another_of_the_same(end);
       ++end;
     }
     i = end;
     if (other.empty()) continue;
     std::vector<SlotPair> differing;
     Pivot pivot;
-    if (read_the_same(other.front(), &differing)) {
+    if (read_the_same(other.front(), experiment_, &differing)) {
       const Put& put = other.front();
       const ProcessLog &la = first_.a.processes[put.a.process],
                        &lb = first_.b.processes[put.b.process];
@@ -150,7 +151,7 @@ std::vector<Rerun::Cause> Rerun::answers() const {
     };
     auto [at, fresh] = known.try_emplace({boundary(first_.a, pivot.a), boundary(first_.b, pivot.b)},
                                          causes.size());
-    if (fresh) causes.push_back({pivot, {}});
+    if (fresh) causes.push_back({pivot, {}, true});
     Experiment forced;
     forced.puts = other;
     // What a region leaves differs still when its end is forced.
@@ -160,7 +161,8 @@ std::vector<Rerun::Cause> Rerun::answers() const {
           value_key(again_.processes[repeated_.partner(0, other.front().b).process], *pair.b));
     }
     forced.executions = 1;
-    forced.place = Place::results;
+    forced.place = differing.empty() ? Place::results : Place::downstream;
+    causes[at->second].repeats &= repeats;
     causes[at->second].forced.add(forced);
   }
   // An operator around another cause is not one of itself.
@@ -186,6 +188,21 @@ std::vector<Rerun::Cause> Rerun::answers() const {
     return position(x.pivot) < position(y.pivot);
   });
   return inner;
+}
+
+Asked Rerun::asked() const {
+  Asked asked;
+  for (size_t i = 0; i < experiment_.puts.size();) {
+    const EventRef event = experiment_.puts[i].b;
+    bool other = false, done = true;
+    for (; i < experiment_.puts.size() && experiment_.puts[i].b == event; ++i) {
+      const std::string* was = fate(i, ".was");
+      done &= was != nullptr;
+      other |= was != nullptr && *was == "other";
+    }
+    ++(other ? asked.other : done ? asked.same : asked.not_reached);
+  }
+  return asked;
 }
 
 bool reaches(const Timeline& timeline, const Pivot& cause, const ModelDifference& difference) {

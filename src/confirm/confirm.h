@@ -55,10 +55,18 @@ struct Moment {
 
 struct Outcomes {
   Effect effect = Effect::unknown;
-  Obstacle obstacle{};              // unknown: why
+  // unknown: why. healed: `other_value`, if what was replaced was another value than before.
+  Obstacle obstacle{};
   std::optional<uint32_t> until{};  // healed: of a re-run that was ended, the last step
   // changed: where run b parts now, and where it did; none: where it did.
   std::optional<Moment> with{}, without{};
+};
+
+// What the operators were asked (plan_question), by execution.
+struct Asked {
+  uint64_t same = 0;         // it leaves run a's result
+  uint64_t other = 0;        // it does not
+  uint64_t not_reached = 0;  // its value could not be put in place
 };
 
 // What was found at the model values of the first comparison, and the two runs.
@@ -78,7 +86,10 @@ class Rerun {
   // again: run b once more, with the experiment's values put in. All must stay.
   Rerun(const Comparands& first, const Experiment& experiment, const Run& again);
 
-  Outcomes outcomes() const;
+  Outcomes outcomes() const { return outcomes(experiment_); }
+  // Of a question: what held run a's value was left as it is, so that this is the run in which
+  // `forced` alone, what all the answers hold together, was put in place.
+  Outcomes outcomes(const Experiment& forced) const;
   // Where run b itself came out otherwise before anything was put in; none where it did not.
   Obstacle unlike_before() const;
 
@@ -87,8 +98,10 @@ class Rerun {
   struct Cause {
     Pivot pivot;
     Experiment forced;
+    bool repeats = true;  // false: of the same it left another result than in run b before
   };
   std::vector<Cause> answers() const;
+  Asked asked() const;
 
   // What differs now between a and the re-run, as candidates of the first comparison.
   struct Next {
@@ -99,13 +112,17 @@ class Rerun {
 
  private:
   struct Region;
-  Obstacle unlike_inputs() const;
+  Outcomes effect_of(const Experiment& forced) const;
+  Obstacle unlike_inputs(const Experiment& forced, const Position* until) const;
   Obstacle not_put() const;
   Moment moment(const Run& b, const ModelDifference& difference) const;
   bool reached() const;
   uint32_t own_step(uint32_t number) const;
   const std::string* fate(size_t put, const char* what) const;
-  bool read_the_same(const Put& put, std::vector<SlotPair>* differing) const;
+  bool read_the_same(const Put& put, const Experiment& forced,
+                     std::vector<SlotPair>* differing) const;
+  bool replaced_another(size_t put) const;
+  bool replaced_another_of_the_same(size_t put) const;
   EventRef begin_of_region(int side, const EventRef& end,
                            const std::vector<SlotPair>& differing) const;
   std::optional<Pivot> origin(const Put& put, const std::vector<SlotPair>& differing) const;
@@ -132,6 +149,19 @@ class Again {
   const Run* again_;
   std::unordered_multimap<std::string, EventRef> events_;
 };
+
+// The first event of a run up to a step that another run of the same program, made as it was, does
+// not repeat. side: the timeline's that the run is.
+Obstacle first_unrepeated(const Run& run, const Run& again, const Timeline& timeline, int side,
+                          uint32_t until_step);
+
+// Whether a run has put all of so many values in place.
+bool all_put(const Run& again, size_t puts);
+
+// The first model value, up to a step, in which a run with values of the other's in place is not
+// what it was. None: nothing came of them.
+std::optional<ModelDifference> first_changed(const Run& run, const Run& again, uint32_t until_step,
+                                             bool cut);
 
 // Whether what one side's event left reaches the model value that differs: along values, within one
 // process. Of several processes it is taken to.

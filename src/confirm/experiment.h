@@ -44,7 +44,7 @@ struct Experiment {
   std::unordered_set<ValueKey, ValueKeyHash> carried;
   std::string refused;  // why there is nothing to put; "" if there is
 
-  // This one's values as well.
+  // This one's values as well. To nothing yet, its place too.
   void add(const Experiment& other);
 };
 
@@ -58,6 +58,10 @@ Experiment plan_experiment(const Timeline& timeline, const ValueIndex& a, const 
 // each then reads what run a's read, and says whether it makes the same of it. Refused where that
 // is more than kMostPuts values or 256 MiB.
 Experiment plan_question(const Timeline& timeline, uint32_t judged_step);
+
+// The operators of the forward pass that read the same in both runs and leave another result, up to
+// the end of the judged step: causes that both logs show as they are. Each site once, as in run b.
+std::vector<EventRef> seen_causes(const Timeline& timeline, uint32_t judged_step);
 
 // Whether the candidate read the same in both runs, so that forcing its results says something of
 // itself. One that only follows does not.

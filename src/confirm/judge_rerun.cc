@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "align/pair/difference.h"
@@ -20,7 +21,69 @@ std::multiset<std::pair<uint64_t, uint64_t>> values_of(const Run& b,
   return all;
 }
 
+// The first event that counts, in the order of the log, that its re-run does not repeat.
+Obstacle first_unrepeated_of(const ProcessLog& log, const ProcessPair& both,
+                             const std::function<bool(uint32_t)>& counts) {
+  Obstacle first;
+  // Behind the last event of the re-run it has ended, maybe within a call.
+  uint32_t end = 0;
+  for (const Pair& pair : both.pairs) end = std::max(end, pair.a);
+  auto take = [&](uint32_t event, Hindrance kind) {
+    if ((first && first.event.event <= event) || !counts(event)) return;
+    first = {kind, {both.a, event}};
+  };
+  for (const Pair& pair : both.pairs)
+    // Generators nobody seeds or draws from begin anew in each run; what is drawn shows itself.
+    if (pair.equality != Equality::equal && log.events.kind(pair.a) != EventKind::state)
+      take(pair.a, Hindrance::other_value_before);
+  for (uint32_t alone : both.only_a)
+    if (alone < end) take(alone, Hindrance::not_run_again);
+  return first;
+}
+
 }  // namespace
+
+Obstacle first_unrepeated(const Run& run, const Run& again, const Timeline& timeline, int side,
+                          uint32_t until_step) {
+  Obstacle first;
+  const Alignment alignment = align_runs(run, again, {});
+  for (const ProcessPair& both : alignment.processes) {
+    if (both.a < 0) continue;
+    if (both.b < 0) return {Hindrance::other_processes};
+    Obstacle found = first_unrepeated_of(run.processes[both.a], both, [&](uint32_t event) {
+      return timeline.step(side, {both.a, event}) <= until_step;
+    });
+    if (!found) continue;
+    // Nothing was put in place behind it.
+    if (found.kind == Hindrance::other_value_before) found.kind = Hindrance::other_value;
+    if (!first || timeline.position(side, found.event) < timeline.position(side, first.event))
+      first = found;
+  }
+  return first;
+}
+
+bool all_put(const Run& again, size_t puts) {
+  for (size_t i = 0; i < puts; ++i)
+    if (std::none_of(again.processes.begin(), again.processes.end(), [&](const ProcessLog& log) {
+          auto at = log.settings.find("transplant." + std::to_string(i));
+          return at != log.settings.end() && at->second == "done";
+        }))
+      return false;
+  return true;
+}
+
+std::optional<ModelDifference> first_changed(const Run& run, const Run& again, uint32_t until_step,
+                                             bool cut) {
+  const Alignment alignment = align_runs(run, again, {});
+  const Timeline timeline(run, again, alignment);
+  std::optional<ModelDifference> first =
+      compare_model_values(ValueIndex(run), ValueIndex(again), timeline,
+                           HiddenRecords({}, run, again))
+          .first;
+  // What the re-run has not come to, as it was ended, is no difference.
+  if (first && (first->position.step > until_step || (cut && first->longer >= 0))) first = {};
+  return first;
+}
 
 Rerun::Rerun(const Comparands& first, const Experiment& experiment, const Run& again)
     : first_(first),
@@ -58,12 +121,22 @@ Obstacle Rerun::not_put() const {
   return {};
 }
 
-Outcomes Rerun::outcomes() const {
-  if (Obstacle why = unlike_before()) return {Effect::unknown, why};
+Outcomes Rerun::outcomes(const Experiment& forced) const {
+  const Obstacle unlike = unlike_before();
+  if (unlike && unlike.kind != Hindrance::other_value) return {Effect::unknown, unlike};
+  // A value that is another each time, and is run a's here: that everything is healed holds all the
+  // same. That something is not would hold of this one run only.
+  Outcomes found = effect_of(forced);
+  if (unlike && found.effect != Effect::healed) return {Effect::unknown, unlike};
+  found.obstacle = unlike ? unlike : found.obstacle;
+  return found;
+}
+
+Outcomes Rerun::effect_of(const Experiment& forced) const {
   // A table that the candidate made and a module keeps: those who read it were given run a's.
   static const std::vector<Rule> kNoRules;
   HiddenRecords hidden(kNoRules, first_.a, again_);
-  hidden.leave_out(experiment_.carried);
+  hidden.leave_out(forced.carried);
   std::optional<ModelDifference> left =
       compare_model_values(index_[0], index_[1], timeline_, hidden).first;
   const Position& before = first_.difference.position;
@@ -75,7 +148,7 @@ Outcomes Rerun::outcomes() const {
     for (size_t i = 0; i < experiment_.puts.size(); ++i) done += fate(i, "") != nullptr;
     // Healed by nothing: it came out otherwise by itself.
     if (done == 0) return {Effect::unknown, not_put()};
-    if (Obstacle why = unlike_inputs()) return {Effect::unknown, why};
+    if (Obstacle why = unlike_inputs(forced, nullptr)) return {Effect::unknown, why};
     Outcomes healed{Effect::healed};
     if (first_.cut) healed.until = own_step(before.step);
     return healed;
@@ -87,7 +160,7 @@ Outcomes Rerun::outcomes() const {
     return {Effect::unchanged};
   }
   if (missing && !(before < left->position)) return {Effect::unknown, missing};
-  if (Obstacle why = unlike_inputs()) return {Effect::unknown, why};
+  if (Obstacle why = unlike_inputs(forced, &left->position)) return {Effect::unknown, why};
   Outcomes changed{Effect::changed};
   if (before < left->position) {
     changed.with = moment(again_, *left);
@@ -138,23 +211,38 @@ Obstacle Rerun::unlike_before() const {
     if (until == kNone) continue;
     if (both.a < 0 || both.b < 0) return {Hindrance::other_processes};
     const ProcessLog& log = first_.b.processes[both.a];
-    for (const Pair& pair : both.pairs)
-      // Generators nobody seeds or draws from begin anew in each run; what is drawn shows itself.
-      if (pair.a < until && pair.equality != Equality::equal &&
-          log.events.kind(pair.a) != EventKind::state)
-        return {Hindrance::other_value_before, {both.a, pair.a}};
-    for (uint32_t alone : both.only_a)
-      if (alone < until) return {Hindrance::not_run_again, {both.a, alone}};
+    if (Obstacle found =
+            first_unrepeated_of(log, both, [&](uint32_t event) { return event < until; }))
+      return found;
     // And the first value that was replaced was the run's.
-    if (const std::string* held = fate(which, ".held");
-        held && *held != fingerprint_text(log.slots[first->slot_b]))
-      return {Hindrance::other_value, first->b};
+    if (replaced_another(which)) return {Hindrance::other_value, first->b};
   }
   return {};
 }
 
+// The value that was to be replaced was not the one that run b has there.
+bool Rerun::replaced_another(size_t put) const {
+  const Put& what = experiment_.puts[put];
+  const ProcessLog& log = first_.b.processes[what.b.process];
+  const std::string* held = fate(put, ".held");
+  return held != nullptr && *held != fingerprint_text(log.slots[what.slot_b]);
+}
+
+// ... and its operator read the same both times.
+bool Rerun::replaced_another_of_the_same(size_t put) const {
+  const Put& what = experiment_.puts[put];
+  const EventRef again = repeated_.partner(0, what.b);
+  if (again.process < 0 || !replaced_another(put)) return false;
+  const ProcessLog &lb = first_.b.processes[what.b.process], &lr = again_.processes[again.process];
+  for (const SlotPair& pair : pair_slots(lb, lb.events[what.b.event], lr, lr.events[again.event]))
+    if (pair.either().kind == SlotKind::in && (!pair.a || !pair.b || !same_bytes(*pair.a, *pair.b)))
+      return false;
+  return true;
+}
+
 // The inputs of a put's event, as run a read them and as the re-run did.
-bool Rerun::read_the_same(const Put& put, std::vector<SlotPair>* differing) const {
+bool Rerun::read_the_same(const Put& put, const Experiment& forced,
+                          std::vector<SlotPair>* differing) const {
   const EventRef again = repeated_.partner(0, put.b);
   if (again.process < 0) return false;
   const ProcessLog &la = first_.a.processes[put.a.process], &lb = again_.processes[again.process];
@@ -164,7 +252,7 @@ bool Rerun::read_the_same(const Put& put, std::vector<SlotPair>* differing) cons
         !has_value(*pair.b))
       continue;
     const ValueKey a = value_key(la, *pair.a), b = value_key(lb, *pair.b);
-    if (a == b || experiment_.carried.contains(a) || experiment_.carried.contains(b)) continue;
+    if (a == b || forced.carried.contains(a) || forced.carried.contains(b)) continue;
     same = false;
     if (differing) differing->push_back(pair);
   }
@@ -174,17 +262,25 @@ bool Rerun::read_the_same(const Put& put, std::vector<SlotPair>* differing) cons
 // Values are put where operators read the same in both runs, but for what comes from a candidate
 // without a counterpart. Otherwise another difference was healed on the way, and what was forced
 // only follows it.
-Obstacle Rerun::unlike_inputs() const {
+//
+// until: what comes behind it is not looked at, as something differs still that flows on.
+Obstacle Rerun::unlike_inputs(const Experiment& forced, const Position* until) const {
   if (experiment_.place == Place::inputs) return {};
   std::set<std::pair<int32_t, uint32_t>> seen;
   for (size_t i = 0; i < experiment_.puts.size(); ++i) {
     const Put& put = experiment_.puts[i];
     const ProcessLog& log = first_.b.processes[put.b.process];
     if (log.slots[put.slot_b].kind == SlotKind::in) continue;
-    if (!seen.emplace(put.b.process, put.b.event).second || !fate(i, "")) continue;
+    if (!fate(i, "")) continue;
+    // Of a question: what left run a's result of itself was left alone.
+    if (const std::string* was = fate(i, ".was");
+        experiment_.place == Place::question && was != nullptr && *was == "same")
+      continue;
+    if (!seen.emplace(put.b.process, put.b.event).second) continue;
+    if (until != nullptr && *until < first_.timeline.position(1, put.b)) continue;
     const EventRef again = repeated_.partner(0, put.b);
     if (again.process < 0) return {Hindrance::another_way};
-    if (read_the_same(put, nullptr)) continue;
+    if (read_the_same(put, forced, nullptr)) continue;
     return {Hindrance::other_inputs, put.b};
   }
   return {};

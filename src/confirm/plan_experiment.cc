@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "align/pair/slot_pairs.h"
@@ -255,9 +256,9 @@ class Planner {
 }  // namespace
 
 void Experiment::add(const Experiment& other) {
+  place = puts.empty() || place == other.place ? other.place : Place::several;
   puts.insert(puts.end(), other.puts.begin(), other.puts.end());
   in_order(puts);
-  place = place == other.place ? place : Place::several;
   executions += other.executions;
   carried.insert(other.carried.begin(), other.carried.end());
 }
@@ -289,6 +290,33 @@ Experiment plan_question(const Timeline& timeline, uint32_t judged_step) {
   else if (question.puts.size() > kMostPuts || bytes_of(timeline, question.puts) > kMostAsked)
     question.refused = "more operators differ, or larger tensors, than can be asked at once";
   return question;
+}
+
+std::vector<EventRef> seen_causes(const Timeline& timeline, uint32_t judged_step) {
+  std::vector<EventRef> all;
+  std::set<std::string> sites;
+  for (const ProcessPair& both : timeline.alignment().processes) {
+    if (both.a < 0 || both.b < 0) continue;
+    for (const Pair& pair : both.pairs) {
+      if (pair.equality == Equality::equal || pair.equality == Equality::hidden) continue;
+      const EventRef a{both.a, pair.a}, b{both.b, pair.b};
+      const Event e = timeline.event(1, b);
+      if (e.kind != EventKind::op || e.phase != Phase::forward ||
+          timeline.step(1, b) > judged_step || sites.contains(timeline.log(1, b).text(e.boundary)))
+        continue;
+      bool reads_other = false, leaves_other = false;
+      for (const SlotPair& slots : pair_slots(timeline.log(0, a), timeline.event(0, a),
+                                              timeline.log(1, b), timeline.event(1, b))) {
+        if (!has_value(slots.either())) continue;
+        const bool other = !slots.a || !slots.b || !same_bytes(*slots.a, *slots.b);
+        (slots.either().kind == SlotKind::in ? reads_other : leaves_other) |= other;
+      }
+      if (!leaves_other || reads_other) continue;
+      sites.insert(timeline.log(1, b).text(e.boundary));
+      all.push_back(b);
+    }
+  }
+  return all;
 }
 
 bool reads_the_same(const Timeline& timeline, const ValueIndex& a, const ValueIndex& b,

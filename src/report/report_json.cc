@@ -5,6 +5,7 @@
 #include "align/pair/difference.h"
 #include "nlohmann/json.hpp"
 #include "report/background_text.h"
+#include "report/proof_text.h"
 #include "report/rank_text.h"
 #include "report/reasons.h"
 #include "report/region.h"
@@ -190,13 +191,36 @@ Json size_json(const Report& report, const Cause& cause) {
           {"rounding", rounding}};
 }
 
+Json repetition_json(const Report& report) {
+  if (!report.proof || !report.proof->repetition) return nullptr;
+  const Repetition& found = *report.proof->repetition;
+  Json json = {{"run", found.side == 0 ? "a" : "b"},
+               {"repeats", !found.unrepeated},
+               {"boundary", nullptr},
+               {"place", nullptr},
+               {"cause", found.at_a_cause},
+               {"why", repetition_text(report)}};
+  const EventRef& at = found.unrepeated.event;
+  if (!found.unrepeated || at.process < 0) return json;
+  const EventView event = view(found.side == 0 ? report.a : report.b, at);
+  json["boundary"] = event.boundary;
+  json["place"] = place(event);
+  return json;
+}
+
 Json proof_json(const Report& report) {
   const ProofReport none{ProofState::none, "no further run was made", 0, {}};
   const ProofReport& proof = report.proof ? *report.proof : none;
   Json json = {{"state", proof_name(proof.state)},
                {"why", proof.why},
                {"runs", proof.runs},
-               {"causes", Json::array()}};
+               {"causes", Json::array()},
+               {"asked", nullptr},
+               {"repetition", repetition_json(report)}};
+  if (proof.asked)
+    json["asked"] = {{"same", proof.asked->same},
+                     {"other", proof.asked->other},
+                     {"not_reached", proof.asked->not_reached}};
   for (const Cause& cause : proof.causes) {
     const PivotView shown = view(report.a, report.b, report.verdict.candidates.at(cause.candidate));
     const EventView& event = shown.either();
@@ -207,6 +231,7 @@ Json proof_json(const Report& report) {
                               {"candidate", cause.candidate},
                               {"state", proof_name(cause.state)},
                               {"measured", cause.measured},
+                              {"need", need_name(cause.need)},
                               {"why", cause.why},
                               {"size", size_json(report, cause)}});
   }

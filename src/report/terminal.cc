@@ -7,6 +7,7 @@
 #include "align/pair/difference.h"
 #include "report/background_text.h"
 #include "report/excerpt.h"
+#include "report/proof_text.h"
 #include "report/rank_text.h"
 #include "report/reasons.h"
 #include "report/region.h"
@@ -231,6 +232,19 @@ class Terminal {
       line("");
     }
     line("  " + paint(causal_code(found), causal_text(0)) + ": " + shown(found.why));
+    need(0, "  ");
+    if (!report_.proof) return;
+    if (std::string text = asked_text(*report_.proof); !text.empty()) line("  asked: " + text);
+    if (std::string text = repetition_text(report_); !text.empty()) line("  " + shown(text));
+  }
+
+  // What one of several causes is to the difference beside the others.
+  void need(size_t candidate, const char* indent) {
+    if (!report_.proof) return;
+    for (const Cause& cause : report_.proof->causes)
+      if (std::string text = need_text(*report_.proof, cause);
+          cause.candidate == candidate && !text.empty())
+        line(indent + text);
   }
 
   // --drill: the ATen operator inside the pivot.
@@ -535,6 +549,7 @@ class Terminal {
       if (i < report_.confirmations.size() && !report_.confirmations[i].why.empty()) {
         const Confirmation& found = report_.confirmations[i];
         line("     " + paint(causal_code(found), causal_text(i)) + ": " + shown(found.why));
+        need(i, "     ");
       }
       if (report_.explain || is_cause(i)) nearest_suspect(i);
       if (report_.explain) differences(both);

@@ -93,6 +93,7 @@ std::string replace_on_device(const TorchApi& torch, PyObject* object, const Ten
     return "a graph is being captured, which would copy it at each replay";
   same = holds(torch, object, bytes);
   PyErr_Clear();
+  if (same) return "";
   PyObject* plain = view.keep ? view.keep.get() : object;
   const Ref data = attribute(plain, "data");
   const Ref before(data ? PyObject_CallMethod(data.get(), "clone", nullptr) : nullptr);
@@ -145,13 +146,16 @@ std::string replace_value(const TorchApi* torch, PyObject* object, const TensorV
   uintptr_t low = 0, high = 0;
   if (!bounds(view.elements, low, high)) return "";  // without elements: it is that value
   if (!view.readable) return replace_on_device(*torch, object, view, value.bytes, same);
+  if (view.device == nullptr) {
+    same = gather(view.elements) == value.bytes;
+    if (same) return "";
+  }
   if (Ref flags = is_numpy_array(object) ? attribute(object, "flags") : Ref(); flags)
     if (attribute(flags.get(), "writeable").get() != Py_True) return "the array is read-only";
   if (std::string why = unwritable(low, high); !why.empty()) return why;
   // The processor's own memory as a device's, which a plugin serves.
   if (view.device != nullptr) return replace_on_device(*torch, object, view, value.bytes, same);
-  std::vector<unsigned char> before = gather(view.elements);
-  same = before == value.bytes;
+  const std::vector<unsigned char> before = gather(view.elements);
   scatter(value.bytes, view.elements);
   // Is it what the program reads now? Not where elements share memory (an expanded view), nor where
   // what we see is a copy (a lazy conjugate).
@@ -163,6 +167,21 @@ std::string replace_value(const TorchApi* torch, PyObject* object, const TensorV
   if (now.readable && gather(now.elements) == value.bytes) return "";
   scatter(before, view.elements);
   return "its elements share memory, or are computed when they are read";
+}
+
+bool holds_value(const TorchApi& torch, PyObject* object, const TransplantValue& value) {
+  const TensorView view = view_tensor(torch, object);
+  if (!view.has_value() || view.meta.dtype != value.dtype->name ||
+      view.elements.size != value.dtype->size_bytes || view.elements.shape != value.shape)
+    return false;
+  // What a capture of the device's stream would record is not asked.
+  if (!view.readable && recorder().capturing()) return false;
+  Slot unused;
+  if (read_in_flight(view, unused)) return false;
+  const bool same = view.readable && view.device == nullptr ? gather(view.elements) == value.bytes
+                                                            : holds(torch, object, value.bytes);
+  PyErr_Clear();
+  return same;
 }
 
 }  // namespace opguard

@@ -24,8 +24,11 @@ std::string load_value(const Transplant& transplant, TransplantValue& value);
 // point. All or nothing. On a device it is a copy on the stream that the thread works on, and
 // waited for.
 // "" or why not: another dtype or shape, memory that cannot or must not be written. Under OwnWork.
-// same: whether the tensor held that value already, where it was put in place.
+// same: whether the tensor held that value already. Then nothing is written.
 std::string replace_value(const TorchApi* torch, PyObject* object, const TensorView& view,
                           const TransplantValue& value, bool& same);
+
+// Whether the tensor holds that very value, so that there is nothing to replace. Under OwnWork.
+bool holds_value(const TorchApi& torch, PyObject* object, const TransplantValue& value);
 
 }  // namespace opguard

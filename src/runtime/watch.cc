@@ -329,11 +329,22 @@ void Watch::meet(const TensorView& view, PyObject* object, SlotKind kind, const 
       planned.done = true;
       planned.refused.clear();
       // Every view of that memory holds another value now, at the version it had.
-      storages().forget_all();
+      if (!planned.same) storages().forget_all();
     } else {
       refuse(planned, why);
     }
   }
+}
+
+// What holds the value already is left as it is, with the memory it shares.
+bool Watch::replaces(const std::string& name, PyObject* object) const {
+  const TorchApi* torch = torch_api();
+  for (const Wanted& wanted : transplants_)
+    if (slot_meant(wanted.slot, "out", name) && due(wanted.index) &&
+        !(torch != nullptr && torch->is_tensor(object) &&
+          holds_value(*torch, object, watching().transplants[wanted.index].value)))
+      return true;
+  return false;
 }
 
 Ref Watch::apart(PyObject* gradients) {
@@ -341,11 +352,7 @@ Ref Watch::apart(PyObject* gradients) {
   if (transplants_.empty() || !PyTuple_Check(gradients)) return out;
   for (Py_ssize_t i = 0, n = PyTuple_Size(gradients); i < n; ++i) {
     PyObject* gradient = PyTuple_GetItem(gradients, i);
-    const std::string name = "out" + std::to_string(i);
-    bool replaced = false;
-    for (const Wanted& wanted : transplants_)
-      replaced |= slot_meant(wanted.slot, "out", name) && due(wanted.index);
-    if (!replaced || gradient == Py_None) continue;
+    if (gradient == Py_None || !replaces("out" + std::to_string(i), gradient)) continue;
     // clone() is differentiable where the program asked for create_graph.
     Ref copy(PyObject_CallMethod(gradient, "clone", nullptr));
     Ref tuple(copy ? PyTuple_New(n) : nullptr);
@@ -367,11 +374,8 @@ Ref Watch::own_result(const OwnWork& work, PyObject* result,
   Ref out = Ref::borrow(result);
   if (transplants_.empty() || compiled_ || work.torch() == nullptr) return out;
   auto copy_of = [&](PyObject* value, const std::string& name) {
-    bool replaced = false;
-    for (const Wanted& wanted : transplants_)
-      replaced |= slot_meant(wanted.slot, "out", name) && due(wanted.index);
-    if (!replaced || !work.torch()->is_tensor(value) || !work.torch()->plain(value) ||
-        !shares(value))
+    if (!work.torch()->is_tensor(value) || !work.torch()->plain(value) || !shares(value) ||
+        !replaces(name, value))
       return Ref();
     // Differentiable: the gradient flows on as it did.
     Ref copy(PyObject_CallMethod(value, "clone", nullptr));

@@ -52,6 +52,8 @@ class Watch {
     std::string_view slot;  // "": all
   };
   bool due(size_t transplant) const;
+  // Whether a result of that name is to be replaced, by another value than it holds.
+  bool replaces(const std::string& name, PyObject* object) const;
 
   Event event_;
   std::string boundary_, node_;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "align/builder.h"
+#include "align/pair/difference.h"
 #include "confirm/experiment.h"
 #include "report/proof_text.h"
 
@@ -300,6 +301,85 @@ TEST(Answers, TheRegionOfOneRunAloneBegins) {
   EXPECT_EQ(causes[0].pivot.kind, PivotKind::structure);
   // What the region leaves differs when its end is forced, and that is expected.
   EXPECT_EQ(s.judged(causes[0].forced, of_b(3)).effect, Effect::healed);
+}
+
+// f and h are both causes; g, between them, only follows.
+TEST(Answers, TheRunThatAsksIsTheOneInWhichTheCausesAreForced) {
+  auto log = [](uint64_t f, uint64_t g, uint64_t h) {
+    LogBuilder log;
+    log.add(op("m.f:1", {in(1), out(f)}))
+        .add(op("m.g:2", {in(f), out(g)}))
+        .add(op("m.h:3", {in(g), out(h)}))
+        .add(loss(h));
+    return log;
+  };
+  const Setting s{run(log(2, 3, 4)), run(log(20, 30, 40))};
+  const Experiment question = plan_question(s.timeline, 0);
+  ASSERT_EQ(events(question), (std::vector<uint32_t>{0, 1, 2}));
+  auto again = [&](LogBuilder builder, std::vector<std::string> was) {
+    for (size_t i = 0; i < was.size(); ++i)
+      builder.setting("transplant." + std::to_string(i), "done")
+          .setting("transplant." + std::to_string(i) + ".was", was[i]);
+    return run_of({builder.log()});
+  };
+  const opguard::Run asked = again(log(2, 3, 4), {"other", "same", "other"});
+  const Rerun rerun({s.a, s.b, s.timeline, s.difference, false}, question, asked);
+  const auto causes = rerun.answers();
+  ASSERT_EQ(causes.size(), 2u);
+  EXPECT_EQ(causes[0].pivot.b, (EventRef{0, 0}));
+  EXPECT_EQ(causes[1].pivot.b, (EventRef{0, 2}));
+  Experiment forced = causes[0].forced;
+  forced.add(causes[1].forced);
+  EXPECT_EQ(rerun.outcomes(forced).effect, Effect::healed);
+  EXPECT_EQ(rerun.asked().same, 1u);
+  EXPECT_EQ(rerun.asked().other, 2u);
+  EXPECT_EQ(rerun.asked().not_reached, 0u);
+  // Not where a model value still differs.
+  const opguard::Run other = again(log(2, 3, 41), {"other", "same", "other"});
+  EXPECT_EQ(
+      Rerun({s.a, s.b, s.timeline, s.difference, false}, question, other).outcomes(forced).effect,
+      Effect::changed);
+}
+
+TEST(SeenCauses, WhatReadsTheSameAndLeavesAnotherResult) {
+  const Setting s = faulty();  // f twice; the second reads what the first left
+  EXPECT_EQ(seen_causes(s.timeline, 0), (std::vector<EventRef>{{0, 1}}));
+  const Setting load{run(chain(2, 3, 4, 1)), run(chain(20, 30, 40, 10))};
+  EXPECT_EQ(seen_causes(load.timeline, 0), (std::vector<EventRef>{{0, 0}})) << "not f, it follows";
+}
+
+TEST(JudgeRerun, WhatIsAnotherValueEachTimeIsProvenByHealing) {
+  Setting s = faulty();
+  const Experiment once = s.plan();
+  auto held = [&](uint64_t value, LogBuilder again) {
+    const LogBuilder left = chain(value, 3, 4);
+    const ProcessLog log = LogBuilder(left).log();
+    again.setting("transplant.0.held", fingerprint_text(log.slots[once.puts[0].slot_b]));
+    return again;
+  };
+  const Outcomes repeated = s.judged(once, held(20, chain(2, 3, 4)));
+  EXPECT_EQ(repeated.effect, Effect::healed);
+  EXPECT_FALSE(repeated.obstacle);
+  const Outcomes chance = s.judged(once, held(21, chain(2, 3, 4)));
+  EXPECT_EQ(chance.effect, Effect::healed);
+  EXPECT_EQ(chance.obstacle.kind, Hindrance::other_value);
+  // That something still differs could be chance as well.
+  EXPECT_EQ(s.judged(once, held(21, chain(2, 3, 41))).effect, Effect::unknown);
+}
+
+TEST(FirstUnrepeated, InTheOrderOfTheRun) {
+  const Setting s = faulty();
+  const opguard::Run same = run(chain(20, 30, 40)), other = run(chain(20, 31, 41));
+  EXPECT_FALSE(first_unrepeated(s.b, same, s.timeline, 1, 0));
+  const Obstacle found = first_unrepeated(s.b, other, s.timeline, 1, 0);
+  EXPECT_EQ(found.kind, Hindrance::other_value);
+  EXPECT_EQ(found.event, (EventRef{0, 2}));
+}
+
+TEST(FirstChanged, NothingCameOfTheValueOrSomethingDid) {
+  const Setting s = faulty();
+  EXPECT_FALSE(first_changed(s.a, run(chain(20, 3, 4)), 0, false));
+  EXPECT_TRUE(first_changed(s.a, run(chain(20, 30, 40)), 0, false));
 }
 
 TEST(Reaches, AlongValuesOnly) {

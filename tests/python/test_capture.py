@@ -400,6 +400,21 @@ print(y.tolist(), x.tolist(), x.grad.tolist())
     assert result.stdout == "[8.0, 9.0] [0.0, 1.0, 2.0, 3.0] [16.0, 18.0, 0.0, 0.0]\n" and result.stderr == ""
 
 
+def test_a_view_that_holds_the_value_stays_a_view(tmp_path):
+    value = tensor_files.write(tmp_path / "v.safetensors", {"out/out0": torch.tensor([0.0, 1.0])})
+    source = """
+import torch
+x = torch.arange(4.)
+y = og('t.get', x)[:2]
+y += 5
+print(x.tolist())
+"""
+    result = run_program(source, tmp_path / "log", env={"OPGUARD_TRANSPLANT": f"t.get@0:out0={value}"})
+    assert result.stdout == "[5.0, 6.0, 2.0, 3.0]\n" and result.stderr == ""
+    (log,) = logs_in(tmp_path / "log")
+    assert log.settings["transplant.0.was"] == "same"
+
+
 def test_an_input_whose_elements_share_memory_is_left_as_it_is(tmp_path):
     value = tensor_files.write(tmp_path / "v.safetensors", {"x": torch.tensor([1.0, 2.0])})
     source = "import torch\ny = og('t.add', torch.add)(torch.zeros(1).expand(2), 1)\nprint(y.tolist())\n"
