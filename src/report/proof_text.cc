@@ -8,12 +8,13 @@ namespace {
 
 // "with run a's results put in place at 2 executions, "
 std::string with(const Experiment& experiment) {
-  const char* what = experiment.place == Place::inputs    ? "what run a read"
-                     : experiment.place == Place::results ? "run a's results"
-                     : experiment.place == Place::draws   ? "what run a drew behind it"
-                     : experiment.place == Place::downstream
-                         ? "run a's results of the operators that read it"
-                         : "run a's values";
+  const char* what =
+      experiment.place == Place::inputs       ? "what run a read"
+      : experiment.place == Place::results    ? "run a's results"
+      : experiment.place == Place::draws      ? "what run a drew behind it"
+      : experiment.place == Place::around     ? "run a's results of the operator around it"
+      : experiment.place == Place::downstream ? "run a's results of the operators that read it"
+                                              : "run a's values";
   std::string text = std::string("with ") + what + " put in place";
   if (experiment.executions > 1)
     text += " at " + std::to_string(experiment.executions) + " executions";

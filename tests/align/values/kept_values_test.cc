@@ -162,6 +162,41 @@ TEST(KeptValues, ATensorThatOutlivesItsStepCounts) {
   EXPECT_EQ(verdict(run(2, true), run(3, true)).why, (Reasons{{ReasonKind::lasting_differs}}));
 }
 
+// An initialisation that another one follows is read by nobody: what the last one left outlives the
+// step. What is written over in part does.
+TEST(KeptValues, WhatIsWrittenOverWithinItsStepOutlivesNothing) {
+  auto run = [](uint64_t first, int64_t size) {
+    LogBuilder log;
+    log.add({.boundary = "m.uniform_:u",
+             .slots = {{SlotKind::written, first, "self", {4}, 0, "float32", 3}}});
+    log.add({.boundary = "m.copy_:c",
+             .slots = {in(1), {SlotKind::written, 30, "self", {size}, 0, "float32", 3}}});
+    log.add(loss(5)).add(optimizer({parameter(6)}));
+    log.add({.boundary = "m.mul:r",
+             .slots = {{SlotKind::in, 40, "self", {4}, 0, "float32", 3}, out(4)},
+             .step = 1});
+    return log.add(loss(8, 1));
+  };
+  EXPECT_EQ(verdict(run(2, 4), run(3, 4)).outcome, Outcome::identical);
+  EXPECT_EQ(verdict(run(2, 2), run(3, 2)).why, (Reasons{{ReasonKind::lasting_differs}}));
+}
+
+// Of an optimizer's state with one value twice, the tensor of the other name differs.
+TEST(KeptValues, AStateOfTheSameNameAndValueIsNotTheOneThatDiffers) {
+  auto run = [](uint64_t second) {
+    LogBuilder log;
+    log.add(loss(5)).add(optimizer({parameter(6),
+                                    {SlotKind::out, second, "state:w.second", {4}},
+                                    {SlotKind::out, 9, "state:w.largest", {4}}}));
+    return log;
+  };
+  const Verdict v = verdict(run(7), run(9));
+  EXPECT_EQ(v.why, (Reasons{{ReasonKind::optimizer_state_differs}}));
+  ASSERT_FALSE(v.candidates.empty());
+  // Slots: the loss's, then parameter, second, largest.
+  EXPECT_EQ(v.candidates[0].slot, 2u);
+}
+
 // A scratch buffer handed out again in each step (Megatron's GlobalMemoryBuffer): its view shows
 // what was there before, which nobody made and nobody reads.
 TEST(KeptValues, AViewOfScratchMemoryCountsForNothing) {
