@@ -181,22 +181,6 @@ TEST(KeptValues, WhatIsWrittenOverWithinItsStepOutlivesNothing) {
   EXPECT_EQ(verdict(run(2, 2), run(3, 2)).why, (Reasons{{ReasonKind::lasting_differs}}));
 }
 
-// Of an optimizer's state with one value twice, the tensor of the other name differs.
-TEST(KeptValues, AStateOfTheSameNameAndValueIsNotTheOneThatDiffers) {
-  auto run = [](uint64_t second) {
-    LogBuilder log;
-    log.add(loss(5)).add(optimizer({parameter(6),
-                                    {SlotKind::out, second, "state:w.second", {4}},
-                                    {SlotKind::out, 9, "state:w.largest", {4}}}));
-    return log;
-  };
-  const Verdict v = verdict(run(7), run(9));
-  EXPECT_EQ(v.why, (Reasons{{ReasonKind::optimizer_state_differs}}));
-  ASSERT_FALSE(v.candidates.empty());
-  // Slots: the loss's, then parameter, second, largest.
-  EXPECT_EQ(v.candidates[0].slot, 2u);
-}
-
 // A scratch buffer handed out again in each step (Megatron's GlobalMemoryBuffer): its view shows
 // what was there before, which nobody made and nobody reads.
 TEST(KeptValues, AViewOfScratchMemoryCountsForNothing) {
