@@ -91,8 +91,10 @@ class Driller {
 void add_examine_options(CLI::App& command, ExamineOptions& options, uint32_t runs) {
   options.prove_runs = runs;
   command
-      .add_option("--prove-runs", options.prove_runs,
-                  "prove the cause by at most so many further runs, with a's values put into b")
+      .add_option(
+          "--prove-runs", options.prove_runs,
+          "prove the cause by at most so many further runs, of b with text or values of a in "
+          "place")
       ->check(CLI::Range(0, 64));
   command.add_flag_callback(
       "--no-prove", [&options] { options.prove_runs = 0; },
