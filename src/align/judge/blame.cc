@@ -234,9 +234,8 @@ void Blame::read_memory(int side, int32_t process, uint32_t last) const {
   for (; memory.next <= last; ++memory.next) {
     const Event e = l.events[memory.next];
     const EventRef ref{process, memory.next};
-    const Slot* decoded = l.slots.of_event(e.first_slot);
-    for (uint32_t s = 0; s < e.slot_count; ++s) {
-      const Slot& slot = decoded[s];
+    const EventSlots slots = l.slots.of_event(e);
+    for (const Slot& slot : slots) {
       if (!has_value(slot) || !slot.address || !slot.size_bytes) continue;
       // With the block's number, where it is known: freed memory is given out again.
       auto [at, fresh] = memory.left.try_emplace(
@@ -247,7 +246,6 @@ void Blame::read_memory(int side, int32_t process, uint32_t last) const {
       if (!other) continue;
       if (index_[side]->producer(value_key(l, slot), ref, false).event.process < 0)
         memory.readers.push_back(ref);
-      decoded = l.slots.of_event(e.first_slot);  // the index may have read elsewhere
     }
   }
 }

@@ -130,9 +130,8 @@ bool Flow::put_together(const EventRef& event, const Slot& slot) const {
 bool Flow::written_over(const EventRef& ref, const Slot& slot) const {
   const ProcessLog& log = mine_.log(ref);
   if (slot.kind != SlotKind::in || !overwrites(callee(ref), log.text(slot.name))) return false;
-  const Event event = mine_.event(ref);
-  const Slot* slots = log.slots.of_event(event.first_slot);
-  return std::any_of(slots, slots + event.slot_count, [&](const Slot& source) {
+  const EventSlots slots = log.slots.of_event(mine_.event(ref));
+  return std::any_of(slots.begin(), slots.end(), [&](const Slot& source) {
     return source.kind == SlotKind::in && source.name != slot.name &&
            log.metas[source.meta].dtype == log.metas[slot.meta].dtype;
   });

@@ -23,9 +23,9 @@ std::string callee_of(const ProcessLog& log, const Event& event) {
 
 // A result in the memory of what was read: a view. It makes nothing, so it neither leaves its
 // block's bytes nor reads them. A scratch buffer that is handed out again holds what was there.
-bool is_view(const Slot* slots, uint32_t count, const Slot& out) {
+bool is_view(const EventSlots& slots, const Slot& out) {
   return out.kind == SlotKind::out && out.storage != 0 &&
-         std::any_of(slots, slots + count, [&](const Slot& slot) {
+         std::any_of(slots.begin(), slots.end(), [&](const Slot& slot) {
            return slot.kind == SlotKind::in && slot.storage == out.storage;
          });
 }
@@ -56,19 +56,18 @@ Lasting lasting_values(const ProcessLog& log) {
   Lasting lasting;
   for (uint32_t e = 0; e < log.events.size(); ++e) {
     const Event event = log.events[e];
-    const Slot* slots = log.slots.of_event(event.first_slot);
+    const EventSlots slots = log.slots.of_event(event);
     if (event.kind == EventKind::state && log.text(event.boundary) == kBuffers)
-      for (uint32_t s = 0; s < event.slot_count; ++s) buffers.insert(slots[s].storage);
+      for (const Slot& slot : slots) buffers.insert(slot.storage);
     if (event.kind != EventKind::op) continue;
     const std::string callee = callee_of(log, event);
     // `loss.item()` behind the optimizer's step reads what the step left behind: a number handed to
     // Python counts by itself, and carries nothing on.
-    const bool leaves = std::any_of(slots, slots + event.slot_count, [&](const Slot& slot) {
-      return slot.kind != SlotKind::in && !is_view(slots, event.slot_count, slot);
+    const bool leaves = std::any_of(slots.begin(), slots.end(), [&](const Slot& slot) {
+      return slot.kind != SlotKind::in && !is_view(slots, slot);
     });
-    for (uint32_t s = 0; leaves && s < event.slot_count; ++s) {
-      const Slot& slot = slots[s];
-      if (slot.storage == 0 || slot.kind != SlotKind::in) continue;
+    for (const Slot& slot : slots) {
+      if (!leaves || slot.storage == 0 || slot.kind != SlotKind::in) continue;
       auto at = left.find(slot.storage);
       // What a copy writes over whole, it does not read.
       if (at == left.end() || overwrites(callee, log.text(slot.name))) continue;
@@ -77,10 +76,8 @@ Lasting lasting_values(const ProcessLog& log) {
             slot.address < rest.end)
           lasting.emplace(slot.storage, rest.event);
     }
-    for (uint32_t s = 0; s < event.slot_count; ++s) {
-      const Slot& slot = slots[s];
-      if (slot.storage == 0 || slot.kind == SlotKind::in || is_view(slots, event.slot_count, slot))
-        continue;
+    for (const Slot& slot : slots) {
+      if (slot.storage == 0 || slot.kind == SlotKind::in || is_view(slots, slot)) continue;
       std::vector<Remainder>& rests = left[slot.storage];
       const Remainder rest{e, event.step, slot.address, slot.address + slot.size_bytes};
       const bool dense = is_dense(log, slot);
@@ -153,10 +150,10 @@ std::unordered_set<uint32_t> outermost_calls(const ProcessLog& log) {
     if (e >= around->second) continue;
     around->second = UINT64_MAX;
     bool returns = false, own = event.begin < e;
-    const Slot* slots = log.slots.of_event(event.first_slot);
-    for (uint32_t s = 0; s < event.slot_count; ++s) {
-      returns |= slots[s].kind == SlotKind::out;
-      own |= (slots[s].flags & kParameter) != 0;
+    const EventSlots slots = log.slots.of_event(event);
+    for (const Slot& slot : slots) {
+      returns |= slot.kind == SlotKind::out;
+      own |= (slot.flags & kParameter) != 0;
     }
     if (!returns || !own) continue;
     calls.insert(e);
@@ -175,14 +172,11 @@ KeptComparison compare_lasting(const Timeline& timeline, const ProcessPair& both
     return {};
   const ProcessLog& log_a = timeline.run(0).processes[both.a];
   auto made_nothing = [&](const Pair& pair, uint32_t block) {
-    const Event event = log_a.events[pair.a];
-    const Slot* slots = log_a.slots.of_event(event.first_slot);
-    const Slot* end = slots + event.slot_count;
+    const EventSlots slots = log_a.slots.of_event(log_a.events[pair.a]);
     auto leaves = [&](const Slot& slot) {
-      return slot.kind != SlotKind::in && slot.storage == block &&
-             !is_view(slots, event.slot_count, slot);
+      return slot.kind != SlotKind::in && slot.storage == block && !is_view(slots, slot);
     };
-    return block != kNone && std::none_of(slots, end, leaves);
+    return block != kNone && std::none_of(slots.begin(), slots.end(), leaves);
   };
   const Lasting lasting_a = lasting_values(timeline.run(0).processes[both.a]),
                 lasting_b = lasting_values(timeline.run(1).processes[both.b]);
