@@ -25,63 +25,76 @@ std::string first_line(llvm::Error error) {
   return text.substr(0, text.find('\n'));
 }
 
-// The operators inside one event of a run, which is made once more for it. Error: why not.
-llvm::Expected<AtenWindow> drill_into(const GuardedProgram& program, const Run& run,
-                                      const EventRef& ref, std::string& note) {
-  std::string refused;
-  const std::string line = selection_of(run, ref, "", refused);
-  if (line.empty()) return make_error("it cannot be looked into: " + refused);
-  say("drill: run of " + program.name + ", every ATen operator in " + line);
-  auto dir = run_again(program, {"drill", {{"OPGUARD_DRILL", line + "\n"}}});
-  if (!dir) return dir.takeError();
-  if (auto again = load_run(*dir)) {
-    if (compare_values(run, *again).first)
-      note += "; run " + program.name + " came out with other model values this time";
-  } else {
-    return again.takeError();
-  }
-  std::error_code failed;
-  for (fs::directory_iterator it(*dir, failed), end; !failed && it != end; it.increment(failed))
-    if (const std::string path = it->path().string();
-        path.ends_with(".json") && it->path().filename().string().starts_with("drill-"))
-      return read_window(path);
-  return make_error(
-      "no ATen operator of it could be recorded: it was not reached, or it runs in a compiled "
-      "graph");
-}
+// Looks into one event of each run, each made once more for it.
+class Driller {
+ public:
+  Driller(const GuardedProgram (&programs)[2], const Run& a, const Run& b)
+      : programs_(programs), runs_{&a, &b} {}
 
-Drill drill(const GuardedProgram (&programs)[2], const Run& a, const Run& b, const Pivot& pivot) {
-  const Run* runs[2] = {&a, &b};
-  std::vector<AtenOperator> operators[2];
-  std::string note;
-  for (int side : {0, 1}) {
-    const EventRef& ref = side == 0 ? pivot.a : pivot.b;
-    if (ref.process < 0) continue;
-    const EventKind kind = runs[side]->processes[ref.process].events.kind(ref.event);
-    Drill none;
-    if (kind != EventKind::op && kind != EventKind::node && kind != EventKind::optimizer) {
-      none.why = "an event of this kind runs no operators";
-      return none;
+  Drill look_into(const Pivot& pivot) {
+    std::vector<AtenOperator> operators[2];
+    for (int side : {0, 1}) {
+      const EventRef& event = side == 0 ? pivot.a : pivot.b;
+      if (event.process < 0) continue;
+      auto window = window_of(side, event);
+      if (!window) return nothing_;
+      operators[side] = std::move(window->operators);
     }
-    auto window = drill_into(programs[side], *runs[side], ref, note);
-    if (!window) {
-      none.why = first_line(window.takeError());
-      return none;
-    }
-    operators[side] = std::move(window->operators);
+    Drill found = compare_windows(operators[0], operators[1]);
+    for (int side : {0, 1}) found.other_values[side] = other_values_[side];
+    return found;
   }
-  Drill found = compare_windows(operators[0], operators[1]);
-  found.why += note;
-  return found;
-}
+
+ private:
+  // None: why is said in nothing_.
+  std::optional<AtenWindow> window_of(int side, const EventRef& event) {
+    const EventKind kind = runs_[side]->processes[event.process].events.kind(event.event);
+    if (kind != EventKind::op && kind != EventKind::node && kind != EventKind::optimizer)
+      return none(DrillObstacle::no_operators);
+    const GuardedProgram& program = programs_[side];
+    const std::string line = selection_of(*runs_[side], event, "");
+    if (line.empty()) return none(DrillObstacle::unnamed);
+    say("drill: run of " + program.name + ", every ATen operator in " + line);
+    auto dir = run_again(program, {"drill", {{"OPGUARD_DRILL", line + "\n"}}});
+    if (!dir) return failed(dir.takeError());
+    auto again = load_run(*dir);
+    if (!again) return failed(again.takeError());
+    other_values_[side] = compare_values(*runs_[side], *again).first.has_value();
+    std::error_code error;
+    for (fs::directory_iterator it(*dir, error), end; !error && it != end; it.increment(error))
+      if (const std::string path = it->path().string();
+          path.ends_with(".json") && it->path().filename().string().starts_with("drill-")) {
+        auto window = read_window(path);
+        if (!window) return failed(window.takeError());
+        return std::move(*window);
+      }
+    return none(DrillObstacle::unrecorded);
+  }
+
+  std::optional<AtenWindow> none(DrillObstacle obstacle) {
+    nothing_.obstacle = obstacle;
+    return {};
+  }
+  std::optional<AtenWindow> failed(llvm::Error error) {
+    nothing_.error = first_line(std::move(error));
+    return none(DrillObstacle::failed);
+  }
+
+  const GuardedProgram (&programs_)[2];
+  const Run* runs_[2];
+  bool other_values_[2] = {false, false};
+  Drill nothing_;
+};
 
 }  // namespace
 
 void add_examine_options(CLI::App& command, ExamineOptions& options, uint32_t runs) {
   options.prove_runs = runs;
   command
-      .add_option("--prove-runs", options.prove_runs,
-                  "prove the cause by at most so many further runs, with a's values put into b")
+      .add_option(
+          "--prove-runs", options.prove_runs,
+          "prove the cause by at most so many further runs, of b with text or values of a in "
+          "place")
       ->check(CLI::Range(0, 64));
   command.add_flag_callback(
       "--no-prove", [&options] { options.prove_runs = 0; },
@@ -112,7 +125,7 @@ Examine examine_with(const ExamineOptions& options, const GuardedProgram& a,
     }
     const GuardedProgram programs[2] = {a, b};
     if (options.drill && !verdict.candidates.empty())
-      found.drill = drill(programs, run_a, run_b, verdict.candidates.front());
+      found.drill = Driller(programs, run_a, run_b).look_into(verdict.candidates.front());
     return found;
   };
 }

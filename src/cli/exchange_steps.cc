@@ -43,11 +43,9 @@ std::optional<Location> location(const ExchangePart& part, int side) {
   return at;
 }
 
-std::string place(const ExchangePart& part) {
+TextPlace place(const ExchangePart& part) {
   const int side = part.count[1] == 0 ? 0 : 1;
-  const uint32_t last = part.first[side] + part.count[side] - 1;
-  return part.file[side]->name + ":" + std::to_string(part.first[side]) +
-         (last > part.first[side] ? "-" + std::to_string(last) : "");
+  return {part.file[side]->name, part.first[side], part.first[side] + part.count[side] - 1};
 }
 
 // The operator itself, or the call it is named at.
@@ -61,14 +59,15 @@ bool stands_in(const ExchangePart& part, const PivotView& pivot) {
   return meets(0, pivot.a) || meets(1, pivot.b);
 }
 
-std::string places(const std::vector<ExchangeGroup>& groups) {
-  constexpr size_t kMost = 3;
-  std::string text;
-  size_t count = 0;
+std::vector<TextPlace> places(const std::vector<ExchangeGroup>& groups) {
+  std::vector<TextPlace> all;
   for (const ExchangeGroup& group : groups)
-    for (const ExchangePart& part : group.parts)
-      if (++count <= kMost) text += (count == 1 ? "" : ", ") + place(part);
-  return count > kMost ? text + " and " + std::to_string(count - kMost) + " more" : text;
+    for (const ExchangePart& part : group.parts) all.push_back(place(part));
+  return all;
+}
+
+ProofReason exchanged(const std::vector<ExchangeGroup>& groups, const Outcomes& outcomes) {
+  return {.kind = ProofReasonKind::exchanged, .outcomes = outcomes, .places = places(groups)};
 }
 
 class Exchanger {
@@ -143,7 +142,7 @@ class Exchanger {
   }
 
   Outcomes ask(const std::vector<ExchangeGroup>& groups) {
-    say("run of b with " + places(groups) + " as in a");
+    say("run of b with " + words(places(groups)) + " as in a");
     --left_;
     ++made_;
     const std::string folder = "text_" + std::to_string(made_);
@@ -157,7 +156,7 @@ class Exchanger {
     const Outcomes found = judge_exchanged({a_, b_, timeline_, *difference_, cut},
                                            verdict_.candidates.front(), *again);
     say((found.effect == Effect::healed ? "proven: " : "not it alone: ") +
-        exchange_outcome_text(b_, places(groups), found));
+        words(a_, b_, exchanged(groups, found)));
     return found;
   }
 
@@ -182,9 +181,9 @@ class Exchanger {
       for (int side : {0, 1}) pivot.text[side] = location(first, side);
     ProofReport proof;
     proof.state = ProofState::proven;
-    proof.why = exchange_outcome_text(b_, places(groups), healed_);
+    proof.why = exchanged(groups, healed_);
     proof.runs = made_;
-    proof.causes = {{0, ProofState::proven, false, Need::only, proof.why}};
+    proof.causes = {{0, ProofState::proven, false, Need::only}};
     return proof;
   }
 

@@ -4,7 +4,6 @@
 
 #include "align/pair/run.h"
 #include "align/pair/slot_pairs.h"
-#include "report/proof_text.h"
 #include "support/diagnostics.h"
 #include "tensor/safetensors.h"
 
@@ -29,8 +28,7 @@ ProofRuns::ProofRuns(const GuardedProgram& a, const GuardedProgram& b, const Tim
     : programs_{&a, &b}, timeline_(timeline), left_(budget) {}
 
 std::string ProofRuns::line_of(int side, const EventRef& event, const std::string& slot) const {
-  std::string refused;
-  const std::string line = selection_of(run(side), event, slot, refused);
+  const std::string line = selection_of(run(side), event, slot);
   return line.empty() ? "" : line + "\n";
 }
 
@@ -57,45 +55,45 @@ llvm::Expected<Run> ProofRuns::make(int side, const Selections& selections) {
   return std::move(*again);
 }
 
-std::string ProofRuns::write_a(const std::set<std::string>& lines) {
+ProofReason ProofRuns::write_a(const std::set<std::string>& lines) {
   auto again = make(0, {{"OPGUARD_CAPTURE", joined(lines)}});
-  if (!again) return "the re-run of a failed: " + first_line(again.takeError());
+  if (!again)
+    return {.kind = ProofReasonKind::capture_failed, .error = first_line(again.takeError())};
   again_a_ = std::move(*again);
   captures_[0].read(again_a_.dir, again_a_);
   repeated_a_ = std::make_unique<Again>(again_a_);
-  return "";
+  return {};
 }
 
-std::string ProofRuns::missing(const Put& put, bool& unrepeated) const {
+ProofReason ProofRuns::missing(const Put& put) const {
   const Repeat repeat = repeated_a_->repeats(run(0), put.a);
-  unrepeated = repeat != Repeat::same;
-  if (unrepeated) return "run a does not repeat itself: " + repeat_text(run(0), put.a, repeat);
-  return captures_[0].of(run(0), put.a).empty() ? "run a's value was not written" : "";
+  if (repeat != Repeat::same)
+    return {.kind = ProofReasonKind::unrepeated, .event = put.a, .repeat = repeat};
+  if (captures_[0].of(run(0), put.a).empty()) return {.kind = ProofReasonKind::unwritten};
+  return {};
 }
 
 bool ProofRuns::a_repeats() const { return !first_changed(run(0), again_a_, last_step(0), cut_); }
 
-llvm::Expected<Run> ProofRuns::force(const Experiment& experiment,
-                                     const std::set<std::string>& written) {
+FurtherRun ProofRuns::force(const Experiment& experiment, const std::set<std::string>& written) {
   std::string puts;
   for (const Put& put : experiment.puts) {
-    bool unrepeated = false;
-    if (std::string why = missing(put, unrepeated); !why.empty()) return make_error(why);
+    if (ProofReason why = missing(put)) return {{}, why};
     const ProcessLog &la = run(0).processes[put.a.process], &lb = run(1).processes[put.b.process];
-    std::string refused;
     const std::string selection =
-        selection_of(run(1), put.b, tensor_name(lb, lb.slots[put.slot_b]), refused);
-    if (selection.empty()) return make_error("no value can be put in place: " + refused);
+        selection_of(run(1), put.b, tensor_name(lb, lb.slots[put.slot_b]));
+    if (selection.empty()) return {{}, {.kind = ProofReasonKind::unnamed}};
     puts += selection + "=" + captures_[0].of(run(0), put.a) + "#" +
             tensor_name(la, la.slots[put.slot_a]) + "\n";
   }
   auto again = make(1, {{"OPGUARD_TRANSPLANT", puts}, {"OPGUARD_CAPTURE", joined(written)}});
-  if (!again) return make_error("with run a's values in place, " + first_line(again.takeError()));
+  if (!again)
+    return {{}, {.kind = ProofReasonKind::force_failed, .error = first_line(again.takeError())}};
   if (!written.empty()) {
     captures_[1] = Captures();
     captures_[1].read(again->dir, *again);
   }
-  return std::move(*again);
+  return {std::move(*again)};
 }
 
 llvm::Expected<Run> ProofRuns::repeat() { return make(1, {}); }
@@ -105,9 +103,8 @@ llvm::Expected<Run> ProofRuns::leave_out(const Experiment& experiment) {
   for (const Put& put : experiment.puts) {
     const ProcessLog &la = run(0).processes[put.a.process], &lb = run(1).processes[put.b.process];
     const std::string file = captures_[1].of(run(1), put.b);
-    std::string refused;
     const std::string selection =
-        selection_of(run(0), put.a, tensor_name(la, la.slots[put.slot_a]), refused);
+        selection_of(run(0), put.a, tensor_name(la, la.slots[put.slot_a]));
     if (file.empty() || selection.empty()) return make_error("run b's value was not written");
     puts += selection + "=" + file + "#" + tensor_name(lb, lb.slots[put.slot_b]) + "\n";
   }

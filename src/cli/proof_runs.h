@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,10 +13,15 @@
 #include "align/pair/timeline.h"
 #include "cli/rerun.h"
 #include "cli/side.h"
-#include "confirm/confirm.h"
-#include "tensor/compare.h"
+#include "confirm/proof.h"
 
 namespace opguard {
+
+// A further run, or why there is none.
+struct FurtherRun {
+  std::optional<Run> run;
+  ProofReason why{};
+};
 
 class ProofRuns {
  public:
@@ -37,18 +43,17 @@ class ProofRuns {
   // A selection of one of a side's events. slot: "out", or "" for all of it; "" if it has none.
   std::string line_of(int side, const EventRef& event, const std::string& slot = "") const;
 
-  // Runs a again with these events' tensors written, a line each. "" or why not.
-  std::string write_a(const std::set<std::string>& lines);
-  // Why run a's value cannot be put in place: its re-run made another, or did not write it. "" if
-  // it can. unrepeated: it made another.
-  std::string missing(const Put& put, bool& unrepeated) const;
+  // Runs a again with these events' tensors written, a line each. None, or why not.
+  ProofReason write_a(const std::set<std::string>& lines);
+  // Why run a's value cannot be put in place: its re-run made another (unrepeated), or did not
+  // write it. None if it can.
+  ProofReason missing(const Put& put) const;
 
   // Whether run a's model values came out as they were when it was made again.
   bool a_repeats() const;
 
   // Runs b with values of a's in place. written: b's own tensors, before they are replaced.
-  // Error: why not.
-  llvm::Expected<Run> force(const Experiment& experiment, const std::set<std::string>& written);
+  FurtherRun force(const Experiment& experiment, const std::set<std::string>& written);
   // Runs b once more as it is.
   llvm::Expected<Run> repeat();
   // Runs a with the values in place that b wrote in the latest force() that asked for some: the

@@ -67,16 +67,16 @@ class Prover {
     difference_ = compare_model_values(index_[0], index_[1], timeline_,
                                        HiddenRecords({}, *runs_[0], *runs_[1]))
                       .first;
-    if (!difference_) return finish("no model value differs that could be made good");
+    if (!difference_) return finish({ProofReasonKind::nothing_to_heal});
     cut_ = difference_->longer < 0;
     judged_step_ = difference_->position.step;
     further_.judge_step(judged_step_, cut_);
     for (const Pivot& candidate : verdict_.candidates) add_trial(candidate);
     question_ = plan_question(timeline_, judged_step_);
-    if (further_.left() < 2) return finish("a proof takes two further runs at least");
+    if (further_.left() < 2) return finish({ProofReasonKind::too_few_runs});
     const bool race =
         !verdict_.candidates.empty() && verdict_.candidates[0].kind == PivotKind::race;
-    if (std::string why = capture(); !why.empty()) {
+    if (ProofReason why = capture()) {
       last_ = why;
     } else {
       // Where the first candidate only follows, all are asked before anything else is tried; and
@@ -88,9 +88,9 @@ class Prover {
       if (proven_) ask_each();
     }
     if (race && !repetition_ && further_.left() > 0) repeat();
-    if (proven_) return finish("");
+    if (proven_) return finish({});
     for (size_t k : parts_) add_cause(k, ProofState::indicated, false);
-    return finish(!last_.empty() ? last_ : "no candidate could be forced");
+    return finish(last_ ? last_ : ProofReason{ProofReasonKind::none_forced});
   }
 
  private:
@@ -98,7 +98,7 @@ class Prover {
   // each reader would be a cause of its own.
   bool ask_at_once() const {
     const Place place = trials_.front().experiment.place;
-    return further_.left() == 1 && question_.refused.empty() && place != Place::inputs &&
+    return further_.left() == 1 && question_.possible() && place != Place::inputs &&
            place != Place::draws;
   }
 
@@ -122,13 +122,12 @@ class Prover {
     Trial trial{pivot, reads_the_same(timeline_, index_[0], index_[1], forced), {}, {}};
     trial.experiment =
         plan_experiment(timeline_, index_[0], index_[1], forced, judged_step_, /*everywhere=*/true);
-    if (!trial.experiment.refused.empty())
+    if (!trial.experiment.possible())
       trial.experiment = plan_experiment(timeline_, index_[0], index_[1], forced, judged_step_,
                                          /*everywhere=*/false);
     if (pivot.draw[0].process >= 0) trial.experiment.place = Place::draws;
-    trial.found.why = trial.eligible
-                          ? trial.experiment.refused
-                          : "it read other values than run a's: what made them comes first";
+    trial.found.why =
+        trial.eligible ? refused(trial.experiment) : ProofReason{ProofReasonKind::follows};
     trials_.push_back(std::move(trial));
     return trials_.back();
   }
@@ -152,7 +151,20 @@ class Prover {
         if (drawn && (is(trial.pivot.draw[static_cast<size_t>(side)]) || draws(side, found)))
           return trial;
       }
+    for (Trial& trial : trials_)
+      if (around(cause, trial.pivot)) return trial;
     return add_trial(cause);
+  }
+
+  // The candidate ran inside the operator: `opt.step()` around `exp_avg.lerp_(grad, b2)`.
+  bool around(const Pivot& outer, const Pivot& candidate) const {
+    auto holds = [&](int side, const EventRef& outer_ref, const EventRef& ref) {
+      if (outer_ref.process < 0 || outer_ref.process != ref.process) return false;
+      const Event e = timeline_.event(side, outer_ref);
+      return ref.event >= e.begin && ref.event < outer_ref.event &&
+             timeline_.event(side, ref).thread == e.thread;
+    };
+    return holds(0, outer.a, candidate.a) || holds(1, outer.b, candidate.b);
   }
 
   bool draws(int side, const EventRef& event) const {
@@ -160,11 +172,11 @@ class Prover {
     return seen.location.draws || draws_random(seen.operator_name);
   }
 
-  // Runs a again with everything written that may be put into b. "" or why there is nothing.
-  std::string capture() {
+  // Runs a again with everything written that may be put into b. None, or why there is nothing.
+  ProofReason capture() {
     std::set<std::string> lines;
     auto want = [&](const Experiment& experiment) {
-      if (!experiment.refused.empty()) return;
+      if (!experiment.possible()) return;
       for (const Put& put : experiment.puts) {
         const ProcessLog& log = runs_[0]->processes[put.a.process];
         const std::string name = tensor_name(log, log.slots[put.slot_a]);
@@ -177,7 +189,7 @@ class Prover {
     }
     want(question_);
     lines.erase("");
-    if (lines.empty()) return "no value of run a can be put into run b";
+    if (lines.empty()) return {ProofReasonKind::nothing_to_put};
     say("run of a with the tensors of " + counted(lines.size(), "operator") + " written");
     return further_.write_a(lines);
   }
@@ -188,17 +200,15 @@ class Prover {
   std::optional<Run> force(const Experiment& experiment, const std::set<std::string>& written,
                            const std::string& what) {
     for (const Put& put : experiment.puts) {
-      bool unrepeated = false;
-      if (further_.missing(put, unrepeated); !unrepeated) continue;
+      if (further_.missing(put).kind != ProofReasonKind::unrepeated) continue;
       hopeless_ = true;
       repetition_ = Repetition{0, {Hindrance::other_value, put.a}};
       break;
     }
     if (!hopeless_) say("run of b with " + what);
     auto again = further_.force(experiment, written);
-    if (again) return std::move(*again);
-    last_ = first_line(again.takeError());
-    return {};
+    if (!again.run) last_ = again.why;
+    return std::move(again.run);
   }
 
   static std::string values(const Experiment& experiment) {
@@ -216,8 +226,7 @@ class Prover {
   // The next candidate that can be forced: it read the same in both runs.
   std::optional<size_t> next_trial() const {
     for (size_t i = 0; i < trials_.size(); ++i)
-      if (trials_[i].eligible && !trials_[i].tried && trials_[i].experiment.refused.empty())
-        return i;
+      if (trials_[i].eligible && !trials_[i].tried && trials_[i].experiment.possible()) return i;
     return {};
   }
 
@@ -250,7 +259,7 @@ class Prover {
         for (const Rerun::Next& next : rerun.next_candidates()) {
           Trial& trial = add_trial(next.pivot);
           trial.eligible = next.reads_the_same;
-          if (trial.eligible && !trial.tried) trial.found.why = trial.experiment.refused;
+          if (trial.eligible && !trial.tried) trial.found.why = refused(trial.experiment);
         }
       }
     }
@@ -281,17 +290,16 @@ class Prover {
   // others of what run a's read. All others are left as they are: so it is the run in which these
   // alone are forced, and if it heals everything all of them are proven.
   void ask() {
-    if (!question_.refused.empty()) {
-      if (last_.empty())
-        last_ = "what was found read other values than run a's, and " + question_.refused;
+    if (!question_.possible()) {
+      if (!last_) last_ = {.kind = ProofReasonKind::unasked, .refusal = question_.refused};
       return;
     }
     // What comes out otherwise in each run of a is nobody's value to be held against.
-    const std::string unrepeated = keep_repeated(question_);
+    const ProofReason unrepeated = keep_repeated(question_);
     Experiment question = question_;
     const bool some_left_out = leave_out_harmless(question);
     if (question.puts.empty()) {
-      if (!unrepeated.empty()) last_ = unrepeated;
+      if (unrepeated) last_ = unrepeated;
       return;
     }
     std::set<std::string> written;
@@ -304,7 +312,7 @@ class Prover {
     asked_ = rerun.asked();
     if (const Obstacle unlike = rerun.unlike_before();
         unlike && unlike.kind != Hindrance::other_value) {
-      last_ = obstacle_text(*runs_[1], unlike);
+      last_ = {.kind = ProofReasonKind::hindered, .outcomes = {Effect::unknown, unlike}};
       settle_repetition({Effect::unknown, unlike});
       return;
     }
@@ -312,11 +320,13 @@ class Prover {
     Experiment forced;
     bool again_harmless = false;
     EventRef unlike, again_at;
-    for (const Rerun::Cause& cause : rerun.answers()) {
+    for (Rerun::Cause& cause : rerun.answers()) {
+      Trial* of = reaches(timeline_, cause.pivot, *difference_) ? &trial_of(cause.pivot) : nullptr;
+      if (of != nullptr && around(cause.pivot, of->pivot)) cause.forced.place = Place::around;
       forced.add(cause.forced);
-      if (!reaches(timeline_, cause.pivot, *difference_)) continue;
+      if (of == nullptr) continue;
+      Trial& trial = *of;
       if (!cause.repeats) unlike = cause.pivot.b;
-      Trial& trial = trial_of(cause.pivot);
       if (some_left_out && !trial.found.causal.value_or(true))
         again_harmless = true, again_at = cause.pivot.b;
       const auto k = static_cast<size_t>(&trial - trials_.data());
@@ -325,18 +335,19 @@ class Prover {
         continue;
       }
       trial.experiment = cause.forced;
-      trial.found.why = words(*runs_[0], *runs_[1], cause.pivot.why);
+      trial.found.why.kind = ProofReasonKind::measured;
+      trial.found.why.found = cause.pivot.why;
+      trial.found.tensors = further_.compare_bytes(cause.pivot);
       trial.tried = true;
       found.push_back(k);
     }
     if (found.empty()) {
-      last_ = "each operator that both runs have leaves run a's result of what run a's reads";
+      last_ = {ProofReasonKind::all_alike};
       return;
     }
     if (const Pivot* cut = graph_cut(found)) {
       Trial& trial = add_trial(*cut);
       trial.experiment = forced;
-      trial.found.why = "run a's gradients are other ones where this run's graph is cut";
       trial.tried = true;
       found = {static_cast<size_t>(&trial - trials_.data())};
     }
@@ -350,7 +361,8 @@ class Prover {
     proven_ = outcomes.effect == Effect::healed;
     for (size_t k : found) {
       settle(trials_[k], outcomes, forced);
-      trials_[k].found.tensors = further_.compare_bytes(trials_[k].pivot);
+      auto tensors = further_.compare_bytes(trials_[k].pivot);
+      if (!tensors.empty()) trials_[k].found.tensors = std::move(tensors);
       add_cause(k, proven_ ? ProofState::proven : ProofState::indicated, true);
     }
   }
@@ -377,13 +389,12 @@ class Prover {
   }
 
   // Leaves out what run a's re-run made otherwise, or did not write. Why the first of these.
-  std::string keep_repeated(Experiment& experiment) const {
-    std::string first;
+  ProofReason keep_repeated(Experiment& experiment) const {
+    ProofReason first;
     std::erase_if(experiment.puts, [&](const Put& put) {
-      bool unrepeated = false;
-      std::string why = further_.missing(put, unrepeated);
-      if (first.empty()) first = why;
-      return !why.empty();
+      const ProofReason why = further_.missing(put);
+      if (!first) first = why;
+      return bool(why);
     });
     return first;
   }
@@ -473,11 +484,12 @@ class Prover {
     trials_[k].left_out = parts;
     if (parts) return;
     harmless_ = one;
-    settle(trials_[k], Effect::unchanged, left_out_text());
+    settle(trials_[k], Effect::unchanged, {ProofReasonKind::left_out});
   }
 
-  std::string harmless_beside(size_t first) const {
-    return healed_alone_text(*runs_[1], trials_[first].experiment.puts.front().b);
+  ProofReason harmless_beside(size_t first) const {
+    return {.kind = ProofReasonKind::healed_alone,
+            .event = trials_[first].experiment.puts.front().b};
   }
 
   // Is it a race, a clock, a generator nobody seeds? Run b once more as it is.
@@ -490,17 +502,17 @@ class Prover {
     }
     repetition_ = Repetition{1, first_unrepeated(*runs_[1], *again, timeline_, 1, judged_step_)};
     if (repetition_->unrepeated)
-      say("it does not: " + obstacle_text(*runs_[1], repetition_->unrepeated));
+      say("it does not: " + words(*runs_[1], repetition_->unrepeated));
     else
       say("it does");
   }
 
   void settle(Trial& trial, const Outcomes& found, const Experiment& experiment) {
-    settle(trial, found.effect, outcome_text(*runs_[0], *runs_[1], experiment, found));
+    settle(trial, found.effect, said(experiment, found));
     settle_repetition(found);
   }
 
-  void settle(Trial& trial, Effect effect, const std::string& why) {
+  void settle(Trial& trial, Effect effect, const ProofReason& why) {
     trial.found.why = why;
     if (effect == Effect::healed || effect == Effect::changed) trial.found.causal = true;
     if (effect == Effect::unchanged) trial.found.causal = false;
@@ -508,7 +520,7 @@ class Prover {
                        : effect == Effect::changed   ? "it takes part: "
                        : effect == Effect::unchanged ? "harmless: "
                                                      : "nothing proven: ";
-    say(what + why);
+    say(what + words(*runs_[0], *runs_[1], why));
     last_ = why;
   }
 
@@ -533,7 +545,6 @@ class Prover {
     if (at == causes_.end()) at = causes_.insert(at, {trial, {}});
     at->second.state = state;
     at->second.measured |= measured;
-    at->second.why = trials_[trial].found.why;
   }
 
   Position position(const Pivot& pivot) const {
@@ -542,7 +553,7 @@ class Prover {
 
   // The causes come first among the candidates, in their order; then what else was named. Where
   // nothing is proven, a first candidate that is not refuted stays first.
-  Examined finish(const std::string& why) {
+  Examined finish(const ProofReason& why) {
     std::stable_sort(causes_.begin(), causes_.end(), [&](const auto& x, const auto& y) {
       return position(trials_[x.first].pivot) < position(trials_[y.first].pivot);
     });
@@ -584,7 +595,7 @@ class Prover {
     proof.state = proven_                       ? ProofState::proven
                   : verdict_.candidates.empty() ? ProofState::none
                                                 : ProofState::indicated;
-    proof.why = proven_ ? proof.causes.front().why : why;
+    proof.why = proven_ ? examined.confirmations[proof.causes.front().candidate].why : why;
     examined.proof = std::move(proof);
     return examined;
   }
@@ -606,7 +617,7 @@ class Prover {
   std::vector<std::pair<size_t, Cause>> causes_;  // by trial
   std::optional<Asked> asked_;
   std::optional<Repetition> repetition_;
-  std::string last_;  // what the last run said
+  ProofReason last_;  // what the last run said
 };
 
 }  // namespace

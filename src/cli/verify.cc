@@ -168,20 +168,6 @@ llvm::Expected<Culprit> search(Program& program, const Ran& bare, const std::vec
   return culprit;
 }
 
-std::string sentence(const Judgement& judgement) {
-  switch (judgement.change) {
-    case Change::none:
-      return "losses, gradients and parameters are bit-equal";
-    case Change::fails:
-      return "the instrumented program fails";
-    case Change::values:
-      return "the " + judgement.values.first->what + " differs";
-    case Change::compile:
-      return "torch.compile makes other graphs";
-  }
-  return "";
-}
-
 }  // namespace
 
 llvm::Expected<Verification> verify(const VerifyOptions& options, const SourceSet& sources,
@@ -202,28 +188,19 @@ llvm::Expected<Verification> verify(const VerifyOptions& options, const SourceSe
   found.log = log_loss(probed->log);
   found.instrumented = judge(*bare, *probed);
   found.runs = program.runs();
-  found.why = sentence(found.instrumented);
   if (found.instrumented.change == Change::none) {
-    bool compared = found.instrumented.values.compared();
-    found.verdict = compared ? Verification::Verdict::equal : Verification::Verdict::inconclusive;
-    if (!compared) found.why = "the program has no backward pass and no optimizer step to compare";
+    if (found.instrumented.values.compared()) found.verdict = Verification::Verdict::equal;
     return found;
   }
 
   // Before a probe is blamed: does the program agree with itself?
-  say(found.why + "; a second bare run, to see whether the program is deterministic");
+  say(words(found.instrumented) +
+      "; a second bare run, to see whether the program is deterministic");
   auto again = program.run_bare("bare_again");
   if (!again) return again.takeError();
-  Judgement itself = judge(*bare, *again);
+  found.repeated = judge(*bare, *again);
   found.runs = program.runs();
-  if (itself.change != Change::none) {
-    found.noise = itself.values.first;
-    found.why = "the program itself is not deterministic: between two runs without probes ";
-    found.why += itself.change == Change::fails ? "one fails"
-                 : itself.values.first          ? "the " + itself.values.first->what + " differs"
-                                                : "torch.compile makes other graphs";
-    return found;
-  }
+  if (found.noisy()) return found;
   found.verdict = Verification::Verdict::different;
   auto culprit = search(program, *bare, wraps, found.instrumented.change, options.runs);
   if (!culprit) return culprit.takeError();

@@ -64,21 +64,12 @@ bool same_values(const std::vector<AtenTensor>& a, const std::vector<AtenTensor>
   return true;
 }
 
-std::string kind_of(const AtenOperator& a, const AtenOperator& b) {
-  if (!same_values(a.in, b.in)) return "input";
-  if (a.scalars != b.scalars) return "scalar";
-  if (leaves_garbage(a.name)) return "";
-  return same_values(a.out, b.out) && same_values(a.written, b.written) ? "" : "value";
-}
-
-std::string sentence(const Drill& d) {
-  const std::string name = d.a ? d.a->name : d.b->name;
-  if (d.kind == "value") return name + " reads the same and gives another result";
-  if (d.kind == "scalar") return name + " reads the same tensors and is given another argument";
-  if (d.a && d.b && d.a->name != d.b->name)
-    return "run a runs " + d.a->name + ", run b " + d.b->name;
-  if (d.kind == "structure") return "only run " + std::string(d.a ? "a" : "b") + " runs " + name;
-  return name + " reads other values; no operator before it differs";
+DrillKind kind_of(const AtenOperator& a, const AtenOperator& b) {
+  if (!same_values(a.in, b.in)) return DrillKind::input;
+  if (a.scalars != b.scalars) return DrillKind::scalar;
+  if (leaves_garbage(a.name)) return DrillKind::none;
+  return same_values(a.out, b.out) && same_values(a.written, b.written) ? DrillKind::none
+                                                                        : DrillKind::value;
 }
 
 }  // namespace
@@ -113,13 +104,13 @@ Drill compare_windows(const std::vector<AtenOperator>& a, const std::vector<Aten
   struct Row {
     const AtenOperator* a;
     const AtenOperator* b;
-    std::string kind;
+    DrillKind kind;
   };
   std::vector<Row> rows;
   size_t i = 0, j = 0;
   auto alone_until = [&](size_t end_a, size_t end_b) {
-    for (; i < end_a; ++i) rows.push_back({&a[i], nullptr, "structure"});
-    for (; j < end_b; ++j) rows.push_back({nullptr, &b[j], "structure"});
+    for (; i < end_a; ++i) rows.push_back({&a[i], nullptr, DrillKind::structure});
+    for (; j < end_b; ++j) rows.push_back({nullptr, &b[j], DrillKind::structure});
   };
   for (const auto& [x, y] : align_sequences(tokens(a), tokens(b))) {
     alone_until(x, y);
@@ -131,9 +122,9 @@ Drill compare_windows(const std::vector<AtenOperator>& a, const std::vector<Aten
     drill.equal = 0;
     for (size_t r = 0; r < rows.size(); ++r) {
       const Row& row = rows[r];
-      const bool differs = !row.kind.empty() && (!origins || row.kind != "input");
-      if (!differs) {
-        drill.equal += row.kind.empty();
+      const bool same = row.kind == DrillKind::none;
+      if (same || (origins && row.kind == DrillKind::input)) {
+        drill.equal += same;
         continue;
       }
       if (row.a) drill.a = *row.a;
@@ -145,11 +136,9 @@ Drill compare_windows(const std::vector<AtenOperator>& a, const std::vector<Aten
         if (!drill.b && rows[next].b) drill.b = *rows[next].b;
       }
       drill.kind = row.kind;
-      drill.why = sentence(drill);
       return drill;
     }
   }
-  drill.why = rows.empty() ? "no ATen operator ran inside" : "every ATen operator inside agrees";
   return drill;
 }
 

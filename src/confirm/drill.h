@@ -35,12 +35,33 @@ struct AtenWindow {
 };
 llvm::Expected<AtenWindow> read_window(const std::string& path);
 
+// How the operator that is named differs.
+enum class DrillKind : uint8_t {
+  none,
+  value,      // it reads the same and leaves another result
+  scalar,     // it is given another argument
+  structure,  // one side alone has it, or has it in place of another
+  input,      // it reads other values
+};
+
+// Why nothing is known of what ran inside.
+enum class DrillObstacle : uint8_t {
+  none,
+  no_operators,  // an event of this kind runs none
+  unnamed,       // the event has no selection
+  unrecorded,    // it was not reached, or runs in a compiled graph
+  failed,        // the run: Drill::error
+};
+
+// The sentence is report/drill_text.h's.
 struct Drill {
   uint64_t count_a = 0, count_b = 0;  // operators in the window
   uint64_t equal = 0;                 // pairs before the one named
   std::optional<AtenOperator> a, b;   // the first to differ; none on a side that has no such one
-  std::string kind;                   // value, scalar, structure, input; "" if none differs
-  std::string why;                    // one sentence
+  DrillKind kind = DrillKind::none;
+  DrillObstacle obstacle = DrillObstacle::none;
+  std::string error;                      // how the run failed, one line
+  bool other_values[2] = {false, false};  // a side's re-run came out with other model values
 
   bool found() const { return a || b; }
 };

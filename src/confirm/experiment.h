@@ -31,8 +31,20 @@ enum class Place : uint8_t {
   inputs,      // what it read: nobody recorded made it
   draws,       // what was drawn from the generator that the candidate moves
   downstream,  // what the first matched operators after it left, as its own have no counterpart
+  around,      // what the operator around the candidate left: `opt.step()` around `m.lerp_(g, b)`
   question,    // what every matched operator that differs left
   several,     // of more than one cause
+};
+
+// Why there is nothing to put, or nothing that could be.
+enum class Refusal : uint8_t {
+  none,
+  unlike_results,   // both runs have it: none of its results, nor of what reads it, is of one shape
+  one_run_alone,    // has it, and no operator after it leaves results of one shape in both
+  too_often,        // it runs, to be made good everywhere
+  too_many_values,  // would have to be put
+  nothing_differs,  // of the question: no operator leaves another value of one shape
+  too_much_differs,  // of the question: more operators, or larger tensors, than can be asked
 };
 
 struct Experiment {
@@ -42,7 +54,9 @@ struct Experiment {
   // Inputs that are expected to differ where values are put, by key on either side: they come from
   // a candidate without a counterpart of its own.
   std::unordered_set<ValueKey, ValueKeyHash> carried;
-  std::string refused;  // why there is nothing to put; "" if there is
+  Refusal refused = Refusal::none;
+
+  bool possible() const { return refused == Refusal::none; }
 
   // This one's values as well. To nothing yet, its place too.
   void add(const Experiment& other);
@@ -69,9 +83,8 @@ bool reads_the_same(const Timeline& timeline, const ValueIndex& a, const ValueIn
                     const Pivot& candidate);
 
 // The selection of docs/tensors.md that means one event, and `slot` ("out/out0") of it: "" all.
-// refused: a name that cannot be written in one, and why.
-std::string selection_of(const Run& run, const EventRef& event, const std::string& slot,
-                         std::string& refused);
+// "" if its name cannot be written in one.
+std::string selection_of(const Run& run, const EventRef& event, const std::string& slot);
 
 // Which of its rank's processes, from 0.
 uint32_t ordinal_of(const Run& run, int32_t process);

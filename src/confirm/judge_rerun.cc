@@ -306,8 +306,7 @@ Again::Again(const Run& again) : again_(&again) {
     const auto process = static_cast<int32_t>(p);
     for (uint32_t i = 0; i < again.processes[p].events.size(); ++i) {
       const EventRef ref{process, i};
-      std::string refused;
-      if (std::string name = selection_of(again, ref, "", refused); !name.empty())
+      if (std::string name = selection_of(again, ref, ""); !name.empty())
         events_.emplace(std::move(name), ref);
     }
   }
@@ -315,8 +314,7 @@ Again::Again(const Run& again) : again_(&again) {
 
 Repeat Again::repeats(const Run& run, const EventRef& ref) const {
   const ProcessLog& log = run.processes[ref.process];
-  std::string refused;
-  auto found = events_.find(selection_of(run, ref, "", refused));
+  auto found = events_.find(selection_of(run, ref, ""));
   if (found == events_.end()) return Repeat::not_reached;
   const EventRef& other = found->second;
   const ProcessLog& again = again_->processes[other.process];

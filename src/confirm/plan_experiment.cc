@@ -100,12 +100,7 @@ class Planner {
     experiment_ = {};
     for (int side : {1, 0}) put_downstream(side);
     if (experiment_.puts.empty()) {
-      experiment_.refused =
-          both
-              ? "no result of it has the same dtype and shape in both runs, nor has any operator's "
-                "that reads it"
-              : "only one run has it, and no operator after it has results of the same dtype and "
-                "shape in both";
+      experiment_.refused = both ? Refusal::unlike_results : Refusal::one_run_alone;
       return std::move(experiment_);
     }
     return finish();
@@ -239,9 +234,9 @@ class Planner {
     in_order(puts);
     const uint64_t bytes = bytes_of(timeline_, puts);
     if (everywhere_ && (puts.size() > kMostPuts || bytes > kMostBytes))
-      experiment_.refused = "it runs too often to be made good everywhere";
+      experiment_.refused = Refusal::too_often;
     else if (puts.size() > kMostPuts)
-      experiment_.refused = "too many values would have to be put in place";
+      experiment_.refused = Refusal::too_many_values;
     return std::move(experiment_);
   }
 
@@ -286,9 +281,9 @@ Experiment plan_question(const Timeline& timeline, uint32_t judged_step) {
   }
   in_order(question.puts);
   if (question.puts.empty())
-    question.refused = "no operator of both runs leaves another value of one shape";
+    question.refused = Refusal::nothing_differs;
   else if (question.puts.size() > kMostPuts || bytes_of(timeline, question.puts) > kMostAsked)
-    question.refused = "more operators differ, or larger tensors, than can be asked at once";
+    question.refused = Refusal::too_much_differs;
   return question;
 }
 

@@ -15,8 +15,7 @@ uint32_t ordinal_of(const Run& run, int32_t process) {
   return n;
 }
 
-std::string selection_of(const Run& run, const EventRef& ref, const std::string& slot,
-                         std::string& refused) {
+std::string selection_of(const Run& run, const EventRef& ref, const std::string& slot) {
   const ProcessLog& log = run.processes[ref.process];
   const Event event = log.events[ref.event];
   const std::string& boundary = log.text(event.boundary);
@@ -43,7 +42,6 @@ std::string selection_of(const Run& run, const EventRef& ref, const std::string&
              read.file == "f") {
     return text;
   }
-  refused = "its name cannot be written as a selection";
   return "";
 }
 

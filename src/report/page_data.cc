@@ -10,7 +10,9 @@
 #include "align/pair/difference.h"
 #include "nlohmann/json.hpp"
 #include "report/background_text.h"
+#include "report/drill_text.h"
 #include "report/excerpt.h"
+#include "report/proof_text.h"
 #include "report/rank_text.h"
 #include "report/reasons.h"
 #include "report/region.h"
@@ -400,7 +402,8 @@ class Page {
     head["verdict"] = outcome_name(verdict.outcome);
     head["why"] = shown(words(report_.a, report_.b, verdict.why));
     if (report_.proof && report_.proof->state != ProofState::none)
-      head["proof"] = {proof_name(report_.proof->state), shown(report_.proof->why)};
+      head["proof"] = {proof_name(report_.proof->state),
+                       shown(words(report_.a, report_.b, report_.proof->why))};
     head["runs"] = {shown(report_.a.dir), shown(report_.b.dir)};
     head["records"] = {report_.a.records(), report_.b.records()};
     head["pairs"] = alignment.pairs;
@@ -415,10 +418,10 @@ class Page {
     for (size_t i = 0; i < verdict.candidates.size(); ++i) {
       head["candidates"].push_back(candidate_json(verdict.candidates[i]));
       add_background(i, head["candidates"].back());
-      if (i >= report_.confirmations.size() || report_.confirmations[i].why.empty()) continue;
+      if (i >= report_.confirmations.size() || !report_.confirmations[i].why) continue;
       const Confirmation& found = report_.confirmations[i];
       Json proof = {{"causal", found.causal ? Json(*found.causal) : Json()},
-                    {"why", shown(found.why)},
+                    {"why", shown(words(report_.a, report_.b, found.why))},
                     {"proven", proven(i)},
                     {"tensors", Json::array()}};
       for (const Difference& d : found.tensors)
@@ -429,7 +432,7 @@ class Page {
     if (report_.drill) {
       const Drill& drill = *report_.drill;
       head["drill"] = std::to_string(drill.count_a) + " ATen operators in a, " +
-                      std::to_string(drill.count_b) + " in b; " + shown(drill.why);
+                      std::to_string(drill.count_b) + " in b; " + shown(words(drill));
       for (const auto* op : {&drill.a, &drill.b})
         if (*op) head["drill_operators"].push_back(shown((*op)->name + "(" + (*op)->scalars + ")"));
     }

@@ -2,21 +2,34 @@
 
 #include "align/judge/pivot_view.h"
 #include "report/reasons.h"
+#include "report/region.h"
 
 namespace opguard {
 namespace {
 
+const char* put_text(Place place) {
+  switch (place) {
+    case Place::results:
+      return "run a's results";
+    case Place::inputs:
+      return "what run a read";
+    case Place::draws:
+      return "what run a drew behind it";
+    case Place::downstream:
+      return "run a's results of the operators that read it";
+    case Place::around:
+      return "run a's results of the operator around it";
+    case Place::question:
+    case Place::several:
+      break;
+  }
+  return "run a's values";
+}
+
 // "with run a's results put in place at 2 executions, "
-std::string with(const Experiment& experiment) {
-  const char* what = experiment.place == Place::inputs    ? "what run a read"
-                     : experiment.place == Place::results ? "run a's results"
-                     : experiment.place == Place::draws   ? "what run a drew behind it"
-                     : experiment.place == Place::downstream
-                         ? "run a's results of the operators that read it"
-                         : "run a's values";
-  std::string text = std::string("with ") + what + " put in place";
-  if (experiment.executions > 1)
-    text += " at " + std::to_string(experiment.executions) + " executions";
+std::string with_put(const ProofReason& reason) {
+  std::string text = std::string("with ") + put_text(reason.place) + " put in place";
+  if (reason.executions > 1) text += " at " + std::to_string(reason.executions) + " executions";
   return text + ", ";
 }
 
@@ -37,25 +50,83 @@ std::string counted(uint64_t n, const char* noun) {
   return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
 }
 
-}  // namespace
-
-std::string exchange_outcome_text(const Run& b, const std::string& places,
-                                  const Outcomes& outcomes) {
-  const std::string with = "with " + places + " as in a, ";
+std::string outcome_text(const Run& a, const Run& b, const ProofReason& reason) {
+  const Outcomes& outcomes = reason.outcomes;
   switch (outcomes.effect) {
     case Effect::healed:
-      return with + healed_text(outcomes);
+      return with_put(reason) + healed_text(outcomes);
+    case Effect::changed:
+      if (!outcomes.with || !outcomes.without)
+        return with_put(reason) + "the first differing model value changes, and is not yet run a's";
+      return with_put(reason) + "run b agrees with run a up to " +
+             moment_text(a, b, *outcomes.with) + "; without, up to " +
+             moment_text(a, b, *outcomes.without);
+    case Effect::unchanged:
+      return with_put(reason) + "the first differing model value stays as it was, bit for bit";
+    case Effect::unknown:
+      return words(b, outcomes.obstacle);
+  }
+  return "";
+}
+
+std::string exchange_text(const Run& b, const ProofReason& reason) {
+  const std::string with = "with " + words(reason.places) + " as in a, ";
+  switch (reason.outcomes.effect) {
+    case Effect::healed:
+      return with + healed_text(reason.outcomes);
     case Effect::changed:
       return with + "something else still differs";
     case Effect::unchanged:
       return with + "the same model value still differs";
     case Effect::unknown:
-      return with + obstacle_text(b, outcomes.obstacle);
+      return with + words(b, reason.outcomes.obstacle);
   }
   return "";
 }
 
-std::string obstacle_text(const Run& run, const Obstacle& obstacle, int side) {
+// "run a does not repeat itself: its re-run gives other values at model.py:12"
+std::string unrepeated_text(const Run& a, const ProofReason& reason) {
+  return std::string("run a does not repeat itself: ") +
+         (reason.repeat == Repeat::not_reached ? "its re-run did not reach "
+                                               : "its re-run gives other values at ") +
+         place(view(a, reason.event));
+}
+
+}  // namespace
+
+std::string words(Refusal refusal) {
+  switch (refusal) {
+    case Refusal::none:
+      return "";
+    case Refusal::unlike_results:
+      return "no result of it has the same dtype and shape in both runs, nor has any operator's "
+             "that reads it";
+    case Refusal::one_run_alone:
+      return "only one run has it, and no operator after it has results of the same dtype and "
+             "shape in both";
+    case Refusal::too_often:
+      return "it runs too often to be made good everywhere";
+    case Refusal::too_many_values:
+      return "too many values would have to be put in place";
+    case Refusal::nothing_differs:
+      return "no operator of both runs leaves another value of one shape";
+    case Refusal::too_much_differs:
+      return "more operators differ, or larger tensors, than can be asked at once";
+  }
+  return "";
+}
+
+std::string words(const std::vector<TextPlace>& places) {
+  constexpr size_t kMost = 3;
+  std::string text;
+  for (size_t i = 0; i < places.size() && i < kMost; ++i)
+    text +=
+        (i == 0 ? "" : ", ") + places[i].file + ":" + lines_text(places[i].first, places[i].last);
+  return places.size() > kMost ? text + " and " + std::to_string(places.size() - kMost) + " more"
+                               : text;
+}
+
+std::string words(const Run& run, const Obstacle& obstacle, int side) {
   const EventView event = view(run, obstacle.event);
   const std::string unlike =
       std::string("run ") + (side == 0 ? "a" : "b") + " does not repeat itself: ";
@@ -85,23 +156,56 @@ std::string obstacle_text(const Run& run, const Obstacle& obstacle, int side) {
   return "";
 }
 
-std::string outcome_text(const Run& a, const Run& b, const Experiment& experiment,
-                         const Outcomes& outcomes) {
-  switch (outcomes.effect) {
-    case Effect::healed:
-      return with(experiment) + healed_text(outcomes);
-    case Effect::changed:
-      if (!outcomes.with || !outcomes.without)
-        return with(experiment) + "the first differing model value changes, and is not yet run a's";
-      return with(experiment) + "run b agrees with run a up to " +
-             moment_text(a, b, *outcomes.with) + "; without, up to " +
-             moment_text(a, b, *outcomes.without);
-    case Effect::unchanged:
-      return with(experiment) + "the first differing model value stays as it was, bit for bit";
-    case Effect::unknown:
-      return obstacle_text(b, outcomes.obstacle);
+std::string words(const Run& a, const Run& b, const ProofReason& reason) {
+  switch (reason.kind) {
+    case ProofReasonKind::none:
+      return "";
+    case ProofReasonKind::nothing_to_heal:
+      return "no model value differs that could be made good";
+    case ProofReasonKind::too_few_runs:
+      return "a proof takes two further runs at least";
+    case ProofReasonKind::nothing_to_put:
+      return "no value of run a can be put into run b";
+    case ProofReasonKind::none_forced:
+      return "no candidate could be forced";
+    case ProofReasonKind::refused:
+      return words(reason.refusal);
+    case ProofReasonKind::unasked:
+      return "what was found read other values than run a's, and " + words(reason.refusal);
+    case ProofReasonKind::follows:
+      return "it read other values than run a's: what made them comes first";
+    case ProofReasonKind::unnamed:
+      return "no value can be put in place: its name cannot be written as a selection";
+    case ProofReasonKind::unwritten:
+      return "run a's value was not written";
+    case ProofReasonKind::capture_failed:
+      return "the re-run of a failed: " + reason.error;
+    case ProofReasonKind::force_failed:
+      return "with run a's values in place, " + reason.error;
+    case ProofReasonKind::unrepeated:
+      return unrepeated_text(a, reason);
+    case ProofReasonKind::hindered:
+      return words(b, reason.outcomes.obstacle);
+    case ProofReasonKind::measured:
+      return words(a, b, reason.found);
+    case ProofReasonKind::all_alike:
+      return "each operator that both runs have leaves run a's result of what run a's reads";
+    case ProofReasonKind::outcome:
+      return outcome_text(a, b, reason);
+    case ProofReasonKind::exchanged:
+      return exchange_text(b, reason);
+    case ProofReasonKind::healed_alone:
+      return "with run a's results at " + place(view(b, reason.event)) +
+             " alone, every model value of run b is run a's";
+    case ProofReasonKind::left_out:
+      return "with run b's results put in place here, every model value of run a stays as it is";
   }
   return "";
+}
+
+const char* proof_name(ProofState state) {
+  static constexpr const char* kNames[] = {"none", "indicated", "proven"};
+  return kNames[static_cast<size_t>(state)];
 }
 
 const char* need_name(Need need) {
@@ -148,26 +252,10 @@ std::string repetition_text(const Report& report) {
     return std::string("run ") + (found.side == 0 ? "a" : "b") +
            " was made again as it was, and repeats itself to the end of the step";
   const std::string text =
-      obstacle_text(found.side == 0 ? report.a : report.b, found.unrepeated, found.side);
+      words(found.side == 0 ? report.a : report.b, found.unrepeated, found.side);
   return text + (found.at_a_cause ? " of the same inputs: what decides it is recorded nowhere (a "
                                     "race, a clock, random numbers without a seed)"
                                   : "");
-}
-
-std::string healed_alone_text(const Run& b, const EventRef& cause) {
-  return "with run a's results at " + place(view(b, cause)) +
-         " alone, every model value of run b is run a's";
-}
-
-std::string left_out_text() {
-  return "with run b's results put in place here, every model value of run a stays as it is";
-}
-
-std::string repeat_text(const Run& run, const EventRef& event, Repeat repeat) {
-  if (repeat == Repeat::same) return "";
-  return (repeat == Repeat::not_reached ? "its re-run did not reach "
-                                        : "its re-run gives other values at ") +
-         place(view(run, event));
 }
 
 }  // namespace opguard

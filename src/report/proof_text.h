@@ -1,26 +1,30 @@
-// report/proof_text.h: what a re-run with values put in place says, in words: docs/proof.md.
+// report/proof_text.h: the sentences of a proof: what a re-run says (confirm/proof_reason.h), and
+// what was proven, in words: docs/proof.md.
+//
+// This is the only place where they are worded. Nothing is escaped: a name may hold what drives a
+// terminal, and is shown() by who prints it.
 #pragma once
 
 #include <string>
+#include <vector>
 
-#include "confirm/confirm.h"
+#include "confirm/proof.h"
 #include "report/report.h"
 
 namespace opguard {
 
-// One sentence. a, b: the two runs, experiment: what was put into b.
-std::string outcome_text(const Run& a, const Run& b, const Experiment& experiment,
-                         const Outcomes& outcomes);
-// The same of text of a put in place of b's. places: "model.py:12, model.py:30".
-std::string exchange_outcome_text(const Run& b, const std::string& places,
-                                  const Outcomes& outcomes);
+// One sentence, "" of none. a, b: the two runs.
+std::string words(const Run& a, const Run& b, const ProofReason& reason);
+// Why there is nothing to put: "it runs too often to be made good everywhere".
+std::string words(Refusal refusal);
 // side: the run that was made again.
-std::string obstacle_text(const Run& run, const Obstacle& obstacle, int side = 1);
+std::string words(const Run& run, const Obstacle& obstacle, int side = 1);
+// "model.py:12, model.py:30-32 and 2 more"
+std::string words(const std::vector<TextPlace>& places);
 
-// Of what differs and is harmless: everything was healed by another cause alone, an event of b's;
-// or run a stayed as it is with run b's results here.
-std::string healed_alone_text(const Run& b, const EventRef& cause);
-std::string left_out_text();
+// As JSON and the page have them.
+const char* proof_name(ProofState state);
+const char* need_name(Need need);
 
 // What one of several causes is to the difference: one sentence, "" of the only one.
 std::string need_text(const ProofReport& proof, const Cause& cause);
@@ -31,9 +35,5 @@ std::string asked_text(const ProofReport& proof);
 
 // Whether a run comes out as it was when it is made again. "" where that was not looked at.
 std::string repetition_text(const Report& report);
-
-// "its re-run gives other values at model.py:12", of an event of the run that was made again; ""
-// where it gave the same.
-std::string repeat_text(const Run& run, const EventRef& event, Repeat repeat);
 
 }  // namespace opguard

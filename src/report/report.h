@@ -12,63 +12,15 @@
 #include "align/judge/verdict.h"
 #include "align/pair/settings.h"
 #include "align/rules/hidden.h"
-#include "confirm/confirm.h"
 #include "confirm/drill.h"
+#include "confirm/proof.h"
 #include "suspects/suspects.h"
-#include "tensor/compare.h"
 
 namespace opguard {
 
 struct Coverage {
   uint64_t activities = 0, attributed = 0;  // of both preflights together; 0/0: unknown
   uint64_t unmatched_sites = 0;
-};
-
-// What running again found of a candidate: docs/proof.md.
-struct Confirmation {
-  std::optional<bool> causal;       // true: it takes part; false: harmless; none: not known
-  std::string why;                  // one sentence; "" if the candidate was not tried
-  std::vector<Difference> tensors;  // its tensors of the two runs, byte by byte
-};
-
-enum class ProofState : uint8_t { none, indicated, proven };
-const char* proof_name(ProofState state);
-
-// What one of several causes is to the difference beside the others.
-enum class Need : uint8_t {
-  unasked,   // not asked
-  only,      // there is no other: without it nothing is put in place, and run b parts
-  left_out,  // with everything else as in run a, the runs part
-  acts,      // with its values in place the first differing model value is another
-  together,  // with the first cause alone made good the runs part: by this or by another of the
-             // rest
-};
-const char* need_name(Need need);
-
-// A place where the difference begins by itself.
-struct Cause {
-  size_t candidate = 0;  // in Verdict::candidates
-  ProofState state = ProofState::indicated;
-  bool measured = false;  // it was given what run a's reads, and left something else
-  Need need = Need::unasked;
-  std::string why;  // one sentence
-};
-
-// Whether a run, made again as it was, came out as it was to the end of the judged step.
-struct Repetition {
-  int side = 1;
-  Obstacle unrepeated{};    // where it did not
-  bool at_a_cause = false;  // there a cause is
-};
-
-// What running again proves of the verdict: docs/proof.md.
-struct ProofReport {
-  ProofState state = ProofState::none;
-  std::string why;                            // one sentence: what is proven, or why no more
-  uint32_t runs = 0;                          // that it took
-  std::vector<Cause> causes;                  // all independent ones, in their order
-  std::optional<Asked> asked = {};            // none: the operators were not asked all at once
-  std::optional<Repetition> repetition = {};  // none: not looked at
 };
 
 struct Report {

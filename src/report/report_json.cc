@@ -5,6 +5,7 @@
 #include "align/pair/difference.h"
 #include "nlohmann/json.hpp"
 #include "report/background_text.h"
+#include "report/drill_text.h"
 #include "report/proof_text.h"
 #include "report/rank_text.h"
 #include "report/reasons.h"
@@ -208,11 +209,17 @@ Json repetition_json(const Report& report) {
   return json;
 }
 
+// What was found of a cause stands with its candidate.
+ProofReason why_of(const Report& report, const Cause& cause) {
+  return cause.candidate < report.confirmations.size() ? report.confirmations[cause.candidate].why
+                                                       : ProofReason();
+}
+
 Json proof_json(const Report& report) {
-  const ProofReport none{ProofState::none, "no further run was made", 0, {}};
-  const ProofReport& proof = report.proof ? *report.proof : none;
+  const ProofReport proof = report.proof.value_or(ProofReport());
   Json json = {{"state", proof_name(proof.state)},
-               {"why", proof.why},
+               {"why", report.proof ? words(report.a, report.b, proof.why)
+                                    : std::string("no further run was made")},
                {"runs", proof.runs},
                {"causes", Json::array()},
                {"asked", nullptr},
@@ -232,7 +239,7 @@ Json proof_json(const Report& report) {
                               {"state", proof_name(cause.state)},
                               {"measured", cause.measured},
                               {"need", need_name(cause.need)},
-                              {"why", cause.why},
+                              {"why", words(report.a, report.b, why_of(report, cause))},
                               {"size", size_json(report, cause)}});
   }
   return json;
@@ -283,7 +290,7 @@ Json candidate_json(const Report& report, size_t i) {
   if (i >= report.confirmations.size() || json.is_null()) return json;
   const Confirmation& found = report.confirmations[i];
   json["causal"] = found.causal ? Json(*found.causal) : Json();
-  json["confirm"] = {{"why", found.why}, {"tensors", Json::array()}};
+  json["confirm"] = {{"why", words(report.a, report.b, found.why)}, {"tensors", Json::array()}};
   for (const Difference& d : found.tensors)
     json["confirm"]["tensors"].push_back(difference_json(d));
   return json;
@@ -364,12 +371,12 @@ Json aten_json(const std::optional<AtenOperator>& op) {
 Json drill_json(const Drill& drill) {
   const AtenOperator* named = drill.a ? &*drill.a : drill.b ? &*drill.b : nullptr;
   return {{"operator", named ? Json(named->name) : Json()},
-          {"kind", named ? Json(drill.kind) : Json()},
+          {"kind", named ? Json(drill_name(drill.kind)) : Json()},
           {"a", aten_json(drill.a)},
           {"b", aten_json(drill.b)},
           {"equal_before", drill.equal},
           {"operators", {{"a", drill.count_a}, {"b", drill.count_b}}},
-          {"why", drill.why}};
+          {"why", words(drill)}};
 }
 
 Json rules_json(const Report& report) {

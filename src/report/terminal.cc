@@ -6,6 +6,7 @@
 #include "align/judge/pivot_view.h"
 #include "align/pair/difference.h"
 #include "report/background_text.h"
+#include "report/drill_text.h"
 #include "report/excerpt.h"
 #include "report/proof_text.h"
 #include "report/rank_text.h"
@@ -74,6 +75,10 @@ class Terminal {
 
   std::string why(const Pivot& pivot) const {
     return shown(words(report_.a, report_.b, pivot.why));
+  }
+
+  std::string why(const Confirmation& found) const {
+    return shown(words(report_.a, report_.b, found.why));
   }
 
   void headline() {
@@ -218,7 +223,7 @@ class Terminal {
   void confirmation() {
     if (report_.confirmations.empty()) return;
     const Confirmation& found = report_.confirmations.front();
-    if (found.why.empty() && found.tensors.empty()) return;
+    if (!found.why && found.tensors.empty()) return;
     line("");
     if (!found.tensors.empty()) {
       line("  " + paint("1", "byte by byte"));
@@ -231,7 +236,7 @@ class Terminal {
       }
       line("");
     }
-    line("  " + paint(causal_code(found), causal_text(0)) + ": " + shown(found.why));
+    line("  " + paint(causal_code(found), causal_text(0)) + ": " + why(found));
     need(0, "  ");
     if (!report_.proof) return;
     if (std::string text = asked_text(*report_.proof); !text.empty()) line("  asked: " + text);
@@ -253,7 +258,7 @@ class Terminal {
     const Drill& found = *report_.drill;
     line("");
     line("  " + paint("1", "inside it") + ": " + counted(found.count_a, "ATen operator") +
-         " in a, " + grouped(found.count_b) + " in b; " + shown(found.why));
+         " in a, " + grouped(found.count_b) + " in b; " + shown(words(found)));
     const std::optional<AtenOperator>* sides[2] = {&found.a, &found.b};
     for (int side : {0, 1}) {
       if (!found.found()) break;
@@ -546,9 +551,9 @@ class Terminal {
       if (both.either().event->phase != Phase::forward)
         text += " (" + std::string(phase_name(both.either().event->phase)) + ")";
       line(text + ": " + why(all[i]));
-      if (i < report_.confirmations.size() && !report_.confirmations[i].why.empty()) {
+      if (i < report_.confirmations.size() && report_.confirmations[i].why) {
         const Confirmation& found = report_.confirmations[i];
-        line("     " + paint(causal_code(found), causal_text(i)) + ": " + shown(found.why));
+        line("     " + paint(causal_code(found), causal_text(i)) + ": " + why(found));
         need(i, "     ");
       }
       if (report_.explain || is_cause(i)) nearest_suspect(i);
@@ -857,18 +862,14 @@ std::string format_findings(const Run& run, const Findings& findings, bool colou
   return Terminal(report, colour).findings(findings);
 }
 
-const char* proof_name(ProofState state) {
-  static constexpr const char* kNames[] = {"none", "indicated", "proven"};
-  return kNames[static_cast<size_t>(state)];
-}
-
 std::string headline_of(const Report& report) {
   const Verdict& verdict = report.verdict;
   std::string text = outcome_name(verdict.outcome);
   const bool told = report.proof && report.proof->state != ProofState::none;
   if (told) text += std::string(", ") + proof_name(report.proof->state);
   text += ": " + words(report.a, report.b, verdict.why);
-  if (told && report.proof->state != ProofState::proven) text += " (" + report.proof->why + ")";
+  if (told && report.proof->state != ProofState::proven)
+    text += " (" + words(report.a, report.b, report.proof->why) + ")";
   return text;
 }
 

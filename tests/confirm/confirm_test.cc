@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "align/builder.h"
 #include "align/pair/difference.h"
 #include "confirm/experiment.h"
@@ -45,7 +47,7 @@ struct Setting {
     return Rerun({a, b, timeline, difference, cut}, experiment, run).outcomes();
   }
   std::string text(const Experiment& experiment, const Outcomes& outcomes) const {
-    return outcome_text(a, b, experiment, outcomes);
+    return words(a, b, said(experiment, outcomes));
   }
   bool reads_the_same(const Pivot& pivot) const {
     return opguard::reads_the_same(timeline, index_a, index_b, pivot);
@@ -127,7 +129,7 @@ TEST(PlanExperiment, NothingToPut) {
             .slots = {{SlotKind::in, 20, "root0", {4, 9}, kModelValue}},
             .kind = EventKind::loss});
   const Setting s{run(a), run(b)};
-  EXPECT_NE(s.plan().refused.find("same dtype and shape"), std::string::npos);
+  EXPECT_EQ(s.plan().refused, Refusal::unlike_results);
 }
 
 TEST(JudgeRerun, GoneIsHealedLaterIsNot) {
@@ -407,23 +409,55 @@ TEST(SelectionOf, NamesThatASelectionCanHold) {
   for (const std::string boundary : {"m.f:1", "<optimizer.step>", "a@3:b", "a,kind=op"}) {
     LogBuilder log;
     log.add(op(boundary, {in(1), out(2)}));
-    std::string refused;
-    const std::string text = selection_of(run_of({log.log()}), {0, 0}, "out/out0", refused);
+    const std::string text = selection_of(run_of({log.log()}), {0, 0}, "out/out0");
     if (boundary[0] == 'm')
       EXPECT_EQ(text, "m.f:1@0:out/out0,kind=op,phase=forward,rank=0");
     else if (boundary[0] == '<')
       EXPECT_FALSE(text.empty());
     else
-      EXPECT_FALSE(refused.empty()) << text;
+      EXPECT_EQ(text, "");
   }
 }
 
 TEST(SelectionOf, OneOfSeveralProcessesOfARank) {
   LogBuilder log;
   log.add(op("m.f:1", {in(1), out(2)}));
-  std::string refused;
-  EXPECT_EQ(selection_of(run_of({log.log(), log.log()}), {1, 0}, "", refused),
+  EXPECT_EQ(selection_of(run_of({log.log(), log.log()}), {1, 0}, ""),
             "m.f:1@0,kind=op,phase=forward,rank=0,process=1");
+}
+
+TEST(ProofReason, EachKindIsWorded) {
+  const Setting s = faulty();
+  ProofReason reason;
+  EXPECT_EQ(words(s.a, s.b, reason), "");
+  EXPECT_EQ(words(s.a, s.b, refused(s.plan())), "");
+  reason.refusal = Refusal::too_often;
+  reason.event = {0, 0};
+  reason.error = "b ends with exit code 3";
+  reason.outcomes.obstacle.kind = Hindrance::not_reached;
+  reason.found = {{ReasonKind::measured_unmade}};
+  std::set<std::string> sentences;
+  for (auto kind = ProofReasonKind::nothing_to_heal; kind <= ProofReasonKind::left_out;
+       kind = static_cast<ProofReasonKind>(static_cast<int>(kind) + 1)) {
+    reason.kind = kind;
+    sentences.insert(words(s.a, s.b, reason));
+  }
+  EXPECT_FALSE(sentences.contains(""));
+  for (const char* sentence :
+       {"it runs too often to be made good everywhere",
+        "what was found read other values than run a's, and it runs too often to be made good "
+        "everywhere",
+        "with run a's values in place, b ends with exit code 3",
+        "the re-run did not come to the value that differs",
+        "measured: it reads what nobody recorded made, and leaves another result"})
+    EXPECT_TRUE(sentences.contains(sentence)) << sentence;
+}
+
+TEST(ProofReason, PlacesOfTextAreNamedUpToThree) {
+  const std::vector<TextPlace> all = {
+      {"a.py", 3, 3}, {"a.py", 7, 9}, {"b.py", 1, 2}, {"c.py", 5, 5}};
+  EXPECT_EQ(words(std::vector<TextPlace>{all[0]}), "a.py:3");
+  EXPECT_EQ(words(all), "a.py:3, a.py:7-9, b.py:1-2 and 1 more");
 }
 
 }  // namespace

@@ -348,10 +348,12 @@ void Flow::follow(const SlotRef& made, const EventRef& reader, std::vector<Work>
   origins.push_back({ref, made.slot, false, movement, false, next});
 }
 
-// The wanted value's maker left what its partner left: it is not the one the other run reads.
+// The wanted value's maker left what its partner left: it is not the one the other run has here. Of
+// an operator around the maker too: there one run alone has written the tensor again since.
+//   exp_avg_var.mul_(b2).addcmul_(g, g)      max(m, exp_avg_var.add_(eps), out=m)   in b only
 bool Flow::chosen(const Work& work, const SlotRef& made) const {
-  return mine_.slot(work.wanted).kind == SlotKind::in && !(made.event == work.wanted.event) &&
-         differs_from_counterpart(work.wanted) == true && differs_from_counterpart(made) == false;
+  return !(made.event == work.wanted.event) && differs_from_counterpart(work.wanted) == true &&
+         differs_from_counterpart(made) == false;
 }
 
 void Flow::trace(const Work& work, std::vector<Work>& stack, std::vector<Origin>& origins) {

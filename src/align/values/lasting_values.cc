@@ -1,13 +1,17 @@
 // What outlives its step, and what leaves a program without training: found in the log's own
 // events.
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "align/pair/slot_pairs.h"
 #include "align/values/kept_values.h"
 #include "align/values/movers.h"
 #include "record/kept_values.h"
+#include "tensor/dtype.h"
 
 namespace opguard {
 namespace {
@@ -26,11 +30,30 @@ bool is_view(const EventSlots& slots, const Slot& out) {
          });
 }
 
-// Memory blocks that hold, from one step into a later one, what somebody reads there. Buffers have
-// a record of their own (compare_buffers), which knows their names.
-std::unordered_set<uint32_t> lasting_blocks(const ProcessLog& log) {
-  std::unordered_map<uint32_t, uint32_t> left;  // step, by block
-  std::unordered_set<uint32_t> lasting, buffers;
+// Every byte of a slot's span is an element of it.
+bool is_dense(const ProcessLog& log, const Slot& slot) {
+  const Meta& meta = log.metas[slot.meta];
+  const Dtype* dtype = dtype_named(meta.dtype);
+  uint64_t elements = 1;
+  for (int64_t n : meta.shape) elements *= static_cast<uint64_t>(n);
+  return dtype != nullptr && elements * dtype->size_bytes == slot.size_bytes;
+}
+
+// What an event left in a block.
+struct Remainder {
+  uint32_t event, step;
+  uint64_t begin, end;  // addresses
+};
+
+// By block and event: what is left in memory as a step ends, and read there in a later one.
+using Lasting = std::set<std::pair<uint32_t, uint32_t>>;
+
+// What is written over within its step does not outlive it: an initialisation that another follows.
+// Buffers have a record of their own (compare_buffers), which knows their names.
+Lasting lasting_values(const ProcessLog& log) {
+  std::unordered_map<uint32_t, std::vector<Remainder>> left;  // by block
+  std::unordered_set<uint32_t> buffers;
+  Lasting lasting;
   for (uint32_t e = 0; e < log.events.size(); ++e) {
     const Event event = log.events[e];
     const EventSlots slots = log.slots.of_event(event);
@@ -47,14 +70,25 @@ std::unordered_set<uint32_t> lasting_blocks(const ProcessLog& log) {
       if (!leaves || slot.storage == 0 || slot.kind != SlotKind::in) continue;
       auto at = left.find(slot.storage);
       // What a copy writes over whole, it does not read.
-      if (at != left.end() && at->second < event.step && !overwrites(callee, log.text(slot.name)))
-        lasting.insert(slot.storage);
+      if (at == left.end() || overwrites(callee, log.text(slot.name))) continue;
+      for (const Remainder& rest : at->second)
+        if (rest.step < event.step && rest.begin < slot.address + slot.size_bytes &&
+            slot.address < rest.end)
+          lasting.emplace(slot.storage, rest.event);
     }
-    for (const Slot& slot : slots)
-      if (slot.storage != 0 && slot.kind != SlotKind::in && !is_view(slots, slot))
-        left[slot.storage] = event.step;
+    for (const Slot& slot : slots) {
+      if (slot.storage == 0 || slot.kind == SlotKind::in || is_view(slots, slot)) continue;
+      std::vector<Remainder>& rests = left[slot.storage];
+      const Remainder rest{e, event.step, slot.address, slot.address + slot.size_bytes};
+      const bool dense = is_dense(log, slot);
+      std::erase_if(rests, [&](const Remainder& old) {
+        const bool same = old.begin == rest.begin && old.end == rest.end;
+        return same || (dense && rest.begin <= old.begin && old.end <= rest.end);
+      });
+      rests.push_back(rest);
+    }
   }
-  std::erase_if(lasting, [&](uint32_t storage) { return buffers.contains(storage); });
+  std::erase_if(lasting, [&](const auto& value) { return buffers.contains(value.first); });
   return lasting;
 }
 
@@ -144,12 +178,13 @@ KeptComparison compare_lasting(const Timeline& timeline, const ProcessPair& both
     };
     return block != kNone && std::none_of(slots.begin(), slots.end(), leaves);
   };
-  const auto lasting_a = lasting_blocks(timeline.run(0).processes[both.a]),
-             lasting_b = lasting_blocks(timeline.run(1).processes[both.b]);
+  const Lasting lasting_a = lasting_values(timeline.run(0).processes[both.a]),
+                lasting_b = lasting_values(timeline.run(1).processes[both.b]);
   return compare_left(
       timeline, both, hidden,
       [&](const Pair& pair, uint32_t a, uint32_t b) {
-        return lasting_a.contains(a) && lasting_b.contains(b) && !made_nothing(pair, a);
+        return lasting_a.contains({a, pair.a}) && lasting_b.contains({b, pair.b}) &&
+               !made_nothing(pair, a);
       },
       ReasonKind::lasting_differs);
 }
