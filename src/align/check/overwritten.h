@@ -41,10 +41,4 @@ OverwrittenCheck check_overwritten(const Run& run);
 // The sentence about the finding, of its one run.
 Reasons explain(const Overwrite& finding);
 
-// Notes on what was overwritten in either run. A candidate whose operator read such bytes becomes
-// a race: the notes and its `why` say so. Where another thread ran meanwhile, the pivot is the
-// first use of that memory.
-void add_overwritten_findings(const Run& a, const Run& b, const Alignment& alignment,
-                              Verdict& verdict);
-
 }  // namespace opguard

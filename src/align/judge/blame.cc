@@ -1,8 +1,7 @@
 #include "align/judge/blame.h"
 
 #include <algorithm>
-#include <map>
-#include <tuple>
+#include <vector>
 
 #include "align/judge/graph_cut.h"
 #include "align/pair/slot_pairs.h"
@@ -160,7 +159,8 @@ bool Blame::follow_target(EventRef (&refs)[2], const SlotRef (&differing)[2],
                           const EventRef (&writers)[2], PivotKind& kind) const {
   Slot read[2];
   for (int side : {0, 1}) read[side] = index_[side]->slot(differing[side]);
-  const EventRef first[2] = {first_holder(0, differing[0]), first_holder(1, differing[1])};
+  const EventRef first[2] = {index_[0]->memory().first_holder(differing[0]),
+                             index_[1]->memory().first_holder(differing[1])};
   if (first[0].process < 0 || first[1].process < 0 || !(partner(0, first[0]) == first[1]))
     return false;
   for (int side : {0, 1}) {
@@ -185,19 +185,6 @@ bool Blame::follow_target(EventRef (&refs)[2], const SlotRef (&differing)[2],
   return false;
 }
 
-// Who first read or left anything in the block that a slot lies in.
-EventRef Blame::first_holder(int side, const SlotRef& at) const {
-  const uint32_t block = index_[side]->slot(at).storage;
-  const ProcessLog& l = log(side, at.event);
-  if (block == 0) return {};
-  for (uint32_t i = 0; i <= at.event.event; ++i) {
-    const Event e = l.events[i];
-    for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s)
-      if (l.slots[s].storage == block) return {at.event.process, i};
-  }
-  return {};
-}
-
 bool Blame::first_differing_input(const EventRef (&refs)[2], SlotRef (&out)[2]) const {
   const Event &a = event(0, refs[0]), &b = event(1, refs[1]);
   const ProcessLog &log_a = log(0, refs[0]), &log_b = log(1, refs[1]);
@@ -219,37 +206,6 @@ bool Blame::reads_other_values(const EventRef (&refs)[2]) const {
   return index_[0]->slot(differing[0]).flat != index_[1]->slot(differing[1]).flat;
 }
 
-// Events up to `last` that read other bytes than were last left in the same memory under the same
-// tensor version, a value nobody made before: something wrote there unseen.
-std::vector<EventRef> Blame::overwritten(int side, const EventRef& last) const {
-  read_memory(side, last.process, last.event);
-  std::vector<EventRef> readers = memory_[side][last.process].readers;
-  std::erase_if(readers, [&](const EventRef& reader) { return reader.event > last.event; });
-  return readers;
-}
-
-void Blame::read_memory(int side, int32_t process, uint32_t last) const {
-  MemoryRead& memory = memory_[side][process];
-  const ProcessLog& l = timeline_.run(side).processes[process];
-  for (; memory.next <= last; ++memory.next) {
-    const Event e = l.events[memory.next];
-    const EventRef ref{process, memory.next};
-    const EventSlots slots = l.slots.of_event(e);
-    for (const Slot& slot : slots) {
-      if (!has_value(slot) || !slot.address || !slot.size_bytes) continue;
-      // With the block's number, where it is known: freed memory is given out again.
-      auto [at, fresh] = memory.left.try_emplace(
-          {slot.storage, slot.address, slot.size_bytes, slot.meta}, Left{slot.value, slot.version});
-      const bool other = slot.kind == SlotKind::in && !fresh && at->second.value != slot.value &&
-                         at->second.version == slot.version;
-      at->second = {slot.value, slot.version};
-      if (!other) continue;
-      if (index_[side]->producer(value_key(l, slot), ref, false).event.process < 0)
-        memory.readers.push_back(ref);
-    }
-  }
-}
-
 // An input that differs for no recorded reason, behind which memory was overwritten: the first
 // reader of the other bytes is where the runs part.
 // Memory that both runs fill behind the framework's back (a staging buffer) is no race.
@@ -257,8 +213,8 @@ void Blame::blame_race(EventRef (&refs)[2], PivotKind& kind) const {
   for (int side : {0, 1}) {
     if (refs[side].process < 0) continue;
     std::vector<EventRef> alike;
-    if (refs[1 - side].process >= 0) alike = overwritten(1 - side, refs[1 - side]);
-    for (const EventRef& reader : overwritten(side, refs[side])) {
+    if (refs[1 - side].process >= 0) alike = changed_[1 - side].until(refs[1 - side]);
+    for (const EventRef& reader : changed_[side].until(refs[side])) {
       EventRef other = partner(side, reader);
       if (std::find(alike.begin(), alike.end(), other) != alike.end()) continue;
       kind = PivotKind::race;

@@ -1,13 +1,9 @@
 // align/judge/blame.h: from where a walk ended to the operators to name, and how they differ.
 #pragma once
 
-#include <map>
-#include <tuple>
-#include <unordered_map>
-#include <vector>
-
 #include "align/judge/heuristics.h"
 #include "align/pair/timeline.h"
+#include "align/values/changed_readers.h"
 #include "align/values/value_index.h"
 
 namespace opguard {
@@ -18,7 +14,10 @@ class Blame {
   // off: heuristics not to be used.
   Blame(const Timeline& timeline, const ValueIndex& a, const ValueIndex& b,
         const Heuristics& off = {})
-      : timeline_(timeline), index_{&a, &b}, off_(off) {}
+      : timeline_(timeline),
+        index_{&a, &b},
+        off_(off),
+        changed_{ChangedReaders(a), ChangedReaders(b)} {}
 
   // How two events of one boundary differ.
   PivotKind pair_kind(const EventRef& a, const EventRef& b) const;
@@ -48,12 +47,9 @@ class Blame {
   bool follow_memory(EventRef (&refs)[2], const SlotRef (&differing)[2], PivotKind& kind) const;
   bool follow_target(EventRef (&refs)[2], const SlotRef (&differing)[2],
                      const EventRef (&writers)[2], PivotKind& kind) const;
-  EventRef first_holder(int side, const SlotRef& at) const;
   bool left_there(int side, const EventRef& event, const SlotRef& reader) const;
   bool equal(const EventRef& a, const EventRef& b) const;
   bool first_differing_input(const EventRef (&refs)[2], SlotRef (&out)[2]) const;
-  std::vector<EventRef> overwritten(int side, const EventRef& last) const;
-  void read_memory(int side, int32_t process, uint32_t last) const;
   void blame_race(EventRef (&refs)[2], PivotKind& kind) const;
   void follow_graph(EventRef (&refs)[2]) const;
   void follow_arguments(EventRef (&refs)[2], PivotKind& kind) const;
@@ -61,27 +57,7 @@ class Blame {
   const Timeline& timeline_;
   const ValueIndex* index_[2];
   const Heuristics off_;
-
-  // What a process left in memory up to `next`, and who read other bytes there: read on when asked
-  // for later events.
-  using Extent = std::tuple<uint32_t, uint64_t, uint64_t, uint32_t>;
-  struct ExtentHash {
-    size_t operator()(const Extent& extent) const {
-      const auto& [storage, address, size_bytes, meta] = extent;
-      return (address ^ (size_bytes << 20) ^ (uint64_t{storage} << 40) ^ meta) *
-             0x9e3779b97f4a7c15ull;
-    }
-  };
-  struct Left {
-    Fingerprint value;
-    uint32_t version = 0;
-  };
-  struct MemoryRead {
-    uint32_t next = 0;
-    std::unordered_map<Extent, Left, ExtentHash> left;
-    std::vector<EventRef> readers;
-  };
-  mutable std::map<int32_t, MemoryRead> memory_[2];  // by process
+  const ChangedReaders changed_[2];
 };
 
 }  // namespace opguard

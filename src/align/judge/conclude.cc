@@ -1,6 +1,6 @@
 #include "align/judge/conclude.h"
 
-#include "align/check/overwritten.h"
+#include "align/check/races.h"
 #include "align/check/recompute.h"
 #include "align/judge/holes.h"
 #include "align/judge/random_state.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "align/values/digests.h"
 #include "align/values/movers.h"
 
 namespace opguard {
@@ -14,129 +13,6 @@ bool inside(const Event& outer, const Event& inner) { return inner.thread == out
 
 }  // namespace
 
-Flow::Flow(const ValueIndex& mine, const ValueIndex& other, FlowOptions options)
-    : mine_(mine),
-      other_(other),
-      options_(std::move(options)),
-      discounting_(options_.discounted != nullptr) {
-  if (!discounting_) return;
-  // In order of completion, so that a layout made from another layout counts as well.
-  for (size_t p = 0; p < mine.run().processes.size(); ++p) {
-    const ProcessLog& log = mine.run().processes[p];
-    for (size_t e = 0; e < log.events.size(); ++e) {
-      EventRef ref{int32_t(p), uint32_t(e)};
-      if (!options_.discounted(ref)) continue;
-      const Event& event = log.events[e];
-      for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s)
-        if (log.slots[s].kind != SlotKind::in && made_of_known({ref, s}))
-          relaid_.insert(value_key(log, log.slots[s]));
-    }
-  }
-}
-
-// Whether an event's result holds nothing but what both runs know.
-bool Flow::made_of_known(const SlotRef& made) const {
-  const ProcessLog& log = mine_.log(made.event);
-  const Event& event = mine_.event(made.event);
-  auto known_parts = [&](const SlotRef& ref) {
-    Memory::Parts parts = mine_.memory().parts(made.event, mine_.slot(ref));
-    return relaid_parts(mine_.slot(ref), parts) && !any_novel(parts);
-  };
-  if (views_larger_input(made)) return known_parts(made);
-  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s)
-    if (log.slots[s].kind == SlotKind::in && novel(made.event, log.slots[s]) &&
-        !written_over(made.event, log.slots[s]) && !known_parts({made.event, s}))
-      return false;
-  return true;
-}
-
-std::string_view Flow::callee(const EventRef& ref) const {
-  const ProcessLog& log = mine_.log(ref);
-  auto location = log.locations.find(std::string(mine_.boundary(ref)));
-  return location == log.locations.end() ? std::string_view() : location->second.callee;
-}
-
-bool Flow::any_novel(const Memory::Parts& parts) const {
-  return std::any_of(parts.left.begin(), parts.left.end(),
-                     [&](const SlotRef& part) { return novel(part.event, mine_.slot(part)); });
-}
-
-// A result that lies inside a larger input's memory: only what is there matters, not the rest.
-bool Flow::views_larger_input(const SlotRef& made) const {
-  const Slot& result = mine_.slot(made);
-  if (result.kind != SlotKind::out || !result.address || !result.size_bytes) return false;
-  const ProcessLog& log = mine_.log(made.event);
-  const Event& event = mine_.event(made.event);
-  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
-    const Slot& input = log.slots[s];
-    if (input.storage != 0 && result.storage != 0 && input.storage != result.storage) continue;
-    if (input.kind == SlotKind::in && input.address <= result.address &&
-        input.address + input.size_bytes >= result.address + result.size_bytes &&
-        input.size_bytes > result.size_bytes)
-      return true;
-  }
-  return false;
-}
-
-bool Flow::novel(const EventRef& event, const Slot& slot) const {
-  if (!has_value(slot)) return false;
-  if (on(Heuristic::zeros_are_known) && slot.value == Fingerprint{}) return false;
-  ValueKey key = value_key(mine_.log(event), slot);
-  if ((on(Heuristic::known_by_name) && other_.holds(key)) || relaid_.contains(key)) return false;
-  // exp() of either constant is zero: the same mask.
-  if (on(Heuristic::mask_pattern) && (slot.flags & kMask) && other_.holds_mask(slot.pattern))
-    return false;
-  if (options_.same_elements && options_.same_elements->contains(key)) return false;
-  return !put_together(event, slot);
-}
-
-// None: there is no counterpart, or one of another layout that only names can be held against.
-std::optional<bool> Flow::differs_from_counterpart(const SlotRef& ref) const {
-  if (!options_.counterparts) return {};
-  const std::optional<SlotRef> other = options_.counterparts->of(options_.side, ref);
-  if (!other) return {};
-  const Slot mine = mine_.slot(ref), theirs = other_.slot(*other);
-  if (!has_value(mine) || !has_value(theirs)) return {};
-  const ProcessLog &log = mine_.log(ref.event), &other_log = other_.log(other->event);
-  const ValueKey key = value_key(log, mine);
-  if (key == value_key(other_log, theirs)) return false;
-  if (log.metas[mine.meta] != other_log.metas[theirs.meta]) return {};
-  if (relaid_.contains(key)) return false;
-  return !(on(Heuristic::mask_pattern) && (mine.flags & theirs.flags & kMask) &&
-           mine.pattern == theirs.pattern);
-}
-
-bool Flow::differs(const SlotRef& ref) const {
-  if (const std::optional<bool> differs = differs_from_counterpart(ref)) return *differs;
-  return novel(ref.event, mine_.slot(ref));
-}
-
-// The other run's values, repeated over a dimension before they are used or left to broadcasting; a
-// list of them in one buffer, or a share of it on each rank.
-bool Flow::put_together(const EventRef& event, const Slot& slot) const {
-  const ProcessLog& log = mine_.log(event);
-  if (slot.meta >= log.metas.size() || !has_elements(slot)) return false;
-  const Meta& meta = log.metas[slot.meta];
-  const Compositions& theirs = other_.compositions(mine_.run());
-  if (on(Heuristic::repeated_value) && theirs.holds_repeated(meta, slot.digest)) return true;
-  if (!on(Heuristic::listed_elements)) return false;
-  if (theirs.holds_list(meta.dtype, slot.digest)) return true;
-  const std::optional<uint64_t> whole = mine_.rank_sums().of(event, slot);
-  return whole && *whole != 0 &&
-         (theirs.holds_list(meta.dtype, *whole) || theirs.holds_elements(meta.dtype, *whole));
-}
-
-// What was there before a copy has no part in the result, unless it decides the dtype.
-bool Flow::written_over(const EventRef& ref, const Slot& slot) const {
-  const ProcessLog& log = mine_.log(ref);
-  if (slot.kind != SlotKind::in || !overwrites(callee(ref), log.text(slot.name))) return false;
-  const EventSlots slots = log.slots.of_event(mine_.event(ref));
-  return std::any_of(slots.begin(), slots.end(), [&](const Slot& source) {
-    return source.kind == SlotKind::in && source.name != slot.name &&
-           log.metas[source.meta].dtype == log.metas[slot.meta].dtype;
-  });
-}
-
 bool Flow::push_novel_inputs(const EventRef& ref, const EventRef& consumer, bool inputs_only,
                              std::vector<Work>& stack) const {
   const ProcessLog& log = mine_.log(ref);
@@ -146,7 +22,7 @@ bool Flow::push_novel_inputs(const EventRef& ref, const EventRef& consumer, bool
     const Slot& slot = log.slots[s];
     if (inputs_only && slot.kind != SlotKind::in) continue;
     if (!differs({ref, s})) continue;
-    if (written_over(ref, slot)) continue;
+    if (known_.written_over(ref, slot)) continue;
     stack.push_back({{ref, s}, consumer});
     any = true;
   }
@@ -327,7 +203,7 @@ void Flow::follow(const SlotRef& made, const EventRef& reader, std::vector<Work>
                   std::vector<Origin>& origins) {
   const EventRef& ref = made.event;
   const EventRef& next = one_sided(ref) ? reader : ref;
-  if (views_larger_input(made) && trace_parts({made, ref, next}, stack, origins)) return;
+  if (known_.views_larger_input(made) && trace_parts({made, ref, next}, stack, origins)) return;
   const bool own = push_novel_inputs(ref, ref, true, stack);
   std::vector<EventRef> peers = push_peers(ref, stack);
   const bool brought = !peers.empty();
@@ -352,8 +228,9 @@ void Flow::follow(const SlotRef& made, const EventRef& reader, std::vector<Work>
 // an operator around the maker too: there one run alone has written the tensor again since.
 //   exp_avg_var.mul_(b2).addcmul_(g, g)      max(m, exp_avg_var.add_(eps), out=m)   in b only
 bool Flow::chosen(const Work& work, const SlotRef& made) const {
-  return !(made.event == work.wanted.event) && differs_from_counterpart(work.wanted) == true &&
-         differs_from_counterpart(made) == false;
+  return !(made.event == work.wanted.event) &&
+         known_.differs_from_counterpart(work.wanted) == true &&
+         known_.differs_from_counterpart(made) == false;
 }
 
 void Flow::trace(const Work& work, std::vector<Work>& stack, std::vector<Origin>& origins) {
@@ -396,7 +273,7 @@ void Flow::trace_from(const Work& work, std::vector<Work>& stack, std::vector<Or
   if (trace_parts(work, stack, origins) || push_summed(work, stack) || push_reduced(work, stack))
     return;
   bool movement = reduced_below(work);
-  if (movement && discounting_) return;
+  if (movement && known_.discounting()) return;
   if (visited_.insert(id(work.wanted.event) | 1ull << 63).second)
     origins.push_back({work.wanted.event, work.wanted.slot, true, movement, false, work.reader});
 }
@@ -411,8 +288,8 @@ bool Flow::trace_parts(const Work& work, std::vector<Work>& stack, std::vector<O
     if (differs(part)) expand(part, work.reader, stack, origins), any = true;
   if (any) return true;
   if (trace_overwrite(wanted, parts, work.reader, origins)) return true;
-  if (!relaid_parts(wanted, parts)) return false;
-  if (!discounting_ && visited_.insert(id(work.wanted.event) | 1ull << 63).second)
+  if (!known_.relaid_parts(wanted, parts)) return false;
+  if (!known_.discounting() && visited_.insert(id(work.wanted.event) | 1ull << 63).second)
     origins.push_back({work.wanted.event, work.wanted.slot, wanted.kind == SlotKind::in, true,
                        false, work.reader});
   return true;
@@ -429,16 +306,6 @@ bool Flow::trace_overwrite(const Slot& wanted, const Memory::Parts& parts, const
     if (visited_.insert(id(parts.left[i].event)).second)
       origins.push_back({parts.left[i].event, parts.left[i].slot, false, false, false, reader});
   return true;
-}
-
-// Values both runs know, put together in memory as only this run does. One part of the same extent
-// is no such thing: there the bytes changed unseen.
-bool Flow::relaid_parts(const Slot& wanted, const Memory::Parts& parts) const {
-  if (!parts.complete) return false;
-  return std::none_of(parts.left.begin(), parts.left.end(), [&](const SlotRef& part) {
-    const Slot& left = mine_.slot(part);
-    return left.address == wanted.address && left.size_bytes == wanted.size_bytes;
-  });
 }
 
 // A gradient at the optimizer of several ranks: averaged below Python, from gradients both runs

@@ -1,21 +1,17 @@
 // align/judge/value_flow.h: where a value only one run holds comes from.
 //
 // Walking back from a differing model value, through values that are not the other run's, ends at
-// *origins*: operators all of whose inputs are. A value that has a counterpart (the same argument
-// or result of its event's partner) is held against that one. What has none is *novel* if the
-// other run never holds it: a fingerprint is the name of a value. docs/judgement.md gives the
-// rules and their reasons.
+// *origins*: operators all of whose inputs are. Which values are is told by novelty.h.
+// docs/judgement.md gives the rules and their reasons.
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <optional>
-#include <string_view>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "align/judge/heuristics.h"
-#include "align/values/counterparts.h"
+#include "align/judge/novelty.h"
 #include "align/values/value_index.h"
 
 namespace opguard {
@@ -47,30 +43,14 @@ struct Arrival {
   std::vector<EventRef> peers;  // events of other ranks that gave novel values to it
 };
 
-struct FlowOptions {
-  // The other run has no such event. Without it, no event is taken for one-sided.
-  std::function<bool(const EventRef&)> one_sided;
-  // The event is of a step that the other run does not make: what differs there is no difference of
-  // the runs, and no walk goes in. Without it, none is.
-  std::function<bool(const EventRef&)> besides;
-  // Novel results of these operators on known inputs count as known.
-  std::function<bool(const EventRef&)> discounted;
-  // Where the other run's values stand, of this side. Without it, values are known by name alone.
-  const Counterparts* counterparts = nullptr;
-  int side = 0;
-  // Values that together with others are the other run's, in other pieces: compare_steps.h.
-  const std::unordered_set<ValueKey, ValueKeyHash>* same_elements = nullptr;
-  Heuristics off;  // not to be used
-};
-
-// One run's values against the other's.
+// The walk back on one side, through what differs.
 class Flow {
  public:
-  Flow(const ValueIndex& mine, const ValueIndex& other, FlowOptions options = {});
+  Flow(const ValueIndex& mine, const ValueIndex& other, FlowOptions options = {})
+      : mine_(mine), known_(mine, other, std::move(options)) {}
 
-  bool novel(const EventRef& event, const Slot& slot) const;
-  // Not what the other run has in its place; novel, where it has no such place.
-  bool differs(const SlotRef& ref) const;
+  bool novel(const EventRef& event, const Slot& slot) const { return known_.novel(event, slot); }
+  bool differs(const SlotRef& ref) const { return known_.differs(ref); }
 
   // Origins of the values at `sinks`, earliest first, and how many events the walk went through.
   std::vector<Origin> origins(const std::vector<SlotRef>& sinks);
@@ -96,15 +76,15 @@ class Flow {
   void follow(const SlotRef& made, const EventRef& reader, std::vector<Work>& stack,
               std::vector<Origin>& origins);
   void trace_from(const Work& work, std::vector<Work>& stack, std::vector<Origin>& origins);
-  bool on(Heuristic heuristic) const { return !options_.off.has(heuristic); }
+  bool on(Heuristic heuristic) const { return known_.on(heuristic); }
   bool one_sided(const EventRef& ref) const {
-    return options_.one_sided && options_.one_sided(ref);
+    return known_.options().one_sided && known_.options().one_sided(ref);
   }
-  bool besides(const EventRef& ref) const { return options_.besides && options_.besides(ref); }
-  std::optional<bool> differs_from_counterpart(const SlotRef& ref) const;
+  bool besides(const EventRef& ref) const {
+    return known_.options().besides && known_.options().besides(ref);
+  }
   SlotRef read_unseen(const SlotRef& made) const;
   bool chosen(const Work& work, const SlotRef& made) const;
-  bool written_over(const EventRef& ref, const Slot& slot) const;
   bool push_novel_inputs(const EventRef& ref, const EventRef& consumer, bool inputs_only,
                          std::vector<Work>& stack) const;
   bool push_children(const EventRef& ref, std::vector<Work>& stack) const;
@@ -117,20 +97,10 @@ class Flow {
   bool trace_parts(const Work& work, std::vector<Work>& stack, std::vector<Origin>& origins);
   bool trace_overwrite(const Slot& wanted, const Memory::Parts& parts, const EventRef& reader,
                        std::vector<Origin>& origins);
-  bool relaid_parts(const Slot& wanted, const Memory::Parts& parts) const;
-  bool put_together(const EventRef& event, const Slot& slot) const;
-  std::string_view callee(const EventRef& ref) const;  // as in source; "" if its place is unknown
-  bool any_novel(const Memory::Parts& parts) const;
-  bool made_of_known(const SlotRef& made) const;
-  bool views_larger_input(const SlotRef& made) const;
   bool reduced_below(const Work& work) const;
 
   const ValueIndex& mine_;
-  const ValueIndex& other_;
-  FlowOptions options_;
-  bool discounting_;
-  std::unordered_set<ValueKey, ValueKeyHash>
-      relaid_;  // made by discounted operators of known values
+  const Novelty known_;
   std::unordered_set<uint64_t> visited_;
   std::vector<Arrival> arrivals_;
   std::vector<RegionStep> steps_;

@@ -6,6 +6,7 @@
 #include "align/pair/alignment.h"
 #include "align/pair/equal_events.h"
 #include "align/pair/flow_pairs.h"
+#include "align/pair/mix.h"
 #include "align/pair/sequence.h"
 #include "align/pair/slot_pairs.h"
 #include "align/pair/step_events.h"
@@ -19,14 +20,6 @@ namespace opguard {
 namespace {
 
 uint64_t digest(const std::string& text) { return llvm::xxh3_64bits(llvm::StringRef(text)); }
-
-// splitmix64's finaliser over a running state: order matters.
-uint64_t mix(uint64_t state, uint64_t value) {
-  uint64_t x = (state ^ value) + 0x9e3779b97f4a7c15ull;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return x ^ (x >> 31);
-}
 
 // The tokens of one log. Texts are digested once each; the two logs number them differently.
 class Tokens {

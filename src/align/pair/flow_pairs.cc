@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <span>
 #include <unordered_map>
 #include <utility>
+
+#include "align/pair/mix.h"
 
 namespace opguard {
 namespace {
@@ -15,138 +15,6 @@ constexpr uint32_t kNear = 32;       // events: how far an operator alone of its
 constexpr size_t kMostReaders = 16;  // of one event that are asked
 constexpr int kRounds = 8;
 constexpr uint32_t kTwo = kNone - 1;  // no event: two are as good
-
-uint64_t mix(uint64_t state, uint64_t value) {  // splitmix64's finaliser over a running state
-  uint64_t x = (state ^ value) + 0x9e3779b97f4a7c15ull;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return x ^ (x >> 31);
-}
-
-// One tensor argument or result.
-struct Port {
-  uint64_t value = 0;  // name of its value, equal under any reshape; 0: none, or zeros
-  uint64_t place = 0;  // value and memory block; 0: not known
-  SlotKind kind = SlotKind::in;
-  bool by_block = false;  // the maker left it in this very block
-  uint32_t maker = kNone, maker_port = 0;
-};
-
-struct Reader {
-  uint32_t event, port;
-};
-
-// The flow inside a stretch of one side. Events are numbered from its begin.
-class FlowGraph {
- public:
-  FlowGraph(const TokenSequence& side, uint32_t begin, uint32_t end) : begin_(begin) {
-    first_.reserve(end - begin + 1);
-    ports_.reserve(3 * size_t{end - begin});
-    std::vector<bool> is_state;  // by event
-    size_t left = 0;             // ports
-    for (uint32_t e = begin; e < end; ++e) {
-      const Event event = side.log.events[side.events[e]];
-      first_.push_back(ports_.size());
-      const EventSlots slots = side.log.slots.of_event(event);
-      for (const Slot& slot : slots) {
-        ports_.push_back(port_of(slot));
-        left += slot.kind != SlotKind::in;
-      }
-      is_state.push_back(event.kind == EventKind::state);
-    }
-    first_.push_back(ports_.size());
-    Makers makers(2 * left);
-    for (uint32_t e = 0; e < size(); ++e)
-      if (!is_state[e]) link(e, makers);
-    note_readers();
-  }
-
-  uint32_t begin() const { return begin_; }
-  uint32_t size() const { return uint32_t(first_.size() - 1); }
-  uint32_t port_count(uint32_t event) const { return uint32_t(first_[event + 1] - first_[event]); }
-  const Port& port(uint32_t event, uint32_t index) const { return ports_[first_[event] + index]; }
-  std::span<const Reader> readers(uint32_t event) const {
-    return std::span(readers_).subspan(first_reader_[event],
-                                       first_reader_[event + 1] - first_reader_[event]);
-  }
-
- private:
-  static Port port_of(const Slot& slot) {
-    Port port;
-    port.kind = slot.kind;
-    if (slot.flags & (kUnreadable | kUninitialised)) return port;
-    if (slot.value != Fingerprint{}) port.value = mix(1, slot.flat);
-    if (slot.storage != 0) port.place = mix(mix(2, slot.storage), slot.flat);
-    return port;
-  }
-
-  // The last maker of each key; keys are hashes already, never 0.
-  class Makers {
-   public:
-    struct Entry {
-      uint64_t key = 0;
-      uint32_t event = 0, port = 0;
-    };
-    // Room for so many keys.
-    explicit Makers(size_t most) : entries_(std::bit_ceil(most + most / 2 + 1)) {}
-    // Empty, key 0: none.
-    const Entry& find(uint64_t key) const { return entries_[place(key)]; }
-    void set(uint64_t key, uint32_t event, uint32_t port) {
-      entries_[place(key)] = {key, event, port};
-    }
-
-   private:
-    size_t place(uint64_t key) const {
-      const size_t mask = entries_.size() - 1;
-      size_t at = key & mask;
-      while (entries_[at].key != 0 && entries_[at].key != key) at = (at + 1) & mask;
-      return at;
-    }
-
-    std::vector<Entry> entries_;
-  };
-
-  // Readers of each event, in the order of the run.
-  void note_readers() {
-    first_reader_.assign(size() + 1, 0);
-    for (const Port& port : ports_)
-      if (port.maker != kNone) ++first_reader_[port.maker + 1];
-    for (uint32_t e = 0; e < size(); ++e) first_reader_[e + 1] += first_reader_[e];
-    readers_.resize(first_reader_.back());
-    std::vector<uint32_t> next(first_reader_.begin(), first_reader_.end() - 1);
-    for (uint32_t e = 0; e < size(); ++e)
-      for (uint64_t p = first_[e]; p < first_[e + 1]; ++p)
-        if (ports_[p].maker != kNone)
-          readers_[next[ports_[p].maker]++] = {e, uint32_t(p - first_[e])};
-  }
-
-  void link(uint32_t event, Makers& makers) {
-    const uint64_t from = first_[event], to = first_[event + 1];
-    for (uint64_t p = from; p < to; ++p) {
-      Port& port = ports_[p];
-      if (port.kind != SlotKind::in) continue;
-      for (uint64_t key : {port.place, port.value}) {
-        if (key == 0) continue;
-        const Makers::Entry& found = makers.find(key);
-        if (found.key == 0) continue;
-        port.maker = found.event;
-        port.maker_port = found.port;
-        port.by_block = key == port.place;
-        break;
-      }
-    }
-    for (uint64_t p = from; p < to; ++p)
-      if (ports_[p].kind != SlotKind::in)
-        for (uint64_t key : {ports_[p].place, ports_[p].value})
-          if (key != 0) makers.set(key, event, uint32_t(p - from));
-  }
-
-  uint32_t begin_;
-  std::vector<uint64_t> first_;
-  std::vector<Port> ports_;
-  std::vector<Reader> readers_;
-  std::vector<uint32_t> first_reader_;  // by event, and their end
-};
 
 // What the partners of makers and readers say about a pair.
 struct Votes {

@@ -11,17 +11,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "align/pair/flow_graph.h"
 #include "align/pair/sequence.h"
-#include "record/record.h"
 
 namespace opguard {
-
-// One side of a sequence: its events in the log, and a token for each.
-struct TokenSequence {
-  const ProcessLog& log;
-  const std::vector<uint32_t>& events;  // indices in log.events, increasing
-  const std::vector<Token>& tokens;
-};
 
 struct FlowMatch {
   uint32_t a, b;  // positions in the sequences

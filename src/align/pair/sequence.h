@@ -23,7 +23,17 @@ inline constexpr int kMaxScore = 17;
 
 // 0: never a pair. Equal content > equal inputs > same shapes > the key alone; the occurrence
 // decides between candidates of the same rank.
-int pair_score(const Token& a, const Token& b);
+inline int pair_score(const Token& a, const Token& b) {
+  if (a.key != b.key) return 0;
+  const int place = a.step == b.step && a.occurrence == b.occurrence ? 1 : 0;
+  if (a.content == b.content && a.step == b.step) return 16 + place;
+  // Another step is another execution, however alike.
+  int score = a.step == b.step ? 4 : 2;
+  if (a.inputs == b.inputs && a.inputs != 0) score += 5;
+  if (a.shapes == b.shapes) score += 2;
+  if (a.scalars == b.scalars) score += 1;
+  return score + place;
+}
 
 struct Limits {
   // Windows up to this many cells are solved exactly and without anchors.

@@ -104,4 +104,15 @@ Memory::Parts Memory::parts(const EventRef& consumer, const Slot& slot) const {
   return parts;
 }
 
+EventRef Memory::first_holder(const SlotRef& at) const {
+  const ProcessLog& log = run_.processes[at.event.process];
+  const uint32_t block = log.slots[at.slot].storage;
+  for (uint32_t e = 0; block != 0 && e <= at.event.event; ++e) {
+    const EventSlots slots = log.slots.of_event(log.events[e]);
+    for (const Slot& slot : slots)
+      if (slot.storage == block) return {at.event.process, e};
+  }
+  return {};
+}
+
 }  // namespace opguard

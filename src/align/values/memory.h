@@ -7,6 +7,14 @@
 //   h = norm(x)        leaves block 7, bytes 0-127
 //   y = h[:2] * w      reads  block 7, bytes 0-63: norm left them
 //
+// The one model of a run's memory, in five files, all told by `Slot::storage`, address and span:
+//
+//   memory.h           looking back from a reader: who left these bytes?
+//   views.h            going forward: are these the bytes that were seen here last?
+//   writings.h         by time: did a recorded operator write here meanwhile?
+//   changed_readers.h  readers that found other bytes, where a walk ends without a reason;
+//   unseen_changes.h   and in a whole run, by far more evidence
+//
 // Made in stretches when asked for, since who looks back rarely looks far.
 #pragma once
 
@@ -36,6 +44,10 @@ class Memory {
     bool complete = false;  // every byte is accounted for
   };
   Parts parts(const EventRef& consumer, const Slot& slot) const;
+
+  // Who first read or left anything in the block that a slot lies in, at the latest its own event.
+  // {} where the block is not known.
+  EventRef first_holder(const SlotRef& at) const;
 
  private:
   struct Block {  // memory left by an event

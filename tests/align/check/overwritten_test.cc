@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "align/builder.h"
+#include "align/check/races.h"
 #include "report/reasons.h"
 #include "report/report.h"
 

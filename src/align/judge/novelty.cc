@@ -1,0 +1,137 @@
+#include "align/judge/novelty.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "align/values/digests.h"
+#include "align/values/movers.h"
+
+namespace opguard {
+
+Novelty::Novelty(const ValueIndex& mine, const ValueIndex& other, FlowOptions options)
+    : mine_(mine), other_(other), options_(std::move(options)) {
+  if (!discounting()) return;
+  // In order of completion, so that a layout made from another layout counts as well.
+  for (size_t p = 0; p < mine.run().processes.size(); ++p) {
+    const ProcessLog& log = mine.run().processes[p];
+    for (size_t e = 0; e < log.events.size(); ++e) {
+      EventRef ref{int32_t(p), uint32_t(e)};
+      if (!options_.discounted(ref)) continue;
+      const Event& event = log.events[e];
+      for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s)
+        if (log.slots[s].kind != SlotKind::in && made_of_known({ref, s}))
+          relaid_.insert(value_key(log, log.slots[s]));
+    }
+  }
+}
+
+// Whether an event's result holds nothing but what both runs know.
+bool Novelty::made_of_known(const SlotRef& made) const {
+  const ProcessLog& log = mine_.log(made.event);
+  const Event& event = mine_.event(made.event);
+  auto known_parts = [&](const SlotRef& ref) {
+    Memory::Parts parts = mine_.memory().parts(made.event, mine_.slot(ref));
+    return relaid_parts(mine_.slot(ref), parts) && !any_novel(parts);
+  };
+  if (views_larger_input(made)) return known_parts(made);
+  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s)
+    if (log.slots[s].kind == SlotKind::in && novel(made.event, log.slots[s]) &&
+        !written_over(made.event, log.slots[s]) && !known_parts({made.event, s}))
+      return false;
+  return true;
+}
+
+std::string_view Novelty::callee(const EventRef& ref) const {
+  const ProcessLog& log = mine_.log(ref);
+  auto location = log.locations.find(std::string(mine_.boundary(ref)));
+  return location == log.locations.end() ? std::string_view() : location->second.callee;
+}
+
+bool Novelty::any_novel(const Memory::Parts& parts) const {
+  return std::any_of(parts.left.begin(), parts.left.end(),
+                     [&](const SlotRef& part) { return novel(part.event, mine_.slot(part)); });
+}
+
+bool Novelty::views_larger_input(const SlotRef& made) const {
+  const Slot& result = mine_.slot(made);
+  if (result.kind != SlotKind::out || !result.address || !result.size_bytes) return false;
+  const ProcessLog& log = mine_.log(made.event);
+  const Event& event = mine_.event(made.event);
+  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
+    const Slot& input = log.slots[s];
+    if (input.storage != 0 && result.storage != 0 && input.storage != result.storage) continue;
+    if (input.kind == SlotKind::in && input.address <= result.address &&
+        input.address + input.size_bytes >= result.address + result.size_bytes &&
+        input.size_bytes > result.size_bytes)
+      return true;
+  }
+  return false;
+}
+
+bool Novelty::novel(const EventRef& event, const Slot& slot) const {
+  if (!has_value(slot)) return false;
+  if (on(Heuristic::zeros_are_known) && slot.value == Fingerprint{}) return false;
+  ValueKey key = value_key(mine_.log(event), slot);
+  if ((on(Heuristic::known_by_name) && other_.holds(key)) || relaid_.contains(key)) return false;
+  // exp() of either constant is zero: the same mask.
+  if (on(Heuristic::mask_pattern) && (slot.flags & kMask) && other_.holds_mask(slot.pattern))
+    return false;
+  if (options_.same_elements && options_.same_elements->contains(key)) return false;
+  return !put_together(event, slot);
+}
+
+std::optional<bool> Novelty::differs_from_counterpart(const SlotRef& ref) const {
+  if (!options_.counterparts) return {};
+  const std::optional<SlotRef> other = options_.counterparts->of(options_.side, ref);
+  if (!other) return {};
+  const Slot mine = mine_.slot(ref), theirs = other_.slot(*other);
+  if (!has_value(mine) || !has_value(theirs)) return {};
+  const ProcessLog &log = mine_.log(ref.event), &other_log = other_.log(other->event);
+  const ValueKey key = value_key(log, mine);
+  if (key == value_key(other_log, theirs)) return false;
+  if (log.metas[mine.meta] != other_log.metas[theirs.meta]) return {};
+  if (relaid_.contains(key)) return false;
+  return !(on(Heuristic::mask_pattern) && (mine.flags & theirs.flags & kMask) &&
+           mine.pattern == theirs.pattern);
+}
+
+bool Novelty::differs(const SlotRef& ref) const {
+  if (const std::optional<bool> differs = differs_from_counterpart(ref)) return *differs;
+  return novel(ref.event, mine_.slot(ref));
+}
+
+// The other run's values, repeated over a dimension before they are used or left to broadcasting; a
+// list of them in one buffer, or a share of it on each rank.
+bool Novelty::put_together(const EventRef& event, const Slot& slot) const {
+  const ProcessLog& log = mine_.log(event);
+  if (slot.meta >= log.metas.size() || !has_elements(slot)) return false;
+  const Meta& meta = log.metas[slot.meta];
+  const Compositions& theirs = other_.compositions(mine_.run());
+  if (on(Heuristic::repeated_value) && theirs.holds_repeated(meta, slot.digest)) return true;
+  if (!on(Heuristic::listed_elements)) return false;
+  if (theirs.holds_list(meta.dtype, slot.digest)) return true;
+  const std::optional<uint64_t> whole = mine_.rank_sums().of(event, slot);
+  return whole && *whole != 0 &&
+         (theirs.holds_list(meta.dtype, *whole) || theirs.holds_elements(meta.dtype, *whole));
+}
+
+bool Novelty::written_over(const EventRef& ref, const Slot& slot) const {
+  const ProcessLog& log = mine_.log(ref);
+  if (slot.kind != SlotKind::in || !overwrites(callee(ref), log.text(slot.name))) return false;
+  const EventSlots slots = log.slots.of_event(mine_.event(ref));
+  return std::any_of(slots.begin(), slots.end(), [&](const Slot& source) {
+    return source.kind == SlotKind::in && source.name != slot.name &&
+           log.metas[source.meta].dtype == log.metas[slot.meta].dtype;
+  });
+}
+
+bool Novelty::relaid_parts(const Slot& wanted, const Memory::Parts& parts) const {
+  if (!parts.complete) return false;
+  return std::none_of(parts.left.begin(), parts.left.end(), [&](const SlotRef& part) {
+    const Slot& left = mine_.slot(part);
+    return left.address == wanted.address && left.size_bytes == wanted.size_bytes;
+  });
+}
+
+}  // namespace opguard

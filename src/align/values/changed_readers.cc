@@ -1,0 +1,30 @@
+#include "align/values/changed_readers.h"
+
+#include <algorithm>
+
+namespace opguard {
+
+std::vector<EventRef> ChangedReaders::until(const EventRef& last) const {
+  Process& process = processes_[last.process];
+  for (; process.next <= last.event; ++process.next) read(process, {last.process, process.next});
+  std::vector<EventRef> readers = process.readers;
+  std::erase_if(readers, [&](const EventRef& reader) { return reader.event > last.event; });
+  return readers;
+}
+
+void ChangedReaders::read(Process& process, const EventRef& ref) const {
+  const ProcessLog& log = index_.log(ref);
+  const EventSlots slots = log.slots.of_event(index_.event(ref));
+  for (const Slot& slot : slots) {
+    if (!has_value(slot) || !slot.address || !slot.size_bytes) continue;
+    auto [at, fresh] =
+        process.seen.try_emplace(Extent{slot.storage, view_of(slot)}, Sight::of(slot));
+    const Look look = fresh ? Look::first : at->second.compare(slot);
+    at->second = Sight::of(slot);
+    if (slot.kind == SlotKind::in && look == Look::changed &&
+        index_.producer(value_key(log, slot), ref, false).event.process < 0)
+      process.readers.push_back(ref);
+  }
+}
+
+}  // namespace opguard
