@@ -75,9 +75,9 @@ class Tracer {
         for (const Hunk& hunk : ran_)
           way.changed |= programs_.pairs[hunk.pair].file[side] == argument->file &&
                          hunk.lines[side].meets(argument->lines);
-        (way.changed ? number.ways : setters).push_back(way);
+        add(way, way.changed ? number.ways : setters);
       }
-      for (const Trail& trail : found.setters) setters.push_back(way_of(side, trail, argument));
+      for (const Trail& trail : found.setters) add(way_of(side, trail, argument), setters);
     }
     if (number.ways.empty() && !setters.empty()) {
       // Those of one side: the other's are alike where nothing changed.
@@ -121,8 +121,39 @@ class Tracer {
       const bool known =
           trail.hunk ? !found_.origins.try_emplace(*trail.hunk, found_.origins.size()).second
                      : !found_.texts.emplace(*trail.text, trail.line).second;
-      if (!known) ways.push_back(way_of(side, trail, argument));
+      if (known || stands_for(side, trail)) continue;
+      for (const uint32_t hunk : hunks_under(side, trail)) under_[side].insert(hunk);
+      add(way_of(side, trail, argument), ways);
     }
+  }
+
+  // The hunks of the statement where a way ends.
+  std::vector<uint32_t> hunks_under(int side, const Trail& trail) const {
+    std::vector<uint32_t> hunks;
+    if (!trail.hunk || trail.steps.empty()) return hunks;
+    const TrailStep& end = trail.steps.back();
+    for (uint32_t i = 0; i < ran_.size(); ++i)
+      if (programs_.pairs[ran_[i].pair].file[side] == end.file &&
+          ran_[i].lines[side].meets(end.lines))
+        hunks.push_back(i);
+    return hunks;
+  }
+
+  // The other run's way that is known ends in the same statement.
+  bool stands_for(int side, const Trail& trail) const {
+    const std::vector<uint32_t> hunks = hunks_under(side, trail);
+    return std::any_of(hunks.begin(), hunks.end(),
+                       [&](uint32_t hunk) { return under_[1 - side].contains(hunk); });
+  }
+
+  // Two names of one statement lead the same way.
+  static void add(NumberWay way, std::vector<NumberWay>& ways) {
+    for (NumberWay& known : ways)
+      if (known.side == way.side && known.steps == way.steps) {
+        known.changed |= way.changed;
+        return;
+      }
+    ways.push_back(std::move(way));
   }
 
   const Programs& programs_;
@@ -131,6 +162,7 @@ class Tracer {
   Stand (&stands_)[2];
   const std::vector<Hunk>& ran_;
   NumberWays found_;
+  std::set<uint32_t> under_[2];  // hunks of the statements where ways of a side end
 };
 
 }  // namespace

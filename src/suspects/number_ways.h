@@ -5,7 +5,8 @@
 //        train.py:38     lr = get_lr(it)
 //        train.py:20-31  def get_lr(it):   <- differs
 //
-// Run b's way to a hunk stands for run a's to the same.
+// A way is said once. Run b's way to a hunk stands for run a's to the same, or to another hunk of
+// the same statement.
 #pragma once
 
 #include <map>
