@@ -151,7 +151,20 @@ class Prover {
         if (drawn && (is(trial.pivot.draw[static_cast<size_t>(side)]) || draws(side, found)))
           return trial;
       }
+    for (Trial& trial : trials_)
+      if (around(cause, trial.pivot)) return trial;
     return add_trial(cause);
+  }
+
+  // The candidate ran inside the operator: `opt.step()` around `exp_avg.lerp_(grad, b2)`.
+  bool around(const Pivot& outer, const Pivot& candidate) const {
+    auto holds = [&](int side, const EventRef& outer_ref, const EventRef& ref) {
+      if (outer_ref.process < 0 || outer_ref.process != ref.process) return false;
+      const Event e = timeline_.event(side, outer_ref);
+      return ref.event >= e.begin && ref.event < outer_ref.event &&
+             timeline_.event(side, ref).thread == e.thread;
+    };
+    return holds(0, outer.a, candidate.a) || holds(1, outer.b, candidate.b);
   }
 
   bool draws(int side, const EventRef& event) const {
@@ -307,11 +320,13 @@ class Prover {
     Experiment forced;
     bool again_harmless = false;
     EventRef unlike, again_at;
-    for (const Rerun::Cause& cause : rerun.answers()) {
+    for (Rerun::Cause& cause : rerun.answers()) {
+      Trial* of = reaches(timeline_, cause.pivot, *difference_) ? &trial_of(cause.pivot) : nullptr;
+      if (of != nullptr && around(cause.pivot, of->pivot)) cause.forced.place = Place::around;
       forced.add(cause.forced);
-      if (!reaches(timeline_, cause.pivot, *difference_)) continue;
+      if (of == nullptr) continue;
+      Trial& trial = *of;
       if (!cause.repeats) unlike = cause.pivot.b;
-      Trial& trial = trial_of(cause.pivot);
       if (some_left_out && !trial.found.causal.value_or(true))
         again_harmless = true, again_at = cause.pivot.b;
       const auto k = static_cast<size_t>(&trial - trials_.data());
@@ -322,6 +337,7 @@ class Prover {
       trial.experiment = cause.forced;
       trial.found.why.kind = ProofReasonKind::measured;
       trial.found.why.found = cause.pivot.why;
+      trial.found.tensors = further_.compare_bytes(cause.pivot);
       trial.tried = true;
       found.push_back(k);
     }
@@ -345,7 +361,8 @@ class Prover {
     proven_ = outcomes.effect == Effect::healed;
     for (size_t k : found) {
       settle(trials_[k], outcomes, forced);
-      trials_[k].found.tensors = further_.compare_bytes(trials_[k].pivot);
+      auto tensors = further_.compare_bytes(trials_[k].pivot);
+      if (!tensors.empty()) trials_[k].found.tensors = std::move(tensors);
       add_cause(k, proven_ ? ProofState::proven : ProofState::indicated, true);
     }
   }

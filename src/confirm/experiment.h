@@ -31,6 +31,7 @@ enum class Place : uint8_t {
   inputs,      // what it read: nobody recorded made it
   draws,       // what was drawn from the generator that the candidate moves
   downstream,  // what the first matched operators after it left, as its own have no counterpart
+  around,      // what the operator around the candidate left: `opt.step()` around `m.lerp_(g, b)`
   question,    // what every matched operator that differs left
   several,     // of more than one cause
 };

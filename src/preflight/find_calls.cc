@@ -106,8 +106,11 @@ Calls find_calls(const Trace& trace, const SourceSet& sources, const std::vector
       calls.expressions[function_of(sites[site])];
   for (const Site& site : sites)
     if (auto known = calls.expressions.find(function_of(site)); known != calls.expressions.end())
-      if (auto file = by_name.find({site.package, site.file}); file != by_name.end())
+      if (auto file = by_name.find({site.package, site.file}); file != by_name.end()) {
         known->second.insert(expression_hash(text_of(*file->second, site)));
+        if (site.form == Form::call && !site.callee.empty())
+          known->second.insert(called_hash(site.callee));
+      }
   for (const Found& call : found) {
     const Site& site = sites[call.site];
     FunctionCall& out = calls.all.emplace_back();

@@ -48,8 +48,8 @@ struct Calls {
   std::vector<FunctionCall> all;  // in order of first execution
   std::map<FunctionName, std::vector<CalledParameter>> parameters;
   // Of functions that ran operators or made one of these calls: what stands in them, each
-  // expression's expression_hash(). A call below which no operator ran is not among `all`, but its
-  // text is here.
+  // expression's expression_hash(), and of what is called its called_hash(). A call below which no
+  // operator ran is not among `all`, but its text is here.
   std::map<FunctionName, std::set<uint32_t>> expressions;
   bool operator==(const Calls&) const = default;
 };
@@ -60,6 +60,9 @@ inline uint32_t expression_hash(std::string_view text) {
   for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
   return hash;
 }
+
+// Of Location::callee: a call of it, whatever it is given.
+inline uint32_t called_hash(const std::string& callee) { return expression_hash(callee + "("); }
 
 inline FunctionName caller(const Location& at) { return {at.package, at.file, at.function}; }
 

@@ -16,7 +16,7 @@ class Cache {
     uint64_t table = 0;
     uint32_t chunk = 0;
     uint64_t used = 0;
-    std::vector<Slot> slots;
+    DecodedSlots slots;
   };
 
   // The entry of a chunk; `fresh`: what is in it is of another one.
@@ -132,17 +132,15 @@ uint32_t SlotTable::chunk_of(uint64_t index) const {
   return found;
 }
 
-const Slot* SlotTable::decoded(uint64_t index) const {
-  // The slots behind the last one, of an event without any.
-  if (index >= size_) return nullptr;
-  const uint32_t at = chunk_of(index);
+EventSlots SlotTable::decoded(uint64_t first, uint32_t count) const {
+  const uint32_t at = chunk_of(first);
   bool fresh = false;
   Cache::Entry& entry = cache().find(id_, at, fresh);
   if (fresh) {
     const uint64_t end = at + 1 < chunks_.size() ? chunks_[at + 1].first_slot : size_;
-    decode(chunks_[at], end - chunks_[at].first_slot, entry.slots);
+    decode(chunks_[at], end - chunks_[at].first_slot, entry.slots.renew());
   }
-  return entry.slots.data() + (index - chunks_[at].first_slot);
+  return {entry.slots, entry.slots.data() + (first - chunks_[at].first_slot), count};
 }
 
 void SlotTable::decode(const Chunk& chunk, uint64_t slots, std::vector<Slot>& out) const {
@@ -168,7 +166,7 @@ std::vector<Slot>& SlotTable::edit() {
   if (file_) {
     std::vector<Slot> all;
     all.reserve(size_);
-    for (uint64_t i = 0; i < size_; ++i) all.push_back(*decoded(i));
+    for (uint64_t i = 0; i < size_; ++i) all.push_back((*this)[i]);
     *this = {};
     held_ = std::move(all);
   }

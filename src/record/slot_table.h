@@ -2,7 +2,8 @@
 //
 // Chunks of events decode independently, so a long log need not be in memory: a table knows where
 // its chunks are, and each thread keeps the chunks it decoded last, of whatever log (about 16 MB).
-// Read by any number of threads; changed by one.
+// An event's slots are read through a handle, which keeps its chunk longer (event_slots.h).
+// Read by any number of threads; changed by one, while nobody holds a handle.
 #pragma once
 
 #include <atomic>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "record/event.h"
+#include "record/event_slots.h"
 #include "record/file_map.h"
 
 namespace opguard {
@@ -29,14 +31,15 @@ class SlotTable {
 
   uint64_t size() const { return file_ ? size_ : held_.size(); }
   bool empty() const { return size() == 0; }
-  Slot operator[](uint64_t index) const { return file_ ? *decoded(index) : held_[index]; }
+  Slot operator[](uint64_t index) const { return file_ ? decoded(index, 1)[0] : held_[index]; }
   Slot back() const { return (*this)[size() - 1]; }
 
-  // The slots of one event, by its first_slot: so many behind one another. Valid until the calling
-  // thread has read from two more events, of whatever log.
-  const Slot* of_event(uint64_t first_slot) const {
-    return file_ ? decoded(first_slot) : held_.data() + first_slot;
+  // The slots of one event of this log.
+  EventSlots of_event(const Event& event) const& {
+    if (file_ && event.slot_count != 0) return decoded(event.first_slot, event.slot_count);
+    return {DecodedSlots(), file_ ? nullptr : held_.data() + event.first_slot, event.slot_count};
   }
+  EventSlots of_event(const Event& event) const&& = delete;
 
   // All of them to be changed freely, by whoever makes up a log: in memory from then on.
   std::vector<Slot>& edit();
@@ -72,7 +75,8 @@ class SlotTable {
   void note_garbage(const std::vector<Slot>& slots);
   bool is_garbage(const Slot& slot) const;
 
-  const Slot* decoded(uint64_t index) const;
+  // So many of one chunk.
+  EventSlots decoded(uint64_t first, uint32_t count) const;
   uint32_t chunk_of(uint64_t index) const;
   void decode(const Chunk& chunk, uint64_t slots, std::vector<Slot>& out) const;
 

@@ -17,6 +17,8 @@ const char* put_text(Place place) {
       return "what run a drew behind it";
     case Place::downstream:
       return "run a's results of the operators that read it";
+    case Place::around:
+      return "run a's results of the operator around it";
     case Place::question:
     case Place::several:
       break;

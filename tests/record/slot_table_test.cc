@@ -39,24 +39,10 @@ TEST(SlotTable, FromItsFileAsFromMemory) {
     ASSERT_EQ(log.mapped.slots[at], log.whole.slots[at]) << at;
   }
   for (const Event& event : log.mapped.events) {
-    const Slot* slots = log.mapped.slots.of_event(event.first_slot);
+    const EventSlots slots = log.mapped.slots.of_event(event);
+    ASSERT_EQ(slots.size(), event.slot_count);
     for (uint32_t s = 0; s < event.slot_count; ++s)
       ASSERT_EQ(slots[s], log.whole.slots[event.first_slot + s]);
-  }
-}
-
-// What of_event() gave stays while two more events are read, wherever they are.
-TEST(SlotTable, AnEventsSlotsOutliveTwoMore) {
-  const Both log(3000, 3);
-  std::mt19937 random(5);
-  for (int i = 0; i < 3000; ++i) {
-    const Event events[3] = {log.whole.events[random() % 3000], log.whole.events[random() % 3000],
-                             log.whole.events[random() % 3000]};
-    const Slot* slots[3];
-    for (int k : {0, 1, 2}) slots[k] = log.mapped.slots.of_event(events[k].first_slot);
-    for (int k : {0, 1, 2})
-      for (uint32_t s = 0; s < events[k].slot_count; ++s)
-        ASSERT_EQ(slots[k][s], log.whole.slots[events[k].first_slot + s]);
   }
 }
 

@@ -101,10 +101,9 @@ class Lives {
     for (uint32_t i = 0; i < log_.events.size(); ++i) {
       const Event e = log_.events[i];
       if (e.kind == EventKind::state) continue;
-      const Slot* decoded = log_.slots.of_event(e.first_slot);
-      slots_.assign(decoded, decoded + e.slot_count);
+      const EventSlots slots = log_.slots.of_event(e);
       for (uint32_t s = 0; s < e.slot_count; ++s) {
-        const Slot& slot = slots_[s];
+        const Slot& slot = slots[s];
         if (!is_observed(slot)) continue;
         const Observation at = observation(e, i, s, slot);
         if (at.time_ns < last_ns) continue;
@@ -175,7 +174,7 @@ class Lives {
       if (e.kind == EventKind::state) continue;
       const bool uncounted = operation(e.boundary).writes_uncounted;
       const bool communicates = e.kind == EventKind::collective || (e.flags & kCollective);
-      const Slot* slots = log_.slots.of_event(e.first_slot);
+      const EventSlots slots = log_.slots.of_event(e);
       for (uint32_t s = 0; s < e.slot_count; ++s) {
         const Slot& slot = slots[s];
         const bool in = slot.kind == SlotKind::in;
@@ -427,7 +426,6 @@ class Lives {
   const int32_t process_;
   OverwrittenCheck& check_;
   std::vector<Observation> late_;                                // by time
-  std::vector<Slot> slots_;                                      // of the event being looked at
   std::unordered_map<uint32_t, std::vector<Writing>> writings_;  // by storage
   std::vector<std::optional<Operation>> operations_;             // by boundary
   std::optional<Operation> unnamed_;

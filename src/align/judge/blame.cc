@@ -18,9 +18,9 @@ PivotKind Blame::settle(EventRef (&refs)[2], bool hole, bool matched, Heuristics
     if (!(refs[0] == a && refs[1] == b)) by.add(heuristic);
   };
   auto on = [&](Heuristic heuristic) { return !off_.has(heuristic); };
-  if (matched && !hole && (kind == PivotKind::input || kind == PivotKind::structure) &&
-      on(Heuristic::one_sided_write)) {
-    follow_displaced(refs, kind);
+  if (matched && !hole && on(Heuristic::one_sided_write)) {
+    if (kind == PivotKind::input || kind == PivotKind::structure) follow_displaced(refs, kind);
+    if (kind == PivotKind::value) follow_inside(refs, kind);
     moved_by(Heuristic::one_sided_write);
   }
   if (kind == PivotKind::input) blame_race(refs, kind);
@@ -95,6 +95,19 @@ void Blame::follow_displaced(EventRef (&refs)[2], PivotKind& kind) const {
     refs[1] = makers[1];
     kind = chosen;
     if (kind != PivotKind::input) return;
+  }
+}
+
+// An operator around others leaves another value where it was given the same: one of them wrote it
+// in one run alone.
+void Blame::follow_inside(EventRef (&refs)[2], PivotKind& kind) const {
+  if (event(0, refs[0]).begin == refs[0].event || event(1, refs[1]).begin == refs[1].event) return;
+  const ProcessLog &log_a = log(0, refs[0]), &log_b = log(1, refs[1]);
+  for (const SlotPair& pair : pair_slots(log_a, event(0, refs[0]), log_b, event(1, refs[1]))) {
+    if (!pair.a || !pair.b || pair.a->kind == SlotKind::in || !has_value(*pair.a) ||
+        !has_value(*pair.b) || pair.a->value == pair.b->value)
+      continue;
+    if (follow_memory(refs, {{refs[0], pair.at_a}, {refs[1], pair.at_b}}, kind)) return;
   }
 }
 
@@ -221,9 +234,8 @@ void Blame::read_memory(int side, int32_t process, uint32_t last) const {
   for (; memory.next <= last; ++memory.next) {
     const Event e = l.events[memory.next];
     const EventRef ref{process, memory.next};
-    const Slot* decoded = l.slots.of_event(e.first_slot);
-    for (uint32_t s = 0; s < e.slot_count; ++s) {
-      const Slot& slot = decoded[s];
+    const EventSlots slots = l.slots.of_event(e);
+    for (const Slot& slot : slots) {
       if (!has_value(slot) || !slot.address || !slot.size_bytes) continue;
       // With the block's number, where it is known: freed memory is given out again.
       auto [at, fresh] = memory.left.try_emplace(
@@ -234,7 +246,6 @@ void Blame::read_memory(int side, int32_t process, uint32_t last) const {
       if (!other) continue;
       if (index_[side]->producer(value_key(l, slot), ref, false).event.process < 0)
         memory.readers.push_back(ref);
-      decoded = l.slots.of_event(e.first_slot);  // the index may have read elsewhere
     }
   }
 }

@@ -44,6 +44,7 @@ class Blame {
   EventRef partner(int side, const EventRef& ref) const { return timeline_.partner(side, ref); }
 
   void follow_displaced(EventRef (&refs)[2], PivotKind& kind) const;
+  void follow_inside(EventRef (&refs)[2], PivotKind& kind) const;
   bool follow_memory(EventRef (&refs)[2], const SlotRef (&differing)[2], PivotKind& kind) const;
   bool follow_target(EventRef (&refs)[2], const SlotRef (&differing)[2],
                      const EventRef (&writers)[2], PivotKind& kind) const;

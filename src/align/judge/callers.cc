@@ -91,8 +91,14 @@ class Callers {
       // Where no operator ran below a call, the preflight did not see it. Its text tells.
       const auto& known = runs_[1 - side]->calls.expressions;
       const auto there = known.find(in_other(side, function));
-      if (there != known.end())
-        return there->second.contains(expression_hash(call->at.text)) ? nullptr : found;
+      if (there == known.end()) continue;
+      const bool unseen =
+          from(1 - side, in_other(side, call->callee), in_other(side, function)).empty();
+      const auto& texts = there->second;
+      return texts.contains(expression_hash(call->at.text)) ||
+                     (unseen && texts.contains(called_hash(call->at.callee)))
+                 ? nullptr
+                 : found;
     }
     return nullptr;
   }

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "align/pair/slot_pairs.h"
@@ -24,12 +25,40 @@ struct Window {
   uint32_t begin[2] = {0, 0}, end[2] = {0, 0};
 };
 
-// Per generator: from its last record before (a, b) that agrees to its first that differs; to (a,
-// b) where none does, since what one run drew besides has a record of its own that pairs with none.
+// Whether a function of this name can have moved the generator: `random.seed` is Python's own.
+bool of_family(const std::string& callee, const std::string& generator) {
+  const std::string path = callee.substr(0, std::min(callee.rfind('.'), callee.size()));
+  const bool numpy = path == "np.random" || path == "numpy.random";
+  const bool python = path == "random";
+  return generator == "numpy" ? !python : generator == "python" ? !numpy : !numpy && !python;
+}
+
+// The last event before `before` that seeds the generator: what it was until then has no part in
+// what is drawn. kNone: nobody seeds it.
+uint32_t last_seeding(const Evidence& evidence, int side, const EventRef& before,
+                      const std::string& generator) {
+  const EventTable& events = evidence.log(side, before).events;
+  std::unordered_map<uint32_t, bool> seeding;  // by boundary: names are looked up once
+  for (uint32_t i = before.event; i-- > 0;) {
+    if (events.kind(i) != EventKind::op) continue;
+    const EventRef ref{before.process, i};
+    auto [at, fresh] = seeding.try_emplace(events[i].boundary, false);
+    if (fresh) {
+      const std::string callee = evidence.callee(side, ref);
+      at->second = seeds_random(callee) && of_family(callee, generator);
+    }
+    if (at->second) return i;
+  }
+  return kNone;
+}
+
+// Per generator: from its last record before (a, b) that agrees, or where it was seeded since, to
+// its first that differs; to (a, b) where none does, since what one run drew besides has a record
+// of its own that pairs with none.
 std::map<std::string, Window> partings(const Evidence& evidence, const ProcessPair& both,
                                        const EventRef& a, const EventRef& b) {
   const ProcessLog &log_a = evidence.log(0, a), &log_b = evidence.log(1, b);
-  std::map<std::string, Window> found;
+  std::map<std::string, Window> found, seeded;
   std::set<std::string> parted;
   for (const Pair& pair : both.pairs) {
     if (pair.a >= a.event || pair.b >= b.event) continue;
@@ -40,6 +69,17 @@ std::map<std::string, Window> partings(const Evidence& evidence, const ProcessPa
     for (const SlotPair& slot : pair_slots(log_a, x, log_b, y)) {
       if (!slot.a || !slot.b || ((slot.a->flags | slot.b->flags) & kUnreadable)) continue;
       const std::string& name = log_a.text(slot.a->name);
+      auto [since, fresh] = seeded.try_emplace(name);
+      if (fresh) {
+        for (int side : {0, 1}) {
+          const uint32_t seeding = last_seeding(evidence, side, side == 0 ? a : b, name);
+          since->second.begin[side] = seeding == kNone ? 0 : seeding;
+        }
+        since->second.end[0] = a.event, since->second.end[1] = b.event;
+        found[name] = since->second;
+      }
+      // torch seeds its own generator by chance when a process begins.
+      if (pair.a < since->second.begin[0] || pair.b < since->second.begin[1]) continue;
       if (same_bytes(*slot.a, *slot.b)) {
         found[name] = {{pair.a + 1, pair.b + 1}, {a.event, b.event}};
         parted.erase(name);
@@ -50,14 +90,6 @@ std::map<std::string, Window> partings(const Evidence& evidence, const ProcessPa
     }
   }
   return found;
-}
-
-// Whether a function of this name can have moved the generator: `random.seed` is Python's own.
-bool of_family(const std::string& callee, const std::string& generator) {
-  const std::string path = callee.substr(0, std::min(callee.rfind('.'), callee.size()));
-  const bool numpy = path == "np.random" || path == "numpy.random";
-  const bool python = path == "random";
-  return generator == "numpy" ? !python : generator == "python" ? !numpy : !numpy && !python;
 }
 
 bool writes(const Evidence& evidence, int side, const EventRef& ref, const std::string& generator) {

@@ -130,9 +130,8 @@ bool Flow::put_together(const EventRef& event, const Slot& slot) const {
 bool Flow::written_over(const EventRef& ref, const Slot& slot) const {
   const ProcessLog& log = mine_.log(ref);
   if (slot.kind != SlotKind::in || !overwrites(callee(ref), log.text(slot.name))) return false;
-  const Event event = mine_.event(ref);
-  const Slot* slots = log.slots.of_event(event.first_slot);
-  return std::any_of(slots, slots + event.slot_count, [&](const Slot& source) {
+  const EventSlots slots = log.slots.of_event(mine_.event(ref));
+  return std::any_of(slots.begin(), slots.end(), [&](const Slot& source) {
     return source.kind == SlotKind::in && source.name != slot.name &&
            log.metas[source.meta].dtype == log.metas[slot.meta].dtype;
   });
@@ -349,10 +348,12 @@ void Flow::follow(const SlotRef& made, const EventRef& reader, std::vector<Work>
   origins.push_back({ref, made.slot, false, movement, false, next});
 }
 
-// The wanted value's maker left what its partner left: it is not the one the other run reads.
+// The wanted value's maker left what its partner left: it is not the one the other run has here. Of
+// an operator around the maker too: there one run alone has written the tensor again since.
+//   exp_avg_var.mul_(b2).addcmul_(g, g)      max(m, exp_avg_var.add_(eps), out=m)   in b only
 bool Flow::chosen(const Work& work, const SlotRef& made) const {
-  return mine_.slot(work.wanted).kind == SlotKind::in && !(made.event == work.wanted.event) &&
-         differs_from_counterpart(work.wanted) == true && differs_from_counterpart(made) == false;
+  return !(made.event == work.wanted.event) && differs_from_counterpart(work.wanted) == true &&
+         differs_from_counterpart(made) == false;
 }
 
 void Flow::trace(const Work& work, std::vector<Work>& stack, std::vector<Origin>& origins) {

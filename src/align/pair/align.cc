@@ -46,9 +46,8 @@ class Tokens {
                 text(event.node));
     t.scalars = text(event.scalars);
     uint64_t outputs = mix(text(event.results), event.flags & kRaised);
-    const Slot* slots = log_.slots.of_event(event.first_slot);
-    for (uint32_t i = 0; i < event.slot_count; ++i) {
-      const Slot& slot = slots[i];
+    const EventSlots slots = log_.slots.of_event(event);
+    for (const Slot& slot : slots) {
       if (slot.flags & kUnreadable) continue;
       // In any order, with any names: both runs hold the same parameters.
       const bool by_name = slots_by_name(event);

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <span>
 #include <tuple>
 
 #include "align/pair/alignment.h"
@@ -26,12 +25,11 @@ enum class Slots : uint8_t { equal, values, shape };
 template <typename Visit>
 void visit_pairs(const ProcessLog& a, const Event& ea, const ProcessLog& b, const Event& eb,
                  Visit visit) {
-  const std::span x(a.slots.of_event(ea.first_slot), ea.slot_count);
-  const std::span y(b.slots.of_event(eb.first_slot), eb.slot_count);
+  const EventSlots x = a.slots.of_event(ea), y = b.slots.of_event(eb);
   auto by_place = [](const Slot& s, const Slot& t) {
     return std::tie(s.kind, s.index) < std::tie(t.kind, t.index);
   };
-  auto in_order = [&](std::span<const Slot> slots) {
+  auto in_order = [&](const EventSlots& slots) {
     return std::is_sorted(slots.begin(), slots.end(), by_place);
   };
   // The usual case: nothing is copied.

@@ -47,10 +47,10 @@ class FlowGraph {
     for (uint32_t e = begin; e < end; ++e) {
       const Event event = side.log.events[side.events[e]];
       first_.push_back(ports_.size());
-      const Slot* slots = side.log.slots.of_event(event.first_slot);
-      for (uint32_t s = 0; s < event.slot_count; ++s) {
-        ports_.push_back(port_of(slots[s]));
-        left += slots[s].kind != SlotKind::in;
+      const EventSlots slots = side.log.slots.of_event(event);
+      for (const Slot& slot : slots) {
+        ports_.push_back(port_of(slot));
+        left += slot.kind != SlotKind::in;
       }
       is_state.push_back(event.kind == EventKind::state);
     }

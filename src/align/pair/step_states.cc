@@ -50,10 +50,10 @@ void visit_states(const std::vector<const ProcessLog*>& processes, Visit visit) 
     for (uint64_t e = 0; e < log->events.size(); ++e) {
       if (log->events.kind(e) != EventKind::optimizer) continue;
       const Event event = log->events[e];
-      const Slot* slots = log->slots.of_event(event.first_slot);
-      for (uint32_t s = 0; s < event.slot_count; ++s)
-        if (!(slots[s].flags & kUnreadable) && names.role(slots[s].name) != Role::other)
-          visit(event.step, slots[s], names, log->rank);
+      const EventSlots slots = log->slots.of_event(event);
+      for (const Slot& slot : slots)
+        if (!(slot.flags & kUnreadable) && names.role(slot.name) != Role::other)
+          visit(event.step, slot, names, log->rank);
     }
   }
 }

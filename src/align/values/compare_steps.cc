@@ -22,6 +22,24 @@ std::multiset<Key> keys(const ModelSet& set, bool shaped) {
   return all;
 }
 
+// Those of one side that the other does not hold under the same name.
+std::vector<HeldValue> unlike_by_name(const Timeline& timeline, int side, const ModelSet& mine,
+                                      const ModelSet& theirs, bool shaped) {
+  auto named = [&](int of, const ModelSet& set, const HeldValue& held) {
+    return std::pair(timeline.log(of, set.event).text(held.slot.name), key(held, shaped));
+  };
+  std::multiset<std::pair<std::string, Key>> others;
+  for (const HeldValue& held : theirs.held) others.insert(named(1 - side, theirs, held));
+  std::vector<HeldValue> rest;
+  for (const HeldValue& held : mine.held) {
+    if (auto at = others.find(named(side, mine, held)); at != others.end())
+      others.erase(at);
+    else
+      rest.push_back(held);
+  }
+  return rest;
+}
+
 const Meta& meta_of(const ProcessLog& log, const HeldValue& held) {
   return log.metas[held.slot.meta];
 }
@@ -245,12 +263,15 @@ std::optional<ModelDifference> compare_sets(const Timeline& timeline, const Mode
   if (keys_a == keys_b) return {};
   ModelDifference difference{{}, timeline.position(0, a.event), {why}};
   difference.same_names = keys(a, false) == keys(b, false);
-  const ModelSet* sets[2] = {&a, &b};
+  // Of several of one value, those of one name in both runs are not the ones that differ.
+  const std::vector<HeldValue> rest[2] = {unlike_by_name(timeline, 0, a, b, shaped),
+                                          unlike_by_name(timeline, 1, b, a, shaped)};
   for (int side : {0, 1}) {
-    auto rest = side == 0 ? keys_b : keys_a;
-    for (const HeldValue& held : sets[side]->held) {
-      if (auto at = rest.find(key(held, shaped)); at != rest.end())
-        rest.erase(at);
+    std::multiset<Key> others;
+    for (const HeldValue& held : rest[1 - side]) others.insert(key(held, shaped));
+    for (const HeldValue& held : rest[side]) {
+      if (auto at = others.find(key(held, shaped)); at != others.end())
+        others.erase(at);
       else
         difference.slots[side].push_back(held.at);
     }

@@ -67,14 +67,13 @@ Compositions::Compositions(const Run& held, const Run& asking) {
     for (size_t e = 0; e < log.events.size(); ++e) {
       const Event event = log.events[e];
       if (event.kind == EventKind::state) continue;
-      const Slot* slots = log.slots.of_event(event.first_slot);
-      for (uint32_t s = 0; s < event.slot_count; ++s) {
-        const Slot& slot = slots[s];
+      const EventSlots slots = log.slots.of_event(event);
+      for (const Slot& slot : slots) {
         if (slot.meta >= single.size() || !has_elements(slot)) continue;
         if (several_ranks) single[slot.meta]->insert(slot.digest);
         if (repeatable[slot.meta]) repeatable[slot.meta]->push_back(slot.digest);
       }
-      add(log, event, lists);
+      add(log, slots, lists);
     }
   }
   for (auto& [type, values] : repeatable_) {
@@ -84,11 +83,10 @@ Compositions::Compositions(const Run& held, const Run& asking) {
 }
 
 // Most events list nothing, and to find that out must cost next to nothing.
-bool Compositions::lists_any(const Slot* slots, uint32_t count,
-                             const std::vector<uint32_t>& lists) {
+bool Compositions::lists_any(const EventSlots& slots, const std::vector<uint32_t>& lists) {
   constexpr size_t kFew = 16;  // not worth sorting
   parts_.clear();
-  for (uint32_t s = 0; s < count; ++s)
+  for (uint32_t s = 0; s < slots.size(); ++s)
     if (slots[s].name < lists.size())
       parts_.push_back({4 * uint64_t{lists[slots[s].name]} + uint64_t(slots[s].kind), s});
   if (parts_.size() > kFew) return true;
@@ -98,10 +96,9 @@ bool Compositions::lists_any(const Slot* slots, uint32_t count,
   return false;
 }
 
-void Compositions::add(const ProcessLog& log, const Event& event,
+void Compositions::add(const ProcessLog& log, const EventSlots& slots,
                        const std::vector<uint32_t>& lists) {
-  const Slot* slots = log.slots.of_event(event.first_slot);
-  if (!lists_any(slots, event.slot_count, lists)) return;
+  if (!lists_any(slots, lists)) return;
   std::stable_sort(parts_.begin(), parts_.end(),
                    [](const Part& x, const Part& y) { return x.list < y.list; });
   for (size_t from = 0, to = 0; from < parts_.size(); from = to) {
@@ -172,12 +169,11 @@ std::optional<uint64_t> RankSums::of(const EventRef& ref, const Slot& slot) cons
     auto found = executions(p).find(wanted);
     if (found == executions(p).end()) return {};
     const ProcessLog& other = run_.processes[p];
-    const Event event = other.events[found->second];
-    const Slot* slots = other.slots.of_event(event.first_slot);
-    const Slot* same = std::find_if(slots, slots + event.slot_count, [&](const Slot& theirs) {
+    const EventSlots slots = other.slots.of_event(other.events[found->second]);
+    const auto same = std::find_if(slots.begin(), slots.end(), [&](const Slot& theirs) {
       return theirs.kind == slot.kind && theirs.index == slot.index;
     });
-    if (same == slots + event.slot_count || !same->has_digest) return {};
+    if (same == slots.end() || !same->has_digest) return {};
     sum += same->digest;
   }
   return sum;

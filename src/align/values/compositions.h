@@ -51,8 +51,8 @@ class Compositions {
     uint64_t list;  // 4 * number of the list's name + kind
     uint32_t place;
   };
-  bool lists_any(const Slot* slots, uint32_t count, const std::vector<uint32_t>& lists);
-  void add(const ProcessLog& log, const Event& event, const std::vector<uint32_t>& lists);
+  bool lists_any(const EventSlots& slots, const std::vector<uint32_t>& lists);
+  void add(const ProcessLog& log, const EventSlots& slots, const std::vector<uint32_t>& lists);
 
   std::map<std::string, Digests> lists_, single_;     // by dtype
   std::map<Type, std::vector<uint64_t>> repeatable_;  // of shapes that may repeat one another

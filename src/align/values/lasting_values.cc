@@ -1,13 +1,17 @@
 // What outlives its step, and what leaves a program without training: found in the log's own
 // events.
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "align/pair/slot_pairs.h"
 #include "align/values/kept_values.h"
 #include "align/values/movers.h"
 #include "record/kept_values.h"
+#include "tensor/dtype.h"
 
 namespace opguard {
 namespace {
@@ -19,44 +23,72 @@ std::string callee_of(const ProcessLog& log, const Event& event) {
 
 // A result in the memory of what was read: a view. It makes nothing, so it neither leaves its
 // block's bytes nor reads them. A scratch buffer that is handed out again holds what was there.
-bool is_view(const Slot* slots, uint32_t count, const Slot& out) {
+bool is_view(const EventSlots& slots, const Slot& out) {
   return out.kind == SlotKind::out && out.storage != 0 &&
-         std::any_of(slots, slots + count, [&](const Slot& slot) {
+         std::any_of(slots.begin(), slots.end(), [&](const Slot& slot) {
            return slot.kind == SlotKind::in && slot.storage == out.storage;
          });
 }
 
-// Memory blocks that hold, from one step into a later one, what somebody reads there. Buffers have
-// a record of their own (compare_buffers), which knows their names.
-std::unordered_set<uint32_t> lasting_blocks(const ProcessLog& log) {
-  std::unordered_map<uint32_t, uint32_t> left;  // step, by block
-  std::unordered_set<uint32_t> lasting, buffers;
+// Every byte of a slot's span is an element of it.
+bool is_dense(const ProcessLog& log, const Slot& slot) {
+  const Meta& meta = log.metas[slot.meta];
+  const Dtype* dtype = dtype_named(meta.dtype);
+  uint64_t elements = 1;
+  for (int64_t n : meta.shape) elements *= static_cast<uint64_t>(n);
+  return dtype != nullptr && elements * dtype->size_bytes == slot.size_bytes;
+}
+
+// What an event left in a block.
+struct Remainder {
+  uint32_t event, step;
+  uint64_t begin, end;  // addresses
+};
+
+// By block and event: what is left in memory as a step ends, and read there in a later one.
+using Lasting = std::set<std::pair<uint32_t, uint32_t>>;
+
+// What is written over within its step does not outlive it: an initialisation that another follows.
+// Buffers have a record of their own (compare_buffers), which knows their names.
+Lasting lasting_values(const ProcessLog& log) {
+  std::unordered_map<uint32_t, std::vector<Remainder>> left;  // by block
+  std::unordered_set<uint32_t> buffers;
+  Lasting lasting;
   for (uint32_t e = 0; e < log.events.size(); ++e) {
     const Event event = log.events[e];
-    const Slot* slots = log.slots.of_event(event.first_slot);
+    const EventSlots slots = log.slots.of_event(event);
     if (event.kind == EventKind::state && log.text(event.boundary) == kBuffers)
-      for (uint32_t s = 0; s < event.slot_count; ++s) buffers.insert(slots[s].storage);
+      for (const Slot& slot : slots) buffers.insert(slot.storage);
     if (event.kind != EventKind::op) continue;
     const std::string callee = callee_of(log, event);
     // `loss.item()` behind the optimizer's step reads what the step left behind: a number handed to
     // Python counts by itself, and carries nothing on.
-    const bool leaves = std::any_of(slots, slots + event.slot_count, [&](const Slot& slot) {
-      return slot.kind != SlotKind::in && !is_view(slots, event.slot_count, slot);
+    const bool leaves = std::any_of(slots.begin(), slots.end(), [&](const Slot& slot) {
+      return slot.kind != SlotKind::in && !is_view(slots, slot);
     });
-    for (uint32_t s = 0; leaves && s < event.slot_count; ++s) {
-      const Slot& slot = slots[s];
-      if (slot.storage == 0 || slot.kind != SlotKind::in) continue;
+    for (const Slot& slot : slots) {
+      if (!leaves || slot.storage == 0 || slot.kind != SlotKind::in) continue;
       auto at = left.find(slot.storage);
       // What a copy writes over whole, it does not read.
-      if (at != left.end() && at->second < event.step && !overwrites(callee, log.text(slot.name)))
-        lasting.insert(slot.storage);
+      if (at == left.end() || overwrites(callee, log.text(slot.name))) continue;
+      for (const Remainder& rest : at->second)
+        if (rest.step < event.step && rest.begin < slot.address + slot.size_bytes &&
+            slot.address < rest.end)
+          lasting.emplace(slot.storage, rest.event);
     }
-    for (uint32_t s = 0; s < event.slot_count; ++s)
-      if (slots[s].storage != 0 && slots[s].kind != SlotKind::in &&
-          !is_view(slots, event.slot_count, slots[s]))
-        left[slots[s].storage] = event.step;
+    for (const Slot& slot : slots) {
+      if (slot.storage == 0 || slot.kind == SlotKind::in || is_view(slots, slot)) continue;
+      std::vector<Remainder>& rests = left[slot.storage];
+      const Remainder rest{e, event.step, slot.address, slot.address + slot.size_bytes};
+      const bool dense = is_dense(log, slot);
+      std::erase_if(rests, [&](const Remainder& old) {
+        const bool same = old.begin == rest.begin && old.end == rest.end;
+        return same || (dense && rest.begin <= old.begin && old.end <= rest.end);
+      });
+      rests.push_back(rest);
+    }
   }
-  std::erase_if(lasting, [&](uint32_t storage) { return buffers.contains(storage); });
+  std::erase_if(lasting, [&](const auto& value) { return buffers.contains(value.first); });
   return lasting;
 }
 
@@ -118,10 +150,10 @@ std::unordered_set<uint32_t> outermost_calls(const ProcessLog& log) {
     if (e >= around->second) continue;
     around->second = UINT64_MAX;
     bool returns = false, own = event.begin < e;
-    const Slot* slots = log.slots.of_event(event.first_slot);
-    for (uint32_t s = 0; s < event.slot_count; ++s) {
-      returns |= slots[s].kind == SlotKind::out;
-      own |= (slots[s].flags & kParameter) != 0;
+    const EventSlots slots = log.slots.of_event(event);
+    for (const Slot& slot : slots) {
+      returns |= slot.kind == SlotKind::out;
+      own |= (slot.flags & kParameter) != 0;
     }
     if (!returns || !own) continue;
     calls.insert(e);
@@ -140,21 +172,19 @@ KeptComparison compare_lasting(const Timeline& timeline, const ProcessPair& both
     return {};
   const ProcessLog& log_a = timeline.run(0).processes[both.a];
   auto made_nothing = [&](const Pair& pair, uint32_t block) {
-    const Event event = log_a.events[pair.a];
-    const Slot* slots = log_a.slots.of_event(event.first_slot);
-    const Slot* end = slots + event.slot_count;
+    const EventSlots slots = log_a.slots.of_event(log_a.events[pair.a]);
     auto leaves = [&](const Slot& slot) {
-      return slot.kind != SlotKind::in && slot.storage == block &&
-             !is_view(slots, event.slot_count, slot);
+      return slot.kind != SlotKind::in && slot.storage == block && !is_view(slots, slot);
     };
-    return block != kNone && std::none_of(slots, end, leaves);
+    return block != kNone && std::none_of(slots.begin(), slots.end(), leaves);
   };
-  const auto lasting_a = lasting_blocks(timeline.run(0).processes[both.a]),
-             lasting_b = lasting_blocks(timeline.run(1).processes[both.b]);
+  const Lasting lasting_a = lasting_values(timeline.run(0).processes[both.a]),
+                lasting_b = lasting_values(timeline.run(1).processes[both.b]);
   return compare_left(
       timeline, both, hidden,
       [&](const Pair& pair, uint32_t a, uint32_t b) {
-        return lasting_a.contains(a) && lasting_b.contains(b) && !made_nothing(pair, a);
+        return lasting_a.contains({a, pair.a}) && lasting_b.contains({b, pair.b}) &&
+               !made_nothing(pair, a);
       },
       ReasonKind::lasting_differs);
 }

@@ -15,7 +15,7 @@ const Memory::Stretch& Memory::stretch(int32_t process, uint32_t number) const {
   const uint64_t end = std::min(log.events.size(), (uint64_t{number} + 1) * kEventsOf);
   for (uint64_t e = uint64_t{number} * kEventsOf; e < end; ++e) {
     const Event event = log.events[e];
-    const Slot* slots = log.slots.of_event(event.first_slot);
+    const EventSlots slots = log.slots.of_event(event);
     for (uint32_t s = 0; s < event.slot_count; ++s) {
       const Slot& slot = slots[s];
       if (slot.kind == SlotKind::in || !slot.address || !slot.size_bytes || !has_value(slot))

@@ -22,9 +22,8 @@ bool lies_in(const Slot& part, const Slot& whole) {
 class Execution {
  public:
   Execution(const ProcessLog& log, const Event& event) : log_(log) {
-    const Slot* slots = log.slots.of_event(event.first_slot);
-    for (const Slot* slot = slots; slot < slots + event.slot_count; ++slot)
-      (slot->kind == SlotKind::in ? read_ : left_).push_back(*slot);
+    const EventSlots slots = log.slots.of_event(event);
+    for (const Slot& slot : slots) (slot.kind == SlotKind::in ? read_ : left_).push_back(slot);
   }
 
   bool moves() const {

@@ -113,7 +113,7 @@ const ValueIndex::Values& ValueIndex::values() const {
     for (size_t e = 0; e < log.events.size(); ++e) {
       const Event event = log.events[e];
       if (event.kind == EventKind::state) continue;
-      const Slot* slots = log.slots.of_event(event.first_slot);
+      const EventSlots slots = log.slots.of_event(event);
       for (uint32_t s = 0; s < event.slot_count; ++s) {
         const Slot& slot = slots[s];
         if (!has_value(slot)) continue;

@@ -94,6 +94,12 @@ TEST(NameCall, NotOneThatStandsInBothTexts) {
   Recording y = run_with("", {}, b);
   y.calls.expressions[{"", "m.py", "mlp"}].insert(expression_hash("silu(gate(x))"));
   EXPECT_FALSE(name_call(x, y, pivot_of(PivotKind::structure, true, false)).call[0]);
+  // With other arguments, written anew by a refactoring.
+  y.calls.expressions[{"", "m.py", "mlp"}] = {expression_hash("silu(h)"), called_hash("f")};
+  EXPECT_FALSE(name_call(x, y, pivot_of(PivotKind::structure, true, false)).call[0]);
+  // Another function is called there.
+  y.calls.expressions[{"", "m.py", "mlp"}] = {expression_hash("gelu(h)"), called_hash("gelu")};
+  EXPECT_TRUE(name_call(x, y, pivot_of(PivotKind::structure, true, false)).call[0]);
   // Nothing is known of the caller there.
   y.calls.expressions.erase({"", "m.py", "mlp"});
   EXPECT_FALSE(name_call(x, y, pivot_of(PivotKind::structure, true, false)).call[0]);

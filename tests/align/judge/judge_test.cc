@@ -427,6 +427,41 @@ TEST(Judge, TensorWrittenBackByOneRunOnly) {
   EXPECT_EQ(j.kind(), PivotKind::structure);
 }
 
+// Within opt.step() both write the same number into a tensor, b into another one:
+//   a  v.addcmul_(g, g); max(m, v, out=m); m.add_(eps)
+//   b  v.addcmul_(g, g); max(m, v.add_(eps), out=m)
+// The maker of a's state left the same in both runs, so it is not where they part.
+TEST(Judge, StateWrittenAgainByAnOperatorThatTheOtherRunGivesAnotherTensor) {
+  constexpr uint32_t kSecond = 8, kLargest = 9;
+  auto at = [](SlotKind kind, uint64_t value, uint32_t storage, std::string name) {
+    return S{kind, value, std::move(name), {4, 8}, 0, "float32", storage};
+  };
+  auto run = [&](bool second) {
+    LogBuilder log;
+    log.add(loss(3));
+    log.add(op("opt.zeros:v", {at(SlotKind::out, 4, kSecond, "out0")}));
+    log.add(op("opt.zeros:m", {at(SlotKind::out, 4, kLargest, "out0")}));
+    auto write = [&](const std::string& boundary, uint64_t from, uint64_t to, uint32_t storage) {
+      log.add(op(boundary, {at(SlotKind::in, from, storage, "self"),
+                            at(SlotKind::written, to, storage, "self")}));
+    };
+    write("opt.addcmul_:1", 4, 20, kSecond);
+    if (second) write("opt.add_:2", 20, 30, kSecond);
+    log.add(op(second ? "opt.max:b" : "opt.max:a",
+               {at(SlotKind::in, second ? 30 : 20, kSecond, "arg0"),
+                at(SlotKind::written, second ? 30 : 20, kLargest, "out")}));
+    if (!second) write("opt.add_:2", 20, 30, kLargest);
+    E step = optimizer({parameter(6), at(SlotKind::out, second ? 30 : 20, kSecond, "state:w.v"),
+                        at(SlotKind::out, 30, kLargest, "state:w.m")});
+    step.inside = 5;
+    return log.add(step);
+  };
+  Judged j = judged({run(false)}, {run(true)});
+  EXPECT_EQ(j.pivot_a(), "opt.add_:2");
+  EXPECT_EQ(j.pivot_b(), "opt.add_:2");
+  EXPECT_EQ(j.verdict.candidates[0].why, (Reasons{{ReasonKind::writes_elsewhere}}));
+}
+
 TEST(Judge, PartOfATensorWrittenOverByOneRunOnly) {
   LogBuilder a, b;
   for (bool second : {false, true}) {

@@ -266,6 +266,28 @@ TEST(RandomState, ADrawOfOneRunAloneIsNamedNotTheNext) {
   EXPECT_EQ(named(judged(a, b), b), "m.rand");
 }
 
+// torch seeds its generator by chance as a process begins: what that was tells nothing once the
+// program has seeded itself.
+TEST(RandomState, AnotherSeedIsNamedThoughTheRunsBeganWithOtherStates) {
+  auto run = [](uint64_t at_start, uint64_t seed) {
+    LogBuilder log;
+    log.add(states(at_start, 20, 0));
+    E seeding{.boundary = "m.manual_seed"};
+    seeding.scalars = "arg0=" + std::to_string(seed);
+    log.add(seeding);
+    log.add(drawing(1000 + seed, 0));
+    log.add({.boundary = "m.rand", .slots = {out(1 + seed)}});
+    log.add({.boundary = "m.loss",
+             .slots = {{SlotKind::in, 1 + seed, "root0", {4, 8}, kModelValue}},
+             .kind = EventKind::loss});
+    return log;
+  };
+  LogBuilder a = run(10, 1), b = run(11, 2);
+  EXPECT_EQ(named(judged(a, b), b), "m.manual_seed");
+  LogBuilder same = run(11, 1);
+  EXPECT_EQ(judged(a, same).outcome, Outcome::identical);
+}
+
 // The states agree before the draw: it is the operator itself that drew otherwise.
 TEST(RandomState, AnotherKernelIsNoOtherSeed) {
   LogBuilder a = seeded({1, 2}), b;

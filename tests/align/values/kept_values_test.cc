@@ -162,6 +162,25 @@ TEST(KeptValues, ATensorThatOutlivesItsStepCounts) {
   EXPECT_EQ(verdict(run(2, true), run(3, true)).why, (Reasons{{ReasonKind::lasting_differs}}));
 }
 
+// An initialisation that another one follows is read by nobody: what the last one left outlives the
+// step. What is written over in part does.
+TEST(KeptValues, WhatIsWrittenOverWithinItsStepOutlivesNothing) {
+  auto run = [](uint64_t first, int64_t size) {
+    LogBuilder log;
+    log.add({.boundary = "m.uniform_:u",
+             .slots = {{SlotKind::written, first, "self", {4}, 0, "float32", 3}}});
+    log.add({.boundary = "m.copy_:c",
+             .slots = {in(1), {SlotKind::written, 30, "self", {size}, 0, "float32", 3}}});
+    log.add(loss(5)).add(optimizer({parameter(6)}));
+    log.add({.boundary = "m.mul:r",
+             .slots = {{SlotKind::in, 40, "self", {4}, 0, "float32", 3}, out(4)},
+             .step = 1});
+    return log.add(loss(8, 1));
+  };
+  EXPECT_EQ(verdict(run(2, 4), run(3, 4)).outcome, Outcome::identical);
+  EXPECT_EQ(verdict(run(2, 2), run(3, 2)).why, (Reasons{{ReasonKind::lasting_differs}}));
+}
+
 // A scratch buffer handed out again in each step (Megatron's GlobalMemoryBuffer): its view shows
 // what was there before, which nobody made and nobody reads.
 TEST(KeptValues, AViewOfScratchMemoryCountsForNothing) {
