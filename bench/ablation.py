@@ -1,6 +1,6 @@
 """What each heuristic of the judgement is worth: kept logs judged without it, one by one.
 
-  ablation.py DIR [DIR ...] [--opguard FILE] [--json FILE]
+  ablation.py DIR [DIR ...] [--opguard FILE] [--only NAME,...] [--jobs 2] [--json FILE]
 
 A DIR is searched for pairs of log folders as `opguard diff --work` leaves them: `run_a/log` beside `run_b/log`. For each
 heuristic (src/align/judge/heuristics.h) every pair is judged again with `opguard align --without NAME`. A pair counts as changed if
@@ -61,13 +61,18 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("folders", nargs="+", type=Path)
     p.add_argument("--opguard", type=Path, default=ROOT / "build" / "release" / "src" / "cli" / "opguard")
+    p.add_argument("--only", default="", help="these heuristics")
+    p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--json", type=Path)
     o = p.parse_args()
     pairs = pairs_of_logs([folder.resolve() for folder in o.folders])
     if not pairs:
         sys.exit("ablation.py: error: no run_a/log beside run_b/log below " + ", ".join(map(str, o.folders)))
     names = heuristics(o.opguard)
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    if unknown := set(filter(None, o.only.split(","))) - set(names):
+        sys.exit(f"ablation.py: error: no heuristic {', '.join(sorted(unknown))}; there are: {', '.join(names)}")
+    names = [name for name in names if not o.only or name in o.only.split(",")]
+    with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
         judged = list(pool.map(lambda pair: answer(o.opguard, *pair[1:]), pairs))
         kept = [(pair, told) for pair, told in zip(pairs, judged) if told]
         print(f"{len(kept)} of {len(pairs)} pairs of logs judged")

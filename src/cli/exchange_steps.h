@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "cli/side.h"
 #include "cli/verdict_steps.h"
@@ -23,16 +24,24 @@ struct ExchangeText {
   explicit operator bool() const { return texts && backgrounds && rewrite; }
 };
 
+struct ExchangeBudget {
+  uint32_t runs = 0;  // at most
+  uint32_t kept = 0;  // of them, for values to be put in place, once a run has healed nothing
+  std::vector<std::vector<size_t>> refuted = {};  // Exchanged::refuted of an earlier exchange
+};
+
 struct Exchanged {
   uint32_t runs = 0;  // made
   std::optional<ProofReport> proof;
+  bool open = false;                         // text is left to be asked, with runs that were kept
+  std::vector<std::vector<size_t>> refuted;  // groups with which nothing was healed
 };
 
 // Where the pivot stands in text that both programs share, something else gave it its value, or
 // decided that it runs: a number, a flag, an object, another order. Runs b with a's text in the
-// suspects, at most `runs` times; found, the pivot gets the text as its place (Pivot::text).
+// suspects; found, the pivot gets the text as its place (Pivot::text).
 Exchanged exchange_text(const ExchangeText& source, const Run& a, const Run& b,
-                        const Alignment& alignment, Verdict& verdict, uint32_t runs);
+                        const Alignment& alignment, Verdict& verdict, const ExchangeBudget& budget);
 
 // Matches the sites of b's rewritten sources with a's plan, and wraps those.
 struct Survey;
