@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <functional>
-#include <map>
 #include <set>
 
 #include "align/judge/pivot_view.h"
@@ -175,27 +173,6 @@ class Prover {
     }
   }
 
-  // What was forced alone and changed nothing is left as it is, where both logs show something else
-  // that begins by itself. It is proven harmless when all is healed without it.
-  // False: all are asked.
-  bool leave_out_harmless(Experiment& question) const {
-    std::set<std::string> harmless;
-    for (const Trial& trial : trials_)
-      if (!trial.found.causal.value_or(true))
-        harmless.insert(boundary_of(*runs_[1], trial.pivot.b));
-    if (harmless.empty()) return false;
-    auto meant = [&](const EventRef& event) {
-      return !harmless.contains(boundary_of(*runs_[1], event)) &&
-             reaches(timeline_, {PivotKind::value, timeline_.partner(1, event), event},
-                     *difference_);
-    };
-    const std::vector<EventRef> seen = seen_causes(timeline_, judged_step_);
-    if (std::none_of(seen.begin(), seen.end(), meant)) return false;
-    std::erase_if(question.puts,
-                  [&](const Put& put) { return harmless.contains(boundary_of(*runs_[1], put.b)); });
-    return true;
-  }
-
   // Gives every matched operator run a's results, and reads off which of them would have left
   // others of what run a's read. All others are left as they are: so it is the run in which these
   // alone are forced, and if it heals everything all of them are proven.
@@ -207,7 +184,7 @@ class Prover {
     // What comes out otherwise in each run of a is nobody's value to be held against.
     const ProofReason unrepeated = keep_repeated(question_);
     Experiment question = question_;
-    const bool some_left_out = leave_out_harmless(question);
+    const bool some_left_out = trials_.leave_out_harmless(question, *difference_);
     if (question.puts.empty()) {
       if (unrepeated) last_ = unrepeated;
       return;
@@ -257,7 +234,7 @@ class Prover {
       last_ = {ProofReasonKind::all_alike};
       return;
     }
-    if (const Pivot* cut = graph_cut(found)) {
+    if (const Pivot* cut = trials_.graph_cut(verdict_, found)) {
       Trial& trial = trials_.add(*cut);
       trial.experiment = forced;
       trial.tried = true;
@@ -277,27 +254,6 @@ class Prover {
       if (!tensors.empty()) trials_[k].found.tensors = std::move(tensors);
       causes_.add(k, proven_ ? ProofState::proven : ProofState::indicated, true);
     }
-  }
-
-  // The operator that left the autograd graph in one run alone, or whose backward hands on another
-  // number of gradients. Its values are equal and its gradients are not: whatever was measured in
-  // the backward pass follows from it.
-  const Pivot* graph_cut(const std::vector<size_t>& found) const {
-    if (verdict_.candidates.empty()) return nullptr;
-    const Pivot& first = verdict_.candidates[0];
-    auto kind_of = [&](const Pivot& pivot) {
-      const int side = pivot.b.process >= 0 ? 1 : 0;
-      return timeline_.event(side, side == 1 ? pivot.b : pivot.a).kind;
-    };
-    if (!first.heuristics.has(Heuristic::graph_cut) &&
-        !(first.kind == PivotKind::structure && kind_of(first) == EventKind::node))
-      return nullptr;
-    const bool backward = std::all_of(found.begin(), found.end(), [&](size_t k) {
-      const EventKind kind = kind_of(trials_[k].pivot);
-      return kind == EventKind::node || kind == EventKind::accumulate ||
-             kind == EventKind::optimizer;
-    });
-    return backward ? &verdict_.candidates[0] : nullptr;
   }
 
   // Leaves out what run a's re-run made otherwise, or did not write. Why the first of these.

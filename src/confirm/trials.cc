@@ -1,6 +1,7 @@
 #include "confirm/trials.h"
 
 #include <algorithm>
+#include <set>
 
 #include "align/judge/pivot_view.h"
 #include "record/random_operator.h"
@@ -86,6 +87,41 @@ std::optional<size_t> Trials::next() const {
 
 Position Trials::position(const Pivot& pivot) const {
   return pivot.a.process >= 0 ? timeline_.position(0, pivot.a) : timeline_.position(1, pivot.b);
+}
+
+bool Trials::leave_out_harmless(Experiment& question, const ModelDifference& difference) const {
+  std::set<std::string> harmless;
+  for (const Trial& trial : all_)
+    if (!trial.found.causal.value_or(true))
+      harmless.insert(boundary_of(timeline_.run(1), trial.pivot.b));
+  if (harmless.empty()) return false;
+  auto meant = [&](const EventRef& event) {
+    return !harmless.contains(boundary_of(timeline_.run(1), event)) &&
+           reaches(timeline_, {PivotKind::value, timeline_.partner(1, event), event}, difference);
+  };
+  const std::vector<EventRef> seen = seen_causes(timeline_, judged_step_);
+  if (std::none_of(seen.begin(), seen.end(), meant)) return false;
+  std::erase_if(question.puts, [&](const Put& put) {
+    return harmless.contains(boundary_of(timeline_.run(1), put.b));
+  });
+  return true;
+}
+
+const Pivot* Trials::graph_cut(const Verdict& verdict, const std::vector<size_t>& found) const {
+  if (verdict.candidates.empty()) return nullptr;
+  const Pivot& first = verdict.candidates[0];
+  auto kind_of = [&](const Pivot& pivot) {
+    const int side = pivot.b.process >= 0 ? 1 : 0;
+    return timeline_.event(side, side == 1 ? pivot.b : pivot.a).kind;
+  };
+  if (!first.heuristics.has(Heuristic::graph_cut) &&
+      !(first.kind == PivotKind::structure && kind_of(first) == EventKind::node))
+    return nullptr;
+  const bool backward = std::all_of(found.begin(), found.end(), [&](size_t k) {
+    const EventKind kind = kind_of(all_[k].pivot);
+    return kind == EventKind::node || kind == EventKind::accumulate || kind == EventKind::optimizer;
+  });
+  return backward ? &verdict.candidates[0] : nullptr;
 }
 
 }  // namespace opguard

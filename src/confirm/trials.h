@@ -41,6 +41,14 @@ class Trials {
   bool around(const Pivot& outer, const Pivot& candidate) const;
   // The next candidate that can be forced: it read the same in both runs.
   std::optional<size_t> next() const;
+  // What was forced alone and changed nothing is left as it is, where both logs show something else
+  // that begins by itself. It is proven harmless when all is healed without it.
+  // False: all are asked.
+  bool leave_out_harmless(Experiment& question, const ModelDifference& difference) const;
+  // The operator that left the autograd graph in one run alone, or whose backward hands on another
+  // number of gradients. Its values are equal and its gradients are not: whatever was measured in
+  // the backward pass follows from it.
+  const Pivot* graph_cut(const Verdict& verdict, const std::vector<size_t>& found) const;
   // Where a candidate stands among all events of both runs.
   Position position(const Pivot& pivot) const;
 
