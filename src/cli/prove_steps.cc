@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <functional>
-#include <map>
 #include <set>
 
 #include "align/judge/pivot_view.h"
 #include "align/pair/run.h"
 #include "cli/proof_runs.h"
-#include "confirm/confirm.h"
-#include "record/random_operator.h"
+#include "confirm/causes.h"
+#include "confirm/trials.h"
 #include "report/proof_text.h"
 #include "report/reasons.h"
 
@@ -28,23 +26,6 @@ std::string counted(uint64_t n, const std::string& noun) {
   return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
 }
 
-std::string boundary_of(const Run& run, const EventRef& ref) {
-  if (ref.process < 0) return "";
-  const ProcessLog& log = run.processes[ref.process];
-  return log.text(log.events[ref.event].boundary);
-}
-
-// A candidate and how to force it.
-struct Trial {
-  Pivot pivot;
-  bool eligible = false;  // it read the same in both runs
-  Experiment experiment;
-  Confirmation found;
-  bool tried = false;
-  std::optional<Effect> alone = {};   // of a run with nothing else forced
-  std::optional<bool> left_out = {};  // of a run with everything else as in run a: do they part?
-};
-
 // The order of the runs, each asked for only where the ones before leave something open:
 //   run a, its values written       -> what can be put into b
 //   b, the first candidate forced   -> healed: proven. Only if it read what run a's read
@@ -60,7 +41,9 @@ class Prover {
         timeline_(run_a, run_b, alignment),
         index_{ValueIndex(run_a), ValueIndex(run_b)},
         verdict_(verdict),
-        further_(a, b, timeline_, runs) {}
+        further_(a, b, timeline_, runs),
+        trials_(timeline_, index_[0], index_[1]),
+        causes_(trials_) {}
 
   Examined run() {
     // Rules hide nothing here: what differs by one is healed or not as any other.
@@ -71,7 +54,8 @@ class Prover {
     cut_ = difference_->longer < 0;
     judged_step_ = difference_->position.step;
     further_.judge_step(judged_step_, cut_);
-    for (const Pivot& candidate : verdict_.candidates) add_trial(candidate);
+    trials_.judge_step(judged_step_);
+    for (const Pivot& candidate : verdict_.candidates) trials_.add(candidate);
     question_ = plan_question(timeline_, judged_step_);
     if (further_.left() < 2) return finish({ProofReasonKind::too_few_runs});
     const bool race =
@@ -81,15 +65,14 @@ class Prover {
     } else {
       // Where the first candidate only follows, all are asked before anything else is tried; and
       // where one run is left, as that proves any number of causes.
-      if (!trials_.empty() && trials_.front().eligible && !ask_at_once())
-        try_candidates(/*most=*/1);
+      if (!trials_.empty() && trials_[0].eligible && !ask_at_once()) try_candidates(/*most=*/1);
       if (open()) ask();
       if (open()) try_candidates(/*most=*/further_.left());
       if (proven_) ask_each();
     }
     if (race && !repetition_ && further_.left() > 0) repeat();
     if (proven_) return finish({});
-    for (size_t k : parts_) add_cause(k, ProofState::indicated, false);
+    for (size_t k : parts_) causes_.add(k, ProofState::indicated, false);
     return finish(last_ ? last_ : ProofReason{ProofReasonKind::none_forced});
   }
 
@@ -97,80 +80,12 @@ class Prover {
   // What nobody made is forced where it is read, and a generator where it is drawn from: asked,
   // each reader would be a cause of its own.
   bool ask_at_once() const {
-    const Place place = trials_.front().experiment.place;
+    const Place place = trials_[0].experiment.place;
     return further_.left() == 1 && question_.possible() && place != Place::inputs &&
            place != Place::draws;
   }
 
   bool open() const { return !proven_ && !hopeless_ && further_.left() > 0; }
-
-  bool same_site(const Pivot& x, const Pivot& y) const {
-    return boundary_of(*runs_[0], x.a) == boundary_of(*runs_[0], y.a) &&
-           boundary_of(*runs_[1], x.b) == boundary_of(*runs_[1], y.b);
-  }
-
-  Trial& add_trial(const Pivot& pivot) {
-    for (Trial& trial : trials_)
-      if (same_site(trial.pivot, pivot)) return trial;
-    // A generator's state cannot be put in place; what was drawn from it can.
-    Pivot forced = pivot;
-    if (pivot.draw[0].process >= 0) {
-      forced = Pivot{};
-      forced.a = pivot.draw[0];
-      forced.b = pivot.draw[1];
-    }
-    Trial trial{pivot, reads_the_same(timeline_, index_[0], index_[1], forced), {}, {}};
-    trial.experiment =
-        plan_experiment(timeline_, index_[0], index_[1], forced, judged_step_, /*everywhere=*/true);
-    if (!trial.experiment.possible())
-      trial.experiment = plan_experiment(timeline_, index_[0], index_[1], forced, judged_step_,
-                                         /*everywhere=*/false);
-    if (pivot.draw[0].process >= 0) trial.experiment.place = Place::draws;
-    trial.found.why =
-        trial.eligible ? refused(trial.experiment) : ProofReason{ProofReasonKind::follows};
-    trials_.push_back(std::move(trial));
-    return trials_.back();
-  }
-
-  // The candidate that a measured cause is. An operator of a region stands for the region, and what
-  // is drawn for what moved the generator.
-  Trial& trial_of(const Pivot& cause) {
-    for (Trial& trial : trials_)
-      if (same_site(trial.pivot, cause)) return trial;
-    for (Trial& trial : trials_)
-      for (int side : {0, 1}) {
-        const EventRef& found = side == 0 ? cause.a : cause.b;
-        if (found.process < 0) continue;
-        const std::string boundary = boundary_of(*runs_[side], found);
-        const auto is = [&](const EventRef& ref) {
-          return ref.process >= 0 && boundary_of(*runs_[side], ref) == boundary;
-        };
-        const auto& region = trial.pivot.region[static_cast<size_t>(side)];
-        if (std::any_of(region.begin(), region.end(), is)) return trial;
-        const bool drawn = trial.pivot.draw[0].process >= 0;
-        if (drawn && (is(trial.pivot.draw[static_cast<size_t>(side)]) || draws(side, found)))
-          return trial;
-      }
-    for (Trial& trial : trials_)
-      if (around(cause, trial.pivot)) return trial;
-    return add_trial(cause);
-  }
-
-  // The candidate ran inside the operator: `opt.step()` around `exp_avg.lerp_(grad, b2)`.
-  bool around(const Pivot& outer, const Pivot& candidate) const {
-    auto holds = [&](int side, const EventRef& outer_ref, const EventRef& ref) {
-      if (outer_ref.process < 0 || outer_ref.process != ref.process) return false;
-      const Event e = timeline_.event(side, outer_ref);
-      return ref.event >= e.begin && ref.event < outer_ref.event &&
-             timeline_.event(side, ref).thread == e.thread;
-    };
-    return holds(0, outer.a, candidate.a) || holds(1, outer.b, candidate.b);
-  }
-
-  bool draws(int side, const EventRef& event) const {
-    const EventView seen = view(*runs_[side], event);
-    return seen.location.draws || draws_random(seen.operator_name);
-  }
 
   // Runs a again with everything written that may be put into b. None, or why there is nothing.
   ProofReason capture() {
@@ -223,17 +138,10 @@ class Prover {
     return lines;
   }
 
-  // The next candidate that can be forced: it read the same in both runs.
-  std::optional<size_t> next_trial() const {
-    for (size_t i = 0; i < trials_.size(); ++i)
-      if (trials_[i].eligible && !trials_[i].tried && trials_[i].experiment.possible()) return i;
-    return {};
-  }
-
   // Forces the candidates that read the same in both runs, one after the other, until everything is
   // healed. What takes part stays forced while the next is looked for.
   void try_candidates(uint32_t most) {
-    for (auto i = next_trial(); i && open() && most > 0; i = next_trial(), --most) {
+    for (auto i = trials_.next(); i && open() && most > 0; i = trials_.next(), --most) {
       trials_[*i].tried = true;
       Experiment both = forced_;
       both.add(trials_[*i].experiment);
@@ -252,38 +160,17 @@ class Prover {
         proven_ = true;
         // With all but this one forced the runs parted.
         if (parts_.size() > 1) trials_[*i].left_out = true;
-        for (size_t k : parts_) add_cause(k, ProofState::proven, false);
+        for (size_t k : parts_) causes_.add(k, ProofState::proven, false);
       }
       if (found.effect == Effect::changed) {
         forced_ = both;
         for (const Rerun::Next& next : rerun.next_candidates()) {
-          Trial& trial = add_trial(next.pivot);
+          Trial& trial = trials_.add(next.pivot);
           trial.eligible = next.reads_the_same;
           if (trial.eligible && !trial.tried) trial.found.why = refused(trial.experiment);
         }
       }
     }
-  }
-
-  // What was forced alone and changed nothing is left as it is, where both logs show something else
-  // that begins by itself. It is proven harmless when all is healed without it.
-  // False: all are asked.
-  bool leave_out_harmless(Experiment& question) const {
-    std::set<std::string> harmless;
-    for (const Trial& trial : trials_)
-      if (!trial.found.causal.value_or(true))
-        harmless.insert(boundary_of(*runs_[1], trial.pivot.b));
-    if (harmless.empty()) return false;
-    auto meant = [&](const EventRef& event) {
-      return !harmless.contains(boundary_of(*runs_[1], event)) &&
-             reaches(timeline_, {PivotKind::value, timeline_.partner(1, event), event},
-                     *difference_);
-    };
-    const std::vector<EventRef> seen = seen_causes(timeline_, judged_step_);
-    if (std::none_of(seen.begin(), seen.end(), meant)) return false;
-    std::erase_if(question.puts,
-                  [&](const Put& put) { return harmless.contains(boundary_of(*runs_[1], put.b)); });
-    return true;
   }
 
   // Gives every matched operator run a's results, and reads off which of them would have left
@@ -297,7 +184,7 @@ class Prover {
     // What comes out otherwise in each run of a is nobody's value to be held against.
     const ProofReason unrepeated = keep_repeated(question_);
     Experiment question = question_;
-    const bool some_left_out = leave_out_harmless(question);
+    const bool some_left_out = trials_.leave_out_harmless(question, *difference_);
     if (question.puts.empty()) {
       if (unrepeated) last_ = unrepeated;
       return;
@@ -321,15 +208,17 @@ class Prover {
     bool again_harmless = false;
     EventRef unlike, again_at;
     for (Rerun::Cause& cause : rerun.answers()) {
-      Trial* of = reaches(timeline_, cause.pivot, *difference_) ? &trial_of(cause.pivot) : nullptr;
-      if (of != nullptr && around(cause.pivot, of->pivot)) cause.forced.place = Place::around;
+      Trial* of =
+          reaches(timeline_, cause.pivot, *difference_) ? &trials_.of(cause.pivot) : nullptr;
+      if (of != nullptr && trials_.around(cause.pivot, of->pivot))
+        cause.forced.place = Place::around;
       forced.add(cause.forced);
       if (of == nullptr) continue;
       Trial& trial = *of;
       if (!cause.repeats) unlike = cause.pivot.b;
       if (some_left_out && !trial.found.causal.value_or(true))
         again_harmless = true, again_at = cause.pivot.b;
-      const auto k = static_cast<size_t>(&trial - trials_.data());
+      const auto k = trials_.index(trial);
       if (std::find(found.begin(), found.end(), k) != found.end()) {
         trial.experiment.add(cause.forced);
         continue;
@@ -345,11 +234,11 @@ class Prover {
       last_ = {ProofReasonKind::all_alike};
       return;
     }
-    if (const Pivot* cut = graph_cut(found)) {
-      Trial& trial = add_trial(*cut);
+    if (const Pivot* cut = trials_.graph_cut(verdict_, found)) {
+      Trial& trial = trials_.add(*cut);
       trial.experiment = forced;
       trial.tried = true;
-      found = {static_cast<size_t>(&trial - trials_.data())};
+      found = {trials_.index(trial)};
     }
     say(counted(found.size(), "operator") + " of them " + (found.size() == 1 ? "leaves" : "leave") +
         " another result of the same");
@@ -363,29 +252,8 @@ class Prover {
       settle(trials_[k], outcomes, forced);
       auto tensors = further_.compare_bytes(trials_[k].pivot);
       if (!tensors.empty()) trials_[k].found.tensors = std::move(tensors);
-      add_cause(k, proven_ ? ProofState::proven : ProofState::indicated, true);
+      causes_.add(k, proven_ ? ProofState::proven : ProofState::indicated, true);
     }
-  }
-
-  // The operator that left the autograd graph in one run alone, or whose backward hands on another
-  // number of gradients. Its values are equal and its gradients are not: whatever was measured in
-  // the backward pass follows from it.
-  const Pivot* graph_cut(const std::vector<size_t>& found) const {
-    if (verdict_.candidates.empty()) return nullptr;
-    const Pivot& first = verdict_.candidates[0];
-    auto kind_of = [&](const Pivot& pivot) {
-      const int side = pivot.b.process >= 0 ? 1 : 0;
-      return timeline_.event(side, side == 1 ? pivot.b : pivot.a).kind;
-    };
-    if (!first.heuristics.has(Heuristic::graph_cut) &&
-        !(first.kind == PivotKind::structure && kind_of(first) == EventKind::node))
-      return nullptr;
-    const bool backward = std::all_of(found.begin(), found.end(), [&](size_t k) {
-      const EventKind kind = kind_of(trials_[k].pivot);
-      return kind == EventKind::node || kind == EventKind::accumulate ||
-             kind == EventKind::optimizer;
-    });
-    return backward ? &verdict_.candidates[0] : nullptr;
   }
 
   // Leaves out what run a's re-run made otherwise, or did not write. Why the first of these.
@@ -402,68 +270,38 @@ class Prover {
   // Of several causes proven together: whether each is needed. First what the run with one of them
   // alone tells of the rest, then run a with one of them as it is in run b.
   void ask_each() {
-    if (causes_.size() < 2) return;
-    const size_t first = first_cause();
-    const bool any_alone = std::any_of(causes_.begin(), causes_.end(), [&](const auto& cause) {
-      return trials_[cause.first].alone.has_value();
-    });
+    if (causes_.all().size() < 2) return;
+    const size_t first = causes_.first();
+    const bool any_alone =
+        std::any_of(causes_.all().begin(), causes_.all().end(),
+                    [&](const auto& cause) { return trials_[cause.first].alone.has_value(); });
     if (!any_alone && further_.left() > 0) {
       const Experiment& one = trials_[first].experiment;
       // What is known of the causes' bytes is of the run before.
-      if (auto again =
-              force(one, {},
-                    values(one) + ", one cause of " + std::to_string(causes_.size()) + " alone")) {
+      if (auto again = force(
+              one, {},
+              values(one) + ", one cause of " + std::to_string(causes_.all().size()) + " alone")) {
         const Outcomes found = Rerun(comparands(), one, *again).outcomes();
         trials_[first].alone = found.effect;
         if (found.effect == Effect::healed) {
-          for (auto& [k, cause] : causes_)
+          for (auto& [k, cause] : causes_.all())
             if (k != first) settle(trials_[k], Effect::unchanged, harmless_beside(first));
-          std::erase_if(causes_, [&](const auto& cause) { return cause.first != first; });
+          std::erase_if(causes_.all(), [&](const auto& cause) { return cause.first != first; });
           settle(trials_[first], found, one);
-          add_cause(first, ProofState::proven, true);
+          causes_.add(first, ProofState::proven, true);
           return;
         }
       }
     }
-    for (size_t i = 0; i < causes_.size() && further_.left() > 0 && causes_.size() > 1;) {
-      const size_t k = causes_[i].first;
-      if (!shown_needed(k)) leave_out(k);
+    for (size_t i = 0;
+         i < causes_.all().size() && further_.left() > 0 && causes_.all().size() > 1;) {
+      const size_t k = causes_.all()[i].first;
+      if (!causes_.shown_needed(k)) leave_out(k);
       if (trials_[k].left_out == false)
-        causes_.erase(causes_.begin() + static_cast<std::ptrdiff_t>(i));
+        causes_.all().erase(causes_.all().begin() + static_cast<std::ptrdiff_t>(i));
       else
         ++i;
     }
-  }
-
-  size_t first_cause() const {
-    return std::min_element(causes_.begin(), causes_.end(),
-                            [&](const auto& x, const auto& y) {
-                              return position(trials_[x.first].pivot) <
-                                     position(trials_[y.first].pivot);
-                            })
-        ->first;
-  }
-
-  // With all but this one as in run a, did the runs part?
-  bool shown_needed(size_t k) const {
-    if (trials_[k].left_out) return *trials_[k].left_out;
-    if (causes_.size() != 2) return false;
-    const size_t other = causes_[0].first == k ? causes_[1].first : causes_[0].first;
-    return parts_by(trials_[other].alone);
-  }
-  // Something differed still.
-  static bool parts_by(const std::optional<Effect>& effect) {
-    return effect == Effect::changed || effect == Effect::unchanged;
-  }
-
-  Need need_of(size_t k) const {
-    if (causes_.size() == 1) return Need::only;
-    if (shown_needed(k)) return Need::left_out;
-    if (trials_[k].alone == Effect::changed) return Need::acts;
-    const bool rest = std::any_of(causes_.begin(), causes_.end(), [&](const auto& cause) {
-      return cause.first != k && parts_by(trials_[cause.first].alone);
-    });
-    return rest ? Need::together : Need::unasked;
   }
 
   // Run a with what cause k leaves in run b: all causes but k, as it were, put into b. A value put
@@ -532,31 +370,17 @@ class Prover {
 
   bool at_a_cause(const Repetition& found) const {
     if (!found.unrepeated || found.side != 1) return false;
-    return std::any_of(causes_.begin(), causes_.end(), [&](const auto& cause) {
+    return std::any_of(causes_.all().begin(), causes_.all().end(), [&](const auto& cause) {
       const Trial& trial = trials_[cause.first];
       return boundary_of(*runs_[1], trial.pivot.b) ==
              boundary_of(*runs_[1], found.unrepeated.event);
     });
   }
 
-  void add_cause(size_t trial, ProofState state, bool measured) {
-    auto at = std::find_if(causes_.begin(), causes_.end(),
-                           [&](const auto& cause) { return cause.first == trial; });
-    if (at == causes_.end()) at = causes_.insert(at, {trial, {}});
-    at->second.state = state;
-    at->second.measured |= measured;
-  }
-
-  Position position(const Pivot& pivot) const {
-    return pivot.a.process >= 0 ? timeline_.position(0, pivot.a) : timeline_.position(1, pivot.b);
-  }
-
   // The causes come first among the candidates, in their order; then what else was named. Where
   // nothing is proven, a first candidate that is not refuted stays first.
   Examined finish(const ProofReason& why) {
-    std::stable_sort(causes_.begin(), causes_.end(), [&](const auto& x, const auto& y) {
-      return position(trials_[x.first].pivot) < position(trials_[y.first].pivot);
-    });
+    causes_.sort();
     const size_t named = verdict_.candidates.size();
     Examined examined;
     ProofReport proof;
@@ -571,8 +395,8 @@ class Prover {
       taken.insert(0);
       take(trials_[0]);
     }
-    for (auto& [trial, cause] : causes_) {
-      cause.need = need_of(trial);
+    for (auto& [trial, cause] : causes_.all()) {
+      cause.need = causes_.need_of(trial);
       if (taken.contains(trial)) {  // the one that stands
         cause.candidate = 0;
         proof.causes.push_back(cause);
@@ -609,12 +433,12 @@ class Prover {
   uint32_t judged_step_ = kNone;
   bool cut_ = false, proven_ = false;
   bool hopeless_ = false;  // a run that does not repeat itself proves nothing, however often
-  std::vector<Trial> trials_;
+  Trials trials_;
   Experiment question_;
-  Experiment forced_;                             // what takes part, by try_candidates()
-  std::vector<size_t> parts_;                     // of these, the trials
-  Experiment harmless_;                           // what was left out, and the runs did not part
-  std::vector<std::pair<size_t, Cause>> causes_;  // by trial
+  Experiment forced_;          // what takes part, by try_candidates()
+  std::vector<size_t> parts_;  // of these, the trials
+  Experiment harmless_;        // what was left out, and the runs did not part
+  Causes causes_;
   std::optional<Asked> asked_;
   std::optional<Repetition> repetition_;
   ProofReason last_;  // what the last run said

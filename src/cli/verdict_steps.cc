@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
+#include "report/findings.h"
 #include "report/html.h"
 #include "report/perfetto.h"
 #include "report/reasons.h"

@@ -12,6 +12,7 @@
 #include "report/background_text.h"
 #include "report/drill_text.h"
 #include "report/excerpt.h"
+#include "report/notes_text.h"
 #include "report/proof_text.h"
 #include "report/rank_text.h"
 #include "report/reasons.h"

@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "align/check/overwritten.h"
-#include "align/check/recompute.h"
 #include "align/judge/isolated.h"
 #include "align/judge/verdict.h"
 #include "align/pair/settings.h"
@@ -48,32 +46,5 @@ std::string headline_of(const Report& report);
 // colour: ANSI colours. Control characters in source and names are shown escaped.
 std::string format_terminal(const Report& report, bool colour);
 std::string format_json(const Report& report);
-
-// `align --single`: what one run says of itself.
-struct Findings {
-  RecomputeCheck recompute;
-  OverwrittenCheck overwritten;
-  // "" or the mode of a log whose inputs were not all read: overwritten memory does not show in it.
-  std::string blind_mode;
-  // No findings, and the log could have shown them.
-  bool clean() const { return empty() && blind_mode.empty(); }
-  bool empty() const { return recompute.findings.empty() && overwritten.findings.empty(); }
-};
-
-Findings check_single(const Run& run);
-// Candidates are the findings: `a` the first execution of an operator and `b` the second, then `a`
-// the producer and `b` the consumer of overwritten memory.
-Verdict findings_verdict(const Findings& findings);
-// How much was compared and what was found, one sentence.
-std::string findings_sentence(const Findings& findings);
-std::string format_findings(const Run& run, const Findings& findings, bool colour);
-std::string format_findings_json(const Run& run, const Findings& findings);
-
-// What each rule hid, found equal, or did not find, and why it is there. One sentence each.
-std::vector<std::string> rule_sentences(const Report& report);
-
-// What the logs themselves leave open: cut short, damaged, records lost. One sentence each.
-std::vector<std::string> log_notes(const Run& a, const Run& b);
-std::vector<std::string> log_notes(const Run& run);
 
 }  // namespace opguard

@@ -8,6 +8,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "nlohmann/json.hpp"
 #include "report/background_text.h"
+#include "report/notes_text.h"
 #include "report/proof_text.h"
 #include "report/rank_text.h"
 #include "report/reasons.h"

@@ -7,6 +7,7 @@
 
 #include "align/builder.h"
 #include "align/pair/difference.h"
+#include "confirm/causes.h"
 #include "confirm/experiment.h"
 #include "report/proof_text.h"
 
@@ -424,6 +425,37 @@ TEST(SelectionOf, OneOfSeveralProcessesOfARank) {
   log.add(op("m.f:1", {in(1), out(2)}));
   EXPECT_EQ(selection_of(run_of({log.log(), log.log()}), {1, 0}, ""),
             "m.f:1@0,kind=op,phase=forward,rank=0,process=1");
+}
+
+// A trial a site; what each cause is beside the other is read off the runs that were made.
+TEST(Causes, NeedOfEachOfTwo) {
+  const Setting s = faulty();
+  Trials trials(s.timeline, s.index_a, s.index_b);
+  trials.judge_step(s.difference.position.step);
+  for (uint32_t event : {1u, 2u, 3u}) trials.add({PivotKind::value, {0, event}, {0, event}});
+  ASSERT_EQ(trials.size(), 2u);  // f, which runs twice, and g
+  EXPECT_TRUE(trials[0].eligible);
+  EXPECT_EQ(trials[1].found.why.kind, ProofReasonKind::follows);
+  EXPECT_EQ(trials.next(), 0u);
+
+  Causes causes(trials);
+  causes.add(1, ProofState::indicated, true);
+  EXPECT_EQ(causes.need_of(1), Need::only);
+  causes.add(0, ProofState::proven, false);
+  causes.add(1, ProofState::proven, false);
+  ASSERT_EQ(causes.all().size(), 2u);
+  EXPECT_EQ(causes.first(), 0u);
+  causes.sort();
+  EXPECT_EQ(causes.all()[1].first, 1u);
+  EXPECT_TRUE(causes.all()[1].second.measured);
+  EXPECT_EQ(causes.all()[1].second.state, ProofState::proven);
+
+  EXPECT_EQ(causes.need_of(0), Need::unasked);
+  trials[0].alone = Effect::changed;
+  EXPECT_EQ(causes.need_of(0), Need::acts);
+  EXPECT_EQ(causes.need_of(1), Need::left_out);  // with f alone as in run a the runs part
+  trials[0].left_out = true;
+  EXPECT_EQ(causes.need_of(0), Need::left_out);
 }
 
 TEST(ProofReason, EachKindIsWorded) {

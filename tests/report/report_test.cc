@@ -10,6 +10,7 @@
 
 #include "align/builder.h"
 #include "nlohmann/json.hpp"
+#include "report/findings.h"
 
 namespace opguard {
 namespace {
@@ -212,6 +213,17 @@ TEST(Report, LogsWithHolesSaySo) {
   hole.events[1].process = 0;
   c.verdict.why = {{ReasonKind::held_agrees}, hole};
   c.expect("holes");
+}
+
+// Of one run by itself there is no a and b, and a hole is one note.
+TEST(Report, AHoleInOneRunIsToldOnce) {
+  opguard::Run run = test::run_of({LogBuilder().add({"m.f:1", {in(1), out(2)}}).log()});
+  run.processes[0].lost = 12;
+  const std::string text = format_findings(run, check_single(run), false);
+  const size_t note = text.find("note: the run, rank 0");
+  ASSERT_NE(note, std::string::npos) << text;
+  EXPECT_NE(text.find("12 records were lost", note), std::string::npos) << text;
+  EXPECT_EQ(text.find("note: ", note + 1), std::string::npos) << text;
 }
 
 TEST(Report, HostileTextStaysText) {

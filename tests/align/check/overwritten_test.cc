@@ -6,7 +6,7 @@
 #include "align/builder.h"
 #include "align/check/races.h"
 #include "report/reasons.h"
-#include "report/report.h"
+#include "report/findings.h"
 
 namespace opguard::test {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "align/builder.h"
 #include "report/reasons.h"
-#include "report/report.h"
+#include "report/findings.h"
 
 namespace opguard::test {
 namespace {

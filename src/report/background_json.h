@@ -1,0 +1,12 @@
+// report/background_json.h: what may stand behind a candidate: docs/json.md.
+#pragma once
+
+#include "nlohmann/json.hpp"
+#include "suspects/suspects.h"
+
+namespace opguard {
+
+nlohmann::ordered_json suspects_json(const Background& background);
+nlohmann::ordered_json numbers_json(const Background& background);
+
+}  // namespace opguard

@@ -1,0 +1,46 @@
+#include "report/event_json.h"
+
+#include "align/pair/difference.h"
+
+namespace opguard {
+
+using Json = nlohmann::ordered_json;
+
+nlohmann::ordered_json place_json(const Location& at) {
+  return {{"file", at.file},
+          {"line", at.line},
+          {"column", at.column},
+          {"end_line", at.end_line},
+          {"end_column", at.end_column},
+          {"text", at.text},
+          {"package", at.package},
+          {"path", at.path},
+          {"function", at.function}};
+}
+
+nlohmann::ordered_json side_json(const EventView& side) {
+  if (!side) return nullptr;
+  Json json = place_json(side.location);
+  json["boundary"] = side.boundary;
+  json["operator"] = side.operator_name;
+  json["scalars"] = side.log->text(side.event->scalars);
+  json["step"] = side.event->step;
+  // Named at a call: where the operator itself stands.
+  if (!side.inner.file.empty()) json["operator_at"] = place_json(side.inner);
+  return json;
+}
+
+nlohmann::ordered_json slot_json(const ProcessLog& log, const std::optional<Slot>& slot) {
+  if (!slot) return nullptr;
+  Json json;
+  json["name"] = log.text(slot->name);
+  if (slot->meta != kNone) {
+    json["dtype"] = log.metas[slot->meta].dtype;
+    json["shape"] = log.metas[slot->meta].shape;
+    json["device"] = log.metas[slot->meta].device;
+  }
+  if (!(slot->flags & kUnreadable)) json["fingerprint"] = fingerprint_text(*slot);
+  return json;
+}
+
+}  // namespace opguard

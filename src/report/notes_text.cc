@@ -1,0 +1,67 @@
+#include "report/notes_text.h"
+
+#include "report/text.h"
+
+namespace opguard {
+namespace {
+
+void add_log_notes(const char* side, const Run& run, std::vector<std::string>& notes) {
+  for (const ProcessLog& log : run.processes) {
+    const std::string where =
+        std::string(side) + ", rank " + std::to_string(log.rank) + " (" + log.path + ")";
+    if (log.lost > 0)
+      notes.push_back(where + ": " + counted(log.lost, "record") +
+                      (log.lost == 1 ? " was" : " were") +
+                      " lost; nothing is certified across a hole");
+    if (!log.damage.empty()) {
+      notes.push_back(where + ": " + log.damage);
+    } else if (!log.closed) {
+      notes.push_back(where + ": the log was not closed; what it holds is compared");
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> rule_sentences(const Report& report) {
+  std::vector<std::string> sentences;
+  if (!report.hidden) return sentences;
+  for (size_t i = 0; i < report.hidden->rules().size(); ++i) {
+    const Rule& rule = report.hidden->rules()[i];
+    const RuleUse& use = report.hidden->uses()[i];
+    std::string text = "'" + rule.text + "' (" + rule.place + ")";
+    if (use.matched == 0)
+      text += " names nothing in these runs: it can go";
+    else if (use.hidden == 0)
+      text += " hides nothing: the " + counted(use.matched, "record") + " it names " +
+              (use.matched == 1 ? "agrees" : "agree");
+    else
+      text +=
+          " hides " + counted(use.hidden, "differing record") +
+          (use.model_values > 0 ? ", " + counted(use.model_values, "model value") + " among them"
+                                : "");
+    sentences.push_back(text + "; why: " + rule.why);
+  }
+  return sentences;
+}
+
+std::vector<std::string> log_notes(const Run& a, const Run& b) {
+  std::vector<std::string> notes;
+  add_log_notes("a", a, notes);
+  add_log_notes("b", b, notes);
+  return notes;
+}
+
+std::vector<std::string> log_notes(const Run& run) {
+  std::vector<std::string> notes;
+  add_log_notes("the run", run, notes);
+  return notes;
+}
+
+uint64_t lost_records(const Run& run) {
+  uint64_t records = 0;
+  for (const ProcessLog& log : run.processes) records += log.lost;
+  return records;
+}
+
+}  // namespace opguard

@@ -1,0 +1,94 @@
+#include "report/pivot_json.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "align/judge/pivot_view.h"
+#include "align/pair/difference.h"
+#include "report/event_json.h"
+#include "report/reasons.h"
+#include "report/region.h"
+
+namespace opguard {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json differences_json(const PivotView& pivot) {
+  Json list = Json::array();
+  if (!pivot.comparable) return list;
+  const auto& [a, b] = std::tie(pivot.a, pivot.b);
+  for (const SlotPair& slot : slot_differences(*a.log, *a.event, *b.log, *b.event).slots)
+    list.push_back({{"a", slot_json(*a.log, slot.a)}, {"b", slot_json(*b.log, slot.b)}});
+  return list;
+}
+
+bool is_isolated(const Report& report, const Pivot& pivot) {
+  return std::any_of(report.isolated.begin(), report.isolated.end(), [&](const IsolatedPair& pair) {
+    return pair.a == pivot.a && pair.b == pivot.b;
+  });
+}
+
+Json heuristics_json(const Heuristics& used) {
+  Json names = Json::array();
+  for (const HeuristicText& text : kHeuristics)
+    if (used.has(text.heuristic)) names.push_back(text.name);
+  return names;
+}
+
+Json span_json(const RegionSpan& span) {
+  return {{"file", span.file},          {"first", span.first},       {"last", span.last},
+          {"path", span.path},          {"function", span.function}, {"package", span.package},
+          {"operators", span.operators}};
+}
+
+// A side's first span with the others in it, null for a side that has nothing there.
+Json region_side_json(const std::vector<RegionSpan>& spans) {
+  if (spans.empty()) return nullptr;
+  Json json = span_json(spans[0]);
+  json["others"] = Json::array();
+  for (size_t i = 1; i < spans.size(); ++i) json["others"].push_back(span_json(spans[i]));
+  return json;
+}
+
+Json region_json(const Report& report, const Pivot& pivot) {
+  const auto spans = region_of(report.a, report.b, pivot);
+  if (spans[0].empty() && spans[1].empty()) return nullptr;
+  return {{"a", region_side_json(spans[0])}, {"b", region_side_json(spans[1])}};
+}
+
+// The text proven to be the cause, of each side that has some.
+Json text_json(const Pivot& pivot) {
+  auto of = [&](int side) { return pivot.text[side] ? place_json(*pivot.text[side]) : Json(); };
+  if (!pivot.text[0] && !pivot.text[1]) return nullptr;
+  return {{"a", of(0)}, {"b", of(1)}};
+}
+
+}  // namespace
+
+nlohmann::ordered_json pivot_json(const Report& report, const Pivot& pivot) {
+  const PivotView shown = view(report.a, report.b, pivot);
+  const EventView& event = shown.either();
+  if (!event) return nullptr;
+  return {{"kind", kind_name(pivot.kind)},
+          {"boundary", event.boundary},
+          {"operator", event.operator_name},
+          {"phase", phase_name(event.event->phase)},
+          {"step", event.event->step},
+          {"micro_batch", event.event->micro_batch},
+          {"rank", event.log->rank},
+          {"slot", shown.slot},
+          {"a", side_json(shown.a)},
+          {"b", side_json(shown.b)},
+          {"why", words(report.a, report.b, pivot.why)},
+          {"heuristics", heuristics_json(pivot.heuristics)},
+          {"region", region_json(report, pivot)},
+          {"text", text_json(pivot)},
+          {"likely_false_alarm", is_isolated(report, pivot)},
+          {"event", kind_name(event.event->kind)},
+          {"node", event.log->text(event.event->node)},
+          {"occurrence", event.event->occurrence},
+          {"differs", differences_json(shown)}};
+}
+
+}  // namespace opguard

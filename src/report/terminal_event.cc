@@ -1,0 +1,67 @@
+#include "report/terminal_event.h"
+
+#include "report/excerpt.h"
+#include "report/text.h"
+
+namespace opguard {
+
+std::string coordinates(const EventView& view) {
+  const Event& event = *view.event;
+  std::string text = std::string(phase_name(event.phase));
+  if (event.kind == EventKind::node)
+    text += " (" + shown(view.log->text(event.node)) + ")";
+  else if (event.kind == EventKind::accumulate)
+    text += " (gradient accumulation)";
+  text += ", step " + std::to_string(event.step);
+  // A step has no micro-batch: all of its own are done.
+  if (event.phase != Phase::optimizer) text += ", micro-batch " + std::to_string(event.micro_batch);
+  text += ", rank " + std::to_string(view.log->rank);
+  return text;
+}
+
+std::string event_line(const ProcessLog& log, uint32_t index) {
+  const EventView event = view(log, index);
+  std::string text = shown(place(event)) + "  " + shown(event.operator_name);
+  if (event.event->kind == EventKind::node)
+    text += "  (" + shown(log.text(event.event->node)) + ")";
+  else if (event.event->phase != Phase::forward)
+    text += "  (" + std::string(phase_name(event.event->phase)) + ")";
+  return text;
+}
+
+std::string shorten(const std::string& text) {
+  const MarkedLine cut = mark_line(text, 0, 0, kColumns);
+  return cut.line;
+}
+
+void print_source(TerminalLines& out, const char* side, const EventView& event) {
+  if (!event && !event.at_text) {
+    out.line("  " + out.paint("1", side) + " has no such operator");
+    return;
+  }
+  const Location& at = event.location;
+  const std::string file = at.path.empty() ? at.file : at.path;
+  if (file.empty()) {
+    out.line("  " + out.paint("1", side) + " " + shown(event.boundary) +
+             ": its place is not known");
+    return;
+  }
+  const Excerpt excerpt = read_excerpt(at);
+  std::string where = shown(file) + ":" + std::to_string(at.line);
+  // The runtime alone knows lines only.
+  if (!at.text.empty()) where += ":" + std::to_string(at.column + 1);
+  if (!at.function.empty() && at.function != "<module>") where += ": in " + shown(at.function);
+  out.line("  " + out.paint("1", side) + " " + out.paint("36", where));
+  if (!excerpt.line.empty()) {
+    const MarkedLine marked = mark_line(excerpt.line, excerpt.from, excerpt.to, kColumns);
+    out.line("      " + marked.line);
+    if (marked.length > 0)
+      out.line("      " + std::string(marked.indent, ' ') +
+               out.paint("1;32", underline(marked.length)));
+  }
+  if (const Location& inner = event.inner; !inner.file.empty())
+    out.line((event.at_text ? "      shows at: " : "      in it: ") + shown(inner.file) + ":" +
+             std::to_string(inner.line) + "  " + shorten(shown(inner.text)));
+}
+
+}  // namespace opguard

@@ -1,0 +1,89 @@
+// report/terminal_findings.cc: what one run says of itself, for people.
+#include <algorithm>
+
+#include "report/findings.h"
+#include "report/notes_text.h"
+#include "report/terminal_differences.h"
+#include "report/terminal_event.h"
+#include "report/terminal_pivot.h"
+#include "report/text.h"
+
+namespace opguard {
+namespace {
+
+void print_findings_headline(TerminalLines& out, const Findings& all) {
+  const Outcome outcome = out.report.verdict.outcome;
+  out.line((outcome == Outcome::identical  ? out.paint("1;32", "clean")
+            : outcome == Outcome::diverged ? out.paint("1;31", "findings")
+                                           : out.paint("1;33", "inconclusive")) +
+           ": " + shown(findings_sentence(all)));
+}
+
+std::string microseconds(uint64_t ns) { return grouped((ns + 999) / 1000) + " us"; }
+
+// When it was written, and what ran then.
+void print_window(TerminalLines& out, const Overwrite& found) {
+  constexpr size_t kPartsShown = 8;
+  const EventView seen = view(out.report.a, found.seen), read = view(out.report.a, found.consumer);
+  out.line("");
+  out.line("  " + out.paint("1", "the window") + ": " + microseconds(found.to_ns - found.from_ns) +
+           " from " + shown(place(seen)) + " " + shown(seen.operator_name) +
+           (found.seen == found.producer ? " (left it)" : " (found it as it was left)") +
+           " in thread " + std::to_string(seen.event->thread) + " to " + shown(place(read)) + " " +
+           shown(read.operator_name) + " in thread " + std::to_string(read.event->thread));
+  for (size_t i = 0; i < std::min(found.window.size(), kPartsShown); ++i) {
+    const WindowPart& part = found.window[i];
+    const EventView event = view(out.report.a, part.first);
+    out.line("    thread " + std::to_string(part.thread) + "  " + shown(place(event)) + "  " +
+             shown(event.operator_name) +
+             (part.count > 1 ? ", " + counted(part.count, "time") : ""));
+  }
+  if (found.window.size() > kPartsShown)
+    out.line("    and " + counted(found.window.size() - kPartsShown, "more operator"));
+  if (found.window.empty()) out.line("    no other recorded operator ran in it");
+}
+
+void print_overwrite(TerminalLines& out, const Pivot& pivot, const Overwrite& found) {
+  const PivotView both = view(out.report.a, out.report.b, pivot);
+  const ProcessLog& log = *both.b.log;
+  out.line("");
+  out.line(out.paint("1", std::string("finding: ") + kind_name(pivot.kind) + " in " +
+                              shown(both.b.boundary)) +
+           ", " + coordinates(both.b) + ", slot " + shown(both.slot));
+  out.line("  " + out.why(pivot));
+  out.line("");
+  print_source(out, out.sides[0], both.a);
+  print_source(out, out.sides[1], both.b);
+  out.line("");
+  out.line("  " + out.paint("1", "what differs"));
+  const Slot left = log.slots[found.left], read = log.slots[found.read];
+  const std::string name = shown(log.text(left.name));
+  const size_t width = std::max(name.size(), shown(both.slot).size());
+  print_slot(out, name, width, out.sides[0], log, left, read, false);
+  print_slot(out, shown(both.slot), width, out.sides[1], log, read, left, false);
+  print_window(out, found);
+}
+
+}  // namespace
+
+// A candidate is two executions of one operator in the run, or who left memory and who read it.
+std::string format_findings(const Run& run, const Findings& findings, bool colour) {
+  const Verdict verdict = findings_verdict(findings);
+  const Alignment alignment;
+  const Report report{run, run, alignment, verdict, {}};
+  TerminalLines out(report, colour);
+  print_findings_headline(out, findings);
+  const auto& candidates = verdict.candidates;
+  const size_t recomputed = findings.recompute.findings.size();
+  out.sides[0] = "first", out.sides[1] = "again";
+  for (size_t i = 0; i < recomputed; ++i) print_pivot(out, "finding", candidates[i]);
+  out.sides[0] = "left by", out.sides[1] = "read by";
+  for (size_t i = recomputed; i < candidates.size(); ++i)
+    print_overwrite(out, candidates[i], findings.overwritten.findings[i - recomputed]);
+  const std::vector<std::string> open = log_notes(run);
+  if (!open.empty()) out.line("");
+  for (const std::string& note : open) out.note(note);
+  return out.take();
+}
+
+}  // namespace opguard

@@ -1,0 +1,175 @@
+#include "suspects/number_ways.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "align/pair/difference.h"
+
+namespace opguard {
+namespace {
+
+constexpr size_t kNumberDepth = 10;  // statements from a number back to what made it
+constexpr size_t kValueDepth = 4;    // from another value
+constexpr size_t kMostWays = 3;      // of a number
+constexpr size_t kMostNumbers = 4;   // of a candidate
+
+// "group0.lr=0.1, nesterov=False" -> {group0.lr: 0.1, nesterov: False}
+std::map<std::string, std::string> items_of(const std::string& scalars) {
+  std::map<std::string, std::string> items;
+  for (const std::string& item : split_scalars(scalars)) {
+    const size_t equals = item.find('=');
+    if (equals != std::string::npos) items[item.substr(0, equals)] = item.substr(equals + 1);
+  }
+  return items;
+}
+
+std::vector<Number> differing_numbers(const PivotView& both) {
+  std::vector<Number> numbers;
+  if (!both.comparable) return numbers;
+  const auto a = items_of(both.a.log->text(both.a.event->scalars)),
+             b = items_of(both.b.log->text(both.b.event->scalars));
+  auto value = [](const std::map<std::string, std::string>& items, const std::string& name) {
+    const auto at = items.find(name);
+    return at == items.end() ? std::string() : at->second;
+  };
+  std::set<std::string> names;
+  for (const auto* items : {&a, &b})
+    for (const auto& [name, text] : *items)
+      if (value(a, name) != value(b, name)) names.insert(name);
+  for (const std::string& name : names)
+    if (numbers.size() < kMostNumbers)
+      numbers.push_back({name, {value(a, name), value(b, name)}, {}});
+  return numbers;
+}
+
+class Tracer {
+ public:
+  Tracer(const Programs& programs, PivotKind kind, const PivotView& both, Stand (&stands)[2],
+         const std::vector<Hunk>& ran)
+      : programs_(programs), kind_(kind), both_(both), stands_(stands), ran_(ran) {}
+
+  NumberWays run() {
+    if (kind_ == PivotKind::scalar) {
+      found_.numbers = differing_numbers(both_);
+      for (Number& number : found_.numbers) trace(number);
+    } else {
+      trace_value();
+    }
+    return std::move(found_);
+  }
+
+ private:
+  const EventView& event(int side) const { return side == 0 ? both_.a : both_.b; }
+
+  void trace(Number& number) {
+    std::vector<NumberWay> setters;
+    for (int side : {1, 0}) {
+      std::optional<TrailStep> argument;
+      const std::vector<NameUse> uses = stands_[side].uses(number.name, argument);
+      const TrailFound found = stands_[side].follow(uses, kNumberDepth, ran_);
+      add_ways(side, found.changed, argument, number.ways);
+      if (uses.empty() && argument) {
+        // A literal: it stands there.
+        NumberWay way{side, {stands_[side].text_of(*argument)}, false};
+        for (const Hunk& hunk : ran_)
+          way.changed |= programs_.pairs[hunk.pair].file[side] == argument->file &&
+                         hunk.lines[side].meets(argument->lines);
+        add(way, way.changed ? number.ways : setters);
+      }
+      for (const Trail& trail : found.setters) add(way_of(side, trail, argument), setters);
+    }
+    if (number.ways.empty() && !setters.empty()) {
+      // Those of one side: the other's are alike where nothing changed.
+      const int side = setters.front().side;
+      std::erase_if(setters, [&](const NumberWay& way) { return way.side != side; });
+      number.ways = std::move(setters);
+    }
+    if (number.ways.size() > kMostWays) number.ways.resize(kMostWays);
+  }
+
+  // An operator that is given the same and gives something else: with what was it made?
+  void trace_value() {
+    Number made;
+    for (int side : {1, 0}) {
+      if (!event(side)) continue;
+      const TrailFound found =
+          stands_[side].follow(stands_[side].uses(kind_, event(side)),
+                               kind_ == PivotKind::structure ? kNumberDepth : kValueDepth, ran_);
+      if (kind_ == PivotKind::value) add_ways(side, found.changed, {}, made.ways);
+    }
+    if (!made.ways.empty()) {
+      if (made.ways.size() > kMostWays) made.ways.resize(kMostWays);
+      found_.numbers.push_back(std::move(made));
+    }
+  }
+
+  NumberWay way_of(int side, const Trail& trail, const std::optional<TrailStep>& argument) const {
+    NumberWay way;
+    way.side = side;
+    if (argument) way.steps.push_back(stands_[side].text_of(*argument));
+    for (const TrailStep& step : trail.steps) way.steps.push_back(stands_[side].text_of(step));
+    if (trail.text)
+      way.steps.push_back(text_of(programs_.texts.texts[*trail.text], side, trail.line, 1));
+    way.changed = trail.hunk || trail.text;
+    return way;
+  }
+
+  void add_ways(int side, const std::vector<Trail>& trails,
+                const std::optional<TrailStep>& argument, std::vector<NumberWay>& ways) {
+    for (const Trail& trail : trails) {
+      const bool known =
+          trail.hunk ? !found_.origins.try_emplace(*trail.hunk, found_.origins.size()).second
+                     : !found_.texts.emplace(*trail.text, trail.line).second;
+      if (known || stands_for(side, trail)) continue;
+      for (const uint32_t hunk : hunks_under(side, trail)) under_[side].insert(hunk);
+      add(way_of(side, trail, argument), ways);
+    }
+  }
+
+  // The hunks of the statement where a way ends.
+  std::vector<uint32_t> hunks_under(int side, const Trail& trail) const {
+    std::vector<uint32_t> hunks;
+    if (!trail.hunk || trail.steps.empty()) return hunks;
+    const TrailStep& end = trail.steps.back();
+    for (uint32_t i = 0; i < ran_.size(); ++i)
+      if (programs_.pairs[ran_[i].pair].file[side] == end.file &&
+          ran_[i].lines[side].meets(end.lines))
+        hunks.push_back(i);
+    return hunks;
+  }
+
+  // The other run's way that is known ends in the same statement.
+  bool stands_for(int side, const Trail& trail) const {
+    const std::vector<uint32_t> hunks = hunks_under(side, trail);
+    return std::any_of(hunks.begin(), hunks.end(),
+                       [&](uint32_t hunk) { return under_[1 - side].contains(hunk); });
+  }
+
+  // Two names of one statement lead the same way.
+  static void add(NumberWay way, std::vector<NumberWay>& ways) {
+    for (NumberWay& known : ways)
+      if (known.side == way.side && known.steps == way.steps) {
+        known.changed |= way.changed;
+        return;
+      }
+    ways.push_back(std::move(way));
+  }
+
+  const Programs& programs_;
+  const PivotKind kind_;
+  const PivotView& both_;
+  Stand (&stands_)[2];
+  const std::vector<Hunk>& ran_;
+  NumberWays found_;
+  std::set<uint32_t> under_[2];  // hunks of the statements where ways of a side end
+};
+
+}  // namespace
+
+NumberWays find_ways(const Programs& programs, PivotKind kind, const PivotView& both,
+                     Stand (&stands)[2], const std::vector<Hunk>& ran) {
+  return Tracer(programs, kind, both, stands, ran).run();
+}
+
+}  // namespace opguard

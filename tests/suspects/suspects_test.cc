@@ -1,0 +1,73 @@
+// What stands behind a verdict: where a number can come from, each way once.
+#include "suspects/suspects.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "align/builder.h"
+#include "suspects/sources.h"
+
+namespace opguard {
+namespace {
+
+// The ways of `arg1` of the call `op(...)` that ends both programs, "b m.py:2 m.py:1 !" a way: the
+// side, the places, and whether the last one differs.
+std::vector<std::string> ways(const std::string& text_a, const std::string& text_b) {
+  ProgramTexts texts;
+  const std::string* both[2] = {&text_a, &text_b};
+  Run runs[2];
+  for (int side : {0, 1}) {
+    texts.sources[side] = test::sources({{"m.py", *both[side]}});
+    test::LogBuilder log;
+    log.add({.boundary = "m.op:aaaa",
+             .slots = {test::in(1), test::out(side == 0 ? 2 : 3)},
+             .scalars = side == 0 ? "arg1=1" : "arg1=2"});
+    Location at;
+    const SourceFile& source = texts.sources[side].files[0];
+    at.path = source.path;
+    at.line = at.end_line =
+        static_cast<uint32_t>(std::count(both[side]->begin(), both[side]->end(), '\n'));
+    at.end_column = static_cast<uint32_t>(source.line_text(at.line).size());
+    runs[side].processes.push_back(log.log());
+    runs[side].processes[0].locations["m.op:aaaa"] = at;
+  }
+  const Alignment alignment = align_runs(runs[0], runs[1]);
+  Verdict verdict;
+  verdict.candidates = {{PivotKind::scalar, {0, 0}, {0, 0}}};
+  const std::vector<Background> behind =
+      find_backgrounds(texts, runs[0], runs[1], alignment, verdict);
+  std::vector<std::string> shown;
+  for (const Number& number : behind.at(0).numbers)
+    for (const NumberWay& way : number.ways) {
+      std::string text(1, "ab"[way.side]);
+      for (const SourceText& step : way.steps)
+        text += " " + step.file + ":" + std::to_string(step.lines.first);
+      shown.push_back(text + (way.changed ? " !" : ""));
+    }
+  return shown;
+}
+
+using Ways = std::vector<std::string>;
+
+TEST(Suspects, AWayLeadsToTheStatementThatDiffers) {
+  EXPECT_EQ(ways("p = 1\nop(x, p)\n", "p = 2\nop(x, p)\n"), (Ways{"b m.py:2 m.py:1 !"}));
+}
+
+TEST(Suspects, TwoNamesOfOneStatementAreOneWay) {
+  const std::string text = "c = Config(lr=1, decay=2)\nop(x, c.lr * c.decay)\n";
+  EXPECT_EQ(ways(text, text), (Ways{"b m.py:2 m.py:1"}));
+  const std::string apart = "p = one()\nq = two()\nop(x, p + q)\n";
+  EXPECT_EQ(ways(apart, apart), (Ways{"b m.py:3 m.py:1", "b m.py:3 m.py:2"}));
+}
+
+// Each run's way ends in another hunk, and in one statement.
+TEST(Suspects, AFunctionThatDiffersTwiceIsOneWay) {
+  EXPECT_EQ(ways("def pick(n):\n    n = n + 1\n    n = n * 2\n    return n - 1\nop(x, pick(3))\n",
+                 "def pick(n):\n    n = abs(n)\n    n = n + 1\n    n = n * 2\n    return n - 2\n"
+                 "op(x, pick(3))\n"),
+            (Ways{"b m.py:6 m.py:1 !"}));
+}
+
+}  // namespace
+}  // namespace opguard
