@@ -40,10 +40,14 @@ ANSWERS = {
     "shared_weight_order": ["q = torch.exp(", "r = torch.tanh("],
     # A statistic beside it hands the tensor on: float() of a float32 tensor writes nothing.
     "residual_lost": ["x = self.down("],
+    # Signs of it move the weights, so only the optimizer's state differs, by rounding.
+    "momentum_rounding": ["mean.mul_(0.99)"],
+    # What made the state did the same in both runs; b adds to it again within the step.
+    "moment_written_again": ["square.add_("],
     "logging_added": "identical",
 }
 # With the proof, which runs each program up to three times more; the others are about the judgement alone.
-PROVEN = {"aux_loss_no_grad", "dropout_seed", "detached_trunk", "token_mask"}
+PROVEN = {"aux_loss_no_grad", "dropout_seed", "detached_trunk", "token_mask", "momentum_rounding", "moment_written_again"}
 # Names the tool has given instead.
 WRONG_TODAY = {
     "scheduler_step": "`opt.step`, line 16, which is given the other rate, not the scheduler's step",
