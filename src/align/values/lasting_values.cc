@@ -1,10 +1,8 @@
 // What outlives its step, and what leaves a program without training: found in the log's own
 // events.
 #include <algorithm>
-#include <set>
 #include <unordered_map>
 #include <unordered_set>
-#include <utility>
 #include <vector>
 
 #include "align/pair/slot_pairs.h"
@@ -45,51 +43,80 @@ struct Remainder {
   uint64_t begin, end;  // addresses
 };
 
-// By block and event: what is left in memory as a step ends, and read there in a later one.
-using Lasting = std::set<std::pair<uint32_t, uint32_t>>;
+// What memory carries from one step into a later one.
+class LastingValues {
+ public:
+  explicit LastingValues(const ProcessLog& log);
 
-// What is written over within its step does not outlive it: an initialisation that another follows.
+  // What an event left in a block that somebody reads in a later step than it was written in, and
+  // nobody wrote over within its own step. The last step's counts like any other's: a program that
+  // ran on would read it.
+  bool left(uint32_t event, uint32_t block) const {
+    return blocks_.contains(block) && !written_over_.contains(key(event, block));
+  }
+
+ private:
+  static uint64_t key(uint32_t event, uint32_t block) { return uint64_t{block} << 32 | event; }
+  void read(const ProcessLog& log, const Event& event, const EventSlots& slots);
+  void write(const ProcessLog& log, uint32_t index, const Event& event, const EventSlots& slots);
+
+  std::unordered_set<uint32_t> blocks_;
+  std::unordered_set<uint64_t> written_over_;                       // by key()
+  std::unordered_map<uint32_t, std::vector<Remainder>> remainder_;  // by block
+};
+
 // Buffers have a record of their own (compare_buffers), which knows their names.
-Lasting lasting_values(const ProcessLog& log) {
-  std::unordered_map<uint32_t, std::vector<Remainder>> left;  // by block
+LastingValues::LastingValues(const ProcessLog& log) {
   std::unordered_set<uint32_t> buffers;
-  Lasting lasting;
   for (uint32_t e = 0; e < log.events.size(); ++e) {
     const Event event = log.events[e];
     const EventSlots slots = log.slots.of_event(event);
     if (event.kind == EventKind::state && log.text(event.boundary) == kBuffers)
       for (const Slot& slot : slots) buffers.insert(slot.storage);
     if (event.kind != EventKind::op) continue;
-    const std::string callee = callee_of(log, event);
-    // `loss.item()` behind the optimizer's step reads what the step left behind: a number handed to
-    // Python counts by itself, and carries nothing on.
-    const bool leaves = std::any_of(slots.begin(), slots.end(), [&](const Slot& slot) {
-      return slot.kind != SlotKind::in && !is_view(slots, slot);
-    });
-    for (const Slot& slot : slots) {
-      if (!leaves || slot.storage == 0 || slot.kind != SlotKind::in) continue;
-      auto at = left.find(slot.storage);
-      // What a copy writes over whole, it does not read.
-      if (at == left.end() || overwrites(callee, log.text(slot.name))) continue;
-      for (const Remainder& rest : at->second)
-        if (rest.step < event.step && rest.begin < slot.address + slot.size_bytes &&
-            slot.address < rest.end)
-          lasting.emplace(slot.storage, rest.event);
-    }
-    for (const Slot& slot : slots) {
-      if (slot.storage == 0 || slot.kind == SlotKind::in || is_view(slots, slot)) continue;
-      std::vector<Remainder>& rests = left[slot.storage];
-      const Remainder rest{e, event.step, slot.address, slot.address + slot.size_bytes};
-      const bool dense = is_dense(log, slot);
-      std::erase_if(rests, [&](const Remainder& old) {
-        const bool same = old.begin == rest.begin && old.end == rest.end;
-        return same || (dense && rest.begin <= old.begin && old.end <= rest.end);
-      });
-      rests.push_back(rest);
-    }
+    read(log, event, slots);
+    write(log, e, event, slots);
   }
-  std::erase_if(lasting, [&](const auto& value) { return buffers.contains(value.first); });
-  return lasting;
+  for (const uint32_t block : buffers) blocks_.erase(block);
+}
+
+void LastingValues::read(const ProcessLog& log, const Event& event, const EventSlots& slots) {
+  // `loss.item()` behind the optimizer's step reads what the step left behind: a number handed to
+  // Python counts by itself, and carries nothing on.
+  if (std::none_of(slots.begin(), slots.end(), [&](const Slot& slot) {
+        return slot.kind != SlotKind::in && !is_view(slots, slot);
+      }))
+    return;
+  const std::string callee = callee_of(log, event);
+  for (const Slot& slot : slots) {
+    if (slot.storage == 0 || slot.kind != SlotKind::in) continue;
+    const auto at = remainder_.find(slot.storage);
+    // What a copy writes over whole, it does not read.
+    if (at == remainder_.end() || overwrites(callee, log.text(slot.name))) continue;
+    if (std::any_of(at->second.begin(), at->second.end(), [&](const Remainder& rest) {
+          return rest.step < event.step && rest.begin < slot.address + slot.size_bytes &&
+                 slot.address < rest.end;
+        }))
+      blocks_.insert(slot.storage);
+  }
+}
+
+void LastingValues::write(const ProcessLog& log, uint32_t index, const Event& event,
+                          const EventSlots& slots) {
+  for (const Slot& slot : slots) {
+    if (slot.storage == 0 || slot.kind == SlotKind::in || is_view(slots, slot)) continue;
+    std::vector<Remainder>& rests = remainder_[slot.storage];
+    const Remainder rest{index, event.step, slot.address, slot.address + slot.size_bytes};
+    const bool dense = is_dense(log, slot);
+    std::erase_if(rests, [&](const Remainder& old) {
+      const bool same = old.begin == rest.begin && old.end == rest.end;
+      if (!same && !(dense && rest.begin <= old.begin && old.end <= rest.end)) return false;
+      if (old.event != index && old.step == event.step)
+        written_over_.insert(key(old.event, slot.storage));
+      return true;
+    });
+    rests.push_back(rest);
+  }
 }
 
 // Adds what differs to `result`, the earliest first.
@@ -178,13 +205,12 @@ KeptComparison compare_lasting(const Timeline& timeline, const ProcessPair& both
     };
     return block != kNone && std::none_of(slots.begin(), slots.end(), leaves);
   };
-  const Lasting lasting_a = lasting_values(timeline.run(0).processes[both.a]),
-                lasting_b = lasting_values(timeline.run(1).processes[both.b]);
+  const LastingValues lasting_a(timeline.run(0).processes[both.a]),
+      lasting_b(timeline.run(1).processes[both.b]);
   return compare_left(
       timeline, both, hidden,
       [&](const Pair& pair, uint32_t a, uint32_t b) {
-        return lasting_a.contains({a, pair.a}) && lasting_b.contains({b, pair.b}) &&
-               !made_nothing(pair, a);
+        return lasting_a.left(pair.a, a) && lasting_b.left(pair.b, b) && !made_nothing(pair, a);
       },
       ReasonKind::lasting_differs);
 }

@@ -162,6 +162,24 @@ TEST(KeptValues, ATensorThatOutlivesItsStepCounts) {
   EXPECT_EQ(verdict(run(2, true), run(3, true)).why, (Reasons{{ReasonKind::lasting_differs}}));
 }
 
+// What the last step leaves is read by a program that runs on.
+TEST(KeptValues, WhatOutlivesItsStepCountsInTheLastOneToo) {
+  auto run = [](uint64_t last) {
+    LogBuilder log;
+    for (uint32_t step : {0u, 1u, 2u}) {
+      const uint64_t before = 20 + step, after = step == 2 ? last : 21 + step;
+      log.add({.boundary = "m.lerp_:e",
+               .slots = {{SlotKind::in, before, "self", {4}, 0, "float32", 3},
+                         {SlotKind::written, after, "self", {4}, 0, "float32", 3}},
+               .step = step});
+      log.add(loss(5 + step, step)).add(optimizer({parameter(6 + step)}, step));
+    }
+    return log;
+  };
+  EXPECT_EQ(verdict(run(23), run(23)).outcome, Outcome::identical);
+  EXPECT_EQ(verdict(run(23), run(24)).why, (Reasons{{ReasonKind::lasting_differs}}));
+}
+
 // An initialisation that another one follows is read by nobody: what the last one left outlives the
 // step. What is written over in part does.
 TEST(KeptValues, WhatIsWrittenOverWithinItsStepOutlivesNothing) {
