@@ -43,6 +43,11 @@ Trial& Trials::add(const Pivot& pivot) {
 }
 
 Trial& Trials::of(const Pivot& cause) {
+  // What was drawn can be a candidate of its own: behind what moved the generator.
+  for (Trial& trial : all_)
+    if (trial.pivot.draw[0].process >= 0 &&
+        same_site({PivotKind::value, trial.pivot.draw[0], trial.pivot.draw[1]}, cause))
+      return trial;
   for (Trial& trial : all_)
     if (same_site(trial.pivot, cause)) return trial;
   for (Trial& trial : all_)

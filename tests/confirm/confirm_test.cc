@@ -458,6 +458,23 @@ TEST(Causes, NeedOfEachOfTwo) {
   EXPECT_EQ(causes.need_of(0), Need::left_out);
 }
 
+// The draw that was measured stands for what moved the generator, also where it is the next
+// candidate itself.
+TEST(Trials, ADrawIsItsGeneratorsMovers) {
+  const Setting s = faulty();
+  Trials trials(s.timeline, s.index_a, s.index_b);
+  trials.judge_step(s.difference.position.step);
+  const Pivot drawn{PivotKind::value, {0, 1}, {0, 1}};
+  Pivot mover{PivotKind::input, {}, {0, 0}};
+  mover.draw[0] = drawn.a, mover.draw[1] = drawn.b;
+  trials.add(mover);
+  trials.add(drawn);
+  ASSERT_EQ(trials.size(), 2u);
+  EXPECT_EQ(trials.index(trials.of(drawn)), 0u);
+  // Another operator is itself.
+  EXPECT_EQ(trials.index(trials.of({PivotKind::value, {0, 2}, {0, 2}})), 2u);
+}
+
 TEST(ProofReason, EachKindIsWorded) {
   const Setting s = faulty();
   ProofReason reason;
