@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "align/pair/slot_pairs.h"
 #include "confirm/confirm.h"
@@ -213,15 +214,24 @@ bool reaches(const Timeline& timeline, const Pivot& cause, const ModelDifference
     return true;
   const ProcessLog& log = timeline.log(side, begin);
   std::set<ValueKey> carried;
+  // A backward node also reads what its forward kept, or what the recomputation of that one made.
+  std::set<uint32_t> forwards;
+  std::set<std::pair<uint32_t, uint32_t>> recomputed;  // boundary, step
   for (uint32_t i = begin.event; i < log.events.size(); ++i) {
     const Event e = log.events[i];
-    bool reads = i == begin.event;
+    bool reads = i == begin.event ||
+                 (e.kind == EventKind::node &&
+                  (forwards.contains(e.forward) || recomputed.contains({e.boundary, e.step})));
     for (uint64_t s = e.first_slot; !reads && s < e.first_slot + e.slot_count; ++s) {
       const Slot slot = log.slots[s];
       reads =
           slot.kind == SlotKind::in && has_value(slot) && carried.contains(value_key(log, slot));
     }
     if (!reads) continue;
+    if (e.kind == EventKind::op && e.phase == Phase::recompute)
+      recomputed.emplace(e.boundary, e.step);
+    else if (e.kind == EventKind::op)
+      forwards.insert(i);
     for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s)
       if (const Slot slot = log.slots[s]; matters(slot)) carried.insert(value_key(log, slot));
     for (const SlotRef& ref : difference.slots[side])

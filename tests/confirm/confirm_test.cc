@@ -385,6 +385,36 @@ TEST(FirstChanged, NothingCameOfTheValueOrSomethingDid) {
   EXPECT_TRUE(first_changed(s.a, run(chain(20, 30, 40)), 0, false));
 }
 
+// A mask that dropout keeps stands in no log: what was recomputed reaches its backward all the
+// same.
+TEST(Reaches, TheBackwardOfWhatWasRecomputed) {
+  auto log = [](uint64_t recomputed, uint64_t gradient) {
+    LogBuilder log;
+    log.add(loss(7));
+    log.add(op("m.dropout:1", {in(1), out(recomputed)}, Phase::recompute));
+    for (const char* boundary : {"m.dropout:1", "m.other:2"}) {
+      E node = op(boundary, {in(9, "grad0"), out(gradient)}, Phase::backward);
+      node.kind = EventKind::node;
+      node.node = "MulBackward0";
+      log.add(node);
+      if (boundary == std::string("m.other:2")) break;
+      log.add({.boundary = "train.step:o",
+               .slots = {{SlotKind::out, gradient, "param0", {4, 8}, kModelValue}},
+               .phase = Phase::optimizer,
+               .kind = EventKind::optimizer});
+      gradient = 8;
+    }
+    return run(log);
+  };
+  Setting s{log(2, 3), log(20, 30)};
+  const Pivot recomputed{PivotKind::value, {0, 1}, {0, 1}, kNone};
+  EXPECT_TRUE(reaches(s.timeline, recomputed, s.difference));
+  // The other operator's does not read it.
+  const SlotRef other{{0, 4}, s.a.processes[0].events[4].first_slot + 1};
+  s.difference.slots[0] = s.difference.slots[1] = {other};
+  EXPECT_FALSE(reaches(s.timeline, recomputed, s.difference));
+}
+
 TEST(Reaches, AlongValuesOnly) {
   auto log = [](uint64_t logged, uint64_t f) {
     LogBuilder log;
