@@ -135,7 +135,8 @@ std::optional<GeneratorWrite> generator_write(const Evidence& evidence, const Ev
     for (int side : {0, 1})
       for (uint32_t i = window.begin[side]; i < window.end[side]; ++i) {
         const EventRef ref{side == 0 ? a.process : b.process, i};
-        if (!writes(evidence, side, ref, name)) continue;
+        // A resumed run has not made the steps before: what they drew is in its checkpoint.
+        if (evidence.besides(side, ref) || !writes(evidence, side, ref, name)) continue;
         const EventRef partner = evidence.partner(side, ref);
         if (partner.process < 0)
           take(side, ref, partner);
