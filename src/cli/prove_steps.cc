@@ -358,7 +358,10 @@ class Prover {
                        : effect == Effect::changed   ? "it takes part: "
                        : effect == Effect::unchanged ? "harmless: "
                                                      : "nothing proven: ";
-    say(what + words(*runs_[0], *runs_[1], why));
+    // One run settles several trials alike.
+    std::string line = what + words(*runs_[0], *runs_[1], why);
+    if (line != said_) say(line);
+    said_ = std::move(line);
     last_ = why;
   }
 
@@ -441,6 +444,7 @@ class Prover {
   Causes causes_;
   std::optional<Asked> asked_;
   std::optional<Repetition> repetition_;
+  std::string said_;  // of the trial settled last
   ProofReason last_;  // what the last run said
 };
 
