@@ -6,6 +6,9 @@
 #include <vector>
 
 #include "align/pair/slot_pairs.h"
+#include "align/values/compositions.h"
+#include "align/values/counterparts.h"
+#include "align/values/digests.h"
 #include "align/values/kept_values.h"
 #include "align/values/movers.h"
 #include "record/kept_values.h"
@@ -213,6 +216,81 @@ KeptComparison compare_lasting(const Timeline& timeline, const ProcessPair& both
         return lasting_a.left(pair.a, a) && lasting_b.left(pair.b, b) && !made_nothing(pair, a);
       },
       ReasonKind::lasting_differs);
+}
+
+namespace {
+
+// Blocks of one side that matched operators made, with what their partners made in their place.
+std::unordered_map<uint32_t, SlotRef> made_by_both(const Timeline& timeline, int side,
+                                                   int32_t process) {
+  const ProcessLog& log = timeline.run(side).processes[process];
+  const Counterparts counterparts(timeline);
+  std::unordered_map<uint32_t, SlotRef> made;
+  for (uint32_t e = 0; e < log.events.size(); ++e) {
+    const Event event = log.events[e];
+    if (event.kind != EventKind::op) continue;
+    const EventSlots slots = log.slots.of_event(event);
+    for (uint32_t s = 0; s < event.slot_count; ++s) {
+      const Slot& slot = slots[s];
+      if (slot.storage == 0 || made.contains(slot.storage)) continue;
+      // What first shows up as an argument was made where nobody looked.
+      const SlotRef ref{{process, e}, event.first_slot + s};
+      const bool made_here = slot.kind != SlotKind::in && !is_view(slots, slot);
+      made[slot.storage] = made_here ? counterparts.of(side, ref).value_or(SlotRef{}) : SlotRef{};
+    }
+  }
+  return made;
+}
+
+}  // namespace
+
+std::optional<ModelDifference> lasting_of_one_run(const Timeline& timeline, const ProcessPair& both,
+                                                  const HiddenRecords& hidden,
+                                                  const ValueIndex& index_a,
+                                                  const ValueIndex& index_b) {
+  const ValueIndex* index[2] = {&index_a, &index_b};
+  const int32_t process[2] = {both.a, both.b};
+  std::optional<ModelDifference> first;
+  for (int side : {0, 1}) {
+    const ProcessLog& log = timeline.run(side).processes[process[side]];
+    const ValueIndex& other = *index[1 - side];
+    const Compositions& theirs = other.compositions(timeline.run(side));
+    auto known = [&](const Slot& slot) {
+      const std::string& dtype = log.metas[slot.meta].dtype;
+      return slot.value == Fingerprint{} || other.holds(value_key(log, slot)) ||
+             (has_elements(slot) &&
+              (theirs.holds_list(dtype, slot.digest) || theirs.holds_elements(dtype, slot.digest)));
+    };
+    auto alone = [&](const EventRef& ref) {
+      return timeline.partner(side, ref).process < 0 && !timeline.besides(side, ref);
+    };
+    const LastingValues lasting(log);
+    const auto made = made_by_both(timeline, side, process[side]);
+    for (uint32_t e = 0; e < log.events.size(); ++e) {
+      const EventRef ref{process[side], e};
+      const Event event = log.events[e];
+      if (event.kind != EventKind::op || !alone(ref)) continue;
+      const Position position = timeline.position(side, ref);
+      if (first && !(position < first->position)) break;
+      const EventSlots slots = log.slots.of_event(event);
+      for (uint32_t s = 0; s < event.slot_count; ++s) {
+        const Slot& slot = slots[s];
+        if (slot.kind == SlotKind::in || !has_value(slot) || is_view(slots, slot) ||
+            !lasting.left(e, slot.storage))
+          continue;
+        const auto origin = made.find(slot.storage);
+        const SlotRef at{ref, event.first_slot + s};
+        if (origin == made.end() || origin->second.event.process < 0 || known(slot) ||
+            hidden.rule_of(side, ref, at.slot))
+          continue;
+        first = ModelDifference{{}, position, {ReasonKind::lasting_differs}};
+        first->slots[side].push_back(at);
+        first->slots[1 - side].push_back(origin->second);
+        break;
+      }
+    }
+  }
+  return first;
 }
 
 KeptComparison compare_results(const Timeline& timeline, const ProcessPair& both,

@@ -76,6 +76,7 @@ class ModelValues {
         add(kept);
         consider(std::move(kept.first), behind);
       }
+      consider(lasting_of_one_run(timeline_, both, hidden_, *index_[0], *index_[1]));
       if (a.losses() != b.losses())
         result_.notes.push_back(
             {{.kind = ReasonKind::backward_passes, .numbers = {a.losses(), b.losses()}}});

@@ -162,6 +162,35 @@ TEST(KeptValues, ATensorThatOutlivesItsStepCounts) {
   EXPECT_EQ(verdict(run(2, true), run(3, true)).why, (Reasons{{ReasonKind::lasting_differs}}));
 }
 
+// An average of weights that both runs make and one never updates: nobody has its other values.
+TEST(KeptValues, AnAverageThatOneRunNeverUpdates) {
+  auto run = [](bool updates, uint64_t made_by = 0) {
+    LogBuilder log;
+    log.add({.boundary = "m.clone:c",
+             .slots = {in(1), {SlotKind::out, 20, "out0", {4}, 0, "float32", 3}}});
+    for (uint32_t step : {0u, 1u, 2u}) {
+      if (updates)
+        log.add({.boundary = "m.lerp_:e",
+                 .slots = {{SlotKind::in, 20 + step, "self", {4}, 0, "float32", 3},
+                           {SlotKind::written, 21 + step, "self", {4}, 0, "float32", 3}},
+                 .step = step});
+      else if (made_by != 0)  // anew in each step, by another operator
+        log.add({.boundary = "m.add:" + std::to_string(made_by),
+                 .slots = {{SlotKind::out, 21 + step, "out0", {4}, 0, "float32", 5 + step}},
+                 .step = step});
+      log.add(loss(5 + step, step)).add(optimizer({parameter(6 + step)}, step));
+    }
+    return log;
+  };
+  EXPECT_EQ(verdict(run(true), run(true)).outcome, Outcome::identical);
+  for (const Verdict& v : {verdict(run(true), run(false)), verdict(run(false), run(true))}) {
+    EXPECT_EQ(v.why, (Reasons{{ReasonKind::lasting_differs}}));
+    ASSERT_FALSE(v.candidates.empty());
+    EXPECT_EQ(v.candidates[0].kind, PivotKind::structure);
+  }
+  EXPECT_EQ(verdict(run(true), run(false, 1)).outcome, Outcome::identical);
+}
+
 // What the last step leaves is read by a program that runs on.
 TEST(KeptValues, WhatOutlivesItsStepCountsInTheLastOneToo) {
   auto run = [](uint64_t last) {
