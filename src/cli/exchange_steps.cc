@@ -131,7 +131,7 @@ class Exchanger {
     while (left_ > 0) {
       const std::vector<size_t> asked = search.next();
       if (asked.empty()) break;
-      // What one run has not found is seldom found by the next: of 31 answers of bench/mutants one.
+      // What one run has not found is seldom found by the next.
       if (made_ > 0 && search.healed().empty() && left_ == budget_.kept) {
         done.open = true;
         break;
@@ -178,7 +178,8 @@ class Exchanger {
     say("run of b with " + words(places(groups)) + " as in a");
     --left_;
     ++made_;
-    const std::string folder = "text_" + std::to_string(made_);
+    // Behind those of an earlier exchange.
+    const std::string folder = "text_" + std::to_string(budget_.refuted.size() + made_);
     auto program = source_.rewrite(exchange_text(groups), folder);
     if (!program) return unknown(program.takeError());
     const bool cut = difference_->longer < 0;

@@ -220,26 +220,20 @@ KeptComparison compare_lasting(const Timeline& timeline, const ProcessPair& both
 
 namespace {
 
-// Blocks of one side that matched operators made, with what their partners made in their place.
-std::unordered_map<uint32_t, SlotRef> made_by_both(const Timeline& timeline, int side,
-                                                   int32_t process) {
-  const ProcessLog& log = timeline.run(side).processes[process];
-  const Counterparts counterparts(timeline);
-  std::unordered_map<uint32_t, SlotRef> made;
-  for (uint32_t e = 0; e < log.events.size(); ++e) {
-    const Event event = log.events[e];
-    if (event.kind != EventKind::op) continue;
-    const EventSlots slots = log.slots.of_event(event);
-    for (uint32_t s = 0; s < event.slot_count; ++s) {
-      const Slot& slot = slots[s];
-      if (slot.storage == 0 || made.contains(slot.storage)) continue;
-      // What first shows up as an argument was made where nobody looked.
-      const SlotRef ref{{process, e}, event.first_slot + s};
-      const bool made_here = slot.kind != SlotKind::in && !is_view(slots, slot);
-      made[slot.storage] = made_here ? counterparts.of(side, ref).value_or(SlotRef{}) : SlotRef{};
-    }
-  }
-  return made;
+// What the other run's partner made where a block was first made; none where nobody did, or one run
+// alone.
+std::optional<SlotRef> made_by_partner(const Timeline& timeline, const Memory& memory, int side,
+                                       const SlotRef& at) {
+  const ProcessLog& log = timeline.run(side).processes[at.event.process];
+  const EventRef holder = memory.first_holder(at);
+  if (holder.process < 0 || timeline.partner(side, holder).process < 0) return {};
+  const Event event = log.events[holder.event];
+  const EventSlots slots = log.slots.of_event(event);
+  const uint32_t block = log.slots[at.slot].storage;
+  for (uint32_t s = 0; s < event.slot_count; ++s)
+    if (slots[s].storage == block && slots[s].kind != SlotKind::in && !is_view(slots, slots[s]))
+      return Counterparts(timeline).of(side, {holder, event.first_slot + s});
+  return {};
 }
 
 }  // namespace
@@ -253,6 +247,11 @@ std::optional<ModelDifference> lasting_of_one_run(const Timeline& timeline, cons
   std::optional<ModelDifference> first;
   for (int side : {0, 1}) {
     const ProcessLog& log = timeline.run(side).processes[process[side]];
+    const std::vector<uint32_t>& only = side == 0 ? both.only_a : both.only_b;
+    // Only where one run has operators of its own is there anything to look for.
+    if (std::none_of(only.begin(), only.end(),
+                     [&](uint32_t e) { return log.events.kind(e) == EventKind::op; }))
+      continue;
     const ValueIndex& other = *index[1 - side];
     const Compositions& theirs = other.compositions(timeline.run(side));
     auto known = [&](const Slot& slot) {
@@ -261,31 +260,27 @@ std::optional<ModelDifference> lasting_of_one_run(const Timeline& timeline, cons
              (has_elements(slot) &&
               (theirs.holds_list(dtype, slot.digest) || theirs.holds_elements(dtype, slot.digest)));
     };
-    auto alone = [&](const EventRef& ref) {
-      return timeline.partner(side, ref).process < 0 && !timeline.besides(side, ref);
-    };
     const LastingValues lasting(log);
-    const auto made = made_by_both(timeline, side, process[side]);
-    for (uint32_t e = 0; e < log.events.size(); ++e) {
+    std::unordered_map<uint32_t, std::optional<SlotRef>> made;  // by block
+    for (const uint32_t e : only) {
       const EventRef ref{process[side], e};
       const Event event = log.events[e];
-      if (event.kind != EventKind::op || !alone(ref)) continue;
+      if (event.kind != EventKind::op || timeline.besides(side, ref)) continue;
       const Position position = timeline.position(side, ref);
-      if (first && !(position < first->position)) break;
+      if (first && !(position < first->position)) continue;
       const EventSlots slots = log.slots.of_event(event);
       for (uint32_t s = 0; s < event.slot_count; ++s) {
         const Slot& slot = slots[s];
         if (slot.kind == SlotKind::in || !has_value(slot) || is_view(slots, slot) ||
-            !lasting.left(e, slot.storage))
+            !lasting.left(e, slot.storage) || known(slot))
           continue;
-        const auto origin = made.find(slot.storage);
         const SlotRef at{ref, event.first_slot + s};
-        if (origin == made.end() || origin->second.event.process < 0 || known(slot) ||
-            hidden.rule_of(side, ref, at.slot))
-          continue;
+        auto [origin, fresh] = made.try_emplace(slot.storage);
+        if (fresh) origin->second = made_by_partner(timeline, index[side]->memory(), side, at);
+        if (!origin->second || hidden.rule_of(side, ref, at.slot)) continue;
         first = ModelDifference{{}, position, {ReasonKind::lasting_differs}};
         first->slots[side].push_back(at);
-        first->slots[1 - side].push_back(origin->second);
+        first->slots[1 - side].push_back(*origin->second);
         break;
       }
     }
