@@ -258,7 +258,7 @@ class Sarif {
       // Side b's where it has lines: the tree under review.
       const int side = suspect.sides[1].lines.empty() ? 0 : 1;
       add(side, suspect.sides[side],
-          "suspect, the sources differ here: " + nearness_text(suspect.nearness));
+          "suspect, the sources differ here: " + suspect_text(suspect));
     }
   }
 

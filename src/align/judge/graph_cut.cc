@@ -35,14 +35,17 @@ class Walk {
   GraphCut first_of(std::vector<EventRef> todo) const {
     const int32_t process = todo.front().process;
     // Events are numbered as they complete: an operator inside another comes before it.
-    std::set<uint32_t> met;
+    std::set<uint32_t> met, passed;
     for (const EventRef& ref : todo) met.insert(ref.event);
     while (!todo.empty()) {
       const EventRef at = todo.back();
       todo.pop_back();
-      for (const EventRef& used : used_by(side_, at, true))
-        if (used.process == process && parts_company(used) && met.insert(used.event).second)
+      for (const EventRef& used : used_by(side_, at, true)) {
+        if (used.process != process) continue;
+        if (parts_company(used) ? met.insert(used.event).second
+                                : is_reworded(used) && passed.insert(used.event).second)
           todo.push_back(used);
+      }
     }
     const EventRef first{process, *met.begin()};
     GraphCut cut;
@@ -65,6 +68,13 @@ class Walk {
     if (timeline_.event(side_, ref).kind != EventKind::op || !in_graph(side_, ref)) return false;
     const EventRef other = timeline_.partner(side_, ref);
     return other.process >= 0 && !in_graph(1 - side_, other);
+  }
+
+  // In the graph, and the other run has another operator in its place: what it read may part.
+  //   a  y = h.transpose(1, 2)      b  y = _swap(h)
+  bool is_reworded(const EventRef& ref) const {
+    return timeline_.event(side_, ref).kind == EventKind::op && in_graph(side_, ref) &&
+           timeline_.partner(side_, ref).process < 0;
   }
 
   // Who left what the operator read that wants a gradient (`wanting`), or that does not; inside it,

@@ -76,6 +76,20 @@ TEST(GraphCut, IsAmongWhatTheNodesForwardUsed) {
   EXPECT_EQ(cut.b, "m.softmax:3");
 }
 
+// b writes the transposition in another way, and computes the projection before it under no_grad.
+TEST(GraphCut, GoesThroughWhatTheOtherRunHasInOtherWords) {
+  LogBuilder a, b;
+  for (LogBuilder* log : {&a, &b}) {
+    const bool in_a = log == &a;
+    log->add(op("m.linear:1", {reads(1), leaves(2)}, in_a));
+    log->add(op(in_a ? "m.transpose:2" : "m.swap:3", {reads(2), leaves(3)}, in_a));
+    log->add(op("m.mul:9", {reads(3), leaves(6)}, in_a));
+  }
+  const Cut cut = cut_of(a, b, 2);
+  EXPECT_EQ(cut.a, "m.linear:1");
+  EXPECT_EQ(cut.b, "m.linear:1");
+}
+
 TEST(GraphCut, NothingOfTheForwardLeft) {
   EXPECT_FALSE(cut_of(training(true, true), training(false, true), 5).found);
   // An operator that b has not is its own answer.
