@@ -180,9 +180,10 @@ class Exchanger {
   }
 
   static bool handed_over_alike(const std::vector<Number>& numbers) {
-    return !numbers.empty() && std::all_of(numbers.begin(), numbers.end(), [](const Number& number) {
-      return !number.given[0].empty() && number.given[0] == number.given[1];
-    });
+    return !numbers.empty() &&
+           std::all_of(numbers.begin(), numbers.end(), [](const Number& number) {
+             return !number.given[0].empty() && number.given[0] == number.given[1];
+           });
   }
 
   // Another text beside a number that it hands over as the other program does is not where the
@@ -191,9 +192,8 @@ class Exchanger {
     const PivotView shown = view(a_, b_, pivot);
     for (ExchangeGroup& group : groups)
       if (stands_in(group, shown)) group.likelihood /= kUnlikely;
-    std::stable_sort(groups.begin(), groups.end(), [](const auto& x, const auto& y) {
-      return x.likelihood > y.likelihood;
-    });
+    std::stable_sort(groups.begin(), groups.end(),
+                     [](const auto& x, const auto& y) { return x.likelihood > y.likelihood; });
   }
 
   // The same text ran an operator in one run alone, or handed it another number: what decided that

@@ -67,7 +67,8 @@ class Measurer {
     for (int side : {0, 1}) {
       std::vector<uint32_t> alone;
       for (uint32_t event : side == 0 ? both.only_a : both.only_b)
-        if (event <= end[side] && statements_at(side, log(side, both), event)) alone.push_back(event);
+        if (event <= end[side] && statements_at(side, log(side, both), event))
+          alone.push_back(event);
       tell_alone(side, both, alone);
     }
   }
@@ -79,9 +80,8 @@ class Measurer {
     const ProcessLog &own = log(side, both), &other = log(1 - side, both);
     using Key = std::pair<uint64_t, uint64_t>;
     std::set<Key> wanted;
-    each_left(own, alone, [&](uint32_t, const Slot& slot) {
-      wanted.emplace(slot.value.h, slot.value.m);
-    });
+    each_left(own, alone,
+              [&](uint32_t, const Slot& slot) { wanted.emplace(slot.value.h, slot.value.m); });
     std::set<Key> found;
     for (uint64_t s = 0; s < other.slots.size() && found.size() < wanted.size(); ++s) {
       const Slot slot = other.slots[s];
@@ -187,7 +187,7 @@ class Measurer {
 }  // namespace
 
 std::vector<HunkStatements> find_agreed(const Programs& programs, const Alignment& alignment,
-                              const Pivot& pivot, const std::vector<Hunk>& hunks) {
+                                        const Pivot& pivot, const std::vector<Hunk>& hunks) {
   return Measurer(programs, alignment, pivot, hunks).run();
 }
 

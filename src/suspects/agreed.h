@@ -24,6 +24,6 @@ using HunkStatements = std::array<std::vector<HunkStatement>, 2>;
 
 // Of each hunk, its statements.
 std::vector<HunkStatements> find_agreed(const Programs& programs, const Alignment& alignment,
-                              const Pivot& pivot, const std::vector<Hunk>& hunks);
+                                        const Pivot& pivot, const std::vector<Hunk>& hunks);
 
 }  // namespace opguard

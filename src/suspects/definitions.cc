@@ -49,8 +49,8 @@ void Definitions::read(const Calls& seen) {
     const auto function = functions.find(call.callee);
     const auto file = code_.find(call.at.path);
     if (function == functions.end() || !file || !code_.files()[*file].tree) continue;
-    if (const auto item = code_.files()[*file].expression_at(
-            call.at.line, call.at.column, call.at.end_line, call.at.end_column);
+    if (const auto item = code_.files()[*file].expression_at(call.at.line, call.at.column,
+                                                             call.at.end_line, call.at.end_column);
         item && code_.files()[*file].node(*item).kind() == Kind::call)
       seen_[function->second].push_back({*file, *item});
   }
@@ -173,10 +173,9 @@ void Definitions::add_arguments(const Definition& parameter, std::vector<Definit
   for (const Call& call : calls) {
     const CodeFile& caller = code_.files()[call.file];
     const Node node = caller.node(call.item);
-    const bool called =
-        last_name(caller, node.field(Field::function)) == callee ||
-        (seen != seen_.end() &&
-         std::find(seen->second.begin(), seen->second.end(), call) != seen->second.end());
+    const bool called = last_name(caller, node.field(Field::function)) == callee ||
+                        (seen != seen_.end() && std::find(seen->second.begin(), seen->second.end(),
+                                                          call) != seen->second.end());
     size_t at = 0;
     for (const Node& argument : node.field(Field::arguments).named_children()) {
       Node value;

@@ -68,7 +68,8 @@ class Definitions {
   const Code& code_;
   std::unordered_map<std::string, std::vector<Definition>> by_name_;
   std::unordered_map<std::string, std::vector<Call>> calls_;  // by callee, and by names handed over
-  std::map<std::pair<uint32_t, uint32_t>, std::vector<Call>> seen_;  // by the function's file, scope
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<Call>>
+      seen_;  // by the function's file, scope
 };
 
 }  // namespace opguard

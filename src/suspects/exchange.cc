@@ -313,7 +313,8 @@ std::vector<ExchangeGroup> exchange_groups(const ProgramTexts& texts,
     while (of < suspects.size() && !is_of(parts[i], suspects[of])) ++of;
     parts[i].suspect = of < suspects.size();
     Found& group = found[joined.find(i)];
-    group.agrees &= parts[i].suspect && suspects[of].agrees(span_of(parts[i], 0), span_of(parts[i], 1));
+    group.agrees &=
+        parts[i].suspect && suspects[of].agrees(span_of(parts[i], 0), span_of(parts[i], 1));
     group.order.emplace_back(of, i);
     for (int side : {0, 1}) {
       group.text[side] += text_of(parts[i], side);

@@ -79,8 +79,8 @@ class Candidate {
       }
     }
     std::stable_sort(all.begin(), all.end(), [](const Ranked& x, const Ranked& y) {
-      return std::make_tuple(x.suspect.nearness, x.suspect.agrees(), x.order, ~x.suspect.last) <
-             std::make_tuple(y.suspect.nearness, y.suspect.agrees(), y.order, ~y.suspect.last);
+      return std::make_tuple(x.suspect.agrees(), x.suspect.nearness, x.order, ~x.suspect.last) <
+             std::make_tuple(y.suspect.agrees(), y.suspect.nearness, y.order, ~y.suspect.last);
     });
     for (Ranked& ranked : all)
       if (background.suspects.size() < kMostSuspects)

@@ -55,7 +55,7 @@ struct Suspect {
   SourceText sides[2];
   bool whole = false;  // a file that only one side loaded
   std::vector<HunkStatement> statements[2];
-  uint64_t last = 0;   // the last event in it before the candidate, from 1; 0: none of its own
+  uint64_t last = 0;  // the last event in it before the candidate, from 1; 0: none of its own
 
   // Every statement of these lines of both sides does.
   bool agrees(const LineSpan& a, const LineSpan& b) const;
@@ -79,8 +79,9 @@ struct Number {
 
 // What stands behind one candidate.
 struct Background {
-  std::vector<Suspect> suspects;  // the nearest first, at most kMostSuspects
-  uint64_t more = 0;              // suspects left out
+  // The nearest first, behind them those that agree; at most kMostSuspects.
+  std::vector<Suspect> suspects;
+  uint64_t more = 0;  // suspects left out
   std::vector<Number> numbers;
 };
 
