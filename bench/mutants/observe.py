@@ -1,7 +1,8 @@
 """observe.py OUT [--trace DIR] -- PROGRAM ARGS: runs a program and writes what it left; with --trace also what it ran.
 
 What it left: a digest of its output, of parameters and optimizer state after every optimizer step, of every module's buffers at the end and of
-whatever its globals can give a state of. What it ran: the lines of each file below DIR, and what the names in each function held.
+the tensors of whatever its globals can give a state of. A number of such a state is often an argument kept (`decay=0.99`) that nothing has used yet;
+one that was used shows in tensors or in the output. What it ran: the lines of each file below DIR, and what the names in each function held.
 Runs in the program's own interpreter, so it needs nothing but torch. OUT gets the process's rank appended.
 
 observe.py --serve: reads requests, a JSON line each ({"cwd", "arguments": as above, "ranks", "output", "timeout"}), runs each in forked children and
@@ -159,7 +160,7 @@ class Outcome:
         importlib.import_module("torch.optim.optimizer").register_optimizer_step_post_hook(self.after_step)
         torch.nn.modules.module.register_module_forward_hook(self.after_forward)
 
-    def add(self, name, value, digest):
+    def add(self, name, value, digest, numbers=True):
         torch = self.torch
         if isinstance(value, torch.Tensor):
             value = value.detach()
@@ -167,11 +168,11 @@ class Outcome:
             digest.update(value.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes() if value.numel() else b"")
         elif isinstance(value, dict):
             for key in value:
-                self.add(f"{name}.{key}", value[key], digest)
+                self.add(f"{name}.{key}", value[key], digest, numbers)
         elif isinstance(value, (list, tuple)):
             for i, item in enumerate(value):
-                self.add(f"{name}.{i}", item, digest)
-        elif isinstance(value, (bool, int, float, str)):
+                self.add(f"{name}.{i}", item, digest, numbers)
+        elif numbers and isinstance(value, (bool, int, float, str)):
             digest.update(f"{name} {value!r}".encode())
 
     def after_step(self, optimizer, args, kwargs):
@@ -194,7 +195,7 @@ class Outcome:
             value = globals_[name]
             if callable(getattr(value, "state_dict", None)) and not isinstance(value, type):
                 try:
-                    self.add(name, value.state_dict(), digest)
+                    self.add(name, value.state_dict(), digest, numbers=False)
                 except Exception as error:  # a state that cannot be read is the same on both sides
                     digest.update(type(error).__name__.encode())
         digest.update(output.encode())

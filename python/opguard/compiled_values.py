@@ -180,6 +180,6 @@ def call_inputs(tx, values, callee, args, kwargs):
         values.add_module(callee, module)
     for i, argument in enumerate(args):
         values.add(f"arg{i}", argument)
-    for name, argument in kwargs:
+    for name, argument in sorted(kwargs, key=lambda item: item[0]):
         values.add(name, argument)
     return flags

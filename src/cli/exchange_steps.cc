@@ -61,6 +61,11 @@ bool stands_in(const ExchangePart& part, const PivotView& pivot) {
   return stands_in(part, pivot, 0) || stands_in(part, pivot, 1);
 }
 
+bool stands_in(const ExchangeGroup& group, const PivotView& pivot) {
+  return std::any_of(group.parts.begin(), group.parts.end(),
+                     [&](const ExchangePart& part) { return stands_in(part, pivot); });
+}
+
 // An operator of both runs that stands in one hunk of a and in another of b has moved: neither can
 // be taken back alone.
 //   a  173  d = m.add_(eps).sqrt()      b  191  max(m, v.add_(eps), out=m)
@@ -79,6 +84,8 @@ void join_places(const PivotView& pivot, std::vector<ExchangeGroup>& groups) {
   into->parts.insert(into->parts.end(), from->parts.begin(), from->parts.end());
   groups.erase(from);
 }
+
+constexpr double kUnlikely = 8;  // beside other groups
 
 std::vector<TextPlace> places(const std::vector<ExchangeGroup>& groups) {
   std::vector<TextPlace> all;
@@ -121,8 +128,10 @@ class Exchanger {
                      [](const Suspect& suspect) { return suspect.nearness == Nearness::origin; }))
       return done;
     std::vector<ExchangeGroup> groups = exchange_groups(*source_.texts, behind[0].suspects);
-    if (is_told(pivot, groups)) return done;
+    if (is_told(pivot, behind[0], groups)) return done;
     join_places(view(a_, b_, pivot), groups);
+    if (handed_over_alike(behind[0].numbers)) pass_over_its_statement(pivot, groups);
+    const uint32_t kept = by_text_alone(pivot, behind[0], groups) ? 0 : budget_.kept;
     std::vector<double> weights;
     for (const ExchangeGroup& group : groups) weights.push_back(group.likelihood);
     ExchangeSearch search(weights);
@@ -132,7 +141,7 @@ class Exchanger {
       const std::vector<size_t> asked = search.next();
       if (asked.empty()) break;
       // What one run has not found is seldom found by the next.
-      if (made_ > 0 && search.healed().empty() && left_ == budget_.kept) {
+      if (made_ > 0 && search.healed().empty() && left_ == kept) {
         done.open = true;
         break;
       }
@@ -158,14 +167,46 @@ class Exchanger {
  private:
   // The operator's own statement is another one in the two programs: no need to look elsewhere,
   // unless it was given another value, or has left the graph: no value put in place proves that.
-  bool is_told(const Pivot& pivot, const std::vector<ExchangeGroup>& groups) const {
+  // Nor does it tell where a number comes from that both texts hand over alike:
+  //   a  avg.add_(torch.sub(g, avg), alpha=rest)       b  avg.add_(g - avg, alpha=rest)
+  bool is_told(const Pivot& pivot, const Background& behind,
+               const std::vector<ExchangeGroup>& groups) const {
     if (pivot.kind == PivotKind::input || leaves_graph(pivot)) return false;
+    if (pivot.kind == PivotKind::scalar && handed_over_alike(behind.numbers)) return false;
     const PivotView shown = view(a_, b_, pivot);
     return std::any_of(groups.begin(), groups.end(), [&](const ExchangeGroup& group) {
-      return !group.reworded &&
-             std::any_of(group.parts.begin(), group.parts.end(),
-                         [&](const ExchangePart& part) { return stands_in(part, shown); });
+      return !group.reworded && stands_in(group, shown);
     });
+  }
+
+  static bool handed_over_alike(const std::vector<Number>& numbers) {
+    return !numbers.empty() &&
+           std::all_of(numbers.begin(), numbers.end(), [](const Number& number) {
+             return !number.given[0].empty() && number.given[0] == number.given[1];
+           });
+  }
+
+  // Another text beside a number that it hands over as the other program does is not where the
+  // number comes from.
+  void pass_over_its_statement(const Pivot& pivot, std::vector<ExchangeGroup>& groups) const {
+    const PivotView shown = view(a_, b_, pivot);
+    for (ExchangeGroup& group : groups)
+      if (stands_in(group, shown)) group.likelihood /= kUnlikely;
+    std::stable_sort(groups.begin(), groups.end(),
+                     [](const auto& x, const auto& y) { return x.likelihood > y.likelihood; });
+  }
+
+  // The same text ran an operator in one run alone, or handed it another number: what decided that
+  // is no tensor's value, and no value put in place leads there.
+  bool by_text_alone(const Pivot& pivot, const Background& behind,
+                     const std::vector<ExchangeGroup>& groups) const {
+    if (pivot.kind == PivotKind::scalar && handed_over_alike(behind.numbers)) return true;
+    const bool alone = pivot.a.process < 0 || pivot.b.process < 0;
+    if (pivot.kind != PivotKind::scalar && (pivot.kind != PivotKind::structure || !alone))
+      return false;
+    const PivotView shown = view(a_, b_, pivot);
+    return std::none_of(groups.begin(), groups.end(),
+                        [&](const ExchangeGroup& group) { return stands_in(group, shown); });
   }
 
   bool leaves_graph(const Pivot& pivot) const {

@@ -45,7 +45,7 @@ template <uint8_t kFlag>
 Value event_flag(const Row& r) {
   return (r.at.flags & kFlag) != 0;
 }
-template <uint8_t kFlag>
+template <uint16_t kFlag>
 Value slot_flag(const Row& r) {
   return (r.slot->flags & kFlag) != 0;
 }
@@ -170,6 +170,7 @@ constexpr Column kRecordColumns[] = {
     {"mask", boolean, slot_flag<kMask>},
     {"carried", boolean, slot_flag<kCarried>},
     {"permuted", boolean, slot_flag<kPermuted>},
+    {"wants_gradient", boolean, slot_flag<kWantsGradient>},
     kThread,
     kStart,
     kEnd,

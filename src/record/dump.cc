@@ -66,7 +66,8 @@ std::string slot_line(const ProcessLog& log, const Slot& slot) {
   for (auto [flag, name] :
        {std::pair(kModelValue, "model-value"), std::pair(kUninitialised, "uninitialised"),
         std::pair(kParameter, "parameter"), std::pair(kMask, "mask"),
-        std::pair(kCarried, "carried"), std::pair(kPermuted, "permuted")})
+        std::pair(kCarried, "carried"), std::pair(kPermuted, "permuted"),
+        std::pair(kWantsGradient, "wants-gradient")})
     if (slot.flags & flag) line += std::string(" ") + name;
   return line + "\n";
 }

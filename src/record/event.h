@@ -35,7 +35,7 @@ enum class SlotKind : uint8_t {
   written,  // an input the call changed in place, fingerprinted after it
 };
 
-enum SlotFlag : uint8_t {
+enum SlotFlag : uint16_t {
   kUnreadable = 1,     // no fingerprint: fake, meta, sparse, not on a readable device
   kModelValue = 2,     // parameter, gradient or loss: a sink of value flow
   kUninitialised = 4,  // output of torch.empty and the like
@@ -43,6 +43,8 @@ enum SlotFlag : uint8_t {
   kMask = 16,          // floating point, every element zero or at most -1e4: an additive mask
   kCarried = 32,       // not read again: the value last read of this storage at this version
   kPermuted = 64,      // not in memory in the order of its dimensions; strides are not recorded
+  // 128 is the file's and the writer's own: format.h, late_values.h.
+  kWantsGradient = 256,  // read with requires_grad: told where the event has kGradientsTold
 };
 
 enum EventFlag : uint8_t {
@@ -50,6 +52,7 @@ enum EventFlag : uint8_t {
   kCollective = 2,  // communicates with other ranks
   kInGraph = 4,     // a result has a grad_fn: it takes part in backward
   kOnDevice = 8,    // its tensors were read on a device: stream and the device's times are there
+  kGradientsTold = 16,  // what it read says whether it wants a gradient (kWantsGradient)
 };
 
 struct Meta {
@@ -61,14 +64,14 @@ struct Meta {
 
 struct Slot {
   SlotKind kind = SlotKind::in;
-  uint8_t flags = 0;
+  bool has_digest = false;  // `digest` is known: readable, and of a type whose elements are numbers
+  uint16_t flags = 0;
   uint16_t index = 0;     // among the slots of its kind in the event
   uint32_t name = kNone;  // string: "self", "arg0", "arg1[3]", "mask", "out0", "param:weight"
   uint32_t meta = kNone;  // index in ProcessLog::metas
   uint32_t version = 0;   // torch's version counter when read
   uint32_t storage = 0;  // number of its memory block in this process, from 1, never used again for
                          // another; 0 unknown
-  bool has_digest = false;  // `digest` is known: readable, and of a type whose elements are numbers
   Fingerprint value;
   uint64_t flat = 0;  // og1's H of the same elements as one row: equal under any reshape
   // Sum over the elements of a mix of their values, wherever they lie. [1, 2] and [[2], [0], [1]]
@@ -80,6 +83,10 @@ struct Slot {
   uint64_t size_bytes = 0;  // span in memory from the first to past the last element
   bool operator==(const Slot&) const = default;
 };
+
+// Of a slot of an event that tells it (tells_gradients): a leaf that requires_grad, or made by an
+// autograd node.
+inline bool wants_gradient(const Slot& slot) { return slot.flags & kWantsGradient; }
 
 struct Event {
   uint32_t boundary = kNone;  // string
@@ -108,5 +115,8 @@ struct Event {
   uint32_t slot_count = 0;
   bool operator==(const Event&) const = default;
 };
+
+// Whether wants_gradient() says something of what an event read.
+inline bool tells_gradients(const Event& event) { return event.flags & kGradientsTold; }
 
 }  // namespace opguard

@@ -105,7 +105,7 @@ std::string EventDecoder::take(std::string_view payload, uint32_t count,
       const uint8_t kind = first & 3;
       const Form form = static_cast<Form>(first >> 2 & 3);
       if (kind > static_cast<uint8_t>(SlotKind::written)) return "a slot of an unknown kind";
-      if (first / kFlagStep > 0xff) return "a slot of unknown flags";
+      if (first / kFlagStep > kMostFlags) return "a slot of unknown flags";
       if (first & kIndexFollows) next[kind] = static_cast<uint16_t>(in.varint32());
       const uint32_t name = in.varint32();
       known &= name < strings;
@@ -141,7 +141,7 @@ std::string EventDecoder::take(std::string_view payload, uint32_t count,
       }
       slot.kind = static_cast<SlotKind>(kind);
       const bool digest = first / kFlagStep & kDigestFollows;
-      slot.flags = static_cast<uint8_t>(first / kFlagStep & ~uint64_t{kDigestFollows});
+      slot.flags = static_cast<uint16_t>(first / kFlagStep & ~uint64_t{kDigestFollows});
       slot.index = next[kind]++;
       slot.name = name;
       if (!(slot.flags & kMask)) slot.pattern = 0;

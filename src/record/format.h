@@ -10,8 +10,9 @@
 namespace opguard::format {
 
 inline constexpr char kMagic[8] = {'o', 'p', 'g', 'u', 'a', 'r', 'd', '\x1a'};
-inline constexpr uint32_t kVersion = 6;
-// That is read: 5 is 6 without digests, 4 also without devices' times.
+inline constexpr uint32_t kVersion = 7;
+// That is read: 6 does not tell what wants a gradient, 5 has no digests either, 4 no devices'
+// times.
 inline constexpr uint32_t kOldestVersion = 4;
 inline constexpr size_t kHeaderSize = 20;  // magic, version, salt, crc of the three
 inline constexpr size_t kChunkHeaderSize = 20;
@@ -41,7 +42,8 @@ enum class Form : uint8_t {
 inline constexpr uint64_t kIndexFollows = 16;  // it is not the next of its kind in the event
 inline constexpr uint64_t kFlagStep = 32;
 // Beside the flags of a slot of form row or full: its digest follows.
-inline constexpr uint8_t kDigestFollows = 128;
+inline constexpr uint16_t kDigestFollows = 128;
+inline constexpr uint16_t kMostFlags = 0x1ff;
 
 // og1's m of a tensor of one row whose hash is `row`.
 inline uint64_t mix(uint64_t row) {

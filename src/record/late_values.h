@@ -12,7 +12,7 @@
 
 namespace opguard {
 
-inline constexpr uint8_t kPending = 128;  // of Slot::flags
+inline constexpr uint16_t kPending = 128;  // of Slot::flags
 
 // Of the thread that encodes, without the program's locks.
 class LateValues {

@@ -19,7 +19,8 @@ nlohmann::ordered_json suspects_json(const Background& background) {
     list.push_back({{"nearness", nearness_name(suspect.nearness)},
                     {"a", text_json(suspect.sides[0])},
                     {"b", text_json(suspect.sides[1])},
-                    {"whole_file", suspect.whole}});
+                    {"whole_file", suspect.whole},
+                    {"agrees", suspect.agrees()}});
   return list;
 }
 

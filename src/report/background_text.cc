@@ -26,7 +26,7 @@ std::string place_text(const Suspect& suspect) {
   return "a " + a + ", b " + b;
 }
 
-std::string nearness_text(Nearness nearness) {
+static std::string nearness_text(Nearness nearness) {
   switch (nearness) {
     case Nearness::statement:
       return "its statement";
@@ -34,6 +34,8 @@ std::string nearness_text(Nearness nearness) {
       return "the value can come from there";
     case Nearness::function:
       return "in its function";
+    case Nearness::decides:
+      return "a condition that leads to it reads what comes from there";
     case Nearness::trail:
       return "in a function that leads to it";
     case Nearness::file:
@@ -44,6 +46,11 @@ std::string nearness_text(Nearness nearness) {
       return "read by the program, not seen to run";
   }
   return "";
+}
+
+std::string suspect_text(const Suspect& suspect) {
+  return nearness_text(suspect.nearness) +
+         (suspect.agrees() ? "; what it computed is equal in both runs" : "");
 }
 
 std::string number_title(const Number& number) {

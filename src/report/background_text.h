@@ -18,8 +18,8 @@ std::string place_text(const SourceText& text);
 // "train.py:13", "a train.py:13-15, b train.py:13", "b new.py:1-40, only in b".
 std::string place_text(const Suspect& suspect);
 
-// "its function".
-std::string nearness_text(Nearness nearness);
+// "in its function; what it computed is equal in both runs".
+std::string suspect_text(const Suspect& suspect);
 
 // "where group0.lr comes from: 0.0002 in a, 0.0 in b".
 std::string number_title(const Number& number);

@@ -349,7 +349,7 @@ class Page {
       const Suspect& suspect = known->suspects[i];
       json["suspects"].push_back(
           {{"place", place_text(suspect)},
-           {"near", nearness_text(suspect.nearness)},
+           {"near", suspect_text(suspect)},
            {"a", opguard::shown_lines(suspect.sides[0], kLines, kLineColumns)},
            {"b", opguard::shown_lines(suspect.sides[1], kLines, kLineColumns)}});
     }

@@ -257,8 +257,7 @@ class Sarif {
       const Suspect& suspect = known->suspects[i];
       // Side b's where it has lines: the tree under review.
       const int side = suspect.sides[1].lines.empty() ? 0 : 1;
-      add(side, suspect.sides[side],
-          "suspect, the sources differ here: " + nearness_text(suspect.nearness));
+      add(side, suspect.sides[side], "suspect, the sources differ here: " + suspect_text(suspect));
     }
   }
 

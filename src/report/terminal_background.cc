@@ -49,8 +49,7 @@ void print_suspects(TerminalLines& out) {
   const size_t shown_count = out.report.explain ? all : std::min(all, kSuspectsShown);
   for (size_t i = 0; i < shown_count; ++i) {
     const Suspect& suspect = known->suspects[i];
-    out.line("    " + out.paint("36", place_text(suspect)) + ": " +
-             nearness_text(suspect.nearness));
+    out.line("    " + out.paint("36", place_text(suspect)) + ": " + suspect_text(suspect));
     for (const std::string& text : shown_lines(suspect.sides[0], kLinesShown, kColumns))
       out.line("      " + out.paint("31", "- " + text));
     for (const std::string& text : shown_lines(suspect.sides[1], kLinesShown, kColumns))
@@ -67,7 +66,7 @@ void print_nearest_suspect(TerminalLines& out, size_t candidate) {
   if (!known || known->suspects.empty()) return;
   const Suspect& suspect = known->suspects.front();
   if (suspect.nearness > Nearness::trail) return;
-  out.line("     suspect: " + place_text(suspect) + ": " + nearness_text(suspect.nearness));
+  out.line("     suspect: " + place_text(suspect) + ": " + suspect_text(suspect));
 }
 
 }  // namespace opguard

@@ -1,5 +1,6 @@
 #include "runtime/operation.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "runtime/autograd.h"
@@ -161,6 +162,16 @@ static bool are_sizes(PyObject* args) {
   return count > 0;
 }
 
+// conv(padding=1, bias=False) is conv(bias=False, padding=1).
+static std::vector<std::pair<std::string_view, PyObject*>> by_name(PyObject* kwargs) {
+  std::vector<std::pair<std::string_view, PyObject*>> all;
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; kwargs != nullptr && PyDict_Next(kwargs, &at, &key, &value);)
+    all.emplace_back(utf8(key), value);
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
 void Operation::call_inputs(PyObject* callee, PyObject* args, PyObject* kwargs) {
   if (!active_) return;
   if (!work_) work_.emplace();
@@ -191,10 +202,7 @@ void Operation::call_inputs(PyObject* callee, PyObject* args, PyObject* kwargs) 
         hold(*torch, name + ".", value, callee_.loads);
     };
     for (Py_ssize_t i = 0; i < given; ++i) add("arg" + std::to_string(i), PyTuple_GetItem(args, i));
-    PyObject *key, *value;
-    if (kwargs != nullptr)
-      for (Py_ssize_t at = 0; PyDict_Next(kwargs, &at, &key, &value);)
-        add(std::string(utf8(key)), value);
+    for (const auto& [name, value] : by_name(kwargs)) add(std::string(name), value);
     // What code of others does to a list of parameters, it may do to their gradients.
     if (torch && callee_.foreign && !callee_.torch) listed_gradients(*torch);
   } catch (const std::exception& e) {
@@ -284,10 +292,14 @@ void Operation::ready() {
   if (callee_.random && inputs_.scalars().find("=Generator(") == std::string::npos)
     recorder().record_generators(event_.phase, callee_.of_torch_generators);
   if (event_.phase == Phase::forward || event_.phase == Phase::recompute) {
-    for (const Collector::Item& item : inputs_.items()) {
+    event_.flags |= kGradientsTold;
+    for (size_t i = 0; i < inputs_.items().size(); ++i) {
+      const Collector::Item& item = inputs_.items()[i];
       if (item.numpy) continue;
       Ref node = grad_fn_of(item.object.get());
-      if (node && node.get() != Py_None) history_.push_back(node);
+      const bool made = node && node.get() != Py_None;
+      if (made || wants_gradient(item.object.get())) inputs_.slots()[i].flags |= kWantsGradient;
+      if (made) history_.push_back(node);
     }
   }
   work_.reset();

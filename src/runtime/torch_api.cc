@@ -192,6 +192,15 @@ Ref grad_fn_of(PyObject* tensor) {
   return node;
 }
 
+bool wants_gradient(PyObject* tensor) {
+  const TorchApi* torch = torch_api();
+  if (torch != nullptr && torch->plain(tensor)) {
+    const void* native = torch->native.tensor(tensor);
+    if (native != nullptr && torch->native.outside_autograd(native)) return false;
+  }
+  return attribute(tensor, "requires_grad").get() == Py_True;
+}
+
 CompilerOff::CompilerOff() {
   PyObject* modules = PyImport_GetModuleDict();
   if (PyDict_GetItemString(modules, "torch._dynamo") == nullptr) return;

@@ -82,6 +82,9 @@ Ref storage_object(PyObject* tensor);
 // The autograd node that made it, None for a leaf; none with no error set for what has no answer.
 Ref grad_fn_of(PyObject* tensor);
 
+// Its requires_grad; of a plain tensor outside autograd without asking Python.
+bool wants_gradient(PyObject* tensor);
+
 // Around calls of our own Python code: torch.compile would trace its frames as the program's.
 class CompilerOff {
  public:

@@ -14,6 +14,12 @@ uint32_t class_around(const CodeFile& file, uint32_t scope) {
   return scope;
 }
 
+// "Attention.forward", as in Site::scope.
+std::string path_of(const CodeFile& file, uint32_t scope) {
+  const Scope& own = file.scopes[scope];
+  return own.parent == 0 ? own.name : path_of(file, own.parent) + "." + own.name;
+}
+
 // The name of a parameter, and its default where it has one.
 std::pair<Node, Node> parameter_of(const Node& node) {
   if (node.kind() == Kind::identifier) return {node, {}};
@@ -25,9 +31,29 @@ std::pair<Node, Node> parameter_of(const Node& node) {
 
 }  // namespace
 
-Definitions::Definitions(const Code& code) : code_(code) {
+Definitions::Definitions(const Code& code, const Calls& seen) : code_(code) {
   for (uint32_t file = 0; file < code.files().size(); ++file)
     if (code.files()[file].tree) read(file);
+  read(seen);
+}
+
+void Definitions::read(const Calls& seen) {
+  std::map<FunctionName, std::pair<uint32_t, uint32_t>> functions;
+  for (uint32_t f = 0; f < code_.files().size(); ++f) {
+    const CodeFile& file = code_.files()[f];
+    for (uint32_t s = 1; s < file.scopes.size(); ++s)
+      if (file.scopes[s].kind == Scope::Kind::function)
+        functions[{file.source->package, file.source->name, path_of(file, s)}] = {f, s};
+  }
+  for (const FunctionCall& call : seen.all) {
+    const auto function = functions.find(call.callee);
+    const auto file = code_.find(call.at.path);
+    if (function == functions.end() || !file || !code_.files()[*file].tree) continue;
+    if (const auto item = code_.files()[*file].expression_at(call.at.line, call.at.column,
+                                                             call.at.end_line, call.at.end_column);
+        item && code_.files()[*file].node(*item).kind() == Kind::call)
+      seen_[function->second].push_back({*file, *item});
+  }
 }
 
 void Definitions::add(const std::string& name, Definition definition) {
@@ -137,13 +163,19 @@ void Definitions::add_arguments(const Definition& parameter, std::vector<Definit
   if (method && position > 0) --position;
   const Scope& above = code.scopes[function.parent];
   const bool made = function.name == "__init__" && above.kind == Scope::Kind::klass;
-  const auto calls = calls_.find(made ? above.name : function.name);
-  if (calls == calls_.end()) return;
-  for (const Call& call : calls->second) {
+  const std::string& callee = made ? above.name : function.name;
+  std::vector<Call> calls;
+  if (const auto named = calls_.find(callee); named != calls_.end()) calls = named->second;
+  const auto seen = seen_.find({parameter.file, parameter.scope});
+  if (seen != seen_.end())
+    for (const Call& call : seen->second)
+      if (std::find(calls.begin(), calls.end(), call) == calls.end()) calls.push_back(call);
+  for (const Call& call : calls) {
     const CodeFile& caller = code_.files()[call.file];
     const Node node = caller.node(call.item);
-    const bool called =
-        last_name(caller, node.field(Field::function)) == (made ? above.name : function.name);
+    const bool called = last_name(caller, node.field(Field::function)) == callee ||
+                        (seen != seen_.end() && std::find(seen->second.begin(), seen->second.end(),
+                                                          call) != seen->second.end());
     size_t at = 0;
     for (const Node& argument : node.field(Field::arguments).named_children()) {
       Node value;

@@ -10,10 +10,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "record/calls.h"
 #include "suspects/code.h"
 
 namespace opguard {
@@ -38,7 +41,9 @@ struct NameUse {
 
 class Definitions {
  public:
-  explicit Definitions(const Code& code);
+  // seen: calls of a run. A function may be called by another name than its own (`step = fast if
+  // foreach else slow; step(lr=lr)`); where it was seen to be called is then known all the same.
+  explicit Definitions(const Code& code, const Calls& seen = {});
 
   std::vector<Definition> of(const NameUse& use) const;
 
@@ -52,7 +57,9 @@ class Definitions {
  private:
   struct Call {
     uint32_t file, item;
+    bool operator==(const Call&) const = default;
   };
+  void read(const Calls& seen);
   void read(uint32_t file);
   void add_targets(uint32_t file, const Node& target, uint32_t item, uint32_t value);
   void add_arguments(const Definition& parameter, std::vector<Definition>& found) const;
@@ -61,6 +68,8 @@ class Definitions {
   const Code& code_;
   std::unordered_map<std::string, std::vector<Definition>> by_name_;
   std::unordered_map<std::string, std::vector<Call>> calls_;  // by callee, and by names handed over
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<Call>>
+      seen_;  // by the function's file, scope
 };
 
 }  // namespace opguard

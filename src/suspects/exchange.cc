@@ -18,6 +18,7 @@ namespace {
 using Words = std::set<std::string, std::less<>>;
 
 constexpr double kReworded = 8;  // so much less likely is a change that uses the same names
+constexpr double kAgrees = 8;    // and one that was measured and agrees
 
 bool is_word(char c) {
   const auto u = static_cast<unsigned char>(c);
@@ -121,14 +122,28 @@ std::vector<std::pair<uint32_t, uint32_t>> alike_lines(const SourceFile& a, cons
   return pairs;
 }
 
-// A change, cut where statements of both sides stand for one another. Lines between two of them go
-// with the one before.
+// A change, cut where statements of both sides stand for one another. What lies between two such
+// pairs on both sides is a part of its own; on one side alone it goes with the pair before.
 void add_parts(const SourceFile& a, const SourceFile& b, const LineChange& change,
                std::vector<ExchangePart>& parts) {
+  const std::pair<uint32_t, uint32_t> end = {change.first_a + change.count_a,
+                                             change.first_b + change.count_b};
+  const auto of_a = cuts(a, change.first_a, change.count_a),
+             of_b = cuts(b, change.first_b, change.count_b);
+  auto behind = [](const std::vector<uint32_t>& of, uint32_t line, uint32_t last) {
+    const auto next = std::upper_bound(of.begin(), of.end(), line);
+    return next == of.end() ? last : *next;
+  };
+  const auto alike = alike_lines(a, b, change);
   std::vector<std::pair<uint32_t, uint32_t>> at = {{change.first_a, change.first_b}};
-  for (const auto& pair : alike_lines(a, b, change))
-    if (pair != at.front()) at.push_back(pair);
-  at.emplace_back(change.first_a + change.count_a, change.first_b + change.count_b);
+  for (size_t i = 0; i < alike.size(); ++i) {
+    if (alike[i] != at.back()) at.push_back(alike[i]);
+    const auto& next = i + 1 < alike.size() ? alike[i + 1] : end;
+    const std::pair<uint32_t, uint32_t> rest = {behind(of_a, alike[i].first, end.first),
+                                                behind(of_b, alike[i].second, end.second)};
+    if (rest.first < next.first && rest.second < next.second) at.push_back(rest);
+  }
+  at.push_back(end);
   for (size_t i = 0; i + 1 < at.size(); ++i) {
     ExchangePart part{{&a, &b},
                       {at[i].first, at[i].second},
@@ -163,6 +178,11 @@ bool is_of(const ExchangePart& part, const Suspect& suspect) {
     if (part.file[side]->path != suspect.sides[side].path) return false;
   return covers(suspect.sides[0].lines, part.first[0], part.count[0]) ||
          covers(suspect.sides[1].lines, part.first[1], part.count[1]);
+}
+
+LineSpan span_of(const ExchangePart& part, int side) {
+  if (part.count[side] == 0) return {};
+  return {part.first[side], part.first[side] + part.count[side] - 1};
 }
 
 class Union {
@@ -258,6 +278,8 @@ double likelihood_of(Nearness nearness) {
       return 16;
     case Nearness::function:
       return 8;
+    case Nearness::decides:
+      return 8;
     case Nearness::trail:
       return 4;
     case Nearness::file:
@@ -282,6 +304,7 @@ std::vector<ExchangeGroup> exchange_groups(const ProgramTexts& texts,
   struct Found {
     std::vector<std::pair<size_t, size_t>> order;  // suspect, part
     std::string text[2];
+    bool agrees = true;  // every part
   };
   std::map<size_t, Found> found;  // by a group's first part
   Words words[2];
@@ -290,6 +313,8 @@ std::vector<ExchangeGroup> exchange_groups(const ProgramTexts& texts,
     while (of < suspects.size() && !is_of(parts[i], suspects[of])) ++of;
     parts[i].suspect = of < suspects.size();
     Found& group = found[joined.find(i)];
+    group.agrees &=
+        parts[i].suspect && suspects[of].agrees(span_of(parts[i], 0), span_of(parts[i], 1));
     group.order.emplace_back(of, i);
     for (int side : {0, 1}) {
       group.text[side] += text_of(parts[i], side);
@@ -305,6 +330,7 @@ std::vector<ExchangeGroup> exchange_groups(const ProgramTexts& texts,
     made.likelihood = likelihood_of(suspects[suspect].nearness);
     made.reworded = means_of(group.text[0], words[1]) == means_of(group.text[1], words[0]);
     if (made.reworded) made.likelihood /= kReworded;
+    if (group.agrees) made.likelihood /= kAgrees;
     // The order among equals: the nearer one first.
     made.likelihood *= 1 - 1e-3 * static_cast<double>(suspect);
     for (const auto& [of, part] : group.order) made.parts.push_back(parts[part]);

@@ -67,6 +67,7 @@ class Tracer {
     for (int side : {1, 0}) {
       std::optional<TrailStep> argument;
       const std::vector<NameUse> uses = stands_[side].uses(number.name, argument);
+      if (argument) number.given[side] = argument->text;
       const TrailFound found = stands_[side].follow(uses, kNumberDepth, ran_);
       add_ways(side, found.changed, argument, number.ways);
       if (uses.empty() && argument) {
@@ -94,9 +95,12 @@ class Tracer {
     for (int side : {1, 0}) {
       if (!event(side)) continue;
       const TrailFound found =
-          stands_[side].follow(stands_[side].uses(kind_, event(side)),
-                               kind_ == PivotKind::structure ? kNumberDepth : kValueDepth, ran_);
+          stands_[side].follow(stands_[side].uses(kind_, event(side)), kValueDepth, ran_);
       if (kind_ == PivotKind::value) add_ways(side, found.changed, {}, made.ways);
+      if (kind_ != PivotKind::structure) continue;
+      for (const Trail& trail :
+           stands_[side].follow(stands_[side].conditions(), kNumberDepth, ran_).changed)
+        if (trail.hunk) found_.decides.try_emplace(*trail.hunk, found_.decides.size());
     }
     if (!made.ways.empty()) {
       if (made.ways.size() > kMostWays) made.ways.resize(kMostWays);

@@ -90,21 +90,24 @@ std::vector<NameUse> Stand::uses(PivotKind kind, const EventView& event) const {
     if (reads_self(event) && !own.empty()) own.erase(own.begin(), own.end() - 1);
     return own;
   }
-  std::vector<NameUse> all = uses_in(file, item);
-  if (kind == PivotKind::structure) {
-    Definition at;
-    at.file = file, at.item = item;
-    std::vector<Definition> decided = {at};
-    for (const FunctionCall* call : calls_to(run_, ref_)) {
-      const auto found = expression(call->at);
-      if (!found || decided.size() > kCallsDecided) continue;
-      at.file = found->first, at.item = found->second;
-      decided.push_back(at);
-    }
-    for (const Definition& each : decided)
-      for (const uint32_t condition : programs_.definitions[side_]->decided_by(each))
-        for (NameUse& use : uses_in(each.file, condition)) all.push_back(std::move(use));
+  return uses_in(file, item);
+}
+
+std::vector<NameUse> Stand::conditions() const {
+  std::vector<NameUse> all;
+  if (!expression_) return all;
+  Definition at;
+  at.file = expression_->first, at.item = expression_->second;
+  std::vector<Definition> decided = {at};
+  for (const FunctionCall* call : calls_to(run_, ref_)) {
+    const auto found = expression(call->at);
+    if (!found || decided.size() > kCallsDecided) continue;
+    at.file = found->first, at.item = found->second;
+    decided.push_back(at);
   }
+  for (const Definition& each : decided)
+    for (const uint32_t condition : programs_.definitions[side_]->decided_by(each))
+      for (NameUse& use : uses_in(each.file, condition)) all.push_back(std::move(use));
   return all;
 }
 

@@ -29,6 +29,8 @@ class Stand {
   TrailFound follow(const std::vector<NameUse>& uses, size_t depth, const std::vector<Hunk>& ran);
   // What may give a candidate of this kind its value.
   std::vector<NameUse> uses(PivotKind kind, const EventView& event) const;
+  // What the conditions read under which it stands, and the calls that led to it.
+  std::vector<NameUse> conditions() const;
   // Of an item of its scalars: the argument that carries it, or whatever has its name.
   std::vector<NameUse> uses(const std::string& item_name, std::optional<TrailStep>& argument) const;
   SourceText text_of(const TrailStep& step) const;

@@ -6,6 +6,7 @@
 
 #include "align/judge/pivot_view.h"
 #include "patcher/line_diff.h"
+#include "suspects/agreed.h"
 #include "suspects/number_ways.h"
 #include "suspects/programs.h"
 #include "suspects/stand.h"
@@ -19,6 +20,7 @@ class Candidate {
       : programs_(programs),
         pivot_(pivot),
         both_(view(*programs.runs[0], *programs.runs[1], pivot)),
+        alignment_(alignment),
         stands_{Stand(programs, alignment, pivot, 0), Stand(programs, alignment, pivot, 1)} {
     for (const Hunk& hunk : programs.hunks)
       if (stands_[0].ran(hunk) || stands_[1].ran(hunk)) ran_.push_back(hunk);
@@ -39,6 +41,7 @@ class Candidate {
       size_t order;
     };
     std::vector<Ranked> all;
+    std::vector<HunkStatements> statements = find_agreed(programs_, alignment_, pivot_, ran_);
     for (uint32_t i = 0; i < ran_.size(); ++i) {
       const Hunk& hunk = ran_[i];
       Suspect suspect;
@@ -46,13 +49,20 @@ class Candidate {
       const auto origin = ways_.origins.find(i);
       if (origin != ways_.origins.end())
         suspect.nearness = std::min(suspect.nearness, Nearness::origin);
+      const auto decides = ways_.decides.find(i);
+      if (decides != ways_.decides.end())
+        suspect.nearness = std::min(suspect.nearness, Nearness::decides);
       suspect.whole = hunk.whole;
+      for (int side : {0, 1}) suspect.statements[side] = std::move(statements[i][side]);
       for (int side : {0, 1}) {
         suspect.sides[side] = text_of(programs_, hunk, side);
         if (const auto file = programs_.pairs[hunk.pair].file[side]; file && suspect.last == 0)
           suspect.last = stands_[side].ran().last_event(*file, hunk.lines[side]);
       }
-      all.push_back({std::move(suspect), origin == ways_.origins.end() ? 0 : origin->second});
+      const size_t order = origin != ways_.origins.end()    ? origin->second
+                           : decides != ways_.decides.end() ? decides->second
+                                                            : 0;
+      all.push_back({std::move(suspect), order});
     }
     for (uint32_t i = 0; i < programs_.texts.texts.size(); ++i) {
       const TextPair& pair = programs_.texts.texts[i];
@@ -69,8 +79,8 @@ class Candidate {
       }
     }
     std::stable_sort(all.begin(), all.end(), [](const Ranked& x, const Ranked& y) {
-      return std::make_tuple(x.suspect.nearness, x.order, ~x.suspect.last) <
-             std::make_tuple(y.suspect.nearness, y.order, ~y.suspect.last);
+      return std::make_tuple(x.suspect.agrees(), x.suspect.nearness, x.order, ~x.suspect.last) <
+             std::make_tuple(y.suspect.agrees(), y.suspect.nearness, y.order, ~y.suspect.last);
     });
     for (Ranked& ranked : all)
       if (background.suspects.size() < kMostSuspects)
@@ -82,6 +92,7 @@ class Candidate {
   const Programs& programs_;
   const Pivot& pivot_;
   const PivotView both_;
+  const Alignment& alignment_;
   Stand stands_[2];
   std::vector<Hunk> ran_;
   NumberWays ways_;
@@ -108,9 +119,20 @@ std::unordered_map<std::string, std::string> renamed_files(const Run& a, const R
 
 }  // namespace
 
+bool Suspect::agrees(const LineSpan& a, const LineSpan& b) const {
+  bool any = false;
+  for (int side : {0, 1})
+    for (const HunkStatement& statement : statements[side]) {
+      if (!statement.lines.meets(side == 0 ? a : b)) continue;
+      if (!statement.agrees) return false;
+      any = true;
+    }
+  return any;
+}
+
 const char* nearness_name(Nearness nearness) {
-  static constexpr const char* kNames[] = {"statement", "origin",  "function", "trail",
-                                           "file",      "earlier", "unseen"};
+  static constexpr const char* kNames[] = {"statement", "origin", "function", "decides",
+                                           "trail",     "file",   "earlier",  "unseen"};
   return kNames[static_cast<size_t>(nearness)];
 }
 
@@ -121,7 +143,7 @@ std::vector<Background> find_backgrounds(const ProgramTexts& texts, const Run& a
   const Code code[2] = {Code(texts.sources[0]), Code(texts.sources[1])};
   const std::vector<FilePair> pairs = pair_files(code[0], code[1], renamed_files(a, b));
   const std::vector<Hunk> hunks = find_hunks(code[0], code[1], pairs);
-  const Definitions definitions[2] = {Definitions(code[0]), Definitions(code[1])};
+  const Definitions definitions[2] = {Definitions(code[0], a.calls), Definitions(code[1], b.calls)};
   const Programs programs{texts, {&a, &b}, {&code[0], &code[1]}, {&definitions[0], &definitions[1]},
                           pairs, hunks};
   for (size_t i = 0; i < backgrounds.size(); ++i)

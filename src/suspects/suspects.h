@@ -27,6 +27,7 @@ enum class Nearness : uint8_t {
   statement,  // its own statement, or one of its region
   origin,     // the value it was given, or that it is, came from there
   function,   // its function
+  decides,    // a condition it stands under reads what came from there
   trail,      // a function that called it, made what it read, or gave a name it reads its value
   file,
   earlier,  // ran before it
@@ -42,11 +43,23 @@ struct SourceText {
   bool operator==(const SourceText&) const = default;
 };
 
+// A statement of a hunk on one side. `agrees`: its operators ran before the candidate and left what
+// the other run has (agreed.h).
+struct HunkStatement {
+  LineSpan lines;
+  bool agrees = false;
+};
+
 struct Suspect {
   Nearness nearness = Nearness::earlier;
   SourceText sides[2];
   bool whole = false;  // a file that only one side loaded
-  uint64_t last = 0;   // the last event in it before the candidate, from 1; 0: none of its own
+  std::vector<HunkStatement> statements[2];
+  uint64_t last = 0;  // the last event in it before the candidate, from 1; 0: none of its own
+
+  // Every statement of these lines of both sides does.
+  bool agrees(const LineSpan& a, const LineSpan& b) const;
+  bool agrees() const { return agrees(sides[0].lines, sides[1].lines); }
 };
 
 // The way a number took: the statement that set it, what that was made of, ...
@@ -60,13 +73,15 @@ struct NumberWay {
 struct Number {
   std::string name;      // "group0.lr", "dim"; "" where the operator itself was made with another
   std::string value[2];  // "" on a side that has none
+  std::string given[2];  // the text of the argument that carries it: "alpha=1 - beta"; "" not known
   std::vector<NumberWay> ways;
 };
 
 // What stands behind one candidate.
 struct Background {
-  std::vector<Suspect> suspects;  // the nearest first, at most kMostSuspects
-  uint64_t more = 0;              // suspects left out
+  // The nearest first, behind them those that agree; at most kMostSuspects.
+  std::vector<Suspect> suspects;
+  uint64_t more = 0;  // suspects left out
   std::vector<Number> numbers;
 };
 

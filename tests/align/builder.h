@@ -19,7 +19,7 @@ struct S {
   uint64_t value = 0;
   std::string name = {};
   std::vector<int64_t> shape = {4, 8};
-  uint8_t flags = 0;
+  uint16_t flags = 0;
   std::string dtype = "float32";
   uint32_t storage = 0;  // number of its memory block; address and span follow from it and `at`
   uint32_t version = 0;

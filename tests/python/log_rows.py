@@ -85,7 +85,7 @@ def expected_records(second):
                     "device": s.device, "shape": tuple(s.shape), "h": s.value[0] if known else None, "m": s.value[1] if known else None,
                     "flat": s.flat if known else None, "digest": s.digest, "pattern": s.pattern if known and s.flags & 16 else None, "version": s.version,
                     "storage": s.storage or None, "address": s.address, "size_bytes": s.size_bytes,
-                    **flags(s.flags, unreadable=1, model_value=2, uninitialised=4, parameter=8, mask=16, carried=32, permuted=64),
+                    **flags(s.flags, unreadable=1, model_value=2, uninitialised=4, parameter=8, mask=16, carried=32, permuted=64, wants_gradient=256),
                 })  # fmt: skip
     return rows
 

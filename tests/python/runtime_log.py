@@ -13,9 +13,10 @@ PHASES = ("forward", "recompute", "backward", "optimizer")
 SLOTS = ("in", "out", "written")
 MASK64 = (1 << 64) - 1
 UNREADABLE, MODEL_VALUE, UNINITIALISED, PARAMETER, MASK = 1, 2, 4, 8, 16
+WANTS_GRADIENT = 256
 DIGEST_FOLLOWS = 128  # of a slot in the file only
 CARRIED = 32
-RAISED, COLLECTIVE, IN_GRAPH, ON_DEVICE = 1, 2, 4, 8
+RAISED, COLLECTIVE, IN_GRAPH, ON_DEVICE, GRADIENTS_TOLD = 1, 2, 4, 8, 16
 # Of programs that do not say; OPGUARD_TEST_MODE=default runs the same tests where values are carried over.
 MODE = os.environ.get("OPGUARD_TEST_MODE", "full")
 
@@ -78,7 +79,7 @@ class Event:
 class Log:
     def __init__(self, path):
         self.path, data = Path(path), Path(path).read_bytes()
-        assert data[:8] == b"opguard\x1a" and struct.unpack_from("<I", data, 8)[0] == 6
+        assert data[:8] == b"opguard\x1a" and struct.unpack_from("<I", data, 8)[0] == 7
         self.settings, self.strings, self.metas, self.locations, self.events = {}, [], [], {}, []
         self.lost, self.gaps, self.closed, at = 0, [], False, 20
         while at < len(data):

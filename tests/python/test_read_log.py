@@ -39,7 +39,7 @@ def test_numpy(package, folder, second, rows):
             assert not numpy.asarray(array).flags.writeable or isinstance(array, numpy.ma.MaskedArray)
     # What the program does is in the comparison.
     if rows == "records":
-        for name in ("unreadable", "model_value", "parameter", "mask", "raised", "in_graph"):
+        for name in ("unreadable", "model_value", "parameter", "mask", "raised", "in_graph", "wants_gradient"):
             assert 0 < arrays[name].sum() < len(table), name
         assert arrays["h"].mask.sum() == arrays["unreadable"].sum()
 

@@ -6,7 +6,8 @@ import signal
 import pytest
 
 from runtime_log import (
-    COLLECTIVE, MODEL_VALUE, PARAMETER, RAISED, UNINITIALISED, UNREADABLE, Log, logs_in, record, run_program,
+    COLLECTIVE, GRADIENTS_TOLD, IN_GRAPH, MODEL_VALUE, PARAMETER, RAISED, UNINITIALISED, UNREADABLE, WANTS_GRADIENT, Log, logs_in, record,
+    run_program,
 )  # fmt: skip
 
 pytest.importorskip("torch")
@@ -214,7 +215,7 @@ og("results", lambda: (t, 3, {"a": t}))()
         "Generator(seed=5)", "0.5", "<Mine>", "<class Mine>", "<function len>", values[19], "range(0, 3)", "-7", str(10**30),
     ]  # fmt: skip
     (nested,) = log.of("nested")
-    assert nested.names("in") == ["arg0[0]", "arg0[1][0]", "arg0[1][1].k", "pair.left", "batch.ids"]
+    assert nested.names("in") == ["arg0[0]", "arg0[1][0]", "arg0[1][1].k", "batch.ids", "pair.left"]
     assert "arg0=[T, (T, {k: T, n: 4})]" in nested.scalars and "batch=<Batch>{ids: T, n: 2}" in nested.scalars
     assert [s.dtype for s in log.of("array")[0].slots] == ["float64"] * 2
     (long,) = log.of("long")
@@ -234,6 +235,36 @@ og("vmap", vmap)(lambda v: og("in", v.sum)())(torch.ones(2, 3))
     meta = log.of("meta")[0].get("out", "out0")
     assert meta.flags & UNREADABLE and meta.shape == (3, 4) and meta.device == "meta"
     assert log.of("sparse")[0].get("out", "out0").flags & UNREADABLE
+
+
+def test_what_was_read_tells_whether_it_wants_a_gradient(tmp_path):
+    log = record('''
+import torch
+w, x = torch.nn.Parameter(torch.ones(3)), torch.ones(3)
+h = og("m.mul", w) * x
+og("m.exp", torch.exp)(h)
+og("m.sin", torch.sin)(og("m.detach", torch.detach)(h))
+with torch.no_grad():
+    og("m.cos", torch.cos)(h)
+h.sum().backward()
+''', tmp_path)  # fmt: skip
+    operators = [e for e in log.events if e.kind == "op"]
+    assert all(e.flags & GRADIENTS_TOLD for e in operators)
+    wants = {e.boundary: [bool(s.flags & WANTS_GRADIENT) for s in e.slots if s.kind == "in"] for e in operators}
+    assert wants == {"m.mul": [True, False], "m.exp": [True], "m.detach": [True], "m.sin": [False], "m.cos": [True]}
+    assert {e.boundary for e in operators if e.flags & IN_GRAPH} == {"m.mul", "m.exp"}
+
+
+def test_keyword_arguments_have_no_order(tmp_path):
+    log = record('''
+import torch
+x, w = torch.ones(1, 2, 3), torch.ones(4, 2, 1)
+og("m.conv", torch.nn.functional.conv1d)(x, weight=w, padding=1, stride=2)
+og("m.conv", torch.nn.functional.conv1d)(stride=2, padding=1, weight=w, input=x)
+''', tmp_path)  # fmt: skip
+    first, second = log.of("m.conv")
+    assert first.scalars == second.scalars == "padding=1, stride=2"
+    assert [s.name for s in first.slots] == ["arg0", "weight", "out0"] and [s.name for s in second.slots] == ["input", "weight", "out0"]
 
 
 def test_errors_pass_and_are_flagged(tmp_path):

@@ -171,7 +171,7 @@ TEST(Reader, RandomEventsComeBack) {
       e.boundary = text();
       e.kind = static_cast<EventKind>(below(7));
       e.phase = static_cast<Phase>(below(4));
-      e.flags = static_cast<uint8_t>(below(8));
+      e.flags = static_cast<uint8_t>(below(8) | below(2) * kGradientsTold);
       e.step = static_cast<uint32_t>(below(3) ? 7 : random());
       e.micro_batch = static_cast<uint32_t>(below(3));
       e.occurrence = static_cast<uint32_t>(random() >> below(64));
@@ -201,7 +201,7 @@ TEST(Reader, RandomEventsComeBack) {
           slot.size_bytes = random() >> below(64);
         }
         if (below(3) == 0) {  // a value of its own
-          slot.flags = static_cast<uint8_t>(below(64));
+          slot.flags = static_cast<uint16_t>(below(64) | below(2) * kWantsGradient);
           slot.value.h = random() >> below(65) % 64;
           slot.value.m = below(2) ? format::mix(slot.value.h) : random();
           slot.flat = below(2) ? slot.value.h : random();
@@ -388,7 +388,7 @@ TEST(Reader, OtherVersionIsNamed) {
   ProcessLog log;
   std::string error;
   EXPECT_FALSE(read_log(path, log, error));
-  EXPECT_EQ(error, path + ": log format version 9; this opguard reads versions 4 to 6");
+  EXPECT_EQ(error, path + ": log format version 9; this opguard reads versions 4 to 7");
 }
 
 // tests/fixtures/record: write_sample() of 12 events in chunks of 5 by the last opguard of each
@@ -397,7 +397,7 @@ TEST(Reader, OlderFormatsAreRefusedByNumber) {
   ProcessLog log;
   std::string error, path = OPGUARD_FIXTURES "/record/format3.log";
   EXPECT_FALSE(read_log(path, log, error));
-  EXPECT_EQ(error, path + ": log format version 3; this opguard reads versions 4 to 6");
+  EXPECT_EQ(error, path + ": log format version 3; this opguard reads versions 4 to 7");
 }
 
 TEST(Reader, GoldenLogStaysReadable) {

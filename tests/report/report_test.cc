@@ -154,7 +154,8 @@ TEST(Report, Scalar) {
   Background background;
   const SourceText set{"", "train.py", "/b/train.py", {7, 7}, {"  eps = get_eps()"}};
   const SourceText made{"", "train.py", "/b/train.py", {2, 4}, {"def get_eps():\x1b[31m"}};
-  background.numbers = {{"eps", {"1e-05", "1e-06"}, {{1, {set, made}, true}}}};
+  background.numbers = {
+      {"eps", {"1e-05", "1e-06"}, {"eps=1e-5", "eps=1e-6"}, {{1, {set, made}, true}}}};
   Suspect suspect;
   suspect.nearness = Nearness::origin;
   suspect.sides[0] = {"", "train.py", "/a/train.py", {3, 3}, {"  return 1e-5"}};

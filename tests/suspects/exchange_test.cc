@@ -84,6 +84,21 @@ TEST(Exchange, LinesOfOneSideBeforeAnAlikeOneComeBackBeforeIt) {
   EXPECT_EQ(exchange_text(both.groups()).at("/tree/m.py"), both.texts.sources[0].files[0].text);
 }
 
+// The first line is the other in other words, the second stands for nothing of b's: two parts.
+TEST(Exchange, WhatFollowsAnAlikeStatementIsAPartOfItsOwn) {
+  const Programs both({{"m.py", "def f(q, k):\n  e = k * cos + half(k)\n  return q, e\n"}},
+                      {{"m.py",
+                        "def f(q, k):\n  e = mul(k, cos) + half(k)\n  r = (q, k)\n"
+                        "  return r\n"}});
+  EXPECT_EQ(both.firsts(), (std::vector<std::string>{"m.py:2", "m.py:3"}));
+  // One that was measured and agrees is the less likely.
+  Programs measured = both;
+  ASSERT_EQ(measured.suspects.size(), 1u);
+  for (int side : {0, 1}) measured.suspects[0].statements[side].push_back({{2, 2}, true});
+  measured.suspects[0].statements[0].push_back({{3, 3}, false});
+  EXPECT_EQ(measured.groups()[0].parts[0].first[1], 3u);
+}
+
 TEST(Exchange, InsertionsAndDeletionsKeepTheirPlace) {
   const Programs both({{"m.py", "a = 1\nb = 2\nc = 3\n"}}, {{"m.py", "a = 1\nc = 3\nd = 4\n"}});
   EXPECT_EQ(exchange_text(both.groups()).at("/tree/m.py"), "a = 1\nb = 2\nc = 3\n");

@@ -124,6 +124,25 @@ TEST(Trail, ParametersComeFromCallsPartialsAndDefaults) {
             (Ways{"m.py:4"}));
 }
 
+// `step` is another name of `slow`; where slow was seen to be called tells what gave it its number.
+TEST(Trail, ACallUnderAnotherNameIsKnownWhereItWasSeen) {
+  const std::string text =
+      "def slow(alpha):\n  return alpha\nrate = 1\nstep = slow\nstep(alpha=rate)\n";
+  const SourceSet sources = test::sources({{"m.py", text}});
+  const Code code(sources);
+  Calls seen;
+  FunctionCall& call = seen.all.emplace_back();
+  call.callee = {"", "m.py", "slow"};
+  call.at.path = "/tree/m.py";
+  call.at.line = call.at.end_line = 5;
+  call.at.end_column = 16;
+  const NameUse use{"alpha", true, false, 0, 1};
+  EXPECT_TRUE(Definitions(code).of(use).empty());
+  const std::vector<Definition> found = Definitions(code, seen).of(use);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(code.files()[0].text(found[0].item), "alpha=rate");
+}
+
 TEST(Trail, FieldsOptionsAndSettings) {
   const std::string a =
       "class Config:\n"

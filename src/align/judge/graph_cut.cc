@@ -19,7 +19,7 @@ class Walk {
   // The operator itself is in the graph in both runs.
   GraphCut behind(const EventRef& forward) const {
     std::vector<EventRef> begin;
-    for (const EventRef& used : used_by(side_, forward))
+    for (const EventRef& used : used_by(side_, forward, true))
       if (used.process == forward.process && parts_company(used)) begin.push_back(used);
     if (!begin.empty()) return first_of(begin);
     // What it was given left the graph on the way here: `norm(h.detach())`.
@@ -35,14 +35,17 @@ class Walk {
   GraphCut first_of(std::vector<EventRef> todo) const {
     const int32_t process = todo.front().process;
     // Events are numbered as they complete: an operator inside another comes before it.
-    std::set<uint32_t> met;
+    std::set<uint32_t> met, passed;
     for (const EventRef& ref : todo) met.insert(ref.event);
     while (!todo.empty()) {
       const EventRef at = todo.back();
       todo.pop_back();
-      for (const EventRef& used : used_by(side_, at))
-        if (used.process == process && parts_company(used) && met.insert(used.event).second)
+      for (const EventRef& used : used_by(side_, at, true)) {
+        if (used.process != process) continue;
+        if (parts_company(used) ? met.insert(used.event).second
+                                : is_reworded(used) && passed.insert(used.event).second)
           todo.push_back(used);
+      }
     }
     const EventRef first{process, *met.begin()};
     GraphCut cut;
@@ -67,18 +70,31 @@ class Walk {
     return other.process >= 0 && !in_graph(1 - side_, other);
   }
 
-  // Who left what the operator read, and inside it, who left its result.
-  std::vector<EventRef> used_by(int side, const EventRef& ref) const {
+  // In the graph, and the other run has another operator in its place: what it read may part.
+  //   a  y = h.transpose(1, 2)      b  y = _swap(h)
+  bool is_reworded(const EventRef& ref) const {
+    return timeline_.event(side_, ref).kind == EventKind::op && in_graph(side_, ref) &&
+           timeline_.partner(side_, ref).process < 0;
+  }
+
+  // Who left what the operator read that wants a gradient (`wanting`), or that does not; inside it,
+  // who left its result. A log that does not tell one from the other: who left any of it.
+  std::vector<EventRef> used_by(int side, const EventRef& ref, bool wanting) const {
     const ProcessLog& log = timeline_.log(side, ref);
     const Event event = timeline_.event(side, ref);
     std::vector<EventRef> makers;
+    bool reads = false;
     for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
       const Slot slot = log.slots[s];
       if (!has_value(slot)) continue;
+      if (slot.kind == SlotKind::in) {
+        reads = true;
+        if (tells_gradients(event) && wants_gradient(slot) != wanting) continue;
+      }
       for (const EventRef& maker : makers_of(side, ref, slot))
         if (slot.kind == SlotKind::in || maker.event >= event.begin) makers.push_back(maker);
     }
-    if (makers.empty()) read_unseen(side, ref, makers);
+    if (makers.empty() && !reads) read_unseen(side, ref, makers);
     return makers;
   }
 
@@ -99,8 +115,10 @@ class Walk {
   // By memory; where its place is not known, by value.
   std::vector<EventRef> makers_of(int side, const EventRef& reader, const Slot& slot) const {
     std::vector<EventRef> makers;
+    const bool told = tells_gradients(timeline_.event(side, reader));
     for (const SlotRef& left : index_[side]->memory().parts(reader, slot).left)
-      makers.push_back(left.event);
+      makers.push_back(told && wants_gradient(slot) ? behind_views(side, left.event, slot)
+                                                    : left.event);
     if (!makers.empty()) return makers;
     const ValueKey key = value_key(timeline_.log(side, reader), slot);
     const EventRef maker = index_[side]->producer(key, reader, false).event;
@@ -108,15 +126,42 @@ class Walk {
     return makers;
   }
 
+  // A tensor that wants a gradient is none that left the graph, though that lies on the same bytes:
+  //   h = x.view(-1); log(h.detach()); loss(h)      `loss` read what `view` made
+  // Back through such views to one that is in the graph; as it was where there is none.
+  EventRef behind_views(int side, const EventRef& maker, const Slot& slot) const {
+    EventRef at = maker;
+    while (timeline_.event(side, at).kind == EventKind::op && !in_graph(side, at)) {
+      const std::optional<Slot> seen = read_there(side, at, slot.storage);
+      if (!seen) return maker;
+      const Memory::Parts parts = index_[side]->memory().parts(at, *seen);
+      if (parts.left.size() != 1) return maker;
+      at = parts.left[0].event;
+    }
+    return at;
+  }
+
+  // What an operator read of a storage that wants a gradient.
+  std::optional<Slot> read_there(int side, const EventRef& ref, uint32_t storage) const {
+    const Event event = timeline_.event(side, ref);
+    if (!tells_gradients(event) || storage == 0) return std::nullopt;
+    const ProcessLog& log = timeline_.log(side, ref);
+    for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
+      const Slot slot = log.slots[s];
+      if (slot.kind == SlotKind::in && slot.storage == storage && wants_gradient(slot)) return slot;
+    }
+    return std::nullopt;
+  }
+
   // What gave the other run's operator a result out of the graph, made of one in it, and is no
   // operator of this run.
   std::optional<EventRef> cutter(const EventRef& first) const {
     const int other = 1 - side_;
-    for (const EventRef& used : used_by(other, timeline_.partner(side_, first))) {
+    for (const EventRef& used : used_by(other, timeline_.partner(side_, first), false)) {
       if (timeline_.event(other, used).kind != EventKind::op || in_graph(other, used) ||
           timeline_.partner(other, used).process >= 0)
         continue;
-      for (const EventRef& before : used_by(other, used))
+      for (const EventRef& before : used_by(other, used, true))
         if (in_graph(other, before)) return used;
     }
     return std::nullopt;

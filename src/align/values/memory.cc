@@ -7,6 +7,29 @@
 
 namespace opguard {
 
+namespace {
+
+// An operator's result that lies in memory it read and did not write.
+bool is_view(const EventSlots& slots, uint32_t count, const Slot& result) {
+  if (result.kind != SlotKind::out || result.storage == 0) return false;
+  bool read = false;
+  for (uint32_t s = 0; s < count; ++s) {
+    const Slot& slot = slots[s];
+    if (slot.storage != result.storage) continue;
+    if (slot.kind == SlotKind::written) return false;
+    const bool around = slot.address <= result.address &&
+                        slot.address + slot.size_bytes >= result.address + result.size_bytes;
+    read |= slot.kind == SlotKind::in && around;
+    // Written all the same, past torch's counter.
+    if (slot.kind == SlotKind::in && slot.size_bytes == result.size_bytes && slot.has_digest &&
+        result.has_digest && slot.digest != result.digest)
+      return false;
+  }
+  return read;
+}
+
+}  // namespace
+
 const Memory::Stretch& Memory::stretch(int32_t process, uint32_t number) const {
   auto [entry, fresh] = stretches_.try_emplace(uint64_t(process) << 32 | number);
   Stretch& made = entry->second;
@@ -21,7 +44,8 @@ const Memory::Stretch& Memory::stretch(int32_t process, uint32_t number) const {
       if (slot.kind == SlotKind::in || !slot.address || !slot.size_bytes || !has_value(slot))
         continue;
       made.blocks.push_back({slot.address, slot.address + slot.size_bytes, slot.flat, slot.storage,
-                             slot.meta, uint32_t(e), event.first_slot + s});
+                             slot.meta, is_view(slots, event.slot_count, slot), uint32_t(e),
+                             event.first_slot + s});
     }
   }
   for (uint32_t i = 0; i < made.blocks.size(); ++i) made.by_storage.push_back(i);
@@ -72,7 +96,7 @@ SlotRef Memory::writer(const EventRef& consumer, const Slot& slot, bool inclusiv
     const bool same = block.begin == slot.address && block.end == slot.address + slot.size_bytes &&
                       block.flat == slot.flat && block.meta == slot.meta;
     if (same) found = {{consumer.process, block.event}, block.slot};
-    return same;
+    return same || block.view;
   });
   return found;
 }
@@ -87,6 +111,9 @@ Memory::Parts Memory::parts(const EventRef& consumer, const Slot& slot) const {
       return block.end > extent.first && block.begin < extent.second;
     };
     if (std::none_of(open.begin(), open.end(), lies_on)) return true;
+    const bool own = block.begin == slot.address && block.end == slot.address + slot.size_bytes &&
+                     block.meta == slot.meta;
+    if (block.view && !own) return true;
     parts.left.push_back({{consumer.process, block.event}, block.slot});
     std::vector<Extent> rest;
     for (const Extent& extent : open) {

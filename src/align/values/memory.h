@@ -33,12 +33,14 @@ class Memory {
 
   // The event that left the value a slot holds in the very memory it lies on, before `consumer` in
   // its process (`inclusive`: or by it). Of several that left the same value there one behind the
-  // other (an operator inside a module, the module, a view that is no copy) the first. {} where the
-  // memory is unknown, or the last event that left something there left other bytes.
+  // other (an operator inside a module, the module, a view that is no copy) the first. A view in
+  // another shape is passed over:
+  //   p.mul_(q)   p.reshape(1, -1)   p * r      `*` reads what `mul_` left
+  // {} where the memory is unknown, or the last event that wrote there left other bytes.
   SlotRef writer(const EventRef& consumer, const Slot& slot, bool inclusive) const;
 
   // Who left the bytes a slot lies on, before `consumer` in its process: the last event for each
-  // part of that memory, the latest first.
+  // part of that memory, the latest first. Views that are not the very slot did not.
   struct Parts {
     std::vector<SlotRef> left;
     bool complete = false;  // every byte is accounted for
@@ -55,6 +57,7 @@ class Memory {
     uint64_t flat;     // Slot::flat of what was left
     uint32_t storage;  // 0: not known
     uint32_t meta;
+    bool view;  // its event read this block and wrote nothing there: the bytes are as they were
     uint32_t event;
     uint64_t slot;
   };

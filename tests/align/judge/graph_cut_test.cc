@@ -76,6 +76,20 @@ TEST(GraphCut, IsAmongWhatTheNodesForwardUsed) {
   EXPECT_EQ(cut.b, "m.softmax:3");
 }
 
+// b writes the transposition in another way, and computes the projection before it under no_grad.
+TEST(GraphCut, GoesThroughWhatTheOtherRunHasInOtherWords) {
+  LogBuilder a, b;
+  for (LogBuilder* log : {&a, &b}) {
+    const bool in_a = log == &a;
+    log->add(op("m.linear:1", {reads(1), leaves(2)}, in_a));
+    log->add(op(in_a ? "m.transpose:2" : "m.swap:3", {reads(2), leaves(3)}, in_a));
+    log->add(op("m.mul:9", {reads(3), leaves(6)}, in_a));
+  }
+  const Cut cut = cut_of(a, b, 2);
+  EXPECT_EQ(cut.a, "m.linear:1");
+  EXPECT_EQ(cut.b, "m.linear:1");
+}
+
 TEST(GraphCut, NothingOfTheForwardLeft) {
   EXPECT_FALSE(cut_of(training(true, true), training(false, true), 5).found);
   // An operator that b has not is its own answer.
@@ -152,6 +166,51 @@ TEST(GraphCut, WhatANodeWasGivenLeftTheGraphOnTheWay) {
   ASSERT_TRUE(found.found);
   EXPECT_EQ(found.refs[0].process, -1);
   EXPECT_EQ(found.refs[1], (EventRef{0, 1}));
+}
+
+// b also logs h.detach(), on h's own bytes, and computes its loss of h itself under no_grad:
+//   log(h.detach()); with no_grad(): loss(h)
+// Which of the two the loss read is told by what it read wanting a gradient or not.
+TEST(GraphCut, ADetachBesideItIsNoCutWhereTheLossReadWhatWantsAGradient) {
+  for (const bool read_detached : {false, true}) {
+    LogBuilder a, b;
+    for (LogBuilder* log : {&a, &b}) {
+      const bool in_a = log == &a;
+      log->add(op("m.linear:1", {reads(1), leaves(2)}, true));
+      if (!in_a) {
+        E detach = op("m.detach:2", {reads(2), leaves_view(2)}, false);
+        detach.flags |= kGradientsTold;
+        detach.slots[0].flags = kWantsGradient;
+        log->add(detach);
+      }
+      E loss = op("m.loss:9", {reads(2), leaves(6)}, in_a);
+      loss.flags |= kGradientsTold;
+      if (in_a || !read_detached) loss.slots[0].flags = kWantsGradient;
+      log->add(loss);
+    }
+    const Cut cut = cut_of(a, b, 1);
+    EXPECT_EQ(cut.a, read_detached ? "" : "m.loss:9");
+    EXPECT_EQ(cut.b, read_detached ? "m.detach:2" : "m.loss:9");
+  }
+}
+
+// a's loss is in the graph, behind a view on the same bytes as a detached one that was made later.
+TEST(GraphCut, GoesOnBehindAViewThatIsNotInTheGraph) {
+  LogBuilder a, b;
+  for (LogBuilder* log : {&a, &b}) {
+    const bool in_a = log == &a;
+    auto add = [&](E e, bool wants) {
+      e.flags |= kGradientsTold;
+      if (wants) e.slots[0].flags = kWantsGradient;
+      log->add(e);
+    };
+    add(op("m.linear:1", {reads(1), leaves(2)}, in_a), true);
+    add(op("m.detach:2", {reads(2), leaves_view(2)}, false), in_a);
+    add(op("m.loss:9", {reads(2), leaves(6)}, in_a), in_a);
+  }
+  const Cut cut = cut_of(a, b, 2);
+  EXPECT_EQ(cut.a, "m.linear:1");
+  EXPECT_EQ(cut.b, "m.linear:1");
 }
 
 TEST(GraphCut, AnotherTableIsNoCut) {

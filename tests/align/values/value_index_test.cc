@@ -79,6 +79,32 @@ TEST(ValueIndex, PartsAreFoundFarBack) {
 }
 
 // The allocator gives freed memory out again, in one run and not in the other.
+// p.mul_(q); p.reshape(1, -1); p * r: what `*` read was left by mul_, not by the view of it.
+TEST(ValueIndex, AViewOfTheBytesDidNotLeaveThem) {
+  for (const bool wrote : {false, true}) {
+    test::LogBuilder log;
+    auto slot = [](SlotKind kind, uint64_t value, std::vector<int64_t> shape) {
+      test::S made{kind, value, kind == SlotKind::in ? "arg0" : "out0", std::move(shape)};
+      made.storage = 7;
+      return made;
+    };
+    log.add({.boundary = "m.mul_:1", .slots = {slot(SlotKind::written, 5, {4, 8})}});
+    test::E view{.boundary = "m.view:2",
+           .slots = {slot(SlotKind::in, 5, {4, 8}), slot(SlotKind::out, 5, {1, 32})}};
+    if (wrote) view.slots.push_back(slot(SlotKind::written, 5, {4, 8}));
+    log.add(view);
+    log.add({.boundary = "m.mul:3", .slots = {slot(SlotKind::in, 5, {4, 8})}});
+    const opguard::Run run = test::run_of({log.log()}, "a");
+    const ValueIndex index(run);
+    const EventRef reader{0, 2};
+    const Slot read = run.processes[0].slots[run.processes[0].events[2].first_slot];
+    const Memory::Parts parts = index.memory().parts(reader, read);
+    ASSERT_EQ(parts.left.size(), 1u);
+    EXPECT_EQ(parts.left[0].event.event, wrote ? 1u : 0u);
+    EXPECT_EQ(index.memory().writer(reader, read, false).event.event, wrote ? 1u : 0u);
+  }
+}
+
 TEST(ValueIndex, WhatAnotherBlockLeftAtTheSameAddressIsNoPart) {
   for (uint32_t block : {7u, 8u}) {
     LogBuilder log;
