@@ -1,5 +1,7 @@
 // What outlives its step, and what leaves a program without training: found in the log's own
 // events.
+#include "align/values/lasting_values.h"
+
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -9,8 +11,8 @@
 #include "align/values/compositions.h"
 #include "align/values/counterparts.h"
 #include "align/values/digests.h"
-#include "align/values/kept_values.h"
 #include "align/values/movers.h"
+#include "align/values/views.h"
 #include "record/kept_values.h"
 #include "tensor/dtype.h"
 
@@ -22,15 +24,6 @@ std::string callee_of(const ProcessLog& log, const Event& event) {
   return found == log.locations.end() ? std::string() : found->second.callee;
 }
 
-// A result in the memory of what was read: a view. It makes nothing, so it neither leaves its
-// block's bytes nor reads them. A scratch buffer that is handed out again holds what was there.
-bool is_view(const EventSlots& slots, const Slot& out) {
-  return out.kind == SlotKind::out && out.storage != 0 &&
-         std::any_of(slots.begin(), slots.end(), [&](const Slot& slot) {
-           return slot.kind == SlotKind::in && slot.storage == out.storage;
-         });
-}
-
 // Every byte of a slot's span is an element of it.
 bool is_dense(const ProcessLog& log, const Slot& slot) {
   const Meta& meta = log.metas[slot.meta];
@@ -40,33 +33,7 @@ bool is_dense(const ProcessLog& log, const Slot& slot) {
   return dtype != nullptr && elements * dtype->size_bytes == slot.size_bytes;
 }
 
-// What an event left in a block.
-struct Remainder {
-  uint32_t event, step;
-  uint64_t begin, end;  // addresses
-};
-
-// What memory carries from one step into a later one.
-class LastingValues {
- public:
-  explicit LastingValues(const ProcessLog& log);
-
-  // What an event left in a block that somebody reads in a later step than it was written in, and
-  // nobody wrote over within its own step. The last step's counts like any other's: a program that
-  // ran on would read it.
-  bool left(uint32_t event, uint32_t block) const {
-    return blocks_.contains(block) && !written_over_.contains(key(event, block));
-  }
-
- private:
-  static uint64_t key(uint32_t event, uint32_t block) { return uint64_t{block} << 32 | event; }
-  void read(const ProcessLog& log, const Event& event, const EventSlots& slots);
-  void write(const ProcessLog& log, uint32_t index, const Event& event, const EventSlots& slots);
-
-  std::unordered_set<uint32_t> blocks_;
-  std::unordered_set<uint64_t> written_over_;                       // by key()
-  std::unordered_map<uint32_t, std::vector<Remainder>> remainder_;  // by block
-};
+}  // namespace
 
 // Buffers have a record of their own (compare_buffers), which knows their names.
 LastingValues::LastingValues(const ProcessLog& log) {
@@ -121,6 +88,8 @@ void LastingValues::write(const ProcessLog& log, uint32_t index, const Event& ev
     rests.push_back(rest);
   }
 }
+
+namespace {
 
 // Adds what differs to `result`, the earliest first.
 void add(KeptComparison& result, const Position& position, ReasonKind why, const SlotRef& a,
@@ -195,7 +164,7 @@ std::unordered_set<uint32_t> outermost_calls(const ProcessLog& log) {
 }  // namespace
 
 KeptComparison compare_lasting(const Timeline& timeline, const ProcessPair& both,
-                               const HiddenRecords& hidden) {
+                               const HiddenRecords& hidden, LastingPair& lasting) {
   // Only where some pair differs is there anything to look for.
   if (std::all_of(both.pairs.begin(), both.pairs.end(),
                   [](const Pair& pair) { return pair.equality == Equality::equal; }))
@@ -208,8 +177,7 @@ KeptComparison compare_lasting(const Timeline& timeline, const ProcessPair& both
     };
     return block != kNone && std::none_of(slots.begin(), slots.end(), leaves);
   };
-  const LastingValues lasting_a(timeline.run(0).processes[both.a]),
-      lasting_b(timeline.run(1).processes[both.b]);
+  const LastingValues &lasting_a = lasting.of(0), &lasting_b = lasting.of(1);
   return compare_left(
       timeline, both, hidden,
       [&](const Pair& pair, uint32_t a, uint32_t b) {
@@ -239,7 +207,7 @@ std::optional<SlotRef> made_by_partner(const Timeline& timeline, const Memory& m
 }  // namespace
 
 std::optional<ModelDifference> lasting_of_one_run(const Timeline& timeline, const ProcessPair& both,
-                                                  const HiddenRecords& hidden,
+                                                  const HiddenRecords& hidden, LastingPair& lasting,
                                                   const ValueIndex& index_a,
                                                   const ValueIndex& index_b) {
   const ValueIndex* index[2] = {&index_a, &index_b};
@@ -260,7 +228,7 @@ std::optional<ModelDifference> lasting_of_one_run(const Timeline& timeline, cons
              (has_elements(slot) &&
               (theirs.holds_list(dtype, slot.digest) || theirs.holds_elements(dtype, slot.digest)));
     };
-    const LastingValues lasting(log);
+    const LastingValues& lasts = lasting.of(side);
     std::unordered_map<uint32_t, std::optional<SlotRef>> made;  // by block
     for (const uint32_t e : only) {
       const EventRef ref{process[side], e};
@@ -272,7 +240,7 @@ std::optional<ModelDifference> lasting_of_one_run(const Timeline& timeline, cons
       for (uint32_t s = 0; s < event.slot_count; ++s) {
         const Slot& slot = slots[s];
         if (slot.kind == SlotKind::in || !has_value(slot) || is_view(slots, slot) ||
-            !lasting.left(e, slot.storage) || known(slot))
+            !lasts.left(e, slot.storage) || known(slot))
           continue;
         const SlotRef at{ref, event.first_slot + s};
         auto [origin, fresh] = made.try_emplace(slot.storage);

@@ -4,28 +4,22 @@
 #include <utility>
 
 #include "align/values/value_index.h"
+#include "align/values/views.h"
 
 namespace opguard {
 
 namespace {
 
-// An operator's result that lies in memory it read and did not write.
-bool is_view(const EventSlots& slots, uint32_t count, const Slot& result) {
-  if (result.kind != SlotKind::out || result.storage == 0) return false;
-  bool read = false;
-  for (uint32_t s = 0; s < count; ++s) {
-    const Slot& slot = slots[s];
-    if (slot.storage != result.storage) continue;
-    if (slot.kind == SlotKind::written) return false;
-    const bool around = slot.address <= result.address &&
-                        slot.address + slot.size_bytes >= result.address + result.size_bytes;
-    read |= slot.kind == SlotKind::in && around;
+// A result under which the bytes are as they were.
+bool leaves_bytes_alone(const EventSlots& slots, const Slot& out) {
+  if (!is_view(slots, out)) return false;
+  return std::none_of(slots.begin(), slots.end(), [&](const Slot& slot) {
+    if (slot.storage != out.storage) return false;
+    if (slot.kind == SlotKind::written) return true;
     // Written all the same, past torch's counter.
-    if (slot.kind == SlotKind::in && slot.size_bytes == result.size_bytes && slot.has_digest &&
-        result.has_digest && slot.digest != result.digest)
-      return false;
-  }
-  return read;
+    return slot.kind == SlotKind::in && slot.size_bytes == out.size_bytes && slot.has_digest &&
+           out.has_digest && slot.digest != out.digest;
+  });
 }
 
 }  // namespace
@@ -44,7 +38,7 @@ const Memory::Stretch& Memory::stretch(int32_t process, uint32_t number) const {
       if (slot.kind == SlotKind::in || !slot.address || !slot.size_bytes || !has_value(slot))
         continue;
       made.blocks.push_back({slot.address, slot.address + slot.size_bytes, slot.flat, slot.storage,
-                             slot.meta, is_view(slots, event.slot_count, slot), uint32_t(e),
+                             slot.meta, leaves_bytes_alone(slots, slot), uint32_t(e),
                              event.first_slot + s});
     }
   }

@@ -1,4 +1,5 @@
 #include "align/values/model_values.h"
+#include "align/values/lasting_values.h"
 
 #include <algorithm>
 #include <cstring>
@@ -69,14 +70,15 @@ class ModelValues {
       consider(std::move(steps.first));
       // What is saved may have been made in any step; a buffer was the same a step ago.
       constexpr uint32_t kAnyStep = UINT32_MAX;
-      for (auto [compare_kept, behind] :
-           {std::pair(&compare_buffers, 0u), std::pair(&compare_lasting, 0u),
-            std::pair(&compare_saved, kAnyStep)}) {
-        KeptComparison kept = compare_kept(timeline_, both, hidden_);
+      LastingPair lasting(timeline_.run(0).processes[both.a], timeline_.run(1).processes[both.b]);
+      auto consider_kept = [&](KeptComparison kept, uint32_t behind) {
         add(kept);
         consider(std::move(kept.first), behind);
-      }
-      consider(lasting_of_one_run(timeline_, both, hidden_, *index_[0], *index_[1]));
+      };
+      consider_kept(compare_buffers(timeline_, both, hidden_), 0);
+      consider_kept(compare_lasting(timeline_, both, hidden_, lasting), 0);
+      consider_kept(compare_saved(timeline_, both, hidden_), kAnyStep);
+      consider(lasting_of_one_run(timeline_, both, hidden_, lasting, *index_[0], *index_[1]));
       if (a.losses() != b.losses())
         result_.notes.push_back(
             {{.kind = ReasonKind::backward_passes, .numbers = {a.losses(), b.losses()}}});

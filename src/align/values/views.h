@@ -11,12 +11,24 @@
 // Strides are not in a log: two permuted tensors of one view may show the same bytes as others.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 #include "record/event.h"
+#include "record/event_slots.h"
 
 namespace opguard {
+
+// A result in the memory of what was read. As long as nothing was written there (SlotKind::written)
+// it neither leaves its block's bytes nor reads them: `x[:2]`, `x.detach()`. A scratch buffer that
+// is handed out again holds what was there.
+inline bool is_view(const EventSlots& slots, const Slot& out) {
+  return out.kind == SlotKind::out && out.storage != 0 &&
+         std::any_of(slots.begin(), slots.end(), [&](const Slot& slot) {
+           return slot.kind == SlotKind::in && slot.storage == out.storage;
+         });
+}
 
 struct View {
   uint64_t address = 0, size_bytes = 0;
