@@ -45,7 +45,7 @@ template <uint8_t kFlag>
 Value event_flag(const Row& r) {
   return (r.at.flags & kFlag) != 0;
 }
-template <uint16_t kFlag>
+template <SlotFlags kFlag>
 Value slot_flag(const Row& r) {
   return (r.slot->flags & kFlag) != 0;
 }

@@ -35,7 +35,8 @@ enum class SlotKind : uint8_t {
   written,  // an input the call changed in place, fingerprinted after it
 };
 
-enum SlotFlag : uint16_t {
+using SlotFlags = uint16_t;
+enum SlotFlag : SlotFlags {
   kUnreadable = 1,     // no fingerprint: fake, meta, sparse, not on a readable device
   kModelValue = 2,     // parameter, gradient or loss: a sink of value flow
   kUninitialised = 4,  // output of torch.empty and the like
@@ -65,7 +66,7 @@ struct Meta {
 struct Slot {
   SlotKind kind = SlotKind::in;
   bool has_digest = false;  // `digest` is known: readable, and of a type whose elements are numbers
-  uint16_t flags = 0;
+  SlotFlags flags = 0;
   uint16_t index = 0;     // among the slots of its kind in the event
   uint32_t name = kNone;  // string: "self", "arg0", "arg1[3]", "mask", "out0", "param:weight"
   uint32_t meta = kNone;  // index in ProcessLog::metas

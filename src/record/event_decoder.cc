@@ -141,7 +141,7 @@ std::string EventDecoder::take(std::string_view payload, uint32_t count,
       }
       slot.kind = static_cast<SlotKind>(kind);
       const bool digest = first / kFlagStep & kDigestFollows;
-      slot.flags = static_cast<uint16_t>(first / kFlagStep & ~uint64_t{kDigestFollows});
+      slot.flags = static_cast<SlotFlags>(first / kFlagStep & ~uint64_t{kDigestFollows});
       slot.index = next[kind]++;
       slot.name = name;
       if (!(slot.flags & kMask)) slot.pattern = 0;

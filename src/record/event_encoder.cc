@@ -15,7 +15,7 @@ size_t place(const Fingerprint& value) {
 }
 
 bool same_value(const Slot& a, const Slot& b) {
-  constexpr uint8_t kOfValue = kMask | kUnreadable;
+  constexpr SlotFlags kOfValue = kMask | kUnreadable;
   return a.value == b.value && a.flat == b.flat && a.has_digest == b.has_digest &&
          a.digest == b.digest && (a.flags & kOfValue) == (b.flags & kOfValue) &&
          (!(a.flags & kMask) || a.pattern == b.pattern);

@@ -12,7 +12,7 @@
 
 namespace opguard {
 
-inline constexpr uint16_t kPending = 128;  // of Slot::flags
+inline constexpr SlotFlags kPending = 128;  // of Slot::flags
 
 // Of the thread that encodes, without the program's locks.
 class LateValues {

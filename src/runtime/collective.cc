@@ -50,7 +50,7 @@ void give_outputs(Flight& flight, PyObject* outputs, const TorchApi& torch) {
     for_each_tensor(torch, name, value, [&](const std::string& label, PyObject* tensor) {
       TensorView view = view_tensor(torch, tensor);
       flight.outputs.push_back(
-          {Ref::borrow(tensor), label, static_cast<uint8_t>(flags), view.version});
+          {Ref::borrow(tensor), label, static_cast<SlotFlags>(flags), view.version});
       if (!view.has_value() || view.span_bytes() == 0) return;
       auto begin = reinterpret_cast<uint64_t>(view.elements.data);
       g_spans.push_back({begin, begin + view.span_bytes(), &flight});
@@ -210,7 +210,7 @@ void take_off(Flight& flight, const Call& call, const OwnWork& work) {
     for_each_tensor(*work.torch(), name, value,
                     [&](const std::string&, PyObject* tensor) { read.push_back(tensor); });
     // A site has read its arguments itself.
-    if (!flight.at_site) in.add_tensors(name, value, static_cast<uint8_t>(flags));
+    if (!flight.at_site) in.add_tensors(name, value, static_cast<SlotFlags>(flags));
   }
   if (in.beyond() > 0) recorder().lose(in.beyond());
   flight.slots = std::move(in.slots());
@@ -257,7 +257,7 @@ bool read_in_flight(const TensorView& view, Slot& slot) {
           (given.flags & kUnreadable) || recorder().meta(view) != given.meta)
         continue;
       slot.flags =
-          static_cast<uint8_t>((slot.flags & ~kUnreadable) | (given.flags & (kMask | kPending)));
+          static_cast<SlotFlags>((slot.flags & ~kUnreadable) | (given.flags & (kMask | kPending)));
       slot.value = given.value;
       slot.flat = given.flat;
       slot.has_digest = given.has_digest;

@@ -15,7 +15,7 @@ struct Flight {
   struct Output {
     Ref object;
     std::string name;
-    uint8_t flags = 0;
+    SlotFlags flags = 0;
     uint32_t version = 0;  // of the tensor at launch
   };
 

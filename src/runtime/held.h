@@ -12,7 +12,7 @@ namespace opguard {
 struct Held {
   std::string name;  // "param:layers.0.weight", "grad:layers.0.weight"
   Ref tensor;
-  uint8_t flags = 0;
+  SlotFlags flags = 0;
 };
 
 // Parameters, buffers and gradients of a module; parameters and gradients of an optimizer, and with

@@ -78,7 +78,7 @@ class Operation {
   uint64_t generation_ = 0;      // of the log in which the event's strings are
   Event event_;
   uint64_t serial_ = 0;
-  uint8_t output_flags_ = 0;
+  SlotFlags output_flags_ = 0;
   bool collective_ = false;  // a function of torch.distributed
   Ref flight_;               // the collective it launched
   Callee callee_;

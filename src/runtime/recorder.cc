@@ -351,7 +351,7 @@ Value Recorder::value_of(const TensorView& view, PyObject* object, Reading readi
 }
 
 Slot Recorder::slot(const TensorView& view, SlotKind kind, uint16_t index, std::string_view name,
-                    uint16_t flags, PyObject* object, Reading reading, ThreadState* of) {
+                    SlotFlags flags, PyObject* object, Reading reading, ThreadState* of) {
   Slot s;
   s.kind = kind;
   s.flags = flags;

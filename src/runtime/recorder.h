@@ -109,7 +109,7 @@ class Recorder {
   uint32_t meta(const TensorView& view);
   // The record of a tensor as it is now. object: the tensor, where it is one the program may write.
   Slot slot(const TensorView& view, SlotKind kind, uint16_t index, std::string_view name,
-            uint16_t flags, PyObject* object = nullptr, Reading reading = Reading::usual,
+            SlotFlags flags, PyObject* object = nullptr, Reading reading = Reading::usual,
             ThreadState* of = nullptr);
   // The occurrence that commit() would give it now.
   uint32_t next_occurrence(const Event& event) const;

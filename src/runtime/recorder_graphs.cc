@@ -81,7 +81,7 @@ void Recorder::leave_capture(Event& event, std::vector<Slot>& slots) const {
   if (is_captured(event.forward)) event.forward = replayed_index(event.forward);
   for (Slot& slot : slots) {
     if (!is_of_graph(slot)) continue;
-    slot.flags = static_cast<uint8_t>((slot.flags & ~(kPending | kCarried)) | kUnreadable);
+    slot.flags = static_cast<SlotFlags>((slot.flags & ~(kPending | kCarried)) | kUnreadable);
     slot.value = {};
     slot.flat = slot.pattern = 0;
   }
@@ -157,7 +157,7 @@ void Recorder::end_replay(const std::shared_ptr<CapturedGraph>& graph, const Rep
         slot.pattern = replay.stream;
         if (slot.flat != 0) slot.flat = replay.first + Tickets::index_in_graph(slot.flat);
         if (replay.first != 0) continue;
-        slot.flags = static_cast<uint8_t>((slot.flags & ~kPending) | kUnreadable);
+        slot.flags = static_cast<SlotFlags>((slot.flags & ~kPending) | kUnreadable);
         slot.value = {};
         slot.flat = slot.pattern = 0;
       } else if (!(slot.flags & kUnreadable)) {

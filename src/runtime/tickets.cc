@@ -302,7 +302,7 @@ bool Tickets::fetch(const std::vector<Slot>& slots, uint64_t wait_ns) {
 LateValues::Outcome Tickets::complete(Event& event, Slot& slot) {
   const uint64_t ticket = slot.value.h, before = slot.flat;
   const auto stream = static_cast<uint32_t>(slot.pattern);
-  slot.flags = static_cast<uint8_t>(slot.flags & ~kPending);
+  slot.flags = static_cast<SlotFlags>(slot.flags & ~kPending);
   slot.value = {};
   slot.flat = slot.pattern = 0;
   std::lock_guard lock(mutex_);

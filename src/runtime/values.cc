@@ -155,7 +155,7 @@ void Collector::text(std::string_view name, std::string_view value) {
   scalars_ += value;
 }
 
-bool Collector::add_leaf(const std::string& name, PyObject* value, uint8_t flags) {
+bool Collector::add_leaf(const std::string& name, PyObject* value, SlotFlags flags) {
   const bool tensor = torch_ != nullptr && torch_->is_tensor(value);
   if (!tensor && !is_numpy_array(value)) return false;
   if (slots_.size() >= limit_) {
@@ -191,7 +191,7 @@ bool Collector::add_leaf(const std::string& name, PyObject* value, uint8_t flags
 }
 
 void Collector::describe_dict(std::string& out, const std::string& name, PyObject* dict,
-                              uint8_t flags, int depth) {
+                              SlotFlags flags, int depth) {
   PyObject *key, *value;
   bool first = true;
   out += '{';
@@ -207,7 +207,7 @@ void Collector::describe_dict(std::string& out, const std::string& name, PyObjec
   out += '}';
 }
 
-void Collector::describe(std::string& out, const std::string& name, PyObject* value, uint8_t flags,
+void Collector::describe(std::string& out, const std::string& name, PyObject* value, SlotFlags flags,
                          int depth) {
   if (++visited_ > kMaxVisited) {
     out += "...";
@@ -293,7 +293,7 @@ void Collector::describe(std::string& out, const std::string& name, PyObject* va
   }
 }
 
-void Collector::add(std::string_view name, PyObject* value, uint8_t flags) {
+void Collector::add(std::string_view name, PyObject* value, SlotFlags flags) {
   std::string label(name);
   if (!is_plain_value(value) && add_leaf(label, value, flags)) return;
   std::string out;
@@ -301,7 +301,7 @@ void Collector::add(std::string_view name, PyObject* value, uint8_t flags) {
   text(name, shortened(std::move(out), kMaxText));
 }
 
-void Collector::add_tensors(std::string_view name, PyObject* value, uint8_t flags) {
+void Collector::add_tensors(std::string_view name, PyObject* value, SlotFlags flags) {
   std::string label(name), out;
   size_t before = slots_.size();
   if (value == Py_None || add_leaf(label, value, flags)) return;
@@ -309,7 +309,7 @@ void Collector::add_tensors(std::string_view name, PyObject* value, uint8_t flag
   if (slots_.size() > before) text(name, shortened(std::move(out), kMaxText));
 }
 
-void Collector::walk_module(PyObject* module, const std::string& prefix, uint8_t flags, int depth) {
+void Collector::walk_module(PyObject* module, const std::string& prefix, SlotFlags flags, int depth) {
   for (const char* table : {"_parameters", "_buffers"}) {
     Ref dict = attribute(module, table);
     if (!dict || !PyDict_Check(dict.get())) continue;
@@ -330,6 +330,6 @@ void Collector::walk_module(PyObject* module, const std::string& prefix, uint8_t
       walk_module(value, prefix + std::string(utf8(key)) + ".", flags, depth + 1);
 }
 
-void Collector::add_module(PyObject* module, uint8_t flags) { walk_module(module, "", flags, 0); }
+void Collector::add_module(PyObject* module, SlotFlags flags) { walk_module(module, "", flags, 0); }
 
 }  // namespace opguard

@@ -30,11 +30,11 @@ class Collector {
 
   // A tensor becomes a record called `name`; a container is searched ("arg1[3]", "out0.logits");
   // anything else is text ("arg2=3").
-  void add(std::string_view name, PyObject* value, uint8_t flags = 0);
+  void add(std::string_view name, PyObject* value, SlotFlags flags = 0);
   // Only its tensors are of interest; a value without any leaves no text.
-  void add_tensors(std::string_view name, PyObject* value, uint8_t flags = 0);
+  void add_tensors(std::string_view name, PyObject* value, SlotFlags flags = 0);
   // Parameters and buffers of a module, "param:0.weight".
-  void add_module(PyObject* module, uint8_t flags);
+  void add_module(PyObject* module, SlotFlags flags);
   void text(std::string_view name, std::string_view value);
 
   struct Item {
@@ -52,12 +52,12 @@ class Collector {
   uint64_t beyond() const { return beyond_; }  // tensors there was no room for
 
  private:
-  bool add_leaf(const std::string& name, PyObject* value, uint8_t flags);
-  void describe(std::string& out, const std::string& name, PyObject* value, uint8_t flags,
+  bool add_leaf(const std::string& name, PyObject* value, SlotFlags flags);
+  void describe(std::string& out, const std::string& name, PyObject* value, SlotFlags flags,
                 int depth);
-  void describe_dict(std::string& out, const std::string& name, PyObject* dict, uint8_t flags,
+  void describe_dict(std::string& out, const std::string& name, PyObject* dict, SlotFlags flags,
                      int depth);
-  void walk_module(PyObject* module, const std::string& prefix, uint8_t flags, int depth);
+  void walk_module(PyObject* module, const std::string& prefix, SlotFlags flags, int depth);
 
   const TorchApi* torch_;
   ThreadState& thread_;
