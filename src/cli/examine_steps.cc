@@ -113,20 +113,11 @@ Examine examine_with(const ExamineOptions& options, const GuardedProgram& a,
                                Verdict& verdict) {
     Examined found;
     // Text first: what is found so is further back than any operator. Two runs are kept for values.
-    ExchangeBudget budget{options.prove_runs, 2};
-    Exchanged exchanged = exchange_text(text, run_a, run_b, alignment, verdict, budget);
+    Exchanged exchanged =
+        exchange_text(text, run_a, run_b, alignment, verdict, {options.prove_runs, 2});
     if (!exchanged.proof && options.prove_runs > 0) {
       found = prove(a, b, run_a, run_b, alignment, verdict, options.prove_runs - exchanged.runs);
-      const bool untried = !found.proof || found.proof->runs == 0;
       if (found.proof) found.proof->runs += exchanged.runs;
-      if (untried && exchanged.open) {
-        const uint32_t made = exchanged.runs;
-        budget = {options.prove_runs - made, 0, std::move(exchanged.refuted)};
-        exchanged = exchange_text(text, run_a, run_b, alignment, verdict, budget);
-        exchanged.runs += made;
-        if (found.proof) found.proof->runs = exchanged.runs;
-        if (exchanged.proof) exchanged.proof->runs = exchanged.runs;
-      }
     }
     if (exchanged.proof) {
       found.proof = std::move(exchanged.proof);

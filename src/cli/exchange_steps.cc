@@ -135,25 +135,17 @@ class Exchanger {
     std::vector<double> weights;
     for (const ExchangeGroup& group : groups) weights.push_back(group.likelihood);
     ExchangeSearch search(weights);
-    done.refuted = budget_.refuted;
-    for (const std::vector<size_t>& asked : done.refuted) search.tell(asked, false);
     while (left_ > 0) {
       const std::vector<size_t> asked = search.next();
       if (asked.empty()) break;
       // What one run has not found is seldom found by the next.
-      if (made_ > 0 && search.healed().empty() && left_ == kept) {
-        done.open = true;
-        break;
-      }
+      if (made_ > 0 && search.healed().empty() && left_ == kept) break;
       std::vector<ExchangeGroup> chosen;
       for (size_t i : asked) chosen.push_back(groups[i]);
       const Outcomes found = ask(chosen);
       if (found.effect == Effect::unknown) break;
       search.tell(asked, found.effect == Effect::healed);
-      if (found.effect == Effect::healed)
-        healed_ = found;
-      else
-        done.refuted.push_back(asked);
+      if (found.effect == Effect::healed) healed_ = found;
     }
     done.runs = made_;
     if (const auto healed = search.healed(); !healed.empty()) {
@@ -196,11 +188,13 @@ class Exchanger {
                      [](const auto& x, const auto& y) { return x.likelihood > y.likelihood; });
   }
 
-  // The same text ran an operator in one run alone, or handed it another number: what decided that
-  // is no tensor's value, and no value put in place leads there.
+  // The same text ran an operator in one run alone, or handed it another number, or the operator's
+  // result left the graph: what decided that is no tensor's value, and no value put in place leads
+  // there.
   bool by_text_alone(const Pivot& pivot, const Background& behind,
                      const std::vector<ExchangeGroup>& groups) const {
     if (pivot.kind == PivotKind::scalar && handed_over_alike(behind.numbers)) return true;
+    if (leaves_graph(pivot)) return true;
     const bool alone = pivot.a.process < 0 || pivot.b.process < 0;
     if (pivot.kind != PivotKind::scalar && (pivot.kind != PivotKind::structure || !alone))
       return false;
@@ -219,8 +213,7 @@ class Exchanger {
     say("run of b with " + words(places(groups)) + " as in a");
     --left_;
     ++made_;
-    // Behind those of an earlier exchange.
-    const std::string folder = "text_" + std::to_string(budget_.refuted.size() + made_);
+    const std::string folder = "text_" + std::to_string(made_);
     auto program = source_.rewrite(exchange_text(groups), folder);
     if (!program) return unknown(program.takeError());
     const bool cut = difference_->longer < 0;

@@ -27,14 +27,11 @@ struct ExchangeText {
 struct ExchangeBudget {
   uint32_t runs = 0;  // at most
   uint32_t kept = 0;  // of them, for values to be put in place, once a run has healed nothing
-  std::vector<std::vector<size_t>> refuted = {};  // Exchanged::refuted of an earlier exchange
 };
 
 struct Exchanged {
   uint32_t runs = 0;  // made
   std::optional<ProofReport> proof;
-  bool open = false;                         // text is left to be asked, with runs that were kept
-  std::vector<std::vector<size_t>> refuted;  // groups with which nothing was healed
 };
 
 // Where the pivot stands in text that both programs share, something else gave it its value, or
