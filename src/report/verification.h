@@ -68,6 +68,10 @@ struct Verification {
 // One sentence: what differs, or that nothing does.
 std::string words(const Verification& found);
 std::string words(const Judgement& judgement);
+// "optimizer state".
+const char* value_kind_name(ValueKind kind);
+// What one run has of it: "float32[2, 8] 00ab..:77cd..".
+std::string side_text(const ValueDifference& difference, const ValueSide& side);
 
 // "different", as JSON has it.
 const char* verdict_name(Verification::Verdict verdict);

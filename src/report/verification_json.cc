@@ -9,9 +9,15 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json difference_json(const ValueDifference& d) {
-  return {{"rank", d.rank},       {"step", d.step}, {"micro_batch", d.micro_batch},
-          {"what", d.what},       {"name", d.name}, {"file", d.place.file},
-          {"line", d.place.line}, {"bare", d.a},    {"other", d.b}};
+  return {{"rank", d.rank},
+          {"step", d.step},
+          {"micro_batch", d.micro_batch},
+          {"what", value_kind_name(d.kind)},
+          {"name", d.name},
+          {"file", d.place.file},
+          {"line", d.place.line},
+          {"bare", side_text(d, d.a)},
+          {"other", side_text(d, d.b)}};
 }
 
 Json count_json(const std::optional<uint64_t>& count) { return count ? Json(*count) : Json(); }

@@ -1,3 +1,4 @@
+#include <cstdio>
 #include <string>
 
 #include "report/verification.h"
@@ -27,7 +28,8 @@ std::string where(const ValueDifference& d) {
 std::string difference_text(const ValueDifference& d, const char* name_a, const char* name_b) {
   std::string text = "  " + where(d) + "\n";
   if (d.place.line > 0) text += "  at " + d.place.file + ":" + std::to_string(d.place.line) + "\n";
-  return text + "    " + name_a + "  " + d.a + "\n    " + name_b + "  " + d.b + "\n";
+  return text + "    " + name_a + "  " + side_text(d, d.a) + "\n    " + name_b + "  " +
+         side_text(d, d.b) + "\n";
 }
 
 std::string count_text(const std::optional<uint64_t>& count) {
@@ -51,6 +53,42 @@ std::string culprit_text(const Verification& found, const SourceSet& sources,
 
 }  // namespace
 
+const char* value_kind_name(ValueKind kind) {
+  switch (kind) {
+    case ValueKind::loss:
+      return "loss";
+    case ValueKind::gradient:
+      return "gradient";
+    case ValueKind::parameter:
+      return "parameter";
+    case ValueKind::optimizer_state:
+      return "optimizer state";
+    case ValueKind::hyperparameters:
+      return "hyperparameters";
+    case ValueKind::moments:
+      return "number of model values";
+  }
+  return "";
+}
+
+std::string side_text(const ValueDifference& difference, const ValueSide& side) {
+  if (difference.kind == ValueKind::hyperparameters) return side.hyperparameters;
+  if (side.moment)
+    return *side.moment == EventKind::optimizer ? "an optimizer step" : "a backward pass";
+  if (difference.kind == ValueKind::moments)
+    return std::to_string(side.moments) + " backward passes and optimizer steps";
+  if (!side.meta) return "nothing";
+  std::string text = side.name == difference.name ? "" : side.name + " ";
+  text += side.meta->dtype + "[";
+  for (size_t d = 0; d < side.meta->shape.size(); ++d)
+    text += (d ? ", " : "") + std::to_string(side.meta->shape[d]);
+  char value[40];
+  std::snprintf(value, sizeof value, "] %016llx:%016llx",
+                static_cast<unsigned long long>(side.value.h),
+                static_cast<unsigned long long>(side.value.m));
+  return text + value;
+}
+
 std::string words(const Judgement& judgement) {
   switch (judgement.change) {
     case Change::none:
@@ -58,7 +96,7 @@ std::string words(const Judgement& judgement) {
     case Change::fails:
       return "the instrumented program fails";
     case Change::values:
-      return "the " + judgement.values.first->what + " differs";
+      return std::string("the ") + value_kind_name(judgement.values.first->kind) + " differs";
     case Change::compile:
       return "torch.compile makes other graphs";
   }

@@ -10,9 +10,7 @@ Verification found(Change change) {
   Verification verification;
   verification.instrumented.change = change;
   if (change == Change::values) {
-    ValueDifference loss;
-    loss.what = "loss";
-    verification.instrumented.values.first = loss;
+    verification.instrumented.values.first = ValueDifference{.kind = ValueKind::loss};
   }
   return verification;
 }
@@ -42,6 +40,21 @@ TEST(Verification, AProgramThatDiffersFromItselfBlamesNoProbe) {
   verification.repeated = found(Change::fails).instrumented;
   EXPECT_EQ(words(verification),
             "the program itself is not deterministic: between two runs without probes one fails");
+}
+
+TEST(Verification, ShowsWhatEachRunHolds) {
+  const ValueSide a{.name = "grad0", .meta = Meta{"float32", "cpu", {2, 8}}, .value = {1, 2}};
+  ValueSide b = a;
+  b.name = "grad1";
+  const ValueDifference tensors{
+      .kind = ValueKind::gradient, .name = "grad0", .place = {}, .a = a, .b = b};
+  EXPECT_EQ(side_text(tensors, tensors.a), "float32[2, 8] 0000000000000001:0000000000000002");
+  EXPECT_EQ(side_text(tensors, tensors.b), "grad1 float32[2, 8] 0000000000000001:0000000000000002");
+  EXPECT_EQ(side_text(tensors, {}), "nothing");
+  const ValueDifference more{.kind = ValueKind::moments, .a = {.moments = 4}, .b = {.moments = 3}};
+  EXPECT_EQ(side_text(more, more.a), "4 backward passes and optimizer steps");
+  EXPECT_EQ(side_text(more, {.moment = EventKind::optimizer}), "an optimizer step");
+  EXPECT_EQ(side_text({.kind = ValueKind::hyperparameters}, {.hyperparameters = "lr=1"}), "lr=1");
 }
 
 }  // namespace

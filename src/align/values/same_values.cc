@@ -1,7 +1,6 @@
 #include "align/values/same_values.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <set>
 #include <tuple>
@@ -33,22 +32,15 @@ std::vector<ModelEvent> model_events(const Run& run, int32_t rank) {
   return events;
 }
 
-std::string describe(const ModelEvent& event, const Slot& slot) {
-  const Meta& meta = event.log->metas[slot.meta];
-  std::string text = meta.dtype + "[";
-  for (size_t d = 0; d < meta.shape.size(); ++d)
-    text += (d ? ", " : "") + std::to_string(meta.shape[d]);
-  char value[40];
-  std::snprintf(value, sizeof value, "] %016llx:%016llx",
-                static_cast<unsigned long long>(slot.value.h),
-                static_cast<unsigned long long>(slot.value.m));
-  return text + value;
+ValueSide tensor(const ModelEvent& event, const Slot& slot) {
+  return {.name = event.name(slot), .meta = event.log->metas[slot.meta], .value = slot.value};
 }
 
-std::string what_is(const ModelEvent& event, const Slot& slot) {
-  if (event.event.kind == EventKind::loss) return "loss";
-  if (slot.flags & kModelValue) return slot.kind == SlotKind::in ? "gradient" : "parameter";
-  return event.name(slot).starts_with("state") ? "optimizer state" : "parameter";
+ValueKind kind_of(const ModelEvent& event, const Slot& slot) {
+  if (event.event.kind == EventKind::loss) return ValueKind::loss;
+  if (slot.flags & kModelValue)
+    return slot.kind == SlotKind::in ? ValueKind::gradient : ValueKind::parameter;
+  return event.name(slot).starts_with("state") ? ValueKind::optimizer_state : ValueKind::parameter;
 }
 
 class Comparison {
@@ -64,9 +56,9 @@ class Comparison {
   }
 
  private:
-  void differs(int32_t rank, const ModelEvent& at, const std::string& what, const std::string& name,
-               std::string a, std::string b) {
-    ValueDifference found{rank, at.event.step, at.event.micro_batch, what, name,
+  void differs(int32_t rank, const ModelEvent& at, ValueKind kind, const std::string& name,
+               ValueSide a, ValueSide b) {
+    ValueDifference found{rank, at.event.step, at.event.micro_batch, kind, name,
                           {},   std::move(a),  std::move(b)};
     auto place = at.log->locations.find(at.log->text(at.event.boundary));
     if (place != at.log->locations.end()) found.place = place->second;
@@ -78,27 +70,24 @@ class Comparison {
     std::vector<ModelEvent> a = model_events(*runs_[0], rank), b = model_events(*runs_[1], rank);
     uint64_t steps = 0;
     for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-      if (a[i].event.kind != b[i].event.kind) {
-        const char* kinds[] = {"a backward pass", "an optimizer step"};
-        bool first = a[i].event.kind == EventKind::optimizer;
-        return differs(rank, a[i], "number of model values", "", kinds[first], kinds[!first]);
-      }
+      if (a[i].event.kind != b[i].event.kind)
+        return differs(rank, a[i], ValueKind::moments, "", {.moment = a[i].event.kind},
+                       {.moment = b[i].event.kind});
       if (!compare_event(rank, a[i], b[i])) return;  // what follows is a consequence
       steps += a[i].event.kind == EventKind::optimizer;
     }
     result_.steps = std::max(result_.steps, steps);
     if (a.size() == b.size()) return;
     const ModelEvent& extra = a.size() > b.size() ? a[b.size()] : b[a.size()];
-    differs(rank, extra, "number of model values", "",
-            std::to_string(a.size()) + " backward passes and optimizer steps",
-            std::to_string(b.size()));
+    differs(rank, extra, ValueKind::moments, "", {.moments = a.size()}, {.moments = b.size()});
   }
 
   bool compare_event(int32_t rank, const ModelEvent& a, const ModelEvent& b) {
     const std::string &scalars_a = a.log->text(a.event.scalars),
                       &scalars_b = b.log->text(b.event.scalars);
     if (a.event.kind == EventKind::optimizer && scalars_a != scalars_b) {
-      differs(rank, a, "hyperparameters", "", scalars_a, scalars_b);
+      differs(rank, a, ValueKind::hyperparameters, "", {.hyperparameters = scalars_a},
+              {.hyperparameters = scalars_b});
       return false;
     }
     uint32_t count = std::min(a.event.slot_count, b.event.slot_count);
@@ -111,23 +100,22 @@ class Comparison {
         ++result_.unreadable;
         continue;
       }
-      std::string what = what_is(a, x);
+      const ValueKind kind = kind_of(a, x);
       if (!same_tensor || x.value != y.value) {
-        differs(rank, a, what, a.name(x), describe(a, x),
-                (a.name(x) == b.name(y) ? "" : b.name(y) + " ") + describe(b, y));
+        differs(rank, a, kind, a.name(x), tensor(a, x), tensor(b, y));
         return false;
       }
-      ++(what == "loss"        ? result_.losses
-         : what == "gradient"  ? result_.gradients
-         : what == "parameter" ? result_.parameters
-                               : result_.states);
+      ++(kind == ValueKind::loss        ? result_.losses
+         : kind == ValueKind::gradient  ? result_.gradients
+         : kind == ValueKind::parameter ? result_.parameters
+                                        : result_.states);
     }
     if (a.event.slot_count == b.event.slot_count) return true;
     const ModelEvent& extra = a.event.slot_count > count ? a : b;
     const Slot slot = extra.slot(count);
-    differs(rank, extra, what_is(extra, slot), extra.name(slot),
-            &extra == &a ? describe(a, slot) : "nothing",
-            &extra == &b ? describe(b, slot) : "nothing");
+    differs(rank, extra, kind_of(extra, slot), extra.name(slot),
+            &extra == &a ? tensor(a, slot) : ValueSide(),
+            &extra == &b ? tensor(b, slot) : ValueSide());
     return false;
   }
 

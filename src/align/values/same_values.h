@@ -11,14 +11,34 @@
 
 namespace opguard {
 
+enum class ValueKind : uint8_t {
+  loss,
+  gradient,
+  parameter,
+  optimizer_state,
+  hyperparameters,
+  moments,  // where one run has another moment, or more of them
+};
+
+// What one run has where they differ.
+struct ValueSide {
+  // A tensor: its name in this run, what it is and what it held. None: nothing there.
+  std::string name;
+  std::optional<Meta> meta;
+  Fingerprint value;
+  std::string hyperparameters;      // as recorded: "lr=0.1"
+  std::optional<EventKind> moment;  // loss: a backward pass; optimizer: a step
+  uint64_t moments = 0;             // in all, where one run has more
+  bool operator==(const ValueSide&) const = default;
+};
+
 struct ValueDifference {
   int32_t rank = 0;
   uint32_t step = 0, micro_batch = 0;
-  std::string what;  // "loss", "gradient", "parameter", "optimizer state", "hyperparameters",
-                     // "number of model values"
+  ValueKind kind = ValueKind::loss;
   std::string name;  // "root0", "grad3"; "" where nothing single differs
   Location place;    // of the backward pass or the optimizer step, in `a` where it has one
-  std::string a, b;  // "float32[2, 8] 00ab..:77cd..", or what there is instead
+  ValueSide a, b;
   bool operator==(const ValueDifference&) const = default;
 };
 

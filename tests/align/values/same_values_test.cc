@@ -63,7 +63,7 @@ TEST(SameValues, TheFirstDifferenceIsNamed) {
   bare.at("<optimizer.step>", {.file = "train.py", .line = 12});
   ValueComparison found = compare_values(run_of({bare.log()}), run_of({other.log()}));
   ASSERT_TRUE(found.first);
-  EXPECT_EQ(found.first->what, "gradient");
+  EXPECT_EQ(found.first->kind, ValueKind::gradient);
   EXPECT_EQ(found.first->name, "grad0");
   EXPECT_EQ(found.first->step, 0u);
   EXPECT_EQ(found.first->place.line, 12u);
@@ -78,7 +78,7 @@ TEST(SameValues, TheEarliestStepOfAnyRank) {
       compare_values(run_of({good[0].log(), good[1].log()}), run_of({late.log(), early.log()}));
   ASSERT_TRUE(found.first);
   EXPECT_EQ(found.first->rank, 1);
-  EXPECT_EQ(found.first->what, "loss");
+  EXPECT_EQ(found.first->kind, ValueKind::loss);
   EXPECT_EQ(found.first->micro_batch, 1u);
 }
 
@@ -90,7 +90,7 @@ TEST(SameValues, ARunThatStopsEarlyDiffers) {
                  b = run_of({swapped ? bare.log() : other.log()});
     ValueComparison found = compare_values(a, b);
     ASSERT_TRUE(found.first);
-    EXPECT_EQ(found.first->what, "number of model values");
+    EXPECT_EQ(found.first->kind, ValueKind::moments);
     EXPECT_EQ(found.first->step, 1u);
   }
 }
@@ -99,13 +99,13 @@ TEST(SameValues, HyperparametersAndLayoutCount) {
   LogBuilder bare = training(), rate = training(), shape = training(), more = training();
   for (Event& event : rate.log().events.edit())
     if (event.kind == EventKind::optimizer) event.scalars = event.boundary;
-  EXPECT_EQ(compare_values(run_of({bare.log()}), run_of({rate.log()})).first->what,
-            "hyperparameters");
+  EXPECT_EQ(compare_values(run_of({bare.log()}), run_of({rate.log()})).first->kind,
+            ValueKind::hyperparameters);
   shape.log().metas[shape.log().slots[2].meta].dtype = "bfloat16";
   EXPECT_EQ(compare_values(run_of({bare.log()}), run_of({shape.log()})).first->name, "param0");
   more.log().events.edit()[2].slot_count -= 1;  // the state is gone
-  EXPECT_EQ(compare_values(run_of({bare.log()}), run_of({more.log()})).first->what,
-            "optimizer state");
+  EXPECT_EQ(compare_values(run_of({bare.log()}), run_of({more.log()})).first->kind,
+            ValueKind::optimizer_state);
 }
 
 TEST(SameValues, UnreadableValuesAreNotEqual) {
