@@ -195,7 +195,10 @@ class Outcome:
             value = globals_[name]
             if callable(getattr(value, "state_dict", None)) and not isinstance(value, type):
                 try:
-                    self.add(name, value.state_dict(), digest, numbers=False)
+                    # A module's own tables: whether a buffer is saved (`persistent`) is no outcome of a run.
+                    module = isinstance(value, self.torch.nn.Module)
+                    state = dict([*value.named_parameters(), *value.named_buffers()]) if module else value.state_dict()
+                    self.add(name, state, digest, numbers=False)
                 except Exception as error:  # a state that cannot be read is the same on both sides
                     digest.update(type(error).__name__.encode())
         digest.update(output.encode())

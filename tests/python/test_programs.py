@@ -12,7 +12,7 @@ from runtime_log import record
 pytest.importorskip("torch")
 FOLDER = ROOT / "tests" / "fixtures" / "programs"
 
-# name: texts of b's (or, with "a:", a's) lines of which one must be named; or "identical".
+# name: texts of b's (or, with "a: ", a's) lines of which one must be named; or "identical".
 ANSWERS = {
     "batch_norm_momentum": ["momentum=0.9"],
     "bf16_positions": ["t.to(torch.bfloat16)"],
@@ -44,6 +44,10 @@ ANSWERS = {
     "momentum_rounding": ["mean.mul_(0.99)"],
     # What made the state did the same in both runs; b adds to it again within the step.
     "moment_written_again": ["square.add_("],
+    # No gradient comes back to the norm; clip_grad_norm_ is given fewer of them, and is no cause.
+    "lost_gradient": ["Copy.apply(h.detach())"],
+    # What nobody wrote is no value that both runs were given.
+    "never_filled": ["a: self.weight.copy_(initial)"],
     "logging_added": "identical",
 }
 # With the proof, which runs each program up to three times more; the others are about the judgement alone.
@@ -55,10 +59,11 @@ WRONG_TODAY = {
 
 
 def lines_of(name, texts):
-    """(side, line) of each text, which stands on one line of its file."""
+    """The line of each text, which stands on one line of its file."""
     found = set()
     for text in texts:
-        lines = (FOLDER / name / "b" / "train.py").read_text().splitlines()
+        side, text = ("a", text[3:]) if text.startswith("a: ") else ("b", text)
+        lines = (FOLDER / name / side / "train.py").read_text().splitlines()
         at = [i for i, line in enumerate(lines, 1) if text in line]
         assert len(at) == 1, f"{name}: {text!r} is on lines {at}"
         found.add(at[0])

@@ -190,8 +190,9 @@ bool Blame::first_differing_input(const EventRef (&refs)[2], SlotRef (&out)[2]) 
   const ProcessLog &log_a = log(0, refs[0]), &log_b = log(1, refs[1]);
   for (const SlotPair& pair : pair_slots(log_a, a, log_b, b)) {
     const auto &x = pair.a, &y = pair.b;
-    if (!x || !y || x->kind != SlotKind::in || !has_value(*x) || !has_value(*y)) continue;
-    if (x->value == y->value) continue;
+    if (!x || !y || x->kind != SlotKind::in) continue;
+    const bool both = has_value(*x) && has_value(*y);
+    if (both ? x->value == y->value : !garbage_in_one_run(*x, *y)) continue;
     out[0] = {refs[0], pair.at_a};
     out[1] = {refs[1], pair.at_b};
     return true;

@@ -1,5 +1,6 @@
 #include "align/judge/graph_cut.h"
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <vector>
@@ -16,6 +17,26 @@ class Walk {
     return parts_company(forward) ? first_of({forward}) : GraphCut{};
   }
 
+  // The operator itself is in the graph in both runs, and no gradient comes back to it in one: of
+  // those that read its result, the first that was given it out of the graph, or left it.
+  GraphCut ahead(const EventRef& forward, uint32_t until) const {
+    const ProcessLog& log = timeline_.log(side_, forward);
+    const Event made = timeline_.event(side_, forward);
+    std::vector<Slot> results;
+    for (uint64_t s = made.first_slot; s < made.first_slot + made.slot_count; ++s)
+      if (const Slot slot = log.slots[s]; slot.kind == SlotKind::out && has_value(slot))
+        results.push_back(slot);
+    for (uint32_t e = forward.event + 1; e < until; ++e) {
+      if (log.events.kind(e) != EventKind::op) continue;
+      const EventRef reader{forward.process, e};
+      if (!reads_any(reader, results)) continue;
+      if (parts_company(reader)) return first_of({reader});
+      if (timeline_.partner(side_, reader).process < 0) continue;
+      if (const std::optional<EventRef> alone = cutter(reader)) return one_sided(*alone);
+    }
+    return {};
+  }
+
   // The operator itself is in the graph in both runs.
   GraphCut behind(const EventRef& forward) const {
     std::vector<EventRef> begin;
@@ -23,15 +44,34 @@ class Walk {
       if (used.process == forward.process && parts_company(used)) begin.push_back(used);
     if (!begin.empty()) return first_of(begin);
     // What it was given left the graph on the way here: `norm(h.detach())`.
-    GraphCut cut;
-    if (std::optional<EventRef> alone = cutter(forward)) {
-      cut.found = true;
-      cut.refs[1 - side_] = *alone;
-    }
-    return cut;
+    if (std::optional<EventRef> alone = cutter(forward)) return one_sided(*alone);
+    return {};
   }
 
  private:
+  // An operator of the other run alone.
+  GraphCut one_sided(const EventRef& alone) const {
+    GraphCut cut;
+    cut.found = true;
+    cut.refs[1 - side_] = alone;
+    return cut;
+  }
+
+  // One of the results is among what it read that wants a gradient.
+  bool reads_any(const EventRef& reader, const std::vector<Slot>& results) const {
+    const Event event = timeline_.event(side_, reader);
+    const ProcessLog& log = timeline_.log(side_, reader);
+    const EventSlots slots = log.slots.of_event(event);
+    return std::any_of(slots.begin(), slots.end(), [&](const Slot& slot) {
+      if (slot.kind != SlotKind::in || !has_value(slot)) return false;
+      if (tells_gradients(event) && !wants_gradient(slot)) return false;
+      return std::any_of(results.begin(), results.end(), [&](const Slot& made) {
+        return slot.value == made.value && slot.meta == made.meta &&
+               (slot.storage == made.storage || slot.storage == 0 || made.storage == 0);
+      });
+    });
+  }
+
   GraphCut first_of(std::vector<EventRef> todo) const {
     const int32_t process = todo.front().process;
     // Events are numbered as they complete: an operator inside another comes before it.
@@ -48,14 +88,11 @@ class Walk {
       }
     }
     const EventRef first{process, *met.begin()};
+    if (std::optional<EventRef> alone = cutter(first)) return one_sided(*alone);
     GraphCut cut;
     cut.found = true;
     cut.refs[side_] = first;
     cut.refs[1 - side_] = timeline_.partner(side_, first);
-    if (std::optional<EventRef> alone = cutter(first)) {
-      cut.refs[side_] = {};
-      cut.refs[1 - side_] = *alone;
-    }
     return cut;
   }
 
@@ -181,7 +218,9 @@ GraphCut find_graph_cut(const Timeline& timeline, const ValueIndex& a, const Val
   const Walk walk(timeline, a, b, side);
   const EventRef forward{node.process, event.forward};
   const EventRef other = timeline.partner(side, node);
-  return other.process < 0 ? walk.from(forward) : walk.behind(forward);
+  if (other.process >= 0) return walk.behind(forward);
+  const GraphCut cut = walk.from(forward);
+  return cut.found ? cut : walk.ahead(forward, node.event);
 }
 
 }  // namespace opguard

@@ -105,20 +105,31 @@ Lead lead_of(const Evidence& evidence, const EventRef& a, const EventRef& b) {
   return lead;
 }
 
+// Of what an operator reads, its run alone ever holds something.
+bool reads_own(const Evidence& evidence, int side, const EventRef& ref) {
+  const Event e = evidence.event(side, ref);
+  const ProcessLog& l = evidence.log(side, ref);
+  for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
+    const Slot slot = l.slots[s];
+    if (slot.kind == SlotKind::in && has_value(slot) && slot.value != Fingerprint{} &&
+        !evidence.index[1 - side]->holds(value_key(l, slot)))
+      return true;
+  }
+  return false;
+}
+
 // An origin whose partner reads what only the other run ever held: a consequence of where that
 // came from.
 bool is_echo(const Evidence& evidence, const Found& found) {
   const EventRef other = evidence.partner(found.side, found.origin.event);
-  if (found.origin.hole || other.process < 0) return false;
-  const Event e = evidence.event(1 - found.side, other);
-  const ProcessLog& l = evidence.log(1 - found.side, other);
-  for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
-    const Slot slot = l.slots[s];
-    if (slot.kind == SlotKind::in && has_value(slot) && slot.value != Fingerprint{} &&
-        !evidence.index[found.side]->holds(value_key(l, slot)))
-      return true;
-  }
-  return false;
+  return !found.origin.hole && other.process >= 0 && reads_own(evidence, 1 - found.side, other);
+}
+
+// The same of two stretches that part at one and the same operator: `clip(gradients)`, given fewer
+// of them in one run.
+bool is_echo(const Evidence& evidence, const Lead& lead) {
+  return evidence.on(Heuristic::echo) && evidence.boundary_is_shared(lead.refs[0], lead.refs[1]) &&
+         (reads_own(evidence, 0, lead.refs[0]) || reads_own(evidence, 1, lead.refs[1]));
 }
 
 void add_region(const Evidence& evidence, const Region& region, std::vector<Lead>& leads) {
@@ -154,7 +165,9 @@ void add_region(const Evidence& evidence, const Region& region, std::vector<Lead
         if (found.origin.event == lead.refs[side]) lead.found = found;
     if (!(first.refs[0] == lead.refs[0] && first.refs[1] == lead.refs[1]))
       lead.by.add(Heuristic::shared_input);
-    add(std::move(lead), inherits ? Grade::inherits : Grade::main);
+    const bool echo = is_echo(evidence, lead);
+    if (echo) lead.by.add(Heuristic::echo);
+    add(std::move(lead), echo ? Grade::echo : inherits ? Grade::inherits : Grade::main);
   }
   if (first.refs[0].process >= 0 || first.refs[1].process >= 0)
     add(first, !alone ? Grade::prepares : inherits ? Grade::inherits : Grade::main);

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "align/pair/slot_pairs.h"
 #include "align/values/digests.h"
 #include "align/values/movers.h"
 
@@ -86,6 +87,7 @@ std::optional<bool> Novelty::differs_from_counterpart(const SlotRef& ref) const 
   const std::optional<SlotRef> other = options_.counterparts->of(options_.side, ref);
   if (!other) return {};
   const Slot mine = mine_.slot(ref), theirs = other_.slot(*other);
+  if (garbage_in_one_run(mine, theirs)) return true;
   if (!has_value(mine) || !has_value(theirs)) return {};
   const ProcessLog &log = mine_.log(ref.event), &other_log = other_.log(other->event);
   const ValueKey key = value_key(log, mine);

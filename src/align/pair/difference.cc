@@ -13,7 +13,7 @@ constexpr size_t kLongScalars = 80;
 
 bool same(const ProcessLog& a, const Slot& x, const ProcessLog& b, const Slot& y) {
   if ((x.flags & kUnreadable) || (y.flags & kUnreadable)) return true;
-  if ((x.flags | y.flags) & kUninitialised) return true;
+  if ((x.flags | y.flags) & kUninitialised) return !garbage_in_one_run(x, y);
   if ((x.meta == kNone) != (y.meta == kNone)) return false;
   if (x.meta != kNone && (a.metas[x.meta].dtype != b.metas[y.meta].dtype ||
                           a.metas[x.meta].shape != b.metas[y.meta].shape))

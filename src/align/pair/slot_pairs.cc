@@ -104,6 +104,13 @@ bool same_shape(const ProcessLog& a, const Slot& x, const ProcessLog& b, const S
   return m.dtype == n.dtype && m.shape == n.shape;
 }
 
+bool garbage_in_one_run(const Slot& x, const Slot& y) {
+  if ((x.flags | y.flags) & kUnreadable) return false;
+  const bool garbage = x.flags & kUninitialised;
+  if (garbage == bool(y.flags & kUninitialised)) return false;
+  return (garbage ? y : x).value != Fingerprint{};
+}
+
 bool same_bytes(const Slot& x, const Slot& y) {
   return x.value == y.value && x.flat == y.flat &&
          (!(x.flags & y.flags & kMask) || x.pattern == y.pattern);

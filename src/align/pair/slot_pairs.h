@@ -29,6 +29,11 @@ bool slots_by_name(const Event& event);
 // Shape and dtype.
 bool same_shape(const ProcessLog& a, const Slot& x, const ProcessLog& b, const Slot& y);
 
+// One run read what torch.empty had left there, which is whatever the memory held, and the other
+// run a value: nobody wrote it in the one run. Zeros are no value here; fresh memory holds them by
+// chance.
+bool garbage_in_one_run(const Slot& x, const Slot& y);
+
 // Of two slots of one shape. Each digest follows from the bytes: one that differs alone says that
 // a log is not what was written, and that is a difference to show.
 bool same_bytes(const Slot& x, const Slot& y);

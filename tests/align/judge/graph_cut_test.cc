@@ -76,6 +76,32 @@ TEST(GraphCut, IsAmongWhatTheNodesForwardUsed) {
   EXPECT_EQ(cut.b, "m.softmax:3");
 }
 
+// h = norm(x); y = linear(h), in b linear(h.detach()). The linear layer's weights keep it in the
+// graph, so that b's backward begins as a's does, and never comes to the norm.
+TEST(GraphCut, LooksAheadWhereNoGradientCameBack) {
+  for (const bool no_grad : {false, true}) {
+    LogBuilder a, b;
+    for (LogBuilder* log : {&a, &b}) {
+      const bool in_a = log == &a;
+      log->add(op("m.norm:1", {reads(1), leaves(2)}, true));
+      if (!in_a && !no_grad) {
+        E detach = op("m.detach:2", {reads(2), leaves_view(2)}, false);
+        detach.flags |= kGradientsTold;
+        detach.slots[0].flags = kWantsGradient;
+        log->add(detach);
+      }
+      E linear = op("m.linear:3", {reads(2), leaves(4)}, in_a || !no_grad);
+      linear.flags |= kGradientsTold;
+      if (in_a || no_grad) linear.slots[0].flags = kWantsGradient;
+      log->add(linear);
+    }
+    const Cut cut = cut_of(a, b, 0);
+    ASSERT_TRUE(cut.found);
+    EXPECT_EQ(cut.a, no_grad ? "m.linear:3" : "");
+    EXPECT_EQ(cut.b, no_grad ? "m.linear:3" : "m.detach:2");
+  }
+}
+
 // b writes the transposition in another way, and computes the projection before it under no_grad.
 TEST(GraphCut, GoesThroughWhatTheOtherRunHasInOtherWords) {
   LogBuilder a, b;

@@ -715,6 +715,33 @@ TEST(Judge, WhatReadsADifferenceComesBehindWhereItBegan) {
   }
 }
 
+// weight = torch.empty(4); weight.copy_(w), which b leaves out. What b's embedding reads nobody
+// wrote.
+TEST(Judge, MemoryThatOneRunNeverFilledLeadsToWhatFillsItInTheOther) {
+  LogBuilder a, b;
+  for (LogBuilder* log : {&a, &b}) {
+    const bool in_a = log == &a;
+    auto weight = [&](SlotKind kind, uint64_t value, std::string name, uint16_t flags = 0) {
+      S slot{kind, value, std::move(name), {4, 8}, flags};
+      slot.storage = 5;
+      return slot;
+    };
+    log->add(op("m.init:1", {in(1), out(30)}));
+    log->add(op("m.empty:2", {weight(SlotKind::out, 77, "out0", kUninitialised)}));
+    if (in_a)
+      log->add(op("m.copy_:3", {weight(SlotKind::in, 77, "self", kUninitialised), in(30),
+                                weight(SlotKind::written, 30, "self")}));
+    log->add(op("m.embedding:4", {in(1),
+                                  in_a ? weight(SlotKind::in, 30, "arg1")
+                                       : weight(SlotKind::in, 77, "arg1", kUninitialised),
+                                  out(in_a ? 40 : 41)}));
+    log->add(loss(in_a ? 40 : 41));
+  }
+  const Judged j = judged({a}, {b});
+  EXPECT_EQ(j.pivot_a(), "m.copy_:3");
+  EXPECT_EQ(j.pivot_b(), "");
+}
+
 // Zeros, counts and masks are held by chance: a's count, b's full(48).
 TEST(Judge, AValueHeldElsewhereByChanceIsNoEnd) {
   LogBuilder a, b;

@@ -66,6 +66,24 @@ TEST(Compare, UnreadableAndUninitialisedAreLeftOut) {
   EXPECT_EQ(compare({"b", {empty_a}}, {"b", {empty_b}}), Equality::equal);
 }
 
+// An operator that reads a tensor which one run alone never filled.
+TEST(Compare, GarbageInOneRunIsAnotherInputWhereTheResultDiffers) {
+  const S garbage{SlotKind::in, 7, "weight", {4}, kUninitialised};
+  S filled{SlotKind::in, 9, "weight", {4}};
+  EXPECT_EQ(compare({"b", {in(1), filled, out(2)}}, {"b", {in(1), garbage, out(3)}}),
+            Equality::inputs);
+  // It had no part in the result: a copy writes over it.
+  EXPECT_EQ(compare({"b", {in(1), filled, out(2)}}, {"b", {in(1), garbage, out(2)}}),
+            Equality::equal);
+  // Fresh memory is zeros by chance, and both runs' garbage is nobody's.
+  S zeros = filled;
+  zeros.value = 0;
+  EXPECT_EQ(compare({"b", {in(1), zeros, out(2)}}, {"b", {in(1), garbage, out(3)}}),
+            Equality::outputs);
+  EXPECT_EQ(compare({"b", {in(1), garbage, out(2)}}, {"b", {in(1), garbage, out(3)}}),
+            Equality::outputs);
+}
+
 TEST(Compare, RaisedOnOneSideOnly) {
   E raised{"b", {in(1)}};
   raised.flags = kRaised;
