@@ -5,7 +5,7 @@ import collections
 import pytest
 
 from compile_gpt import gpt
-from runtime_log import RAISED, logs_in, record, run_program
+from runtime_log import GRADIENTS_TOLD, RAISED, WANTS_GRADIENT, logs_in, record, run_program
 
 torch = pytest.importorskip("torch")
 inductor = {"TORCHINDUCTOR_EMULATE_PRECISION_CASTS": "1"}
@@ -14,8 +14,8 @@ inductor = {"TORCHINDUCTOR_EMULATE_PRECISION_CASTS": "1"}
 def sites(log):
     """What every operator's event says but its values."""
     return [
-        (e.boundary, e.phase, e.scalars, e.results, e.flags, e.names("in"), e.names("out"), e.names("written"),
-         [(s.dtype, s.shape, s.flags) for s in e.slots])
+        (e.boundary, e.phase, e.scalars, e.results, e.flags & ~GRADIENTS_TOLD, e.names("in"), e.names("out"), e.names("written"),
+         [(s.dtype, s.shape, s.flags & ~WANTS_GRADIENT) for s in e.slots])
         for e in log.events if e.kind == "op"
     ]  # fmt: skip
 
