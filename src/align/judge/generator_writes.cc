@@ -1,9 +1,11 @@
 #include "align/judge/generator_writes.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -25,9 +27,26 @@ struct Window {
   uint32_t begin[2] = {0, 0}, end[2] = {0, 0};
 };
 
+// `torch.cuda.manual_seed_all(1)` is no business of "torch.cpu": functions for all devices of a
+// kind stand in that kind's module. `torch.manual_seed` seeds every generator of torch.
+bool of_another_device(std::string_view path, std::string_view function,
+                       std::string_view generator) {
+  constexpr std::string_view kTorch = "torch.";
+  constexpr std::array<std::string_view, 9> kDevices = {"cuda", "xpu", "mps",  "npu",   "mlu",
+                                                        "musa", "hpu", "sdaa", "neuron"};
+  if (!generator.starts_with(kTorch)) return false;
+  const std::string_view device =
+      generator.substr(kTorch.size(), generator.find(':') - kTorch.size());
+  const std::string_view of = path.substr(path.rfind('.') + 1);  // npos + 1 is 0
+  if (std::find(kDevices.begin(), kDevices.end(), of) != kDevices.end()) return of != device;
+  return function.ends_with("_all") && device == "cpu";
+}
+
 // Whether a function of this name can have moved the generator: `random.seed` is Python's own.
 bool of_family(const std::string& callee, const std::string& generator) {
   const std::string path = callee.substr(0, std::min(callee.rfind('.'), callee.size()));
+  if (of_another_device(path, std::string_view(callee).substr(callee.rfind('.') + 1), generator))
+    return false;
   const bool numpy = path == "np.random" || path == "numpy.random";
   const bool python = path == "random";
   return generator == "numpy" ? !python : generator == "python" ? !numpy : !numpy && !python;

@@ -266,6 +266,30 @@ TEST(RandomState, ADrawOfOneRunAloneIsNamedNotTheNext) {
   EXPECT_EQ(named(judged(a, b), b), "m.rand");
 }
 
+// What seeds another device's generator does not end this one's past: the seeding before it is
+// named.
+TEST(RandomState, SeedingAnotherDeviceEndsNoPast) {
+  for (const char* other :
+       {"torch.cuda.manual_seed_all", "mod.cuda.manual_seed", "mod.xpu.seed_all"}) {
+    auto run = [&](uint64_t seed) {
+      LogBuilder log;
+      log.add(states(10, 20, 0));
+      E seeding{.boundary = "m.manual_seed"};
+      seeding.scalars = "arg0=" + std::to_string(seed);
+      log.add(seeding);
+      log.add({.boundary = other, .scalars = "arg0=1"});
+      log.add(drawing(1000 + seed, 0));
+      log.add({.boundary = "m.rand", .slots = {out(1 + seed)}});
+      log.add({.boundary = "m.loss",
+               .slots = {{SlotKind::in, 1 + seed, "root0", {4, 8}, kModelValue}},
+               .kind = EventKind::loss});
+      return log;
+    };
+    LogBuilder a = run(1), b = run(2);
+    EXPECT_EQ(named(judged(a, b), b), "m.manual_seed") << other;
+  }
+}
+
 // torch seeds its generator by chance as a process begins: what that was tells nothing once the
 // program has seeded itself.
 TEST(RandomState, AnotherSeedIsNamedThoughTheRunsBeganWithOtherStates) {
