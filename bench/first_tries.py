@@ -36,6 +36,11 @@ def pairs_section():
                             "alike": len(alike), "right": hits(alike, "right")}}  # fmt: skip
 
 
+def label(results):
+    """The seed; where it was asked in parts, by one build each, also which (\"part\", \"remark\" of its file, written by hand)."""
+    return f"{results['seed']}{results.get('part', '')}"
+
+
 def mutants_section(files):
     found = [json.loads(f.read_text()) for f in files]
     found = [f for f in found if f["first_try"] and f["results"]]
@@ -43,13 +48,14 @@ def mutants_section(files):
         return "", {}
     results = [r for f in found for r in f["results"]]
     text = "\n### Random mutants of library code\n\nThe truth is known by construction (bench/mutants.py). "
-    text += f"Seeds {', '.join(str(f['seed']) for f in found)}, which nobody had looked at when they ran.\n\n"
+    text += f"Seeds {', '.join(label(f) for f in found)}, which nobody had looked at when they ran.\n\n"
     text += "| seed | mutants at the statement or first use | wrong | false identical | controls identical |\n|---|---|---|---|---|\n"
     for f in found:  # each met a build of its own
         of = [r for r in f["results"] if r["operator"]]
         alike = [r for r in f["results"] if not r["operator"]]
-        text += (f"| {f['seed']} | {share(hits(of, *RIGHT), len(of))} | {hits(of, 'wrong')} | {hits(of, 'false_identical')} | "
+        text += (f"| {label(f)} | {share(hits(of, *RIGHT), len(of))} | {hits(of, 'wrong')} | {hits(of, 'false_identical')} | "
                  f"{share(hits(alike, 'right'), len(alike))} |\n")  # fmt: skip
+    text += "".join(f"\n{label(f)}: {f['remark']}.\n" for f in found if "remark" in f)
     text += "\nAll together:\n\n"
     text += "".join(f"- {line.strip()}\n" for line in summary(results)) + "\n" + table("operator", results, lambda r: r["operator"])
     mutants = [r for r in results if r["operator"]]
