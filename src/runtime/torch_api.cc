@@ -26,6 +26,7 @@ Method method_of(PyObject* tensor, const char* name) {
 void load_of_tensor(TorchApi& api) {
   api.version = Getter(api.tensor_type, "_version");
   api.grad_fn = Getter(api.tensor_type, "grad_fn");
+  api.requires_grad = Getter(api.tensor_type, "requires_grad");
   Ref capsule = attribute(api.tensor_type, "__dlpack_c_exchange_api__");
   if (!capsule) return;
   auto* exchange = static_cast<const DlpackExchange*>(
@@ -194,11 +195,13 @@ Ref grad_fn_of(PyObject* tensor) {
 
 bool wants_gradient(PyObject* tensor) {
   const TorchApi* torch = torch_api();
-  if (torch != nullptr && torch->plain(tensor)) {
-    const void* native = torch->native.tensor(tensor);
-    if (native != nullptr && torch->native.outside_autograd(native)) return false;
-  }
-  return attribute(tensor, "requires_grad").get() == Py_True;
+  if (torch == nullptr || !torch->plain(tensor) || !torch->requires_grad)
+    return attribute(tensor, "requires_grad").get() == Py_True;
+  const void* native = torch->native.tensor(tensor);
+  if (native != nullptr && torch->native.outside_autograd(native)) return false;
+  const Ref wants = torch->requires_grad(tensor);
+  if (!wants) PyErr_Clear();
+  return wants.get() == Py_True;
 }
 
 CompilerOff::CompilerOff() {

@@ -25,7 +25,7 @@ struct TorchApi {
   PyObject* function_modes = nullptr;      // torch._C._len_torch_function_stack
   const DlpackExchange* dlpack = nullptr;  // torch 2.10 and later
   // Of torch.Tensor: for what is plain only.
-  Getter version, grad_fn;
+  Getter version, grad_fn, requires_grad;
   Method is_neg, untyped_storage;  // once bind_methods() was called
   TorchNative native;
 
