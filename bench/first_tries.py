@@ -6,6 +6,7 @@
 """
 import argparse
 import json
+import textwrap
 from pathlib import Path
 
 from mutants.judge import RIGHT, wilson
@@ -37,7 +38,7 @@ def pairs_section():
 
 
 def label(results):
-    """The seed; where it was asked in parts, by one build each, also which (\"part\", \"remark\" of its file, written by hand)."""
+    """The seed; where it was asked in parts, by one build each, also which: `part` and `remark` of its file, written by hand."""
     return f"{results['seed']}{results.get('part', '')}"
 
 
@@ -55,7 +56,7 @@ def mutants_section(files):
         alike = [r for r in f["results"] if not r["operator"]]
         text += (f"| {label(f)} | {share(hits(of, *RIGHT), len(of))} | {hits(of, 'wrong')} | {hits(of, 'false_identical')} | "
                  f"{share(hits(alike, 'right'), len(alike))} |\n")  # fmt: skip
-    text += "".join(f"\n{label(f)}: {f['remark']}.\n" for f in found if "remark" in f)
+    text += "".join("\n" + textwrap.fill(f"{label(f)}: {f['remark']}.", 160) + "\n" for f in found if "remark" in f)
     text += "\nAll together:\n\n"
     text += "".join(f"- {line.strip()}\n" for line in summary(results)) + "\n" + table("operator", results, lambda r: r["operator"])
     mutants = [r for r in results if r["operator"]]

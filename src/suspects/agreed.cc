@@ -5,7 +5,6 @@
 #include <set>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 
 namespace opguard {
 namespace {
@@ -59,7 +58,7 @@ class Measurer {
     }
     for (const Pair& pair : both.pairs) {
       const bool agrees = pair.equality == Equality::equal || pair.equality == Equality::hidden;
-      if (pair.a <= end[0] || pair.b <= end[1]) {  // the candidate itself does not
+      if (pair.a <= end[0] || pair.b <= end[1]) {
         tell(0, log(0, both), pair.a, agrees && same_graph(both, pair));
         tell(1, log(1, both), pair.b, agrees && same_graph(both, pair));
       }
@@ -74,7 +73,7 @@ class Measurer {
   }
 
   // Operators of one run alone: what they leave is known to the other run, and none takes a value
-  // out of the graph.
+  // out of the graph. One that leaves no tensor (`torch.manual_seed(1)`) was not measured.
   void tell_alone(int side, const ProcessPair& both, const std::vector<uint32_t>& alone) {
     if (alone.empty()) return;
     const ProcessLog &own = log(side, both), &other = log(1 - side, both);
@@ -88,14 +87,16 @@ class Measurer {
       const Key key{slot.value.h, slot.value.m};
       if (wanted.contains(key)) found.insert(key);
     }
-    std::unordered_set<uint32_t> unknown;
+    std::unordered_map<uint32_t, bool> known;  // of those that leave something: all of it
     each_left(own, alone, [&](uint32_t event, const Slot& slot) {
-      if ((slot.flags & kUnreadable) || !found.contains({slot.value.h, slot.value.m}))
-        unknown.insert(event);
+      known.try_emplace(event, true).first->second &=
+          !(slot.flags & kUnreadable) && found.contains({slot.value.h, slot.value.m});
     });
-    for (uint32_t event : alone)
+    for (uint32_t event : alone) {
+      const auto at = known.find(event);
       tell(side, own, event,
-           event != own_[side].event && !unknown.contains(event) && !cuts(own, event));
+           event != own_[side].event && at != known.end() && at->second && !cuts(own, event));
+    }
   }
 
   template <typename Visit>

@@ -20,7 +20,7 @@ constexpr char kAfter[] = "  if flag:\n    y = double(y)\n  return norm(y)\n";
 struct Ran {
   uint32_t line;
   std::string boundary;
-  uint64_t read, left;
+  uint64_t read, left;  // left 0: no tensor
   uint16_t wants = 0;
   uint8_t flags = kGradientsTold;
 };
@@ -38,7 +38,9 @@ std::vector<Suspect> suspects(const std::string& text_a, const std::string& text
     for (const Ran& ran : side == 0 ? in_a : in_b) {
       test::S read = test::in(ran.read);
       read.flags = ran.wants;
-      log.add({.boundary = ran.boundary, .slots = {read, test::out(ran.left)}, .flags = ran.flags});
+      test::E event{.boundary = ran.boundary, .slots = {read}, .flags = ran.flags};
+      if (ran.left != 0) event.slots.push_back(test::out(ran.left));
+      log.add(event);
       Location at;
       at.path = source.path;
       at.line = at.end_line = ran.line;
@@ -98,6 +100,16 @@ TEST(Agreed, AStatementOfTheHunkThatWasNotMeasuredDoesNot) {
   EXPECT_FALSE(found[0].agrees());
   EXPECT_TRUE(found[0].agrees({2, 2}, {2, 2}));
   EXPECT_FALSE(found[0].agrees({3, 3}, {3, 3}));
+}
+
+// A seeding leaves no tensor: that nothing of it differs says nothing.
+TEST(Agreed, WhatLeavesNothingWasNotMeasured) {
+  const std::string a = std::string(kBefore) + "  seed(14)\n" + kAfter + "f(x, True)\n";
+  const std::string b = std::string(kBefore) + "  reseed(15)\n" + kAfter + "f(x, True)\n";
+  const std::vector<Suspect> found = suspects(
+      a, b, {{2, "m.seed:1", 1, 0}, {4, "m.double:2", 1, 3}}, {{2, "m.reseed:4", 1, 0}}, only_a());
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_FALSE(found[0].agrees());
 }
 
 // `x.detach()` leaves the bytes it read, and takes them out of the graph.

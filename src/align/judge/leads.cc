@@ -128,7 +128,7 @@ bool is_echo(const Evidence& evidence, const Found& found) {
 // The same of two stretches that part at one and the same operator: `clip(gradients)`, given fewer
 // of them in one run.
 bool is_echo(const Evidence& evidence, const Lead& lead) {
-  return evidence.on(Heuristic::echo) && evidence.boundary_is_shared(lead.refs[0], lead.refs[1]) &&
+  return evidence.boundary_is_shared(lead.refs[0], lead.refs[1]) &&
          (reads_own(evidence, 0, lead.refs[0]) || reads_own(evidence, 1, lead.refs[1]));
 }
 
@@ -165,7 +165,7 @@ void add_region(const Evidence& evidence, const Region& region, std::vector<Lead
         if (found.origin.event == lead.refs[side]) lead.found = found;
     if (!(first.refs[0] == lead.refs[0] && first.refs[1] == lead.refs[1]))
       lead.by.add(Heuristic::shared_input);
-    const bool echo = is_echo(evidence, lead);
+    const bool echo = evidence.on(Heuristic::echo) && is_echo(evidence, lead);
     if (echo) lead.by.add(Heuristic::echo);
     add(std::move(lead), echo ? Grade::echo : inherits ? Grade::inherits : Grade::main);
   }
