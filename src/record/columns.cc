@@ -215,10 +215,6 @@ std::string valid_utf8(std::string text) {
 
 }  // namespace
 
-std::string place_of(const Location& at) {
-  return (at.file.empty() ? at.path : at.file) + ":" + std::to_string(at.line);
-}
-
 std::span<const Column> columns_of(TableRows rows) {
   if (rows == TableRows::events) return kEventColumns;
   return kRecordColumns;

@@ -3,7 +3,6 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <cinttypes>
 #include <cstdio>
 
 #include "record/names.h"
@@ -13,19 +12,8 @@ namespace {
 
 constexpr size_t kPieceBytes = 1 << 16;
 
-std::string shape_text(const Meta& meta) {
-  std::string s = meta.dtype + "[";
-  for (size_t i = 0; i < meta.shape.size(); ++i)
-    s += (i ? ", " : "") + std::to_string(meta.shape[i]);
-  s += "]";
-  return meta.device == "cpu" ? s : s + " " + meta.device;
-}
-
 std::string value_text(const Slot& slot) {
-  if (slot.flags & kUnreadable) return "unreadable";
-  char buffer[40];
-  std::snprintf(buffer, sizeof buffer, "%016" PRIx64 ":%016" PRIx64, slot.value.h, slot.value.m);
-  return buffer;
+  return slot.flags & kUnreadable ? "unreadable" : fingerprint_text(slot.value);
 }
 
 // Control characters of names and reprs must not reach a terminal.

@@ -18,4 +18,10 @@ inline constexpr std::array<const char*, 3> kSlotKindNames = {"in", "out", "writ
 // "model/attention.py:31"
 std::string place_of(const Location& at);
 
+// "float32[2, 8]", "float32[2, 8] cuda:0".
+std::string shape_text(const Meta& meta);
+
+// "00ab..:77cd..", 16 digits each.
+std::string fingerprint_text(const Fingerprint& value);
+
 }  // namespace opguard

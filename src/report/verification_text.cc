@@ -1,6 +1,6 @@
-#include <cstdio>
 #include <string>
 
+#include "record/names.h"
 #include "report/verification.h"
 
 namespace opguard {
@@ -78,15 +78,8 @@ std::string side_text(const ValueDifference& difference, const ValueSide& side) 
   if (difference.kind == ValueKind::moments)
     return std::to_string(side.moments) + " backward passes and optimizer steps";
   if (!side.meta) return "nothing";
-  std::string text = side.name == difference.name ? "" : side.name + " ";
-  text += side.meta->dtype + "[";
-  for (size_t d = 0; d < side.meta->shape.size(); ++d)
-    text += (d ? ", " : "") + std::to_string(side.meta->shape[d]);
-  char value[40];
-  std::snprintf(value, sizeof value, "] %016llx:%016llx",
-                static_cast<unsigned long long>(side.value.h),
-                static_cast<unsigned long long>(side.value.m));
-  return text + value;
+  return (side.name == difference.name ? "" : side.name + " ") + shape_text(*side.meta) + " " +
+         fingerprint_text(side.value);
 }
 
 std::string words(const Judgement& judgement) {

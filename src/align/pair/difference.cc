@@ -1,9 +1,9 @@
 #include "align/pair/difference.h"
 
 #include <algorithm>
-#include <cinttypes>
-#include <cstdio>
 #include <set>
+
+#include "record/names.h"
 
 namespace opguard {
 namespace {
@@ -126,20 +126,11 @@ std::pair<std::vector<ScalarItem>, std::vector<ScalarItem>> scalar_differences(
 }
 
 std::string shape_text(const ProcessLog& log, const Slot& slot) {
-  if (slot.meta == kNone) return "?";
-  const Meta& meta = log.metas[slot.meta];
-  std::string text = meta.dtype + "[";
-  for (size_t i = 0; i < meta.shape.size(); ++i)
-    text += (i ? ", " : "") + std::to_string(meta.shape[i]);
-  text += "]";
-  return meta.device.empty() || meta.device == "cpu" ? text : text + " " + meta.device;
+  return slot.meta == kNone ? "?" : shape_text(log.metas[slot.meta]);
 }
 
 std::string fingerprint_text(const Slot& slot) {
-  if (slot.flags & kUnreadable) return "unreadable";
-  char buffer[40];
-  std::snprintf(buffer, sizeof buffer, "%016" PRIx64 ":%016" PRIx64, slot.value.h, slot.value.m);
-  return buffer;
+  return slot.flags & kUnreadable ? "unreadable" : fingerprint_text(slot.value);
 }
 
 }  // namespace opguard

@@ -200,7 +200,7 @@ bool part_meant(std::string_view slot, const RecordPart& part) {
          rest == std::to_string(part.index);
 }
 
-std::string shape_text(const Meta& meta) {
+std::string sizes_text(const Meta& meta) {
   std::string text = "[";
   for (int64_t size : meta.shape) text += (text.size() > 1 ? "," : "") + std::to_string(size);
   return text + "]";
@@ -293,7 +293,7 @@ std::vector<uint32_t> RuleMatcher::rules_of(const Event& event, const RecordPart
     if (!found.empty() && found.back() == index) continue;
     if (!part_meant(slot, part) || !means(rule, event)) continue;
     if (!rule.dtype.empty() && (!part.meta || !glob(rule.dtype, part.meta->dtype))) continue;
-    if (!rule.shape.empty() && (!part.meta || !glob(rule.shape, shape_text(*part.meta)))) continue;
+    if (!rule.shape.empty() && (!part.meta || !glob(rule.shape, sizes_text(*part.meta)))) continue;
     found.push_back(index);
   }
   return found;

@@ -1,0 +1,26 @@
+#include "record/names.h"
+
+#include <cinttypes>
+#include <cstdio>
+
+namespace opguard {
+
+std::string place_of(const Location& at) {
+  return (at.file.empty() ? at.path : at.file) + ":" + std::to_string(at.line);
+}
+
+std::string shape_text(const Meta& meta) {
+  std::string text = meta.dtype + "[";
+  for (size_t i = 0; i < meta.shape.size(); ++i)
+    text += (i ? ", " : "") + std::to_string(meta.shape[i]);
+  text += "]";
+  return meta.device.empty() || meta.device == "cpu" ? text : text + " " + meta.device;
+}
+
+std::string fingerprint_text(const Fingerprint& value) {
+  char buffer[40];
+  std::snprintf(buffer, sizeof buffer, "%016" PRIx64 ":%016" PRIx64, value.h, value.m);
+  return buffer;
+}
+
+}  // namespace opguard
