@@ -11,6 +11,7 @@
 #include "parser/parse.h"
 #include "patcher/patch.h"
 #include "report/proof_text.h"
+#include "suspects/text_question.h"
 
 namespace opguard {
 namespace {
@@ -48,45 +49,6 @@ TextPlace place(const ExchangePart& part) {
   return {part.file[side]->name, part.first[side], part.first[side] + part.count[side] - 1};
 }
 
-// One side's operator, or the call it is named at.
-bool stands_in(const ExchangePart& part, const PivotView& pivot, int side) {
-  const EventView& event = side == 0 ? pivot.a : pivot.b;
-  const Location& at = event.location;
-  return event && at.path == part.file[side]->path &&
-         at.line < part.first[side] + part.count[side] &&
-         std::max(at.line, at.end_line) >= part.first[side];
-}
-
-bool stands_in(const ExchangePart& part, const PivotView& pivot) {
-  return stands_in(part, pivot, 0) || stands_in(part, pivot, 1);
-}
-
-bool stands_in(const ExchangeGroup& group, const PivotView& pivot) {
-  return std::any_of(group.parts.begin(), group.parts.end(),
-                     [&](const ExchangePart& part) { return stands_in(part, pivot); });
-}
-
-// An operator of both runs that stands in one hunk of a and in another of b has moved: neither can
-// be taken back alone.
-//   a  173  d = m.add_(eps).sqrt()      b  191  max(m, v.add_(eps), out=m)
-void join_places(const PivotView& pivot, std::vector<ExchangeGroup>& groups) {
-  auto of = [&](int side) {
-    return std::find_if(groups.begin(), groups.end(), [&](const ExchangeGroup& group) {
-      return std::any_of(group.parts.begin(), group.parts.end(),
-                         [&](const ExchangePart& part) { return stands_in(part, pivot, side); });
-    });
-  };
-  auto into = of(0), from = of(1);
-  if (into == groups.end() || from == groups.end() || into == from) return;
-  if (from < into) std::swap(into, from);
-  into->likelihood = std::max(into->likelihood, from->likelihood);
-  into->reworded &= from->reworded;
-  into->parts.insert(into->parts.end(), from->parts.begin(), from->parts.end());
-  groups.erase(from);
-}
-
-constexpr double kUnlikely = 8;  // beside other groups
-
 std::vector<TextPlace> places(const std::vector<ExchangeGroup>& groups) {
   std::vector<TextPlace> all;
   for (const ExchangeGroup& group : groups)
@@ -122,16 +84,10 @@ class Exchanger {
     only.candidates.resize(1);
     const std::vector<Background> behind = source_.backgrounds(a_, b_, alignment, only);
     if (behind.empty() || behind[0].more > 0) return done;
-    // It was given what run a's was: only what it was made with can lie in the text.
-    if (pivot.kind == PivotKind::value &&
-        std::none_of(behind[0].suspects.begin(), behind[0].suspects.end(),
-                     [](const Suspect& suspect) { return suspect.nearness == Nearness::origin; }))
-      return done;
-    std::vector<ExchangeGroup> groups = exchange_groups(*source_.texts, behind[0].suspects);
-    if (is_told(pivot, behind[0], groups)) return done;
-    join_places(view(a_, b_, pivot), groups);
-    if (handed_over_alike(behind[0].numbers)) pass_over_its_statement(pivot, groups);
-    const uint32_t kept = by_text_alone(pivot, behind[0], groups) ? 0 : budget_.kept;
+    const auto question = text_question(a_, b_, pivot, *source_.texts, behind[0]);
+    if (!question) return done;
+    const std::vector<ExchangeGroup>& groups = question->groups;
+    const uint32_t kept = question->values_lead_nowhere ? 0 : budget_.kept;
     std::vector<double> weights;
     for (const ExchangeGroup& group : groups) weights.push_back(group.likelihood);
     ExchangeSearch search(weights);
@@ -157,58 +113,6 @@ class Exchanger {
   }
 
  private:
-  // The operator's own statement is another one in the two programs: no need to look elsewhere,
-  // unless it was given another value, or has left the graph: no value put in place proves that.
-  // Nor does it tell where a number comes from that both texts hand over alike:
-  //   a  avg.add_(torch.sub(g, avg), alpha=rest)       b  avg.add_(g - avg, alpha=rest)
-  bool is_told(const Pivot& pivot, const Background& behind,
-               const std::vector<ExchangeGroup>& groups) const {
-    if (pivot.kind == PivotKind::input || leaves_graph(pivot)) return false;
-    if (pivot.kind == PivotKind::scalar && handed_over_alike(behind.numbers)) return false;
-    const PivotView shown = view(a_, b_, pivot);
-    return std::any_of(groups.begin(), groups.end(), [&](const ExchangeGroup& group) {
-      return !group.reworded && stands_in(group, shown);
-    });
-  }
-
-  static bool handed_over_alike(const std::vector<Number>& numbers) {
-    return !numbers.empty() &&
-           std::all_of(numbers.begin(), numbers.end(), [](const Number& number) {
-             return !number.given[0].empty() && number.given[0] == number.given[1];
-           });
-  }
-
-  // Another text beside a number that it hands over as the other program does is not where the
-  // number comes from.
-  void pass_over_its_statement(const Pivot& pivot, std::vector<ExchangeGroup>& groups) const {
-    const PivotView shown = view(a_, b_, pivot);
-    for (ExchangeGroup& group : groups)
-      if (stands_in(group, shown)) group.likelihood /= kUnlikely;
-    std::stable_sort(groups.begin(), groups.end(),
-                     [](const auto& x, const auto& y) { return x.likelihood > y.likelihood; });
-  }
-
-  // The same text ran an operator in one run alone, or handed it another number, or the operator's
-  // result left the graph: what decided that is no tensor's value, and no value put in place leads
-  // there.
-  bool by_text_alone(const Pivot& pivot, const Background& behind,
-                     const std::vector<ExchangeGroup>& groups) const {
-    if (pivot.kind == PivotKind::scalar && handed_over_alike(behind.numbers)) return true;
-    if (leaves_graph(pivot)) return true;
-    const bool alone = pivot.a.process < 0 || pivot.b.process < 0;
-    if (pivot.kind != PivotKind::scalar && (pivot.kind != PivotKind::structure || !alone))
-      return false;
-    const PivotView shown = view(a_, b_, pivot);
-    return std::none_of(groups.begin(), groups.end(),
-                        [&](const ExchangeGroup& group) { return stands_in(group, shown); });
-  }
-
-  bool leaves_graph(const Pivot& pivot) const {
-    if (pivot.heuristics.has(Heuristic::graph_cut)) return true;
-    return pivot.kind == PivotKind::structure && pivot.a.process >= 0 && pivot.b.process >= 0 &&
-           ((timeline_.event(0, pivot.a).flags ^ timeline_.event(1, pivot.b).flags) & kInGraph);
-  }
-
   Outcomes ask(const std::vector<ExchangeGroup>& groups) {
     say("run of b with " + words(places(groups)) + " as in a");
     --left_;
