@@ -2,6 +2,7 @@
 
 A program runs in a tree of its own: its files, and beside them the files of its packages that it loads, so that all are source of the tree.
 """
+import hashlib
 import json
 import os
 import select
@@ -106,15 +107,21 @@ class Base:
 
     def __init__(self, program, folder, venv, runner):
         self.program, self.tree = program, folder / "tree"
-        kept = folder / "base.json"
-        if not kept.is_file():
-            self.make(folder, venv, runner)
-        data = json.loads(kept.read_text())
+        kept, made_by = folder / "base.json", self.digest()
+        data = json.loads(kept.read_text()) if kept.is_file() else {}
+        if data.get("made_by") != made_by:
+            self.make(folder, venv, runner, made_by)
+            data = json.loads(kept.read_text())
         self.outcome = data["outcome"]
         self.kinds = {name: Kinds(set(k["lines"]), k["names"]) for name, k in data["ran"].items()}
         self.sources_ = {}
 
-    def make(self, folder, venv, runner):
+    def digest(self):
+        """Of what it is made by: kept bases of another observer would differ from every mutant."""
+        texts = (HERE / "observe.py", HERE / "programs" / "training.py", self.program.source or HERE / "programs" / self.program.main)
+        return hashlib.sha256(b"\0".join(text.read_bytes() for text in texts)).hexdigest()
+
+    def make(self, folder, venv, runner, made_by):
         program = self.program
         shutil.rmtree(folder, ignore_errors=True)
         if program.source:
@@ -135,7 +142,7 @@ class Base:
                 entry["lines"] = sorted({*entry["lines"], *seen["lines"]})
                 for function, names in seen["names"].items():
                     entry["names"].setdefault(function, {}).update(names)
-        (folder / "base.json").write_text(json.dumps({"outcome": [x["outcome"] for x in left[0]], "ran": ran}))
+        (folder / "base.json").write_text(json.dumps({"made_by": made_by, "outcome": [x["outcome"] for x in left[0]], "ran": ran}))
 
     def copy_packages(self, folder, venv, runner):
         """The files the program loads of its packages; the others are left out, so that trees stay small."""
