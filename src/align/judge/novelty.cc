@@ -70,52 +70,60 @@ bool Novelty::views_larger_input(const SlotRef& made) const {
   return false;
 }
 
-bool Novelty::novel(const EventRef& event, const Slot& slot) const {
-  if (!has_value(slot)) return false;
-  if (on(Heuristic::zeros_are_known) && slot.value == Fingerprint{}) return false;
-  ValueKey key = value_key(mine_.log(event), slot);
-  if ((on(Heuristic::known_by_name) && other_.holds(key)) || relaid_.contains(key)) return false;
+Standing Novelty::by_name(const EventRef& event, const Slot& slot) const {
+  if (!has_value(slot)) return {};
+  if (on(Heuristic::zeros_are_known) && slot.value == Fingerprint{})
+    return {false, Heuristic::zeros_are_known};
+  const ValueKey key = value_key(mine_.log(event), slot);
+  if (relaid_.contains(key)) return {};
+  if (on(Heuristic::known_by_name) && other_.holds(key)) return {false, Heuristic::known_by_name};
   // exp() of either constant is zero: the same mask.
   if (on(Heuristic::mask_pattern) && (slot.flags & kMask) && other_.holds_mask(slot.pattern))
-    return false;
-  if (options_.same_elements && options_.same_elements->contains(key)) return false;
-  return !put_together(event, slot);
+    return {false, Heuristic::mask_pattern};
+  if (options_.same_elements && options_.same_elements->contains(key)) return {};
+  const std::optional<Heuristic> by = put_together(event, slot);
+  return {!by, by};
 }
 
-std::optional<bool> Novelty::differs_from_counterpart(const SlotRef& ref) const {
+std::optional<Standing> Novelty::beside_counterpart(const SlotRef& ref) const {
   if (!options_.counterparts) return {};
   const std::optional<SlotRef> other = options_.counterparts->of(options_.side, ref);
   if (!other) return {};
   const Slot mine = mine_.slot(ref), theirs = other_.slot(*other);
-  if (garbage_in_one_run(mine, theirs)) return true;
+  if (garbage_in_one_run(mine, theirs)) return Standing{true};
   if (!has_value(mine) || !has_value(theirs)) return {};
   const ProcessLog &log = mine_.log(ref.event), &other_log = other_.log(other->event);
   const ValueKey key = value_key(log, mine);
-  if (key == value_key(other_log, theirs)) return false;
+  if (key == value_key(other_log, theirs)) return Standing{};
   if (log.metas[mine.meta] != other_log.metas[theirs.meta]) return {};
-  if (relaid_.contains(key)) return false;
-  return !(on(Heuristic::mask_pattern) && (mine.flags & theirs.flags & kMask) &&
-           mine.pattern == theirs.pattern);
+  if (relaid_.contains(key)) return Standing{};
+  if (on(Heuristic::mask_pattern) && (mine.flags & theirs.flags & kMask) &&
+      mine.pattern == theirs.pattern)
+    return Standing{false, Heuristic::mask_pattern};
+  return Standing{true};
 }
 
-bool Novelty::differs(const SlotRef& ref) const {
-  if (const std::optional<bool> differs = differs_from_counterpart(ref)) return *differs;
-  return novel(ref.event, mine_.slot(ref));
+Standing Novelty::standing(const SlotRef& ref) const {
+  if (const std::optional<Standing> beside = beside_counterpart(ref)) return *beside;
+  return by_name(ref.event, mine_.slot(ref));
 }
 
 // The other run's values, repeated over a dimension before they are used or left to broadcasting; a
 // list of them in one buffer, or a share of it on each rank.
-bool Novelty::put_together(const EventRef& event, const Slot& slot) const {
+std::optional<Heuristic> Novelty::put_together(const EventRef& event, const Slot& slot) const {
   const ProcessLog& log = mine_.log(event);
-  if (slot.meta >= log.metas.size() || !has_elements(slot)) return false;
+  if (slot.meta >= log.metas.size() || !has_elements(slot)) return {};
   const Meta& meta = log.metas[slot.meta];
   const Compositions& theirs = other_.compositions(mine_.run());
-  if (on(Heuristic::repeated_value) && theirs.holds_repeated(meta, slot.digest)) return true;
-  if (!on(Heuristic::listed_elements)) return false;
-  if (theirs.holds_list(meta.dtype, slot.digest)) return true;
+  if (on(Heuristic::repeated_value) && theirs.holds_repeated(meta, slot.digest))
+    return Heuristic::repeated_value;
+  if (!on(Heuristic::listed_elements)) return {};
+  if (theirs.holds_list(meta.dtype, slot.digest)) return Heuristic::listed_elements;
   const std::optional<uint64_t> whole = mine_.rank_sums().of(event, slot);
-  return whole && *whole != 0 &&
-         (theirs.holds_list(meta.dtype, *whole) || theirs.holds_elements(meta.dtype, *whole));
+  if (whole && *whole != 0 &&
+      (theirs.holds_list(meta.dtype, *whole) || theirs.holds_elements(meta.dtype, *whole)))
+    return Heuristic::listed_elements;
+  return {};
 }
 
 bool Novelty::written_over(const EventRef& ref, const Slot& slot) const {

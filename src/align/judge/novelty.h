@@ -38,6 +38,12 @@ struct FlowOptions {
   Heuristics off;  // not to be used
 };
 
+// How a value of one run stands to the other's.
+struct Standing {
+  bool differs = false;
+  std::optional<Heuristic> by = {};  // it does not, as far as this may be argued
+};
+
 // One run's values against the other's.
 class Novelty {
  public:
@@ -47,11 +53,13 @@ class Novelty {
   bool on(Heuristic heuristic) const { return !options_.off.has(heuristic); }
   bool discounting() const { return options_.discounted != nullptr; }
 
-  bool novel(const EventRef& event, const Slot& slot) const;
+  // The other run never holds it.
+  bool novel(const EventRef& event, const Slot& slot) const { return by_name(event, slot).differs; }
   // Not what the other run has in its place; novel, where it has no such place.
-  bool differs(const SlotRef& ref) const;
+  bool differs(const SlotRef& ref) const { return standing(ref).differs; }
+  Standing standing(const SlotRef& ref) const;
   // None: there is no counterpart, or one of another layout that only names can be held against.
-  std::optional<bool> differs_from_counterpart(const SlotRef& ref) const;
+  std::optional<Standing> beside_counterpart(const SlotRef& ref) const;
 
   // What was there before a copy has no part in the result, unless it decides the dtype.
   bool written_over(const EventRef& ref, const Slot& slot) const;
@@ -64,7 +72,8 @@ class Novelty {
  private:
   std::string_view callee(const EventRef& ref) const;  // as in source; "" if its place is unknown
   bool any_novel(const Memory::Parts& parts) const;
-  bool put_together(const EventRef& event, const Slot& slot) const;
+  Standing by_name(const EventRef& event, const Slot& slot) const;
+  std::optional<Heuristic> put_together(const EventRef& event, const Slot& slot) const;
   bool made_of_known(const SlotRef& made) const;
 
   const ValueIndex& mine_;

@@ -221,16 +221,31 @@ void Flow::follow(const SlotRef& made, const EventRef& reader, std::vector<Work>
                         (event.kind == EventKind::op &&
                          ((location != log.locations.end() && (event.flags & kCollective)) ||
                           rearranges(log, event)));
+  by_.add(taken_for_known(ref));
   origins.push_back({ref, made.slot, false, movement, false, next});
+}
+
+// By what the inputs of an origin pass for the other run's.
+Heuristics Flow::taken_for_known(const EventRef& ref) const {
+  Heuristics by;
+  const ProcessLog& log = mine_.log(ref);
+  const Event& event = mine_.event(ref);
+  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
+    if (log.slots[s].kind != SlotKind::in) continue;
+    if (const std::optional<Heuristic> one = known_.standing({ref, s}).by) by.add(*one);
+  }
+  return by;
 }
 
 // The wanted value's maker left what its partner left: it is not the one the other run has here. Of
 // an operator around the maker too: there one run alone has written the tensor again since.
 //   exp_avg_var.mul_(b2).addcmul_(g, g)      max(m, exp_avg_var.add_(eps), out=m)   in b only
 bool Flow::chosen(const Work& work, const SlotRef& made) const {
-  return !(made.event == work.wanted.event) &&
-         known_.differs_from_counterpart(work.wanted) == true &&
-         known_.differs_from_counterpart(made) == false;
+  if (made.event == work.wanted.event) return false;
+  const std::optional<Standing> wanted = known_.beside_counterpart(work.wanted);
+  if (!wanted || !wanted->differs) return false;
+  const std::optional<Standing> left = known_.beside_counterpart(made);
+  return left && !left->differs;
 }
 
 void Flow::trace(const Work& work, std::vector<Work>& stack, std::vector<Origin>& origins) {

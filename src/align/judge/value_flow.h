@@ -84,6 +84,7 @@ class Flow {
     return known_.options().besides && known_.options().besides(ref);
   }
   SlotRef read_unseen(const SlotRef& made) const;
+  Heuristics taken_for_known(const EventRef& ref) const;
   bool chosen(const Work& work, const SlotRef& made) const;
   bool push_novel_inputs(const EventRef& ref, const EventRef& consumer, bool inputs_only,
                          std::vector<Work>& stack) const;
