@@ -157,6 +157,8 @@ class Wording {
         return "the optimizers hold the parameters in other pieces: after " + number(first) +
                " of " + number(second) +
                " steps they are the same elements, of all ranks together, wherever they lie";
+      case parameter_alone:
+        return run + "'s optimizer alone steps the parameter " + names[0];
       case parameters_unlike:
         return "the optimizers hold the parameters in other shapes, and after " + apart();
       case gradients_unlike:

@@ -58,7 +58,8 @@ enum class ReasonKind : uint8_t {
   alone_in_buffers,   // side, numbers: how many of how many, names: the first
   alone_in_saved,     // the same
   other_pieces,       // numbers: after so many of how many steps
-  parameters_unlike,  // the same; why: the next reason
+  parameter_alone,    // side, names: the parameter
+  parameters_unlike,  // numbers: as above; why: the next reason
   gradients_unlike,   // the same
   state_unlike,       // the same, names: the state
   state_names,        // names: of a, of b

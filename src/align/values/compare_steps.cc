@@ -55,6 +55,13 @@ bool all_zero(const ModelSet& set) {
                      [](const HeldValue& held) { return held.slot.value == Fingerprint{}; });
 }
 
+bool all_ranks(const Run& run) {
+  std::set<int32_t> ranks;
+  for (const ProcessLog& log : run.processes) ranks.insert(log.rank);
+  return std::all_of(run.processes.begin(), run.processes.end(),
+                     [&](const ProcessLog& log) { return int64_t(ranks.size()) >= log.world; });
+}
+
 // How often one list could not be compared, and why not at first.
 struct Missed {
   size_t steps = 0;
@@ -111,7 +118,7 @@ class Steps {
     if (same_pieces) {
       found_.compared |= !a.after.held.empty();
       consider(compare_sets(timeline_, a.after, b.after, ReasonKind::parameters_differ));
-    } else {
+    } else if (same_elements(of(0).after, of(1).after) || !compare_shared(a.after, b.after)) {
       compare_pieces(a, b, of(0), of(1));
     }
     if (alike(timeline_, a.gradients, b.gradients)) {
@@ -127,6 +134,47 @@ class Steps {
     } else {
       compare_states(a.states, b.states, of(0), of(1), same_pieces);
     }
+  }
+
+  // One run has all of the other's parameters, under their names and in their shapes, and more.
+  // What the other run holds as a tensor that no optimizer steps is the same parameter, frozen
+  // there.
+  //   a  AdamW  embed.weight, head.weight
+  //   b  AdamW  embed.weight, head.weight, head.bias     a holds head.bias nowhere: it differs
+  // False: they are something else.
+  bool compare_shared(const ModelSet& a, const ModelSet& b) {
+    ModelSet shared[2] = {a, b};
+    share(0, shared[0], b);
+    share(1, shared[1], a);
+    const ModelSet* all[2] = {&a, &b};
+    for (int side : {0, 1}) {
+      const ModelSet &smaller = *all[side], &larger = *all[1 - side];
+      if (smaller.held.empty() || shared[side].held.size() < smaller.held.size()) continue;
+      if (!all_ranks(timeline_.run(side))) return false;  // another rank may step the rest
+      found_.compared = true;
+      consider(compare_sets(timeline_, shared[0], shared[1], ReasonKind::parameters_differ));
+      for (const HeldValue& held : larger.held)
+        if (held.slot.value != Fingerprint{} && !runs_[side]->index.holds(held.key) &&
+            !holds(shared[1 - side], held))
+          consider(alone(1 - side, larger, held));
+      return true;
+    }
+    return false;
+  }
+
+  static bool holds(const ModelSet& set, const HeldValue& held) {
+    return std::any_of(set.held.begin(), set.held.end(),
+                       [&](const HeldValue& one) { return one.at == held.at; });
+  }
+
+  ModelDifference alone(int side, const ModelSet& set, const HeldValue& held) const {
+    ModelDifference difference{{}, timeline_.position(side, set.event), {}};
+    const std::string& name = log(side).text(held.slot.name);
+    difference.why = {.kind = ReasonKind::parameter_alone,
+                      .side = side,
+                      .names = {name.substr(name.find(':') + 1)}};
+    difference.slots[side].push_back(held.at);
+    return difference;
   }
 
   // Parameters in other pieces.

@@ -258,6 +258,36 @@ TEST(KeptValues, ParametersInOtherShapesAreNotCalledIdentical) {
   EXPECT_EQ(verdict(run(6, {4}), run(6, {2, 2})).outcome, Outcome::identical);
 }
 
+// A bias that one run's optimizer has besides, and no forward reads.
+TEST(KeptValues, AParameterOfOneRunAloneIsADifference) {
+  auto run = [](std::vector<uint64_t> biases) {
+    LogBuilder log;
+    log.add({.boundary = "m.linear:1", .slots = {in(1), out(5)}});
+    std::vector<S> parameters = {parameter(6)};
+    for (uint64_t bias : biases)
+      parameters.push_back({SlotKind::out, bias, "param:head.bias", {9}, kModelValue});
+    return log.add(loss(5)).add(optimizer(parameters));
+  };
+  for (bool in_a : {true, false}) {
+    const Verdict v = in_a ? verdict(run({9}), run({})) : verdict(run({}), run({9}));
+    EXPECT_EQ(v.outcome, Outcome::diverged);
+    const Reason why{
+        .kind = ReasonKind::parameter_alone, .side = in_a ? 0 : 1, .names = {"head.bias"}};
+    EXPECT_EQ(v.why, (Reasons{why}));
+  }
+  EXPECT_EQ(verdict(run({0}), run({})).outcome, Outcome::identical) << "zeros are in every run";
+  LogBuilder first_of_two = run({});
+  first_of_two.log().world = 2;
+  EXPECT_NE(verdict(run({9}), first_of_two).outcome, Outcome::diverged)
+      << "the rank whose log is missing may step it";
+  // One run gives its optimizer a frozen parameter as well: the other's forward reads it.
+  LogBuilder frozen = run({});
+  frozen.add({.boundary = "m.bias:2", .slots = {{SlotKind::in, 9, "arg0", {9}}}});
+  LogBuilder trained = run({9});
+  trained.add({.boundary = "m.bias:2", .slots = {{SlotKind::in, 9, "arg0", {9}}}});
+  EXPECT_EQ(verdict(trained, frozen).outcome, Outcome::identical);
+}
+
 // Without training: what an outermost call returns counts, a value inside that nobody reads does
 // not.
 TEST(KeptValues, AProgramWithoutTrainingIsJudgedByWhatLeavesIt) {
