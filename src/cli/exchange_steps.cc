@@ -83,7 +83,7 @@ class Exchanger {
     Verdict only = verdict_;
     only.candidates.resize(1);
     const std::vector<Background> behind = source_.backgrounds(a_, b_, alignment, only);
-    if (behind.empty() || behind[0].more > 0) return done;
+    if (behind.empty()) return done;
     const auto question = text_question(a_, b_, pivot, *source_.texts, behind[0]);
     if (!question) return done;
     const std::vector<ExchangeGroup>& groups = question->groups;
@@ -147,10 +147,14 @@ class Exchanger {
 
   // groups: one of them is the cause, the likeliest first.
   ProofReport name(const std::vector<ExchangeGroup>& groups) {
+    // Lines of both programs in which the operator itself stands are told by the operator.
     Pivot& pivot = verdict_.candidates.front();
-    const ExchangePart& first = groups.front().parts.front();
-    if (!stands_in(first, view(a_, b_, pivot)))
-      for (int side : {0, 1}) pivot.text[side] = location(first, side);
+    const std::vector<ExchangePart>& parts = groups.front().parts;
+    const PivotView shown = view(a_, b_, pivot);
+    if (std::none_of(parts.begin(), parts.end(), [&](const ExchangePart& part) {
+          return part.count[0] > 0 && part.count[1] > 0 && stands_in(part, shown);
+        }))
+      for (int side : {0, 1}) pivot.text[side] = location(parts.front(), side);
     ProofReport proof;
     proof.state = ProofState::proven;
     proof.why = exchanged(groups, healed_);

@@ -62,11 +62,6 @@ bool stands_in(const ExchangePart& part, const PivotView& pivot) {
 
 std::optional<TextQuestion> text_question(const Run& a, const Run& b, const Pivot& pivot,
                                           const ProgramTexts& texts, const Background& behind) {
-  // It was given what run a's was: only what it was made with can lie in the text.
-  if (pivot.kind == PivotKind::value &&
-      std::none_of(behind.suspects.begin(), behind.suspects.end(),
-                   [](const Suspect& suspect) { return suspect.nearness == Nearness::origin; }))
-    return std::nullopt;
   const PivotView shown = view(a, b, pivot);
   const bool out_of_graph = leaves_graph(pivot, shown);
   // Another text beside a number that it hands over as the other program does is not where the

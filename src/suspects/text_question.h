@@ -2,7 +2,8 @@
 //
 //   scalar     both texts say `add(param, alpha=decay)`: something else set `decay`
 //   structure  one run alone enters `if self.causal:`, which both programs have
-//   value      the operator was given the same: only what it was made with can lie in the text
+//   value      the operator was given the same, and another text made it, set its mode, or runs
+//              inside it: `next(loader)` of a loader that shuffles
 //
 // The answer is groups of hunks to run b with as in a, the likeliest first (exchange.h).
 #pragma once

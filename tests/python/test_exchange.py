@@ -168,3 +168,88 @@ def test_no_further_run_where_none_is_allowed(diff):
     old, new = FAULTS["which parameters decay"]
     answer, text = diff(PROGRAM, edited(PROGRAM, [(old, new)]), "--no-prove")
     assert answer["pivot"]["text"] is None and "run of b with" not in text
+
+
+LOADER = '''\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+
+class Pairs:
+    def __init__(self, count):
+        self.order = list(range(count))
+
+    def __len__(self):
+        return len(self.order) // 2
+
+    def __iter__(self):
+        for i in range(len(self)):
+            yield self.order[2 * i : 2 * i + 2]
+
+
+torch.manual_seed(0)
+model = nn.Linear(8, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = iter(DataLoader(TensorDataset(torch.randn(8, 8)), batch_sampler=Pairs(8)))
+for _ in range(3):
+    (x,) = next(loader)
+    loss = model(x).square().mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    print(loss.item())
+'''
+
+
+@pytest.mark.slow
+def test_the_text_that_runs_inside_an_operator_is_named(diff):
+    """next() is given the same and gives something else: what it runs is another text."""
+    b = edited(LOADER, [("for i in range(len(self)):", "for i in range(len(self))[::-1]:")])
+    answer, text = diff(LOADER, b)
+    assert answer["proof"]["state"] == "proven", text
+    assert answer["pivot"]["text"]["b"]["line"] == line_of(b, "[::-1]"), text
+
+
+@pytest.mark.slow
+def test_the_nearest_of_many_suspects_are_asked(diff):
+    settings = "".join(f"N_{i} = {i}\nprint(N_{i})\n" for i in range(25))
+    old, new = FAULTS["an argument through a table of functions"]
+    a = settings + PROGRAM
+    b = edited(a, [(old, new), *((f"N_{i} = {i}\n", f"N_{i} = {i} + 0\n") for i in range(25))])
+    answer, text = diff(a, b)
+    assert "more places" in text and answer["proof"]["state"] == "proven", text
+    assert answer["pivot"]["text"]["b"]["line"] == line_of(b, new), text
+
+
+CLIP = '''\
+import torch
+from torch import nn
+
+
+def clip(grads, limit):
+    norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(grads)))
+    scale = torch.clamp(limit / norm.add(0.5), max=1.0)
+    torch._foreach_mul_(grads, scale)
+    return norm
+
+
+torch.manual_seed(0)
+model = nn.Linear(8, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(2):
+    model(torch.randn(6, 8)).square().mean().backward()
+    print(clip([p.grad for p in model.parameters()], 0.1).item())
+    optimizer.step()
+    optimizer.zero_grad()
+'''
+
+
+@pytest.mark.slow
+def test_of_lines_exchanged_together_the_operator_s_own_is_named(diff):
+    """A name of b alone makes one group of four lines; `add_` stands in one of them."""
+    b = CLIP.replace("    norm = torch.", "    lib = torch\n    norm = lib.").replace("scale = torch.clamp(limit / norm.add(", "scale = lib.clamp(limit / norm.add_(")
+    b = b.replace("    torch._foreach_mul_", "    lib._foreach_mul_")
+    answer, text = diff(CLIP, b)
+    assert answer["proof"]["state"] == "proven" and answer["pivot"]["text"] is None, text
+    assert answer["pivot"]["b"]["line"] == line_of(b, "norm.add_("), text
