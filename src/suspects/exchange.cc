@@ -25,6 +25,7 @@ bool is_word(char c) {
   return std::isalnum(u) || c == '_' || u >= 0x80;
 }
 
+// Of code and strings; a comment names what it likes.
 Words words_of(std::string_view text) {
   Words words;
   for (size_t i = 0; i < text.size();) {
@@ -32,6 +33,8 @@ Words words_of(std::string_view text) {
     while (end < text.size() && is_word(text[end])) ++end;
     if (end > i && !std::isdigit(static_cast<unsigned char>(text[i])))
       words.emplace(text.substr(i, end - i));
+    // A '#' in a string cuts its line short: words are missed, none is invented.
+    if (end == i && text[i] == '#') end = std::min(text.find('\n', i), text.size());
     i = std::max(end, i + 1);
   }
   return words;
@@ -83,6 +86,32 @@ std::vector<uint32_t> cuts(const SourceFile& file, uint32_t first, uint32_t coun
       open += (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
   }
   return found;
+}
+
+// What can be meant by a name where a side's lines of a part stand: the function around them, all
+// of the file outside of any.
+std::string text_around(const ExchangePart& part, int side) {
+  const SourceFile& file = *part.file[side];
+  const auto lines = static_cast<uint32_t>(file.line_starts.size());
+  // The line that closes a signature is indented as its `def`.
+  auto is_code = [&](uint32_t line) {
+    const std::string_view text = file.line_text(line), code = text.substr(indent_of(text));
+    return !code.empty() && std::string_view(")]}").find(code[0]) == std::string_view::npos;
+  };
+  uint32_t at = std::min(part.first[side], lines);
+  while (at > 1 && !is_code(at)) --at;
+  size_t indent = indent_of(file.line_text(at));
+  for (; at > 0; --at) {
+    const std::string_view line = file.line_text(at);
+    if (!is_code(at) || indent_of(line) >= indent) continue;
+    indent = indent_of(line);
+    const std::string_view code = line.substr(indent);
+    if (code.starts_with("def ") || code.starts_with("async def ")) break;
+  }
+  if (at == 0) return file.text;
+  uint32_t end = at + 1;
+  while (end <= lines && (!is_code(end) || indent_of(file.line_text(end)) > indent)) ++end;
+  return lines_of(file, at, end - at);
 }
 
 // The share of words that two lines have in common.
@@ -304,10 +333,10 @@ std::vector<ExchangeGroup> exchange_groups(const ProgramTexts& texts,
   struct Found {
     std::vector<std::pair<size_t, size_t>> order;  // suspect, part
     std::string text[2];
+    Words around[2];
     bool agrees = true;  // every part
   };
   std::map<size_t, Found> found;  // by a group's first part
-  Words words[2];
   for (size_t i = 0; i < parts.size(); ++i) {
     size_t of = 0;
     while (of < suspects.size() && !is_of(parts[i], suspects[of])) ++of;
@@ -318,7 +347,7 @@ std::vector<ExchangeGroup> exchange_groups(const ProgramTexts& texts,
     group.order.emplace_back(of, i);
     for (int side : {0, 1}) {
       group.text[side] += text_of(parts[i], side);
-      words[side].merge(words_of(parts[i].file[side]->text));
+      group.around[side].merge(words_of(text_around(parts[i], side)));
     }
   }
   std::vector<ExchangeGroup> groups;
@@ -328,7 +357,8 @@ std::vector<ExchangeGroup> exchange_groups(const ProgramTexts& texts,
     if (suspect == suspects.size()) continue;
     ExchangeGroup& made = groups.emplace_back();
     made.likelihood = likelihood_of(suspects[suspect].nearness);
-    made.reworded = means_of(group.text[0], words[1]) == means_of(group.text[1], words[0]);
+    made.reworded =
+        means_of(group.text[0], group.around[1]) == means_of(group.text[1], group.around[0]);
     if (made.reworded) made.likelihood /= kReworded;
     if (group.agrees) made.likelihood /= kAgrees;
     // The order among equals: the nearer one first.

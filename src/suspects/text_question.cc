@@ -85,8 +85,13 @@ std::optional<TextQuestion> text_question(const Run& a, const Run& b, const Pivo
   }
   // The same text ran an operator in one run alone, or handed it another number.
   const bool one_sided = pivot.kind == PivotKind::structure && (!shown.a || !shown.b);
+  // Or read another one of two tensors that both runs have: no operator made the choice.
+  const bool chosen = pivot.kind == PivotKind::input &&
+                      std::any_of(pivot.why.begin(), pivot.why.end(), [](const Reason& reason) {
+                        return reason.kind == ReasonKind::given_another;
+                      });
   question.values_lead_nowhere =
-      alike || out_of_graph ||
+      alike || out_of_graph || chosen ||
       ((pivot.kind == PivotKind::scalar || one_sided) &&
        std::none_of(question.groups.begin(), question.groups.end(), at_pivot));
   return question;

@@ -141,6 +141,20 @@ TEST(Exchange, OtherNumbersAndOperatorsAreLikelierThanOtherNames) {
   EXPECT_GT(groups[0].likelihood, groups[1].likelihood);
 }
 
+// `t` is `bias` in b, as a parameter of another function and a comment are in both.
+TEST(Exchange, ANameOfAnotherFunctionIsAnotherName) {
+  auto program = [](const std::string& name, const std::string& number) {
+    return "def g(bias):\n  return bias\n\ndef f(\n  x,\n):\n  # adds the bias\n  " + name +
+           " = x + 1\n  return " + name + "\n\nz = " + number + "\n";
+  };
+  const auto groups =
+      Programs({{"m.py", program("t", "2")}}, {{"m.py", program("bias", "3")}}).groups();
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_TRUE(groups[1].reworded);
+  EXPECT_EQ(groups[1].parts[0].first[1], 8u);
+  EXPECT_FALSE(groups[0].reworded);
+}
+
 TEST(Exchange, AFileOfOneSideIsLeftOut) {
   EXPECT_TRUE(
       Programs({{"m.py", "x = 1\n"}}, {{"m.py", "x = 1\n"}, {"n.py", "y = 1\n"}}).groups().empty());
