@@ -69,7 +69,9 @@ std::optional<uint32_t> CodeFile::expression_at(uint32_t line, uint32_t column, 
   std::optional<uint32_t> found;
   for (uint32_t i = 0; i < tree->items().size(); ++i) {
     const TreeItem& at = tree->items()[i];
-    if (!at.named || source->line_of(at.start) != line || source->line_of(at.end) != end_line)
+    // A block of one statement has its lines and columns.
+    if (!at.named || at.kind == Kind::block || source->line_of(at.start) != line ||
+        source->line_of(at.end) != end_line)
       continue;
     if (source->column_of(at.start) == column && source->column_of(at.end) == end_column &&
         !is_statement(node(i)) && !found)

@@ -119,9 +119,19 @@ class Tracer {
     return way;
   }
 
+  // A way of one statement says more than one of nine, which may be of the same words by chance.
+  static bool is_far(const Trail& trail, const std::vector<Trail>& trails) {
+    return trail.steps.size() > 2 * trails.front().steps.size() + 2;
+  }
+
+  // trails: the nearest first.
   void add_ways(int side, const std::vector<Trail>& trails,
                 const std::optional<TrailStep>& argument, std::vector<NumberWay>& ways) {
     for (const Trail& trail : trails) {
+      if (trail.hunk && is_far(trail, trails)) {
+        found_.far.insert(*trail.hunk);
+        continue;
+      }
       const bool known =
           trail.hunk ? !found_.origins.try_emplace(*trail.hunk, found_.origins.size()).second
                      : !found_.texts.emplace(*trail.text, trail.line).second;

@@ -22,6 +22,8 @@ struct NumberWays {
   std::vector<Number> numbers;
   // Where the ways end: hunks, each with its place among the ways, and lines of settings files.
   std::map<uint32_t, size_t> origins;
+  // Where ways end that are far longer than the shortest.
+  std::set<uint32_t> far;
   // Hunks that the conditions read under which the candidate stands, as `origins`.
   std::map<uint32_t, size_t> decides;
   std::set<std::pair<uint32_t, uint32_t>> texts;

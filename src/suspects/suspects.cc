@@ -49,6 +49,7 @@ class Candidate {
       const auto origin = ways_.origins.find(i);
       if (origin != ways_.origins.end())
         suspect.nearness = std::min(suspect.nearness, Nearness::origin);
+      if (ways_.far.contains(i)) suspect.nearness = std::min(suspect.nearness, Nearness::trail);
       const auto decides = ways_.decides.find(i);
       if (decides != ways_.decides.end())
         suspect.nearness = std::min(suspect.nearness, Nearness::decides);

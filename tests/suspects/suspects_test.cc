@@ -28,6 +28,7 @@ std::vector<std::string> ways(const std::string& text_a, const std::string& text
     at.path = source.path;
     at.line = at.end_line =
         static_cast<uint32_t>(std::count(both[side]->begin(), both[side]->end(), '\n'));
+    at.column = static_cast<uint32_t>(source.line_text(at.line).find("op("));
     at.end_column = static_cast<uint32_t>(source.line_text(at.line).size());
     runs[side].processes.push_back(log.log());
     runs[side].processes[0].locations["m.op:aaaa"] = at;
@@ -67,6 +68,24 @@ TEST(Suspects, AFunctionThatDiffersTwiceIsOneWay) {
                  "def pick(n):\n    n = abs(n)\n    n = n + 1\n    n = n * 2\n    return n - 2\n"
                  "op(x, pick(3))\n"),
             (Ways{"b m.py:6 m.py:1 !"}));
+}
+
+// An operator alone in its block has the block's lines and columns.
+TEST(Suspects, AnOperatorAloneInItsBlockIsFound) {
+  EXPECT_EQ(ways("p = 1\nif x:\n    op(x, p)\n", "p = 2\nif x:\n    op(x, p)\n"),
+            (Ways{"b m.py:3 m.py:1 !"}));
+}
+
+// Both ways are of these words; the one of two statements is told.
+TEST(Suspects, AWayFarLongerThanAnotherIsNotShown) {
+  auto program = [](const std::string& near, const std::string& far) {
+    std::string text = "q0 = " + far + "\n";
+    for (int i = 1; i < 9; ++i)
+      text += "q" + std::to_string(i) + " = q" + std::to_string(i - 1) + "\n";
+    return text + "p = " + near + "\nop(x, p + q8)\n";
+  };
+  EXPECT_EQ(ways(program("1", "1"), program("2", "2")), (Ways{"b m.py:11 m.py:10 !"}));
+  EXPECT_EQ(ways(program("1", "1"), program("1", "2")).size(), 1u) << "the only one is";
 }
 
 }  // namespace
