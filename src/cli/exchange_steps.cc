@@ -16,6 +16,8 @@
 namespace opguard {
 namespace {
 
+constexpr double kLikely = 0.75;  // that the cause is in what is asked first
+
 void say(const std::string& line) { std::fprintf(stderr, "opguard: proof: %s\n", line.c_str()); }
 
 std::string first_line(llvm::Error error) {
@@ -92,8 +94,10 @@ class Exchanger {
     for (const ExchangeGroup& group : groups) weights.push_back(group.likelihood);
     ExchangeSearch search(weights);
     while (left_ > 0) {
-      const std::vector<size_t> asked = search.next();
+      std::vector<size_t> asked = search.next();
       if (asked.empty()) break;
+      // If one run is all that text has, it asks whether text is it at all.
+      if (made_ == 0 && kept > 0 && search.share(asked) < kLikely) asked = search.left();
       // What one run has not found is seldom found by the next.
       if (made_ > 0 && search.healed().empty() && left_ == kept) break;
       std::vector<ExchangeGroup> chosen;

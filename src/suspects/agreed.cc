@@ -5,14 +5,22 @@
 #include <set>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 namespace opguard {
 namespace {
+
+// A stretch of text, as lines and columns of its two ends.
+struct Stretch {
+  std::pair<uint32_t, uint32_t> from, to;
+  bool holds(const Stretch& other) const { return from <= other.from && other.to <= to; }
+};
 
 // A statement of a hunk, on one side.
 struct Statement {
   uint32_t hunk = 0;
   LineSpan lines;
+  std::vector<Stretch> unseen;  // calls in it that no recorded operator stands for
   bool measured = false;
   bool agrees = true;
 };
@@ -31,7 +39,7 @@ class Measurer {
     std::vector<HunkStatements> all(hunks_.size());
     for (int side : {0, 1})
       for (const Statement& at : statements_[side])
-        all[at.hunk][side].push_back({at.lines, at.measured && at.agrees});
+        all[at.hunk][side].push_back({at.lines, at.measured && at.agrees && at.unseen.empty()});
     return all;
   }
 
@@ -122,19 +130,31 @@ class Measurer {
            0;
   }
 
-  using Boundaries = std::unordered_map<uint32_t, std::vector<size_t>>;
+  // A boundary's text, and the statements that meet it.
+  struct Standing {
+    Stretch text;
+    std::vector<size_t> statements;
+  };
+  using Boundaries = std::unordered_map<uint32_t, Standing>;
 
-  const std::vector<size_t>* statements_at(int side, const ProcessLog& log, uint32_t event) const {
+  const Standing* statements_at(int side, const ProcessLog& log, uint32_t event) const {
     const auto at = by_boundary_[side].find(log.events[event].boundary);
     return at == by_boundary_[side].end() ? nullptr : &at->second;
   }
 
-  void tell(int side, const ProcessLog& log, uint32_t event, bool agrees) {
-    const std::vector<size_t>* at = statements_at(side, log, event);
+  // `iter(loader)` leaves no tensor: that nothing of it differs says nothing.
+  void tell(int side, const ProcessLog& log, uint32_t index, bool agrees) {
+    const Standing* at = statements_at(side, log, index);
     if (at == nullptr) return;
-    for (size_t i : *at) {
-      statements_[side][i].measured = true;
-      statements_[side][i].agrees &= agrees;
+    const EventSlots slots = log.slots.of_event(log.events[index]);
+    const bool leaves = std::any_of(slots.begin(), slots.end(),
+                                    [](const Slot& slot) { return slot.kind != SlotKind::in; });
+    for (size_t i : at->statements) {
+      Statement& statement = statements_[side][i];
+      statement.agrees &= agrees;
+      if (!leaves) continue;
+      statement.measured = true;
+      std::erase_if(statement.unseen, [&](const Stretch& call) { return at->text.holds(call); });
     }
   }
 
@@ -161,7 +181,7 @@ class Measurer {
         const LineSpan span = in.statement_lines(i);
         if (!span.meets(hunks_[h].lines[side])) continue;
         lines.push_back({*file, span});
-        statements_[side].push_back({h, span});
+        statements_[side].push_back({h, span, calls_in(in, i, span)});
       }
     }
     std::unordered_map<std::string_view, uint32_t> numbers;
@@ -170,11 +190,29 @@ class Measurer {
       const auto file = code.find(location.path);
       const auto number = numbers.find(boundary);
       if (!file || number == numbers.end()) continue;
-      for (size_t i = 0; i < lines.size(); ++i)
-        if (lines[i].file == *file &&
-            lines[i].span.meets({location.line, std::max(location.line, location.end_line)}))
-          by_boundary_[side][number->second].push_back(i);
+      const LineSpan at{location.line, std::max(location.line, location.end_line)};
+      const Stretch text{{at.first, location.column}, {at.last, location.end_column}};
+      for (size_t i = 0; i < lines.size(); ++i) {
+        if (lines[i].file != *file || !lines[i].span.meets(at)) continue;
+        Standing& standing = by_boundary_[side][number->second];
+        standing.text = text;
+        standing.statements.push_back(i);
+      }
     }
+  }
+
+  // `DataLoader(randn(8))` is more than the randn() in it, whatever that left.
+  static std::vector<Stretch> calls_in(const CodeFile& file, uint32_t statement,
+                                       const LineSpan& lines) {
+    std::vector<Stretch> calls;
+    const std::vector<TreeItem>& items = file.tree->items();
+    const SourceFile& source = *file.source;
+    for (uint32_t i = statement; i < items[statement].after; ++i) {
+      if (items[i].kind != Kind::call || source.line_of(items[i].start) > lines.last) continue;
+      auto place = [&](uint32_t at) { return std::pair(source.line_of(at), source.column_of(at)); };
+      calls.push_back({place(items[i].start), place(items[i].end)});
+    }
+    return calls;
   }
 
   const Programs& programs_;

@@ -4,6 +4,8 @@
 //   b  y = torch.unsqueeze(x.permute(2, 0, 1), 0)     left equal values: what this statement
 //                                                     computes is not where the runs part
 //   b  is_causal=config.is_decoder,                   leaves nothing that is recorded: not measured
+//   b  DataLoader(randn(8), batch_size=1)             nor is a call that is no recorded operator,
+//                                                     whatever randn() left
 //
 // A hint, as all that is read of two texts: a statement may do more than its operators leave (two
 // names for one tensor, an attribute of a module).

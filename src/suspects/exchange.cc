@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cctype>
+#include <cmath>
 #include <functional>
 #include <numeric>
 #include <regex>
@@ -406,14 +407,25 @@ std::vector<size_t> ExchangeSearch::next() const {
   if (left_.size() == 1) return left_;
   double all = 0;
   for (size_t i : left_) all += likelihood_[i];
+  // Those of the likeliest that come nearest to half of it.
   std::vector<size_t> half;
   double sum = 0;
   for (size_t i : left_) {
-    if (!half.empty() && (sum + likelihood_[i] > all / 2 || half.size() + 1 == left_.size())) break;
+    const double more = sum + likelihood_[i];
+    if (!half.empty() &&
+        (std::abs(more - all / 2) > std::abs(sum - all / 2) || half.size() + 1 == left_.size()))
+      break;
     half.push_back(i);
-    sum += likelihood_[i];
+    sum = more;
   }
   return half;
+}
+
+double ExchangeSearch::share(const std::vector<size_t>& asked) const {
+  double all = 0, some = 0;
+  for (size_t i : left_) all += likelihood_[i];
+  for (size_t i : asked) some += likelihood_[i];
+  return all == 0 ? 0 : some / all;
 }
 
 void ExchangeSearch::tell(const std::vector<size_t>& asked, bool healed) {

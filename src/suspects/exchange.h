@@ -54,6 +54,9 @@ class ExchangeSearch {
 
   // Groups to run with text of a: indices, ascending. Empty: nothing is left to be asked.
   std::vector<size_t> next() const;
+  // All that are left; how likely it is that the cause is among `asked`, if it is among these.
+  const std::vector<size_t>& left() const { return left_; }
+  double share(const std::vector<size_t>& asked) const;
   // What that run came to.
   void tell(const std::vector<size_t>& asked, bool healed);
   // The one group without which nothing is healed.

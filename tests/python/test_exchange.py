@@ -212,6 +212,18 @@ def test_the_text_that_runs_inside_an_operator_is_named(diff):
 
 
 @pytest.mark.slow
+def test_text_is_asked_as_a_whole_where_no_part_of_it_is_likelier(diff):
+    """Four hunks that ran before, as near as one another, and one run for them beside the two that values need."""
+    a = LOADER.replace("batch_sampler=Pairs(8)", "batch_size=2")
+    a = a.replace("torch.manual_seed(0)\n", "torch.manual_seed(0)\nwidth = 8\nrows = width\nprint(rows)\nrate = 0.1\n").replace("lr=0.1", "lr=rate")
+    edits = [("width = 8\n", "width = 4 + 4\n"), ("print(rows)", "print(abs(rows))"), ("rate = 0.1", "rate = 1 / 10"), (", batch_size=2", "")]
+    answer, text = diff(a, edited(a, edits))
+    assert answer["pivot"]["kind"] == "structure" and answer["proof"]["state"] == "proven", text
+    assert answer["proof"]["runs"] <= 3
+    assert answer["pivot"]["text"]["b"]["line"] == line_of(a, "batch_size"), text
+
+
+@pytest.mark.slow
 def test_the_nearest_of_many_suspects_are_asked(diff):
     settings = "".join(f"N_{i} = {i}\nprint(N_{i})\n" for i in range(25))
     old, new = FAULTS["an argument through a table of functions"]

@@ -23,6 +23,7 @@ struct Ran {
   uint64_t read, left;  // left 0: no tensor
   uint16_t wants = 0;
   uint8_t flags = kGradientsTold;
+  std::string name = {};  // its call begins with it, and ends with the first bracket
 };
 
 std::vector<Suspect> suspects(const std::string& text_a, const std::string& text_b,
@@ -48,6 +49,10 @@ std::vector<Suspect> suspects(const std::string& text_a, const std::string& text
       at.column = uint32_t(line.find_first_not_of(' '));
       if (const size_t value = line.find("= "); value != line.npos) at.column = uint32_t(value + 2);
       at.end_column = uint32_t(line.size());
+      if (!ran.name.empty()) {
+        at.column = uint32_t(line.find(ran.name));
+        at.end_column = uint32_t(line.find(')', at.column) + 1);
+      }
       at.function = "f";
       places.emplace_back(ran.boundary, at);
     }
@@ -110,6 +115,22 @@ TEST(Agreed, WhatLeavesNothingWasNotMeasured) {
       a, b, {{2, "m.seed:1", 1, 0}, {4, "m.double:2", 1, 3}}, {{2, "m.reseed:4", 1, 0}}, only_a());
   ASSERT_EQ(found.size(), 1u);
   EXPECT_FALSE(found[0].agrees());
+}
+
+// DataLoader(randn(8), batch_size=2) and without: what randn() left says nothing of the rest.
+TEST(Agreed, ACallThatIsNoOperatorWasNotMeasured) {
+  for (const bool around : {true, false}) {
+    auto program = [&](const std::string& value) {
+      return std::string(kBefore) + "  y = " + value + "\n" + kAfter + "f(x, True)\n";
+    };
+    const std::string a = program(around ? "Loader(randn(8), 2)" : "randn(8) # 2"),
+                      b = program(around ? "Loader(randn(8), 1)" : "randn(4 + 4)");
+    const std::vector<Suspect> found = suspects(
+        a, b, {{2, "m.randn:1", 1, 2, 0, kGradientsTold, "randn"}, {4, "m.double:2", 2, 3}},
+        {{2, "m.randn:1", 1, 2, 0, kGradientsTold, "randn"}}, only_a());
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].agrees(), !around);
+  }
 }
 
 // `x.detach()` leaves the bytes it read, and takes them out of the graph.

@@ -189,6 +189,14 @@ TEST(ExchangeSearch, TheLikeliestIsAskedFirst) {
   EXPECT_EQ(found, 0u);
 }
 
+TEST(ExchangeSearch, TheShareOfWhatIsAskedIsOfWhatIsLeft) {
+  ExchangeSearch search({6, 1, 1});
+  EXPECT_DOUBLE_EQ(search.share({0}), 0.75);
+  EXPECT_DOUBLE_EQ(search.share(search.left()), 1);
+  search.tell({0}, /*healed=*/false);
+  EXPECT_DOUBLE_EQ(search.share({1}), 0.5);
+}
+
 TEST(ExchangeSearch, NothingIsFoundWhereNothingHeals) {
   ExchangeSearch search({1, 1, 1});
   for (auto asked = search.next(); !asked.empty(); asked = search.next()) search.tell(asked, false);
