@@ -115,8 +115,7 @@ std::vector<Pivot> look_behind_draw(const Evidence& evidence, const Blame& blame
 std::vector<Pivot> behind_named(const Evidence& evidence, const Blame& blame,
                                 const ModelDifference& difference, const std::vector<Lead>& leads,
                                 std::vector<Pivot> candidates) {
-  Known known = harmless_before(evidence, difference);
-  known.moved = evidence.on(Heuristic::moved_bytes);
+  Known known;
   std::vector<Lead> named = leads;
   while (candidates.size() < kMostCandidates) {
     const size_t before = known.harmless[0].size() + known.harmless[1].size();

@@ -200,13 +200,6 @@ bool Blame::first_differing_input(const EventRef (&refs)[2], SlotRef (&out)[2]) 
   return false;
 }
 
-bool Blame::reads_other_values(const EventRef (&refs)[2]) const {
-  EventRef of[2] = {refs[0], refs[1]};
-  SlotRef differing[2];
-  if (!first_differing_input(of, differing)) return false;
-  return index_[0]->slot(differing[0]).flat != index_[1]->slot(differing[1]).flat;
-}
-
 // An input that differs for no recorded reason, behind which memory was overwritten: the first
 // reader of the other bytes is where the runs part.
 // Memory that both runs fill behind the framework's back (a staging buffer) is no race.

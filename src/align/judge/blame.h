@@ -28,9 +28,6 @@ class Blame {
   // `by` gets what it was moved by.
   PivotKind settle(EventRef (&refs)[2], bool hole, bool matched, Heuristics& by) const;
 
-  // An input of a pair has another value; shapes aside.
-  bool reads_other_values(const EventRef (&refs)[2]) const;
-
   // All that a pair reads is equal, and it writes into what it was given.
   bool writes_elsewhere(const EventRef& a, const EventRef& b) const;
 

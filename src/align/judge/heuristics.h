@@ -19,9 +19,6 @@ enum class Heuristic : uint8_t {
   repeated_value,
   listed_elements,
   read_unseen,
-  number_in_text,
-  moved_bytes,
-  harmless_before,
   shared_input,
   inherited,
   echo,
@@ -54,13 +51,6 @@ inline constexpr std::array kHeuristics = {
         Heuristic::read_unseen, "read-unseen",
         "an operator that leaves a value made before it, and read it nowhere, had it from "
         "there"},
-    HeuristicText{Heuristic::number_in_text, "number-in-text",
-                  "a number among the arguments is the one taken from a tensor before"},
-    HeuristicText{Heuristic::moved_bytes, "moved-bytes",
-                  "an operator of one run alone that only moves elements is looked behind"},
-    HeuristicText{Heuristic::harmless_before, "harmless-before",
-                  "an operator of one run alone whose values differed in steps that ended equal is "
-                  "looked behind"},
     HeuristicText{
         Heuristic::shared_input, "shared-input",
         "of two stretches in one place, those operators are named that read the same value"},

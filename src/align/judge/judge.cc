@@ -32,56 +32,6 @@
 namespace opguard {
 namespace {
 
-// A matched operator that is given other values, in another shape or not.
-bool reads_other_inputs(const Evidence& evidence, const Blame& blame, const Lead& lead) {
-  if (lead.one_sided() || lead.found.origin.hole) return false;
-  const PivotKind kind = blame.pair_kind(lead.refs[0], lead.refs[1]);
-  return kind == PivotKind::input ||
-         (kind == PivotKind::structure && blame.reads_other_values(lead.refs));
-}
-
-// An operator of one run alone that only moves bytes, or did no harm before.
-bool is_doubtful(const Evidence& evidence, const Known& known, const Lead& lead) {
-  const Origin& origin = lead.found.origin;
-  if (origin.hole) return origin.movement;
-  if (!lead.one_sided()) return false;
-  return (origin.movement && known.moved) ||
-         is_known(evidence, known, lead.found.side, origin.event);
-}
-
-// What was found, the likeliest first, and what it was found with.
-struct Trail {
-  Walk walk;
-  std::vector<Lead> leads;
-  Known known;
-};
-
-// What moves bytes in one run alone, or did no harm before, is rarely the cause: look behind it,
-// and keep what was found first as the next leads.
-Trail follow(const Evidence& evidence, const Blame& blame, const ModelDifference& difference) {
-  Trail trail;
-  trail.walk = walk_back(evidence, difference, {});
-  trail.leads = order_leads(evidence, trail.walk);
-  Known known = harmless_before(evidence, difference);
-  const bool harmless = known.any();
-  known.moved = evidence.on(Heuristic::moved_bytes);
-  if (trail.leads.empty() || !is_doubtful(evidence, known, trail.leads[0])) return trail;
-  Walk behind = walk_back(evidence, difference, known);
-  std::vector<Lead> leads = order_leads(evidence, behind);
-  // Read in place of other values at a matched operator, the layout is the cause after all.
-  if (leads.empty() || reads_other_inputs(evidence, blame, leads[0])) return trail;
-  for (Lead& lead : leads) {
-    if (known.moved) lead.by.add(Heuristic::moved_bytes);
-    if (harmless) lead.by.add(Heuristic::harmless_before);
-  }
-  leads.insert(leads.end(), trail.leads.begin(), trail.leads.end());
-  trail.leads = std::move(leads);
-  trail.known = std::move(known);
-  for (int side : {0, 1})
-    trail.walk.visited[side].insert(behind.visited[side].begin(), behind.visited[side].end());
-  return trail;
-}
-
 std::vector<Pivot> name_all(const Evidence& evidence, const Blame& blame,
                             const std::vector<Lead>& leads) {
   std::vector<Pivot> candidates;
@@ -144,13 +94,12 @@ bool several_ranks(const Timeline& timeline) {
 
 // The same walk from what differs first on every rank.
 std::vector<RankShare> shares(const Evidence& evidence,
-                              const std::vector<ModelDifference>& differences, const Known& known,
+                              const std::vector<ModelDifference>& differences,
                               const std::vector<Pivot>& candidates) {
   RankWalk walks[2];
   std::vector<int32_t> differing;
   for (int side : {0, 1}) {
-    Flow flow(*evidence.index[side], *evidence.index[1 - side],
-              flow_options(evidence, side, known));
+    Flow flow(*evidence.index[side], *evidence.index[1 - side], flow_options(evidence, side, {}));
     std::vector<SlotRef> sinks;
     for (const ModelDifference& difference : differences) {
       sinks.insert(sinks.end(), difference.slots[side].begin(), difference.slots[side].end());
@@ -268,19 +217,20 @@ Verdict judge(const Run& a, const Run& b, const Alignment& alignment, const Hidd
     return verdict;
   }
   const Blame blame(timeline, index_a, index_b, off);
-  const Trail trail = follow(evidence, blame, difference);
-  verdict.candidates = name_all(evidence, blame, trail.leads);
+  const Walk walk = walk_back(evidence, difference, {});
+  const std::vector<Lead> leads = order_leads(evidence, walk);
+  verdict.candidates = name_all(evidence, blame, leads);
   verdict.candidates = look_behind_hole(evidence, blame, std::move(verdict.candidates));
   verdict.candidates = look_behind_sum(evidence, std::move(verdict.candidates));
   verdict.candidates = look_behind_draw(evidence, blame, std::move(verdict.candidates));
   if (several_ranks(timeline))
-    verdict.ranks = shares(evidence, comparison.ranks, trail.known, verdict.candidates);
+    verdict.ranks = shares(evidence, comparison.ranks, verdict.candidates);
   verdict.candidates =
-      behind_named(evidence, blame, difference, trail.leads, std::move(verdict.candidates));
-  tell_hidden(evidence, trail.walk, difference, verdict);
+      behind_named(evidence, blame, difference, leads, std::move(verdict.candidates));
+  tell_hidden(evidence, walk, difference, verdict);
   if (verdict.candidates.empty()) verdict.candidates = first_unequal_pairs(evidence, blame);
   if (!verdict.candidates.empty())
-    verdict.harmless = off_the_trail(evidence, trail.walk, verdict.candidates[0]);
+    verdict.harmless = off_the_trail(evidence, walk, verdict.candidates[0]);
   for (Pivot& pivot : verdict.candidates) tell_random_states(evidence, pivot);
   verdict.candidates = name_calls(a, b, std::move(verdict.candidates));
   return verdict;

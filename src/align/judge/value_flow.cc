@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "align/values/movers.h"
-
 namespace opguard {
 namespace {
 
@@ -75,30 +73,6 @@ std::vector<EventRef> Flow::push_peers(const EventRef& ref, std::vector<Work>& s
   for (const EventRef& peer : mine_.collectives().peers(ref))
     if (push_novel_inputs(peer, peer, true, stack)) novel.push_back(peer);
   return novel;
-}
-
-// A Python number taken from a novel tensor (`.item()`, `.tolist()`) and handed on as an argument.
-bool Flow::push_scalars(const EventRef& ref, std::vector<Work>& stack) {
-  const ProcessLog& log = mine_.log(ref);
-  const Event& event = mine_.event(ref);
-  const std::string& scalars = log.text(event.scalars);
-  if (!on(Heuristic::number_in_text)) return false;
-  constexpr size_t kTellingLength = 5;  // shorter numbers are equal by chance
-  if (scalars.size() < kTellingLength) return false;
-  constexpr uint32_t kReach = 20000;  // events looked back
-  uint32_t stop = ref.event > kReach ? ref.event - kReach : 0;
-  for (uint32_t e = ref.event; e-- > stop;) {
-    const std::string& results = log.text(log.events[e].results);
-    size_t equals = results.find('=');
-    std::string_view value = results;
-    if (equals != std::string::npos) value.remove_prefix(equals + 1);
-    if (value.size() < kTellingLength || value.find_first_of("0123456789") == value.npos) continue;
-    if (scalars.find(value) == std::string::npos) continue;
-    if (!push_novel_inputs({ref.process, e}, {ref.process, e}, true, stack)) continue;
-    by_.add(Heuristic::number_in_text);
-    return true;
-  }
-  return false;
 }
 
 // Where a value has several readers, autograd adds up what they send back, below Python: the sum
@@ -209,20 +183,13 @@ void Flow::follow(const SlotRef& made, const EventRef& reader, std::vector<Work>
   const bool brought = !peers.empty();
   if (!own && brought) arrivals_.push_back({ref, made.slot, std::move(peers)});
   if (own || brought) return;
-  if (push_forward(ref, stack) || push_children(ref, stack) || push_scalars(ref, stack)) return;
+  if (push_forward(ref, stack) || push_children(ref, stack)) return;
   if (const SlotRef unseen = read_unseen(made); unseen.event.process >= 0) {
     by_.add(Heuristic::read_unseen);
     return expand(unseen, next, stack, origins);
   }
-  const ProcessLog& log = mine_.log(ref);
-  auto location = log.locations.find(std::string(mine_.boundary(ref)));
-  const Event& event = mine_.event(ref);
-  const bool movement = event.kind == EventKind::collective ||
-                        (event.kind == EventKind::op &&
-                         ((location != log.locations.end() && (event.flags & kCollective)) ||
-                          rearranges(log, event)));
   by_.add(taken_for_known(ref));
-  origins.push_back({ref, made.slot, false, movement, false, next});
+  origins.push_back({ref, made.slot, false, false, next});
 }
 
 // By what the inputs of an origin pass for the other run's.
@@ -276,7 +243,7 @@ void Flow::trace_from(const Work& work, std::vector<Work>& stack, std::vector<Or
   const bool carried = made.event.process >= 0 && besides(made.event);
   if (carried || (made.event.process >= 0 && chosen(work, made))) {
     if (visited_.insert(id(work.wanted.event) | 1ull << 62).second)
-      origins.push_back({work.wanted.event, work.wanted.slot, false, false, true, work.reader});
+      origins.push_back({work.wanted.event, work.wanted.slot, false, true, work.reader});
     return;
   }
   if (made.event.process >= 0) {
@@ -287,10 +254,9 @@ void Flow::trace_from(const Work& work, std::vector<Work>& stack, std::vector<Or
   // Nobody made this value as such: parts or views of what somebody made?
   if (trace_parts(work, stack, origins) || push_summed(work, stack) || push_reduced(work, stack))
     return;
-  bool movement = reduced_below(work);
-  if (movement && known_.discounting()) return;
+  if (known_.discounting() && reduced_below(work)) return;
   if (visited_.insert(id(work.wanted.event) | 1ull << 63).second)
-    origins.push_back({work.wanted.event, work.wanted.slot, true, movement, false, work.reader});
+    origins.push_back({work.wanted.event, work.wanted.slot, true, false, work.reader});
 }
 
 // Goes on to the novel parts of the memory a value lies on; known parts, put together as only this
@@ -305,8 +271,8 @@ bool Flow::trace_parts(const Work& work, std::vector<Work>& stack, std::vector<O
   if (trace_overwrite(wanted, parts, work.reader, origins)) return true;
   if (!known_.relaid_parts(wanted, parts)) return false;
   if (!known_.discounting() && visited_.insert(id(work.wanted.event) | 1ull << 63).second)
-    origins.push_back({work.wanted.event, work.wanted.slot, wanted.kind == SlotKind::in, true,
-                       false, work.reader});
+    origins.push_back(
+        {work.wanted.event, work.wanted.slot, wanted.kind == SlotKind::in, false, work.reader});
   return true;
 }
 
@@ -319,7 +285,7 @@ bool Flow::trace_overwrite(const Slot& wanted, const Memory::Parts& parts, const
   if (oldest.address != wanted.address || oldest.size_bytes != wanted.size_bytes) return false;
   for (size_t i = 0; i + 1 < parts.left.size(); ++i)
     if (visited_.insert(id(parts.left[i].event)).second)
-      origins.push_back({parts.left[i].event, parts.left[i].slot, false, false, false, reader});
+      origins.push_back({parts.left[i].event, parts.left[i].slot, false, false, reader});
   return true;
 }
 

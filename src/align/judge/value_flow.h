@@ -19,10 +19,8 @@ namespace opguard {
 // Where a novel value comes from.
 struct Origin {
   EventRef event;
-  uint64_t slot = 0;  // the novel value itself, or the input nobody made
-  bool hole = false;  // an input that no recorded event made
-  bool movement =
-      false;  // only bytes are moved: view, cat, copy_, a collective, known parts in a buffer
+  uint64_t slot = 0;     // the novel value itself, or the input nobody made
+  bool hole = false;     // an input that no recorded event made
   bool choice = false;   // the input is a value that its maker left alike in both runs, but the
                          // other run reads another one here
   EventRef reader = {};  // the first event behind it that both runs have: what waits for the value
@@ -91,7 +89,6 @@ class Flow {
   bool push_children(const EventRef& ref, std::vector<Work>& stack) const;
   bool push_forward(const EventRef& ref, std::vector<Work>& stack) const;
   std::vector<EventRef> push_peers(const EventRef& ref, std::vector<Work>& stack) const;
-  bool push_scalars(const EventRef& ref, std::vector<Work>& stack);
   bool push_summed(const Work& work, std::vector<Work>& stack) const;
   bool push_reduced(const Work& work, std::vector<Work>& stack);
 

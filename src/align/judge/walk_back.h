@@ -19,11 +19,10 @@ struct Found {
   Origin origin;
 };
 
-// Operators of one run alone whose results, made of what both runs know, count as known too.
+// Boundaries of one run alone whose results, made of what both runs know, count as known too.
 struct Known {
-  bool moved = false;                           // those that only move bytes or communicate
-  std::unordered_set<std::string> harmless[2];  // boundaries that did no harm
-  bool any() const { return moved || !harmless[0].empty() || !harmless[1].empty(); }
+  std::unordered_set<std::string> harmless[2];
+  bool any() const { return !harmless[0].empty() || !harmless[1].empty(); }
 };
 
 struct Walk {
@@ -41,11 +40,5 @@ bool holds_news(const Evidence& evidence, const ModelDifference& difference);
 
 // How the flow of one side is followed.
 FlowOptions flow_options(const Evidence& evidence, int side, const Known& known);
-
-// Its results count as known.
-bool is_known(const Evidence& evidence, const Known& known, int side, const EventRef& ref);
-
-// Operators of one run alone that left values of their own in steps whose every effect was equal.
-Known harmless_before(const Evidence& evidence, const ModelDifference& difference);
 
 }  // namespace opguard

@@ -11,7 +11,7 @@
 #include "align/values/compositions.h"
 #include "align/values/counterparts.h"
 #include "align/values/digests.h"
-#include "align/values/movers.h"
+#include "align/values/overwrites.h"
 #include "align/values/views.h"
 #include "record/kept_values.h"
 #include "tensor/dtype.h"

@@ -29,11 +29,9 @@ class ModelValues {
   }
 
   Comparison first_difference() {
-    // behind: a loss shows the step before its own only by being equal or not.
     std::optional<ModelDifference> first;  // of the pair of processes
-    auto consider = [&](std::optional<ModelDifference> found, uint32_t behind = 0) {
+    auto consider = [&](std::optional<ModelDifference> found) {
       if (!found || (first && !(found->position < first->position))) return;
-      found->clean_steps = found->position.step > behind ? found->position.step - behind : 0;
       first = std::move(found);
     };
     for (const ProcessPair& both : timeline_.alignment().processes) {
@@ -43,7 +41,7 @@ class ModelValues {
       for (size_t k = 0; k < std::min(a.losses(), b.losses()); ++k) {
         const ModelSet loss_a = a.loss(k), loss_b = b.loss(k);
         result_.compared |= !loss_a.held.empty() || !loss_b.held.empty();
-        consider(compare_sets(timeline_, loss_a, loss_b, ReasonKind::loss_differs), 1);
+        consider(compare_sets(timeline_, loss_a, loss_b, ReasonKind::loss_differs));
       }
       // Only where both runs report it: a side that merely logs more has no pivot.
       for (const Pair& pair : both.pairs) {
@@ -68,16 +66,14 @@ class ModelValues {
       for (int side : {0, 1}) result_.same_elements[side].merge(steps.same_elements[side]);
       add(steps);
       consider(std::move(steps.first));
-      // What is saved may have been made in any step; a buffer was the same a step ago.
-      constexpr uint32_t kAnyStep = UINT32_MAX;
       LastingPair lasting(timeline_.run(0).processes[both.a], timeline_.run(1).processes[both.b]);
-      auto consider_kept = [&](KeptComparison kept, uint32_t behind) {
+      auto consider_kept = [&](KeptComparison kept) {
         add(kept);
-        consider(std::move(kept.first), behind);
+        consider(std::move(kept.first));
       };
-      consider_kept(compare_buffers(timeline_, both, hidden_), 0);
-      consider_kept(compare_lasting(timeline_, both, hidden_, lasting), 0);
-      consider_kept(compare_saved(timeline_, both, hidden_), kAnyStep);
+      consider_kept(compare_buffers(timeline_, both, hidden_));
+      consider_kept(compare_lasting(timeline_, both, hidden_, lasting));
+      consider_kept(compare_saved(timeline_, both, hidden_));
       consider(lasting_of_one_run(timeline_, both, hidden_, lasting, *index_[0], *index_[1]));
       if (a.losses() != b.losses())
         result_.notes.push_back(

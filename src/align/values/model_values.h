@@ -21,9 +21,6 @@ struct ModelDifference {
   std::vector<SlotRef> slots[2];
   Position position;
   Reason why;  // "the loss differs"
-  // Every effect of the steps before this one was seen to be equal: what differed there is
-  // harmless.
-  uint32_t clean_steps = 0;
   // The values have the same names and other digests in one shape: no operator makes that, one of
   // the logs is not what was written.
   bool same_names = false;

@@ -178,82 +178,6 @@ Example read_unseen(bool decides) {
   return example;
 }
 
-// b alone computes the factor, and hands it on as a number: norm.item() is 1.73205. The twin: it is
-// 3, as many numbers are.
-Example number_in_text(bool decides) {
-  Example example = two_runs([&](LogBuilder& log, bool second, uint64_t n) {
-    const std::string norm = decides ? "1.73205" : "3";
-    log.add(op("m.embed:0", {in(9), out(1)}));
-    if (second) log.add(op("b.norm:1", {in(1), out(20)}));
-    E item = op("b.item:2", {in(20, "self")});
-    item.results = "out0=" + norm;
-    if (second) log.add(item);
-    log.add(op("m.mul:3", {in(1), out(4 + n)}, "arg0=" + (second ? norm : "1.5")));
-    log.add(loss(4 + n));
-  });
-  example.with = {"", "b.norm:1", PivotKind::structure};
-  example.without = {"m.mul:3", "m.mul:3", PivotKind::scalar};
-  if (!decides) example.with = example.without;
-  return example;
-}
-
-// b concatenates two tensors before it takes their norm. The twin: roll() in one run, flip() in the
-// other, read in the same place: another layout is the cause after all.
-Example moved_bytes(bool decides) {
-  if (decides) {
-    Example example = two_runs([](LogBuilder& log, bool second, uint64_t n) {
-      log.add(op("m.grad:0", {in(1), out(2)}));
-      if (second)
-        log.add(op("b.cat:1", {with_digest(in(2), 7), with_digest(in(1, "arg1"), 8),
-                               with_digest(out(20), 15)}));
-      if (second) log.add(op("b.norm:2", {in(20), out(21)}));
-      std::vector<S> slots = {in(2, "self"), out(3 + n)};
-      if (second) slots.insert(slots.begin() + 1, in(21));
-      log.add(op("m.scale:3", slots)).add(loss(3 + n));
-    });
-    example.with = {"", "b.norm:2", PivotKind::structure};
-    example.without = {"", "b.cat:1", PivotKind::structure};
-    return example;
-  }
-  Example example = two_runs([](LogBuilder& log, bool second, uint64_t n) {
-    log.add(
-        op(second ? "m.flip:b" : "m.roll:a", {with_digest(in(1), 7), with_digest(out(2 + n), 7)}));
-    log.add(op("m.mul:1", {in(2 + n), out(3 + n)})).add(loss(3 + n));
-  });
-  example.with = example.without = {"m.roll:a", "m.flip:b", PivotKind::structure};
-  return example;
-}
-
-// b alone measures a norm and clamps it in each step; only in the last does the clamp bite. The
-// twin: it does so in that step alone.
-Example harmless_before(bool decides) {
-  Example example = two_runs([&](LogBuilder& log, bool second, uint64_t) {
-    for (uint32_t step : {0u, 1u, 2u}) {
-      const uint64_t v = 100 * step;
-      const bool bites = second && step == 2;
-      auto add = [&](const std::string& boundary, std::vector<S> slots) {
-        E e = op(boundary, std::move(slots));
-        e.step = step;
-        log.add(e);
-      };
-      add("m.one:0", {in(3), out(1)});
-      log.add(loss(v, step));
-      add("m.grad:1", {in(1), out(v + 2)});
-      const uint64_t clamped = bites ? 270 : 1, scaled = bites ? v + 54 : v + 4;
-      if (second && (decides || bites)) {
-        add("b.norm:2", {in(v + 2), out(v + 60)});
-        add("b.clamp:3", {in(v + 60), out(clamped)});
-        add("b.scale:4", {in(v + 2), in(clamped, "arg1"), out(scaled)});
-      }
-      log.add(optimizer({in(scaled, "grad0"), parameter(bites ? v + 55 : v + 5)}, step));
-    }
-  });
-  example.with = {"", "b.clamp:3", PivotKind::structure};
-  example.without = {"", "b.norm:2", PivotKind::structure};
-  if (!decides) example.with = example.without;
-  return example;
-}
-
 // A fused kernel beside scores and a mask: both stretches begin at what reads 9, and what prepared
 // the masks stands behind. The twin: the kernel reads something else.
 Example shared_input(bool decides) {
@@ -396,9 +320,6 @@ const std::map<Heuristic, Example (*)(bool decides)> kExamples = {
     {Heuristic::repeated_value, repeated_value},
     {Heuristic::listed_elements, listed_elements},
     {Heuristic::read_unseen, read_unseen},
-    {Heuristic::number_in_text, number_in_text},
-    {Heuristic::moved_bytes, moved_bytes},
-    {Heuristic::harmless_before, harmless_before},
     {Heuristic::shared_input, shared_input},
     {Heuristic::inherited, inherited},
     {Heuristic::echo, echo},

@@ -447,43 +447,6 @@ TEST(Judge, NumberTakenFromATensorLeadsToIt) {
   EXPECT_EQ(j.pivot_b(), "m.norm:1");
 }
 
-TEST(Judge, LayoutOnlyOneRunHasIsNotTheCause) {
-  LogBuilder a, b;
-  auto known = [](S slot, uint64_t digest) {
-    slot.digest = digest;
-    return slot;
-  };
-  a.add(op("m.grad:0", {in(1), out(2)})).add(op("m.scale:2", {in(2), out(3)})).add(loss(3));
-  b.add(op("m.grad:0", {in(1), out(2)}));
-  b.add(op("m.cat:c", {known(in(2), 7), known(in(1), 8), known(out(20), 15)}));
-  b.add(op("m.norm:1", {in(20), out(21)}))
-      .add(op("m.scale:2", {in(2), in(21), out(13)}))
-      .add(loss(13));
-  Judged j = judged({a}, {b});
-  EXPECT_EQ(j.pivot_b(), "m.norm:1");
-  std::vector<std::string> others;
-  for (size_t i = 1; i < j.verdict.candidates.size(); ++i) others.push_back(j.pivot_b(i));
-  EXPECT_NE(std::find(others.begin(), others.end(), "m.cat:c"), others.end());
-}
-
-// The same of an operator whose name tells nothing: its result has the elements of what it read.
-TEST(Judge, ALayoutIsKnownByItsElements) {
-  for (const bool moved : {true, false}) {
-    LogBuilder a, b;
-    auto with_digest = [](S slot, uint64_t digest) {
-      slot.digest = digest;
-      return slot;
-    };
-    for (LogBuilder* log : {&a, &b}) log->add(op("m.grad:0", {in(1), out(2)}));
-    a.add(op("m.scale:2", {in(2), out(3)})).add(loss(3));
-    b.add(op("m.rearrange:c", {with_digest(in(2), 900), with_digest(in(1, "arg1"), 77),
-                               with_digest(out(20), moved ? 977 : 978)}));
-    b.add(op("m.norm:1", {in(20), out(21)}));
-    b.add(op("m.scale:2", {in(2), in(21), out(13)})).add(loss(13));
-    EXPECT_EQ(judged({a}, {b}).pivot_b(), moved ? "m.norm:1" : "m.rearrange:c");
-  }
-}
-
 // One release caches the angles of all positions, the next computes those it needs: the table reads
 // nothing that the other stretch reads.
 TEST(Judge, ATableOfOneStretchAloneStandsBehind) {
