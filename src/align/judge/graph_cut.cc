@@ -194,7 +194,9 @@ class Walk {
   // operator of this run.
   std::optional<EventRef> cutter(const EventRef& first) const {
     const int other = 1 - side_;
-    for (const EventRef& used : used_by(other, timeline_.partner(side_, first), false)) {
+    const EventRef partner = timeline_.partner(side_, first);
+    if (partner.process < 0) return std::nullopt;
+    for (const EventRef& used : used_by(other, partner, false)) {
       if (timeline_.event(other, used).kind != EventKind::op || in_graph(other, used) ||
           timeline_.partner(other, used).process >= 0)
         continue;

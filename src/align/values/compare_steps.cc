@@ -118,7 +118,7 @@ class Steps {
     if (same_pieces) {
       found_.compared |= !a.after.held.empty();
       consider(compare_sets(timeline_, a.after, b.after, ReasonKind::parameters_differ));
-    } else if (same_elements(of(0).after, of(1).after) || !compare_shared(a.after, b.after)) {
+    } else if (same_elements(of(0).after, of(1).after) || !compare_shared(a, b)) {
       compare_pieces(a, b, of(0), of(1));
     }
     if (alike(timeline_, a.gradients, b.gradients)) {
@@ -142,13 +142,13 @@ class Steps {
   //   a  AdamW  embed.weight, head.weight
   //   b  AdamW  embed.weight, head.weight, head.bias     a holds head.bias nowhere: it differs
   // False: they are something else.
-  bool compare_shared(const ModelSet& a, const ModelSet& b) {
-    ModelSet shared[2] = {a, b};
-    share(0, shared[0], b);
-    share(1, shared[1], a);
-    const ModelSet* all[2] = {&a, &b};
+  bool compare_shared(const StepSets& a, const StepSets& b) {
+    ModelSet shared[2] = {a.after, b.after};
+    share(0, shared[0], b.after);
+    share(1, shared[1], a.after);
+    const StepSets* steps[2] = {&a, &b};
     for (int side : {0, 1}) {
-      const ModelSet &smaller = *all[side], &larger = *all[1 - side];
+      const ModelSet &smaller = steps[side]->after, &larger = steps[1 - side]->after;
       if (smaller.held.empty() || shared[side].held.size() < smaller.held.size()) continue;
       if (!all_ranks(timeline_.run(side))) return false;  // another rank may step the rest
       found_.compared = true;
@@ -156,7 +156,7 @@ class Steps {
       for (const HeldValue& held : larger.held)
         if (held.slot.value != Fingerprint{} && !runs_[side]->index.holds(held.key) &&
             !holds(shared[1 - side], held))
-          consider(alone(1 - side, larger, held));
+          consider(alone(1 - side, *steps[1 - side], held));
       return true;
     }
     return false;
@@ -167,13 +167,17 @@ class Steps {
                        [&](const HeldValue& one) { return one.at == held.at; });
   }
 
-  ModelDifference alone(int side, const ModelSet& set, const HeldValue& held) const {
-    ModelDifference difference{{}, timeline_.position(side, set.event), {}};
+  // held: as the step left it. Who made it is asked of what the step found.
+  ModelDifference alone(int side, const StepSets& step, const HeldValue& held) const {
+    ModelDifference difference{{}, timeline_.position(side, step.after.event), {}};
     const std::string& name = log(side).text(held.slot.name);
+    const auto before =
+        std::find_if(step.before.held.begin(), step.before.held.end(),
+                     [&](const HeldValue& one) { return log(side).text(one.slot.name) == name; });
     difference.why = {.kind = ReasonKind::parameter_alone,
                       .side = side,
                       .names = {name.substr(name.find(':') + 1)}};
-    difference.slots[side].push_back(held.at);
+    difference.slots[side].push_back(before == step.before.held.end() ? held.at : before->at);
     return difference;
   }
 

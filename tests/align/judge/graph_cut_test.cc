@@ -102,6 +102,20 @@ TEST(GraphCut, LooksAheadWhereNoGradientCameBack) {
   }
 }
 
+// Both runs have the node; what it belongs to is another operator in each.
+TEST(GraphCut, ANodeOfBothRunsWhoseForwardIsOfOne) {
+  LogBuilder a, b;
+  a.add(op("m.norm:1", {reads(1), leaves(2)}, true));
+  b.add(op("m.other:2", {reads(1), leaves(2)}, true));
+  b.add({.boundary = "m.mul:9",
+         .slots = {in(3), out(41), out(42)},
+         .phase = Phase::backward,
+         .kind = EventKind::node,
+         .node = "MulBackward0"});
+  b.log().events.edit().back().forward = 0;
+  EXPECT_FALSE(cut_of(a, b, 0).found);
+}
+
 // b writes the transposition in another way, and computes the projection before it under no_grad.
 TEST(GraphCut, GoesThroughWhatTheOtherRunHasInOtherWords) {
   LogBuilder a, b;
