@@ -275,13 +275,26 @@ void join_moved(const std::vector<ExchangePart>& changes, Union& groups) {
   }
 }
 
-// What a text computes with, but for names that its side alone has: `y = _helper(x)` and
-// `def _helper(v): return v * 2` have {y, x, *, 2}, as `y = x * 2`.
+// What a text gets from elsewhere by name: attributes, and functions that it does not make itself.
+Words taken_in(const std::string& text) {
+  static const std::regex kTaken(R"((\.\s*(\w+))|((\w+)\s*\())");
+  const Words made = made_in(text);
+  Words names;
+  for (std::sregex_iterator it(text.begin(), text.end(), kTaken), end; it != end; ++it) {
+    const std::string name = (*it)[(*it)[1].matched ? 2 : 4].str();
+    if ((*it)[1].matched || !made.contains(name)) names.insert(name);
+  }
+  return names;
+}
+
+// What a text computes with, but for names of its own: `y = _helper(x)` and
+// `def _helper(v): return v * 2` have {y, x, *, 2}, as `y = x * 2`; `x.float()` has {x, float}.
 Words means_of(const std::string& text, const Words& there) {
   static const Words kGlue = {"def", "return", "lambda", "self", "cls"};
+  const Words taken = taken_in(text);
   Words means;
   for (const std::string& word : words_of(text))
-    if (there.contains(word) && !kGlue.contains(word)) means.insert(word);
+    if ((there.contains(word) || taken.contains(word)) && !kGlue.contains(word)) means.insert(word);
   for (size_t i = 0; i < text.size(); ++i) {
     if (std::string_view("+-*/%@<>!&|^~").find(text[i]) != std::string_view::npos) {
       size_t end = i;

@@ -141,6 +141,14 @@ TEST(Exchange, OtherNumbersAndOperatorsAreLikelierThanOtherNames) {
   EXPECT_GT(groups[0].likelihood, groups[1].likelihood);
 }
 
+// What b alone calls is no other name for something, wherever else it stands.
+TEST(Exchange, AnotherMethodIsNoRename) {
+  const std::string a = "def f(x):\n  return x.cos()\n\ndef g(x):\n  return relu(x)\n";
+  const std::string b = "def f(x):\n  return x.cos().float()\n\ndef g(x):\n  return tanh(x)\n";
+  for (const ExchangeGroup& group : Programs({{"m.py", a}}, {{"m.py", b}}).groups())
+    EXPECT_FALSE(group.reworded);
+}
+
 // `t` is `bias` in b, as a parameter of another function and a comment are in both.
 TEST(Exchange, ANameOfAnotherFunctionIsAnotherName) {
   auto program = [](const std::string& name, const std::string& number) {
