@@ -259,9 +259,10 @@ for _ in range(2):
 
 @pytest.mark.slow
 def test_of_lines_exchanged_together_the_operator_s_own_is_named(diff):
-    """A name of b alone makes one group of four lines; `add_` stands in one of them."""
-    b = CLIP.replace("    norm = torch.", "    lib = torch\n    norm = lib.").replace("scale = torch.clamp(limit / norm.add(", "scale = lib.clamp(limit / norm.add_(")
-    b = b.replace("    torch._foreach_mul_", "    lib._foreach_mul_")
+    """A name of b alone makes one group of four lines; the operator that reads another tensor stands in one of them."""
+    b = CLIP.replace("    norm = torch.", "    lib = torch\n    norm = lib.").replace("scale = torch.clamp", "scale = lib.clamp")
+    b = b.replace("    torch._foreach_mul_(grads, scale)", "    lib._foreach_mul_(grads, norm)")
     answer, text = diff(CLIP, b)
     assert answer["proof"]["state"] == "proven" and answer["pivot"]["text"] is None, text
-    assert answer["pivot"]["b"]["line"] == line_of(b, "norm.add_("), text
+    assert "as in a" in answer["proof"]["why"], text
+    assert answer["pivot"]["b"]["line"] == line_of(b, "_foreach_mul_"), text
