@@ -1,10 +1,11 @@
 """What each heuristic of the judgement is worth: kept logs judged without it, one by one.
 
-  ablation.py DIR [DIR ...] [--build DIR] [--jobs 2] [--json FILE]
+  ablation.py DIR [DIR ...] [--build DIR] [--jobs 2] [--json FILE] [--before FILE]
 
 A DIR is searched for pairs of log folders as `opguard diff --work` leaves them: `run_a/log` beside `run_b/log`. Each pair is read once and judged by
 bench/judge_without.cc, as it is and without each heuristic (src/align/judge/heuristics.h), as `opguard align --without NAME` would. A pair counts as changed
 if its verdict or its pivot's places on the two sides are others. A heuristic that changes none, or its own case alone, can go.
+--before: what another build wrote with --json; the pairs that this build judges otherwise are printed.
 """
 import argparse
 import concurrent.futures
@@ -40,6 +41,7 @@ def main():
     p.add_argument("--build", type=Path, default=ROOT / "build" / "release")
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--json", type=Path)
+    p.add_argument("--before", type=Path)
     o = p.parse_args()
     pairs = pairs_of_logs([folder.resolve() for folder in o.folders])
     if not pairs:
@@ -50,19 +52,25 @@ def main():
         judged = list(pool.map(lambda share: list(zip(share, answers(o.build / "bench" / "judge_without", share), strict=True)), shares))
     known = sorted(((pair[0], told) for share in judged for pair, told in share), key=lambda item: item[0])
     told = [(name, answer) for name, answer in known if "error" not in answer]
-    heuristics = subprocess.run([o.build / "src/cli/opguard", "align", "--without", "?", ".", "."], capture_output=True, text=True)
-    names = heuristics.stderr.partition("there are: ")[2].splitlines()[0].split(", ")
     result = {}
-    for heuristic in names:
-        changed = [name for name, answer in told if heuristic in answer["without"]]
+    for heuristic in dict.fromkeys(h for _, answer in told for h in answer["without"]):
+        changed = [name for name, answer in told if answer["without"][heuristic]]
         result[heuristic] = {"shaped": sum(heuristic in answer["heuristics"] for _, answer in told), "changed": changed}
     print(f"{len(told)} of {len(pairs)} pairs of logs judged, {sum(answer['verdict'] == 'diverged' for _, answer in told)} of them diverged")
     print(f"{'heuristic':20} {'shaped':>6} {'changed':>7}")
     for heuristic, found in result.items():
         shown = ", ".join(found["changed"][:3]) + (", ..." if len(found["changed"]) > 3 else "")
         print(f"{heuristic:20} {found['shaped']:6} {len(found['changed']):7}  {shown}")
+    verdicts = {name: [answer["verdict"], answer["pivot"]] for name, answer in told}
+    if o.before:
+        before = json.loads(o.before.read_text())["verdicts"]
+        both = [name for name in verdicts if name in before]
+        others = [name for name in both if verdicts[name] != before[name]]
+        print(f"{len(others)} of {len(both)} pairs judged otherwise than in {o.before}")
+        for name in others:
+            print(f"{name}\n  before {before[name]}\n  now    {verdicts[name]}")
     if o.json:
-        o.json.write_text(json.dumps({"pairs": len(told), "heuristics": result}, indent=1) + "\n")
+        o.json.write_text(json.dumps({"pairs": len(told), "heuristics": result, "verdicts": verdicts}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 // Pairs of logs judged as they are and without each heuristic, for bench/ablation.py: reads a pair
 // a line from stdin, the two folders apart by a tab, and prints a line of JSON for each:
 //
-//   {"verdict": "diverged", "pivot": ..., "heuristics": ["echo"], "without": {"echo": ..., ...}}
+//   {"verdict": "diverged", "pivot": ..., "heuristics": ["echo"], "without": {"echo": null, ...}}
 //
-// `pivot` is the kind and both sides' places, null where none is named; `without` has the verdict
-// and pivot where another one comes out. {"error": ...} for a folder that cannot be read.
+// `pivot` is the kind and both sides' places, null where none is named; `without` has for each
+// heuristic the verdict and pivot where others come out, else null. {"error": ...} for a folder
+// that cannot be read.
 #include <cstdio>
 #include <iostream>
 #include <string>
@@ -26,12 +27,11 @@ Json place_json(const EventView& event) {
 }
 
 Json answer(const Run& a, const Run& b, const Verdict& verdict) {
-  static constexpr const char* kOutcomes[] = {"identical", "diverged", "inconclusive"};
-  Json json = {{"verdict", kOutcomes[static_cast<size_t>(verdict.outcome)]}, {"pivot", nullptr}};
+  Json json = {{"verdict", outcome_name(verdict.outcome)}, {"pivot", nullptr}};
   if (verdict.candidates.empty()) return json;
   const PivotView shown = view(a, b, verdict.candidates.front());
-  json["pivot"] =
-      Json::array({int(verdict.candidates.front().kind), place_json(shown.a), place_json(shown.b)});
+  json["pivot"] = Json::array(
+      {kind_name(verdict.candidates.front().kind), place_json(shown.a), place_json(shown.b)});
   return json;
 }
 
@@ -57,8 +57,8 @@ Json judge_pair(const std::string& dir_a, const std::string& dir_b) {
       json["heuristics"].push_back(name);
     Heuristics off;
     off.add(text.heuristic);
-    if (const Json other = answer(*a, *b, judged(off)); other != known)
-      json["without"][name] = other;
+    const Json other = answer(*a, *b, judged(off));
+    json["without"][name] = other == known ? Json() : other;
   }
   return json;
 }

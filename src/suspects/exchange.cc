@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "patcher/line_diff.h"
+#include "suspects/code.h"
 
 namespace opguard {
 namespace {
@@ -91,28 +92,15 @@ std::vector<uint32_t> cuts(const SourceFile& file, uint32_t first, uint32_t coun
 
 // What can be meant by a name where a side's lines of a part stand: the function around them, all
 // of the file outside of any.
-std::string text_around(const ExchangePart& part, int side) {
-  const SourceFile& file = *part.file[side];
-  const auto lines = static_cast<uint32_t>(file.line_starts.size());
-  // The line that closes a signature is indented as its `def`.
-  auto is_code = [&](uint32_t line) {
-    const std::string_view text = file.line_text(line), code = text.substr(indent_of(text));
-    return !code.empty() && std::string_view(")]}").find(code[0]) == std::string_view::npos;
-  };
-  uint32_t at = std::min(part.first[side], lines);
-  while (at > 1 && !is_code(at)) --at;
-  size_t indent = indent_of(file.line_text(at));
-  for (; at > 0; --at) {
-    const std::string_view line = file.line_text(at);
-    if (!is_code(at) || indent_of(line) >= indent) continue;
-    indent = indent_of(line);
-    const std::string_view code = line.substr(indent);
-    if (code.starts_with("def ") || code.starts_with("async def ")) break;
-  }
-  if (at == 0) return file.text;
-  uint32_t end = at + 1;
-  while (end <= lines && (!is_code(end) || indent_of(file.line_text(end)) > indent)) ++end;
-  return lines_of(file, at, end - at);
+std::string text_around(const Code& code, const ExchangePart& part, int side) {
+  const SourceFile& source = *part.file[side];
+  const std::optional<uint32_t> file = code.find(source.path);
+  if (!file) return source.text;
+  const std::vector<Scope>& scopes = code.files()[*file].scopes;
+  uint32_t at = code.files()[*file].scope_at(part.first[side]);
+  while (scopes[at].kind == Scope::Kind::klass) at = scopes[at].parent;
+  const LineSpan& lines = scopes[at].lines;
+  return lines_of(source, lines.first, lines.last - lines.first + 1);
 }
 
 // The share of words that two lines have in common.
@@ -344,6 +332,7 @@ std::vector<ExchangeGroup> exchange_groups(const ProgramTexts& texts,
   Union joined(parts.size());
   for (int side : {0, 1}) join_by_names(parts, side, joined);
   join_moved(parts, joined);
+  const Code code[2] = {Code(texts.sources[0]), Code(texts.sources[1])};
   struct Found {
     std::vector<std::pair<size_t, size_t>> order;  // suspect, part
     std::string text[2];
@@ -361,7 +350,7 @@ std::vector<ExchangeGroup> exchange_groups(const ProgramTexts& texts,
     group.order.emplace_back(of, i);
     for (int side : {0, 1}) {
       group.text[side] += text_of(parts[i], side);
-      group.around[side].merge(words_of(text_around(parts[i], side)));
+      group.around[side].merge(words_of(text_around(code[side], parts[i], side)));
     }
   }
   std::vector<ExchangeGroup> groups;

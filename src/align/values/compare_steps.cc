@@ -50,8 +50,8 @@ std::multiset<Meta> metas(const ProcessLog& log, const ModelSet& set) {
   return all;
 }
 
-bool all_zero(const ModelSet& set) {
-  return std::all_of(set.held.begin(), set.held.end(),
+bool all_zero(const std::vector<HeldValue>& all) {
+  return std::all_of(all.begin(), all.end(),
                      [](const HeldValue& held) { return held.slot.value == Fingerprint{}; });
 }
 
@@ -144,27 +144,20 @@ class Steps {
   // False: they are something else.
   bool compare_shared(const StepSets& a, const StepSets& b) {
     ModelSet shared[2] = {a.after, b.after};
-    share(0, shared[0], b.after);
-    share(1, shared[1], a.after);
+    const std::vector<HeldValue> rest[2] = {share(0, shared[0], b.after),
+                                            share(1, shared[1], a.after)};
     const StepSets* steps[2] = {&a, &b};
     for (int side : {0, 1}) {
-      const ModelSet &smaller = steps[side]->after, &larger = steps[1 - side]->after;
-      if (smaller.held.empty() || shared[side].held.size() < smaller.held.size()) continue;
+      if (shared[side].held.empty() || !rest[side].empty()) continue;
       if (!all_ranks(timeline_.run(side))) return false;  // another rank may step the rest
       found_.compared = true;
       consider(compare_sets(timeline_, shared[0], shared[1], ReasonKind::parameters_differ));
-      for (const HeldValue& held : larger.held)
-        if (held.slot.value != Fingerprint{} && !runs_[side]->index.holds(held.key) &&
-            !holds(shared[1 - side], held))
+      for (const HeldValue& held : rest[1 - side])
+        if (held.slot.value != Fingerprint{} && !runs_[side]->index.holds(held.key))
           consider(alone(1 - side, *steps[1 - side], held));
       return true;
     }
     return false;
-  }
-
-  static bool holds(const ModelSet& set, const HeldValue& held) {
-    return std::any_of(set.held.begin(), set.held.end(),
-                       [&](const HeldValue& one) { return one.at == held.at; });
   }
 
   // held: as the step left it. Who made it is asked of what the step found.
@@ -225,7 +218,8 @@ class Steps {
     }
     if (same_pieces) {
       ModelSet shared_a = a, shared_b = b;
-      const bool rest_a = share(0, shared_a, b), rest_b = share(1, shared_b, a);
+      const bool rest_a = !all_zero(share(0, shared_a, b)),
+                 rest_b = !all_zero(share(1, shared_b, a));
       found_.compared |= !shared_a.held.empty();
       if (auto difference = compare_sets(timeline_, shared_a, shared_b, why))
         return consider(std::move(difference));
@@ -256,8 +250,8 @@ class Steps {
   }
 
   // Leaves what both have in one place: of one name, type and shape. Numbers are names only within
-  // an optimizer: one inside another counts its own. True: what is left out is more than zeros.
-  bool share(int side, ModelSet& mine, const ModelSet& theirs) const {
+  // an optimizer: one inside another counts its own. Returns what is left out.
+  std::vector<HeldValue> share(int side, ModelSet& mine, const ModelSet& theirs) const {
     auto place = [&](int of, const HeldValue& held) {
       return std::pair(log(of).text(held.slot.name), meta_of(log(of), held));
     };
@@ -268,18 +262,15 @@ class Steps {
     std::multiset<std::pair<std::string, Meta>> others;
     for (const HeldValue& held : theirs.held)
       if (named(1 - side, theirs, held)) others.insert(place(1 - side, held));
-    ModelSet rest = mine;
-    std::erase_if(mine.held, [&](const HeldValue& held) {
-      auto at = others.find(place(side, held));
-      if (!named(side, mine, held) || at == others.end()) return true;
-      others.erase(at);
-      return false;
-    });
-    std::erase_if(rest.held, [&](const HeldValue& held) {
-      return std::any_of(mine.held.begin(), mine.held.end(),
-                         [&](const HeldValue& kept) { return kept.at == held.at; });
-    });
-    return !all_zero(rest);
+    std::vector<HeldValue> shared, rest;
+    for (HeldValue& held : mine.held) {
+      const auto at = others.find(place(side, held));
+      const bool both = named(side, mine, held) && at != others.end();
+      if (both) others.erase(at);
+      (both ? shared : rest).push_back(std::move(held));
+    }
+    mine.held = std::move(shared);
+    return rest;
   }
 
   void know(const ModelSet& a, const ModelSet& b) {
