@@ -15,7 +15,6 @@ namespace opguard {
 enum class Heuristic : uint8_t {
   known_by_name,
   zeros_are_known,
-  mask_pattern,
   repeated_value,
   listed_elements,
   read_unseen,
@@ -39,9 +38,6 @@ inline constexpr std::array kHeuristics = {
                   "a value without a counterpart is the other run's if that holds it anywhere"},
     HeuristicText{Heuristic::zeros_are_known, "zeros-are-known",
                   "zeros without a counterpart are in every run"},
-    HeuristicText{
-        Heuristic::mask_pattern, "mask-pattern",
-        "additive masks that mask the same elements are one value, whatever the constant"},
     HeuristicText{Heuristic::repeated_value, "repeated-value",
                   "a value repeated over a dimension of size 1 is the value"},
     HeuristicText{Heuristic::listed_elements, "listed-elements",

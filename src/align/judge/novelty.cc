@@ -77,9 +77,6 @@ Standing Novelty::by_name(const EventRef& event, const Slot& slot) const {
   const ValueKey key = value_key(mine_.log(event), slot);
   if (relaid_.contains(key)) return {};
   if (on(Heuristic::known_by_name) && other_.holds(key)) return {false, Heuristic::known_by_name};
-  // exp() of either constant is zero: the same mask.
-  if (on(Heuristic::mask_pattern) && (slot.flags & kMask) && other_.holds_mask(slot.pattern))
-    return {false, Heuristic::mask_pattern};
   if (options_.same_elements && options_.same_elements->contains(key)) return {};
   const std::optional<Heuristic> by = put_together(event, slot);
   return {!by, by};
@@ -97,9 +94,6 @@ std::optional<Standing> Novelty::beside_counterpart(const SlotRef& ref) const {
   if (key == value_key(other_log, theirs)) return Standing{};
   if (log.metas[mine.meta] != other_log.metas[theirs.meta]) return {};
   if (relaid_.contains(key)) return Standing{};
-  if (on(Heuristic::mask_pattern) && (mine.flags & theirs.flags & kMask) &&
-      mine.pattern == theirs.pattern)
-    return Standing{false, Heuristic::mask_pattern};
   return Standing{true};
 }
 

@@ -119,7 +119,6 @@ const ValueIndex::Values& ValueIndex::values() const {
         if (!has_value(slot)) continue;
         const uint64_t key = folded(keys.of(slot));
         if (held.pass(key)) all.held.push_back(key);
-        if (slot.flags & kMask) all.masks.push_back(slot.pattern);
         if (slot.kind != SlotKind::in && made.pass(key))
           all.makers.push_back({key, int32_t(p), uint32_t(e), s});
       }
@@ -127,7 +126,6 @@ const ValueIndex::Values& ValueIndex::values() const {
   }
   sort_by_key(std::span(all.held), [](uint64_t key) { return key; }, std::less<>());
   all.held.erase(std::unique(all.held.begin(), all.held.end()), all.held.end());
-  std::sort(all.masks.begin(), all.masks.end());
   sort_by_key(
       std::span(all.makers), [](const Maker& maker) { return maker.key; },
       [](const Maker& x, const Maker& y) {
@@ -151,11 +149,6 @@ SlotRef ValueIndex::made_by(const Maker& maker) const {
 bool ValueIndex::holds(const ValueKey& key) const {
   const std::vector<uint64_t>& held = values().held;
   return std::binary_search(held.begin(), held.end(), folded(key));
-}
-
-bool ValueIndex::holds_mask(uint64_t pattern) const {
-  const std::vector<uint64_t>& masks = values().masks;
-  return std::binary_search(masks.begin(), masks.end(), pattern);
 }
 
 const Compositions& ValueIndex::compositions(const Run& asking) const {

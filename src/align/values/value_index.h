@@ -38,7 +38,6 @@ class ValueIndex {
 
   const Run& run() const { return run_; }
   bool holds(const ValueKey& key) const;
-  bool holds_mask(uint64_t pattern) const;
 
   // The first event that made the value (returned it or wrote it) before `consumer` (`inclusive`:
   // or by it): in its own process, else in the process that made it first by the clock. {} if none
@@ -69,9 +68,8 @@ class ValueIndex {
     uint32_t event, slot;  // `slot`: among the event's
   };
   struct Values {
-    std::vector<uint64_t> held;   // sorted
-    std::vector<Maker> makers;    // the first of each process; by key, then process
-    std::vector<uint64_t> masks;  // sorted
+    std::vector<uint64_t> held;  // sorted
+    std::vector<Maker> makers;   // the first of each process; by key, then process
   };
   // Made when first asked for: runs whose model values agree need none of it.
   const Values& values() const;

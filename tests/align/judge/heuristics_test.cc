@@ -51,15 +51,6 @@ S shaped(S slot, std::vector<int64_t> shape) {
   slot.shape = std::move(shape);
   return slot;
 }
-S additive_mask(SlotKind kind, uint64_t value) {
-  return {kind, value, kind == SlotKind::in ? "arg0" : "out0", {4, 8}, kMask};
-}
-void set_pattern(LogBuilder& log, uint64_t value, uint64_t pattern) {
-  auto& slots = log.log().slots.edit();
-  for (Slot& slot : slots)
-    if ((slot.flags & kMask) && slot.value.h == value * 0x0101010101010101ull)
-      slot.pattern = pattern;
-}
 
 // var() in one run and rms() in the other read what both hold: who made that is not asked. The
 // twin: 48 is held by an operator beside it, but the count's counterpart holds 24.
@@ -102,23 +93,6 @@ Example zeros_are_known(bool decides) {
     log.add(op("m.mul:2", {in(second ? 0 : 1), out(2 + n)})).add(loss(2 + n));
   });
   example.with = example.without = {"m.full:1", "m.full:1", PivotKind::scalar};
-  return example;
-}
-
-// -inf in one run, the lowest float in the other, for the same elements. The twin: for others.
-Example mask_pattern(bool decides) {
-  Example example = two_runs([&](LogBuilder& log, bool second, uint64_t n) {
-    log.add(op("m.mask:1", {in(1), additive_mask(SlotKind::out, 20 + n)}));
-    log.add(op("m.rope:2", {in(1), out(3 + n)}));
-    log.add(op("m.add:3", {in(3 + n, "self"), additive_mask(SlotKind::in, 20 + n), out(4 + n)}));
-    set_pattern(log, 20 + n, second && !decides ? 78 : 77);
-    log.add(loss(4 + n));
-  });
-  example.with = {"m.rope:2", "m.rope:2", PivotKind::value};
-  example.without = {"m.mask:1", "m.mask:1", PivotKind::value};
-  if (!decides) example.with = example.without;
-  // The rope reads no mask: by what the sum's other argument passed is not told of it.
-  example.shown = false;
   return example;
 }
 
@@ -316,7 +290,6 @@ Example graph_cut(bool decides) {
 const std::map<Heuristic, Example (*)(bool decides)> kExamples = {
     {Heuristic::known_by_name, known_by_name},
     {Heuristic::zeros_are_known, zeros_are_known},
-    {Heuristic::mask_pattern, mask_pattern},
     {Heuristic::repeated_value, repeated_value},
     {Heuristic::listed_elements, listed_elements},
     {Heuristic::read_unseen, read_unseen},
