@@ -1,5 +1,6 @@
 #include "cli/examine_steps.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
@@ -86,6 +87,14 @@ class Driller {
   Drill nothing_;
 };
 
+// What values have left open, and of `most` runs may still be asked. None of a run that does not
+// repeat itself.
+uint32_t runs_left(const std::optional<ProofReport>& proof, uint32_t most) {
+  if (!proof || proof->state != ProofState::indicated) return 0;
+  if (proof->repetition && proof->repetition->unrepeated) return 0;
+  return most - std::min(most, proof->runs);
+}
+
 }  // namespace
 
 void add_examine_options(CLI::App& command, ExamineOptions& options, uint32_t runs) {
@@ -118,6 +127,13 @@ Examine examine_with(const ExamineOptions& options, const GuardedProgram& a,
     if (!exchanged.proof && options.prove_runs > 0) {
       found = prove(a, b, run_a, run_b, alignment, verdict, options.prove_runs - exchanged.runs);
       if (found.proof) found.proof->runs += exchanged.runs;
+      const uint32_t left = runs_left(found.proof, options.prove_runs);
+      if (left > 0 && exchanged.runs == 0) {
+        const uint32_t made = found.proof->runs;
+        exchanged = exchange_text(text, run_a, run_b, alignment, verdict, {left, 0, /*own=*/true});
+        found.proof->runs = made + exchanged.runs;
+        if (exchanged.proof) exchanged.proof->runs = found.proof->runs;
+      }
     }
     if (exchanged.proof) {
       found.proof = std::move(exchanged.proof);

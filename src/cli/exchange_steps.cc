@@ -11,6 +11,7 @@
 #include "parser/parse.h"
 #include "patcher/patch.h"
 #include "report/proof_text.h"
+#include "suspects/exchange_search.h"
 #include "suspects/text_question.h"
 
 namespace opguard {
@@ -44,6 +45,14 @@ std::optional<Location> location(const ExchangePart& part, int side) {
         return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
       }));
   return at;
+}
+
+// The first to be named, or where what it took or left has gone.
+const ExchangePart& first_with_lines(const std::vector<ExchangePart>& parts, int side) {
+  const auto at = std::find_if(parts.begin(), parts.end(), [&](const ExchangePart& part) {
+    return part.suspect && part.count[side] > 0;
+  });
+  return at == parts.end() ? parts.front() : *at;
 }
 
 TextPlace place(const ExchangePart& part) {
@@ -86,7 +95,8 @@ class Exchanger {
     only.candidates.resize(1);
     const std::vector<Background> behind = source_.backgrounds(a_, b_, alignment, only);
     if (behind.empty()) return done;
-    const auto question = text_question(a_, b_, pivot, *source_.texts, behind[0]);
+    const auto question =
+        (budget_.own ? own_text_question : text_question)(a_, b_, pivot, *source_.texts, behind[0]);
     if (!question) return done;
     const std::vector<ExchangeGroup>& groups = question->groups;
     const uint32_t kept = question->values_lead_nowhere ? 0 : budget_.kept;
@@ -151,14 +161,17 @@ class Exchanger {
 
   // groups: one of them is the cause, the likeliest first.
   ProofReport name(const std::vector<ExchangeGroup>& groups) {
-    // Lines of both programs in which the operator itself stands are told by the operator.
+    // Lines in which the operator itself stands are told by the operator; those of one program
+    // alone (a definition) not beside lines that both have.
     Pivot& pivot = verdict_.candidates.front();
     const std::vector<ExchangePart>& parts = groups.front().parts;
     const PivotView shown = view(a_, b_, pivot);
+    auto of_both = [](const ExchangePart& part) { return part.count[0] > 0 && part.count[1] > 0; };
+    const bool any_of_both = std::any_of(parts.begin(), parts.end(), of_both);
     if (std::none_of(parts.begin(), parts.end(), [&](const ExchangePart& part) {
-          return part.count[0] > 0 && part.count[1] > 0 && stands_in(part, shown);
+          return of_both(part) == any_of_both && stands_in(part, shown);
         }))
-      for (int side : {0, 1}) pivot.text[side] = location(parts.front(), side);
+      for (int side : {0, 1}) pivot.text[side] = location(first_with_lines(parts, side), side);
     ProofReport proof;
     proof.state = ProofState::proven;
     proof.why = exchanged(groups, healed_);

@@ -27,6 +27,7 @@ struct ExchangeText {
 struct ExchangeBudget {
   uint32_t runs = 0;  // at most
   uint32_t kept = 0;  // of them, for values to be put in place, once a run has healed nothing
+  bool own = false;   // ask the operator's own text alone: values were tried and prove nothing
 };
 
 struct Exchanged {

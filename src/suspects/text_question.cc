@@ -60,6 +60,17 @@ bool stands_in(const ExchangePart& part, const PivotView& pivot) {
   return stands_in(part, pivot, 0) || stands_in(part, pivot, 1);
 }
 
+std::optional<TextQuestion> own_text_question(const Run& a, const Run& b, const Pivot& pivot,
+                                              const ProgramTexts& texts, const Background& behind) {
+  const PivotView shown = view(a, b, pivot);
+  TextQuestion question{exchange_groups(texts, behind.suspects)};
+  join_places(shown, question.groups);
+  std::erase_if(question.groups,
+                [&](const ExchangeGroup& group) { return !stands_in(group, shown); });
+  if (question.groups.empty()) return std::nullopt;
+  return question;
+}
+
 std::optional<TextQuestion> text_question(const Run& a, const Run& b, const Pivot& pivot,
                                           const ProgramTexts& texts, const Background& behind) {
   const PivotView shown = view(a, b, pivot);
@@ -70,12 +81,17 @@ std::optional<TextQuestion> text_question(const Run& a, const Run& b, const Pivo
   const bool alike = pivot.kind == PivotKind::scalar && handed_over_alike(behind.numbers);
   TextQuestion question{exchange_groups(texts, behind.suspects)};
   auto at_pivot = [&](const ExchangeGroup& group) { return stands_in(group, shown); };
+  // The same text ran an operator in one run alone, or handed it another number.
+  const bool one_sided = pivot.kind == PivotKind::structure && (!shown.a || !shown.b);
   // The operator's own statement is another one in the two programs: no need to look elsewhere,
   // unless it was given another value, or has left the graph: no value put in place proves that.
   if (pivot.kind != PivotKind::input && !out_of_graph && !alike &&
       std::any_of(question.groups.begin(), question.groups.end(),
-                  [&](const ExchangeGroup& group) { return !group.reworded && at_pivot(group); }))
+                  [&](const ExchangeGroup& group) { return !group.reworded && at_pivot(group); })) {
+    // Where one run has it alone, no value of its own can be put into the other.
+    if (one_sided) return own_text_question(a, b, pivot, texts, behind);
     return std::nullopt;
+  }
   join_places(shown, question.groups);
   if (alike) {
     for (ExchangeGroup& group : question.groups)
@@ -83,8 +99,6 @@ std::optional<TextQuestion> text_question(const Run& a, const Run& b, const Pivo
     std::stable_sort(question.groups.begin(), question.groups.end(),
                      [](const auto& x, const auto& y) { return x.likelihood > y.likelihood; });
   }
-  // The same text ran an operator in one run alone, or handed it another number.
-  const bool one_sided = pivot.kind == PivotKind::structure && (!shown.a || !shown.b);
   // Or read another one of two tensors that both runs have: no operator made the choice.
   const bool chosen = pivot.kind == PivotKind::input &&
                       std::any_of(pivot.why.begin(), pivot.why.end(), [](const Reason& reason) {

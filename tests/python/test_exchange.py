@@ -266,3 +266,81 @@ def test_of_lines_exchanged_together_the_operator_s_own_is_named(diff):
     assert answer["proof"]["state"] == "proven" and answer["pivot"]["text"] is None, text
     assert "as in a" in answer["proof"]["why"], text
     assert answer["pivot"]["b"]["line"] == line_of(b, "_foreach_mul_"), text
+
+
+ARGUMENTS = '''\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+
+def attend(module, query, key, value, scale):
+    return torch.softmax(query @ key.T * scale, -1) @ value
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(8, 8) for _ in range(3))
+        self.attend = attend
+
+    def forward(self, x):
+        query, key, value = self.q(x), self.k(x), self.v(x)
+        return self.attend(
+            self,
+            query,
+            key,
+            value,
+            scale=0.3,
+        )
+
+
+model = Attention()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(2):
+    loss = model(torch.randn(6, 8)).square().mean()
+    loss.backward()
+    print(loss.item())
+    optimizer.step()
+    optimizer.zero_grad()
+'''
+
+
+@pytest.mark.slow
+def test_arguments_on_lines_of_their_own_that_changed_places(diff):
+    """One line left its place and came to another: in one of them alone the call would have it twice."""
+    b = ARGUMENTS.replace("            key,\n            value,\n", "            value,\n            key,\n")
+    answer, text = diff(ARGUMENTS, b)
+    assert answer["proof"]["state"] == "proven" and "as in a" in answer["proof"]["why"], text
+    told = answer["pivot"]["text"]
+    assert told["a"]["line"] in range(line_of(ARGUMENTS, "return self.attend("), line_of(ARGUMENTS, "scale=0.3,")), text
+    assert told["b"]["line"] in range(line_of(b, "return self.attend("), line_of(b, "scale=0.3,")), text
+
+
+AVERAGE = '''\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Linear(8, 4)
+average = [p.detach().clone() for p in model.parameters()]
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(3):
+    loss = model(torch.randn(6, 8)).square().mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    with torch.no_grad():
+        for held, p in zip(average, model.parameters()):
+            held.lerp_(p, 0.1)
+    print(loss.item(), sum(held.sum().item() for held in average))
+'''
+
+
+@pytest.mark.slow
+def test_an_operator_that_one_run_alone_has_is_proven_by_its_text(diff):
+    """No value of a can be put where b computes nothing."""
+    answer, text = diff(AVERAGE, AVERAGE.replace("held.lerp_(p, 0.1)", "pass"))
+    assert answer["pivot"]["a"]["line"] == line_of(AVERAGE, "held.lerp_"), text
+    assert answer["proof"]["state"] == "proven" and "as in a" in answer["proof"]["why"], text

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "suspects/exchange_search.h"
 #include "suspects/hunks.h"
 #include "suspects/sources.h"
 
@@ -130,6 +131,25 @@ TEST(Exchange, AStatementThatMovedGoesWithItsOldPlace) {
   const auto groups = both.groups();
   ASSERT_EQ(groups.size(), 1u);
   EXPECT_EQ(exchange_text(groups).at("/tree/m.py"), "a = p()\nb = q()\nc = r()\nd = a\n");
+}
+
+// In one place alone the call has `key` twice, or not at all. Two arguments that b adds are apart.
+TEST(Exchange, AnArgumentThatMovedGoesWithItsOldPlace) {
+  const Programs moved({{"m.py", "y = f(\n    query,\n    key,\n    value,\n    mask,\n)\n"}},
+                       {{"m.py", "y = f(\n    query,\n    value,\n    key,\n    mask,\n)\n"}});
+  const auto groups = moved.groups();
+  ASSERT_EQ(groups.size(), 1u);
+  EXPECT_EQ(groups[0].parts.size(), 2u);
+  EXPECT_EQ(exchange_text(groups).at("/tree/m.py"), moved.texts.sources[0].files[0].text);
+  const Programs turned({{"m.py", "y = f(\n    key,\n    x,\n    value,\n)\n"}},
+                        {{"m.py", "y = f(\n    value,\n    x,\n    key,\n)\n"}});
+  EXPECT_EQ(turned.groups().size(), 1u);
+  const Programs added({{"m.py", "y = f(\n    x,\n    p=1,\n    z=2,\n)\n"}},
+                       {{"m.py", "y = f(\n    u=1,\n    x,\n    p=1,\n    v=2,\n    z=2,\n)\n"}});
+  EXPECT_EQ(added.groups().size(), 2u);
+  const Programs other({{"m.py", "y = f(\n    x,\n    p=1,\n    q,\n    z=2,\n)\n"}},
+                       {{"m.py", "y = f(\n    x,\n    p=3,\n    q,\n    z=4,\n)\n"}});
+  EXPECT_EQ(other.groups().size(), 2u);
 }
 
 TEST(Exchange, OtherNumbersAndOperatorsAreLikelierThanOtherNames) {

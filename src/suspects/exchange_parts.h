@@ -1,0 +1,30 @@
+// suspects/exchange_parts.h: the lines in which two programs differ, cut as small as they can be
+// exchanged.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "suspects/suspects.h"
+
+namespace opguard {
+
+// Lines of a file of a and of b that stand for one another. A side without any stands before its
+// `first`.
+struct ExchangePart {
+  const SourceFile* file[2] = {nullptr, nullptr};
+  uint32_t first[2] = {0, 0}, count[2] = {0, 0};
+  bool suspect = false;  // of one that ran
+};
+
+// Every change of the files that have suspects, and of those that both programs call by one name.
+std::vector<ExchangePart> exchange_parts(const ProgramTexts& texts,
+                                         const std::vector<Suspect>& suspects);
+
+// One side's text of a part.
+std::string text_of(const ExchangePart& part, int side);
+// `count` lines from `first` on, counted from 1, with their ends.
+std::string lines_of(const SourceFile& file, uint32_t first, uint32_t count);
+
+}  // namespace opguard

@@ -1,0 +1,66 @@
+#include "suspects/exchange_search.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace opguard {
+
+ExchangeSearch::ExchangeSearch(std::vector<double> likelihood)
+    : likelihood_(std::move(likelihood)), left_(likelihood_.size()) {
+  std::iota(left_.begin(), left_.end(), size_t{0});
+}
+
+std::vector<size_t> ExchangeSearch::next() const {
+  if (left_.empty() || found()) return {};
+  if (left_.size() == 1) return left_;
+  double all = 0;
+  for (size_t i : left_) all += likelihood_[i];
+  // Those of the likeliest that come nearest to half of it.
+  std::vector<size_t> half;
+  double sum = 0;
+  for (size_t i : left_) {
+    const double more = sum + likelihood_[i];
+    if (!half.empty() &&
+        (std::abs(more - all / 2) > std::abs(sum - all / 2) || half.size() + 1 == left_.size()))
+      break;
+    half.push_back(i);
+    sum = more;
+  }
+  return half;
+}
+
+double ExchangeSearch::share(const std::vector<size_t>& asked) const {
+  double all = 0, some = 0;
+  for (size_t i : left_) all += likelihood_[i];
+  for (size_t i : asked) some += likelihood_[i];
+  return all == 0 ? 0 : some / all;
+}
+
+void ExchangeSearch::tell(const std::vector<size_t>& asked, bool healed) {
+  if (healed) {
+    left_ = asked;
+    healed_ = true;
+    return;
+  }
+  std::erase_if(left_,
+                [&](size_t i) { return std::find(asked.begin(), asked.end(), i) != asked.end(); });
+}
+
+std::optional<size_t> ExchangeSearch::found() const {
+  if (!healed_ || left_.size() != 1) return std::nullopt;
+  return left_.front();
+}
+
+std::vector<size_t> ExchangeSearch::healed() const {
+  return healed_ ? left_ : std::vector<size_t>();
+}
+
+uint32_t ExchangeSearch::most_runs() const {
+  // Each run halves what is left, and one must have been healed.
+  return static_cast<uint32_t>(std::bit_width(left_.empty() ? 0 : left_.size() - 1)) + !healed_;
+}
+
+}  // namespace opguard

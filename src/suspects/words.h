@@ -1,0 +1,18 @@
+// suspects/words.h: the names in a stretch of source text.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace opguard {
+
+using Words = std::set<std::string, std::less<>>;
+
+bool is_word(char c);
+
+// Of code and strings; a comment names what it likes.
+Words words_of(std::string_view text);
+
+}  // namespace opguard
