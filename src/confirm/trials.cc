@@ -60,8 +60,8 @@ Trial& Trials::of(const Pivot& cause) {
       };
       const auto& region = trial.pivot.region[static_cast<size_t>(side)];
       if (std::any_of(region.begin(), region.end(), is)) return trial;
-      const bool drawn = trial.pivot.draw[0].process >= 0;
-      if (drawn && (is(trial.pivot.draw[static_cast<size_t>(side)]) || draws(side, found)))
+      const EventRef& drawn = trial.pivot.draw[static_cast<size_t>(side)];
+      if (is(drawn) || ((drawn.process >= 0 || drew_alone(trial.pivot)) && draws(side, found)))
         return trial;
     }
   for (Trial& trial : all_)
@@ -82,6 +82,10 @@ bool Trials::around(const Pivot& outer, const Pivot& candidate) const {
 bool Trials::draws(int side, const EventRef& event) const {
   const EventView seen = view(timeline_.run(side), event);
   return seen.location.draws || draws_random(seen.operator_name);
+}
+
+bool Trials::drew_alone(const Pivot& pivot) const {
+  return (pivot.a.process < 0 && draws(1, pivot.b)) || (pivot.b.process < 0 && draws(0, pivot.a));
 }
 
 std::optional<size_t> Trials::next() const {

@@ -35,7 +35,8 @@ class Trials {
   // The trial of a candidate, a new one where its site has none. What was returned before is void.
   Trial& add(const Pivot& candidate);
   // The trial that a measured cause is. An operator of a region stands for the region, what is
-  // drawn for what moved the generator, and an operator around a candidate for it; else a new one.
+  // drawn for what moved the generator (or drew from it in one run alone), and an operator around a
+  // candidate for it; else a new one.
   Trial& of(const Pivot& cause);
   // The candidate ran inside the operator: `opt.step()` around `exp_avg.lerp_(grad, b2)`.
   bool around(const Pivot& outer, const Pivot& candidate) const;
@@ -63,6 +64,8 @@ class Trials {
  private:
   bool same_site(const Pivot& x, const Pivot& y) const;
   bool draws(int side, const EventRef& event) const;
+  // One run alone has it: from there on the generator is at another place in each.
+  bool drew_alone(const Pivot& pivot) const;
 
   const Timeline& timeline_;
   const ValueIndex* index_[2];

@@ -7,6 +7,7 @@
 #include <regex>
 #include <set>
 #include <string_view>
+#include <tuple>
 
 #include "suspects/code.h"
 #include "suspects/words.h"
@@ -26,17 +27,23 @@ Words made_in(const std::string& text) {
   return names;
 }
 
-// What can be meant by a name where a side's lines of a part stand: the function around them, all
-// of the file outside of any.
-std::string text_around(const Code& code, const ExchangePart& part, int side) {
+// Where the names of a side's lines are looked up: the function around them, all of the file
+// outside of any. What has no lines stands behind the line before.
+LineSpan names_around(const Code& code, const ExchangePart& part, int side) {
   const SourceFile& source = *part.file[side];
   const std::optional<uint32_t> file = code.find(source.path);
-  if (!file) return source.text;
+  if (!file) return {1, static_cast<uint32_t>(source.line_starts.size())};
   const std::vector<Scope>& scopes = code.files()[*file].scopes;
-  uint32_t at = code.files()[*file].scope_at(part.first[side]);
+  const uint32_t line =
+      part.count[side] > 0 ? part.first[side] : std::max(part.first[side], 2u) - 1;
+  uint32_t at = code.files()[*file].scope_at(line);
   while (scopes[at].kind == Scope::Kind::klass) at = scopes[at].parent;
-  const LineSpan& lines = scopes[at].lines;
-  return lines_of(source, lines.first, lines.last - lines.first + 1);
+  return scopes[at].lines;
+}
+
+std::string text_around(const Code& code, const ExchangePart& part, int side) {
+  const LineSpan lines = names_around(code, part, side);
+  return lines_of(*part.file[side], lines.first, lines.last - lines.first + 1);
 }
 
 LineSpan span_of(const ExchangePart& part, int side) {
@@ -92,6 +99,35 @@ void join_by_names(const std::vector<ExchangePart>& changes, int side, Union& gr
       for (const SourceFile* maker : made)
         for (size_t i : files.at(maker)) groups.join(all.front(), i);
     }
+}
+
+// Joins the changes of a function that make and use a local name which the other program's function
+// has not, wherever else it has it.
+//   a  total = x + y        b  return x + y
+//      return total
+void join_by_locals(const std::vector<ExchangePart>& changes, int side, const Code (&code)[2],
+                    Union& groups) {
+  struct Local {
+    std::vector<size_t> uses;
+    bool made = false;
+  };
+  std::map<std::tuple<const SourceFile*, uint32_t, std::string>, Local> locals;
+  for (size_t i = 0; i < changes.size(); ++i) {
+    const std::string text = text_of(changes[i], side);
+    if (text.empty()) continue;
+    const uint32_t around = names_around(code[side], changes[i], side).first;
+    const Words there = words_of(text_around(code[1 - side], changes[i], 1 - side));
+    const Words made = made_in(text);
+    for (const std::string& word : words_of(text)) {
+      if (there.contains(word)) continue;
+      Local& local = locals[{changes[i].file[side], around, word}];
+      local.uses.push_back(i);
+      local.made |= made.contains(word);
+    }
+  }
+  for (const auto& [name, local] : locals)
+    if (local.made)
+      for (size_t i : local.uses) groups.join(local.uses.front(), i);
 }
 
 // A name that b's program gets in another place (a statement that moved): taken back in the one
@@ -232,9 +268,12 @@ std::vector<ExchangeGroup> exchange_groups(const ProgramTexts& texts,
                                            const std::vector<Suspect>& suspects) {
   std::vector<ExchangePart> parts = exchange_parts(texts, suspects);
   Union joined(parts.size());
-  for (int side : {0, 1}) join_by_names(parts, side, joined);
-  join_moved(parts, joined);
   const Code code[2] = {Code(texts.sources[0]), Code(texts.sources[1])};
+  for (int side : {0, 1}) {
+    join_by_names(parts, side, joined);
+    join_by_locals(parts, side, code, joined);
+  }
+  join_moved(parts, joined);
   join_in_statements(parts, code, joined);
   struct Found {
     std::vector<std::pair<size_t, size_t>> order;  // suspect, part

@@ -505,6 +505,25 @@ TEST(Trials, ADrawIsItsGeneratorsMovers) {
   EXPECT_EQ(trials.index(trials.of({PivotKind::value, {0, 2}, {0, 2}})), 2u);
 }
 
+// b leaves `normal_` out: whatever is drawn after it is other numbers, and its doing. What draws
+// nothing is not.
+TEST(Trials, ADrawBehindOneThatOneRunAloneMakesIsItsDoing) {
+  auto log = [](bool first, uint64_t n) {
+    LogBuilder log;
+    if (first)
+      log.add(op("m.normal_:0", {out(9)})).at("m.normal_:0", {.callee = "nn.init.normal_"});
+    log.add(op("m.dropout:1", {in(1), out(2 + n)})).at("m.dropout:1", {.callee = "F.dropout"});
+    log.add(op("m.mul:2", {in(2 + n), out(3 + n)})).add(loss(3 + n));
+    return log;
+  };
+  const Setting s{run(log(true, 0)), run(log(false, 10))};
+  Trials trials(s.timeline, s.index_a, s.index_b);
+  trials.judge_step(s.difference.position.step);
+  trials.add({PivotKind::structure, {0, 0}, {}});
+  EXPECT_EQ(trials.index(trials.of({PivotKind::value, {0, 1}, {0, 0}})), 0u);
+  EXPECT_EQ(trials.index(trials.of({PivotKind::value, {0, 2}, {0, 1}})), 1u);
+}
+
 TEST(ProofReason, EachKindIsWorded) {
   const Setting s = faulty();
   ProofReason reason;

@@ -118,6 +118,23 @@ TEST(Exchange, ANameOfOneProgramGoesWithItsDefinition) {
   EXPECT_EQ(apart.groups().size(), 1u);
 }
 
+// `total` is another function's as well: that does not give it to this one.
+TEST(Exchange, ALocalNameOfOneProgramGoesWithItsUses) {
+  const std::string other = "def f(x):\n    total = x\n    return total\n\n\n";
+  const Programs both(
+      {{"m.py",
+        other + "def g(x, y):\n    total = x + y\n    z = 1\n    print(z)\n    return total\n"}},
+      {{"m.py", other + "def g(x, y):\n    z = 2\n    print(z)\n    return x + y\n"}});
+  const auto groups = both.groups();
+  ASSERT_EQ(groups.size(), 2u);
+  for (const ExchangeGroup& group : groups) {
+    const std::string text = exchange_text({group}).at("/tree/m.py");
+    EXPECT_EQ(text.find("return total", other.size()) == text.npos,
+              text.find("total = x + y") == text.npos)
+        << text;
+  }
+}
+
 TEST(Exchange, HelpersOfOneNameInTwoFilesAreApart) {
   const std::string plain = "def f(x):\n  return x * 2\n";
   const std::string helped = "def _h(x):\n  return x * 2\n\ndef f(x):\n  return _h(x)\n";
