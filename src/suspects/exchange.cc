@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "suspects/code.h"
+#include "suspects/renames.h"
 #include "suspects/words.h"
 
 namespace opguard {
@@ -25,20 +26,6 @@ Words made_in(const std::string& text) {
   for (std::sregex_iterator it(text.begin(), text.end(), kMade), end; it != end; ++it)
     names.insert((*it)[(*it)[1].matched ? 1 : 2].str());
   return names;
-}
-
-// Where the names of a side's lines are looked up: the function around them, all of the file
-// outside of any. What has no lines stands behind the line before.
-LineSpan names_around(const Code& code, const ExchangePart& part, int side) {
-  const SourceFile& source = *part.file[side];
-  const std::optional<uint32_t> file = code.find(source.path);
-  if (!file) return {1, static_cast<uint32_t>(source.line_starts.size())};
-  const std::vector<Scope>& scopes = code.files()[*file].scopes;
-  const uint32_t line =
-      part.count[side] > 0 ? part.first[side] : std::max(part.first[side], 2u) - 1;
-  uint32_t at = code.files()[*file].scope_at(line);
-  while (scopes[at].kind == Scope::Kind::klass) at = scopes[at].parent;
-  return scopes[at].lines;
 }
 
 std::string text_around(const Code& code, const ExchangePart& part, int side) {
@@ -87,7 +74,8 @@ void join_by_names(const std::vector<ExchangePart>& changes, int side, Union& gr
   for (size_t i = 0; i < changes.size(); ++i) {
     const std::string text = text_of(changes[i], side);
     for (const std::string& word : words_of(text))
-      if (!there.contains(word)) uses[word][changes[i].file[side]].push_back(i);
+      if (!there.contains(word) && !changes[i].renamed.contains(word))
+        uses[word][changes[i].file[side]].push_back(i);
     for (const std::string& word : made_in(text))
       if (!there.contains(word)) makers[word].insert(changes[i].file[side]);
   }
@@ -119,7 +107,7 @@ void join_by_locals(const std::vector<ExchangePart>& changes, int side, const Co
     const Words there = words_of(text_around(code[1 - side], changes[i], 1 - side));
     const Words made = made_in(text);
     for (const std::string& word : words_of(text)) {
-      if (there.contains(word)) continue;
+      if (there.contains(word) || changes[i].renamed.contains(word)) continue;
       Local& local = locals[{changes[i].file[side], around, word}];
       local.uses.push_back(i);
       local.made |= made.contains(word);
@@ -267,8 +255,9 @@ double likelihood_of(Nearness nearness) {
 std::vector<ExchangeGroup> exchange_groups(const ProgramTexts& texts,
                                            const std::vector<Suspect>& suspects) {
   std::vector<ExchangePart> parts = exchange_parts(texts, suspects);
-  Union joined(parts.size());
   const Code code[2] = {Code(texts.sources[0]), Code(texts.sources[1])};
+  undo_renames(code, parts);
+  Union joined(parts.size());
   for (int side : {0, 1}) {
     join_by_names(parts, side, joined);
     join_by_locals(parts, side, code, joined);
@@ -294,6 +283,7 @@ std::vector<ExchangeGroup> exchange_groups(const ProgramTexts& texts,
       group.text[side] += text_of(parts[i], side);
       group.around[side].merge(words_of(text_around(code[side], parts[i], side)));
     }
+    group.around[0].insert(parts[i].renamed.begin(), parts[i].renamed.end());
   }
   std::vector<ExchangeGroup> groups;
   for (auto& [first, group] : found) {

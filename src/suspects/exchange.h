@@ -6,8 +6,8 @@
 //   b  scaling=1.0,                  so this line is the cause
 //
 // A hunk cannot always be taken back alone: `y = _helper(x)` needs the definition that another one
-// made, a renamed variable all its uses, an argument on a line of its own the place it left. Such
-// hunks are one group.
+// made, an argument on a line of its own the place it left. Such hunks are one group. A variable
+// that was renamed keeps b's name.
 #pragma once
 
 #include <cstdint>

@@ -116,6 +116,7 @@ std::string lines_of(const SourceFile& file, uint32_t first, uint32_t count) {
 }
 
 std::string text_of(const ExchangePart& part, int side) {
+  if (side == 0 && part.given) return *part.given;
   return lines_of(*part.file[side], part.first[side], part.count[side]);
 }
 

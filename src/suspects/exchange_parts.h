@@ -3,6 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,13 +19,16 @@ struct ExchangePart {
   const SourceFile* file[2] = {nullptr, nullptr};
   uint32_t first[2] = {0, 0}, count[2] = {0, 0};
   bool suspect = false;  // of one that ran
+  // a's text in b's names, where its function calls its variables otherwise (renames.h).
+  std::optional<std::string> given = {};
+  std::set<std::string, std::less<>> renamed = {};  // these names of b's
 };
 
 // Every change of the files that have suspects, and of those that both programs call by one name.
 std::vector<ExchangePart> exchange_parts(const ProgramTexts& texts,
                                          const std::vector<Suspect>& suspects);
 
-// One side's text of a part.
+// One side's text of a part; a's in b's names.
 std::string text_of(const ExchangePart& part, int side);
 // `count` lines from `first` on, counted from 1, with their ends.
 std::string lines_of(const SourceFile& file, uint32_t first, uint32_t count);

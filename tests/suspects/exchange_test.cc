@@ -170,7 +170,7 @@ TEST(Exchange, AnArgumentThatMovedGoesWithItsOldPlace) {
 }
 
 TEST(Exchange, OtherNumbersAndOperatorsAreLikelierThanOtherNames) {
-  const std::string a = "def f(x, y):\n  t = x + y\n  return t\n\nif a <= 1:\n  pass\n";
+  const std::string a = "def f(x, y):\n  return x + y\n\nif a <= 1:\n  pass\n";
   const std::string b = "def f(x, y):\n  s = x + y\n  return s\n\nif a < 1:\n  pass\n";
   const auto groups = Programs({{"m.py", a}}, {{"m.py", b}}).groups();
   ASSERT_EQ(groups.size(), 2u);
@@ -186,18 +186,62 @@ TEST(Exchange, AnotherMethodIsNoRename) {
     EXPECT_FALSE(group.reworded);
 }
 
-// `t` is `bias` in b, as a parameter of another function and a comment are in both.
+// `bias` is b's own here, as a parameter of another function and a comment are in both.
 TEST(Exchange, ANameOfAnotherFunctionIsAnotherName) {
-  auto program = [](const std::string& name, const std::string& number) {
-    return "def g(bias):\n  return bias\n\ndef f(\n  x,\n):\n  # adds the bias\n  " + name +
-           " = x + 1\n  return " + name + "\n\nz = " + number + "\n";
+  auto program = [](const std::string& body, const std::string& number) {
+    return "def g(bias):\n  return bias\n\ndef f(\n  x,\n):\n  # adds the bias\n" + body +
+           "\nz = " + number + "\n";
   };
-  const auto groups =
-      Programs({{"m.py", program("t", "2")}}, {{"m.py", program("bias", "3")}}).groups();
+  const auto groups = Programs({{"m.py", program("  return x + 1\n", "2")}},
+                               {{"m.py", program("  bias = x + 1\n  return bias\n", "3")}})
+                          .groups();
   ASSERT_EQ(groups.size(), 2u);
   EXPECT_TRUE(groups[1].reworded);
   EXPECT_EQ(groups[1].parts[0].first[1], 8u);
   EXPECT_FALSE(groups[0].reworded);
+}
+
+// All of f calls `h` otherwise. What is left is one line, and a's text of it in b's names.
+TEST(Exchange, ARenamedVariableIsNoDifference) {
+  auto program = [](const std::string& name, const std::string& sum) {
+    return "def g(h):\n  return h\n\ndef f(x, bias):\n  " + name + " = norm(x)\n  " + name + " = " +
+           sum + "\n  for i in x:\n    " + name + " = mul(" + name + ", h=" + name +
+           ".h)\n  return [" + name + " for _ in x]\n";
+  };
+  const Programs both({{"m.py", program("h", "h + bias")}},
+                      {{"m.py", program("renamed", "renamed")}});
+  const auto groups = both.groups();
+  ASSERT_EQ(groups.size(), 1u);
+  ASSERT_EQ(groups[0].parts.size(), 1u);
+  EXPECT_EQ(groups[0].parts[0].first[1], 6u);
+  EXPECT_EQ(exchange_text(groups).at("/tree/m.py"), program("renamed", "renamed + bias"));
+  EXPECT_FALSE(groups[0].reworded);
+  const Programs alike({{"m.py", program("h", "h * bias")}},
+                       {{"m.py", program("renamed", "renamed * bias")}});
+  EXPECT_TRUE(alike.groups().empty());
+}
+
+// Others know a parameter, an attribute, a function and a module's name by what they are called;
+// two of a's variables are not one of b's; and a name that b has besides is another variable.
+TEST(Exchange, WhatOthersNameIsNotRenamed) {
+  const std::pair<std::string, std::string> pairs[] = {
+      {"def f(x):\n  return x + 1\n", "def f(y):\n  return y + 1\n"},
+      {"class C:\n  x = 1\n  def f(self):\n    return self.x\n",
+       "class C:\n  y = 1\n  def f(self):\n    return self.y\n"},
+      {"def f(x):\n  return relu(x)\n", "def f(x):\n  return tanh(x)\n"},
+      {"def f(x):\n  p = x\n  q = 2\n  return p + q\n",
+       "def f(x):\n  r = x\n  r = 2\n  return r + r\n"},
+      {"def f(x):\n  p = x\n  q = 2\n  return p + q\n",
+       "def f(x):\n  r = x\n  q = 2\n  p = 3\n  return r + q\n"},
+  };
+  for (const auto& [a, b] : pairs) {
+    const Programs both({{"m.py", a}}, {{"m.py", b}});
+    const auto groups = both.groups();
+    ASSERT_FALSE(groups.empty()) << a;
+    for (const ExchangeGroup& group : groups)
+      for (const ExchangePart& part : group.parts) EXPECT_FALSE(part.given) << a;
+    EXPECT_EQ(exchange_text(groups).at("/tree/m.py"), a);
+  }
 }
 
 TEST(Exchange, AFileOfOneSideIsLeftOut) {
