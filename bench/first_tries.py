@@ -21,20 +21,31 @@ replaced. What the tables above hold was seen while the tool was written, and sa
 """
 
 
-def pairs_section():
-    rows = json.loads((HERE / "release_pairs" / "first_tries.json").read_text())
+def pairs_counts(rows):
+    """(lines of the counts, the counts) of some pairs."""
     parting = [r for r in rows if r["expected"] == "diverged"]
     alike = [r for r in rows if r["expected"] == "identical"]
-    text = "\n### Pairs of releases\n\nAnswers written from the sources and an oracle dump before any run (bench/release_pairs/README.md).\n\n"
-    text += f"- at the statement: {share(hits(parting, 'exact'), len(parting))}\n"
+    text = f"- at the statement: {share(hits(parting, 'exact'), len(parting))}\n"
     text += f"- in the function: {share(hits(parting, 'exact', 'near'), len(parting))}\n"
     text += f"- alike, and called identical: {share(hits(alike, 'right'), len(alike))}; false alarms {sum(r.get('verdict') == 'diverged' for r in alike)}\n"
-    if missed := [r for r in parting if r["class"] not in ("exact",)]:
-        text += "\n| pair | class | kind | named in a | named in b |\n|---|---|---|---|---|\n"
-        for r in missed:
-            text += f"| {r['case']} | {r['class']} | {r.get('kind') or ''} | {r.get('a') or '-'} | {r.get('b') or '-'} |\n"
-    return text, {"pairs": {"parting": len(parting), "exact": hits(parting, "exact"), "near": hits(parting, "near"),
-                            "alike": len(alike), "right": hits(alike, "right")}}  # fmt: skip
+    return text, {"parting": len(parting), "exact": hits(parting, "exact"), "near": hits(parting, "near"),
+                  "alike": len(alike), "right": hits(alike, "right")}  # fmt: skip
+
+
+def pairs_section():
+    rows = json.loads((HERE / "release_pairs" / "first_tries.json").read_text())
+    table = json.loads((HERE / "release_pairs" / "table.json").read_text())
+    text = "\n### Pairs of releases\n\nAnswers written from the sources and an oracle dump before any run (bench/release_pairs/README.md).\n"
+    counted = {}
+    for name, about in table["sets"].items():
+        of = [r for r in rows if table["cases"][r["case"]].get("set", "1") == name]
+        lines, counted[name] = pairs_counts(of)
+        text += f"\nSet {name}, {about} (builds {', '.join(sorted({r['build'][:7] for r in of}))}):\n\n" + lines
+        if missed := [r for r in of if r["class"] not in ("exact", "right")]:
+            text += "\n| pair | class | kind | named in a | named in b |\n|---|---|---|---|---|\n"
+            for r in missed:
+                text += f"| {r['case']} | {r['class']} | {r.get('kind') or ''} | {r.get('a') or '-'} | {r.get('b') or '-'} |\n"
+    return text, {"pairs": counted}
 
 
 def label(results):
