@@ -12,9 +12,9 @@ namespace {
 
 constexpr size_t kSlotsShown = 6;  // differing slots of one event
 
-// The outputs of an event that has no counterpart to be compared with.
-void print_results(TerminalLines& out, const char* side, const EventView& event) {
-  if (!event) return;
+// The outputs of an event that has no counterpart to be compared with. False: it has none.
+bool print_results(TerminalLines& out, const char* side, const EventView& event) {
+  if (!event) return false;
   const ProcessLog& log = *event.log;
   size_t count = 0;
   for (uint64_t i = event.event->first_slot;
@@ -27,6 +27,7 @@ void print_results(TerminalLines& out, const char* side, const EventView& event)
   }
   const std::string& scalars = log.text(event.event->scalars);
   if (!scalars.empty()) out.line("    arguments  " + std::string(side) + "  " + shorten(scalars));
+  return count > 0 || !scalars.empty();
 }
 
 // Both sides' items, the differing ones underlined.
@@ -81,8 +82,8 @@ void print_differences(TerminalLines& out, const PivotView& both) {
   out.line("");
   if (!both.comparable) {
     out.line("  " + out.paint("1", "what it left"));
-    print_results(out, out.sides[0], both.a);
-    print_results(out, out.sides[1], both.b);
+    const bool in_a = print_results(out, out.sides[0], both.a);
+    if (!print_results(out, out.sides[1], both.b) && !in_a) out.line("    no tensor");
     return;
   }
   const EventView &a = both.a, &b = both.b;

@@ -66,6 +66,36 @@ Pivot another_number(const ModelDifference& difference) {
   return pivot;
 }
 
+// One run alone goes on, with what both runs hold: no value leads to why.
+bool goes_on_alone(const Evidence& evidence, const ModelDifference& difference) {
+  if (difference.longer < 0 || holds_news(evidence, difference)) return false;
+  const std::vector<SlotRef>& further = difference.slots[difference.longer];
+  return !further.empty() && evidence.partner(difference.longer, further.front().event).process < 0;
+}
+
+// The operator that computes its first further model value.
+//   a  loss = loss / steps; loss.backward()       b  loss = loss / steps; return
+Pivot further_operator(const Evidence& evidence, const ModelDifference& difference) {
+  const int side = difference.longer;
+  EventRef at = difference.slots[side].front().event;
+  // A loss is seen as the operator begins that sends it back.
+  const ProcessLog& log = evidence.log(side, at);
+  for (EventRef around = at; ++around.event < log.events.size();) {
+    const Event e = log.events[around.event];
+    if (e.kind != EventKind::op || e.begin > at.event ||
+        evidence.boundary(side, around) != evidence.boundary(side, at))
+      continue;
+    if (evidence.partner(side, around).process < 0) at = around;
+    break;
+  }
+  Pivot pivot;
+  pivot.kind = PivotKind::structure;
+  (side == 0 ? pivot.a : pivot.b) = at;
+  pivot.region[static_cast<size_t>(side)] = {at};
+  pivot.why = {{.kind = ReasonKind::only_one_run, .side = side}};
+  return pivot;
+}
+
 // When no model value leads anywhere: the first pairs that differ though their inputs agree.
 std::vector<Pivot> first_unequal_pairs(const Evidence& evidence, const Blame& blame) {
   std::vector<Pivot> candidates;
@@ -100,12 +130,15 @@ std::vector<RankShare> shares(const Evidence& evidence,
   std::vector<int32_t> differing;
   for (int side : {0, 1}) {
     Flow flow(*evidence.index[side], *evidence.index[1 - side], flow_options(evidence, side, {}));
-    std::vector<SlotRef> sinks;
+    std::vector<SlotRef> sinks, alone;
     for (const ModelDifference& difference : differences) {
-      sinks.insert(sinks.end(), difference.slots[side].begin(), difference.slots[side].end());
+      std::vector<SlotRef>& of = goes_on_alone(evidence, difference) ? alone : sinks;
+      of.insert(of.end(), difference.slots[side].begin(), difference.slots[side].end());
       if (side == 0) differing.push_back(difference.position.process);
     }
     walks[side].origins = flow.origins(sinks);
+    for (const SlotRef& at : alone)
+      walks[side].origins.push_back({.event = at.event, .slot = at.slot});
     walks[side].arrivals = flow.arrivals();
   }
   std::vector<RankShare> ranks = share_by_rank(evidence.timeline, walks, differing);
@@ -214,6 +247,13 @@ Verdict judge(const Run& a, const Run& b, const Alignment& alignment, const Hidd
   }
   if (difference.instead[0].process >= 0 && !holds_news(evidence, difference)) {
     verdict.candidates = {another_number(difference)};
+    return verdict;
+  }
+  if (goes_on_alone(evidence, difference)) {
+    verdict.candidates = {further_operator(evidence, difference)};
+    if (several_ranks(timeline))
+      verdict.ranks = shares(evidence, comparison.ranks, verdict.candidates);
+    verdict.candidates = name_calls(a, b, std::move(verdict.candidates));
     return verdict;
   }
   const Blame blame(timeline, index_a, index_b, off);

@@ -93,6 +93,7 @@ function slotTable(laneIndex, row, all, limit) {
   if (all || unlike(SCALARS)) table.append(...textRows('arguments', lane, row, SCALARS));
   if (all || unlike(RESULTS)) table.append(...textRows('results', lane, row, RESULTS));
   const hints = [];
+  if (!all && oneSided >= 0 && !table.rows.length) hints.push('no tensor');
   if (order) hints.push('the same rows in another order');
   if (left) hints.push('and ' + counted(left, 'more tensor'));
   if (equal) hints.push(counted(equal, 'other tensor') + (equal === 1 ? ' is' : ' are') + ' equal');

@@ -554,6 +554,27 @@ TEST(Judge, AKnownValueInAnothersPlaceIsAChoice) {
   EXPECT_EQ(j.verdict.candidates.size(), 1u);
 }
 
+// b returns before `loss.backward()`, whose operator a has alone: what it was given both hold, and
+// no value leads from there. The twin: a further loss that b never holds leads to what made it.
+TEST(Judge, AnOperatorThatOneRunNeverReachesIsNamedItself) {
+  for (bool news : {false, true}) {
+    LogBuilder a, b;
+    for (LogBuilder* log : {&a, &b}) {
+      log->add(op("m.model:1", {in(1), out(2)}));
+      log->add(op("m.div:2", {in(2), out(3)}));
+    }
+    if (news) a.add(op("m.scale:4", {in(3), out(4)}));
+    a.add(loss(news ? 4 : 3));
+    a.add({.boundary = "train.backward:l", .slots = {in(news ? 4 : 3)}, .inside = 1});
+    for (LogBuilder* log : {&a, &b}) log->add(op("m.print:5", {in(2)}));
+    const Judged j = judged({a}, {b});
+    EXPECT_EQ(j.kind(), PivotKind::structure);
+    EXPECT_EQ(j.pivot_a(), news ? "m.scale:4" : "train.backward:l");
+    EXPECT_EQ(j.pivot_b(), "");
+    if (!news) EXPECT_EQ(j.verdict.candidates[0].a.event, 3u);  // around the loss
+  }
+}
+
 TEST(Judge, ReportedNumberIsAModelValueOnlyWhereBothReportIt) {
   LogBuilder a, b;
   for (bool second : {false, true}) {
