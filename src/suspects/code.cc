@@ -121,10 +121,26 @@ bool is_statement(const Node& node) {
   return above && (above.kind() == Kind::block || above.kind() == Kind::module);
 }
 
+// `int` of `x: int`, `-> int`; with the sign before it.
+bool annotates(const CodeFile& file, uint32_t item) {
+  const std::vector<TreeItem>& items = file.tree->items();
+  const uint32_t next = items[item].after;
+  uint32_t at = item;
+  if (!items[item].named && next < items.size() && items[next].kind == Kind::type &&
+      items[next].parent == items[item].parent)
+    at = next;
+  while (at != 0 && items[at].kind != Kind::type) at = items[at].parent;
+  if (at == 0) return false;
+  const Node above = file.node(items[at].parent);
+  const bool field = above.kind() == Kind::assignment && !above.field(Field::right) &&
+                     file.scopes[file.scope_of[at]].kind == Scope::Kind::klass;
+  return !field;
+}
+
 bool is_code(const CodeFile& file, uint32_t item) {
   const std::vector<TreeItem>& items = file.tree->items();
   if (items[item].after != item + 1 || items[item].extra || items[item].kind == Kind::comment ||
-      items[item].end == items[item].start)
+      items[item].end == items[item].start || annotates(file, item))
     return false;
   // `"""What it does."""` is a statement of its own.
   for (uint32_t at = item; at != 0; at = items[at].parent) {

@@ -66,7 +66,8 @@ class Code {
   std::unordered_map<std::string, uint32_t> by_path_;
 };
 
-// A leaf of the tree that computes something: no comment, no part of a string that stands alone.
+// A leaf of the tree that computes something: no comment, no part of a string that stands alone or
+// of an annotation. A field of a class that is an annotation alone (of a dataclass) is code.
 bool is_code(const CodeFile& file, uint32_t item);
 
 bool is_statement(const Node& node);

@@ -10,6 +10,8 @@
 #include <tuple>
 
 #include "suspects/code.h"
+#include "suspects/hunks.h"
+#include "suspects/imports.h"
 #include "suspects/renames.h"
 #include "suspects/words.h"
 
@@ -18,15 +20,6 @@ namespace {
 
 constexpr double kReworded = 8;  // so much less likely is a change that uses the same names
 constexpr double kAgrees = 8;    // and one that was measured and agrees
-
-// Names that the text gives a value: `def f`, `class C`, `x =`, `x: int =`.
-Words made_in(const std::string& text) {
-  static const std::regex kMade(R"((?:\b(?:def|class)\s+(\w+))|(?:(\w+)\s*(?::[^=\n]*)?=(?!=)))");
-  Words names;
-  for (std::sregex_iterator it(text.begin(), text.end(), kMade), end; it != end; ++it)
-    names.insert((*it)[(*it)[1].matched ? 1 : 2].str());
-  return names;
-}
 
 std::string text_around(const Code& code, const ExchangePart& part, int side) {
   const LineSpan lines = names_around(code, part, side);
@@ -63,9 +56,19 @@ class Union {
   std::vector<size_t> parent_;
 };
 
+// Changes of layout, comments, docstrings and annotations.
+void leave_out_same_code(const Code (&code)[2], std::vector<ExchangePart>& parts) {
+  std::erase_if(parts, [&](const ExchangePart& part) {
+    const auto a = code[0].find(part.file[0]->path), b = code[1].find(part.file[1]->path);
+    return a && b &&
+           same_code(code[0].files()[*a], span_of(part, 0), code[1].files()[*b], span_of(part, 1));
+  });
+}
+
 // Joins the changes that use a name which one program alone has. In its own file first; a file
 // that does not make the name has it from those that do.
-void join_by_names(const std::vector<ExchangePart>& changes, int side, Union& groups) {
+void join_by_names(const std::vector<ExchangePart>& changes, int side, const SharedImports& imports,
+                   Union& groups) {
   Words there;
   for (const ExchangePart& change : changes) there.merge(words_of(change.file[1 - side]->text));
   using Uses = std::map<const SourceFile*, std::vector<size_t>>;
@@ -74,7 +77,8 @@ void join_by_names(const std::vector<ExchangePart>& changes, int side, Union& gr
   for (size_t i = 0; i < changes.size(); ++i) {
     const std::string text = text_of(changes[i], side);
     for (const std::string& word : words_of(text))
-      if (!there.contains(word) && !changes[i].renamed.contains(word))
+      if (!there.contains(word) && !changes[i].renamed.contains(word) &&
+          !imports.has(side, changes[i].file[side], word))
         uses[word][changes[i].file[side]].push_back(i);
     for (const std::string& word : made_in(text))
       if (!there.contains(word)) makers[word].insert(changes[i].file[side]);
@@ -94,7 +98,7 @@ void join_by_names(const std::vector<ExchangePart>& changes, int side, Union& gr
 //   a  total = x + y        b  return x + y
 //      return total
 void join_by_locals(const std::vector<ExchangePart>& changes, int side, const Code (&code)[2],
-                    Union& groups) {
+                    const SharedImports& imports, Union& groups) {
   struct Local {
     std::vector<size_t> uses;
     bool made = false;
@@ -107,7 +111,9 @@ void join_by_locals(const std::vector<ExchangePart>& changes, int side, const Co
     const Words there = words_of(text_around(code[1 - side], changes[i], 1 - side));
     const Words made = made_in(text);
     for (const std::string& word : words_of(text)) {
-      if (there.contains(word) || changes[i].renamed.contains(word)) continue;
+      if (there.contains(word) || changes[i].renamed.contains(word) ||
+          imports.has(side, changes[i].file[side], word))
+        continue;
       Local& local = locals[{changes[i].file[side], around, word}];
       local.uses.push_back(i);
       local.made |= made.contains(word);
@@ -256,11 +262,13 @@ std::vector<ExchangeGroup> exchange_groups(const ProgramTexts& texts,
                                            const std::vector<Suspect>& suspects) {
   std::vector<ExchangePart> parts = exchange_parts(texts, suspects);
   const Code code[2] = {Code(texts.sources[0]), Code(texts.sources[1])};
+  leave_out_same_code(code, parts);
   undo_renames(code, parts);
+  const SharedImports imports = take_imports(code, parts);
   Union joined(parts.size());
   for (int side : {0, 1}) {
-    join_by_names(parts, side, joined);
-    join_by_locals(parts, side, code, joined);
+    join_by_names(parts, side, imports, joined);
+    join_by_locals(parts, side, code, imports, joined);
   }
   join_moved(parts, joined);
   join_in_statements(parts, code, joined);
@@ -299,6 +307,10 @@ std::vector<ExchangeGroup> exchange_groups(const ProgramTexts& texts,
     // The order among equals: the nearer one first.
     made.likelihood *= 1 - 1e-3 * static_cast<double>(suspect);
     for (const auto& [of, part] : group.order) made.parts.push_back(parts[part]);
+    for (const ExchangePart& lines : imports.parts)
+      if (std::any_of(made.parts.begin(), made.parts.end(),
+                      [&](const ExchangePart& part) { return part.file[1] == lines.file[1]; }))
+        made.imports.push_back(lines);
     // A definition is seldom what is to be told; a line that both programs have is.
     std::stable_partition(made.parts.begin(), made.parts.end(), [](const ExchangePart& part) {
       return part.suspect && part.count[0] > 0 && part.count[1] > 0;
@@ -314,8 +326,9 @@ std::map<std::string, std::string> exchange_text(const std::vector<ExchangeGroup
   using Order = std::pair<uint32_t, uint32_t>;
   std::map<const SourceFile*, std::map<Order, const ExchangePart*>> edits;
   for (const ExchangeGroup& group : groups)
-    for (const ExchangePart& part : group.parts)
-      edits[part.file[1]][{part.first[1], part.first[0]}] = &part;
+    for (const auto* all : {&group.parts, &group.imports})
+      for (const ExchangePart& part : *all)
+        edits[part.file[1]][{part.first[1], part.first[0]}] = &part;
   std::map<std::string, std::string> out;
   for (const auto& [file, parts] : edits) {
     const auto lines = static_cast<uint32_t>(file->line_starts.size());

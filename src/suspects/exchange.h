@@ -25,6 +25,8 @@ struct ExchangeGroup {
   double likelihood = 1;            // beside the other groups
   bool reworded = false;            // both texts compute with the same names, numbers, operators
   std::vector<ExchangePart> parts;  // the first to be named first
+  // Import lines of their files (imports.h), had from both programs.
+  std::vector<ExchangePart> imports = {};
 };
 
 // Groups of those suspects whose text can be exchanged, the likeliest first, with the changes that

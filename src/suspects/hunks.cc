@@ -71,6 +71,14 @@ void add_changes(const CodeFile& a, const CodeFile& b, uint32_t pair, std::vecto
 
 }  // namespace
 
+bool same_code(const CodeFile& a, const LineSpan& in_a, const CodeFile& b, const LineSpan& in_b) {
+  if (!a.tree || !b.tree) return false;
+  auto count = [](const LineSpan& lines) {
+    return lines.empty() ? 0 : lines.last - lines.first + 1;
+  };
+  return code_in(a, in_a.first, count(in_a)).tokens == code_in(b, in_b.first, count(in_b)).tokens;
+}
+
 std::vector<FilePair> pair_files(const Code& a, const Code& b,
                                  const std::unordered_map<std::string, std::string>& renamed) {
   using Name = std::pair<std::string_view, std::string_view>;

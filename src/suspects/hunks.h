@@ -34,6 +34,10 @@ struct Hunk {
 // In the order of the pairs, then of the lines.
 std::vector<Hunk> find_hunks(const Code& a, const Code& b, const std::vector<FilePair>& pairs);
 
+// Two stretches of lines hold the same code: they differ in layout, comments, docstrings and
+// annotations at most.
+bool same_code(const CodeFile& a, const LineSpan& in_a, const CodeFile& b, const LineSpan& in_b);
+
 // Another text that both programs have (a settings file), and how it differs.
 struct TextPair {
   std::string name;     // below the tree

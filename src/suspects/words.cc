@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <regex>
 
 namespace opguard {
 
@@ -22,6 +23,14 @@ Words words_of(std::string_view text) {
     i = std::max(end, i + 1);
   }
   return words;
+}
+
+Words made_in(const std::string& text) {
+  static const std::regex kMade(R"((?:\b(?:def|class)\s+(\w+))|(?:(\w+)\s*(?::[^=\n]*)?=(?!=)))");
+  Words names;
+  for (std::sregex_iterator it(text.begin(), text.end(), kMade), end; it != end; ++it)
+    names.insert((*it)[(*it)[1].matched ? 1 : 2].str());
+  return names;
 }
 
 }  // namespace opguard

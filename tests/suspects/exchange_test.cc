@@ -244,6 +244,38 @@ TEST(Exchange, WhatOthersNameIsNotRenamed) {
   }
 }
 
+// Annotations compute nothing, and what b imports is had beside what a's line needs.
+TEST(Exchange, ImportsAreHadFromBothPrograms) {
+  const std::string a =
+      "from typing import Optional, Union\nfrom m import (\n    f,\n    g,\n)\n\n\n"
+      "def h(x: Optional[int] = None, y: int = 1) -> Optional[int]:\n  z = g(x)\n  return f(z)\n";
+  const std::string b =
+      "from typing import ClassVar\nfrom m import (\n    f,\n    k,\n)\n\n\n"
+      "def h(x: int | None = None, y: int = 2) -> int | None:\n  z = k(x)\n  return f(z)\n";
+  const Programs both({{"m.py", a}}, {{"m.py", b}});
+  const auto groups = both.groups();
+  ASSERT_EQ(groups.size(), 2u);
+  for (const ExchangeGroup& group : groups) {
+    const std::string text = exchange_text({group}).at("/tree/m.py");
+    EXPECT_TRUE(
+        text.starts_with("from typing import Optional, Union\nfrom typing import ClassVar\n"
+                         "from m import (\n    f,\n    g,\n    k,\n)\n"))
+        << text;
+    EXPECT_NE(text.find("y: int = 1") == text.npos, text.find("z = g(x)") == text.npos) << text;
+  }
+  const Programs annotated({{"m.py", "def f(x: int) -> int:\n  y: int = x\n  return y\n"}},
+                           {{"m.py", "def f(x):\n  y = x\n  return y\n"}});
+  EXPECT_TRUE(annotated.suspects.empty());
+  EXPECT_TRUE(annotated.groups().empty());
+  // One name from two modules: which is meant may be the cause. A field of a class is more than an
+  // annotation.
+  const Programs other({{"m.py", "from m import f\nx = f(1)\n"}},
+                       {{"m.py", "from n import f\nx = f(1)\n"}});
+  EXPECT_EQ(other.groups().size(), 1u);
+  const Programs field({{"m.py", "class C:\n  x: int\n"}}, {{"m.py", "class C:\n  x: float\n"}});
+  EXPECT_EQ(field.groups().size(), 1u);
+}
+
 TEST(Exchange, AFileOfOneSideIsLeftOut) {
   EXPECT_TRUE(
       Programs({{"m.py", "x = 1\n"}}, {{"m.py", "x = 1\n"}, {"n.py", "y = 1\n"}}).groups().empty());
