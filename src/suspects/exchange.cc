@@ -325,10 +325,12 @@ std::map<std::string, std::string> exchange_text(const std::vector<ExchangeGroup
   // By the lines they stand at; one without lines of b's before the one behind it.
   using Order = std::pair<uint32_t, uint32_t>;
   std::map<const SourceFile*, std::map<Order, const ExchangePart*>> edits;
-  for (const ExchangeGroup& group : groups)
-    for (const auto* all : {&group.parts, &group.imports})
-      for (const ExchangePart& part : *all)
-        edits[part.file[1]][{part.first[1], part.first[0]}] = &part;
+  auto add = [&](const std::vector<ExchangePart>& parts) {
+    for (const ExchangePart& part : parts)
+      edits[part.file[1]][{part.first[1], part.first[0]}] = &part;
+  };
+  for (const ExchangeGroup& group : groups) add(group.imports);
+  for (const ExchangeGroup& group : groups) add(group.parts);
   std::map<std::string, std::string> out;
   for (const auto& [file, parts] : edits) {
     const auto lines = static_cast<uint32_t>(file->line_starts.size());

@@ -116,16 +116,13 @@ SharedImports take_imports(const Code (&code)[2], std::vector<ExchangePart>& par
             same != names[1 - side]->end() ? same->second != source : elsewhere.contains(name);
       }
     }
-    if (other_source) {
-      part.given = text_of(part, 1) + text_of(part, 0);
-      return false;
-    }
     for (int side : {0, 1})
       for (const auto& [name, source] : *names[side])
         shared.names[side][part.file[side]].insert(name);
-    part.given = text_of(part, 0) + text_of(part, 1);
     shared.parts.push_back(part);
-    return true;
+    shared.parts.back().given = text_of(part, 0) + text_of(part, 1);
+    if (other_source) part.given = text_of(part, 1) + text_of(part, 0);
+    return !other_source;
   });
   return shared;
 }

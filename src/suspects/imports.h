@@ -25,9 +25,9 @@ struct SharedImports {
   }
 };
 
-// Takes those parts out that are import lines alone and make no name that the other program has
-// from elsewhere: `from m import f` against `from n import f` stays a part, one of them is meant.
-// Nor may another part make it: a helper of b's goes with its import.
+// Takes those parts out that are import lines alone. `from m import f` against `from n import f`
+// stays a part as well, exchanged as b's line and then a's: which f is meant may be the cause.
+// Lines that import what another part makes, a helper of b's, are exchanged as they are, with it.
 SharedImports take_imports(const Code (&code)[2], std::vector<ExchangePart>& parts);
 
 }  // namespace opguard
