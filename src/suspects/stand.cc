@@ -5,7 +5,17 @@
 namespace opguard {
 namespace {
 
-constexpr size_t kCallsDecided = 4;  // outward: a call may stand under a condition as well
+constexpr size_t kCallsDecided = 4;   // outward: a call may stand under a condition as well
+constexpr size_t kRanBefore = 3;      // functions that ran right before it
+constexpr uint32_t kLookedBack = 64;  // events
+
+// It read what no recorded operator made: plain Python did, on its way there.
+bool nobody_made(const Pivot& pivot) {
+  return pivot.kind == PivotKind::input &&
+         std::any_of(pivot.why.begin(), pivot.why.end(), [](const Reason& reason) {
+           return reason.kind == ReasonKind::made_by_nobody;
+         });
+}
 
 // The event of the candidate on one side; where it has none, the last of it that is known to have
 // run before: the partner of what the other side ran before.
@@ -39,6 +49,7 @@ Stand::Stand(const Programs& programs, const Alignment& alignment, const Pivot& 
     if (const auto at = expression(view(run_, event).location)) expression_ = at;
     if (pivot.call[side]) place(*pivot.call[side], statements_, functions_);
     read_stack(event);
+    if (nobody_made(pivot)) read_before(event);
   }
   if (pivot.text[side]) place(*pivot.text[side], statements_, functions_);
   // Each place of the region once, however often it ran.
@@ -183,6 +194,17 @@ void Stand::place(const Location& at, Places& statements, Scopes& functions) con
     lines = code.statement_lines(code.statement_of(found->second));
   statements.emplace_back(*file, lines);
   functions.emplace(*file, code.scope_at(at.line));
+}
+
+void Stand::read_before(const EventRef& ref) {
+  const ProcessLog& log = run_.processes[ref.process];
+  const uint32_t thread = log.events.thread(ref.event);
+  Places unused;
+  Scopes before = functions_;
+  const size_t most = before.size() + kRanBefore;
+  for (uint32_t i = ref.event; i-- > 0 && before.size() < most && ref.event - i < kLookedBack;)
+    if (log.events.thread(i) == thread) place({ref.process, i}, unused, before);
+  functions_ = std::move(before);
 }
 
 void Stand::read_stack(const EventRef& ref) {

@@ -47,6 +47,8 @@ class Stand {
   void place(const Location& at, Places& statements, Scopes& functions) const;
   // The recorded operators around it, and those that made what it reads.
   void read_stack(const EventRef& ref);
+  // Of the operators that ran right before it: other functions, into functions_.
+  void read_before(const EventRef& ref);
 
   const Programs& programs_;
   const int side_;

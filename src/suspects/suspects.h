@@ -26,7 +26,7 @@ struct ProgramTexts {
 enum class Nearness : uint8_t {
   statement,  // its own statement, or one of its region
   origin,     // the value it was given, or that it is, came from there
-  function,   // its function
+  function,   // its function; of what no operator made, one that ran right before it
   decides,    // a condition it stands under reads what came from there
   trail,      // a function that called it, made what it read, or gave a name it reads its value; or
               // a number leads there, by a way far longer than another
