@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "align/builder.h"
 #include "suspects/sources.h"
@@ -86,6 +87,48 @@ TEST(Suspects, AWayFarLongerThanAnotherIsNotShown) {
   };
   EXPECT_EQ(ways(program("1", "1"), program("2", "2")), (Ways{"b m.py:11 m.py:10 !"}));
   EXPECT_EQ(ways(program("1", "1"), program("1", "2")).size(), 1u) << "the only one is";
+}
+
+// What `tensor(r)` reads no operator made. `clone(v)` ran right before it: what its function
+// computes besides is nearer than the rest of the file. The twin: a tensor that somebody made.
+TEST(Suspects, WhatNobodyMadeIsLookedForWhereTheOperatorBeforeRan) {
+  auto program = [](const std::string& number) {
+    return "def first(x):\n    return x * " + number +
+           "\n\n\ndef compute(v):\n    last = clone(v)\n" + "    return last * " + number +
+           "\n\n\ndef batch(r):\n    return tensor(r)\n\n\n" + "batch(compute(first(1)))\n";
+  };
+  for (bool nobody : {true, false}) {
+    ProgramTexts texts;
+    opguard::Run runs[2];
+    for (int side : {0, 1}) {
+      texts.sources[side] = test::sources({{"m.py", program(side == 0 ? "2" : "3")}});
+      const SourceFile& source = texts.sources[side].files[0];
+      test::LogBuilder log;
+      log.add({.boundary = "m.clone:1", .slots = {test::in(1), test::out(1)}});
+      log.add({.boundary = "m.tensor:2", .slots = {test::in(2 + side), test::out(2 + side)}});
+      for (const auto& [boundary, line, words] :
+           {std::tuple("m.clone:1", 6u, "clone(v)"), std::tuple("m.tensor:2", 11u, "tensor(r)")}) {
+        Location at;
+        at.path = source.path;
+        at.line = at.end_line = line;
+        at.column = static_cast<uint32_t>(source.line_text(line).find(words));
+        at.end_column = static_cast<uint32_t>(source.line_text(line).size());
+        log.at(boundary, at);
+      }
+      runs[side].processes.push_back(log.log());
+    }
+    const Alignment alignment = align_runs(runs[0], runs[1]);
+    Verdict verdict;
+    verdict.candidates = {{PivotKind::input, {0, 1}, {0, 1}}};
+    verdict.candidates[0].why = {{nobody ? ReasonKind::made_by_nobody : ReasonKind::given_another}};
+    const auto behind = find_backgrounds(texts, runs[0], runs[1], alignment, verdict);
+    for (const Suspect& suspect : behind.at(0).suspects)
+      if (suspect.sides[1].lines.meets({7, 7}))
+        EXPECT_EQ(suspect.nearness == Nearness::function, nobody)
+            << nearness_name(suspect.nearness);
+    ASSERT_EQ(behind[0].suspects.size(), 2u);
+    EXPECT_EQ(behind[0].suspects[0].sides[1].lines.first == 7, nobody);
+  }
 }
 
 }  // namespace
