@@ -144,11 +144,11 @@ def test_a_view_is_made_good_without_touching_what_it_views(prove):
     assert answer["pivot"]["causal"] is True, answer["pivot"]["confirm"]
 
 
-def test_an_operator_of_one_run_alone_is_proven_by_what_reads_it(prove, tmp_path):
+def test_an_operator_of_one_run_alone_is_proven_by_its_text(prove, tmp_path):
     answer, _ = prove("h = torch.tanh(h)", "h = h.bfloat16()\nh = torch.tanh(h).float()\n")
     assert answer["pivot"]["kind"] == "structure"
     assert answer["pivot"]["causal"] is True, answer["pivot"]["confirm"]
-    assert "run a's results of the operators that read it" in answer["pivot"]["confirm"]["why"]
+    assert "train.py:11 as in a" in answer["pivot"]["confirm"]["why"] and answer["proof"]["runs"] == 1
 
 
 def test_what_has_another_shape_is_made_good_where_the_shapes_are_one_again(prove):
