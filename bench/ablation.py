@@ -35,6 +35,16 @@ def answers(program, pairs):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+def below(folders, pivot):
+    """A pivot's places with paths below the folders, which stand elsewhere on another machine."""
+    if isinstance(pivot, list):
+        return [below(folders, part) for part in pivot]
+    if isinstance(pivot, str):
+        for folder in folders:
+            pivot = pivot.removeprefix(f"{folder.resolve()}/")
+    return pivot
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("folders", nargs="+", type=Path)
@@ -61,7 +71,7 @@ def main():
     for heuristic, found in result.items():
         shown = ", ".join(found["changed"][:3]) + (", ..." if len(found["changed"]) > 3 else "")
         print(f"{heuristic:20} {found['shaped']:6} {len(found['changed']):7}  {shown}")
-    verdicts = {name: [answer["verdict"], answer["pivot"]] for name, answer in told}
+    verdicts = {name: [answer["verdict"], below(o.folders, answer["pivot"])] for name, answer in told}
     if o.before:
         before = json.loads(o.before.read_text())["verdicts"]
         both = [name for name in verdicts if name in before]

@@ -26,11 +26,6 @@ std::string text_around(const Code& code, const ExchangePart& part, int side) {
   return lines_of(*part.file[side], lines.first, lines.last - lines.first + 1);
 }
 
-LineSpan span_of(const ExchangePart& part, int side) {
-  if (part.count[side] == 0) return {};
-  return {part.first[side], part.first[side] + part.count[side] - 1};
-}
-
 bool is_of(const ExchangePart& part, const Suspect& suspect) {
   if (suspect.whole || suspect.nearness == Nearness::unseen) return false;
   for (int side : {0, 1})

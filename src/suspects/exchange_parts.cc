@@ -115,6 +115,11 @@ std::string lines_of(const SourceFile& file, uint32_t first, uint32_t count) {
   return file.text.substr(from, to - from);
 }
 
+LineSpan span_of(const ExchangePart& part, int side) {
+  if (part.count[side] == 0) return {};
+  return {part.first[side], part.first[side] + part.count[side] - 1};
+}
+
 std::string text_of(const ExchangePart& part, int side) {
   if (side == 0 && part.given) return *part.given;
   return lines_of(*part.file[side], part.first[side], part.count[side]);

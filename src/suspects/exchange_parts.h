@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "suspects/code.h"
 #include "suspects/suspects.h"
 
 namespace opguard {
@@ -30,6 +31,8 @@ std::vector<ExchangePart> exchange_parts(const ProgramTexts& texts,
 
 // One side's text of a part; a's in b's names.
 std::string text_of(const ExchangePart& part, int side);
+// One side's lines of a part; empty where it has none.
+LineSpan span_of(const ExchangePart& part, int side);
 // `count` lines from `first` on, counted from 1, with their ends.
 std::string lines_of(const SourceFile& file, uint32_t first, uint32_t count);
 

@@ -3,8 +3,9 @@
 //   a  return base_lr * (it + 1) / warmup     # linear
 //   b  return base_lr * it / warmup           # linear warmup
 //
-// is a hunk; a line of which only the comment differs is none, nor is a docstring, a blank line, or
-// an expression broken over its lines in another way. A line moved out of a loop is one.
+// is a hunk; a line of which only the comment differs is none, nor is a docstring, an annotation, a
+// blank line, or an expression broken over its lines in another way. A line moved out of a loop is
+// one.
 #pragma once
 
 #include <cstdint>

@@ -54,11 +54,6 @@ std::optional<Imported> imported(const CodeFile& file, const LineSpan& lines) {
   return names;
 }
 
-LineSpan span_of(const ExchangePart& part, int side) {
-  if (part.count[side] == 0) return {};
-  return {part.first[side], part.first[side] + part.count[side] - 1};
-}
-
 // Both can stand behind one another: whole statements, or names of one in brackets with a comma
 // behind the last.
 bool can_precede(const CodeFile& file, const LineSpan& lines) {

@@ -54,6 +54,15 @@ bool leaves_graph(const Pivot& pivot, const PivotView& shown) {
          ((shown.a.event->flags ^ shown.b.event->flags) & kInGraph);
 }
 
+// The groups in which the pivot's operator itself stands.
+std::optional<TextQuestion> of_pivot(TextQuestion question, const PivotView& pivot) {
+  join_places(pivot, question.groups);
+  std::erase_if(question.groups,
+                [&](const ExchangeGroup& group) { return !stands_in(group, pivot); });
+  if (question.groups.empty()) return std::nullopt;
+  return question;
+}
+
 }  // namespace
 
 bool stands_in(const ExchangePart& part, const PivotView& pivot) {
@@ -62,13 +71,7 @@ bool stands_in(const ExchangePart& part, const PivotView& pivot) {
 
 std::optional<TextQuestion> own_text_question(const Run& a, const Run& b, const Pivot& pivot,
                                               const ProgramTexts& texts, const Background& behind) {
-  const PivotView shown = view(a, b, pivot);
-  TextQuestion question{exchange_groups(texts, behind.suspects)};
-  join_places(shown, question.groups);
-  std::erase_if(question.groups,
-                [&](const ExchangeGroup& group) { return !stands_in(group, shown); });
-  if (question.groups.empty()) return std::nullopt;
-  return question;
+  return of_pivot({exchange_groups(texts, behind.suspects)}, view(a, b, pivot));
 }
 
 std::optional<TextQuestion> text_question(const Run& a, const Run& b, const Pivot& pivot,
@@ -89,7 +92,7 @@ std::optional<TextQuestion> text_question(const Run& a, const Run& b, const Pivo
       std::any_of(question.groups.begin(), question.groups.end(),
                   [&](const ExchangeGroup& group) { return !group.reworded && at_pivot(group); })) {
     // Where one run has it alone, no value of its own can be put into the other.
-    if (one_sided) return own_text_question(a, b, pivot, texts, behind);
+    if (one_sided) return of_pivot(std::move(question), shown);
     return std::nullopt;
   }
   join_places(shown, question.groups);

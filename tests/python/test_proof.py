@@ -23,6 +23,8 @@ def tail(x):
     if FAULTY:
         y[..., -1] += 1
     return y
+def halved():
+    return FAULTY
 def noise(x):
     return x + int.from_bytes(os.urandom(2), "big") / 65536
 """
@@ -149,6 +151,14 @@ def test_an_operator_of_one_run_alone_is_proven_by_its_text(prove, tmp_path):
     assert answer["pivot"]["kind"] == "structure"
     assert answer["pivot"]["causal"] is True, answer["pivot"]["confirm"]
     assert "train.py:11 as in a" in answer["pivot"]["confirm"]["why"] and answer["proof"]["runs"] == 1
+
+
+def test_an_operator_of_one_run_alone_is_proven_by_what_reads_it(prove, tmp_path):
+    """Both programs have one text, and another library decides: values are all that can be put in place."""
+    answer, _ = prove("if library.halved():\n    h = h.bfloat16()\nh = torch.tanh(h).float()\n")
+    assert answer["pivot"]["kind"] == "structure"
+    assert answer["pivot"]["causal"] is True, answer["pivot"]["confirm"]
+    assert "run a's results of the operators that read it" in answer["pivot"]["confirm"]["why"]
 
 
 def test_what_has_another_shape_is_made_good_where_the_shapes_are_one_again(prove):

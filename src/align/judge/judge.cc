@@ -253,6 +253,7 @@ Verdict judge(const Run& a, const Run& b, const Alignment& alignment, const Hidd
     verdict.candidates = {further_operator(evidence, difference)};
     if (several_ranks(timeline))
       verdict.ranks = shares(evidence, comparison.ranks, verdict.candidates);
+    verdict.harmless = off_the_trail(evidence, Walk{}, verdict.candidates[0]);
     verdict.candidates = name_calls(a, b, std::move(verdict.candidates));
     return verdict;
   }

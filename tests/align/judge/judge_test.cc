@@ -571,7 +571,9 @@ TEST(Judge, AnOperatorThatOneRunNeverReachesIsNamedItself) {
     EXPECT_EQ(j.kind(), PivotKind::structure);
     EXPECT_EQ(j.pivot_a(), news ? "m.scale:4" : "train.backward:l");
     EXPECT_EQ(j.pivot_b(), "");
-    if (!news) EXPECT_EQ(j.verdict.candidates[0].a.event, 3u);  // around the loss
+    if (!news) {
+      EXPECT_EQ(j.verdict.candidates[0].a.event, 3u);  // around the loss
+    }
   }
 }
 
