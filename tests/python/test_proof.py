@@ -284,10 +284,18 @@ def test_no_prove_makes_no_further_run(prove):
 
 
 def test_the_budget_is_kept(prove, tmp_path):
-    """One run writes run a's tensors, the second puts them into run b: a single run can prove nothing."""
-    answer, _ = prove("!= -100", "> -200", "--prove-runs", "1", train=COUNT)
+    """One run writes run a's tensors, the second puts them into run b: a single run of values can prove nothing."""
+    answer, _ = prove("h = library.shift(h)", "h = library.shift(h)", "--prove-runs", "1")
     assert answer["proof"]["runs"] == len(list((tmp_path / "work").glob("run_*/proof_*"))) == 0
-    assert answer["proof"]["state"] != "proven" and answer["pivot"]["b"]["text"] == "labels > -200"
+    assert answer["proof"]["state"] != "proven" and answer["pivot"]["b"]["text"] == "library.shift(h)"
+
+
+def test_a_single_run_is_one_of_text(prove, tmp_path):
+    """Where the operator's own line is another one in the two programs."""
+    answer, _ = prove("!= -100", "> -200", "--prove-runs", "1", train=COUNT)
+    work = tmp_path / "work"
+    assert answer["proof"]["runs"] == len(list(work.glob("run_*/text_*"))) == 1 and not list(work.glob("run_*/proof_*"))
+    assert answer["proof"]["state"] == "proven" and answer["pivot"]["b"]["text"] == "labels > -200"
 
 
 def test_a_rerun_ends_with_the_judged_step(prove, tmp_path):
