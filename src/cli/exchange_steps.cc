@@ -18,6 +18,7 @@ namespace opguard {
 namespace {
 
 constexpr double kLikely = 0.75;  // that the cause is in what is asked first
+constexpr double kNamed = 0.5;    // that it is the line which is named
 
 void say(const std::string& line) { std::fprintf(stderr, "opguard: proof: %s\n", line.c_str()); }
 
@@ -67,6 +68,16 @@ std::vector<TextPlace> places(const std::vector<ExchangeGroup>& groups) {
   return all;
 }
 
+// How likely the line to be named is the cause, among all that healed it together.
+double share_of_first(const std::vector<ExchangeGroup>& groups) {
+  double groups_all = 0, parts_all = 0;
+  for (const ExchangeGroup& group : groups) groups_all += group.likelihood;
+  for (const ExchangePart& part : groups.front().parts) parts_all += part.likelihood;
+  const double first = groups.front().parts.front().likelihood;
+  const double in_group = parts_all == 0 ? 1 : first / parts_all;
+  return groups.front().likelihood / groups_all * in_group;
+}
+
 ProofReason exchanged(const std::vector<ExchangeGroup>& groups, const Outcomes& outcomes) {
   return {.kind = ProofReasonKind::exchanged, .outcomes = outcomes, .places = places(groups)};
 }
@@ -113,7 +124,11 @@ class Exchanger {
       std::vector<ExchangeGroup> chosen;
       for (size_t i : asked) chosen.push_back(groups[i]);
       const Outcomes found = ask(chosen);
-      if (found.effect == Effect::unknown) break;
+      if (found.effect == Effect::unknown) {
+        if (search.healed().empty()) break;
+        search.failed(asked);
+        continue;
+      }
       search.tell(asked, found.effect == Effect::healed);
       if (found.effect == Effect::healed) healed_ = found;
     }
@@ -168,7 +183,9 @@ class Exchanger {
     const PivotView shown = view(a_, b_, pivot);
     auto of_both = [](const ExchangePart& part) { return part.count[0] > 0 && part.count[1] > 0; };
     const bool any_of_both = std::any_of(parts.begin(), parts.end(), of_both);
-    if (std::none_of(parts.begin(), parts.end(), [&](const ExchangePart& part) {
+    // Of many that healed it together none is told: where it shows says more.
+    if (share_of_first(groups) >= kNamed &&
+        std::none_of(parts.begin(), parts.end(), [&](const ExchangePart& part) {
           return of_both(part) == any_of_both && stands_in(part, shown);
         }))
       for (int side : {0, 1}) pivot.text[side] = location(first_with_lines(parts, side), side);

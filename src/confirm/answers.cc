@@ -13,6 +13,7 @@
 #include <set>
 #include <utility>
 
+#include "align/judge/gradient_sums.h"
 #include "align/pair/slot_pairs.h"
 #include "confirm/confirm.h"
 
@@ -20,6 +21,29 @@ namespace opguard {
 namespace {
 
 bool matters(const Slot& slot) { return slot.kind != SlotKind::in && has_value(slot); }
+
+std::vector<Slot> results_of(const ProcessLog& log, const Event& event) {
+  std::vector<Slot> results;
+  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s)
+    if (const Slot slot = log.slots[s]; matters(slot)) results.push_back(slot);
+  return results;
+}
+
+// Those that its partner did not leave as well; all of an event without one.
+std::vector<Slot> other_results(const Timeline& timeline, int side, const EventRef& event) {
+  const ProcessLog& log = timeline.log(side, event);
+  const EventRef partner = timeline.partner(side, event);
+  if (partner.process < 0) return results_of(log, timeline.event(side, event));
+  const EventRef refs[2] = {side == 0 ? event : partner, side == 0 ? partner : event};
+  std::vector<Slot> results;
+  for (const SlotPair& pair : pair_slots(timeline.log(0, refs[0]), timeline.event(0, refs[0]),
+                                         timeline.log(1, refs[1]), timeline.event(1, refs[1]))) {
+    const auto& own = side == 0 ? pair.a : pair.b;
+    if (own && matters(*own) && !(pair.a && pair.b && same_bytes(*pair.a, *pair.b)))
+      results.push_back(*own);
+  }
+  return results;
+}
 
 }  // namespace
 
@@ -32,7 +56,8 @@ struct Rerun::Region {
   std::set<std::pair<int32_t, uint32_t>> seen;
   std::vector<EventRef> begins;
 
-  // Who left the bytes, by memory and else by value.
+  // Who left the bytes, by memory and else by value; of a gradient that autograd added up, who sent
+  // one of them.
   std::vector<EventRef> makers(const EventRef& reader, const Slot& slot) const {
     EventRef maker = own.memory().writer(reader, slot, /*inclusive=*/false).event;
     if (maker.process >= 0) return {maker};
@@ -42,8 +67,8 @@ struct Rerun::Region {
       return all;
     }
     maker = own.producer(value_key(own.log(reader), slot), reader, /*inclusive=*/false).event;
-    if (maker.process >= 0) all.push_back(maker);
-    return all;
+    if (maker.process >= 0) return {maker};
+    return summed_by(own.log(reader), reader);
   }
 
   void follow(const EventRef& reader, const Slot& slot) {
@@ -232,8 +257,10 @@ bool reaches(const Timeline& timeline, const Pivot& cause, const ModelDifference
       recomputed.emplace(e.boundary, e.step);
     else if (e.kind == EventKind::op)
       forwards.insert(i);
-    for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s)
-      if (const Slot slot = log.slots[s]; matters(slot)) carried.insert(value_key(log, slot));
+    // What comes out as the other run's carries no difference on.
+    for (const Slot& slot :
+         i == begin.event ? results_of(log, e) : other_results(timeline, side, {begin.process, i}))
+      carried.insert(value_key(log, slot));
     for (const SlotRef& ref : difference.slots[side])
       if (ref.event.event == i || carried.contains(value_key(log, log.slots[ref.slot])))
         return true;

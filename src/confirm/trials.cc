@@ -14,6 +14,17 @@ std::string boundary_of(const Run& run, const EventRef& ref) {
   return log.text(log.events[ref.event].boundary);
 }
 
+namespace {
+
+// What it shows at, as a candidate.
+Pivot shown(const Pivot& pivot) { return {pivot.shown_as, pivot.shown[0], pivot.shown[1]}; }
+
+bool moves_generator(const Pivot& pivot) {
+  return pivot.shown[0].process >= 0 && pivot.shown_as == PivotKind::value;
+}
+
+}  // namespace
+
 bool Trials::same_site(const Pivot& x, const Pivot& y) const {
   return boundary_of(timeline_.run(0), x.a) == boundary_of(timeline_.run(0), y.a) &&
          boundary_of(timeline_.run(1), x.b) == boundary_of(timeline_.run(1), y.b);
@@ -22,20 +33,16 @@ bool Trials::same_site(const Pivot& x, const Pivot& y) const {
 Trial& Trials::add(const Pivot& pivot) {
   for (Trial& trial : all_)
     if (same_site(trial.pivot, pivot)) return trial;
-  // A generator's state cannot be put in place; what was drawn from it can.
-  Pivot forced = pivot;
-  if (pivot.draw[0].process >= 0) {
-    forced = Pivot{};
-    forced.a = pivot.draw[0];
-    forced.b = pivot.draw[1];
-  }
+  // A generator's state cannot be put in place, nor the order of a sum; what was drawn, and what
+  // reads the sum, can.
+  const Pivot forced = pivot.shown[0].process >= 0 ? shown(pivot) : pivot;
   Trial trial{pivot, reads_the_same(timeline_, *index_[0], *index_[1], forced), {}, {}};
   trial.experiment =
       plan_experiment(timeline_, *index_[0], *index_[1], forced, judged_step_, /*everywhere=*/true);
   if (!trial.experiment.possible())
     trial.experiment = plan_experiment(timeline_, *index_[0], *index_[1], forced, judged_step_,
                                        /*everywhere=*/false);
-  if (pivot.draw[0].process >= 0) trial.experiment.place = Place::draws;
+  if (moves_generator(pivot)) trial.experiment.place = Place::draws;
   trial.found.why =
       trial.eligible ? refused(trial.experiment) : ProofReason{ProofReasonKind::follows};
   all_.push_back(std::move(trial));
@@ -45,9 +52,7 @@ Trial& Trials::add(const Pivot& pivot) {
 Trial& Trials::of(const Pivot& cause) {
   // What was drawn can be a candidate of its own: behind what moved the generator.
   for (Trial& trial : all_)
-    if (trial.pivot.draw[0].process >= 0 &&
-        same_site({PivotKind::value, trial.pivot.draw[0], trial.pivot.draw[1]}, cause))
-      return trial;
+    if (trial.pivot.shown[0].process >= 0 && same_site(shown(trial.pivot), cause)) return trial;
   for (Trial& trial : all_)
     if (same_site(trial.pivot, cause)) return trial;
   for (Trial& trial : all_)
@@ -60,8 +65,8 @@ Trial& Trials::of(const Pivot& cause) {
       };
       const auto& region = trial.pivot.region[static_cast<size_t>(side)];
       if (std::any_of(region.begin(), region.end(), is)) return trial;
-      const EventRef& drawn = trial.pivot.draw[static_cast<size_t>(side)];
-      if (is(drawn) || ((drawn.process >= 0 || drew_alone(trial.pivot)) && draws(side, found)))
+      if (is(trial.pivot.shown[static_cast<size_t>(side)]) ||
+          ((moves_generator(trial.pivot) || drew_alone(trial.pivot)) && draws(side, found)))
         return trial;
     }
   for (Trial& trial : all_)

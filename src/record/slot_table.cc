@@ -87,9 +87,15 @@ SlotTable::Garbage::value_type SlotTable::garbage_of(const Slot& slot) {
 }
 
 void SlotTable::note_garbage(const std::vector<Slot>& slots) {
-  for (const Slot& slot : slots)
-    if ((slot.flags & kUninitialised) && slot.value != Fingerprint{})
+  const Slot* read = nullptr;  // garbage that the slot before this one reads
+  for (const Slot& slot : slots) {
+    // `empty(2, n)[0]`: what is handed on of the block in the same version is garbage as well.
+    const bool view = read != nullptr && slot.kind == SlotKind::out && slot.storage != 0 &&
+                      slot.storage == read->storage && slot.version == read->version;
+    if (((slot.flags & kUninitialised) || view) && slot.value != Fingerprint{})
       uninitialised_.insert(garbage_of(slot));
+    read = slot.kind == SlotKind::in && is_garbage(slot) ? &slot : nullptr;
+  }
 }
 
 bool SlotTable::is_garbage(const Slot& slot) const {

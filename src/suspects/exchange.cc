@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <cctype>
-#include <functional>
-#include <numeric>
 #include <regex>
 #include <set>
 #include <string_view>
-#include <tuple>
 
+#include "suspects/bindings.h"
 #include "suspects/code.h"
+#include "suspects/exchange_joins.h"
 #include "suspects/hunks.h"
 #include "suspects/imports.h"
 #include "suspects/renames.h"
@@ -34,23 +33,6 @@ bool is_of(const ExchangePart& part, const Suspect& suspect) {
          suspect.sides[1].lines.meets(span_of(part, 1));
 }
 
-class Union {
- public:
-  explicit Union(size_t count) : parent_(count) {
-    std::iota(parent_.begin(), parent_.end(), size_t{0});
-  }
-  size_t find(size_t i) {
-    while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
-    return i;
-  }
-  void join(size_t i, size_t k) {
-    parent_[std::max(find(i), find(k))] = std::min(find(i), find(k));
-  }
-
- private:
-  std::vector<size_t> parent_;
-};
-
 // Changes of layout, comments, docstrings and annotations.
 void leave_out_same_code(const Code (&code)[2], std::vector<ExchangePart>& parts) {
   std::erase_if(parts, [&](const ExchangePart& part) {
@@ -60,138 +42,73 @@ void leave_out_same_code(const Code (&code)[2], std::vector<ExchangePart>& parts
   });
 }
 
-// Joins the changes that use a name which one program alone has. In its own file first; a file
-// that does not make the name has it from those that do.
-void join_by_names(const std::vector<ExchangePart>& changes, int side, const SharedImports& imports,
-                   Union& groups) {
-  Words there;
-  for (const ExchangePart& change : changes) there.merge(words_of(change.file[1 - side]->text));
-  using Uses = std::map<const SourceFile*, std::vector<size_t>>;
-  std::map<std::string, Uses> uses;
-  std::map<std::string, std::set<const SourceFile*>> makers;
-  for (size_t i = 0; i < changes.size(); ++i) {
-    const std::string text = text_of(changes[i], side);
-    for (const std::string& word : words_of(text))
-      if (!there.contains(word) && !changes[i].renamed.contains(word) &&
-          !imports.has(side, changes[i].file[side], word))
-        uses[word][changes[i].file[side]].push_back(i);
-    for (const std::string& word : made_in(text))
-      if (!there.contains(word)) makers[word].insert(changes[i].file[side]);
-  }
-  for (const auto& [word, files] : uses)
-    for (const auto& [file, all] : files) {
-      for (size_t i : all) groups.join(all.front(), i);
-      const auto& made = makers[word];
-      if (made.contains(file)) continue;
-      for (const SourceFile* maker : made)
-        for (size_t i : files.at(maker)) groups.join(all.front(), i);
+FileBindings bindings_of(const Code (&code)[2], const std::vector<ExchangePart>& parts) {
+  FileBindings bindings;
+  for (const ExchangePart& part : parts)
+    for (int side : {0, 1}) {
+      static const CodeFile kUnread;
+      const auto file = code[side].find(part.file[side]->path);
+      if (!bindings.contains(part.file[side]))
+        bindings.emplace(part.file[side], Bindings(file ? code[side].files()[*file] : kUnread));
     }
+  return bindings;
 }
 
-// Joins the changes of a function that make and use a local name which the other program's function
-// has not, wherever else it has it.
-//   a  total = x + y        b  return x + y
-//      return total
-void join_by_locals(const std::vector<ExchangePart>& changes, int side, const Code (&code)[2],
-                    const SharedImports& imports, Union& groups) {
-  struct Local {
-    std::vector<size_t> uses;
-    bool made = false;
-  };
-  std::map<std::tuple<const SourceFile*, uint32_t, std::string>, Local> locals;
-  for (size_t i = 0; i < changes.size(); ++i) {
-    const std::string text = text_of(changes[i], side);
-    if (text.empty()) continue;
-    const uint32_t around = names_around(code[side], changes[i], side).first;
-    const Words there = words_of(text_around(code[1 - side], changes[i], 1 - side));
-    const Words made = made_in(text);
-    for (const std::string& word : words_of(text)) {
-      if (there.contains(word) || changes[i].renamed.contains(word) ||
-          imports.has(side, changes[i].file[side], word))
-        continue;
-      Local& local = locals[{changes[i].file[side], around, word}];
-      local.uses.push_back(i);
-      local.made |= made.contains(word);
+// Functions and classes of the module in these lines, whole, which nothing decorates and whose
+// names the other program's file has nowhere.
+std::vector<LineSpan> added_definitions(const CodeFile& file, const LineSpan& lines,
+                                        const Words& there) {
+  std::vector<LineSpan> found;
+  if (lines.empty() || !file.tree) return found;
+  file.node(0).each_named_child([&](const Node& statement) {
+    const LineSpan at = file.lines(statement.index());
+    const bool definition =
+        statement.kind() == Kind::function_definition || statement.kind() == Kind::class_definition;
+    if (definition && lines.first <= at.first && at.last <= lines.last &&
+        !there.contains(file.text(statement.field(Field::name).index())))
+      found.push_back(at);
+  });
+  return found;
+}
+
+bool has_code(const SourceFile& file, uint32_t first, uint32_t count) {
+  for (uint32_t line = first; line < first + count; ++line) {
+    const std::string_view text = file.line_text(line);
+    const size_t at = text.find_first_not_of(" \t\r\n");
+    if (at != text.npos && text[at] != '#') return true;
+  }
+  return false;
+}
+
+// Functions and classes that b alone has stay: to have them changes nothing, and what stays in b
+// may need them (an annotation, a file that b alone has). Their uses are changes of their own.
+void leave_out_definitions(const Code (&code)[2], std::vector<ExchangePart>& parts) {
+  std::map<const SourceFile*, Words> words;
+  std::vector<ExchangePart> kept;
+  for (const ExchangePart& part : parts) {
+    const auto file = code[1].find(part.file[1]->path);
+    auto [there, fresh] = words.try_emplace(part.file[0]);
+    if (fresh) there->second = words_of(part.file[0]->text);
+    std::vector<LineSpan> added;
+    if (file) added = added_definitions(code[1].files()[*file], span_of(part, 1), there->second);
+    if (added.empty()) {
+      kept.push_back(part);
+      continue;
     }
-  }
-  for (const auto& [name, local] : locals)
-    if (local.made)
-      for (size_t i : local.uses) groups.join(local.uses.front(), i);
-}
-
-// A name that b's program gets in another place (a statement that moved): taken back in the one
-// place alone it would be missing.
-void join_moved(const std::vector<ExchangePart>& changes, Union& groups) {
-  std::map<std::pair<const SourceFile*, std::string>, std::vector<size_t>> makers[2];
-  for (size_t i = 0; i < changes.size(); ++i) {
-    Words made[2];
-    for (int side : {0, 1}) made[side] = made_in(text_of(changes[i], side));
-    for (int side : {0, 1})
-      for (const std::string& name : made[side])
-        if (!made[1 - side].contains(name)) makers[side][{changes[i].file[1], name}].push_back(i);
-  }
-  for (const auto& [name, there] : makers[1]) {
-    for (size_t i : there) groups.join(there.front(), i);
-    if (const auto at = makers[0].find(name); at != makers[0].end())
-      for (size_t i : at->second) groups.join(there.front(), i);
-  }
-}
-
-// The lines of the statements of several lines; of a compound one those of its header.
-std::vector<LineSpan> long_statements(const CodeFile& file) {
-  std::vector<LineSpan> spans;
-  if (!file.tree) return spans;
-  for (uint32_t i = 0; i < file.tree->items().size(); ++i) {
-    if (!is_statement(file.node(i))) continue;
-    const LineSpan span = file.statement_lines(i);
-    if (span.last > span.first) spans.push_back(span);
-  }
-  return spans;
-}
-
-// A side without lines stands before its `first`.
-bool inside(const ExchangePart& part, int side, const LineSpan& statement) {
-  return part.count[side] > 0
-             ? statement.meets(span_of(part, side))
-             : statement.first < part.first[side] && part.first[side] <= statement.last;
-}
-
-// Has one of two changes of a statement what the other one misses?
-//   a  f(query,        b  f(query,        `key,` left one place and came to another: in one alone
-//        key,               value,        the call has it twice, or not at all
-//        value)             key)
-bool need_each_other(const ExchangePart& x, const ExchangePart& y) {
-  auto of_one_side = [](const ExchangePart& part, int side) { return part.count[1 - side] == 0; };
-  if (of_one_side(x, 0) && of_one_side(y, 1)) return true;
-  if (of_one_side(x, 1) && of_one_side(y, 0)) return true;
-  auto gives = [](const ExchangePart& from, const ExchangePart& to) {
-    const Words lost = words_of(text_of(from, 0)), kept = words_of(text_of(from, 1));
-    const Words had = words_of(text_of(to, 0)), gained = words_of(text_of(to, 1));
-    return std::any_of(lost.begin(), lost.end(), [&](const std::string& word) {
-      return !kept.contains(word) && gained.contains(word) && !had.contains(word);
-    });
-  };
-  return gives(x, y) || gives(y, x);
-}
-
-void join_in_statements(const std::vector<ExchangePart>& changes, const Code (&code)[2],
-                        Union& groups) {
-  for (int side : {0, 1}) {
-    std::map<const SourceFile*, std::vector<size_t>> of_file;
-    for (size_t i = 0; i < changes.size(); ++i) of_file[changes[i].file[side]].push_back(i);
-    for (const auto& [source, all] : of_file) {
-      const auto file = code[side].find(source->path);
-      if (all.size() < 2 || !file) continue;
-      for (const LineSpan& statement : long_statements(code[side].files()[*file])) {
-        std::vector<size_t> held;
-        for (size_t i : all)
-          if (inside(changes[i], side, statement)) held.push_back(i);
-        for (size_t i = 0; i < held.size(); ++i)
-          for (size_t k = i + 1; k < held.size(); ++k)
-            if (need_each_other(changes[held[i]], changes[held[k]])) groups.join(held[i], held[k]);
-      }
+    // What lies before, between and behind them; a's lines come in the place of the first.
+    ExchangePart piece = part;
+    const uint32_t end = part.first[1] + part.count[1];
+    added.push_back({end, end});
+    for (const LineSpan& definition : added) {
+      piece.count[1] = definition.first - piece.first[1];
+      if (piece.count[0] > 0 || has_code(*piece.file[1], piece.first[1], piece.count[1]))
+        kept.push_back(piece);
+      piece.first[0] += piece.count[0];
+      piece.count[0] = 0;
+      piece.first[1] = definition.last + 1;
     }
   }
+  parts = std::move(kept);
 }
 
 // What a text gets from elsewhere by name: attributes, and functions that it does not make itself.
@@ -258,15 +175,12 @@ std::vector<ExchangeGroup> exchange_groups(const ProgramTexts& texts,
   std::vector<ExchangePart> parts = exchange_parts(texts, suspects);
   const Code code[2] = {Code(texts.sources[0]), Code(texts.sources[1])};
   leave_out_same_code(code, parts);
-  undo_renames(code, parts);
+  leave_out_definitions(code, parts);
+  const FileBindings bindings = bindings_of(code, parts);
+
+  undo_renames(code, bindings, parts);
   const SharedImports imports = take_imports(code, parts);
-  Union joined(parts.size());
-  for (int side : {0, 1}) {
-    join_by_names(parts, side, imports, joined);
-    join_by_locals(parts, side, code, imports, joined);
-  }
-  join_moved(parts, joined);
-  join_in_statements(parts, code, joined);
+  const std::vector<size_t> joined = join_changes(parts, code, bindings, imports);
   struct Found {
     std::vector<std::pair<size_t, size_t>> order;  // suspect, part
     std::string text[2];
@@ -278,7 +192,8 @@ std::vector<ExchangeGroup> exchange_groups(const ProgramTexts& texts,
     size_t of = 0;
     while (of < suspects.size() && !is_of(parts[i], suspects[of])) ++of;
     parts[i].suspect = of < suspects.size();
-    Found& group = found[joined.find(i)];
+    if (parts[i].suspect) parts[i].likelihood = likelihood_of(suspects[of].nearness);
+    Found& group = found[joined[i]];
     group.agrees &=
         parts[i].suspect && suspects[of].agrees(span_of(parts[i], 0), span_of(parts[i], 1));
     group.order.emplace_back(of, i);
@@ -307,9 +222,11 @@ std::vector<ExchangeGroup> exchange_groups(const ProgramTexts& texts,
                       [&](const ExchangePart& part) { return part.file[1] == lines.file[1]; }))
         made.imports.push_back(lines);
     // A definition is seldom what is to be told; a line that both programs have is.
-    std::stable_partition(made.parts.begin(), made.parts.end(), [](const ExchangePart& part) {
-      return part.suspect && part.count[0] > 0 && part.count[1] > 0;
-    });
+    auto of_both = [](const ExchangePart& part) { return part.count[0] > 0 && part.count[1] > 0; };
+    std::stable_sort(
+        made.parts.begin(), made.parts.end(), [&](const ExchangePart& x, const ExchangePart& y) {
+          return std::pair(x.likelihood, of_both(x)) > std::pair(y.likelihood, of_both(y));
+        });
   }
   std::stable_sort(groups.begin(), groups.end(),
                    [](const auto& x, const auto& y) { return x.likelihood > y.likelihood; });

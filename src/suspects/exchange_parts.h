@@ -19,10 +19,11 @@ namespace opguard {
 struct ExchangePart {
   const SourceFile* file[2] = {nullptr, nullptr};
   uint32_t first[2] = {0, 0}, count[2] = {0, 0};
-  bool suspect = false;  // of one that ran
+  bool suspect = false;   // of one that ran
+  double likelihood = 0;  // of that, beside other parts of its group
   // a's text in b's names, where its function calls its variables otherwise (renames.h).
   std::optional<std::string> given = {};
-  std::set<std::string, std::less<>> renamed = {};  // these names of b's
+  std::set<std::string, std::less<>> renamed = {};  // these names of a's and of b's
 };
 
 // Every change of the files that have suspects, and of those that both programs call by one name.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -14,7 +15,8 @@ ExchangeSearch::ExchangeSearch(std::vector<double> likelihood)
 }
 
 std::vector<size_t> ExchangeSearch::next() const {
-  if (left_.empty() || found()) return {};
+  if (left_.empty() || found() || stuck_) return {};
+  if (!failed_.empty()) return rest(failed_);
   if (left_.size() == 1) return left_;
   double all = 0;
   for (size_t i : left_) all += likelihood_[i];
@@ -39,14 +41,22 @@ double ExchangeSearch::share(const std::vector<size_t>& asked) const {
   return all == 0 ? 0 : some / all;
 }
 
+std::vector<size_t> ExchangeSearch::rest(const std::vector<size_t>& of) const {
+  std::vector<size_t> others;
+  std::copy_if(left_.begin(), left_.end(), std::back_inserter(others),
+               [&](size_t i) { return std::find(of.begin(), of.end(), i) == of.end(); });
+  return others;
+}
+
 void ExchangeSearch::tell(const std::vector<size_t>& asked, bool healed) {
-  if (healed) {
-    left_ = asked;
-    healed_ = true;
-    return;
-  }
-  std::erase_if(left_,
-                [&](size_t i) { return std::find(asked.begin(), asked.end(), i) != asked.end(); });
+  failed_.clear();
+  left_ = healed ? asked : rest(asked);
+  healed_ |= healed;
+}
+
+void ExchangeSearch::failed(const std::vector<size_t>& asked) {
+  stuck_ = !failed_.empty() || rest(asked).empty();
+  failed_ = asked;
 }
 
 std::optional<size_t> ExchangeSearch::found() const {

@@ -21,6 +21,9 @@ class ExchangeSearch {
   double share(const std::vector<size_t>& asked) const;
   // What that run came to.
   void tell(const std::vector<size_t>& asked, bool healed);
+  // It came to nothing: the program failed with these groups of a. The rest of what is left is
+  // asked next, which tells as much.
+  void failed(const std::vector<size_t>& asked);
   // The one group without which nothing is healed.
   std::optional<size_t> found() const;
   // Groups that healed it together, of which one is the cause; none yet: empty.
@@ -29,9 +32,13 @@ class ExchangeSearch {
   uint32_t most_runs() const;
 
  private:
+  std::vector<size_t> rest(const std::vector<size_t>& of) const;
+
   std::vector<double> likelihood_;
-  std::vector<size_t> left_;  // one of them is the cause
-  bool healed_ = false;       // a run was healed with all that are left, and perhaps more
+  std::vector<size_t> left_;    // one of them is the cause
+  bool healed_ = false;         // a run was healed with all that are left, and perhaps more
+  std::vector<size_t> failed_;  // of these; the rest was not asked yet
+  bool stuck_ = false;          // both failed
 };
 
 }  // namespace opguard

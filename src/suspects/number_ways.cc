@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "align/pair/difference.h"
+#include "suspects/literals.h"
 
 namespace opguard {
 namespace {
@@ -39,7 +40,7 @@ std::vector<Number> differing_numbers(const PivotView& both) {
       if (value(a, name) != value(b, name)) names.insert(name);
   for (const std::string& name : names)
     if (numbers.size() < kMostNumbers)
-      numbers.push_back({name, {value(a, name), value(b, name)}, {}});
+      numbers.push_back({name, {value(a, name), value(b, name)}, {}, {}});
   return numbers;
 }
 
@@ -52,9 +53,16 @@ class Tracer {
   NumberWays run() {
     if (kind_ == PivotKind::scalar) {
       found_.numbers = differing_numbers(both_);
-      for (Number& number : found_.numbers) trace(number);
+      for (Number& number : found_.numbers) {
+        trace(number);
+        // Where no name leads to what differs.
+        if (found_.origins.empty() && found_.texts.empty()) add_literals(number);
+      }
     } else {
       trace_value();
+      for (Number& number : differing_sizes(both_))
+        if (found_.numbers.size() < kMostNumbers && add_literals(number))
+          found_.numbers.push_back(std::move(number));
     }
     return std::move(found_);
   }
@@ -106,6 +114,28 @@ class Tracer {
       if (made.ways.size() > kMostWays) made.ways.resize(kMostWays);
       found_.numbers.push_back(std::move(made));
     }
+  }
+
+  // Hunks in which the one number became the other. Are there any?
+  bool add_literals(Number& number) {
+    bool any = false;
+    for (uint32_t i = 0; i < ran_.size(); ++i) {
+      const Hunk& hunk = ran_[i];
+      if (hunk.whole || hunk.lines[0].empty() || hunk.lines[1].empty()) continue;
+      std::string text[2];
+      for (int side : {0, 1}) {
+        const FilePair& pair = programs_.pairs[hunk.pair];
+        const SourceFile& file = *programs_.code[side]->files()[*pair.file[side]].source;
+        for (uint32_t line = hunk.lines[side].first; line <= hunk.lines[side].last; ++line)
+          text[side].append(file.line_text(line)).append("\n");
+      }
+      if (!gives(text[0], text[1], number)) continue;
+      any = true;
+      if (found_.origins.try_emplace(i, found_.origins.size()).second &&
+          number.ways.size() < kMostWays)
+        number.ways.push_back({1, {text_of(programs_, hunk, 1)}, true});
+    }
+    return any;
   }
 
   NumberWay way_of(int side, const Trail& trail, const std::optional<TrailStep>& argument) const {

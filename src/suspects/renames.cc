@@ -5,6 +5,7 @@
 #include <cctype>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,63 +14,6 @@
 
 namespace opguard {
 namespace {
-
-// An occurrence of a variable's name.
-struct Variable {
-  uint32_t start, end;  // bytes of the file
-  std::string_view name;
-  bool made;  // it is given a value here
-};
-
-bool is_pattern(Kind kind) {
-  return kind == Kind::pattern_list || kind == Kind::tuple_pattern || kind == Kind::list_pattern ||
-         kind == Kind::list_splat_pattern;
-}
-
-// `x = 1`, `x, y = f()`, `for x in y`, `with f() as x`, `(x := 1)`.
-bool is_made(Node name) {
-  Node at = name;
-  while (is_pattern(at.parent().kind())) at = at.parent();
-  const Node above = at.parent();
-  switch (above.kind()) {
-    case Kind::assignment:
-    case Kind::augmented_assignment:
-    case Kind::for_statement:
-    case Kind::for_in_clause:
-      return above.field(Field::left) == at;
-    case Kind::named_expression:
-      return above.field(Field::name) == at;
-    case Kind::as_pattern_target:
-      return true;
-    default:
-      return false;
-  }
-}
-
-// `self.hidden` and `f(hidden=x)` name no variable.
-bool is_variable(Node name) {
-  const Node above = name.parent();
-  if (above.kind() == Kind::attribute) return above.field(Field::object) == name;
-  if (above.kind() == Kind::keyword_argument) return above.field(Field::name) != name;
-  return true;
-}
-
-std::vector<Variable> variables(const CodeFile& file, const LineSpan& lines) {
-  std::vector<Variable> found;
-  if (!file.tree) return found;
-  const std::vector<TreeItem>& items = file.tree->items();
-  for (uint32_t i = 0; i < items.size(); ++i) {
-    if (items[i].kind != Kind::identifier) continue;
-    const uint32_t line = file.source->line_of(items[i].start);
-    if (line < lines.first || line > lines.last) continue;
-    const Node name = file.node(i);
-    if (!is_variable(name)) continue;
-    // What a class body makes is an attribute.
-    const bool of_class = file.scopes[file.scope_of[i]].kind == Scope::Kind::klass;
-    found.push_back({items[i].start, items[i].end, file.text(i), !of_class && is_made(name)});
-  }
-  return found;
-}
 
 std::vector<std::string_view> tokens(std::string_view text) {
   std::vector<std::string_view> found;
@@ -86,7 +30,7 @@ std::vector<std::string_view> tokens(std::string_view text) {
 
 // A function of both programs that holds changes.
 struct Function {
-  std::array<std::vector<Variable>, 2> variables;
+  std::array<std::span<const Variable>, 2> variables;
   std::array<std::set<std::string_view>, 2> names, made;
 };
 
@@ -121,7 +65,7 @@ Renames renames_of(const Function& function,
 }
 
 // The part's text of a, with each variable by its name in b.
-std::string renamed(const ExchangePart& part, const std::vector<Variable>& variables,
+std::string renamed(const ExchangePart& part, std::span<const Variable> variables,
                     const Renames& renames) {
   const SourceFile& file = *part.file[0];
   const std::string text = text_of(part, 0);
@@ -152,7 +96,8 @@ LineSpan names_around(const Code& code, const ExchangePart& part, int side) {
   return scopes[at].lines;
 }
 
-void undo_renames(const Code (&code)[2], std::vector<ExchangePart>& parts) {
+void undo_renames(const Code (&code)[2], const FileBindings& bindings,
+                  std::vector<ExchangePart>& parts) {
   using Place = std::pair<const SourceFile*, uint32_t>;
   std::map<std::pair<Place, Place>, std::vector<size_t>> of_function;
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -165,9 +110,8 @@ void undo_renames(const Code (&code)[2], std::vector<ExchangePart>& parts) {
     Function function;
     for (int side : {0, 1}) {
       const ExchangePart& any = parts[held.front()];
-      if (const auto file = code[side].find(any.file[side]->path))
-        function.variables[side] =
-            variables(code[side].files()[*file], names_around(code[side], any, side));
+      if (const auto file = bindings.find(any.file[side]); file != bindings.end())
+        function.variables[side] = file->second.variables(names_around(code[side], any, side));
       for (const Variable& variable : function.variables[side]) {
         function.names[side].insert(variable.name);
         if (variable.made) function.made[side].insert(variable.name);
@@ -179,7 +123,7 @@ void undo_renames(const Code (&code)[2], std::vector<ExchangePart>& parts) {
     if (renames.empty()) continue;
     for (size_t i : held) {
       parts[i].given = renamed(parts[i], function.variables[0], renames);
-      for (const auto& [a, b] : renames) parts[i].renamed.insert(b);
+      for (const auto& [a, b] : renames) parts[i].renamed.insert({a, b});
     }
   }
   std::erase_if(parts,

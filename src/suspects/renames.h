@@ -8,6 +8,7 @@
 
 #include <vector>
 
+#include "suspects/bindings.h"
 #include "suspects/code.h"
 #include "suspects/exchange_parts.h"
 
@@ -21,7 +22,8 @@ LineSpan names_around(const Code& code, const ExchangePart& part, int side);
 // have one text. A rename is one where lines that differ in nothing else show it one to one, where
 // each name is a variable that its function (or script) itself makes, and the other program's has
 // no variable of that name. Parameters, attributes, and names of modules, functions and classes are
-// what others know them by: they keep their names. Cost: one pass over the trees of the files.
-void undo_renames(const Code (&code)[2], std::vector<ExchangePart>& parts);
+// what others know them by: they keep their names.
+void undo_renames(const Code (&code)[2], const FileBindings& bindings,
+                  std::vector<ExchangePart>& parts);
 
 }  // namespace opguard

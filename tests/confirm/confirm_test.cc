@@ -306,6 +306,45 @@ TEST(Answers, TheRegionOfOneRunAloneBegins) {
   EXPECT_EQ(s.judged(causes[0].forced, of_b(3)).effect, Effect::healed);
 }
 
+// view reads the sum of what its two readers send back, which autograd adds up below Python. b's
+// second reader is another operator, so the region begins at its node.
+TEST(Answers, ASumOfGradientsComesFromTheNodesThatSentThem) {
+  auto log = [](const std::string& second, uint64_t sent, uint64_t sum) {
+    LogBuilder log;
+    log.add(op("m.view:0", {in(1), out(2)}))
+        .add(op("m.f:1", {in(2), out(3)}))
+        .add(op(second, {in(2), out(4)}))
+        .add(loss(4));
+    auto node = [&](const std::string& boundary, uint64_t grad, uint64_t out_grad,
+                    uint32_t forward) {
+      E e = op(boundary, {in(grad, "grad0"), out(out_grad)}, Phase::backward);
+      e.kind = EventKind::node;
+      e.node = "Backward0";
+      log.add(e);
+      log.log().events.edit().back().forward = forward;
+    };
+    node(second, 9, sent, 2);
+    node("m.f:1", 9, 11, 1);
+    node("m.view:0", sum, sum + 1, 0);
+    log.add({.boundary = "train.step:o",
+             .slots = {{SlotKind::out, sum + 1, "param0", {4, 8}, kModelValue}},
+             .phase = Phase::optimizer,
+             .kind = EventKind::optimizer});
+    return log;
+  };
+  const Setting s{run(log("m.g:2", 10, 20)), run(log("m.h:3", 100, 200))};
+  const Experiment question = plan_question(s.timeline, 0);
+  size_t view = 0;
+  std::vector<std::string> was(question.puts.size(), "same");
+  while (question.puts[view].b.event != 6) ASSERT_LT(++view, question.puts.size());
+  was[view] = "other";
+  const auto causes = s.answers(question, log("m.h:3", 100, 200), was);
+  ASSERT_EQ(causes.size(), 1u);
+  EXPECT_EQ(causes[0].pivot.kind, PivotKind::structure);
+  EXPECT_EQ(causes[0].pivot.a, (EventRef{0, 4}));
+  EXPECT_EQ(causes[0].pivot.b, (EventRef{0, 4}));
+}
+
 // f and h are both causes; g, between them, only follows.
 TEST(Answers, TheRunThatAsksIsTheOneInWhichTheCausesAreForced) {
   auto log = [](uint64_t f, uint64_t g, uint64_t h) {
@@ -429,6 +468,24 @@ TEST(Reaches, AlongValuesOnly) {
   EXPECT_TRUE(reaches(s.timeline, {PivotKind::value, {0, 1}, {0, 1}, kNone}, s.difference));
 }
 
+// A buffer of `empty` is written in two halves: after the first the runs hold other bytes, after
+// the second the same. Of another first half something is left.
+TEST(Reaches, NotThroughWhatCameOutTheSame) {
+  auto log = [](uint64_t half, uint64_t whole, uint64_t f) {
+    LogBuilder log;
+    log.add(op("m.half:0", {in(1), out(half)}))
+        .add(op("m.whole:1", {in(half), out(whole)}))
+        .add(op("m.f:2", {in(whole), out(f)}))
+        .add(loss(f));
+    return run(log);
+  };
+  const Pivot half{PivotKind::value, {0, 0}, {0, 0}, kNone};
+  const Setting filled{log(5, 6, 2), log(50, 6, 20)};
+  EXPECT_FALSE(reaches(filled.timeline, half, filled.difference));
+  const Setting left{log(5, 6, 2), log(50, 60, 20)};
+  EXPECT_TRUE(reaches(left.timeline, half, left.difference));
+}
+
 TEST(Repeats, TheSameEventOfAnotherRun) {
   const opguard::Run first = run(chain(2, 3, 4)), same = run(chain(2, 3, 4)),
                      other = run(chain(2, 3, 5));
@@ -496,13 +553,26 @@ TEST(Trials, ADrawIsItsGeneratorsMovers) {
   trials.judge_step(s.difference.position.step);
   const Pivot drawn{PivotKind::value, {0, 1}, {0, 1}};
   Pivot mover{PivotKind::input, {}, {0, 0}};
-  mover.draw[0] = drawn.a, mover.draw[1] = drawn.b;
+  mover.shown[0] = drawn.a, mover.shown[1] = drawn.b;
   trials.add(mover);
   trials.add(drawn);
   ASSERT_EQ(trials.size(), 2u);
   EXPECT_EQ(trials.index(trials.of(drawn)), 0u);
   // Another operator is itself.
   EXPECT_EQ(trials.index(trials.of({PivotKind::value, {0, 2}, {0, 2}})), 2u);
+}
+
+// The node that reads a sum is forced for the order in which it was added, by what it reads.
+TEST(Trials, ASumShowsAtItsReader) {
+  const Setting s{run(chain(2, 3, 4)), run(chain(2, 3, 4, /*loaded=*/10))};
+  Trials trials(s.timeline, s.index_a, s.index_b);
+  trials.judge_step(s.difference.position.step);
+  Pivot order{PivotKind::input, {0, 2}, {0, 2}};
+  order.shown = {EventRef{0, 1}, EventRef{0, 1}};
+  order.shown_as = PivotKind::input;
+  EXPECT_NE(trials.add(order).experiment.place, Place::draws);
+  EXPECT_EQ(trials.index(trials.of({PivotKind::input, {0, 1}, {0, 1}})), 0u);
+  EXPECT_EQ(trials.index(trials.of({PivotKind::value, {0, 0}, {0, 0}})), 1u);
 }
 
 // b leaves `normal_` out: whatever is drawn after it is other numbers, and its doing. What draws

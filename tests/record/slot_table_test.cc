@@ -121,6 +121,37 @@ TEST(SlotTable, GarbageIsToldByItsBlockAndElements) {
     EXPECT_EQ((table[i].flags & kUninitialised) != 0, garbage[i]) << i;
 }
 
+// `pe = empty(2, n); past = pe[0]`: a part of it that is handed on unwritten is garbage, wherever
+// it is read; what is written into the block counts the version up, and a copy has a block of its
+// own.
+TEST(SlotTable, PartsOfGarbageAreGarbage) {
+  auto slot = [](SlotKind kind, uint64_t value, uint32_t storage, uint32_t version,
+                 uint8_t flags = 0) {
+    Slot made;
+    made.kind = kind;
+    made.value = {value, value};
+    made.flat = value;
+    made.storage = storage;
+    made.version = version;
+    made.flags = flags;
+    return made;
+  };
+  SlotTable table;
+  table.edit() = {slot(SlotKind::out, 1, 3, 0, kUninitialised),
+                  slot(SlotKind::in, 1, 3, 0),
+                  slot(SlotKind::out, 2, 3, 0),  // pe[0]
+                  slot(SlotKind::in, 2, 3, 0),
+                  slot(SlotKind::out, 4, 3, 0),  // pe[0][0]
+                  slot(SlotKind::in, 1, 3, 0),
+                  slot(SlotKind::out, 5, 3, 1),  // filled in place
+                  slot(SlotKind::in, 1, 3, 0),
+                  slot(SlotKind::out, 6, 4, 0)};
+  table.flag_garbage();
+  const std::vector<bool> garbage = {true, true, true, true, true, true, false, true, false};
+  for (uint64_t i = 0; i < garbage.size(); ++i)
+    EXPECT_EQ((table[i].flags & kUninitialised) != 0, garbage[i]) << i;
+}
+
 // Someone writes into a log while it is read: its tensors are gone, nothing else happens.
 TEST(SlotTable, AFileWrittenOver) {
   const Both log(400);

@@ -135,6 +135,99 @@ TEST(Exchange, ALocalNameOfOneProgramGoesWithItsUses) {
   }
 }
 
+// `self.width` is no `width`: the function of a has no such variable.
+TEST(Exchange, AnAttributeIsNoLocalName) {
+  const std::string before = "class Net:\n    def __init__(self, x";
+  const Programs both(
+      {{"m.py", before + "):\n        make(x)\n        use(self.width)\n"}},
+      {{"m.py", before + ", width):\n        make(x, width)\n        use(self.width)\n"}});
+  EXPECT_EQ(both.groups().size(), 1u);
+}
+
+// `head` is a variable of a's as well: that does not give a's class the attribute.
+TEST(Exchange, AnAttributeOfOneProgramGoesWithItsUses) {
+  const std::string a =
+      "class Net:\n    def __init__(self, n):\n        head = make(n)\n        self.heads = "
+      "[head]\n\n"
+      "    def forward(self, x):\n        y = 1\n        print(y)\n        return "
+      "self.heads[0](x)\n";
+  const std::string b =
+      "class Net:\n    def __init__(self, n):\n        self.head = make(n)\n\n"
+      "    def forward(self, x):\n        y = 2\n        print(y)\n        return self.head(x)\n";
+  const Programs both({{"m.py", a}}, {{"m.py", b}});
+  const auto groups = both.groups();
+  ASSERT_EQ(groups.size(), 2u);
+  for (const ExchangeGroup& group : groups) {
+    const std::string text = exchange_text({group}).at("/tree/m.py");
+    EXPECT_EQ(text.find("self.heads = ") == text.npos, text.find("self.heads[0]") == text.npos)
+        << text;
+  }
+  // A method that moved to another module is no attribute any more.
+  const Programs moved(
+      {{"m.py",
+        "import n\nclass Net:\n    def f(self, x):\n        return self.drop(x)\n\n"
+        "    def drop(self, x):\n        return x\n"},
+       {"n.py", "def keep(x):\n    return x\n"}},
+      {{"m.py", "import n\nclass Net:\n    def f(self, x):\n        return n.drop(x)\n"},
+       {"n.py", "def keep(x):\n    return x\n\n\ndef drop(x):\n    return x\n"}});
+  ASSERT_EQ(moved.groups().size(), 1u);
+  const std::string text = exchange_text(moved.groups()).at("/tree/m.py");
+  EXPECT_EQ(text, moved.texts.sources[0].files[0].text);
+}
+
+// The call fits a's parameters alone; `g` takes what both programs give.
+TEST(Exchange, ACallGoesWithTheParametersItIsGivenTo) {
+  const std::string a =
+      "def f(n, x, y=None):\n    return n * x\n\n\ndef g(x, y=None):\n    return x\n\n\nu = f(2, "
+      "3)\nv = g(4)\n";
+  const std::string b =
+      "def f(x, y=None):\n    return n * x\n\n\ndef g(x, y=None, z=0):\n    return x\n\n\nu = "
+      "f(3)\nv = g(5)\n";
+  const Programs both({{"m.py", a}}, {{"m.py", b}});
+  const auto groups = both.groups();
+  ASSERT_EQ(groups.size(), 3u);
+  for (const ExchangeGroup& group : groups) {
+    const std::string text = exchange_text({group}).at("/tree/m.py");
+    EXPECT_EQ(text.find("def f(n, x") == text.npos, text.find("u = f(2, 3)") == text.npos) << text;
+  }
+}
+
+TEST(Exchange, AKeywordGoesWithTheConstructorThatTakesIt) {
+  const std::string base = "class Base:\n    def __init__(self, x",
+                    derived =
+                        "from m import Base\n\n\nclass Net(Base):\n    def __init__(self, x):\n    "
+                        "    super().__init__(\n            x,\n";
+  const Programs both(
+      {{"m.py", base + "):\n        self.x = x\n"}, {"n.py", derived + "        )\n"}},
+      {{"m.py", base + ", steps=1):\n        self.x = x\n"},
+       {"n.py", derived + "            steps=2,\n        )\n"}});
+  EXPECT_EQ(both.groups().size(), 1u);
+}
+
+// What stays in b may need it (an annotation, a file of b alone), and to have it changes nothing.
+TEST(Exchange, AFunctionThatOneProgramAddsStays) {
+  const std::string plain = "def f(x):\n    return x\n";
+  const Programs both({{"m.py", plain + "\n\ny = f(1)\n"}},
+                      {{"m.py", plain + "\n\ndef g(x):\n    return x\n\n\ny = f(2)\n"}});
+  const auto groups = both.groups();
+  ASSERT_EQ(groups.size(), 1u);
+  const std::string text = exchange_text(groups).at("/tree/m.py");
+  EXPECT_NE(text.find("def g"), text.npos);
+  EXPECT_NE(text.find("y = f(1)"), text.npos);
+  // Among other lines as well.
+  const Programs among({{"m.py", plain + "\n\ny = 1\n"}},
+                       {{"m.py", plain + "\n\nx = 3\n\n\ndef g(x):\n    return x\n\n\ny = 2\n"}});
+  const std::string back = exchange_text(among.groups()).at("/tree/m.py");
+  EXPECT_EQ(back.find("x = 3"), back.npos);
+  EXPECT_NE(back.find("def g"), back.npos);
+  EXPECT_NE(back.find("y = 1"), back.npos);
+  // A decorator may do something with it.
+  EXPECT_EQ(Programs({{"m.py", plain}}, {{"m.py", plain + "\n\n@f\ndef g(x):\n    return x\n"}})
+                .groups()
+                .size(),
+            1u);
+}
+
 TEST(Exchange, HelpersOfOneNameInTwoFilesAreApart) {
   const std::string plain = "def f(x):\n  return x * 2\n";
   const std::string helped = "def _h(x):\n  return x * 2\n\ndef f(x):\n  return _h(x)\n";
@@ -172,7 +265,8 @@ TEST(Exchange, AnArgumentThatMovedGoesWithItsOldPlace) {
 TEST(Exchange, OtherNumbersAndOperatorsAreLikelierThanOtherNames) {
   const std::string a = "def f(x, y):\n  return x + y\n\nif a <= 1:\n  pass\n";
   const std::string b = "def f(x, y):\n  s = x + y\n  return s\n\nif a < 1:\n  pass\n";
-  const auto groups = Programs({{"m.py", a}}, {{"m.py", b}}).groups();
+  const Programs both({{"m.py", a}}, {{"m.py", b}});
+  const auto groups = both.groups();
   ASSERT_EQ(groups.size(), 2u);
   EXPECT_EQ(groups[0].parts[0].first[1], 5u);
   EXPECT_GT(groups[0].likelihood, groups[1].likelihood);
@@ -325,6 +419,21 @@ TEST(ExchangeSearch, TheShareOfWhatIsAskedIsOfWhatIsLeft) {
   EXPECT_DOUBLE_EQ(search.share(search.left()), 1);
   search.tell({0}, /*healed=*/false);
   EXPECT_DOUBLE_EQ(search.share({1}), 0.5);
+}
+
+// Two halves of what healed: where the program fails with the one, the other tells as much.
+TEST(ExchangeSearch, WhereAHalfFailsTheOtherIsAsked) {
+  ExchangeSearch search({1, 1, 1, 1});
+  search.tell({0, 1, 2, 3}, /*healed=*/true);
+  search.failed({0, 1});
+  EXPECT_EQ(search.next(), (std::vector<size_t>{2, 3}));
+  search.tell({2, 3}, /*healed=*/false);
+  EXPECT_EQ(search.healed(), (std::vector<size_t>{0, 1}));
+  search.failed({0});
+  EXPECT_EQ(search.next(), (std::vector<size_t>{1}));
+  search.failed({1});
+  EXPECT_TRUE(search.next().empty());
+  EXPECT_EQ(search.healed(), (std::vector<size_t>{0, 1}));
 }
 
 TEST(ExchangeSearch, NothingIsFoundWhereNothingHeals) {

@@ -91,6 +91,8 @@ std::vector<Pivot> look_behind_sum(const Evidence& evidence, std::vector<Pivot> 
   pivot.kind = PivotKind::input;
   pivot.a = order->refs[0];
   pivot.b = order->refs[1];
+  pivot.shown = {candidates[0].a, candidates[0].b};
+  pivot.shown_as = PivotKind::input;
   pivot.why = {{.kind = ReasonKind::summed_in_other_order, .numbers = {order->count}}};
   candidates.insert(candidates.begin(), std::move(pivot));
   if (candidates.size() > kMostCandidates) candidates.pop_back();
@@ -105,8 +107,8 @@ std::vector<Pivot> look_behind_draw(const Evidence& evidence, const Blame& blame
   const auto write = generator_write(evidence, candidates[0].a, candidates[0].b);
   if (!write) return candidates;
   Pivot moved = name(evidence, blame, *write);
-  moved.draw[0] = candidates[0].a;
-  moved.draw[1] = candidates[0].b;
+  moved.shown[0] = candidates[0].a;
+  moved.shown[1] = candidates[0].b;
   candidates.insert(candidates.begin(), std::move(moved));
   if (candidates.size() > kMostCandidates) candidates.pop_back();
   return candidates;

@@ -69,6 +69,15 @@ uint32_t incoming(const ProcessLog& log, const EventRef& ref) {
 
 }  // namespace
 
+std::vector<EventRef> summed_by(const ProcessLog& log, const EventRef& ref) {
+  const EventKind kind = log.events[ref.event].kind;
+  if (kind != EventKind::node && kind != EventKind::accumulate) return {};
+  std::vector<EventRef> nodes;
+  for (const Summand& summand : summands_of(log, ref, incoming(log, ref)))
+    nodes.push_back(summand.node);
+  return nodes;
+}
+
 std::optional<GradientOrder> find_gradient_order(const Timeline& timeline, const EventRef& a,
                                                  const EventRef& b) {
   const EventRef refs[2] = {a, b};

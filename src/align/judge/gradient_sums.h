@@ -11,6 +11,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "align/pair/timeline.h"
 #include "align/values/value_index.h"
@@ -25,5 +26,9 @@ struct GradientOrder {
 // a, b: a node or an accumulated gradient of both runs whose incoming gradient nobody made.
 std::optional<GradientOrder> find_gradient_order(const Timeline& timeline, const EventRef& a,
                                                  const EventRef& b);
+
+// The nodes whose gradients autograd added up to what this node, or this accumulated gradient,
+// read: in the order in which they were added. Empty where none is known.
+std::vector<EventRef> summed_by(const ProcessLog& log, const EventRef& ref);
 
 }  // namespace opguard

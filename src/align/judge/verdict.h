@@ -28,8 +28,10 @@ struct Pivot {
   // Of a region: the operators that stand on each side between what both runs hold and the reader
   // that both have, by event. {q @ k, scores += mask, softmax} against {sdpa}. Else empty.
   std::array<std::vector<EventRef>, 2> region{};
-  // What moves a generator leaves no tensor: the draw that shows it, of each side.
-  std::array<EventRef, 2> draw{};
+  // What moves a generator leaves no tensor, and autograd adds gradients below Python: where it
+  // shows, of each side. As `value` a draw, as `input` the node that reads the sum.
+  std::array<EventRef, 2> shown{};
+  PivotKind shown_as = PivotKind::value;
   // The call to name in place of the operator, of each side that makes one: callers.h.
   std::array<std::optional<Location>, 2> call{};
   // The text that was proven to be the cause, by running b with a's in its place, where it stands
