@@ -564,7 +564,7 @@ TEST(Trials, ADrawIsItsGeneratorsMovers) {
 
 // The node that reads a sum is forced for the order in which it was added, by what it reads.
 TEST(Trials, ASumShowsAtItsReader) {
-  const Setting s{run(chain(2, 3, 4)), run(chain(2, 3, 4, /*loaded=*/10))};
+  const Setting s{run(chain(2, 3, 4)), run(chain(20, 30, 40, /*loaded=*/10))};
   Trials trials(s.timeline, s.index_a, s.index_b);
   trials.judge_step(s.difference.position.step);
   Pivot order{PivotKind::input, {0, 2}, {0, 2}};
