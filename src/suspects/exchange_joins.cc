@@ -53,12 +53,14 @@ void join_by_names(const std::vector<ExchangePart>& changes, int side, const Sha
   std::map<std::string, std::set<const SourceFile*>> makers;
   for (size_t i = 0; i < changes.size(); ++i) {
     const std::string text = text_of(changes[i], side);
-    for (const std::string& word : words_of(text))
-      if (!there.contains(word) && !changes[i].renamed.contains(word) &&
-          !imports.has(side, changes[i].file[side], word))
-        uses[word][changes[i].file[side]].push_back(i);
-    for (const std::string& word : made_in(text))
-      if (!there.contains(word)) makers[word].insert(changes[i].file[side]);
+    const Words made = made_in(text);
+    for (const std::string& word : words_of(text)) {
+      if (there.contains(word) || changes[i].renamed.contains(word) ||
+          imports.has(side, changes[i].file[side], word))
+        continue;
+      uses[word][changes[i].file[side]].push_back(i);
+      if (made.contains(word)) makers[word].insert(changes[i].file[side]);
+    }
   }
   for (const auto& [word, files] : uses)
     for (const auto& [file, all] : files) {

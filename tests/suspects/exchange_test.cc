@@ -317,6 +317,16 @@ TEST(Exchange, ARenamedVariableIsNoDifference) {
 
 // Others know a parameter, an attribute, a function and a module's name by what they are called;
 // two of a's variables are not one of b's; and a name that b has besides is another variable.
+// `hid` became `h`, and is the name of an argument as well; another file has that name.
+TEST(Exchange, ARenamedVariableThatIsAKeywordAsWell) {
+  const Programs both({{"m.py", "def g(x):\n    hid = f(x)\n    return f(hid, hid=hid, n=1)\n"},
+                       {"n.py", "def k(x):\n    return p(x, hid)\n"}},
+                      {{"m.py", "def g(x):\n    h = f(x)\n    return f(h, h=h, n=2)\n"},
+                       {"n.py", "def k(x):\n    return p(x)\n"}});
+  for (const ExchangeGroup& group : both.groups()) EXPECT_FALSE(exchange_text({group}).empty());
+  EXPECT_GE(both.groups().size(), 1u);
+}
+
 TEST(Exchange, WhatOthersNameIsNotRenamed) {
   const std::pair<std::string, std::string> pairs[] = {
       {"def f(x):\n  return x + 1\n", "def f(y):\n  return y + 1\n"},
