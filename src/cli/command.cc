@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <exception>
+#include <string>
 #include <string_view>
 
 namespace opguard {
@@ -32,7 +34,13 @@ int run_app(CLI::App& app, const Pipeline& run, int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? kYes : kCouldNotTell;
   }
-  return run ? run() : kCouldNotTell;
+  // A fault of our own ends in a message and an exit code, not in a signal.
+  try {
+    return run ? run() : kCouldNotTell;
+  } catch (const std::exception& e) {
+    return fail(std::string("a fault in opguard itself: ") + e.what() +
+                "; please report it, with what --work DIR keeps");
+  }
 }
 
 int fail(const std::string& message) {
