@@ -80,6 +80,14 @@ std::string top_folder(const SourceRoot& root) {
   return absolute(top);
 }
 
+// The file of a package that is a single module: "six.py", also where it is told as "six". "" where
+// there is none.
+std::string module_file(const SourceRoot& root, const std::string& top) {
+  if (root.subdir.empty()) return "";
+  const std::string file = llvm::StringRef(top).ends_with(".py") ? top : top + ".py";
+  return fs::is_regular_file(file) ? file : "";
+}
+
 llvm::Expected<SourceFile> read_file(const SourceRoot& root, const std::string& file) {
   auto buffer = llvm::MemoryBuffer::getFile(file, /*IsText=*/false,
                                             /*RequiresNullTerminator=*/false);
@@ -198,8 +206,8 @@ llvm::Expected<SourceSet> read_sources(const std::vector<SourceRoot>& roots) {
     size_t before = set.files.size();
     if (fs::is_directory(top)) {
       if (auto failed = walk(root, top, top, set)) return failed;
-    } else if (!root.subdir.empty() && fs::is_regular_file(top + ".py")) {
-      auto file = read_file(root, top + ".py");  // a package that is a single module
+    } else if (const std::string module = module_file(root, top); !module.empty()) {
+      auto file = read_file(root, module);
       if (!file) return file.takeError();
       set.files.push_back(std::move(*file));
     } else {
@@ -215,18 +223,21 @@ llvm::Expected<SourceSet> read_sources(const std::vector<SourceRoot>& roots,
                                        const std::vector<std::string>& paths) {
   SourceSet set{roots, {}};
   std::set<std::string> seen;
+  std::vector<std::string> tops, modules;  // of each root
+  for (const SourceRoot& root : roots) {
+    tops.push_back(top_folder(root));
+    modules.push_back(module_file(root, tops.back()));
+  }
   for (const std::string& name : paths) {
     std::string file = absolute(name);
     // The innermost root owns a file: a package may lie in an environment below the tree.
     const SourceRoot* owner = nullptr;
     size_t owner_size = 0;
-    for (const SourceRoot& root : roots) {
-      std::string top = top_folder(root);
-      bool inside =
-          !relative_to(file, top).empty() || (!root.subdir.empty() && file == top + ".py");
-      if (!inside || (owner && top.size() <= owner_size)) continue;
-      owner = &root;
-      owner_size = top.size();
+    for (size_t i = 0; i < roots.size(); ++i) {
+      const bool inside = !relative_to(file, tops[i]).empty() || file == modules[i];
+      if (!inside || (owner && tops[i].size() <= owner_size)) continue;
+      owner = &roots[i];
+      owner_size = tops[i].size();
     }
     if (!owner || !fs::is_regular_file(file) || !seen.insert(file).second) continue;
     auto source = read_file(*owner, file);

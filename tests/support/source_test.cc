@@ -86,6 +86,16 @@ TEST_F(ReadSources, APackageIsNamedFromItsParent) {
       (std::vector<std::string>{"pkg.sub:pkg/sub/a.py", "single:single.py"}));
 }
 
+// As the tracer tells it, with its ending; whole, and by the paths a program loaded.
+TEST_F(ReadSources, APackageThatIsASingleModule) {
+  write("site/single.py", "");
+  write("site/beside.py", "");
+  const std::vector<SourceRoot> roots = {{"single", dir("site"), "single.py"}};
+  const std::vector<std::string> found = {"single:single.py"};
+  EXPECT_EQ(names(read_sources(roots)), found);
+  EXPECT_EQ(names(read_sources(roots, {dir("site/single.py"), dir("site/beside.py")})), found);
+}
+
 TEST_F(ReadSources, OnlyThePathsGiven) {
   write("site/pkg/a.py", "");
   auto set =
