@@ -55,15 +55,6 @@ bool is_parameter(Node name) {
   return bool(above);
 }
 
-bool is_self(std::string_view name) { return name == "self" || name == "cls"; }
-
-// The name of the class around a scope; "" outside of all.
-std::string_view class_around(const CodeFile& file, uint32_t scope) {
-  while (scope != 0 && file.scopes[scope].kind != Scope::Kind::klass)
-    scope = file.scopes[scope].parent;
-  return file.scopes[scope].name;
-}
-
 template <typename T>
 std::span<const T> in_lines(const std::vector<T>& all, const SourceFile* source,
                             const LineSpan& lines) {
@@ -93,10 +84,12 @@ Bindings::Bindings(const CodeFile& file) : source_(file.source) {
       variables_.push_back({items[i].start, items[i].end, file.text(i), !of_class && is_made(name),
                             !of_class && defined, is_parameter(name)});
     if (of_class && (defined || is_made(name)))
-      members_.push_back({items[i].start, class_around(file, scope), file.text(i), true});
+      members_.push_back(
+          {items[i].start, file.scopes[file.class_around(scope)].name, file.text(i), true});
     if (above.kind() == Kind::attribute && above.field(Field::attribute) == name &&
         is_self(file.text(above.field(Field::object).index())))
-      members_.push_back({items[i].start, class_around(file, scope), file.text(i), is_made(above)});
+      members_.push_back({items[i].start, file.scopes[file.class_around(scope)].name, file.text(i),
+                          is_made(above)});
   }
   for (const Member& member : members_) of_class_[member.klass].emplace(member.name);
 }

@@ -64,6 +64,16 @@ uint32_t CodeFile::scope_at(uint32_t line) const {
   return found;
 }
 
+uint32_t CodeFile::class_around(uint32_t scope) const {
+  while (scope != 0 && scopes[scope].kind != Scope::Kind::klass) scope = scopes[scope].parent;
+  return scope;
+}
+
+std::string CodeFile::path_of(uint32_t scope) const {
+  const Scope& own = scopes[scope];
+  return own.parent == 0 ? own.name : path_of(own.parent) + "." + own.name;
+}
+
 std::optional<uint32_t> CodeFile::expression_at(uint32_t line, uint32_t column, uint32_t end_line,
                                                 uint32_t end_column) const {
   std::optional<uint32_t> found;

@@ -45,6 +45,10 @@ struct CodeFile {
   LineSpan lines(uint32_t item) const;
   // The innermost scope that holds the line. A decorator is its function's.
   uint32_t scope_at(uint32_t line) const;
+  // The class around a scope, itself if it is one; 0: none.
+  uint32_t class_around(uint32_t scope) const;
+  // "Attention.forward", as in Site::scope.
+  std::string path_of(uint32_t scope) const;
   // The item of the innermost expression at this place; none where there is none.
   std::optional<uint32_t> expression_at(uint32_t line, uint32_t column, uint32_t end_line,
                                         uint32_t end_column) const;
@@ -71,6 +75,8 @@ class Code {
 bool is_code(const CodeFile& file, uint32_t item);
 
 bool is_statement(const Node& node);
+
+inline bool is_self(std::string_view name) { return name == "self" || name == "cls"; }
 
 // Names alone: `self.norm` -> "norm", `nn.Linear(8, 8)` -> "Linear".
 std::string_view last_name(const CodeFile& file, Node node);

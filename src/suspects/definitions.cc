@@ -5,21 +5,6 @@
 namespace opguard {
 namespace {
 
-bool is_self(std::string_view name) { return name == "self" || name == "cls"; }
-
-// The class around a scope; 0: none.
-uint32_t class_around(const CodeFile& file, uint32_t scope) {
-  while (scope != 0 && file.scopes[scope].kind != Scope::Kind::klass)
-    scope = file.scopes[scope].parent;
-  return scope;
-}
-
-// "Attention.forward", as in Site::scope.
-std::string path_of(const CodeFile& file, uint32_t scope) {
-  const Scope& own = file.scopes[scope];
-  return own.parent == 0 ? own.name : path_of(file, own.parent) + "." + own.name;
-}
-
 // The name of a parameter, and its default where it has one.
 std::pair<Node, Node> parameter_of(const Node& node) {
   if (node.kind() == Kind::identifier) return {node, {}};
@@ -43,7 +28,7 @@ void Definitions::read(const Calls& seen) {
     const CodeFile& file = code_.files()[f];
     for (uint32_t s = 1; s < file.scopes.size(); ++s)
       if (file.scopes[s].kind == Scope::Kind::function)
-        functions[{file.source->package, file.source->name, path_of(file, s)}] = {f, s};
+        functions[{file.source->package, file.source->name, file.path_of(s)}] = {f, s};
   }
   for (const FunctionCall& call : seen.all) {
     const auto function = functions.find(call.callee);
@@ -223,10 +208,10 @@ std::vector<Definition> Definitions::of(const NameUse& use) const {
     }
     return found;
   }
-  const uint32_t klass = use.own ? class_around(code, use.scope) : 0;
+  const uint32_t klass = use.own ? code.class_around(use.scope) : 0;
   if (klass != 0)
     for (const Definition& d : all)
-      if (d.file == use.file && class_around(code, d.scope) == klass &&
+      if (d.file == use.file && code.class_around(d.scope) == klass &&
           (d.kind == Of::attribute || d.kind == Of::field || d.kind == Of::function))
         found.push_back(d);
   if (!found.empty()) return found;

@@ -6,11 +6,6 @@
 namespace opguard {
 namespace {
 
-std::string path_of(const CodeFile& file, uint32_t scope) {
-  const Scope& own = file.scopes[scope];
-  return own.parent == 0 ? own.name : path_of(file, own.parent) + "." + own.name;
-}
-
 std::string_view first_identifier(const CodeFile& file, Node node) {
   while (node && node.kind() != Kind::identifier) node = node.first_named_child();
   return node ? file.text(node.index()) : std::string_view();
@@ -36,7 +31,7 @@ void read_parameters(const CodeFile& file, const Node& parameters, bool method,
     }
     const std::string name(first_identifier(file, parameter));
     if (name.empty() || parameter.kind() == Kind::comment) continue;
-    if (std::exchange(first, false) && method && (name == "self" || name == "cls")) continue;
+    if (std::exchange(first, false) && method && is_self(name)) continue;
     const bool given = parameter.kind() == Kind::default_parameter ||
                        parameter.kind() == Kind::typed_default_parameter;
     if (keyword_only) {
@@ -62,7 +57,7 @@ std::vector<Signature> signatures_of(const CodeFile& file) {
     const Scope& around = file.scopes[scope.parent];
     const bool method = around.kind == Scope::Kind::klass;
     Signature signature;
-    signature.path = path_of(file, s);
+    signature.path = file.path_of(s);
     signature.name = method && scope.name == "__init__" ? around.name : scope.name;
     const Node parameters = file.node(scope.item).field(Field::parameters);
     if (!parameters) continue;
@@ -83,9 +78,7 @@ std::vector<CallShape> calls_of(const CodeFile& file) {
     CallShape call;
     call.name = last_name(file, node.field(Field::function));
     if (call.name == "__init__") {
-      uint32_t scope = file.scope_of[i];
-      while (scope != 0 && file.scopes[scope].kind != Scope::Kind::klass)
-        scope = file.scopes[scope].parent;
+      const uint32_t scope = file.class_around(file.scope_of[i]);
       if (file.scopes[scope].bases.empty()) continue;
       call.name = file.scopes[scope].bases.front();
     }
