@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <regex>
 #include <set>
 #include <string_view>
@@ -177,7 +178,6 @@ std::vector<ExchangeGroup> exchange_groups(const ProgramTexts& texts,
   leave_out_same_code(code, parts);
   leave_out_definitions(code, parts);
   const FileBindings bindings = bindings_of(code, parts);
-
   undo_renames(code, bindings, parts);
   const SharedImports imports = take_imports(code, parts);
   const std::vector<size_t> joined = join_changes(parts, code, bindings, imports);
