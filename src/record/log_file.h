@@ -1,4 +1,13 @@
-// record/log_file.h: a file that grows by whole chunks or not at all, on a disk that may be full.
+// record/log_file.h: a file that grows by whole chunks or not at all, on a disk that may be full,
+// in a process that is not ours.
+//
+// The program may close every descriptor that it does not know (os.closerange, python-daemon), and
+// the next file it opens may be given the number that was the log's. So before each system call
+// that takes the descriptor, statx tells whether it still is the log: the same device, inode, time
+// of birth and length (the inode of a deleted file is given out again). Where it is not, the log is
+// opened once more by its name; where that is not the log either, or the log has been deleted, it
+// is gone, and nothing is touched. Nor is it truncated or closed by a number that is another's.
+// Cost: one statx (some 0.5 us) before a write of up to 256 KiB.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +15,13 @@
 #include <string_view>
 
 namespace opguard {
+
+// Which file a descriptor or a name stands for.
+struct FileIdentity {
+  uint64_t device = 0, inode = 0;
+  int64_t birth_ns = 0;  // 0 where the file system keeps none
+  bool operator==(const FileIdentity&) const = default;
+};
 
 class LogFile {
  public:
@@ -16,7 +32,10 @@ class LogFile {
 
   // Creates <final_path>.incomplete, and the folder. False, and what is wrong in `error`.
   bool create(const std::string& final_path, std::string& error);
-  bool is_open() const { return fd_ >= 0; }
+  // Created, and neither finished nor abandoned; its descriptor may be gone all the same.
+  bool is_open() const { return open_; }
+  // Neither it nor another way to it is left: what was appended is lost as well.
+  bool is_gone() const { return gone_; }
   bool is_empty() const { return size_ == 0; }
   const std::string& path() const { return path_; }
 
@@ -33,12 +52,23 @@ class LogFile {
   static constexpr uint64_t kEndBytes = 4096;
 
  private:
+  // What the descriptor stands for: the log as we left it; the log, deleted or of another length
+  // than we gave it; or something else, or nothing.
+  enum class Hold { whole, damaged, none };
+  Hold hold() const;
+  bool regain();  // Hold::whole, if need be by opening the log again. False: errno.
+  void follow();  // path() and the final name, where the log was moved
   bool reserve(uint64_t bytes);
   bool write_all(std::string_view bytes);
+  int close_own();  // errno of the failure, 0 if there was none
+  std::string failure(const char* what) const;
 
   int fd_ = -1;
+  bool open_ = false, gone_ = false;
   bool reserves_ = true;  // the file system knows fallocate
-  uint64_t size_ = 0;
+  uint64_t size_ = 0;     // of whole chunks
+  uint64_t length_ = 0;   // of the file: more where half a chunk could not be taken back
+  FileIdentity identity_;
   std::string path_, final_path_;
 };
 

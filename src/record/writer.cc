@@ -418,6 +418,7 @@ void LogWriter::write_out() {
 
 void LogWriter::fail(const std::string& what) {
   error_ = what;
+  if (file_.is_gone()) written_.store(0, std::memory_order_release);  // and what it held
   failed_.store(true, std::memory_order_release);
   stopped_.store(true, std::memory_order_release);
 }

@@ -34,13 +34,17 @@ print(repr(loss.item()), w.tolist())
 
 def train(log=None, limit=None, **options):
     """The program under a file size limit. SIGXFSZ is as Python has it, ignored."""
+    prepare = limit and (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+    return train_program(TRAIN, None, log, preexec_fn=prepare, **options)
+
+
+def train_program(body, folder, log=None, **options):
     environment = clean_environment()
     if log:
         environment["OPGUARD_LOG"] = str(log)
-    prepare = limit and (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
-    program = PROLOGUE.format(package=str(build_dir() / "python")) + TRAIN
+    program = PROLOGUE.format(package=str(build_dir() / "python")) + body
     result = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=300,
-                            preexec_fn=prepare, **options)  # fmt: skip
+                            cwd=folder, **options)  # fmt: skip
     assert result.returncode == 0, result.stderr
     return result
 
@@ -115,6 +119,47 @@ def test_a_hole_is_told_and_nothing_is_certified_across_it(tmp_path):
     assert status == 2 and "is damaged (checksum); missing there" in text
     dumped = subprocess.run([binary("opguard"), "dump", "--salvage", path], capture_output=True, text=True)
     assert dumped.returncode == 0 and re.search(r"\ngap before event \d+: \d+ records are missing\n", dumped.stdout)
+
+
+# The descriptors a program does not know are closed, and its next files get their numbers; as python-daemon and many launchers do it.
+CLOSING = TRAIN.replace("for i in range(400):", "for i in range(400):\n    if i == 200: close_all()").replace("import torch\n", """
+import os, sys, torch
+def close_all():
+    os.closerange(3, 4096)
+    global mine
+    mine = [open("mine%d" % i, "r+b") for i in range(600)]  # past every number that was closed
+""", 1) + """
+for file in mine: file.close()
+print(sum(os.path.getsize("mine%d" % i) for i in range(600)), {open("mine%d" % i, "rb").read() for i in range(600)})
+"""
+
+
+@pytest.mark.parametrize("forked", [False, True])
+def test_the_users_files_are_never_the_log(tmp_path, forked):
+    for i in range(600):
+        (tmp_path / f"mine{i}").write_bytes(b"the user's")
+    body = CLOSING
+    if forked:
+        body = body.replace("    if i == 200: close_all()", "    if i == 200:\n        if os.fork(): os.wait(); os._exit(0)\n        close_all()")
+    bare, probed = train_program(body, tmp_path), train_program(body, tmp_path, tmp_path / "log")
+    assert probed.stdout == bare.stdout and "6000 {b\"the user's\"}" in bare.stdout
+    whole = [log for log in logs_in(tmp_path / "log") if log.closed]
+    assert len(whole) == 1 + forked and not any(log.lost for log in whole) and not probed.stderr
+    assert min(map(records, whole)) > 1000
+
+
+@pytest.mark.parametrize("how", ["delete", "replace", "move"])
+def test_a_log_folder_that_goes_away(tmp_path, bare, how):
+    act = {"delete": "shutil.rmtree(LOG)", "replace": "shutil.rmtree(LOG); os.mkdir(LOG)", "move": "os.rename(LOG, LOG + '-moved')"}[how]
+    body = TRAIN.replace("for i in range(400):", f"import os, shutil\nLOG = os.environ.get('OPGUARD_LOG')\nfor i in range(400):\n    if i == 200 and LOG: {act}")
+    result = train_program(body, tmp_path, tmp_path / "log")
+    assert result.stdout == bare
+    if how == "move":
+        (log,) = logs_in(tmp_path / "log-moved")
+        assert log.closed and log.lost == 0 and not result.stderr
+        return
+    lost, made = told(result.stderr)
+    assert lost == made > 1000 and "is gone: deleted, cut or replaced while the program ran" in result.stderr
 
 
 THREADS = """
