@@ -5,11 +5,13 @@ All of this runs while dynamo traces, on its variables; nothing of it is there w
 graph is broken between the probe and its operator, the probe proper takes the operand's place."""
 
 import contextlib
+import functools
 import itertools
 
 import torch
 from torch._dynamo.exc import ObservedException
-from torch._dynamo.guards import GuardBuilder
+from torch._dynamo.guards import GuardBuilder, install_guard
+from torch._dynamo.source import AttrSource
 from torch._dynamo.variables.base import VariableTracker
 from torch._dynamo.variables.builder import VariableBuilder
 from torch._dynamo.variables.builtin import BuiltinVariable
@@ -104,6 +106,8 @@ def _told_if_raised(tx):
         raise
 
 
+# By the mark of a probe (Mark in src/runtime/operation.h).
+_MAKERS = (_rt.probe, _rt.probe_writes, _rt.probe_step, _rt.probe_micro_batch)
 _OPERAND = compiled_operand.Operand.__new__(compiled_operand.Operand)
 _PLACE = compiled_operand.Place.__new__(compiled_operand.Place)
 
@@ -113,6 +117,8 @@ class _StandIn(UserDefinedObjectVariable):
 
     _nonvar_fields = {"boundary", "silent", "maker", "flags", *UserDefinedObjectVariable._nonvar_fields}
     _own = ()
+    # Also of one that the stack gave us: dynamo would look for its class's source to call a method of ours.
+    source = property(lambda self: None, lambda self, value: None)
     fn = None  # 2.12 asks for it, else whether `value` is true
 
     def __init__(self, value, boundary, real, base=None, silent=False, maker=_rt.probe, **kwargs):
@@ -148,10 +154,12 @@ class _StandIn(UserDefinedObjectVariable):
         return self.apply(tx, self._writer, [name, value])
 
     def reconstruct(self, codegen):
+        codegen.add_push_null(lambda: codegen.load_import_from("opguard._rt", "waiting"))
         codegen.add_push_null(lambda: codegen.load_import_from("opguard._rt", self.maker.__name__))
         codegen(dv.make_text(self.boundary))
         codegen(self.real)
         codegen.call_function(2, False)
+        codegen.call_function(1, False)
 
 
 class OperandVariable(_StandIn):
@@ -340,13 +348,23 @@ def _locate(tx, boundary):
         _rt.locate(boundary, code.co_filename, tx.lineno or 0, getattr(code, "co_qualname", code.co_name))
 
 
+def _operate(function, method, tx, args, kwargs):
+    """A chain, `0 < og(id, x) < y`, has a stand-in on the right as well: it is the operand then, as in probe.cc."""
+    first, *others = args
+    others = [dv.real(other) for other in others]
+    others = [other.real if isinstance(other, OperandVariable) else other for other in others]
+    if isinstance(first, OperandVariable):
+        return first.apply(tx, method, others)
+    return BuiltinVariable(function).call_function(tx, [first, *others], kwargs)
+
+
 def _answer_operators():
     original = BuiltinVariable._make_handler
 
     def make_handler(function, types, has_kwargs):
         method = compiled_operand.OPERATORS.get(function)
-        if method is not None and types and issubclass(types[0], OperandVariable):
-            return lambda tx, args, kwargs: args[0].apply(tx, method, args[1:])
+        if method is not None and any(issubclass(kind, OperandVariable) for kind in types):
+            return functools.partial(_operate, function, method)
         return original(function, types, has_kwargs)
 
     BuiltinVariable._make_handler = staticmethod(make_handler)
@@ -358,6 +376,38 @@ def _dispatch(kind):
         return kind(value, source=builder.source)
 
     return dispatch
+
+
+def _wrap_waiting(builder, value):
+    """A probe proper that a graph break left on the stack: the function that resumes behind the break is given it.
+
+    `torch.sin(x) + y.item()`: the left operand waits while the graph ends at `.item()`."""
+    real, silent, boundary, mark = _waiting(builder, value)
+    return OperandVariable(_OPERAND, boundary, real, silent=silent, maker=_MAKERS[mark])
+
+
+def _wrap_waiting_place(builder, value):
+    real, silent, boundary, _ = _waiting(builder, value)
+    return PlaceVariable(_PLACE, boundary, real, silent=silent, maker=_rt.aug)
+
+
+def _wrap_waiting_iterator(builder, value):
+    """What is left of its items goes unrecorded: dynamo has no variable for most iterators that come from outside."""
+    unprobed.count("an iterator behind a graph break")
+    return _waiting(builder, value)[0]
+
+
+def _waiting(builder, value):
+    """-> (variable of the operand, whether it is silent, boundary, mark), guarded: all but the operand are constants of the
+    graph."""
+    install_guard(builder.source.make_guard(GuardBuilder.TYPE_MATCH))
+    fields = {}
+    for name in ("_opguard_id", "_opguard_mark"):
+        install_guard(AttrSource(builder.source, name).make_guard(GuardBuilder.EQUALS_MATCH))
+        fields[name] = getattr(value, name)
+    real = VariableTracker.build(builder.tx, value._opguard_real, AttrSource(builder.source, "_opguard_real"))
+    boundary = fields["_opguard_id"]
+    return dv.real(real), _is_silent(builder.tx, boundary), boundary, fields["_opguard_mark"]
 
 
 def install(probes):
@@ -378,3 +428,6 @@ def install(probes):
     table = VariableBuilder._id_dispatch()
     for function, kind in words.items():
         table[id(function)] = _dispatch(kind)
+    waiting = {_rt.Probe: _wrap_waiting, _rt.Place: _wrap_waiting_place, _rt.Items: _wrap_waiting_iterator}
+    for trace_numpy in (True, False):  # a table for each value of dynamo's setting
+        VariableBuilder._type_dispatch_impl(trace_numpy).update(waiting)

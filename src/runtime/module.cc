@@ -221,6 +221,7 @@ PyMethodDef g_methods[] = {
     {"loss", loss, METH_O, "A backward pass begins with these roots"},
     {"step_begins", step_begins, METH_O, "An optimizer's step begins"},
     {"step_ended", step_ended, METH_O, "An optimizer's step ended"},
+    {"waiting", waiting, METH_O, "waiting(stand_in): it, which a graph break left on the stack"},
     {"graph_enter", method(graph_enter), METH_FASTCALL,
      "graph_enter(ring, values, numbers, site): a compiled graph's operator begins"},
     {"graph_leave", method(graph_leave), METH_FASTCALL,
@@ -266,7 +267,7 @@ PyModuleDef g_module = {PyModuleDef_HEAD_INIT,
 PyMODINIT_FUNC PyInit__rt() {
   using namespace opguard;
   Ref module(PyModule_Create(&g_module));
-  if (!module || !init_autograd() || !init_probe() || !init_collective() ||
+  if (!module || !init_autograd() || !init_probe(module.get()) || !init_collective() ||
       !init_captured_graph() || !init_python_log())
     return nullptr;
   return module.release();

@@ -2,6 +2,9 @@
 // operand, from C and so without a Python frame, and passes results and errors on untouched.
 #include "runtime/probe.h"
 
+#include <structmember.h>
+
+#include <cstddef>
 #include <initializer_list>
 
 #include "runtime/object.h"
@@ -14,59 +17,102 @@ namespace {
 PyTypeObject* g_probe_type = nullptr;
 PyTypeObject* g_items_type = nullptr;
 PyTypeObject* g_place_type = nullptr;
+PyTypeObject* g_awaiting_type = nullptr;
+PyTypeObject* g_async_items_type = nullptr;
 
-// og(id, x)
-struct Probe {
+// What all of them hold. They live for one operator, on the stack; but a generator, a coroutine or
+// a context keeps its stack for long, and its owner may be what the operand holds: so they take
+// part in garbage collection. A cycle is broken elsewhere, as none can be made of them alone.
+struct StandIn {
   PyObject_HEAD PyObject* id;
-  PyObject* real;
-  PyObject* base;  // what an augmented item or attribute was read from; or nullptr
+  PyObject* real;  // the operand, or what is stepped through
+  PyObject* more;  // of the kind's own; or nullptr
   PyObject* exit;  // of a context: its bound __exit__ or __aexit__; or nullptr
+  PyObject* weak;  // dynamo's guards want weak references
   Mark mark;
+  bool waits;  // behind a graph break
 };
 
-// iter(og(id, x))
-struct Items {
-  PyObject_HEAD PyObject* id;
-  PyObject* real;   // the iterator
-  PyObject* whole;  // what is iterated, if it is a tensor; or nullptr
-  bool own_items;   // a list, tuple or dict: its items exist already
-  Mark mark;
+// og(id, x); more: what an augmented item or attribute was read from.
+struct Probe : StandIn {};
+
+// iter(og(id, x)); more: what is iterated, if it is a tensor.
+struct Items : StandIn {
+  bool own_items;  // a list, tuple or dict: its items exist already
 };
 
 // og.aug(id, x)
-struct Place {
-  PyObject_HEAD PyObject* id;
-  PyObject* real;
-};
+struct Place : StandIn {};
+
+// The iterator of an awaitable: each step is the operator's, and what it returns its output.
+struct Awaiting : StandIn {};
+
+// aiter(og(id, x))
+struct AsyncItems : StandIn {};
 
 bool is_probe(PyObject* object) { return Py_TYPE(object) == g_probe_type; }
 Probe* as_probe(PyObject* object) { return reinterpret_cast<Probe*>(object); }
 
-PyObject* make_probe(PyObject* id, PyObject* real, PyObject* base, Mark mark = Mark::none) {
-  auto* probe = PyObject_New(Probe, g_probe_type);
-  if (probe == nullptr) return nullptr;
+template <typename T>
+T* make(PyTypeObject* type, PyObject* id, PyObject* real, PyObject* more, Mark mark) {
+  auto* object = PyObject_GC_New(T, type);
+  if (object == nullptr) return nullptr;
   Py_INCREF(id);
   Py_INCREF(real);
-  Py_XINCREF(base);
-  probe->id = id;
-  probe->real = real;
-  probe->base = base;
-  probe->exit = nullptr;
-  probe->mark = mark;
-  return reinterpret_cast<PyObject*>(probe);
+  Py_XINCREF(more);
+  object->id = id;
+  object->real = real;
+  object->more = more;
+  object->exit = nullptr;
+  object->weak = nullptr;
+  object->mark = mark;
+  object->waits = false;
+  PyObject_GC_Track(object);
+  return object;
 }
 
-// None of these take part in garbage collection: they live for one operator, on the stack.
-void free_object(PyObject* self, std::initializer_list<PyObject*> held) {
-  for (PyObject* object : held) Py_XDECREF(object);
+template <typename T>
+PyObject* make_object(PyTypeObject* type, PyObject* id, PyObject* real, Mark mark) {
+  return reinterpret_cast<PyObject*>(make<T>(type, id, real, nullptr, mark));
+}
+
+PyObject* make_probe(PyObject* id, PyObject* real, PyObject* base, Mark mark = Mark::none) {
+  return reinterpret_cast<PyObject*>(make<Probe>(g_probe_type, id, real, base, mark));
+}
+
+void free_stand_in(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  auto* object = reinterpret_cast<StandIn*>(self);
+  if (object->weak != nullptr) PyObject_ClearWeakRefs(self);
+  for (PyObject* held : {object->id, object->real, object->more, object->exit}) Py_XDECREF(held);
   PyTypeObject* type = Py_TYPE(self);
-  PyObject_Free(self);
+  PyObject_GC_Del(self);
   Py_DECREF(type);
 }
 
-void free_probe(PyObject* self) {
-  Probe* p = as_probe(self);
-  free_object(self, {p->id, p->real, p->base, p->exit});
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  auto* object = reinterpret_cast<StandIn*>(self);
+  Py_VISIT(Py_TYPE(self));
+  for (PyObject* held : {object->id, object->real, object->more, object->exit}) Py_VISIT(held);
+  return 0;
+}
+
+// What torch.compile asks of a stand-in that waits on the stack of a function whose graph broke
+// (compiled_trace.py); no name of a program's begins so. None where `name` is another's.
+Ref own_field(PyObject* self, PyObject* name) {
+  auto* object = reinterpret_cast<StandIn*>(self);
+  const std::string_view text = utf8(name);
+  if (!text.starts_with("_opguard_")) return {};
+  if (text == "_opguard_id") return Ref::borrow(object->id);
+  if (text == "_opguard_real") return Ref::borrow(object->real);
+  if (text == "_opguard_mark") return Ref(PyLong_FromLong(static_cast<long>(object->mark)));
+  return {};
+}
+
+template <getattrofunc function>
+PyObject* attribute_of(PyObject* self, PyObject* name) {
+  Ref own = own_field(self, name);
+  return own ? own.release() : function(self, name);
 }
 
 PyObject* probe_call(PyObject* self, PyObject* args, PyObject* kwargs) {
@@ -86,7 +132,7 @@ PyObject* apply(Probe* p, PyObject* other, Binary function) {
   Operation operation(p->id, p->mark);
   operation.input("self", p->real);
   operation.input("arg0", other);
-  operation.input("base", p->base);
+  operation.input("base", p->more);
   operation.ready();
   return operation.finish(function(p->real, other));
 }
@@ -181,26 +227,16 @@ PyObject* iterate(PyObject* self) {
   Ref iterator(PyObject_GetIter(p->real));
   if (!iterator) name_unpacking(p->real);
   if (!iterator || !recorder().on_operators()) return iterator.release();
-  auto* items = PyObject_New(Items, g_items_type);
-  if (items == nullptr) return nullptr;
-  Py_INCREF(p->id);
-  items->id = p->id;
-  items->mark = p->mark;
-  items->real = iterator.release();
   const TorchApi* torch = torch_api();
   bool tensor = (torch && torch->is_tensor(p->real)) || is_numpy_array(p->real);
-  if (tensor) Py_INCREF(p->real);
-  items->whole = tensor ? p->real : nullptr;
+  auto* items =
+      make<Items>(g_items_type, p->id, iterator.get(), tensor ? p->real : nullptr, p->mark);
+  if (items == nullptr) return nullptr;
   items->own_items = PyList_Check(p->real) || PyTuple_Check(p->real) || PyDict_Check(p->real);
   return reinterpret_cast<PyObject*>(items);
 }
 
 Items* as_items(PyObject* self) { return reinterpret_cast<Items*>(self); }
-
-void free_items(PyObject* self) {
-  Items* it = as_items(self);
-  free_object(self, {it->id, it->real, it->whole});
-}
 
 PyObject* items_self(PyObject* self) {
   Py_INCREF(self);
@@ -212,7 +248,7 @@ PyObject* items_next(PyObject* self) {
   Items* it = as_items(self);
   auto next = reinterpret_cast<iternextfunc>(PyType_GetSlot(Py_TYPE(it->real), Py_tp_iternext));
   Operation operation(it->id, it->mark);
-  operation.input("self", it->whole);
+  operation.input("self", it->more);
   operation.ready();
   return operation.finish_item(next(it->real), it->own_items);
 }
@@ -245,6 +281,7 @@ bool is_augment_name(PyObject* name);
 PyObject* get_attribute(PyObject* self, PyObject* name) {
   if (is_augment_name(name)) return PyObject_GenericGetAttr(self, name);
   Probe* p = as_probe(self);
+  if (p->waits) return PyObject_GetAttr(p->real, name);
   Operation operation(p->id, p->mark);
   operation.input("self", p->real);
   operation.ready();
@@ -354,41 +391,6 @@ PyObject* exit_context(PyObject* self, PyObject* args) {
 
 // --- await
 
-PyTypeObject* g_awaiting_type = nullptr;
-PyTypeObject* g_async_items_type = nullptr;
-
-// The iterator of an awaitable: each step is the operator's, and what it returns its output.
-struct Awaiting {
-  PyObject_HEAD PyObject* id;
-  PyObject* real;
-  Mark mark;
-};
-
-// aiter(og(id, x))
-struct AsyncItems {
-  PyObject_HEAD PyObject* id;
-  PyObject* real;
-  Mark mark;
-};
-
-template <typename T>
-PyObject* make_stand_in(PyTypeObject* type, PyObject* id, PyObject* real, Mark mark) {
-  auto* object = PyObject_New(T, type);
-  if (object == nullptr) return nullptr;
-  Py_INCREF(id);
-  Py_INCREF(real);
-  object->id = id;
-  object->real = real;
-  object->mark = mark;
-  return reinterpret_cast<PyObject*>(object);
-}
-
-template <typename T>
-void free_stand_in(PyObject* self) {
-  auto* object = reinterpret_cast<T*>(self);
-  free_object(self, {object->id, object->real});
-}
-
 Awaiting* as_awaiting(PyObject* self) { return reinterpret_cast<Awaiting*>(self); }
 
 PySendResult await_send(PyObject* self, PyObject* value, PyObject** result) {
@@ -461,7 +463,7 @@ PyObject* awaited(PyObject* id, PyObject* real, Mark mark) {
     return real;
   }
   Ref iterator = await_iterator(real);
-  return iterator ? make_stand_in<Awaiting>(g_awaiting_type, id, iterator.get(), mark) : nullptr;
+  return iterator ? make_object<Awaiting>(g_awaiting_type, id, iterator.get(), mark) : nullptr;
 }
 
 PyObject* await_operand(PyObject* self) {
@@ -473,7 +475,7 @@ PyObject* await_operand(PyObject* self) {
                    type_name(p->real).c_str());
     return nullptr;
   }
-  return make_stand_in<Awaiting>(g_awaiting_type, p->id, iterator.get(), p->mark);
+  return make_object<Awaiting>(g_awaiting_type, p->id, iterator.get(), p->mark);
 }
 
 PyObject* enter_async(PyObject* self, PyObject*) {
@@ -506,7 +508,7 @@ PyObject* iterate_async(PyObject* self) {
   if (!iterator || !recorder().on_operators() ||
       type_slot<unaryfunc>(iterator.get(), Py_am_anext) == nullptr)
     return iterator.release();
-  return make_stand_in<AsyncItems>(g_async_items_type, p->id, iterator.get(), p->mark);
+  return make_object<AsyncItems>(g_async_items_type, p->id, iterator.get(), p->mark);
 }
 
 PyObject* async_items_self(PyObject* self) {
@@ -527,15 +529,12 @@ PyObject* async_items_attribute(PyObject* self, PyObject* name) {
 
 Place* as_place(PyObject* self) { return reinterpret_cast<Place*>(self); }
 
-void free_place(PyObject* self) {
-  Place* p = as_place(self);
-  free_object(self, {p->id, p->real});
-}
-
 PyObject* place_attribute(PyObject* self, PyObject* name) {
   Place* p = as_place(self);
   Ref value(PyObject_GetAttr(p->real, name));
-  return value ? make_probe(p->id, value.get(), nullptr) : nullptr;
+  if (!value || p->waits)
+    return value.release();  // what is changed was read before the graph broke
+  return make_probe(p->id, value.get(), nullptr);
 }
 
 int place_set_attribute(PyObject* self, PyObject* name, PyObject* value) {
@@ -596,13 +595,18 @@ bool is_augment_name(PyObject* name) {
   return false;
 }
 
+PyMemberDef g_members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(StandIn, weak), READONLY, nullptr}, {}};
+
 template <typename F>
 PyType_Slot slot(int id, F function) {
   return {id, reinterpret_cast<void*>(function)};
 }
 
 PyType_Slot g_probe_slots[] = {
-    slot(Py_tp_dealloc, free_probe),
+    slot(Py_tp_dealloc, free_stand_in),
+    slot(Py_tp_traverse, traverse),
+    slot(Py_tp_members, g_members),
     slot(Py_tp_call, probe_call),
     slot(Py_tp_iter, iterate),
     slot(Py_tp_richcompare, compare),
@@ -641,7 +645,7 @@ PyType_Slot g_probe_slots[] = {
     slot(Py_nb_inplace_or, augment<PyNumber_InPlaceOr>),
     slot(Py_nb_bool, truth),
     slot(Py_sq_contains, contains),
-    slot(Py_tp_getattro, get_attribute),
+    slot(Py_tp_getattro, attribute_of<get_attribute>),
     slot(Py_tp_setattro, set_attribute),
     slot(Py_tp_repr, unary<PyObject_Repr>),
     slot(Py_tp_str, unary<PyObject_Str>),
@@ -652,33 +656,42 @@ PyType_Slot g_probe_slots[] = {
 
 PyMethodDef g_items_methods[] = {{"send", items_send, METH_O, nullptr}, {}};
 PyType_Slot g_items_slots[] = {
-    slot(Py_tp_dealloc, free_items),      slot(Py_tp_iter, items_self),
-    slot(Py_tp_iternext, items_next),     slot(Py_tp_getattro, items_attribute),
+    slot(Py_tp_dealloc, free_stand_in),   slot(Py_tp_traverse, traverse),
+    slot(Py_tp_members, g_members),       slot(Py_tp_iter, items_self),
+    slot(Py_tp_iternext, items_next),     slot(Py_tp_getattro, attribute_of<items_attribute>),
     slot(Py_tp_methods, g_items_methods), {0, nullptr}};
 
 PyMethodDef g_awaiting_methods[] = {{"send", await_send_method, METH_O, nullptr}, {}};
-PyType_Slot g_awaiting_slots[] = {slot(Py_tp_dealloc, free_stand_in<Awaiting>),
+PyType_Slot g_awaiting_slots[] = {slot(Py_tp_dealloc, free_stand_in),
+                                  slot(Py_tp_traverse, traverse),
+                                  slot(Py_tp_members, g_members),
                                   slot(Py_am_await, items_self),
                                   slot(Py_am_send, await_send),
                                   slot(Py_tp_iter, items_self),
                                   slot(Py_tp_iternext, await_next),
-                                  slot(Py_tp_getattro, await_attribute),
+                                  slot(Py_tp_getattro, attribute_of<await_attribute>),
                                   slot(Py_tp_methods, g_awaiting_methods),
                                   {0, nullptr}};
 
-PyType_Slot g_async_items_slots[] = {slot(Py_tp_dealloc, free_stand_in<AsyncItems>),
+PyType_Slot g_async_items_slots[] = {slot(Py_tp_dealloc, free_stand_in),
+                                     slot(Py_tp_traverse, traverse),
+                                     slot(Py_tp_members, g_members),
                                      slot(Py_am_aiter, async_items_self),
                                      slot(Py_am_anext, async_items_next),
-                                     slot(Py_tp_getattro, async_items_attribute),
+                                     slot(Py_tp_getattro, attribute_of<async_items_attribute>),
                                      {0, nullptr}};
 
-PyType_Slot g_place_slots[] = {
-    slot(Py_tp_dealloc, free_place),           slot(Py_tp_getattro, place_attribute),
-    slot(Py_tp_setattro, place_set_attribute), slot(Py_mp_subscript, place_item),
-    slot(Py_mp_ass_subscript, place_set_item), {0, nullptr}};
+PyType_Slot g_place_slots[] = {slot(Py_tp_dealloc, free_stand_in),
+                               slot(Py_tp_traverse, traverse),
+                               slot(Py_tp_members, g_members),
+                               slot(Py_tp_getattro, attribute_of<place_attribute>),
+                               slot(Py_tp_setattro, place_set_attribute),
+                               slot(Py_mp_subscript, place_item),
+                               slot(Py_mp_ass_subscript, place_set_item),
+                               {0, nullptr}};
 
 PyTypeObject* make_type(const char* name, int size, PyType_Slot* slots) {
-  PyType_Spec spec = {name, size, 0, Py_TPFLAGS_DEFAULT, slots};
+  PyType_Spec spec = {name, size, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
   return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
 }
 
@@ -707,27 +720,28 @@ PyObject* probe_micro_batch(PyObject*, PyObject* const* args, Py_ssize_t count) 
 PyObject* aug(PyObject*, PyObject* const* args, Py_ssize_t count) {
   if (!are_two(count)) return nullptr;
   PyObject *id = args[0], *real = args[1];
+  if (recorder().on_operators()) return make_object<Place>(g_place_type, id, real, Mark::none);
   Py_INCREF(real);
-  if (!recorder().on_operators()) return real;
-  auto* place = PyObject_New(Place, g_place_type);
-  if (place == nullptr) {
-    Py_DECREF(real);
-    return nullptr;
-  }
-  Py_INCREF(id);
-  place->id = id;
-  place->real = real;
-  return reinterpret_cast<PyObject*>(place);
+  return real;
 }
 
-bool init_probe() {
+PyObject* waiting(PyObject*, PyObject* object) {
+  if (Py_TYPE(object) == g_probe_type || Py_TYPE(object) == g_place_type)
+    reinterpret_cast<StandIn*>(object)->waits = true;
+  Py_INCREF(object);
+  return object;
+}
+
+bool init_probe(PyObject* module) {
   g_probe_type = make_type("opguard._rt.Probe", sizeof(Probe), g_probe_slots);
   g_items_type = make_type("opguard._rt.Items", sizeof(Items), g_items_slots);
   g_place_type = make_type("opguard._rt.Place", sizeof(Place), g_place_slots);
   g_awaiting_type = make_type("opguard._rt.Awaiting", sizeof(Awaiting), g_awaiting_slots);
   g_async_items_type = make_type("opguard._rt.AsyncItems", sizeof(AsyncItems), g_async_items_slots);
-  return g_awaiting_type != nullptr && g_async_items_type != nullptr && g_probe_type != nullptr &&
-         g_items_type != nullptr && g_place_type != nullptr;
+  for (PyTypeObject* type :
+       {g_probe_type, g_items_type, g_place_type, g_awaiting_type, g_async_items_type})
+    if (type == nullptr || PyModule_AddType(module, type) != 0) return false;
+  return true;
 }
 
 }  // namespace opguard

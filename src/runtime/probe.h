@@ -17,7 +17,12 @@ PyObject* probe_writes(PyObject* module, PyObject* const* args, Py_ssize_t count
 PyObject* probe_step(PyObject* module, PyObject* const* args, Py_ssize_t count);
 PyObject* probe_micro_batch(PyObject* module, PyObject* const* args, Py_ssize_t count);
 
-// Makes the stand-ins' types; false with an error set.
-bool init_probe();
+// A stand-in that a broken graph leaves on the stack. What reads an attribute of it is dynamo,
+// which asks what it is; a program's own read follows at once upon og(). METH_O; returns the
+// stand-in.
+PyObject* waiting(PyObject* module, PyObject* stand_in);
+
+// Makes the stand-ins' types and adds them to the module; false with an error set.
+bool init_probe(PyObject* module);
 
 }  // namespace opguard

@@ -1,10 +1,14 @@
 """Probes under torch.compile: the same program, as many graphs, the same records."""
 
 import collections
+import shutil
+import subprocess
+import sys
 
 import pytest
 
 from compile_gpt import gpt
+from conftest import ROOT, clean_environment
 from runtime_log import GRADIENTS_TOLD, RAISED, WANTS_GRADIENT, logs_in, record, run_program
 
 torch = pytest.importorskip("torch")
@@ -134,6 +138,27 @@ def test_graph_breaks_are_where_they_were_and_what_is_silent_is_counted(tmp_path
     # In flight at once, each backward names its own forward.
     forwards = [e.forward for e in log.of("printing.mul", "node")]
     assert len(set(forwards)) == len(forwards) == 4
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_probe_that_waits_while_the_graph_breaks(opguard, tmp_path, backend):
+    tree = tmp_path / "tree"
+    shutil.copytree(ROOT / "tests" / "fixtures" / "compiled", tree, ignore=shutil.ignore_patterns("__pycache__"))
+    command = ["--", sys.executable, "graph_breaks.py", backend]
+    bare = subprocess.run(command[1:], cwd=tree, env=clean_environment(), capture_output=True, text=True, timeout=300)
+    assert bare.returncode == 0 and bare.stdout.count("\n") > 150, bare.stderr
+    assert opguard(tree, "--all-sites", "--apply", program="opguard-instrument").returncode == 0
+    probed = opguard("run", "--log", tmp_path / "compiled", *command, cwd=tree)
+    assert (probed.returncode, probed.stdout) == (0, bare.stdout), probed.stderr
+    eager = opguard("run", "--log", tmp_path / "eager", *command, cwd=tree, env={"TORCHDYNAMO_DISABLE": "1"})
+    assert (eager.returncode, eager.stdout) == (0, bare.stdout), eager.stderr
+    (compiled,), (eager,) = logs_in(tmp_path / "compiled"), logs_in(tmp_path / "eager")
+    assert compiled.lost == 0 and "opguard_faults" not in compiled.settings
+    assert compiled.settings["opguard_compiled_unprobed"] == "an iterator behind a graph break: 1, with: 3"
+    contexts = {b for b, at in eager.locations.items() if at[2] in ("with_no_grad", "with_scope")}
+    each = [collections.Counter(e.boundary for e in log.events if e.kind == "op") for log in (compiled, eager)]
+    differing = {b for b in {*each[0], *each[1]} if each[0][b] != each[1][b]}
+    assert not differing - contexts
 
 
 def test_a_dynamo_without_our_handlers_traces_the_operand_itself(tmp_path):
