@@ -281,6 +281,53 @@ assert w() is None
     run_program(source)
 
 
+# Each holds its owner from a stack that is kept: a cycle through what stands for the operand.
+CYCLES = {
+    "for": "def body(owner):\n    for _ in og('i', owner.items()): yield",
+    "comprehension": "def body(owner): return (x for x in og('i', owner.items()))",
+    "with": "def body(owner):\n    with og('i', owner): yield",
+    "argument": "def body(owner): og('i', owner.take)((yield))",
+    "operand": "def body(owner): og('i', owner) + (yield)",
+    "augmented": "def body(owner): og.aug('i', owner).value += (yield)",
+    "await": "async def body(owner): await og('i', owner)",
+    "async for": "async def body(owner):\n    async for _ in og('i', owner): await owner",
+    "async with": "async def body(owner):\n    async with og('i', owner): await owner",
+}
+
+
+@pytest.mark.parametrize("recording", [False, True])
+def test_a_cycle_through_a_stand_in_is_collected(recording, tmp_path):
+    run_program("""
+import gc, types, weakref
+gc.disable()
+class Owner:
+    value = 1
+    def items(self): return map(self.take, [1, 2, 3])
+    def take(self, x): pass
+    def __enter__(self): return self
+    def __exit__(self, *error): pass
+    def __add__(self, other): return other
+    def __await__(self): yield
+    def __aiter__(self): return self
+    async def __anext__(self): return 1
+    async def __aenter__(self): return self
+    async def __aexit__(self, *error): pass
+for name, text in %r.items():
+    exec(text)
+    dead = []
+    for _ in range(3):
+        owner = Owner()
+        owner.frame = body(owner)  # stays where it first waits
+        owner.frame.send(None)
+        dead.append(weakref.ref(owner))
+        del owner
+    assert all(ref() is not None for ref in dead), name
+    gc.collect()
+    assert all(ref() is None for ref in dead), name
+assert og("i", 3) is not None and weakref.ref(og("i", 3))() is None
+""" % CYCLES, tmp_path if recording else None)  # fmt: skip
+
+
 def test_extension_is_one_file():
     names = sorted(p.name for p in (build_dir() / "python" / "opguard").glob("_rt*"))
     assert names == ["_rt.abi3.so"]
