@@ -7,6 +7,7 @@ graph is broken between the probe and its operator, the probe proper takes the o
 import contextlib
 import functools
 import itertools
+import re
 
 import torch
 from torch._dynamo.exc import ObservedException
@@ -24,6 +25,7 @@ from opguard import _rt, compiled, compiled_operand, compiled_ops, unprobed
 from opguard import compiled_variables as dv
 from opguard.compiled_values import Values, call_inputs, in_package, quoted
 
+NEWEST = (2, 13)
 _tokens = itertools.count(1)
 _flags = {}  # id of a function of _rt -> the flag of its probes' events
 
@@ -358,16 +360,11 @@ def _operate(function, method, tx, args, kwargs):
     return BuiltinVariable(function).call_function(tx, [first, *others], kwargs)
 
 
-def _answer_operators():
-    original = BuiltinVariable._make_handler
-
-    def make_handler(function, types, has_kwargs):
-        method = compiled_operand.OPERATORS.get(function)
-        if method is not None and any(issubclass(kind, OperandVariable) for kind in types):
-            return functools.partial(_operate, function, method)
-        return original(function, types, has_kwargs)
-
-    BuiltinVariable._make_handler = staticmethod(make_handler)
+def _make_handler(original, function, types, has_kwargs):
+    method = compiled_operand.OPERATORS.get(function)
+    if method is not None and any(issubclass(kind, OperandVariable) for kind in types):
+        return functools.partial(_operate, function, method)
+    return original(function, types, has_kwargs)
 
 
 def _dispatch(kind):
@@ -413,8 +410,12 @@ def _waiting(builder, value):
 def install(probes):
     """probes: functions of _rt that make a probe of (id, operand) -> the flag of their events."""
     if not compiled.ANY_TORCH:
-        # Of 2.13. What came with it is needed for all that is promised: on 2.12 Inductor's bits are not kept.
+        # Of 2.13. What came with it is needed for all that is promised: on 2.12 Inductor's bits are not kept. And what comes
+        # after it may hold other private classes under the names that are met here.
         from torch._dynamo.variables.object_protocol import generic_richcompare  # noqa: F401
+
+        if version(torch.__version__) > NEWEST:
+            raise RuntimeError(f"torch {torch.__version__} is newer than {NEWEST[0]}.{NEWEST[1]}, the newest that is known")
     _flags.update((id(function), flag) for function, flag in probes.items())
     words = {
         compiled_operand.enter: EnterWord,
@@ -424,10 +425,17 @@ def install(probes):
         **dict.fromkeys(probes, ProbeWord),
         _rt.aug: PlaceWord,
     }
-    _answer_operators()
-    table = VariableBuilder._id_dispatch()
-    for function, kind in words.items():
-        table[id(function)] = _dispatch(kind)
     waiting = {_rt.Probe: _wrap_waiting, _rt.Place: _wrap_waiting_place, _rt.Items: _wrap_waiting_iterator}
-    for trace_numpy in (True, False):  # a table for each value of dynamo's setting
-        VariableBuilder._type_dispatch_impl(trace_numpy).update(waiting)
+    # All that may be missing is asked for before anything is changed.
+    by_id = VariableBuilder._id_dispatch()
+    by_type = [VariableBuilder._type_dispatch_impl(trace_numpy) for trace_numpy in (True, False)]  # dynamo's setting
+    original = BuiltinVariable._make_handler
+    by_id.update((id(function), _dispatch(kind)) for function, kind in words.items())
+    for table in by_type:
+        table.update(waiting)
+    BuiltinVariable._make_handler = staticmethod(functools.partial(_make_handler, original))
+
+
+def version(text):
+    """"2.13.0a0+git" -> (2, 13)"""
+    return tuple(int(number) for number in re.match(r"(\d+)\.(\d+)", text).groups())

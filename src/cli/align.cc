@@ -36,7 +36,7 @@ llvm::Expected<GuardedProgram> recorded_program(const std::string& name, const s
   auto& environment = program.environment;
   if (auto seed = settings.find("control.seed"); seed != settings.end())
     environment = control_environment(std::strtoull(seed->second.c_str(), nullptr, 10));
-  for (auto& variable : python_environment()) environment.push_back(variable);
+  for (auto& variable : own_run_environment()) environment.push_back(variable);
   environment.push_back({"OPGUARD_MODE", settings["mode"]});
   environment.push_back({"OPGUARD_TRUSTED", settings["mode.trusted"]});
   environment.push_back({"OPGUARD_TREE", std::filesystem::current_path().string()});

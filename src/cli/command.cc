@@ -1,4 +1,5 @@
 #include "cli/command.h"
+#include "support/say.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -44,7 +45,7 @@ int run_app(CLI::App& app, const Pipeline& run, int argc, char** argv) {
 }
 
 int fail(const std::string& message) {
-  std::fprintf(stderr, "opguard: error: %s\n", message.c_str());
+  say("error: " + message);
   return kCouldNotTell;
 }
 

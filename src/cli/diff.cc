@@ -14,6 +14,7 @@
 #include "patcher/revision.h"
 #include "preflight/control.h"
 #include "preflight/launch.h"
+#include "support/say.h"
 
 namespace opguard {
 namespace {
@@ -79,8 +80,6 @@ SurveyOptions survey_options(const DiffSide& side, const DiffOptions& opt) {
           .to_its_end = true};
 }
 
-void say(const std::string& line) { std::fprintf(stderr, "opguard: %s\n", line.c_str()); }
-
 llvm::Expected<int> compare_sides(const DiffOptions& opt) {
   // Before anything runs: a rule with a fault in it would be found out too late.
   if (auto rules = read_rules(opt.report); !rules) return rules.takeError();
@@ -130,7 +129,7 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
   if (!hook_a) return hook_a.takeError();
   auto hook_b = instrument_side(b, *survey_b, bounds_b, diags);
   if (!hook_b) return hook_b.takeError();
-  if (!diags.items().empty()) std::fputs(diags.text().c_str(), stderr);
+  if (!diags.items().empty()) print_diagnostics(diags.text());
 
   Variables environment;
   if (opt.deterministic) environment = control_environment(opt.seed);

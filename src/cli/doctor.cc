@@ -147,7 +147,7 @@ void check_program(const DoctorCommand& opt, Report& report) {
   std::string name = quote(command);
   command.insert(command.end(), {"-c", kQuestions});
   LaunchOptions options = silent(command);
-  options.environment = python_environment();
+  options.environment = own_run_environment();
   options.environment.emplace_back("OPGUARD_MODE", "full");
   for (const char* other :
        {"OPGUARD_TRACE", "OPGUARD_LOG", "OPGUARD_HOOK", "OPGUARD_DETERMINISTIC"})

@@ -15,6 +15,8 @@
 #include "plan/trace.h"
 #include "record/names.h"
 #include "record/record.h"
+#include "support/say.h"
+#include "support/text.h"
 
 namespace opguard {
 namespace {
@@ -39,23 +41,26 @@ bool put(std::string_view text) {
 }
 
 int print(const std::string& text) {
-  return put(text) && std::fflush(stdout) == 0 ? kYes : kCouldNotTell;
+  return print_lines(text) && std::fflush(stdout) == 0 ? kYes : kCouldNotTell;
 }
 
 int dump_logs(const DumpOptions& options, std::vector<ProcessLog> logs, bool folder) {
   bool written = true;
-  const TextSink out = [&](std::string_view text) { return written = put(text); };
-  if (options.format == "text") {
+  // Of what a program reads, dump_table sees to each text.
+  const bool lines = options.format == "text";
+  const TextSink out = [&](std::string_view text) {
+    return written = lines ? print_lines(std::string(text)) : put(text);
+  };
+  if (lines) {
     uint64_t limit = options.limit;
     for (const ProcessLog& log : logs) {
-      if (folder && EventSelector(options.selection, log).rank()) out(log.path + ":\n");
+      if (folder && EventSelector(options.selection, log).rank()) out(shown(log.path) + ":\n");
       dump(log, options.selection, limit, out);
     }
   } else {
     // Not among the lines, which a program reads.
     for (const ProcessLog& log : logs)
-      if (!log.damage.empty())
-        std::fprintf(stderr, "opguard: warning: %s: %s\n", log.path.c_str(), log.damage.c_str());
+      if (!log.damage.empty()) say("warning: " + log.path + ": " + log.damage);
     dump_table(std::make_shared<const std::vector<ProcessLog>>(std::move(logs)),
                options.events ? TableRows::events : TableRows::records,
                options.format == "csv" ? LineFormat::csv : LineFormat::json, options.selection,
@@ -82,7 +87,7 @@ int dump_run(const DumpOptions& options) {
 int dump_plan(const std::string& path) {
   Diagnostics diags;
   llvm::Expected<Plan> plan = read_plan(path, diags);
-  std::fputs(diags.text().c_str(), stderr);
+  print_diagnostics(diags.text());
   if (!plan) return fail(llvm::toString(plan.takeError()));
   return print(dump(*plan));
 }

@@ -5,17 +5,21 @@
 #include <map>
 
 #include "nlohmann/json.hpp"
+#include "support/text.h"
 
 namespace opguard {
 namespace {
 
 constexpr size_t kPieceBytes = 1 << 16;
 
-std::string json_text(const std::string& text) { return nlohmann::json(text).dump(); }
+std::string json_text(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', /*ensure_ascii=*/true,
+                                   nlohmann::json::error_handler_t::replace);
+}
 
-// Control characters other than those of a line's end are no danger in a file, and a field may hold
-// any of them between quotes.
-std::string csv_text(const std::string& text) {
+// Control characters are spelled out: CSV has no escapes, and lines of a table go to terminals too.
+std::string csv_text(const std::string& raw) {
+  const std::string text = shown(raw);
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);

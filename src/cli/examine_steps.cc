@@ -11,6 +11,7 @@
 #include "confirm/drill.h"
 #include "confirm/experiment.h"
 #include "support/diagnostics.h"
+#include "support/say.h"
 
 namespace opguard {
 namespace {
@@ -18,8 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint32_t kConfirmRuns = 8;  // of --confirm, which was to go through every candidate
-
-void say(const std::string& line) { std::fprintf(stderr, "opguard: %s\n", line.c_str()); }
 
 std::string first_line(llvm::Error error) {
   const std::string text = llvm::toString(std::move(error));

@@ -11,6 +11,7 @@
 #include "parser/parse.h"
 #include "patcher/patch.h"
 #include "report/proof_text.h"
+#include "support/say.h"
 #include "suspects/exchange_search.h"
 #include "suspects/text_question.h"
 
@@ -20,7 +21,7 @@ namespace {
 constexpr double kLikely = 0.75;  // that the cause is in what is asked first
 constexpr double kNamed = 0.5;    // that it is the line which is named
 
-void say(const std::string& line) { std::fprintf(stderr, "opguard: proof: %s\n", line.c_str()); }
+void say_of_proof(const std::string& line) { say("proof: " + line); }
 
 std::string first_line(llvm::Error error) {
   const std::string text = llvm::toString(std::move(error));
@@ -143,7 +144,7 @@ class Exchanger {
 
  private:
   Outcomes ask(const std::vector<ExchangeGroup>& groups) {
-    say("run of b with " + words(places(groups)) + " as in a");
+    say_of_proof("run of b with " + words(places(groups)) + " as in a");
     --left_;
     ++made_;
     const std::string folder = "text_" + std::to_string(made_);
@@ -156,13 +157,13 @@ class Exchanger {
     if (!again) return unknown(again.takeError());
     const Outcomes found = judge_exchanged({a_, b_, timeline_, *difference_, cut},
                                            verdict_.candidates.front(), *again);
-    say((found.effect == Effect::healed ? "proven: " : "not it alone: ") +
-        words(a_, b_, exchanged(groups, found)));
+    say_of_proof((found.effect == Effect::healed ? "proven: " : "not it alone: ") +
+                 words(a_, b_, exchanged(groups, found)));
     return found;
   }
 
   static Outcomes unknown(llvm::Error error) {
-    say("nothing proven: " + first_line(std::move(error)));
+    say_of_proof("nothing proven: " + first_line(std::move(error)));
     return {};
   }
 

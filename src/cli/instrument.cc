@@ -20,7 +20,9 @@
 #include "plan/plan.h"
 #include "support/diagnostics.h"
 #include "support/install.h"
+#include "support/say.h"
 #include "support/source.h"
+#include "support/text.h"
 
 namespace opguard {
 namespace {
@@ -51,8 +53,6 @@ std::string count_files(const Patch& patch) {
   size_t count = patch.files.size();
   return std::to_string(count) + (count == 1 ? " file" : " files");
 }
-
-void say(const std::string& text) { std::fputs(text.c_str(), stderr); }
 
 // The user's own file must parse; one of an installed package that does not is left as it is.
 std::vector<Site> parse_all(const SourceSet& sources, Diagnostics& diags) {
@@ -92,13 +92,15 @@ std::vector<Wrap> wrap_matched(const Plan& plan, const MatchSet& matches,
       const Site& site = sites[match.site];
       if (!site.refusal.empty())
         notes +=
-            place(site) + ": note: " + match.boundary + " is not wrapped: " + site.refusal + "\n";
+            shown(place(site) + ": note: " + match.boundary + " is not wrapped: " + site.refusal) +
+            "\n";
       wraps.push_back({match.boundary, site, probe_variant(plan.boundaries[i])});
       continue;
     }
     const char* status = match.status == MatchStatus::lost ? "lost" : "ambiguous";
-    notes += place(plan.boundaries[i].site) + ": " + status + ": " + match.boundary + ": " +
-             match.why + "\n";
+    notes += shown(place(plan.boundaries[i].site) + ": " + status + ": " + match.boundary + ": " +
+                   match.why) +
+             "\n";
   }
   return wraps;
 }
@@ -133,20 +135,20 @@ int write(const Patch& whole, const InstrumentOptions& opt) {
   if (opt.check) return kYes;
   std::string notes;
   Patch patch = writable_part(whole, opt.apply || !opt.branch.empty() ? opt.repo : "", notes);
-  say(notes);
+  print_diagnostics(notes);
   if (opt.apply) {
     if (auto failed = apply_patch(patch)) return fail(llvm::toString(std::move(failed)));
-    say("opguard: " + count_files(patch) + " written\n");
+    say(count_files(patch) + " written");
     return kYes;
   }
   if (!opt.branch.empty() && patch.files.empty()) {
-    say("opguard: nothing changes, so no branch is made\n");
+    say("nothing changes, so no branch is made");
     return kYes;
   }
   if (!opt.branch.empty()) {
     if (auto failed = commit_patch(patch, opt.repo, opt.branch))
       return fail(llvm::toString(std::move(failed)));
-    say("opguard: " + count_files(patch) + " committed on " + opt.branch + "\n");
+    say(count_files(patch) + " committed on " + opt.branch);
     return kYes;
   }
   std::string diff = format_diff(patch);
@@ -175,7 +177,7 @@ int verify_program(const InstrumentOptions& opt, const std::string& work, const 
       {.command = opt.command, .tree = *tree, .work = work, .seed = opt.seed, .runs = opt.runs},
       sources, wraps);
   if (!found) return fail(llvm::toString(found.takeError()));
-  std::fputs(verification_text(*found, plain, wraps).c_str(), stdout);
+  print_lines(verification_text(*found, plain, wraps));
   if (!opt.json.empty())
     if (auto failed = write_text(opt.json, verification_json(*found, plain, wraps)))
       return fail(llvm::toString(std::move(failed)));
@@ -199,7 +201,7 @@ int instrument_traced(const InstrumentOptions& opt) {
   auto work = work_folder(opt);
   if (!work) return fail(llvm::toString(work.takeError()));
   if (!templates) {
-    say(diags.text());
+    print_diagnostics(diags.text());
     return fail(llvm::toString(templates.takeError()));
   }
   auto seen = survey({.command = opt.command,
@@ -209,7 +211,7 @@ int instrument_traced(const InstrumentOptions& opt) {
                       .work = work->path(),
                       .quiet = false},
                      *templates, diags);
-  say(diags.text());
+  print_diagnostics(diags.text());
   if (!seen) return fail(llvm::toString(seen.takeError()));
   diags = {};
   std::vector<Wrap> wraps;
@@ -226,13 +228,13 @@ int instrument_traced(const InstrumentOptions& opt) {
     return verify_program(opt, work->path(), *sources, seen->sources, wraps);
   }
   auto patch = make_patch(*sources, wraps, diags);
-  say(diags.text());
+  print_diagnostics(diags.text());
   if (!patch) return fail(llvm::toString(patch.takeError()));
   std::set<std::string> said;  // a place is listed once a phase
   for (const Unwrapped& left : seen->plan.unwrapped) {
     std::string note =
         left.file + ":" + std::to_string(left.line) + ": note: not wrapped: " + left.what + "\n";
-    if (said.insert(note).second) say(note);
+    if (said.insert(note).second) print_diagnostics(note);
   }
   return write(*patch, opt);
 }
@@ -247,7 +249,7 @@ int instrument(InstrumentOptions opt) {
   Plan plan;
   if (!opt.plan.empty()) {
     auto read = read_plan(opt.plan, diags);
-    say(diags.text());
+    print_diagnostics(diags.text());
     if (!read) return fail(llvm::toString(read.takeError()));
     plan = std::move(*read);
     diags = {};
@@ -267,7 +269,7 @@ int instrument(InstrumentOptions opt) {
 
   if (opt.strip) {
     auto patch = strip_patch(*sources, diags);
-    say(diags.text());
+    print_diagnostics(diags.text());
     if (!patch) return fail(llvm::toString(patch.takeError()));
     return write(*patch, opt);
   }
@@ -276,17 +278,17 @@ int instrument(InstrumentOptions opt) {
   bool unmatched = false;
   if (opt.all_sites) {
     std::vector<Site> sites = parse_all(*sources, diags);
-    say(diags.text());
+    print_diagnostics(diags.text());
     if (diags.has_errors()) return kCouldNotTell;
     diags = {};
     wraps = wrap_all(sites);
   } else {
     auto templates = read_templates(opt.templates.empty() ? templates_dir() : opt.templates, diags);
-    say(diags.text());
+    print_diagnostics(diags.text());
     if (!templates) return fail(llvm::toString(templates.takeError()));
     // All boundaries at once: a site taken by one is no other's.
     Located located = locate(*sources, *templates, plan, diags);
-    say(diags.text());
+    print_diagnostics(diags.text());
     if (diags.has_errors()) return kCouldNotTell;
     diags = {};
     if (!sure(located.matches) && roots->size() > 1) {
@@ -301,11 +303,11 @@ int instrument(InstrumentOptions opt) {
   if (opt.verify) {
     auto work = work_folder(opt);
     if (!work) return fail(llvm::toString(work.takeError()));
-    say(diags.text() + notes);
+    print_diagnostics(diags.text() + notes);
     return verify_program(opt, work->path(), *sources, *sources, wraps);
   }
   auto patch = make_patch(*sources, wraps, diags);
-  say(diags.text() + notes);
+  print_diagnostics(diags.text() + notes);
   if (!patch) return fail(llvm::toString(patch.takeError()));
   int code = write(*patch, opt);
   return code == kYes && opt.check && unmatched ? kNo : code;

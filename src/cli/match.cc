@@ -13,6 +13,7 @@
 #include "nlohmann/json.hpp"
 #include "plan/plan.h"
 #include "support/install.h"
+#include "support/say.h"
 
 namespace opguard {
 namespace {
@@ -109,7 +110,7 @@ bool write_text(const std::string& path, const std::string& text) {
 int run_match(const MatchOptions& opt) {
   Diagnostics diags;
   auto give_up = [&](llvm::Error error) {
-    std::fputs(diags.text().c_str(), stderr);
+    print_diagnostics(diags.text());
     return fail(llvm::toString(std::move(error)));
   };
   llvm::Expected<Plan> plan = read_plan(opt.plan, diags);
@@ -121,7 +122,7 @@ int run_match(const MatchOptions& opt) {
   if (!sources) return give_up(sources.takeError());
   const Located located = locate(*sources, *templates, *plan, diags);
   if (diags.has_errors()) return give_up(make_error("the tree was not matched"));
-  std::fputs(diags.text().c_str(), stderr);
+  print_diagnostics(diags.text());
   const std::vector<Site>& sites = located.sites;
   const MatchSet& matches = located.matches;
   // One boundary at length instead of all in short.
@@ -131,15 +132,13 @@ int run_match(const MatchOptions& opt) {
     if (found == matches.matches.end())
       return fail("no boundary '" + opt.explain + "' in the plan");
     size_t index = static_cast<size_t>(found - matches.matches.begin());
-    std::fputs(
-        explain(plan->boundaries[index], *found, sites, signatures(sites, *templates)).c_str(),
-        stdout);
+    print_lines(explain(plan->boundaries[index], *found, sites, signatures(sites, *templates)));
   } else if (opt.json != "-") {
-    std::fputs(dump(matches, sites).c_str(), stdout);
+    print_lines(dump(matches, sites));
   }
   if (!opt.json.empty()) {
     std::string text =
-        matches_json(matches, sites).dump(1, ' ', false, Json::error_handler_t::replace);
+        matches_json(matches, sites).dump(1, ' ', true, Json::error_handler_t::replace);
     if (!write_text(opt.json, text + "\n")) return fail("cannot write " + opt.json);
   }
   size_t matched = matches.count(MatchStatus::matched);

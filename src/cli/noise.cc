@@ -16,6 +16,7 @@
 #include "cli/verdict_steps.h"
 #include "preflight/control.h"
 #include "report/reasons.h"
+#include "support/say.h"
 
 namespace opguard {
 namespace {
@@ -31,8 +32,6 @@ struct NoiseOptions {
   ReportOptions report;
   std::vector<std::string> command;
 };
-
-void say(const std::string& line) { std::fprintf(stderr, "opguard: %s\n", line.c_str()); }
 
 // Two of the runs, aligned beside what the user's rules hide.
 struct Comparison {
@@ -157,7 +156,7 @@ llvm::Error write_rules(const NoiseOptions& opt, const Found& found, const std::
     text += (site.model_value ? "# a model value: no rule for " : "") + site.rule.line() + "\n";
   }
   if (opt.out.empty()) {
-    std::fputs(("\n" + text).c_str(), stdout);
+    print_lines("\n" + text);
     return llvm::Error::success();
   }
   return write_text(opt.out, text);
@@ -181,7 +180,7 @@ llvm::Expected<std::vector<Run>> record_runs(const NoiseOptions& opt, const std:
   const std::vector<Bound> bounds = bind(seen->plan);
   auto hook = instrument_side(side, *seen, bounds, diags);
   if (!hook) return hook.takeError();
-  if (!diags.items().empty()) std::fputs(diags.text().c_str(), stderr);
+  if (!diags.items().empty()) print_diagnostics(diags.text());
   Variables environment;
   if (opt.deterministic) environment = control_environment(opt.seed);
   std::vector<Run> runs;

@@ -9,6 +9,7 @@
 #include "plan/plan.h"
 #include "preflight/build_plan.h"
 #include "support/install.h"
+#include "support/say.h"
 
 namespace opguard {
 namespace {
@@ -21,7 +22,7 @@ struct PlanOptions {
 int run_plan(const PlanOptions& opt) {
   Diagnostics diags;
   auto give_up = [&](llvm::Error error) {
-    std::fputs(diags.text().c_str(), stderr);
+    print_diagnostics(diags.text());
     return fail(llvm::toString(std::move(error)));
   };
   // First what can be refused cheaply: a fault in a template before a large tree is read.
@@ -36,7 +37,7 @@ int run_plan(const PlanOptions& opt) {
   Plan plan = static_plan(*sources, sites, *templates, opt.all_calls);
   plan.opguard = OPGUARD_VERSION;
   if (llvm::Error error = write_plan(plan, opt.out)) return give_up(std::move(error));
-  std::fputs(diags.text().c_str(), stderr);
+  print_diagnostics(diags.text());
   std::fprintf(stderr, "opguard: %zu boundaries of %zu sites in %zu files: %s\n",
                plan.boundaries.size(), sites.size(), sources->files.size(), opt.out.c_str());
   return kYes;

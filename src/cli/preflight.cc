@@ -12,6 +12,8 @@
 #include "preflight/launch.h"
 #include "support/diagnostics.h"
 #include "support/install.h"
+#include "support/say.h"
+#include "support/text.h"
 
 namespace opguard {
 namespace {
@@ -75,16 +77,16 @@ void print_coverage(const Plan& plan) {
         plan.unwrapped.begin(), plan.unwrapped.end(),
         [](const Unwrapped& place) { return place.phase != kImportPhase && place.activities > 0; });
     std::printf("  %llu at places no probe can stand, most at %s:%u (%s)\n", Count(unwrapped),
-                most.file.c_str(), most.line, most.what.c_str());
+                shown(most.file).c_str(), most.line, shown(most.what).c_str());
   }
   if (foreign > 0)
     std::printf("  %llu below no source of the tree or a --with package, most %s\n", Count(foreign),
-                plan.foreign.front().activity.c_str());
+                shown(plan.foreign.front().activity).c_str());
 }
 
 void print_kernels(const std::vector<TracedDevice>& traced, const KernelCoverage& devices) {
   for (const TracedDevice& device : traced)
-    std::printf("device %s: by %s%s\n", device.type.c_str(), device.source.c_str(),
+    std::printf("device %s: by %s%s\n", shown(device.type).c_str(), shown(device.source).c_str(),
                 device.clock == "host" ? "; times are the host's, of the launches" : "");
   if (traced.empty()) return;
   std::printf("kernels: %s of %llu belong to a boundary\n",
@@ -97,7 +99,7 @@ void print_kernels(const std::vector<TracedDevice>& traced, const KernelCoverage
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   constexpr size_t kShown = 5;
   for (size_t i = 0; i < rest.size() && i < kShown; ++i)
-    std::printf("  %llu of no boundary: %s\n", Count(rest[i].second), rest[i].first.c_str());
+    std::printf("  %llu of no boundary: %s\n", Count(rest[i].second), shown(rest[i].first).c_str());
 }
 
 void print_summary(const PreflightCommand& opt, const Trace& trace, const Plan& plan) {
@@ -125,7 +127,7 @@ int preflight(const PreflightCommand& opt) {
   Diagnostics diags;
   auto templates = read_templates(templates_dir(), diags);
   if (!templates) {
-    std::fputs(diags.text().c_str(), stderr);
+    print_diagnostics(diags.text());
     return fail(llvm::toString(templates.takeError()));
   }
   auto work = opt.work.empty() ? WorkFolder::temporary() : WorkFolder(opt.work);
@@ -140,7 +142,7 @@ int preflight(const PreflightCommand& opt) {
                       .quiet = opt.quiet,
                       .activities = opt.activities},
                      *templates, diags);
-  std::fputs(diags.text().c_str(), stderr);
+  print_diagnostics(diags.text());
   if (!seen) return fail(llvm::toString(seen.takeError()));
   if (auto error = write_plan(seen->plan, opt.out)) return fail(llvm::toString(std::move(error)));
   print_summary(opt, seen->trace, seen->plan);

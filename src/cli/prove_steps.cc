@@ -11,11 +11,12 @@
 #include "confirm/trials.h"
 #include "report/proof_text.h"
 #include "report/reasons.h"
+#include "support/say.h"
 
 namespace opguard {
 namespace {
 
-void say(const std::string& line) { std::fprintf(stderr, "opguard: proof: %s\n", line.c_str()); }
+void say_of_proof(const std::string& line) { say("proof: " + line); }
 
 std::string first_line(llvm::Error error) {
   const std::string text = llvm::toString(std::move(error));
@@ -105,7 +106,7 @@ class Prover {
     want(question_);
     lines.erase("");
     if (lines.empty()) return {ProofReasonKind::nothing_to_put};
-    say("run of a with the tensors of " + counted(lines.size(), "operator") + " written");
+    say_of_proof("run of a with the tensors of " + counted(lines.size(), "operator") + " written");
     return further_.write_a(lines);
   }
 
@@ -120,7 +121,7 @@ class Prover {
       repetition_ = Repetition{0, {Hindrance::other_value, put.a}};
       break;
     }
-    if (!hopeless_) say("run of b with " + what);
+    if (!hopeless_) say_of_proof("run of b with " + what);
     auto again = further_.force(experiment, written);
     if (!again.run) last_ = again.why;
     return std::move(again.run);
@@ -240,8 +241,8 @@ class Prover {
       trial.tried = true;
       found = {trials_.index(trial)};
     }
-    say(counted(found.size(), "operator") + " of them " + (found.size() == 1 ? "leaves" : "leave") +
-        " another result of the same");
+    say_of_proof(counted(found.size(), "operator") + " of them " +
+                 (found.size() == 1 ? "leaves" : "leave") + " another result of the same");
     Outcomes outcomes = rerun.outcomes(forced);
     // What changed nothing when it was forced alone does take part, and was not asked.
     if (again_harmless) outcomes = {Effect::unknown, {Hindrance::other_inputs, again_at}};
@@ -309,11 +310,11 @@ class Prover {
   void leave_out(size_t k) {
     Experiment one = trials_[k].experiment;
     if (!harmless_.puts.empty()) one.add(harmless_);
-    say("run of a with " + counted(one.puts.size(), "value") + " of b in place, to leave " +
-        place(view(*runs_[1], one.puts.front().b)) + " out");
+    say_of_proof("run of a with " + counted(one.puts.size(), "value") +
+                 " of b in place, to leave " + place(view(*runs_[1], one.puts.front().b)) + " out");
     auto again = further_.leave_out(one);
     if (!again) {
-      say("not asked: " + first_line(again.takeError()));
+      say_of_proof("not asked: " + first_line(again.takeError()));
       return;
     }
     if (!all_put(*again, one.puts.size())) return;
@@ -332,17 +333,17 @@ class Prover {
 
   // Is it a race, a clock, a generator nobody seeds? Run b once more as it is.
   void repeat() {
-    say("run of b as it is, to see whether it repeats itself");
+    say_of_proof("run of b as it is, to see whether it repeats itself");
     auto again = further_.repeat();
     if (!again) {
-      say("not seen: " + first_line(again.takeError()));
+      say_of_proof("not seen: " + first_line(again.takeError()));
       return;
     }
     repetition_ = Repetition{1, first_unrepeated(*runs_[1], *again, timeline_, 1, judged_step_)};
     if (repetition_->unrepeated)
-      say("it does not: " + words(*runs_[1], repetition_->unrepeated));
+      say_of_proof("it does not: " + words(*runs_[1], repetition_->unrepeated));
     else
-      say("it does");
+      say_of_proof("it does");
   }
 
   void settle(Trial& trial, const Outcomes& found, const Experiment& experiment) {
@@ -360,7 +361,7 @@ class Prover {
                                                      : "nothing proven: ";
     // One run settles several trials alike.
     std::string line = what + words(*runs_[0], *runs_[1], why);
-    if (line != said_) say(line);
+    if (line != said_) say_of_proof(line);
     said_ = std::move(line);
     last_ = why;
   }

@@ -9,6 +9,8 @@
 #include "preflight/launch.h"
 #include "preflight/reach.h"
 #include "record/record.h"
+#include "support/say.h"
+#include "support/text.h"
 #include "tensor/selection.h"
 
 namespace opguard {
@@ -40,7 +42,7 @@ const std::string* setting(const ProcessLog& process, const std::string& key) {
 void print_captures(const RunCommand& opt, const Run& recorded) {
   for (const ProcessLog& process : recorded.processes)
     if (const std::string* text = setting(process, "capture"))
-      std::fprintf(stderr, "opguard: rank %d: captured %s\n", process.rank, text->c_str());
+      std::fprintf(stderr, "opguard: rank %d: captured %s\n", process.rank, shown(*text).c_str());
   for (size_t i = 0; i < opt.captures.size(); ++i) {
     bool reached = false;
     for (const ProcessLog& process : recorded.processes) {
@@ -70,7 +72,7 @@ bool transplants_done(const RunCommand& opt, const Run& recorded) {
     if (done && why.empty()) continue;
     all = false;
     std::fprintf(stderr, "opguard: error: no transplant of %s: %s\n", opt.transplants[i].c_str(),
-                 why.empty() ? "never reached" : why.c_str());
+                 why.empty() ? "never reached" : shown(why).c_str());
   }
   if (all && !opt.transplants.empty())
     std::fprintf(stderr, "opguard: transplants done: %zu\n", opt.transplants.size());
@@ -94,7 +96,7 @@ bool print_summary(const RunCommand& opt, const fs::path& log) {
   Run recorded;
   std::string error;
   if (!read_run(log.string(), recorded, error)) {
-    std::fprintf(stderr, "opguard: warning: %s\n", error.c_str());
+    say("warning: " + error);
     return opt.transplants.empty();
   }
   uint64_t events = 0, lost = 0, open = 0;
@@ -117,8 +119,9 @@ bool print_summary(const RunCommand& opt, const fs::path& log) {
         static_cast<unsigned long long>(process.gaps.front().event), process.events.size());
   }
   if (open > 0)
-    std::fprintf(stderr, "opguard: %llu of the logs were cut short: the process was killed\n",
-                 static_cast<unsigned long long>(open));
+    say(std::to_string(open) +
+        " of the logs were cut short: their processes were killed, or left without Python's end "
+        "(os._exit, exec)");
   print_captures(opt, recorded);
   const bool done = transplants_done(opt, recorded);
   std::fprintf(stderr, "opguard: next: opguard align %s OTHER_LOG_DIR\n", quote({opt.log}).c_str());

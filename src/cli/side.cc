@@ -58,7 +58,7 @@ llvm::Expected<std::string> instrument_side(const DiffSide& side, const Survey& 
 
 GuardedProgram guarded(const DiffSide& side, const std::string& hook,
                        const Variables& environment) {
-  GuardedProgram program{side.name, side.command, side.tree, python_environment(), side.work};
+  GuardedProgram program{side.name, side.command, side.tree, own_run_environment(), side.work};
   auto& all = program.environment;
   all.insert(all.end(), environment.begin(), environment.end());
   // To convict, every input is read where it is used.

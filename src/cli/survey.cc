@@ -12,6 +12,7 @@
 #include "preflight/build_plan.h"
 #include "preflight/preflight.h"
 #include "support/install.h"
+#include "support/say.h"
 
 namespace opguard {
 namespace {
@@ -37,7 +38,7 @@ llvm::Error write_text(const std::string& path, const std::string& text) {
 
 llvm::Expected<TemplateLibrary> find_templates(const std::string& folder, Diagnostics& diags) {
   auto templates = read_templates(folder.empty() ? templates_dir() : folder, diags);
-  if (!templates) std::fputs(diags.text().c_str(), stderr);
+  if (!templates) print_diagnostics(diags.text());
   return templates;
 }
 

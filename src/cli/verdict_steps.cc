@@ -19,6 +19,7 @@
 #include "report/sarif.h"
 #include "support/diagnostics.h"
 #include "support/progress.h"
+#include "support/say.h"
 
 namespace opguard {
 namespace {
@@ -133,7 +134,7 @@ llvm::Expected<std::vector<Rule>> read_rules(const ReportOptions& options) {
     if (!buffer) return make_error("--ignore-file " + path + ": " + buffer.getError().message());
     good &= parse_rules((*buffer)->getBuffer().str(), path, rules, diags);
   }
-  std::fputs(diags.text().c_str(), stderr);
+  print_diagnostics(diags.text());
   if (!good) return make_error("the rules cannot be read; docs/noise.md has their form");
   return rules;
 }

@@ -11,13 +11,12 @@
 #include "preflight/control.h"
 #include "preflight/launch.h"
 #include "preflight/reach.h"
+#include "support/say.h"
 
 namespace opguard {
 namespace {
 
 namespace fs = std::filesystem;
-
-void say(const std::string& line) { std::fprintf(stderr, "opguard: %s\n", line.c_str()); }
 
 struct Ran {
   std::string failure;  // "" if it ended well
@@ -85,7 +84,7 @@ class Program {
 
     LaunchOptions launched{.command = options_.command,
                            .cwd = options_.tree,
-                           .environment = python_environment(),
+                           .environment = own_run_environment(),
                            .output = Output::capture,
                            .log = dir + "/output.txt"};
     for (auto& variable : control_environment(options_.seed))

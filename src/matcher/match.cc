@@ -11,6 +11,7 @@
 #include "matcher/pairing.h"
 #include "matcher/scope_pairs.h"
 #include "matcher/taking_part.h"
+#include "support/text.h"
 
 namespace opguard {
 namespace {
@@ -258,16 +259,16 @@ std::string dump(const MatchSet& matches, const std::vector<Site>& sites) {
   std::string out;
   char number[32];
   for (const Match& m : matches.matches) {
-    out += m.boundary + " " + kStatus[static_cast<size_t>(m.status)];
+    out += shown(m.boundary) + " " + kStatus[static_cast<size_t>(m.status)];
     if (m.site >= 0) {
       std::snprintf(number, sizeof number, " %.2f", m.score);
-      out += " " + place(sites[static_cast<size_t>(m.site)]) + number;
+      out += " " + shown(place(sites[static_cast<size_t>(m.site)])) + number;
     }
     if (m.runner_up >= 0) {
       std::snprintf(number, sizeof number, " %.2f", m.runner_up_score);
-      out += " runner-up " + place(sites[static_cast<size_t>(m.runner_up)]) + number;
+      out += " runner-up " + shown(place(sites[static_cast<size_t>(m.runner_up)])) + number;
     }
-    out += ": " + m.why + "\n";
+    out += ": " + shown(m.why) + "\n";
   }
   return out;
 }

@@ -1,4 +1,5 @@
 #include "parser/site.h"
+#include "support/text.h"
 
 namespace opguard {
 
@@ -81,7 +82,7 @@ std::string dump(const Site& site) {
   out += " in " + site.scope + " (" + joined(site.arguments) + ")";
   if (!site.targets.empty()) out += " -> " + joined(site.targets);
   if (!site.refusal.empty()) out += " refused: " + site.refusal;
-  return out;
+  return shown(out);
 }
 
 }  // namespace opguard

@@ -14,6 +14,7 @@
 
 #include "nlohmann/json.hpp"
 #include "plan/json_text.h"
+#include "support/text.h"
 
 namespace opguard {
 namespace {
@@ -383,39 +384,40 @@ llvm::Error write_plan(const Plan& plan, const std::string& path) {
 
 std::string dump(const Plan& plan) {
   std::ostringstream out;
-  out << "plan version " << plan.version << " opguard " << plan.opguard << " python " << plan.python
-      << " torch " << plan.torch << "\ncommand";
-  for (const std::string& arg : plan.command) out << " " << arg;
+  out << "plan version " << plan.version << " opguard " << shown(plan.opguard) << " python "
+      << shown(plan.python) << " torch " << shown(plan.torch) << "\ncommand";
+  for (const std::string& arg : plan.command) out << " " << shown(arg);
   out << "\npackages";
-  for (const std::string& package : plan.packages) out << " " << package;
+  for (const std::string& package : plan.packages) out << " " << shown(package);
   out << "\ncoverage " << plan.attributed() << " of " << plan.activities() << " activities\n";
   for (const auto& [name, phase] : plan.coverage)
-    out << "coverage of " << name << " " << phase.attributed << " of " << phase.activities
+    out << "coverage of " << shown(name) << " " << phase.attributed << " of " << phase.activities
         << " accumulated " << phase.accumulated << "\n";
   if (!plan.devices.sources.empty())
     out << "kernels " << plan.devices.attributed << " of " << plan.devices.kernels << " dropped "
         << plan.devices.dropped << "\n";
-  for (const std::string& source : plan.devices.sources) out << "device " << source << "\n";
+  for (const std::string& source : plan.devices.sources) out << "device " << shown(source) << "\n";
   for (const auto& [name, count] : plan.devices.rest)
-    out << "kernel of no boundary " << name << "=" << count << "\n";
+    out << "kernel of no boundary " << shown(name) << "=" << count << "\n";
   for (const Boundary& b : plan.boundaries) {
-    out << "boundary " << b.id << " " << form_name(b.site.form) << " "
-        << (b.site.package.empty() ? "" : b.site.package + ":") << b.site.file << ":" << b.site.line
-        << ":" << b.site.column + 1 << " in " << b.site.scope << " order " << b.order << " calls "
-        << b.calls << (b.templ.empty() ? "" : " template " + b.templ) << "\n  " << b.text << "\n ";
-    for (const Tag& tag : b.tags) out << " " << tag.name << "=" << tag.weight;
+    out << "boundary " << shown(b.id) << " " << form_name(b.site.form) << " "
+        << shown(b.site.package.empty() ? "" : b.site.package + ":") << shown(b.site.file) << ":"
+        << b.site.line << ":" << b.site.column + 1 << " in " << shown(b.site.scope) << " order "
+        << b.order << " calls " << b.calls << shown(b.templ.empty() ? "" : " template " + b.templ)
+        << "\n  " << shown(b.text) << "\n ";
+    for (const Tag& tag : b.tags) out << " " << shown(tag.name) << "=" << tag.weight;
     out << "\n ";
-    for (const auto& [name, count] : b.activities) out << " " << name << "=" << count;
+    for (const auto& [name, count] : b.activities) out << " " << shown(name) << "=" << count;
     if (!b.backward.empty()) out << " backward:";
-    for (const auto& [name, count] : b.backward) out << " " << name << "=" << count;
+    for (const auto& [name, count] : b.backward) out << " " << shown(name) << "=" << count;
     if (!b.backward.empty()) out << ";";
-    for (const auto& [name, count] : b.phases) out << " " << name << "=" << count;
+    for (const auto& [name, count] : b.phases) out << " " << shown(name) << "=" << count;
     if (!b.kernels.empty() || !b.transfers.empty()) out << " device:";
     for (const auto* names : {&b.kernels, &b.transfers})
-      for (const auto& [name, count] : *names) out << " " << name << "=" << count;
+      for (const auto& [name, count] : *names) out << " " << shown(name) << "=" << count;
     if (!b.writes.empty()) out << " writes";
-    for (const std::string& name : b.writes) out << " " << name;
-    if (!b.mark.empty()) out << " mark " << b.mark;
+    for (const std::string& name : b.writes) out << " " << shown(name);
+    if (!b.mark.empty()) out << " mark " << shown(b.mark);
     out << "\n";
   }
   out << "context " << plan.context.size() << " sites\n";

@@ -8,6 +8,7 @@
 
 #include "plan/json_text.h"
 #include "support/diagnostics.h"
+#include "support/text.h"
 
 namespace opguard {
 namespace {
@@ -210,7 +211,7 @@ void merge(Trace& into, Trace from, std::map<Place, size_t>& at) {
 }
 
 void dump_counts(std::ostream& out, const std::map<std::string, uint64_t>& counts) {
-  for (const auto& [name, count] : counts) out << " " << name << "=" << count;
+  for (const auto& [name, count] : counts) out << " " << shown(name) << "=" << count;
 }
 
 }  // namespace
@@ -262,23 +263,24 @@ llvm::Expected<Trace> read_traces(const std::string& dir) {
 
 std::string dump(const Trace& trace) {
   std::ostringstream out;
-  out << "trace python " << trace.python << " torch " << trace.torch << " rank " << trace.rank
-      << " steps " << trace.steps << (trace.complete ? "" : " incomplete") << "\nargv";
-  for (const std::string& arg : trace.argv) out << " " << arg;
+  out << "trace python " << shown(trace.python) << " torch " << shown(trace.torch) << " rank "
+      << trace.rank << " steps " << trace.steps << (trace.complete ? "" : " incomplete")
+      << "\nargv";
+  for (const std::string& arg : trace.argv) out << " " << shown(arg);
   out << "\nactivities " << trace.activities << " foreign " << trace.foreign << " errors "
       << trace.errors << "\n";
   for (const auto& [phase, names] : trace.foreign_compute) {
-    out << "foreign " << phase << ";";
+    out << "foreign " << shown(phase) << ";";
     dump_counts(out, names);
     out << "\n";
   }
   out << "accumulated;";
   dump_counts(out, trace.accumulated);
   for (const TracedDevice& d : trace.devices)
-    out << "\ndevice " << d.type << " by " << d.source << " clock " << d.clock << " kernels "
-        << d.kernels << " dropped " << d.dropped;
+    out << "\ndevice " << shown(d.type) << " by " << shown(d.source) << " clock " << shown(d.clock)
+        << " kernels " << d.kernels << " dropped " << d.dropped;
   for (const auto& [phase, names] : trace.foreign_kernels) {
-    out << "\nforeign kernels " << phase << ";";
+    out << "\nforeign kernels " << shown(phase) << ";";
     dump_counts(out, names);
   }
   if (!trace.accumulated_kernels.empty()) {
@@ -289,14 +291,16 @@ std::string dump(const Trace& trace) {
   dump_counts(out, trace.micro_batches);
   out << "\n";
   for (const SourceRoot& root : trace.roots)
-    out << "root " << (root.package.empty() ? "(tree)" : root.package) << " " << root.dir << " "
-        << root.subdir << "\n";
-  for (const std::string& package : trace.missing_packages) out << "missing " << package << "\n";
-  for (const std::string& file : trace.files) out << "file " << file << "\n";
+    out << "root " << shown(root.package.empty() ? "(tree)" : root.package) << " "
+        << shown(root.dir) << " " << shown(root.subdir) << "\n";
+  for (const std::string& package : trace.missing_packages)
+    out << "missing " << shown(package) << "\n";
+  for (const std::string& file : trace.files) out << "file " << shown(file) << "\n";
   for (const TracedUse& use : trace.uses) {
-    out << "use " << use.order << " " << use.path << ":" << use.line << ":" << use.column << "-"
-        << use.end_line << ":" << use.end_column << " " << use.scope << " " << use.opcode << " "
-        << (use.callee.empty() ? "?" : use.callee) << " calls " << use.calls << ";";
+    out << "use " << use.order << " " << shown(use.path) << ":" << use.line << ":" << use.column
+        << "-" << use.end_line << ":" << use.end_column << " " << shown(use.scope) << " "
+        << shown(use.opcode) << " " << shown(use.callee.empty() ? "?" : use.callee) << " calls "
+        << use.calls << ";";
     dump_counts(out, use.activities);
     out << "; backward";
     dump_counts(out, use.backward);

@@ -63,7 +63,7 @@ llvm::Expected<Preflight> run_preflight(const PreflightOptions& options) {
   launched.command = options.command;
   launched.cwd = options.tree;
   launched.output = options.quiet ? Output::capture : Output::to_stderr;
-  launched.environment = python_environment();
+  launched.environment = own_run_environment();
   for (auto& variable : Variables{
            {"OPGUARD_TRACE", fs::absolute(options.work_dir).string()},
            {"OPGUARD_TREE", options.tree},
@@ -74,8 +74,6 @@ llvm::Expected<Preflight> run_preflight(const PreflightOptions& options) {
            {"OPGUARD_HOOK", options.hook},
            {"OPGUARD_MODE", ""},
            {"TORCHDYNAMO_DISABLE", "1"},  // operators inside compiled regions would have no frame
-           // Nothing is written into the user's tree.
-           {"PYTHONDONTWRITEBYTECODE", "1"},
        })
     launched.environment.push_back(variable);
   add_injection(options.activities, launched.environment);

@@ -77,6 +77,12 @@ Variables python_environment() {
   return environment;
 }
 
+Variables own_run_environment() {
+  Variables environment = python_environment();
+  environment.emplace_back("PYTHONDONTWRITEBYTECODE", "1");
+  return environment;
+}
+
 llvm::Error check_reachable(const std::vector<std::string>& command) {
   if (command.empty() || !names_python(command[0])) return llvm::Error::success();
   std::vector<const char*> words;

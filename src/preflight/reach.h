@@ -14,6 +14,9 @@ namespace opguard {
 // variable PYTHONPATH names it, and a program that sets its own is not reached.
 Variables python_environment();
 
+// The same for a run of our own, which writes no byte code into the user's tree.
+Variables own_run_environment();
+
 // Adds a library to the LD_PRELOAD of such variables, behind what is there. False, and nothing is
 // done, where the loader could not read its name.
 bool add_preload(const std::string& library, Variables& environment);

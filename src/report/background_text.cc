@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "report/region.h"
-#include "report/text.h"
+#include "support/text.h"
 
 namespace opguard {
 

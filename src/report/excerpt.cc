@@ -6,7 +6,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "report/text.h"
+#include "support/text.h"
 
 namespace opguard {
 namespace {

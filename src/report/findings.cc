@@ -1,6 +1,6 @@
 #include "report/findings.h"
 
-#include "report/text.h"
+#include "support/text.h"
 
 namespace opguard {
 

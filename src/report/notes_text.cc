@@ -1,6 +1,6 @@
 #include "report/notes_text.h"
 
-#include "report/text.h"
+#include "support/text.h"
 
 namespace opguard {
 namespace {

@@ -19,8 +19,8 @@
 #include "report/region.h"
 #include "report/rows.h"
 #include "report/step_text.h"
-#include "report/text.h"
 #include "report/unreached_text.h"
+#include "support/text.h"
 
 namespace opguard {
 namespace {

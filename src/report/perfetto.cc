@@ -7,7 +7,7 @@
 #include "align/pair/difference.h"
 #include "protozero/pbf_writer.hpp"
 #include "report/rows.h"
-#include "report/text.h"
+#include "support/text.h"
 
 namespace opguard {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "align/judge/pivot_view.h"
-#include "report/text.h"
+#include "support/text.h"
 
 namespace opguard {
 

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "align/judge/pivot_view.h"
-#include "report/text.h"
+#include "support/text.h"
 
 namespace opguard {
 namespace {

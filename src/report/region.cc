@@ -4,7 +4,7 @@
 #include <set>
 
 #include "align/judge/pivot_view.h"
-#include "report/text.h"
+#include "support/text.h"
 
 namespace opguard {
 

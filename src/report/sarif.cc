@@ -15,7 +15,7 @@
 #include "report/region.h"
 #include "report/rows.h"
 #include "report/step_text.h"
-#include "report/text.h"
+#include "support/text.h"
 
 namespace opguard {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "report/text.h"
+#include "support/text.h"
 
 namespace opguard {
 namespace {

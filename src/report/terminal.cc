@@ -9,8 +9,8 @@
 #include "report/report.h"
 #include "report/terminal_alignment.h"
 #include "report/terminal_pivot.h"
-#include "report/text.h"
 #include "report/unreached_text.h"
+#include "support/text.h"
 
 namespace opguard {
 namespace {

@@ -8,7 +8,7 @@
 #include "report/rows.h"
 #include "report/step_text.h"
 #include "report/terminal_event.h"
-#include "report/text.h"
+#include "support/text.h"
 
 namespace opguard {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "report/background_text.h"
 #include "report/terminal_event.h"
-#include "report/text.h"
+#include "support/text.h"
 
 namespace opguard {
 namespace {

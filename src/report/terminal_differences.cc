@@ -5,7 +5,7 @@
 #include "align/pair/difference.h"
 #include "report/excerpt.h"
 #include "report/terminal_event.h"
-#include "report/text.h"
+#include "support/text.h"
 
 namespace opguard {
 namespace {

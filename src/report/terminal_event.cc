@@ -1,7 +1,7 @@
 #include "report/terminal_event.h"
 
 #include "report/excerpt.h"
-#include "report/text.h"
+#include "support/text.h"
 
 namespace opguard {
 

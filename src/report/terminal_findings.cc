@@ -6,7 +6,7 @@
 #include "report/terminal_differences.h"
 #include "report/terminal_event.h"
 #include "report/terminal_pivot.h"
-#include "report/text.h"
+#include "support/text.h"
 
 namespace opguard {
 namespace {

@@ -1,7 +1,7 @@
 #include "report/terminal_lines.h"
 
 #include "report/reasons.h"
-#include "report/text.h"
+#include "support/text.h"
 
 namespace opguard {
 

@@ -9,7 +9,7 @@
 #include "report/terminal_differences.h"
 #include "report/terminal_event.h"
 #include "report/terminal_proof.h"
-#include "report/text.h"
+#include "support/text.h"
 
 namespace opguard {
 namespace {

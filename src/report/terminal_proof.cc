@@ -4,7 +4,7 @@
 
 #include "report/drill_text.h"
 #include "report/proof_text.h"
-#include "report/text.h"
+#include "support/text.h"
 
 namespace opguard {
 namespace {

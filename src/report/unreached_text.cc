@@ -4,7 +4,7 @@
 
 #include "align/judge/pivot_view.h"
 #include "align/pair/difference.h"
-#include "report/text.h"
+#include "support/text.h"
 
 namespace opguard {
 namespace {

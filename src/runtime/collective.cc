@@ -52,7 +52,7 @@ void give_outputs(Flight& flight, PyObject* outputs, const TorchApi& torch) {
       flight.outputs.push_back(
           {Ref::borrow(tensor), label, static_cast<SlotFlags>(flags), view.version});
       if (!view.has_value() || view.span_bytes() == 0) return;
-      auto begin = reinterpret_cast<uint64_t>(view.elements.data);
+      const uint64_t begin = view.first_byte();
       g_spans.push_back({begin, begin + view.span_bytes(), &flight});
     });
   }
@@ -245,7 +245,7 @@ void launched(Flight& flight, uint32_t index, const std::vector<Slot>& inputs,
 
 bool read_in_flight(const TensorView& view, Slot& slot) {
   if (g_spans.empty() || !view.has_value()) return false;
-  auto begin = reinterpret_cast<uint64_t>(view.elements.data);
+  const uint64_t begin = view.first_byte();
   uint64_t end = begin + view.span_bytes();
   for (const Span& span : g_spans) {
     if (end <= span.begin || span.end <= begin ||

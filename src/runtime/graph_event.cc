@@ -194,11 +194,12 @@ PyObject* graph_attach(PyObject*, PyObject* const* args, Py_ssize_t count) {
   try {
     const GraphSite* site = site_of(args[1]);
     long long index = PyLong_AsLongLong(args[0]);
-    if (site != nullptr && index >= 0 && work.torch() != nullptr) {
+    if (site != nullptr && work.torch() != nullptr) {
       std::vector<Ref> history;
       for (size_t i = 0; PyObject* node = item_of(args[3], i); ++i)
         history.push_back(Ref::borrow(node));
-      attach_hooks(*work.torch(), site->boundary, static_cast<uint32_t>(index), args[2], history);
+      const uint32_t forward = index < 0 ? kNone : static_cast<uint32_t>(index);  // lost
+      attach_hooks(*work.torch(), site->boundary, forward, args[2], history);
     }
   } catch (const std::exception& e) {
     recorder().fault(e.what());

@@ -479,7 +479,8 @@ void Operation::record(PyObject* result, bool raised, const OwnWork& work) {
   uint32_t index = recorder().commit(event_, slots);
   if (watch_) watch_->committed(event_);
   if (flight_ && in_flight) launched(flight_of(flight_), index, given, inputs_.items());
-  if (differentiable && index != kNone)
+  // Also of an event that was lost: its nodes are events of their own.
+  if (differentiable)
     attach_hooks(*work.torch(), *boundary_, index, result, history_, event_.begin);
 }
 

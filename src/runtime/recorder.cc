@@ -92,6 +92,11 @@ void Recorder::reset_after_fork() {
   graphs_.clear();
   located_.clear();
   occurrences_.clear();
+  // The operators that were running are the parent's, this thread's too: their ends are not reached
+  // here, or end what is no more.
+  running_.clear();
+  thread().running.clear();
+  thread().optimizers.clear();
   faults_ = 0;
   ++generation_;
   watch_after_fork();
@@ -378,7 +383,7 @@ Slot Recorder::slot(const TensorView& view, SlotKind kind, uint16_t index, std::
       s.value = {value.ticket, 0};
       s.pattern = value.stream;
     }
-    s.address = reinterpret_cast<uint64_t>(view.elements.data);
+    s.address = view.first_byte();
     s.size_bytes = view.span_bytes();
     if (!in_memory_order(view.elements)) s.flags |= kPermuted;
   } else {

@@ -1,5 +1,6 @@
 #include "runtime/tensor_view.h"
 
+#include <cstdlib>
 #include <unordered_map>
 
 namespace opguard {
@@ -97,10 +98,18 @@ uint64_t TensorView::span_bytes() const {
   uint64_t last = elements.size;
   for (size_t d = 0; d < elements.shape.size() && d < elements.strides.size(); ++d) {
     if (elements.shape[d] == 0) return 0;
-    if (elements.strides[d] > 0)
-      last += static_cast<uint64_t>(elements.shape[d] - 1) * elements.strides[d];
+    last += static_cast<uint64_t>(elements.shape[d] - 1) *
+            static_cast<uint64_t>(std::abs(elements.strides[d]));
   }
   return last;
+}
+
+uint64_t TensorView::first_byte() const {
+  int64_t before = 0;
+  for (size_t d = 0; d < elements.shape.size() && d < elements.strides.size(); ++d)
+    if (elements.strides[d] < 0 && elements.shape[d] > 1)
+      before += (elements.shape[d] - 1) * elements.strides[d];
+  return reinterpret_cast<uint64_t>(elements.data) + static_cast<uint64_t>(before);
 }
 
 void TensorView::clear() {

@@ -27,7 +27,9 @@ struct TensorView {
   bool has_value() const { return readable || device != nullptr; }
   void clear();
   uint64_t content_bytes() const;  // an expanded tensor has more of it than of memory
-  // Distance from the first element to past the last one in memory.
+  // Where in memory its elements lie: the lowest address, and the distance from there to past the
+  // highest. A numpy array may run backwards (`a[::-1]`): then `elements.data` is the highest.
+  uint64_t first_byte() const;
   uint64_t span_bytes() const;
 };
 

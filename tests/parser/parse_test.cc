@@ -149,7 +149,7 @@ TEST(Parser, OtherEncodingsAreReadByBytes) {
   EXPECT_EQ(brief(text), (Brief{"f(f)", "+(f('\xe9'))"}));
   EXPECT_EQ(errors("x = '\xe9'\n"),
             "a.py:1:6: error: not UTF-8, and no coding line names another encoding\n"
-            "x = '\xef\xbf\xbd'\n     ^\n");
+            "x = '\\xe9'\n     ^\n");
 }
 
 TEST(Parser, LineEndingsAndMarks) {

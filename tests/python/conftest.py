@@ -32,18 +32,16 @@ def clean_environment():
     env = {k: v for k, v in os.environ.items() if not k.startswith("OPGUARD_")}
     env["PATH"] = os.path.dirname(sys.executable) + os.pathsep + env["PATH"]
     env["OMP_NUM_THREADS"] = "1"
-    env["PYTHONDONTWRITEBYTECODE"] = "1"
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # users' machines do not have it
     if os.environ.get("OPGUARD_TEST_DEVICE"):  # every tensor is read by the example plugin: docs/device-runtime.md
         env["OPGUARD_DEVICE_PLUGIN"] = str(build_dir() / "tests" / "device" / "opguard_example_values.so")
     return env
 
 
 def tree_digest(root):
-    """One digest over the names and bytes of everything below `root`, byte code caches left out."""
+    """One digest over the names and bytes of everything below `root`, byte code caches among it."""
     total = hashlib.sha256()
     for path in sorted(Path(root).rglob("*")):
-        if "__pycache__" in path.parts:
-            continue
         total.update(f"{path.relative_to(root)}\0{path.is_dir()}\0".encode())
         if path.is_file():
             total.update(path.read_bytes())

@@ -401,6 +401,30 @@ for batch in og("loader", loader): pass
     assert all(log.closed for log in logs)
 
 
+def test_a_child_is_not_inside_what_its_parent_was_doing(tmp_path):
+    run_program(TORCH + """
+import os
+w = torch.ones(3, requires_grad=True)
+def load():
+    child = os.fork()
+    if child == 0:
+        (w * 2).sum().backward()  # no probe of its own: told by the innermost operator that runs
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+og("loader", load)()
+""", tmp_path)  # fmt: skip
+    (child,) = [log for log in logs_in(tmp_path) if not log.of("loader")]
+    (loss,) = [e for e in child.events if e.kind == "loss"]
+    assert loss.boundary != "loader"
+
+
+def test_an_array_that_runs_backwards_lies_where_it_lies(tmp_path):
+    log = record("import numpy\na = numpy.arange(6.0)\nog('f', max)(a, a[::-1], key=id); og('g', max)(a[4:1:-1], a[2:5], key=id)", tmp_path)
+    for boundary in ("f", "g"):
+        one, other = log.of(boundary)[0].slots[:2]
+        assert (one.address, one.size_bytes) == (other.address, other.size_bytes) != (0, 0)
+
+
 def test_no_event_no_file(tmp_path):
     run_program("import torch\ntorch.ones(2)\n", tmp_path / "log")
     assert not (tmp_path / "log").exists()

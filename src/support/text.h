@@ -1,4 +1,4 @@
-// report/text.h: text of unknown origin (sources, names, arguments) made fit for a terminal.
+// support/text.h: text of unknown origin (sources, names, arguments) made fit for a terminal.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,10 @@ struct ShownChar {
 std::vector<ShownChar> shown_chars(std::string_view text);
 std::string shown(std::string_view text);
 uint32_t width_of(const std::vector<ShownChar>& chars, size_t from, size_t to);
+
+// Narrows the characters [first, last) to what fits in `columns` around the character `from`.
+void clip(const std::vector<ShownChar>& chars, size_t from, uint32_t columns, size_t& first,
+          size_t& last);
 
 // A line with the stretch [from, to) of its characters marked: kept as it is if it fits in
 // `columns`, else cut around the stretch, with "..." where something is left out.

@@ -1,4 +1,4 @@
-#include "report/text.h"
+#include "support/text.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -71,6 +71,22 @@ uint32_t width_of(const std::vector<ShownChar>& chars, size_t from, size_t to) {
   return width;
 }
 
+void clip(const std::vector<ShownChar>& chars, size_t from, uint32_t columns, size_t& first,
+          size_t& last) {
+  uint32_t width = 0;
+  for (size_t i = first; i < last && width <= columns; ++i) width += chars[i].width;
+  if (width <= columns) return;
+  // A third of the room for what stands before.
+  size_t start = from;
+  for (width = 0; start > first && width + chars[start - 1].width <= columns / 3; --start)
+    width += chars[start - 1].width;
+  size_t stop = start;
+  for (width = 0; stop < last && width + chars[stop].width <= columns; ++stop)
+    width += chars[stop].width;
+  first = start;
+  last = stop;
+}
+
 MarkedLine mark_line(std::string_view line, size_t from, size_t to, uint32_t columns) {
   const std::vector<ShownChar> chars = shown_chars(line);
   from = std::min(from, chars.size());
@@ -82,16 +98,8 @@ MarkedLine mark_line(std::string_view line, size_t from, size_t to, uint32_t col
     ++first;
   from = std::max(from, first);
   to = std::max(to, from);
-  if (width_of(chars, first, last) > columns) {
-    // A third of the room for what stands before the mark.
-    size_t start = from;
-    while (start > first && width_of(chars, start - 1, from) <= columns / 3) --start;
-    size_t stop = start;
-    while (stop < last && width_of(chars, start, stop + 1) <= columns) ++stop;
-    first = start;
-    last = stop;
-    to = std::min(to, last);
-  }
+  clip(chars, from, columns, first, last);
+  to = std::min(to, last);
   MarkedLine result;
   // Left of `first` there may be indentation only.
   const bool cut = line.substr(0, first).find_first_not_of(" \t") != std::string_view::npos;
