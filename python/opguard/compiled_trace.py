@@ -7,7 +7,6 @@ graph is broken between the probe and its operator, the probe proper takes the o
 import contextlib
 import functools
 import itertools
-import re
 
 import torch
 from torch._dynamo.exc import ObservedException
@@ -25,7 +24,7 @@ from opguard import _rt, compiled, compiled_operand, compiled_ops, unprobed
 from opguard import compiled_variables as dv
 from opguard.compiled_values import Values, call_inputs, in_package, quoted
 
-NEWEST = (2, 13)
+UNKNOWN = "2.14.0.dev0"  # the first torch whose dynamo was never tried; compared as releases are
 _tokens = itertools.count(1)
 _flags = {}  # id of a function of _rt -> the flag of its probes' events
 
@@ -414,8 +413,8 @@ def install(probes):
         # after it may hold other private classes under the names that are met here.
         from torch._dynamo.variables.object_protocol import generic_richcompare  # noqa: F401
 
-        if version(torch.__version__) > NEWEST:
-            raise RuntimeError(f"torch {torch.__version__} is newer than {NEWEST[0]}.{NEWEST[1]}, the newest that is known")
+        if torch.__version__ >= UNKNOWN:
+            raise RuntimeError(f"torch {torch.__version__} is newer than all that are known")
     _flags.update((id(function), flag) for function, flag in probes.items())
     words = {
         compiled_operand.enter: EnterWord,
@@ -434,8 +433,3 @@ def install(probes):
     for table in by_type:
         table.update(waiting)
     BuiltinVariable._make_handler = staticmethod(functools.partial(_make_handler, original))
-
-
-def version(text):
-    """"2.13.0a0+git" -> (2, 13)"""
-    return tuple(int(number) for number in re.match(r"(\d+)\.(\d+)", text).groups())

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -34,8 +35,15 @@ bool look_at(int fd, const char* path, FileState& state) {
   struct statx now{};
   const int flags = AT_SYMLINK_NOFOLLOW | (path == nullptr ? AT_EMPTY_PATH : 0);
   if (statx(path == nullptr ? fd : AT_FDCWD, path == nullptr ? "" : path, flags,
-            STATX_INO | STATX_NLINK | STATX_SIZE | STATX_BTIME, &now) != 0)
-    return false;
+            STATX_INO | STATX_NLINK | STATX_SIZE | STATX_BTIME, &now) != 0) {
+    // Older containers forbid statx: without the time of birth then.
+    struct stat plain{};
+    if ((path == nullptr ? fstat(fd, &plain) : lstat(path, &plain)) != 0) return false;
+    state = {{(uint64_t{major(plain.st_dev)} << 32) | minor(plain.st_dev), plain.st_ino, 0},
+             static_cast<uint32_t>(plain.st_nlink),
+             static_cast<uint64_t>(plain.st_size)};
+    return true;
+  }
   state.identity = {(uint64_t{now.stx_dev_major} << 32) | now.stx_dev_minor, now.stx_ino, 0};
   if (now.stx_mask & STATX_BTIME)
     state.identity.birth_ns = now.stx_btime.tv_sec * 1'000'000'000 + now.stx_btime.tv_nsec;
@@ -171,7 +179,7 @@ bool LogFile::finish(std::string_view bytes, std::string& error) {
   // What was reserved and not used goes back; a failure leaves a file that is only larger on disk.
   if (ok && reserves_ && hold() != Hold::none && ftruncate(fd_, static_cast<off_t>(size_)) != 0)
     reserves_ = false;
-  ok = ok && sync();
+  ok = ok && hold() != Hold::none && fsync(fd_) == 0;
   if (ok) follow();
   if (!ok) error = failure("cannot end");
   if (int failed = close_own(); failed != 0 && ok) {

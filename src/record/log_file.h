@@ -20,7 +20,10 @@ namespace opguard {
 struct FileIdentity {
   uint64_t device = 0, inode = 0;
   int64_t birth_ns = 0;  // 0 where the file system keeps none
-  bool operator==(const FileIdentity&) const = default;
+  bool operator==(const FileIdentity& other) const {
+    return device == other.device && inode == other.inode &&
+           (birth_ns == other.birth_ns || birth_ns == 0 || other.birth_ns == 0);
+  }
 };
 
 class LogFile {

@@ -38,6 +38,13 @@ def clean_environment():
     return env
 
 
+def static_plan(opguard, tree, folder):
+    """The plan of every operator site of a tree, in `folder`."""
+    path = folder / "plan.json"
+    assert opguard("plan", "--static", tree, "-o", path).returncode == 0
+    return path
+
+
 def tree_digest(root):
     """One digest over the names and bytes of everything below `root`, byte code caches among it."""
     total = hashlib.sha256()

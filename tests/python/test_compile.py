@@ -161,11 +161,13 @@ def test_a_probe_that_waits_while_the_graph_breaks(opguard, tmp_path, backend):
     assert not differing - contexts
 
 
-def test_a_dynamo_without_our_handlers_traces_the_operand_itself(tmp_path):
-    log = record("""
-import sys
-sys.modules["opguard.compiled_trace"] = None  # as if its imports failed
-import torch
+@pytest.mark.parametrize("how, why", [
+    ('sys.modules["opguard.compiled_trace"] = None  # as if its imports failed', "no handlers: "),
+    ('torch.__version__ = torch.torch_version.TorchVersion("2.14.0.dev20270101")', "is newer than all that are known"),
+    ('torch.__version__ = torch.torch_version.TorchVersion("2.14.0a0+git1234")', "is newer than all that are known"),
+])  # fmt: skip
+def test_a_dynamo_without_our_handlers_traces_the_operand_itself(tmp_path, how, why):
+    log = record("import sys, torch\n" + how + """
 def f(x):
     x = og("iadd", x.clone()).iadd(1)
     return og("softmax", torch.softmax)(og("mul", x) * 2, dim=-1)
@@ -174,4 +176,5 @@ assert torch.equal(torch.compile(f, fullgraph=True, backend="eager")(x), torch.s
 og("outside", x) + 1
 """, tmp_path)  # fmt: skip
     assert {e.boundary for e in log.events if e.kind != "state"} == {"outside"}
-    assert log.settings["opguard_compiled_unprobed"].startswith("no handlers: ")
+    unprobed = log.settings["opguard_compiled_unprobed"]
+    assert unprobed.startswith("no handlers: ") and why in unprobed

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from conftest import binary, clean_environment, tree_digest
+from conftest import binary, clean_environment, tree_digest, static_plan
 
 CODE = "import torch\n\n\ndef f(x):\n    return torch.softmax(x, -1)\n"
 
@@ -42,9 +42,7 @@ def repo(tmp_path):
 
 @pytest.fixture
 def plan(opguard, repo, tmp_path):
-    path = tmp_path / "plan.json"
-    assert opguard("plan", "--static", repo, "-o", path).returncode == 0
-    return path
+    return static_plan(opguard, repo, tmp_path)
 
 
 def rewrite(plan, change):

@@ -5,8 +5,7 @@ import re
 import shutil
 
 import pytest
-
-
+from conftest import static_plan
 
 # Clears the screen, sets the title and the clipboard, C1 forms of the same, a bidi override, lines of its own.
 PAYLOADS = ["\x1b[2J", "\x1b]0;t\x07", "\x1b]52;c;aGk=\x07", "\x9b2J", "\x85x", "\u202egnp", "\u2066x", "\r", "\nopguard: error: none", "\x08\x7f"]
@@ -33,9 +32,7 @@ def tree(tmp_path):
 
 @pytest.fixture
 def plan(opguard, tree, tmp_path):
-    path = tmp_path / "plan.json"
-    assert opguard("plan", "--static", tree, "-o", path).returncode == 0
-    return path
+    return static_plan(opguard, tree, tmp_path)
 
 
 def test_every_text_of_a_plan(opguard, tree, plan, tmp_path):
