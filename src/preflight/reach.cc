@@ -79,7 +79,7 @@ Variables python_environment() {
 
 Variables own_run_environment() {
   Variables environment = python_environment();
-  environment.emplace_back("PYTHONDONTWRITEBYTECODE", "1");
+  environment.emplace_back("OPGUARD_NO_BYTECODE", "1");
   return environment;
 }
 

@@ -9,6 +9,10 @@ import sys
 def _begin(boot):
     if not any(name.startswith("OPGUARD_") for name in os.environ):
         return
+    if "OPGUARD_NO_BYTECODE" in os.environ:
+        # A run of ours leaves no __pycache__ in the user's tree. Not PYTHONDONTWRITEBYTECODE: the program and
+        # every process it starts, Python or not, would see that one.
+        sys.dont_write_bytecode = True
     if sys.version_info < (3, 8) or "opguard" in sys.modules:
         return
     from importlib.util import module_from_spec, spec_from_file_location
