@@ -200,6 +200,14 @@ llvm::Expected<Verification> verify(const VerifyOptions& options, const SourceSe
   found.repeated = judge(*bare, *again);
   found.runs = program.runs();
   if (found.noisy()) return found;
+  // And with its probes? What breaks at times (a race as a process group ends) is no probe's doing
+  // that could be found.
+  say("a second instrumented run, to see whether it does so again");
+  auto probed_again = program.run_probed("instrumented_again", wraps);
+  if (!probed_again) return probed_again.takeError();
+  found.instrumented_again = judge(*bare, *probed_again);
+  found.runs = program.runs();
+  if (found.unsteady()) return found;
   found.verdict = Verification::Verdict::different;
   auto culprit = search(program, *bare, wraps, found.instrumented.change, options.runs);
   if (!culprit) return culprit.takeError();

@@ -111,4 +111,8 @@ bool draws_random(std::string_view name) {
   return false;
 }
 
+bool given_generator(std::string_view scalars) {
+  return scalars.find("=Generator(") != std::string_view::npos;
+}
+
 }  // namespace opguard

@@ -57,12 +57,17 @@ struct Verification {
   size_t runs = 0;        // of the program, the preflight's not counted
   Judgement instrumented;
   CompileCounts bare;
-  LogLoss log;                        // of the instrumented run
-  std::optional<Judgement> repeated;  // a second bare run, where one was made
+  LogLoss log;                                  // of the instrumented run
+  std::optional<Judgement> repeated;            // a second bare run, where one was made
+  std::optional<Judgement> instrumented_again;  // a second run with every probe, likewise
   std::optional<Culprit> culprit;
 
   // The program differs from itself: no probe is blamed.
   bool noisy() const { return repeated && repeated->change != Change::none; }
+  // With every probe it does now this, now that: what breaks at times breaks in no bisection.
+  bool unsteady() const {
+    return instrumented_again && instrumented_again->change != instrumented.change;
+  }
 };
 
 // One sentence: what differs, or that nothing does.

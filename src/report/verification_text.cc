@@ -100,6 +100,13 @@ std::string words(const Verification& found) {
   if (found.noisy())
     return "the program itself is not deterministic: between two runs without probes " +
            (found.repeated->change == Change::fails ? "one fails" : words(*found.repeated));
+  if (found.unsteady())
+    return "the program does not do the same each time, and may not without probes either: of two "
+           "instrumented runs " +
+           (found.instrumented.change == Change::fails ? "only one fails"
+            : found.instrumented_again->change == Change::fails
+                ? "only the second fails"
+                : "only one differs as the first: " + words(found.instrumented));
   if (found.instrumented.change == Change::none && !found.instrumented.values.compared())
     return "the program has no backward pass and no optimizer step to compare";
   return words(found.instrumented);
@@ -132,7 +139,7 @@ std::string verification_text(const Verification& found, const SourceSet& source
   if (found.noisy()) {
     if (found.repeated->values.first)
       text += difference_text(*found.repeated->values.first, "bare        ", "bare again  ");
-  } else if (found.verdict == Verification::Verdict::different) {
+  } else if (found.verdict == Verification::Verdict::different || found.unsteady()) {
     if (probed.change == Change::fails) text += "  it ends with " + probed.failure + "\n";
     if (probed.values.first)
       text += difference_text(*probed.values.first, "bare          ", "instrumented  ");

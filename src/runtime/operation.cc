@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "record/random_operator.h"
 #include "runtime/autograd.h"
 #include "runtime/collective.h"
 #include "runtime/held.h"
@@ -289,7 +290,7 @@ void Operation::ready() {
   if (!work_) work_.emplace();
   // A generator that is handed over is no business of the global ones, which another thread may be
   // drawing from just now.
-  if (callee_.random && inputs_.scalars().find("=Generator(") == std::string::npos)
+  if (callee_.random && !given_generator(inputs_.scalars()))
     recorder().record_generators(event_.phase, callee_.of_torch_generators);
   if (event_.phase == Phase::forward || event_.phase == Phase::recompute) {
     event_.flags |= kGradientsTold;

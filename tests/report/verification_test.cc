@@ -42,6 +42,17 @@ TEST(Verification, AProgramThatDiffersFromItselfBlamesNoProbe) {
             "the program itself is not deterministic: between two runs without probes one fails");
 }
 
+TEST(Verification, AProgramThatFailsAtTimesBlamesNoProbe) {
+  Verification verification = found(Change::fails);
+  verification.repeated = found(Change::none).instrumented;
+  verification.instrumented_again = found(Change::fails).instrumented;
+  EXPECT_EQ(words(verification), "the instrumented program fails");
+  verification.instrumented_again = found(Change::none).instrumented;
+  EXPECT_EQ(words(verification),
+            "the program does not do the same each time, and may not without probes either: of two "
+            "instrumented runs only one fails");
+}
+
 TEST(Verification, ShowsWhatEachRunHolds) {
   const ValueSide a{.name = "grad0", .meta = Meta{"float32", "cpu", {2, 8}}, .value = {1, 2}};
   ValueSide b = a;

@@ -41,6 +41,10 @@ struct Evidence {
     const auto at = locations.find(boundary(side, ref));
     return (at != locations.end() && at->second.draws) || draws_random(callee(side, ref));
   }
+  // From a generator that no record tells of, and nothing of the process moves.
+  bool given_generator(int side, const EventRef& ref) const {
+    return opguard::given_generator(log(side, ref).text(event(side, ref).scalars));
+  }
   // As in source; the boundary's label where its place is unknown.
   std::string callee(int side, const EventRef& ref) const {
     const ProcessLog& l = log(side, ref);

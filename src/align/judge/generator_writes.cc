@@ -113,6 +113,7 @@ std::map<std::string, Window> partings(const Evidence& evidence, const ProcessPa
 
 bool writes(const Evidence& evidence, int side, const EventRef& ref, const std::string& generator) {
   if (evidence.event(side, ref).kind == EventKind::state) return false;
+  if (evidence.given_generator(side, ref)) return false;
   const std::string callee = evidence.callee(side, ref);
   return (evidence.draws(side, ref) || seeds_random(callee)) && of_family(callee, generator);
 }
@@ -149,19 +150,27 @@ std::optional<GeneratorWrite> generator_write(const Evidence& evidence, const Ev
     first->refs[1 - side] = partner;
     at = position;
   };
-  for (const auto& [name, window] : partings(evidence, *both, a, b)) {
-    if (generator.empty() ? name == "python" || name == "numpy" : name != generator) continue;
+  // The writes of a window that one run alone makes, or makes otherwise.
+  auto look = [&](const Window& window, auto&& is_write) {
     for (int side : {0, 1})
       for (uint32_t i = window.begin[side]; i < window.end[side]; ++i) {
         const EventRef ref{side == 0 ? a.process : b.process, i};
         // A resumed run has not made the steps before: what they drew is in its checkpoint.
-        if (evidence.besides(side, ref) || !writes(evidence, side, ref, name)) continue;
+        if (evidence.besides(side, ref) || !is_write(side, ref)) continue;
         const EventRef partner = evidence.partner(side, ref);
-        if (partner.process < 0)
-          take(side, ref, partner);
-        else if (side == 0 && differs(evidence, ref, partner))
+        if (partner.process < 0 || (side == 0 && differs(evidence, ref, partner)))
           take(side, ref, partner);
       }
+  };
+  if (generator.empty() && evidence.given_generator(0, a) && evidence.given_generator(1, b)) {
+    look({{0, 0}, {a.event, b.event}}, [&](int side, const EventRef& ref) {
+      return evidence.draws(side, ref) && evidence.given_generator(side, ref);
+    });
+    return first;
+  }
+  for (const auto& [name, window] : partings(evidence, *both, a, b)) {
+    if (generator.empty() ? name == "python" || name == "numpy" : name != generator) continue;
+    look(window, [&](int side, const EventRef& ref) { return writes(evidence, side, ref, name); });
   }
   return first;
 }

@@ -12,6 +12,18 @@ bool is_news(const Evidence& evidence, int side, const SlotRef& sink) {
       .novel(sink.event, evidence.index[side]->slot(sink));
 }
 
+// The same at the event's partner: the other run wrote the tensor again since, and there they part.
+//   both record the buffer as False; b alone:  initted.copy_(torch.tensor(True))
+bool left_alike(const Evidence& evidence, int side, const SlotRef& sink) {
+  const std::optional<SlotRef> there = evidence.counterparts.of(side, sink);
+  if (!there) return false;
+  const Slot mine = evidence.index[side]->slot(sink),
+             theirs = evidence.index[1 - side]->slot(*there);
+  return has_value(mine) && has_value(theirs) &&
+         value_key(evidence.log(side, sink.event), mine) ==
+             value_key(evidence.log(1 - side, there->event), theirs);
+}
+
 // Its results count as known.
 bool is_known(const Evidence& evidence, const Known& known, int side, const EventRef& ref) {
   const Event e = evidence.event(side, ref);
@@ -49,12 +61,18 @@ FlowOptions flow_options(const Evidence& evidence, int side, const Known& known)
 Walk walk_back(const Evidence& evidence, const ModelDifference& difference, const Known& known) {
   Walk walk;
   const bool told = holds_news(evidence, difference);
+  bool apart = false;  // some sink is where the runs may part
+  for (int side : {0, 1})
+    for (const SlotRef& sink : difference.slots[side])
+      apart = apart || !left_alike(evidence, side, sink);
   for (int side : {0, 1}) {
     Flow flow(*evidence.index[side], *evidence.index[1 - side],
               flow_options(evidence, side, known));
     std::vector<SlotRef> sinks = difference.slots[side];
     if (told)
       std::erase_if(sinks, [&](const SlotRef& sink) { return !is_news(evidence, side, sink); });
+    if (apart)
+      std::erase_if(sinks, [&](const SlotRef& sink) { return left_alike(evidence, side, sink); });
     for (const Origin& origin : flow.origins(sinks)) {
       const Found found{evidence.position(side, origin.event), side, origin};
       const EventRef partner = evidence.partner(side, origin.event);

@@ -220,7 +220,8 @@ TEST(RandomState, ByWholeNames) {
 }
 
 // One step: a seeding with `seed`, `draws` dropouts, and the loss.
-LogBuilder seeded(std::vector<uint64_t> seeds, uint64_t other_draw = 0) {
+LogBuilder seeded(std::vector<uint64_t> seeds, uint64_t other_draw = 0,
+                  const std::string& given = "") {
   LogBuilder log;
   uint64_t state = 10;
   for (uint32_t step = 0; step < seeds.size(); ++step) {
@@ -231,7 +232,10 @@ LogBuilder seeded(std::vector<uint64_t> seeds, uint64_t other_draw = 0) {
     state = 1000 * (1 + seeds[step]);
     if (other_draw == step + 1) {
       log.add(drawing(state, step));
-      log.add({.boundary = "m.rand", .slots = {out(500 + step, "out0")}, .step = step});
+      log.add({.boundary = "m.rand",
+               .slots = {out(500 + step, "out0")},
+               .scalars = given,
+               .step = step});
       ++state;
     }
     log.add(drawing(state, step));
@@ -264,6 +268,36 @@ TEST(RandomState, AnotherSeedIsNamedNotTheDraw) {
 TEST(RandomState, ADrawOfOneRunAloneIsNamedNotTheNext) {
   LogBuilder a = seeded({1, 2}), b = seeded({1, 2}, 2);
   EXPECT_EQ(named(judged(a, b), b), "m.rand");
+}
+
+// A draw from a generator of the program's own: what b draws besides from the process's moved
+// nothing here, what it draws from one of the program's may have; and the states of the process's
+// tell nothing.
+TEST(RandomState, ADrawFromAGeneratorOfItsOwnIsMovedByItsLikeAlone) {
+  constexpr const char* kOwn = "generator=Generator(seed=7)";
+  auto run = [&](uint64_t drawn, const std::string& besides) {
+    LogBuilder log;
+    log.add(states(10, 20, 0));
+    log.add({.boundary = "m.manual_seed", .scalars = "arg0=1"});
+    if (!besides.empty()) log.add({.boundary = "m.rand", .slots = {out(500)}, .scalars = besides});
+    log.add({.boundary = "m.randn", .slots = {out(drawn)}, .scalars = kOwn});
+    log.add(states(drawn, 20, 0));
+    log.add({.boundary = "m.loss",
+             .slots = {{SlotKind::in, drawn, "root0", {4, 8}, kModelValue}},
+             .kind = EventKind::loss});
+    return log;
+  };
+  LogBuilder a = run(1, ""), b = run(2, "arg0=3"), own = run(2, kOwn);
+  const Verdict verdict = judged(a, b);
+  EXPECT_EQ(named(verdict, b), "m.randn");
+  EXPECT_EQ(verdict.candidates[0].why, (Reasons{{ReasonKind::other_result}}));
+  EXPECT_EQ(named(judged(a, own), own), "m.rand");
+}
+
+// And the other way round: it moves no generator of the process.
+TEST(RandomState, ADrawFromAGeneratorOfItsOwnMovesNoOther) {
+  LogBuilder a = seeded({1, 2}), b = seeded({1, 2}, 2, "generator=Generator(seed=7)");
+  EXPECT_EQ(named(judged(a, b), b), "m.dropout");
 }
 
 // What seeds another device's generator does not end this one's past: the seeding before it is

@@ -50,6 +50,37 @@ LogBuilder batch_norm(const std::string& momentum, uint64_t mean) {
   return log.add(state("<buffers>", {kept(mean, "bn.running_mean")}));
 }
 
+// Both make the flag alike and record it; b alone sets it before a does. Buffers are recorded where
+// they change, so what a has is its record of before, which b has too.
+TEST(KeptValues, ABufferThatOneRunSetsEarlierLeadsToThatWriteNotToItsMaker) {
+  auto flag = [](SlotKind kind, uint64_t value, std::string name) {
+    return S{kind, value, std::move(name), {}, 0, "bool", 3};
+  };
+  auto run = [&](uint32_t sets) {
+    LogBuilder log;
+    log.add({.boundary = "m.tensor:t", .slots = {flag(SlotKind::out, 2, "out0")}});
+    for (uint32_t step = 0; step < 3; ++step) {
+      log.add(loss(5 + step, step)).add(optimizer({parameter(20 + step)}, step));
+      if (step == sets)
+        log.add({.boundary = "m.copy_:c",
+                 .slots = {flag(SlotKind::in, 2, "self"), flag(SlotKind::written, 3, "self")},
+                 .step = step});
+      E buffers = state("<buffers>", {flag(SlotKind::in, step < sets ? 2 : 3, "initted")});
+      buffers.step = step;
+      if (step == 0 || step == sets) log.add(buffers);
+    }
+    return log;
+  };
+  LogBuilder a = run(2), b = run(1);
+  const Verdict v = verdict(a, b);
+  EXPECT_EQ(v.why, (Reasons{{.kind = ReasonKind::buffer_differs, .names = {"initted"}}}));
+  ASSERT_FALSE(v.candidates.empty());
+  const EventRef at = v.candidates[0].b;
+  ASSERT_GE(at.process, 0);
+  EXPECT_EQ(b.log().text(b.log().events[at.event].boundary), "m.copy_:c");
+  EXPECT_EQ(b.log().events[at.event].step, 1u);
+}
+
 TEST(KeptValues, ABufferThatDiffersLeadsToTheOperatorThatWroteIt) {
   const Verdict v = verdict(batch_norm("0.1", 7), batch_norm("0.9", 8));
   EXPECT_EQ(v.outcome, Outcome::diverged);
