@@ -38,7 +38,7 @@ bool Novelty::made_of_known(const SlotRef& made) const {
   if (views_larger_input(made)) return known_parts(made);
   for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s)
     if (log.slots[s].kind == SlotKind::in && novel(made.event, log.slots[s]) &&
-        !written_over(made.event, log.slots[s]) && !known_parts({made.event, s}))
+        !written_over({made.event, s}) && !known_parts({made.event, s}))
       return false;
   return true;
 }
@@ -120,9 +120,22 @@ std::optional<Heuristic> Novelty::put_together(const EventRef& event, const Slot
   return {};
 }
 
-bool Novelty::written_over(const EventRef& ref, const Slot& slot) const {
+// What is copied over is gone, but not its shape: where the other run's target has another one, its
+// maker counts.
+//   a  q = Linear(6, 12).weight      b  q = Linear(6, 10).weight      q.copy_(randn(q.shape))
+bool Novelty::reshaped(const SlotRef& ref) const {
+  if (!options_.counterparts) return false;
+  const std::optional<SlotRef> other = options_.counterparts->of(options_.side, ref);
+  return other && !same_shape(mine_.log(ref.event), mine_.slot(ref), other_.log(other->event),
+                              other_.slot(*other));
+}
+
+bool Novelty::written_over(const SlotRef& at) const {
+  const EventRef& ref = at.event;
+  const Slot slot = mine_.slot(at);
   const ProcessLog& log = mine_.log(ref);
-  if (slot.kind != SlotKind::in || !overwrites(callee(ref), log.text(slot.name))) return false;
+  if (slot.kind != SlotKind::in || !overwrites(callee(ref), log.text(slot.name)) || reshaped(at))
+    return false;
   const EventSlots slots = log.slots.of_event(mine_.event(ref));
   return std::any_of(slots.begin(), slots.end(), [&](const Slot& source) {
     return source.kind == SlotKind::in && source.name != slot.name &&

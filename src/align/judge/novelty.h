@@ -61,8 +61,9 @@ class Novelty {
   // None: there is no counterpart, or one of another layout that only names can be held against.
   std::optional<Standing> beside_counterpart(const SlotRef& ref) const;
 
-  // What was there before a copy has no part in the result, unless it decides the dtype.
-  bool written_over(const EventRef& ref, const Slot& slot) const;
+  // What was there before a copy has no part in the result, unless it decides the dtype, or the
+  // shape, and that is another one in the other run.
+  bool written_over(const SlotRef& at) const;
   // A result that lies inside a larger input's memory: only what is there matters, not the rest.
   bool views_larger_input(const SlotRef& made) const;
   // Values both runs know, put together in memory as only this run does. One part of the same
@@ -70,6 +71,7 @@ class Novelty {
   bool relaid_parts(const Slot& wanted, const Memory::Parts& parts) const;
 
  private:
+  bool reshaped(const SlotRef& ref) const;
   std::string_view callee(const EventRef& ref) const;  // as in source; "" if its place is unknown
   bool any_novel(const Memory::Parts& parts) const;
   Standing by_name(const EventRef& event, const Slot& slot) const;

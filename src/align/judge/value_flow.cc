@@ -20,7 +20,7 @@ bool Flow::push_novel_inputs(const EventRef& ref, const EventRef& consumer, bool
     const Slot& slot = log.slots[s];
     if (inputs_only && slot.kind != SlotKind::in) continue;
     if (!differs({ref, s})) continue;
-    if (known_.written_over(ref, slot)) continue;
+    if (known_.written_over({ref, s})) continue;
     stack.push_back({{ref, s}, consumer});
     any = true;
   }

@@ -156,6 +156,34 @@ TEST(Judge, WhatACopyWritesOverDecidesTheDtype) {
   EXPECT_EQ(judged({a}, {b}).pivot_b(), "b.to:1");
 }
 
+// Weights of another size, filled with numbers drawn in their size: it was chosen where they were
+// made.   q = Linear(4, n).weight; q.copy_(randn(q.shape))
+TEST(Judge, WhatACopyWritesOverDecidesTheShape) {
+  constexpr uint32_t kWeight = 7;
+  auto run = [&](int64_t n) {
+    const uint64_t other = n == 8 ? 0 : 100;
+    auto weight = [&](SlotKind kind, uint64_t value, const std::string& name) {
+      return S{kind, value + other, name, {n, 4}, 0, "float32", kWeight};
+    };
+    LogBuilder log;
+    log.add(op("m.linear:1", {weight(SlotKind::out, 3, "param:weight")},
+               "arg0=4, arg1=" + std::to_string(n)));
+    log.add(op("m.randn:2", {{SlotKind::out, 5 + other, "out0", {n, 4}}},
+               "arg0=(" + std::to_string(n) + ", 4)"));
+    log.add(op("m.copy:3", {weight(SlotKind::in, 3, "self"),
+                            {SlotKind::in, 5 + other, "arg0", {n, 4}},
+                            weight(SlotKind::written, 5, "self")}));
+    log.add(op("m.mul:4", {weight(SlotKind::in, 5, "self"), out(6 + other)}));
+    Location place;
+    place.callee = "q.copy_";
+    return log.add(loss(6 + other)).at("m.copy:3", place);
+  };
+  Judged j = judged({run(8)}, {run(6)});
+  EXPECT_EQ(j.pivot_a(), "m.linear:1");
+  EXPECT_EQ(j.pivot_b(), "m.linear:1");
+  EXPECT_EQ(j.pivot_b(1), "m.randn:2");
+}
+
 TEST(Judge, FirstDifferingModelValueCounts) {
   LogBuilder a, b;
   a.add(loss(5))
