@@ -11,6 +11,7 @@
 #include "patcher/patch.h"
 #include "preflight/build_plan.h"
 #include "preflight/preflight.h"
+#include "support/guardian.h"
 #include "support/install.h"
 #include "support/say.h"
 
@@ -53,7 +54,9 @@ llvm::Expected<WorkFolder> WorkFolder::temporary() {
   std::error_code error;
   fs::path base = fs::temp_directory_path(error);
   std::string name = ((error ? fs::path("/tmp") : base) / "opguard-XXXXXX").string();
+  start_guardian();  // before there is anything to lose
   if (!mkdtemp(name.data())) return make_error("no temporary folder can be made: " + name);
+  guard_folder(name);
   WorkFolder folder(name);
   folder.ours_ = true;
   return folder;
@@ -71,12 +74,16 @@ llvm::Expected<WorkFolder> WorkFolder::open(const std::string& kept,
   return WorkFolder(fs::canonical(kept).string());
 }
 
+WorkFolder::WorkFolder(std::string kept) : path_(std::move(kept)) { start_guardian(); }
+
 WorkFolder::WorkFolder(WorkFolder&& other) noexcept
     : path_(std::move(other.path_)), ours_(std::exchange(other.ours_, false)) {}
 
 WorkFolder::~WorkFolder() {
   std::error_code error;
-  if (ours_) fs::remove_all(path_, error);
+  if (!ours_) return;
+  fs::remove_all(path_, error);
+  release_folder(path_);
 }
 
 llvm::Expected<std::string> write_hook(const Patch& patch, const std::string& dir) {

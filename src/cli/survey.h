@@ -46,7 +46,8 @@ llvm::Expected<TemplateLibrary> find_templates(const std::string& folder, Diagno
 // The tree as an absolute folder; error if there is none.
 llvm::Expected<std::string> canonical_tree(const std::string& tree);
 
-// A folder of ours that goes with this object, or one the user wants kept.
+// A folder of ours that goes with this object, or one the user wants kept. From the first one on
+// this process has a guardian (support/guardian.h).
 class WorkFolder {
  public:
   static llvm::Expected<WorkFolder> temporary();
@@ -54,7 +55,7 @@ class WorkFolder {
   // `parts`, what an earlier run left.
   static llvm::Expected<WorkFolder> open(const std::string& kept,
                                          const std::vector<std::string>& parts);
-  explicit WorkFolder(std::string kept) : path_(std::move(kept)) {}
+  explicit WorkFolder(std::string kept);
   WorkFolder(WorkFolder&& other) noexcept;
   WorkFolder& operator=(WorkFolder&&) = delete;
   ~WorkFolder();

@@ -16,6 +16,7 @@
 
 #include "keep/kept.h"
 #include "support/diagnostics.h"
+#include "support/guardian.h"
 
 extern char** environ;
 
@@ -120,6 +121,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 [[noreturn]] void become(char** argv, char** env, const char* cwd, bool own_group, bool no_input,
                          int out_fd, int report_fd) {
   if (own_group) setpgid(0, 0);
+  guard_child(getpid(), own_group);
   // A group in the background that reads from the terminal is stopped.
   if (int none = no_input ? open("/dev/null", O_RDONLY) : -1; none >= 0) dup2(none, STDIN_FILENO);
   for (int signal : kPassed) {
@@ -314,6 +316,7 @@ llvm::Expected<LaunchResult> launch(const LaunchOptions& options) {
   if (n == sizeof failed) {
     while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
     }
+    release_child(pid);
     close_all();
     const std::string& what = failed[0] == 1 ? options.cwd : options.command[0];
     bool searched = failed[0] != 1 && failed[1] == ENOENT && what.find('/') == std::string::npos;
@@ -322,6 +325,7 @@ llvm::Expected<LaunchResult> launch(const LaunchOptions& options) {
   }
   Sink sink(options.output == Output::to_stderr, log_fd, options.keep_bytes);
   LaunchResult result = wait_for(pid, own_group, out[0], sink, options);
+  release_child(pid);
   close_all();
   return result;
 }

@@ -44,8 +44,9 @@ struct LaunchResult {
 };
 
 // Runs the command to its end. SIGINT, SIGTERM and SIGHUP sent to this process meanwhile are passed
-// on to the child and its children, and reported in `signal`. Error only if the command could not
-// be started.
+// on to the child and its children, and reported in `signal`. Where this process has a guardian
+// (support/guardian.h), the child does not outlive it. Error only if the command could not be
+// started.
 llvm::Expected<LaunchResult> launch(const LaunchOptions& options);
 
 // Shell text of a command, to show it.
