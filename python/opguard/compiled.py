@@ -3,6 +3,7 @@
 Where this torch's dynamo takes our handlers, a probed function records as it does when eager. Else `og(id, x)` is x:
 the tracer cannot look into functions of C, and traces these in their place."""
 
+import functools
 import operator
 
 from opguard import startup, unprobed
@@ -42,22 +43,36 @@ for _name in _AUGMENTED:
 
 
 def install():
+    if startup.options.log and startup.options.mode == "sdc":
+        return _install_identity()
+    why = problem()
+    if why:
+        unprobed.count(f"no handlers: {why}")
+        _install_identity()
+
+
+def _probes():
     from opguard import _rt
 
-    probes = {getattr(_rt, name): flag for name, flag in _PROBES.items()}
-    if startup.options.log and startup.options.mode == "sdc":
-        return _install_identity(_rt, probes)
+    return {getattr(_rt, name): flag for name, flag in _PROBES.items()}
+
+
+@functools.cache
+def problem():
+    """Puts the handlers into this torch's dynamo. Why it does not take them, "" if it does."""
     try:
         from opguard import compiled_trace
 
-        compiled_trace.install(probes)
+        compiled_trace.install(_probes())
     except Exception as error:
-        unprobed.count(f"no handlers: {type(error).__name__}: {error}")
-        _install_identity(_rt, probes)
+        return f"{type(error).__name__}: {error}"
+    return ""
 
 
-def _install_identity(_rt, probes):
+def _install_identity():
     import torch
+
+    from opguard import _rt
 
     # For `og(id, x).iadd(y)`, where x is the operand itself.
     for augmented in _AUGMENTED:
@@ -66,6 +81,6 @@ def _install_identity(_rt, probes):
     substitute = getattr(torch.compiler, "substitute_in_graph", None)
     if substitute is None:
         return
-    for ours in (*probes, _rt.aug):
+    for ours in (*_probes(), _rt.aug):
         traced = name if ours is _rt.name else probe
         substitute(ours, skip_signature_check=True)(traced)

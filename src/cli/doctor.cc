@@ -49,6 +49,9 @@ try:
                 found["values_error"] = "the GPU's fingerprint is not the processor's: please report this"
     except RuntimeError as error:
         found["values_error"] = str(error)
+    import torch._dynamo
+    from opguard import compiled
+    found["compile_problem"] = compiled.problem()
     import ctypes
     from opguard import startup, trace_cuda
     said = ctypes.create_string_buffer(4096)
@@ -142,6 +145,16 @@ void check_values(const json& found, Report& report) {
     report.without("values on CUDA", why);
 }
 
+// A torch newer than all that were tried, or of which a part that is needed is elsewhere.
+void check_compile(const json& found, Report& report) {
+  if (!found.contains("compile_problem")) return;
+  const std::string why = text(found, "compile_problem");
+  if (why.empty())
+    report.good("torch.compile", "compiled code is recorded");
+  else
+    report.without("torch.compile", why + "; compiled code runs as without opguard, unrecorded");
+}
+
 void check_program(const DoctorCommand& opt, Report& report) {
   std::vector<std::string> command = interpreter(opt);
   std::string name = quote(command);
@@ -176,6 +189,7 @@ void check_program(const DoctorCommand& opt, Report& report) {
   } else {
     report.bad("torch", text(found, "torch_error"));
   }
+  check_compile(found, report);
   check_values(found, report);
   if (found.value("cupti", false))
     report.good("CUPTI", text(found, "cupti_said"));

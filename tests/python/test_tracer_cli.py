@@ -125,7 +125,7 @@ def test_signals_end_the_program_too(tree, tmp_path, number):
 def test_doctor(opguard, tmp_path):
     ran = opguard("doctor", "--", sys.executable)
     assert ran.returncode == 0, ran.stdout
-    assert "ok  torch" in ran.stdout and "ok  probe" in ran.stdout
+    assert "ok  torch  " in ran.stdout and "ok  probe" in ran.stdout and "ok  torch.compile      compiled code is recorded" in ran.stdout
     bare = tmp_path / "bare"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(bare)], check=True)
     ran = opguard("doctor", "--", bare / "bin" / "python")
@@ -133,6 +133,14 @@ def test_doctor(opguard, tmp_path):
     assert "NO  torch" in ran.stdout and "No module named 'torch'" in ran.stdout
     ran = opguard("doctor", "--", "no-such-python")
     assert ran.returncode == 1 and "NO  python" in ran.stdout
+
+
+def test_doctor_says_what_a_newer_torch_means_for_compiled_code(opguard, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text('import torch\ntorch.__version__ = torch.torch_version.TorchVersion("2.15.0")\n')
+    ran = opguard("doctor", "--", sys.executable, env={"PYTHONPATH": str(tmp_path)})
+    assert ran.returncode == 0, ran.stdout  # everything else works
+    (line,) = [line for line in ran.stdout.splitlines() if line[4:].startswith("torch.compile")]
+    assert line.startswith("-  ") and "2.15.0 is newer than all that are known; compiled code runs as without opguard" in line
 
 
 @pytest.mark.parametrize("state, said", [
