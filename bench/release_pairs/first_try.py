@@ -1,9 +1,11 @@
 """Runs opguard once on each pair that has an answer and no result yet, and adds what it said to first_tries.json.
 
   first_try.py OUT --opguard PATH [--only NAME,...] [--jobs 2]
+  first_try.py OUT --opguard PATH --again [--only NAME,...]   # pairs that have a result, run anew: what another build says of them
   first_try.py OUT --opguard PATH --rejudge [--json FILE]     # the kept logs under another build: `opguard align`
 
-A result is never replaced: it stands for a build that had not seen the pair. --rejudge writes elsewhere and runs no program.
+A result is never replaced: it stands for a build that had not seen the pair. --again keeps its logs in OUT/again and lists the pairs that were
+exact at first and are not now; --rejudge writes beside the kept logs and runs no program.
 """
 import argparse
 import fcntl
@@ -93,13 +95,14 @@ def main():
     p.add_argument("--opguard", type=Path, default=HERE.parents[1] / "build" / "release" / "src" / "cli" / "opguard")
     p.add_argument("--only", default="")
     p.add_argument("--jobs", type=int, default=1)
-    p.add_argument("--logs", type=Path, help="a folder per pair: report, answer, logs (default OUT/logs)")
+    p.add_argument("--logs", type=Path, help="a folder per pair: report, answer, logs (default OUT/logs, with --again OUT/again)")
+    p.add_argument("--again", action="store_true")
     p.add_argument("--rejudge", action="store_true")
-    p.add_argument("--json", type=Path, help="with --rejudge: every answer")
+    p.add_argument("--json", type=Path, help="with --again, --rejudge: every answer")
     p.add_argument("--count", action="store_true", help="only count what is there")
     o = p.parse_args()
     out, opguard = o.out.resolve(), o.opguard.resolve()
-    logs = (o.logs or out / "logs").resolve()
+    logs = (o.logs or out / ("again" if o.again else "logs")).resolve()
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
     if o.count:
         print(counts(kept))
@@ -109,8 +112,8 @@ def main():
     build = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True,
                            cwd=opguard.parent).stdout.strip()
     answered = json.loads((HERE / "expect.json").read_text())
-    tried = {r["case"] for r in kept}
-    entries = [e for e in read_entries_of(out, answered) if o.rejudge or e.name not in tried]
+    first = {r["case"]: r["class"] for r in kept}
+    entries = [e for e in read_entries_of(out, answered) if o.rejudge or (e.name in first) == o.again]
     if o.only:
         entries = [e for e in entries if e.name in o.only.split(",")]
     if o.rejudge:
@@ -121,9 +124,12 @@ def main():
             rows.append(found)
             print(f"{found['class']:<10}{found['case']:<28}{found.get('verdict', 'no answer'):<13}{found.get('kind', ''):<10}"
                   f"{found.get('a') or '-'} | {found.get('b') or '-'}  {found['seconds']} s", flush=True)
-            if not o.rejudge:
+            if not (o.rejudge or o.again):
                 keep(found)
-    print(counts(rows if o.rejudge else json.loads(RESULTS.read_text())))
+    print(counts(rows if o.rejudge or o.again else json.loads(RESULTS.read_text())))
+    if o.again:
+        lost = [r["case"] for r in rows if first[r["case"]] in ("exact", "right") and r["class"] != first[r["case"]]]
+        print(f"{len(lost)} that were right at their first try are not now: {', '.join(lost) or '-'}")
     if o.json:
         o.json.write_text(json.dumps(rows, indent=1))
 
