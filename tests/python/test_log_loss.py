@@ -172,6 +172,21 @@ def test_a_log_folder_that_goes_away(tmp_path, bare, how):
     assert lost == made > 1000 and "is gone: deleted, cut or replaced while the program ran" in result.stderr
 
 
+@pytest.mark.parametrize("how, said", [
+    ("delete", "the log folder was deleted while the program ran, and what had been recorded with it"),
+    ("replace", "the log folder was deleted while the program ran, and what had been recorded with it"),
+    ("move", "the log folder was moved while the program ran"),
+])  # fmt: skip
+def test_opguard_run_says_where_its_log_folder_is(opguard, tmp_path, how, said):
+    act = {"delete": "shutil.rmtree(LOG)", "replace": "shutil.rmtree(LOG); os.mkdir(LOG)", "move": "os.rename(LOG, LOG + '-moved')"}[how]
+    (tmp_path / "train.py").write_text(f"import os, shutil, torch\nfrom opguard import og\nLOG = os.environ['OPGUARD_LOG']\nog('sum', torch.ones(3).sum)()\n{act}\n"
+                                       "og('sum', torch.ones(3).sum)()\n")  # fmt: skip
+    ran = opguard("run", "--log", "log", "--", sys.executable, "train.py", cwd=tmp_path)
+    assert ran.returncode == 0 and said in ran.stderr and "no probe was reached" not in ran.stderr
+    if how == "move":
+        assert "1 processes, " in ran.stderr and " 0 lost" in ran.stderr and f"align {tmp_path}/log-moved OTHER" in ran.stderr
+
+
 THREADS = """
 import glob, os, time, torch
 def ours(count):
