@@ -59,7 +59,8 @@ def _probes():
 
 @functools.cache
 def problem():
-    """Puts the handlers into this torch's dynamo. Why it does not take them, "" if it does."""
+    """Puts the handlers into this torch's dynamo. Why it does not take them, "" if it does. After `import torch._dynamo`,
+    at whose end the package comes here by itself."""
     try:
         from opguard import compiled_trace
 

@@ -49,9 +49,12 @@ try:
                 found["values_error"] = "the GPU's fingerprint is not the processor's: please report this"
     except RuntimeError as error:
         found["values_error"] = str(error)
-    import torch._dynamo
-    from opguard import compiled
-    found["compile_problem"] = compiled.problem()
+    try:
+        import torch._dynamo
+        from opguard import compiled
+        found["compile_problem"] = compiled.problem()
+    except Exception as error:
+        found["compile_problem"] = "%s: %s" % (type(error).__name__, error)
     import ctypes
     from opguard import startup, trace_cuda
     said = ctypes.create_string_buffer(4096)

@@ -1,14 +1,12 @@
 // opguard run [--deterministic] [--seed N] [--mode MODE] [--trusted NAMES] [--capture SELECTION]
 //             [--transplant SELECTION=FILE] --log DIR -- CMD
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "cli/command.h"
+#include "cli/log_folder.h"
 #include "preflight/control.h"
 #include "preflight/launch.h"
 #include "preflight/reach.h"
@@ -38,46 +36,19 @@ bool holds_logs(const fs::path& dir) {
   return false;
 }
 
-// The folder of the logs, held while the program runs, which may delete or move it.
-class LogFolder {
- public:
-  explicit LogFolder(const fs::path& path)
-      : path_(path), folder_(open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {}
-  LogFolder(const LogFolder&) = delete;
-  LogFolder& operator=(const LogFolder&) = delete;
-  ~LogFolder() {
-    if (folder_ >= 0) close(folder_);
-  }
-
-  // Where it lies now; says so where that is not where it lay.
-  fs::path now() const {
-    struct stat held, there;
-    if (folder_ < 0 || fstat(folder_, &held) != 0) return path_;
-    if (stat(path_.c_str(), &there) == 0 && there.st_dev == held.st_dev &&
-        there.st_ino == held.st_ino)
-      return path_;
-    std::error_code failed;
-    const fs::path moved = fs::read_symlink("/proc/self/fd/" + std::to_string(folder_), failed);
-    if (held.st_nlink == 0 || failed) {
-      say("warning: the log folder was deleted while the program ran, and what had been recorded "
-          "with it: " +
-          path_.string());
-      return path_;
-    }
-    say("warning: the log folder was moved while the program ran: " + path_.string() + " is " +
-        moved.string() + " now");
-    return moved;
-  }
-  const fs::path& path() const { return path_; }
-  bool deleted() const {
-    struct stat held;
-    return folder_ >= 0 && fstat(folder_, &held) == 0 && held.st_nlink == 0;
-  }
-
- private:
-  fs::path path_;
-  int folder_;
-};
+// Where the logs lie now; says so where that is not where the user wanted them. Nothing: they were
+// deleted with their folder.
+std::optional<fs::path> find_logs(const LogFolder& folder, const fs::path& wanted) {
+  const std::optional<fs::path> now = folder.now();
+  if (!now)
+    say("warning: the log folder was deleted while the program ran, and what had been recorded "
+        "with it: " +
+        wanted.string());
+  else if (*now != wanted)
+    say("warning: the log folder was moved while the program ran: " + wanted.string() + " is " +
+        now->string() + " now");
+  return now;
+}
 
 const std::string* setting(const ProcessLog& process, const std::string& key) {
   auto at = process.settings.find(key);
@@ -125,14 +96,15 @@ bool transplants_done(const RunCommand& opt, const Run& recorded) {
 }
 
 // What was recorded and what was not. False: a transplant was not done.
-bool print_summary(const RunCommand& opt, const LogFolder& folder) {
+bool print_summary(const RunCommand& opt, const LogFolder& folder, const fs::path& wanted) {
   if (opt.mode == "off") {
     std::fprintf(stderr, "opguard: mode off: nothing was recorded\n");
     return true;
   }
-  const fs::path log = folder.now();
+  const std::optional<fs::path> now = find_logs(folder, wanted);
+  const fs::path log = now.value_or(wanted);  // a process that began later may have made it anew
   if (!holds_logs(log)) {
-    if (folder.deleted()) return opt.transplants.empty();
+    if (!now) return opt.transplants.empty();
     std::fprintf(
         stderr,
         "opguard: no log in %s: no probe was reached. Is the program's source instrumented? "
@@ -171,7 +143,7 @@ bool print_summary(const RunCommand& opt, const LogFolder& folder) {
         "(os._exit, exec)");
   print_captures(opt, recorded);
   const bool done = transplants_done(opt, recorded);
-  const std::string named = log == folder.path() ? opt.log : log.string();
+  const std::string named = log == wanted ? opt.log : log.string();
   std::fprintf(stderr, "opguard: next: opguard align %s OTHER_LOG_DIR\n", quote({named}).c_str());
   return done;
 }
@@ -237,7 +209,7 @@ int run_program(RunCommand opt) {
   std::string failure = ran->failure();
   if (!failure.empty())
     std::fprintf(stderr, "opguard: the program ended with %s\n", failure.c_str());
-  const bool done = print_summary(opt, folder);
+  const bool done = print_summary(opt, folder, log);
   return ran->exit_code == 0 && !done ? kCouldNotTell : ran->exit_code;
 }
 

@@ -54,11 +54,10 @@ llvm::Expected<WorkFolder> WorkFolder::temporary() {
   std::error_code error;
   fs::path base = fs::temp_directory_path(error);
   std::string name = ((error ? fs::path("/tmp") : base) / "opguard-XXXXXX").string();
-  start_guardian();  // before there is anything to lose
   if (!mkdtemp(name.data())) return make_error("no temporary folder can be made: " + name);
-  guard_folder(name);
   WorkFolder folder(name);
   folder.ours_ = true;
+  guard_folder(name);
   return folder;
 }
 

@@ -16,6 +16,7 @@
 
 #include "keep/kept.h"
 #include "support/diagnostics.h"
+#include "support/end_processes.h"
 #include "support/guardian.h"
 
 extern char** environ;
@@ -34,6 +35,9 @@ constexpr auto kDrain = std::chrono::milliseconds(500);
 // How long a command may go on when its work is done: a launcher looks after its ranks every few
 // seconds.
 constexpr auto kLastWords = std::chrono::seconds(15);
+
+// What a command of ours leaves in its group when it has ended.
+constexpr int kLeftBehindMs = 1000;
 
 // For the signal handler, which sees nothing else. One child at a time.
 volatile pid_t child_pid = 0;
@@ -197,14 +201,6 @@ bool read_some(int fd, Sink& sink) {
   return n > 0 || (n < 0 && errno == EINTR);
 }
 
-// What is left of a group whose leader is gone.
-void end_group(pid_t group) {
-  if (kill(-group, SIGTERM) != 0) return;
-  for (int waited = 0; waited < 1000 && kill(-group, 0) == 0; waited += kPollMs)
-    poll(nullptr, 0, kPollMs);
-  kill(-group, SIGKILL);
-}
-
 LaunchResult wait_for(pid_t pid, bool own_group, int fd, Sink& sink, const LaunchOptions& options) {
   const uint64_t timeout_s = options.timeout_s;
   LaunchResult result;
@@ -251,7 +247,7 @@ LaunchResult wait_for(pid_t pid, bool own_group, int fd, Sink& sink, const Launc
   result.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   result.signal = WIFSIGNALED(status) ? WTERMSIG(status) : static_cast<int>(got_signal);
   if (done_early && !got_signal) result.exit_code = result.signal = 0;
-  if (options.apart && own_group) end_group(pid);
+  if (options.apart && own_group) end_processes({{pid, true}}, kLeftBehindMs);
   result.output = sink.finish();
   return result;
 }

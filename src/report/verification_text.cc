@@ -103,10 +103,10 @@ std::string words(const Verification& found) {
   if (found.unsteady())
     return "the program does not do the same each time, and may not without probes either: of two "
            "instrumented runs " +
-           (found.instrumented.change == Change::fails ? "only one fails"
-            : found.instrumented_again->change == Change::fails
-                ? "only the second fails"
-                : "only one differs as the first: " + words(found.instrumented));
+           (found.instrumented.change == Change::fails ||
+                    found.instrumented_again->change == Change::fails
+                ? "only one fails"
+                : "the second does not repeat that " + words(found.instrumented));
   if (found.instrumented.change == Change::none && !found.instrumented.values.compared())
     return "the program has no backward pass and no optimizer step to compare";
   return words(found.instrumented);

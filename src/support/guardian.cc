@@ -2,26 +2,28 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <map>
 #include <set>
 #include <string_view>
+#include <vector>
+
+#include "support/end_processes.h"
 
 namespace opguard {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kGraceMs = 10000, kLookMs = 50;
+constexpr int kGraceMs = 10000;
 
 enum class What : int32_t { folder, no_folder, child, group, no_child };
 
@@ -34,8 +36,8 @@ struct Message {
 int channel = -1;
 
 void tell(What what, pid_t pid, std::string_view path = {}) {
+  if (channel < 0 || path.size() >= sizeof(Message::path)) return;
   Message message;
-  if (channel < 0 || path.size() >= sizeof message.path) return;
   message.what = what;
   message.pid = pid;
   std::memcpy(message.path, path.data(), path.size());
@@ -61,19 +63,6 @@ int above_standard(int fd) {
   return higher;
 }
 
-void end_all(const std::map<pid_t, bool>& children) {
-  auto send = [&](int signal) {
-    bool any = false;
-    for (const auto& [pid, group] : children) any |= kill(group ? -pid : pid, signal) == 0;
-    return any;
-  };
-  if (!send(SIGTERM)) return;
-  send(SIGCONT);  // one that was stopped takes no SIGTERM
-  for (int waited = 0; waited < kGraceMs && send(0); waited += kLookMs) poll(nullptr, 0, kLookMs);
-  send(SIGKILL);
-  for (int waited = 0; waited < kGraceMs && send(0); waited += kLookMs) poll(nullptr, 0, kLookMs);
-}
-
 [[noreturn]] void guard(int fd) {
   // Nothing of the guarded process is held: not its terminal, folder, pipes, nor its signals.
   setsid();
@@ -82,11 +71,11 @@ void end_all(const std::map<pid_t, bool>& children) {
   const int none = open("/dev/null", O_RDWR);
   for (int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(none, standard);
   // By what is open: a limit of a billion descriptors takes minutes to count through.
-  std::set<int> others;
+  std::vector<int> others;
   std::error_code failed;
   for (fs::directory_iterator it("/proc/self/fd", failed), last; !failed && it != last;
        it.increment(failed))
-    others.insert(std::atoi(it->path().filename().c_str()));
+    others.push_back(std::atoi(it->path().filename().c_str()));
   for (const int other : others)
     if (other > STDERR_FILENO && other != fd) close(other);
 
@@ -109,7 +98,7 @@ void end_all(const std::map<pid_t, bool>& children) {
         break;
     }
   }
-  end_all(children);
+  end_processes(children, kGraceMs);
   for (const std::string& folder : folders) fs::remove_all(folder, failed);
   _exit(0);
 }
@@ -121,8 +110,7 @@ void start_guardian() {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return;
   for (int& fd : ends) fd = above_standard(fd);
-  if (ends[0] < 0 || ends[1] < 0) return;
-  const pid_t pid = fork();
+  const pid_t pid = ends[0] < 0 || ends[1] < 0 ? -1 : fork();
   if (pid == 0) {
     close(ends[1]);
     guard(ends[0]);

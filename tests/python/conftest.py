@@ -55,6 +55,15 @@ def tree_digest(root):
     return total.hexdigest()
 
 
+def runs(pid):
+    """A process that was killed may stay in the table until its parent has asked for it."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
 @pytest.fixture(scope="session")
 def opguard():
     """opguard(*args, program="opguard", cwd=, env=, timeout=) -> CompletedProcess with text in stdout and stderr."""

@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+from conftest import runs
+
 GPU = Path(__file__).resolve().parents[1] / "gpu"
 
 CHECKS = {
@@ -33,15 +35,6 @@ def run(folder, tmp_path, *args):
     env = {**os.environ, "OPGUARD_BUILD": str(tmp_path / "build")}
     command = [sys.executable, str(folder / "run_checks.py"), "--out", str(tmp_path), *map(str, args)]
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=200)
-
-
-def runs(pid):
-    """A process that was killed may stay in the table until its parent has asked for it."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"
 
 
 def test_one_check_hides_no_other(tmp_path):

@@ -6,7 +6,7 @@ import sys
 import time
 
 import pytest
-from conftest import binary, clean_environment
+from conftest import binary, clean_environment, runs
 
 # Says who it is, starts a child of its own, and trains for ever.
 TRAINS = """
@@ -28,14 +28,6 @@ def until(condition, seconds=40):
             return True
         time.sleep(0.05)
     return False
-
-
-def runs(pid):
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 @pytest.fixture

@@ -158,10 +158,12 @@ def test_the_users_files_are_never_the_log(tmp_path, forked):
     assert min(map(records, whole)) > 1000
 
 
+GOES_AWAY = {"delete": "shutil.rmtree(LOG)", "replace": "shutil.rmtree(LOG); os.mkdir(LOG)", "move": "os.rename(LOG, LOG + '-moved')"}
+
+
 @pytest.mark.parametrize("how", ["delete", "replace", "move"])
 def test_a_log_folder_that_goes_away(tmp_path, bare, how):
-    act = {"delete": "shutil.rmtree(LOG)", "replace": "shutil.rmtree(LOG); os.mkdir(LOG)", "move": "os.rename(LOG, LOG + '-moved')"}[how]
-    body = TRAIN.replace("for i in range(400):", f"import os, shutil\nLOG = os.environ.get('OPGUARD_LOG')\nfor i in range(400):\n    if i == 200 and LOG: {act}")
+    body = TRAIN.replace("for i in range(400):", f"import os, shutil\nLOG = os.environ.get('OPGUARD_LOG')\nfor i in range(400):\n    if i == 200 and LOG: {GOES_AWAY[how]}")
     result = train_program(body, tmp_path, tmp_path / "log")
     assert result.stdout == bare
     if how == "move":
@@ -178,8 +180,7 @@ def test_a_log_folder_that_goes_away(tmp_path, bare, how):
     ("move", "the log folder was moved while the program ran"),
 ])  # fmt: skip
 def test_opguard_run_says_where_its_log_folder_is(opguard, tmp_path, how, said):
-    act = {"delete": "shutil.rmtree(LOG)", "replace": "shutil.rmtree(LOG); os.mkdir(LOG)", "move": "os.rename(LOG, LOG + '-moved')"}[how]
-    (tmp_path / "train.py").write_text(f"import os, shutil, torch\nfrom opguard import og\nLOG = os.environ['OPGUARD_LOG']\nog('sum', torch.ones(3).sum)()\n{act}\n"
+    (tmp_path / "train.py").write_text(f"import os, shutil, torch\nfrom opguard import og\nLOG = os.environ['OPGUARD_LOG']\nog('sum', torch.ones(3).sum)()\n{GOES_AWAY[how]}\n"
                                        "og('sum', torch.ones(3).sum)()\n")  # fmt: skip
     ran = opguard("run", "--log", "log", "--", sys.executable, "train.py", cwd=tmp_path)
     assert ran.returncode == 0 and said in ran.stderr and "no probe was reached" not in ran.stderr

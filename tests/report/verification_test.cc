@@ -51,6 +51,10 @@ TEST(Verification, AProgramThatFailsAtTimesBlamesNoProbe) {
   EXPECT_EQ(words(verification),
             "the program does not do the same each time, and may not without probes either: of two "
             "instrumented runs only one fails");
+  verification.instrumented = found(Change::values).instrumented;
+  EXPECT_EQ(words(verification),
+            "the program does not do the same each time, and may not without probes either: of two "
+            "instrumented runs the second does not repeat that the loss differs");
 }
 
 TEST(Verification, ShowsWhatEachRunHolds) {

@@ -137,7 +137,7 @@ std::vector<Pivot> behind_named(const Evidence& evidence, const Blame& blame,
 void tell_random_states(const Evidence& evidence, Pivot& pivot) {
   if (pivot.kind == PivotKind::value ? !draws(evidence, pivot) : pivot.kind != PivotKind::input)
     return;
-  if (pivot.b.process >= 0 && evidence.given_generator(1, pivot.b)) return;
+  if (pivot.b.process >= 0 && evidence.given_generator(1, pivot.b)) return;  // no record's
   const Reasons states =
       random_state_difference(evidence.timeline.run(0), pivot.a, evidence.timeline.run(1), pivot.b);
   pivot.why.insert(pivot.why.end(), states.begin(), states.end());

@@ -1,6 +1,7 @@
 #include "align/judge/walk_back.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace opguard {
 namespace {
@@ -15,13 +16,10 @@ bool is_news(const Evidence& evidence, int side, const SlotRef& sink) {
 // The same at the event's partner: the other run wrote the tensor again since, and there they part.
 //   both record the buffer as False; b alone:  initted.copy_(torch.tensor(True))
 bool left_alike(const Evidence& evidence, int side, const SlotRef& sink) {
-  const std::optional<SlotRef> there = evidence.counterparts.of(side, sink);
-  if (!there) return false;
-  const Slot mine = evidence.index[side]->slot(sink),
-             theirs = evidence.index[1 - side]->slot(*there);
-  return has_value(mine) && has_value(theirs) &&
-         value_key(evidence.log(side, sink.event), mine) ==
-             value_key(evidence.log(1 - side, there->event), theirs);
+  const Novelty known(*evidence.index[side], *evidence.index[1 - side],
+                      flow_options(evidence, side, {}));
+  const std::optional<Standing> beside = known.beside_counterpart(sink);
+  return beside && !beside->differs;
 }
 
 // Its results count as known.
