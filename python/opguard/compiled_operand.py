@@ -44,56 +44,56 @@ class Operand:
     """og(id, x)"""
 
     def __call__(self, *args, **kwargs):
-        entered = enter(self.boundary, self.real, args, kwargs)
-        result = self.real(*args, **kwargs)
+        entered = enter(self._opguard_id, self._opguard_real, args, kwargs)
+        result = self._opguard_real(*args, **kwargs)
         leave(entered, result)
         return result
 
     def __getitem__(self, key):
-        entered = enter(self.boundary, None, ("self", "arg0"), (self.real, key))
-        result = self.real[key]
+        entered = enter(self._opguard_id, None, ("self", "arg0"), (self._opguard_real, key))
+        result = self._opguard_real[key]
         leave(entered, result)
         return result
 
     def __setitem__(self, key, value):
-        entered = enter(self.boundary, None, ("self", "arg0", "arg1"), (self.real, key, value))
-        self.real[key] = value
+        entered = enter(self._opguard_id, None, ("self", "arg0", "arg1"), (self._opguard_real, key, value))
+        self._opguard_real[key] = value
         leave(entered)
 
     def __delitem__(self, key):
-        entered = enter(self.boundary, None, ("self", "arg0"), (self.real, key))
-        del self.real[key]
+        entered = enter(self._opguard_id, None, ("self", "arg0"), (self._opguard_real, key))
+        del self._opguard_real[key]
         leave(entered)
 
     def __contains__(self, item):
-        entered = enter(self.boundary, None, ("self", "arg0"), (self.real, item))
-        result = item in self.real
+        entered = enter(self._opguard_id, None, ("self", "arg0"), (self._opguard_real, item))
+        result = item in self._opguard_real
         leave(entered, result)
         return result
 
     def __bool__(self):
-        entered = enter(self.boundary, None, ("self",), (self.real,))
-        result = bool(self.real)
+        entered = enter(self._opguard_id, None, ("self",), (self._opguard_real,))
+        result = bool(self._opguard_real)
         leave(entered, result)
         return result
 
     def __format__(self, specification):
-        return format(self.real, specification)
+        return format(self._opguard_real, specification)
 
     def __iter__(self):
         return items(self)
 
     def __pow__(self, other):
-        entered = enter(self.boundary, None, ("self", "arg0"), (self.real, other))
-        result = self.real**other
+        entered = enter(self._opguard_id, None, ("self", "arg0"), (self._opguard_real, other))
+        result = self._opguard_real**other
         leave(entered, result)
         return result
 
 
 def _binary(function):
     def binary(self, other):
-        entered = enter(self.boundary, None, ("self", "arg0"), (self.real, other))
-        result = function(self.real, other)
+        entered = enter(self._opguard_id, None, ("self", "arg0"), (self._opguard_real, other))
+        result = function(self._opguard_real, other)
         leave(entered, result)
         return result
 
@@ -102,8 +102,9 @@ def _binary(function):
 
 def _augment(function):
     def augment(self, other):
-        entered = enter(self.boundary, None, ("self", "arg0", "base"), (self.real, other, self.base))
-        result = function(self.real, other)
+        operands = (self._opguard_real, other, self._opguard_base)
+        entered = enter(self._opguard_id, None, ("self", "arg0", "base"), operands)
+        result = function(self._opguard_real, other)
         leave(entered, result)
         return result
 
@@ -112,8 +113,8 @@ def _augment(function):
 
 def _unary(function):
     def unary(self):
-        entered = enter(self.boundary, None, ("self",), (self.real,))
-        result = function(self.real)
+        entered = enter(self._opguard_id, None, ("self",), (self._opguard_real,))
+        result = function(self._opguard_real)
         leave(entered, result)
         return result
 
@@ -135,15 +136,15 @@ Operand.__hash__ = object.__hash__
 
 # As src/runtime/probe.cc has them: an attribute that is written to something other than a tensor is no event.
 def read_attribute(self, name):
-    entered = enter(self.boundary, None, ("self",), (self.real,))
-    result = getattr(self.real, name)
+    entered = enter(self._opguard_id, None, ("self",), (self._opguard_real,))
+    result = getattr(self._opguard_real, name)
     leave(entered, result)
     return result
 
 
 def write_attribute(self, name, value):
-    entered = enter(self.boundary, "tensors", ("self", "arg0"), (self.real, value))
-    setattr(self.real, name, value)
+    entered = enter(self._opguard_id, "tensors", ("self", "arg0"), (self._opguard_real, value))
+    setattr(self._opguard_real, name, value)
     leave(entered)
 
 
@@ -151,21 +152,21 @@ class Place:
     """og.aug(id, x)"""
 
     def __getitem__(self, key):
-        return again(self, self.real[key], self.real)
+        return again(self, self._opguard_real[key], self._opguard_real)
 
     # The item may be a copy (an index that is a tensor): then this is what changes the container.
     def __setitem__(self, key, value):
-        entered = enter(self.boundary, "tensors", ("self", "arg0", "arg1"), (self.real, key, value))
-        self.real[key] = value
+        entered = enter(self._opguard_id, "tensors", ("self", "arg0", "arg1"), (self._opguard_real, key, value))
+        self._opguard_real[key] = value
         leave(entered)
 
 
 def read_place(self, name):
-    return again(self, getattr(self.real, name), None)
+    return again(self, getattr(self._opguard_real, name), None)
 
 
 def write_place(self, name, value):
-    setattr(self.real, name, value)
+    setattr(self._opguard_real, name, value)
 
 
 class Items:

@@ -7,9 +7,10 @@ graph is broken between the probe and its operator, the probe proper takes the o
 import contextlib
 import functools
 import itertools
+from types import SimpleNamespace
 
 import torch
-from torch._dynamo.exc import ObservedException
+from torch._dynamo.exc import ObservedException, TorchDynamoException
 from torch._dynamo.guards import GuardBuilder, install_guard
 from torch._dynamo.source import AttrSource
 from torch._dynamo.variables.base import VariableTracker
@@ -47,16 +48,18 @@ def _device(tx, tensors):
 
 
 def _enter(tx, boundary, callee, names, values, flags=""):
-    """-> token of the site"""
+    """-> token of the site, None where its inputs cannot be told"""
     inputs = Values(tx, compiled_ops.IN)
-    if callee is not None:
-        entries = values[1]
-        flags += call_inputs(tx, inputs, callee, values[0], entries)
-    else:
-        for name, value in zip(names, values):
-            if name == "base" and dv.constant(dv.real(value)) == (True, None):
-                continue
-            inputs.add(name, value)
+    with _counted_if_failed() as told:
+        if callee is not None:
+            flags += call_inputs(tx, inputs, callee, values[0], values[1])
+        else:
+            for name, value in zip(names, values):
+                if name == "base" and dv.constant(dv.real(value)) == (True, None):
+                    continue
+                inputs.add(name, value)
+    if told.failed:
+        return None
     token = next(_tokens)
     site = compiled_ops.site(token, quoted(boundary), flags, inputs.names, inputs.texts)
     device = _device(tx, inputs.tensors)
@@ -71,14 +74,19 @@ def _enter(tx, boundary, callee, names, values, flags=""):
 
 def _leave(tx, token, result, flags=""):
     """result: None where success is the only answer."""
+    if token is None:
+        return
     boundary, entered_flags, inputs, device = _open_sites(tx).pop(token)
     flags += entered_flags
     outputs = Values(tx, compiled_ops.OUT)
-    if result is not None:
-        result = dv.real(result)
-        listed = dv.sequence(result)
-        for i, item in enumerate(listed[0] if listed is not None else [result]):
-            outputs.add(f"out{i}", item)
+    with _counted_if_failed() as told:
+        if result is not None:
+            result = dv.real(result)
+            listed = dv.sequence(result)
+            for i, item in enumerate(listed[0] if listed is not None else [result]):
+                outputs.add(f"out{i}", item)
+    if told.failed:
+        outputs = Values(tx, compiled_ops.OUT)  # the event must end, and ends without outputs
     site = compiled_ops.site(token, quoted(boundary), flags, outputs.names, outputs.texts)
     names = ",".join(name[1:] for name in inputs.names)
     dv.inline(
@@ -93,6 +101,21 @@ def _leave(tx, token, result, flags=""):
             dv.make_text(site),
         ],
     )
+
+
+@contextlib.contextmanager
+def _counted_if_failed():
+    """Dynamo's variables are met by what torch 2.13 has; one that answers otherwise costs a record, never the program.
+
+    What dynamo raises to break or restart a graph is its own business and goes on."""
+    told = SimpleNamespace(failed=False)
+    try:
+        yield told
+    except TorchDynamoException:
+        raise
+    except Exception as error:
+        told.failed = True
+        unprobed.count(f"a value that cannot be told: {type(error).__name__}")
 
 
 @contextlib.contextmanager
@@ -129,10 +152,13 @@ class _StandIn(UserDefinedObjectVariable):
         self.base = base if base is not None else dv.make_text(None)
 
     def var_getattr(self, tx, name):
-        if name == "boundary":
+        # Names that no operand has: `og(id, x).real` is the real part of x.
+        if name == "_opguard_id":
             return dv.make_text(self.boundary)
-        if name in ("real", "base"):
-            return getattr(self, name)
+        if name == "_opguard_real":
+            return self.real
+        if name == "_opguard_base":
+            return self.base
         if (name.startswith("__") and name.endswith("__")) or name in self._own:
             return super().var_getattr(tx, name)
         return self.apply(tx, self._reader, [dv.make_text(name)])
@@ -319,13 +345,13 @@ def _is_condition(tx):
     return ("JUMP" in name and "_IF_" in name) or name in ("TO_BOOL", "UNARY_NOT")
 
 
-def _is_batched():
-    """Under vmap an operator would want a batching rule."""
-    return any(level.key() == torch._C._functorch.TransformType.Vmap for level in _levels())
-
-
-def _levels():
-    return getattr(torch._C._functorch, "get_interpreter_stack", lambda: None)() or []
+def _transforms():
+    """Functions of torch.func that are at work, under which our operators would want rules of their own: a batching rule
+    (`vmap`), one for what has no alias (`functionalize`)."""
+    kinds = torch._C._functorch.TransformType
+    levels = getattr(torch._C._functorch, "get_interpreter_stack", lambda: None)() or []
+    found = {level.key() for level in levels}
+    return [name for kind, name in ((kinds.Vmap, "vmap"), (kinds.Functionalize, "functionalize")) if kind in found]
 
 
 def _is_silent(tx, boundary):
@@ -335,8 +361,8 @@ def _is_silent(tx, boundary):
     if getattr(tx.output.current_tracer, "parent", None) is not None:
         unprobed.count("higher-order")
         return True
-    if _is_batched():
-        unprobed.count("vmap")
+    for name in _transforms():
+        unprobed.count(name)
         return True
     return False
 

@@ -120,7 +120,7 @@ class Values:
 
 def _module_of(tx, variable):
     """The torch.nn.Module that a variable is, or None."""
-    value = getattr(variable, "value", None)
+    value = dv.field(variable, "value")
     if value is None and hasattr(variable, "module_key"):
         value = tx.output.get_submodule(variable.module_key)
     return value if isinstance(value, torch.nn.Module) else None
@@ -136,7 +136,7 @@ def _is_torch_module(module):
 
 def _function_of(callee):
     for name in ("fn", "value"):
-        function = getattr(callee, name, None)
+        function = dv.field(callee, name)
         if callable(function) and not isinstance(function, torch.nn.Module):
             return function
     return None

@@ -10,6 +10,14 @@ def real(variable):
     return realize() if realize is not None else variable
 
 
+def field(variable, name):
+    """A field of a variable, None where it has none or cannot tell (a list's `value` is a property that may raise)."""
+    try:
+        return getattr(variable, name, None)
+    except Exception:
+        return None
+
+
 def classes(name):
     return getattr(variables, name, ())
 

@@ -161,6 +161,24 @@ def test_a_probe_that_waits_while_the_graph_breaks(opguard, tmp_path, backend):
     assert not differing - contexts
 
 
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_an_operand_with_the_names_of_its_stand_in(opguard, tmp_path, backend):
+    """`og(id, x).real` was x itself; `og(id, found.append)(x)` of a list with a tensor ended the program."""
+    tree = tmp_path / "tree"
+    shutil.copytree(ROOT / "tests" / "fixtures" / "compiled", tree, ignore=shutil.ignore_patterns("__pycache__"))
+    command = ["--", sys.executable, "awkward_operands.py", backend]
+    bare = subprocess.run(command[1:], cwd=tree, env=clean_environment(), capture_output=True, text=True, timeout=300)
+    assert bare.returncode == 0 and bare.stdout.count("\n") == 16, bare.stderr
+    assert opguard(tree, "--all-sites", "--apply", program="opguard-instrument").returncode == 0
+    probed = opguard("run", "--log", tmp_path / "compiled", *command, cwd=tree)
+    assert (probed.returncode, probed.stdout) == (0, bare.stdout), probed.stderr
+    (log,) = logs_in(tmp_path / "compiled")
+    reasons = log.settings["opguard_compiled_unprobed"]
+    assert ("functionalize: " in reasons) == (backend == "eager")
+    assert "vmap: " in reasons and "cannot be told" not in reasons
+    assert "opguard_faults" not in log.settings
+
+
 @pytest.mark.parametrize("how, why", [
     ('sys.modules["opguard.compiled_trace"] = None  # as if its imports failed', "no handlers: "),
     ('torch.__version__ = torch.torch_version.TorchVersion("2.14.0.dev20270101")', "is newer than all that are known"),

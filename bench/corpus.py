@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+"""Programs that run bare run probed: a corpus of documentation examples and model tests, bare against probed.
+
+  bench/corpus.py [--packages torch ... | --families timm ... [--tests DIR]] [--venv DIR] [--count N] [--seed S] [--modes eager compile] [--sites plan all] [--work DIR] [--json FILE]
+
+Programs (bench/corpus/): every docstring with `>>>` examples of the packages (documented.py), each as a script and, for mode `compile`, as one
+function under torch.compile(backend="eager"); or with --families one training run of a model of every family and a package's own tests (families.py,
+in the environment of bench/coverage_env.sh). A batch of them runs in one process bare, bare again, and probed (import hook, mode `full`) under an
+ordinary plan from a preflight (`plan`) and with every site wrapped (`all`). A program agrees if what it printed, the bytes of every tensor it left,
+the random generators' states and the way it ended are the same; one whose two bare runs differ is not judged. A batch that does not reach its end is
+run again program by program. Ends with 1 if a program differs."""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PARTS = ROOT / "bench" / "corpus"
+SECONDS = 900  # of a batch
+
+
+class Corpus:
+    def __init__(self, options):
+        self.options, self.python = options, options.venv / "bin" / "python"
+        self.work = Path(tempfile.mkdtemp(prefix="corpus-", dir=options.work))
+        self.tree = self.work / "tree"
+        self.tree.mkdir()
+        shutil.copy(PARTS / "driver.py", self.tree)
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("OPGUARD_")}
+        self.environment.update(OMP_NUM_THREADS="1", PYTHONHASHSEED="0", HF_HUB_OFFLINE="1")
+        self.environment["PATH"] = os.pathsep.join([str(options.venv / "bin"), str(options.build / "src" / "cli"), self.environment["PATH"]])
+        self.runs = 0
+
+    def vendored(self):
+        """The sources of the families' packages and the tests lie in the tree: what stands there is probed."""
+        where = "import importlib.util, sys; print(importlib.util.find_spec(sys.argv[1]).submodule_search_locations[0])"
+        for package in self.options.families:
+            found = subprocess.run([self.python, "-c", where, package], check=True, capture_output=True, text=True, env=self.environment, cwd=self.work)
+            shutil.copytree(found.stdout.strip(), self.tree / package, ignore=shutil.ignore_patterns("__pycache__"))
+        if self.options.tests:
+            shutil.copytree(self.options.tests, self.tree / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+        subprocess.run([self.python, PARTS / "families.py", *self.options.families, "--tree", self.tree], check=True, stderr=subprocess.DEVNULL, env=self.environment, cwd=self.tree)
+
+    def programs(self):
+        if self.options.families:
+            self.vendored()
+        elif self.options.packages:
+            self.documented()
+        names = sorted(p.stem for p in (self.tree / "programs").glob("p*.py") if not p.stem.endswith("_compiled"))
+        random.Random(self.options.seed).shuffle(names)
+        return names[: self.options.count] if self.options.count else names
+
+    def documented(self):
+        subprocess.run([self.python, PARTS / "documented.py", *self.options.packages, "--out", self.tree], check=True, stderr=subprocess.DEVNULL, env=self.environment)
+
+    def driver(self, mode, names, before=(), environment=()):
+        """One process over the programs; what it says of each, by name."""
+        self.runs += 1
+        results = self.work / ("results-%d" % self.runs)
+        command = [*before, self.python, "driver.py", results, "--compile", "eager" if mode == "compile" else "", *names]
+        with open(self.work / ("output-%d" % self.runs), "w") as output:
+            process = subprocess.Popen([*map(str, command)], cwd=self.tree, env={**self.environment, **dict(environment)}, stdout=output, stderr=output, start_new_session=True)
+            try:
+                process.wait(SECONDS)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        lines = results.read_text().splitlines() if results.exists() else []
+        said = {r["name"]: r for r in map(json.loads, lines)}
+        for name in names:
+            said.setdefault(name, {"name": name, "error": ["Ended", "with the process (%s)" % process.returncode]})
+        said[""] = {"exit": process.returncode, "output": output.name}
+        return said
+
+    def hook(self, mode, names, sites):
+        """The import hook's map of the programs, instrumented; None where that failed."""
+        copy, ending = self.work / ("probed-%d" % self.runs), "_compiled.py" if mode == "compile" else ".py"
+        wanted = {n + ending for n in names if (self.tree / "programs" / (n + ending)).exists()} or {n + ".py" for n in names}
+
+        def left_out(folder, files):
+            programs = Path(folder).name == "programs" and Path(folder).parent == self.tree
+            return [f for f in files if (f not in wanted if programs and f != "__init__.py" else "." in f and not f.endswith(".py"))]
+
+        shutil.copytree(self.tree, copy, ignore=left_out)
+        chosen = ["--all-sites"]
+        if sites == "plan":
+            plan = self.work / ("plan-%d" % self.runs)
+            command = ["opguard", "preflight", "--quiet", "--tree", self.tree, "-o", plan, "--", self.python, "driver.py", os.devnull, "--compile", "eager" if mode == "compile" else "", *names]
+            made = subprocess.run([*map(str, command)], env=self.environment, capture_output=True, text=True, timeout=SECONDS, stdin=subprocess.DEVNULL)
+            if not plan.exists():
+                return self.failed("preflight", made)
+            chosen = ["--plan", plan]
+        made = subprocess.run([*map(str, ["opguard-instrument", copy, *chosen, "--apply"])], env=self.environment, capture_output=True, text=True, timeout=SECONDS)
+        if made.returncode not in (0, 1):
+            return self.failed("opguard-instrument", made)
+        texts = {str(self.tree / f.relative_to(copy)): str(f) for f in copy.rglob("*.py") if f.name != "driver.py" and f.read_bytes() != (self.tree / f.relative_to(copy)).read_bytes()}
+        path = self.work / ("hook-%d.json" % self.runs)
+        path.write_text(json.dumps({"files": texts}))
+        return path
+
+    def failed(self, what, made):
+        print("%s failed: %s" % (what, made.stderr[-600:]), flush=True)
+        return None
+
+    def probed(self, mode, names, hook):
+        log = self.work / ("log-%d" % self.runs)
+        before = ["opguard", "run", "--mode", "full", "--log", log, "--"]
+        said = self.driver(mode, names, before, [("OPGUARD_HOOK", str(hook)), ("OPGUARD_TREE", str(self.tree))])
+        said[""]["bytes"] = sum(f.stat().st_size for f in log.rglob("*") if f.is_file())
+        shutil.rmtree(log, ignore_errors=True)
+        return said
+
+    def batch(self, mode, names):
+        """Judged programs of a batch: {name: {"bare":, sites: probed or None if the same}}."""
+        # The second run finds other bytes in fresh memory: what reads memory that nobody wrote is not steady.
+        bare, again = self.driver(mode, names), self.driver(mode, names, environment=[("MALLOC_PERTURB_", "165")])
+        steady = [n for n in names if bare[n] == again[n] and (bare[n]["error"] or [""])[0] != "TimeoutError"]
+        verdicts = {n: {"bare": bare[n]} for n in steady}
+        for sites in self.options.sites:
+            hook = self.hook(mode, names, sites)
+            probed = self.probed(mode, names, hook) if hook else {n: {"error": ["opguard", "made no plan or patch"]} for n in names}
+            unlike = [n for n in steady if probed[n] != bare[n]]
+            for name in unlike[:12] if len(unlike) > 1 else []:
+                # Alone: one program's failure may have changed the next one's start.
+                alone, probed_alone = self.driver(mode, [name]), self.probed(mode, [name], hook) if hook else probed
+                bare[name], probed[name] = alone[name], probed_alone[name]
+            for name in steady:
+                verdicts[name][sites] = None if probed[name] == bare[name] else probed[name]
+            if hook and probed[""]["bytes"] == 0:
+                raise SystemExit("no probe wrote anything: %s" % probed[""]["output"])
+        return verdicts
+
+
+def differences(bare, probed):
+    """What a person wants to see of a program that differs."""
+    return {k: [bare.get(k), probed.get(k)] for k in ("error", "stdout", "values", "rng") if bare.get(k) != probed.get(k)}
+
+
+def summary(mode, verdicts, names, sites):
+    ran = [v for v in verdicts.values() if v["bare"]["error"] is None]
+    row = {"mode": mode, "programs": len(names), "judged": len(verdicts), "to_the_end": len(ran), "ended_in_an_error": len(verdicts) - len(ran)}
+    for kind in sites:
+        row["differ_" + kind] = sum(v[kind] is not None for v in verdicts.values())
+    return row
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--packages", nargs="+", default=["torch"])
+    options.add_argument("--families", nargs="+", default=[], choices=["transformers", "timm", "torchvision"], help="models of these instead of documentation")
+    options.add_argument("--tests", type=Path, help="folder with test_*.py of a package, run by pytest beside the families")
+    options.add_argument("--venv", type=Path, default=Path(sys.executable).parent.parent)
+    options.add_argument("--build", type=Path, default=ROOT / "build" / "release")
+    options.add_argument("--count", type=int, default=0, help="as many programs, drawn by --seed [0: all]")
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--modes", nargs="+", default=["eager", "compile"], choices=["eager", "compile"])
+    options.add_argument("--sites", nargs="+", default=["plan", "all"], choices=["plan", "all"])
+    options.add_argument("--batch", type=int, default=40)
+    options.add_argument("--only", nargs="+", default=[], help="programs whose names contain one of these")
+    options.add_argument("--work", type=Path)
+    options.add_argument("--json", type=Path)
+    options = options.parse_args()
+    options.venv = options.venv.absolute()
+    corpus, began = Corpus(options), time.time()
+    names = [n for n in corpus.programs() if not options.only or any(o in n for o in options.only)]
+    rows, unlike = [], []
+    for mode in options.modes:
+        # What cannot stand in a function (`from x import *`) has no compiled form.
+        of_mode = [n for n in names if mode == "eager" or options.families or (corpus.tree / "programs" / (n + "_compiled.py")).exists()]
+        verdicts = {}
+        for first in range(0, len(of_mode), options.batch):
+            found = corpus.batch(mode, of_mode[first : first + options.batch])
+            verdicts.update(found)
+            for name, verdict in found.items():
+                for sites in options.sites:
+                    if verdict[sites] is not None:
+                        unlike.append({"program": name, "mode": mode, "sites": sites, "differs": differences(verdict["bare"], verdict[sites])})
+                        print("%s %s %s: %s" % (mode, sites, name, json.dumps(unlike[-1]["differs"])[:600]), flush=True)
+        rows.append(summary(mode, verdicts, of_mode, options.sites))
+        print(json.dumps(rows[-1]), flush=True)
+    if options.json:
+        options.json.write_text(json.dumps({"packages": options.packages, "seed": options.seed, "seconds": round(time.time() - began), "rows": rows, "differ": unlike}, indent=1) + "\n")
+    print("kept: %s" % corpus.work if unlike else "no program differs")
+    if not unlike:
+        shutil.rmtree(corpus.work)
+    return 1 if unlike else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
