@@ -7,6 +7,7 @@ line), rng (digest of the generators' states). A program starts from the same se
 
 import argparse
 import contextlib
+import gc
 import hashlib
 import importlib.util
 import io
@@ -141,6 +142,10 @@ def main():
             begin()
             results.write(json.dumps(run(name)) + "\n")
             results.flush()
+            # What a program holds goes with it.
+            for module in [m for m in sys.modules if m.startswith("programs.")]:
+                del sys.modules[module]
+            gc.collect()
 
 
 if __name__ == "__main__":

@@ -20,20 +20,20 @@ SMALL = dict(
 )  # fmt: skip
 
 STEP = """model = prepared(model)
-optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)  # no state: a large model costs its parameters and gradients
 for step in range(2):
     optimizer.zero_grad()
     loss = loss_of(model)
     loss.backward()
-    show([p.grad for p in model.parameters() if p.grad is not None])
+    print(digest([p.grad for p in model.parameters() if p.grad is not None]))
     optimizer.step()
     print(step, loss.item())
-show(model.state_dict())
+print(digest(model.state_dict()))
 """
 
 TRANSFORMERS = """import torch
 from transformers import AutoConfig, {auto}
-from driver import prepared, show
+from driver import digest, prepared
 
 known = AutoConfig.for_model({name!r}).to_dict()
 small = {small!r}
@@ -52,7 +52,7 @@ def loss_of(model):
 
 IMAGES = """import torch
 import {package}
-from driver import prepared, show
+from driver import digest, prepared
 
 model = {make}
 model.train()

@@ -1,5 +1,6 @@
 #include "runtime/autograd.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <unordered_set>
 
@@ -29,14 +30,25 @@ struct NodeHook {
   std::shared_ptr<Watch>* drill;  // from before the node runs to after it; or nullptr
 };
 
-// On an AccumulateGrad node: `before(grad_outputs)` and, as a call, after it.
+// A gradient that is being added to a leaf.
+struct Adding {
+  int64_t pass;  // the backward pass, torch's number of it
+  uint64_t generation;
+  Event event;
+  std::vector<Slot> slots;
+  std::shared_ptr<Watch> watch;
+};
+
+// On an AccumulateGrad node: `before(grad_outputs)` and, as a call, after it. Backward passes of
+// several threads may be at one leaf at once, and one pass may start another from a hook: each
+// finds its own by its number.
 struct LeafHook {
   PyObject_HEAD PyObject* variable;  // weak: the node holds the leaf, and we hang on the node
-  std::vector<Slot>* slots;
-  Event* event;
-  std::shared_ptr<Watch>* watch;
-  uint64_t generation;
+  std::vector<Adding>* adding;
 };
+
+// A pass that ends in an exception between the two calls leaves its entry; no more than so many.
+constexpr size_t kAdding = 64;
 
 PyObject* call_node_hook(PyObject* self, PyObject* args, PyObject*) {
   auto* hook = reinterpret_cast<NodeHook*>(self);
@@ -117,11 +129,12 @@ PyObject* before_accumulate(PyObject* self, PyObject* args) {
   OwnWork work;
   try {
     std::string boundary = recorder().innermost(recorder().thread(), "<backward>");
-    *hook->event = recorder().open_event(boundary, EventKind::accumulate, Phase::backward);
-    hook->generation = recorder().generation();
-    *hook->watch = watch_event(*hook->event, boundary);
+    Adding adding{.pass = work.torch() ? graph_task(*work.torch()) : -1,
+                  .generation = recorder().generation(),
+                  .event = recorder().open_event(boundary, EventKind::accumulate, Phase::backward)};
+    adding.watch = watch_event(adding.event, boundary);
     Collector in(work.torch(), SlotKind::in);
-    in.show(hook->watch->get());
+    in.show(adding.watch.get());
     PyObject* incoming =
         PyTuple_Check(args) && PyTuple_Size(args) > 0 ? PyTuple_GetItem(args, 0) : args;
     if (PyTuple_Check(incoming) && PyTuple_Size(incoming) > 0)
@@ -131,7 +144,10 @@ PyObject* before_accumulate(PyObject* self, PyObject* args) {
       Ref prior = attribute(leaf.get(), "grad");
       if (prior && prior.get() != Py_None) in.add_tensors("prior", prior.get());
     }
-    *hook->slots = std::move(in.slots());
+    adding.slots = std::move(in.slots());
+    std::erase_if(*hook->adding, [&](const Adding& a) { return a.pass == adding.pass; });
+    if (hook->adding->size() >= kAdding) hook->adding->erase(hook->adding->begin());
+    hook->adding->push_back(std::move(adding));
   } catch (const std::exception& e) {
     recorder().fault(e.what());
   }
@@ -140,26 +156,28 @@ PyObject* before_accumulate(PyObject* self, PyObject* args) {
 
 PyObject* call_leaf_hook(PyObject* self, PyObject*, PyObject*) {
   auto* hook = reinterpret_cast<LeafHook*>(self);
-  if (!recorder().on() || recorder().thread().inside ||
-      hook->generation != recorder().generation() || hook->event->boundary == kNone)
-    Py_RETURN_NONE;
+  if (!recorder().on() || recorder().thread().inside) Py_RETURN_NONE;
   OwnWork work;
   try {
+    const int64_t pass = work.torch() ? graph_task(*work.torch()) : -1;
+    auto found = std::find_if(hook->adding->begin(), hook->adding->end(),
+                              [&](const Adding& a) { return a.pass == pass; });
+    if (found == hook->adding->end()) Py_RETURN_NONE;
+    // Taken out at once: from here on Python may run, and another pass come.
+    Adding adding = std::move(*found);
+    hook->adding->erase(found);
+    if (adding.generation != recorder().generation()) Py_RETURN_NONE;
     Collector out(work.torch(), SlotKind::out);
-    out.show(hook->watch->get());
+    out.show(adding.watch.get());
     if (Ref leaf = leaf_of(hook)) {
       Ref grad = attribute(leaf.get(), "grad");
       std::string name = parameter_names({leaf})[0];
       if (grad && grad.get() != Py_None)
         out.add_tensors(name.empty() ? "grad" : "grad:" + name, grad.get(), kModelValue);
     }
-    std::vector<Slot> slots = std::move(*hook->slots);
-    slots.insert(slots.end(), out.slots().begin(), out.slots().end());
-    recorder().commit(*hook->event, slots);
-    if (*hook->watch) (*hook->watch)->committed(*hook->event);
-    hook->watch->reset();
-    hook->slots->clear();
-    *hook->event = Event();
+    adding.slots.insert(adding.slots.end(), out.slots().begin(), out.slots().end());
+    recorder().commit(adding.event, adding.slots);
+    if (adding.watch) adding.watch->committed(adding.event);
   } catch (const std::exception& e) {
     recorder().fault(e.what());
   }
@@ -169,9 +187,7 @@ PyObject* call_leaf_hook(PyObject* self, PyObject*, PyObject*) {
 void free_leaf_hook(PyObject* self) {
   auto* hook = reinterpret_cast<LeafHook*>(self);
   Py_XDECREF(hook->variable);
-  delete hook->slots;
-  delete hook->event;
-  delete hook->watch;
+  delete hook->adding;
   PyTypeObject* type = Py_TYPE(self);
   PyObject_Free(self);
   Py_DECREF(type);
@@ -228,10 +244,7 @@ bool hook_leaf(PyObject* node) {
   auto* hook = PyObject_New(LeafHook, g_leaf_hook_type);
   if (hook == nullptr) return false;
   hook->variable = weak.release();
-  hook->slots = new std::vector<Slot>;
-  hook->event = new Event;
-  hook->watch = new std::shared_ptr<Watch>;
-  hook->generation = 0;
+  hook->adding = new std::vector<Adding>;
   Ref held(reinterpret_cast<PyObject*>(hook));
   Ref before(PyObject_GetAttrString(held.get(), "before"));
   Ref first(before ? PyObject_CallMethod(node, "register_prehook", "O", before.get()) : nullptr);

@@ -68,7 +68,7 @@ class BufferReader {
         return;
     }
     Slot slot = recorder().slot(view, SlotKind::in, static_cast<uint16_t>(slots_.size()), name,
-                                kModelValue | kParameter, object, Reading::forced);
+                                kModelValue | kParameter, object, Reading::aside);
     if (slot.flags & kUnreadable) return;
     if (!(slot.flags & kPending)) {
       // Mode `full` keeps no readings of its own.

@@ -4,6 +4,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <optional>
+
 #include "record/random_operator.h"
 #include "runtime/collective.h"
 #include "runtime/fingerprint.h"
@@ -281,12 +283,16 @@ const std::string& Recorder::boundary(std::string_view id) {
 }
 
 // Other threads of the program go on meanwhile, as they do during the operators themselves: a
-// loader's thread must not be held up by our reading.
-Value Recorder::digest(const TensorView& view) {
+// loader's thread must not be held up by our reading. What an operator was given, its program
+// cannot free before the operator has ended. A buffer of a module that works in another thread is
+// nobody's here: `buffer.untyped_storage().resize_(0)` would take the memory from under us, so
+// that thread waits.
+Value Recorder::digest(const TensorView& view, Reading reading) {
   const unsigned threads = threads_for(view);
   Digest d;
   {
-    WhileReading reading(view);
+    std::optional<WhileReading> others;
+    if (reading != Reading::aside) others.emplace(view);
     d = opguard::digest(view.elements, view.meta.dtype, threads);
   }
   return {d.value,
@@ -298,8 +304,8 @@ Value Recorder::digest(const TensorView& view) {
 }
 
 // Where it is read on a device, a ticket.
-Value Recorder::read(const TensorView& view, ThreadState& of) {
-  if (view.device == nullptr) return digest(view);
+Value Recorder::read(const TensorView& view, ThreadState& of, Reading reading) {
+  if (view.device == nullptr) return digest(view, reading);
   const Launches::Stream& stream = of.launches.stream_of(view);
   Value value;
   value.stream = stream.number;
@@ -337,7 +343,7 @@ Value Recorder::value_of(const TensorView& view, PyObject* object, Reading readi
   }
   Storages::Place place;
   if (view.counted &&
-      (!carries || reading == Reading::forced || view.content_bytes() >= kWorthCarrying))
+      (!carries || reading != Reading::usual || view.content_bytes() >= kWorthCarrying))
     place = storages().place_of(object);
   slot.storage = place.number;
   Value value;
@@ -347,7 +353,7 @@ Value Recorder::value_of(const TensorView& view, PyObject* object, Reading readi
     slot.flags |= kCarried;
     value = *known;
   } else {
-    value = read(view, of);
+    value = read(view, of, reading);
     if (carries) storages().remember(place, object, view, meta, value);
     recent.entries[recent.count++ % Recent::kCount] = {object, view.elements.data, view.version,
                                                        meta,   place.number,       value};

@@ -32,6 +32,7 @@ enum class Mode : uint8_t { model, sdc, trusted, carrying, full };
 enum class Reading : uint8_t {
   usual,    // as the mode says: read, or carried over
   forced,   // read: it may have been written by what counts no versions
+  aside,    // as forced, of what no operator at hand holds: another thread may free its memory
   compiled  // read, and nothing known of its memory: a compiled graph reuses it unseen
 };
 
@@ -179,8 +180,8 @@ class Recorder {
   static uint64_t clock();
 
   void record_states(std::string_view boundary, Phase phase, PyObject* only_torch);
-  static Value digest(const TensorView& view);
-  Value read(const TensorView& view, ThreadState& of);
+  static Value digest(const TensorView& view, Reading reading = Reading::usual);
+  Value read(const TensorView& view, ThreadState& of, Reading reading = Reading::usual);
   bool lasts(const Value& value, const TensorView& view, ThreadState& of);
   Value value_of(const TensorView& view, PyObject* object, Reading reading, ThreadState& of,
                  Slot& slot);

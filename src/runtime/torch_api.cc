@@ -231,16 +231,14 @@ bool grad_enabled(const TorchApi& torch) {
   return on.get() == Py_True;
 }
 
-bool in_backward(const TorchApi& torch) {
-  if (torch.native.current_graph_task != nullptr) return torch.native.current_graph_task() != -1;
+int64_t graph_task(const TorchApi& torch) {
+  if (torch.native.current_graph_task != nullptr) return torch.native.current_graph_task();
   Ref id(torch.graph_task_id ? PyObject_CallNoArgs(torch.graph_task_id) : nullptr);
-  if (!id) {
-    PyErr_Clear();
-    return false;
-  }
-  long task = PyLong_AsLong(id.get());
-  if (task == -1) PyErr_Clear();
-  return task != -1;
+  const int64_t task = id ? PyLong_AsLongLong(id.get()) : -1;
+  if (PyErr_Occurred()) PyErr_Clear();
+  return task;
 }
+
+bool in_backward(const TorchApi& torch) { return graph_task(torch) != -1; }
 
 }  // namespace opguard

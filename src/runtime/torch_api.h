@@ -101,4 +101,7 @@ class CompilerOff {
 bool grad_enabled(const TorchApi& torch);
 bool in_backward(const TorchApi& torch);
 
+// The backward pass that this thread works for, torch's number of it; -1: none.
+int64_t graph_task(const TorchApi& torch);
+
 }  // namespace opguard
