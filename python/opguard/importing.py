@@ -91,6 +91,39 @@ def _is_importing(module):
     return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
 
 
+class _Kept:
+    """Gives a program that empties sys.modules and imports again (a reloader, a test's isolation) the modules of ours that
+    it had: a second copy of the extension would record into nothing. First of the finders, since the package may also be
+    installed where the program finds it."""
+
+    def __init__(self, package):
+        self.package = package
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "opguard" and not name.startswith("opguard."):
+            return None
+        module = self.package
+        for part in name.split(".")[1:]:  # a package holds its modules as attributes
+            module = getattr(module, part, None)
+        if getattr(module, "__name__", None) != name or getattr(module, "__spec__", None) is None:
+            return None  # never imported so far
+        return importlib.util.spec_from_loader(name, self, origin=module.__spec__.origin, is_package=hasattr(module, "__path__"))
+
+    def create_module(self, spec):
+        module = self.package
+        for part in spec.name.split(".")[1:]:
+            module = getattr(module, part)
+        return module
+
+    def exec_module(self, module):
+        pass
+
+
+def keep(package):
+    """From now on the package and its modules are imported as they are."""
+    sys.meta_path.insert(0, _Kept(package))
+
+
 def find_folders(name):
     """The folders (or the single file) of a package, without importing it or its parents: a list, [] if
     there is none. What the program has imported is the authority."""

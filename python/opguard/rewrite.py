@@ -11,8 +11,8 @@ import sys
 _MARK = "# opguard: probes"
 _IMPORT = re.compile(r"\s*from opguard import og(?: as (\w+))?\s*" + re.escape(_MARK) + r"\s*$")
 
-_BIND = "%s = __import__('sys').modules['opguard'].og"
-_BIND_MAIN = "%s = __import__('sys').modules['opguard.hook'].enter_main(globals())"
+_BIND = "%s = __import__('opguard').og"
+_BIND_MAIN = "%s = __import__('opguard.hook').hook.enter_main(globals())"
 
 # What may stand behind `og`.
 _VARIANTS = ("aug", "writes", "step", "micro_batch")

@@ -1,6 +1,7 @@
 """What this process was asked to do. The environment is read here and nowhere else (docs/architecture.md)."""
 
 import os
+import sys
 
 from opguard import importing, messages
 
@@ -86,6 +87,7 @@ def begin(read):
     """Each part on its own: a failure of one leaves the others and the program as they are."""
     global options
     options = read
+    importing.keep(sys.modules["opguard"])
     if options.seed is not None:
         from opguard import determinism
 

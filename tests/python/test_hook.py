@@ -203,3 +203,19 @@ def test_broken_hook_file_is_one_line(program, python):
     ran = program.run("train.py", python=python)
     assert ran.stdout == "ran\n" and ran.returncode == 0
     assert ran.stderr.startswith("opguard: no import hook: ") and ran.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_a_program_that_empties_sys_modules_imports_again(program, python, on_disk):
+    """A reloader or a test's isolation: the probes of what is imported anew are the ones that there were."""
+    body = 'def train(n):\n    return "trained " + str(n)\n\n\nPRINTED = %s("trained")\n'
+    program.write("body.py", body % "print")
+    program.instrument("body.py", LINE + body % 'og("b:1", print)')
+    if on_disk:
+        program.write("body.py", LINE + body % 'og("b:1", print)')
+        program.hooked.clear()
+    purge = "import sys, body\nfor name in [n for n in sys.modules if n.split('.')[0] in ('opguard', 'body')]:\n    del sys.modules[name]\n"
+    program.write("train.py", purge * 2 + "import body, opguard\nprint(body.train(2), opguard.SEEN, len(sys.path_hooks) > 0)\n")
+    hooked = program.run("train.py", python=python)
+    assert hooked.stderr == "" and hooked.returncode == 0
+    assert hooked.stdout.splitlines() == ["trained"] * 3 + ["trained 2 ['b:1', 'b:1', 'b:1'] True"]
