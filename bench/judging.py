@@ -66,13 +66,24 @@ TIMING = re.compile(r"""['"]?\w*(?:runtime|per_second|seconds|elapsed)['"]?\s*[:
 NUMBER = re.compile(r"-?\d+\.\d+(?:e[-+]?\d+)?|\bnan\b|-?\binf\b")
 
 
-def loss_values(output):
-    """The numbers on lines that hold "loss", without timings, as text and sorted.
+RANK = re.compile(r"(?=\[?\brank\W{0,2}\d)|(?<=\d)(?=rank\W{0,2}\d)", re.IGNORECASE)
 
-    Ranks print in any order, and now and then two of them on one line.
-    """
-    lines = [TIMING.sub("", line) for line in output.splitlines() if "loss" in line.lower()]
-    return sorted(number for line in lines for number in NUMBER.findall(line))
+
+def loss_values(output):
+    """{rank's label: numbers of its lines that hold "loss", in their order, as text and without timings}.
+
+    Ranks print in any order, and now and then two of them on one line; what one rank prints has an order. Lines without
+    a label are one stream."""
+    streams = {}
+    for line in output.splitlines():
+        if "loss" not in line.lower():
+            continue
+        for part in RANK.split(TIMING.sub("", line)):
+            label = re.match(r"\[?rank\W{0,2}\d+", part, re.IGNORECASE)
+            numbers = NUMBER.findall(part)
+            if numbers:
+                streams.setdefault(label.group().lower() if label else "", []).extend(numbers)
+    return streams
 
 
 def losses_equal(bare, instrumented):

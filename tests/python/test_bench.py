@@ -63,13 +63,20 @@ def test_the_kind_is_scored_apart():
     assert kind_is_right(CONTROL, answer()) is None
 
 
-def test_losses_are_compared_without_order_and_timings():
+def test_losses_are_compared_in_each_ranks_order_without_timings():
     bare = "rank 1 loss 2.5\nrank 0 loss 2.25\n{'train_runtime': 0.69, 'train_loss': 4.5}\nready\n"
     other = "warming up\nrank 0 loss 2.25rank 1 loss 2.5\n\n{'train_runtime': 0.71, 'train_loss': 4.5}\n"
     assert losses_equal(bare, other) is True
     assert losses_equal(bare, other.replace("2.25", "2.2500001")) is False
     assert losses_equal("nothing\n", "nothing\n") is None
-    assert len(loss_values(bare)) == 3
+    assert loss_values(bare) == {"rank 1": ["2.5"], "rank 0": ["2.25"], "": ["4.5"]}
+    steps = "rank 0 step 1 loss 3.5\nrank 1 step 1 loss 4.5\nrank 0 step 2 loss 2.5\nrank 1 step 2 loss 1.5\n"
+    lines = steps.splitlines()
+    assert losses_equal(steps, "\n".join([lines[1], lines[3], lines[0], lines[2]])) is True
+    # Two steps, or two ranks, that exchange their losses.
+    assert losses_equal(steps, steps.replace("3.5", "x").replace("2.5", "3.5").replace("x", "2.5")) is False
+    assert losses_equal(steps, steps.replace("3.5", "x").replace("4.5", "3.5").replace("x", "4.5")) is False
+    assert losses_equal("loss 1.5\nloss 2.5\n", "loss 2.5\nloss 1.5\n") is False
 
 
 def test_blanked_docstrings_keep_every_position():

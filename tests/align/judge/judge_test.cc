@@ -133,6 +133,8 @@ TEST(Judge, WhatACopyWritesOverHasNoPartInIt) {
   place.callee = "buffer.copy_";
   b.at("b.copy:3", place);
   Judged j = judged({a}, {b});
+  ASSERT_FALSE(j.verdict.candidates.empty());
+  EXPECT_EQ(j.pivot_b(0), "m.mul:1");
   for (size_t i = 0; i < j.verdict.candidates.size(); ++i) EXPECT_NE(j.pivot_b(i), "b.fill:2");
 }
 
