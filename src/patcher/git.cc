@@ -102,9 +102,10 @@ llvm::Error commit_patch(const Patch& patch, const std::string& dir, const std::
   if (git_commit_tree(&base, parent.get()) != 0) return git_failure("cannot read HEAD");
   GitTree base_owned(base);
 
-  std::vector<std::string> names;  // keeps the paths of `updates` alive
-  std::vector<git_tree_update> updates;
-  names.reserve(patch.files.size());
+  // Everything that may be refused is asked for before anything is written: objects without a name
+  // would stay in the repository until git collects them.
+  std::vector<std::string> names;  // of the files, in the patch's order
+  std::vector<git_filemode_t> modes;
   for (const FilePatch& file : patch.files) {
     std::string name = path_in_work_tree(repo, file.path);
     if (name.empty()) return make_error(file.path + " lies outside the repository");
@@ -113,13 +114,27 @@ llvm::Error commit_patch(const Patch& patch, const std::string& dir, const std::
     if (!read_entry(repo, entry.get(), committed))
       return make_error(file.path + " is not in the last commit");
     if (committed != file.before) return make_error(file.path + " has uncommitted changes");
+    names.push_back(name);
+    modes.push_back(git_tree_entry_filemode(entry.get()));
+  }
+  // Fails where no branch of this name can be: `a/b` beside a branch `a`, a folder that is
+  // read-only.
+  const std::string reference = "refs/heads/" + branch;
+  git_transaction* begun = nullptr;
+  if (git_transaction_new(&begun, repo) != 0) return git_failure("cannot create a branch");
+  GitTransaction transaction(begun);
+  if (git_transaction_lock_ref(begun, reference.c_str()) != 0)
+    return git_failure("cannot create the branch '" + branch + "'");
+
+  std::vector<git_tree_update> updates;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string& text = patch.files[i].after;
     git_tree_update update{};
     update.action = GIT_TREE_UPDATE_UPSERT;
-    update.filemode = git_tree_entry_filemode(entry.get());
-    names.push_back(name);
-    update.path = names.back().c_str();
-    if (git_blob_create_from_buffer(&update.id, repo, file.after.data(), file.after.size()) != 0)
-      return git_failure("cannot store " + name);
+    update.filemode = modes[i];
+    update.path = names[i].c_str();
+    if (git_blob_create_from_buffer(&update.id, repo, text.data(), text.size()) != 0)
+      return git_failure("cannot store " + names[i]);
     updates.push_back(update);
   }
   git_oid tree_id, commit_id;
@@ -139,13 +154,10 @@ llvm::Error commit_patch(const Patch& patch, const std::string& dir, const std::
   if (git_commit_create(&commit_id, repo, nullptr, signature.get(), signature.get(), nullptr,
                         message.c_str(), tree, 1, parents) != 0)
     return git_failure("cannot commit");
-  git_commit* commit = nullptr;
-  if (git_commit_lookup(&commit, repo, &commit_id) != 0) return git_failure("cannot commit");
-  GitCommit commit_owned(commit);
-  git_reference* created = nullptr;
-  if (git_branch_create(&created, repo, branch.c_str(), commit, 0) != 0)
+  if (git_transaction_set_target(begun, reference.c_str(), &commit_id, signature.get(),
+                                 "branch: Created by opguard") != 0 ||
+      git_transaction_commit(begun) != 0)
     return git_failure("cannot create the branch '" + branch + "'");
-  GitReference created_owned(created);
   return llvm::Error::success();
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <git2.h>
+#include <git2/transaction.h>
 
 #include <memory>
 #include <string>
@@ -24,6 +25,7 @@ using GitCommit = GitHandle<git_commit, git_commit_free>;
 using GitTree = GitHandle<git_tree, git_tree_free>;
 using GitTreeEntry = GitHandle<git_tree_entry, git_tree_entry_free>;
 using GitBlob = GitHandle<git_blob, git_blob_free>;
+using GitTransaction = GitHandle<git_transaction, git_transaction_free>;
 using GitSignature = GitHandle<git_signature, git_signature_free>;
 
 // Call before any other use of libgit2; once is enough, more does no harm.

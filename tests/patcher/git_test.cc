@@ -148,6 +148,24 @@ TEST_F(Git, ABranchLeavesTheWorkTreeAlone) {
             "'no..name' is not a valid branch name");
 }
 
+TEST_F(Git, ARefusedBranchLeavesNoObjects) {
+  write("pkg/b.py", "z = h(1)\n");
+  output("add pkg/b.py");
+  output("commit -qm second");
+  output("branch taken");
+  const Patch patch = instrument();
+  ASSERT_EQ(patch.files.size(), 2u);
+  const std::string before = output("count-objects");
+  // A branch below another one's name; a file that is dirty, behind one that is not.
+  EXPECT_NE(message(commit_patch(patch, root_.string(), "taken/probes")), "");
+  EXPECT_EQ(output("count-objects"), before);
+  write("pkg/b.py", "dirty()\n");
+  EXPECT_EQ(message(commit_patch(instrument(), root_.string(), "p")),
+            path("pkg/b.py") + " has uncommitted changes");
+  EXPECT_EQ(output("count-objects"), before);
+  EXPECT_EQ(output("branch --list p 'taken/*'"), "");
+}
+
 TEST_F(Git, ABranchHoldsOnlyWhatTheRepositoryHolds) {
   std::string outside = root_.string() + "_outside.py";
   std::ofstream(outside) << "a\n";
