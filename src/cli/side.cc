@@ -88,6 +88,7 @@ llvm::Expected<std::string> run_guarded(const GuardedProgram& program, const std
   options.environment.insert(options.environment.end(), more.begin(), more.end());
   auto result = launch(options);
   if (!result) return result.takeError();
+  if (auto stopped = result->stopped()) return stopped;
   if (std::string how = result->failure(); !how.empty()) {
     std::string last = last_lines(result->output, 20);
     if (failure == nullptr || fs::is_empty(log, failed))

@@ -1,6 +1,5 @@
 #include "cli/verify.h"
 
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -96,8 +95,7 @@ class Program {
     launched.environment.push_back({"OPGUARD_TRACE", ""});
     auto result = launch(launched);
     if (!result) return result.takeError();
-    if (result->signal == SIGINT || result->signal == SIGTERM || result->signal == SIGHUP)
-      return make_error("stopped");
+    if (auto stopped = result->stopped()) return stopped;
     Ran ran;
     if (std::string ended = result->failure(); !ended.empty())
       ran.failure = ended + "\n" + last_lines(result->output, 20);

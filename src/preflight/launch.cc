@@ -246,6 +246,7 @@ LaunchResult wait_for(pid_t pid, bool own_group, int fd, Sink& sink, const Launc
   }
   result.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   result.signal = WIFSIGNALED(status) ? WTERMSIG(status) : static_cast<int>(got_signal);
+  result.asked = got_signal;
   if (done_early && !got_signal) result.exit_code = result.signal = 0;
   if (options.apart && own_group) end_processes({{pid, true}}, kLeftBehindMs);
   result.output = sink.finish();
@@ -259,6 +260,11 @@ std::string LaunchResult::failure() const {
   if (signal != 0) return "signal " + std::to_string(signal) + " (" + strsignal(signal) + ")";
   if (exit_code != 0) return "exit code " + std::to_string(exit_code);
   return "";
+}
+
+llvm::Error LaunchResult::stopped() const {
+  if (asked == 0) return llvm::Error::success();
+  return make_error("stopped by signal " + std::to_string(asked) + " (" + strsignal(asked) + ")");
 }
 
 llvm::Expected<LaunchResult> launch(const LaunchOptions& options) {

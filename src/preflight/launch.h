@@ -36,11 +36,15 @@ struct LaunchOptions {
 struct LaunchResult {
   int exit_code = 0;  // as a shell would give it: 128 + signal for a death by signal
   int signal = 0;     // that ended the child, or that we were asked to end with
+  int asked = 0;      // the signal that this process was asked to end with meanwhile (Ctrl-C), or 0
   bool timed_out = false;
   std::string output;  // the last keep_bytes, from the start of a line
 
   // "exit code 7", "signal 9 (Killed)", "no end after 60 s"; "" if it ended well.
   std::string failure() const;
+  // "stopped by signal 2 (Interrupt)" where this process was asked to end: nobody waits for an
+  // answer, whatever the program made of the signal.
+  llvm::Error stopped() const;
 };
 
 // Runs the command to its end. SIGINT, SIGTERM and SIGHUP sent to this process meanwhile are passed

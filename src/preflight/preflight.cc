@@ -80,6 +80,7 @@ llvm::Expected<Preflight> run_preflight(const PreflightOptions& options) {
 
   llvm::Expected<LaunchResult> ran = launch(launched);
   if (!ran) return ran.takeError();
+  if (auto stopped = ran->stopped()) return stopped;
   std::string failure = ran->failure();
   if (!failure.empty() && !(options.to_its_end && holds_traces(options.work_dir))) {
     // Shown already unless quiet.
