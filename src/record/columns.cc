@@ -4,6 +4,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "record/limits.h"
 #include "record/names.h"
 
 namespace opguard {
@@ -149,7 +150,12 @@ constexpr Column kRecordColumns[] = {
     {"slot_name", text, [](const Row& r) { return known(r.slot->name); }, &kStrings},
     {"dtype", text, [](const Row& r) { return known(r.slot->meta); }, &kDtypes},
     {"device", text, [](const Row& r) { return known(r.slot->meta); }, &kDevices},
-    {"shape", shape, [](const Row& r) { return known(r.slot->meta); }},
+    {"shape", shape,
+     [](const Row& r) {
+       const uint32_t meta = r.slot->meta;
+       const bool all = meta == kNone || r.log.metas[meta].shape.size() <= kTableDimensions;
+       return all ? known(meta) : Value();
+     }},
     {"h", hash, [](const Row& r) { return readable(r) ? Value(r.slot->value.h) : Value(); }},
     {"m", hash, [](const Row& r) { return readable(r) ? Value(r.slot->value.m) : Value(); }},
     {"flat", hash, [](const Row& r) { return readable(r) ? Value(r.slot->flat) : Value(); }},

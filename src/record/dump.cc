@@ -87,7 +87,7 @@ std::string head(const ProcessLog& log) {
                      ", pid " + std::to_string(log.pid) + ", " + std::to_string(log.events.size()) +
                      " events, " + std::to_string(log.slots.size()) + " records, " +
                      std::to_string(log.lost) + " lost, " + (log.closed ? "closed" : "not closed") +
-                     "\n";
+                     (log.bound ? "" : ", its chunks not bound to each other") + "\n";
   return log.damage.empty() ? text : text + "damage: " + log.damage + "\n";
 }
 
@@ -148,8 +148,12 @@ void dump(const ProcessLog& log, const EventSelection& selection, uint64_t& limi
     piece += event_line(log, i, e);
     if (e.scalars != kNone)
       piece += kIndent + cell("scalars", 7) + printable(log.text(e.scalars)) + "\n";
-    for (uint32_t s = 0; s < e.slot_count; ++s)
+    for (uint32_t s = 0; s < e.slot_count; ++s) {
       piece += slot_line(log, log.slots[e.first_slot + s]);
+      if (piece.size() < kPieceBytes) continue;
+      if (!out(piece)) return;
+      piece.clear();
+    }
     if (e.results != kNone)
       piece += kIndent + cell("results", 7) + printable(log.text(e.results)) + "\n";
     if (piece.size() < kPieceBytes) continue;

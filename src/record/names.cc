@@ -1,7 +1,10 @@
 #include "record/names.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
+
+#include "record/limits.h"
 
 namespace opguard {
 
@@ -11,8 +14,10 @@ std::string place_of(const Location& at) {
 
 std::string shape_text(const Meta& meta) {
   std::string text = meta.dtype + "[";
-  for (size_t i = 0; i < meta.shape.size(); ++i)
-    text += (i ? ", " : "") + std::to_string(meta.shape[i]);
+  const size_t shown = std::min(meta.shape.size(), kShownDimensions);
+  for (size_t i = 0; i < shown; ++i) text += (i ? ", " : "") + std::to_string(meta.shape[i]);
+  if (shown < meta.shape.size())
+    text += ", and " + std::to_string(meta.shape.size() - shown) + " more";
   text += "]";
   return meta.device.empty() || meta.device == "cpu" ? text : text + " " + meta.device;
 }

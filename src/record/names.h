@@ -18,7 +18,8 @@ inline constexpr std::array<const char*, 3> kSlotKindNames = {"in", "out", "writ
 // "model/attention.py:31"
 std::string place_of(const Location& at);
 
-// "float32[2, 8]", "float32[2, 8] cuda:0".
+// "float32[2, 8]", "float32[2, 8] cuda:0"; of more than 16 dimensions "float32[1, ..., and 9
+// more]".
 std::string shape_text(const Meta& meta);
 
 // "00ab..:77cd..", 16 digits each.

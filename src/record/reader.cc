@@ -1,15 +1,15 @@
 // record/reader.cc: a log file -> ProcessLog. A chunk is believed whole or not at all.
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <map>
 #include <memory>
-#include <tuple>
 
+#include "record/chunk_chain.h"
 #include "record/crc.h"
 #include "record/event_code.h"
 #include "record/file_map.h"
 #include "record/format.h"
+#include "record/limits.h"
 #include "record/record.h"
 
 namespace opguard {
@@ -81,6 +81,7 @@ class Reader {
   uint64_t passed_over_ = 0;  // bytes
   uint64_t budget_;           // bytes a search may still checksum in vain
   uint32_t salt_ = 0;
+  ChunkChain chain_;      // of the chunks believed so far
   bool started_ = false;  // the chunk of process was there
 };
 
@@ -100,7 +101,9 @@ std::string Reader::check_header(bool& cut) {
       return "log format version " + std::to_string(version) + "; this opguard reads versions " +
              std::to_string(kOldestVersion) + " to " + std::to_string(kVersion);
   }
-  if (!cut) salt_ = load_u32(bytes_.data() + 12);
+  if (cut) return "";
+  log_.bound = load_u32(bytes_.data() + 8) >= kBindingVersion;
+  salt_ = load_u32(bytes_.data() + 12);
   return "";
 }
 
@@ -166,7 +169,7 @@ std::string Reader::take_strings(Cursor& in, uint32_t count) {
     if (!may_skip_to(first, log_.strings.size())) return "strings before it are missing";
     log_.strings.resize(first);
   }
-  for (uint32_t i = 0; i < count && in.ok(); ++i) log_.strings.push_back(in.text());
+  for (uint32_t i = 0; i < count && in.ok(); ++i) log_.strings.push_back(kept_text(in.text()));
   return "";
 }
 
@@ -182,6 +185,9 @@ std::string Reader::take_metas(Cursor& in, uint32_t count) {
     meta.device = in.text();
     const uint64_t dims = in.varint();
     if (dims > in.left()) return "a shape is longer than its chunk";
+    if (dims > kMostDimensions)
+      return "a shape of more than " + std::to_string(kMostDimensions) + " dimensions";
+    meta.shape.reserve(dims);
     for (uint64_t d = 0; d < dims; ++d) meta.shape.push_back(in.signed_varint());
     log_.metas.push_back(std::move(meta));
   }
@@ -191,7 +197,7 @@ std::string Reader::take_metas(Cursor& in, uint32_t count) {
 std::string Reader::take_locations(Cursor& in, uint32_t count) {
   std::map<std::string, Location> locations;
   for (uint32_t i = 0; i < count && in.ok(); ++i) {
-    std::string boundary = in.text();
+    std::string boundary = kept_text(in.text());
     Location at;
     for (std::string* s : {&at.package, &at.file, &at.path, &at.text, &at.callee, &at.function})
       *s = in.text();
@@ -251,8 +257,15 @@ std::string Reader::take_lost(Cursor& in, uint32_t count) {
 
 std::string Reader::take_end(Cursor& in) {
   const uint64_t events = in.varint(), slots = in.varint(), lost = in.varint();
+  const uint64_t chunks = log_.bound ? in.varint() : 0, chain = log_.bound ? in.u64() : 0;
   if (!in.ok() || in.left() != 0) return "";  // the caller says so
   const bool whole = log_.damage.empty();
+  if (whole && log_.bound && (chunks != chain_.chunks() || chain != chain_.value())) {
+    const std::string held = std::to_string(chunks), found = std::to_string(chain_.chunks());
+    return chunks == chain_.chunks()
+               ? "it binds other chunks, or another order of them, than the " + found + " before it"
+               : "it binds " + held + " chunks, and " + found + " are before it";
+  }
   if (whole && (events != next_event_ || slots != next_slot_))
     return "it counts other events than the log holds";
   if (lost < log_.lost) return "it counts fewer losses than the log";
@@ -375,6 +388,7 @@ std::string Reader::run() {
       const size_t strings = log_.strings.size(), metas = log_.metas.size();
       wrong = take(chunk);
       if (wrong.empty()) {
+        chain_.add(bytes_.data() + at);
         at += chunk.size();
         continue;
       }
@@ -426,37 +440,6 @@ bool read_log(const std::string& path, ProcessLog& log, std::string& error,
   if (error.empty()) return true;
   error = path + ": " + error;
   return false;
-}
-
-bool read_run(const std::string& dir, Run& run, std::string& error) {
-  namespace fs = std::filesystem;
-  run = {};
-  run.dir = dir;
-  std::error_code code;
-  std::vector<std::string> paths;
-  for (fs::directory_iterator it(dir, code), end; !code && it != end; it.increment(code)) {
-    std::string name = it->path().filename().string();
-    if (name.ends_with(".log") || name.ends_with(".log.incomplete"))
-      paths.push_back(it->path().string());
-  }
-  if (code) {
-    error = dir + ": cannot be read: " + code.message();
-    return false;
-  }
-  if (paths.empty()) {
-    error = dir + ": holds no log";
-    return false;
-  }
-  std::sort(paths.begin(), paths.end());
-  for (const std::string& path : paths) {
-    ProcessLog log;
-    if (!read_log(path, log, error)) return false;
-    run.processes.push_back(std::move(log));
-  }
-  std::stable_sort(run.processes.begin(), run.processes.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.rank, a.start_ns, a.pid) < std::tie(b.rank, b.start_ns, b.pid);
-  });
-  return true;
 }
 
 }  // namespace opguard

@@ -37,7 +37,9 @@ struct ProcessLog {
   SlotTable slots;
   std::map<std::string, Location> locations;  // by boundary id
   bool closed = false;                        // false: cut short; what was flushed is here
-  uint64_t lost = 0;                          // records the runtime says it could not keep
+  bool bound = true;  // false: its format does not notice whole chunks that are dropped, doubled or
+                      // moved (docs/record-format.md, before version 8)
+  uint64_t lost = 0;  // records the runtime says it could not keep
   std::vector<Gap> gaps;  // where those were, and where a chunk is damaged; by event. A log that
                           // only ends early has none
   std::string damage;     // "" or what the reader had to leave out, with the byte position

@@ -10,6 +10,7 @@
 
 #include "record/crc.h"
 #include "record/format.h"
+#include "record/limits.h"
 
 namespace opguard {
 
@@ -129,7 +130,18 @@ uint32_t LogWriter::string(std::string_view text) {
   return index;
 }
 
+// A log holds shapes of so many dimensions at most (limits.h): the last is the product of what is
+// beyond, so that the number of elements stays.
+static Meta folded(Meta meta) {
+  uint64_t rest = 1;
+  for (; meta.shape.size() >= kMostDimensions; meta.shape.pop_back())
+    rest *= static_cast<uint64_t>(meta.shape.back());
+  meta.shape.push_back(static_cast<int64_t>(rest));
+  return meta;
+}
+
 uint32_t LogWriter::meta(const Meta& meta) {
+  if (meta.shape.size() > kMostDimensions) return this->meta(folded(meta));
   auto [it, fresh] = meta_index_.try_emplace(meta, static_cast<uint32_t>(meta_index_.size()));
   if (fresh) {
     std::lock_guard lock(mutex_);
@@ -409,7 +421,9 @@ void LogWriter::put_events() {
 void LogWriter::write_out() {
   if (out_.empty() || stopped_) return;
   std::string error;
+  const size_t header = file_.is_empty() ? kHeaderSize : 0;
   if (!file_.append(out_, error)) return fail(error);
+  written_chain_.add_all(std::string_view(out_).substr(header));
   out_.clear();
   written_slots_ = encoded_slots_;
   written_.store(encoded_records_, std::memory_order_release);
@@ -451,10 +465,15 @@ bool LogWriter::close() {
   flush();
   end_thread();
   std::string payload, out, error;
-  if (file_.is_empty()) out = start_;  // not even that could be written; perhaps it can now
+  if (file_.is_empty()) {  // not even that could be written; perhaps it can now
+    out = start_;
+    written_chain_.add_all(std::string_view(start_).substr(kHeaderSize));
+  }
   put_varint(payload, written_events_);
   put_varint(payload, written_slots_);
   put_varint(payload, lost());
+  put_varint(payload, written_chain_.chunks());
+  put_u64(payload, written_chain_.value());
   put_chunk(out, salt_, Chunk::end, 1, payload);
   const bool ok = file_.finish(out, error);
   if (!ok && !failed_) fail(error);

@@ -21,6 +21,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "record/chunk_chain.h"
 #include "record/event_code.h"
 #include "record/late_values.h"
 #include "record/log_file.h"
@@ -167,6 +168,7 @@ class LogWriter {
   uint64_t encoded_events_ = 0, encoded_slots_ = 0;     // in chunks that are made
   uint64_t encoded_records_ = 0, pending_records_ = 0;  // the same as records; not yet in a chunk
   uint64_t written_slots_ = 0;
+  ChunkChain written_chain_;
   std::string out_;
   uint64_t synced_ms_ = 0;
   std::atomic<uint64_t> written_{0}, written_events_{0};

@@ -1,6 +1,7 @@
 #include "report/event_json.h"
 
 #include "align/pair/difference.h"
+#include "record/limits.h"
 
 namespace opguard {
 
@@ -36,7 +37,8 @@ nlohmann::ordered_json slot_json(const ProcessLog& log, const std::optional<Slot
   json["name"] = log.text(slot->name);
   if (slot->meta != kNone) {
     json["dtype"] = log.metas[slot->meta].dtype;
-    json["shape"] = log.metas[slot->meta].shape;
+    const std::vector<int64_t>& shape = log.metas[slot->meta].shape;
+    json["shape"] = shape.size() <= kTableDimensions ? Json(shape) : Json();
     json["device"] = log.metas[slot->meta].device;
   }
   if (!(slot->flags & kUnreadable)) json["fingerprint"] = fingerprint_text(*slot);

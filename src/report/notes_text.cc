@@ -17,6 +17,10 @@ void add_log_notes(const char* side, const Run& run, std::vector<std::string>& n
       notes.push_back(where + ": " + log.damage);
     } else if (!log.closed) {
       notes.push_back(where + ": the log was not closed; what it holds is compared");
+    } else if (!log.bound) {
+      notes.push_back(where +
+                      ": written by an older opguard, whose logs do not notice a chunk of settings "
+                      "or locations that is missing as a whole");
     }
   }
 }

@@ -121,14 +121,23 @@ class Trace {
     kThreads
   };
 
+  // Where an event stands in the calls around it. Of 64 calls within each other all are shown, of
+  // more the outermost 64 and how many there are: the trace stays linear in the log, whose events
+  // may each be within the next.
+  struct Enclosing {
+    uint32_t depth = 0;      // events around it
+    uint32_t outer = kNone;  // the innermost of them that is shown
+  };
+  static constexpr uint32_t kShownDepth = 64;
+
   // What one side of one lane has open.
   struct Side {
     int side = 0;
     const ProcessLog* log = nullptr;
-    uint64_t process = 0;                          // uuid of its track
-    std::map<uint32_t, uint64_t> children;         // uuid by Child, or kThreads + thread
-    std::vector<std::string> open[3];              // slices by Child: steps, equality, stack
-    std::vector<std::vector<uint32_t>> enclosing;  // events around each event, outermost first
+    uint64_t process = 0;                   // uuid of its track
+    std::map<uint32_t, uint64_t> children;  // uuid by Child, or kThreads + thread
+    std::vector<std::string> open[3];       // slices by Child: steps, equality, stack
+    std::vector<Enclosing> enclosing;       // of each event
   };
 
   // ---- Packets.
@@ -232,15 +241,16 @@ class Trace {
 
   // ---- Events.
 
-  static std::vector<std::vector<uint32_t>> enclosing_events(const ProcessLog& log) {
-    std::vector<std::vector<uint32_t>> result(log.events.size());
+  static std::vector<Enclosing> enclosing_events(const ProcessLog& log) {
+    std::vector<Enclosing> result(log.events.size());
     std::map<uint32_t, std::vector<uint32_t>>
         open;  // by thread, events that began and have not ended
     // From the back: an event is met before those inside it.
     for (uint32_t i = uint32_t(log.events.size()); i-- > 0;) {
       std::vector<uint32_t>& stack = open[log.events[i].thread];
       while (!stack.empty() && log.events[stack.back()].begin > i) stack.pop_back();
-      result[i] = stack;
+      result[i].depth = uint32_t(stack.size());
+      if (!stack.empty()) result[i].outer = stack[std::min<size_t>(stack.size(), kShownDepth) - 1];
       if (log.events[i].begin < i) stack.push_back(i);
     }
     return result;
@@ -254,11 +264,18 @@ class Trace {
       const std::string name = shown(at.function + " (" + at.file + ")");
       if (stack.empty() || visible(stack.back()) != name) stack.push_back(name);
     };
-    for (const uint32_t outer : side.enclosing[index]) {
+    const Enclosing& around = side.enclosing[index];
+    std::vector<uint32_t> shown_events;
+    for (uint32_t at = around.outer; at != kNone; at = side.enclosing[at].outer)
+      shown_events.push_back(at);
+    std::reverse(shown_events.begin(), shown_events.end());
+    for (const uint32_t outer : shown_events) {
       const EventView event = view(*side.log, outer);
       scope(event);
       stack.push_back(shown(event.operator_name) + '\0' + std::to_string(outer));
     }
+    if (around.depth > kShownDepth)
+      stack.push_back("and " + std::to_string(around.depth - kShownDepth) + " calls within");
     scope(view(*side.log, index));
     return stack;
   }

@@ -1,7 +1,9 @@
 #include "report/pivot_json.h"
 
 #include <algorithm>
+#include <span>
 #include <tuple>
+#include <vector>
 
 #include "align/judge/pivot_view.h"
 #include "align/pair/difference.h"
@@ -14,11 +16,19 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json differences_json(const PivotView& pivot) {
-  Json list = Json::array();
-  if (!pivot.comparable) return list;
+// Of an optimizer's step over a whole model these are many; what is beyond is counted.
+constexpr size_t kMostDifferences = 1000;
+
+std::vector<SlotPair> differences_of(const PivotView& pivot) {
+  if (!pivot.comparable) return {};
   const auto& [a, b] = std::tie(pivot.a, pivot.b);
-  for (const SlotPair& slot : slot_differences(*a.log, *a.event, *b.log, *b.event).slots)
+  return slot_differences(*a.log, *a.event, *b.log, *b.event).slots;
+}
+
+Json differences_json(const PivotView& pivot, const std::vector<SlotPair>& slots) {
+  Json list = Json::array();
+  const auto& [a, b] = std::tie(pivot.a, pivot.b);
+  for (const SlotPair& slot : std::span(slots).first(std::min(slots.size(), kMostDifferences)))
     list.push_back({{"a", slot_json(*a.log, slot.a)}, {"b", slot_json(*b.log, slot.b)}});
   return list;
 }
@@ -70,6 +80,7 @@ nlohmann::ordered_json pivot_json(const Report& report, const Pivot& pivot) {
   const PivotView shown = view(report.a, report.b, pivot);
   const EventView& event = shown.either();
   if (!event) return nullptr;
+  const std::vector<SlotPair> slots = differences_of(shown);
   return {{"kind", kind_name(pivot.kind)},
           {"boundary", event.boundary},
           {"operator", event.operator_name},
@@ -88,7 +99,8 @@ nlohmann::ordered_json pivot_json(const Report& report, const Pivot& pivot) {
           {"event", kind_name(event.event->kind)},
           {"node", event.log->text(event.event->node)},
           {"occurrence", event.event->occurrence},
-          {"differs", differences_json(shown)}};
+          {"differs", differences_json(shown, slots)},
+          {"more_differs", slots.size() - std::min(slots.size(), kMostDifferences)}};
 }
 
 }  // namespace opguard

@@ -14,6 +14,7 @@ namespace opguard {
 namespace {
 
 constexpr size_t kRanksShown = 16;     // a line each
+constexpr size_t kSlotsShown = 16;     // names of those that differ
 constexpr size_t kLeftoversShown = 5;  // events without a partner, per side, by --explain
 
 // Generators seeded unlike come last: they differ from the first record on.
@@ -44,6 +45,10 @@ void print_first_unequal(TerminalLines& out) {
   if (!slots.slots.empty()) {
     size_t named = 0;
     for (const SlotPair& slot : slots.slots) {
+      if (named == kSlotsShown) {
+        text += " and " + std::to_string(slots.slots.size() - named) + " more";
+        break;
+      }
       text += named++ > 0 ? ", " : states && slots.slots.size() > 1 ? ", slots " : ", slot ";
       text += shown(slot.b ? b.log->text(slot.b->name) : a.log->text(slot.a->name));
       if (!states) break;

@@ -79,9 +79,10 @@ class Event:
 class Log:
     def __init__(self, path):
         self.path, data = Path(path), Path(path).read_bytes()
-        assert data[:8] == b"opguard\x1a" and struct.unpack_from("<I", data, 8)[0] == 7
+        assert data[:8] == b"opguard\x1a" and struct.unpack_from("<I", data, 8)[0] == 8
         self.settings, self.strings, self.metas, self.locations, self.events = {}, [], [], {}, []
         self.lost, self.gaps, self.closed, at = 0, [], False, 20
+        self.chunks = self.chain = 0  # so far, and what binds them
         while at < len(data):
             mark, kind, length, count, _, _ = struct.unpack_from("<3sBIIII", data, at)
             assert mark == b"opg"
@@ -90,6 +91,8 @@ class Log:
             (None, self._process, self._settings, self._strings, self._metas, self._locations, self._events, self._lost,
              self._end)[kind](cursor, count)  # fmt: skip
             assert cursor.at == length
+            sums = struct.unpack_from("<Q", data, at - length - 8)[0]
+            self.chunks, self.chain = self.chunks + 1, mix((self.chain + 0x9E3779B97F4A7C15 & MASK64) ^ sums)
 
     def _process(self, c, count):
         self.rank, self.world, self.pid, self.start_ns = (c.signed() for _ in range(4))
@@ -188,7 +191,9 @@ class Log:
 
     def _end(self, c, count):
         assert c.varint() == len(self.events) and c.varint() == sum(len(e.slots) for e in self.events)
-        self.lost, self.closed = c.varint(), True
+        self.lost = c.varint()
+        assert (c.varint(), c.u64()) == (self.chunks, self.chain)
+        self.closed = True
 
     def states(self):
         """Of random number generators; buffers and saved tensors are states as well, with boundaries of their own."""

@@ -2,6 +2,7 @@
 
 import re
 import resource
+import struct
 import subprocess
 import sys
 
@@ -129,6 +130,28 @@ def test_a_hole_is_told_and_nothing_is_certified_across_it(tmp_path):
     assert status == 2 and "is damaged (checksum); missing there" in text
     dumped = subprocess.run([binary("opguard"), "dump", "--salvage", path], capture_output=True, text=True)
     assert dumped.returncode == 0 and re.search(r"\ngap before event \d+: \d+ records are missing\n", dumped.stdout)
+
+
+@pytest.mark.parametrize("change", ["dropped", "doubled", "moved"])
+def test_a_whole_chunk_that_is_not_where_it_was(tmp_path, change):
+    """Every checksum is good. Settings, which nothing refers to: only the end of the log knows of them."""
+    for name in "ab":
+        run_program("import torch\nog('sum', torch.ones(3).sum)()\n", tmp_path / name)
+    (path,) = (tmp_path / "b").glob("*.log")
+    data, at, chunks = path.read_bytes(), 20, []
+    while at < len(data):
+        end = at + 20 + struct.unpack_from("<I", data, at + 4)[0]
+        chunks.append(data[at:end])
+        at = end
+    settings = next(i for i, chunk in enumerate(chunks) if chunk[3] == 2)
+    align = [binary("opguard"), "align", tmp_path / "a", tmp_path / "b"]
+    assert subprocess.run(align, capture_output=True).returncode == 0
+    chunk = chunks.pop(settings)
+    if change != "dropped":
+        chunks[settings:settings] = [chunk, chunk] if change == "doubled" else [chunks.pop(settings), chunk]
+    path.write_bytes(data[:20] + b"".join(chunks))
+    ran = subprocess.run(align, capture_output=True, text=True)
+    assert ran.returncode == 2 and "the chunk of end is refused: it binds" in ran.stdout + ran.stderr, ran.stdout
 
 
 # The descriptors a program does not know are closed, and its next files get their numbers; as python-daemon and many launchers do it.

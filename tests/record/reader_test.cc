@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <random>
+#include <set>
 
 #include "record/crc.h"
 #include "record/format.h"
@@ -355,6 +356,95 @@ TEST(Reader, WhatIsNoFileIsRefused) {
   EXPECT_EQ(error, pipe + ": cannot be read: not a file");
 }
 
+// A log with several chunks of every kind, taken apart into header and chunks.
+std::vector<std::string> many_chunks() {
+  TempDir dir;
+  WriterLimits limits;
+  limits.thread = false;
+  LogWriter writer(limits);
+  write_sample(writer, dir.path(), 6, 2);
+  for (uint32_t i = 6; i < 9; ++i) {
+    writer.set({{"seed", std::to_string(i)}});
+    writer.locate("b.add:k" + std::to_string(i), {});
+    writer.lose(i);
+    writer.add(sample_event(writer, i), sample_slots(writer, i));
+    writer.flush();
+  }
+  // Where the only change is one of settings, locations or losses, nothing refers to what is gone.
+  writer.set({{"deterministic", "0"}});
+  writer.flush();
+  writer.locate("a.add:k1l2", {});
+  writer.flush();
+  writer.lose(3);
+  writer.flush();
+  EXPECT_TRUE(writer.close());
+  const std::string bytes = read_bytes(writer.path());
+  std::vector<std::string> parts{bytes.substr(0, format::kHeaderSize)};
+  for (size_t at = format::kHeaderSize; at < bytes.size(); at += parts.back().size())
+    parts.push_back(
+        bytes.substr(at, format::kChunkHeaderSize + format::load_u32(bytes.data() + at + 4)));
+  return parts;
+}
+
+std::string joined(const std::vector<std::string>& parts) {
+  std::string bytes;
+  for (const std::string& part : parts) bytes += part;
+  return bytes;
+}
+
+// Whole chunks dropped, doubled or moved: every checksum is good, and yet it is told.
+TEST(Reader, TheEndBindsAllChunks) {
+  const std::vector<std::string> parts = many_chunks();
+  ProcessLog whole;
+  std::string error;
+  ASSERT_TRUE(parse_log(joined(parts), whole, error)) << error;
+  ASSERT_TRUE(whole.closed && whole.bound) << whole.damage;
+  std::set<char> types;
+  int silent_but_for_the_end = 0;
+  auto expect_told = [&](const std::vector<std::string>& changed, char type, const char* how) {
+    if (changed == parts) return;
+    ProcessLog log;
+    ASSERT_TRUE(parse_log(joined(changed), log, error)) << error;
+    EXPECT_FALSE(log.closed) << how << " of type " << int{type};
+    EXPECT_NE(log.damage, "");
+    expect_prefix(log, whole);
+    silent_but_for_the_end += log.damage.find("the chunk of end is refused") != std::string::npos;
+    ASSERT_TRUE(parse_log(joined(changed), log, error, {.salvage = true})) << error;
+    EXPECT_FALSE(log.closed) << how << " of type " << int{type} << ", salvaged";
+  };
+  for (size_t i = 1; i + 1 < parts.size(); ++i) {
+    const char type = parts[i][3];
+    types.insert(type);
+    std::vector<std::string> dropped = parts, doubled = parts;
+    dropped.erase(dropped.begin() + static_cast<std::ptrdiff_t>(i));
+    expect_told(dropped, type, "dropped");
+    doubled.insert(doubled.begin() + static_cast<std::ptrdiff_t>(i), parts[i]);
+    expect_told(doubled, type, "doubled");
+    for (size_t to = 1; to + 1 < parts.size(); ++to) {
+      std::vector<std::string> moved = dropped;
+      moved.insert(moved.begin() + static_cast<std::ptrdiff_t>(to), parts[i]);
+      expect_told(moved, type, "moved");
+    }
+  }
+  EXPECT_EQ(types, (std::set<char>{1, 2, 3, 4, 5, 6, 7}));  // each kind was tried
+  EXPECT_GT(silent_but_for_the_end, 20);  // and what nothing but the end notices is among it
+}
+
+TEST(Reader, TheEndSaysHowManyChunksItBinds) {
+  std::vector<std::string> parts = many_chunks();
+  const std::string all = std::to_string(parts.size() - 2);
+  size_t settings = parts.size() - 2;
+  while (parts[settings][3] != static_cast<char>(format::Chunk::settings)) --settings;
+  parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(settings));
+  ProcessLog log;
+  std::string error;
+  ASSERT_TRUE(parse_log(joined(parts), log, error)) << error;
+  EXPECT_NE(log.damage.find("the chunk of end is refused: it binds " + all + " chunks, and " +
+                            std::to_string(parts.size() - 2) + " are before it"),
+            std::string::npos)
+      << log.damage;
+}
+
 // A whole chunk gone leaves every checksum good.
 TEST(Reader, MissingChunkIsRefused) {
   TempDir dir;
@@ -388,7 +478,7 @@ TEST(Reader, OtherVersionIsNamed) {
   ProcessLog log;
   std::string error;
   EXPECT_FALSE(read_log(path, log, error));
-  EXPECT_EQ(error, path + ": log format version 9; this opguard reads versions 4 to 7");
+  EXPECT_EQ(error, path + ": log format version 9; this opguard reads versions 4 to 8");
 }
 
 // tests/fixtures/record: write_sample() of 12 events in chunks of 5 by the last opguard of each
@@ -397,15 +487,16 @@ TEST(Reader, OlderFormatsAreRefusedByNumber) {
   ProcessLog log;
   std::string error, path = OPGUARD_FIXTURES "/record/format3.log";
   EXPECT_FALSE(read_log(path, log, error));
-  EXPECT_EQ(error, path + ": log format version 3; this opguard reads versions 4 to 7");
+  EXPECT_EQ(error, path + ": log format version 3; this opguard reads versions 4 to 8");
 }
 
 TEST(Reader, GoldenLogStaysReadable) {
-  for (const char* format : {"4", "5", "6"}) {
+  for (const char* format : {"4", "5", "6", "7"}) {
     ProcessLog log;
     std::string error, base = std::string(OPGUARD_FIXTURES "/record/format") + format;
     ASSERT_TRUE(read_log(base + ".log", log, error)) << error;
     EXPECT_TRUE(log.closed);
+    EXPECT_FALSE(log.bound);
     EXPECT_EQ(dump(log), read_bytes(base + ".txt"));
   }
 }
