@@ -74,6 +74,19 @@ class Torture:
     def read(self):
         self.own("read", self.times(10_000_000), self.folder / "read")
 
+    def bombs(self):
+        """Logs of 200 KB (--scale 1) made to cost much, by every reader: bench/bombs.py."""
+        figures = self.folder / "bombs.json"
+        ran = subprocess.run([sys.executable, ROOT / "bench/bombs.py", "--build", self.options.build, "--bytes", str(max(60_000, self.times(200_000))),
+                              "--json", figures], capture_output=True, text=True)  # fmt: skip
+        if not figures.is_file():
+            return self.tell("bombs", 1, ran.stderr[-500:])
+        read = json.loads(figures.read_text())["results"]
+        slowest, largest = max(r["seconds"] for r in read), max(r["factor"] for r in read)
+        bad = [r for r in read if r["bad"]]
+        self.tell("bombs", len(bad), f"{len(read)} readings, the slowest {slowest} s, most memory {largest} times the file {bad[:2] or ''}",
+                  readings=len(read), slowest_s=slowest, memory_factor=largest)  # fmt: skip
+
     def one(self, words=(), events=EVENTS, limit=None, folder=None):
         """One log written, perhaps under strace. Its exit status, what the writer says, what the reader says, and
         whether they contradict each other."""
@@ -258,7 +271,7 @@ class Torture:
         self.tell("races", int(bad), f"{rounds} rounds {text}", rounds=rounds)
 
 
-TESTS = ("kills", "cuts", "bits", "hits", "losses", "read", "syscalls", "errors", "disks", "slow_disk", "fuzz", "races")
+TESTS = ("kills", "cuts", "bits", "hits", "losses", "read", "bombs", "syscalls", "errors", "disks", "slow_disk", "fuzz", "races")
 
 
 def main():

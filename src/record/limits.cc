@@ -6,8 +6,8 @@
 
 namespace opguard {
 
-std::string kept_text(std::string text) {
-  if (text.size() <= kLongText) return text;
+std::string kept_text(std::string text, size_t longest) {
+  if (text.size() <= longest) return text;
   uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
   for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3u;
   size_t cut = kKeptText;

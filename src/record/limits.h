@@ -17,7 +17,9 @@ namespace opguard {
 // A text of a log that is longer than kLongText bytes is its first kKeptText and the FNV-1a of the
 // whole, as the runtime shortens the texts that it writes (runtime/values.cc: none is longer).
 inline constexpr size_t kKeptText = 1024, kLongText = 1100;
-std::string kept_text(std::string text);
+// Of a location, whose paths the reader of a log opens, up to kLongPlace.
+inline constexpr size_t kLongPlace = 4200;
+std::string kept_text(std::string text, size_t longest = kLongText);
 
 // Dimensions of a shape in a log. Torch's reductions end at 64.
 inline constexpr size_t kMostDimensions = 1024;

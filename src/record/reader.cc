@@ -200,7 +200,7 @@ std::string Reader::take_locations(Cursor& in, uint32_t count) {
     std::string boundary = kept_text(in.text());
     Location at;
     for (std::string* s : {&at.package, &at.file, &at.path, &at.text, &at.callee, &at.function})
-      *s = in.text();
+      *s = kept_text(in.text(), kLongPlace);
     for (uint32_t* n : {&at.line, &at.column, &at.end_line, &at.end_column}) *n = in.varint32();
     locations[boundary] = std::move(at);
   }

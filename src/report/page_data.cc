@@ -114,7 +114,7 @@ class Page {
     text += ",\n\"forms\":" + dump(forms_.keys());
     text += ",\n\"layouts\":" + dump(layouts_.keys());
     text += ",\n\"gaps\":" + dump(gaps_);
-    text += ",\n\"sites\":[" + dump(sites_[0]) + ",\n" + dump(sites_[1]) + "]";
+    text += ",\n\"sites\":[[" + sites_[0] + "],\n[" + sites_[1] + "]]";
     text += ",\n\"metas\":" + dump(metas_.keys());
     text += ",\n\"strings\":" + dump(strings_.keys());
     text += ",\n\"values\":\"" + values_.hex() + "\"}\n";
@@ -135,10 +135,11 @@ class Page {
 
   int64_t site(int side, const ProcessLog& log, uint32_t event) {
     const std::string& boundary = log.text(log.events[event].boundary);
-    auto [at, fresh] = site_index_[side].try_emplace(boundary, sites_[side].size());
+    auto [at, fresh] = site_index_[side].try_emplace(boundary, site_index_[side].size());
     if (!fresh) return int64_t(at->second);
     const EventView known = view(log, event);
-    sites_[side].push_back(place_json(known.location, boundary, known.operator_name));
+    if (at->second > 0) sites_[side] += ',';
+    sites_[side] += dump(place_json(known.location, boundary, known.operator_name));
     return int64_t(at->second);
   }
 
@@ -462,7 +463,7 @@ class Page {
   Table<Numbers> coordinates_, forms_, layouts_;
   Values values_;
   Json gaps_ = Json::array();
-  Json sites_[2] = {Json::array(), Json::array()};
+  std::string sites_[2];  // entries of a list, as text: every event may have a place of its own
   std::map<std::string, size_t> site_index_[2];
 };
 

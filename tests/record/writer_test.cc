@@ -286,5 +286,32 @@ TEST(Writer, AbandonedChildLeavesTheParentsFileAlone) {
   EXPECT_EQ(std::filesystem::file_size(writer.path()), before);
 }
 
+// A log holds shapes of 1,024 dimensions at most: what is beyond is one, of as many elements.
+TEST(Writer, AShapeOfTooManyDimensionsKeepsItsElements) {
+  TempDir dir;
+  LogWriter writer;
+  writer.open(dir.path(), 0, 1, 1, 1);
+  Meta meta{"float32", "cpu", std::vector<int64_t>(1500, 1)};
+  meta.shape[3] = 5;
+  meta.shape[1400] = 7;
+  meta.shape[1499] = 2;
+  Slot slot;
+  slot.name = writer.string("out0");
+  slot.meta = writer.meta(meta);
+  EXPECT_EQ(writer.meta(meta), slot.meta);
+  Event event;
+  event.boundary = writer.string("a.add:k1l2");
+  writer.add(event, {slot});
+  ASSERT_TRUE(writer.close());
+  ProcessLog log;
+  std::string error;
+  ASSERT_TRUE(read_log(writer.path(), log, error)) << error;
+  ASSERT_TRUE(log.closed) << log.damage;
+  const std::vector<int64_t>& shape = log.metas[log.slots[0].meta].shape;
+  ASSERT_EQ(shape.size(), 1024u);
+  EXPECT_EQ(shape[3], 5);
+  EXPECT_EQ(shape.back(), 14);
+}
+
 }  // namespace
 }  // namespace opguard

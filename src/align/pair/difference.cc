@@ -68,12 +68,13 @@ void focus(std::string& a, std::string& b) {
 SlotDifferences slot_differences(const ProcessLog& a, const Event& ea, const ProcessLog& b,
                                  const Event& eb) {
   SlotDifferences result;
-  for (const SlotPair& pair : pair_slots(a, ea, b, eb)) {
-    if (pair.a && pair.b && same(a, *pair.a, b, *pair.b))
-      ++(pair.either().kind == SlotKind::in ? result.equal_inputs : result.equal_outputs);
-    else
-      result.slots.push_back(pair);
-  }
+  result.slots = pair_slots(a, ea, b, eb);
+  // In place: an event may have 65,535 slots.
+  std::erase_if(result.slots, [&](const SlotPair& pair) {
+    const bool equal = pair.a && pair.b && same(a, *pair.a, b, *pair.b);
+    if (equal) ++(pair.either().kind == SlotKind::in ? result.equal_inputs : result.equal_outputs);
+    return equal;
+  });
   return result;
 }
 

@@ -1,6 +1,7 @@
 #include "align/pair/slot_pairs.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <string>
 #include <tuple>
@@ -8,19 +9,18 @@
 namespace opguard {
 namespace {
 
-// A slot and its index in its log.
+// A slot and its index in its log. Not a copy: an event may have 65,535.
 struct Placed {
-  Slot slot;
+  const Slot* slot;
   uint64_t at;
 };
 
-std::vector<Placed> in_place(const ProcessLog& log, const Event& event) {
+std::vector<Placed> in_place(const EventSlots& of_event, uint64_t first) {
   std::vector<Placed> slots;
-  slots.reserve(event.slot_count);
-  for (uint64_t i = event.first_slot; i < event.first_slot + event.slot_count; ++i)
-    slots.push_back({log.slots[i], i});
+  slots.reserve(of_event.size());
+  for (uint32_t i = 0; i < of_event.size(); ++i) slots.push_back({&of_event[i], first + i});
   auto by_place = [](const Placed& x, const Placed& y) {
-    return std::tie(x.slot.kind, x.slot.index) < std::tie(y.slot.kind, y.slot.index);
+    return std::tie(x.slot->kind, x.slot->index) < std::tie(y.slot->kind, y.slot->index);
   };
   if (!std::is_sorted(slots.begin(), slots.end(), by_place))
     std::sort(slots.begin(), slots.end(), by_place);
@@ -29,8 +29,8 @@ std::vector<Placed> in_place(const ProcessLog& log, const Event& event) {
 
 SlotPair pair_of(const Placed* a, const Placed* b) {
   SlotPair pair;
-  if (a) pair.a = a->slot, pair.at_a = a->at;
-  if (b) pair.b = b->slot, pair.at_b = b->at;
+  if (a) pair.a = *a->slot, pair.at_a = a->at;
+  if (b) pair.b = *b->slot, pair.at_b = b->at;
   return pair;
 }
 
@@ -41,8 +41,8 @@ std::vector<SlotPair> pair_by_place(const std::vector<Placed>& a, const std::vec
   while (i < a.size() || j < b.size()) {
     const Placed *x = i < a.size() ? &a[i] : nullptr, *y = j < b.size() ? &b[j] : nullptr;
     if (x && y) {
-      auto place_x = std::tie(x->slot.kind, x->slot.index),
-           place_y = std::tie(y->slot.kind, y->slot.index);
+      auto place_x = std::tie(x->slot->kind, x->slot->index),
+           place_y = std::tie(y->slot->kind, y->slot->index);
       if (place_x < place_y)
         y = nullptr;
       else if (place_y < place_x)
@@ -66,25 +66,25 @@ std::vector<SlotPair> pair_by_name(const ProcessLog& log_a, const std::vector<Pl
                                    const ProcessLog& log_b, const std::vector<Placed>& b) {
   std::map<std::pair<SlotKind, std::string>, const Placed*> named;
   for (const Placed& placed : b)
-    named.try_emplace({placed.slot.kind, log_b.text(placed.slot.name)}, &placed);
+    named.try_emplace({placed.slot->kind, log_b.text(placed.slot->name)}, &placed);
   std::vector<SlotPair> pairs;
   for (const Placed& placed : a) {
-    auto found = named.find({placed.slot.kind, log_a.text(placed.slot.name)});
+    auto found = named.find({placed.slot->kind, log_a.text(placed.slot->name)});
     pairs.push_back(pair_of(&placed, found == named.end() ? nullptr : found->second));
     if (found != named.end()) named.erase(found);
   }
-  std::map<std::pair<SlotKind, std::string>, std::vector<const Placed*>> left;
+  std::map<std::pair<SlotKind, std::string>, std::deque<const Placed*>> left;
   for (const Placed& placed : b)
-    if (auto found = named.find({placed.slot.kind, log_b.text(placed.slot.name)});
+    if (auto found = named.find({placed.slot->kind, log_b.text(placed.slot->name)});
         found != named.end() && found->second == &placed)
-      left[{placed.slot.kind, like(found->first.second)}].push_back(&placed);
+      left[{placed.slot->kind, like(found->first.second)}].push_back(&placed);
   for (SlotPair& pair : pairs) {
     if (pair.b) continue;
     auto found = left.find({pair.a->kind, like(log_a.text(pair.a->name))});
     if (found == left.end() || found->second.empty()) continue;
-    pair.b = found->second.front()->slot;
+    pair.b = *found->second.front()->slot;
     pair.at_b = found->second.front()->at;
-    found->second.erase(found->second.begin());
+    found->second.pop_front();
   }
   for (const auto& [group, slots] : left)
     for (const Placed* placed : slots) pairs.push_back(pair_of(nullptr, placed));
@@ -118,7 +118,8 @@ bool same_bytes(const Slot& x, const Slot& y) {
 
 std::vector<SlotPair> pair_slots(const ProcessLog& a, const Event& ea, const ProcessLog& b,
                                  const Event& eb) {
-  const auto slots_a = in_place(a, ea), slots_b = in_place(b, eb);
+  const EventSlots of_a = a.slots.of_event(ea), of_b = b.slots.of_event(eb);
+  const auto slots_a = in_place(of_a, ea.first_slot), slots_b = in_place(of_b, eb.first_slot);
   return slots_by_name(ea) && slots_by_name(eb) ? pair_by_name(a, slots_a, b, slots_b)
                                                 : pair_by_place(slots_a, slots_b);
 }

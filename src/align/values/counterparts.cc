@@ -1,5 +1,7 @@
 #include "align/values/counterparts.h"
 
+#include <algorithm>
+
 #include "align/pair/slot_pairs.h"
 
 namespace opguard {
@@ -9,16 +11,21 @@ const Counterparts::Places& Counterparts::places(const EventRef& a, const EventR
   if (!fresh) return entry->second;
   for (const SlotPair& pair : pair_slots(timeline_.log(0, a), timeline_.event(0, a),
                                          timeline_.log(1, b), timeline_.event(1, b)))
-    if (pair.a && pair.b) entry->second.emplace_back(pair.at_a, pair.at_b);
+    if (pair.a && pair.b) {
+      entry->second[0].emplace_back(pair.at_a, pair.at_b);
+      entry->second[1].emplace_back(pair.at_b, pair.at_a);
+    }
+  for (auto& side : entry->second) std::sort(side.begin(), side.end());
   return entry->second;
 }
 
 std::optional<SlotRef> Counterparts::of(int side, const SlotRef& slot) const {
   const EventRef other = timeline_.partner(side, slot.event);
   if (other.process < 0) return {};
-  for (const auto& [at_a, at_b] : side == 0 ? places(slot.event, other) : places(other, slot.event))
-    if ((side == 0 ? at_a : at_b) == slot.slot) return SlotRef{other, side == 0 ? at_b : at_a};
-  return {};
+  const auto& of = (side == 0 ? places(slot.event, other) : places(other, slot.event))[side];
+  const auto at = std::lower_bound(of.begin(), of.end(), std::pair(slot.slot, uint64_t{0}));
+  if (at == of.end() || at->first != slot.slot) return {};
+  return SlotRef{other, at->second};
 }
 
 }  // namespace opguard

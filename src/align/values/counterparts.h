@@ -3,6 +3,7 @@
 // Two events that are partners have the same arguments and results: in0 of one is in0 of the other.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
@@ -21,7 +22,8 @@ class Counterparts {
   std::optional<SlotRef> of(int side, const SlotRef& slot) const;
 
  private:
-  using Places = std::vector<std::pair<uint64_t, uint64_t>>;  // indices of slots in a and b
+  // By side: indices of slots there and on the other side, in order of the first.
+  using Places = std::array<std::vector<std::pair<uint64_t, uint64_t>>, 2>;
   const Places& places(const EventRef& a, const EventRef& b) const;
 
   const Timeline& timeline_;

@@ -53,9 +53,9 @@ LastingValues::LastingValues(const ProcessLog& log) {
 void LastingValues::read(const ProcessLog& log, const Event& event, const EventSlots& slots) {
   // `loss.item()` behind the optimizer's step reads what the step left behind: a number handed to
   // Python counts by itself, and carries nothing on.
-  if (std::none_of(slots.begin(), slots.end(), [&](const Slot& slot) {
-        return slot.kind != SlotKind::in && !is_view(slots, slot);
-      }))
+  const Views is_view(slots);
+  if (std::none_of(slots.begin(), slots.end(),
+                   [&](const Slot& slot) { return slot.kind != SlotKind::in && !is_view(slot); }))
     return;
   const std::string callee = callee_of(log, event);
   for (const Slot& slot : slots) {
@@ -73,8 +73,9 @@ void LastingValues::read(const ProcessLog& log, const Event& event, const EventS
 
 void LastingValues::write(const ProcessLog& log, uint32_t index, const Event& event,
                           const EventSlots& slots) {
+  const Views is_view(slots);
   for (const Slot& slot : slots) {
-    if (slot.storage == 0 || slot.kind == SlotKind::in || is_view(slots, slot)) continue;
+    if (slot.storage == 0 || slot.kind == SlotKind::in || is_view(slot)) continue;
     std::vector<Remainder>& rests = remainder_[slot.storage];
     const Remainder rest{index, event.step, slot.address, slot.address + slot.size_bytes};
     const bool dense = is_dense(log, slot);

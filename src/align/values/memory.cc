@@ -1,7 +1,10 @@
 #include "align/values/memory.h"
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "align/values/value_index.h"
 #include "align/values/views.h"
@@ -11,8 +14,8 @@ namespace opguard {
 namespace {
 
 // A result under which the bytes are as they were.
-bool leaves_bytes_alone(const EventSlots& slots, const Slot& out) {
-  if (!is_view(slots, out)) return false;
+bool leaves_bytes_alone(const EventSlots& slots, const Views& is_view, const Slot& out) {
+  if (!is_view(out)) return false;
   return std::none_of(slots.begin(), slots.end(), [&](const Slot& slot) {
     if (slot.storage != out.storage) return false;
     if (slot.kind == SlotKind::written) return true;
@@ -20,6 +23,24 @@ bool leaves_bytes_alone(const EventSlots& slots, const Slot& out) {
     return slot.kind == SlotKind::in && slot.size_bytes == out.size_bytes && slot.has_digest &&
            out.has_digest && slot.digest != out.digest;
   });
+}
+
+// Of an event's slots that are the same tensor, left again and again, the last one: whoever looks
+// back meets that first, and the others tell nothing more.
+std::vector<uint32_t> last_of_each(const EventSlots& slots) {
+  constexpr uint32_t kFew = 64;
+  std::vector<uint32_t> kept;
+  std::set<std::tuple<SlotKind, uint64_t, uint64_t, uint64_t, uint64_t, uint32_t, uint32_t>> seen;
+  for (uint32_t s = slots.size(); s-- > 0;) {
+    const Slot& slot = slots[s];
+    if (slots.size() <= kFew ||
+        seen.insert({slot.kind, slot.address, slot.size_bytes, slot.flat,
+                     slot.has_digest ? slot.digest : 0, slot.storage, slot.meta})
+            .second)
+      kept.push_back(s);
+  }
+  std::reverse(kept.begin(), kept.end());
+  return kept;
 }
 
 }  // namespace
@@ -33,12 +54,13 @@ const Memory::Stretch& Memory::stretch(int32_t process, uint32_t number) const {
   for (uint64_t e = uint64_t{number} * kEventsOf; e < end; ++e) {
     const Event event = log.events[e];
     const EventSlots slots = log.slots.of_event(event);
-    for (uint32_t s = 0; s < event.slot_count; ++s) {
+    const Views is_view(slots);
+    for (const uint32_t s : last_of_each(slots)) {
       const Slot& slot = slots[s];
       if (slot.kind == SlotKind::in || !slot.address || !slot.size_bytes || !has_value(slot))
         continue;
       made.blocks.push_back({slot.address, slot.address + slot.size_bytes, slot.flat, slot.storage,
-                             slot.meta, leaves_bytes_alone(slots, slot), uint32_t(e),
+                             slot.meta, leaves_bytes_alone(slots, is_view, slot), uint32_t(e),
                              event.first_slot + s});
     }
   }

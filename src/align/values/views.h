@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "record/event.h"
 #include "record/event_slots.h"
@@ -29,6 +30,23 @@ inline bool is_view(const EventSlots& slots, const Slot& out) {
            return slot.kind == SlotKind::in && slot.storage == out.storage;
          });
 }
+
+// is_view() of all results of one event: linear in its slots, which are up to 65,535 of a
+// checkpoint.
+class Views {
+ public:
+  explicit Views(const EventSlots& slots) {
+    for (const Slot& slot : slots)
+      if (slot.kind == SlotKind::in && slot.storage != 0) read_.push_back(slot.storage);
+    std::sort(read_.begin(), read_.end());
+  }
+  bool operator()(const Slot& out) const {
+    return out.kind == SlotKind::out && std::binary_search(read_.begin(), read_.end(), out.storage);
+  }
+
+ private:
+  std::vector<uint32_t> read_;  // storages
+};
 
 struct View {
   uint64_t address = 0, size_bytes = 0;
