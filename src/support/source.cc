@@ -47,6 +47,23 @@ bool has_suffix(llvm::StringRef name, llvm::StringRef suffix) {
   return name.size() > suffix.size() && name.ends_with(suffix);
 }
 
+void mark_columns(SourceFile& file) {
+  constexpr size_t kLong = 2048, kApart = 1024;  // bytes
+  const std::string_view all(file.text);
+  for (uint32_t line = 1; line <= file.line_starts.size(); ++line) {
+    const size_t begin = line_begin(file, line);
+    const size_t end = line < file.line_starts.size() ? file.line_starts[line] : all.size();
+    if (end - begin < kLong) continue;
+    uint32_t column = 0;
+    size_t next = begin + kApart;
+    for (size_t i = begin; i < end; i += char_size(all, i), ++column) {
+      if (i < next) continue;
+      file.column_marks.push_back({static_cast<uint32_t>(i), column});
+      next = i + kApart;
+    }
+  }
+}
+
 // Folders that hold no source of the user: caches, version control, environments.
 bool skipped_folder(const std::string& dir, llvm::StringRef name) {
   if (name == "__pycache__" || name == ".git" || name == ".hg" || name == ".svn" ||
@@ -154,7 +171,14 @@ uint32_t SourceFile::line_of(uint32_t offset) const {
 uint32_t SourceFile::column_of(uint32_t offset) const {
   std::string_view all(text);
   uint32_t end = std::min<uint32_t>(offset, text.size()), column = 0;
-  for (size_t i = line_begin(*this, line_of(end)); i < end; i += char_size(all, i)) ++column;
+  size_t i = line_begin(*this, line_of(end));
+  auto mark = std::upper_bound(column_marks.begin(), column_marks.end(), end,
+                               [](uint32_t at, const ColumnMark& m) { return at < m.offset; });
+  if (mark != column_marks.begin() && (--mark)->offset > i) {
+    i = mark->offset;
+    column = mark->column;
+  }
+  for (; i < end; i += char_size(all, i)) ++column;
   return column;
 }
 
@@ -194,8 +218,9 @@ const SourceFile* SourceSet::find(std::string_view package, std::string_view nam
 }
 
 SourceFile make_source(std::string package, std::string name, std::string path, std::string text) {
-  SourceFile file{std::move(package), std::move(name), std::move(path), std::move(text), {}};
+  SourceFile file{std::move(package), std::move(name), std::move(path), std::move(text), {}, {}};
   file.line_starts = find_line_starts(file.text);
+  mark_columns(file);
   return file;
 }
 

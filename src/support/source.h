@@ -28,6 +28,13 @@ struct SourceFile {
   std::string path;     // absolute
   std::string text;
   std::vector<uint32_t> line_starts;  // byte offset of each line; [0] == 0
+  // Within long lines, every so often: byte offset and column there. A file may be one line, and a
+  // column is asked for at each of its calls.
+  struct ColumnMark {
+    uint32_t offset, column;
+    bool operator==(const ColumnMark&) const = default;
+  };
+  std::vector<ColumnMark> column_marks;
 
   // 1-based line of a byte offset.
   uint32_t line_of(uint32_t offset) const;

@@ -244,20 +244,15 @@ bool FileComparison::equal() const {
 }
 
 FileComparison compare_files(const SafetensorsFile& a, const SafetensorsFile& b) {
-  auto named = [](const SafetensorsFile& file, const std::string& name) -> const Tensor* {
-    for (const Tensor& tensor : file.tensors())
-      if (tensor.name == name) return &tensor;
-    return nullptr;
-  };
   FileComparison comparison;
   for (const Tensor& tensor : a.tensors()) {
-    if (const Tensor* other = named(b, tensor.name))
+    if (const Tensor* other = b.named(tensor.name))
       comparison.tensors.push_back(compare_tensors(tensor, *other));
     else
       comparison.only_a.push_back(tensor.name);
   }
   for (const Tensor& tensor : b.tensors())
-    if (!named(a, tensor.name)) comparison.only_b.push_back(tensor.name);
+    if (!a.named(tensor.name)) comparison.only_b.push_back(tensor.name);
   return comparison;
 }
 

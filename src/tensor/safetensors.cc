@@ -80,7 +80,10 @@ bool SafetensorsFile::open(const std::string& path, std::string& error) {
   if (mapped == MAP_FAILED) return fail(std::strerror(errno));
   mapped_ = mapped;
   std::string why;
-  return read(why) || fail(why);
+  const bool whole = read(why);
+  if (!whole) fail(why);
+  index();
+  return whole;
 }
 
 bool SafetensorsFile::read(std::string& error) {
@@ -132,18 +135,30 @@ bool SafetensorsFile::read(std::string& error) {
   return true;
 }
 
-const Tensor* SafetensorsFile::find(std::string_view name) const {
-  const Tensor* found = nullptr;
-  for (const Tensor& tensor : tensors_) {
-    if (tensor.name == name) return &tensor;
-    std::string_view own = tensor.name;
+void SafetensorsFile::index() {
+  by_name_.clear();
+  by_kind_.clear();
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const std::string_view own = tensors_[i].name;
+    by_name_.try_emplace(own, i);
     for (std::string_view kind : {"in/", "out/", "written/"}) {
-      if (!own.starts_with(kind) || own.substr(kind.size()) != name) continue;
-      if (found != nullptr) return nullptr;
-      found = &tensor;
+      if (!own.starts_with(kind)) continue;
+      auto [at, fresh] = by_kind_.try_emplace(own.substr(kind.size()), i);
+      if (!fresh) at->second = kAmbiguous;
     }
   }
-  return found;
+}
+
+const Tensor* SafetensorsFile::find(std::string_view name) const {
+  if (const Tensor* exact = named(name)) return exact;
+  const auto found = by_kind_.find(name);
+  return found == by_kind_.end() || found->second == kAmbiguous ? nullptr
+                                                                : &tensors_[found->second];
+}
+
+const Tensor* SafetensorsFile::named(std::string_view name) const {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : &tensors_[found->second];
 }
 
 bool write_safetensors(const std::string& path, const std::vector<Tensor>& tensors,

@@ -7,9 +7,11 @@
 // own.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "tensor/tensor.h"
@@ -32,15 +34,22 @@ class SafetensorsFile {
   // In the order of their bytes.
   const std::vector<Tensor>& tensors() const { return tensors_; }
   const TensorMetadata& metadata() const { return metadata_; }
+  // By its name alone.
+  const Tensor* named(std::string_view name) const;
   // By its name, or by the name behind "in/", "out/" or "written/" where one tensor alone has it.
   const Tensor* find(std::string_view name) const;
 
  private:
   bool read(std::string& error);
+  void index();
 
   void* mapped_ = nullptr;
   size_t size_bytes_ = 0;
   std::vector<Tensor> tensors_;
+  // Indices in tensors_, of at most 10^8 bytes of header. `by_kind_`: by the name behind "in/" and
+  // the like; kAmbiguous where several have it.
+  static constexpr size_t kAmbiguous = SIZE_MAX;
+  std::unordered_map<std::string_view, size_t> by_name_, by_kind_;
   TensorMetadata metadata_;
 };
 

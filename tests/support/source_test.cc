@@ -111,5 +111,17 @@ TEST_F(ReadSources, WhatIsNoTreeIsRefusedByName) {
             "no Python file in " + dir("empty"));
 }
 
+// Long lines are marked every so often; the column is what counting from the line's begin gives.
+TEST(SourceFile, ColumnsOfALongLine) {
+  std::string line;
+  while (line.size() < 10'000) line += line.size() % 7 ? "x" : "\u00e9\U0001d54f\xe9";
+  const SourceFile f = text("short = 1\n" + line + "\n" + line + "y\n");
+  EXPECT_GT(f.column_marks.size(), 10u);
+  SourceFile unmarked = f;
+  unmarked.column_marks.clear();
+  for (uint32_t at = 0; at <= f.text.size(); ++at)
+    ASSERT_EQ(f.column_of(at), unmarked.column_of(at)) << at;
+}
+
 }  // namespace
 }  // namespace opguard
