@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/locate.h"
 #include "cli/packages.h"
+#include "cli/skipped.h"
 #include "cli/survey.h"
 #include "cli/verify.h"
 #include "matcher/match.h"
@@ -52,23 +53,6 @@ std::string interpreter(const InstrumentOptions& opt) {
 std::string count_files(const Patch& patch) {
   size_t count = patch.files.size();
   return std::to_string(count) + (count == 1 ? " file" : " files");
-}
-
-// The user's own file must parse; one of an installed package that does not is left as it is.
-std::vector<Site> parse_all(const SourceSet& sources, Diagnostics& diags) {
-  std::vector<Site> sites;
-  for (const SourceFile& file : sources.files) {
-    Diagnostics own;
-    std::vector<Site> found = parse_sites(file, own);
-    for (Diagnostic item : own.items()) {
-      if (!file.package.empty() && item.severity == Severity::error)
-        item.severity = Severity::warning;
-      diags.add(std::move(item));
-    }
-    sites.insert(sites.end(), std::make_move_iterator(found.begin()),
-                 std::make_move_iterator(found.end()));
-  }
-  return sites;
 }
 
 std::vector<Wrap> wrap_all(const std::vector<Site>& sites) {
@@ -268,20 +252,23 @@ int instrument(InstrumentOptions opt) {
   if (!sources) return fail(llvm::toString(sources.takeError()));
 
   if (opt.strip) {
+    skip_files(*sources, {}, diags);
     auto patch = strip_patch(*sources, diags);
     print_diagnostics(diags.text());
     if (!patch) return fail(llvm::toString(patch.takeError()));
-    return write(*patch, opt);
+    const int code = write(*patch, opt);
+    // Probes may be left in what was skipped.
+    return code == kYes && !diags.items().empty() ? kNo : code;
   }
   std::vector<Wrap> wraps;
   std::string notes;
   bool unmatched = false;
   if (opt.all_sites) {
-    std::vector<Site> sites = parse_all(*sources, diags);
+    Diagnostics found;
+    wraps = wrap_all(parse_sites(*sources, found));
+    skip_files(*sources, found, diags);
     print_diagnostics(diags.text());
-    if (diags.has_errors()) return kCouldNotTell;
     diags = {};
-    wraps = wrap_all(sites);
   } else {
     auto templates = read_templates(opt.templates.empty() ? templates_dir() : opt.templates, diags);
     print_diagnostics(diags.text());
@@ -289,7 +276,6 @@ int instrument(InstrumentOptions opt) {
     // All boundaries at once: a site taken by one is no other's.
     Located located = locate(*sources, *templates, plan, diags);
     print_diagnostics(diags.text());
-    if (diags.has_errors()) return kCouldNotTell;
     diags = {};
     if (!sure(located.matches) && roots->size() > 1) {
       sources = read_sources(*roots);

@@ -32,13 +32,19 @@ void collect(std::vector<ParsedFile>& files, std::vector<Site>& sites) {
   }
 }
 
-void report(const SourceSet& sources, const std::vector<ParsedFile>& parsed, Diagnostics& diags) {
-  for (size_t i = 0; i < parsed.size(); ++i)
-    for (Diagnostic item : parsed[i].diags.items()) {
-      if (!sources.files[i].package.empty() && item.severity == Severity::error)
-        item.severity = Severity::warning;
-      diags.add(std::move(item));
+// Boundaries of files that were skipped are nowhere else.
+void lose_skipped(const Plan& plan, Located& located) {
+  for (size_t i = 0; i < plan.boundaries.size(); ++i) {
+    const Site& site = plan.boundaries[i].site;
+    for (const SkippedFile& file : located.skipped) {
+      if (file.package != site.package || file.file != site.file) continue;
+      Match& match = located.matches.matches[i];
+      match = {};
+      match.boundary = plan.boundaries[i].id;
+      match.why = "its file is skipped: " + file.why;
+      break;
     }
+  }
 }
 
 }  // namespace
@@ -75,11 +81,14 @@ Located locate(const SourceSet& sources, const TemplateLibrary& templates, const
     else
       parsed[i].sites = search.keep(parse_sites(file, search.words(), choose, parsed[i].diags));
   });
-  report(sources, parsed, diags);
-  if (search.nothing()) return located;
+  Diagnostics found;
+  for (const ParsedFile& file : parsed)
+    for (const Diagnostic& item : file.diags.items()) found.add(item);
+  located.skipped = skip_files(sources, found, diags);
   const size_t before = located.sites.size();
-  collect(parsed, located.sites);
+  if (!search.nothing()) collect(parsed, located.sites);
   if (located.sites.size() > before) located.matches = match_sites(located.sites, templates, plan);
+  lose_skipped(plan, located);
   return located;
 }
 

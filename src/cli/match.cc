@@ -121,7 +121,6 @@ int run_match(const MatchOptions& opt) {
   llvm::Expected<SourceSet> sources = read_sources({SourceRoot{"", opt.tree, ""}});
   if (!sources) return give_up(sources.takeError());
   const Located located = locate(*sources, *templates, *plan, diags);
-  if (diags.has_errors()) return give_up(make_error("the tree was not matched"));
   print_diagnostics(diags.text());
   const std::vector<Site>& sites = located.sites;
   const MatchSet& matches = located.matches;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/skipped.h"
 #include "matcher/template.h"
 #include "parser/parse.h"
 #include "plan/plan.h"
@@ -31,15 +32,22 @@ int run_plan(const PlanOptions& opt) {
   if (!templates) return give_up(templates.takeError());
   llvm::Expected<SourceSet> sources = read_sources({SourceRoot{"", opt.tree, ""}});
   if (!sources) return give_up(sources.takeError());
-  std::vector<Site> sites = parse_sites(*sources, diags);
-  // A file that does not parse has no sites; a plan without them would look complete.
-  if (diags.has_errors()) return give_up(make_error("no plan was written"));
+  Diagnostics found;
+  std::vector<Site> sites = parse_sites(*sources, found);
+  const std::vector<SkippedFile> skipped = skip_files(*sources, found, diags);
+  if (!skipped.empty() && found.items().size() == sources->files.size())
+    return give_up(make_error("no file of the tree is Python; no plan was written"));
   Plan plan = static_plan(*sources, sites, *templates, opt.all_calls);
+  // A plan without them would look complete.
+  for (const SkippedFile& file : skipped)
+    plan.unwrapped.push_back({file.package, file.file, file.line, "skipped: " + file.why, "", 0});
   plan.opguard = OPGUARD_VERSION;
   if (llvm::Error error = write_plan(plan, opt.out)) return give_up(std::move(error));
   print_diagnostics(diags.text());
-  std::fprintf(stderr, "opguard: %zu boundaries of %zu sites in %zu files: %s\n",
-               plan.boundaries.size(), sites.size(), sources->files.size(), opt.out.c_str());
+  std::fprintf(stderr, "opguard: %zu boundaries of %zu sites in %zu files%s: %s\n",
+               plan.boundaries.size(), sites.size(), sources->files.size() - found.items().size(),
+               skipped.empty() ? "" : (", " + std::to_string(skipped.size()) + " skipped").c_str(),
+               opt.out.c_str());
   return kYes;
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "cli/skipped.h"
 #include "parser/parse.h"
 #include "patcher/patch.h"
 #include "preflight/build_plan.h"
@@ -141,6 +142,7 @@ llvm::Expected<Survey> survey(const SurveyOptions& options, const TemplateLibrar
 
   Diagnostics unparsed;
   survey.sites = parse_sites(survey.sources, unparsed);
+  skip_files(survey.sources, {}, diags);
   for (Diagnostic diagnostic : unparsed.items()) {
     diagnostic.severity = Severity::warning;
     diagnostic.message += "; its operators are no boundaries";

@@ -11,9 +11,10 @@
 namespace opguard {
 
 // The sites of one file in evaluation order. A tree with an ERROR or MISSING node gives one
-// diagnostic at its position and no sites. Three known faults of tree-sitter-python 0.25.0 are
-// mended: `type(x).attr = v` (read as a type alias), call spans that include a `*`, and lines
-// inside brackets that are indented less than their block (joined_lines.h).
+// diagnostic at its position and no sites. Four known faults of tree-sitter-python 0.25.0 are
+// mended: `type(x).attr = v` (read as a type alias), call spans that include a `*`, lines inside
+// brackets that are indented less than their block, and stars before what is no name
+// (mended_text.h).
 std::vector<Site> parse_sites(const SourceFile& source, Diagnostics& diags);
 
 // Only the scopes chosen by what they hold of these words; the others cost a fraction.

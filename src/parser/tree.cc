@@ -11,7 +11,7 @@
 
 #include "llvm/Support/ConvertUTF.h"
 #include "llvm/Support/Regex.h"
-#include "parser/joined_lines.h"
+#include "parser/mended_text.h"
 
 extern "C" const TSLanguage* tree_sitter_python(void);
 
@@ -358,14 +358,19 @@ OwnedTree parse_text(const std::string& text) {
       ts_tree_delete);
 }
 
-// A line inside brackets may be indented less than its block: no fault but the grammar's. True, and
-// `text` is one that it reads.
-bool mend_brackets(std::string& text) {
-  std::optional<std::string> joined = joined_lines(text);
-  if (!joined || *joined == text) return false;
-  if (ts_node_has_error(ts_tree_root_node(parse_text(*joined).get()))) return false;
-  text = std::move(*joined);
-  return true;
+// The fault may be the grammar's own: one mend is tried after the other, each on what the one
+// before has made. True, and `text` is one that it reads.
+bool mend_text(std::string& text) {
+  std::string mended = text;
+  for (auto mend : {without_stars, joined_lines}) {
+    std::optional<std::string> found = mend(mended);
+    if (!found || *found == mended) continue;
+    mended = std::move(*found);
+    if (ts_node_has_error(ts_tree_root_node(parse_text(mended).get()))) continue;
+    text = std::move(mended);
+    return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -445,7 +450,7 @@ std::optional<Tree> parse_tree(const SourceFile& source, Diagnostics& diags) {
     flatten(root, tree.items_, too_deep);
     again = disarm_keywords(tree.items_, *text);
     if (!again && ts_node_has_error(root)) {
-      if (!mended && mend_brackets(*text)) {
+      if (!mended && mend_text(*text)) {
         again = mended = true;
         continue;
       }

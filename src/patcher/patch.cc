@@ -160,8 +160,15 @@ llvm::Expected<Patch> make_patch(const SourceSet& sources, const std::vector<Wra
     auto wanted = by_file.find({file.package, file.name});
     bool carries = file.text.find(kImportMark) != std::string::npos;
     if (wanted == by_file.end() && !carries) continue;
-    std::optional<SourceFile> plain = without_probes(file, diags);
-    if (!plain) return make_error(file.path + " does not parse");
+    Diagnostics unread;
+    std::optional<SourceFile> plain = without_probes(file, unread);
+    if (!plain && wanted != by_file.end()) return make_error(file.path + " does not parse");
+    for (Diagnostic item : unread.items()) {
+      if (!plain) item.severity = Severity::warning;
+      if (!plain) item.message += "; the file is skipped, with the probes in it";
+      diags.add(std::move(item));
+    }
+    if (!plain) continue;
     auto after = instrumented(
         *plain, wanted == by_file.end() ? std::vector<Wrap>() : std::move(wanted->second), diags);
     if (!after) return after.takeError();

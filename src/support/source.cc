@@ -105,17 +105,20 @@ std::string module_file(const SourceRoot& root, const std::string& top) {
   return fs::is_regular_file(file) ? file : "";
 }
 
-llvm::Expected<SourceFile> read_file(const SourceRoot& root, const std::string& file) {
+// Into set.files, or into set.unread.
+void read_file(const SourceRoot& root, const std::string& file, SourceSet& set) {
   auto buffer = llvm::MemoryBuffer::getFile(file, /*IsText=*/false,
                                             /*RequiresNullTerminator=*/false);
-  if (!buffer) return make_error("cannot read " + file + ": " + buffer.getError().message());
-  if ((*buffer)->getBufferSize() > UINT32_MAX / 2) return make_error(file + " is too large");
-  return make_source(root.package, relative_to(file, absolute(root.dir)), file,
-                     (*buffer)->getBuffer().str());
+  if (!buffer)
+    set.unread.push_back({root.package, file, buffer.getError().message()});
+  else if ((*buffer)->getBufferSize() > UINT32_MAX / 2)
+    set.unread.push_back({root.package, file, "larger than 2 GiB"});
+  else
+    set.files.push_back(make_source(root.package, relative_to(file, absolute(root.dir)), file,
+                                    (*buffer)->getBuffer().str()));
 }
 
-llvm::Error walk(const SourceRoot& root, const std::string& top, const std::string& dir,
-                 SourceSet& set) {
+void walk(const SourceRoot& root, const std::string& top, const std::string& dir, SourceSet& set) {
   std::error_code error;
   for (fs::directory_iterator it(dir, error, /*follow_symlinks=*/false), end; it != end && !error;
        it.increment(error)) {
@@ -124,7 +127,7 @@ llvm::Error walk(const SourceRoot& root, const std::string& top, const std::stri
     fs::file_type type = it->type();
     if (type == fs::file_type::directory_file) {
       if (skipped_folder(entry, name)) continue;
-      if (auto failed = walk(root, top, entry, set)) return failed;
+      walk(root, top, entry, set);
       continue;
     }
     if (!has_suffix(name, ".py")) continue;
@@ -136,12 +139,9 @@ llvm::Error walk(const SourceRoot& root, const std::string& top, const std::stri
     } else if (type != fs::file_type::regular_file) {
       continue;
     }
-    auto file = read_file(root, entry);
-    if (!file) return file.takeError();
-    set.files.push_back(std::move(*file));
+    read_file(root, entry, set);
   }
-  if (error) return make_error("cannot read the folder " + dir + ": " + error.message());
-  return llvm::Error::success();
+  if (error) set.unread.push_back({root.package, dir, error.message()});
 }
 
 auto key(const SourceFile& file) { return std::tie(file.package, file.name); }
@@ -230,14 +230,14 @@ llvm::Expected<SourceSet> read_sources(const std::vector<SourceRoot>& roots) {
     std::string top = top_folder(root);
     size_t before = set.files.size();
     if (fs::is_directory(top)) {
-      if (auto failed = walk(root, top, top, set)) return failed;
+      walk(root, top, top, set);
     } else if (const std::string module = module_file(root, top); !module.empty()) {
-      auto file = read_file(root, module);
-      if (!file) return file.takeError();
-      set.files.push_back(std::move(*file));
+      read_file(root, module, set);
     } else {
       return make_error(fs::exists(top) ? top + " is not a folder" : "no such folder: " + top);
     }
+    if (set.files.size() == before && !set.unread.empty())
+      return make_error("cannot read " + set.unread.back().path + ": " + set.unread.back().why);
     if (set.files.size() == before) return make_error("no Python file in " + top);
   }
   sort_files(set);
@@ -265,12 +265,7 @@ llvm::Expected<SourceSet> read_sources(const std::vector<SourceRoot>& roots,
       owner_size = tops[i].size();
     }
     if (!owner || !fs::is_regular_file(file) || !seen.insert(file).second) continue;
-    auto source = read_file(*owner, file);
-    if (!source) {
-      llvm::consumeError(source.takeError());
-      continue;
-    }
-    set.files.push_back(std::move(*source));
+    read_file(*owner, file, set);
   }
   sort_files(set);
   return set;

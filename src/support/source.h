@@ -50,9 +50,18 @@ struct SourceFile {
 // space.
 std::string expression_line(std::string_view text);
 
+// A file or folder that should have been read and could not: its name and why.
+struct UnreadPath {
+  std::string package;  // as in SourceRoot
+  std::string path;     // absolute
+  std::string why;      // the system's words: "Permission denied"
+  bool operator==(const UnreadPath&) const = default;
+};
+
 struct SourceSet {
   std::vector<SourceRoot> roots;
-  std::vector<SourceFile> files;  // sorted by (package, name)
+  std::vector<SourceFile> files;   // sorted by (package, name)
+  std::vector<UnreadPath> unread;  // skipped; the user is told
 
   // nullptr when the set holds no such file.
   const SourceFile* find(std::string_view package, std::string_view name) const;
@@ -61,10 +70,11 @@ struct SourceSet {
 SourceFile make_source(std::string package, std::string name, std::string path, std::string text);
 
 // Every .py file under the roots, without caches, virtual environments and .git. Symbolic links to
-// folders are not followed. Error if a root cannot be read or holds no Python file.
+// folders are not followed. What cannot be read is skipped and listed in `unread`. Error if a root
+// cannot be read or holds no Python file.
 llvm::Expected<SourceSet> read_sources(const std::vector<SourceRoot>& roots);
 
-// Only these files (absolute paths); those outside every root or unreadable are skipped.
+// Only these files (absolute paths); those outside every root are skipped.
 llvm::Expected<SourceSet> read_sources(const std::vector<SourceRoot>& roots,
                                        const std::vector<std::string>& paths);
 

@@ -69,8 +69,16 @@ def test_a_tree_that_is_not_there(opguard, tmp_path, tree):
 def test_a_file_that_does_not_parse(opguard, tmp_path, tree):
     (tree / "broken.py").write_text("x = 1\ndef f(:\n    pass\n")
     plan = tmp_path / "plan.json"
-    err = refuse(opguard, "plan", "--static", tree, "-o", plan, trees=[tree], words=["broken.py:2:", "def f(:", "^"])
-    assert one_message(err), err
+    done = opguard("plan", "--static", tree, "-o", plan)
+    assert done.returncode == 0 and done.stderr.count("the file is skipped") == 1
+    assert all(word in done.stderr for word in ("broken.py:2:", "def f(:", "^", "1 skipped"))
+    # A plan without its sites says so.
+    (skipped,) = [u for u in json.loads(plan.read_text())["unwrapped"] if u["file"] == "broken.py"]
+    assert skipped["line"] == 2 and "skipped" in skipped["what"]
+    # A tree of nothing else is refused.
+    (tree / "train.py").unlink()
+    plan.unlink()
+    refuse(opguard, "plan", "--static", tree, "-o", plan, trees=[tree], words=["broken.py:2:", "no plan was written"])
     assert not plan.exists()
 
 

@@ -63,13 +63,23 @@ def test_a_moved_file_is_searched_for(opguard, planned, tmp_path):
     assert {b["site"]["file"] for b in found.values()} == {"layers_attend.py"}
 
 
-def test_a_fault_in_a_file_the_plan_does_not_name_is_refused(opguard, planned, tmp_path):
+@pytest.mark.parametrize("text", ["def f(:\n", "print 'python 2'\n"])
+def test_a_file_that_does_not_parse_is_skipped_and_named(opguard, planned, text):
     plan, tree = planned(BEFORE)
-    (tree / "broken.py").write_text("def f(:\n")
+    whole = opguard("match", "--plan", plan, tree)
+    (tree / "broken.py").write_text(text)
     done = opguard("match", "--plan", plan, tree)
-    assert done.returncode == 2 and "broken.py:1:" in done.stderr
-    (tree / "broken.py").write_text("print 'python 2'\n")
-    assert opguard("match", "--plan", plan, tree).returncode == 2
+    assert (done.returncode, done.stdout) == (whole.returncode, whole.stdout) and whole.returncode == 0
+    assert "broken.py:1:" in done.stderr and "warning: " in done.stderr and "the file is skipped" in done.stderr
+
+
+def test_boundaries_of_a_skipped_file_are_nowhere_else(opguard, planned):
+    plan, tree = planned(BEFORE)
+    (tree / "model.py").write_text("def f(:\n")
+    (tree / "copy.py").write_text(BEFORE)
+    done = opguard("match", "--plan", plan, tree)
+    assert done.returncode == 1 and "its file is skipped" in done.stdout + done.stderr
+    assert "copy.py" not in done.stdout
 
 
 def test_explain_shows_tags_weights_score_and_runner_up(opguard, planned, tmp_path):

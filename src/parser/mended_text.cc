@@ -1,4 +1,4 @@
-#include "parser/joined_lines.h"
+#include "parser/mended_text.h"
 
 #include <algorithm>
 #include <cctype>
@@ -17,9 +17,12 @@ bool is_word(char c) {
 // As deep as the parser's own limit.
 constexpr int kMaxDepth = 3000;
 
-class Joiner {
+enum class Mend { lines, stars };
+
+// Goes through the code, passing over strings.
+class Mender {
  public:
-  explicit Joiner(std::string text) : text_(std::move(text)) {}
+  Mender(std::string text, Mend mend) : text_(std::move(text)), mend_(mend) {}
 
   std::optional<std::string> run() {
     if (!code(/*field=*/false) || i_ < text_.size()) return std::nullopt;
@@ -35,27 +38,60 @@ class Joiner {
   // its format.
   bool code(bool field) {
     int depth = 0;
+    std::string brackets;  // that are open
+    std::string before;    // the token before: a character, or a word
     while (i_ < text_.size()) {
       const char c = text_[i_];
       if (field && depth == 0 && (c == '}' || c == ':')) return true;
       if (c == '#') {
-        comment(depth > 0 && !field);
+        comment(mend_ == Mend::lines && depth > 0 && !field);
       } else if (c == '\\') {
         ++i_;
         if (i_ < text_.size()) skip_line_end();
       } else if (c == '"' || c == '\'') {
         if (!string("")) return false;
+        before = c;
       } else if (is_word(c)) {
+        const size_t start = i_;
         if (!word()) return false;
+        before = text_.substr(start, i_ - start);
       } else {
-        if (c == '(' || c == '[' || c == '{') ++depth;
-        if (c == ')' || c == ']' || c == '}') --depth;
-        if (depth < 0) return false;
-        if ((c == '\n' || c == '\r') && depth > 0 && !field) text_[i_] = ' ';
+        if (c == '(' || c == '[' || c == '{') brackets += c;
+        if (c == ')' || c == ']' || c == '}') {
+          if (brackets.empty()) return false;
+          brackets.pop_back();
+        }
+        depth = static_cast<int>(brackets.size());
+        const bool line_end = c == '\n' || c == '\r';
+        if (mend_ == Mend::lines && line_end && depth > 0 && !field) text_[i_] = ' ';
+        if (c == '*' && mend_ == Mend::stars && (brackets.empty() || brackets.back() == '[') &&
+            begins_item(before) && !before_name())
+          text_[i_] = ' ';
+        if (!line_end && c != ' ' && c != '\t') before = c;
         ++i_;
       }
     }
     return !field && depth == 0;
+  }
+
+  // May an item of a list of expressions begin behind this token?
+  static bool begins_item(const std::string& token) {
+    static const std::set<std::string_view> kTokens = {",", "=", "[", "return", "yield", "in"};
+    return kTokens.contains(token);
+  }
+
+  // Is what stands behind the star a name, or another star?
+  bool before_name() const {
+    const size_t next = text_.find_first_not_of(" \t", i_ + 1);
+    if (next == text_.npos || text_[next] == '*') return true;
+    return is_word(text_[next]) && !std::isdigit(static_cast<unsigned char>(text_[next])) &&
+           !opens_string(next);
+  }
+
+  // `b'..'`, `rf"""..`: a word that ends at a quote.
+  bool opens_string(size_t at) const {
+    while (at < text_.size() && is_word(text_[at])) ++at;
+    return at < text_.size() && (text_[at] == '"' || text_[at] == '\'');
   }
 
   void comment(bool blank) {
@@ -123,12 +159,19 @@ class Joiner {
   }
 
   std::string text_;
+  Mend mend_;
   size_t i_ = 0;
   int depth_ = 0;
 };
 
 }  // namespace
 
-std::optional<std::string> joined_lines(std::string text) { return Joiner(std::move(text)).run(); }
+std::optional<std::string> joined_lines(std::string text) {
+  return Mender(std::move(text), Mend::lines).run();
+}
+
+std::optional<std::string> without_stars(std::string text) {
+  return Mender(std::move(text), Mend::stars).run();
+}
 
 }  // namespace opguard
