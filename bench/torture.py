@@ -271,7 +271,31 @@ class Torture:
         self.tell("races", int(bad), f"{rounds} rounds {text}", rounds=rounds)
 
 
-TESTS = ("kills", "cuts", "bits", "hits", "losses", "read", "bombs", "syscalls", "errors", "disks", "slow_disk", "fuzz", "races")
+    def threads(self):
+        """Programs whose threads race for what is recorded, under random switch intervals (10 minutes at --scale 1): as bare, nothing lost."""
+        tree = self.folder / "threads"
+        shutil.copytree(ROOT / "tests/fixtures/races", tree / "bare", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(tree / "bare", tree / "probed")
+        tools = self.options.build / "src/cli"
+        made = subprocess.run([tools / "opguard-instrument", tree / "probed", "--all-sites", "--apply"], capture_output=True, text=True)
+        if made.returncode != 0:
+            return self.tell("threads", 1, made.stderr[-500:])
+        end, rounds, bad, text = time.monotonic() + max(20, 600 * self.options.scale), 0, 0, ""
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("OPGUARD_")}
+        while rounds == 0 or time.monotonic() < end and not bad:
+            log = tree / "log"
+            shutil.rmtree(log, ignore_errors=True)
+            command = [sys.executable, "stress.py", str(rounds), "60"]
+            mode = ("full", "default")[rounds % 2]
+            bare = subprocess.run(command, cwd=tree / "bare", env=environment, capture_output=True, text=True)
+            probed = subprocess.run([tools / "opguard", "run", "--mode", mode, "--log", log, "--", *command], cwd=tree / "probed", env=environment, capture_output=True, text=True)
+            rounds += 1
+            bad = (bare.returncode, bare.stdout) != (probed.returncode, probed.stdout) or ", 0 lost" not in probed.stderr
+            text = f"seed {rounds - 1} {mode}: {probed.stdout[-300:]} {probed.stderr[-900:]}" if bad else ""
+        self.tell("threads", int(bad), f"{rounds} programs of 4 threads {text}", rounds=rounds)
+
+
+TESTS = ("kills", "cuts", "bits", "hits", "losses", "read", "bombs", "syscalls", "errors", "disks", "slow_disk", "fuzz", "races", "threads")
 
 
 def main():
