@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # System calls of a log's life; those of the loader are among them and do no harm.
 CALLS = ("mkdir", "openat", "statx", "pwrite64", "fallocate", "fdatasync", "fsync", "ftruncate", "close", "rename")
 ERRORS = {"pwrite64": ("ENOSPC", "EIO", "EDQUOT", "EINTR", "EAGAIN"), "fallocate": ("ENOSPC", "EIO", "EINTR", "EOPNOTSUPP"),
-          "fdatasync": ("EIO",), "fsync": ("EIO", "ENOSPC"), "ftruncate": ("EIO",), "rename": ("EACCES", "EIO"), "statx": ("EIO", "EPERM")}  # fmt: skip
+          "fdatasync": ("EIO",), "fsync": ("EIO", "ENOSPC"), "ftruncate": ("EIO",), "rename": ("EACCES", "EIO"), "statx": ("EIO", "EPERM"), "close": ("EIO", "ENOSPC", "EINTR")}  # fmt: skip
 EVENTS = 1500  # of a log under strace: about twenty writes
 
 
