@@ -152,6 +152,21 @@ def summary(mode, verdicts, names, sites):
     return row
 
 
+def write_table(path, key, result):
+    """Puts the rows between the marks <!-- corpus:KEY --> and <!-- /corpus:KEY --> of a document."""
+    begin, end = "<!-- corpus:%s -->" % key, "<!-- /corpus:%s -->" % key
+    text = path.read_text()
+    head, rest = text.split(begin)
+    tail = rest.split(end)[1]
+    sites = [k[len("differ_") :] for k in result["rows"][0] if k.startswith("differ_")]
+    lines = ["| mode | programs | judged | of them end in an error | " + " | ".join("differ, `%s`" % s for s in sites) + " |", "|" + "---|" * (4 + len(sites))]
+    for row in result["rows"]:
+        lines.append("| %s | %d | %d | %d | %s |" % (row["mode"], row["programs"], row["judged"], row["ended_in_an_error"], " | ".join(str(row["differ_" + s]) for s in sites)))
+    names = sorted({d["program"].split("_", 1)[1] for d in result["differ"]})
+    lines += ["", "Drawn with `--seed %d`%s." % (result["seed"], "; they differ: " + ", ".join("`%s`" % n for n in names) if names else "")]
+    path.write_text(head + begin + "\n" + "\n".join(lines) + "\n" + end + tail)
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--packages", nargs="+", default=["torch"])
@@ -167,7 +182,10 @@ def main():
     options.add_argument("--only", nargs="+", default=[], help="programs whose names contain one of these")
     options.add_argument("--work", type=Path)
     options.add_argument("--json", type=Path)
+    options.add_argument("--table", nargs=2, metavar=("KEY", "FILE"), help="put what --json FILE holds into a document between its marks; runs nothing")
     options = options.parse_args()
+    if options.table:
+        return write_table(Path(options.table[1]), options.table[0], json.loads(options.json.read_text()))
     options.venv = options.venv.absolute()
     corpus, began = Corpus(options), time.time()
     names = [n for n in corpus.programs() if not options.only or any(o in n for o in options.only)]
