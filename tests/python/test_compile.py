@@ -140,16 +140,24 @@ def test_graph_breaks_are_where_they_were_and_what_is_silent_is_counted(tmp_path
     assert len(set(forwards)) == len(forwards) == 4
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-def test_a_probe_that_waits_while_the_graph_breaks(opguard, tmp_path, backend):
+def run_fixture(opguard, tmp_path, name, backend):
+    """A program of tests/fixtures/compiled, bare and with a probe at every site, which prints the same and records to
+    `compiled`: its instrumented tree, its command behind `opguard run`, the bare run."""
     tree = tmp_path / "tree"
     shutil.copytree(ROOT / "tests" / "fixtures" / "compiled", tree, ignore=shutil.ignore_patterns("__pycache__"))
-    command = ["--", sys.executable, "graph_breaks.py", backend]
+    command = ["--", sys.executable, name, backend]
     bare = subprocess.run(command[1:], cwd=tree, env=clean_environment(), capture_output=True, text=True, timeout=300)
-    assert bare.returncode == 0 and bare.stdout.count("\n") > 150, bare.stderr
+    assert bare.returncode == 0, bare.stderr
     assert opguard(tree, "--all-sites", "--apply", program="opguard-instrument").returncode == 0
     probed = opguard("run", "--log", tmp_path / "compiled", *command, cwd=tree)
     assert (probed.returncode, probed.stdout) == (0, bare.stdout), probed.stderr
+    return tree, command, bare
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_probe_that_waits_while_the_graph_breaks(opguard, tmp_path, backend):
+    tree, command, bare = run_fixture(opguard, tmp_path, "graph_breaks.py", backend)
+    assert bare.stdout.count("\n") > 150
     eager = opguard("run", "--log", tmp_path / "eager", *command, cwd=tree, env={"TORCHDYNAMO_DISABLE": "1"})
     assert (eager.returncode, eager.stdout) == (0, bare.stdout), eager.stderr
     (compiled,), (eager,) = logs_in(tmp_path / "compiled"), logs_in(tmp_path / "eager")
@@ -164,14 +172,8 @@ def test_a_probe_that_waits_while_the_graph_breaks(opguard, tmp_path, backend):
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_an_operand_with_the_names_of_its_stand_in(opguard, tmp_path, backend):
     """`og(id, x).real` was x itself; `og(id, found.append)(x)` of a list with a tensor ended the program."""
-    tree = tmp_path / "tree"
-    shutil.copytree(ROOT / "tests" / "fixtures" / "compiled", tree, ignore=shutil.ignore_patterns("__pycache__"))
-    command = ["--", sys.executable, "awkward_operands.py", backend]
-    bare = subprocess.run(command[1:], cwd=tree, env=clean_environment(), capture_output=True, text=True, timeout=300)
-    assert bare.returncode == 0 and bare.stdout.count("\n") == 16, bare.stderr
-    assert opguard(tree, "--all-sites", "--apply", program="opguard-instrument").returncode == 0
-    probed = opguard("run", "--log", tmp_path / "compiled", *command, cwd=tree)
-    assert (probed.returncode, probed.stdout) == (0, bare.stdout), probed.stderr
+    _, _, bare = run_fixture(opguard, tmp_path, "awkward_operands.py", backend)
+    assert bare.stdout.count("\n") == 16
     (log,) = logs_in(tmp_path / "compiled")
     reasons = log.settings["opguard_compiled_unprobed"]
     assert ("functionalize: " in reasons) == (backend == "eager")
