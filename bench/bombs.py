@@ -402,9 +402,10 @@ def main():
         if options.json:
             options.json.write_text(json.dumps({"bytes": options.bytes, "results": bombs.results}, indent=1) + "\n")
     failed = [f"{r['bomb']} by {r['reader']}" for r in bombs.results if r["bad"]]
+    above = [r for r in bombs.results if r["factor"] > MEMORY_FACTOR]
     worst = max(bombs.results, key=lambda r: r["seconds"]), max(bombs.results, key=lambda r: r["factor"])
     print(f"bombs: {len(bombs.results)} readings; slowest {worst[0]['seconds']} s ({worst[0]['bomb']} by {worst[0]['reader']}), most memory "
-          f"{worst[1]['factor']} times the file ({worst[1]['bomb']} by {worst[1]['reader']}); failed: {', '.join(failed) or 'none'}")  # fmt: skip
+          f"{worst[1]['factor']} times the file ({worst[1]['bomb']} by {worst[1]['reader']}), {len(above)} above {MEMORY_FACTOR} times; failed: {', '.join(failed) or 'none'}")  # fmt: skip
     return 1 if failed else 0
 
 

@@ -4,13 +4,9 @@ to the graph by one call before and one after the operator.
 All of this runs while dynamo traces, on its variables; nothing of it is there when the compiled code runs. Where a
 graph is broken between the probe and its operator, the probe proper takes the operand's place."""
 
-import contextlib
 import functools
-import itertools
-from types import SimpleNamespace
 
 import torch
-from torch._dynamo.exc import ObservedException, TorchDynamoException
 from torch._dynamo.guards import GuardBuilder, install_guard
 from torch._dynamo.source import AttrSource
 from torch._dynamo.variables.base import VariableTracker
@@ -19,115 +15,14 @@ from torch._dynamo.variables.builtin import BuiltinVariable
 from torch._dynamo.variables.ctx_manager import ContextWrappingVariable
 from torch._dynamo.variables.iter import IteratorVariable
 from torch._dynamo.variables.user_defined import UserDefinedObjectVariable
-from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from opguard import _rt, compiled, compiled_operand, compiled_ops, unprobed
 from opguard import compiled_variables as dv
-from opguard.compiled_values import Values, call_inputs, in_package, quoted
+from opguard.compiled_sites import enter, leave, told_if_raised
+from opguard.compiled_values import in_package
 
 UNKNOWN = "2.14.0.dev0"  # the first torch whose dynamo was never tried; compared as releases are
-_tokens = itertools.count(1)
 _flags = {}  # id of a function of _rt -> the flag of its probes' events
-
-
-def _open_sites(tx):
-    return tx.output.__dict__.setdefault("_opguard_open", {})
-
-
-def _device(tx, tensors):
-    """Name of the device on whose ring an operator of these tensors writes, and that ring is there. Without a tensor it
-    is what the graph works on."""
-    devices = [d for d in map(dv.device, tensors) if d is not None]
-    if not devices:
-        devices = [v.device for v in map(dv.example, tx.output.placeholders) if isinstance(v, torch.Tensor)]
-        devices = [d for d in devices if d.type != "cpu"]
-    found = str(devices[0]) if devices and devices[0].type not in ("meta", "fake") else "cpu"
-    with unset_fake_temporarily():
-        compiled_ops.prepare(found)
-    return found
-
-
-def _enter(tx, boundary, callee, names, values, flags=""):
-    """-> token of the site, None where its inputs cannot be told"""
-    inputs = Values(tx, compiled_ops.IN)
-    with _counted_if_failed() as told:
-        if callee is not None:
-            flags += call_inputs(tx, inputs, callee, values[0], values[1])
-        else:
-            for name, value in zip(names, values):
-                if name == "base" and dv.constant(dv.real(value)) == (True, None):
-                    continue
-                inputs.add(name, value)
-    if told.failed:
-        return None
-    token = next(_tokens)
-    site = compiled_ops.site(token, quoted(boundary), flags, inputs.names, inputs.texts)
-    device = _device(tx, inputs.tensors)
-    _open_sites(tx)[token] = boundary, flags, inputs, device
-    dv.inline(
-        tx,
-        compiled_operand.emit_enter,
-        [dv.make_text(device), dv.make_list(inputs.tensors), dv.make_list(inputs.numbers), dv.make_text(site)],
-    )
-    return token
-
-
-def _leave(tx, token, result, flags=""):
-    """result: None where success is the only answer."""
-    if token is None:
-        return
-    boundary, entered_flags, inputs, device = _open_sites(tx).pop(token)
-    flags += entered_flags
-    outputs = Values(tx, compiled_ops.OUT)
-    with _counted_if_failed() as told:
-        if result is not None:
-            result = dv.real(result)
-            listed = dv.sequence(result)
-            for i, item in enumerate(listed[0] if listed is not None else [result]):
-                outputs.add(f"out{i}", item)
-    if told.failed:
-        outputs = Values(tx, compiled_ops.OUT)  # the event must end, and ends without outputs
-    site = compiled_ops.site(token, quoted(boundary), flags, outputs.names, outputs.texts)
-    names = ",".join(name[1:] for name in inputs.names)
-    dv.inline(
-        tx,
-        compiled_operand.emit_leave,
-        [
-            dv.make_text(device),
-            dv.make_list(outputs.tensors),
-            dv.make_list(inputs.tensors),
-            dv.make_text(names),
-            dv.make_list(outputs.numbers),
-            dv.make_text(site),
-        ],
-    )
-
-
-@contextlib.contextmanager
-def _counted_if_failed():
-    """Dynamo's variables are met by what torch 2.13 has; one that answers otherwise costs a record, never the program.
-
-    What dynamo raises to break or restart a graph is its own business and goes on."""
-    told = SimpleNamespace(failed=False)
-    try:
-        yield told
-    except TorchDynamoException:
-        raise
-    except Exception as error:
-        told.failed = True
-        unprobed.count(f"a value that cannot be told: {type(error).__name__}")
-
-
-@contextlib.contextmanager
-def _told_if_raised(tx):
-    """The program's own error, which it may handle inside the graph."""
-    before = list(_open_sites(tx))
-    try:
-        yield
-    except ObservedException:
-        for token in reversed([token for token in _open_sites(tx) if token not in before]):
-            _leave(tx, token, None, compiled_ops.RAISED)
-        raise
 
 
 # By the mark of a probe (Mark in src/runtime/operation.h).
@@ -164,17 +59,17 @@ class _StandIn(UserDefinedObjectVariable):
         return self.apply(tx, self._reader, [dv.make_text(name)])
 
     def apply(self, tx, function, args):
-        with _told_if_raised(tx):
+        with told_if_raised(tx):
             return dv.inline(tx, function, [self, *args])
 
     def call_function(self, tx, args, kwargs):
-        with _told_if_raised(tx):
+        with told_if_raised(tx):
             return super().call_function(tx, args, kwargs)
 
     def call_method(self, tx, name, args, kwargs):
         if name == "__setattr__":
             return self.apply(tx, self._writer, args)
-        with _told_if_raised(tx):
+        with told_if_raised(tx):
             return super().call_method(tx, name, args, kwargs)
 
     def method_setattr_standard(self, tx, name, value, *args, **kwargs):
@@ -223,7 +118,7 @@ class ItemsVariable(IteratorVariable):
             names, values = ["self"], [self.whole]
         if self.own_items:
             names, values = [*names, "arg0"], [*values, item]
-        _leave(tx, _enter(tx, self.boundary, None, names, values, self.flags), item)
+        leave(tx, enter(tx, self.boundary, None, names, values, self.flags), item)
         return item
 
     def reconstruct(self, codegen):
@@ -268,7 +163,7 @@ class ProbeWord(_Word):
         if dv.is_tensor(operand) and _is_condition(tx):
             # Dynamo breaks the graph at a tensor's truth, and must see the tensor to do it as ever.
             if not silent:
-                _leave(tx, _enter(tx, boundary, None, ["self"], [operand]), None)
+                leave(tx, enter(tx, boundary, None, ["self"], [operand]), None)
             return args[1]
         return OperandVariable(_OPERAND, boundary, operand, silent=silent, maker=self.value)
 
@@ -303,17 +198,17 @@ class EnterWord(_Word):
             second = dv.make_text(None)
         if dv.constant(second) == (True, None):
             names = [dv.constant(dv.real(name))[1] for name in dv.sequence(dv.real(args[2]))[0]]
-            return dv.make_text(_enter(tx, place.boundary, None, names, dv.sequence(dv.real(args[3]))[0], place.flags))
+            return dv.make_text(enter(tx, place.boundary, None, names, dv.sequence(dv.real(args[3]))[0], place.flags))
         positional = dv.sequence(dv.real(args[2]))[0]
         named = [(dv.constant(dv.real(getattr(k, "vt", k)))[1], v) for k, v in dv.mapping(dv.real(args[3])).items()]
-        return dv.make_text(_enter(tx, place.boundary, second, None, (positional, named), place.flags))
+        return dv.make_text(enter(tx, place.boundary, second, None, (positional, named), place.flags))
 
 
 class LeaveWord(_Word):
     def call_function(self, tx, args, kwargs):
         token = dv.constant(dv.real(args[0]))[1]
         if token is not None:
-            _leave(tx, token, args[1] if len(args) > 1 else None)
+            leave(tx, token, args[1] if len(args) > 1 else None)
         return dv.make_text(None)
 
 

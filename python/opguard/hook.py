@@ -123,7 +123,9 @@ def enter_main(namespace):
     namespace["__spec__"] = None
     namespace["__package__"] = None
     namespace["__cached__"] = None
-    return __import__("opguard").og
+    import opguard
+
+    return opguard.og
 
 
 def install(path):

@@ -100,20 +100,22 @@ class _Kept:
         self.package = package
 
     def find_spec(self, name, path=None, target=None):
-        if name != "opguard" and not name.startswith("opguard."):
+        module = self.kept(name)
+        if module is None:
             return None
-        module = self.package
-        for part in name.split(".")[1:]:  # a package holds its modules as attributes
-            module = getattr(module, part, None)
-        if getattr(module, "__name__", None) != name or getattr(module, "__spec__", None) is None:
-            return None  # never imported so far
         return importlib.util.spec_from_loader(name, self, origin=module.__spec__.origin, is_package=hasattr(module, "__path__"))
 
+    def kept(self, name):
+        """The module of ours of this name, None: not ours, or never imported so far."""
+        first, *rest = name.split(".")
+        module = self.package if first == "opguard" else None
+        for part in rest:  # a package holds its modules as attributes
+            module = getattr(module, part, None)
+        # An attribute may be no module: `opguard.name` is a function.
+        return module if getattr(module, "__spec__", None) is not None and module.__name__ == name else None
+
     def create_module(self, spec):
-        module = self.package
-        for part in spec.name.split(".")[1:]:
-            module = getattr(module, part)
-        return module
+        return self.kept(spec.name)
 
     def exec_module(self, module):
         pass

@@ -35,8 +35,8 @@ int run_plan(const PlanOptions& opt) {
   Diagnostics found;
   std::vector<Site> sites = parse_sites(*sources, found);
   const std::vector<SkippedFile> skipped = skip_files(*sources, found, diags);
-  if (!skipped.empty() && found.items().size() == sources->files.size())
-    return give_up(make_error("no file of the tree is Python; no plan was written"));
+  const size_t parsed = sources->files.size() + sources->unread.size() - skipped.size();
+  if (parsed == 0) return give_up(make_error("no file of the tree is Python; no plan was written"));
   Plan plan = static_plan(*sources, sites, *templates, opt.all_calls);
   // A plan without them would look complete.
   for (const SkippedFile& file : skipped)
@@ -45,7 +45,7 @@ int run_plan(const PlanOptions& opt) {
   if (llvm::Error error = write_plan(plan, opt.out)) return give_up(std::move(error));
   print_diagnostics(diags.text());
   std::fprintf(stderr, "opguard: %zu boundaries of %zu sites in %zu files%s: %s\n",
-               plan.boundaries.size(), sites.size(), sources->files.size() - found.items().size(),
+               plan.boundaries.size(), sites.size(), parsed,
                skipped.empty() ? "" : (", " + std::to_string(skipped.size()) + " skipped").c_str(),
                opt.out.c_str());
   return kYes;

@@ -37,14 +37,13 @@ class Mender {
   // To the end of the text, or of an f-string's field: the brace that closes it or the colon before
   // its format.
   bool code(bool field) {
-    int depth = 0;
     std::string brackets;  // that are open
     std::string before;    // the token before: a character, or a word
     while (i_ < text_.size()) {
       const char c = text_[i_];
-      if (field && depth == 0 && (c == '}' || c == ':')) return true;
+      if (field && brackets.empty() && (c == '}' || c == ':')) return true;
       if (c == '#') {
-        comment(mend_ == Mend::lines && depth > 0 && !field);
+        comment(mend_ == Mend::lines && !brackets.empty() && !field);
       } else if (c == '\\') {
         ++i_;
         if (i_ < text_.size()) skip_line_end();
@@ -61,9 +60,8 @@ class Mender {
           if (brackets.empty()) return false;
           brackets.pop_back();
         }
-        depth = static_cast<int>(brackets.size());
         const bool line_end = c == '\n' || c == '\r';
-        if (mend_ == Mend::lines && line_end && depth > 0 && !field) text_[i_] = ' ';
+        if (mend_ == Mend::lines && line_end && !brackets.empty() && !field) text_[i_] = ' ';
         if (c == '*' && mend_ == Mend::stars && (brackets.empty() || brackets.back() == '[') &&
             begins_item(before) && !before_name())
           text_[i_] = ' ';
@@ -71,7 +69,7 @@ class Mender {
         ++i_;
       }
     }
-    return !field && depth == 0;
+    return !field && brackets.empty();
   }
 
   // May an item of a list of expressions begin behind this token?

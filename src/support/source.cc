@@ -271,4 +271,16 @@ llvm::Expected<SourceSet> read_sources(const std::vector<SourceRoot>& roots,
   return set;
 }
 
+Diagnostic diagnostic_at(const SourceFile& source, uint32_t offset, uint32_t length,
+                         std::string message) {
+  Diagnostic d;
+  d.file = source.path.empty() ? source.name : source.path;
+  d.line = source.line_of(offset);
+  d.column = source.column_of(offset);
+  d.length = length;
+  d.message = std::move(message);
+  d.line_text = std::string(source.line_text(d.line));
+  return d;
+}
+
 }  // namespace opguard

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "llvm/Support/Error.h"
+#include "support/diagnostics.h"
 
 namespace opguard {
 
@@ -77,5 +78,10 @@ llvm::Expected<SourceSet> read_sources(const std::vector<SourceRoot>& roots);
 // Only these files (absolute paths); those outside every root are skipped.
 llvm::Expected<SourceSet> read_sources(const std::vector<SourceRoot>& roots,
                                        const std::vector<std::string>& paths);
+
+// A diagnostic at a byte of a file, `length` characters long; an error until the caller says
+// otherwise.
+Diagnostic diagnostic_at(const SourceFile& source, uint32_t offset, uint32_t length,
+                         std::string message);
 
 }  // namespace opguard

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,15 @@ def tree_digest(root):
         if path.is_file():
             total.update(path.read_bytes())
     return total.hexdigest()
+
+
+def until(condition, seconds=40):
+    """Waits until it holds; False if it does not within so many seconds."""
+    for _ in range(int(seconds / 0.05)):
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
 
 
 def runs(pid):

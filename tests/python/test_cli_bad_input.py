@@ -82,6 +82,21 @@ def test_a_file_that_does_not_parse(opguard, tmp_path, tree):
     assert not plan.exists()
 
 
+def test_a_file_that_cannot_be_read(opguard, tmp_path, tree):
+    # Not by permissions, which root has: of a size that no position can tell, and no bytes.
+    with open(tree / "big.py", "wb") as big:
+        big.truncate((1 << 31) + 1)
+    plan = tmp_path / "plan.json"
+    done = opguard("plan", "--static", tree, "-o", plan)
+    assert done.returncode == 0 and "big.py: warning: cannot be read: larger than 2 GiB; the file is skipped" in done.stderr, done.stderr
+    (skipped,) = [u for u in json.loads(plan.read_text())["unwrapped"] if u["file"] == "big.py"]
+    assert skipped["what"] == "skipped: larger than 2 GiB"
+    done = opguard(tree, "--plan", plan, "--check", program="opguard-instrument")
+    assert done.returncode == 0 and "big.py" in done.stderr
+    (tree / "train.py").unlink()
+    refuse(opguard, "plan", "--static", tree, "-o", plan, words=["big.py", "larger than 2 GiB"])
+
+
 def test_a_program_with_a_syntax_error(opguard, tmp_path, tree):
     bad = tmp_path / "bad"
     shutil.copytree(tree, bad)

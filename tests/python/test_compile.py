@@ -181,6 +181,27 @@ def test_an_operand_with_the_names_of_its_stand_in(opguard, tmp_path, backend):
     assert "opguard_faults" not in log.settings
 
 
+def test_a_variable_that_cannot_be_told_costs_a_record_and_not_the_program(tmp_path):
+    log = record("""
+import torch._dynamo
+from opguard import compiled_values
+add = compiled_values.Values.add
+def failing(self, name, variable):  # as one of dynamo's variables that answers otherwise than in 2.13
+    if name == FAILS:
+        raise AttributeError("no such field")
+    add(self, name, variable)
+compiled_values.Values.add = failing
+for FAILS in ("arg0", "out0"):
+    torch._dynamo.reset()
+    f = torch.compile(lambda x: og("mul", x) * 2 + (-og("neg", x)), fullgraph=True, backend="eager")
+    assert torch.equal(f(torch.ones(3)), torch.ones(3))
+""", tmp_path)  # fmt: skip
+    assert log.settings["opguard_compiled_unprobed"] == "a value that cannot be told: AttributeError: 3"
+    # Inputs that cannot be told: no event. Outputs: an event without them.
+    assert [(e.boundary, [s.kind for s in e.slots]) for e in log.events if e.kind == "op"] == [("neg", ["in", "out"]), ("mul", ["in"]), ("neg", ["in"])]
+    assert "opguard_faults" not in log.settings
+
+
 @pytest.mark.parametrize("how, why", [
     ('sys.modules["opguard.compiled_trace"] = None  # as if its imports failed', "no handlers: "),
     ('torch.__version__ = torch.torch_version.TorchVersion("2.14.0.dev20270101")', "is newer than all that are known"),

@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from conftest import binary, clean_environment, runs, tree_digest
+from conftest import binary, clean_environment, runs, tree_digest, until
 
 pytest.importorskip("torch")
 
@@ -26,14 +26,6 @@ with open({starts!r}, "a") as file:
 if len(open({starts!r}).readlines()) == {stage}:
     time.sleep(600)
 """
-
-
-def until(condition, seconds=60):
-    for _ in range(int(seconds / 0.05)):
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def ours(temporary):
@@ -57,7 +49,7 @@ def interrupted(tmp_path, arguments, stage):
                             preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0))  # fmt: skip
     os.close(terminal)
     try:
-        assert until(lambda: tool.poll() is not None or len(starts.read_text().splitlines()) >= stage)
+        assert until(lambda: tool.poll() is not None or len(starts.read_text().splitlines()) >= stage, 60)
         if tool.poll() is not None:
             return None
         time.sleep(0.2)

@@ -6,7 +6,7 @@ import sys
 import time
 
 import pytest
-from conftest import binary, clean_environment, runs
+from conftest import binary, clean_environment, runs, until
 
 # Says who it is, starts a child of its own, and trains for ever.
 TRAINS = """
@@ -20,14 +20,6 @@ while True:
     (w * 2).sum().backward()
     time.sleep(0.01)
 """
-
-
-def until(condition, seconds=40):
-    for _ in range(int(seconds / 0.05)):
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
 
 
 @pytest.fixture

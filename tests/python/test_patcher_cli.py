@@ -92,6 +92,20 @@ def test_a_file_that_does_not_parse_is_skipped_and_named(instrument, repo, mode)
     assert (git(repo, *written) if written else done.stdout) == expected
 
 
+def test_probes_of_a_skipped_file_are_left_and_said(instrument, repo):
+    before = git(repo, "diff")
+    assert instrument(repo, "--all-sites", "--apply").returncode == 0
+    broken = repo / "broken.py"
+    broken.write_text('from opguard import og  # opguard: probes\ndef f(x:\n    og("a", x)\n')
+    done = instrument(repo, "--strip", "--apply")
+    assert done.returncode == 1 and str(broken) in done.stderr and "with the probes in it" in done.stderr
+    assert "og(" in broken.read_text() and git(repo, "diff") == before
+    # Broken without probes: nothing is left.
+    broken.write_text("def f(x:\n")
+    assert instrument(repo, "--all-sites", "--apply").returncode == 0
+    assert instrument(repo, "--strip", "--apply").returncode == 0
+
+
 def test_uncommitted_changes_are_not_written_over(instrument, repo):
     (repo / "train.py").write_text(PROGRAM + "x -= 1\n")
     before = tree_digest(repo)

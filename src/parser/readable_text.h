@@ -1,0 +1,17 @@
+// parser/readable_text.h: a file's bytes as the text that the grammar can read.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "support/diagnostics.h"
+#include "support/source.h"
+
+namespace opguard {
+
+// Byte for byte at the same offsets: letters of another encoding that a coding line names are each
+// one letter, a lone carriage return ends a line. Nothing, and a diagnostic, for what is no text: a
+// null byte, bytes that are not UTF-8.
+std::optional<std::string> readable(const SourceFile& source, Diagnostics& diags);
+
+}  // namespace opguard
