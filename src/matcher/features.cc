@@ -61,11 +61,15 @@ Side::Side(std::vector<const Site*> sites, std::vector<const std::vector<Tag>*> 
   }
 }
 
+uint32_t Side::kind_of_call(std::string_view name) {
+  return interner_.id("kind call " + std::string(name));
+}
+
 uint32_t Side::kind(size_t i, const Renames& renames) {
   const Site& site = *sites_[i];
   if (site.form != Form::call || renames.empty()) return kinds_[i];
   auto found = renames.find(site.callee);
-  return found == renames.end() ? kinds_[i] : interner_.id("kind call " + found->second);
+  return found == renames.end() ? kinds_[i] : kind_of_call(found->second);
 }
 
 const Features& Side::features(size_t i) {

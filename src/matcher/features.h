@@ -59,6 +59,8 @@ class Side {
 
   // Equal only for the same form and the same last name of the callee.
   uint32_t kind(size_t i) const { return kinds_[i]; }
+  // Of any call of a function of this name.
+  uint32_t kind_of_call(std::string_view name);
   // Of a call whose callee is a variable that was renamed: the kind under its new name.
   uint32_t kind(size_t i, const Renames& renames);
   // Equal for sites whose operator, callee, receiver and arguments are equal, and so for the sites

@@ -44,14 +44,14 @@ class Matcher {
  public:
   Matcher(Side& olds, Side& news) : old_(olds), new_(news), fates_(olds.size()) {
     left_.taken.assign(news.size(), false);
-    left_.partner.assign(olds.signatures().scopes().size(), -1);
+    scopes_ = pair_scopes(old_, new_);
+    left_.partner = scopes_.partner;
+    left_.namesake = scopes_.namesake;
   }
 
   void match_scopes() {
-    for (auto [k, l] : pair_scopes(old_, new_)) {
-      left_.partner[k] = l;
-      match_scope(k, l);
-    }
+    for (uint32_t k = 0; k < scopes_.partner.size(); ++k)
+      if (scopes_.partner[k] >= 0) match_scope(k, static_cast<uint32_t>(scopes_.partner[k]));
   }
   void match_moved();
   const Fate& fate(size_t i) const { return fates_[i]; }
@@ -66,6 +66,7 @@ class Matcher {
   }
 
   Side &old_, &new_;
+  ScopePairs scopes_;
   std::vector<Fate> fates_;
   Leftovers left_;  // taken: paired, or claimed by an ambiguous boundary
 };
@@ -74,7 +75,8 @@ void Matcher::match_scope(uint32_t old_scope, uint32_t new_scope) {
   const ScopeSites& sa = old_.signatures().scopes()[old_scope];
   const ScopeSites& sb = new_.signatures().scopes()[new_scope];
   const std::vector<uint32_t>&a = sa.sites, &b = sb.sites;
-  const Pairing pairing = pair_sites(old_, a, new_, b, Likeness::whole);
+  const Renames* known = scopes_.renames[old_scope];
+  const Pairing pairing = pair_sites(old_, a, new_, b, Likeness::whole, known ? *known : Renames());
   const std::vector<Placement>& placed = pairing.placed;
   std::unordered_map<uint32_t, size_t> kinds_before, kinds_now;
   if (!pairing.identical) {

@@ -229,7 +229,8 @@ void Mover::compare(uint32_t old_scope, const Sites& group, uint32_t new_scope) 
   if (!shares) return;
   const ScopeSites& was = old_.signatures().scopes()[old_scope];
   const ScopeSites& is = new_.signatures().scopes()[new_scope];
-  bool same_scope = left_.partner[old_scope] == static_cast<int64_t>(new_scope);
+  const auto there = static_cast<int64_t>(new_scope);
+  bool same_scope = left_.partner[old_scope] == there || left_.namesake[old_scope] == there;
   bool any_call = std::any_of(group.begin(), group.end(),
                               [&](uint32_t i) { return called(i, new_scope) != Call::none; });
   // Only who hands its variables over gives them new names.

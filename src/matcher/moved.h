@@ -23,9 +23,10 @@ struct Move {
 
 // What the pairing of scopes left over.
 struct Leftovers {
-  std::vector<int64_t> partner;  // by old scope: new scope, -1: none
-  std::vector<uint32_t> sites;   // old sites without a place
-  std::vector<bool> taken;       // by new site
+  std::vector<int64_t> partner;   // by old scope: new scope, -1: none
+  std::vector<int64_t> namesake;  // ScopePairs::namesake
+  std::vector<uint32_t> sites;    // old sites without a place
+  std::vector<bool> taken;        // by new site
   // Old sites whose place in their scope is not sure: edited, or in another block. One that fits a
   // function newly called from there as well gives its place up.
   std::vector<std::pair<uint32_t, uint32_t>> weak;  // old site, new site

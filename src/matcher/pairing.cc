@@ -152,7 +152,8 @@ bool equal_site_by_site(Side& olds, const Sites& a, Side& news, const Sites& b) 
 
 }  // namespace
 
-Pairing pair_sites(Side& olds, const Sites& a, Side& news, const Sites& b, Likeness likeness) {
+Pairing pair_sites(Side& olds, const Sites& a, Side& news, const Sites& b, Likeness likeness,
+                   const Renames& known) {
   Pairing pairing;
   if (equal_site_by_site(olds, a, news, b)) {
     pairing.identical = true;
@@ -163,6 +164,12 @@ Pairing pair_sites(Side& olds, const Sites& a, Side& news, const Sites& b, Liken
   const Pairs anchors = certain_pairs(olds, a, news, b);
   const bool cut = a.size() * b.size() > kManyCells;
   std::vector<Features> renamed;
+  auto rename = [&] {
+    renamed.clear();
+    for (uint32_t i : a) renamed.push_back(olds.features(i, pairing.renames));
+  };
+  pairing.renames = known;
+  if (!known.empty()) rename();
   auto old_features = [&](size_t i) -> const Features& {
     return renamed.empty() ? olds.features(a[i]) : renamed[i];
   };
@@ -187,9 +194,12 @@ Pairing pair_sites(Side& olds, const Sites& a, Side& news, const Sites& b, Liken
   for (size_t i = 0; i < a.size(); ++i)
     if (pairing.placed[i].at >= 0 && pairing.placed[i].value >= kMinVote)
       voters.emplace_back(i, static_cast<size_t>(pairing.placed[i].at));
-  if (likeness != Likeness::of_text) pairing.renames = find_renames(olds, a, news, b, voters);
-  if (!pairing.renames.empty()) {
-    for (uint32_t i : a) renamed.push_back(olds.features(i, pairing.renames));
+  Renames found;
+  if (likeness != Likeness::of_text) found = find_renames(olds, a, news, b, voters);
+  const size_t before = pairing.renames.size();
+  pairing.renames.merge(found);
+  if (pairing.renames.size() > before) {
+    rename();
     pair_all();
   }
   LookAlikes twins(olds, a, news, b, anchors);

@@ -24,8 +24,8 @@ enum class Likeness : uint8_t {
   of_text,  // as of_what, under unchanged names
 };
 
-// a and b: sites in evaluation order. Pairs keep that order.
+// a and b: sites in evaluation order. Pairs keep that order. known: names that are others now.
 Pairing pair_sites(Side& olds, const std::vector<uint32_t>& a, Side& news,
-                   const std::vector<uint32_t>& b, Likeness likeness);
+                   const std::vector<uint32_t>& b, Likeness likeness, const Renames& known = {});
 
 }  // namespace opguard

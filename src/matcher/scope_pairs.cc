@@ -1,19 +1,30 @@
 #include "matcher/scope_pairs.h"
 
 #include <algorithm>
-#include <map>
-#include <string_view>
+#include <functional>
 #include <tuple>
 #include <unordered_map>
 
+#include "matcher/scope_tree.h"
+
 namespace opguard {
 namespace {
+
+using Level = ScopeTree::Level;
+using Nodes = std::vector<uint32_t>;
 
 // By which a moved scope leads the second best.
 constexpr double kMargin = 0.1;
 // Where and what it was is evidence: of two equal bodies, the one that kept its file or its name is
 // it. A file kept tells more than a name kept: copies of a function often share its name.
 constexpr double kNameBonus = 0.1, kWholeNameBonus = 0.05, kFileBonus = 0.2, kFolderBonus = 0.2;
+// Names that exchanged their bodies: both are more like the other's than like their own, together
+// by this much.
+constexpr double kMinExchange = 0.1;
+// A new function that nobody calls from the one of the old name must hold this much more of it.
+constexpr double kNameKept = 0.35;
+// Files are compared with each other for an exchange of names only where they lost so much.
+constexpr double kFileKept = 0.8;
 
 std::string_view last_part(std::string_view text, char separator) {
   size_t at = text.rfind(separator);
@@ -24,59 +35,23 @@ std::string_view folder(std::string_view file) {
   return file.substr(0, file.size() - last_part(file, '/').size());
 }
 
-// Sorted multisets: twice the common elements over the elements of both.
-double dice(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
-  size_t i = 0, j = 0, common = 0;
-  while (i < a.size() && j < b.size()) {
-    if (a[i] == b[j])
-      ++common, ++i, ++j;
-    else if (a[i] < b[j])
-      ++i;
-    else
-      ++j;
-  }
-  return a.empty() && b.empty()
-             ? 0
-             : 2.0 * static_cast<double>(common) / static_cast<double>(a.size() + b.size());
+// 0..1: how much of the longer name its beginning and end have in common with the other's.
+double name_likeness(std::string_view a, std::string_view b) {
+  const size_t most = std::min(a.size(), b.size());
+  size_t head = 0, tail = 0;
+  while (head < most && a[head] == b[head]) ++head;
+  while (tail < most - head && a[a.size() - 1 - tail] == b[b.size() - 1 - tail]) ++tail;
+  return static_cast<double>(head + tail) / static_cast<double>(std::max(a.size(), b.size()));
 }
 
-struct Bag {
-  uint32_t scope;
-  std::vector<uint32_t> kinds;
-  std::vector<uint32_t> bodies;  // once they are asked for
-};
-
-Bag bag_of(Side& side, uint32_t scope) {
-  Bag bag{scope, {}, {}};
-  for (uint32_t i : side.signatures().scopes()[scope].sites) bag.kinds.push_back(side.kind(i));
-  std::sort(bag.kinds.begin(), bag.kinds.end());
-  return bag;
-}
-
-const std::vector<uint32_t>& bodies_of(Side& side, Bag& bag) {
-  if (bag.bodies.empty()) {
-    for (uint32_t i : side.signatures().scopes()[bag.scope].sites)
-      bag.bodies.push_back(side.body(i));
-    std::sort(bag.bodies.begin(), bag.bodies.end());
-  }
-  return bag.bodies;
-}
-
-double likeness(Side& olds, Bag& a, Side& news, Bag& b) {
-  const ScopeSites& sa = olds.signatures().scopes()[a.scope];
-  const ScopeSites& sb = news.signatures().scopes()[b.scope];
-  // Equal bodies are of equal kinds, so the dearer half cannot be worth more than the cheap one.
-  double kinds = dice(a.kinds, b.kinds);
-  if (kinds < kMinScopeLikeness) return 0;
-  double value = 0.5 * kinds + 0.5 * dice(bodies_of(olds, a), bodies_of(news, b));
-  if (value < kMinScopeLikeness) return 0;
-  if (last_part(sa.scope, '.') == last_part(sb.scope, '.')) value += kNameBonus;
-  if (sa.scope == sb.scope) value += kWholeNameBonus;
-  if (sa.package == sb.package && folder(sa.file) == folder(sb.file)) {
-    value += kFolderBonus;
-    if (sa.file == sb.file) value += kFileBonus;
-  }
-  return value;
+// 0..1: how much of a is in b, as likeness() counts.
+double held(const Bag& a, const Bag& b) {
+  auto common = [](const std::vector<uint32_t>& x, const std::vector<uint32_t>& y) {
+    return dice(x, y) * static_cast<double>(x.size() + y.size()) / 2;
+  };
+  if (a.empty()) return 0;
+  return (common(a.kinds, b.kinds) + common(a.bodies, b.bodies)) /
+         static_cast<double>(a.kinds.size() + a.bodies.size());
 }
 
 struct Best {
@@ -93,71 +68,341 @@ struct Best {
   }
 };
 
-}  // namespace
+class ScopePairer {
+ public:
+  ScopePairer(Side& olds, Side& news) : old_side_(olds), new_side_(news), old_(olds), new_(news) {
+    old_to_new_.assign(old_.size(), -1);
+    new_to_old_.assign(new_.size(), -1);
+    known_name_.assign(new_.size(), false);
+  }
 
-std::vector<std::pair<uint32_t, uint32_t>> pair_scopes(Side& old_side, Side& new_side) {
-  const std::vector<ScopeSites>&olds = old_side.signatures().scopes(),
-        &news = new_side.signatures().scopes();
-  using Key = std::tuple<std::string_view, std::string_view, std::string_view>;
-  std::map<Key, uint32_t> by_name;
-  for (uint32_t k = 0; k < news.size(); ++k)
-    by_name[{news[k].package, news[k].file, news[k].scope}] = k;
+  ScopePairs pair() {
+    pair_nodes(ScopeTree::kRoot, ScopeTree::kRoot);
+    pair_moved(Level::file);
+    pair_moved(Level::definition);
+    pair_leftovers();
+    return result();
+  }
 
-  std::vector<std::pair<uint32_t, uint32_t>> pairs;
-  std::vector<bool> taken(news.size(), false);
-  std::vector<Bag> lost;
-  for (uint32_t k = 0; k < olds.size(); ++k) {
-    auto found = by_name.find({olds[k].package, olds[k].file, olds[k].scope});
-    if (found == by_name.end()) {
-      lost.push_back(bag_of(old_side, k));
-    } else {
-      pairs.emplace_back(k, found->second);
-      taken[found->second] = true;
+ private:
+  struct Claim {
+    uint32_t was, is;
+    double likeness;
+  };
+
+  void link(uint32_t was, uint32_t is) {
+    old_to_new_[was] = is;
+    new_to_old_[is] = was;
+  }
+  bool linked(uint32_t was) const { return old_to_new_[was] >= 0; }
+  bool free(uint32_t is) const { return new_to_old_[is] < 0 && !known_name_[is]; }
+
+  // Sites are equal one by one, in the node and in all that it held.
+  bool unchanged(uint32_t was, uint32_t is);
+  // What the plan knows of the old one, against as much of the new one; of files containment: a
+  // plan holds only what ran.
+  double alike(uint32_t was, uint32_t is);
+  double moved_likeness(uint32_t was, uint32_t is);
+  void pair_nodes(uint32_t was, uint32_t is);
+  void exchange(std::vector<Claim>& claims);
+  void hand_over(uint32_t was, uint32_t is, std::vector<Claim>& claims, const Nodes& fresh);
+  void settle(const Nodes& lost, const Nodes& fresh,
+              const std::function<double(uint32_t, uint32_t)>& worth, bool inside);
+  void pair_moved(Level level);
+  void pair_leftovers();
+  ScopePairs result();
+
+  Side &old_side_, &new_side_;
+  ScopeTree old_, new_;
+  std::vector<int64_t> old_to_new_, new_to_old_;  // by node
+  std::vector<bool> known_name_;                  // by new node: it is there under the name it had
+};
+
+bool ScopePairer::unchanged(uint32_t was, uint32_t is) {
+  const ScopeTree::Node &x = old_.node(was), &y = new_.node(is);
+  if (x.scope >= 0) {
+    if (y.scope < 0) return false;
+    const auto& a = old_side_.signatures().scopes()[static_cast<size_t>(x.scope)].sites;
+    const auto& b = new_side_.signatures().scopes()[static_cast<size_t>(y.scope)].sites;
+    if (a.size() != b.size()) return false;
+    for (size_t k = 0; k < a.size(); ++k)
+      if (old_side_.whole(a[k]) != new_side_.whole(b[k])) return false;
+  }
+  return std::all_of(x.children.begin(), x.children.end(), [&](const auto& child) {
+    auto found = y.children.find(child.first);
+    return found != y.children.end() && unchanged(child.second, found->second);
+  });
+}
+
+double ScopePairer::alike(uint32_t was, uint32_t is) {
+  if (old_.node(was).level == Level::file) return held(old_.bag(was), new_.bag(is));
+  double whole = likeness(old_.bag(was), new_.bag(is));
+  if (old_.node(was).children.empty()) return whole;
+  return std::max(whole, likeness(old_.bag(was), new_.bag_as(is, old_, was)));
+}
+
+// 0 where they are too unlike.
+double ScopePairer::moved_likeness(uint32_t was, uint32_t is) {
+  // Equal bodies are of equal kinds, so the dearer half cannot be worth more than the cheap one.
+  if (old_.node(was).children.empty() &&
+      dice(old_.bag(was).kinds, new_.bag(is).kinds) < kMinScopeLikeness)
+    return 0;
+  double value = alike(was, is);
+  if (value < kMinScopeLikeness) return 0;
+  const ScopeTree::Node &x = old_.node(was), &y = new_.node(is);
+  if (x.name == y.name) value += kNameBonus;
+  const ScopeTree::Node &old_file = old_.node(old_.above(was, Level::file)),
+                        &new_file = new_.node(new_.above(is, Level::file));
+  if (old_.node(old_file.parent).name != new_.node(new_file.parent).name) return value;
+  if (folder(old_file.name) == folder(new_file.name)) {
+    value += kFolderBonus;
+    if (old_file.name == new_file.name) value += kFileBonus;
+  }
+  return value;
+}
+
+void ScopePairer::pair_nodes(uint32_t was, uint32_t is) {
+  link(was, is);
+  const ScopeTree::Node &x = old_.node(was), &y = new_.node(is);
+  std::vector<Claim> sure, claims;
+  Nodes lost, fresh;
+  for (const auto& [name, child] : x.children) {
+    auto found = y.children.find(name);
+    if (found == y.children.end())
+      lost.push_back(child);
+    else if (x.level < Level::package || unchanged(child, found->second))
+      sure.push_back({child, found->second, 1});
+    else
+      claims.push_back({child, found->second, alike(child, found->second)});
+  }
+  for (const auto& [name, child] : y.children)
+    if (!x.children.contains(name) && free(child)) fresh.push_back(child);
+  if (!claims.empty()) exchange(claims);
+  if (x.level >= Level::file && !claims.empty()) hand_over(was, is, claims, fresh);
+  for (const Claim& claim : sure) pair_nodes(claim.was, claim.is);
+  for (const Claim& claim : claims) pair_nodes(claim.was, claim.is);
+  // What has another name now, among what has no other.
+  if (x.level < Level::file) return;
+  std::erase_if(fresh, [&](uint32_t n) { return !free(n); });
+  settle(
+      lost, fresh,
+      [&](uint32_t a, uint32_t b) {
+        double value = alike(a, b);
+        return value < kMinScopeLikeness
+                   ? 0
+                   : value + kNameBonus * name_likeness(old_.node(a).name, new_.node(b).name);
+      },
+      true);
+}
+
+// A cycle of names, each of which is more like the next one's body than like its own.
+void ScopePairer::exchange(std::vector<Claim>& claims) {
+  Nodes doubtful;
+  for (uint32_t k = 0; k < claims.size(); ++k)
+    if (old_.node(claims[k].was).level > Level::file || claims[k].likeness < kFileKept)
+      doubtful.push_back(k);
+  if (doubtful.size() < 2) return;
+  // By a kind they share, so that only those are compared.
+  std::unordered_map<uint32_t, Nodes> holders;
+  for (uint32_t k : doubtful)
+    for (uint32_t body : new_.bag(claims[k].is).bodies) {
+      Nodes& all = holders[body];
+      if (all.empty() || all.back() != k) all.push_back(k);
+    }
+  struct Other {
+    int64_t claim = -1;
+    double likeness = 0;
+  };
+  std::unordered_map<uint32_t, Other> better;
+  for (uint32_t k : doubtful) {
+    Other best;
+    std::vector<bool> seen(claims.size(), false);
+    for (uint32_t body : old_.bag(claims[k].was).bodies) {
+      auto found = holders.find(body);
+      if (found == holders.end()) continue;
+      for (uint32_t other : found->second) {
+        if (other == k || seen[other]) continue;
+        seen[other] = true;
+        const double value = alike(claims[k].was, claims[other].is);
+        if (value > best.likeness) best = {other, value};
+      }
+    }
+    if (best.likeness > claims[k].likeness) better[k] = best;
+  }
+  std::vector<bool> done(claims.size(), false);
+  for (uint32_t k : doubtful) {
+    Nodes cycle;
+    double gain = 0;
+    int64_t at = k;
+    while (at >= 0 && !done[static_cast<size_t>(at)]) {
+      auto found = better.find(static_cast<uint32_t>(at));
+      if (found == better.end()) break;
+      cycle.push_back(static_cast<uint32_t>(at));
+      gain += found->second.likeness - claims[static_cast<size_t>(at)].likeness;
+      at = found->second.claim;
+      if (at == k || cycle.size() > doubtful.size()) break;
+    }
+    if (at != k || cycle.size() < 2 || gain < kMinExchange) continue;
+    std::vector<uint32_t> targets;
+    for (uint32_t c : cycle) targets.push_back(claims[static_cast<size_t>(better[c].claim)].is);
+    for (size_t c = 0; c < cycle.size(); ++c) {
+      claims[cycle[c]].is = targets[c];
+      claims[cycle[c]].likeness = better[cycle[c]].likeness;
+      done[cycle[c]] = true;
     }
   }
-  if (lost.empty()) return pairs;
+}
 
-  // New scopes by the operators in them, so that only scopes with one in common are compared.
-  std::vector<Bag> fresh;
-  std::unordered_map<uint32_t, std::vector<uint32_t>> holders;
-  for (uint32_t k = 0; k < news.size(); ++k) {
-    if (taken[k]) continue;
-    fresh.push_back(bag_of(new_side, k));
-    const std::vector<uint32_t>& kinds = fresh.back().kinds;
-    for (size_t i = 0; i < kinds.size(); ++i)
-      if (i == 0 || kinds[i] != kinds[i - 1])
-        holders[kinds[i]].push_back(static_cast<uint32_t>(fresh.size() - 1));
+// A name that stayed with a new function round the old one, which it calls by its new name.
+void ScopePairer::hand_over(uint32_t was, uint32_t is, std::vector<Claim>& claims,
+                            const Nodes& fresh) {
+  Nodes heirs = fresh;
+  if (const uint32_t file = new_.above(is, Level::file); file != is) {
+    const uint32_t old_file = old_.above(was, Level::file);
+    for (const auto& [name, child] : new_.node(file).children)
+      if (free(child) && !old_.node(old_file).children.contains(name)) heirs.push_back(child);
   }
-  // What is sure is taken out, then fewer are in doubt: a copy that found its own original is no
-  // rival of another.
+  if (heirs.empty()) return;
+  std::unordered_map<uint32_t, Nodes> named;  // kind of a call by its name -> heirs
+  for (uint32_t heir : heirs) named[new_side_.kind_of_call(new_.node(heir).name)].push_back(heir);
+  for (Claim& claim : claims) {
+    if (claim.likeness >= 1) continue;
+    const Nodes before = old_.called(claim.was), now = new_.called(claim.is);
+    Best best;
+    for (uint32_t heir : heirs) {
+      if (!free(heir) || heir == claim.is) continue;
+      const uint32_t kind = new_side_.kind_of_call(new_.node(heir).name);
+      const bool called = std::binary_search(now.begin(), now.end(), kind) &&
+                          !std::binary_search(before.begin(), before.end(), kind);
+      const double value = alike(claim.was, heir) - (called ? 0 : kNameKept);
+      if (value > kMinScopeLikeness) best.offer(value, heir);
+    }
+    if (best.of < 0 || best.first <= claim.likeness || best.first - best.second < kMargin) continue;
+    claim.is = static_cast<uint32_t>(best.of);
+    link(claim.was, claim.is);
+  }
+}
+
+// Pairs that fit clearly best both ways. What is sure is taken out, then fewer are in doubt: a copy
+// that found its own original is no rival of another.
+void ScopePairer::settle(const Nodes& lost, const Nodes& fresh,
+                         const std::function<double(uint32_t, uint32_t)>& worth, bool inside) {
+  if (lost.empty() || fresh.empty()) return;
+  std::unordered_map<uint32_t, Nodes> holders;  // kind -> positions in fresh
+  for (uint32_t j = 0; j < fresh.size(); ++j)
+    for (uint32_t kind : new_.bag(fresh[j]).kinds) {
+      Nodes& all = holders[kind];
+      if (all.empty() || all.back() != j) all.push_back(j);
+    }
   std::vector<bool> settled(lost.size(), false), used(fresh.size(), false);
+  std::vector<std::unordered_map<uint32_t, double>> values(lost.size());
+  for (uint32_t i = 0; i < lost.size(); ++i)
+    for (uint32_t kind : old_.bag(lost[i]).kinds)
+      if (auto found = holders.find(kind); found != holders.end())
+        for (uint32_t j : found->second)
+          if (auto [at, first] = values[i].try_emplace(j); first)
+            at->second = worth(lost[i], fresh[j]);
   for (bool more = true; more;) {
     more = false;
     std::vector<Best> best_old(lost.size()), best_new(fresh.size());
-    std::vector<uint32_t> seen(fresh.size(), 0);
     for (uint32_t i = 0; i < lost.size(); ++i) {
       if (settled[i]) continue;
-      for (uint32_t kind : lost[i].kinds)
-        for (uint32_t j : holders[kind]) {
-          if (used[j] || seen[j] == i + 1) continue;
-          seen[j] = i + 1;
-          double value = likeness(old_side, lost[i], new_side, fresh[j]);
-          best_old[i].offer(value, j);
-          best_new[j].offer(value, i);
-        }
+      for (const auto& [j, value] : values[i]) {
+        if (used[j]) continue;
+        best_old[i].offer(value, j);
+        best_new[j].offer(value, i);
+      }
     }
     for (uint32_t i = 0; i < lost.size(); ++i) {
       if (settled[i] || best_old[i].of < 0) continue;
       auto j = static_cast<size_t>(best_old[i].of);
-      if (used[j]) continue;
-      bool mutual = best_new[j].of == i;
-      double lead = best_old[i].first - std::max(best_old[i].second, best_new[j].second);
-      if (!mutual || lead < kMargin) continue;
-      pairs.emplace_back(lost[i].scope, fresh[j].scope);
+      if (used[j] || best_new[j].of != i) continue;
+      if (best_old[i].first - std::max(best_old[i].second, best_new[j].second) < kMargin) continue;
       more = settled[i] = used[j] = true;
+      if (inside)
+        pair_nodes(lost[i], fresh[j]);
+      else
+        link(lost[i], fresh[j]);
     }
+  }
+}
+
+// Files, then what lies in a file, that is elsewhere now.
+void ScopePairer::pair_moved(Level level) {
+  auto of_level = [&](const ScopeTree& tree, uint32_t n) {
+    const ScopeTree::Node& node = tree.node(n);
+    return node.level == level &&
+           (level == Level::file || tree.node(node.parent).level == Level::file);
+  };
+  Nodes lost, fresh;
+  for (uint32_t n = 0; n < old_.size(); ++n)
+    if (of_level(old_, n) && !linked(n)) lost.push_back(n);
+  if (lost.empty()) return;
+  for (uint32_t n = 0; n < new_.size(); ++n)
+    if (of_level(new_, n) && free(n)) fresh.push_back(n);
+  settle(lost, fresh, [&](uint32_t a, uint32_t b) { return moved_likeness(a, b); }, true);
+}
+
+// Scopes alone: a method of another class now.
+void ScopePairer::pair_leftovers() {
+  Nodes lost, fresh;
+  for (uint32_t n = 0; n < old_.size(); ++n)
+    if (old_.node(n).scope >= 0 && !linked(n)) lost.push_back(n);
+  if (lost.empty()) return;
+  for (uint32_t n = 0; n < new_.size(); ++n)
+    if (new_.node(n).scope >= 0 && free(n)) fresh.push_back(n);
+  settle(
+      lost, fresh,
+      [&](uint32_t a, uint32_t b) {
+        const double value = moved_likeness(a, b);
+        const auto &x = old_side_.signatures().scopes()[static_cast<size_t>(old_.node(a).scope)],
+                   &y = new_side_.signatures().scopes()[static_cast<size_t>(new_.node(b).scope)];
+        return value > 0 && x.scope == y.scope ? value + kWholeNameBonus : value;
+      },
+      false);
+}
+
+ScopePairs ScopePairer::result() {
+  ScopePairs pairs;
+  const auto& scopes = old_side_.signatures().scopes();
+  pairs.partner.assign(scopes.size(), -1);
+  pairs.namesake.assign(scopes.size(), -1);
+  pairs.renames.assign(scopes.size(), nullptr);
+  std::map<std::tuple<std::string_view, std::string_view, std::string_view>, int64_t> by_name;
+  for (uint32_t n = 0; n < new_.size(); ++n) {
+    if (new_.node(n).scope < 0) continue;
+    const ScopeSites& scope =
+        new_side_.signatures().scopes()[static_cast<size_t>(new_.node(n).scope)];
+    by_name[{scope.package, scope.file, scope.scope}] = new_.node(n).scope;
+  }
+  for (uint32_t n = 0; n < old_.size(); ++n) {
+    const ScopeTree::Node& node = old_.node(n);
+    if (old_to_new_[n] >= 0 && node.level == Level::definition &&
+        old_.node(node.parent).level == Level::file) {
+      const std::string_view name = new_.node(static_cast<uint32_t>(old_to_new_[n])).name;
+      if (name != node.name) {
+        const std::string file = std::string(old_.node(old_.node(node.parent).parent).name) + ":" +
+                                 std::string(old_.node(node.parent).name);
+        pairs.renames_of_file[file].emplace(node.name, name);
+      }
+    }
+    if (node.scope < 0) continue;
+    const auto k = static_cast<size_t>(node.scope);
+    if (old_to_new_[n] >= 0)
+      pairs.partner[k] = new_.node(static_cast<uint32_t>(old_to_new_[n])).scope;
+    auto found = by_name.find({scopes[k].package, scopes[k].file, scopes[k].scope});
+    if (found != by_name.end() && found->second != pairs.partner[k])
+      pairs.namesake[k] = found->second;
+  }
+  for (size_t k = 0; k < scopes.size(); ++k) {
+    auto found = pairs.renames_of_file.find(scopes[k].package + ":" + scopes[k].file);
+    if (found != pairs.renames_of_file.end()) pairs.renames[k] = &found->second;
   }
   return pairs;
 }
+
+}  // namespace
+
+ScopePairs pair_scopes(Side& olds, Side& news) { return ScopePairer(olds, news).pair(); }
 
 }  // namespace opguard

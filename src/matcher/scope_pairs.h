@@ -2,7 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "matcher/features.h"
@@ -12,8 +13,20 @@ namespace opguard {
 // A moved scope shares at least this much of its operators (Dice coefficient of their kinds).
 inline constexpr double kMinScopeLikeness = 0.5;
 
-// Pairs of indices in old_side.signatures().scopes() and new_side's. A scope that kept its name and
-// file is itself; a renamed or moved one is found by its sites. One scope has at most one partner.
-std::vector<std::pair<uint32_t, uint32_t>> pair_scopes(Side& old_side, Side& new_side);
+struct ScopePairs {
+  // By old scope: index in news.signatures().scopes(); -1: none. One scope has at most one partner.
+  std::vector<int64_t> partner;
+  // By old scope: the scope of its name in its file, where that is not its partner; -1: none.
+  std::vector<int64_t> namesake;
+  // By old scope: definitions of its file, and it itself, that have another name now.
+  std::vector<const Renames*> renames;
+  std::map<std::string, Renames> renames_of_file;  // by "package:file"
+};
+
+// A scope that kept its name and file is itself as long as nothing else holds more of it: a new
+// function that the one of its name calls, or the one that it exchanged names with. Renamed and
+// moved scopes are found by their sites: files first, then classes and functions, then what is in
+// them.
+ScopePairs pair_scopes(Side& olds, Side& news);
 
 }  // namespace opguard
