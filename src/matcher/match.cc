@@ -28,6 +28,7 @@ struct Fate {
   MatchStatus status = MatchStatus::lost;
   int64_t at = -1;
   int64_t rival = -1;
+  double margin = 0;       // of a bind: by which it leads the rival, order and place counted in
   bool equal = false;      // in every tag
   bool unchanged = false;  // in its scope: operator, block and targets
   std::string why;
@@ -58,6 +59,8 @@ class Matcher {
 
  private:
   void match_scope(uint32_t old_scope, uint32_t new_scope);
+  bool falls_behind(const Move& move);
+  bool is_another(uint32_t i, uint32_t j, const Renames& renames);
   void bind(uint32_t i, uint32_t j, std::string why) {
     fates_[i].status = MatchStatus::matched;
     fates_[i].at = j;
@@ -70,6 +73,15 @@ class Matcher {
   std::vector<Fate> fates_;
   Leftovers left_;  // taken: paired, or claimed by an ambiguous boundary
 };
+
+// Other arguments, and its value under another name: a sum of several that were there, as likely as
+// one of them.
+bool Matcher::is_another(uint32_t i, uint32_t j, const Renames& renames) {
+  if (old_.whole(i) == new_.whole(j)) return false;
+  const Features was = old_.features(i, renames);
+  const Features& is = new_.features(j);
+  return was.targets != is.targets && was.what != is.what;
+}
 
 void Matcher::match_scope(uint32_t old_scope, uint32_t new_scope) {
   const ScopeSites& sa = old_.signatures().scopes()[old_scope];
@@ -135,16 +147,34 @@ void Matcher::match_scope(uint32_t old_scope, uint32_t new_scope) {
     bool after = i + 1 == a.size() ? j + 1 == b.size() : sure_at(i + 1, j + 1);
     bool only = !pairing.identical && kinds_before[old_.kind(a[i])] == 1 &&
                 kinds_now[old_.kind(a[i])] == 1 && !new_.signatures().template_name(b[j]).empty();
+    if (!pairing.identical && kinds_now[old_.kind(a[i])] < kinds_before[old_.kind(a[i])] &&
+        is_another(a[i], b[j], pairing.renames)) {
+      fate.status = MatchStatus::ambiguous;
+      left_.taken[b[j]] = true;
+      fate.why = "there were more " + quoted_name(old_.site(a[i])) + " in " + where +
+                 ", and the one at " + place(new_.site(b[j])) +
+                 " has other arguments and another name";
+      continue;
+    }
     double enough = before && after ? kMinBetween : only ? kMinOnly : kMinInScope;
     if (p.value < enough) continue;
     bind(a[i], b[j],
          before && after ? "between the same sites of " + where
                          : "its best place in the order of sites of " + where);
+    fate.margin = p.lead;
     fate.equal = pairing.identical && !renamed;
     bool same = pairing.identical || old_.whole(a[i]) == new_.whole(b[j]);
     fate.unchanged = same && !renamed;
     if (!same) left_.weak.emplace_back(a[i], b[j]);
   }
+}
+
+// Its rival shares as many tags or more, and no call tells that it went elsewhere.
+bool Matcher::falls_behind(const Move& move) {
+  if (move.called || move.rival < 0) return false;
+  const Features& was = old_.features(move.from);
+  return overlap(was, new_.features(static_cast<size_t>(move.to))) <=
+         overlap(was, new_.features(static_cast<size_t>(move.rival)));
 }
 
 void Matcher::match_moved() {
@@ -162,9 +192,10 @@ void Matcher::match_moved() {
     more = false;
     moves = find_moved(old_, new_, left_);
     for (const Move& move : moves) {
-      if (move.to < 0 || !move.enough || move.near_tie) continue;
+      if (move.to < 0 || !move.enough || move.near_tie || falls_behind(move)) continue;
       const Site& site = new_.site(static_cast<size_t>(move.to));
       fates_[move.from].rival = move.rival;
+      fates_[move.from].margin = move.margin;
       bind(move.from, static_cast<uint32_t>(move.to),
            "moved to " + site.scope + " of " + site.file + ": " + move.why);
       more = true;
@@ -237,6 +268,7 @@ MatchSet match_sites(const std::vector<Site>& sites, const TemplateLibrary& temp
     if (fate.at >= 0) {
       m.score = fate.equal ? 1 : score(fate.at);
       m.site = fate.at;
+      if (m.runner_up >= 0) m.runner_up_score = std::max(0.0, m.score - fate.margin);
       const Site& site = new_side.site(static_cast<size_t>(fate.at));
       const std::string& refusal = site.refusal;
       // Better lost than bound to a look-alike that can be wrapped. What could not carry a probe

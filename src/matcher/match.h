@@ -20,6 +20,8 @@ struct Match {
   int64_t site = -1;       // index in the sites given; -1 unless matched
   double score = 0;        // 0..1: weighted overlap of tags, with context
   int64_t runner_up = -1;  // index in the sites given
+  // Of a match: score less the margin, by which order, place and calls too tell that it is not the
+  // runner-up. Else the overlap of its tags.
   double runner_up_score = 0;
   bool unchanged = false;  // matched where it was: the same operator, block and targets
   std::string why;         // one sentence; never empty

@@ -172,6 +172,7 @@ class Mover {
   struct Evidence {
     double like = 0;
     double enough = 0;
+    bool called = false;
     const char* why = "";
   };
 
@@ -259,6 +260,7 @@ void Mover::compare(uint32_t old_scope, const Sites& group, uint32_t new_scope) 
       e.like = p.value;
       if (call >= Call::named) {
         e.enough = kMinCalled;
+        e.called = true;
         e.why = "a function newly called where it stood";
       } else if (!same_scope && paired_[new_scope] && !distinctive(i, j)) {
         e.enough = 2;  // a function that was there may have got a line of its own like it
@@ -308,9 +310,11 @@ std::vector<Move> Mover::find() {
       move.to = -1, move.rival = best.of;
       continue;
     }
-    move.near_tie = best.first - std::max(best.second, back.second) < kMargin;
+    move.margin = best.first - std::max(best.second, back.second);
+    move.near_tie = move.margin < kMargin;
     const Evidence& e = evidence_[{i, j}];
     move.enough = e.like >= e.enough;
+    move.called = e.called;
     move.why = e.why;
   }
   return moves;

@@ -15,6 +15,8 @@ struct Move {
   uint32_t from = 0;      // old site
   int64_t to = -1;        // new site; -1: nothing like it is free
   int64_t rival = -1;     // second best
+  double margin = 0;      // by which `to` leads all others, and this site all other old ones
+  bool called = false;    // a call tells it, whatever else reads like it
   bool near_tie = false;  // `to` and `rival`, or two old sites and `to`, fit as well
   bool enough = false;    // alike enough to be bound
   const char* why = "";   // what tells that it is this one
