@@ -1,9 +1,12 @@
 // opguard plan: sources alone -> a plan of every operator a template names. Runs nothing.
 #include <cstdio>
 #include <memory>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "cli/command.h"
+#include "cli/look_alikes.h"
 #include "cli/skipped.h"
 #include "matcher/template.h"
 #include "parser/parse.h"
@@ -17,8 +20,19 @@ namespace {
 
 struct PlanOptions {
   std::string tree, out, templates;
+  std::vector<std::string> only;  // names below the tree
   bool all_calls = false;
 };
+
+// The sites of these files. Error: the tree has no such file.
+llvm::Expected<std::vector<Site>> sites_of(const std::vector<std::string>& names,
+                                           const SourceSet& sources, std::vector<Site> sites) {
+  const std::set<std::string> wanted(names.begin(), names.end());
+  for (const std::string& name : wanted)
+    if (!sources.find("", name)) return make_error("the tree has no Python file '" + name + "'");
+  std::erase_if(sites, [&](const Site& site) { return !wanted.contains(site.file); });
+  return sites;
+}
 
 int run_plan(const PlanOptions& opt) {
   Diagnostics diags;
@@ -37,7 +51,14 @@ int run_plan(const PlanOptions& opt) {
   const std::vector<SkippedFile> skipped = skip_files(*sources, found, diags);
   const size_t parsed = sources->files.size() + sources->unread.size() - skipped.size();
   if (parsed == 0) return give_up(make_error("no file of the tree is Python; no plan was written"));
+  if (!opt.only.empty()) {
+    auto some = sites_of(opt.only, *sources, std::move(sites));
+    if (!some) return give_up(some.takeError());
+    sites = std::move(*some);
+  }
   Plan plan = static_plan(*sources, sites, *templates, opt.all_calls);
+  // Of the whole tree every site that reads like a boundary is one.
+  if (!opt.only.empty()) plan.elsewhere = look_alikes(*sources, plan);
   // A plan without them would look complete.
   for (const SkippedFile& file : skipped)
     plan.unwrapped.push_back({file.package, file.file, file.line, "skipped: " + file.why, "", 0});
@@ -59,6 +80,8 @@ void add_plan(CLI::App& app, Pipeline& run) {
   plan->add_option("--static", opt->tree, "Tree of Python files")->required();
   plan->add_option("-o,--output", opt->out, "The plan to write")->required();
   plan->add_flag("--all-calls", opt->all_calls, "Every call, not only what a template names");
+  plan->add_option("--only", opt->only, "Boundaries of this file of the tree only; repeatable")
+      ->allow_extra_args(false);
   plan->add_option("--templates", opt->templates, "Folder of templates instead of opguard's own");
   plan->callback([opt, &run] { run = [opt] { return run_plan(*opt); }; });
 }

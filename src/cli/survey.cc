@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "cli/look_alikes.h"
 #include "cli/skipped.h"
 #include "parser/parse.h"
 #include "patcher/patch.h"
@@ -27,6 +28,15 @@ llvm::Expected<Patch> plain_texts(const std::string& tree) {
   if (!sources) return sources.takeError();
   Diagnostics unparsed;
   return strip_patch(*sources, unparsed);
+}
+
+// Gives files that carry probes their plain texts.
+void put_plain(const Patch& plain, SourceSet& sources) {
+  std::map<std::string, const FilePatch*> stripped;
+  for (const FilePatch& file : plain.files) stripped[file.path] = &file;
+  for (SourceFile& file : sources.files)
+    if (auto at = stripped.find(file.path); at != stripped.end())
+      file = make_source(file.package, file.name, file.path, at->second->after);
 }
 
 }  // namespace
@@ -134,11 +144,7 @@ llvm::Expected<Survey> survey(const SurveyOptions& options, const TemplateLibrar
   auto sources = read_sources(trace.roots, trace.files);
   if (!sources) return sources.takeError();
   survey.sources = std::move(*sources);
-  std::map<std::string, const FilePatch*> stripped;
-  for (const FilePatch& file : plain->files) stripped[file.path] = &file;
-  for (SourceFile& file : survey.sources.files)
-    if (auto at = stripped.find(file.path); at != stripped.end())
-      file = make_source(file.package, file.name, file.path, at->second->after);
+  put_plain(*plain, survey.sources);
 
   Diagnostics unparsed;
   survey.sites = parse_sites(survey.sources, unparsed);
@@ -149,6 +155,10 @@ llvm::Expected<Survey> survey(const SurveyOptions& options, const TemplateLibrar
     diags.add(diagnostic);
   }
   survey.plan = build_plan(trace, survey.sources, survey.sites, templates);
+  auto whole = read_sources(trace.roots);
+  if (!whole) return whole.takeError();
+  put_plain(*plain, *whole);
+  survey.plan.elsewhere = look_alikes(*whole, survey.plan);
   survey.plan.opguard = OPGUARD_VERSION;
   survey.plan.command = options.command;
   survey.plan.packages = options.packages;

@@ -54,6 +54,7 @@ class Side {
 
   size_t size() const { return sites_.size(); }
   const Site& site(size_t i) const { return *sites_[i]; }
+  const std::vector<const Site*>& sites() const { return sites_; }
   const Signatures& signatures() const { return signatures_; }
   uint32_t scope_of(size_t i) const { return signatures_.scope_of(i); }
 

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "matcher/elsewhere.h"
 #include "matcher/features.h"
 #include "matcher/moved.h"
 #include "matcher/names.h"
@@ -43,9 +44,17 @@ std::string quoted_name(const Site& site) { return "'" + operator_name(site) + "
 
 class Matcher {
  public:
-  Matcher(Side& olds, Side& news) : old_(olds), new_(news), fates_(olds.size()) {
+  Matcher(Side& olds, Side& news, const Elsewhere& elsewhere)
+      : old_(olds), new_(news), fates_(olds.size()) {
     left_.taken.assign(news.size(), false);
-    scopes_ = pair_scopes(old_, new_);
+    for (const ScopeSites& scope : news.signatures().scopes()) {
+      left_.was_there.push_back(elsewhere.had(scope));
+      if (!left_.was_there.back()) continue;
+      const std::vector<bool> had = elsewhere.had_sites(scope, news.sites());
+      for (size_t k = 0; k < had.size(); ++k)
+        if (had[k]) left_.taken[scope.sites[k]] = true;
+    }
+    scopes_ = pair_scopes(old_, new_, left_.was_there);
     left_.partner = scopes_.partner;
     left_.namesake = scopes_.namesake;
   }
@@ -247,7 +256,8 @@ MatchSet match_sites(const std::vector<Site>& sites, const TemplateLibrary& temp
   Side old_side(std::move(old_sites), std::move(stored), templates, interner);
   Side new_side(std::move(new_sites), {}, templates, interner);
 
-  Matcher matcher(old_side, new_side);
+  const Elsewhere elsewhere(plan.elsewhere);
+  Matcher matcher(old_side, new_side, elsewhere);
   matcher.match_scopes();
   // After whole scopes: what is left in neither tree's scopes has moved on its own.
   matcher.match_moved();

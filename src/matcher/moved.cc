@@ -59,7 +59,7 @@ class Mover {
   Mover(Side& olds, Side& news, const Leftovers& left)
       : old_(olds), new_(news), left_(left), free_(new_.signatures().scopes().size()) {
     const std::vector<ScopeSites>& scopes = new_.signatures().scopes();
-    paired_.assign(scopes.size(), false);
+    paired_ = left.was_there;
     for (int64_t k : left.partner)
       if (k >= 0) paired_[static_cast<size_t>(k)] = true;
     for (uint32_t k = 0; k < scopes.size(); ++k) {
@@ -178,8 +178,8 @@ class Mover {
 
   Side &old_, &new_;
   const Leftovers& left_;
-  std::vector<Sites> free_;  // by new scope
-  std::vector<bool> paired_;
+  std::vector<Sites> free_;   // by new scope
+  std::vector<bool> paired_;  // or there before: none that is new
   std::set<std::string_view> names_;
   std::map<std::string_view, std::vector<uint32_t>> by_name_;
   std::map<Place, std::vector<uint32_t>> by_folder_;

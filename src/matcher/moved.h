@@ -29,6 +29,7 @@ struct Leftovers {
   std::vector<int64_t> namesake;  // ScopePairs::namesake
   std::vector<uint32_t> sites;    // old sites without a place
   std::vector<bool> taken;        // by new site
+  std::vector<bool> was_there;    // by new scope: no boundary's, and there before
   // Old sites whose place in their scope is not sure: edited, or in another block. One that fits a
   // function newly called from there as well gives its place up.
   std::vector<std::pair<uint32_t, uint32_t>> weak;  // old site, new site

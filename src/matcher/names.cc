@@ -103,4 +103,11 @@ std::string full_callee(const Site& site) {
   return site.callee;
 }
 
+std::string reading(const Site& site) {
+  std::string key = form_name(site.form);
+  key.append("\n").append(full_callee(site)).append("\n").append(site.receiver);
+  for (const std::string& argument : site.arguments) key.append("\n").append(argument);
+  return key;
+}
+
 }  // namespace opguard

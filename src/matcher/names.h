@@ -16,6 +16,8 @@ std::string operator_name(const Site& site);
 // Operators keep their token.
 std::string full_callee(const Site& site);
 std::string full_name(std::string_view dotted);
+// How a site reads: form, callee, receiver and arguments, without the sites inside.
+std::string reading(const Site& site);
 // Of a full name: a function of a module, not a method of a value.
 bool is_library_name(std::string_view dotted);
 

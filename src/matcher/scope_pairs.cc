@@ -70,10 +70,14 @@ struct Best {
 
 class ScopePairer {
  public:
-  ScopePairer(Side& olds, Side& news) : old_side_(olds), new_side_(news), old_(olds), new_(news) {
+  ScopePairer(Side& olds, Side& news, const std::vector<bool>& was_there)
+      : old_side_(olds), new_side_(news), old_(olds), new_(news) {
     old_to_new_.assign(old_.size(), -1);
     new_to_old_.assign(new_.size(), -1);
-    known_name_.assign(new_.size(), false);
+    was_there_.assign(new_.size(), false);
+    for (uint32_t k = 0; k < was_there.size(); ++k)
+      for (uint32_t n = was_there[k] ? new_.node_of_scope(k) : 0; n > 0; n = new_.node(n).parent)
+        was_there_[n] = true;
   }
 
   ScopePairs pair() {
@@ -95,7 +99,7 @@ class ScopePairer {
     new_to_old_[is] = was;
   }
   bool linked(uint32_t was) const { return old_to_new_[was] >= 0; }
-  bool free(uint32_t is) const { return new_to_old_[is] < 0 && !known_name_[is]; }
+  bool free(uint32_t is) const { return new_to_old_[is] < 0 && !was_there_[is]; }
 
   // Sites are equal one by one, in the node and in all that it held.
   bool unchanged(uint32_t was, uint32_t is);
@@ -115,7 +119,7 @@ class ScopePairer {
   Side &old_side_, &new_side_;
   ScopeTree old_, new_;
   std::vector<int64_t> old_to_new_, new_to_old_;  // by node
-  std::vector<bool> known_name_;                  // by new node: it is there under the name it had
+  std::vector<bool> was_there_;                   // by new node: or something in it
 };
 
 bool ScopePairer::unchanged(uint32_t was, uint32_t is) {
@@ -403,6 +407,8 @@ ScopePairs ScopePairer::result() {
 
 }  // namespace
 
-ScopePairs pair_scopes(Side& olds, Side& news) { return ScopePairer(olds, news).pair(); }
+ScopePairs pair_scopes(Side& olds, Side& news, const std::vector<bool>& was_there) {
+  return ScopePairer(olds, news, was_there).pair();
+}
 
 }  // namespace opguard

@@ -23,10 +23,11 @@ struct ScopePairs {
   std::map<std::string, Renames> renames_of_file;  // by "package:file"
 };
 
+// was_there: new scopes that were in the old tree and hold no boundary: they are no other's.
 // A scope that kept its name and file is itself as long as nothing else holds more of it: a new
 // function that the one of its name calls, or the one that it exchanged names with. Renamed and
 // moved scopes are found by their sites: files first, then classes and functions, then what is in
 // them.
-ScopePairs pair_scopes(Side& olds, Side& news);
+ScopePairs pair_scopes(Side& olds, Side& news, const std::vector<bool>& was_there);
 
 }  // namespace opguard

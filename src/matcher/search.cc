@@ -37,14 +37,6 @@ std::string word_of(Form form, const std::string& name, const std::string& calle
   }
 }
 
-// How a site reads: what Side::body() is made of, without the sites inside.
-std::string reading(const Site& site) {
-  std::string key = form_name(site.form);
-  key.append("\n").append(full_callee(site)).append("\n").append(site.receiver);
-  for (const std::string& argument : site.arguments) key.append("\n").append(argument);
-  return key;
-}
-
 // Calls use(name) for each part of "a.b.c"; nothing for a text that holds anything else.
 template <typename Use>
 void each_name(std::string_view dotted, Use use) {
@@ -122,6 +114,16 @@ Search::Search(const Plan& plan, const std::vector<Site>& sites, const MatchSet&
   }
 }
 
+Search Search::everywhere(const Plan& plan) {
+  MatchSet nowhere;
+  nowhere.matches.resize(plan.boundaries.size());
+  return Search(plan, {}, nowhere);
+}
+
+bool Search::reads_as_boundary(const Site& site) const {
+  return kinds_.contains(Kind(site.form, operator_name(site))) && bodies_.contains(reading(site));
+}
+
 bool Search::is_near(std::string_view package, std::string_view file) const {
   return near_.contains(Place(package, folder(file)));
 }
@@ -186,7 +188,7 @@ std::vector<Site> Search::keep(std::vector<Site> sites) const {
     Kind kind(site.form, operator_name(site));
     if (kinds_.contains(kind)) {
       scope.has_kind = true;
-      scope.reads = scope.reads || bodies_.contains(reading(site));
+      scope.reads = scope.reads || reads_as_boundary(site);
     }
     ++scope.kinds[std::move(kind)];
   }

@@ -27,6 +27,10 @@ class Search {
   // sites: of the plan's files; found: what match_sites() found among them.
   Search(const Plan& plan, const std::vector<Site>& sites, const MatchSet& found);
 
+  // As if no boundary were where it was: what may ever be compared with one of the plan's.
+  static Search everywhere(const Plan& plan);
+
+  bool reads_as_boundary(const Site& site) const;
   bool nothing() const { return kinds_.empty(); }
   const Words& words() const { return words_; }
   // The scopes of a file that keep() may keep.

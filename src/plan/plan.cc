@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -141,6 +142,26 @@ void read_context(JsonText& json, const JsonValue& value, std::vector<Site>& con
   }
 }
 
+// Lines of keys: eight hexadecimal digits each, parted by single spaces, in ascending order.
+void read_elsewhere(JsonText& json, const JsonValue& value, std::vector<uint32_t>& keys) {
+  std::vector<std::string> lines;
+  json.read_strings(value, lines);
+  if (json.failed()) return;
+  for (size_t k = 0; k < lines.size(); ++k) {
+    for (std::string_view rest = lines[k];; rest.remove_prefix(9)) {
+      const std::string_view word = rest.substr(0, 8);
+      uint32_t key = 0;
+      const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), key, 16);
+      const bool last = rest.size() == 8;
+      if (word.size() < 8 || error != std::errc() || end != word.data() + 8 ||
+          (!last && (rest.size() < 9 || rest[8] != ' ')) || (!keys.empty() && key <= keys.back()))
+        return json.fault(value.items[k], "a line must be keys of 8 hexadecimal digits, ascending");
+      keys.push_back(key);
+      if (last) break;
+    }
+  }
+}
+
 // {"activities": all phases, "attributed": ..., "phases": {"forward": {...}}}
 void read_coverage(JsonText& json, const JsonValue& root,
                    std::map<std::string, PhaseCoverage>& out) {
@@ -173,7 +194,7 @@ void read_devices(JsonText& json, const JsonValue& root, KernelCoverage& out) {
 Plan read_plan_values(JsonText& json, const JsonValue& root) {
   Plan plan;
   json.only(root, {"opguard_plan", "opguard", "python", "torch", "command", "packages", "coverage",
-                   "devices", "boundaries", "context", "unwrapped", "foreign"});
+                   "devices", "boundaries", "context", "elsewhere", "unwrapped", "foreign"});
   json.read(root, "opguard", plan.opguard);
   json.read(root, "python", plan.python);
   json.read(root, "torch", plan.torch);
@@ -191,6 +212,7 @@ Plan read_plan_values(JsonText& json, const JsonValue& root) {
     }
   if (const JsonValue* context = json.member(root, "context", Kind::array))
     for (const JsonValue& item : context->items) read_context(json, item, plan.context);
+  if (const JsonValue* lines = root.find("elsewhere")) read_elsewhere(json, *lines, plan.elsewhere);
   if (const JsonValue* unwrapped = json.member(root, "unwrapped", Kind::array))
     for (const JsonValue& item : unwrapped->items) {
       Unwrapped& u = plan.unwrapped.emplace_back();
@@ -296,6 +318,18 @@ std::vector<Json> context_json(const Plan& plan) {
   return scopes;
 }
 
+std::vector<std::string> elsewhere_lines(const Plan& plan) {
+  constexpr size_t kOfALine = 16;
+  std::vector<std::string> lines;
+  char word[10];
+  for (size_t k = 0; k < plan.elsewhere.size(); ++k) {
+    if (k % kOfALine == 0) lines.emplace_back();
+    std::snprintf(word, sizeof word, k % kOfALine == 0 ? "%08x" : " %08x", plan.elsewhere[k]);
+    lines.back() += word;
+  }
+  return lines;
+}
+
 // Source text need not be UTF-8; what is not becomes U+FFFD, for a plan is read by people.
 std::string text_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -323,6 +357,9 @@ std::string plan_text(const Plan& plan) {
   if (!plan.devices.sources.empty()) out << ",\n\"devices\": " << text_of(json_of(plan.devices));
   write_lines(out, "boundaries", plan.boundaries, [](const Boundary& b) { return json_of(b); });
   write_lines(out, "context", context_json(plan), [](const Json& scope) { return scope; });
+  if (!plan.elsewhere.empty())
+    write_lines(out, "elsewhere", elsewhere_lines(plan),
+                [](const std::string& line) { return Json(line); });
   write_lines(out, "unwrapped", plan.unwrapped, [](const Unwrapped& u) { return json_of(u); });
   write_lines(out, "foreign", plan.foreign, [](const Foreign& f) { return json_of(f); });
   out << "}\n";
@@ -421,6 +458,7 @@ std::string dump(const Plan& plan) {
     out << "\n";
   }
   out << "context " << plan.context.size() << " sites\n";
+  if (!plan.elsewhere.empty()) out << "elsewhere " << plan.elsewhere.size() << " keys\n";
   for (const Unwrapped& u : plan.unwrapped)
     out << "unwrapped " << (u.package.empty() ? "" : u.package + ":") << u.file << ":" << u.line
         << " " << u.what << (u.phase.empty() ? "" : " " + u.phase) << " activities " << u.activities

@@ -95,6 +95,9 @@ struct Plan {
   // The other sites of the boundaries' scopes, so that a matcher sees whole scopes: package, file,
   // scope, order, start, end, form, callee, receiver, arguments and targets only.
   std::vector<Site> context;  // by (package, file, scope, order)
+  // Keys of what else there was, outside of those scopes, that reads like a boundary or like its
+  // scope: matcher/elsewhere.h. Sorted.
+  std::vector<uint32_t> elsewhere;
   std::vector<Unwrapped> unwrapped;
   std::vector<Foreign> foreign;
   std::map<std::string, PhaseCoverage> coverage;  // by phase; the rest is unwrapped and foreign

@@ -1,0 +1,36 @@
+// matcher/elsewhere.h: what the old tree held beside the plan's scopes. A call that is gone reads
+// like others that were always there; without this a matcher takes one of them for the call, moved.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "matcher/search.h"
+#include "matcher/signature.h"
+#include "parser/site.h"
+#include "plan/plan.h"
+
+namespace opguard {
+
+// Of the sites of one file, outside of the plan's scopes: a key of each scope, and of each site
+// that reads as a boundary does. Plan::elsewhere is all of them, sorted. search: where every
+// boundary may be (Search::everywhere), which has chosen the sites.
+std::vector<uint32_t> keys_elsewhere(const std::vector<Site>& sites, const Plan& plan,
+                                     const Search& search);
+
+// Which scopes and sites of a new tree were there when the plan was made. One in 2^32 / (number of
+// keys) of those that were not is taken for one: for 100,000 keys one in 43,000.
+class Elsewhere {
+ public:
+  explicit Elsewhere(const std::vector<uint32_t>& keys) : keys_(keys) {}
+  bool had(const ScopeSites& scope) const;
+  // By site of the scope: it is one of those that were there. k equal sites are the first k.
+  std::vector<bool> had_sites(const ScopeSites& scope, const std::vector<const Site*>& sites) const;
+
+ private:
+  const std::vector<uint32_t>& keys_;
+};
+
+}  // namespace opguard
