@@ -47,6 +47,7 @@ const std::unordered_map<std::string_view, Kind>& kind_names() {
       KIND(tuple),
       KIND(set),
       KIND(dictionary),
+      KIND(pair),
       KIND(list_comprehension),
       KIND(set_comprehension),
       KIND(dictionary_comprehension),

@@ -40,6 +40,7 @@ enum class Kind : uint8_t {
   tuple,
   set,
   dictionary,
+  pair,
   list_comprehension,
   set_comprehension,
   dictionary_comprehension,

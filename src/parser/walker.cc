@@ -209,6 +209,8 @@ void Walker::visit(Node node) {
       strings_.pop_back();
       return;
     }
+    case Kind::pair:
+      return visit_pair(node);
     case Kind::argument_list:
     case Kind::list:
     case Kind::tuple:

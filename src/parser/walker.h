@@ -108,6 +108,7 @@ class Walker {
   // if, elif, while.
   void visit_tested(Node node);
   void visit_assert(Node node);
+  void visit_pair(Node node);
 
   // Literals are tested by the compiler, these comparisons give a bool.
   bool never_computes(Node node) const;

@@ -157,6 +157,17 @@ void Walker::visit_tested(Node node) {
     if (child.start() != condition.start()) visit(child);
 }
 
+// A value of a dictionary is called by its key, as one of a variable is by that.
+void Walker::visit_pair(Node node) {
+  const std::vector<Node> parts = node.named_children();
+  if (parts.size() != 2 || parts[0].kind() != Kind::string) return visit_children(node);
+  visit(parts[0]);
+  std::vector<std::string> targets = targets_;
+  targets.push_back(shapes_.text(parts[0]) + ":");
+  Restore value(targets_, std::move(targets));
+  visit(parts[1]);
+}
+
 void Walker::visit_assert(Node node) {
   std::vector<Node> parts = node.named_children();
   for (size_t i = 0; i < parts.size(); ++i)
