@@ -96,8 +96,10 @@ void Matcher::match_scope(uint32_t old_scope, uint32_t new_scope) {
   const ScopeSites& sa = old_.signatures().scopes()[old_scope];
   const ScopeSites& sb = new_.signatures().scopes()[new_scope];
   const std::vector<uint32_t>&a = sa.sites, &b = sb.sites;
-  const Renames* known = scopes_.renames[old_scope];
-  const Pairing pairing = pair_sites(old_, a, new_, b, Likeness::whole, known ? *known : Renames());
+  const int64_t known = scopes_.renames_of[old_scope];
+  const Pairing pairing =
+      pair_sites(old_, a, new_, b, Likeness::whole,
+                 known < 0 ? Renames() : scopes_.renames[static_cast<size_t>(known)]);
   const std::vector<Placement>& placed = pairing.placed;
   std::unordered_map<uint32_t, size_t> kinds_before, kinds_now;
   if (!pairing.identical) {

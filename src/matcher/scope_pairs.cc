@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
+#include <map>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 
+#include "matcher/renamed_words.h"
 #include "matcher/scope_tree.h"
 
 namespace opguard {
@@ -68,6 +72,19 @@ struct Best {
   }
 };
 
+// Names of the functions called in a node by their name alone.
+std::set<std::string> callees(const Side& side, const ScopeTree& tree, uint32_t n) {
+  std::set<std::string> names;
+  tree.each(n, [&](uint32_t inside) {
+    if (tree.node(inside).scope < 0) return;
+    for (uint32_t i :
+         side.signatures().scopes()[static_cast<size_t>(tree.node(inside).scope)].sites)
+      if (const Site& site = side.site(i); site.form == Form::call && site.receiver.empty())
+        names.insert(site.callee);
+  });
+  return names;
+}
+
 class ScopePairer {
  public:
   ScopePairer(Side& olds, Side& news, const std::vector<bool>& was_there)
@@ -81,6 +98,7 @@ class ScopePairer {
   }
 
   ScopePairs pair() {
+    find_new_names(ScopeTree::kRoot, ScopeTree::kRoot, true);
     pair_nodes(ScopeTree::kRoot, ScopeTree::kRoot);
     pair_moved(Level::file);
     pair_moved(Level::definition);
@@ -108,8 +126,10 @@ class ScopePairer {
   double alike(uint32_t was, uint32_t is);
   double moved_likeness(uint32_t was, uint32_t is);
   void pair_nodes(uint32_t was, uint32_t is);
+  void pair_renamed(uint32_t was, uint32_t is, const Nodes& lost, const Nodes& fresh);
   void exchange(std::vector<Claim>& claims);
-  void hand_over(uint32_t was, uint32_t is, std::vector<Claim>& claims, const Nodes& fresh);
+  void hand_over(std::vector<Claim>& claims, const Nodes& fresh);
+  void find_new_names(uint32_t was, uint32_t is, bool known);
   void settle(const Nodes& lost, const Nodes& fresh,
               const std::function<double(uint32_t, uint32_t)>& worth, bool inside);
   void pair_moved(Level level);
@@ -118,8 +138,10 @@ class ScopePairer {
 
   Side &old_side_, &new_side_;
   ScopeTree old_, new_;
-  std::vector<int64_t> old_to_new_, new_to_old_;  // by node
-  std::vector<bool> was_there_;                   // by new node: or something in it
+  std::vector<int64_t> old_to_new_, new_to_old_;   // by node
+  std::map<uint32_t, Renames> renames_;            // by old file: what it calls otherwise now
+  std::unordered_map<uint32_t, Nodes> new_names_;  // kind of its call -> definitions that are new
+  std::vector<bool> was_there_;                    // by new node: or something in it
 };
 
 bool ScopePairer::unchanged(uint32_t was, uint32_t is) {
@@ -165,6 +187,18 @@ double ScopePairer::moved_likeness(uint32_t was, uint32_t is) {
   return value;
 }
 
+// known: there is an old node of the same place and name, `was`.
+void ScopePairer::find_new_names(uint32_t was, uint32_t is, bool known) {
+  const ScopeTree::Node& node = new_.node(is);
+  if (!known && node.level == Level::definition && !was_there_[is])
+    new_names_[new_side_.kind_of_call(node.name)].push_back(is);
+  for (const auto& [name, child] : node.children) {
+    const auto* there = known ? &old_.node(was).children : nullptr;
+    const bool also = there && there->contains(name);
+    find_new_names(also ? there->find(name)->second : 0, child, also);
+  }
+}
+
 void ScopePairer::pair_nodes(uint32_t was, uint32_t is) {
   link(was, is);
   const ScopeTree::Node &x = old_.node(was), &y = new_.node(is);
@@ -182,7 +216,7 @@ void ScopePairer::pair_nodes(uint32_t was, uint32_t is) {
   for (const auto& [name, child] : y.children)
     if (!x.children.contains(name) && free(child)) fresh.push_back(child);
   if (!claims.empty()) exchange(claims);
-  if (x.level >= Level::file && !claims.empty()) hand_over(was, is, claims, fresh);
+  if (x.level >= Level::file && !claims.empty()) hand_over(claims, fresh);
   for (const Claim& claim : sure) pair_nodes(claim.was, claim.is);
   for (const Claim& claim : claims) pair_nodes(claim.was, claim.is);
   // What has another name now, among what has no other.
@@ -197,6 +231,36 @@ void ScopePairer::pair_nodes(uint32_t was, uint32_t is) {
                    : value + kNameBonus * name_likeness(old_.node(a).name, new_.node(b).name);
       },
       true);
+  if (x.level == Level::file) pair_renamed(was, is, lost, fresh);
+}
+
+// Definitions of a file whose names differ as those of others do, which their sites told.
+void ScopePairer::pair_renamed(uint32_t was, uint32_t is, const Nodes& lost, const Nodes& fresh) {
+  RenamedWords words;
+  for (uint32_t n : lost)
+    if (linked(n))
+      words.learn(old_.node(n).name, new_.node(static_cast<uint32_t>(old_to_new_[n])).name);
+  if (words.empty()) return;
+  std::map<std::string_view, uint32_t> by_name;
+  for (uint32_t n : fresh)
+    if (free(n)) by_name[new_.node(n).name] = n;
+  for (uint32_t n : lost) {
+    if (linked(n)) continue;
+    auto found = by_name.find(words.applied(old_.node(n).name));
+    if (found == by_name.end()) continue;
+    const uint32_t to = found->second;
+    by_name.erase(found);
+    pair_nodes(n, to);
+  }
+  // Names that the file has from elsewhere.
+  const std::set<std::string> before = callees(old_side_, old_, was),
+                              now = callees(new_side_, new_, is);
+  for (const std::string& name : before) {
+    const std::string renamed = words.applied(name);
+    if (renamed != name && !now.contains(name) && now.contains(renamed) &&
+        !before.contains(renamed))
+      renames_[was].emplace(name, renamed);
+  }
 }
 
 // A cycle of names, each of which is more like the next one's body than like its own.
@@ -257,30 +321,25 @@ void ScopePairer::exchange(std::vector<Claim>& claims) {
   }
 }
 
-// A name that stayed with a new function round the old one, which it calls by its new name.
-void ScopePairer::hand_over(uint32_t was, uint32_t is, std::vector<Claim>& claims,
-                            const Nodes& fresh) {
-  Nodes heirs = fresh;
-  if (const uint32_t file = new_.above(is, Level::file); file != is) {
-    const uint32_t old_file = old_.above(was, Level::file);
-    for (const auto& [name, child] : new_.node(file).children)
-      if (free(child) && !old_.node(old_file).children.contains(name)) heirs.push_back(child);
-  }
-  if (heirs.empty()) return;
-  std::unordered_map<uint32_t, Nodes> named;  // kind of a call by its name -> heirs
-  for (uint32_t heir : heirs) named[new_side_.kind_of_call(new_.node(heir).name)].push_back(heir);
+// A name that stayed with a new function round the old one, which it calls by its new name; and a
+// name taken over by something else, while the old function got another beside it.
+void ScopePairer::hand_over(std::vector<Claim>& claims, const Nodes& fresh) {
   for (Claim& claim : claims) {
     if (claim.likeness >= 1) continue;
     const Nodes before = old_.called(claim.was), now = new_.called(claim.is);
+    Nodes newly;
+    std::set_difference(now.begin(), now.end(), before.begin(), before.end(),
+                        std::back_inserter(newly));
+    std::map<uint32_t, double> heirs;
+    for (uint32_t heir : fresh)
+      if (free(heir)) heirs[heir] = alike(claim.was, heir) - kNameKept;
+    for (uint32_t kind : newly)
+      if (auto named = new_names_.find(kind); named != new_names_.end())
+        for (uint32_t heir : named->second)
+          if (free(heir)) heirs[heir] = alike(claim.was, heir);
     Best best;
-    for (uint32_t heir : heirs) {
-      if (!free(heir) || heir == claim.is) continue;
-      const uint32_t kind = new_side_.kind_of_call(new_.node(heir).name);
-      const bool called = std::binary_search(now.begin(), now.end(), kind) &&
-                          !std::binary_search(before.begin(), before.end(), kind);
-      const double value = alike(claim.was, heir) - (called ? 0 : kNameKept);
+    for (auto [heir, value] : heirs)
       if (value > kMinScopeLikeness) best.offer(value, heir);
-    }
     if (best.of < 0 || best.first <= claim.likeness || best.first - best.second < kMargin) continue;
     claim.is = static_cast<uint32_t>(best.of);
     link(claim.was, claim.is);
@@ -371,7 +430,6 @@ ScopePairs ScopePairer::result() {
   const auto& scopes = old_side_.signatures().scopes();
   pairs.partner.assign(scopes.size(), -1);
   pairs.namesake.assign(scopes.size(), -1);
-  pairs.renames.assign(scopes.size(), nullptr);
   std::map<std::tuple<std::string_view, std::string_view, std::string_view>, int64_t> by_name;
   for (uint32_t n = 0; n < new_.size(); ++n) {
     if (new_.node(n).scope < 0) continue;
@@ -381,26 +439,26 @@ ScopePairs ScopePairer::result() {
   }
   for (uint32_t n = 0; n < old_.size(); ++n) {
     const ScopeTree::Node& node = old_.node(n);
-    if (old_to_new_[n] >= 0 && node.level == Level::definition &&
+    if (linked(n) && node.level == Level::definition &&
         old_.node(node.parent).level == Level::file) {
       const std::string_view name = new_.node(static_cast<uint32_t>(old_to_new_[n])).name;
-      if (name != node.name) {
-        const std::string file = std::string(old_.node(old_.node(node.parent).parent).name) + ":" +
-                                 std::string(old_.node(node.parent).name);
-        pairs.renames_of_file[file].emplace(node.name, name);
-      }
+      if (name != node.name) renames_[node.parent].emplace(node.name, name);
     }
     if (node.scope < 0) continue;
     const auto k = static_cast<size_t>(node.scope);
-    if (old_to_new_[n] >= 0)
-      pairs.partner[k] = new_.node(static_cast<uint32_t>(old_to_new_[n])).scope;
+    if (linked(n)) pairs.partner[k] = new_.node(static_cast<uint32_t>(old_to_new_[n])).scope;
     auto found = by_name.find({scopes[k].package, scopes[k].file, scopes[k].scope});
     if (found != by_name.end() && found->second != pairs.partner[k])
       pairs.namesake[k] = found->second;
   }
-  for (size_t k = 0; k < scopes.size(); ++k) {
-    auto found = pairs.renames_of_file.find(scopes[k].package + ":" + scopes[k].file);
-    if (found != pairs.renames_of_file.end()) pairs.renames[k] = &found->second;
+  std::map<uint32_t, size_t> position;  // of a file's names
+  for (auto& [file, names] : renames_) {
+    position[file] = pairs.renames.size();
+    pairs.renames.push_back(std::move(names));
+  }
+  for (uint32_t k = 0; k < scopes.size(); ++k) {
+    auto found = position.find(old_.above(old_.node_of_scope(k), Level::file));
+    pairs.renames_of.push_back(found == position.end() ? -1 : static_cast<int64_t>(found->second));
   }
   return pairs;
 }

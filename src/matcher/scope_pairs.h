@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <string>
 #include <vector>
 
 #include "matcher/features.h"
@@ -18,9 +16,10 @@ struct ScopePairs {
   std::vector<int64_t> partner;
   // By old scope: the scope of its name in its file, where that is not its partner; -1: none.
   std::vector<int64_t> namesake;
-  // By old scope: definitions of its file, and it itself, that have another name now.
-  std::vector<const Renames*> renames;
-  std::map<std::string, Renames> renames_of_file;  // by "package:file"
+  // Names of a file that are others now: of its definitions, and of what it calls; and by old scope
+  // the position of its file's, -1: none.
+  std::vector<Renames> renames;
+  std::vector<int64_t> renames_of;
 };
 
 // was_there: new scopes that were in the old tree and hold no boundary: they are no other's.

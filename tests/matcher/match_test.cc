@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "parser/parse.h"
 #include "preflight/build_plan.h"
@@ -302,6 +303,110 @@ TEST(Match, LargeTreesTakeSeconds) {
 }
 
 // Only one of two that changed places keeps its place in the order; both keep what they are.
+constexpr const char* kPool =
+    "def pool(x, mask):\n"
+    "    w = torch.softmax(mask, dim=-1)\n"
+    "    y = torch.matmul(w, x)\n"
+    "    y = self_norm(y)\n"
+    "    return y.sum(0)\n";
+
+TEST(Match, AWrapperThatTakesTheNameIsNotIt) {
+  // The new pool() repeats two statements of the old one, which it calls by its new name.
+  const std::string inner = std::string("def _pool_impl") + (kPool + 8);
+  const std::string wrapper =
+      "def pool(x, mask):\n"
+      "    w = torch.softmax(mask, dim=-1)\n"
+      "    y = torch.matmul(w, x)\n"
+      "    return _pool_impl(x, mask)\n";
+  Places m = match({{"a.py", kPool}}, {{"a.py", inner + wrapper}});
+  EXPECT_EQ(m["torch.softmax(mask, dim=-1) @2"], "a.py:2 torch.softmax(mask, dim=-1)");
+  EXPECT_EQ(m["torch.matmul(w, x) @3"], "a.py:3 torch.matmul(w, x)");
+  EXPECT_EQ(m["y.sum(0) @5"], "a.py:5 y.sum(0)");
+  // In a file of its own, which no boundary was in.
+  m = match({{"a.py", kPool}}, {{"a.py", wrapper}, {"b.py", inner}});
+  EXPECT_EQ(m["torch.matmul(w, x) @3"], "b.py:3 torch.matmul(w, x)");
+}
+
+TEST(Match, ACopyUnderAnotherNameIsNotIt) {
+  // The copy is as it was, the one that kept the name was edited; nobody calls the copy from it.
+  const std::string copy = std::string("def old_pool") + (kPool + 8);
+  const std::string edited =
+      "def pool(x, mask):\n"
+      "    w = torch.softmax(mask, dim=-1)\n"
+      "    print(w.shape)\n"
+      "    y = torch.matmul(w, x)\n"
+      "    y = other_norm(y)\n"
+      "    return y.sum(0)\n";
+  Places m = match({{"a.py", kPool}}, {{"a.py", copy + edited}});
+  EXPECT_EQ(m["torch.softmax(mask, dim=-1) @2"], "a.py:7 torch.softmax(mask, dim=-1)");
+  EXPECT_EQ(m["torch.matmul(w, x) @3"], "a.py:9 torch.matmul(w, x)");
+}
+
+TEST(Match, ClassesThatExchangeNamesKeepTheirSites) {
+  // Two like classes; what is equal in both goes with its class.
+  auto linear = [](const std::string& name, const std::string& gather) {
+    return "class " + name + ":\n    def forward(self, x):\n        y = F.linear(x, self.w)\n" +
+           "        y = " + gather + "(y)\n        return self.bias(y)\n";
+  };
+  Places m = match({{"a.py", linear("Column", "all_gather") + linear("Row", "all_reduce")}},
+                   {{"a.py", linear("Row", "all_gather") + linear("Column", "all_reduce")}});
+  EXPECT_EQ(m["all_gather(y) @4"], "a.py:4 all_gather(y)");
+  EXPECT_EQ(m["F.linear(x, self.w) @3"], "a.py:3 F.linear(x, self.w)");
+  EXPECT_EQ(m["all_reduce(y) @9"], "a.py:9 all_reduce(y)");
+  EXPECT_EQ(m["self.bias(y) @10"], "a.py:10 self.bias(y)");
+}
+
+TEST(Match, AClassAndItsFileRenamed) {
+  auto text = [](const std::string& name) {
+    return "class " + name +
+           "Block:\n    def __init__(self):\n        self.a = nn.Linear(4, 8)\n"
+           "    def forward(self, x):\n        return torch.tanh(self.a(x))\n"
+           "class " +
+           name + "Model:\n    def __init__(self):\n        self.b = " + name + "Block()\n";
+  };
+  Places m = match({{"llama.py", text("Llama")}}, {{"alpaca.py", text("Alpaca")}});
+  EXPECT_EQ(m["nn.Linear(4, 8) @3"], "alpaca.py:3 nn.Linear(4, 8)");
+  EXPECT_EQ(m["torch.tanh(self.a(x)) @5"], "alpaca.py:5 torch.tanh(self.a(x))");
+  EXPECT_EQ(m["LlamaBlock() @8"], "alpaca.py:8 AlpacaBlock()");
+}
+
+TEST(Match, ProjectionsMadeOneAreNoneOfThem) {
+  const std::string before =
+      "def __init__(self, n, h):\n"
+      "    self.q = nn.Linear(n, h, bias=False)\n"
+      "    self.k = nn.Linear(n, h, bias=False)\n"
+      "    self.v = nn.Linear(n, h, bias=False)\n"
+      "    self.o = nn.Dropout(h)\n";
+  const std::string after =
+      "def __init__(self, n, h):\n"
+      "    self.qkv = nn.Linear(n, h + h + h, bias=False)\n"
+      "    self.o = nn.Dropout(h)\n";
+  Places m = match({{"a.py", before}}, {{"a.py", after}});
+  for (const char* line : {"2", "3", "4"})
+    EXPECT_THAT(m[std::string("nn.Linear(n, h, bias=False) @") + line],
+                testing::AnyOf("lost", "ambiguous"));
+  EXPECT_EQ(m["nn.Dropout(h) @5"], "a.py:3 nn.Dropout(h)");
+}
+
+TEST(Match, AKeyOfADictionaryTellsItsValue) {
+  Places m =
+      match({{"a.py", "c = {\n 'a': cfg(1),\n 'b': cfg(1),\n 'c': cfg(1),\n}\n"}},
+            {{"a.py", "c = {\n 'a': cfg(1),\n 'new': cfg(1),\n 'b': cfg(1),\n 'c': cfg(1),\n}\n"}});
+  EXPECT_EQ(m["cfg(1) @2"], "a.py:2 cfg(1)");
+  EXPECT_EQ(m["cfg(1) @3"], "a.py:4 cfg(1)");
+  EXPECT_EQ(m["cfg(1) @4"], "a.py:5 cfg(1)");
+}
+
+TEST(Match, NoMatchAtAMarginOfNothing) {
+  // Twins that order alone tells apart: the margin is the order's.
+  const std::string twins = "def f(x):\n    x = g(x)\n    a = h(1)\n    x = g(x)\n    return x\n";
+  Matched m(tree_of({{"a.py", twins}}), tree_of({{"a.py", "import os\n" + twins + "\n\nk()\n"}}));
+  for (const Match& match : m.set.matches) {
+    ASSERT_EQ(match.status, MatchStatus::matched);
+    if (match.runner_up >= 0) EXPECT_LT(match.runner_up_score, match.score);
+  }
+}
+
 TEST(Match, DecoratorsThatChangedPlacesAreThemselves) {
   const std::string head = "class M:\n    @both()\n",
                     tail =

@@ -1,0 +1,25 @@
+// matcher/renamed_words.h: words that were replaced in every name that holds them: LlamaBlock and
+// make_llama are AlpacaBlock and make_alpaca now.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace opguard {
+
+class RenamedWords {
+ public:
+  // A name and what it is now. Learns the words in which they differ, if that is one place only.
+  void learn(std::string_view was, std::string_view is);
+  // The name as it reads with all that was learnt; itself if nothing of it was.
+  std::string applied(std::string_view name) const;
+  bool empty() const { return words_.empty(); }
+
+ private:
+  // Lower case; "": replaced by one thing here and another there.
+  std::map<std::vector<std::string>, std::string> words_;
+};
+
+}  // namespace opguard
