@@ -213,18 +213,19 @@ def make_mixin(bench):
 def make_rebrand(bench):
     def rebrand(src, rng, ctx):
         """The name that most of the file's classes begin with is another one everywhere in it; the file is to be renamed too."""
-        names = [n.name for n in src.tree.body if isinstance(n, (ast.ClassDef, *FUNCTIONS)) and holds_call(n)]
         words = {}
-        for name in names:
-            word = re.match(r"_*([A-Z][a-z0-9]+|[a-z0-9]+|[A-Z]+)", name)
-            if word and len(word.group(1)) > 2:
+        for node in src.tree.body:
+            word = isinstance(node, ast.ClassDef) and holds_call(node) and re.match(r"_*([A-Z][a-z0-9]{3,}|[A-Z]{3,}(?![a-z]))", node.name)
+            if word:
                 words[word.group(1)] = words.get(word.group(1), 0) + 1
         brand = max(sorted(words), key=words.get, default=None)
-        if brand is None:
+        if brand is None or b"Quasar" in src.b:
             return None
-        new = "Quasar" if brand[0].isupper() else "quasar"
-        if new.encode() in src.b:
-            return None
-        return bench.splice(src.buf, [(m.start(), m.end(), new) for m in re.finditer(re.escape(brand).encode(), src.b)])
+        whole = brand.encode() + (b"(?![a-z])" if brand[-1].islower() else b"")
+        small = rb"(?<![a-zA-Z])" + brand.lower().encode() + rb"(?![a-z])"
+        edits = [(m.start(), m.end(), "Quasar") for m in re.finditer(whole, src.b)]
+        if rng.random() < 0.5:
+            edits += [(m.start(), m.end(), "quasar") for m in re.finditer(small, src.b) if brand.lower() != brand]
+        return bench.splice(src.buf, edits)
 
     return rebrand

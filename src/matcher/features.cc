@@ -68,7 +68,7 @@ uint32_t Side::kind_of_call(std::string_view name) {
 uint32_t Side::kind(size_t i, const Renames& renames) {
   const Site& site = *sites_[i];
   if (site.form != Form::call || renames.empty()) return kinds_[i];
-  auto found = renames.find(site.callee);
+  auto found = renames.find(site.receiver.empty() ? site.callee : "." + operator_name(site));
   return found == renames.end() ? kinds_[i] : kind_of_call(found->second);
 }
 

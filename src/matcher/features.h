@@ -42,7 +42,8 @@ double overlap(const Features& a, const Features& b);
 // Of `what` alone: for a site that has moved.
 double overlap_of_what(const Features& a, const Features& b);
 
-// Variables of one stretch of code that have another name in another: matcher/renames.h.
+// Variables of one stretch of code that have another name in another: matcher/renames.h. Methods
+// are ".name".
 using Renames = std::map<std::string, std::string, std::less<>>;
 
 // One side of a match: its sites, their operators as numbers, and their features on demand.
@@ -62,7 +63,7 @@ class Side {
   uint32_t kind(size_t i) const { return kinds_[i]; }
   // Of any call of a function of this name.
   uint32_t kind_of_call(std::string_view name);
-  // Of a call whose callee is a variable that was renamed: the kind under its new name.
+  // Of a call whose callee is a variable or method that was renamed: the kind under its new name.
   uint32_t kind(size_t i, const Renames& renames);
   // Equal for sites whose operator, callee, receiver and arguments are equal, and so for the sites
   // inside them.

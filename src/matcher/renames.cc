@@ -122,6 +122,13 @@ std::string renamed_tag(const std::string& tag, bool bare, const Renames& rename
   if (bare)
     for (std::string_view prefix : {"callee:", "name:"})
       if (text.substr(0, prefix.size()) == prefix) payload = prefix.size();
+  if (!bare)
+    for (std::string_view prefix : {"callee:", "name:"})
+      if (text.substr(0, prefix.size()) == prefix) {
+        const size_t dot = std::max(text.rfind('.') + 1, prefix.size());
+        auto found = renames.find("." + std::string(text.substr(dot)));
+        if (found != renames.end()) return std::string(text.substr(0, dot)) + found->second;
+      }
   if (payload == 0) return tag;
   std::string out = tag.substr(0, payload);
   each_token(text.substr(payload), [&](std::string_view token, bool name) {

@@ -439,10 +439,12 @@ ScopePairs ScopePairer::result() {
   }
   for (uint32_t n = 0; n < old_.size(); ++n) {
     const ScopeTree::Node& node = old_.node(n);
-    if (linked(n) && node.level == Level::definition &&
-        old_.node(node.parent).level == Level::file) {
+    if (linked(n) && node.level == Level::definition) {
       const std::string_view name = new_.node(static_cast<uint32_t>(old_to_new_[n])).name;
-      if (name != node.name) renames_[node.parent].emplace(node.name, name);
+      const bool method = old_.node(node.parent).level == Level::definition;
+      if (name != node.name)
+        renames_[old_.above(n, Level::file)].emplace((method ? "." : "") + std::string(node.name),
+                                                     name);
     }
     if (node.scope < 0) continue;
     const auto k = static_cast<size_t>(node.scope);
