@@ -2,6 +2,7 @@
 
   refactor.py PACKAGE [PACKAGE ...] [--whole] [--opguard FILE] [--generator FILE] [--work DIR] [--sets tune,report,names] [--seed N]
               [--files N] [--no-peers] [--json FILE]
+  refactor.py --table KEY FILE --json FILE [FILE ...]     puts results into a document between its marks; runs nothing
 
 PACKAGE: an unpacked package (pip download --no-deps transformers, unzipped). The generator (refactor_bench.py of the shared benchmarks) makes
 refactored trees with the true site of every call; it needs Python 3.12 and black, so this program runs under them too.
@@ -223,9 +224,25 @@ def measure(bench, package, name, work, options):
     return row
 
 
+def write_table(path, key, reports):
+    """A row for each package and set, between the marks <!-- refactor:KEY --> and <!-- /refactor:KEY --> of a document."""
+    begin, end = f"<!-- refactor:{key} -->", f"<!-- /refactor:{key} -->"
+    text = path.read_text()
+    head, rest = text.split(begin)
+    tail = rest.split(end)[1]
+    lines = ["| package | set | whole | files | operators | recall | wrong | calls | recall | wrong | removed, bound | seed |", "|" + "---|" * 12]
+    for report in reports:
+        for row in report["sets"]:
+            o, c = row["operators"], row["calls"]
+            lines.append(f"| {row['package']} | {row['set']} | {'yes' if row['whole'] else ''} | {row['files']} | {o['sites']:,} | {100 * o['recall']:.2f} % | {o['wrong']} "
+                         f"| {c['sites']:,} | {100 * c['recall']:.2f} % | {c['wrong']} | {c['removed'] - c['removed_not_bound']} of {c['removed']} | {row['seed']} |")  # fmt: skip
+    path.write_text(head + begin + "\n" + "\n".join(lines) + "\n" + end + tail)
+    return 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("packages", type=Path, nargs="+")
+    parser.add_argument("packages", type=Path, nargs="*")
     parser.add_argument("--opguard", type=Path, default=ROOT / "build" / "release" / "src" / "cli" / "opguard")
     parser.add_argument("--generator", type=Path, default=ROOT.parent / "shared" / "bench" / "refactor_bench.py")
     parser.add_argument("--work", type=Path, help="keep the trees here, and use those that are here")
@@ -235,8 +252,11 @@ def main():
     parser.add_argument("--whole", action="store_true")
     parser.add_argument("--blind", action="store_true")
     parser.add_argument("--no-peers", action="store_true")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=Path, nargs="+")
+    parser.add_argument("--table", nargs=2, metavar=("KEY", "FILE"))
     options = parser.parse_args()
+    if options.table:
+        return write_table(Path(options.table[1]), options.table[0], [json.loads(path.read_text()) for path in options.json])
     wanted = options.sets.split(",")
     names = [name for name in SETS if name in wanted or SETS[name].group in wanted]
     bench = load_generator(options.generator)
@@ -253,7 +273,7 @@ def main():
                     print(f"  {label:18} n {figures['sites']:6} recall {figures['recall']:.4f} precision {figures['precision']:.4f} "
                           f"wrong {figures['wrong']}{removed}", flush=True)  # fmt: skip
     if options.json:
-        options.json.write_text(json.dumps(report, indent=1) + "\n")
+        options.json[0].write_text(json.dumps(report, indent=1) + "\n")
     return 1 if any(row["calls"]["wrong"] for row in report["sets"]) else 0
 
 

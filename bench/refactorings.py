@@ -97,7 +97,9 @@ def make_swap(bench):
         pairs = []
         for owner in [src.tree, *(n for n in src.tree.body if isinstance(n, ast.ClassDef))]:
             for kind in (ast.ClassDef, ast.FunctionDef):
-                found = [n for n in owner.body if isinstance(n, kind) and not n.name.startswith("__") and holds_call(n) and src.own_line(n) is not None]
+                # With calls in it, not only in its decorators: nothing else can tell which is which.
+                found = [n for n in owner.body if isinstance(n, kind) and not n.name.startswith("__") and any(map(holds_call, n.body))
+                         and src.own_line(n) is not None]  # fmt: skip
                 if len({n.name for n in found}) == len(found):
                     pairs += [(owner, a, b) for i, a in enumerate(found) for b in found[i + 1:]]  # fmt: skip
         classes = [p for p in pairs if isinstance(p[1], ast.ClassDef)]

@@ -17,7 +17,7 @@ using Sites = std::vector<uint32_t>;
 // What tells where a site went, besides the site itself (0..1). A new call to the function it is
 // now in, from where it stood, is what "extract method" leaves behind.
 constexpr double kSameScope = 0.5, kCalled = 0.5, kMayBeCalled = 0.15, kNewScope = 0.1;
-constexpr double kSameFile = 0.2, kSameFolder = 0.2, kSameName = 0.2, kReplaced = 0.2;
+constexpr double kSameFile = 0.05, kSameFolder = 0.2, kSameName = 0.2, kReplaced = 0.2;
 // How alike a site must be: the less there is to tell where it went, the more.
 constexpr double kMinCalled = 0.5, kMinSameFile = 0.75, kMinSameFolder = 0.85;
 // Far from its file only a group of sites that moved together is followed.

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "matcher/exchanged_names.h"
 #include "matcher/renamed_words.h"
 #include "matcher/scope_tree.h"
 
@@ -22,11 +23,10 @@ constexpr double kMargin = 0.1;
 // Where and what it was is evidence: of two equal bodies, the one that kept its file or its name is
 // it. A file kept tells more than a name kept: copies of a function often share its name.
 constexpr double kNameBonus = 0.1, kWholeNameBonus = 0.05, kFileBonus = 0.2, kFolderBonus = 0.2;
-// Names that exchanged their bodies: both are more like the other's than like their own, together
-// by this much.
-constexpr double kMinExchange = 0.1;
 // A new function that nobody calls from the one of the old name must hold this much more of it.
 constexpr double kNameKept = 0.35;
+// What a scope without its name must share with another, if nothing in it reads alike.
+constexpr size_t kMinCommon = 3;
 // Files are compared with each other for an exchange of names only where they lost so much.
 constexpr double kFileKept = 0.8;
 
@@ -50,12 +50,14 @@ double name_likeness(std::string_view a, std::string_view b) {
 
 // 0..1: how much of a is in b, as likeness() counts.
 double held(const Bag& a, const Bag& b) {
-  auto common = [](const std::vector<uint32_t>& x, const std::vector<uint32_t>& y) {
-    return dice(x, y) * static_cast<double>(x.size() + y.size()) / 2;
-  };
   if (a.empty()) return 0;
-  return (common(a.kinds, b.kinds) + common(a.bodies, b.bodies)) /
+  return static_cast<double>(common(a.kinds, b.kinds) + common(a.bodies, b.bodies)) /
          static_cast<double>(a.kinds.size() + a.bodies.size());
+}
+
+// Few operators of the same kinds, none of which reads alike, are in many functions.
+bool share_enough(const Bag& a, const Bag& b) {
+  return common(a.bodies, b.bodies) > 0 || common(a.kinds, b.kinds) >= kMinCommon;
 }
 
 struct Best {
@@ -91,6 +93,7 @@ class ScopePairer {
       : old_side_(olds), new_side_(news), old_(olds), new_(news) {
     old_to_new_.assign(old_.size(), -1);
     new_to_old_.assign(new_.size(), -1);
+    given_up_.assign(old_.size(), false);
     was_there_.assign(new_.size(), false);
     for (uint32_t k = 0; k < was_there.size(); ++k)
       for (uint32_t n = was_there[k] ? new_.node_of_scope(k) : 0; n > 0; n = new_.node(n).parent)
@@ -107,16 +110,13 @@ class ScopePairer {
   }
 
  private:
-  struct Claim {
-    uint32_t was, is;
-    double likeness;
-  };
-
   void link(uint32_t was, uint32_t is) {
     old_to_new_[was] = is;
     new_to_old_[is] = was;
   }
   bool linked(uint32_t was) const { return old_to_new_[was] >= 0; }
+  // Nobody's, and to be found by nothing.
+  bool lost(uint32_t was) const { return !linked(was) && !given_up_[was]; }
   bool free(uint32_t is) const { return new_to_old_[is] < 0 && !was_there_[is]; }
 
   // Sites are equal one by one, in the node and in all that it held.
@@ -127,8 +127,9 @@ class ScopePairer {
   double moved_likeness(uint32_t was, uint32_t is);
   void pair_nodes(uint32_t was, uint32_t is);
   void pair_renamed(uint32_t was, uint32_t is, const Nodes& lost, const Nodes& fresh);
-  void exchange(std::vector<Claim>& claims);
-  void hand_over(std::vector<Claim>& claims, const Nodes& fresh);
+  void exchange(std::vector<NameClaim>& claims);
+  std::map<uint32_t, double> newly_called(const NameClaim& claim);
+  void hand_over(std::vector<NameClaim>& claims, const Nodes& fresh);
   void find_new_names(uint32_t was, uint32_t is, bool known);
   void settle(const Nodes& lost, const Nodes& fresh,
               const std::function<double(uint32_t, uint32_t)>& worth, bool inside);
@@ -139,6 +140,7 @@ class ScopePairer {
   Side &old_side_, &new_side_;
   ScopeTree old_, new_;
   std::vector<int64_t> old_to_new_, new_to_old_;   // by node
+  std::vector<bool> given_up_;                     // by old node: it may be one of several
   std::map<uint32_t, Renames> renames_;            // by old file: what it calls otherwise now
   std::unordered_map<uint32_t, Nodes> new_names_;  // kind of its call -> definitions that are new
   std::vector<bool> was_there_;                    // by new node: or something in it
@@ -176,7 +178,10 @@ double ScopePairer::moved_likeness(uint32_t was, uint32_t is) {
   double value = alike(was, is);
   if (value < kMinScopeLikeness) return 0;
   const ScopeTree::Node &x = old_.node(was), &y = new_.node(is);
-  if (x.name == y.name) value += kNameBonus;
+  if (x.name == y.name)
+    value += kNameBonus;
+  else if (!share_enough(old_.bag(was), new_.bag(is)))
+    return 0;
   const ScopeTree::Node &old_file = old_.node(old_.above(was, Level::file)),
                         &new_file = new_.node(new_.above(is, Level::file));
   if (old_.node(old_file.parent).name != new_.node(new_file.parent).name) return value;
@@ -202,7 +207,7 @@ void ScopePairer::find_new_names(uint32_t was, uint32_t is, bool known) {
 void ScopePairer::pair_nodes(uint32_t was, uint32_t is) {
   link(was, is);
   const ScopeTree::Node &x = old_.node(was), &y = new_.node(is);
-  std::vector<Claim> sure, claims;
+  std::vector<NameClaim> sure, claims;
   Nodes lost, fresh;
   for (const auto& [name, child] : x.children) {
     auto found = y.children.find(name);
@@ -217,8 +222,8 @@ void ScopePairer::pair_nodes(uint32_t was, uint32_t is) {
     if (!x.children.contains(name) && free(child)) fresh.push_back(child);
   if (!claims.empty()) exchange(claims);
   if (x.level >= Level::file && !claims.empty()) hand_over(claims, fresh);
-  for (const Claim& claim : sure) pair_nodes(claim.was, claim.is);
-  for (const Claim& claim : claims) pair_nodes(claim.was, claim.is);
+  for (const NameClaim& claim : sure) pair_nodes(claim.was, claim.is);
+  for (const NameClaim& claim : claims) pair_nodes(claim.was, claim.is);
   // What has another name now, among what has no other.
   if (x.level < Level::file) return;
   std::erase_if(fresh, [&](uint32_t n) { return !free(n); });
@@ -263,87 +268,75 @@ void ScopePairer::pair_renamed(uint32_t was, uint32_t is, const Nodes& lost, con
   }
 }
 
-// A cycle of names, each of which is more like the next one's body than like its own.
-void ScopePairer::exchange(std::vector<Claim>& claims) {
-  Nodes doubtful;
-  for (uint32_t k = 0; k < claims.size(); ++k)
-    if (old_.node(claims[k].was).level > Level::file || claims[k].likeness < kFileKept)
-      doubtful.push_back(k);
-  if (doubtful.size() < 2) return;
-  // By a kind they share, so that only those are compared.
-  std::unordered_map<uint32_t, Nodes> holders;
-  for (uint32_t k : doubtful)
-    for (uint32_t body : new_.bag(claims[k].is).bodies) {
-      Nodes& all = holders[body];
-      if (all.empty() || all.back() != k) all.push_back(k);
-    }
-  struct Other {
-    int64_t claim = -1;
-    double likeness = 0;
+void ScopePairer::exchange(std::vector<NameClaim>& claims) {
+  std::vector<NameClaim> doubtful;
+  auto is_doubtful = [&](const NameClaim& claim) {
+    return old_.node(claim.was).level > Level::file || claim.likeness < kFileKept;
   };
-  std::unordered_map<uint32_t, Other> better;
-  for (uint32_t k : doubtful) {
-    Other best;
-    std::vector<bool> seen(claims.size(), false);
-    for (uint32_t body : old_.bag(claims[k].was).bodies) {
-      auto found = holders.find(body);
-      if (found == holders.end()) continue;
-      for (uint32_t other : found->second) {
-        if (other == k || seen[other]) continue;
-        seen[other] = true;
-        const double value = alike(claims[k].was, claims[other].is);
-        if (value > best.likeness) best = {other, value};
-      }
-    }
-    if (best.likeness > claims[k].likeness) better[k] = best;
-  }
-  std::vector<bool> done(claims.size(), false);
-  for (uint32_t k : doubtful) {
-    Nodes cycle;
-    double gain = 0;
-    int64_t at = k;
-    while (at >= 0 && !done[static_cast<size_t>(at)]) {
-      auto found = better.find(static_cast<uint32_t>(at));
-      if (found == better.end()) break;
-      cycle.push_back(static_cast<uint32_t>(at));
-      gain += found->second.likeness - claims[static_cast<size_t>(at)].likeness;
-      at = found->second.claim;
-      if (at == k || cycle.size() > doubtful.size()) break;
-    }
-    if (at != k || cycle.size() < 2 || gain < kMinExchange) continue;
-    std::vector<uint32_t> targets;
-    for (uint32_t c : cycle) targets.push_back(claims[static_cast<size_t>(better[c].claim)].is);
-    for (size_t c = 0; c < cycle.size(); ++c) {
-      claims[cycle[c]].is = targets[c];
-      claims[cycle[c]].likeness = better[cycle[c]].likeness;
-      done[cycle[c]] = true;
-    }
-  }
+  for (const NameClaim& claim : claims)
+    if (is_doubtful(claim)) doubtful.push_back(claim);
+  std::erase_if(claims, is_doubtful);
+  exchange_names(
+      new_side_, old_, new_, [&](uint32_t a, uint32_t b) { return alike(a, b); }, doubtful);
+  claims.insert(claims.end(), doubtful.begin(), doubtful.end());
 }
 
 // A name that stayed with a new function round the old one, which it calls by its new name; and a
 // name taken over by something else, while the old function got another beside it.
-void ScopePairer::hand_over(std::vector<Claim>& claims, const Nodes& fresh) {
-  for (Claim& claim : claims) {
-    if (claim.likeness >= 1) continue;
-    const Nodes before = old_.called(claim.was), now = new_.called(claim.is);
-    Nodes newly;
-    std::set_difference(now.begin(), now.end(), before.begin(), before.end(),
-                        std::back_inserter(newly));
+void ScopePairer::hand_over(std::vector<NameClaim>& claims, const Nodes& fresh) {
+  std::erase_if(claims, [&](NameClaim& claim) {
+    if (claim.likeness >= 1) return false;
     std::map<uint32_t, double> heirs;
     for (uint32_t heir : fresh)
       if (free(heir)) heirs[heir] = alike(claim.was, heir) - kNameKept;
-    for (uint32_t kind : newly)
-      if (auto named = new_names_.find(kind); named != new_names_.end())
-        for (uint32_t heir : named->second)
-          if (free(heir)) heirs[heir] = alike(claim.was, heir);
+    for (auto [heir, value] : newly_called(claim)) heirs[heir] = value;
     Best best;
     for (auto [heir, value] : heirs)
-      if (value > kMinScopeLikeness) best.offer(value, heir);
-    if (best.of < 0 || best.first <= claim.likeness || best.first - best.second < kMargin) continue;
+      if (value > kMinScopeLikeness && value > claim.likeness) best.offer(value, heir);
+    if (best.of < 0) return false;
+    // Of two that hold as much nobody can say which it is.
+    if (best.first - best.second < kMargin) {
+      given_up_[claim.was] = true;
+      return true;
+    }
     claim.is = static_cast<uint32_t>(best.of);
     link(claim.was, claim.is);
-  }
+    return false;
+  });
+}
+
+// New definitions that the one of the old name newly calls, or that such a one calls, and how much
+// each is like the old one. One that calls another that is as much like it is a wrapper of that.
+std::map<uint32_t, double> ScopePairer::newly_called(const NameClaim& claim) {
+  std::map<uint32_t, double> heirs;
+  const Nodes before = old_.called(claim.was);
+  // A class is not one of its own methods.
+  std::set<uint32_t> inside;
+  if (!old_.node(claim.was).children.empty())
+    new_.each(claim.is, [&](uint32_t n) { inside.insert(n); });
+  auto follow = [&](auto& self, uint32_t caller) -> double {
+    double most = 0;
+    for (uint32_t kind : new_.called(caller)) {
+      auto named = new_names_.find(kind);
+      if (named == new_names_.end() || std::binary_search(before.begin(), before.end(), kind))
+        continue;
+      // Of several of that name one beside the caller is meant.
+      const bool beside = std::any_of(named->second.begin(), named->second.end(), [&](uint32_t n) {
+        return new_.node(n).parent == new_.node(caller).parent;
+      });
+      for (uint32_t heir : named->second) {
+        if (!free(heir) || heirs.contains(heir) || inside.contains(heir)) continue;
+        if (beside && new_.node(heir).parent != new_.node(caller).parent) continue;
+        const double value = heirs[heir] = alike(claim.was, heir);
+        const double within = self(self, heir);
+        if (within >= value) heirs[heir] = 0;
+        most = std::max({most, value, within});
+      }
+    }
+    return most;
+  };
+  follow(follow, claim.is);
+  return heirs;
 }
 
 // Pairs that fit clearly best both ways. What is sure is taken out, then fewer are in doubt: a copy
@@ -399,7 +392,7 @@ void ScopePairer::pair_moved(Level level) {
   };
   Nodes lost, fresh;
   for (uint32_t n = 0; n < old_.size(); ++n)
-    if (of_level(old_, n) && !linked(n)) lost.push_back(n);
+    if (of_level(old_, n) && this->lost(n)) lost.push_back(n);
   if (lost.empty()) return;
   for (uint32_t n = 0; n < new_.size(); ++n)
     if (of_level(new_, n) && free(n)) fresh.push_back(n);
@@ -410,7 +403,7 @@ void ScopePairer::pair_moved(Level level) {
 void ScopePairer::pair_leftovers() {
   Nodes lost, fresh;
   for (uint32_t n = 0; n < old_.size(); ++n)
-    if (old_.node(n).scope >= 0 && !linked(n)) lost.push_back(n);
+    if (old_.node(n).scope >= 0 && this->lost(n)) lost.push_back(n);
   if (lost.empty()) return;
   for (uint32_t n = 0; n < new_.size(); ++n)
     if (new_.node(n).scope >= 0 && free(n)) fresh.push_back(n);
@@ -450,7 +443,7 @@ ScopePairs ScopePairer::result() {
     const auto k = static_cast<size_t>(node.scope);
     if (linked(n)) pairs.partner[k] = new_.node(static_cast<uint32_t>(old_to_new_[n])).scope;
     auto found = by_name.find({scopes[k].package, scopes[k].file, scopes[k].scope});
-    if (found != by_name.end() && found->second != pairs.partner[k])
+    if (found != by_name.end() && linked(n) && found->second != pairs.partner[k])
       pairs.namesake[k] = found->second;
   }
   std::map<uint32_t, size_t> position;  // of a file's names

@@ -4,19 +4,22 @@
 
 namespace opguard {
 
-double dice(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
-  size_t i = 0, j = 0, common = 0;
+size_t common(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
+  size_t i = 0, j = 0, count = 0;
   while (i < a.size() && j < b.size()) {
     if (a[i] == b[j])
-      ++common, ++i, ++j;
+      ++count, ++i, ++j;
     else if (a[i] < b[j])
       ++i;
     else
       ++j;
   }
-  return a.empty() && b.empty()
-             ? 0
-             : 2.0 * static_cast<double>(common) / static_cast<double>(a.size() + b.size());
+  return count;
+}
+
+double dice(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
+  if (a.empty() && b.empty()) return 0;
+  return 2.0 * static_cast<double>(common(a, b)) / static_cast<double>(a.size() + b.size());
 }
 
 double likeness(const Bag& a, const Bag& b) {
@@ -77,6 +80,22 @@ Bag ScopeTree::bag_as(uint32_t n, const ScopeTree& like, uint32_t other) {
     }
   };
   add(add, n, other);
+  std::sort(bag.kinds.begin(), bag.kinds.end());
+  std::sort(bag.bodies.begin(), bag.bodies.end());
+  return bag;
+}
+
+Bag ScopeTree::bag_without(uint32_t n, const std::set<uint32_t>& kinds) {
+  Bag bag;
+  each(n, [&](uint32_t inside) {
+    if (nodes_[inside].scope < 0) return;
+    for (uint32_t i :
+         side_.signatures().scopes()[static_cast<size_t>(nodes_[inside].scope)].sites) {
+      if (kinds.contains(side_.kind(i))) continue;
+      bag.kinds.push_back(side_.kind(i));
+      bag.bodies.push_back(side_.body(i));
+    }
+  });
   std::sort(bag.kinds.begin(), bag.kinds.end());
   std::sort(bag.bodies.begin(), bag.bodies.end());
   return bag;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -17,6 +18,8 @@ struct Bag {
   bool empty() const { return kinds.empty(); }
 };
 
+// Common elements of two sorted multisets.
+size_t common(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b);
 // Twice the common elements over the elements of both (Dice coefficient), of two sorted multisets.
 double dice(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b);
 // 0..1: half of it how alike the operators are, half how alike they read.
@@ -47,6 +50,8 @@ class ScopeTree {
   // The same of those definitions inside that `like`, a node of another tree, has too: what ran of
   // a class is not all of it.
   Bag bag_as(uint32_t n, const ScopeTree& like, uint32_t other);
+  // The same without the sites of some kinds.
+  Bag bag_without(uint32_t n, const std::set<uint32_t>& kinds);
   // Last names of the functions called in the node, with what lies inside; sorted, each once.
   std::vector<uint32_t> called(uint32_t n);
 

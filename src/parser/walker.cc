@@ -290,9 +290,16 @@ void Walker::visit_decorated(Node node) {
     }
   // These compilers look for themselves among the decorators.
   Restore inside(refusal_, refusal_or(jit ? "in a jit function" : ""));
-  for (Node decorator : decorators) visit_callee(decorator);
-  visit(node.field(Field::definition));
+  const Node definition = node.field(Field::definition);
+  // What a decorator makes is called as the definition is.
+  std::vector<std::string> names{shapes_.text(definition.field(Field::name))};
+  {
+    Restore made(targets_, names);
+    for (Node decorator : decorators) visit_callee(decorator);
+  }
+  visit(definition);
   // The innermost is applied first.
+  Restore made(targets_, names);
   for (size_t i = decorators.size(); i-- > 0;) {
     Site& site = add(Form::call, decorators[i], decorators[i], "@" + shapes_.callee(decorators[i]));
     site.arguments = {"definition"};

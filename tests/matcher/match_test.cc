@@ -327,6 +327,61 @@ TEST(Match, AWrapperThatTakesTheNameIsNotIt) {
   EXPECT_EQ(m["torch.matmul(w, x) @3"], "b.py:3 torch.matmul(w, x)");
 }
 
+TEST(Match, AWrapperOfAWrapperIsNotIt) {
+  const std::string outer =
+      "def pool(x, mask):\n"
+      "    w = torch.softmax(mask, dim=-1)\n"
+      "    return _pool_checked(x, mask)\n"
+      "def _pool_checked(x, mask):\n"
+      "    w = torch.softmax(mask, dim=-1)\n"
+      "    y = torch.matmul(w, x)\n"
+      "    y = self_norm(y)\n"
+      "    return _pool_impl(x, mask)\n";
+  Places m = match({{"a.py", kPool}}, {{"a.py", outer + "def _pool_impl" + (kPool + 8)}});
+  EXPECT_EQ(m["torch.softmax(mask, dim=-1) @2"], "a.py:10 torch.softmax(mask, dim=-1)");
+  EXPECT_EQ(m["y.sum(0) @5"], "a.py:13 y.sum(0)");
+}
+
+TEST(Match, ARenamedMethodIsFollowedToItsCallers) {
+  auto text = [](const std::string& name) {
+    return "class A:\n    def " + name +
+           "(self, x):\n        return torch.tanh(x) + torch.exp(x)\n" +
+           "    def forward(self, x):\n        return self." + name + "(x)\n";
+  };
+  Places m = match({{"a.py", text("squash")}}, {{"a.py", text("activation")}});
+  EXPECT_EQ(m["torch.tanh(x) @3"], "a.py:3 torch.tanh(x)");
+  EXPECT_EQ(m["self.squash(x) @5"], "a.py:5 self.activation(x)");
+}
+
+TEST(Match, CallersOfExchangedFunctionsAreThemselves) {
+  // to_hls and to_rgb exchange names; what calls them is renamed with them and is what it was.
+  auto text = [](const std::string& a, const std::string& b) {
+    return "def " + a + "(x):\n    return torch.tanh(x).sum()\n" +  //
+           "def " + b + "(x):\n    return torch.exp(x).mean()\n" +
+           "class First:\n    def forward(self, x):\n        return " + a + "(x)\n" +
+           "class Second:\n    def forward(self, x):\n        return " + b + "(x)\n";
+  };
+  Places m = match({{"a.py", text("to_hls", "to_rgb")}}, {{"a.py", text("to_rgb", "to_hls")}});
+  EXPECT_EQ(m["torch.tanh(x) @2"], "a.py:2 torch.tanh(x)");
+  EXPECT_EQ(m["to_hls(x) @7"], "a.py:7 to_rgb(x)");
+  EXPECT_EQ(m["to_rgb(x) @10"], "a.py:10 to_hls(x)");
+}
+
+TEST(Match, ADecoratorStaysWithItsFunction) {
+  const std::string one = "@torch.no_grad()\ndef f(x):\n    return g(x)\n",
+                    other = "@torch.no_grad()\ndef h(x):\n    return k(x, x)\n";
+  Places m = match({{"a.py", one + other}}, {{"a.py", one}, {"b.py", other}});
+  EXPECT_EQ(m["torch.no_grad() @1"], "a.py:1 torch.no_grad()");
+  EXPECT_NE(m["torch.no_grad() @4"], "a.py:1 torch.no_grad()");
+}
+
+TEST(Match, OneOperatorIsNoEvidenceOfAMove) {
+  // Both functions print and nothing else; neither text is the other's.
+  Places m = match({{"a.py", "def f(t):\n    print(f'{t}!')\n"}},
+                   {{"a.py", "x = 1\n"}, {"b.py", "def g(u):\n    print('step', 2)\n"}});
+  EXPECT_EQ(m["print(f'{t}!') @2"], "lost");
+}
+
 TEST(Match, ACopyUnderAnotherNameIsNotIt) {
   // The copy is as it was, the one that kept the name was edited; nobody calls the copy from it.
   const std::string copy = std::string("def old_pool") + (kPool + 8);
@@ -403,7 +458,9 @@ TEST(Match, NoMatchAtAMarginOfNothing) {
   Matched m(tree_of({{"a.py", twins}}), tree_of({{"a.py", "import os\n" + twins + "\n\nk()\n"}}));
   for (const Match& match : m.set.matches) {
     ASSERT_EQ(match.status, MatchStatus::matched);
-    if (match.runner_up >= 0) EXPECT_LT(match.runner_up_score, match.score);
+    if (match.runner_up >= 0) {
+      EXPECT_LT(match.runner_up_score, match.score);
+    }
   }
 }
 
