@@ -60,16 +60,19 @@ Pairs certain_pairs(Side& olds, const Sites& a, Side& news, const Sites& b) {
 
 // Which sites of two stretches may be the same. A site whose equals (what it is, its block, its
 // targets; or without the targets) are no fewer than they were is one of those, and what they are
-// is no other's: a copy put into another block is not it, nor is the next statement like it.
+// is no other's: a copy put into another block is not it, nor is the next statement like it. Where
+// tags are equal the sites inside tell: d.update(f(a)) is not d.update(f(b)).
 class Homes {
  public:
   using Of = std::function<const Features&(size_t)>;
-  Homes(size_t n, Of olds, size_t m, Of news) {
-    for (size_t i = 0; i < n; ++i) add(olds(i), &Count::before, old_);
-    for (size_t j = 0; j < m; ++j) add(news(j), &Count::now, new_);
+  using Body = std::function<uint32_t(size_t)>;
+  Homes(size_t n, Of olds, Body old_body, size_t m, Of news, Body new_body) {
+    for (size_t i = 0; i < n; ++i) add(olds(i), old_body(i), &Count::before, old_);
+    for (size_t j = 0; j < m; ++j) add(news(j), new_body(j), &Count::now, new_);
   }
   bool allow(size_t i, size_t j) const {
     const Keys &x = old_[i], &y = new_[j];
+    if (x.what == y.what && x.body != y.body && (has_home(x.body) || is_home(y.body))) return false;
     if (x.exact == y.exact) return true;
     if (has_home(x.exact) || is_home(y.exact)) return false;
     if (x.what != y.what || x.placed == y.placed) return true;
@@ -81,14 +84,15 @@ class Homes {
     size_t before = 0, now = 0;
   };
   struct Keys {
-    size_t what, placed, exact;
+    size_t what, placed, exact, body;
   };
-  void add(const Features& f, size_t Count::* side, std::vector<Keys>& keys) {
+  void add(const Features& f, uint32_t body, size_t Count::* side, std::vector<Keys>& keys) {
     auto mix = [](size_t hash, size_t value) { return (hash ^ value) * 0x9e3779b97f4a7c15u; };
     size_t what = f.what.size();
     for (const auto& [tag, weight] : f.what) what = mix(what, tag);
     size_t placed = mix(what, f.block), exact = mix(placed, f.targets);
-    keys.push_back({what, placed, exact});
+    keys.push_back({what, placed, exact, mix(what, body)});
+    ++(counts_[keys.back().body].*side);
     ++(counts_[placed].*side);
     ++(counts_[exact].*side);
   }
@@ -185,7 +189,9 @@ Pairing pair_sites(Side& olds, const Sites& a, Side& news, const Sites& b, Liken
     return value < kMinPair ? 0.0 : value;
   };
   auto pair_all = [&] {
-    homes.emplace(a.size(), old_features, b.size(), new_features);
+    homes.emplace(
+        a.size(), old_features, [&](size_t i) { return olds.body(a[i]); }, b.size(), new_features,
+        [&](size_t j) { return news.body(b[j]); });
     pairing.placed = pair_in_order(a.size(), b.size(), similarity, cut ? anchors : Pairs());
   };
   pair_all();

@@ -375,6 +375,17 @@ TEST(Match, ADecoratorStaysWithItsFunction) {
   EXPECT_NE(m["torch.no_grad() @4"], "a.py:1 torch.no_grad()");
 }
 
+TEST(Match, WhatIsInsideTellsLookAlikesApart) {
+  const std::string first = "    d.update({k: 1 for k in enumerate(a)})\n",
+                    second = "    d.update({k: 1 for k in enumerate(b)})\n", rest = "    g(d)\n";
+  Places m = match({{"a.py", "def f(d, a, b):\n" + first + second + rest}},
+                   {{"a.py", "def f(d, a, b):\n" + first + rest}});
+  EXPECT_EQ(m["d.update({k: 1 for k in enumerate(a)}) @2"],
+            "a.py:2 d.update({k: 1 for k in enumerate(a)})");
+  EXPECT_NE(m["d.update({k: 1 for k in enumerate(b)}) @3"],
+            "a.py:2 d.update({k: 1 for k in enumerate(a)})");
+}
+
 TEST(Match, OneOperatorIsNoEvidenceOfAMove) {
   // Both functions print and nothing else; neither text is the other's.
   Places m = match({{"a.py", "def f(t):\n    print(f'{t}!')\n"}},

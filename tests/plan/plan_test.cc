@@ -58,6 +58,7 @@ Plan sample() {
     s.targets = {"t"};
     plan.context.push_back(s);
   }
+  for (uint32_t k = 1; k <= 20; ++k) plan.elsewhere.push_back(k * 0x01020304u);
   plan.unwrapped = {{"", "model/rope.py", 9, "attribute read", "backward", 3}};
   plan.foreign = {{"forward", "aten::mul.Tensor", 16}};
   plan.devices = {{"cuda: CUPTI API 28"}, 14, 12, 3, {{"lost", 2}}};
@@ -137,6 +138,13 @@ TEST(Plan, FaultsAreNamedAtTheirPlace) {
            {"\"opguard_plan\": 2", "\"opguard_plan\": 1",
             ":1:18: error: a plan of version 1; this opguard reads version 2"},
            {"\"opguard_plan\"", "\"opgard_plan\"", ":1:1: error: not a plan"},
+           {"01020304 02040608", "01020304 0204060", "a line must be keys of 8 hexadecimal digits"},
+           {"01020304 02040608", "01020304  2040608",
+            "a line must be keys of 8 hexadecimal digits"},
+           {"01020304 02040608", "01020304 0204060x",
+            "a line must be keys of 8 hexadecimal digits"},
+           {"01020304 02040608", "02040608 01020304",
+            "a line must be keys of 8 hexadecimal digits"},
            {"\"line\":15", "\"line\":\"15\"", "'line' must be a whole number"},
            {"\"line\":15", "\"line\":-15", "'line' is out of range"},
            {"\"callee\":\"*\"", "\"calee\":\"*\"", "did you mean 'callee'?"},

@@ -82,6 +82,35 @@ def test_boundaries_of_a_skipped_file_are_nowhere_else(opguard, planned):
     assert "copy.py" not in done.stdout
 
 
+def test_what_was_in_other_files_is_not_what_went(opguard, tmp_path):
+    """A plan of one file knows what read like its operators elsewhere: the removed softmax is not the twin's, which was always there."""
+    twin = BEFORE.replace("attention", "other").replace("torch.matmul(p, v)", "p + v")
+    old, new, plan = tmp_path / "old", tmp_path / "new", tmp_path / "plan.json"
+    for tree, text in ((old, BEFORE), (new, REMOVED)):
+        tree.mkdir()
+        (tree / "model.py").write_text(text)
+        (tree / "twin.py").write_text(twin)
+    done = opguard("plan", "--static", old, "--only", "model.py", "-o", plan)
+    assert done.returncode == 0
+    text = json.loads(plan.read_text())
+    assert {b["file"] for b in text["boundaries"]} == {"model.py"} and text["elsewhere"]
+    done, found = answers(opguard, plan, new, tmp_path)
+    assert found["model.softmax"]["status"] != "matched"
+    # As an older opguard wrote it, the plan does not know.
+    del text["elsewhere"]
+    plan.write_text(json.dumps(text))
+    done, found = answers(opguard, plan, new, tmp_path)
+    assert found["model.softmax"]["site"]["file"] == "twin.py"
+
+
+def test_only_a_file_that_is_there(opguard, planned, tmp_path):
+    plan, tree = planned(BEFORE)
+    before = plan.read_bytes()
+    done = opguard("plan", "--static", tree, "--only", "modle.py", "-o", plan)
+    assert done.returncode == 2 and "the tree has no Python file 'modle.py'" in done.stderr
+    assert plan.read_bytes() == before
+
+
 def test_explain_shows_tags_weights_score_and_runner_up(opguard, planned, tmp_path):
     plan, tree = planned(BEFORE.replace("    return", "    extra = torch.matmul(p, s)\n    return"))
     identifier = next(b["id"] for b in json.loads(plan.read_text())["boundaries"] if b["text"] == "torch.matmul(p, v)")
