@@ -55,9 +55,10 @@ void RenamedWords::learn(std::string_view was, std::string_view is) {
   for (size_t k = head; k < a.size() - tail; ++k) from.push_back(a[k].text);
   const size_t begin = b[head].begin, end = b[b.size() - 1 - tail].end;
   std::string to(is.substr(begin, end - begin));
+  as_written_.emplace(was.substr(a[head].begin, a[a.size() - 1 - tail].end - a[head].begin), to);
   std::transform(to.begin(), to.end(), to.begin(), lower);
   auto [found, fresh] = words_.emplace(std::move(from), to);
-  if (!fresh && found->second != to) found->second.clear();
+  if (!fresh && found->second != to) found->second.clear();  // applied() leaves it then
 }
 
 std::string RenamedWords::applied(std::string_view name) const {
@@ -80,10 +81,14 @@ std::string RenamedWords::applied(std::string_view name) const {
     }
     const size_t begin = words[k].begin, end = words[k + best->first.size() - 1].end;
     out.append(name.substr(copied, begin - copied));
+    const auto seen = as_written_.find(name.substr(begin, end - begin));
     const bool capital = is_upper(name[begin]),
                all = end - begin > 1 && capital && is_upper(name[begin + 1]);
-    for (size_t c = 0; c < best->second.size(); ++c)
-      out += all || (capital && c == 0) ? upper(best->second[c]) : best->second[c];
+    if (seen != as_written_.end())
+      out += seen->second;
+    else
+      for (size_t c = 0; c < best->second.size(); ++c)
+        out += all || (capital && c == 0) ? upper(best->second[c]) : best->second[c];
     copied = end;
     k += best->first.size();
   }

@@ -20,6 +20,7 @@ class RenamedWords {
  private:
   // Lower case; "": replaced by one thing here and another there.
   std::map<std::vector<std::string>, std::string> words_;
+  std::map<std::string, std::string, std::less<>> as_written_;  // "CTC" -> "Quasar"
 };
 
 }  // namespace opguard

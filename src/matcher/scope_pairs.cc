@@ -121,8 +121,8 @@ class ScopePairer {
 
   // Sites are equal one by one, in the node and in all that it held.
   bool unchanged(uint32_t was, uint32_t is);
-  // What the plan knows of the old one, against as much of the new one; of files containment: a
-  // plan holds only what ran.
+  // What the plan knows of the old one, against as much of the new one; of files half of it is how
+  // much is there: a plan holds only what ran.
   double alike(uint32_t was, uint32_t is);
   double moved_likeness(uint32_t was, uint32_t is);
   void pair_nodes(uint32_t was, uint32_t is);
@@ -163,8 +163,9 @@ bool ScopePairer::unchanged(uint32_t was, uint32_t is) {
 }
 
 double ScopePairer::alike(uint32_t was, uint32_t is) {
-  if (old_.node(was).level == Level::file) return held(old_.bag(was), new_.bag(is));
   double whole = likeness(old_.bag(was), new_.bag(is));
+  if (old_.node(was).level == Level::file)
+    return 0.5 * whole + 0.5 * held(old_.bag(was), new_.bag(is));
   if (old_.node(was).children.empty()) return whole;
   return std::max(whole, likeness(old_.bag(was), new_.bag_as(is, old_, was)));
 }
