@@ -12,6 +12,8 @@ using Positions = std::vector<uint32_t>;
 // Names that exchanged their bodies: together they are this much more like each other's than like
 // their own.
 constexpr double kMinExchange = 0.1;
+// So many are compared if they share an operator; more only if something in them reads alike.
+constexpr size_t kFew = 64;
 
 struct Other {
   uint32_t claim;
@@ -22,19 +24,23 @@ struct Other {
 std::unordered_map<uint32_t, Other> better_ones(
     ScopeTree& olds, ScopeTree& news, const std::function<double(uint32_t, uint32_t)>& alike,
     const std::vector<NameClaim>& claims) {
-  // By the sites they share, so that only those are compared.
+  // By what they share, so that only those are compared.
+  const bool few = claims.size() <= kFew;
+  auto shared = [&](const Bag& bag) -> const std::vector<uint32_t>& {
+    return few ? bag.kinds : bag.bodies;
+  };
   std::unordered_map<uint32_t, Positions> holders;
   for (uint32_t k = 0; k < claims.size(); ++k)
-    for (uint32_t body : news.bag(claims[k].is).bodies) {
-      Positions& all = holders[body];
+    for (uint32_t item : shared(news.bag(claims[k].is))) {
+      Positions& all = holders[item];
       if (all.empty() || all.back() != k) all.push_back(k);
     }
   std::unordered_map<uint32_t, Other> better;
   std::vector<uint32_t> seen(claims.size(), UINT32_MAX);
   for (uint32_t k = 0; k < claims.size(); ++k) {
     Other best{k, claims[k].likeness};
-    for (uint32_t body : olds.bag(claims[k].was).bodies) {
-      auto found = holders.find(body);
+    for (uint32_t item : shared(olds.bag(claims[k].was))) {
+      auto found = holders.find(item);
       if (found == holders.end()) continue;
       for (uint32_t other : found->second) {
         if (other == k || seen[other] == k) continue;
@@ -70,30 +76,44 @@ std::vector<Positions> cycles_of(const std::unordered_map<uint32_t, Other>& bett
 
 }  // namespace
 
-void exchange_names(Side& new_side, ScopeTree& olds, ScopeTree& news,
-                    const std::function<double(uint32_t, uint32_t)>& alike,
-                    std::vector<NameClaim>& claims) {
-  if (claims.size() < 2) return;
+std::vector<uint32_t> exchange_names(Side& new_side, ScopeTree& olds, ScopeTree& news,
+                                     const std::function<double(uint32_t, uint32_t)>& alike,
+                                     std::vector<NameClaim>& claims) {
+  if (claims.size() < 2) return {};
   const std::unordered_map<uint32_t, Other> better = better_ones(olds, news, alike, claims);
-  const std::vector<Positions> cycles = cycles_of(better, claims.size());
-  std::set<uint32_t> disputed;  // kinds of calls
-  for (const Positions& cycle : cycles)
-    for (uint32_t c : cycle) disputed.insert(new_side.kind_of_call(olds.node(claims[c].was).name));
-  for (const Positions& cycle : cycles) {
+  std::vector<Positions> cycles = cycles_of(better, claims.size());
+  auto calls_of = [&](const Positions& cycle, std::set<uint32_t>& kinds) {
+    for (uint32_t c : cycle) kinds.insert(new_side.kind_of_call(olds.node(claims[c].was).name));
+  };
+  // What the exchange is worth without what is called by some names.
+  auto gain = [&](const Positions& cycle, const std::set<uint32_t>& kinds) {
     double gain = 0;
-    std::vector<uint32_t> targets;
     for (uint32_t c : cycle) {
-      targets.push_back(claims[better.at(c).claim].is);
-      const Bag was = olds.bag_without(claims[c].was, disputed);
-      gain += likeness(was, news.bag_without(targets.back(), disputed)) -
-              likeness(was, news.bag_without(claims[c].is, disputed));
+      const Bag was = olds.bag_without(claims[c].was, kinds);
+      gain += likeness(was, news.bag_without(claims[better.at(c).claim].is, kinds)) -
+              likeness(was, news.bag_without(claims[c].is, kinds));
     }
-    if (gain < kMinExchange) continue;
-    for (size_t c = 0; c < cycle.size(); ++c) {
-      claims[cycle[c]].is = targets[c];
-      claims[cycle[c]].likeness = better.at(cycle[c]).likeness;
+    return gain;
+  };
+  std::set<uint32_t> disputed, exchanged;  // kinds of calls
+  for (const Positions& cycle : cycles) calls_of(cycle, disputed);
+  std::vector<std::pair<uint32_t, NameClaim>> settled;
+  std::erase_if(cycles, [&](const Positions& cycle) {
+    if (gain(cycle, disputed) < kMinExchange) return false;
+    calls_of(cycle, exchanged);
+    for (uint32_t c : cycle) {
+      const Other& other = better.at(c);
+      settled.push_back({c, {claims[c].was, claims[other.claim].is, other.likeness}});
     }
-  }
+    return true;
+  });
+  std::set<uint32_t> open;
+  for (const Positions& cycle : cycles)
+    if (gain(cycle, exchanged) >= kMinExchange)
+      for (uint32_t c : cycle) open.insert(claims[c].was);
+  for (const auto& [c, claim] : settled) claims[c] = claim;
+  std::erase_if(claims, [&](const NameClaim& claim) { return open.contains(claim.was); });
+  return {open.begin(), open.end()};
 }
 
 }  // namespace opguard

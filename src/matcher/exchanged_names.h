@@ -17,9 +17,10 @@ struct NameClaim {
 
 // Of claims side by side: gives the nodes of each cycle, every one of which is more like the next
 // one's sites than like those that have its name, what it is like. What they call by a name that
-// is itself in a cycle tells nothing: its callers call the same function by another name.
-void exchange_names(Side& new_side, ScopeTree& olds, ScopeTree& news,
-                    const std::function<double(uint32_t, uint32_t)>& alike,
-                    std::vector<NameClaim>& claims);
+// is itself in a cycle tells nothing: its callers call the same function by another name. Where
+// nothing else tells, the claims are taken out, and their old nodes returned.
+std::vector<uint32_t> exchange_names(Side& new_side, ScopeTree& olds, ScopeTree& news,
+                                     const std::function<double(uint32_t, uint32_t)>& alike,
+                                     std::vector<NameClaim>& claims);
 
 }  // namespace opguard

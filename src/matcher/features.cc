@@ -125,6 +125,7 @@ void Side::find_facts(const ScopeSites& scope) {
     return x.end != y.end ? x.end < y.end : x.start > y.start;
   });
   std::string key;
+  std::vector<uint32_t> inside;
   std::vector<uint32_t> closed;  // whole expressions so far; those inside the next are its last
   auto add = [&](std::string_view part) { key.append(part).push_back('\n'); };
   for (uint32_t i : order) {
@@ -132,11 +133,14 @@ void Side::find_facts(const ScopeSites& scope) {
     key.assign(form_name(s.form)).push_back(' ');
     add(full_callee(s));
     add(s.receiver);
-    for (const std::string& argument : s.arguments) add(argument);
+    for (const std::string& argument : in_order(s.arguments)) add(argument);
     size_t first = closed.size();
     while (first > 0 && sites_[closed[first - 1]]->start >= s.start) --first;
-    for (size_t k = first; k < closed.size(); ++k)
-      key.append(" ").append(std::to_string(facts_[closed[k]].body));
+    inside.clear();
+    for (size_t k = first; k < closed.size(); ++k) inside.push_back(facts_[closed[k]].body);
+    // Those of keywords change places with them; which argument each is in the arguments tell.
+    std::sort(inside.begin(), inside.end());
+    for (uint32_t body : inside) key.append(" ").append(std::to_string(body));
     closed.resize(first);
     closed.push_back(i);
     Facts& facts = facts_[i];

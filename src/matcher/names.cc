@@ -1,5 +1,7 @@
 #include "matcher/names.h"
 
+#include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace opguard {
@@ -103,10 +105,17 @@ std::string full_callee(const Site& site) {
   return site.callee;
 }
 
+std::vector<std::string> in_order(std::vector<std::string> arguments) {
+  auto by_keyword = [](const std::string& text) { return text.starts_with("keyword:"); };
+  std::sort(std::stable_partition(arguments.begin(), arguments.end(), std::not_fn(by_keyword)),
+            arguments.end());
+  return arguments;
+}
+
 std::string reading(const Site& site) {
   std::string key = form_name(site.form);
   key.append("\n").append(full_callee(site)).append("\n").append(site.receiver);
-  for (const std::string& argument : site.arguments) key.append("\n").append(argument);
+  for (const std::string& argument : in_order(site.arguments)) key.append("\n").append(argument);
   return key;
 }
 

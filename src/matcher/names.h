@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "parser/site.h"
 
@@ -16,6 +17,8 @@ std::string operator_name(const Site& site);
 // Operators keep their token.
 std::string full_callee(const Site& site);
 std::string full_name(std::string_view dotted);
+// Arguments as they are passed: those by keyword in the order of their names.
+std::vector<std::string> in_order(std::vector<std::string> arguments);
 // How a site reads: form, callee, receiver and arguments, without the sites inside.
 std::string reading(const Site& site);
 // Of a full name: a function of a module, not a method of a value.

@@ -23,8 +23,9 @@ constexpr double kMargin = 0.1;
 // Where and what it was is evidence: of two equal bodies, the one that kept its file or its name is
 // it. A file kept tells more than a name kept: copies of a function often share its name.
 constexpr double kNameBonus = 0.1, kWholeNameBonus = 0.05, kFileBonus = 0.2, kFolderBonus = 0.2;
-// A new function that nobody calls from the one of the old name must hold this much more of it.
-constexpr double kNameKept = 0.35;
+// A new function that nobody calls from the one of the old name must hold this much more of it, and
+// that one no more than half.
+constexpr double kNameKept = 0.35, kNameLost = 0.5;
 // What a scope without its name must share with another, if nothing in it reads alike.
 constexpr size_t kMinCommon = 3;
 // Files are compared with each other for an exchange of names only where they lost so much.
@@ -277,8 +278,9 @@ void ScopePairer::exchange(std::vector<NameClaim>& claims) {
   for (const NameClaim& claim : claims)
     if (is_doubtful(claim)) doubtful.push_back(claim);
   std::erase_if(claims, is_doubtful);
-  exchange_names(
-      new_side_, old_, new_, [&](uint32_t a, uint32_t b) { return alike(a, b); }, doubtful);
+  for (uint32_t was : exchange_names(
+           new_side_, old_, new_, [&](uint32_t a, uint32_t b) { return alike(a, b); }, doubtful))
+    given_up_[was] = true;
   claims.insert(claims.end(), doubtful.begin(), doubtful.end());
 }
 
@@ -288,8 +290,9 @@ void ScopePairer::hand_over(std::vector<NameClaim>& claims, const Nodes& fresh) 
   std::erase_if(claims, [&](NameClaim& claim) {
     if (claim.likeness >= 1) return false;
     std::map<uint32_t, double> heirs;
-    for (uint32_t heir : fresh)
-      if (free(heir)) heirs[heir] = alike(claim.was, heir) - kNameKept;
+    if (claim.likeness < kNameLost)
+      for (uint32_t heir : fresh)
+        if (free(heir)) heirs[heir] = alike(claim.was, heir) - kNameKept;
     for (auto [heir, value] : newly_called(claim)) heirs[heir] = value;
     Best best;
     for (auto [heir, value] : heirs)

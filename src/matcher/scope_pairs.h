@@ -8,8 +8,9 @@
 
 namespace opguard {
 
-// A moved scope shares at least this much of its operators (Dice coefficient of their kinds).
-inline constexpr double kMinScopeLikeness = 0.5;
+// A moved scope shares at least this much of its operators (Dice coefficient of their kinds). Less
+// than half: a variable with another name is another text in every operator that reads it.
+inline constexpr double kMinScopeLikeness = 0.45;
 
 struct ScopePairs {
   // By old scope: index in news.signatures().scopes(); -1: none. One scope has at most one partner.

@@ -106,7 +106,7 @@ std::vector<uint32_t> ScopeTree::called(uint32_t n) {
   each(n, [&](uint32_t inside) {
     if (nodes_[inside].scope < 0) return;
     for (uint32_t i : side_.signatures().scopes()[static_cast<size_t>(nodes_[inside].scope)].sites)
-      if (side_.site(i).form == Form::call) names.push_back(side_.kind(i));
+      if (side_.site(i).form == Form::call && !side_.dead(i)) names.push_back(side_.kind(i));
   });
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());

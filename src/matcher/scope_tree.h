@@ -52,7 +52,8 @@ class ScopeTree {
   Bag bag_as(uint32_t n, const ScopeTree& like, uint32_t other);
   // The same without the sites of some kinds.
   Bag bag_without(uint32_t n, const std::set<uint32_t>& kinds);
-  // Last names of the functions called in the node, with what lies inside; sorted, each once.
+  // Last names of the functions called by code that runs in the node, with what lies inside;
+  // sorted, each once.
   std::vector<uint32_t> called(uint32_t n);
 
   // Calls use(node) for the node and every node in it.
