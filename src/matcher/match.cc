@@ -60,8 +60,16 @@ class Matcher {
   }
 
   void match_scopes() {
-    for (uint32_t k = 0; k < scopes_.partner.size(); ++k)
+    for (uint32_t k = 0; k < scopes_.partner.size(); ++k) {
       if (scopes_.partner[k] >= 0) match_scope(k, static_cast<uint32_t>(scopes_.partner[k]));
+      if (!scopes_.given_up[k]) continue;
+      for (uint32_t i : old_.signatures().scopes()[k].sites) {
+        fates_[i].status = MatchStatus::ambiguous;
+        fates_[i].why =
+            "the name of its scope is with other operators now, and nothing tells "
+            "which scope holds its own";
+      }
+    }
   }
   void match_moved();
   const Fate& fate(size_t i) const { return fates_[i]; }

@@ -116,6 +116,16 @@ class Mover {
     return most;
   }
 
+  // A new function that the partners of other scopes newly call by its name.
+  bool called_by_others(uint32_t old_scope, uint32_t new_scope) {
+    if (paired_[new_scope]) return false;
+    if (callers_.empty())
+      for (uint32_t k = 0; k < left_.partner.size(); ++k)
+        for (const NewCall& call : new_calls(k)) callers_[call.name].insert(k);
+    auto found = callers_.find(last_name(new_.signatures().scopes()[new_scope].scope));
+    return found != callers_.end() && !found->second.contains(old_scope);
+  }
+
   std::vector<uint32_t> called_scopes(uint32_t old_scope) {
     std::set<uint32_t> found;
     for (const NewCall& call : new_calls(old_scope)) {
@@ -184,7 +194,8 @@ class Mover {
   std::map<std::string_view, std::vector<uint32_t>> by_name_;
   std::map<Place, std::vector<uint32_t>> by_folder_;
   std::map<uint32_t, std::vector<NewCall>> new_calls_;
-  std::unordered_map<uint32_t, std::vector<uint32_t>> by_body_;  // body -> new scopes
+  std::map<std::string, std::set<uint32_t>, std::less<>> callers_;  // of new functions
+  std::unordered_map<uint32_t, std::vector<uint32_t>> by_body_;     // body -> new scopes
   bool indexed_ = false;
   Bodies old_bodies_, new_bodies_;
   std::unordered_map<uint32_t, Best> best_old_, best_new_;
@@ -232,13 +243,16 @@ void Mover::compare(uint32_t old_scope, const Sites& group, uint32_t new_scope) 
   const ScopeSites& is = new_.signatures().scopes()[new_scope];
   const auto there = static_cast<int64_t>(new_scope);
   bool same_scope = left_.partner[old_scope] == there || left_.namesake[old_scope] == there;
+  bool same_folder = place_of(was) == place_of(is), same_file = same_folder && was.file == is.file;
+  // An alias tells less of another file.
+  const Call least = same_file ? Call::perhaps : Call::named;
   bool any_call = std::any_of(group.begin(), group.end(),
-                              [&](uint32_t i) { return called(i, new_scope) != Call::none; });
+                              [&](uint32_t i) { return called(i, new_scope) >= least; });
+  const bool others = !any_call && called_by_others(old_scope, new_scope);
   // Only who hands its variables over gives them new names.
   Pairing pairing =
       pair_sites(old_, group, new_, now, any_call ? Likeness::of_what : Likeness::of_text);
 
-  bool same_folder = place_of(was) == place_of(is), same_file = same_folder && was.file == is.file;
   double place = same_scope ? kSameScope : 0;
   place += (same_file ? kSameFile : 0) + (same_folder ? kSameFolder : 0);
   place += paired_[new_scope] ? 0 : kNewScope;
@@ -262,6 +276,8 @@ void Mover::compare(uint32_t old_scope, const Sites& group, uint32_t new_scope) 
         e.enough = kMinCalled;
         e.called = true;
         e.why = "a function newly called where it stood";
+      } else if (others) {
+        e.enough = 2;  // it was taken out of those
       } else if (!same_scope && paired_[new_scope] && !distinctive(i, j)) {
         e.enough = 2;  // a function that was there may have got a line of its own like it
       } else if (same_scope || same_file) {

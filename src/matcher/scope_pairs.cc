@@ -427,6 +427,7 @@ ScopePairs ScopePairer::result() {
   const auto& scopes = old_side_.signatures().scopes();
   pairs.partner.assign(scopes.size(), -1);
   pairs.namesake.assign(scopes.size(), -1);
+  pairs.given_up.assign(scopes.size(), false);
   std::map<std::tuple<std::string_view, std::string_view, std::string_view>, int64_t> by_name;
   for (uint32_t n = 0; n < new_.size(); ++n) {
     if (new_.node(n).scope < 0) continue;
@@ -445,6 +446,8 @@ ScopePairs ScopePairer::result() {
     }
     if (node.scope < 0) continue;
     const auto k = static_cast<size_t>(node.scope);
+    for (uint32_t up = n; up != ScopeTree::kRoot && !pairs.given_up[k]; up = old_.node(up).parent)
+      pairs.given_up[k] = given_up_[up];
     if (linked(n)) pairs.partner[k] = new_.node(static_cast<uint32_t>(old_to_new_[n])).scope;
     auto found = by_name.find({scopes[k].package, scopes[k].file, scopes[k].scope});
     if (found != by_name.end() && linked(n) && found->second != pairs.partner[k])

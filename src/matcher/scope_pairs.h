@@ -17,6 +17,8 @@ struct ScopePairs {
   std::vector<int64_t> partner;
   // By old scope: the scope of its name in its file, where that is not its partner; -1: none.
   std::vector<int64_t> namesake;
+  // By old scope: it may be one of several and is none; nor are its sites anywhere.
+  std::vector<bool> given_up;
   // Names of a file that are others now: of its definitions, and of what it calls; and by old scope
   // the position of its file's, -1: none.
   std::vector<Renames> renames;
