@@ -21,7 +21,7 @@ constexpr double kSameFile = 0.05, kSameFolder = 0.2, kSameName = 0.2, kReplaced
 // How alike a site must be: the less there is to tell where it went, the more.
 constexpr double kMinCalled = 0.5, kMinSameFile = 0.75, kMinSameFolder = 0.85;
 // Far from its file only a group of sites that moved together is followed.
-constexpr size_t kMinGroup = 3;
+constexpr size_t kMinGroup = 3, kMinPairs = 2;
 constexpr double kMinFar = 0.85;
 constexpr double kMargin = 0.1;
 // In another block of its scope a site is worth this much less than where it was put otherwise.
@@ -283,7 +283,7 @@ void Mover::compare(uint32_t old_scope, const Sites& group, uint32_t new_scope) 
       } else if (same_scope || same_file) {
         e.enough = kMinSameFile;
         e.why = same_scope ? "another place of its scope" : "another scope of its file";
-      } else if (same_folder) {
+      } else if (same_folder && together >= kMinPairs) {
         e.enough = kMinSameFolder;
         e.why = "another file of its folder";
       } else {
