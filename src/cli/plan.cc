@@ -24,14 +24,15 @@ struct PlanOptions {
   bool all_calls = false;
 };
 
-// The sites of these files. Error: the tree has no such file.
-llvm::Expected<std::vector<Site>> sites_of(const std::vector<std::string>& names,
-                                           const SourceSet& sources, std::vector<Site> sites) {
-  const std::set<std::string> wanted(names.begin(), names.end());
-  for (const std::string& name : wanted)
-    if (!sources.find("", name)) return make_error("the tree has no Python file '" + name + "'");
-  std::erase_if(sites, [&](const Site& site) { return !wanted.contains(site.file); });
-  return sites;
+// These files of the tree. Error: it has no such file.
+llvm::Expected<SourceSet> only_of(const SourceSet& sources, const std::vector<std::string>& names) {
+  SourceSet some{sources.roots, {}, {}};
+  for (const std::string& name : std::set<std::string>(names.begin(), names.end())) {
+    const SourceFile* file = sources.find("", name);
+    if (!file) return make_error("the tree has no Python file '" + name + "'");
+    some.files.push_back(*file);
+  }
+  return some;
 }
 
 int run_plan(const PlanOptions& opt) {
@@ -44,21 +45,19 @@ int run_plan(const PlanOptions& opt) {
   llvm::Expected<TemplateLibrary> templates =
       read_templates(opt.templates.empty() ? templates_dir() : opt.templates, diags);
   if (!templates) return give_up(templates.takeError());
-  llvm::Expected<SourceSet> sources = read_sources({SourceRoot{"", opt.tree, ""}});
+  llvm::Expected<SourceSet> whole = read_sources({SourceRoot{"", opt.tree, ""}});
+  if (!whole) return give_up(whole.takeError());
+  llvm::Expected<SourceSet> sources =
+      opt.only.empty() ? std::move(whole) : only_of(*whole, opt.only);
   if (!sources) return give_up(sources.takeError());
   Diagnostics found;
   std::vector<Site> sites = parse_sites(*sources, found);
   const std::vector<SkippedFile> skipped = skip_files(*sources, found, diags);
   const size_t parsed = sources->files.size() + sources->unread.size() - skipped.size();
   if (parsed == 0) return give_up(make_error("no file of the tree is Python; no plan was written"));
-  if (!opt.only.empty()) {
-    auto some = sites_of(opt.only, *sources, std::move(sites));
-    if (!some) return give_up(some.takeError());
-    sites = std::move(*some);
-  }
   Plan plan = static_plan(*sources, sites, *templates, opt.all_calls);
   // Of the whole tree every site that reads like a boundary is one.
-  if (!opt.only.empty()) plan.elsewhere = look_alikes(*sources, plan);
+  if (!opt.only.empty()) plan.elsewhere = look_alikes(*whole, plan);
   // A plan without them would look complete.
   for (const SkippedFile& file : skipped)
     plan.unwrapped.push_back({file.package, file.file, file.line, "skipped: " + file.why, "", 0});

@@ -50,6 +50,7 @@ std::vector<uint32_t> keys_elsewhere(const std::vector<Site>& sites, const Plan&
   for (const Site& site : sites) {
     const Scope scope(site.package, site.file, site.scope);
     if (planned.contains(scope)) continue;
+    if (keys.empty()) keys.push_back(key_of(scope_text(site.package, site.file, "")));
     auto [found, fresh] = scopes.try_emplace(scope, site.package, site.file, site.scope);
     if (fresh) keys.push_back(key_of(scope_text(site.package, site.file, site.scope)));
     if (search.reads_as_boundary(site)) keys.push_back(found->second.next(site));
@@ -61,6 +62,11 @@ bool Elsewhere::had(const ScopeSites& scope) const {
   return !keys_.empty() &&
          std::binary_search(keys_.begin(), keys_.end(),
                             key_of(scope_text(scope.package, scope.file, scope.scope)));
+}
+
+bool Elsewhere::had_file(std::string_view package, std::string_view file) const {
+  return !keys_.empty() &&
+         std::binary_search(keys_.begin(), keys_.end(), key_of(scope_text(package, file, "")));
 }
 
 std::vector<bool> Elsewhere::had_sites(const ScopeSites& scope,

@@ -14,9 +14,9 @@
 
 namespace opguard {
 
-// Of the sites of one file, outside of the plan's scopes: a key of each scope, and of each site
-// that reads as a boundary does. Plan::elsewhere is all of them, sorted. search: where every
-// boundary may be (Search::everywhere), which has chosen the sites.
+// Of the sites of one file, outside of the plan's scopes: a key of the file, of each scope, and of
+// each site that reads as a boundary does. Plan::elsewhere is all of them, sorted. search: where
+// every boundary may be (Search::everywhere), which has chosen the sites.
 std::vector<uint32_t> keys_elsewhere(const std::vector<Site>& sites, const Plan& plan,
                                      const Search& search);
 
@@ -26,6 +26,7 @@ class Elsewhere {
  public:
   explicit Elsewhere(const std::vector<uint32_t>& keys) : keys_(keys) {}
   bool had(const ScopeSites& scope) const;
+  bool had_file(std::string_view package, std::string_view file) const;
   // By site of the scope: it is one of those that were there. k equal sites are the first k.
   std::vector<bool> had_sites(const ScopeSites& scope, const std::vector<const Site*>& sites) const;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -47,14 +48,16 @@ class Matcher {
   Matcher(Side& olds, Side& news, const Elsewhere& elsewhere)
       : old_(olds), new_(news), fates_(olds.size()) {
     left_.taken.assign(news.size(), false);
+    std::set<FileName> files;
     for (const ScopeSites& scope : news.signatures().scopes()) {
       left_.was_there.push_back(elsewhere.had(scope));
+      if (elsewhere.had_file(scope.package, scope.file)) files.emplace(scope.package, scope.file);
       if (!left_.was_there.back()) continue;
       const std::vector<bool> had = elsewhere.had_sites(scope, news.sites());
       for (size_t k = 0; k < had.size(); ++k)
         if (had[k]) left_.taken[scope.sites[k]] = true;
     }
-    scopes_ = pair_scopes(old_, new_, left_.was_there);
+    scopes_ = pair_scopes(old_, new_, left_.was_there, files);
     left_.partner = scopes_.partner;
     left_.namesake = scopes_.namesake;
   }

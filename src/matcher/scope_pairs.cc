@@ -90,7 +90,8 @@ std::set<std::string> callees(const Side& side, const ScopeTree& tree, uint32_t 
 
 class ScopePairer {
  public:
-  ScopePairer(Side& olds, Side& news, const std::vector<bool>& was_there)
+  ScopePairer(Side& olds, Side& news, const std::vector<bool>& was_there,
+              const std::set<FileName>& files)
       : old_side_(olds), new_side_(news), old_(olds), new_(news) {
     old_to_new_.assign(old_.size(), -1);
     new_to_old_.assign(new_.size(), -1);
@@ -98,6 +99,10 @@ class ScopePairer {
     was_there_.assign(new_.size(), false);
     for (uint32_t k = 0; k < was_there.size(); ++k)
       for (uint32_t n = was_there[k] ? new_.node_of_scope(k) : 0; n > 0; n = new_.node(n).parent)
+        was_there_[n] = true;
+    for (uint32_t n = 0; n < new_.size(); ++n)
+      if (new_.node(n).level == Level::file &&
+          files.contains({new_.node(new_.node(n).parent).name, new_.node(n).name}))
         was_there_[n] = true;
   }
 
@@ -467,8 +472,9 @@ ScopePairs ScopePairer::result() {
 
 }  // namespace
 
-ScopePairs pair_scopes(Side& olds, Side& news, const std::vector<bool>& was_there) {
-  return ScopePairer(olds, news, was_there).pair();
+ScopePairs pair_scopes(Side& olds, Side& news, const std::vector<bool>& was_there,
+                       const std::set<FileName>& files) {
+  return ScopePairer(olds, news, was_there, files).pair();
 }
 
 }  // namespace opguard

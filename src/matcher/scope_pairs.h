@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "matcher/features.h"
@@ -25,11 +28,15 @@ struct ScopePairs {
   std::vector<int64_t> renames_of;
 };
 
-// was_there: new scopes that were in the old tree and hold no boundary: they are no other's.
+using FileName = std::pair<std::string_view, std::string_view>;  // package, name
+
+// was_there: new scopes that were in the old tree and hold no boundary, and such files: they are
+// no other's.
 // A scope that kept its name and file is itself as long as nothing else holds more of it: a new
 // function that the one of its name calls, or the one that it exchanged names with. Renamed and
 // moved scopes are found by their sites: files first, then classes and functions, then what is in
 // them.
-ScopePairs pair_scopes(Side& olds, Side& news, const std::vector<bool>& was_there);
+ScopePairs pair_scopes(Side& olds, Side& news, const std::vector<bool>& was_there,
+                       const std::set<FileName>& files);
 
 }  // namespace opguard

@@ -117,7 +117,10 @@ Search::Search(const Plan& plan, const std::vector<Site>& sites, const MatchSet&
 Search Search::everywhere(const Plan& plan) {
   MatchSet nowhere;
   nowhere.matches.resize(plan.boundaries.size());
-  return Search(plan, {}, nowhere);
+  Search search(plan, {}, nowhere);
+  // As if the files were there: a whole file is told by a scope of it.
+  search.file_gone_ = false;
+  return search;
 }
 
 bool Search::reads_as_boundary(const Site& site) const {
