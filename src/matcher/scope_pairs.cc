@@ -8,6 +8,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "matcher/clear_pairs.h"
 #include "matcher/exchanged_names.h"
 #include "matcher/renamed_words.h"
 #include "matcher/scope_tree.h"
@@ -60,20 +61,6 @@ double held(const Bag& a, const Bag& b) {
 bool share_enough(const Bag& a, const Bag& b) {
   return common(a.bodies, b.bodies) > 0 || common(a.kinds, b.kinds) >= kMinCommon;
 }
-
-struct Best {
-  double first = 0, second = 0;
-  int64_t of = -1;
-  void offer(double value, int64_t who) {
-    if (value > first) {
-      second = first;
-      first = value;
-      of = who;
-    } else {
-      second = std::max(second, value);
-    }
-  }
-};
 
 // Names of the functions called in a node by their name alone.
 std::set<std::string> callees(const Side& side, const ScopeTree& tree, uint32_t n) {
@@ -348,8 +335,7 @@ std::map<uint32_t, double> ScopePairer::newly_called(const NameClaim& claim) {
   return heirs;
 }
 
-// Pairs that fit clearly best both ways. What is sure is taken out, then fewer are in doubt: a copy
-// that found its own original is no rival of another.
+// Pairs those that fit clearly best both ways, and if `inside` what is in them.
 void ScopePairer::settle(const Nodes& lost, const Nodes& fresh,
                          const std::function<double(uint32_t, uint32_t)>& worth, bool inside) {
   if (lost.empty() || fresh.empty()) return;
@@ -359,7 +345,6 @@ void ScopePairer::settle(const Nodes& lost, const Nodes& fresh,
       Nodes& all = holders[kind];
       if (all.empty() || all.back() != j) all.push_back(j);
     }
-  std::vector<bool> settled(lost.size(), false), used(fresh.size(), false);
   std::vector<std::unordered_map<uint32_t, double>> values(lost.size());
   for (uint32_t i = 0; i < lost.size(); ++i)
     for (uint32_t kind : old_.bag(lost[i]).kinds)
@@ -367,28 +352,13 @@ void ScopePairer::settle(const Nodes& lost, const Nodes& fresh,
         for (uint32_t j : found->second)
           if (auto [at, first] = values[i].try_emplace(j); first)
             at->second = worth(lost[i], fresh[j]);
-  for (bool more = true; more;) {
-    more = false;
-    std::vector<Best> best_old(lost.size()), best_new(fresh.size());
-    for (uint32_t i = 0; i < lost.size(); ++i) {
-      if (settled[i]) continue;
-      for (const auto& [j, value] : values[i]) {
-        if (used[j]) continue;
-        best_old[i].offer(value, j);
-        best_new[j].offer(value, i);
-      }
-    }
-    for (uint32_t i = 0; i < lost.size(); ++i) {
-      if (settled[i] || best_old[i].of < 0) continue;
-      auto j = static_cast<size_t>(best_old[i].of);
-      if (used[j] || best_new[j].of != i) continue;
-      if (best_old[i].first - std::max(best_old[i].second, best_new[j].second) < kMargin) continue;
-      more = settled[i] = used[j] = true;
-      if (inside)
-        pair_nodes(lost[i], fresh[j]);
-      else
-        link(lost[i], fresh[j]);
-    }
+  for (auto [i, j] : clear_pairs(values, fresh.size(), kMargin)) {
+    // What lies in an earlier pair may have taken it.
+    if (linked(lost[i]) || !free(fresh[j])) continue;
+    if (inside)
+      pair_nodes(lost[i], fresh[j]);
+    else
+      link(lost[i], fresh[j]);
   }
 }
 
