@@ -272,8 +272,8 @@ def main():
                     removed = f"  removed and not bound {figures['removed_not_bound']}/{figures['removed']}" if "removed" in figures else ""
                     print(f"  {label:18} n {figures['sites']:6} recall {figures['recall']:.4f} precision {figures['precision']:.4f} "
                           f"wrong {figures['wrong']}{removed}", flush=True)  # fmt: skip
-    if options.json:
-        options.json[0].write_text(json.dumps(report, indent=1) + "\n")
+                if options.json:
+                    options.json[0].write_text(json.dumps(report, indent=1) + "\n")
     return 1 if any(row["calls"]["wrong"] for row in report["sets"]) else 0
 
 
