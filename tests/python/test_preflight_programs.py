@@ -48,6 +48,15 @@ def test_everything_is_covered_and_said(opguard, tmp_path):
     assert "coverage: 100.0 %" in said and "backward 100.0 %" in said
 
 
+def test_what_did_not_run_and_reads_alike_is_known(opguard, tmp_path):
+    """A plan holds what ran; of the rest of the tree it keeps keys, so that nothing there is taken for an operator that goes later."""
+    other = "import torch\n\ndef unused(model):\n    return model(torch.ones(2, 4)).square().mean()\n"
+    plan, _ = preflight(opguard, tmp_path, {"train.py": TRAIN, "other.py": other, "plain.py": "print(1)\n"}, [sys.executable, "train.py"])
+    assert {b["file"] for b in plan["boundaries"]} == {"train.py"}
+    # The file, the function, and its four calls.
+    assert len(" ".join(plan["elsewhere"]).split()) == 6
+
+
 def test_what_is_not_covered_is_listed(opguard, tmp_path):
     text = TRAIN + "\nclass T:\n    def __del__(self):\n        pass\nimport torch.nn.functional as F\n"
     text += "@torch.jit.ignore\ndef plain(x):\n    return x * 2\nx = torch.ones(3)\ntable = {}\ndel table\n"
