@@ -5,6 +5,7 @@ the tracer cannot look into functions of C, and traces these in their place."""
 
 import functools
 import operator
+import sys
 
 from opguard import startup, unprobed
 
@@ -71,17 +72,46 @@ def problem():
 
 
 def _install_identity():
+    """Nothing of the program's or of torch's is given an attribute for it."""
     import torch
 
     from opguard import _rt
 
-    # For `og(id, x).iadd(y)`, where x is the operand itself.
-    for augmented in _AUGMENTED:
-        function = getattr(operator, "i" + augmented)
-        setattr(torch.Tensor, "i" + augmented, _in_place(function, lambda self: self))
     substitute = getattr(torch.compiler, "substitute_in_graph", None)
     if substitute is None:
-        return
+        return _ask_the_compiler()
     for ours in (*_probes(), _rt.aug):
         traced = name if ours is _rt.name else probe
         substitute(ours, skip_signature_check=True)(traced)
+
+
+def _ask_the_compiler():
+    """Before torch 2.5 the tracer is told of no function of C: it breaks the graph at one, and what is left on the stack is
+    then a probe, which it cannot take in. A function of Python in its place asks, as the tracer answers itself."""
+    from torch._dynamo import is_compiling
+
+    package = sys.modules["opguard"]
+
+    def asking(recorded, traced):
+        return lambda boundary, operand: traced(boundary, operand) if is_compiling() else recorded(boundary, operand)
+
+    for ours in _PROBES:
+        setattr(package, ours, asking(getattr(package, ours), name if ours == "name" else probe))
+    package.og.name, package.og.aug = package.name, asking(package.aug, aug)
+    _read_attributes_of(package.og)
+
+
+def _read_attributes_of(og):
+    """Before torch 2.3 the tracer breaks the graph at a function's attribute: `og.name`."""
+    from torch._dynamo.variables.functions import UserFunctionVariable
+
+    original = UserFunctionVariable.call_method
+
+    @functools.wraps(original)
+    def call_method(self, tx, method, args, kwargs):
+        if self.fn is og and method in vars(og):
+            traced = {"name": name, "aug": aug}.get(method, probe)
+            return UserFunctionVariable(traced).call_function(tx, args, kwargs)
+        return original(self, tx, method, args, kwargs)
+
+    UserFunctionVariable.call_method = call_method

@@ -15,11 +15,11 @@ _BIND = "%s = __import__('opguard').og"
 _BIND_MAIN = "%s = __import__('opguard.hook').hook.enter_main(globals())"
 
 # What may stand behind `og`.
-_VARIANTS = ("aug", "writes", "step", "micro_batch")
+_VARIANTS = ("name", "aug", "writes", "step", "micro_batch")
 # Up to 3.11 the parser gives expressions inside f-strings no true positions.
 _STRINGS_ARE_OPAQUE = sys.version_info < (3, 12)
 
-# x += y became x = og(id, x).iadd(y): the token's length by the method's name.
+# x += y became x = og.name(id, x).iadd(y): the token's length by the method's name.
 _TOKENS = {"ipow": 3, "ifloordiv": 3, "ilshift": 3, "irshift": 3}
 
 
@@ -43,7 +43,7 @@ class _Columns:
             self.add(call.end_lineno, call.end_col_offset - 1, 1)
 
     def add_augment(self, assign):
-        """`x = og(id, x).iadd(y)`; the probe inside it is part of the stretch."""
+        """`x = og.name(id, x).iadd(y)`; the probe inside it is part of the stretch."""
         target, call = assign.targets[0], assign.value
         found = self.assign.search(self.lines[target.end_lineno - 1], target.end_col_offset)
         if found and call.func.value.lineno == target.end_lineno:

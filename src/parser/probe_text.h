@@ -11,12 +11,15 @@ inline constexpr std::string_view kProbeName = "og";
 
 // Behind `og`: what else the probe says; docs/architecture.md has their meaning.
 inline constexpr std::string_view kVariants[] = {".writes", ".step", ".micro_batch"};
+// Of an augmented name without a variant: where probes are the operands themselves
+// (docs/compile.md), a name's needs the method all the same.
+inline constexpr std::string_view kNameProbe = ".name";
 
 struct AugmentMethod {
   std::string_view op, method;
 };
 
-// `x += y` as an expression on a probe: `x = og("id", x).iadd(y)`.
+// `x += y` as an expression on a probe: `x = og.name("id", x).iadd(y)`.
 inline constexpr AugmentMethod kAugmentMethods[] = {
     {"+=", "iadd"},       {"-=", "isub"}, {"*=", "imul"},  {"@=", "imatmul"},  {"/=", "itruediv"},
     {"//=", "ifloordiv"}, {"%=", "imod"}, {"**=", "ipow"}, {"<<=", "ilshift"}, {">>=", "irshift"},

@@ -44,7 +44,7 @@ class Finder {
     bool aug;
   };
 
-  // og("<id>", operand), og.aug("<id>", operand), og.writes("<id>", operand), ...
+  // og("<id>", operand), og.name("<id>", operand), og.aug("<id>", operand), og.writes("<id>", ...
   std::optional<Call> probe_call(Node node) const {
     if (!node || node.kind() != Kind::call) return std::nullopt;
     Node function = node.field(Field::function), list = node.field(Field::arguments);
@@ -56,9 +56,10 @@ class Finder {
     if (function.kind() == Kind::attribute && is_name(function.field(Field::object))) {
       std::string_view attribute = text(function.field(Field::attribute));
       aug = attribute == "aug";
+      const bool name = attribute == kNameProbe.substr(1);
       for (std::string_view known : kVariants)
         if (attribute == known.substr(1)) variant = known;
-      if (!aug && variant.empty()) return std::nullopt;
+      if (!aug && !name && variant.empty()) return std::nullopt;
     } else if (!is_name(function)) {
       return std::nullopt;
     }
@@ -89,7 +90,7 @@ class Finder {
          {{expression_start(node), operand.start(), ""}, {operand.end(), node.end(), ""}}});
   }
 
-  // x = og("<id>", x).iadd(value)
+  // x = og.name("<id>", x).iadd(value), and og("<id>", x).iadd(value) of trees patched before
   bool find_name_augment(Node node, std::vector<Found>& found) {
     Node left = node.field(Field::left), right = node.field(Field::right);
     if (!left || !right || left.kind() != Kind::identifier || right.kind() != Kind::call)

@@ -113,8 +113,9 @@ llvm::Error add_edits(const std::string& text, const Wrap& wrap, const ImportPla
   std::string name = text.substr(site.operand_start, site.operand_end - site.operand_start);
   // `x += y`: the name stays a target, the operator becomes `=`, the blanks around it stay.
   edits.push_back({parts->op, static_cast<uint32_t>(site.callee.size()), "=", 0});
-  edits.push_back({parts->value, 0,
-                   og + wrap.variant + opening + name + ")." + std::string(method) + "(", depth});
+  const std::string probe =
+      og + (wrap.variant.empty() ? std::string(kNameProbe) : wrap.variant) + opening + name + ").";
+  edits.push_back({parts->value, 0, probe + std::string(method) + "(", depth});
   edits.push_back({site.end, 0, ")", -depth});
   return llvm::Error::success();
 }

@@ -35,6 +35,11 @@ TEST(Probes, AugmentedNamesGetTheirOperatorBack) {
   ASSERT_EQ(probes.size(), 2u);
   EXPECT_EQ(probes[0].site.callee, "@=");
   EXPECT_EQ(probes[1].site.callee, "-");
+  // As the patcher writes them now.
+  SourceFile named = source(kImport + "x  = og.name(\"a\", x).imatmul(-og(\"b\", y))\n");
+  EXPECT_EQ(without_probes(named, diags)->text, "x  @= -y\n");
+  EXPECT_EQ(parse_probes(named, import, diags)[0].variant, "");
+  EXPECT_EQ(diags.text(), "");
 }
 
 TEST(Probes, MarkedProbesComeOutToo) {

@@ -43,7 +43,7 @@ def test_git_apply_takes_the_diff_and_its_reverse(instrument, repo):
     diff = instrument(repo, "--all-sites")
     assert diff.returncode == 0, diff.stderr
     git(repo, "apply", "-", input=diff.stdout)
-    assert 'x = og("s4", x).iadd(og("s3", x) * 2)' in (repo / "train.py").read_text()
+    assert 'x = og.name("s4", x).iadd(og("s3", x) * 2)' in (repo / "train.py").read_text()
     assert instrument(repo, "--all-sites").stdout == ""
     git(repo, "apply", "-", input=instrument(repo, "--strip").stdout)
     assert git(repo, "status", "--porcelain") == ""

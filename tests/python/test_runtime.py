@@ -505,8 +505,4 @@ want = bare(x, y)
 for f in (probed, torch.compile(probed, fullgraph=True, backend="eager")):
     assert all(torch.equal(a, b) for a, b in zip(want, f(x, y)))
 """
-    import torch
-
-    if not hasattr(torch.compiler, "substitute_in_graph"):
-        pytest.skip("this torch cannot replace functions under its compiler")
     run_program(source, tmp_path if recording else None)
