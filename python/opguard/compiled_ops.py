@@ -32,7 +32,6 @@ RING, RING_BACKWARD = {}, {}
 BY_VALUE = {"cpu"}
 _indexes = {}
 
-_MARK = "opguard"  # in Node.metadata: claimed, as in src/runtime/autograd.cc
 
 
 def prepare(device):
@@ -150,26 +149,29 @@ def _claim(roots, history, boundary, token, ring, serial):
     todo = list(roots)
     while todo:
         node = todo.pop()
-        if any(node is known for known in history) or _MARK in node.metadata:
+        if any(node is known for known in history) or node.name().endswith("AccumulateGrad"):
             continue
-        node.metadata[_MARK] = True
-        name = node.name()
-        if not name.endswith("AccumulateGrad"):
-            node.register_hook(_node_hook(boundary, token, name, ring, serial))
+        handle = node.register_hook(_NodeHook(boundary, token, node.name(), ring, serial))
+        if sum(isinstance(hook, _NodeHook) for hook in handle.hooks_dict_ref().values()) > 1:
+            handle.remove()
+            continue
         todo += [following for following, _ in node.next_functions if following is not None]
 
 
-def _node_hook(boundary, token, name, ring, serial):
-    def hook(outgoing, incoming):
+class _NodeHook:
+    """That it is there says that the node is claimed."""
+
+    def __init__(self, boundary, token, name, ring, serial):
+        self.boundary, self.token, self.name, self.ring, self.serial = boundary, token, name, ring, serial
+
+    def __call__(self, outgoing, incoming):
         names, values = [], []
         for kind, label, gradients in ((IN, "grad", incoming), (OUT, "out", outgoing)):
             for i, gradient in enumerate(gradients):
                 if gradient is not None:
                     names.append(f"{kind}{label}{i}")
                     values.append(gradient)
-        torch.ops.opguard.node(ring, serial, _plain(values), site(token, boundary, "", names, [name]))
-
-    return hook
+        torch.ops.opguard.node(self.ring, self.serial, _plain(values), site(self.token, self.boundary, "", names, [self.name]))
 
 
 def _end(ring, values, numbers, text):

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "runtime/graph_event.h"
@@ -14,16 +15,15 @@
 namespace opguard {
 namespace {
 
-constexpr const char* kMark = "opguard";  // in Node.metadata: claimed
 constexpr std::string_view kLeaf = "AccumulateGrad", kCompiled = "CompiledFunctionBackward";
 
 PyTypeObject* g_node_hook_type = nullptr;
 PyTypeObject* g_leaf_hook_type = nullptr;
 
 // Called by the engine as hook(grad_inputs, grad_outputs). Belongs to the node and points to
-// nothing.
+// nothing. That it is there says that the node is claimed: nothing else is left on the node.
 struct NodeHook {
-  PyObject_HEAD std::string* boundary;
+  PyObject_HEAD std::string* boundary;  // nullptr: it only says so
   std::string* node;
   uint32_t forward;
   uint64_t generation;
@@ -52,6 +52,7 @@ constexpr size_t kAdding = 64;
 
 PyObject* call_node_hook(PyObject* self, PyObject* args, PyObject*) {
   auto* hook = reinterpret_cast<NodeHook*>(self);
+  if (hook->boundary == nullptr) Py_RETURN_NONE;
   if (hook->drill != nullptr && *hook->drill) (*hook->drill)->end();
   if (!recorder().on() || recorder().thread().inside || PyTuple_Size(args) < 2) Py_RETURN_NONE;
   OwnWork work;
@@ -78,6 +79,7 @@ PyObject* call_node_hook(PyObject* self, PyObject* args, PyObject*) {
       out.add_tensors("out" + std::to_string(i), PyTuple_GetItem(outgoing, i));
     std::vector<Slot> slots = std::move(in.slots());
     slots.insert(slots.end(), out.slots().begin(), out.slots().end());
+    if (uint64_t beyond = in.beyond() + out.beyond(); beyond > 0) recorder().lose(beyond);
     recorder().commit(event, slots);
     if (watch) watch->committed(event);
     if (hook->drill != nullptr && *hook->drill) (*hook->drill)->drilled(event);
@@ -209,48 +211,105 @@ PyType_Spec g_node_spec = {"opguard._rt.NodeHook", sizeof(NodeHook), 0, Py_TPFLA
 PyType_Spec g_leaf_spec = {"opguard._rt.LeafHook", sizeof(LeafHook), 0, Py_TPFLAGS_DEFAULT,
                            g_leaf_slots};
 
-// False: the node was claimed before, or has no place for a mark.
-bool claim(PyObject* node) {
-  Ref metadata = attribute(node, "metadata");
-  if (!metadata || !PyDict_Check(metadata.get())) return false;
-  if (PyDict_GetItemString(metadata.get(), kMark) != nullptr) return false;
-  return PyDict_SetItemString(metadata.get(), kMark, Py_True) == 0;
+enum class Claim { taken, known, refused };
+
+bool is_ours(PyObject* hook) {
+  return Py_TYPE(hook) == g_node_hook_type || Py_TYPE(hook) == g_leaf_hook_type;
 }
 
-bool hook_node(PyObject* node, const std::string& name, const std::string& boundary,
-               uint32_t index) {
-  auto* hook = PyObject_New(NodeHook, g_node_hook_type);
-  if (hook == nullptr) return false;
-  hook->boundary = new std::string(boundary);
-  hook->node = new std::string(name);
-  hook->forward = index;
-  hook->generation = recorder().generation();
-  hook->drill = g_watching && drills_node(boundary, name) ? new std::shared_ptr<Watch> : nullptr;
-  Ref held(reinterpret_cast<PyObject*>(hook));
-  if (hook->drill != nullptr) {
-    Ref before(PyObject_GetAttrString(held.get(), "before"));
-    Ref first(before ? PyObject_CallMethod(node, "register_prehook", "O", before.get()) : nullptr);
-    if (!first) return false;
+// The dictionary of a node's hooks, which lives as long as the node: weak, from a hook's handle.
+Ref hooks_of(PyObject* handle, Ref& weak) {
+  weak = attribute(handle, "hooks_dict_ref");
+  Ref hooks(weak ? PyObject_CallNoArgs(weak.get()) : nullptr);
+  if (!hooks) PyErr_Clear();
+  return hooks && PyDict_Check(hooks.get()) ? std::move(hooks) : Ref();
+}
+
+// Puts our hook on a node; where one of ours is there already, takes it off again.
+Claim claim(PyObject* node, PyObject* hook, Ref& hooks_weak) {
+  Ref handle(PyObject_CallMethod(node, "register_hook", "O", hook));
+  if (!handle) {
+    PyErr_Clear();
+    return Claim::refused;
   }
-  Ref handle(PyObject_CallMethod(node, "register_hook", "O", held.get()));
+  Ref hooks = hooks_of(handle.get(), hooks_weak);
+  int ours = 0;
+  PyObject *id, *other;
+  for (Py_ssize_t at = 0; hooks && PyDict_Next(hooks.get(), &at, &id, &other);)
+    ours += is_ours(other);
+  if (ours == 1) return Claim::taken;
+  Ref removed(PyObject_CallMethod(handle.get(), "remove", nullptr));
+  PyErr_Clear();
+  return hooks ? Claim::known : Claim::refused;
+}
+
+bool add_prehook(PyObject* node, PyObject* hook) {
+  Ref before(PyObject_GetAttrString(hook, "before"));
+  Ref handle(before ? PyObject_CallMethod(node, "register_prehook", "O", before.get()) : nullptr);
+  PyErr_Clear();
   return static_cast<bool>(handle);
 }
 
-bool hook_leaf(PyObject* node) {
+// told: what the node does is recorded by itself, and only the claim is wanted.
+Claim take_node(PyObject* node, const std::string& name, const std::string& boundary,
+                uint32_t index, bool told) {
+  auto* hook = PyObject_New(NodeHook, g_node_hook_type);
+  if (hook == nullptr) return Claim::refused;
+  hook->boundary = told ? nullptr : new std::string(boundary);
+  hook->node = told ? nullptr : new std::string(name);
+  hook->forward = index;
+  hook->generation = recorder().generation();
+  const bool drilled = !told && g_watching && drills_node(boundary, name);
+  hook->drill = drilled ? new std::shared_ptr<Watch> : nullptr;
+  Ref held(reinterpret_cast<PyObject*>(hook)), hooks;
+  const Claim claimed = claim(node, held.get(), hooks);
+  if (claimed == Claim::taken && drilled && !add_prehook(node, held.get())) return Claim::refused;
+  return claimed;
+}
+
+// Leaves that were claimed -> their nodes' hooks, weak. A parameter is met at each of its uses; a
+// node holds its leaf, so that an address stands for one leaf as long as its hooks live.
+class ClaimedLeaves {
+ public:
+  bool hold(PyObject* leaf) const {
+    auto at = hooks_.find(leaf);
+    return at != hooks_.end() && lives(at->second);
+  }
+  void add(PyObject* leaf, Ref hooks) {
+    if (hooks_.size() >= limit_) {
+      std::erase_if(hooks_, [](const auto& entry) { return !lives(entry.second); });
+      limit_ = std::max(limit_, 2 * hooks_.size());
+    }
+    hooks_[leaf] = std::move(hooks);
+  }
+
+ private:
+  static bool lives(const Ref& weak) { return PyWeakref_GetObject(weak.get()) != Py_None; }
+
+  std::unordered_map<PyObject*, Ref> hooks_;
+  size_t limit_ = 1024;
+};
+
+ClaimedLeaves& claimed_leaves() {
+  static auto* all = new ClaimedLeaves;
+  return *all;
+}
+
+Claim take_leaf(PyObject* node) {
   Ref variable = attribute(node, "variable");
-  if (!variable || variable.get() == Py_None) return true;
+  if (!variable || variable.get() == Py_None) return Claim::known;
+  if (claimed_leaves().hold(variable.get())) return Claim::known;
   Ref weak(PyWeakref_NewRef(variable.get(), nullptr));
-  if (!weak) return false;
-  auto* hook = PyObject_New(LeafHook, g_leaf_hook_type);
-  if (hook == nullptr) return false;
+  auto* hook = weak ? PyObject_New(LeafHook, g_leaf_hook_type) : nullptr;
+  PyErr_Clear();
+  if (hook == nullptr) return Claim::refused;
   hook->variable = weak.release();
   hook->adding = new std::vector<Adding>;
-  Ref held(reinterpret_cast<PyObject*>(hook));
-  Ref before(PyObject_GetAttrString(held.get(), "before"));
-  Ref first(before ? PyObject_CallMethod(node, "register_prehook", "O", before.get()) : nullptr);
-  if (!first) return false;
-  Ref second(PyObject_CallMethod(node, "register_hook", "O", held.get()));
-  return static_cast<bool>(second);
+  Ref held(reinterpret_cast<PyObject*>(hook)), hooks;
+  const Claim claimed = claim(node, held.get(), hooks);
+  if (claimed == Claim::taken && !add_prehook(node, held.get())) return Claim::refused;
+  if (claimed != Claim::refused) claimed_leaves().add(variable.get(), std::move(hooks));
+  return claimed;
 }
 
 void collect_roots(const TorchApi& torch, PyObject* value, std::vector<Ref>& nodes, int depth) {
@@ -302,7 +361,7 @@ void hook_compiled_leaves(const TorchApi& torch, PyObject* roots) {
     if (!node_name(node.get()).starts_with(kCompiled)) continue;
     for (size_t i = known; i < todo.size(); ++i) {
       PyObject* next = todo[i].get();
-      if (node_name(next).ends_with(kLeaf) && claim(next) && !hook_leaf(next))
+      if (node_name(next).ends_with(kLeaf) && take_leaf(next) == Claim::refused)
         recorder().fault("an autograd node takes no hook");
     }
   }
@@ -329,14 +388,14 @@ void attach_hooks(const TorchApi& torch, const std::string& boundary, uint32_t i
   while (!todo.empty()) {
     Ref node = std::move(todo.back());
     todo.pop_back();
-    if (before_us.count(node.get()) || !claim(node.get())) continue;
+    if (before_us.count(node.get())) continue;
     std::string name = node_name(node.get());
-    bool leaf = name.ends_with(kLeaf);
-    bool told = compiled && name.starts_with(kCompiled);
-    bool hooked =
-        told || (leaf ? hook_leaf(node.get()) : hook_node(node.get(), name, boundary, index));
-    if (!hooked) recorder().fault("an autograd node takes no hook");
-    push_next(node.get(), todo);
+    const bool told = compiled && name.starts_with(kCompiled);
+    const Claim claimed = name.ends_with(kLeaf)
+                              ? take_leaf(node.get())
+                              : take_node(node.get(), name, boundary, index, told);
+    if (claimed == Claim::refused) recorder().fault("an autograd node takes no hook");
+    if (claimed == Claim::taken) push_next(node.get(), todo);
   }
 }
 
@@ -362,6 +421,7 @@ void record_loss(PyObject* roots) {
     } else {
       in.add_tensors("root0", roots, kModelValue);
     }
+    if (in.beyond() > 0) recorder().lose(in.beyond());
     recorder().commit(event, in.slots());
     if (watch) watch->committed(event);
     if (latest_graph_event() >= 0) hook_compiled_leaves(*work.torch(), roots);

@@ -26,7 +26,7 @@ bool refers(PyObject* weak, PyObject* object) {
   return weak != nullptr && PyWeakref_GetObject(weak) == object;
 }
 
-// Torch keeps a storage's Python object as long as the storage itself, from 2.1 on; before, each
+// Torch keeps a storage's Python object as long as the storage itself, from 2.2 on; before, each
 // look makes a new one.
 bool keeps_objects(PyObject* tensor) {
   static int known = -1;

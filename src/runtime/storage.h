@@ -34,7 +34,7 @@ class Storages {
   struct Place {
     Ref storage;
     uint32_t number = 0;  // of the block in this process, from 1; 0 where nothing tells blocks
-                          // apart (torch before 2.1, no storage)
+                          // apart (torch before 2.2, no storage)
     uint32_t written = 0, written_anywhere = 0;  // as it was then: others may write while we read
   };
   // Of exactly a torch.Tensor or Parameter.

@@ -207,9 +207,10 @@ void Collector::describe_dict(std::string& out, const std::string& name, PyObjec
   out += '}';
 }
 
-void Collector::describe(std::string& out, const std::string& name, PyObject* value, SlotFlags flags,
-                         int depth) {
+void Collector::describe(std::string& out, const std::string& name, PyObject* value,
+                         SlotFlags flags, int depth) {
   if (++visited_ > kMaxVisited) {
+    if (torch_ != nullptr && depth <= max_depth_ && torch_->is_tensor(value)) ++beyond_;
     out += "...";
     return;
   }
@@ -309,7 +310,8 @@ void Collector::add_tensors(std::string_view name, PyObject* value, SlotFlags fl
   if (slots_.size() > before) text(name, shortened(std::move(out), kMaxText));
 }
 
-void Collector::walk_module(PyObject* module, const std::string& prefix, SlotFlags flags, int depth) {
+void Collector::walk_module(PyObject* module, const std::string& prefix, SlotFlags flags,
+                            int depth) {
   for (const char* table : {"_parameters", "_buffers"}) {
     Ref dict = attribute(module, table);
     if (!dict || !PyDict_Check(dict.get())) continue;
