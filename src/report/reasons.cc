@@ -139,9 +139,10 @@ class Wording {
       case ended:
         return run + " ended with " + names[0];
       case log_not_whole: {
-        const int32_t process = reason_.events[reason_.side].process;
-        return "but the log of " + std::string(1, "ab"[reason_.side]) +
-               " is not whole: " + runs_[reason_.side]->processes[process].path;
+        const ProcessLog& log =
+            runs_[reason_.side]->processes[reason_.events[reason_.side].process];
+        return "but the log of " + std::string(1, "ab"[reason_.side]) + " is not whole: rank " +
+               std::to_string(log.rank) + ", " + log.path;
       }
       case saves:
         return "run a saves " + number(first) + " times, run b " + number(second);

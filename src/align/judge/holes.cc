@@ -45,16 +45,23 @@ Verdict limit_by_holes(Verdict verdict, const Run& a, const Run& b, const Alignm
   const ProcessLog *hole_a = find_hole(a), *hole_b = find_hole(b);
   if (!hole_a && !hole_b) return verdict;
   if (verdict.outcome == Outcome::inconclusive) return verdict;
-  if (verdict.outcome == Outcome::diverged && !verdict.candidates.empty() &&
+  // Where one run only goes on longer, a process of the other that was killed is why: what its
+  // peers do then, an exception in a collective above all, is no operator's doing.
+  const bool cut_short = verdict.longer >= 0 && (verdict.longer == 0 ? hole_b : hole_a) != nullptr;
+  if (!cut_short && verdict.outcome == Outcome::diverged && !verdict.candidates.empty() &&
       unequal_pair(verdict.candidates[0], alignment))
     return verdict;
-  const int side = hole_a ? 0 : 1;
+  if (cut_short) {
+    verdict.candidates.clear();
+    verdict.ranks.clear();
+  }
+  const int side = cut_short ? 1 - verdict.longer : hole_a ? 0 : 1;
   Reason hole{.kind = ReasonKind::log_not_whole, .side = side};
   hole.events[side].process =
-      int32_t(hole_a ? hole_a - a.processes.data() : hole_b - b.processes.data());
-  verdict.why = {
-      {verdict.outcome == Outcome::identical ? ReasonKind::held_agrees : ReasonKind::held_differs},
-      hole};
+      int32_t(side == 0 ? hole_a - a.processes.data() : hole_b - b.processes.data());
+  verdict.why = {{cut_short || verdict.outcome == Outcome::identical ? ReasonKind::held_agrees
+                                                                     : ReasonKind::held_differs},
+                 hole};
   verdict.outcome = Outcome::inconclusive;
   return verdict;
 }
