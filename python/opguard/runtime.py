@@ -7,7 +7,7 @@ import functools
 import os
 import sys
 
-from opguard import _rt, buffers, collectives, ddp, exits, flights, functional, graphs, importing, names, saving, states
+from opguard import _rt, buffers, collectives, ddp, exits, flights, functional, graphs, importing, layout, names, saving, states
 
 
 def start(options):
@@ -60,6 +60,7 @@ def _settings(options):
 def on_torch(torch):
     if not _rt.recording():
         return
+    layout.install(torch, _rt.tensor_layout)
     _wrap_autograd(torch)
     graphs.install(torch)
     buffers.install(torch)

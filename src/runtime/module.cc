@@ -176,6 +176,24 @@ PyObject* torch_native_of(PyObject*, PyObject* allow) {
   return PyBool_FromLong(torch_native(PyObject_IsTrue(allow) == 1));
 }
 
+// tensor_layout(probes): None for a question alone.
+PyObject* tensor_layout_of(PyObject*, PyObject* probes) {
+  TensorLayout& layout = tensor_layout();
+  if (probes != Py_None) layout.find(probes);
+  Ref all(PyDict_New());
+  if (!all) return nullptr;
+  for (const char* field : {"object", "sizes", "storage_offset", "numel", "type", "storage",
+                            "autograd", "version", "keys", "data", "count", "check"}) {
+    const int64_t offset = layout.offset(field);
+    Ref number(PyLong_FromLongLong(offset));
+    if (offset >= 0 && (!number || PyDict_SetItemString(all.get(), field, number.get()) != 0))
+      return nullptr;
+  }
+  if (PyDict_SetItemString(all.get(), "trusted", layout.trusted() ? Py_True : Py_False) != 0)
+    return nullptr;
+  return all.release();
+}
+
 PyObject* leave_closure(PyObject*, PyObject*) {
   closure_ended();
   Py_RETURN_NONE;
@@ -243,6 +261,9 @@ PyMethodDef g_methods[] = {
      "lane_sums(name=''): versions of the inner loops; a name chooses one"},
     {"torch_native", torch_native_of, METH_O,
      "torch_native(allow): are tensors asked through torch's C++ functions? False: never again"},
+    {"tensor_layout", tensor_layout_of, METH_O,
+     "tensor_layout(probes or None) -> {field: offset, 'trusted': bool}: where torch keeps a "
+     "tensor's fields (layout.py)"},
     {"collective", collective_launch, METH_VARARGS,
      "collective(boundary, group, sequence, inputs, outputs, scalars, structure) -> Flight or "
      "None"},

@@ -139,6 +139,7 @@ uint32_t tensor_version(PyObject* tensor) {
   const TorchApi* torch = torch_api();
   if (torch != nullptr && torch->plain(tensor) && torch->version) {
     uint32_t counted = 0;
+    if (torch->layout.version(tensor, counted)) return counted;
     if (const void* native = torch->native.tensor(tensor)) {
       torch->native.version(native, counted);
       return counted;
@@ -213,6 +214,28 @@ bool negated(const TorchApi& torch, PyObject* tensor) {
   return answer.get() != Py_False;
 }
 
+// The same where it can be read without a call.
+bool view_fields(const TorchApi& torch, PyObject* tensor, TensorView& view) {
+  TensorFields t;
+  if (!torch.layout.read(tensor, t)) return false;
+  const int64_t size = t.type->size;
+  view.meta.dtype = t.type->dtype;
+  view.meta.device = "cpu";
+  view.meta.shape.assign(t.sizes, t.sizes + t.dims);
+  view.dtype_code = t.type->code;
+  view.dlpack_type = 1;
+  view.elements.size = t.type->size;
+  view.elements.shape.assign(t.sizes, t.sizes + t.dims);
+  view.elements.strides.resize(t.dims);
+  for (size_t d = 0; d < t.dims; ++d) view.elements.strides[d] = t.strides[d] * size;
+  view.elements.data = t.data;
+  view.version = t.version;
+  view.counted = t.counted;
+  view.readable = true;  // or empty
+  if (t.data != nullptr) view.device = processor_device();
+  return true;
+}
+
 // A plain tensor of numbers, nothing lazy about it. False: not that, and nothing is known.
 bool view_plain(const TorchApi& torch, PyObject* tensor, TensorView& view) {
   DlpackTensor t;
@@ -266,6 +289,7 @@ void view_tensor(const TorchApi& torch, PyObject* tensor, TensorView& view) {
   view.object = tensor;
   const bool plain = torch.plain(tensor);
   if (plain) bind_methods(tensor);
+  if (plain && view_fields(torch, tensor, view)) return;
   if (plain && torch.dlpack != nullptr && view_plain(torch, tensor, view)) return;
   Ref dtype = attribute(tensor, "dtype");
   if (dtype) view.meta.dtype = dtype_name(dtype.get());

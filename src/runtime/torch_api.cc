@@ -89,12 +89,18 @@ const TorchApi* torch_api() {
 
 bool torch_native(bool allow) {
   const bool trusted = torch_api() != nullptr && g_api.native.trusted();
-  if (!allow) g_api.native.distrust();
+  if (!allow) {
+    g_api.native.distrust();
+    g_api.layout.distrust();
+  }
   return trusted && allow;
 }
 
+TensorLayout& tensor_layout() { return g_api.layout; }
+
 void bind_methods(PyObject* tensor) {
   g_api.native.meet(tensor);
+  g_api.layout.meet(tensor);
   static bool bound = false;
   if (std::exchange(bound, true)) return;
   g_api.is_neg = method_of(tensor, "is_neg");
@@ -182,12 +188,23 @@ Ref storage_object(PyObject* tensor) {
   return storage;
 }
 
+namespace {
+
+// False also where it is not known without asking Python. tensor: a plain one.
+bool outside_autograd(const TorchApi& torch, PyObject* tensor) {
+  bool outside = false;
+  if (torch.layout.outside_autograd(tensor, outside)) return outside;
+  const void* native = torch.native.tensor(tensor);
+  return native != nullptr && torch.native.outside_autograd(native);
+}
+
+}  // namespace
+
 Ref grad_fn_of(PyObject* tensor) {
   const TorchApi* torch = torch_api();
   if (torch == nullptr || !torch->plain(tensor) || !torch->grad_fn)
     return attribute(tensor, "grad_fn");
-  const void* native = torch->native.tensor(tensor);
-  if (native != nullptr && torch->native.outside_autograd(native)) return Ref::borrow(Py_None);
+  if (outside_autograd(*torch, tensor)) return Ref::borrow(Py_None);
   Ref node = torch->grad_fn(tensor);
   if (!node) PyErr_Clear();
   return node;
@@ -197,8 +214,7 @@ bool wants_gradient(PyObject* tensor) {
   const TorchApi* torch = torch_api();
   if (torch == nullptr || !torch->plain(tensor) || !torch->requires_grad)
     return attribute(tensor, "requires_grad").get() == Py_True;
-  const void* native = torch->native.tensor(tensor);
-  if (native != nullptr && torch->native.outside_autograd(native)) return false;
+  if (outside_autograd(*torch, tensor)) return false;
   const Ref wants = torch->requires_grad(tensor);
   if (!wants) PyErr_Clear();
   return wants.get() == Py_True;

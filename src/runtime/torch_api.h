@@ -5,6 +5,7 @@
 #include "runtime/dlpack.h"
 #include "runtime/fast_call.h"
 #include "runtime/py.h"
+#include "runtime/tensor_layout.h"
 #include "runtime/torch_native.h"
 
 namespace opguard {
@@ -28,6 +29,7 @@ struct TorchApi {
   Getter version, grad_fn, requires_grad;
   Method is_neg, untyped_storage;  // once bind_methods() was called
   TorchNative native;
+  TensorLayout layout;
 
   // Exactly a torch.Tensor or Parameter: nothing of it runs the program's code.
   bool plain(PyObject* object) const {
@@ -70,8 +72,12 @@ class TorchFunctionOff {
 // ("cpu" has no other), or torch has no word for it.
 void* current_stream(std::string_view type, int32_t dlpack_type, int index);
 
-// True: tensors are asked by TorchNative. allow false: never again, in this process.
+// True: tensors are asked by TorchNative. allow false: never again, in this process; nor are they
+// read by TensorLayout.
 bool torch_native(bool allow);
+
+// TorchApi::layout, also before `import torch` has finished.
+TensorLayout& tensor_layout();
 
 // Finds the methods by the first plain tensor there is, and compares what is native by more.
 void bind_methods(PyObject* tensor);
