@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <vector>
 
 #include "device/plugin.h"
@@ -18,6 +19,7 @@ constexpr size_t kBatch = 256;              // rows whose hashes are summed at o
 constexpr uint64_t kChunkBytes = 16 << 10;  // what is read twice lies in the first-level cache
 constexpr uint64_t kWorthAlone = 1 << 10;
 constexpr uint64_t kSmall = 1 << 10;  // bytes of a row for which a Pass costs more than the reading
+constexpr uint64_t kTiny = 64;        // and the call of a vector's loop
 constexpr uint64_t kTaskBytes = 512 << 10;  // of a thread's piece of work
 
 uint64_t sum_of_elements(const char* data, uint64_t bytes, uint32_t type) {
@@ -317,11 +319,21 @@ bool small_row(const Elements& e, uint32_t type, Digest& result) {
   if (rows != 1 || bytes > kSmall || (count > 1 && e.strides.back() != e.size)) return false;
   const size_t width = lane_width(bytes);
   const LaneSums& sums = lane_sums();
-  const uint64_t hash = sums.segment(static_cast<const char*>(e.data), bytes / width, width);
-  result.value = {hash, sums.mixed(&hash, 1)};
+  const auto* data = static_cast<const char*>(e.data);
+  uint64_t hash = 0;
+  if (width == 8 && bytes <= kTiny) {
+    const uint64_t* weights = powers().last;
+    for (uint64_t at = 0; at < bytes; at += 8) {
+      uint64_t lane;
+      std::memcpy(&lane, data + at, sizeof lane);
+      hash += mix(lane) * *weights++;
+    }
+  } else {
+    hash = sums.segment(data, bytes / width, width);
+  }
+  result.value = {hash, mix(hash)};
   result.flat = hash;
-  if (type != OPGUARD_ELEMENT_NONE)
-    result.elements = sum_of_elements(static_cast<const char*>(e.data), bytes, type);
+  if (type != OPGUARD_ELEMENT_NONE) result.elements = sum_of_elements(data, bytes, type);
   return true;
 }
 
@@ -345,8 +357,15 @@ Digest digest_of(const Elements& e, MaskType mask, uint32_t type, bool want_flat
 }  // namespace
 
 Digest digest(const Elements& elements, std::string_view dtype, unsigned threads) {
-  return digest_of(elements, mask_type(dtype), element_type(dtype, elements.size), true, threads);
+  return digest(elements, NumberType(dtype, elements.size), threads);
 }
+
+Digest digest(const Elements& elements, NumberType type, unsigned threads) {
+  return digest_of(elements, type.mask, type.element, true, threads);
+}
+
+NumberType::NumberType(std::string_view dtype, uint32_t element_bytes)
+    : mask(mask_type(dtype)), element(element_type(dtype, element_bytes)) {}
 
 Fingerprint fingerprint(const Elements& elements, uint64_t* flat, unsigned threads) {
   Digest d = digest_of(elements, MaskType::none, OPGUARD_ELEMENT_NONE, flat != nullptr, threads);

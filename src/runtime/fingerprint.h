@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "record/record.h"
+#include "runtime/lane_sums.h"
 #include "runtime/row_walk.h"
 
 namespace opguard {
@@ -23,10 +24,20 @@ struct Digest {
 // Below this many bytes a second thread costs more than it saves.
 constexpr uint64_t kParallelBytes = 2 << 20;
 
+// What a type's elements may be: by torch's name of it without "torch.", "" if they are no masks.
+struct NumberType {
+  NumberType() = default;
+  NumberType(std::string_view dtype, uint32_t element_bytes);
+
+  MaskType mask = MaskType::none;
+  uint32_t element = 0;  // opguard_element_type
+};
+
 // Everything in one pass over memory, whatever the layout. dtype: torch's name without "torch.";
 // "" if the elements are no masks. threads: how many may work on it, the caller included; the
 // result does not depend on them.
 Digest digest(const Elements& elements, std::string_view dtype, unsigned threads = 1);
+Digest digest(const Elements& elements, NumberType type, unsigned threads = 1);
 
 // og1 alone. flat, if given, gets Digest::flat.
 Fingerprint fingerprint(const Elements& elements, uint64_t* flat = nullptr, unsigned threads = 1);

@@ -18,6 +18,12 @@ bool may_be_mask(const Elements& e, MaskType type) {
   if (type == MaskType::none) return false;
   for (int64_t n : e.shape)
     if (n <= 0) return false;
+  // Most tensors begin with a number above zero, or with a whole one.
+  const auto* first = static_cast<const unsigned char*>(e.data);
+  if (!(first[e.size - 1] & 0x80)) {
+    for (uint32_t i = 0; i < e.size; ++i)
+      if (first[i] != 0) return false;
+  }
   uint8_t masked;
   return !lane_sums().masked(static_cast<const char*>(e.data), 1, type, &masked).other;
 }

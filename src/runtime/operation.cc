@@ -16,6 +16,15 @@
 namespace opguard {
 namespace {
 
+constexpr size_t kKeptSlots = 64;  // of which a thread keeps the memory
+
+// "arg3". kind: of three letters.
+std::string numbered(const char* kind, size_t number) {
+  if (number > 9) return kind + std::to_string(number);
+  const char text[5] = {kind[0], kind[1], kind[2], static_cast<char>('0' + number), 0};
+  return {text, 4};
+}
+
 // Modules, classes and plain values have names of their own; anything else says its class.
 std::string name_of(PyObject* callee) { return utf8_attribute(callee, "__name__"); }
 
@@ -82,12 +91,13 @@ Operation::Operation(PyObject* id, Mark mark) : mark_(mark), inputs_(nullptr, Sl
   active_ = true;
   work_.emplace();
   inputs_.use(work_->torch());
-  boundary_ = &recorder().boundary(id);
+  Recorder::Site& site = recorder().site(id);
+  boundary_ = &site.text;
   generation_ = recorder().generation();
-  event_ = recorder().open_event(*boundary_, EventKind::op, current_phase(work_->torch(), thread),
-                                 thread);
+  event_ =
+      recorder().open_event(site, EventKind::op, current_phase(work_->torch(), thread), thread);
   // Asked for, the interpreter makes an object of its frame.
-  if (!recorder().located(*boundary_))
+  if (!recorder().located(site))
     locate_boundary(*boundary_, reinterpret_cast<PyObject*>(PyEval_GetFrame()));
   serial_ = recorder().enter(thread, *boundary_);
   watch_ = watch_event(event_, *boundary_);
@@ -202,8 +212,10 @@ void Operation::call_inputs(PyObject* callee, PyObject* args, PyObject* kwargs) 
       if (torch && callee_.foreign && !torch->plain(value))
         hold(*torch, name + ".", value, callee_.loads);
     };
-    for (Py_ssize_t i = 0; i < given; ++i) add("arg" + std::to_string(i), PyTuple_GetItem(args, i));
-    for (const auto& [name, value] : by_name(kwargs)) add(std::string(name), value);
+    for (Py_ssize_t i = 0; i < given; ++i)
+      add(numbered("arg", static_cast<size_t>(i)), PyTuple_GetItem(args, i));
+    if (kwargs != nullptr)
+      for (const auto& [name, value] : by_name(kwargs)) add(std::string(name), value);
     // What code of others does to a list of parameters, it may do to their gradients.
     if (torch && callee_.foreign && !callee_.torch) listed_gradients(*torch);
   } catch (const std::exception& e) {
@@ -416,9 +428,7 @@ bool Operation::overwritten(PyObject* object) const {
 
 // What it read, but for what a collective only writes; and a functional collective's result it had
 // to wait for, which could not be read before.
-std::vector<Slot> Operation::read_slots(const OwnWork& work, size_t outputs) {
-  std::vector<Slot> slots;
-  slots.reserve(inputs_.slots().size() + outputs);
+void Operation::read_slots(const OwnWork& work, std::vector<Slot>& slots) {
   const std::vector<Collector::Item>& items = inputs_.items();
   for (size_t i = 0; i < inputs_.slots().size(); ++i) {
     Slot& slot = inputs_.slots()[i];
@@ -428,10 +438,9 @@ std::vector<Slot> Operation::read_slots(const OwnWork& work, size_t outputs) {
         type_name(object) == "AsyncCollectiveTensor")
       slot = recorder().slot(view_tensor(*work.torch(), object), SlotKind::in, slot.index,
                              items[i].name, slot.flags & ~kUnreadable);
-    slot.index = static_cast<uint16_t>(slots.size());
     slots.push_back(slot);
+    slots.back().index = static_cast<uint16_t>(slots.size() - 1);
   }
-  return slots;
 }
 
 void Operation::record(PyObject* result, bool raised, const OwnWork& work) {
@@ -446,7 +455,7 @@ void Operation::record(PyObject* result, bool raised, const OwnWork& work) {
       Py_ssize_t n = tuple ? PyTuple_Size(result) : PyList_Size(result);
       for (Py_ssize_t i = 0; i < n; ++i) {
         Ref item = Ref::borrow(tuple ? PyTuple_GetItem(result, i) : PyList_GetItem(result, i));
-        if (item) outputs.add("out" + std::to_string(i), item.get(), output_flags_);
+        if (item) outputs.add(numbered("out", static_cast<size_t>(i)), item.get(), output_flags_);
       }
     } else {
       outputs.add("out0", result, output_flags_);
@@ -454,7 +463,9 @@ void Operation::record(PyObject* result, bool raised, const OwnWork& work) {
         outputs.add_module(result, output_flags_);
     }
   }
-  std::vector<Slot> slots = read_slots(work, outputs.slots().size());
+  std::vector<Slot>& slots = recorder().thread().slots;
+  slots.clear();
+  read_slots(work, slots);
   std::vector<Slot> given = flight_ ? slots : std::vector<Slot>();
   slots.insert(slots.end(), outputs.slots().begin(), outputs.slots().end());
   // What an operation still in flight on another thread has done so far is no value.
@@ -478,6 +489,7 @@ void Operation::record(PyObject* result, bool raised, const OwnWork& work) {
                         in_graph(*work.torch(), result);
   if (differentiable) event_.flags |= kInGraph;
   uint32_t index = recorder().commit(event_, slots);
+  if (slots.capacity() > kKeptSlots) std::vector<Slot>().swap(slots);
   if (watch_) watch_->committed(event_);
   if (flight_ && in_flight) launched(flight_of(flight_), index, given, inputs_.items());
   // Also of an event that was lost: its nodes are events of their own.

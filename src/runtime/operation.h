@@ -54,8 +54,7 @@ class Operation {
   bool done();  // leaves the operator; false: there is no log any more to take the event
   bool running_statistic(size_t input);
   void written_inputs(std::vector<Slot>& slots, const OwnWork& work);
-  // outputs: how many slots will follow.
-  std::vector<Slot> read_slots(const OwnWork& work, size_t outputs);
+  void read_slots(const OwnWork& work, std::vector<Slot>& slots);
   bool overwritten(PyObject* object) const;
   bool in_others_memory(PyObject* result) const;
   void record(PyObject* result, bool raised, const OwnWork& work);

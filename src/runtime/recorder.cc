@@ -4,6 +4,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <optional>
 
 #include "record/random_operator.h"
@@ -94,6 +95,7 @@ void Recorder::reset_after_fork() {
   graphs_.clear();
   located_.clear();
   occurrences_.clear();
+  operators_.clear();
   // The operators that were running are the parent's, this thread's too: their ends are not reached
   // here, or end what is no more.
   running_.clear();
@@ -224,8 +226,23 @@ Event Recorder::open_event(std::string_view boundary, EventKind kind, Phase phas
 Event Recorder::open_event(std::string_view boundary, EventKind kind, Phase phase,
                            const ThreadState& thread) {
   if (!opened_) begin_log();
+  return event_now(string(boundary), kind, phase, thread);
+}
+
+Event Recorder::open_event(Site& site, EventKind kind, Phase phase, const ThreadState& thread) {
+  if (!opened_) begin_log();
+  if (site.generation != generation_) {
+    site.generation = generation_;
+    site.string = string(site.text);
+    site.located = false;
+  }
+  return event_now(site.string, kind, phase, thread);
+}
+
+Event Recorder::event_now(uint32_t boundary, EventKind kind, Phase phase,
+                          const ThreadState& thread) {
   Event e;
-  e.boundary = string(boundary);
+  e.boundary = boundary;
   e.kind = kind;
   e.phase = phase;
   e.step = step_;
@@ -237,6 +254,16 @@ Event Recorder::open_event(std::string_view boundary, EventKind kind, Phase phas
 }
 
 uint32_t Recorder::string(std::string_view text) {
+  if (text.size() <= 8) {
+    uint64_t bytes = 0;
+    std::memcpy(&bytes, text.data(), text.size());
+    ShortString& known = short_strings_[bytes * 0x9e3779b97f4a7c15u >> 56];
+    if (known.generation == generation_ && known.text == bytes && known.size == text.size())
+      return known.index;
+    std::lock_guard lock(mutex_);
+    known = {generation_, bytes, static_cast<uint32_t>(text.size()), writer_->string(text)};
+    return known.index;
+  }
   KnownString& known = known_strings_[std::hash<std::string_view>()(text) % kKnown];
   if (known.generation == generation_ && known.text == text) return known.index;
   std::lock_guard lock(mutex_);
@@ -268,18 +295,29 @@ uint32_t Recorder::meta(const TensorView& view) {
   return known.index;
 }
 
-const std::string& Recorder::boundary(PyObject* id) {
+Recorder::Site& Recorder::site(PyObject* id) {
   KnownId& known = known_ids_[(reinterpret_cast<uintptr_t>(id) >> 4) % kKnown];
-  if (known.id == id) return *known.boundary;
-  const std::string& text = boundary(utf8(id));
+  if (known.id == id) return *known.site;
+  const std::string text(utf8(id));
+  Site& site = sites_[text];
+  site.text = text;
   Py_INCREF(id);
   Py_XDECREF(std::exchange(known.id, id));
-  known.boundary = &text;
-  return text;
+  known.site = &site;
+  return site;
 }
 
-const std::string& Recorder::boundary(std::string_view id) {
-  return *boundaries_.emplace(id).first;
+// By DLPack's code of the type, which is a number below 8 and a size in bits, where it has one.
+static NumberType number_type(const TensorView& view) {
+  struct Known {
+    uint16_t code = 0;
+    NumberType type;
+  };
+  static Known all[64];
+  Known& known = all[(view.dtype_code >> 8) % 8 * 8 + (view.dtype_code / 8 - 1) % 8];
+  if (known.code != view.dtype_code || view.dtype_code == 0)
+    known = {view.dtype_code, NumberType(view.meta.dtype, view.elements.size)};
+  return known.type;
 }
 
 // Other threads of the program go on meanwhile, as they do during the operators themselves: a
@@ -293,7 +331,7 @@ Value Recorder::digest(const TensorView& view, Reading reading) {
   {
     std::optional<WhileReading> others;
     if (reading != Reading::aside) others.emplace(view);
-    d = opguard::digest(view.elements, view.meta.dtype, threads);
+    d = opguard::digest(view.elements, number_type(view), threads);
   }
   return {d.value,
           d.flat,
@@ -325,10 +363,14 @@ bool Recorder::lasts(const Value& value, const TensorView& view, ThreadState& of
 Value Recorder::value_of(const TensorView& view, PyObject* object, Reading reading, ThreadState& of,
                          Slot& slot) {
   Recent& recent = of.recent;
-  // Of less than this reading costs no more than finding out that it is not needed.
-  constexpr uint64_t kWorthCarrying = 4096;
+  // Of less than this reading costs no more than finding out that it is not needed; of far less, no
+  // more than finding out that the same event has read it.
+  constexpr uint64_t kWorthCarrying = 4096, kWorthFinding = 256;
   const bool carries = mode_ != Mode::full;
   if (object == nullptr || reading == Reading::compiled) return read(view, of);
+  const uint64_t bytes = view.content_bytes();
+  if (carries && bytes < kWorthFinding && reading == Reading::usual && view.device == nullptr)
+    return read(view, of, reading);
   const uint32_t meta = slot.meta;
   for (size_t i = 0; i < std::min(recent.count, Recent::kCount); ++i) {
     const Recent::Entry& e = recent.entries[i];
@@ -342,8 +384,7 @@ Value Recorder::value_of(const TensorView& view, PyObject* object, Reading readi
     return e.value;
   }
   Storages::Place place;
-  if (view.counted &&
-      (!carries || reading != Reading::usual || view.content_bytes() >= kWorthCarrying))
+  if (view.counted && (!carries || reading != Reading::usual || bytes >= kWorthCarrying))
     place = storages().place_of(object);
   slot.storage = place.number;
   Value value;
@@ -399,6 +440,10 @@ Slot Recorder::slot(const TensorView& view, SlotKind kind, uint16_t index, std::
 }
 
 uint32_t Recorder::next_occurrence(const Event& event) const {
+  if (is_operator(event))
+    return event.boundary < operators_.size()
+               ? operators_[event.boundary][static_cast<size_t>(event.phase)]
+               : 0;
   auto found = occurrences_.find(key_of(event));
   return found == occurrences_.end() ? 0 : found->second;
 }
@@ -421,7 +466,12 @@ uint32_t Recorder::add(Event& event, const std::vector<Slot>& slots) {
   uint32_t index;
   {
     std::lock_guard lock(mutex_);
-    event.occurrence = occurrences_[key_of(event)]++;
+    if (is_operator(event)) {
+      if (operators_.size() <= event.boundary) operators_.resize(event.boundary + size_t{1});
+      event.occurrence = operators_[event.boundary][static_cast<size_t>(event.phase)]++;
+    } else {
+      event.occurrence = occurrences_[key_of(event)]++;
+    }
     index = writer_->add(event, slots);
   }
   if (!failed_before && !writer_->error().empty()) fault(writer_->error().c_str());

@@ -3,6 +3,7 @@
 // All calls come with the GIL held; the mutex guards the log against a future without one.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -78,12 +79,21 @@ struct ThreadState {
   Launches launches;
   TensorView view;                           // of the tensor being read, its memory used again
   std::vector<CollectorMemory*> collectors;  // of those that are gone
+  std::vector<Slot> slots;                   // of the event that is being made
   std::vector<Running> running;
   std::vector<OptimizerStep> optimizers;
 };
 
 class Recorder {
  public:
+  // A boundary as a probe names it, and what the log has of it.
+  struct Site {
+    std::string text;
+    uint64_t generation = 0;  // of the log that the next two are of
+    uint32_t string = 0;      // its text there
+    bool located = false;
+  };
+
   // settings: called without arguments when the log is opened and when it is closed, for a dict of
   // str. states: called at step boundaries, for a dict of bytes and tensors.
   void start(const std::string& dir, int32_t rank, int32_t world, Mode mode, PyObject* settings,
@@ -106,6 +116,7 @@ class Recorder {
   Event open_event(std::string_view boundary, EventKind kind, Phase phase);
   Event open_event(std::string_view boundary, EventKind kind, Phase phase,
                    const ThreadState& thread);
+  Event open_event(Site& site, EventKind kind, Phase phase, const ThreadState& thread);
   uint32_t string(std::string_view text);
   uint32_t meta(const TensorView& view);
   // The record of a tensor as it is now. object: the tensor, where it is one the program may write.
@@ -120,14 +131,14 @@ class Recorder {
   // Something of ours failed: counted, the first one told on stderr. Clears the error in flight.
   void fault(const char* what);
 
-  bool located(const std::string& boundary) const { return located_.contains(boundary); }
+  bool located(Site& site) const {
+    return site.located || (site.located = located_.contains(site.text));
+  }
   // True once per boundary.
   bool unlocated(const std::string& boundary);
   void locate(const std::string& boundary, const Location& location);
 
-  // The boundary's text, kept for ever.
-  const std::string& boundary(PyObject* id);
-  const std::string& boundary(std::string_view id);
+  Site& site(PyObject* id);  // lives as long as the process
 
   uint64_t enter(ThreadState& thread, const std::string& boundary);  // one kept for ever
   void leave(ThreadState& thread, uint64_t serial);
@@ -187,6 +198,7 @@ class Recorder {
                  Slot& slot);
 
   uint32_t add(Event& event, const std::vector<Slot>& slots);
+  Event event_now(uint32_t boundary, EventKind kind, Phase phase, const ThreadState& thread);
   void reset_after_fork();
   bool ensure_open();
   void begin_log();
@@ -226,6 +238,11 @@ class Recorder {
     return {event.boundary, event.node, static_cast<uint8_t>(event.kind),
             static_cast<uint8_t>(event.phase)};
   }
+  // The next ones: of sites' operators by the boundary's string and the phase, and of all else.
+  static bool is_operator(const Event& event) {
+    return event.kind == EventKind::op && event.node == kNone;
+  }
+  std::vector<std::array<uint32_t, 4>> operators_;
   std::unordered_map<Key, uint32_t, KeyHash> occurrences_;
 
   // In front of the log's own tables, of fixed size: what comes every time is found without a copy.
@@ -233,6 +250,11 @@ class Recorder {
     uint64_t generation = 0;
     std::string text;
     uint32_t index = 0;
+  };
+  // Of at most 8 bytes, which most slots' names are: the bytes themselves are compared.
+  struct ShortString {
+    uint64_t generation = 0, text = 0;
+    uint32_t size = 0, index = 0;
   };
   struct KnownMeta {
     uint64_t generation = 0;
@@ -243,13 +265,15 @@ class Recorder {
   };
   struct KnownId {
     PyObject* id = nullptr;  // owned: a probe's literal
-    const std::string* boundary = nullptr;
+    Site* site = nullptr;
   };
   static constexpr size_t kKnown = 4096;
+  static constexpr size_t kShort = 256;
+  std::vector<ShortString> short_strings_{kShort};
   std::vector<KnownString> known_strings_{kKnown};
   std::vector<KnownMeta> known_metas_{kKnown};
   std::vector<KnownId> known_ids_{kKnown};
-  std::unordered_set<std::string> boundaries_;  // whose elements stay where they are
+  std::unordered_map<std::string, Site> sites_;  // whose elements stay where they are
 };
 
 Recorder& recorder();

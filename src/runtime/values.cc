@@ -155,7 +155,7 @@ void Collector::text(std::string_view name, std::string_view value) {
   scalars_ += value;
 }
 
-bool Collector::add_leaf(const std::string& name, PyObject* value, SlotFlags flags) {
+bool Collector::add_leaf(std::string_view name, PyObject* value, SlotFlags flags) {
   const bool tensor = torch_ != nullptr && torch_->is_tensor(value);
   if (!tensor && !is_numpy_array(value)) return false;
   if (slots_.size() >= limit_) {
@@ -174,7 +174,7 @@ bool Collector::add_leaf(const std::string& name, PyObject* value, SlotFlags fla
   if (watch_ != nullptr) [[unlikely]] {
     // It may put other bytes there.
     thread_.launches.launch();
-    watch_->meet(view, value, kind_, name);
+    watch_->meet(view, value, kind_, std::string(name));
     thread_.recent.count = 0;
     if (known && reading == Reading::usual) {
       storages().forget(value);
@@ -185,8 +185,8 @@ bool Collector::add_leaf(const std::string& name, PyObject* value, SlotFlags fla
   slots_.push_back(recorder().slot(view, kind_, static_cast<uint16_t>(slots_.size()), name, flags,
                                    known ? value : nullptr, reading, &thread_));
   if (kind_ == SlotKind::in)
-    items_.push_back({Ref::borrow(value), name, slots_.back().value, view.version, !tensor,
-                      (slots_.back().flags & kPending) != 0});
+    items_.push_back({Ref::borrow(value), std::string(name), slots_.back().value, view.version,
+                      !tensor, (slots_.back().flags & kPending) != 0});
   return true;
 }
 
@@ -295,17 +295,16 @@ void Collector::describe(std::string& out, const std::string& name, PyObject* va
 }
 
 void Collector::add(std::string_view name, PyObject* value, SlotFlags flags) {
-  std::string label(name);
-  if (!is_plain_value(value) && add_leaf(label, value, flags)) return;
-  std::string out;
+  if (!is_plain_value(value) && add_leaf(name, value, flags)) return;
+  std::string label(name), out;
   describe(out, label, value, flags, 0);
   text(name, shortened(std::move(out), kMaxText));
 }
 
 void Collector::add_tensors(std::string_view name, PyObject* value, SlotFlags flags) {
-  std::string label(name), out;
   size_t before = slots_.size();
-  if (value == Py_None || add_leaf(label, value, flags)) return;
+  if (value == Py_None || add_leaf(name, value, flags)) return;
+  std::string label(name), out;
   describe(out, label, value, flags, 0);
   if (slots_.size() > before) text(name, shortened(std::move(out), kMaxText));
 }

@@ -52,7 +52,7 @@ class Collector {
   uint64_t beyond() const { return beyond_; }  // tensors there was no room for
 
  private:
-  bool add_leaf(const std::string& name, PyObject* value, SlotFlags flags);
+  bool add_leaf(std::string_view name, PyObject* value, SlotFlags flags);
   void describe(std::string& out, const std::string& name, PyObject* value, SlotFlags flags,
                 int depth);
   void describe_dict(std::string& out, const std::string& name, PyObject* dict, SlotFlags flags,
