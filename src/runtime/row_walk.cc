@@ -20,6 +20,35 @@ void each_element(int64_t row_stride, int64_t rows, int64_t stride, int64_t coun
   }
 }
 
+typedef uint32_t Four __attribute__((vector_size(16)));
+
+Four four_at(const char* at) {
+  Four x;
+  std::memcpy(&x, at, sizeof x);
+  return x;
+}
+
+// A transposed matrix of 4-byte elements: the rows' elements i lie side by side. Four rows by four
+// elements at a time, which are loaded and stored whole; what is left over is not copied.
+void transposed(const char* from, int64_t rows, int64_t stride, int64_t count, char* to) {
+  for (int64_t i = 0; i + 4 <= count; i += 4) {
+    for (int64_t r = 0; r + 4 <= rows; r += 4) {
+      const char* at = from + r * 4 + i * stride;
+      const Four a = four_at(at), b = four_at(at + stride), c = four_at(at + 2 * stride),
+                 d = four_at(at + 3 * stride);
+      const Four ab = __builtin_shuffle(a, b, Four{0, 4, 1, 5}),
+                 cd = __builtin_shuffle(c, d, Four{0, 4, 1, 5}),
+                 ab2 = __builtin_shuffle(a, b, Four{2, 6, 3, 7}),
+                 cd2 = __builtin_shuffle(c, d, Four{2, 6, 3, 7});
+      const Four out[4] = {__builtin_shuffle(ab, cd, Four{0, 1, 4, 5}),
+                           __builtin_shuffle(ab, cd, Four{2, 3, 6, 7}),
+                           __builtin_shuffle(ab2, cd2, Four{0, 1, 4, 5}),
+                           __builtin_shuffle(ab2, cd2, Four{2, 3, 6, 7})};
+      for (int64_t k = 0; k < 4; ++k) std::memcpy(to + ((r + k) * count + i) * 4, &out[k], 16);
+    }
+  }
+}
+
 template <size_t kSize>
 void gather_of(const char* from, int64_t row_stride, int64_t rows, int64_t stride, int64_t count,
                char* to) {
@@ -108,6 +137,16 @@ void gather(const char* from, int64_t row_stride, uint64_t rows, int64_t stride,
     case 2:
       return gather_of<2>(from, row_stride, n, stride, count, to);
     case 4:
+      if (row_stride == 4 && n >= 4 && count >= 4) {
+        const int64_t whole_rows = n & ~int64_t{3}, whole = count & ~int64_t{3};
+        transposed(from, n, stride, count, to);
+        if (whole < count)
+          each_element(row_stride, whole_rows, stride, count - whole, [=](int64_t r, int64_t i) {
+            std::memcpy(to + (r * count + whole + i) * 4, from + r * 4 + (whole + i) * stride, 4);
+          });
+        return gather_of<4>(from + whole_rows * 4, row_stride, n - whole_rows, stride, count,
+                            to + whole_rows * count * 4);
+      }
       return gather_of<4>(from, row_stride, n, stride, count, to);
     case 8:
       return gather_of<8>(from, row_stride, n, stride, count, to);
