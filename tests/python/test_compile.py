@@ -210,7 +210,7 @@ for FAILS in ("arg0", "out0"):
 def test_a_dynamo_without_our_handlers_traces_the_operand_itself(tmp_path, how, why):
     log = record("import sys, torch\n" + how + """
 def f(x):
-    x = og("iadd", x.clone()).iadd(1)
+    x = og.name("iadd", x.clone()).iadd(1)
     return og("softmax", torch.softmax)(og("mul", x) * 2, dim=-1)
 x = torch.randn(3)
 assert torch.equal(torch.compile(f, fullgraph=True, backend="eager")(x), torch.softmax((x + 1) * 2, dim=-1))
