@@ -1,6 +1,11 @@
 """`make coverage`: preflight, instrumented run and verification of small real programs; writes docs/coverage.md.
 
   coverage.py --venv DIR [--only NAME,...] [--json FILE] [--out docs/coverage.md] [--work DIR]
+  coverage.py --venv DIR --sharing [--only NAME,...] [--json FILE] [--out docs/coverage.md]     # preflights alone; of the document that section
+
+An operator belongs to a site also where it only is somewhere below the site's call: `self.model(x)` of a library whose sources hold no probes. So
+beside the share of operators that belong to a site stands how many of them share one: under one execution of the site (one recorded event), and in a
+step, backward included.
 
 Exit code 0 if every program is covered to the goal in every phase and stays bit-equal with the same compiled graphs, without loss in the log.
 """
@@ -19,6 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAMS = ROOT / "bench" / "programs"
 GOAL = 0.99
+STEPS = 2  # of every program
 PHASES = ("forward", "recompute", "backward", "optimizer")
 SHOWN = 12  # places listed for a program
 
@@ -72,7 +78,27 @@ def coverage_by_phase(plan):
     return {**phases, "all": (coverage["attributed"], coverage["activities"])}
 
 
-def measure(program, tools, venv, work):
+def quantiles(counts):
+    """The median, the 95th percentile and the worst of (operators, site), with the worst's site."""
+    counts = sorted(counts)
+    at = [counts[min(len(counts) - 1, int(len(counts) * share))] for share in (0.5, 0.95)]
+    return {"median": at[0][0], "p95": at[1][0], "worst": counts[-1][0], "site": counts[-1][1]}
+
+
+def sharing(plan):
+    """How many dispatched operators share a site, the tracer's own marks not counted; None if no site has one."""
+    executions, steps = [], []
+    for b in plan["boundaries"]:
+        count = {part: sum(n for name, n in b.get(part, {}).items() if not name.startswith("opguard::")) for part in ("activities", "backward")}
+        site = f"{b['file']}:{b['line']} {b['callee']}"
+        if b["calls"] and count["activities"]:
+            executions.append((count["activities"] / b["calls"], site))
+        if sum(count.values()):
+            steps.append((sum(count.values()) / STEPS, site))
+    return {"sites": len(steps), "execution": quantiles(executions), "step": quantiles(steps)} if steps and executions else None
+
+
+def measure(program, tools, venv, work, verified=True):
     env = environment(venv)
     command = [venv / "bin" / "python", *program.launcher, program.script, *program.arguments]
     packages = [word for package in program.packages for word in ("--with", package)]
@@ -84,7 +110,10 @@ def measure(program, tools, venv, work):
         row["error"] = f"preflight: exit code {code}: {tail(work / 'preflight.txt')}"
         return row
     row["preflight_s"] = time.monotonic() - began
-    row["plan"] = {k: v for k, v in json.loads(plan.read_text()).items() if k in ("coverage", "unwrapped", "foreign")}
+    made = json.loads(plan.read_text())
+    row["plan"], row["sharing"] = {k: v for k, v in made.items() if k in ("coverage", "unwrapped", "foreign")}, sharing(made)
+    if not verified:
+        return row
     verify = [tools / "opguard-instrument", program.tree, "--plan", plan, *packages, "--verify", "--json", found, "--work", work / "runs"]
     row["exit"] = run([*verify, "--", *command], env, work / "verify.txt")
     row["seconds"] = time.monotonic() - began
@@ -159,6 +188,32 @@ def rest(row):
     return text + [f"- {note}" for note in row["notes"]]
 
 
+BEGIN, END = "<!-- sharing -->", "<!-- /sharing -->"
+
+
+def number(value):
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}".removesuffix(".0")
+
+
+def sharing_cells(row):
+    found = row.get("sharing")
+    if found is None:
+        return [row["name"], "did not run"] + [""] * 4
+    of = [" / ".join(number(found[part][key]) for key in ("median", "p95", "worst")) for part in ("execution", "step")]
+    return [row["name"], str(found["sites"]), of[0], f"`{found['execution']['site']}`", of[1], f"`{found['step']['site']}`"]
+
+
+def sharing_section(rows):
+    headings = ("program", "sites", "an execution: median / 95th / worst", "the worst", "a step: median / 95th / worst", "the worst")
+    lines = [BEGIN, "| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
+    return "\n".join([*lines, *("| " + " | ".join(sharing_cells(row)) + " |" for row in rows), END])
+
+
+def with_sharing(text, rows):
+    head, rest = text.split(BEGIN)
+    return head + sharing_section(rows) + rest.split(END)[1]
+
+
 def markdown(rows, venv):
     versions = subprocess.run(
         [venv / "bin" / "python", "-c", "import platform; from importlib.metadata import version as v\n"
@@ -179,6 +234,14 @@ def markdown(rows, venv):
         "",
         f"{sum(map(passes, rows))} of {len(rows)} reach the goal: {percent(GOAL)} in every phase, bit-equal, the same graphs, nothing lost.",
         "",
+        "## How many operators share a site",
+        "",
+        "To belong to a site is not to be told apart there: what a call leads to, below it, is one event. Dispatched operators (the views among them) under one",
+        "execution of a site, and of a site in a step with its backward operators (of `ddp` both ranks'), over all sites that have any. Of an event, all inputs",
+        "and outputs are recorded; which operator inside it parted is what `--drill` asks. Made by `bench/coverage.py --venv DIR --sharing`.",
+        "",
+        sharing_section(rows),
+        "",
         "## What belongs to no boundary",
         "",
     ]
@@ -195,6 +258,7 @@ def main():
     parser.add_argument("--tools", type=Path, default=ROOT / "build" / "release" / "src" / "cli", help="folder of opguard and opguard-instrument")
     parser.add_argument("--venv", type=Path, required=True)
     parser.add_argument("--only", default="")
+    parser.add_argument("--sharing", action="store_true", help="how many operators share a site, and nothing else: preflights alone")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--work", type=Path, help="keep plans, logs and outputs here")
@@ -212,12 +276,16 @@ def main():
             work = (options.work or Path(temporary)).resolve() / program.name
             shutil.rmtree(work, ignore_errors=True)
             work.mkdir(parents=True)
-            rows.append(measure(program, options.tools.resolve(), venv, work))
-            print(" | ".join(cells(rows[-1])), flush=True)
+            rows.append(measure(program, options.tools.resolve(), venv, work, not options.sharing))
+            print(" | ".join((sharing_cells if options.sharing else cells)(rows[-1])), flush=True)
             if rows[-1]["error"]:
                 print(rows[-1]["error"], flush=True)
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1) + "\n")
+    if options.sharing:
+        if options.out:
+            options.out.write_text(with_sharing(options.out.read_text(), rows))
+        return 0 if all(row.get("sharing") for row in rows) else 1
     if options.out:
         options.out.write_text(markdown(rows, venv))
     print(f"{sum(map(passes, rows))} of {len(rows)} reach the goal")

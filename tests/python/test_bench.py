@@ -117,3 +117,46 @@ def test_every_shared_case_becomes_an_entry(shared_cases, tmp_path):
 def test_a_run_held_against_itself(racing, compared, findings, wanted):
     result = {"racing": racing, "sides": {"a": None, "b": {"compared": compared, "reads": 9, "findings": findings}}}
     assert list(judged(result)) == [("a", "blind"), ("b", wanted)]
+
+
+def test_operators_that_share_a_site_are_counted_by_execution_and_by_step():
+    import coverage as bench_coverage
+
+    def site(line, calls, activities, backward=None):
+        return {"file": "m.py", "line": line, "callee": "f", "calls": calls, "activities": activities, "backward": backward or {}}
+
+    # Two steps. The tracer's marks are no operators; a site that never computed has none to share.
+    plan = {"boundaries": [site(1, 4, {"aten::mul": 4}), site(2, 2, {"aten::bmm": 6, "aten::view": 4, "opguard::checkpoint": 2}, {"aten::bmm": 10}),
+                           site(3, 2, {"opguard::backward": 2}), site(4, 0, {}, {"aten::sum": 2})]}  # fmt: skip
+    found = bench_coverage.sharing(plan)
+    assert found["sites"] == 3
+    assert found["execution"] == {"median": 5, "p95": 5, "worst": 5, "site": "m.py:2 f"}
+    assert found["step"] == {"median": 2, "p95": 10, "worst": 10, "site": "m.py:2 f"}
+    assert bench_coverage.sharing({"boundaries": []}) is None
+    text = bench_coverage.with_sharing("before\n<!-- sharing -->\nold\n<!-- /sharing -->\nbehind\n", [{"name": "small", "sharing": found}])
+    assert text.startswith("before\n<!-- sharing -->\n| program") and text.endswith("<!-- /sharing -->\nbehind\n") and "old" not in text
+    assert "| small | 3 | 5 / 5 / 5 | `m.py:2 f` | 2 / 10 / 10 | `m.py:2 f` |" in text
+
+
+def test_versions_of_torch_are_judged_by_what_was_named():
+    from torch_versions import answer, answers, bits, passes, with_earlier
+
+    def program(kind="eager", line=7, file="forms.py", same=True):
+        at = {"verdict": "diverged", "kind": "value", "phase": "forward", "file": file, "line": line, "why": ""}
+        return {"program": "forms", "kind": kind, "right": [7], "readers": [20] if kind == "compiled" else [], "pivot": {"full": at},
+                "bits": {"full": same, "default": True}, "events": {"full": {"written": 5, "lost": 0, "closed": True}}}  # fmt: skip
+
+    def row(*programs, handlers=""):
+        return {"handlers": handlers, "programs": list(programs)}
+
+    assert answer(program(), "full") == "yes" and answer(program(file="other.py"), "full") == "diverged other.py:7"
+    assert passes(row(program())) and not passes(row(program(line=8))) and not passes(row(program(same=False)))
+    # The reader of a compiled function's result is enough where its graph holds no probes, and only there.
+    behind = program("compiled", line=20)
+    assert answer(behind, "full") == "its reader" and passes(row(behind, handlers="no handlers")) and not passes(row(behind))
+    lossy = program()
+    lossy["events"]["full"]["lost"] = 1
+    assert not passes(row(lossy)) and not passes(row({"program": "forms", "kind": "eager", "error": "bare: exit code 1"}))
+    assert answers(row(program(), program(line=8)), "eager") == "1 of 2 yes, 1 of 2 diverged forms.py:8"
+    assert bits(row(program(same=False)), "eager") == "1 of 2: not forms (full)"
+    assert [p["kind"] for p in with_earlier([behind], [program(), program("compiled", line=8)])] == ["eager", "compiled"]
