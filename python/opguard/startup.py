@@ -55,7 +55,7 @@ def read_environment(environment):
         trace=environment.get("OPGUARD_TRACE", ""),
         tree=os.path.realpath(environment.get("OPGUARD_TREE") or os.getcwd()),
         packages=[p for p in environment.get("OPGUARD_WITH", "").split(",") if p],
-        steps=_number(environment, "OPGUARD_STEPS", 0),
+        steps=None if environment.get("OPGUARD_STEPS") == "auto" else _number(environment, "OPGUARD_STEPS", 0),
         log=environment.get("OPGUARD_LOG", ""),
         hook=environment.get("OPGUARD_HOOK", ""),
         mode=environment.get("OPGUARD_MODE") or "default",

@@ -45,6 +45,8 @@ def document(tracer, complete):
         "world": world,
         "steps": tracer.steps,
         "complete": complete,
+        "newest": tracer.newest,
+        "ended": tracer.ended,
         "activities": tracer.activities,
         "foreign": tracer.foreign,
         "foreign_compute": tracer.foreign_compute,

@@ -16,6 +16,7 @@ from opguard.trace_compute import computes
 
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _WRITE_EVERY_S = 2.0
+_FEWEST_QUIET_STEPS = 16  # a program may log or validate every ten steps
 _WATCHED_CALLS = 8  # of each expression, for arguments it writes: to read them all twice is slow
 _FUNCTION_FILE = os.path.join("torch", "autograd", "function.py")
 
@@ -66,7 +67,7 @@ class Tracer:
         self.engines = set()  # ids of code below which the autograd engine runs: kept alive by `kinds`
         self.active = True
         # The main thread's mode. Torch 2.4 crashes where its stack holds the only reference.
-        self.mode = None
+        self.mode = self.mode_thread = None
         self.forked = False
         self.devices = None
         self.reset()
@@ -89,6 +90,8 @@ class Tracer:
         self.uses = {}
         self.calls = trace_calls.Calls(self.kind_of, self.positions)
         self.activities = self.foreign = self.errors = self.steps = 0
+        self.newest = 0  # the step, from 1, in which something was seen that no earlier one had
+        self.ended = False  # since nothing new had come for long enough
         self.foreign_compute = {}  # phase -> {activity: count}, no user frame
         self.accumulated = {}  # activity -> count, into a parameter's gradient
         self.passes = []  # Pass, any thread
@@ -239,7 +242,10 @@ class Tracer:
             if use is None:
                 use = self.uses[key] = Use(path, place, callee, len(self.uses), self.describe(args, kwargs))
             names = use.backward if engine else use.activities
-            names[name] = names.get(name, 0) + 1
+            known = names.get(name, 0)
+            names[name] = known + 1
+            if not known:
+                self.newest = self.steps + 1
             use.phases[phase] = use.phases.get(phase, 0) + 1
             if compute:
                 use.compute[phase] = use.compute.get(phase, 0) + 1
@@ -298,9 +304,13 @@ class Tracer:
         self.steps += 1
         self.micro_batches[self.backwards] = self.micro_batches.get(self.backwards, 0) + 1
         self.backwards = 0
-        if self.options.steps and self.steps >= self.options.steps:
-            self.active = False  # the mode stays, idle: under other modes it could not be taken out
+        self.ended = self.options.steps is None and self.steps - self.newest >= max(self.newest, _FEWEST_QUIET_STEPS)
+        if self.ended or self.options.steps and self.steps >= self.options.steps:
+            self.active = False
             self.write(True)
+            # Under other modes, and in other threads, it stays, idle.
+            if self.mode_thread == threading.get_ident():
+                _leave(self.mode)
         elif time.monotonic() - self.written_s > _WRITE_EVERY_S:
             # For a program that is killed later.
             self.write(False)
@@ -480,4 +490,5 @@ def install(torch, options):
     _follow_threads(mode_class)
     tracer.mode = mode_class()
     tracer.mode.__enter__()
+    tracer.mode_thread = threading.get_ident()
     return tracer

@@ -26,7 +26,7 @@ struct DiffOptions {
   std::vector<std::string> packages;
   std::string run_a, run_b;  // shell commands
   std::string revisions;     // "good..bad"
-  uint64_t steps = 0;
+  uint64_t steps = kUntilNothingNew;
   std::string work;
   std::string templates;
   bool deterministic = false;
@@ -96,6 +96,8 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
 
   // Both sides are preflighted: each loads its own sources, perhaps in its own interpreter.
   auto traced = [&](const DiffSide& side, const Survey& survey) {
+    if (std::string end = told_end(survey.trace); !end.empty())
+      say("note: " + side.name + ": " + end);
     if (survey.failure.empty()) return;
     say("warning: " + side.name + " ended with " + survey.failure +
         " under preflight; operators that only come later have no probe");
@@ -179,7 +181,8 @@ void add_diff(CLI::App& app, Pipeline& run) {
   command->add_option("--run-a", opt->run_a, "shell command of side a; {tree} is its tree");
   command->add_option("--run-b", opt->run_b, "shell command of side b");
   command->add_option("--git", opt->revisions, "GOOD..BAD: two revisions of the repository TREE");
-  command->add_option("--steps", opt->steps, "trace only this many optimizer steps (0: all)");
+  command->add_option("--steps", opt->steps,
+                      "trace only this many optimizer steps (0: all) [until nothing new comes]");
   command->add_option("--work", opt->work, "keep logs, plans and outputs in this new folder");
   command->add_option("--templates", opt->templates, "folder of operator templates");
   command->add_flag("--deterministic", opt->deterministic,

@@ -25,7 +25,7 @@ struct NoiseOptions {
   std::string tree, out;
   std::vector<std::string> packages;
   uint32_t runs = 2;
-  uint64_t steps = 0;
+  uint64_t steps = kUntilNothingNew;
   std::string work, templates;
   bool deterministic = false;
   uint64_t seed = 0;
@@ -177,6 +177,7 @@ llvm::Expected<std::vector<Run>> record_runs(const NoiseOptions& opt, const std:
                       .quiet = false},
                      *templates, diags);
   if (!seen) return seen.takeError();
+  if (std::string end = told_end(seen->trace); !end.empty()) say("note: " + end);
   const std::vector<Bound> bounds = bind(seen->plan);
   auto hook = instrument_side(side, *seen, bounds, diags);
   if (!hook) return hook.takeError();
@@ -267,7 +268,8 @@ void add_noise(CLI::App& app, Pipeline& run) {
       ->capture_default_str();
   command->add_option("--with", opt->packages, "an installed package that counts as source")
       ->allow_extra_args(false);
-  command->add_option("--steps", opt->steps, "trace only this many optimizer steps (0: all)");
+  command->add_option("--steps", opt->steps,
+                      "trace only this many optimizer steps (0: all) [until nothing new comes]");
   command->add_option("--work", opt->work, "keep logs, plan and outputs in this new folder");
   command->add_option("--templates", opt->templates, "folder of operator templates");
   command->add_flag("--deterministic", opt->deterministic, "control seeds and kernels in all runs");

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 struct PreflightCommand {
   std::string out, tree = ".", work, activities = "auto";
   std::vector<std::string> packages, command;
-  uint64_t steps = 0;
+  uint64_t steps = kUntilNothingNew;
   bool quiet = false;
 };
 
@@ -113,6 +113,7 @@ void print_summary(const PreflightCommand& opt, const Trace& trace, const Plan& 
   print_kernels(trace.devices, plan.devices);
   if (trace.errors > 0)
     std::printf("note: %llu activities could not be placed\n", Count(trace.errors));
+  if (trace.ended) std::printf("note: %s\n", told_end(trace).c_str());
   if (!trace.complete) std::printf("note: a process was killed before its trace was whole\n");
   std::printf("next: opguard-instrument %s --plan %s\n", quote({opt.tree}).c_str(),
               quote({opt.out}).c_str());
@@ -160,7 +161,8 @@ void add_preflight(CLI::App& app, Pipeline& run) {
   command
       ->add_option("--with", opt->packages, "Installed package that counts as source; repeatable")
       ->allow_extra_args(false);
-  command->add_option("--steps", opt->steps, "Stop tracing after N optimizer steps [0: never]");
+  command->add_option("--steps", opt->steps,
+                      "Stop tracing after N optimizer steps, 0: never [until nothing new comes]");
   command->add_option("--work", opt->work, "Keep the traces, in this folder's trace/");
   command
       ->add_option("--activities", opt->activities,

@@ -113,6 +113,13 @@ llvm::Expected<std::string> write_hook(const Patch& patch, const std::string& di
   return map;
 }
 
+std::string told_end(const Trace& trace) {
+  if (!trace.ended) return "";
+  return "tracing ended after " + std::to_string(trace.steps) +
+         " optimizer steps: nothing new had come since step " + std::to_string(trace.newest) +
+         "; operators that only come later have no probe (--steps 0 traces all)";
+}
+
 llvm::Expected<Survey> survey(const SurveyOptions& options, const TemplateLibrary& templates,
                               Diagnostics& diags) {
   // A tree that carries probes is traced without them: the plan is of the user's own text.

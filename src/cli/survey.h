@@ -8,6 +8,7 @@
 #include "matcher/template.h"
 #include "plan/plan.h"
 #include "plan/trace.h"
+#include "preflight/preflight.h"
 #include "support/diagnostics.h"
 #include "support/source.h"
 
@@ -17,7 +18,7 @@ struct SurveyOptions {
   std::vector<std::string> command;
   std::string tree;                   // absolute
   std::vector<std::string> packages;  // --with
-  uint64_t steps = 0;                 // trace so many optimizer steps; 0: all
+  uint64_t steps = kUntilNothingNew;  // PreflightOptions::steps
   std::string work;                   // folder of ours for traces and texts
   bool quiet = false;
   std::string activities = "auto";  // PreflightOptions::activities
@@ -33,6 +34,9 @@ struct Survey {
   Plan plan;
   std::string failure;  // Preflight::failure
 };
+
+// "" or that tracing ended by itself, when, and what that means: for people.
+std::string told_end(const Trace& trace);
 
 // A loaded file the parser cannot read is left out with a warning in `diags`: it ran, so it is
 // Python, and its operators show as unattributed. Error: the program fails, a package is not there,

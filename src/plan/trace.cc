@@ -101,6 +101,8 @@ Trace read_trace(JsonText& json, const JsonValue& root) {
   json.read(root, "argv", trace.argv);
   json.read(root, "rank", trace.rank);
   json.read(root, "steps", trace.steps);
+  if (root.find("newest")) json.read(root, "newest", trace.newest);
+  if (root.find("ended")) json.read(root, "ended", trace.ended);
   json.read(root, "complete", trace.complete);
   json.read(root, "activities", trace.activities);
   json.read(root, "foreign", trace.foreign);
@@ -173,6 +175,8 @@ void merge_devices(Trace& into, const Trace& from) {
 
 void merge(Trace& into, Trace from, std::map<Place, size_t>& at) {
   into.steps = std::max(into.steps, from.steps);
+  into.newest = std::max(into.newest, from.newest);
+  into.ended = into.ended || from.ended;
   into.complete = into.complete && from.complete;
   into.activities += from.activities;
   into.foreign += from.foreign;
@@ -287,6 +291,7 @@ std::string dump(const Trace& trace) {
     out << "\naccumulated kernels;";
     dump_counts(out, trace.accumulated_kernels);
   }
+  if (trace.ended) out << "\nended, the newest in step " << trace.newest;
   out << "\nmicro-batches of a step;";
   dump_counts(out, trace.micro_batches);
   out << "\n";

@@ -68,6 +68,8 @@ struct Trace {
   std::vector<std::string> argv;  // the traced process
   int32_t rank = 0;
   uint64_t steps = 0;              // optimizer steps seen
+  uint64_t newest = 0;             // the last, from 1, in which anything new was seen
+  bool ended = false;              // tracing ended by itself: nothing new had come for long enough
   std::vector<SourceRoot> roots;   // tree and --with packages as this interpreter finds them
   std::vector<std::string> files;  // absolute paths under the roots that were imported or run
   std::vector<TracedUse> uses;

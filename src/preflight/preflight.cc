@@ -68,7 +68,8 @@ llvm::Expected<Preflight> run_preflight(const PreflightOptions& options) {
            {"OPGUARD_TRACE", fs::absolute(options.work_dir).string()},
            {"OPGUARD_TREE", options.tree},
            {"OPGUARD_WITH", join(options.packages)},
-           {"OPGUARD_STEPS", std::to_string(options.steps)},
+           {"OPGUARD_STEPS",
+            options.steps == kUntilNothingNew ? "auto" : std::to_string(options.steps)},
            // What a surrounding run asked for is not asked here.
            {"OPGUARD_LOG", ""},
            {"OPGUARD_HOOK", options.hook},

@@ -10,13 +10,18 @@
 
 namespace opguard {
 
+// PreflightOptions::steps: until no step has brought anything new for as many steps as it took to
+// see all that was seen, and for 16 at least (python/opguard/tracer.py). It shows in Trace::ended.
+inline constexpr uint64_t kUntilNothingNew = UINT64_MAX;
+
 struct PreflightOptions {
   std::vector<std::string> command;
   std::string tree;                   // absolute; the command runs in it
   std::vector<std::string> packages;  // --with
-  uint64_t steps = 0;                 // stop tracing after so many optimizer steps; 0: never
-  std::string work_dir;               // where the traces go; made, must not hold traces
-  bool quiet = false;                 // do not show the program's output
+  // Stop tracing after so many optimizer steps; 0: never. The program runs on.
+  uint64_t steps = kUntilNothingNew;
+  std::string work_dir;  // where the traces go; made, must not hold traces
+  bool quiet = false;    // do not show the program's output
   // Of devices: "auto", "cupti", "launches" (intercepted), "operators" (none): docs/activities.md.
   std::string activities = "auto";
   std::string hook;         // hook map of texts to run in place of files; "": none
