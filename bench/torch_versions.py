@@ -215,7 +215,7 @@ def compiled_probes(row):
 
 
 HEADINGS = ("torch", "eager: changed statement named", "losses and model bit-equal", "compiled: named", "losses and model bit-equal", "events eager, compiled, lost",
-            "probes in graphs", "torch's own functions", "DLPack table", "storages")  # fmt: skip
+            "probes in graphs", "torch's own functions", "tensors' struct", "DLPack table", "storages")  # fmt: skip
 
 
 def cells(row):
@@ -223,7 +223,7 @@ def cells(row):
         return [row["version"], row["error"].splitlines()[0][:80]] + [""] * (len(HEADINGS) - 2)
     return [row["torch"], answers(row, "eager"), bits(row, "eager"), answers(row, "compiled"), bits(row, "compiled"),
             "%s, %s, %d" % (events(row, "eager"), events(row, "compiled"), lost(row)), compiled_probes(row), "used" if row["native"] else "through Python",
-            "used" if row["dlpack_table"] else "none there", "told apart" if row["log"]["numbered"] else "not told apart"]  # fmt: skip
+            {True: "read", False: "asked", None: "not tried"}[row.get("layout")], "used" if row["dlpack_table"] else "none there", "told apart" if row["log"]["numbered"] else "not told apart"]  # fmt: skip
 
 
 def passes(row):
@@ -256,7 +256,7 @@ def main():
     parser.add_argument("--venvs", type=Path, help="folder of the environments, outside of the repository")
     parser.add_argument("--versions", nargs="+", default=list(RELEASES), choices=list(RELEASES))
     parser.add_argument("--programs", nargs="+", default=list(CHANGES), choices=list(CHANGES))
-    parser.add_argument("--kinds", nargs="+", default=["eager", "compiled"], choices=["eager", "compiled"])
+    parser.add_argument("--kinds", nargs="*", default=["eager", "compiled"], help="eager, compiled [both]; none: the features alone")
     parser.add_argument("--python", default="python3.11", help="interpreter of the environments")
     parser.add_argument("--keep", action="store_true", help="leave the environments that were made")
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "release")
@@ -270,6 +270,8 @@ def main():
         return 0
     if options.venvs is None:
         parser.error("--venvs is needed")
+    if unknown := set(options.kinds) - {"eager", "compiled"}:
+        parser.error("no such kind: " + ", ".join(unknown))
     options.venvs, options.build = options.venvs.absolute(), options.build.absolute()
     options.venvs.mkdir(parents=True, exist_ok=True)
     versions = Versions(options)

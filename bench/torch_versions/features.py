@@ -33,6 +33,7 @@ def main():
     found = {
         "torch": str(torch.__version__),
         "native": bool(_rt.torch_native(True)),
+        "layout": bool(_rt.tensor_layout(None)["trusted"]),
         "dlpack_table": hasattr(torch.Tensor, "__dlpack_c_exchange_api__"),
         "handlers": compiled.problem(),
         "substitutes": hasattr(torch.compiler, "substitute_in_graph"),
