@@ -23,7 +23,7 @@ AUGMENT = {
     "ifloordiv": ast.FloorDiv, "imod": ast.Mod, "ipow": ast.Pow, "ilshift": ast.LShift, "irshift": ast.RShift,
     "iand": ast.BitAnd, "ixor": ast.BitXor, "ior": ast.BitOr,
 }  # fmt: skip
-VARIANTS = ("aug", "writes", "step", "micro_batch")
+VARIANTS = ("name", "aug", "writes", "step", "micro_batch")
 # Up to 3.11 expressions inside f-strings have no true positions.
 OPAQUE = sys.version_info < (3, 12)
 
