@@ -327,11 +327,12 @@ static NumberType number_type(const TensorView& view) {
 // that thread waits.
 Value Recorder::digest(const TensorView& view, Reading reading) {
   const unsigned threads = threads_for(view);
+  const NumberType type = number_type(view);  // while no other thread looks it up
   Digest d;
   {
     std::optional<WhileReading> others;
     if (reading != Reading::aside) others.emplace(view);
-    d = opguard::digest(view.elements, number_type(view), threads);
+    d = opguard::digest(view.elements, type, threads);
   }
   return {d.value,
           d.flat,
