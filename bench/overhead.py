@@ -31,7 +31,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = ROOT / "bench" / "programs" / "gpt_step.py"
 MODES = ["noise", "off", "sdc", "trusted", "default", "full", "hash_tensor", "DebugMode"]
-GOALS = {"small": {"default": 1.3, "full": 1.6, "sdc": 1.02}, "large": {"default": 1.1, "full": 1.25, "sdc": 1.02}}
+GOALS = {"small": {"default": 1.1, "full": 1.15, "sdc": 1.02}, "large": {"default": 1.04, "full": 1.08, "sdc": 1.02}}
 WRAPPER_GOAL_US = 0.5
 
 
