@@ -1,8 +1,9 @@
 # Set-up is done by scripts/setup.sh, which repeats nothing that is there already.
-.PHONY: help setup demo test torture accuracy coverage mutants wheel format clean
+.PHONY: help setup tool demo test torture accuracy coverage mutants wheel format clean
 
 help:
 	@echo "make demo      two versions of a training program, and the first operator where they part"
+	@echo "make tool      the same without running anything: .venv/bin/opguard"
 	@echo "make test      every test"
 	@echo "make torture   the run log under kills, cuts, flipped bits, full disks, fuzzers; figures in docs/reliability.md"
 	@echo "make accuracy  the shared cases (CASES=DIR VENVS=DIR), written to docs/accuracy.md"
@@ -15,7 +16,10 @@ help:
 setup:
 	@scripts/setup.sh
 
-demo: setup
+tool:
+	@scripts/setup.sh tool
+
+demo: tool
 	@scripts/demo.sh
 
 test: setup

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """Programs that run bare run probed: a corpus of documentation examples and model tests, bare against probed.
 
-  bench/corpus.py [--packages torch ... | --families timm ... [--tests DIR]] [--venv DIR] [--count N] [--seed S] [--modes eager compile] [--sites plan all] [--work DIR] [--json FILE]
+  bench/corpus.py [--packages torch ... | --families timm ... [--tests DIR] | --repository DIR ...] [--venv DIR] [--count N] [--seed S] [--modes eager compile] [--sites plan all] [--work DIR] [--json FILE]
 
 Programs (bench/corpus/): every docstring with `>>>` examples of the packages (documented.py), each as a script and, for mode `compile`, as one
 function under torch.compile(backend="eager"); or with --families one training run of a model of every family and a package's own tests (families.py,
-in the environment of bench/coverage_env.sh). A batch of them runs in one process bare, bare again, and probed (import hook, mode `full`) under an
+in the environment of bench/coverage_env.sh); or with --repository the programs of examples.py that a checkout or git directory holds (repository.py, in
+the environment of bench/corpus/environment.sh). A batch of them runs in one process bare, bare again, and probed (import hook, mode `full`) under an
 ordinary plan from a preflight (`plan`) and with every site wrapped (`all`). A program agrees if what it printed, the bytes of every tensor it left,
 the random generators' states and the way it ended are the same; one whose two bare runs differ is not judged. A batch that does not reach its end is
 run again program by program. Ends with 1 if a program differs."""
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -22,8 +24,12 @@ import tempfile
 import time
 from pathlib import Path
 
+PARTS = Path(__file__).resolve().parent / "corpus"
+sys.path.insert(0, str(PARTS))
+
+import repository  # noqa: E402
+
 ROOT = Path(__file__).resolve().parents[1]
-PARTS = ROOT / "bench" / "corpus"
 SECONDS = 900  # of a batch
 
 
@@ -38,6 +44,17 @@ class Corpus:
         self.environment.update(OMP_NUM_THREADS="1", PYTHONHASHSEED="0", HF_HUB_OFFLINE="1")
         self.environment["PATH"] = os.pathsep.join([str(options.venv / "bin"), str(options.build / "src" / "cli"), self.environment["PATH"]])
         self.runs = 0
+        self.seconds = {}  # by what was done: bare, preflight, instrument, probed
+        self.slowest = {}  # by program, of all its runs
+
+    @contextlib.contextmanager
+    def timed(self, what):
+        began = time.monotonic()
+        yield
+        self.seconds[what] = self.seconds.get(what, 0) + time.monotonic() - began
+
+    def slow_ones(self):
+        return dict(sorted(self.slowest.items(), key=lambda item: -item[1])[:10])
 
     def vendored(self):
         """The sources of the families' packages and the tests lie in the tree: what stands there is probed."""
@@ -68,13 +85,12 @@ class Corpus:
         command = [*before, self.python, "driver.py", results, "--compile", "eager" if mode == "compile" else "", *names]
         with open(self.work / ("output-%d" % self.runs), "w") as output:
             process = subprocess.Popen([*map(str, command)], cwd=self.tree, env={**self.environment, **dict(environment)}, stdout=output, stderr=output, start_new_session=True)
-            try:
-                process.wait(SECONDS)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+            with self.timed("probed" if before else "bare"):
+                self.ended(process)
         lines = results.read_text().splitlines() if results.exists() else []
         said = {r["name"]: r for r in map(json.loads, lines)}
+        for result in said.values():  # the time a program took is not what it did
+            self.slowest[result["name"]] = max(result.pop("seconds"), self.slowest.get(result["name"], 0))
         for name in names:
             said.setdefault(name, {"name": name, "error": ["Ended", "with the process (%s)" % process.returncode]})
         said[""] = {"exit": process.returncode, "output": output.name}
@@ -85,29 +101,46 @@ class Corpus:
         copy, ending = self.work / ("probed-%d" % self.runs), "_compiled.py" if mode == "compile" else ".py"
         wanted = {n + ending for n in names if (self.tree / "programs" / (n + ending)).exists()} or {n + ".py" for n in names}
 
-        def left_out(folder, files):
+        def others(folder, files):
             programs = Path(folder).name == "programs" and Path(folder).parent == self.tree
             return [f for f in files if (f not in wanted if programs and f != "__init__.py" else "." in f and not f.endswith(".py"))]
 
-        shutil.copytree(self.tree, copy, ignore=left_out)
+        shutil.copytree(self.tree, copy, ignore=others)
         chosen = ["--all-sites"]
         if sites == "plan":
             plan = self.work / ("plan-%d" % self.runs)
             command = ["opguard", "preflight", "--quiet", "--tree", self.tree, "-o", plan, "--", self.python, "driver.py", os.devnull, "--compile", "eager" if mode == "compile" else "", *names]
-            made = subprocess.run([*map(str, command)], env=self.environment, capture_output=True, text=True, timeout=SECONDS, stdin=subprocess.DEVNULL)
+            said = self.tool("preflight", command)
             if not plan.exists():
-                return self.failed("preflight", made)
+                return self.failed("preflight", said)
             chosen = ["--plan", plan]
-        made = subprocess.run([*map(str, ["opguard-instrument", copy, *chosen, "--apply"])], env=self.environment, capture_output=True, text=True, timeout=SECONDS)
-        if made.returncode not in (0, 1):
-            return self.failed("opguard-instrument", made)
+        said = self.tool("instrument", ["opguard-instrument", copy, *chosen, "--apply"])
+        if said[0] not in (0, 1):
+            return self.failed("opguard-instrument", said)
         texts = {str(self.tree / f.relative_to(copy)): str(f) for f in copy.rglob("*.py") if f.name != "driver.py" and f.read_bytes() != (self.tree / f.relative_to(copy)).read_bytes()}
         path = self.work / ("hook-%d.json" % self.runs)
         path.write_text(json.dumps({"files": texts}))
         return path
 
-    def failed(self, what, made):
-        print("%s failed: %s" % (what, made.stderr[-600:]), flush=True)
+    def tool(self, what, command):
+        """(exit code, what it complained of) of one of opguard's commands."""
+        with self.timed(what), tempfile.TemporaryFile("w+", dir=self.work) as told:
+            process = subprocess.Popen([*map(str, command)], env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=told, start_new_session=True)
+            code = self.ended(process)
+            told.seek(0)
+            return code, told.read()
+
+    def ended(self, process):
+        """Its exit code; one that takes too long is ended with all that it started."""
+        try:
+            process.wait(SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        return process.returncode
+
+    def failed(self, what, said):
+        print("%s failed (%s): %s" % (what, said[0], said[1][-600:]), flush=True)
         return None
 
     def probed(self, mode, names, hook):
@@ -122,7 +155,7 @@ class Corpus:
         """Judged programs of a batch: {name: {"bare":, sites: probed or None if the same}}."""
         # The second run finds other bytes in fresh memory: what reads memory that nobody wrote is not steady.
         bare, again = self.driver(mode, names), self.driver(mode, names, environment=[("MALLOC_PERTURB_", "165")])
-        steady = [n for n in names if bare[n] == again[n] and (bare[n]["error"] or [""])[0] != "TimeoutError"]
+        steady = [n for n in names if bare[n] == again[n] and not left_out(bare[n]["error"])]
         verdicts = {n: {"bare": bare[n]} for n in steady}
         for sites in self.options.sites:
             hook = self.hook(mode, names, sites)
@@ -139,9 +172,14 @@ class Corpus:
         return verdicts
 
 
+def left_out(error):
+    """Whether a program ended for the corpus' own reasons: its time, the size of its model."""
+    return error is not None and (error[0] == "TimeoutError" or error[1].startswith("too large"))
+
+
 def differences(bare, probed):
     """What a person wants to see of a program that differs."""
-    return {k: [bare.get(k), probed.get(k)] for k in ("error", "stdout", "values", "rng") if bare.get(k) != probed.get(k)}
+    return {k: [bare.get(k), probed.get(k)] for k in ("error", "exit", "stdout", "values", "rng", "said", "files") if bare.get(k) != probed.get(k)}
 
 
 def summary(mode, verdicts, names, sites):
@@ -152,18 +190,25 @@ def summary(mode, verdicts, names, sites):
     return row
 
 
-def write_table(path, key, result):
-    """Puts the rows between the marks <!-- corpus:KEY --> and <!-- /corpus:KEY --> of a document."""
+def write_table(path, key, results):
+    """Puts the rows between the marks <!-- corpus:KEY --> and <!-- /corpus:KEY --> of a document; rows of a mode are added up."""
     begin, end = "<!-- corpus:%s -->" % key, "<!-- /corpus:%s -->" % key
     text = path.read_text()
     head, rest = text.split(begin)
     tail = rest.split(end)[1]
-    sites = [k[len("differ_") :] for k in result["rows"][0] if k.startswith("differ_")]
+    modes = {}
+    for row in (row for result in results for row in result["rows"]):
+        sum_of = modes.setdefault(row["mode"], {})
+        for name, value in row.items():
+            if isinstance(value, int):
+                sum_of[name] = sum_of.get(name, 0) + value
+    sites = [k[len("differ_") :] for k in results[0]["rows"][0] if k.startswith("differ_")]
     lines = ["| mode | programs | judged | of them end in an error | " + " | ".join("differ, `%s`" % s for s in sites) + " |", "|" + "---|" * (4 + len(sites))]
-    for row in result["rows"]:
-        lines.append("| %s | %d | %d | %d | %s |" % (row["mode"], row["programs"], row["judged"], row["ended_in_an_error"], " | ".join(str(row["differ_" + s]) for s in sites)))
-    names = sorted({d["program"].split("_", 1)[1] for d in result["differ"]})
-    lines += ["", "Drawn with `--seed %d`%s." % (result["seed"], "; they differ: " + ", ".join("`%s`" % n for n in names) if names else "")]
+    for mode, row in modes.items():
+        lines.append("| %s | %d | %d | %d | %s |" % (mode, row["programs"], row["judged"], row["ended_in_an_error"], " | ".join(str(row["differ_" + s]) for s in sites)))
+    names = sorted({d["program"].split("_", 1)[1] for result in results for d in result["differ"]})
+    seeds = sorted({r["seed"] for r in results})
+    lines += ["", "Drawn with `--seed %s`%s." % (" ".join(map(str, seeds)), "; they differ: " + ", ".join("`%s`" % n for n in names) if names else "")]
     path.write_text(head + begin + "\n" + "\n".join(lines) + "\n" + end + tail)
 
 
@@ -171,6 +216,7 @@ def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--packages", nargs="+", default=["torch"])
     options.add_argument("--families", nargs="+", default=[], choices=["transformers", "timm", "torchvision"], help="models of these instead of documentation")
+    options.add_argument("--repository", nargs="+", type=Path, default=[], help="checkouts or git directories with the programs of bench/corpus/examples.py")
     options.add_argument("--tests", type=Path, help="folder with test_*.py of a package, run by pytest beside the families")
     options.add_argument("--venv", type=Path, default=Path(sys.executable).parent.parent)
     options.add_argument("--build", type=Path, default=ROOT / "build" / "release")
@@ -179,33 +225,43 @@ def main():
     options.add_argument("--modes", nargs="+", default=["eager", "compile"], choices=["eager", "compile"])
     options.add_argument("--sites", nargs="+", default=["plan", "all"], choices=["plan", "all"])
     options.add_argument("--batch", type=int, default=40)
+    options.add_argument("--minutes", type=float, default=0, help="no batch of a mode begins later than this [0: all of them]")
     options.add_argument("--only", nargs="+", default=[], help="programs whose names contain one of these")
     options.add_argument("--work", type=Path)
     options.add_argument("--json", type=Path)
-    options.add_argument("--table", nargs=2, metavar=("KEY", "FILE"), help="put what --json FILE holds into a document between its marks; runs nothing")
+    options.add_argument("--table", nargs="+", metavar="KEY FILE JSON...", help="put what --json wrote into a document FILE between its marks; runs nothing")
     options = options.parse_args()
     if options.table:
-        return write_table(Path(options.table[1]), options.table[0], json.loads(options.json.read_text()))
+        key, document, *results = options.table
+        return write_table(Path(document), key, [json.loads(Path(r).read_text()) for r in results])
     options.venv = options.venv.absolute()
     corpus, began = Corpus(options), time.time()
-    names = [n for n in corpus.programs() if not options.only or any(o in n for o in options.only)]
+    whole = repository.Programs(corpus, options.repository) if options.repository else None
+    names = [n for n in (whole.all if whole else corpus.programs()) if not options.only or any(o in n for o in options.only)]
     rows, unlike = [], []
     for mode in options.modes:
         # What cannot stand in a function (`from x import *`) has no compiled form.
-        of_mode = [n for n in names if mode == "eager" or options.families or (corpus.tree / "programs" / (n + "_compiled.py")).exists()]
-        verdicts = {}
+        of_mode = [n for n in names if mode == "eager" or options.families or whole or (corpus.tree / "programs" / (n + "_compiled.py")).exists()]
+        of_mode = [n for n in names if n in whole.names(mode)] if whole else of_mode
+        verdicts, tried, started = {}, [], time.time()
         for first in range(0, len(of_mode), options.batch):
-            found = corpus.batch(mode, of_mode[first : first + options.batch])
+            if options.minutes and time.time() - started > 60 * options.minutes:
+                break
+            found = (whole or corpus).batch(mode, of_mode[first : first + options.batch])
+            tried += of_mode[first : first + options.batch]
             verdicts.update(found)
             for name, verdict in found.items():
                 for sites in options.sites:
                     if verdict[sites] is not None:
                         unlike.append({"program": name, "mode": mode, "sites": sites, "differs": differences(verdict["bare"], verdict[sites])})
                         print("%s %s %s: %s" % (mode, sites, name, json.dumps(unlike[-1]["differs"])[:600]), flush=True)
-        rows.append(summary(mode, verdicts, of_mode, options.sites))
+            row = {**summary(mode, verdicts, tried, options.sites), "seconds": {k: round(v) for k, v in corpus.seconds.items()}}
+            if options.json:  # after each batch: a run that is ended has told what it knows
+                told = {"packages": options.packages, "seed": options.seed, "seconds": round(time.time() - began), "rows": [*rows, row], "slowest": corpus.slow_ones(), "differ": unlike}
+                options.json.write_text(json.dumps(told, indent=1) + "\n")
+        rows.append(row)
+        corpus.seconds = {}
         print(json.dumps(rows[-1]), flush=True)
-    if options.json:
-        options.json.write_text(json.dumps({"packages": options.packages, "seed": options.seed, "seconds": round(time.time() - began), "rows": rows, "differ": unlike}, indent=1) + "\n")
     print("kept: %s" % corpus.work if unlike else "no program differs")
     if not unlike:
         shutil.rmtree(corpus.work)

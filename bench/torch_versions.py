@@ -74,7 +74,7 @@ class Versions:
             row = {"version": version, **self.features()}
             row["programs"] = [self.program(name, kind) for name in self.options.programs for kind in self.options.kinds]
         row["seconds"] = round(time.monotonic() - began)
-        return row
+        return without_paths(row, {folder: "VENV", ROOT: "TREE"})
 
     def run(self, command, cwd, **environment):
         """-> exit code, all it printed."""
@@ -153,6 +153,14 @@ class Versions:
         row["events"]["default"] = self.counted(a / "log")
         row["bits"] = {mode: told(text) == told(bare[1]) != [] for mode, text in probed.items()}
         return row
+
+
+def without_paths(row, names):
+    """A row as any machine would write it: folders of this one by their names."""
+    text = json.dumps(row)
+    for folder, name in names.items():
+        text = text.replace(str(folder), name)
+    return json.loads(text)
 
 
 def written(heads):

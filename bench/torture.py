@@ -221,39 +221,64 @@ class Torture:
         return folder
 
     def fuzz(self):
+        """In turn, for --minutes or until --inputs have been tried: what one round found is the next one's corpus."""
         folder = self.configured("fuzz", ["fuzzers"], "fuzz")
         if not folder:
             return
         targets = sorted(p for p in (folder / "tests/fuzz").glob("*_fuzz") if os.access(p, os.X_OK))
         seconds = max(2, int(self.options.minutes * 60 * 0.8 / len(targets)))
-        fixtures = ROOT / "tests/fixtures"
+        totals = {t: {"runs": 0, "seconds": 0, "slowest_s": 0, "bad": 0, "said": ""} for t in targets}
         for target in targets:
-            name = target.name.removesuffix("_fuzz")
-            corpus = ROOT / "build" / "corpus" / name
-            corpus.mkdir(parents=True, exist_ok=True)
-            if name == "log":
-                for events in (1, 20, 300):
-                    self.one(events=events)
-                    shutil.copy(next((self.folder / "one/log").glob("*.log")), corpus / f"seed{events}")
-            seeds = {"patch": "*.py", "match": "*.py", "template": "*.json", "plan": "*.json", "trace": "*.json"}.get(name)
-            for i, seed in enumerate([*fixtures.rglob(seeds), *(ROOT / "templates").glob(seeds)] if seeds else ()):
-                if seed.stat().st_size < 20_000:
-                    shutil.copy(seed, corpus / f"seed{i}")
-            # Limits of docs/reliability.md; the sanitizers' own share of the memory is not ours.
-            ran = subprocess.run(
-                ["nice", target, corpus, f"-max_total_time={seconds}", "-timeout=10", "-malloc_limit_mb=256", "-rss_limit_mb=2048",
-                 "-max_len=65536", "-print_final_stats=1", f"-artifact_prefix={self.folder}/{name}-"],
-                capture_output=True, text=True, errors="replace", cwd=self.folder)  # fmt: skip
-            runs = next((int(line.split()[-1]) for line in ran.stderr.splitlines() if "number_of_executed_units" in line), 0)
-            slowest = next((int(line.split()[-1]) for line in ran.stderr.splitlines() if "slowest_unit_time_sec" in line), 0)
-            bad = int(ran.returncode != 0)
-            if bad:
-                kept = ROOT / "build" / "crashes"
-                kept.mkdir(exist_ok=True)
-                for artifact in self.folder.glob(f"{name}-*"):
-                    shutil.copy(artifact, kept)
-            self.tell(f"fuzz {name}", bad, f"{runs} inputs in {seconds} s, the slowest {slowest} s {ran.stderr[-1500:] if bad else ''}",
-                      runs=runs, seconds=seconds, slowest_s=slowest)  # fmt: skip
+            self.seed(target)
+        while True:
+            for target, total in totals.items():
+                if not total["bad"]:
+                    self.fuzz_once(target, seconds, total)
+            if sum(t["runs"] for t in totals.values()) >= self.options.inputs or all(t["bad"] for t in totals.values()):
+                break
+        for target, total in totals.items():
+            said, bad = total.pop("said"), total.pop("bad")
+            self.tell(f"fuzz {self.subject(target)}", bad, "{runs} inputs in {seconds} s, the slowest {slowest_s} s".format(**total) + said, **total)
+        self.tell("fuzz in all", 0, f"{sum(t['runs'] for t in totals.values())} inputs", runs=sum(t["runs"] for t in totals.values()))
+
+    @staticmethod
+    def subject(target):
+        return target.name.removesuffix("_fuzz")
+
+    def corpus(self, target):
+        return ROOT / "build" / "corpus" / self.subject(target)
+
+    def seed(self, target):
+        name, corpus, fixtures = self.subject(target), self.corpus(target), ROOT / "tests/fixtures"
+        corpus.mkdir(parents=True, exist_ok=True)
+        if name == "log":
+            for events in (1, 20, 300):
+                self.one(events=events)
+                shutil.copy(next((self.folder / "one/log").glob("*.log")), corpus / f"seed{events}")
+        seeds = {"patch": "*.py", "match": "*.py", "template": "*.json", "plan": "*.json", "trace": "*.json", "sites": "*.json"}.get(name)
+        for i, seed in enumerate([*fixtures.rglob(seeds), *(ROOT / "templates").glob(seeds)] if seeds else ()):
+            if seed.stat().st_size < 20_000:
+                shutil.copy(seed, corpus / f"seed{i}")
+
+    def fuzz_once(self, target, seconds, total):
+        # Limits of docs/reliability.md; the sanitizers' own share of the memory is not ours.
+        ran = subprocess.run(
+            ["nice", target, self.corpus(target), f"-max_total_time={seconds}", "-timeout=10", "-malloc_limit_mb=256", "-rss_limit_mb=2048",
+             "-max_len=65536", "-print_final_stats=1", f"-artifact_prefix={self.folder}/{self.subject(target)}-"],
+            capture_output=True, text=True, errors="replace", cwd=self.folder)  # fmt: skip
+
+        def stat(name):
+            return next((int(line.split()[-1]) for line in ran.stderr.splitlines() if name in line), 0)
+
+        total["runs"] += stat("number_of_executed_units")
+        total["seconds"] += seconds
+        total["slowest_s"] = max(total["slowest_s"], stat("slowest_unit_time_sec"))
+        if ran.returncode != 0:
+            total["bad"], total["said"] = 1, " " + ran.stderr[-1500:]
+            kept = ROOT / "build" / "crashes"
+            kept.mkdir(exist_ok=True)
+            for artifact in self.folder.glob(f"{self.subject(target)}-*"):
+                shutil.copy(artifact, kept)
 
     def races(self):
         folder = self.configured("tsan", ["record_test"], "races")
@@ -304,6 +329,7 @@ def main():
     parser.add_argument("--work", default=None, help="folder for the logs [the system's for temporary files]")
     parser.add_argument("--scale", type=float, default=1, help="share of the counts of docs/reliability.md [1]")
     parser.add_argument("--minutes", type=float, default=16, help="of fuzzers and race detector in all [16]")
+    parser.add_argument("--inputs", type=float, default=0, help="the fuzzers go on, round by round, until so many inputs have been tried (over night: 1e8)")
     parser.add_argument("--only", nargs="+", choices=TESTS, default=TESTS)
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     options = parser.parse_args()

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# scripts/setup.sh: Debian packages, .venv and build/release, each made only when something is missing.
+# scripts/setup.sh [tool]: Debian packages, .venv and build/release, each made only when something is missing.
 #
+#   tool                    what runs opguard; without it, what builds and runs every test as well
 #   PYTHON=python3.12       the interpreter of .venv (default: the first of python3.11, 3.12, 3.13, 3.10, python3)
 #   OPGUARD_TORCH=SPEC      the PyTorch of .venv as a pip requirement, URL or wheel file (default: torch==2.13.0)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+want=${1:-all}
+case $want in tool | all) ;; *) echo "setup: error: 'tool' or nothing, not '$want'" >&2; exit 2 ;; esac
 torch=${OPGUARD_TORCH:-torch==2.13.0}
 log=$PWD/build/setup.log
 mkdir -p build
@@ -42,14 +45,16 @@ if command -v dpkg >/dev/null; then
   need_command g++ g++
   need_command cmake cmake
   need_command ninja ninja-build
-  need_command ccache ccache
   need_command npm npm
   need_command pkg-config pkg-config
-  need_command clang++-19 clang-19  # compiles the CUDA kernels; no toolkit is needed
-  for package in llvm-19-dev libzstd-dev zlib1g-dev libgit2-dev nlohmann-json3-dev libcli11-dev \
-                 libprotozero-dev libgtest-dev libgmock-dev; do
-    need_package "$package"
-  done
+  packages="llvm-19-dev libzstd-dev zlib1g-dev libgit2-dev nlohmann-json3-dev libcli11-dev libprotozero-dev"
+  if [ $want = all ]; then
+    need_command ccache ccache
+    packages="$packages libgtest-dev libgmock-dev"
+  fi
+  # clang compiles the CUDA kernels; no toolkit is needed.
+  if [ $want = all ] || [ -e /dev/nvidiactl ]; then need_command clang++-19 clang-19; fi
+  for package in $packages; do need_package "$package"; done
   # Debian splits venv and the C headers off its own interpreter; others bring both.
   version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
   "$python" -c 'import venv, ensurepip' 2>/dev/null || missing+=("python$version-venv")
@@ -74,7 +79,8 @@ fi
 
 # ---- .venv. Its packages come in while the C++ is compiled.
 [ -x .venv/bin/python ] || { say "making .venv with $python"; run "venv" "$python" -m venv .venv; }
-requirements="$torch numpy pandas pyarrow perfetto jsonschema pytest pytest-xdist scikit-build-core>=0.11 uv"
+requirements="$torch numpy"
+[ $want = tool ] || requirements="$requirements pandas pyarrow perfetto jsonschema pytest pytest-xdist scikit-build-core>=0.11 uv safetensors polars transformers accelerate triton"
 cmake=cmake
 if ! cmake --version | awk 'NR==1 { split($3, v, "."); exit !(v[1] > 3 || v[1] == 3 && v[2] >= 25) }'; then
   say "cmake here is older than 3.25: taking a newer one into .venv"
@@ -83,7 +89,9 @@ if ! cmake --version | awk 'NR==1 { split($3, v, "."); exit !(v[1] > 3 || v[1] =
 fi
 pip_job=
 trap '[ -z "$pip_job" ] || kill "$pip_job" 2>/dev/null || true' EXIT
-if [ "$(cat .venv/.opguard-requirements 2>/dev/null)" != "$requirements" ]; then
+# What was installed for the tests is enough for the tool.
+case "$(cat .venv/.opguard-requirements 2>/dev/null) " in "$requirements "*) installed=yes ;; *) installed= ;; esac
+if [ -z "$installed" ]; then
   say "installing into .venv: $requirements (in the background)"
   # shellcheck disable=SC2086  # the words are requirements
   .venv/bin/pip install -q --disable-pip-version-check $requirements >build/setup-pip.log 2>&1 &
@@ -91,12 +99,24 @@ if [ "$(cat .venv/.opguard-requirements 2>/dev/null)" != "$requirements" ]; then
 fi
 
 # ---- build/release. CMake configures again by itself when its files change.
-if [ ! -f build/release/build.ninja ]; then
+tests=ON
+[ $want = all ] || tests=OFF
+if [ ! -f build/release/build.ninja ] ||
+  { [ $want = all ] && grep -q '^OPGUARD_BUILD_TESTS:BOOL=OFF' build/release/CMakeCache.txt; }; then
   say "configuring build/release"
-  run "cmake" "$cmake" --preset release "-DPython3_EXECUTABLE=$PWD/.venv/bin/python"
+  run "cmake" "$cmake" --preset release "-DPython3_EXECUTABLE=$PWD/.venv/bin/python" "-DOPGUARD_BUILD_TESTS=$tests"
 fi
-say "bringing build/release up to date (a few minutes the first time)"
-run "the build" "$cmake" --build build/release
+target=all
+[ $want = all ] || target=tool
+say "building (two minutes the first time on two cores)"
+# ninja's own progress: one line on a terminal, and in the log.
+if [ -t 1 ]; then
+  "$cmake" --build build/release --target $target || exit 2
+else
+  run "the build" "$cmake" --build build/release --target $target
+fi
+ln -sf ../../build/release/src/cli/opguard .venv/bin/opguard
+ln -sf opguard .venv/bin/opguard-instrument
 
 if [ -n "$pip_job" ]; then
   say "waiting for pip"
@@ -108,4 +128,4 @@ if [ -n "$pip_job" ]; then
   pip_job=
   printf '%s\n' "$requirements" >.venv/.opguard-requirements
 fi
-say "ready: build/release and .venv"
+say "ready: .venv/bin/opguard"

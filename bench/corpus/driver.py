@@ -3,7 +3,7 @@
   driver.py RESULTS [--compile BACKEND] NAME...
 
 RESULTS gets one JSON line a program: name, stdout, values (name -> digest of what it holds), error (type and first
-line), rng (digest of the generators' states). A program starts from the same seeds and defaults whatever ran before."""
+line), rng (digest of the generators' states), seconds. A program starts from the same seeds and defaults whatever ran before."""
 
 import argparse
 import contextlib
@@ -14,14 +14,18 @@ import io
 import json
 import random
 import re
+import resource
 import signal
 import sys
+import time
 import warnings
 
 import numpy
 import torch
 
 SECONDS = 120  # a program that takes longer ends with TimeoutError
+LARGE = 30_000_000  # parameters of a model; more cost time and show nothing more
+MEMORY = 8 << 30  # of the process: more is a MemoryError, and the machine goes on
 # What differs from process to process: addresses, and the seconds that pytest says.
 ADDRESS = re.compile(r"0x[0-9a-f]{6,}|(?<= in )\d+\.\d+s.*")
 
@@ -77,6 +81,19 @@ BACKEND = ""
 def prepared(model):
     """A model as the mode wants it: compiled, or as it is."""
     return torch.compile(model, backend=BACKEND) if BACKEND else model
+
+
+def ends_if_large(make):
+    """Ends a program whose model has more than LARGE parameters; told by the model without memory."""
+    states = torch.get_rng_state(), random.getstate(), numpy.random.get_state()
+    try:
+        with torch.device("meta"):
+            size = sum(p.numel() for p in make().parameters())
+    except Exception:  # reads a number while it is built
+        size = 0
+    torch.set_rng_state(states[0]), random.setstate(states[1]), numpy.random.set_state(states[2])
+    if size > LARGE:
+        raise SystemExit("too large: %d parameters" % size)
 
 
 def random_states():
@@ -137,10 +154,13 @@ def main():
     global BACKEND
     BACKEND = options.compile
     signal.signal(signal.SIGALRM, late)
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
     with open(options.results, "a") as results:
         for name in options.names:
             begin()
-            results.write(json.dumps(run(name)) + "\n")
+            began = time.monotonic()
+            said = run(name)
+            results.write(json.dumps({**said, "seconds": round(time.monotonic() - began, 2)}) + "\n")
             results.flush()
             # What a program holds goes with it.
             for module in [m for m in sys.modules if m.startswith("programs.")]:

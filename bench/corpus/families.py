@@ -16,7 +16,7 @@ SMALL = dict(
     n_embd=32, n_layer=2, n_head=4, n_inner=64, n_positions=64, d_model=32, d_ff=64, num_layers=2, num_heads=4, d_kv=8, d_inner=64, dim=32, n_heads=4, n_layers=2, hidden_dim=64,
     ffn_dim=64, embedding_size=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=64, decoder_ffn_dim=64, word_embed_proj_dim=32,
     num_experts=4, num_local_experts=4, num_experts_per_tok=2, moe_intermediate_size=32, n_routed_experts=4, q_lora_rank=16, kv_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=8, v_head_dim=8,
-    image_size=32, patch_size=8, state_size=8, pad_token_id=0, bos_token_id=1, eos_token_id=2,
+    image_size=32, patch_size=8, vocab_size_per_layer_input=99, hidden_size_per_layer_input=8, state_size=8, pad_token_id=0, bos_token_id=1, eos_token_id=2,
 )  # fmt: skip
 
 STEP = """model = prepared(model)
@@ -33,12 +33,20 @@ print(digest(model.state_dict()))
 
 TRANSFORMERS = """import torch
 from transformers import AutoConfig, {auto}
-from driver import digest, prepared
+from driver import digest, ends_if_large, prepared
 
-known = AutoConfig.for_model({name!r}).to_dict()
 small = {small!r}
-config = AutoConfig.for_model({name!r}, **{{k: v for k, v in small.items() if k in known}})
-model = {auto}.from_config(config)
+
+
+def smaller(known):
+    # The sizes that a configuration knows, and those of the configurations in it.
+    inner = {{k: smaller(v) for k, v in known.items() if k.endswith("_config") and isinstance(v, dict)}}
+    return {{**{{k: v for k, v in small.items() if k in known}}, **inner}}
+
+
+make = lambda: {auto}.from_config(AutoConfig.for_model({name!r}, **smaller(AutoConfig.for_model({name!r}).to_dict())))
+ends_if_large(make)
+model = make()
 model.train()
 words = torch.randint(3, 99, (2, 12))
 image = torch.randn(2, 3, 32, 32)
@@ -52,9 +60,11 @@ def loss_of(model):
 
 IMAGES = """import torch
 import {package}
-from driver import digest, prepared
+from driver import digest, ends_if_large, prepared
 
-model = {make}
+make = lambda: {make}
+ends_if_large(make)
+model = make()
 model.train()
 image = torch.randn(2, 3, {size}, {size})
 label = torch.tensor([1, 3])

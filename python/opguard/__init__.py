@@ -53,5 +53,12 @@ def _on_dynamo(dynamo):
     compiled.install()
 
 
+def _on_sources(sources):
+    from opguard import script
+
+    script.install(sources)
+
+
 # Recording or not: a patched program may compile.
 importing.when_imported("torch._dynamo", _on_dynamo)
+importing.when_imported("torch._sources", _on_sources)

@@ -4,6 +4,7 @@ Probes are insertions on one line, and one whole line is the import, so position
 arithmetic; the original text is not needed."""
 
 import ast
+import functools
 import importlib.util
 import re
 import sys
@@ -19,8 +20,11 @@ _VARIANTS = ("name", "aug", "writes", "step", "micro_batch")
 # Up to 3.11 the parser gives expressions inside f-strings no true positions.
 _STRINGS_ARE_OPAQUE = sys.version_info < (3, 12)
 
-# x += y became x = og.name(id, x).iadd(y): the token's length by the method's name.
-_TOKENS = {"ipow": 3, "ifloordiv": 3, "ilshift": 3, "irshift": 3}
+# x += y became x = og.name(id, x).iadd(y): the token by the method's name.
+_TOKENS = {
+    "iadd": "+=", "isub": "-=", "imul": "*=", "itruediv": "/=", "ifloordiv": "//=", "imod": "%=", "ipow": "**=",
+    "imatmul": "@=", "iand": "&=", "ior": "|=", "ixor": "^=", "ilshift": "<<=", "irshift": ">>=",
+}  # fmt: skip
 
 
 class _Columns:
@@ -47,7 +51,7 @@ class _Columns:
         target, call = assign.targets[0], assign.value
         found = self.assign.search(self.lines[target.end_lineno - 1], target.end_col_offset)
         if found and call.func.value.lineno == target.end_lineno:
-            stays = _TOKENS.get(found.group(2).decode(), 2) + len(found.group(1))
+            stays = len(_TOKENS[found.group(2).decode()]) + len(found.group(1))
             self.add(target.end_lineno, found.start(), found.end() - found.start(), stays)
             self.add(call.end_lineno, call.end_col_offset - 1, 1)
 
@@ -82,6 +86,15 @@ class _Columns:
                         return line, column
                 column += 1
             line, column = line + 1, 0
+
+    def original_line(self, line):
+        """The text of a line without what was inserted."""
+        text = self.lines[line - 1]
+        for start, length, stays in sorted(self.stretches.get(line, ()), reverse=True):
+            found = self.assign.match(text, start) if stays else None
+            kept = _TOKENS[found.group(2).decode()].encode() + found.group(1) if found else b""
+            text = text[:start] + kept + text[start + length :]
+        return text
 
     def original(self, line, column):
         removed = 0
@@ -182,6 +195,18 @@ def place_as_original(tree, text):
         node.lineno -= node.lineno > imported
         node.end_lineno -= node.end_lineno > imported
     return index, imported, name
+
+
+@functools.lru_cache(16)
+def without_probes(text):
+    """The lines of a patched text without its probes, as many as it has; None for a text without our import line."""
+    tree = ast.parse(text)
+    lines = [line.encode("utf-8") for line in text.split("\n")]
+    index, name = _find_import(tree, lines)
+    if index is None:
+        return None
+    columns = _columns(tree, lines, name)
+    return [columns.original_line(number + 1).decode("utf-8") for number in range(len(lines))]
 
 
 def compile_instrumented(text_path, filename, is_main=False):

@@ -1,5 +1,6 @@
 """The trace on disk: docs/plan-format.md, section "Trace"."""
 
+import contextlib
 import json
 import os
 import platform
@@ -24,10 +25,15 @@ class TraceFile:
                     n += 1
             self.path = path
         part = self.path + ".part"
-        with open(part, "w", encoding="utf-8") as out:
-            json.dump(document, out)
-            out.write("\n")
-        os.replace(part, self.path)
+        try:
+            with open(part, "w", encoding="utf-8") as out:
+                json.dump(document, out)
+                out.write("\n")
+            os.replace(part, self.path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(part)
+            raise
 
 
 def document(tracer, complete):

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 
-from opguard import exits, messages, roots, trace_calls, trace_device, trace_file, trace_graph, trace_kernels, trace_marks
+from opguard import exits, messages, roots, trace_calls, trace_device, trace_file, trace_graph, trace_kernels, trace_marks, trace_script
 from opguard.positions import Positions
 from opguard.trace_compute import computes
 
@@ -380,6 +380,8 @@ def _make_mode(torch, tracer):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             kwargs = kwargs or {}
             name = _name(func)
+            if type(args[0] if args else None) in trace_script.NUMBERS:
+                args = trace_script.with_tensors(torch, func, args)
             use, launches = tracer.saw(func, name, args, kwargs)
             if use is not None and trace_kernels.may_write_unsaid(name, func):
                 return tracer.watch_writes(use, args, kwargs, lambda: tracer.below(launches, lambda: func(*args, **kwargs)))
@@ -486,6 +488,7 @@ def install(torch, options):
         os.register_at_fork(after_in_child=tracer.fork)
     trace_marks.install(tracer)
     trace_kernels.install(tracer)
+    trace_script.install(torch, mode_class)
     exits.at_exit(tracer.finish)
     _follow_threads(mode_class)
     tracer.mode = mode_class()

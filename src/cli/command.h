@@ -6,13 +6,9 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "support/exit_code.h"
 
 namespace opguard {
-
-// Exit codes of every command.
-inline constexpr int kYes = 0;           // the same / done
-inline constexpr int kNo = 1;            // a difference, or an unmatched site
-inline constexpr int kCouldNotTell = 2;  // bad input, or no verdict
 
 // Each adds its subcommand to `app`; when the command line names it, `run` is set to its pipeline.
 using Pipeline = std::function<int()>;
@@ -38,8 +34,5 @@ const std::vector<std::string>& program_words(const std::string& command);
 
 // Parses the command line and runs what it names. The exit code.
 int run_app(CLI::App& app, const Pipeline& run, int argc, char** argv);
-
-// Prints "opguard: error: ..." on stderr and gives kCouldNotTell.
-int fail(const std::string& message);
 
 }  // namespace opguard

@@ -1,11 +1,11 @@
 // opguard compare A.safetensors B.safetensors [--json FILE]
 #include <cstdio>
-#include <fstream>
 #include <memory>
 
 #include "cli/command.h"
 #include "nlohmann/json.hpp"
 #include "report/tensor_json.h"
+#include "support/write_file.h"
 #include "tensor/compare.h"
 
 namespace opguard {
@@ -17,15 +17,13 @@ struct CompareCommand {
   std::string a, b, json;
 };
 
-bool write_json(const std::string& path, const FileComparison& comparison) {
+std::string json_text(const FileComparison& comparison) {
   Json json = {{"equal", comparison.equal()}, {"tensors", Json::array()}};
   for (const Difference& d : comparison.tensors) json["tensors"].push_back(difference_json(d));
   json["only_a"] = comparison.only_a;
   json["only_b"] = comparison.only_b;
-  std::ofstream file(path);
   // Names come from files of others: what is no UTF-8 is replaced.
-  file << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
-  return file.flush().good();
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
 int compare(const CompareCommand& opt) {
@@ -33,11 +31,11 @@ int compare(const CompareCommand& opt) {
   std::string error;
   if (!a.open(opt.a, error) || !b.open(opt.b, error)) return fail(error);
   const FileComparison comparison = compare_files(a, b);
-  if (!opt.json.empty() && !write_json(opt.json, comparison))
-    return fail("cannot write " + opt.json);
+  if (!opt.json.empty())
+    if (llvm::Error failed = write_file(opt.json, json_text(comparison)))
+      return fail(llvm::toString(std::move(failed)));
   const std::string text = format_comparison(comparison, opt.a, opt.b);
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    return kCouldNotTell;
+  std::fwrite(text.data(), 1, text.size(), stdout);
   return comparison.equal() ? kYes : kNo;
 }
 

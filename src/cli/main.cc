@@ -1,8 +1,13 @@
-// opguard: names the first operator, in the user's own source, where two training runs part.
+// One program with two names. `opguard-instrument ...` is `opguard instrument ...`.
+#include <string_view>
+
 #include "cli/command.h"
 
-int main(int argc, char** argv) {
-  using namespace opguard;
+namespace {
+
+using namespace opguard;
+
+int opguard_main(int argc, char** argv) {
   CLI::App app{"Names the first operator, in your own source, where two training runs part."};
   app.set_version_flag("--version", "opguard " OPGUARD_VERSION);
   app.require_subcommand(1);
@@ -21,4 +26,20 @@ int main(int argc, char** argv) {
   add_export(app, run);
   add_doctor(app, run);
   return run_app(app, run, argc, argv);
+}
+
+int opguard_instrument_main(int argc, char** argv) {
+  CLI::App app{"Puts probes into the sources of a training program, as a git diff."};
+  app.set_version_flag("--version", "opguard " OPGUARD_VERSION);
+  Pipeline run;
+  add_instrument_options(app, run);
+  return run_app(app, run, argc, argv);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view path = argc > 0 ? argv[0] : "";
+  return path.ends_with("opguard-instrument") ? opguard_instrument_main(argc, argv)
+                                              : opguard_main(argc, argv);
 }

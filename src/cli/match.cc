@@ -1,153 +1,9 @@
-// opguard match: which site of a tree is which boundary of a plan.
-#include <algorithm>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <memory>
-#include <string>
 
 #include "cli/command.h"
-#include "cli/locate.h"
-#include "matcher/match.h"
-#include "matcher/template.h"
-#include "nlohmann/json.hpp"
-#include "plan/plan.h"
-#include "support/install.h"
-#include "support/say.h"
+#include "session/match_tree.h"
 
 namespace opguard {
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-struct MatchOptions {
-  std::string plan, tree, json, templates, explain;
-};
-
-const char* status_name(MatchStatus status) {
-  switch (status) {
-    case MatchStatus::matched:
-      return "matched";
-    case MatchStatus::lost:
-      return "lost";
-    case MatchStatus::ambiguous:
-      return "ambiguous";
-  }
-  return "";
-}
-
-Json site_json(const std::vector<Site>& sites, int64_t index) {
-  if (index < 0) return nullptr;
-  const Site& s = sites[static_cast<size_t>(index)];
-  Json json = {
-      {"file", s.file}, {"start", s.start}, {"end", s.end}, {"line", s.line}, {"column", s.column}};
-  if (!s.package.empty()) json["package"] = s.package;
-  return json;
-}
-
-// The contract of docs/json.md.
-Json matches_json(const MatchSet& set, const std::vector<Site>& sites) {
-  Json boundaries = Json::array();
-  for (const Match& m : set.matches) {
-    Json runner_up = site_json(sites, m.runner_up);
-    if (m.runner_up >= 0) runner_up["score"] = m.runner_up_score;
-    boundaries.push_back({{"boundary", m.boundary},
-                          {"status", status_name(m.status)},
-                          {"site", site_json(sites, m.site)},
-                          {"score", m.score},
-                          {"runner_up", runner_up},
-                          {"why", m.why}});
-  }
-  return {{"boundaries", boundaries}};
-}
-
-// The tags a boundary has and those its site and the runner-up share with it.
-std::string explain(const Boundary& b, const Match& m, const std::vector<Site>& sites,
-                    const std::vector<std::vector<Tag>>& tags) {
-  std::string out =
-      b.id + ": " + status_name(m.status) + ": " + m.why + "\n  was " + dump(b.site) + "\n";
-  auto shared = [&](int64_t index, const Tag& tag) {
-    if (index < 0) return ' ';
-    const std::vector<Tag>& of = tags[static_cast<size_t>(index)];
-    bool has = std::any_of(of.begin(), of.end(), [&](const Tag& t) { return t.name == tag.name; });
-    return has ? '+' : '-';
-  };
-  char score[16];
-  auto line = [&](const char* what, int64_t index, double value) {
-    if (index < 0) return;
-    std::snprintf(score, sizeof score, "%.2f", value);
-    out += std::string("  ") + what + " " + score + " " + dump(sites[static_cast<size_t>(index)]) +
-           "\n";
-  };
-  line("site", m.site, m.score);
-  line("runner-up", m.runner_up, m.runner_up_score);
-  out += "  site, runner-up, weight, tag\n";
-  for (const Tag& tag : b.tags) {
-    std::snprintf(score, sizeof score, "%5.2f", tag.weight);
-    out += std::string("  ") + shared(m.site, tag) + " " + shared(m.runner_up, tag) + " " + score +
-           " " + tag.name + "\n";
-  }
-  return out;
-}
-
-bool write_text(const std::string& path, const std::string& text) {
-  if (path == "-") {
-    std::fputs(text.c_str(), stdout);
-    return true;
-  }
-  // Beside it and renamed: a reader never sees half of it.
-  std::string temporary = path + ".tmp";
-  std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-  out << text;
-  out.close();
-  std::error_code ec;
-  if (out) std::filesystem::rename(temporary, path, ec);
-  if (out && !ec) return true;
-  std::remove(temporary.c_str());
-  return false;
-}
-
-int run_match(const MatchOptions& opt) {
-  Diagnostics diags;
-  auto give_up = [&](llvm::Error error) {
-    print_diagnostics(diags.text());
-    return fail(llvm::toString(std::move(error)));
-  };
-  llvm::Expected<Plan> plan = read_plan(opt.plan, diags);
-  if (!plan) return give_up(plan.takeError());
-  llvm::Expected<TemplateLibrary> templates =
-      read_templates(opt.templates.empty() ? templates_dir() : opt.templates, diags);
-  if (!templates) return give_up(templates.takeError());
-  llvm::Expected<SourceSet> sources = read_sources({SourceRoot{"", opt.tree, ""}});
-  if (!sources) return give_up(sources.takeError());
-  const Located located = locate(*sources, *templates, *plan, diags);
-  print_diagnostics(diags.text());
-  const std::vector<Site>& sites = located.sites;
-  const MatchSet& matches = located.matches;
-  // One boundary at length instead of all in short.
-  if (!opt.explain.empty()) {
-    auto found = std::find_if(matches.matches.begin(), matches.matches.end(),
-                              [&](const Match& m) { return m.boundary == opt.explain; });
-    if (found == matches.matches.end())
-      return fail("no boundary '" + opt.explain + "' in the plan");
-    size_t index = static_cast<size_t>(found - matches.matches.begin());
-    print_lines(explain(plan->boundaries[index], *found, sites, signatures(sites, *templates)));
-  } else if (opt.json != "-") {
-    print_lines(dump(matches, sites));
-  }
-  if (!opt.json.empty()) {
-    std::string text =
-        matches_json(matches, sites).dump(1, ' ', true, Json::error_handler_t::replace);
-    if (!write_text(opt.json, text + "\n")) return fail("cannot write " + opt.json);
-  }
-  size_t matched = matches.count(MatchStatus::matched);
-  std::fprintf(stderr, "opguard: %zu of %zu boundaries matched, %zu lost, %zu ambiguous\n", matched,
-               matches.matches.size(), matches.count(MatchStatus::lost),
-               matches.count(MatchStatus::ambiguous));
-  return matched == matches.matches.size() ? kYes : kNo;
-}
-
-}  // namespace
 
 void add_match(CLI::App& app, Pipeline& run) {
   auto opt = std::make_shared<MatchOptions>();
@@ -157,7 +13,7 @@ void add_match(CLI::App& app, Pipeline& run) {
   match->add_option("--json", opt->json, "Write the matches as JSON ('-': to stdout)");
   match->add_option("--templates", opt->templates, "Folder of templates instead of opguard's own");
   match->add_option("--explain", opt->explain, "Say why this boundary matched or did not");
-  match->callback([opt, &run] { run = [opt] { return run_match(*opt); }; });
+  match->callback([opt, &run] { run = [opt] { return match_tree(*opt); }; });
 }
 
 }  // namespace opguard

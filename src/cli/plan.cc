@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "cli/look_alikes.h"
-#include "cli/skipped.h"
 #include "matcher/template.h"
 #include "parser/parse.h"
 #include "plan/plan.h"
 #include "preflight/build_plan.h"
+#include "session/look_alikes.h"
+#include "session/skipped.h"
 #include "support/install.h"
 #include "support/say.h"
 

@@ -18,18 +18,18 @@ int find_loaded(dl_phdr_info* info, size_t, void* data) {
 }
 
 template <typename F>
-bool bind(void* handle, const char* name, F& function) {
+bool find_function(void* handle, const char* name, F& function) {
   function = reinterpret_cast<F>(::dlsym(handle, name));
   return function != nullptr;
 }
 
 // The name of the first function that is missing, null if none is.
 const char* bind_all(void* handle, Functions& f) {
-  bind(handle, "cuptiGetGraphNodeId", f.graph_node_id);
-  bind(handle, "cuptiGetResultString", f.result_string);
+  find_function(handle, "cuptiGetGraphNodeId", f.graph_node_id);
+  find_function(handle, "cuptiGetResultString", f.result_string);
   const char* missing = nullptr;
   auto need = [&](const char* name, auto& function) {
-    if (!bind(handle, name, function) && !missing) missing = name;
+    if (!find_function(handle, name, function) && !missing) missing = name;
   };
   need("cuptiGetVersion", f.version);
   need("cuptiSubscribe", f.subscribe);

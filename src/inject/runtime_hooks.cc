@@ -22,7 +22,7 @@ struct Dim3 {
 };
 
 // The beginning of cudaLaunchConfig_t.
-struct LaunchConfig {
+struct RuntimeLaunchConfig {
   Dim3 grid, block;
   size_t shared_bytes;
   void* stream;
@@ -84,7 +84,7 @@ int followed(Call call, Tell tell) {
   return result;
 }
 
-const char* copy_name(int kind) {
+const char* copy_direction(int kind) {
   // cudaMemcpyKind
   constexpr const char* kNames[] = {"memcpy HtoH", "memcpy HtoD", "memcpy DtoH", "memcpy DtoD"};
   return kind >= 0 && kind < 4 ? kNames[kind] : "memcpy";
@@ -128,14 +128,15 @@ OPGUARD_HOOKS(cudaLaunchCooperativeKernel,
               (function, grid, block, arguments, shared, stream), OPGUARD_ACTIVITY_KERNEL,
               opguard::kernel_name(function, caller), stream)
 OPGUARD_HOOKS(cudaLaunchKernelExC,
-              (const opguard::LaunchConfig* config, const void* function, void** arguments),
+              (const opguard::RuntimeLaunchConfig* config, const void* function, void** arguments),
               (config, function, arguments), OPGUARD_ACTIVITY_KERNEL,
               opguard::kernel_name(function, caller), config ? config->stream : nullptr)
 OPGUARD_HOOKS(cudaMemcpyAsync, (void* to, const void* from, size_t bytes, int kind, void* stream),
-              (to, from, bytes, kind, stream), OPGUARD_ACTIVITY_MEMCPY, opguard::copy_name(kind),
-              stream)
+              (to, from, bytes, kind, stream), OPGUARD_ACTIVITY_MEMCPY,
+              opguard::copy_direction(kind), stream)
 OPGUARD_HOOK(cudaMemcpy, (void* to, const void* from, size_t bytes, int kind),
-             (to, from, bytes, kind), OPGUARD_ACTIVITY_MEMCPY, opguard::copy_name(kind), nullptr)
+             (to, from, bytes, kind), OPGUARD_ACTIVITY_MEMCPY, opguard::copy_direction(kind),
+             nullptr)
 OPGUARD_HOOKS(cudaMemsetAsync, (void* at, int value, size_t bytes, void* stream),
               (at, value, bytes, stream), OPGUARD_ACTIVITY_MEMSET, "memset", stream)
 OPGUARD_HOOK(cudaMemset, (void* at, int value, size_t bytes), (at, value, bytes),

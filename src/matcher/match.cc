@@ -36,7 +36,7 @@ struct Fate {
   std::string why;
 };
 
-std::string place(const Site& site) {
+std::string shown_place(const Site& site) {
   return (site.package.empty() ? "" : site.package + ":") + site.file + ":" +
          std::to_string(site.line);
 }
@@ -153,11 +153,12 @@ void Matcher::match_scope(uint32_t old_scope, uint32_t new_scope) {
         if (j >= 0) left_.taken[b[static_cast<size_t>(j)]] = true;
       int64_t first = p.at >= 0 ? b[static_cast<size_t>(p.at)] : fate.rival;
       if (fate.rival >= 0 && first != fate.rival)
-        fate.why = quoted_name(old_.site(a[i])) + " may be at " + place(new_.site(first)) + " or " +
-                   place(new_.site(fate.rival)) + ": their tags and order tell as much for both";
+        fate.why = quoted_name(old_.site(a[i])) + " may be at " + shown_place(new_.site(first)) +
+                   " or " + shown_place(new_.site(fate.rival)) +
+                   ": their tags and order tell as much for both";
       else
         fate.why = "several boundaries may be the " + quoted_name(old_.site(a[i])) + " at " +
-                   place(new_.site(first)) + ": there were more of them, or fewer";
+                   shown_place(new_.site(first)) + ": there were more of them, or fewer";
       continue;
     }
     if (p.at < 0) continue;
@@ -174,7 +175,7 @@ void Matcher::match_scope(uint32_t old_scope, uint32_t new_scope) {
       fate.status = MatchStatus::ambiguous;
       left_.taken[b[j]] = true;
       fate.why = "there were more " + quoted_name(old_.site(a[i])) + " in " + where +
-                 ", and the one at " + place(new_.site(b[j])) +
+                 ", and the one at " + shown_place(new_.site(b[j])) +
                  " has other arguments and another name";
       continue;
     }
@@ -233,11 +234,11 @@ void Matcher::match_moved() {
     fate.rival = move.to;
     if (!move.enough) continue;
     fate.status = MatchStatus::ambiguous;
-    fate.why = "left its scope; another boundary may as well be the site at " + place(site);
+    fate.why = "left its scope; another boundary may as well be the site at " + shown_place(site);
     if (move.rival < 0) continue;
     fate.rival = move.rival;
-    fate.why = "left its scope and may be at " + place(site) + " or " +
-               place(new_.site(static_cast<size_t>(move.rival)));
+    fate.why = "left its scope and may be at " + shown_place(site) + " or " +
+               shown_place(new_.site(static_cast<size_t>(move.rival)));
   }
 }
 
@@ -299,7 +300,7 @@ MatchSet match_sites(const std::vector<Site>& sites, const TemplateLibrary& temp
       if (!refusal.empty() && plan.boundaries[i].site.refusal.empty()) {
         m.status = MatchStatus::lost;
         m.site = -1;
-        m.why = "its site at " + place(site) + " cannot carry a probe: " + refusal;
+        m.why = "its site at " + shown_place(site) + " cannot carry a probe: " + refusal;
       }
     }
     for (int64_t* at : {&m.site, &m.runner_up})
@@ -319,11 +320,11 @@ std::string dump(const MatchSet& matches, const std::vector<Site>& sites) {
     out += shown(m.boundary) + " " + kStatus[static_cast<size_t>(m.status)];
     if (m.site >= 0) {
       std::snprintf(number, sizeof number, " %.2f", m.score);
-      out += " " + shown(place(sites[static_cast<size_t>(m.site)])) + number;
+      out += " " + shown(shown_place(sites[static_cast<size_t>(m.site)])) + number;
     }
     if (m.runner_up >= 0) {
       std::snprintf(number, sizeof number, " %.2f", m.runner_up_score);
-      out += " runner-up " + shown(place(sites[static_cast<size_t>(m.runner_up)])) + number;
+      out += " runner-up " + shown(shown_place(sites[static_cast<size_t>(m.runner_up)])) + number;
     }
     out += ": " + shown(m.why) + "\n";
   }

@@ -27,10 +27,6 @@ constexpr double kMargin = 0.1;
 // In another block of its scope a site is worth this much less than where it was put otherwise.
 constexpr double kOtherBlock = 0.25;
 
-std::string_view folder(std::string_view file) { return file.substr(0, file.rfind('/') + 1); }
-
-std::string_view last_name(std::string_view scope) { return scope.substr(scope.rfind('.') + 1); }
-
 struct NewCall {
   std::string name;
   uint32_t site;
@@ -156,7 +152,7 @@ class Mover {
 
  private:
   using Place = std::pair<std::string_view, std::string_view>;
-  static Place place_of(const ScopeSites& scope) { return {scope.package, folder(scope.file)}; }
+  static Place place_of(const ScopeSites& scope) { return {scope.package, folder_of(scope.file)}; }
 
   // Nothing else in its file, or in the file where it may be now, reads as it does.
   bool distinctive(uint32_t i, uint32_t j) {

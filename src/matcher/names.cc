@@ -119,4 +119,8 @@ std::string reading(const Site& site) {
   return key;
 }
 
+std::string_view last_name(std::string_view scope) { return scope.substr(scope.rfind('.') + 1); }
+
+std::string_view folder_of(std::string_view file) { return file.substr(0, file.rfind('/') + 1); }
+
 }  // namespace opguard

@@ -21,6 +21,10 @@ std::string full_name(std::string_view dotted);
 std::vector<std::string> in_order(std::vector<std::string> arguments);
 // How a site reads: form, callee, receiver and arguments, without the sites inside.
 std::string reading(const Site& site);
+// "models/" of "models/block.py", "" of "train.py".
+std::string_view folder_of(std::string_view file);
+// "forward" of "Block.forward".
+std::string_view last_name(std::string_view scope);
 // Of a full name: a function of a module, not a method of a value.
 bool is_library_name(std::string_view dotted);
 

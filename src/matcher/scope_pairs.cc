@@ -10,6 +10,7 @@
 
 #include "matcher/clear_pairs.h"
 #include "matcher/exchanged_names.h"
+#include "matcher/names.h"
 #include "matcher/renamed_words.h"
 #include "matcher/scope_tree.h"
 
@@ -20,7 +21,7 @@ using Level = ScopeTree::Level;
 using Nodes = std::vector<uint32_t>;
 
 // By which a moved scope leads the second best.
-constexpr double kMargin = 0.1;
+constexpr double kScopeMargin = 0.1;
 // Where and what it was is evidence: of two equal bodies, the one that kept its file or its name is
 // it. A file kept tells more than a name kept: copies of a function often share its name.
 constexpr double kNameBonus = 0.1, kWholeNameBonus = 0.05, kFileBonus = 0.2, kFolderBonus = 0.2;
@@ -31,15 +32,6 @@ constexpr double kNameKept = 0.35, kNameLost = 0.5;
 constexpr size_t kMinCommon = 3;
 // Files are compared with each other for an exchange of names only where they lost so much.
 constexpr double kFileKept = 0.8;
-
-std::string_view last_part(std::string_view text, char separator) {
-  size_t at = text.rfind(separator);
-  return at == std::string_view::npos ? text : text.substr(at + 1);
-}
-
-std::string_view folder(std::string_view file) {
-  return file.substr(0, file.size() - last_part(file, '/').size());
-}
 
 // 0..1: how much of the longer name its beginning and end have in common with the other's.
 double name_likeness(std::string_view a, std::string_view b) {
@@ -179,7 +171,7 @@ double ScopePairer::moved_likeness(uint32_t was, uint32_t is) {
   const ScopeTree::Node &old_file = old_.node(old_.above(was, Level::file)),
                         &new_file = new_.node(new_.above(is, Level::file));
   if (old_.node(old_file.parent).name != new_.node(new_file.parent).name) return value;
-  if (folder(old_file.name) == folder(new_file.name)) {
+  if (folder_of(old_file.name) == folder_of(new_file.name)) {
     value += kFolderBonus;
     if (old_file.name == new_file.name) value += kFileBonus;
   }
@@ -291,7 +283,7 @@ void ScopePairer::hand_over(std::vector<NameClaim>& claims, const Nodes& fresh) 
       if (value > kMinScopeLikeness && value > claim.likeness) best.offer(value, heir);
     if (best.of < 0) return false;
     // Of two that hold as much nobody can say which it is.
-    if (best.first - best.second < kMargin) {
+    if (best.first - best.second < kScopeMargin) {
       given_up_[claim.was] = true;
       return true;
     }
@@ -352,7 +344,7 @@ void ScopePairer::settle(const Nodes& lost, const Nodes& fresh,
         for (uint32_t j : found->second)
           if (auto [at, first] = values[i].try_emplace(j); first)
             at->second = worth(lost[i], fresh[j]);
-  for (auto [i, j] : clear_pairs(values, fresh.size(), kMargin)) {
+  for (auto [i, j] : clear_pairs(values, fresh.size(), kScopeMargin)) {
     // What lies in an earlier pair may have taken it.
     if (linked(lost[i]) || !free(fresh[j])) continue;
     if (inside)

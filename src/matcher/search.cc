@@ -10,10 +10,6 @@
 namespace opguard {
 namespace {
 
-std::string_view folder(std::string_view file) { return file.substr(0, file.rfind('/') + 1); }
-
-std::string_view last_name(std::string_view scope) { return scope.substr(scope.rfind('.') + 1); }
-
 // "__init__": every class has one, and none is called by that name to take code over.
 bool is_special(std::string_view name) { return name.starts_with("__"); }
 
@@ -95,7 +91,7 @@ Search::Search(const Plan& plan, const std::vector<Site>& sites, const MatchSet&
     file_gone_ = file_gone_ || !files.contains({site.package, site.file});
     if (found.matches[i].unchanged) continue;
     std::string name = operator_name(site);
-    near_.emplace(site.package, folder(site.file));
+    near_.emplace(site.package, folder_of(site.file));
     if (!bodies_.insert(reading(site)).second) continue;
     std::vector<uint32_t>& words = body_words_.emplace_back();
     auto add = [&](std::string_view word) {
@@ -128,7 +124,7 @@ bool Search::reads_as_boundary(const Site& site) const {
 }
 
 bool Search::is_near(std::string_view package, std::string_view file) const {
-  return near_.contains(Place(package, folder(file)));
+  return near_.contains(Place(package, folder_of(file)));
 }
 
 bool Search::is_called(std::string_view scope) const { return called_.contains(last_name(scope)); }

@@ -15,7 +15,7 @@ bool is_word(char c) {
 }
 
 // As deep as the parser's own limit.
-constexpr int kMaxDepth = 3000;
+constexpr int kMaxBrackets = 3000;
 
 enum class Mend { lines, stars };
 
@@ -143,7 +143,7 @@ class Mender {
 
   // `{expression:format}`.
   bool replacement() {
-    if (++depth_ > kMaxDepth) return false;
+    if (++depth_ > kMaxBrackets) return false;
     ++i_;
     if (!code(/*field=*/true)) return false;
     while (i_ < text_.size() && text_[i_] != '}') {

@@ -7,10 +7,10 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/raw_ostream.h"
 #include "parser/probes.h"
 #include "patcher/git.h"
 #include "patcher/patch.h"
+#include "support/write_file.h"
 
 namespace opguard {
 namespace {
@@ -70,30 +70,6 @@ llvm::Error check_committed(const FilePatch& file) {
       return llvm::Error::success();
   }
   return make_error(file.path + " has uncommitted changes; commit or stash them first");
-}
-
-// A file beside `target`, with its permissions, that holds `text`.
-llvm::Expected<std::string> write_beside(const std::string& target, const std::string& text) {
-  fs::file_status status;
-  if (auto code = fs::status(target, status)) return system_failure("cannot read " + target, code);
-  int descriptor = -1;
-  llvm::SmallString<256> name;
-  if (auto code = fs::createUniqueFile(target + ".opguard-%%%%%%", descriptor, name))
-    return system_failure("cannot write beside " + target, code);
-  std::error_code failed;
-  {
-    llvm::raw_fd_ostream out(descriptor, /*shouldClose=*/true);
-    out << text;
-    out.flush();
-    failed = out.error();
-    out.clear_error();
-  }
-  if (!failed) failed = fs::setPermissions(name, status.permissions());
-  if (failed) {
-    fs::remove(name);
-    return system_failure("cannot write beside " + target, failed);
-  }
-  return name.str().str();
 }
 
 // Puts back what was replaced; what cannot be put back is named.

@@ -1,13 +1,7 @@
 #include "plan/plan.h"
 
-#include <unistd.h>
-
-#include <cerrno>
 #include <charconv>
 #include <cstdio>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <optional>
 #include <sstream>
 #include <system_error>
@@ -16,6 +10,7 @@
 #include "plan/json_text.h"
 #include "plan/plan_text.h"
 #include "support/text.h"
+#include "support/write_file.h"
 
 namespace opguard {
 namespace {
@@ -179,7 +174,7 @@ void read_coverage(JsonText& json, const JsonValue& root,
   }
 }
 
-void read_devices(JsonText& json, const JsonValue& root, KernelCoverage& out) {
+void read_kernel_coverage(JsonText& json, const JsonValue& root, KernelCoverage& out) {
   const JsonValue* devices = json.member(root, "devices", Kind::object);
   if (!devices) return;
   json.only(*devices, {"sources", "kernels", "attributed", "dropped", "rest"});
@@ -200,7 +195,7 @@ Plan read_plan_values(JsonText& json, const JsonValue& root) {
   json.read(root, "command", plan.command);
   json.read(root, "packages", plan.packages);
   read_coverage(json, root, plan.coverage);
-  if (root.find("devices")) read_devices(json, root, plan.devices);
+  if (root.find("devices")) read_kernel_coverage(json, root, plan.devices);
   std::map<std::string, bool> ids;
   if (const JsonValue* boundaries = json.member(root, "boundaries", Kind::array))
     for (const JsonValue& item : boundaries->items) {
@@ -269,23 +264,7 @@ llvm::Expected<Plan> read_plan(const std::string& path, Diagnostics& diags) {
 }
 
 llvm::Error write_plan(const Plan& plan, const std::string& path) {
-  std::string temporary = path + "." + std::to_string(getpid()) + ".tmp";
-  errno = 0;
-  {
-    std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-    out << plan_text(plan);
-    out.close();
-    if (!out) {
-      std::string why = errno ? std::strerror(errno) : "write failed";
-      std::remove(temporary.c_str());
-      return make_error("cannot write " + path + ": " + why);
-    }
-  }
-  std::error_code ec;
-  std::filesystem::rename(temporary, path, ec);
-  if (!ec) return llvm::Error::success();
-  std::remove(temporary.c_str());
-  return make_error("cannot write " + path + ": " + ec.message());
+  return write_file(path, plan_text(plan));
 }
 
 std::string dump(const Plan& plan) {

@@ -237,6 +237,11 @@ llvm::Expected<Trace> read_traces(const std::string& dir) {
   for (const std::string& path : paths) {
     std::string text, error;
     if (!read_file(path, text, error)) return make_error(error);
+    // The name is taken first. The program said why it could write no more.
+    if (text.empty())
+      return make_error(path +
+                        " is empty: the program could not write its trace (a full disk, or "
+                        "a file size limit?)");
     Diagnostics diags;
     JsonText json(path, std::move(text), diags);
     JsonValue root;

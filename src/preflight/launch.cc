@@ -18,6 +18,7 @@
 #include "support/diagnostics.h"
 #include "support/end_processes.h"
 #include "support/guardian.h"
+#include "support/write_file.h"
 
 extern char** environ;
 
@@ -133,6 +134,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
     sigaction(signal, nullptr, &now);
     if (now.sa_handler != SIG_IGN) ::signal(signal, SIG_DFL);
   }
+  restore_file_size_signal();
   int what = 0;
   if (*cwd && chdir(cwd) != 0) {
     what = 1;

@@ -29,7 +29,7 @@ constexpr TextSource kPlaces = {
 constexpr TextSource kPhases = {
     [](const ProcessLog&) { return kPhaseNames.size(); },
     [](const ProcessLog&, size_t i) { return std::string(kPhaseNames[i]); }};
-constexpr TextSource kKinds = {
+constexpr TextSource kKindNames = {
     [](const ProcessLog&) { return kEventKindNames.size(); },
     [](const ProcessLog&, size_t i) { return std::string(kEventKindNames[i]); }};
 constexpr TextSource kSlotKinds = {
@@ -53,7 +53,7 @@ Value slot_flag(const Row& r) {
 
 bool readable(const Row& r) { return !(r.slot->flags & kUnreadable); }
 
-Value place(const Row& r) {
+Value place_column(const Row& r) {
   return r.log.locations.contains(r.log.text(r.at.boundary)) ? known(r.at.boundary) : Value();
 }
 
@@ -70,21 +70,23 @@ constexpr Column kMicroBatch = {"micro_batch", u32,
 constexpr Column kPhase = {"phase", text,
                            [](const Row& r) -> Value { return static_cast<uint64_t>(r.at.phase); },
                            &kPhases};
-constexpr Column kKind = {
-    "kind", text, [](const Row& r) -> Value { return static_cast<uint64_t>(r.at.kind); }, &kKinds};
+constexpr Column kKind = {"kind", text,
+                          [](const Row& r) -> Value { return static_cast<uint64_t>(r.at.kind); },
+                          &kKindNames};
 constexpr Column kBoundary = {"boundary", text, [](const Row& r) -> Value { return r.at.boundary; },
                               &kStrings};
 constexpr Column kOccurrence = {"occurrence", u32,
                                 [](const Row& r) -> Value { return r.at.occurrence; }};
-constexpr Column kNode = {"node", text, [](const Row& r) { return known(r.at.node); }, &kStrings};
-constexpr Column kLocation = {"location", text, place, &kPlaces};
-constexpr Column kThread = {"thread", u32, [](const Row& r) -> Value { return r.at.thread; }};
+constexpr Column kNodeColumn = {"node", text, [](const Row& r) { return known(r.at.node); },
+                                &kStrings};
+constexpr Column kLocation = {"location", text, place_column, &kPlaces};
+constexpr Column kThreadColumn = {"thread", u32, [](const Row& r) -> Value { return r.at.thread; }};
 constexpr Column kStart = {"start_ns", u64, [](const Row& r) -> Value { return r.at.start_ns; }};
 constexpr Column kEnd = {"end_ns", u64, [](const Row& r) -> Value { return r.at.end_ns; }};
-constexpr Column kScalars = {"scalars", text, [](const Row& r) { return known(r.at.scalars); },
-                             &kStrings};
-constexpr Column kResults = {"results", text, [](const Row& r) { return known(r.at.results); },
-                             &kStrings};
+constexpr Column kScalarsColumn = {"scalars", text,
+                                   [](const Row& r) { return known(r.at.scalars); }, &kStrings};
+constexpr Column kResultsColumn = {"results", text,
+                                   [](const Row& r) { return known(r.at.results); }, &kStrings};
 constexpr Column kGroup = {"group", text, [](const Row& r) { return known(r.at.group); },
                            &kStrings};
 constexpr Column kSequence = {"sequence", u32, [](const Row& r) { return counted(r.at.sequence); }};
@@ -111,17 +113,17 @@ constexpr Column kEventColumns[] = {
     kKind,
     kBoundary,
     kOccurrence,
-    kNode,
+    kNodeColumn,
     kLocation,
     {"first_record", u64, [](const Row& r) -> Value { return r.at.first_slot; }},
     {"records", u32, [](const Row& r) -> Value { return r.at.slot_count; }},
     {"begin", u64, [](const Row& r) -> Value { return r.at.begin; }},
     {"forward", u32, [](const Row& r) { return known(r.at.forward); }},
-    kThread,
+    kThreadColumn,
     kStart,
     kEnd,
-    kScalars,
-    kResults,
+    kScalarsColumn,
+    kResultsColumn,
     kGroup,
     kSequence,
     kStream,
@@ -142,7 +144,7 @@ constexpr Column kRecordColumns[] = {
     kKind,
     kBoundary,
     kOccurrence,
-    kNode,
+    kNodeColumn,
     kLocation,
     {"slot_kind", text, [](const Row& r) -> Value { return static_cast<uint64_t>(r.slot->kind); },
      &kSlotKinds},
@@ -177,11 +179,11 @@ constexpr Column kRecordColumns[] = {
     {"carried", boolean, slot_flag<kCarried>},
     {"permuted", boolean, slot_flag<kPermuted>},
     {"wants_gradient", boolean, slot_flag<kWantsGradient>},
-    kThread,
+    kThreadColumn,
     kStart,
     kEnd,
-    kScalars,
-    kResults,
+    kScalarsColumn,
+    kResultsColumn,
     kGroup,
     kSequence,
     kStream,

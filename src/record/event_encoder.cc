@@ -10,7 +10,7 @@ namespace {
 // A chunk holds far fewer tensors; of two values that meet, the later one stays.
 constexpr size_t kKnown = size_t{1} << 13;
 
-size_t place(const Fingerprint& value) {
+size_t place_of_value(const Fingerprint& value) {
   return (value.h ^ value.m >> 7) * 0x9e3779b97f4a7c15u >> (64 - 13);
 }
 
@@ -100,7 +100,7 @@ void EventEncoder::put_slot(const Slot& s, uint16_t expected_index) {
   const bool readable = !(s.flags & kUnreadable);
   const Slot* known = nullptr;
   uint64_t back = 0;
-  Known& last = known_[place(s.value)];
+  Known& last = known_[place_of_value(s.value)];
   if (readable && last.chunk == chunk_ && same_value(tensors_[last.tensor], s)) {
     known = &tensors_[last.tensor];
     back = tensors_.size() - last.tensor;

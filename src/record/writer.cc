@@ -325,6 +325,9 @@ bool LogWriter::await(const Batch& batch, bool patient) {
 
 // A value that never came is a lost record at this place; its slot stays, unreadable.
 size_t LogWriter::complete(Event& event, Slot* slots) {
+  bool pending = false;
+  for (size_t i = 0; i < event.slot_count; ++i) pending |= (slots[i].flags & kPending) != 0;
+  if (!pending) return event.slot_count;
   uint64_t lost = 0;
   size_t left = 0;
   for (size_t i = 0; i < event.slot_count; ++i) {

@@ -5,7 +5,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json text_json(const SourceText& text) {
+Json source_text_json(const SourceText& text) {
   if (text.file.empty() && text.path.empty()) return nullptr;
   return {{"file", text.file},       {"first", text.lines.first}, {"last", text.lines.last},
           {"package", text.package}, {"path", text.path},         {"text", text.text}};
@@ -17,8 +17,8 @@ nlohmann::ordered_json suspects_json(const Background& background) {
   Json list = Json::array();
   for (const Suspect& suspect : background.suspects)
     list.push_back({{"nearness", nearness_name(suspect.nearness)},
-                    {"a", text_json(suspect.sides[0])},
-                    {"b", text_json(suspect.sides[1])},
+                    {"a", source_text_json(suspect.sides[0])},
+                    {"b", source_text_json(suspect.sides[1])},
                     {"whole_file", suspect.whole},
                     {"agrees", suspect.agrees()}});
   return list;
@@ -30,7 +30,7 @@ nlohmann::ordered_json numbers_json(const Background& background) {
     Json ways = Json::array();
     for (const NumberWay& way : number.ways) {
       Json steps = Json::array();
-      for (const SourceText& step : way.steps) steps.push_back(text_json(step));
+      for (const SourceText& step : way.steps) steps.push_back(source_text_json(step));
       ways.push_back(
           {{"side", way.side == 0 ? "a" : "b"}, {"changed", way.changed}, {"steps", steps}});
     }

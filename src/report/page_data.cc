@@ -19,6 +19,7 @@
 #include "report/region.h"
 #include "report/rows.h"
 #include "report/step_text.h"
+#include "report/terminal_event.h"
 #include "report/unreached_text.h"
 #include "support/text.h"
 
@@ -313,17 +314,29 @@ class Page {
     return call;
   }
 
+  // Where a side that lacks the operator runs the same boundary, as a site.
+  Json elsewhere_json(const Run& run, const EventView& own, const EventView& other) {
+    const EventView found = own || own.at_text ? EventView() : same_boundary(run, other);
+    if (!found) return nullptr;
+    Json site = place_json(found.location, found.boundary, found.operator_name);
+    site["when"] = coordinates(found);
+    return site;
+  }
+
   Json candidate_json(const Pivot& pivot) {
     const PivotView both = view(report_.a, report_.b, pivot);
     const EventView& event = both.either();
-    return {{"kind", kind_name(pivot.kind)},
-            {"why", shown(words(report_.a, report_.b, pivot.why))},
-            {"slot", shown(both.slot)},
-            {"boundary", event ? shown(event.boundary) : ""},
-            {"region", region_json(pivot)},
-            {"calls", {call_json(both.a), call_json(both.b)}},
-            {"a", row_json(find_row(lanes_, 0, pivot.a))},
-            {"b", row_json(find_row(lanes_, 1, pivot.b))}};
+    return {
+        {"kind", kind_name(pivot.kind)},
+        {"why", shown(words(report_.a, report_.b, pivot.why))},
+        {"slot", shown(both.slot)},
+        {"boundary", event ? shown(event.boundary) : ""},
+        {"region", region_json(pivot)},
+        {"calls", {call_json(both.a), call_json(both.b)}},
+        {"elsewhere",
+         {elsewhere_json(report_.a, both.a, both.b), elsewhere_json(report_.b, both.b, both.a)}},
+        {"a", row_json(find_row(lanes_, 0, pivot.a))},
+        {"b", row_json(find_row(lanes_, 1, pivot.b))}};
   }
 
   // Suspects, and where numbers come from.

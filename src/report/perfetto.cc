@@ -90,10 +90,10 @@ class Names {
   std::vector<std::map<std::string, uint64_t>::const_iterator> pending_;
 };
 
-struct Place {
+struct Spot {
   std::string file, function;
   uint32_t line;
-  auto operator<=>(const Place&) const = default;
+  auto operator<=>(const Spot&) const = default;
 };
 
 class Trace {
@@ -469,8 +469,8 @@ class Trace {
   uint64_t next_uuid_ = 1, flows_ = 0;
   Names categories_{field::event_categories}, names_{field::event_names},
       arguments_{field::annotation_names}, texts_{field::string_values};
-  std::map<Place, uint64_t> places_;
-  std::vector<std::map<Place, uint64_t>::const_iterator> places_pending_;
+  std::map<Spot, uint64_t> places_;
+  std::vector<std::map<Spot, uint64_t>::const_iterator> places_pending_;
 };
 
 }  // namespace

@@ -74,6 +74,18 @@ Json text_json(const Pivot& pivot) {
   return {{"a", of(0)}, {"b", of(1)}};
 }
 
+// Where the side that lacks the operator runs the same boundary.
+Json elsewhere_json(const Report& report, const PivotView& pivot) {
+  if (pivot.a && pivot.b) return nullptr;
+  const EventView found =
+      pivot.a ? same_boundary(report.b, pivot.a) : same_boundary(report.a, pivot.b);
+  if (!found) return nullptr;
+  Json json = side_json(found);
+  json["step"] = found.event->step;
+  json["micro_batch"] = found.event->micro_batch;
+  return json;
+}
+
 }  // namespace
 
 nlohmann::ordered_json pivot_json(const Report& report, const Pivot& pivot) {
@@ -91,6 +103,7 @@ nlohmann::ordered_json pivot_json(const Report& report, const Pivot& pivot) {
           {"slot", shown.slot},
           {"a", side_json(shown.a)},
           {"b", side_json(shown.b)},
+          {"elsewhere", elsewhere_json(report, shown)},
           {"why", words(report.a, report.b, pivot.why)},
           {"heuristics", heuristics_json(pivot.heuristics)},
           {"region", region_json(report, pivot)},

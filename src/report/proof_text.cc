@@ -3,6 +3,7 @@
 #include "align/judge/pivot_view.h"
 #include "report/reasons.h"
 #include "report/region.h"
+#include "support/text.h"
 
 namespace opguard {
 namespace {
@@ -44,10 +45,6 @@ std::string moment_text(const Run& a, const Run& b, const Moment& moment) {
 std::string healed_text(const Outcomes& outcomes) {
   return "every model value of run b is run a's" +
          (outcomes.until ? " to the end of step " + std::to_string(*outcomes.until) : "");
-}
-
-std::string counted(uint64_t n, const char* noun) {
-  return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
 }
 
 std::string outcome_text(const Run& a, const Run& b, const ProofReason& reason) {

@@ -15,7 +15,6 @@
 namespace opguard {
 namespace {
 
-constexpr size_t kRanksShown = 16;     // a line each
 constexpr size_t kUnreachedShown = 5;  // pairs that reach no model value; all by --explain
 
 void print_headline(TerminalLines& out) {

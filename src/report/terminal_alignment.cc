@@ -13,7 +13,6 @@
 namespace opguard {
 namespace {
 
-constexpr size_t kRanksShown = 16;     // a line each
 constexpr size_t kSlotsShown = 16;     // names of those that differ
 constexpr size_t kLeftoversShown = 5;  // events without a partner, per side, by --explain
 

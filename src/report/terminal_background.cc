@@ -10,7 +10,7 @@ namespace opguard {
 namespace {
 
 constexpr size_t kSuspectsShown = 4;  // of the pivot; all by --explain
-constexpr size_t kLinesShown = 2;     // of each side of a suspect
+constexpr size_t kSuspectLines = 2;   // of each side of a suspect
 
 }  // namespace
 
@@ -50,9 +50,9 @@ void print_suspects(TerminalLines& out) {
   for (size_t i = 0; i < shown_count; ++i) {
     const Suspect& suspect = known->suspects[i];
     out.line("    " + out.paint("36", place_text(suspect)) + ": " + suspect_text(suspect));
-    for (const std::string& text : shown_lines(suspect.sides[0], kLinesShown, kColumns))
+    for (const std::string& text : shown_lines(suspect.sides[0], kSuspectLines, kColumns))
       out.line("      " + out.paint("31", "- " + text));
-    for (const std::string& text : shown_lines(suspect.sides[1], kLinesShown, kColumns))
+    for (const std::string& text : shown_lines(suspect.sides[1], kSuspectLines, kColumns))
       out.line("      " + out.paint("32", "+ " + text));
   }
   const size_t left_out = all - shown_count + known->more;

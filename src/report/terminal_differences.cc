@@ -10,7 +10,7 @@
 namespace opguard {
 namespace {
 
-constexpr size_t kSlotsShown = 6;  // differing slots of one event
+constexpr size_t kSlotsOfEvent = 6;  // differing slots of one event
 
 // The outputs of an event that has no counterpart to be compared with. False: it has none.
 bool print_results(TerminalLines& out, const char* side, const EventView& event) {
@@ -18,7 +18,7 @@ bool print_results(TerminalLines& out, const char* side, const EventView& event)
   const ProcessLog& log = *event.log;
   size_t count = 0;
   for (uint64_t i = event.event->first_slot;
-       i < event.event->first_slot + event.event->slot_count && count < kSlotsShown; ++i) {
+       i < event.event->first_slot + event.event->slot_count && count < kSlotsOfEvent; ++i) {
     const Slot& slot = log.slots[i];
     if (slot.kind == SlotKind::in) continue;
     const std::string name = shown(log.text(slot.name));
@@ -90,7 +90,7 @@ void print_differences(TerminalLines& out, const PivotView& both) {
   const SlotDifferences slots = slot_differences(*a.log, *a.event, *b.log, *b.event);
   out.line("  " + out.paint("1", "what differs"));
   size_t width = 0;
-  const size_t count = std::min(slots.slots.size(), kSlotsShown);
+  const size_t count = std::min(slots.slots.size(), kSlotsOfEvent);
   auto name = [&](const SlotPair& slot) {
     return slot.b ? shown(b.log->text(slot.b->name)) : shown(a.log->text(slot.a->name));
   };

@@ -34,11 +34,8 @@ std::string shorten(const std::string& text) {
   return cut.line;
 }
 
-void print_source(TerminalLines& out, const char* side, const EventView& event) {
-  if (!event && !event.at_text) {
-    out.line("  " + out.paint("1", side) + " has no such operator");
-    return;
-  }
+// Where it is, and its line with a mark below it.
+static void print_place(TerminalLines& out, const char* side, const EventView& event) {
   const Location& at = event.location;
   const std::string file = at.path.empty() ? at.file : at.path;
   if (file.empty()) {
@@ -62,6 +59,14 @@ void print_source(TerminalLines& out, const char* side, const EventView& event) 
   if (const Location& inner = event.inner; !inner.file.empty())
     out.line((event.at_text ? "      shows at: " : "      in it: ") + shown(inner.file) + ":" +
              std::to_string(inner.line) + "  " + shorten(shown(inner.text)));
+}
+
+void print_source(TerminalLines& out, const char* side, const EventView& event,
+                  const EventView& elsewhere) {
+  if (event || event.at_text) return print_place(out, side, event);
+  if (!elsewhere) return out.line("  " + out.paint("1", side) + " has no such operator");
+  out.line("  " + out.paint("1", side) + " does not run it here, but in " + coordinates(elsewhere));
+  print_place(out, side, elsewhere);
 }
 
 }  // namespace opguard

@@ -18,6 +18,8 @@ std::string event_line(const ProcessLog& log, uint32_t index);
 // Cut to kColumns.
 std::string shorten(const std::string& text);
 // Its place and its line, the expression underlined. side: what the event is called.
-void print_source(TerminalLines& out, const char* side, const EventView& event);
+// elsewhere: of a side that lacks it, same_boundary().
+void print_source(TerminalLines& out, const char* side, const EventView& event,
+                  const EventView& elsewhere = {});
 
 }  // namespace opguard

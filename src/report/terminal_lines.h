@@ -10,6 +10,8 @@
 
 namespace opguard {
 
+inline constexpr size_t kRanksShown = 16;  // a line each
+
 class TerminalLines {
  public:
   TerminalLines(const Report& of, bool colour) : report(of), colour_(colour) {}

@@ -14,7 +14,7 @@
 namespace opguard {
 namespace {
 
-constexpr size_t kNeighbours = 5;   // equal events shown before the pivot
+constexpr size_t kEqualBefore = 5;  // equal events shown before the pivot
 constexpr size_t kAroundShown = 8;  // operators around the pivot, the innermost
 
 // Where run b counts the step otherwise.
@@ -75,7 +75,7 @@ void print_neighbours(TerminalLines& out, const PivotView& both) {
   if (equal.empty()) return;
   out.line("");
   out.line("  " + out.paint("1", "before it, equal in both runs"));
-  for (size_t i = equal.size() - std::min(equal.size(), kNeighbours); i < equal.size(); ++i)
+  for (size_t i = equal.size() - std::min(equal.size(), kEqualBefore); i < equal.size(); ++i)
     out.line("    " + event_line(out.report.b.processes[process->b], equal[i]->b));
 }
 
@@ -92,8 +92,9 @@ void print_pivot(TerminalLines& out, const char* title, const Pivot& pivot) {
   if (!pivot.why.empty()) out.line("  " + out.why(pivot));
   if (out.report.explain) print_heuristics(out, pivot);
   out.line("");
-  print_source(out, out.sides[0], both.a);
-  print_source(out, out.sides[1], both.b);
+  const Report& report = out.report;
+  print_source(out, out.sides[0], both.a, both.a ? EventView() : same_boundary(report.a, both.b));
+  print_source(out, out.sides[1], both.b, both.b ? EventView() : same_boundary(report.b, both.a));
   print_region(out, pivot);
   print_differences(out, both);
   const bool first = &pivot == out.report.verdict.candidates.data();

@@ -2,6 +2,7 @@
 
 #include "record/names.h"
 #include "report/verification.h"
+#include "support/text.h"
 
 namespace opguard {
 namespace {
@@ -12,10 +13,6 @@ std::string place(const Site& site) {
 
 std::string described(const SourceSet& sources, const Wrap& wrap) {
   return place(wrap.site) + "  " + site_text(sources, wrap.site) + "  (" + wrap.boundary + ")";
-}
-
-std::string counted(uint64_t count, const char* thing) {
-  return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
 }
 
 std::string where(const ValueDifference& d) {

@@ -316,13 +316,13 @@ void collect_roots(const TorchApi& torch, PyObject* value, std::vector<Ref>& nod
   if (torch.is_tensor(value)) {
     Ref node = grad_fn_of(value);
     if (node && node.get() != Py_None) nodes.push_back(node);
-  } else if (depth < 4 && PyTuple_Check(value)) {
+  } else if (depth < 64 && PyTuple_Check(value)) {
     for (Py_ssize_t i = 0, n = PyTuple_Size(value); i < n; ++i)
       collect_roots(torch, PyTuple_GetItem(value, i), nodes, depth + 1);
-  } else if (depth < 4 && PyList_Check(value)) {
+  } else if (depth < 64 && PyList_Check(value)) {
     for (Py_ssize_t i = 0; i < PyList_Size(value); ++i)
       collect_roots(torch, Ref::borrow(PyList_GetItem(value, i)).get(), nodes, depth + 1);
-  } else if (depth < 4 && PyDict_Check(value)) {
+  } else if (depth < 64 && PyDict_Check(value)) {
     PyObject *key, *item;
     for (Py_ssize_t at = 0; PyDict_Next(value, &at, &key, &item);)
       collect_roots(torch, item, nodes, depth + 1);

@@ -30,7 +30,7 @@ void for_each_tensor(const TorchApi& torch, const std::string& name, PyObject* v
                      int depth = 0) {
   if (torch.is_tensor(value)) {
     fn(name, value);
-  } else if (depth < 4 && (PyList_Check(value) || PyTuple_Check(value))) {
+  } else if (depth < 64 && (PyList_Check(value) || PyTuple_Check(value))) {
     bool tuple = PyTuple_Check(value);
     for (Py_ssize_t i = 0, n = PyObject_Size(value); i < n; ++i) {
       Ref item = Ref::borrow(tuple ? PyTuple_GetItem(value, i) : PyList_GetItem(value, i));
@@ -242,6 +242,8 @@ void launched(Flight& flight, uint32_t index, const std::vector<Slot>& inputs,
     for (const Collector::Item& argument : arguments)
       if (argument.object.get() == output.object.get()) output.name = argument.name;
 }
+
+bool anything_in_flight() { return !g_spans.empty(); }
 
 bool read_in_flight(const TensorView& view, Slot& slot) {
   if (g_spans.empty() || !view.has_value()) return false;

@@ -43,6 +43,7 @@ void launched(Flight& flight, uint32_t index, const std::vector<Slot>& inputs,
 // Whether some collective in flight writes the tensor. Then it must not be read: `slot` gets the
 // value it had when it was given away, where that is known, and is unreadable otherwise.
 bool read_in_flight(const TensorView& view, Slot& slot);
+bool anything_in_flight();
 
 // Calls of torch.distributed are seen by us, so that an operator is a collective only if one ran.
 bool watching_collectives();

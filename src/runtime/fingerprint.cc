@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "device/element.h"
 #include "device/plugin.h"
 #include "runtime/element_table.h"
 #include "runtime/lane_stream.h"
@@ -17,13 +18,15 @@ namespace {
 
 constexpr size_t kBatch = 256;              // rows whose hashes are summed at once
 constexpr uint64_t kChunkBytes = 16 << 10;  // what is read twice lies in the first-level cache
+constexpr uint64_t kAcross = 8;             // rows side by side that are a vector's worth
 constexpr uint64_t kWorthAlone = 1 << 10;
 constexpr uint64_t kSmall = 1 << 10;  // bytes of a row for which a Pass costs more than the reading
-constexpr uint64_t kTiny = 64;        // and the call of a vector's loop
 constexpr uint64_t kTaskBytes = 512 << 10;  // of a thread's piece of work
 
-uint64_t sum_of_elements(const char* data, uint64_t bytes, uint32_t type) {
-  return lane_sums().elements(data, bytes >> element_width(type), type);
+// bytes: of a row.
+uint64_t sum_of_elements(const char* data, uint64_t bytes, uint32_t type, int64_t stride = 0,
+                         uint64_t rows = 1) {
+  return lane_sums().elements(data, stride, rows, bytes >> element_width(type), type);
 }
 
 // What all passes over one tensor share.
@@ -107,7 +110,9 @@ class Pass {
 
   void take_rows(uint64_t count) {
     while (count > 0) {
-      const uint64_t n = rows_.row_bytes > kChunkBytes ? take_long_row() : take_batch(count);
+      const uint64_t n = side_by_side()                  ? take_across(count)
+                         : rows_.row_bytes > kChunkBytes ? take_long_row()
+                                                         : take_batch(count);
       fold(n);
       count -= n;
     }
@@ -159,9 +164,13 @@ class Pass {
   bool in_order() const { return plan_.flat_of_bytes || pattern_.open(); }
   bool read_twice() const { return in_order() || plan_.element_type != OPGUARD_ELEMENT_NONE; }
 
-  void show(const char* data, uint64_t bytes) {
+  void show_in_order(const char* data, uint64_t bytes) {
     if (plan_.flat_of_bytes) bytes_.feed(data, bytes);
     if (pattern_.open()) pattern_.feed(data, bytes / rows_.size);
+  }
+
+  void show(const char* data, uint64_t bytes) {
+    show_in_order(data, bytes);
     if (plan_.element_type != OPGUARD_ELEMENT_NONE)
       partial_.elements += sum_of_elements(data, bytes, plan_.element_type);
   }
@@ -170,6 +179,35 @@ class Pass {
     hashes_[0] = take_part(0, rows_.count);
     reader_.advance(1, plan_.step);
     return 1;
+  }
+
+  // A transposed matrix, or a batch of them: element i of the next rows is one piece of memory.
+  bool side_by_side() const {
+    return !rows_.adjacent && plan_.width == 8 && rows_.row_stride == rows_.size &&
+           (rows_.size == 4 || rows_.size == 2 || rows_.size == 8) && reader_.run() >= kAcross &&
+           !in_order();
+  }
+
+  uint64_t take_across(uint64_t count) {
+    const uint64_t n = std::min<uint64_t>({count, kBatch, reader_.run()});
+    const uint64_t piece = n * rows_.size;  // bytes of all rows' elements i
+    const int64_t a_lane = static_cast<int64_t>(8 / rows_.size);
+    const int64_t step =
+        std::max<int64_t>(static_cast<int64_t>(kChunkBytes / 2 / piece) / a_lane, 4) * a_lane;
+    std::fill_n(hashes_, n, 0);
+    const char* at = reader_.at();
+    uint64_t weight = 1;
+    for (int64_t i = 0, some; i < rows_.count; i += some, at += some * rows_.stride) {
+      some = std::min(step, rows_.count - i);
+      const auto lanes = static_cast<uint64_t>(some / a_lane);
+      sums_.across(at, rows_.stride, n, lanes, rows_.size, weight, hashes_);
+      if (plan_.element_type != OPGUARD_ELEMENT_NONE)
+        partial_.elements += sum_of_elements(at, piece, plan_.element_type, rows_.stride,
+                                             static_cast<uint64_t>(some));
+      weight *= power(base_of(0), lanes);
+    }
+    skip(n);
+    return n;
   }
 
   // Hashes of some of the next `count` rows.
@@ -195,10 +233,14 @@ class Pass {
     }
     sums_.rows(at, stride, n, plan_.lanes, plan_.width, hashes_);
     if (read_twice()) {
-      if (stride == static_cast<int64_t>(rows_.row_bytes))
+      if (stride == static_cast<int64_t>(rows_.row_bytes)) {
         show(at, n * rows_.row_bytes);
-      else
-        for (uint64_t r = 0; r < n; ++r, at += stride) show(at, rows_.row_bytes);
+      } else {
+        if (plan_.element_type != OPGUARD_ELEMENT_NONE)
+          partial_.elements += sum_of_elements(at, rows_.row_bytes, plan_.element_type, stride, n);
+        for (uint64_t r = 0; r < n && in_order(); ++r, at += stride)
+          show_in_order(at, rows_.row_bytes);
+      }
     }
     return n;
   }
@@ -310,6 +352,18 @@ Partial run(const Plan& plan, unsigned threads) {
   return by_parts(plan, threads);
 }
 
+// Of so few that the call of a vector's loop costs more.
+uint64_t hash_of_words(const char* data, uint64_t bytes) {
+  const uint64_t* weights = powers().last;
+  uint64_t hash = 0;
+  for (uint64_t at = 0; at < bytes; at += 8) {
+    uint64_t lane;
+    std::memcpy(&lane, data + at, sizeof lane);
+    hash += mix(lane) * *weights++;
+  }
+  return hash;
+}
+
 // A few elements one behind the other, in one row: what a Pass finds, without one.
 bool small_row(const Elements& e, uint32_t type, Digest& result) {
   uint64_t rows = 1;
@@ -321,16 +375,10 @@ bool small_row(const Elements& e, uint32_t type, Digest& result) {
   const LaneSums& sums = lane_sums();
   const auto* data = static_cast<const char*>(e.data);
   uint64_t hash = 0;
-  if (width == 8 && bytes <= kTiny) {
-    const uint64_t* weights = powers().last;
-    for (uint64_t at = 0; at < bytes; at += 8) {
-      uint64_t lane;
-      std::memcpy(&lane, data + at, sizeof lane);
-      hash += mix(lane) * *weights++;
-    }
-  } else {
+  if (width == 8 && bytes <= kTinyBytes)
+    hash = hash_of_words(data, bytes);
+  else
     hash = sums.segment(data, bytes / width, width);
-  }
   result.value = {hash, mix(hash)};
   result.flat = hash;
   if (type != OPGUARD_ELEMENT_NONE) result.elements = sum_of_elements(data, bytes, type);
@@ -362,6 +410,28 @@ Digest digest(const Elements& elements, std::string_view dtype, unsigned threads
 
 Digest digest(const Elements& elements, NumberType type, unsigned threads) {
   return digest_of(elements, type.mask, type.element, true, threads);
+}
+
+bool tiny_digest(const char* data, uint64_t bytes, uint32_t size, NumberType type, Digest& result) {
+  if (bytes == 0 || bytes > kTinyBytes || bytes % 8 != 0 || type.element == OPGUARD_ELEMENT_NONE)
+    return false;
+  if (may_be_mask(data, size, type.mask)) return false;
+  const uint64_t hash = hash_of_words(data, bytes);
+  result.value = {hash, mix(hash)};
+  result.flat = hash;
+  result.pattern.reset();
+  if (type.element != OPGUARD_ELEMENT_FLOAT32) {
+    result.elements = sum_of_elements(data, bytes, type.element);
+    return true;
+  }
+  uint64_t sum = 0;
+  for (uint64_t at = 0; at < bytes; at += 4) {
+    uint32_t bits;
+    std::memcpy(&bits, data + at, sizeof bits);
+    sum += device::narrow_term(bits);
+  }
+  result.elements = sum;
+  return true;
 }
 
 NumberType::NumberType(std::string_view dtype, uint32_t element_bytes)

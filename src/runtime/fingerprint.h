@@ -39,6 +39,11 @@ struct NumberType {
 Digest digest(const Elements& elements, std::string_view dtype, unsigned threads = 1);
 Digest digest(const Elements& elements, NumberType type, unsigned threads = 1);
 
+// The same of `bytes` bytes in one row of elements of `size` bytes, a multiple of 8 up to
+// kTinyBytes, that may not be a mask. False: not such, and nothing is known.
+constexpr uint64_t kTinyBytes = 64;
+bool tiny_digest(const char* data, uint64_t bytes, uint32_t size, NumberType type, Digest& result);
+
 // og1 alone. flat, if given, gets Digest::flat.
 Fingerprint fingerprint(const Elements& elements, uint64_t* flat = nullptr, unsigned threads = 1);
 

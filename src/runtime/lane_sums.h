@@ -44,15 +44,21 @@ struct LaneSums {
   // The same for each of `rows` rows that begin row_stride bytes apart, into out.
   void (*rows)(const char* data, int64_t row_stride, size_t rows, uint64_t lanes, size_t width,
                uint64_t* out);
+  // Of rows whose elements lie side by side, as those of a transposed matrix: row r's element i is
+  // at data + r * size + i * stride. Adds to sums[r] that sum times `weight`, of lanes of 8 bytes.
+  // size: of an element, 8, 4 or 2.
+  void (*across)(const char* data, int64_t stride, size_t rows, uint64_t lanes, size_t size,
+                 uint64_t weight, uint64_t* sums);
   // Sum over i of mix(values[i]).
   uint64_t (*mixed)(const uint64_t* values, size_t count);
   // Sum over i of values[i] * weights[i].
   uint64_t (*weighted)(const uint64_t* values, const uint64_t* weights, size_t count);
   // XOR of the 8-byte words of `bytes` bytes, the last one padded with zeros.
   uint64_t (*xored)(const char* data, uint64_t bytes);
-  // The layout-free digest of `count` numbers (of complex elements: parts); type:
-  // opguard_element_type.
-  uint64_t (*elements)(const char* data, uint64_t count, uint32_t type);
+  // The layout-free digest of `count` numbers (of complex elements: parts) of each of `rows` rows
+  // that begin `stride` bytes apart; type: opguard_element_type.
+  uint64_t (*elements)(const char* data, int64_t stride, uint64_t rows, uint64_t count,
+                       uint32_t type);
   // out[i]: 1 where element i is masked, 0 where it is zero.
   MaskSeen (*masked)(const char* data, size_t count, MaskType type, uint8_t* out);
 };

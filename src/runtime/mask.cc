@@ -18,14 +18,18 @@ bool may_be_mask(const Elements& e, MaskType type) {
   if (type == MaskType::none) return false;
   for (int64_t n : e.shape)
     if (n <= 0) return false;
+  return may_be_mask(static_cast<const char*>(e.data), e.size, type);
+}
+
+bool may_be_mask(const char* data, uint32_t size, MaskType type) {
+  if (type == MaskType::none) return false;
   // Most tensors begin with a number above zero, or with a whole one.
-  const auto* first = static_cast<const unsigned char*>(e.data);
-  if (!(first[e.size - 1] & 0x80)) {
-    for (uint32_t i = 0; i < e.size; ++i)
-      if (first[i] != 0) return false;
+  if (!(data[size - 1] & 0x80)) {
+    for (uint32_t i = 0; i < size; ++i)
+      if (data[i] != 0) return false;
   }
   uint8_t masked;
-  return !lane_sums().masked(static_cast<const char*>(e.data), 1, type, &masked).other;
+  return !lane_sums().masked(data, 1, type, &masked).other;
 }
 
 MaskPattern::MaskPattern(MaskType type, uint64_t count, uint64_t first_element)

@@ -16,6 +16,7 @@ MaskType mask_type(std::string_view dtype);
 
 // Is it worth looking further? False where the first element belongs to no mask.
 bool may_be_mask(const Elements& elements, MaskType type);
+bool may_be_mask(const char* first, uint32_t size, MaskType type);
 
 // The flat hash of which elements are masked, one byte (1 masked, 0 not) an element, from pieces of
 // a tensor of `count` elements. It gives up at the first element that is neither zero nor masked.

@@ -1,6 +1,7 @@
 #include "runtime/operation.h"
 
 #include <algorithm>
+#include <cstring>
 #include <unordered_set>
 
 #include "record/random_operator.h"
@@ -19,11 +20,21 @@ namespace {
 constexpr size_t kKeptSlots = 64;  // of which a thread keeps the memory
 
 // "arg3". kind: of three letters.
-std::string numbered(const char* kind, size_t number) {
-  if (number > 9) return kind + std::to_string(number);
-  const char text[5] = {kind[0], kind[1], kind[2], static_cast<char>('0' + number), 0};
-  return {text, 4};
-}
+class Numbered {
+ public:
+  Numbered(const char* kind, size_t number) {
+    if (number > 9) long_ = kind + std::to_string(number);
+    const char text[4] = {kind[0], kind[1], kind[2], static_cast<char>('0' + number % 10)};
+    std::memcpy(short_, text, sizeof text);
+  }
+  operator std::string_view() const {
+    return long_.empty() ? std::string_view(short_, sizeof short_) : long_;
+  }
+
+ private:
+  char short_[4];
+  std::string long_;
+};
 
 // Modules, classes and plain values have names of their own; anything else says its class.
 std::string name_of(PyObject* callee) { return utf8_attribute(callee, "__name__"); }
@@ -84,12 +95,13 @@ Ref user_frame() {
   return {};
 }
 
-Operation::Operation(PyObject* id, Mark mark) : mark_(mark), inputs_(nullptr, SlotKind::in) {
+Operation::Operation(PyObject* id, Mark mark)
+    : thread_(&recorder().thread()), mark_(mark), inputs_(nullptr, SlotKind::in, *thread_) {
   if (!recorder().on_operators()) return;
-  ThreadState& thread = recorder().thread();
+  ThreadState& thread = *thread_;
   if (thread.inside) return;
   active_ = true;
-  work_.emplace();
+  work_.emplace(*thread_);
   inputs_.use(work_->torch());
   Recorder::Site& site = recorder().site(id);
   boundary_ = &site.text;
@@ -111,12 +123,12 @@ void Operation::cancel() {
   work_.reset();
   if (!active_) return;
   active_ = false;
-  recorder().leave(recorder().thread(), serial_);
+  recorder().leave(*thread_, serial_);
 }
 
 void Operation::input(const char* name, PyObject* value) {
   if (!active_ || value == nullptr) return;
-  if (!work_) work_.emplace();
+  if (!work_) work_.emplace(*thread_);
   try {
     inputs_.add(name, value);
   } catch (const std::exception& e) {
@@ -185,14 +197,14 @@ static std::vector<std::pair<std::string_view, PyObject*>> by_name(PyObject* kwa
 
 void Operation::call_inputs(PyObject* callee, PyObject* args, PyObject* kwargs) {
   if (!active_) return;
-  if (!work_) work_.emplace();
+  if (!work_) work_.emplace(*thread_);
   try {
     const TorchApi* torch = work_->torch();
     collective_ = callee_.collective;
     if (callee_.uninitialised || (callee_.takes_sizes && are_sizes(args)))
       output_flags_ |= kUninitialised;
     if (callee_.saves || callee_.loads) inputs_.widen();
-    recorder().thread().running.back().communicates = callee_.communicates;
+    thread_->running.back().communicates = callee_.communicates;
     Ref self = receiver_of(callee);
     if (self) {
       inputs_.add("self", self.get());
@@ -206,16 +218,16 @@ void Operation::call_inputs(PyObject* callee, PyObject* args, PyObject* kwargs) 
     }
     Py_ssize_t given = PyTuple_Size(args);
     Ref clipped = torch && callee_.clips ? first_of(args, kwargs, 0, "parameters") : Ref();
-    auto add = [&](const std::string& name, PyObject* value) {
-      if (value == clipped.get()) return gradient_inputs(*torch, name, value);
+    auto add = [&](std::string_view name, PyObject* value) {
+      if (value == clipped.get()) return gradient_inputs(*torch, std::string(name), value);
       inputs_.add(name, value);
       if (torch && callee_.foreign && !torch->plain(value))
-        hold(*torch, name + ".", value, callee_.loads);
+        hold(*torch, std::string(name) + ".", value, callee_.loads);
     };
     for (Py_ssize_t i = 0; i < given; ++i)
-      add(numbered("arg", static_cast<size_t>(i)), PyTuple_GetItem(args, i));
+      add(Numbered("arg", static_cast<size_t>(i)), PyTuple_GetItem(args, i));
     if (kwargs != nullptr)
-      for (const auto& [name, value] : by_name(kwargs)) add(std::string(name), value);
+      for (const auto& [name, value] : by_name(kwargs)) add(name, value);
     // What code of others does to a list of parameters, it may do to their gradients.
     if (torch && callee_.foreign && !callee_.torch) listed_gradients(*torch);
   } catch (const std::exception& e) {
@@ -299,7 +311,7 @@ void Operation::listed_gradients(const TorchApi& torch) {
 
 void Operation::ready() {
   if (!active_) return;
-  if (!work_) work_.emplace();
+  if (!work_) work_.emplace(*thread_);
   // A generator that is handed over is no business of the global ones, which another thread may be
   // drawing from just now.
   if (callee_.random && !given_generator(inputs_.scalars()))
@@ -308,7 +320,7 @@ void Operation::ready() {
     event_.flags |= kGradientsTold;
     for (size_t i = 0; i < inputs_.items().size(); ++i) {
       const Collector::Item& item = inputs_.items()[i];
-      if (item.numpy) continue;
+      if (item.numpy || item.outside_autograd) continue;
       Ref node = grad_fn_of(item.object.get());
       const bool made = node && node.get() != Py_None;
       if (made || wants_gradient(item.object.get())) inputs_.slots()[i].flags |= kWantsGradient;
@@ -329,21 +341,22 @@ bool Operation::done() {
   work_.reset();
   if (!active_) return false;
   active_ = false;
-  ThreadState& thread = recorder().thread();
-  for (Running& r : thread.running)
+  for (Running& r : thread_->running)
     if (r.serial == serial_) flight_ = r.flight;
-  recorder().leave(thread, serial_);
+  recorder().leave(*thread_, serial_);
   // Closed, or forked by the operator itself: the event belongs to the parent's log.
   return recorder().on() && recorder().generation() == generation_;
 }
 
 namespace {
 
+constexpr size_t kFewItems = 16;
+
 // The same object again, further back in the list. seen: those of long lists.
 bool repeated(const std::vector<Collector::Item>& items, size_t at,
-              std::unordered_set<PyObject*>& seen) {
+              std::optional<std::unordered_set<PyObject*>>& seen) {
   PyObject* object = items[at].object.get();
-  if (items.size() > 16) return !seen.insert(object).second;
+  if (seen) return !seen->insert(object).second;
   for (size_t i = 0; i < at; ++i)
     if (items[i].object.get() == object) return true;
   return false;
@@ -355,9 +368,9 @@ bool repeated(const std::vector<Collector::Item>& items, size_t at,
 // module that is called.
 bool Operation::running_statistic(size_t input) {
   if (callee_.statistics) return input > 0;
+  if (!(inputs_.slots()[input].flags & kParameter)) return false;
   const TorchApi* torch = torch_api();
-  return torch != nullptr && (inputs_.slots()[input].flags & kParameter) &&
-         !has_type(inputs_.items()[input].object.get(), torch->parameter_type);
+  return torch != nullptr && !has_type(inputs_.items()[input].object.get(), torch->parameter_type);
 }
 
 void Operation::written_inputs(std::vector<Slot>& slots, const OwnWork& work) {
@@ -374,7 +387,8 @@ void Operation::written_inputs(std::vector<Slot>& slots, const OwnWork& work) {
       callee_.statistics || (callee_.foreign && !callee_.torch && !callee_.of_aten);
   if (callee_.loads || callee_.unseen) storages().forget_all();
   const std::vector<Collector::Item>& items = inputs_.items();
-  std::unordered_set<PyObject*> seen;
+  std::optional<std::unordered_set<PyObject*>> seen;
+  if (items.size() > kFewItems) seen.emplace();
   for (size_t i = 0; i < items.size(); ++i) {
     const Collector::Item& item = items[i];
     PyObject* object = item.object.get();
@@ -430,6 +444,12 @@ bool Operation::overwritten(PyObject* object) const {
 // to wait for, which could not be read before.
 void Operation::read_slots(const OwnWork& work, std::vector<Slot>& slots) {
   const std::vector<Collector::Item>& items = inputs_.items();
+  bool unreadable = false;
+  for (const Slot& slot : inputs_.slots()) unreadable |= (slot.flags & kUnreadable) != 0;
+  if (!flight_ && !unreadable) {
+    slots.insert(slots.end(), inputs_.slots().begin(), inputs_.slots().end());
+    return;
+  }
   for (size_t i = 0; i < inputs_.slots().size(); ++i) {
     Slot& slot = inputs_.slots()[i];
     PyObject* object = i < items.size() ? items[i].object.get() : nullptr;
@@ -444,7 +464,7 @@ void Operation::read_slots(const OwnWork& work, std::vector<Slot>& slots) {
 }
 
 void Operation::record(PyObject* result, bool raised, const OwnWork& work) {
-  Collector outputs(work.torch(), SlotKind::out);
+  Collector outputs(work.torch(), SlotKind::out, *thread_);
   outputs.show(watch_.get());
   if (callee_.loads || callee_.saves) outputs.widen();
   if (raised) {
@@ -455,15 +475,15 @@ void Operation::record(PyObject* result, bool raised, const OwnWork& work) {
       Py_ssize_t n = tuple ? PyTuple_Size(result) : PyList_Size(result);
       for (Py_ssize_t i = 0; i < n; ++i) {
         Ref item = Ref::borrow(tuple ? PyTuple_GetItem(result, i) : PyList_GetItem(result, i));
-        if (item) outputs.add(numbered("out", static_cast<size_t>(i)), item.get(), output_flags_);
+        if (item) outputs.add(Numbered("out", static_cast<size_t>(i)), item.get(), output_flags_);
       }
     } else {
       outputs.add("out0", result, output_flags_);
-      if (work.torch() && is_torch_module(*work.torch(), result))
+      if (work.torch() && !work.torch()->plain(result) && is_torch_module(*work.torch(), result))
         outputs.add_module(result, output_flags_);
     }
   }
-  std::vector<Slot>& slots = recorder().thread().slots;
+  std::vector<Slot>& slots = thread_->slots;
   slots.clear();
   read_slots(work, slots);
   std::vector<Slot> given = flight_ ? slots : std::vector<Slot>();
@@ -517,7 +537,7 @@ PyObject* Operation::finish(PyObject* result) {
     if (recorder().mode() == Mode::sdc && result != nullptr) set_mark();
     return result;
   }
-  OwnWork work;
+  OwnWork work(*thread_);
   Ref given;  // what the program gets in place of the result
   try {
     if (watch_ && result != nullptr) {
@@ -538,7 +558,7 @@ PyObject* Operation::finish(PyObject* result) {
 
 int Operation::finish(int status) {
   if (!done()) return status;
-  OwnWork work;
+  OwnWork work(*thread_);
   try {
     record(nullptr, status != 0, work);
   } catch (const std::exception& e) {

@@ -70,6 +70,7 @@ class Operation {
     std::unordered_set<PyObject*> before;  // its tensors, which inputs_ keeps alive
   };
 
+  ThreadState* const thread_;  // that it runs in
   bool active_ = false;
   Mark mark_ = Mark::none;
   const std::string* boundary_ = nullptr;  // kept by the recorder

@@ -10,6 +10,7 @@
 #include "runtime/object.h"
 #include "runtime/operation.h"
 #include "runtime/special.h"
+#include "runtime/vector_call.h"
 
 namespace opguard {
 namespace {
@@ -30,7 +31,8 @@ struct StandIn {
   PyObject* exit;  // of a context: its bound __exit__ or __aexit__; or nullptr
   PyObject* weak;  // dynamo's guards want weak references
   Mark mark;
-  bool waits;  // behind a graph break
+  bool waits;       // behind a graph break
+  VectorCall call;  // of a probe
 };
 
 // og(id, x); more: what an augmented item or attribute was read from.
@@ -53,6 +55,8 @@ struct AsyncItems : StandIn {};
 bool is_probe(PyObject* object) { return Py_TYPE(object) == g_probe_type; }
 Probe* as_probe(PyObject* object) { return reinterpret_cast<Probe*>(object); }
 
+PyObject* probe_vectorcall(PyObject* self, PyObject* const* args, size_t count, PyObject* names);
+
 template <typename T>
 T* make(PyTypeObject* type, PyObject* id, PyObject* real, PyObject* more, Mark mark) {
   auto* object = PyObject_GC_New(T, type);
@@ -67,6 +71,7 @@ T* make(PyTypeObject* type, PyObject* id, PyObject* real, PyObject* more, Mark m
   object->weak = nullptr;
   object->mark = mark;
   object->waits = false;
+  object->call = probe_vectorcall;  // looked at in probes only
   PyObject_GC_Track(object);
   return object;
 }
@@ -123,6 +128,14 @@ PyObject* probe_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   operation.call_inputs(p->real, given.get(), named.get());
   operation.ready();
   return operation.finish(PyObject_Call(p->real, given.get(), named.get()));
+}
+
+// The interpreter counts a call of an object without this as two levels of recursion, a function's
+// as one.
+PyObject* probe_vectorcall(PyObject* self, PyObject* const* args, size_t count, PyObject* names) {
+  Ref given, named;
+  if (!pack_arguments(args, count, names, given, named)) return nullptr;
+  return probe_call(self, given.get(), named.get());
 }
 
 using Binary = PyObject* (*)(PyObject*, PyObject*);
@@ -597,6 +610,10 @@ bool is_augment_name(PyObject* name) {
 
 PyMemberDef g_members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(StandIn, weak), READONLY, nullptr}, {}};
+PyMemberDef g_probe_members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(StandIn, weak), READONLY, nullptr},
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(StandIn, call), READONLY, nullptr},
+    {}};
 
 template <typename F>
 PyType_Slot slot(int id, F function) {
@@ -606,7 +623,7 @@ PyType_Slot slot(int id, F function) {
 PyType_Slot g_probe_slots[] = {
     slot(Py_tp_dealloc, free_stand_in),
     slot(Py_tp_traverse, traverse),
-    slot(Py_tp_members, g_members),
+    slot(Py_tp_members, g_probe_members),
     slot(Py_tp_call, probe_call),
     slot(Py_tp_iter, iterate),
     slot(Py_tp_richcompare, compare),
@@ -690,8 +707,9 @@ PyType_Slot g_place_slots[] = {slot(Py_tp_dealloc, free_stand_in),
                                slot(Py_mp_ass_subscript, place_set_item),
                                {0, nullptr}};
 
-PyTypeObject* make_type(const char* name, int size, PyType_Slot* slots) {
-  PyType_Spec spec = {name, size, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
+PyTypeObject* make_type(const char* name, int size, PyType_Slot* slots, unsigned long flags = 0) {
+  flags |= Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
+  PyType_Spec spec = {name, size, 0, static_cast<unsigned>(flags), slots};
   return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
 }
 
@@ -733,7 +751,7 @@ PyObject* waiting(PyObject*, PyObject* object) {
 }
 
 bool init_probe(PyObject* module) {
-  g_probe_type = make_type("opguard._rt.Probe", sizeof(Probe), g_probe_slots);
+  g_probe_type = make_type("opguard._rt.Probe", sizeof(Probe), g_probe_slots, kHasVectorCall);
   g_items_type = make_type("opguard._rt.Items", sizeof(Items), g_items_slots);
   g_place_type = make_type("opguard._rt.Place", sizeof(Place), g_place_slots);
   g_awaiting_type = make_type("opguard._rt.Awaiting", sizeof(Awaiting), g_awaiting_slots);

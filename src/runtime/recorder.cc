@@ -307,15 +307,29 @@ Recorder::Site& Recorder::site(PyObject* id) {
   return site;
 }
 
-// By DLPack's code of the type, which is a number below 8 and a size in bits, where it has one.
+// Of less than this reading costs no more than finding out that it is not needed; of far less, no
+// more than finding out that the same event has read it.
+static constexpr uint64_t kWorthCarrying = 4096, kWorthFinding = 256;
+static_assert(kTinyBytes < kWorthFinding);
+
+// A place for each of DLPack's codes of types: a number below 8, and 8, 16, 32 or 64 bits.
+static constexpr size_t kTypePlaces = 128;
+static constexpr size_t place_of_type(uint16_t code) {
+  return (code >> 8) % 8u * 16u + (code & 0xffu) / 8u % 16u;
+}
+static_assert(place_of_type(0) < kTypePlaces && place_of_type(0xffff) < kTypePlaces);
+static_assert(place_of_type(2 << 8 | 32) != place_of_type(0 << 8 | 32));
+
+// Found by its code, where a type has one.
 static NumberType number_type(const TensorView& view) {
   struct Known {
     uint16_t code = 0;
     NumberType type;
   };
-  static Known all[64];
-  Known& known = all[(view.dtype_code >> 8) % 8 * 8 + (view.dtype_code / 8 - 1) % 8];
-  if (known.code != view.dtype_code || view.dtype_code == 0)
+  static Known all[kTypePlaces];
+  if (view.dtype_code == 0) return {view.meta.dtype, view.elements.size};
+  Known& known = all[place_of_type(view.dtype_code)];
+  if (known.code != view.dtype_code)
     known = {view.dtype_code, NumberType(view.meta.dtype, view.elements.size)};
   return known.type;
 }
@@ -364,9 +378,6 @@ bool Recorder::lasts(const Value& value, const TensorView& view, ThreadState& of
 Value Recorder::value_of(const TensorView& view, PyObject* object, Reading reading, ThreadState& of,
                          Slot& slot) {
   Recent& recent = of.recent;
-  // Of less than this reading costs no more than finding out that it is not needed; of far less, no
-  // more than finding out that the same event has read it.
-  constexpr uint64_t kWorthCarrying = 4096, kWorthFinding = 256;
   const bool carries = mode_ != Mode::full;
   if (object == nullptr || reading == Reading::compiled) return read(view, of);
   const uint64_t bytes = view.content_bytes();
@@ -563,11 +574,12 @@ void Recorder::close() {
   close_devices();
 }
 
-OwnWork::OwnWork()
-    : thread_(recorder().thread()),
+OwnWork::OwnWork(ThreadState& thread)
+    : thread_(thread),
       outer_inside_(std::exchange(thread_.inside, true)),
       torch_(torch_api()),
-      functions_off_(torch_) {
+      functions_off_(torch_),
+      tracer_off_(torch_) {
   if (!outer_inside_) {
     thread_.recent.count = 0;
     thread_.launches.begin();

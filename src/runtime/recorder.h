@@ -123,6 +123,9 @@ class Recorder {
   Slot slot(const TensorView& view, SlotKind kind, uint16_t index, std::string_view name,
             SlotFlags flags, PyObject* object = nullptr, Reading reading = Reading::usual,
             ThreadState* of = nullptr);
+  // The same of a plain tensor of few numbers, read from torch's struct: kind, flags and index are
+  // in `slot`. False: not such a tensor, `slot` is as it was.
+  bool tiny_slot(const TensorFields& tensor, PyObject* object, std::string_view name, Slot& slot);
   // The occurrence that commit() would give it now.
   uint32_t next_occurrence(const Event& event) const;
   // The event's index, kNone if it was lost.
@@ -197,6 +200,7 @@ class Recorder {
   Value value_of(const TensorView& view, PyObject* object, Reading reading, ThreadState& of,
                  Slot& slot);
 
+  uint32_t meta_of_row(const TensorType& type, size_t dims, int64_t count);
   uint32_t add(Event& event, const std::vector<Slot>& slots);
   Event event_now(uint32_t boundary, EventKind kind, Phase phase, const ThreadState& thread);
   void reset_after_fork();
@@ -263,6 +267,14 @@ class Recorder {
     std::vector<int64_t> shape;
     uint32_t index = 0;
   };
+  // Of a processor's tensor whose dimensions but the last are 1.
+  struct KnownRow {
+    uint64_t generation = 0;
+    const TensorType* type = nullptr;
+    size_t dims = 0;
+    int64_t count = 0;
+    uint32_t index = 0;
+  };
   struct KnownId {
     PyObject* id = nullptr;  // owned: a probe's literal
     Site* site = nullptr;
@@ -273,6 +285,7 @@ class Recorder {
   std::vector<KnownString> known_strings_{kKnown};
   std::vector<KnownMeta> known_metas_{kKnown};
   std::vector<KnownId> known_ids_{kKnown};
+  std::vector<KnownRow> known_rows_{kShort};
   std::unordered_map<std::string, Site> sites_;  // whose elements stay where they are
 };
 
@@ -282,7 +295,8 @@ Recorder& recorder();
 // and whatever error of our own is left at the end is a fault.
 class OwnWork {
  public:
-  OwnWork();
+  OwnWork() : OwnWork(recorder().thread()) {}
+  explicit OwnWork(ThreadState& thread);  // the one running now
   OwnWork(const OwnWork&) = delete;
   OwnWork& operator=(const OwnWork&) = delete;
   ~OwnWork();
@@ -296,6 +310,7 @@ class OwnWork {
   bool outer_inside_;
   const TorchApi* torch_;
   TorchFunctionOff functions_off_;
+  TracerOff tracer_off_;
 };
 
 // forward, recompute, backward or optimizer, for an operator beginning now.

@@ -17,7 +17,7 @@ uint64_t strides_of(const TensorView& view) {
   return h;
 }
 
-size_t slot_of(PyObject* storage, size_t size) {
+size_t slot_of(const void* storage, size_t size) {
   const auto at = reinterpret_cast<uint64_t>(storage);
   return static_cast<size_t>((at >> 4) * 0x9e3779b97f4a7c15u >> 20) & (size - 1);
 }
@@ -40,6 +40,12 @@ bool keeps_objects(PyObject* tensor) {
     known = weak && PyWeakref_GetObject(weak.get()) != Py_None;
   }
   return known == 1;
+}
+
+// Torch's struct of its storage; nullptr where it is not known, or the object is no plain tensor.
+const void* struct_of(PyObject* object) {
+  const TorchApi* torch = torch_api();
+  return torch != nullptr && torch->plain(object) ? torch->layout.storage(object) : nullptr;
 }
 
 // A question without arguments to a storage; false where torch has no such question.
@@ -70,17 +76,33 @@ Storages& storages() {
   return *all;
 }
 
+Storages::Place Storages::place_in(const Block& block) const {
+  return {Ref::borrow(block.storage), block.number, block.written, written_anywhere_};
+}
+
+// A storage's Python object is its struct's for as long as both live, which they do together: where
+// a block's object lives, the block's struct is the one it was. So neither is asked for.
+Storages::Block* Storages::find_struct(const void* impl) {
+  if (impl == nullptr) return nullptr;
+  const Seen& seen = seen_[slot_of(impl, kSeen)];
+  if (seen.impl != impl) return nullptr;
+  Block* block = find(seen.storage);
+  return block != nullptr && block->impl == impl ? block : nullptr;
+}
+
 Storages::Place Storages::place_of(PyObject* tensor) {
-  Place place;
-  if (!keeps_objects(tensor)) return place;
-  place.storage = storage_object(tensor);
-  if (!place.storage) return place;
-  Block* block = find(place.storage.get());
-  if (block == nullptr) block = &add(place.storage.get());
-  place.number = block->number;
-  place.written = block->written;
-  place.written_anywhere = written_anywhere_;
-  return place;
+  const void* impl = struct_of(tensor);
+  if (const Block* known = find_struct(impl)) return place_in(*known);
+  if (!keeps_objects(tensor)) return {};
+  Ref storage = storage_object(tensor);
+  if (!storage) return {};
+  Block* block = find(storage.get());
+  if (block == nullptr) block = &add(storage.get());
+  if (impl != nullptr && struct_of(tensor) == impl) {
+    block->impl = impl;
+    seen_[slot_of(impl, kSeen)] = {impl, storage.get()};
+  }
+  return place_in(*block);
 }
 
 const Value* Storages::carried(const Place& place, PyObject* tensor, const TensorView& view,
@@ -128,7 +150,12 @@ void Storages::remember(const Place& place, PyObject* tensor, const TensorView& 
 }
 
 void Storages::forget(PyObject* tensor) {
-  if (table_.empty() || !keeps_objects(tensor)) return;
+  if (table_.empty()) return;
+  if (Block* known = find_struct(struct_of(tensor))) {
+    ++known->written;
+    return;
+  }
+  if (!keeps_objects(tensor)) return;
   Ref storage = storage_object(tensor);
   if (Block* block = storage ? find(storage.get()) : nullptr) ++block->written;
 }
@@ -160,6 +187,7 @@ Storages::Block& Storages::add(PyObject* storage) {
   else
     clear(block);  // of a storage that was freed
   block.storage = storage;
+  block.impl = nullptr;
   block.alive = PyWeakref_NewRef(storage, nullptr);
   if (block.alive == nullptr) PyErr_Clear();
   block.number = ++count_;

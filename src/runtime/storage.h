@@ -60,6 +60,7 @@ class Storages {
   };
   struct Block {
     PyObject* storage = nullptr;  // its address, the key
+    const void* impl = nullptr;   // torch's struct of it, where that is known
     PyObject* alive = nullptr;    // weak reference to it, owned
     uint32_t number = 0, written = 0;
     uint32_t next = 0;  // of the readings: the one to give up
@@ -67,11 +68,21 @@ class Storages {
   };
 
   Block* find(PyObject* storage);
+  Block* find_struct(const void* impl);
+  Place place_in(const Block& block) const;
   Block& add(PyObject* storage);
   void rebuild();
   static void clear(Block& block);
 
   std::vector<Block> table_;  // open addressing
+  // The storage's object last seen with a struct. Another struct or object may be at either address
+  // by now: the block tells whether they still belong together, and whether the object lives.
+  struct Seen {
+    const void* impl = nullptr;
+    PyObject* storage = nullptr;
+  };
+  static constexpr size_t kSeen = 1024;
+  std::vector<Seen> seen_{kSeen};
   size_t used_ = 0;
   uint32_t count_ = 0, written_anywhere_ = 0;
 };

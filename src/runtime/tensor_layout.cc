@@ -163,6 +163,12 @@ bool TensorLayout::outside_autograd(PyObject* plain, bool& out) const {
   return true;
 }
 
+const void* TensorLayout::storage(PyObject* plain) const {
+  if (!trusted_) return nullptr;
+  const char* impl = impl_of(plain);
+  return ordinary(impl) ? at<const void*>(impl, storage_) : nullptr;
+}
+
 // --- comparing
 
 // What Python says of a tensor that is ordinary by its struct; true of any other.

@@ -51,6 +51,8 @@ class TensorLayout {
   // The same of its version counter alone, and of `outside_autograd`.
   bool version(PyObject* plain, uint32_t& out) const;
   bool outside_autograd(PyObject* plain, bool& out) const;
+  // And of the struct of its storage; nullptr: not known here.
+  const void* storage(PyObject* plain) const;
 
   // probes: a dict of what layout.py made. False, without an error set: something was found nowhere
   // or in two places, or differs from what Python says.

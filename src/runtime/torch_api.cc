@@ -57,6 +57,8 @@ bool load(TorchApi& api) {
   api.graph_task_id = keep(core.get(), "_current_graph_task_id");
   api.grad_enabled = keep(torch, "is_grad_enabled");
   api.function_modes = keep(core.get(), "_len_torch_function_stack");
+  api.set_tracing = keep(core.get(), "_set_tracing_state");
+  api.tracing = keep(core.get(), "_get_tracing_state");
   load_of_tensor(api);
   api.native.load();
   return true;
@@ -159,6 +161,25 @@ TorchFunctionOff::~TorchFunctionOff() {
   SavedError saved;
   Ref left(PyObject_CallMethod(context_.get(), "__exit__", "OOO", Py_None, Py_None, Py_None));
   if (!left) PyErr_Clear();
+}
+
+TracerOff::TracerOff(const TorchApi* torch) : torch_(torch) {
+  if (torch == nullptr || torch->set_tracing == nullptr || torch->tracing == nullptr) return;
+  if (torch->native.tracing_state != nullptr && *torch->native.tracing_state() == nullptr) return;
+  state_ = Ref(PyObject_CallNoArgs(torch->tracing));
+  if (state_.get() == Py_None) state_ = Ref();
+  Ref set(state_ ? PyObject_CallFunctionObjArgs(torch->set_tracing, Py_None, nullptr) : nullptr);
+  if (!set) {
+    state_ = Ref();
+    PyErr_Clear();
+  }
+}
+
+TracerOff::~TracerOff() {
+  if (!state_) return;
+  SavedError saved;
+  Ref set(PyObject_CallFunctionObjArgs(torch_->set_tracing, state_.get(), nullptr));
+  if (!set) PyErr_Clear();
 }
 
 void* current_stream(std::string_view type, int32_t dlpack_type, int index) {

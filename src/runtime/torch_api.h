@@ -24,6 +24,8 @@ struct TorchApi {
   PyObject* graph_task_id = nullptr;
   PyObject* grad_enabled = nullptr;
   PyObject* function_modes = nullptr;      // torch._C._len_torch_function_stack
+  PyObject* set_tracing = nullptr;         // torch._C._set_tracing_state
+  PyObject* tracing = nullptr;             // torch._C._get_tracing_state
   const DlpackExchange* dlpack = nullptr;  // torch 2.10 and later
   // Of torch.Tensor: for what is plain only.
   Getter version, grad_fn, requires_grad;
@@ -64,6 +66,20 @@ class TorchFunctionOff {
   const TorchApi* torch_;
   TorchFunctionOff* outer_;  // of this thread
   Ref context_;
+};
+
+// While it lives torch.jit.trace sees nothing of this thread: what is asked of a tensor would be
+// nodes of the program's graph, and number the others.
+class TracerOff {
+ public:
+  explicit TracerOff(const TorchApi* torch);
+  TracerOff(const TracerOff&) = delete;
+  TracerOff& operator=(const TracerOff&) = delete;
+  ~TracerOff();
+
+ private:
+  const TorchApi* torch_;
+  Ref state_;  // none where nothing is traced
 };
 
 // The stream that torch has chosen for a device in this thread, as device/plugin.h wants it. type:

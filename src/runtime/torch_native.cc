@@ -49,6 +49,7 @@ void TorchNative::load() {
   if (library == nullptr) return;
   find(library, "_ZN5torch8autograd25get_current_graph_task_idEv", current_graph_task);
   find(library, "_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv", function_modes);
+  find(library, "_ZN5torch3jit6tracer15getTracingStateEv", tracing_state);
   if (find(library, "_ZN2at6native6is_negERKNS_6TensorE", is_neg_) &&
       find(library, "_ZN2at6native12is_inferenceERKNS_6TensorE", is_inference_) &&
       find(library, "_ZNK2at10TensorBase8_versionEv", version_) &&

@@ -32,10 +32,12 @@ class TorchNative {
   // Neither made by an autograd node nor a leaf that wants a gradient.
   bool outside_autograd(const void* tensor) const { return autograd_meta_(tensor) == nullptr; }
 
-  // These two have no tensor to be compared by: they are what torch._C's functions of these names
+  // These have no tensor to be compared by: they are what torch._C's functions of these names
   // return. Null where torch has none.
   int (*current_graph_task)() = nullptr;
   int64_t (*function_modes)() = nullptr;
+  // The thread's std::shared_ptr of what torch.jit.trace works at: its first word is the pointer.
+  void* const* (*tracing_state)() = nullptr;
 
   bool trusted() const { return trusted_; }
   // From now on everything is asked through Python.

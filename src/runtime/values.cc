@@ -1,5 +1,8 @@
 #include "runtime/values.h"
 
+#include <algorithm>
+#include <climits>
+
 #include "runtime/object.h"
 #include "runtime/watch.h"
 
@@ -7,6 +10,8 @@ namespace opguard {
 namespace {
 
 constexpr int kMaxModuleDepth = 16;
+constexpr int kMaxDepth = 64;            // of containers in containers: the C stack's sake
+constexpr int kKeyDepth = INT_MAX;       // of a dictionary's key: described, never searched
 constexpr uint64_t kMaxVisited = 65536;  // leaves of one value; a data set is no argument list
 constexpr size_t kMaxString = 80;
 constexpr size_t kMaxText = 1024;
@@ -102,6 +107,10 @@ bool is_plain_value(PyObject* value) {
          type == &PyFloat_Type || type == &PyUnicode_Type;
 }
 
+bool is_container(PyObject* value) {
+  return PyTuple_Check(value) || PyList_Check(value) || PyDict_Check(value);
+}
+
 }  // namespace
 
 // The vectors of one that is gone, with the memory they had: an event allocates nothing.
@@ -111,16 +120,27 @@ struct CollectorMemory {
   std::string scalars;
 };
 
-Collector::Collector(const TorchApi* torch, SlotKind kind, size_t limit, Reading reading)
-    : torch_(torch), thread_(recorder().thread()), kind_(kind), reading_(reading), limit_(limit) {
-  if (thread_.collectors.empty()) return;
-  CollectorMemory* last = thread_.collectors.back();
-  thread_.collectors.pop_back();
-  slots_ = std::move(last->slots);
-  items_ = std::move(last->items);
-  scalars_ = std::move(last->scalars);
-  memory_ = last;
+static CollectorMemory* memory_of(ThreadState& thread) {
+  if (thread.collectors.empty()) return new CollectorMemory;
+  CollectorMemory* last = thread.collectors.back();
+  thread.collectors.pop_back();
+  return last;
 }
+
+Collector::Collector(const TorchApi* torch, SlotKind kind, size_t limit, Reading reading)
+    : Collector(torch, kind, recorder().thread(), limit, reading) {}
+
+Collector::Collector(const TorchApi* torch, SlotKind kind, ThreadState& thread, size_t limit,
+                     Reading reading)
+    : torch_(torch),
+      thread_(thread),
+      memory_(memory_of(thread)),
+      kind_(kind),
+      reading_(reading),
+      slots_(memory_->slots),
+      items_(memory_->items),
+      scalars_(memory_->scalars),
+      limit_(limit) {}
 
 Collector::~Collector() {
   if (thread_.collectors.size() >= kMaxUsed || slots_.capacity() > kMaxKept) {
@@ -130,10 +150,6 @@ Collector::~Collector() {
   slots_.clear();
   items_.clear();
   scalars_.clear();
-  if (memory_ == nullptr) memory_ = new CollectorMemory;
-  memory_->slots = std::move(slots_);
-  memory_->items = std::move(items_);
-  memory_->scalars = std::move(scalars_);
   thread_.collectors.push_back(memory_);
 }
 
@@ -145,7 +161,6 @@ bool is_torch_module(const TorchApi& torch, PyObject* object) {
 
 void Collector::widen() {
   limit_ = 65535;  // Slot::index has 16 bits
-  max_depth_ = 12;
 }
 
 void Collector::text(std::string_view name, std::string_view value) {
@@ -155,9 +170,29 @@ void Collector::text(std::string_view name, std::string_view value) {
   scalars_ += value;
 }
 
+// The commonest of the small: a plain tensor of few numbers that nobody wants to see.
+bool Collector::add_tiny(std::string_view name, PyObject* value, SlotFlags flags) {
+  TensorFields fields;
+  if (watch_ != nullptr || reading_ != Reading::usual || slots_.size() >= limit_ ||
+      !torch_->plain(value) || !torch_->layout.read(value, fields))
+    return false;
+  Slot& slot = slots_.emplace_back();
+  slot.kind = kind_;
+  slot.flags = flags;
+  slot.index = static_cast<uint16_t>(slots_.size() - 1);
+  if (!recorder().tiny_slot(fields, value, name, slot)) {
+    slots_.pop_back();
+    return false;
+  }
+  if (kind_ == SlotKind::in)
+    items_.push_back({Ref::borrow(value), std::string(name), slot.value, fields.version, false,
+                      false, fields.outside_autograd});
+  return true;
+}
+
 bool Collector::add_leaf(std::string_view name, PyObject* value, SlotFlags flags) {
   const bool tensor = torch_ != nullptr && torch_->is_tensor(value);
-  if (!tensor && !is_numpy_array(value)) return false;
+  if (tensor ? add_tiny(name, value, flags) : !is_numpy_array(value)) return tensor;
   if (slots_.size() >= limit_) {
     ++beyond_;
     return true;
@@ -190,6 +225,21 @@ bool Collector::add_leaf(std::string_view name, PyObject* value, SlotFlags flags
   return true;
 }
 
+// Not into a container that this one lies in (`x.append(x)`), nor into a key.
+bool Collector::may_enter(PyObject* value, int depth) {
+  if (std::find(inside_.begin(), inside_.end(), value) != inside_.end()) return false;
+  if (depth <= kMaxDepth) return true;
+  // One at least may be in there.
+  if (depth != kKeyDepth && (!is_container(value) || PyObject_Size(value) > 0)) ++beyond_;
+  return false;
+}
+
+bool Collector::too_deep(PyObject* value, int depth) {
+  if (depth == kKeyDepth || torch_ == nullptr || !torch_->is_tensor(value)) return false;
+  ++beyond_;
+  return true;
+}
+
 void Collector::describe_dict(std::string& out, const std::string& name, PyObject* dict,
                               SlotFlags flags, int depth) {
   PyObject *key, *value;
@@ -200,7 +250,7 @@ void Collector::describe_dict(std::string& out, const std::string& name, PyObjec
     first = false;
     Ref held_key = Ref::borrow(key), held = Ref::borrow(value);
     std::string label(utf8(key));
-    if (!PyUnicode_Check(key)) describe(label, name, key, flags, max_depth_ + 1);
+    if (!PyUnicode_Check(key)) describe(label, name, key, flags, kKeyDepth);
     out += label + ": ";
     describe(out, name + "." + label, value, flags, depth + 1);
   }
@@ -210,11 +260,12 @@ void Collector::describe_dict(std::string& out, const std::string& name, PyObjec
 void Collector::describe(std::string& out, const std::string& name, PyObject* value,
                          SlotFlags flags, int depth) {
   if (++visited_ > kMaxVisited) {
-    if (torch_ != nullptr && depth <= max_depth_ && torch_->is_tensor(value)) ++beyond_;
+    if (torch_ != nullptr && depth <= kMaxDepth && torch_->is_tensor(value)) ++beyond_;
     out += "...";
     return;
   }
   PyTypeObject* type = Py_TYPE(value);
+  const bool entered = is_container(value) && may_enter(value, depth);
   if (value == Py_None || value == Py_True || value == Py_False) {
     out += value == Py_None ? "None" : value == Py_True ? "True" : "False";
   } else if (PyLong_Check(value)) {
@@ -237,9 +288,10 @@ void Collector::describe(std::string& out, const std::string& name, PyObject* va
     out += base_repr(&PyComplex_Type, value);
   } else if (value == Py_Ellipsis) {
     out += "...";
-  } else if (depth <= max_depth_ && add_leaf(name, value, flags)) {
+  } else if (depth <= kMaxDepth ? add_leaf(name, value, flags) : too_deep(value, depth)) {
     out += "T";
-  } else if (depth <= max_depth_ && (PyTuple_Check(value) || PyList_Check(value))) {
+  } else if (entered && !PyDict_Check(value)) {
+    Inside inside(*this, value);
     bool tuple = PyTuple_Check(value);
     Ref names = tuple ? names_of(value) : Ref();
     Py_ssize_t n = tuple ? PyTuple_Size(value) : PyList_Size(value);
@@ -258,7 +310,8 @@ void Collector::describe(std::string& out, const std::string& name, PyObject* va
     }
     if (tuple && n == 1) out += ',';
     out += tuple ? ')' : ']';
-  } else if (depth <= max_depth_ && PyDict_Check(value)) {
+  } else if (entered) {
+    Inside inside(*this, value);
     describe_dict(out, name, value, flags, depth);
   } else if (type == &PySlice_Type) {
     Ref start = attribute(value, "start"), stop = attribute(value, "stop"),
@@ -287,10 +340,13 @@ void Collector::describe(std::string& out, const std::string& name, PyObject* va
              reinterpret_cast<PyObject*>(type) == types().builtin) {
     out += "<function " + utf8_attribute(value, "__name__") + ">";
   } else {
-    Ref fields = depth <= max_depth_ ? fields_of(value) : Ref();
+    Ref fields = is_container(value) ? Ref() : fields_of(value);
     out += "<" + type_name(value) + ">";
-    if (fields && PyDict_Check(fields.get()) && !(torch_ && torch_->is_module(value)))
+    if (fields && PyDict_Check(fields.get()) && !(torch_ && torch_->is_module(value)) &&
+        may_enter(value, depth)) {
+      Inside inside(*this, value);
       describe_dict(out, name, fields.get(), flags, depth);
+    }
   }
 }
 

@@ -16,6 +16,8 @@ class Collector {
   // limit: tensors kept; Slot::index has 16 bits.
   Collector(const TorchApi* torch, SlotKind kind, size_t limit = 4096,
             Reading reading = Reading::usual);
+  Collector(const TorchApi* torch, SlotKind kind, ThreadState& thread, size_t limit = 4096,
+            Reading reading = Reading::usual);
   Collector(const Collector&) = delete;
   Collector& operator=(const Collector&) = delete;
   ~Collector();
@@ -25,7 +27,7 @@ class Collector {
   // Shows it each tensor before the record is made; may be nullptr.
   void show(Watch* watch) { watch_ = watch; }
 
-  // Whole models and checkpoints: every tensor a record can number, containers to depth 12.
+  // Whole models and checkpoints: every tensor a record can number.
   void widen();
 
   // A tensor becomes a record called `name`; a container is searched ("arg1[3]", "out0.logits");
@@ -44,6 +46,7 @@ class Collector {
     uint32_t version = 0;
     bool numpy = false;
     bool pending = false;
+    bool outside_autograd = false;  // known to have neither a node nor a gradient to come
   };
   const std::vector<Item>& items() const { return items_; }
   std::vector<Slot>& slots() { return slots_; }
@@ -52,24 +55,32 @@ class Collector {
   uint64_t beyond() const { return beyond_; }  // tensors there was no room for
 
  private:
+  bool add_tiny(std::string_view name, PyObject* value, SlotFlags flags);
   bool add_leaf(std::string_view name, PyObject* value, SlotFlags flags);
   void describe(std::string& out, const std::string& name, PyObject* value, SlotFlags flags,
                 int depth);
   void describe_dict(std::string& out, const std::string& name, PyObject* dict, SlotFlags flags,
                      int depth);
+  bool too_deep(PyObject* value, int depth);
+  bool may_enter(PyObject* value, int depth);
+  struct Inside {
+    Inside(Collector& in, PyObject* container) : in(in) { in.inside_.push_back(container); }
+    ~Inside() { in.inside_.pop_back(); }
+    Collector& in;
+  };
   void walk_module(PyObject* module, const std::string& prefix, SlotFlags flags, int depth);
 
   const TorchApi* torch_;
   ThreadState& thread_;
-  CollectorMemory* memory_ = nullptr;  // where the vectors come from and go
+  CollectorMemory* const memory_;  // has the vectors; goes back to the thread
   SlotKind kind_;
   Watch* watch_ = nullptr;
   Reading reading_;
-  std::vector<Slot> slots_;
-  std::vector<Item> items_;
-  std::string scalars_;
+  std::vector<Slot>& slots_;
+  std::vector<Item>& items_;
+  std::string& scalars_;
   size_t limit_;
-  int max_depth_ = 4;
+  std::vector<PyObject*> inside_;  // containers being described, from the outermost
   uint64_t beyond_ = 0, visited_ = 0;
 };
 

@@ -11,8 +11,8 @@
 namespace opguard {
 namespace {
 
-constexpr uint64_t kChunkBytes = 16 << 10;
-constexpr uint64_t kTaskBytes = 512 << 10;
+constexpr uint64_t kXorChunkBytes = 16 << 10;
+constexpr uint64_t kXorTaskBytes = 512 << 10;
 
 // What bytes at that offset of the whole add, given their XOR as if they came first.
 uint64_t at_offset(uint64_t words, uint64_t offset) {
@@ -24,9 +24,9 @@ uint64_t part_of_row(const Rows& rows, const char* row, int64_t from, int64_t to
   const LaneSums& sums = lane_sums();
   const char* at = row + from * rows.stride;
   if (rows.adjacent) return sums.xored(at, static_cast<uint64_t>(to - from) * rows.size);
-  char buffer[kChunkBytes];
+  char buffer[kXorChunkBytes];
   // Multiples of 8 elements, so that every piece but the last is whole words.
-  const int64_t chunk = static_cast<int64_t>(kChunkBytes / rows.size) & ~int64_t{7};
+  const int64_t chunk = static_cast<int64_t>(kXorChunkBytes / rows.size) & ~int64_t{7};
   uint64_t x = 0;
   for (int64_t n; from < to; from += n, at += n * rows.stride) {
     n = std::min(to - from, chunk);
@@ -41,13 +41,13 @@ uint64_t some_rows(const Rows& rows, uint64_t first, uint64_t count) {
   RowCursor cursor(rows, first);
   uint64_t x = 0, offset = first * rows.row_bytes;
   const bool gapless = rows.adjacent && rows.row_stride == static_cast<int64_t>(rows.row_bytes);
-  char buffer[kChunkBytes];
+  char buffer[kXorChunkBytes];
   for (uint64_t n; count > 0; count -= n, offset += n * rows.row_bytes) {
     n = std::min(count, cursor.run());
     if (gapless) {
       x ^= at_offset(sums.xored(cursor.at(), n * rows.row_bytes), offset);
-    } else if (rows.row_bytes <= kChunkBytes) {
-      n = std::min(n, kChunkBytes / rows.row_bytes);
+    } else if (rows.row_bytes <= kXorChunkBytes) {
+      n = std::min(n, kXorChunkBytes / rows.row_bytes);
       gather(cursor.at(), rows.row_stride, n, rows.stride, rows.count, rows.size, buffer);
       x ^= at_offset(sums.xored(buffer, n * rows.row_bytes), offset);
     } else {
@@ -67,11 +67,11 @@ uint64_t xor64(const Elements& e, unsigned threads) {
   if (threads <= 1 || rows.rows * rows.row_bytes < kParallelBytes)
     return some_rows(rows, 0, rows.rows);
   // Groups of rows, or parts of long ones; each part but a row's last is whole words.
-  const uint64_t group = std::max<uint64_t>(kTaskBytes / rows.row_bytes, 1);
+  const uint64_t group = std::max<uint64_t>(kXorTaskBytes / rows.row_bytes, 1);
   const int64_t part =
       group > 1 ? rows.count
                 : std::min<int64_t>(rows.count,
-                                    static_cast<int64_t>(kTaskBytes / rows.size) & ~int64_t{7});
+                                    static_cast<int64_t>(kXorTaskBytes / rows.size) & ~int64_t{7});
   const uint64_t a_row = static_cast<uint64_t>((rows.count + part - 1) / part);
   std::vector<uint64_t> parts((rows.rows + group - 1) / group * a_row);
   parallel_for(parts.size(), threads, [&](size_t i) {

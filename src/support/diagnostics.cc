@@ -65,4 +65,9 @@ llvm::Error make_error(const std::string& message) {
   return llvm::make_error<llvm::StringError>(message, llvm::inconvertibleErrorCode());
 }
 
+std::string first_line(llvm::Error error) {
+  const std::string text = llvm::toString(std::move(error));
+  return text.substr(0, text.find('\n'));
+}
+
 }  // namespace opguard

@@ -42,5 +42,7 @@ class Diagnostics {
 
 // An error that is only a sentence; main prints it as "opguard: error: <message>".
 llvm::Error make_error(const std::string& message);
+// An error's message up to its first line break.
+std::string first_line(llvm::Error error);
 
 }  // namespace opguard

@@ -21,8 +21,6 @@
 namespace opguard {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr int kGraceMs = 10000;
 
 enum class What : int32_t { folder, no_folder, child, group, no_child };
@@ -73,7 +71,7 @@ int above_standard(int fd) {
   // By what is open: a limit of a billion descriptors takes minutes to count through.
   std::vector<int> others;
   std::error_code failed;
-  for (fs::directory_iterator it("/proc/self/fd", failed), last; !failed && it != last;
+  for (std::filesystem::directory_iterator it("/proc/self/fd", failed), last; !failed && it != last;
        it.increment(failed))
     others.push_back(std::atoi(it->path().filename().c_str()));
   for (const int other : others)
@@ -99,7 +97,7 @@ int above_standard(int fd) {
     }
   }
   end_processes(children, kGraceMs);
-  for (const std::string& folder : folders) fs::remove_all(folder, failed);
+  for (const std::string& folder : folders) std::filesystem::remove_all(folder, failed);
   _exit(0);
 }
 

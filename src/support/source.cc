@@ -225,7 +225,7 @@ SourceFile make_source(std::string package, std::string name, std::string path, 
 }
 
 llvm::Expected<SourceSet> read_sources(const std::vector<SourceRoot>& roots) {
-  SourceSet set{roots, {}};
+  SourceSet set{roots, {}, {}};
   for (const SourceRoot& root : roots) {
     std::string top = top_folder(root);
     size_t before = set.files.size();
@@ -246,7 +246,7 @@ llvm::Expected<SourceSet> read_sources(const std::vector<SourceRoot>& roots) {
 
 llvm::Expected<SourceSet> read_sources(const std::vector<SourceRoot>& roots,
                                        const std::vector<std::string>& paths) {
-  SourceSet set{roots, {}};
+  SourceSet set{roots, {}, {}};
   std::set<std::string> seen;
   std::vector<std::string> tops, modules;  // of each root
   for (const SourceRoot& root : roots) {

@@ -10,7 +10,7 @@
 namespace opguard {
 namespace {
 
-constexpr size_t kMaxSlices = size_t{1} << 26;  // marked one by one, a byte each
+constexpr size_t kMaxMarked = size_t{1} << 26;  // marked one by one, a byte each
 
 std::vector<int64_t> index_of(uint64_t flat, const std::vector<int64_t>& shape) {
   std::vector<int64_t> index(shape.size());
@@ -27,7 +27,7 @@ class Spread {
   explicit Spread(const std::vector<int64_t>& shape)
       : shape_(shape), low_(shape), high_(shape.size(), -1), slices_(shape.size()) {
     for (size_t d = 0; d < shape.size(); ++d)
-      if (static_cast<uint64_t>(shape[d]) <= kMaxSlices)
+      if (static_cast<uint64_t>(shape[d]) <= kMaxMarked)
         slices_[d].resize(static_cast<size_t>(shape[d]));
   }
 

@@ -29,7 +29,7 @@ bool each_block(const Tensor& a, const Tensor& b, F f) {
   return true;
 }
 
-std::string number(double value) {
+std::string value_text(double value) {
   char text[40];
   std::snprintf(text, sizeof text, "%.9g", value);
   return text;
@@ -176,7 +176,7 @@ void explain_factor(const Tensor& a, const Tensor& b, std::vector<Explanation>& 
   if (!all || !several || (low <= 1 && 1 <= high) || (low <= 0 && 0 <= high)) return;
   Explanation e{"scaled", ""};
   e.factor = roundest(low, high);
-  e.text = "b is a times " + number(e.factor);
+  e.text = "b is a times " + value_text(e.factor);
   if (e.factor != -1) out.push_back(e);  // said by sign_flip
 }
 

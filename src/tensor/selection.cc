@@ -12,7 +12,7 @@ constexpr std::string_view kKinds[] = {"op",   "node",      "accumulate",
 constexpr std::string_view kPhases[] = {"forward", "recompute", "backward", "optimizer"};
 
 template <typename T>
-bool number(std::string_view text, std::optional<T>& value) {
+bool read_number(std::string_view text, std::optional<T>& value) {
   T read{};
   auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), read);
   if (text.empty() || code != std::errc() || end != text.data() + text.size()) return false;
@@ -36,11 +36,11 @@ bool set_key(std::string_view key, std::string_view value, Selection& s, std::st
   } else if (key == "node") {
     s.node = value;
   } else if (key == "rank") {
-    ok = number(value, s.rank);
+    ok = read_number(value, s.rank);
   } else if (key == "process") {
-    ok = number(value, s.process);
+    ok = read_number(value, s.process);
   } else {
-    ok = number(value, s.step);
+    ok = read_number(value, s.step);
   }
   if (!ok)
     error = "'" + s.text + "': " + std::string(key) + " cannot be '" + std::string(value) + "'";
@@ -105,7 +105,7 @@ bool parse_selection(std::string_view text, Selection& s, std::string& error) {
   size_t at = 0, end = 0;
   if (find_occurrence(what, at, end)) {
     s.boundary = what.substr(0, at);
-    if (what[at + 1] != '*' && !number(what.substr(at + 1, end - at - 1), s.occurrence)) {
+    if (what[at + 1] != '*' && !read_number(what.substr(at + 1, end - at - 1), s.occurrence)) {
       error = "'" + s.text + "': no such occurrence";
       return false;
     }

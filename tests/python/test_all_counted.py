@@ -77,6 +77,33 @@ og("many", len)([0] * 70000 + [torch.ones(1)] * 10)
     assert log.lost + len(log.of("many")[0].slots) == 10
 
 
+def test_tensors_of_a_deep_nest_are_recorded_or_counted(tmp_path):
+    body = """
+import torch
+from dataclasses import dataclass
+
+@dataclass
+class Box:
+    inner: object
+
+def nest(depth, value):
+    for i in range(depth): value = ([value], (value,), {"k": value}, Box(value))[i % 4]
+    return value
+
+og("deep", len)([nest(40, torch.ones(2))])
+og("deeper", len)([nest(63, torch.ones(2))])
+og("deepest", len)([nest(64, torch.ones(2)), torch.ones(1)])
+itself = [torch.ones(3)]
+itself.append(itself)
+og("itself", len)(itself)
+og("key", len)({(((torch.ones(1),),),): 1})
+"""
+    done, log = run(body, tmp_path)
+    counts = {name: len(log.of(name)[0].slots) for name in ("deep", "deeper", "deepest", "itself", "key")}
+    assert counts == {"deep": 1, "deeper": 1, "deepest": 1, "itself": 1, "key": 0}
+    assert log.lost == 1
+
+
 # Writing to a log waits for as long as the file of the variable HOLD is there.
 HOLD = r"""
 #define _GNU_SOURCE

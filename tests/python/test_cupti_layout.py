@@ -67,8 +67,10 @@ def program(headers):
                 size = "sizeof(own::%s::%s) %s sizeof(%s::%s)" % (ours, mine, ">=" if mine in ("grid", "block") else "==", name, other)
                 lines.append("static_assert(%s);" % size)
     lines.append(SAME)
-    bound = re.findall(r'(?:bind\(handle, |need\()"(cupti\w+)", f\.(\w+)\)', (SOURCE / "inject" / "cupti_library.cc").read_text())
-    assert len(bound) == 14
+    library = (SOURCE / "inject" / "cupti_library.cc").read_text()
+    cupti_names = len(re.findall(r'"cupti\w+"', library))
+    bound = re.findall(r'(?:find_function\(handle, |need\()"(cupti\w+)", f\.(\w+)\)', library)
+    assert 0 < len(bound) == cupti_names, bound
     lines += ['static_assert(Same<decltype(own::Functions::%s), decltype(&::%s)>::value, "%s");' % (mine, other, other) for other, mine in bound]
     callbacks = dict(Callback="CUpti_CallbackFunc", BufferRequested="CUpti_BuffersCallbackRequestFunc", BufferCompleted="CUpti_BuffersCallbackCompleteFunc")
     lines += ['static_assert(Same<own::%s, %s>::value, "%s");' % (mine, other, mine) for mine, other in callbacks.items()]

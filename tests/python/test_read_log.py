@@ -11,6 +11,7 @@ import pytest
 
 from conftest import ROOT, build_dir, clean_environment
 from log_rows import both, compare, expected, expected_records, folder, second  # noqa: F401  fixtures
+from runtime_log import record, run_program
 
 numpy = pytest.importorskip("numpy")
 pytest.importorskip("torch")
@@ -215,3 +216,19 @@ def test_bench_prints_its_figures(tmp_path):
     figures = json.loads((tmp_path / "f.json").read_text())
     (row,) = figures["rows"]
     assert row["records"] == 9000 <= row["records_made"] and row["read_s"] > 0 and row["file_bytes"] > 0 and row["numpy_s"] > 0
+
+
+WHILE_RECORDING = """
+import torch, opguard
+og("complex", torch.abs)(torch.ones(3, dtype=torch.complex64))
+og("eighths", torch.isnan)(torch.ones(3).to(torch.float8_e5m2).float())
+print(len(opguard.read_log(EARLIER).events))
+"""
+
+
+def test_a_program_that_records_can_read_a_log(tmp_path):
+    """A value without a DLPack code (a random state) once wrote before the table of number types."""
+    earlier = tmp_path / "earlier"
+    record("import torch\nog('one', torch.sin)(torch.ones(2))", earlier)
+    said = run_program(WHILE_RECORDING.replace("EARLIER", repr(str(earlier))), tmp_path / "now").stdout
+    assert int(said) >= 2

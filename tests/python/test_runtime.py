@@ -215,7 +215,7 @@ og("results", lambda: (t, 3, {"a": t}))()
         "Generator(seed=5)", "0.5", "<Mine>", "<class Mine>", "<function len>", values[19], "range(0, 3)", "-7", str(10**30),
     ]  # fmt: skip
     (nested,) = log.of("nested")
-    assert nested.names("in") == ["arg0[0]", "arg0[1][0]", "arg0[1][1].k", "batch.ids", "pair.left"]
+    assert nested.names("in") == ["arg0[0]", "arg0[1][0]", "arg0[1][1].k", "batch.ids", "deep[0][0][0][0][0][0]", "pair.left"]
     assert "arg0=[T, (T, {k: T, n: 4})]" in nested.scalars and "batch=<Batch>{ids: T, n: 2}" in nested.scalars
     assert [s.dtype for s in log.of("array")[0].slots] == ["float64"] * 2
     (long,) = log.of("long")

@@ -37,6 +37,14 @@ tensors = {
 for name in ("float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool", "complex64", "float8_e5m2", "uint16", "uint32"):
     if hasattr(torch, name):
         tensors[name] = torch.arange(4).to(getattr(torch, name))
+        # Of few numbers, which are read at once unless they may be a mask.
+        tensors["few_" + name] = torch.arange(1, 9).to(getattr(torch, name)).view(1, 1, 8)
+        tensors["few_below_zero_" + name] = (-torch.arange(1, 5)).to(getattr(torch, name))
+for count in range(1, 20):
+    tensors[f"numbers_{count}"] = torch.arange(1.0, count + 1)
+    tensors[f"masked_{count}"] = torch.full((count,), -1e9 if count % 2 else 0.0)
+    tensors[f"apart_{count}"] = torch.arange(1.0, 2 * count + 1)[::2]
+tensors["nan"] = torch.tensor([1.0, float("nan"), -0.0, 1e-40])
 if hasattr(torch, "_lazy_clone"):
     tensors["copied_on_write"] = torch._lazy_clone(frozen)
 with torch.inference_mode():
@@ -54,6 +62,11 @@ for name in ("int64", "deep", "stepped", "five"):
     with torch.no_grad():
         og("write", tensors[name].add_)(1)
     og(name, torch.is_tensor)(tensors[name])
+kept = []
+for i in range(300):
+    kept = (kept + [torch.rand(3 + i % 5)])[-5 - i % 7 :]
+    og("of_short_life", torch.is_tensor)(kept[-1])
+    og("of_any_life", torch.is_tensor)(kept[0][1:])
 t = tensors["deep"]
 og("squeezed", t.squeeze_)()
 og("unsqueezed", t.unsqueeze_)(0)

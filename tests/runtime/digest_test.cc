@@ -88,6 +88,30 @@ TEST(Digest, EveryLayoutAtEveryLevel) {
 }
 
 // Rows longer than a chunk, more rows than a batch, lanes that straddle rows, transposed, uneven.
+// {batch, rows, count} of which element i of all rows lies side by side, with more or fewer bytes
+// between, also backwards.
+Elements transposed(const char* middle, uint32_t size, int64_t rows, int64_t count, int64_t gap,
+                    bool backwards) {
+  const int64_t stride = (rows + gap) * size * (backwards ? -1 : 1);
+  return {middle, size, {2, rows, count}, {3 * size, size, stride}};
+}
+
+TEST(Digest, TransposedMatricesAtEveryLevel) {
+  std::mt19937 random(5);
+  const auto bytes = random_bytes(8 << 20, 17);
+  const char* middle = reinterpret_cast<const char*>(bytes.data()) + (4 << 20);
+  for (uint32_t size : {1, 2, 4, 8, 16})
+    for (int round = 0; round < 60; ++round) {
+      const int64_t rows = 1 + random() % (round % 3 == 0 ? 600 : 40);
+      const int64_t count = (1 + random() % 120) * (round % 2 == 0 ? 8 : 1);
+      const Elements e = transposed(middle, size, rows, round == 7 ? 5000 : count,
+                                    static_cast<int64_t>(random() % 9), round % 5 == 0);
+      if (static_cast<uint64_t>(std::abs(e.strides[2]) * e.shape[2]) > (4u << 20)) continue;
+      const Expected expected(e);
+      at_every_level([&] { expect(e, expected, 1); });
+    }
+}
+
 TEST(Digest, LargeTensorsOnSeveralThreads) {
   auto bytes = random_bytes(5 << 20, 3);
   const void* d = bytes.data();

@@ -100,6 +100,24 @@ TEST(Elements, EveryLayout) {
   }
 }
 
+// Rows with gaps, and matrices that are transposed, as numbers of every size and mostly small ones:
+// rare numbers make their block be done again.
+TEST(Elements, ShortRowsAndTransposedOnes) {
+  std::mt19937 random(13);
+  for (const ElementName& type : kElementNames)
+    for (int round = 0; round < 30; ++round) {
+      const auto size = static_cast<int64_t>(type.size);
+      const int64_t rows = 1 + random() % 70, count = 1 + random() % (round % 3 == 0 ? 900 : 90);
+      const int64_t gap = random() % 5 * size;
+      auto bytes = random_bytes(static_cast<size_t>(rows * count * size + (rows + count) * gap), 7);
+      if (round % 2 == 0)
+        for (size_t i = 0; i < bytes.size(); ++i)
+          if (i % type.size != 0 && random() % 400 != 0) bytes[i] = 0;
+      expect({bytes.data(), type.size, {rows, count}, {count * size + gap, size}}, type);
+      expect({bytes.data(), type.size, {rows, count}, {size, rows * size + gap}}, type);
+    }
+}
+
 TEST(Elements, LargeTensorsOnSeveralThreads) {
   const auto bytes = random_bytes(5 << 20, 3);
   const void* d = bytes.data();

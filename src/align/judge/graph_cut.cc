@@ -8,9 +8,9 @@
 namespace opguard {
 namespace {
 
-class Walk {
+class CutWalk {
  public:
-  Walk(const Timeline& timeline, const ValueIndex& a, const ValueIndex& b, int side)
+  CutWalk(const Timeline& timeline, const ValueIndex& a, const ValueIndex& b, int side)
       : timeline_(timeline), index_{&a, &b}, side_(side) {}
 
   GraphCut from(const EventRef& forward) const {
@@ -217,7 +217,7 @@ GraphCut find_graph_cut(const Timeline& timeline, const ValueIndex& a, const Val
                         int side, const EventRef& node) {
   const Event event = timeline.event(side, node);
   if (event.kind != EventKind::node || event.forward == kNone) return {};
-  const Walk walk(timeline, a, b, side);
+  const CutWalk walk(timeline, a, b, side);
   const EventRef forward{node.process, event.forward};
   const EventRef other = timeline.partner(side, node);
   if (other.process >= 0) return walk.behind(forward);

@@ -17,7 +17,7 @@ struct Region {
 };
 
 // Partners that read it make two stretches one region: the event of a that both stand for.
-uint64_t key_of(const Evidence& evidence, int side, const EventRef& reader) {
+uint64_t region_key(const Evidence& evidence, int side, const EventRef& reader) {
   const EventRef other = evidence.partner(side, reader);
   const bool of_b = side == 1 && other.process < 0;
   return Flow::id(side == 1 && other.process >= 0 ? other : reader) | uint64_t{of_b} << 63;
@@ -62,11 +62,11 @@ std::map<uint64_t, Region> regions_of(const Evidence& evidence, const Walk& walk
   std::map<uint64_t, Region> regions;
   for (int side : {0, 1}) {
     for (const RegionStep& step : walk.steps[side])
-      regions[key_of(evidence, side, step.reader)].steps[side].push_back(step.event);
+      regions[region_key(evidence, side, step.reader)].steps[side].push_back(step.event);
     for (const Found& found : walk.found)
       if (found.side == side && !found.origin.hole &&
           evidence.partner(side, found.origin.event).process < 0)
-        regions[key_of(evidence, side, found.origin.reader)].origins[side].push_back(found);
+        regions[region_key(evidence, side, found.origin.reader)].origins[side].push_back(found);
   }
   for (auto& [key, region] : regions)
     for (int side : {0, 1})
@@ -77,7 +77,7 @@ std::map<uint64_t, Region> regions_of(const Evidence& evidence, const Walk& walk
   for (int side : {0, 1})
     for (const RegionStep& step : walk.steps[side])
       if (walk.inherits[side].contains(Flow::id(step.reader)))
-        regions[key_of(evidence, side, step.reader)].inherits = true;
+        regions[region_key(evidence, side, step.reader)].inherits = true;
   return regions;
 }
 

@@ -1,5 +1,6 @@
 #include "align/judge/pivot_view.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace opguard {
@@ -43,6 +44,32 @@ PivotView view(const Run& a, const Run& b, const Pivot& pivot) {
   result.comparable = result.a && result.b && result.a.boundary == result.b.boundary &&
                       result.a.event->kind == result.b.event->kind;
   return result;
+}
+
+EventView same_boundary(const Run& run, const EventView& lacked) {
+  const auto far = [&](const Event& event) {
+    auto apart = [](uint32_t x, uint32_t y) { return x < y ? y - x : x - y; };
+    return std::pair(apart(event.step, lacked.event->step),
+                     apart(event.micro_batch, lacked.event->micro_batch));
+  };
+  EventView nearest;
+  for (const ProcessLog& log : run.processes) {
+    if (log.rank != lacked.log->rank) continue;
+    const auto text = std::find(log.strings.begin(), log.strings.end(), lacked.boundary);
+    if (text == log.strings.end()) continue;
+    const auto boundary = static_cast<uint32_t>(text - log.strings.begin());
+    for (uint32_t i = 0; i < log.events.size(); ++i) {
+      const Event event = log.events[i];
+      // Steps do not go back: what follows is farther.
+      if (nearest && event.step > lacked.event->step &&
+          far(event).first > far(*nearest.event).first)
+        break;
+      if (event.boundary == boundary && event.kind == lacked.event->kind &&
+          (!nearest || far(event) < far(*nearest.event)))
+        nearest = view(log, i);
+    }
+  }
+  return nearest;
 }
 
 const char* kind_name(PivotKind kind) {

@@ -37,6 +37,12 @@ struct PivotView {
 
 PivotView view(const Run& a, const Run& b, const Pivot& pivot);
 
+// Where a run that lacks this operator has the same boundary: it was moved, or runs another number
+// of times. Of its rank, the event nearest by step and micro-batch. None: nowhere. One pass over
+// the rank's log.
+//   b clips in every micro-batch, a after the last: a's clip is an operator that b's first lacks
+EventView same_boundary(const Run& run, const EventView& lacked);
+
 const char* kind_name(PivotKind kind);
 const char* phase_name(Phase phase);
 const char* kind_name(EventKind kind);

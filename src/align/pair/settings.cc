@@ -41,7 +41,7 @@ std::map<int32_t, const ProcessLog*> first_processes(const Run& run) {
   return first;
 }
 
-void add(std::vector<SettingDifference>& all, SettingDifference difference) {
+void add_difference(std::vector<SettingDifference>& all, SettingDifference difference) {
   if (std::find(all.begin(), all.end(), difference) == all.end())
     all.push_back(std::move(difference));
 }
@@ -56,7 +56,8 @@ SettingsReport compare_settings(const Run& a, const Run& b) {
     if (at == first_b.end()) continue;
     const ProcessLog* log_b = at->second;
     if (log_a->world != log_b->world)
-      add(report.noted, {"world size", std::to_string(log_a->world), std::to_string(log_b->world)});
+      add_difference(report.noted,
+                     {"world size", std::to_string(log_a->world), std::to_string(log_b->world)});
     std::set<std::string> keys;
     for (const auto& [key, value] : log_a->settings) keys.insert(key);
     for (const auto& [key, value] : log_b->settings) keys.insert(key);
@@ -66,12 +67,12 @@ SettingsReport compare_settings(const Run& a, const Run& b) {
       const bool control = key.starts_with("control.") || key.starts_with("mode.") ||
                            (key == "mode" && !comparable_modes(x, y));
       if (!control && incidental(key, x.value_or(""), y.value_or(""))) continue;
-      add(control ? report.refused : report.noted, {key, x, y});
+      add_difference(control ? report.refused : report.noted, {key, x, y});
     }
   }
   if (first_a.size() != first_b.size())
-    add(report.noted,
-        {"the number of ranks", std::to_string(first_a.size()), std::to_string(first_b.size())});
+    add_difference(report.noted, {"the number of ranks", std::to_string(first_a.size()),
+                                  std::to_string(first_b.size())});
   return report;
 }
 

@@ -14,9 +14,9 @@ enum class Role : uint8_t { other, parameter, state };
 
 // What an optimizer's slots are called, by string: "param:layers.0.weight",
 // "state:layers.0.weight.exp_avg".
-class Names {
+class StateNames {
  public:
-  explicit Names(const ProcessLog& log) {
+  explicit StateNames(const ProcessLog& log) {
     for (const std::string& text : log.strings) {
       digests_.push_back(llvm::xxh3_64bits(llvm::StringRef(text)));
       roles_.push_back(text.starts_with("param")   ? Role::parameter
@@ -39,7 +39,7 @@ class Names {
 template <typename Visit>
 void visit_states(const std::vector<const ProcessLog*>& processes, Visit visit) {
   for (const ProcessLog* log : processes) {
-    const Names names(*log);
+    const StateNames names(*log);
     for (uint64_t e = 0; e < log->events.size(); ++e) {
       if (log->events.kind(e) != EventKind::optimizer) continue;
       const Event event = log->events[e];
@@ -51,7 +51,7 @@ void visit_states(const std::vector<const ProcessLog*>& processes, Visit visit) 
   }
 }
 
-void add(std::vector<uint64_t>& to, uint32_t step, uint64_t value) {
+void add_to_step(std::vector<uint64_t>& to, uint32_t step, uint64_t value) {
   if (to.size() <= step) to.resize(step + 1);
   to[step] += value;  // in any order: the runs may hold the parameters in another
 }
@@ -61,13 +61,15 @@ void add(std::vector<uint64_t>& to, uint32_t step, uint64_t value) {
 StepStates step_states(const std::vector<const ProcessLog*>& processes) {
   StepStates states;
   uint32_t with_state = kNone;  // the first step that finds some
-  visit_states(processes, [&](uint32_t step, const Slot& slot, const Names& names, int32_t rank) {
-    if (names.role(slot.name) == Role::state && slot.kind == SlotKind::in)
-      with_state = std::min(with_state, step);
-    if (names.role(slot.name) != Role::parameter || slot.kind == SlotKind::written) return;
-    const uint64_t value = mix(names.value(slot), uint64_t(rank)) | 1;
-    add(slot.kind == SlotKind::in ? states.found : states.left, step, value);
-  });
+  visit_states(processes,
+               [&](uint32_t step, const Slot& slot, const StateNames& names, int32_t rank) {
+                 if (names.role(slot.name) == Role::state && slot.kind == SlotKind::in)
+                   with_state = std::min(with_state, step);
+                 if (names.role(slot.name) != Role::parameter || slot.kind == SlotKind::written)
+                   return;
+                 const uint64_t value = mix(names.value(slot), uint64_t(rank)) | 1;
+                 add_to_step(slot.kind == SlotKind::in ? states.found : states.left, step, value);
+               });
   states.left.resize(std::max(states.found.size(), states.left.size()));
   states.found.resize(states.left.size());
   for (uint32_t step = 0; step < states.found.size() && states.first == kNone; ++step)
@@ -82,15 +84,16 @@ StepVotes votes_for(const std::vector<const ProcessLog*>& processes, const StepS
                     const std::vector<const ProcessLog*>& others, const StepStates& other_states) {
   constexpr uint32_t kRecurs = kNone - 1;
   std::unordered_map<uint64_t, uint32_t> steps;  // of the other run, by value; kNone: none yet
-  auto key = [](const Slot& slot, const Names& names, int32_t rank) {
+  auto key = [](const Slot& slot, const StateNames& names, int32_t rank) {
     return mix(names.value(slot), uint64_t(rank));
   };
-  visit_states(processes, [&](uint32_t step, const Slot& slot, const Names& names, int32_t rank) {
-    if (step == states.first && slot.kind == SlotKind::in)
-      steps.emplace(key(slot, names, rank), kNone);
-  });
+  visit_states(processes,
+               [&](uint32_t step, const Slot& slot, const StateNames& names, int32_t rank) {
+                 if (step == states.first && slot.kind == SlotKind::in)
+                   steps.emplace(key(slot, names, rank), kNone);
+               });
   const uint32_t behind = uint32_t(other_states.left.size());
-  visit_states(others, [&](uint32_t step, const Slot& slot, const Names& names, int32_t rank) {
+  visit_states(others, [&](uint32_t step, const Slot& slot, const StateNames& names, int32_t rank) {
     if (slot.kind == SlotKind::out && step + 1 == behind)
       step = behind;
     else if (slot.kind != SlotKind::in)

@@ -15,7 +15,7 @@ uint64_t element_count(const Meta& meta) {
   return count;
 }
 
-void add(const ProcessLog& log, const Slot& slot, ElementSum& sum) {
+void add_slot(const ProcessLog& log, const Slot& slot, ElementSum& sum) {
   const uint64_t count = element_count(log.metas[slot.meta]);
   sum.known &= slot.has_digest || count == 0;
   sum.digest += slot.digest;
@@ -115,9 +115,9 @@ const RunElements::StepSums& RunElements::of_all(int32_t process, size_t k) {
     for_each(log, step, [&](const std::string& list, const HeldValue& held) {
       Sums& sum = sums[list];
       const Meta& meta = log.metas[held.slot.meta];
-      add(log, held.slot, sum.all);
+      add_slot(log, held.slot, sum.all);
       const Copy copy{list, log.text(held.slot.name), meta.dtype, meta.shape, held.slot.value};
-      if (!copies.contains(copy)) add(log, held.slot, sum.distinct);
+      if (!copies.contains(copy)) add_slot(log, held.slot, sum.distinct);
       own.insert(copy);
       sum.dtypes.insert(meta.dtype);
       if (element_count(meta) == 1)
@@ -145,7 +145,7 @@ StepElements RunElements::of(int32_t process, size_t k) {
   const ProcessLog& log = run_.processes[process];
   const StepSets step = moments_[process].step(k);
   for_each(log, step, [&](const std::string& list, const HeldValue& held) {
-    add(log, held.slot, lists[list].own);
+    add_slot(log, held.slot, lists[list].own);
   });
   std::map<std::string, ElementSum*> own;
   for (auto& [list, elements] : lists) own[list] = &elements.own;

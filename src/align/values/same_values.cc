@@ -43,9 +43,9 @@ ValueKind kind_of(const ModelEvent& event, const Slot& slot) {
   return event.name(slot).starts_with("state") ? ValueKind::optimizer_state : ValueKind::parameter;
 }
 
-class Comparison {
+class ValueStreams {
  public:
-  Comparison(const Run& a, const Run& b) : runs_{&a, &b} {}
+  ValueStreams(const Run& a, const Run& b) : runs_{&a, &b} {}
 
   ValueComparison of_all_ranks() {
     std::set<int32_t> ranks;
@@ -126,7 +126,7 @@ class Comparison {
 }  // namespace
 
 ValueComparison compare_values(const Run& a, const Run& b) {
-  return Comparison(a, b).of_all_ranks();
+  return ValueStreams(a, b).of_all_ranks();
 }
 
 }  // namespace opguard

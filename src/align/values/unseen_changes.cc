@@ -51,14 +51,14 @@ bool allocates(std::string_view callee) {
 }
 
 // What the names of a log say, each looked at once.
-class Names {
+class TextNumbers {
  public:
   // By its name in source.
   struct Operation {
     bool writes_uncounted, allocates;
   };
 
-  explicit Names(const ProcessLog& log)
+  explicit TextNumbers(const ProcessLog& log)
       : log_(log), operations_(log.strings.size()), of_model_(log.strings.size()) {}
 
   const Operation& operation(uint32_t boundary) {
@@ -314,7 +314,7 @@ class Lives {
   }
 
   const ProcessLog& log_;
-  Names names_;
+  TextNumbers names_;
   Writings writings_;
   std::vector<Observation> late_;  // by time
   std::vector<Block> blocks_;      // by storage

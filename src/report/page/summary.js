@@ -11,7 +11,9 @@ function pivotSection(candidate) {
   for (let side = 0; side < 2; ++side) {
     const ref = side === 0 ? candidate.a : candidate.b;
     const call = candidate.calls[side];
-    const box = sourceBox(side, call || (ref ? lanes[ref[0]].site(ref[1], side) : null));
+    const elsewhere = candidate.elsewhere[side];
+    const box = sourceBox(side, call || (ref ? lanes[ref[0]].site(ref[1], side) : elsewhere));
+    if (!call && !ref && elsewhere) box.append(el('p', 'inner faint', 'not here: it runs it in ' + elsewhere.when));
     if (call && call.inner) box.append(el('p', 'inner faint mono', (call.text ? 'shows at: ' : 'in it: ') + call.inner));
     sides.append(box);
   }

@@ -1,0 +1,21 @@
+// cli/report_options.h: the options that several commands share.
+#pragma once
+
+#include "CLI/CLI.hpp"
+#include "session/examine.h"
+#include "session/report_verdict.h"
+
+namespace opguard {
+
+// --json, --html, --perfetto, --sarif, --color, --explain.
+void add_report_options(CLI::App& command, ReportOptions& options);
+// --ignore, --ignore-file, --strict.
+void add_rule_options(CLI::App& command, ReportOptions& options);
+
+// --without.
+void add_heuristic_option(CLI::App& command, ReportOptions& options);
+
+// --prove-runs, --no-prove, --drill. runs: how many where nothing is said.
+void add_examine_options(CLI::App& command, ExamineOptions& options, uint32_t runs);
+
+}  // namespace opguard

@@ -1,0 +1,33 @@
+// session/dump_files.h: any file the tool leaves behind, as text.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "record/dump.h"
+
+namespace opguard {
+
+struct DumpOptions {
+  std::string path, other;
+  bool salvage = false;
+  EventSelection selection;
+  std::string steps, limit_text;
+  std::vector<std::string> phases;
+  uint64_t limit = std::numeric_limits<uint64_t>::max();
+  std::string format = "text";
+  bool events = false;
+  bool for_logs_only() const {
+    return !selection.all() || format != "text" || events ||
+           limit != std::numeric_limits<uint64_t>::max();
+  }
+};
+
+// The exit code (support/exit_code.h).
+int dump_path(const DumpOptions& options);
+// How the events of two folders of logs are paired.
+int dump_alignment(const std::string& dir_a, const std::string& dir_b);
+
+}  // namespace opguard

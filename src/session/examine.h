@@ -1,0 +1,23 @@
+// session/examine.h: what is run again once there is a verdict: the proof of the cause, and
+// --drill, which looks into the pivot.
+#pragma once
+
+#include "session/exchange_text.h"
+#include "session/report_verdict.h"
+#include "session/side.h"
+
+namespace opguard {
+
+struct ExamineOptions {
+  // At most so many further runs to prove what is the cause: docs/proof.md.
+  uint32_t prove_runs = 0;
+  // Runs a and b once more and records every ATen operator inside the pivot.
+  bool drill = false;
+  bool any() const { return prove_runs > 0 || drill; }
+};
+
+// None if nothing was asked for. text: what is known of both programs' texts.
+Examine examine_with(const ExamineOptions& options, const GuardedProgram& a,
+                     const GuardedProgram& b, const ExchangeText& text = {});
+
+}  // namespace opguard

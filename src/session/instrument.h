@@ -1,0 +1,27 @@
+// session/instrument.h: probes into a tree, out of it again, or in and verified.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace opguard {
+
+struct InstrumentOptions {
+  std::string repo;
+  std::string plan;
+  std::vector<std::string> packages;
+  std::string python;  // "": see interpreter()
+  std::string branch;
+  std::string templates;  // "": the tool's own
+  bool apply = false, check = false, strip = false, all_sites = false;
+  bool verify = false;
+  std::string json, work;
+  uint64_t seed = 0, runs = 20;
+  std::vector<std::string> command;
+};
+
+// The exit code (support/exit_code.h).
+int instrument(const InstrumentOptions& opt);
+
+}  // namespace opguard

@@ -1,0 +1,26 @@
+// session/log_folder.h: a folder that is held while a program runs which may delete or move it.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+namespace opguard {
+
+class LogFolder {
+ public:
+  // path: absolute, and there.
+  explicit LogFolder(const std::filesystem::path& path);
+  LogFolder(const LogFolder&) = delete;
+  LogFolder& operator=(const LogFolder&) = delete;
+  ~LogFolder();
+
+  // Where it lies now; nothing if it was deleted, whatever has its name since. Where it could not
+  // be held, its name.
+  std::optional<std::filesystem::path> now() const;
+
+ private:
+  std::filesystem::path path_;
+  int folder_;
+};
+
+}  // namespace opguard

@@ -1,0 +1,15 @@
+// session/match_tree.h: which site of a tree is which boundary of a plan: `opguard match`.
+#pragma once
+
+#include <string>
+
+namespace opguard {
+
+struct MatchOptions {
+  std::string plan, tree, json, templates, explain;
+};
+
+// The exit code (support/exit_code.h).
+int match_tree(const MatchOptions& opt);
+
+}  // namespace opguard

@@ -1,0 +1,22 @@
+// session/plan_program.h: a program traced, and its plan written: `opguard preflight`.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "preflight/preflight.h"
+
+namespace opguard {
+
+struct PlanProgramOptions {
+  std::string out, tree = ".", work, activities = "auto";
+  std::vector<std::string> packages, command;
+  uint64_t steps = kUntilNothingNew;
+  bool quiet = false;
+};
+
+// The exit code (support/exit_code.h).
+int plan_program(const PlanProgramOptions& opt);
+
+}  // namespace opguard

@@ -1,0 +1,211 @@
+#include "session/record_program.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "preflight/control.h"
+#include "preflight/launch.h"
+#include "preflight/reach.h"
+#include "record/record.h"
+#include "session/log_folder.h"
+#include "support/exit_code.h"
+#include "support/say.h"
+#include "support/text.h"
+#include "tensor/selection.h"
+
+namespace opguard {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool holds_logs(const fs::path& dir) {
+  std::error_code ec;
+  for (fs::directory_iterator it(dir, ec), end; !ec && it != end; it.increment(ec)) {
+    std::string name = it->path().filename().string();
+    if (name.ends_with(".log") || name.ends_with(".log.incomplete")) return true;
+  }
+  return false;
+}
+
+// Where the logs lie now; says so where that is not where the user wanted them. Nothing: they were
+// deleted with their folder.
+std::optional<fs::path> find_logs(const LogFolder& folder, const fs::path& wanted) {
+  const std::optional<fs::path> now = folder.now();
+  if (!now)
+    say("warning: the log folder was deleted while the program ran, and what had been recorded "
+        "with it: " +
+        wanted.string());
+  else if (*now != wanted)
+    say("warning: the log folder was moved while the program ran: " + wanted.string() + " is " +
+        now->string() + " now");
+  return now;
+}
+
+const std::string* setting(const ProcessLog& process, const std::string& key) {
+  auto at = process.settings.find(key);
+  return at == process.settings.end() ? nullptr : &at->second;
+}
+
+void print_captures(const RecordOptions& opt, const Run& recorded) {
+  for (const ProcessLog& process : recorded.processes)
+    if (const std::string* text = setting(process, "capture"))
+      std::fprintf(stderr, "opguard: rank %d: captured %s\n", process.rank, shown(*text).c_str());
+  for (size_t i = 0; i < opt.captures.size(); ++i) {
+    bool reached = false;
+    for (const ProcessLog& process : recorded.processes) {
+      const std::string* events = setting(process, "capture." + std::to_string(i));
+      reached |= events != nullptr && *events != "0";
+    }
+    if (!reached)
+      std::fprintf(stderr, "opguard: warning: nothing to capture: %s was never reached\n",
+                   opt.captures[i].c_str());
+  }
+}
+
+// Done where some process did it and none had to refuse.
+bool transplants_done(const RecordOptions& opt, const Run& recorded) {
+  bool all = true;
+  for (size_t i = 0; i < opt.transplants.size(); ++i) {
+    bool done = false;
+    std::string why;
+    for (const ProcessLog& process : recorded.processes) {
+      const std::string* fate = setting(process, "transplant." + std::to_string(i));
+      if (fate == nullptr || *fate == "not reached") continue;
+      if (*fate == "done")
+        done = true;
+      else if (why.empty())
+        why = *fate;
+    }
+    if (done && why.empty()) continue;
+    all = false;
+    std::fprintf(stderr, "opguard: error: no transplant of %s: %s\n", opt.transplants[i].c_str(),
+                 why.empty() ? "never reached" : shown(why).c_str());
+  }
+  if (all && !opt.transplants.empty())
+    std::fprintf(stderr, "opguard: transplants done: %zu\n", opt.transplants.size());
+  return all;
+}
+
+// What was recorded and what was not. False: a transplant was not done.
+bool print_recorded(const RecordOptions& opt, const LogFolder& folder, const fs::path& wanted) {
+  if (opt.mode == "off") {
+    std::fprintf(stderr, "opguard: mode off: nothing was recorded\n");
+    return true;
+  }
+  const std::optional<fs::path> now = find_logs(folder, wanted);
+  const fs::path log = now.value_or(wanted);  // a process that began later may have made it anew
+  if (!holds_logs(log)) {
+    if (!now) return opt.transplants.empty();
+    std::fprintf(
+        stderr,
+        "opguard: no log in %s: no probe was reached. Is the program's source instrumented? "
+        "(opguard-instrument --apply) If it is: %s\n",
+        log.c_str(), unreached(log.string()).c_str());
+    return opt.transplants.empty();
+  }
+  Run recorded;
+  std::string error;
+  if (!read_run(log.string(), recorded, error)) {
+    say("warning: " + error);
+    return opt.transplants.empty();
+  }
+  uint64_t events = 0, lost = 0, open = 0;
+  for (const ProcessLog& process : recorded.processes) {
+    events += process.events.size();
+    lost += process.lost;
+    open += !process.closed;
+  }
+  std::fprintf(stderr, "opguard: %s: %zu processes, %llu events, %llu records, %llu lost\n",
+               log.c_str(), recorded.processes.size(), static_cast<unsigned long long>(events),
+               static_cast<unsigned long long>(recorded.records()),
+               static_cast<unsigned long long>(lost));
+  for (const ProcessLog& process : recorded.processes) {
+    if (process.gaps.empty()) continue;
+    std::fprintf(
+        stderr,
+        "opguard: records missing at %zu places of %s, the first before event %llu of %zu; "
+        "nothing is certified across a hole\n",
+        process.gaps.size(), process.path.c_str(),
+        static_cast<unsigned long long>(process.gaps.front().event), process.events.size());
+  }
+  if (open > 0)
+    say(std::to_string(open) +
+        " of the logs were cut short: their processes were killed, or left without Python's end "
+        "(os._exit, exec)");
+  print_captures(opt, recorded);
+  const bool done = transplants_done(opt, recorded);
+  const std::string named = log == wanted ? opt.log : log.string();
+  std::fprintf(stderr, "opguard: next: opguard align %s OTHER_LOG_DIR\n", quote({named}).c_str());
+  return done;
+}
+
+std::string lines(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const std::string& text : texts) all += text + "\n";
+  return all;
+}
+
+// Refused before the program starts, which may run for long. Files get absolute paths, as the
+// program may run elsewhere.
+bool check_selections(RecordOptions& opt, std::string& error) {
+  Selection selection;
+  for (const std::string& text : opt.captures)
+    if (!parse_selection(text, selection, error)) return false;
+  for (std::string& text : opt.transplants) {
+    Transplant transplant;
+    SafetensorsFile file;
+    if (!parse_transplant(text, transplant, error)) return false;
+    std::error_code ec;
+    transplant.file = fs::absolute(transplant.file, ec).string();
+    if (!file.open(transplant.file, error) || !transplant_tensor(transplant, file, error))
+      return false;
+    text = transplant_text(transplant);
+  }
+  if (opt.mode != "off" || (opt.captures.empty() && opt.transplants.empty())) return true;
+  error = "--capture and --transplant need probes that record: not with --mode off";
+  return false;
+}
+
+}  // namespace
+
+int record_program(RecordOptions opt) {
+  if (llvm::Error error = check_reachable(opt.command))
+    return fail(llvm::toString(std::move(error)));
+  std::error_code ec;
+  std::string wrong;
+  if (!check_selections(opt, wrong)) return fail(wrong);
+  fs::path log = fs::absolute(opt.log, ec);
+  if (holds_logs(log))
+    return fail(opt.log + " already holds logs; a run of its own needs a folder of its own");
+  fs::create_directories(log, ec);
+  if (ec) return fail("cannot make " + opt.log + ": " + ec.message());
+
+  const LogFolder folder(log);
+  LaunchOptions launched;
+  launched.command = opt.command;
+  launched.environment = python_environment();
+  launched.environment.emplace_back("OPGUARD_LOG", log.string());
+  launched.environment.emplace_back("OPGUARD_TREE", fs::current_path().string());
+  launched.environment.emplace_back("OPGUARD_MODE", opt.mode);
+  launched.environment.emplace_back("OPGUARD_TRUSTED", opt.trusted);
+  launched.environment.emplace_back("OPGUARD_TRACE", "");
+  launched.environment.emplace_back("OPGUARD_CAPTURE", lines(opt.captures));
+  launched.environment.emplace_back("OPGUARD_TRANSPLANT", lines(opt.transplants));
+  if (opt.deterministic)
+    for (auto& variable : control_environment(opt.seed)) launched.environment.push_back(variable);
+
+  std::fprintf(stderr, "opguard: running%s: %s\n",
+               opt.deterministic ? (" with seed " + std::to_string(opt.seed)).c_str() : "",
+               quote(opt.command).c_str());
+  llvm::Expected<LaunchResult> ran = launch(launched);
+  if (!ran) return fail(llvm::toString(ran.takeError()));
+  std::string failure = ran->failure();
+  if (!failure.empty())
+    std::fprintf(stderr, "opguard: the program ended with %s\n", failure.c_str());
+  const bool done = print_recorded(opt, folder, log);
+  return ran->exit_code == 0 && !done ? kCouldNotTell : ran->exit_code;
+}
+
+}  // namespace opguard

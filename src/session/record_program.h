@@ -1,0 +1,20 @@
+// session/record_program.h: an instrumented program run and recorded: `opguard run`.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace opguard {
+
+struct RecordOptions {
+  std::string log, mode = "default", trusted;
+  std::vector<std::string> command, captures, transplants;
+  bool deterministic = false;
+  uint64_t seed = 0;
+};
+
+// The exit code (support/exit_code.h).
+int record_program(RecordOptions opt);
+
+}  // namespace opguard

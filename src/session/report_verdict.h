@@ -1,0 +1,55 @@
+// session/report_verdict.h: from two folders of logs to a printed verdict; what align, diff and
+// noise share.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "align/judge/conclude.h"
+#include "report/report.h"
+
+namespace opguard {
+
+struct ReportOptions {
+  std::string json;  // files to write the verdict to as well, "" for none
+  std::string html, perfetto, sarif;
+  std::string colour = "auto";  // "always", "never"; auto: on a terminal that wants it
+  bool explain = false;
+  bool strict = false;  // runs that agree in every model value, but not in every pair, are no match
+  std::vector<std::string> ignore, ignore_files;  // rules: docs/noise.md
+  Heuristics without;                             // not to be used
+};
+
+// The rules of the options. Faults are printed as they are found, then one error.
+llvm::Expected<std::vector<Rule>> read_rules(const ReportOptions& options);
+
+// Writes the files the options ask for and prints the report.
+llvm::Error present(const Report& report, const ReportOptions& options);
+
+// What running the programs again tells.
+struct Examined {
+  std::optional<ProofReport> proof;
+  std::vector<Confirmation> confirmations;  // of the candidates, in their order
+  std::optional<Drill> drill;               // of the pivot
+};
+// May put the candidates in another order.
+using Examine = std::function<Examined(const Run& a, const Run& b, const Alignment& alignment,
+                                       Verdict& verdict)>;
+
+// What of the programs' texts may stand behind each candidate.
+using FindBackgrounds = std::function<std::vector<Background>(
+    const Run& a, const Run& b, const Alignment& alignment, const Verdict& verdict)>;
+
+// The exit code: identical kYes (kNo if --strict and some pairs differ), diverged kNo, otherwise
+// kCouldNotTell.
+int report_verdict(const std::string& dir_a, const std::string& dir_b, const Coverage& coverage,
+                   const ReportOptions& options, const Examine& examine = {},
+                   const Failures& failures = {}, const FindBackgrounds& backgrounds = {});
+
+// One run on its own: kYes when nothing is found, else kNo.
+int report_single(const std::string& dir, const ReportOptions& options);
+
+}  // namespace opguard

@@ -1,0 +1,111 @@
+#include "session/side.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "align/pair/run.h"
+#include "patcher/patch.h"
+#include "preflight/find_calls.h"
+#include "preflight/reach.h"
+#include "support/write_file.h"
+
+namespace opguard {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::map<std::string, Location> locate(const std::vector<Bound>& bounds, const Survey& survey) {
+  using Place = std::tuple<std::string_view, std::string_view, uint32_t, uint32_t, Form>;
+  auto place = [](const Site& site) -> Place {
+    return {site.package, site.file, site.start, site.end, site.form};
+  };
+  std::set<Place> drawing;
+  for (uint32_t site : drawing_sites(survey.trace, survey.sources, survey.sites))
+    drawing.insert(place(survey.sites[site]));
+  std::map<std::string, Location> places;
+  for (const Bound& bound : bounds) {
+    const SourceFile* file = survey.sources.find(bound.site.package, bound.site.file);
+    if (!file) continue;
+    Location at = location_of(bound.site, *file);
+    at.draws = drawing.contains(place(bound.site));
+    places[bound.boundary] = std::move(at);
+  }
+  return places;
+}
+
+}  // namespace
+
+std::string replace_tree(std::string text, const std::string& tree) {
+  for (size_t at = text.find("{tree}"); at != std::string::npos;
+       at = text.find("{tree}", at + tree.size()))
+    text.replace(at, 6, tree);
+  return text;
+}
+
+llvm::Expected<std::string> instrument_side(const DiffSide& side, const Survey& survey,
+                                            const std::vector<Bound>& bounds, Diagnostics& diags) {
+  std::vector<Wrap> wraps;
+  for (const Bound& bound : bounds) wraps.push_back({bound.boundary, bound.site, bound.variant});
+  auto patch = make_patch(survey.sources, wraps, diags);
+  if (!patch) return patch.takeError();
+  if (auto failed = write_file(side.work + "/probes.diff", format_diff(*patch))) return failed;
+  return write_hook(*patch, side.work + "/hook");
+}
+
+GuardedProgram guarded(const DiffSide& side, const std::string& hook,
+                       const Variables& environment) {
+  GuardedProgram program{side.name, side.command, side.tree, own_run_environment(), side.work};
+  auto& all = program.environment;
+  all.insert(all.end(), environment.begin(), environment.end());
+  // To convict, every input is read where it is used.
+  all.push_back({"OPGUARD_MODE", "full"});
+  all.push_back({"OPGUARD_HOOK", hook});
+  all.push_back({"OPGUARD_TREE", side.tree});
+  return program;
+}
+
+llvm::Expected<std::string> run_guarded(const GuardedProgram& program, const std::string& folder,
+                                        const Variables& more, std::string* failure,
+                                        const Ending& ending) {
+  const std::string log = program.work + (folder.empty() ? "" : "/" + folder) + "/log";
+  std::error_code failed;
+  fs::create_directories(log, failed);
+  if (failed) return make_error("cannot make '" + log + "': " + failed.message());
+
+  LaunchOptions options{.command = program.command,
+                        .cwd = program.cwd,
+                        .environment = program.environment,
+                        .output = Output::capture,
+                        .log = log.substr(0, log.rfind('/')) + "/output.txt",
+                        .timeout_s = ending.timeout_s,
+                        .apart = ending.apart,
+                        .done = ending.cut ? log + "/ended" : ""};
+  options.environment.push_back({"OPGUARD_LOG", log});
+  options.environment.insert(options.environment.end(), more.begin(), more.end());
+  auto result = launch(options);
+  if (!result) return result.takeError();
+  if (auto stopped = result->stopped()) return stopped;
+  if (std::string how = result->failure(); !how.empty()) {
+    std::string last = last_lines(result->output, 20);
+    if (failure == nullptr || fs::is_empty(log, failed))
+      return make_error("run " + program.name + " ended with " + how + "\n" + last);
+    std::fprintf(stderr, "%s\n", last.c_str());
+    *failure = how;
+  }
+  return log;
+}
+
+llvm::Error record(const DiffSide& side, const GuardedProgram& program,
+                   const std::vector<Bound>& bounds, const Survey& survey, std::string* failure) {
+  auto log = run_guarded(program, "", {}, failure);
+  if (!log) return log.takeError();
+  return write_sites(*log, locate(bounds, survey),
+                     find_calls(survey.trace, survey.sources, survey.sites));
+}
+
+}  // namespace opguard

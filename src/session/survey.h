@@ -1,0 +1,56 @@
+// session/survey.h: from a program to its plan: the steps preflight, instrument and diff share.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "llvm/Support/Error.h"
+#include "matcher/template.h"
+#include "plan/plan.h"
+#include "plan/trace.h"
+#include "preflight/preflight.h"
+#include "session/work_folder.h"
+#include "support/diagnostics.h"
+#include "support/source.h"
+
+namespace opguard {
+
+struct SurveyOptions {
+  std::vector<std::string> command;
+  std::string tree;                   // absolute
+  std::vector<std::string> packages;  // --with
+  uint64_t steps = kUntilNothingNew;  // PreflightOptions::steps
+  std::string work;                   // folder of ours for traces and texts
+  bool quiet = false;
+  std::string activities = "auto";  // PreflightOptions::activities
+  bool to_its_end = false;          // likewise
+};
+
+// What the tracer saw, the sources the program loaded (without probes, if the tree carries some),
+// their sites, and the plan made of all this.
+struct Survey {
+  Trace trace;
+  SourceSet sources;
+  std::vector<Site> sites;
+  Plan plan;
+  std::string failure;  // Preflight::failure
+};
+
+// "" or that tracing ended by itself, when, and what that means: for people.
+std::string told_end(const Trace& trace);
+
+// A loaded file the parser cannot read is left out with a warning in `diags`: it ran, so it is
+// Python, and its operators show as unattributed. Error: the program fails, a package is not there,
+// no operator was seen in the sources.
+llvm::Expected<Survey> survey(const SurveyOptions& options, const TemplateLibrary& templates,
+                              Diagnostics& diags);
+
+// The library in this folder; "": the installed one. Faults in it are printed.
+llvm::Expected<TemplateLibrary> find_templates(const std::string& folder, Diagnostics& diags);
+
+// Writes texts and the hook map that loads them in place of the patch's files
+// (docs/architecture.md) to `dir`; no file of the user's is touched. Gives the map's path.
+struct Patch;
+llvm::Expected<std::string> write_hook(const Patch& patch, const std::string& dir);
+
+}  // namespace opguard

@@ -1,0 +1,47 @@
+"""An operator that one run has and the other runs at another moment: the report says where, and shows that text."""
+
+import json
+
+import pytest
+
+pytest.importorskip("torch")
+
+TRAIN = """
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+for step in range(2):
+    optimizer.zero_grad()
+    for micro in range(3):
+        loss = model(torch.randn(4, 8)).square().mean() * 30
+        loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+    optimizer.step()
+"""
+
+
+def test_a_clip_moved_into_the_loop(opguard, tmp_path):
+    for name, indent in (("a", 4), ("b", 8)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "train.py").write_text(TRAIN.replace("    torch.nn.utils", " " * indent + "torch.nn.utils"))
+    done = opguard("diff", tmp_path / "a", tmp_path / "b", "--no-prove", "--json", tmp_path / "o.json", "--html", tmp_path / "o.html", "--", "python", "train.py")
+    assert done.returncode == 1, done.stderr
+    pivot = json.loads((tmp_path / "o.json").read_text())["pivot"]
+    assert pivot["a"] is None and pivot["b"]["operator"] == "torch.nn.utils.clip_grad_norm_"
+    elsewhere = pivot["elsewhere"]
+    assert (elsewhere["boundary"], elsewhere["step"], elsewhere["micro_batch"], elsewhere["column"]) == (pivot["boundary"], 0, 3, 4)
+    lines = done.stdout.splitlines()
+    at = lines.index("  a does not run it here, but in forward, step 0, micro-batch 3, rank 0")
+    assert lines[at + 1].startswith(f"  a {tmp_path}/a/train.py:12:5") and "clip_grad_norm_" in lines[at + 2]
+    assert "no such operator" not in done.stdout
+
+
+def test_an_operator_that_is_nowhere_else(opguard, tmp_path):
+    for name, text in (("a", TRAIN), ("b", TRAIN.replace(" * 30", ".relu() * 30.5"))):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "train.py").write_text(text)
+    done = opguard("diff", tmp_path / "a", tmp_path / "b", "--no-prove", "--json", tmp_path / "o.json", "--", "python", "train.py")
+    pivot = json.loads((tmp_path / "o.json").read_text())["pivot"]
+    assert done.returncode == 1 and pivot["elsewhere"] is None
