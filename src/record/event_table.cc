@@ -90,6 +90,18 @@ void EventTable::grow_index() {
 // Room for events that never came stays: it was not touched, and to move the others is dear.
 void EventTable::finish() { index_ = {}; }
 
+void EventTable::truncate(uint64_t events) {
+  if (events >= size()) return;
+  if (is_loose_) return loose_.resize(events);
+  packed_.resize(events);
+  auto cut = [events](auto& rare) {
+    while (!rare.empty() && rare.back().first >= events) rare.pop_back();
+  };
+  cut(ends_);
+  cut(sequences_);
+  cut(device_times_);
+}
+
 std::vector<Event>& EventTable::edit() {
   if (!is_loose_) {
     std::vector<Event> all;

@@ -42,6 +42,8 @@ class EventTable {
   void reserve(uint64_t events) { packed_.reserve(events); }
   // No further push_back: what only that needs is given back.
   void finish();
+  // Leaves the first `events`.
+  void truncate(uint64_t events);
   // All of them to be changed freely, by whoever makes up a log: 112 bytes each from then on.
   std::vector<Event>& edit();
 

@@ -27,6 +27,11 @@ uint64_t Run::records() const {
   return n;
 }
 
+bool Run::cut_short() const {
+  return std::any_of(processes.begin(), processes.end(),
+                     [](const ProcessLog& log) { return log.cut_short(); });
+}
+
 namespace {
 
 // A chunk as it lies in the file, its checksums good.
@@ -154,7 +159,12 @@ std::string Reader::take_settings(Cursor& in, uint32_t count) {
     settings[key] = in.text();
   }
   if (in.ok() && in.left() == 0)
-    for (auto& [key, value] : settings) log_.settings[key] = std::move(value);
+    for (auto& [key, value] : settings) {
+      const auto [now, fresh] = log_.settings.try_emplace(key, value);
+      if (fresh || now->second == value) continue;
+      now->second = std::move(value);
+      log_.set_again.insert(key);
+    }
   return "";
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,7 @@ struct ProcessLog {
   int32_t rank = 0, world = 1;
   int64_t pid = 0, start_ns = 0;                // wall clock, to order processes of one rank
   std::map<std::string, std::string> settings;  // "torch", "deterministic_algorithms", "seed", ...
+  std::set<std::string> set_again;              // settings that had another value before: a seed
   std::vector<std::string> strings;
   std::vector<Meta> metas;
   EventTable events;  // in order of completion
@@ -44,6 +46,8 @@ struct ProcessLog {
                           // only ends early has none
   std::string damage;     // "" or what the reader had to leave out, with the byte position
 
+  // Its process was killed or its disk was full: a true beginning of what there was to record.
+  bool cut_short() const { return gaps.empty() && lost == 0 && (!closed || !damage.empty()); }
   const std::string& text(uint32_t string) const;  // "" for kNone
 };
 
@@ -52,6 +56,7 @@ struct Run {
   std::vector<ProcessLog> processes;  // by (rank, start_ns)
   Calls calls;                        // empty where nobody told
   uint64_t records() const;           // slots of all processes
+  bool cut_short() const;             // the log of some process is
 };
 
 struct ReadOptions {

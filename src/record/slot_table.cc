@@ -60,6 +60,7 @@ SlotTable& SlotTable::operator=(const SlotTable& other) {
   file_ = other.file_;
   chunks_ = other.chunks_;
   size_ = other.size_;
+  hidden_ = other.hidden_;
   strings_ = other.strings_;
   metas_ = other.metas_;
   id_ = other.id_;
@@ -73,6 +74,7 @@ SlotTable& SlotTable::operator=(SlotTable&& other) noexcept {
   file_ = std::move(other.file_);
   chunks_ = std::move(other.chunks_);
   size_ = std::exchange(other.size_, 0);
+  hidden_ = std::exchange(other.hidden_, 0);
   strings_ = other.strings_;
   metas_ = other.metas_;
   id_ = other.id_;
@@ -171,12 +173,21 @@ void SlotTable::decode(const Chunk& chunk, uint64_t slots, std::vector<Slot>& ou
 std::vector<Slot>& SlotTable::edit() {
   if (file_) {
     std::vector<Slot> all;
-    all.reserve(size_);
-    for (uint64_t i = 0; i < size_; ++i) all.push_back((*this)[i]);
+    all.reserve(size());
+    for (uint64_t i = 0; i < size(); ++i) all.push_back((*this)[i]);
     *this = {};
     held_ = std::move(all);
   }
   return held_;
+}
+
+void SlotTable::truncate(uint64_t slots) {
+  if (slots >= size()) return;
+  // A chunk is decoded whole: what it holds beyond is only not shown.
+  if (file_)
+    hidden_ = size_ - slots;
+  else
+    held_.resize(slots);
 }
 
 void SlotTable::flag_garbage() {

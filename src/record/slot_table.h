@@ -29,7 +29,7 @@ class SlotTable {
   SlotTable(SlotTable&& other) noexcept { *this = std::move(other); }
   SlotTable& operator=(SlotTable&& other) noexcept;
 
-  uint64_t size() const { return file_ ? size_ : held_.size(); }
+  uint64_t size() const { return file_ ? size_ - hidden_ : held_.size(); }
   bool empty() const { return size() == 0; }
   Slot operator[](uint64_t index) const { return file_ ? decoded(index, 1)[0] : held_[index]; }
   Slot back() const { return (*this)[size() - 1]; }
@@ -41,6 +41,8 @@ class SlotTable {
   }
   EventSlots of_event(const Event& event) const&& = delete;
 
+  // Leaves the first `slots`.
+  void truncate(uint64_t slots);
   // All of them to be changed freely, by whoever makes up a log: in memory from then on.
   std::vector<Slot>& edit();
 
@@ -83,7 +85,9 @@ class SlotTable {
   std::vector<Slot> held_;
   std::shared_ptr<const FileMap> file_;
   std::vector<Chunk> chunks_;
-  uint64_t size_ = 0, strings_ = 0, metas_ = 0;
+  uint64_t size_ = 0;    // in the chunks
+  uint64_t hidden_ = 0;  // of these, at their end, that truncate() leaves out
+  uint64_t strings_ = 0, metas_ = 0;
   uint64_t id_ = 0;  // of this content, in the threads' caches
   Garbage uninitialised_;
   bool flagged_ = false;

@@ -27,6 +27,7 @@ constexpr Plain kPlain[] = {
     {optimizer_state_differs, "the optimizer's state differs after a step"},
     {more_values, "one run computes more model values"},
     {final_values_differ, "the final values differ"},
+    {last_values_differ, "what the runs computed last differs, before it reached a model value"},
     {somebody_draws, "and somebody draws from it"},
     {all_agree, "every model value of the two runs agrees"},
     {nothing_compared, "the runs hold no values that could be compared"},
@@ -144,6 +145,9 @@ class Wording {
         return "but the log of " + std::string(1, "ab"[reason_.side]) + " is not whole: rank " +
                std::to_string(log.rank) + ", " + log.path;
       }
+      case behind_cut:
+        return counted(first, "event") + " of " + run + (first == 1 ? " lies" : " lie") +
+               " behind the end of the other run's log: not compared";
       case saves:
         return "run a saves " + number(first) + " times, run b " + number(second);
       case backward_passes:

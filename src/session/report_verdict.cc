@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "align/judge/conclude.h"
+#include "align/pair/common_end.h"
 #include "align/pair/run.h"
 #include "align/pair/settings.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -98,9 +99,15 @@ int report_verdict(const std::string& dir_a, const std::string& dir_b, const Cov
   if (!b) return fail(llvm::toString(b.takeError()));
 
   const SettingsReport settings = compare_settings(*a, *b);
+  const std::array<uint64_t, 2> behind_cut =
+      read_to_common_end(*a, *b, {!failures[0].empty(), !failures[1].empty()});
   HiddenRecords hidden(*rules, *a, *b);
   Conclusion found = conclude(*a, *b, settings, hidden, failures, options.without);
   Verdict& verdict = found.verdict;
+  for (int side : {0, 1})
+    if (behind_cut[side] > 0)
+      verdict.notes.push_back(
+          {{.kind = ReasonKind::behind_cut, .side = side, .numbers = {behind_cut[side]}}});
   const Alignment& alignment = found.alignment;
   std::vector<SettingDifference> differing = settings.refused;
   differing.insert(differing.end(), settings.noted.begin(), settings.noted.end());

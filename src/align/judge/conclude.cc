@@ -16,10 +16,14 @@ Verdict end_early(Verdict verdict, const Failures& failures) {
     const Reason ended{.kind = ReasonKind::ended, .side = side, .names = {failures[side]}};
     verdict.notes.insert(verdict.notes.begin() + notes++,
                          Reasons{ended, {ReasonKind::compared_until_end}});
+    if (computed_last(verdict)) {
+      verdict.why.insert(verdict.why.begin(), ended);
+      continue;
+    }
     if (verdict.outcome != Outcome::identical && verdict.longer != 1 - side) continue;
+    if (verdict.outcome != Outcome::identical) verdict.candidates.clear();
     verdict.outcome = Outcome::inconclusive;
     verdict.why = {ended, {ReasonKind::equal_until_ended}};
-    verdict.candidates.clear();
     verdict.ranks.clear();
   }
   return verdict;
@@ -39,7 +43,9 @@ Conclusion conclude(const Run& a, const Run& b, const SettingsReport& settings,
   }
   found.alignment = align_runs(a, b);
   hidden.apply(found.alignment);
-  found.verdict = judge(a, b, found.alignment, hidden, off);
+  const bool ended_early =
+      !failures[0].empty() || !failures[1].empty() || a.cut_short() || b.cut_short();
+  found.verdict = judge(a, b, found.alignment, hidden, off, ended_early);
   tell_states(a, found.verdict);
   found.isolated = isolated_pairs(a, b, found.alignment);
   mark_isolated(found.isolated, found.verdict);
@@ -49,6 +55,9 @@ Conclusion conclude(const Run& a, const Run& b, const SettingsReport& settings,
   found.verdict = end_early(std::move(found.verdict), failures);
   // Last: an incomplete log takes back what it cannot bear out, whoever said it.
   found.verdict = limit_by_holes(std::move(found.verdict), a, b, found.alignment);
+  // What may explain an early end explains nothing where there was none: a data loader's worker
+  // was killed at the end, as they are.
+  if (found.verdict.outcome == Outcome::identical) found.verdict.candidates.clear();
   return found;
 }
 

@@ -1,5 +1,6 @@
 #include "align/judge/holes.h"
 
+#include <algorithm>
 #include <set>
 
 namespace opguard {
@@ -41,10 +42,16 @@ bool unequal_pair(const Pivot& pivot, const Alignment& alignment) {
 
 }  // namespace
 
+bool computed_last(const Verdict& verdict) {
+  return std::any_of(verdict.why.begin(), verdict.why.end(), [](const Reason& reason) {
+    return reason.kind == ReasonKind::last_values_differ;
+  });
+}
+
 Verdict limit_by_holes(Verdict verdict, const Run& a, const Run& b, const Alignment& alignment) {
   const ProcessLog *hole_a = find_hole(a), *hole_b = find_hole(b);
   if (!hole_a && !hole_b) return verdict;
-  if (verdict.outcome == Outcome::inconclusive) return verdict;
+  if (verdict.outcome == Outcome::inconclusive && !computed_last(verdict)) return verdict;
   // Where one run only goes on longer, a process of the other that was killed is why: what its
   // peers do then, an exception in a collective above all, is no operator's doing.
   const bool cut_short = verdict.longer >= 0 && (verdict.longer == 0 ? hole_b : hole_a) != nullptr;
@@ -59,6 +66,10 @@ Verdict limit_by_holes(Verdict verdict, const Run& a, const Run& b, const Alignm
   Reason hole{.kind = ReasonKind::log_not_whole, .side = side};
   hole.events[side].process =
       int32_t(side == 0 ? hole_a - a.processes.data() : hole_b - b.processes.data());
+  if (computed_last(verdict)) {
+    verdict.why.push_back(hole);
+    return verdict;
+  }
   verdict.why = {{cut_short || verdict.outcome == Outcome::identical ? ReasonKind::held_agrees
                                                                      : ReasonKind::held_differs},
                  hole};

@@ -12,4 +12,8 @@ namespace opguard {
 // model values: a data loader's worker may be killed at any time.
 Verdict limit_by_holes(Verdict verdict, const Run& a, const Run& b, const Alignment& alignment);
 
+// Whether it rests on what the runs computed last, before an early end (judge()): inconclusive,
+// with candidates.
+bool computed_last(const Verdict& verdict);
+
 }  // namespace opguard

@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "align/judge/behind.h"
 #include "align/judge/callers.h"
@@ -112,6 +113,59 @@ std::vector<Pivot> first_unequal_pairs(const Evidence& evidence, const Blame& bl
         pivot.why = {why(evidence, blame, pivot)};
         add(evidence, std::move(pivot), candidates);
       }
+  return candidates;
+}
+
+// What the runs were computing as one of them ended: the values of pairs that differ, which the
+// other run does not hold.
+//   a   loss   backward ...              b   loss   clip   backward ... (killed)
+std::optional<ModelDifference> last_difference(const Evidence& evidence) {
+  ModelDifference difference{{}, {}, {ReasonKind::last_values_differ}};
+  bool first = true;
+  const Alignment& alignment = evidence.timeline.alignment();
+  for (const Pair& pair : unequal_pairs(evidence.timeline.run(0), alignment)) {
+    const ProcessPair& both = alignment.processes[pair.process];
+    const EventRef refs[2] = {{both.a, pair.a}, {both.b, pair.b}};
+    for (int side : {0, 1}) {
+      const ProcessLog& log = evidence.log(side, refs[side]);
+      const Event event = log.events[refs[side].event];
+      const EventSlots slots = log.slots.of_event(event);
+      for (uint32_t s = 0; s < event.slot_count; ++s)
+        if (has_value(slots[s]) && !evidence.index[1 - side]->holds(value_key(log, slots[s])))
+          difference.slots[side].push_back({refs[side], event.first_slot + s});
+    }
+    if (std::exchange(first, false)) difference.position = evidence.position(0, refs[0]);
+  }
+  if (difference.slots[0].empty() && difference.slots[1].empty()) return {};
+  return difference;
+}
+
+// Operators of one run alone, from the end back. One of them may be why a run failed.
+//   a   y = x.clone(); y[:2] = -100; embed(x)     b   x[:2] = -100; embed(x) raises IndexError
+std::vector<Pivot> alone_before_end(const Evidence& evidence) {
+  std::vector<std::pair<Position, Pivot>> alone;
+  for (const ProcessPair& both : evidence.timeline.alignment().processes) {
+    if (both.a < 0 || both.b < 0) continue;
+    for (int side : {0, 1})
+      for (const uint32_t event : side == 0 ? both.only_a : both.only_b) {
+        const EventRef ref{side == 0 ? both.a : both.b, event};
+        if (evidence.event(side, ref).kind != EventKind::op || evidence.besides(side, ref))
+          continue;
+        Pivot pivot;
+        pivot.kind = PivotKind::structure;
+        (side == 0 ? pivot.a : pivot.b) = ref;
+        pivot.region[static_cast<size_t>(side)] = {ref};
+        pivot.why = {{.kind = ReasonKind::only_one_run, .side = side}};
+        alone.push_back({evidence.position(side, ref), std::move(pivot)});
+      }
+  }
+  std::stable_sort(alone.begin(), alone.end(),
+                   [](const auto& x, const auto& y) { return y.first < x.first; });
+  std::vector<Pivot> candidates;
+  for (auto& [position, pivot] : alone) {
+    if (candidates.size() == kMostCandidates) break;
+    add(evidence, std::move(pivot), candidates);
+  }
   return candidates;
 }
 
@@ -219,7 +273,7 @@ Verdict agree(const Evidence& evidence, const Comparison& comparison,
 }  // namespace
 
 Verdict judge(const Run& a, const Run& b, const Alignment& alignment, const HiddenRecords& hidden,
-              const Heuristics& off) {
+              const Heuristics& off, bool ended_early) {
   const Timeline timeline(a, b, alignment);
   const ValueIndex index_a(a), index_b(b);
   const Counterparts counterparts(timeline);
@@ -229,15 +283,18 @@ Verdict judge(const Run& a, const Run& b, const Alignment& alignment, const Hidd
       counterparts, hidden,
       off,          {&comparison.same_elements[0], &comparison.same_elements[1]}};
   std::vector<StateDifference> states = state_differences(a, b, alignment);
+  const bool in_flight = ended_early && !comparison.first;
+  if (in_flight) comparison.first = last_difference(evidence);
   if (!comparison.first) {
     Verdict verdict = agree(evidence, comparison, states);
     verdict.states = std::move(states);
+    if (in_flight && verdict.candidates.empty()) verdict.candidates = alone_before_end(evidence);
     return verdict;
   }
   Verdict verdict;
   verdict.states = std::move(states);
   const ModelDifference& difference = *comparison.first;
-  verdict.outcome = Outcome::diverged;
+  verdict.outcome = in_flight ? Outcome::inconclusive : Outcome::diverged;
   verdict.why = {difference.why};
   verdict.longer = difference.longer;
   verdict.notes = std::move(comparison.notes);

@@ -36,6 +36,7 @@ enum class ReasonKind : uint8_t {
   optimizer_state_differs,
   more_values,
   final_values_differ,
+  last_values_differ,
   somebody_draws,  // behind state_differs*: of this generator
   // ... or that none does, and how much of it was compared.
   all_agree,
@@ -51,6 +52,7 @@ enum class ReasonKind : uint8_t {
   held_agrees,
   held_differs,
   log_not_whole,  // side, events[side]: the process
+  behind_cut,     // side, numbers: its events behind the end of the other's log
   // What one run alone has, or has otherwise.
   saves,              // numbers: times, a and b
   backward_passes,    // numbers: the one and the other

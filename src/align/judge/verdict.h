@@ -90,7 +90,10 @@ struct Verdict {
 Verdict judge(const Run& a, const Run& b, const Alignment& alignment);
 // The same beside what rules hide, and without the heuristics `off`.
 class HiddenRecords;
+// `ended_early`: a run failed or its log was cut short, so no model value may show what it was
+// computing. Where none differs, candidates are what leads to values that differ at the end; else
+// operators of one run alone, the nearest to the end first.
 Verdict judge(const Run& a, const Run& b, const Alignment& alignment, const HiddenRecords& hidden,
-              const Heuristics& off = {});
+              const Heuristics& off = {}, bool ended_early = false);
 
 }  // namespace opguard

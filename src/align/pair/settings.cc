@@ -34,6 +34,15 @@ std::optional<std::string> find(const ProcessLog& log, const std::string& key) {
   return at == log.settings.end() ? std::nullopt : std::optional(at->second);
 }
 
+// What a log that was cut short does not tell yet, its program may have set later, as the other's
+// did.
+//   a   dynamo_frames 0, at its end          b   (cut)            not yet set
+//   a   seed drawn, then 1338                b   seed drawn (cut)  not yet set otherwise
+bool not_yet_set(const ProcessLog& cut, const std::optional<std::string>& value,
+                 const ProcessLog& other, const std::string& key) {
+  return cut.cut_short() && (!value || other.set_again.contains(key));
+}
+
 // The first process of each rank: helpers it starts (data loaders) have settings of their own.
 std::map<int32_t, const ProcessLog*> first_processes(const Run& run) {
   std::map<int32_t, const ProcessLog*> first;
@@ -64,6 +73,7 @@ SettingsReport compare_settings(const Run& a, const Run& b) {
     for (const std::string& key : keys) {
       const std::optional<std::string> x = find(*log_a, key), y = find(*log_b, key);
       if (x == y || key == "world") continue;  // said above
+      if (not_yet_set(*log_a, x, *log_b, key) || not_yet_set(*log_b, y, *log_a, key)) continue;
       const bool control = key.starts_with("control.") || key.starts_with("mode.") ||
                            (key == "mode" && !comparable_modes(x, y));
       if (!control && incidental(key, x.value_or(""), y.value_or(""))) continue;

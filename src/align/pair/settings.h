@@ -23,7 +23,8 @@ struct SettingsReport {
   bool operator==(const SettingsReport&) const = default;
 };
 
-// Host names, process ids and paths are expected to differ and are left out.
+// Host names, process ids and paths are expected to differ and are left out, as is what a log that
+// was cut short does not tell yet.
 SettingsReport compare_settings(const Run& a, const Run& b);
 
 }  // namespace opguard

@@ -80,5 +80,17 @@ TEST(Settings, NumberOfRanks) {
             Sentences{"the number of ranks differs: 1 in a, 2 in b"});
 }
 
+// What a log that was cut short does not tell yet is no difference.
+TEST(Settings, OfACutLogWhatCameLaterIsNotCompared) {
+  opguard::Run a = run_with({{"seed", "1338"}, {"dynamo_frames", "0"}, {"torch", "2.13.0"}}),
+               b = run_with({{"seed", "52601"}, {"torch", "2.12.0"}});
+  a.processes[0].set_again = {"seed"};
+  const SettingDifference torch{"torch", "2.13.0", "2.12.0"};
+  b.processes[0].closed = false;
+  EXPECT_EQ(compare_settings(a, b).noted, std::vector{torch});
+  b.processes[0].closed = true;
+  EXPECT_EQ(compare_settings(a, b).noted.size(), 3u);
+}
+
 }  // namespace
 }  // namespace opguard
