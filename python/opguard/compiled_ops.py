@@ -8,7 +8,7 @@ changes nothing would be dropped or moved. The backward graph has a ring of its 
 the graph works on: a tensor of the processor's would keep a graph from being captured (docs/compile.md).
 
 A site is told by a constant text, so that a compiled graph is complete in itself and may come from a cache:
-`<format>;<token>;<boundary>;<flags>;<names>;<texts>`, percent-encoded, read by src/runtime/graph_site.cc. The token
+`<format>;<token>;<boundary>;<flags>;<names>;<texts>`, percent-encoded, read by src/runtime/entries/graph_site.cc. The token
 pairs `enter` with `leave`."""
 
 import threading
@@ -145,7 +145,7 @@ def _no_version_check(ring):
 
 
 def _claim(roots, history, boundary, token, ring, serial):
-    """As attach_hooks of src/runtime/autograd.cc."""
+    """As attach_hooks of src/runtime/entries/autograd.cc."""
     todo = list(roots)
     while todo:
         node = todo.pop()

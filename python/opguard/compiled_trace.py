@@ -25,7 +25,7 @@ UNKNOWN = "2.14.0.dev0"  # the first torch whose dynamo was never tried; compare
 _flags = {}  # id of a function of _rt -> the flag of its probes' events
 
 
-# By the mark of a probe (Mark in src/runtime/operation.h).
+# By the mark of a probe (Mark in src/runtime/probe/operation.h).
 _MAKERS = (_rt.probe, _rt.probe_writes, _rt.probe_step, _rt.probe_micro_batch)
 _OPERAND = compiled_operand.Operand.__new__(compiled_operand.Operand)
 _PLACE = compiled_operand.Place.__new__(compiled_operand.Place)

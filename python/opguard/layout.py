@@ -1,4 +1,4 @@
-"""Tensors by which the extension finds where torch keeps a tensor's fields (src/runtime/tensor_layout.h).
+"""Tensors by which the extension finds where torch keeps a tensor's fields (src/runtime/host/tensor_layout.h).
 
 Made once, right after torch was imported: no mode of the program's is on yet, and nothing of it is disturbed."""
 

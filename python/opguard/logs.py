@@ -1,6 +1,6 @@
 """Logs as tables for Python: opguard.read_log. The columns and their units: docs/reading.md.
 
-Reading and columns are C++ (src/record/columns.h); numpy, pandas and pyarrow are loaded by the methods that need them."""
+Reading and columns are C++ (src/reading/columns.h); numpy, pandas and pyarrow are loaded by the methods that need them."""
 
 import collections
 import importlib

@@ -14,7 +14,7 @@ bool draws_random(std::string_view name);
 // the tracer makes boundaries (python/opguard/trace_marks.py, "seed").
 bool seeds_random(std::string_view name);
 
-// Whether a call's scalars (runtime/values.cc) hold a generator that the program made itself:
+// Whether a call's scalars (runtime/probe/values.cc) hold a generator that the program made itself:
 // "generator=Generator(seed=7)". Its state is in no record, and what moves a generator of the
 // process does not move it.
 bool given_generator(std::string_view scalars);

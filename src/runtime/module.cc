@@ -1,21 +1,21 @@
 // runtime/module.cc: the extension opguard._rt, what python/opguard/runtime.py drives.
-#include "runtime/autograd.h"
-#include "runtime/captured_graph.h"
-#include "runtime/collective.h"
-#include "runtime/graph_event.h"
-#include "runtime/kept.h"
-#include "runtime/operation.h"
-#include "runtime/optimizer.h"
-#include "runtime/parameter_names.h"
-#include "runtime/primitives.h"
-#include "runtime/probe.h"
-#include "runtime/python_devices.h"
-#include "runtime/python_fingerprint.h"
-#include "runtime/python_log.h"
-#include "runtime/recorder.h"
-#include "runtime/tickets.h"
-#include "runtime/values.h"
-#include "runtime/watch.h"
+#include "reading/python_log.h"
+#include "runtime/entries/autograd.h"
+#include "runtime/entries/collective.h"
+#include "runtime/entries/graph_capture.h"
+#include "runtime/entries/graph_event.h"
+#include "runtime/entries/optimizer.h"
+#include "runtime/probe/operation.h"
+#include "runtime/probe/primitives.h"
+#include "runtime/probe/probe.h"
+#include "runtime/probe/values.h"
+#include "runtime/recorder/kept.h"
+#include "runtime/recorder/parameter_names.h"
+#include "runtime/recorder/python_devices.h"
+#include "runtime/recorder/python_fingerprint.h"
+#include "runtime/recorder/recorder.h"
+#include "runtime/recorder/tickets.h"
+#include "runtime/watch/watch.h"
 
 namespace opguard {
 namespace {
@@ -289,7 +289,7 @@ PyMODINIT_FUNC PyInit__rt() {
   using namespace opguard;
   Ref module(PyModule_Create(&g_module));
   if (!module || !init_autograd() || !init_probe(module.get()) || !init_collective() ||
-      !init_captured_graph() || !init_python_log())
+      !init_graph_capture() || !init_python_log())
     return nullptr;
   return module.release();
 }

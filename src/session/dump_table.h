@@ -1,7 +1,7 @@
-// session/dump_table.h: logs as lines of JSON or of CSV, with the columns of record/columns.h.
+// session/dump_table.h: logs as lines of JSON or of CSV, with the columns of reading/columns.h.
 #pragma once
 
-#include "record/columns.h"
+#include "reading/columns.h"
 #include "record/dump.h"
 
 namespace opguard {

@@ -15,12 +15,12 @@
 #include <sstream>
 #include <thread>
 
-#include "../runtime/reference.h"
+#include "../runtime/fingerprint/reference.h"
 #include "cuda_double.h"
 #include "device/cuda_options.h"
-#include "runtime/element_table.h"
-#include "runtime/fingerprint.h"
-#include "runtime/xor.h"
+#include "runtime/fingerprint/element_table.h"
+#include "runtime/fingerprint/fingerprint.h"
+#include "runtime/fingerprint/xor.h"
 
 namespace opguard {
 namespace {

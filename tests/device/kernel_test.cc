@@ -1,16 +1,16 @@
-// The kernel's arithmetic, run by the host, is that of runtime/fingerprint.h for every element
-// size, layout and shape, however the work is shared out.
+// The kernel's arithmetic, run by the host, is that of runtime/fingerprint/fingerprint.h for every
+// element size, layout and shape, however the work is shared out.
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "../runtime/reference.h"
+#include "../runtime/fingerprint/reference.h"
 #include "device/og1_arithmetic.h"
 #include "device/og1_plan.h"
 #include "device/og1_twin.h"
-#include "runtime/element_table.h"
-#include "runtime/fingerprint.h"
-#include "runtime/xor.h"
+#include "runtime/fingerprint/element_table.h"
+#include "runtime/fingerprint/fingerprint.h"
+#include "runtime/fingerprint/xor.h"
 
 namespace opguard {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "device/cuda.h"
 #include "device/cuda_options.h"
-#include "runtime/fingerprint.h"
-#include "runtime/xor.h"
+#include "runtime/fingerprint/fingerprint.h"
+#include "runtime/fingerprint/xor.h"
 
 extern "C" {
 

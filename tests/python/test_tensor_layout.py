@@ -1,4 +1,4 @@
-"""What is read of torch's own struct is what torch's Python interface says (src/runtime/tensor_layout.h)."""
+"""What is read of torch's own struct is what torch's Python interface says (src/runtime/host/tensor_layout.h)."""
 
 import json
 import sys

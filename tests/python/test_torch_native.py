@@ -1,4 +1,4 @@
-"""What torch's C++ functions say of tensors is what its Python interface says (src/runtime/torch_native.h)."""
+"""What torch's C++ functions say of tensors is what its Python interface says (src/runtime/host/torch_native.h)."""
 
 from pathlib import Path
 
@@ -68,7 +68,7 @@ def test_both_ways_record_the_same(tmp_path, mode):
     assert len(phases) == 2, "the checkpoint's second forward is a recomputation"
 
 
-# As src/runtime/torch_native.cc looks for them.
+# As src/runtime/host/torch_native.cc looks for them.
 NAMES = ["_ZN2at6native6is_negERKNS_6TensorE", "_ZN2at6native12is_inferenceERKNS_6TensorE", "_ZNK2at10TensorBase8_versionEv",
          "_ZN5torch8autograd4impl17get_autograd_metaERKN2at10TensorBaseE"]  # fmt: skip
 

@@ -1,0 +1,50 @@
+// runtime/fingerprint/fingerprint.h: og1, the 128-bit digest of a tensor's logical content:
+// docs/record-format.md.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "record/record.h"
+#include "runtime/fingerprint/lane_sums.h"
+#include "runtime/fingerprint/row_walk.h"
+
+namespace opguard {
+
+// What a record holds of a tensor.
+struct Digest {
+  Fingerprint value;
+  std::optional<uint64_t> elements;  // the layout-free digest; none of a type that has no numbers
+  uint64_t flat = 0;                 // h of the same elements as one row, which every reshape keeps
+  std::optional<uint64_t> pattern;   // of an additive mask: mask.h
+  bool operator==(const Digest&) const = default;
+};
+
+// Below this many bytes a second thread costs more than it saves.
+constexpr uint64_t kParallelBytes = 2 << 20;
+
+// What a type's elements may be: by torch's name of it without "torch.", "" if they are no masks.
+struct NumberType {
+  NumberType() = default;
+  NumberType(std::string_view dtype, uint32_t element_bytes);
+
+  MaskType mask = MaskType::none;
+  uint32_t element = 0;  // opguard_element_type
+};
+
+// Everything in one pass over memory, whatever the layout. dtype: torch's name without "torch.";
+// "" if the elements are no masks. threads: how many may work on it, the caller included; the
+// result does not depend on them.
+Digest digest(const Elements& elements, std::string_view dtype, unsigned threads = 1);
+Digest digest(const Elements& elements, NumberType type, unsigned threads = 1);
+
+// The same of `bytes` bytes in one row of elements of `size` bytes, a multiple of 8 up to
+// kTinyBytes, that may not be a mask. False: not such, and nothing is known.
+constexpr uint64_t kTinyBytes = 64;
+bool tiny_digest(const char* data, uint64_t bytes, uint32_t size, NumberType type, Digest& result);
+
+// og1 alone. flat, if given, gets Digest::flat.
+Fingerprint fingerprint(const Elements& elements, uint64_t* flat = nullptr, unsigned threads = 1);
+
+}  // namespace opguard

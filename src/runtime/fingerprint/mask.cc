@@ -1,0 +1,64 @@
+#include "runtime/fingerprint/mask.h"
+
+#include <algorithm>
+
+#include "runtime/fingerprint/fingerprint.h"
+
+namespace opguard {
+
+MaskType mask_type(std::string_view dtype) {
+  if (dtype == "float32") return MaskType::float32;
+  if (dtype == "bfloat16") return MaskType::bfloat16;
+  if (dtype == "float16") return MaskType::float16;
+  if (dtype == "float64") return MaskType::float64;
+  return MaskType::none;
+}
+
+bool may_be_mask(const Elements& e, MaskType type) {
+  if (type == MaskType::none) return false;
+  for (int64_t n : e.shape)
+    if (n <= 0) return false;
+  return may_be_mask(static_cast<const char*>(e.data), e.size, type);
+}
+
+bool may_be_mask(const char* data, uint32_t size, MaskType type) {
+  if (type == MaskType::none) return false;
+  // Most tensors begin with a number above zero, or with a whole one.
+  if (!(data[size - 1] & 0x80)) {
+    for (uint32_t i = 0; i < size; ++i)
+      if (data[i] != 0) return false;
+  }
+  uint8_t masked;
+  return !lane_sums().masked(data, 1, type, &masked).other;
+}
+
+MaskPattern::MaskPattern(MaskType type, uint64_t count, uint64_t first_element)
+    : type_(type),
+      element_size_(type == MaskType::float64   ? 8
+                    : type == MaskType::float32 ? 4
+                                                : 2),
+      stream_(lane_width(count), first_element / lane_width(count)) {}
+
+void MaskPattern::feed(const char* data, uint64_t elements) {
+  constexpr uint64_t kAtOnce = 4096;
+  uint8_t masked[kAtOnce];
+  const LaneSums& sums = lane_sums();
+  while (elements > 0 && open()) {
+    const uint64_t n = std::min(elements, kAtOnce);
+    const MaskSeen seen = sums.masked(data, n, type_, masked);
+    if (seen.other) {
+      type_ = MaskType::none;
+      return;
+    }
+    any_ |= seen.masked;
+    stream_.feed(reinterpret_cast<const char*>(masked), n);
+    data += n * element_size_;
+    elements -= n;
+  }
+}
+
+std::optional<uint64_t> mask_pattern(const Elements& elements, std::string_view dtype) {
+  return digest(elements, dtype).pattern;
+}
+
+}  // namespace opguard

@@ -1,0 +1,58 @@
+#include "runtime/host/object.h"
+
+namespace opguard {
+namespace {
+
+PyObject* type_from(PyObject* types_module, const char* name) {
+  return attribute(types_module, name).release();
+}
+
+// A class of numpy's, once numpy has been imported whole.
+PyObject* numpy_type(const char* name) {
+  PyObject* numpy = PyDict_GetItemString(PyImport_GetModuleDict(), "numpy");
+  return numpy == nullptr ? nullptr : attribute(numpy, name).release();
+}
+
+}  // namespace
+
+const Types& types() {
+  static const Types found = [] {
+    Types t;
+    Ref module(PyImport_ImportModule("types"));
+    if (!module) {
+      PyErr_Clear();
+      return t;
+    }
+    t.function = type_from(module.get(), "FunctionType");
+    t.builtin = type_from(module.get(), "BuiltinFunctionType");
+    t.method = type_from(module.get(), "MethodType");
+    t.method_wrapper = type_from(module.get(), "MethodWrapperType");
+    return t;
+  }();
+  return found;
+}
+
+Ref receiver_of(PyObject* callee) {
+  const Types& t = types();
+  PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(callee));
+  if (type != t.builtin && type != t.method && type != t.method_wrapper) return {};
+  Ref self =
+      type == t.builtin ? Ref::borrow(PyCFunction_GetSelf(callee)) : attribute(callee, "__self__");
+  if (!self || self.get() == Py_None || PyModule_Check(self.get()) || PyType_Check(self.get()))
+    return {};
+  return self;
+}
+
+bool is_numpy_array(PyObject* object) {
+  static PyObject* array = nullptr;
+  if (array == nullptr) array = numpy_type("ndarray");
+  return has_type(object, array);
+}
+
+bool is_numpy_scalar(PyObject* object) {
+  static PyObject* generic = nullptr;
+  if (generic == nullptr) generic = numpy_type("generic");
+  return has_type(object, generic);
+}
+
+}  // namespace opguard

@@ -1,4 +1,0 @@
-// runtime/lane_sums_plain.cc: the loops for any processor: SSE2, NEON or none.
-#define OPGUARD_LEVEL plain
-#define OPGUARD_VECTOR_BYTES 16
-#include "runtime/lane_sums.inc"

@@ -1,4 +1,0 @@
-// runtime/lane_sums_v3.cc: the loops for x86-64-v3 (AVX2).
-#define OPGUARD_LEVEL v3
-#define OPGUARD_VECTOR_BYTES 32
-#include "runtime/lane_sums.inc"

@@ -1,0 +1,33 @@
+// runtime/probe/callee.h: what a call is known to do beside reading its arguments.
+#pragma once
+
+#include "runtime/host/py.h"
+#include "runtime/host/torch_api.h"
+
+namespace opguard {
+
+struct Callee {
+  bool foreign = false;        // no probe inside: what it reads and writes shows only from here
+  bool torch = false;          // torch's own
+  bool of_aten = false;        // a C function of torch's, which counts what it writes
+  bool uninitialised = false;  // its result holds whatever was in memory
+  bool takes_sizes = false;    // torch.Tensor: so does its result, given sizes and not values
+  bool collective = false;     // of torch.distributed
+  bool communicates = false;   // one whose call is one collective
+  bool saves = false, loads = false;  // a checkpoint: whole state dicts, however deep and many
+  bool reads_iterator = false;        // makes a list of the iterator it is given, first of all
+  bool clips = false;                 // works on the gradients of the parameters it is given
+  bool unseen = false;                // writes behind torch's version counters
+  bool into_receiver = false;         // its receiver's tensors are what it works on
+  bool steps = false;                 // is called `step`
+  bool random = false;                // draws random numbers
+  bool of_torch_generators = true;    // and those from torch's generators, as far as is known
+  bool statistics = false;            // its kernels write running statistics, uncounted
+  bool primitive = false;             // of the list that mode `trusted` skips
+};
+
+// None of the program's code runs. Answers are kept for functions that live. torch: nullptr where
+// it is not imported.
+Callee describe_callee(const TorchApi* torch, PyObject* callee);
+
+}  // namespace opguard

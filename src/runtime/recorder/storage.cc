@@ -1,0 +1,220 @@
+#include "runtime/recorder/storage.h"
+
+#include "runtime/host/fast_call.h"
+#include "runtime/host/torch_api.h"
+
+namespace opguard {
+namespace {
+
+constexpr size_t kFirstTable = 1024;
+// Tensors of one storage that differ: views, saved copies of the same tensor.
+constexpr size_t kReadings = 8;
+
+uint64_t strides_of(const TensorView& view) {
+  uint64_t h = view.elements.strides.size();
+  for (int64_t stride : view.elements.strides)
+    h = (h ^ static_cast<uint64_t>(stride)) * 0x9e3779b97f4a7c15u ^ h >> 31;
+  return h;
+}
+
+size_t slot_of(const void* storage, size_t size) {
+  const auto at = reinterpret_cast<uint64_t>(storage);
+  return static_cast<size_t>((at >> 4) * 0x9e3779b97f4a7c15u >> 20) & (size - 1);
+}
+
+bool refers(PyObject* weak, PyObject* object) {
+  return weak != nullptr && PyWeakref_GetObject(weak) == object;
+}
+
+// Torch keeps a storage's Python object as long as the storage itself, from 2.2 on; before, each
+// look makes a new one.
+bool keeps_objects(PyObject* tensor) {
+  static int known = -1;
+  if (known < 0) {
+    Ref weak;
+    {
+      Ref storage = storage_object(tensor);
+      weak = Ref(storage ? PyWeakref_NewRef(storage.get(), nullptr) : nullptr);
+    }
+    PyErr_Clear();
+    known = weak && PyWeakref_GetObject(weak.get()) != Py_None;
+  }
+  return known == 1;
+}
+
+// Torch's struct of its storage; nullptr where it is not known, or the object is no plain tensor.
+const void* struct_of(PyObject* object) {
+  const TorchApi* torch = torch_api();
+  return torch != nullptr && torch->plain(object) ? torch->layout.storage(object) : nullptr;
+}
+
+// A question without arguments to a storage; false where torch has no such question.
+bool answers(PyObject* storage, const char* question, Method& method, PyObject* answer) {
+  if (!method) {
+    Ref bound = attribute(storage, question);
+    method = Method(bound.get());
+    if (!method) return false;
+  }
+  Ref said = method(storage);
+  if (!said) PyErr_Clear();
+  return said.get() == answer;
+}
+
+// False for memory that others may write: numpy arrays and mapped files, whose storage torch makes
+// one that cannot be resized when it shares them, and memory of several processes.
+// Of a device's memory torch says "shared" always; what another process gave us cannot be resized.
+bool torch_alone(PyObject* storage, bool processor) {
+  static Method resizable, is_shared;
+  return answers(storage, "resizable", resizable, Py_True) &&
+         (!processor || answers(storage, "is_shared", is_shared, Py_False));
+}
+
+}  // namespace
+
+Storages& storages() {
+  static auto* all = new Storages;
+  return *all;
+}
+
+Storages::Place Storages::place_in(const Block& block) const {
+  return {Ref::borrow(block.storage), block.number, block.written, written_anywhere_};
+}
+
+// A storage's Python object is its struct's for as long as both live, which they do together: where
+// a block's object lives, the block's struct is the one it was. So neither is asked for.
+Storages::Block* Storages::find_struct(const void* impl) {
+  if (impl == nullptr) return nullptr;
+  const Seen& seen = seen_[slot_of(impl, kSeen)];
+  if (seen.impl != impl) return nullptr;
+  Block* block = find(seen.storage);
+  return block != nullptr && block->impl == impl ? block : nullptr;
+}
+
+Storages::Place Storages::place_of(PyObject* tensor) {
+  const void* impl = struct_of(tensor);
+  if (const Block* known = find_struct(impl)) return place_in(*known);
+  if (!keeps_objects(tensor)) return {};
+  Ref storage = storage_object(tensor);
+  if (!storage) return {};
+  Block* block = find(storage.get());
+  if (block == nullptr) block = &add(storage.get());
+  if (impl != nullptr && struct_of(tensor) == impl) {
+    block->impl = impl;
+    seen_[slot_of(impl, kSeen)] = {impl, storage.get()};
+  }
+  return place_in(*block);
+}
+
+const Value* Storages::carried(const Place& place, PyObject* tensor, const TensorView& view,
+                               uint32_t meta) {
+  if (!view.counted || !place.storage) return nullptr;
+  Block* block = find(place.storage.get());
+  if (block == nullptr) return nullptr;
+  for (const Read& r : block->readings) {
+    if (!refers(r.tensor, tensor)) continue;
+    const bool same = r.version == view.version && r.meta == meta && r.data == view.elements.data &&
+                      r.written == block->written && r.written_anywhere == written_anywhere_ &&
+                      r.strides == strides_of(view);
+    return same && torch_alone(place.storage.get(), view.meta.device == "cpu") ? &r.value : nullptr;
+  }
+  return nullptr;
+}
+
+void Storages::remember(const Place& place, PyObject* tensor, const TensorView& view, uint32_t meta,
+                        const Value& value) {
+  if (!view.counted || !place.storage) return;
+  // Looked for again: another thread may have come here while the bytes were read.
+  Block* block = find(place.storage.get());
+  if (block == nullptr) return;
+  Read* at = nullptr;
+  for (Read& r : block->readings)
+    if (refers(r.tensor, tensor)) at = &r;
+  if (at == nullptr) {
+    Ref weak(PyWeakref_NewRef(tensor, nullptr));
+    if (!weak) return PyErr_Clear();
+    if (block->readings.size() < kReadings) {
+      at = &block->readings.emplace_back();
+    } else {
+      at = &block->readings[block->next++ % kReadings];
+      Py_DECREF(at->tensor);
+    }
+    at->tensor = weak.release();
+  }
+  at->data = view.elements.data;
+  at->strides = strides_of(view);
+  at->meta = meta;
+  at->version = view.version;
+  at->written = place.written;
+  at->written_anywhere = place.written_anywhere;
+  at->value = value;
+}
+
+void Storages::forget(PyObject* tensor) {
+  if (table_.empty()) return;
+  if (Block* known = find_struct(struct_of(tensor))) {
+    ++known->written;
+    return;
+  }
+  if (!keeps_objects(tensor)) return;
+  Ref storage = storage_object(tensor);
+  if (Block* block = storage ? find(storage.get()) : nullptr) ++block->written;
+}
+
+Storages::Block* Storages::find(PyObject* storage) {
+  if (table_.empty()) return nullptr;
+  for (size_t i = slot_of(storage, table_.size());; i = (i + 1) & (table_.size() - 1)) {
+    Block& block = table_[i];
+    if (block.storage == nullptr) return nullptr;
+    if (block.storage == storage) return refers(block.alive, storage) ? &block : nullptr;
+  }
+}
+
+void Storages::clear(Block& block) {
+  for (Read& r : block.readings) Py_DECREF(r.tensor);
+  block.readings.clear();
+  Py_XDECREF(block.alive);
+  block.alive = nullptr;
+}
+
+Storages::Block& Storages::add(PyObject* storage) {
+  if (table_.empty() || used_ * 4 > table_.size() * 3) rebuild();
+  size_t i = slot_of(storage, table_.size());
+  while (table_[i].storage != nullptr && table_[i].storage != storage)
+    i = (i + 1) & (table_.size() - 1);
+  Block& block = table_[i];
+  if (block.storage == nullptr)
+    ++used_;
+  else
+    clear(block);  // of a storage that was freed
+  block.storage = storage;
+  block.impl = nullptr;
+  block.alive = PyWeakref_NewRef(storage, nullptr);
+  if (block.alive == nullptr) PyErr_Clear();
+  block.number = ++count_;
+  block.written = block.next = 0;
+  return block;
+}
+
+// Without those that were freed, and at most half full.
+void Storages::rebuild() {
+  std::vector<Block> old = std::move(table_);
+  size_t live = 0;
+  for (const Block& block : old)
+    live += block.storage != nullptr && refers(block.alive, block.storage);
+  size_t size = kFirstTable;
+  while (size < live * 2 + 2) size *= 2;
+  table_ = std::vector<Block>(size);
+  used_ = live;
+  for (Block& block : old) {
+    if (block.storage == nullptr) continue;
+    if (!refers(block.alive, block.storage)) {
+      clear(block);
+      continue;
+    }
+    size_t i = slot_of(block.storage, size);
+    while (table_[i].storage != nullptr) i = (i + 1) & (size - 1);
+    table_[i] = std::move(block);
+  }
+}
+
+}  // namespace opguard
