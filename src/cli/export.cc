@@ -8,8 +8,8 @@
 #include <string>
 
 #include "cli/command.h"
-#include "preflight/launch.h"
 #include "support/install.h"
+#include "support/launch.h"
 
 namespace opguard {
 namespace {

@@ -3,7 +3,6 @@
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
-#include "patcher/abbreviation.h"
 #include "patcher/git.h"
 #include "patcher/patch.h"
 
@@ -21,42 +20,26 @@ bool is_executable(const std::string& path) {
 class Folders {
  public:
   std::string of(const FilePatch& file) {
-    git_repository* repository = folder_of(file).repository.get();
+    git_repository* repository = repository_of(file);
     if (repository == nullptr) return file.name;
     std::string name = path_in_work_tree(repository, file.path);
     return name.empty() ? file.name : name;
   }
-  const Abbreviation& abbreviation(const FilePatch& file) { return folder_of(file).abbreviation; }
 
  private:
-  struct Folder {
-    GitRepository repository;  // null where there is none
-    Abbreviation abbreviation{repository.get()};
-  };
-  const Folder& folder_of(const FilePatch& file) {
+  // Null where there is none.
+  git_repository* repository_of(const FilePatch& file) {
     std::string folder = llvm::sys::path::is_absolute(file.path)
                              ? llvm::sys::path::parent_path(file.path).str()
                              : std::string();
-    auto it = folders_.find(folder);
-    if (it == folders_.end())
-      it = folders_.emplace(folder, Folder{folder.empty() ? nullptr : open_repository(folder)})
-               .first;
-    return it->second;
+    auto it = repositories_.find(folder);
+    if (it == repositories_.end())
+      it = repositories_.emplace(folder, folder.empty() ? nullptr : open_repository(folder)).first;
+    return it->second.get();
   }
 
-  std::map<std::string, Folder> folders_;
+  std::map<std::string, GitRepository> repositories_;  // by folder
 };
-
-// `index <before>..<after>`, both whole.
-void shorten_index(std::string& text, const Abbreviation& abbreviation) {
-  constexpr size_t kDigits = GIT_OID_HEXSZ;
-  size_t at = text.find("\nindex ");
-  if (at == std::string::npos || at + 7 + 2 * kDigits + 2 > text.size()) return;
-  std::string_view line(text);
-  std::string ids = abbreviation.of(line.substr(at + 7, kDigits)) + ".." +
-                    abbreviation.of(line.substr(at + 7 + kDigits + 2, kDigits));
-  text.replace(at + 7, 2 * kDigits + 2, ids);
-}
 
 // git ends a name that has a space by a tab, for readers that stop at the first space; libgit2 does
 // not.
@@ -68,11 +51,10 @@ void end_names_by_tab(std::string& text) {
   }
 }
 
-std::string format_file(const FilePatch& file, const std::string& name,
-                        const Abbreviation& abbreviation) {
+std::string format_file(const FilePatch& file, const std::string& name) {
   git_diff_options options = GIT_DIFF_OPTIONS_INIT;
   options.flags = GIT_DIFF_FORCE_TEXT | GIT_DIFF_INDENT_HEURISTIC;
-  options.id_abbrev = GIT_OID_HEXSZ;
+  options.id_abbrev = GIT_OID_HEXSZ;  // whole: how short is enough, each repository decides anew
   git_patch* raw = nullptr;
   if (git_patch_from_buffers(&raw, file.before.data(), file.before.size(), name.c_str(),
                              file.after.data(), file.after.size(), name.c_str(), &options) != 0)
@@ -87,7 +69,6 @@ std::string format_file(const FilePatch& file, const std::string& name,
   size_t mode = text.find(kRegular);
   if (mode != std::string::npos && mode < text.find("\n--- ") + 1 && is_executable(file.path))
     text.replace(mode, kRegular.size(), " 100755\n");
-  shorten_index(text, abbreviation);
   if (name.find(' ') != std::string::npos) end_names_by_tab(text);
   return text;
 }
@@ -98,8 +79,7 @@ std::string format_diff(const Patch& patch) {
   start_git();
   std::string out;
   Folders folders;
-  for (const FilePatch& file : patch.files)
-    out += format_file(file, folders.of(file), folders.abbreviation(file));
+  for (const FilePatch& file : patch.files) out += format_file(file, folders.of(file));
   return out;
 }
 

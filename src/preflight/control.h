@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "preflight/launch.h"
+#include "support/launch.h"
 
 namespace opguard {
 

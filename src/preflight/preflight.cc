@@ -5,10 +5,10 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "preflight/launch.h"
 #include "preflight/reach.h"
 #include "support/diagnostics.h"
 #include "support/install.h"
+#include "support/launch.h"
 
 namespace opguard {
 namespace {

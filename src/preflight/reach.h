@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "llvm/Support/Error.h"
-#include "preflight/launch.h"
+#include "support/launch.h"
 
 namespace opguard {
 

@@ -9,12 +9,12 @@
 #include "matcher/share.h"
 #include "patcher/revision.h"
 #include "preflight/control.h"
-#include "preflight/launch.h"
 #include "session/examine.h"
 #include "session/program_texts.h"
 #include "session/report_verdict.h"
 #include "session/side.h"
 #include "support/exit_code.h"
+#include "support/launch.h"
 #include "support/say.h"
 
 namespace opguard {

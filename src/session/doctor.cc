@@ -8,10 +8,10 @@
 #include <memory>
 
 #include "nlohmann/json.hpp"
-#include "preflight/launch.h"
 #include "preflight/reach.h"
 #include "support/exit_code.h"
 #include "support/install.h"
+#include "support/launch.h"
 
 namespace opguard {
 namespace {

@@ -3,9 +3,9 @@
 #include <filesystem>
 
 #include "nlohmann/json.hpp"
-#include "preflight/launch.h"
 #include "support/diagnostics.h"
 #include "support/install.h"
+#include "support/launch.h"
 
 namespace opguard {
 namespace {

@@ -7,10 +7,10 @@
 #include <memory>
 #include <set>
 
-#include "preflight/launch.h"
 #include "session/survey.h"
 #include "support/diagnostics.h"
 #include "support/exit_code.h"
+#include "support/launch.h"
 #include "support/say.h"
 #include "support/text.h"
 

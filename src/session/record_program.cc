@@ -6,11 +6,11 @@
 #include <optional>
 
 #include "preflight/control.h"
-#include "preflight/launch.h"
 #include "preflight/reach.h"
 #include "record/record.h"
 #include "session/log_folder.h"
 #include "support/exit_code.h"
+#include "support/launch.h"
 #include "support/say.h"
 #include "support/text.h"
 #include "tensor/selection.h"

@@ -6,9 +6,9 @@
 
 #include "llvm/Support/Error.h"
 #include "matcher/share.h"
-#include "preflight/launch.h"
 #include "session/survey.h"
 #include "support/diagnostics.h"
+#include "support/launch.h"
 #include "support/source.h"
 
 namespace opguard {

@@ -7,9 +7,9 @@
 
 #include "align/pair/run.h"
 #include "preflight/control.h"
-#include "preflight/launch.h"
 #include "preflight/reach.h"
 #include "session/survey.h"
+#include "support/launch.h"
 #include "support/say.h"
 
 namespace opguard {

@@ -178,7 +178,7 @@ def test_unusual_files_keep_every_byte(instrument, unusual):
     assert instrument(unusual, "--all-sites", "--apply").returncode == 0
     changed = {p.relative_to(unusual).as_posix() for p, (data, mode) in before.items() if p.read_bytes() != data}
     assert changed == {*UNUSUAL, "run.py"} - {"empty.py", "only_comment.py"}
-    assert git(unusual, "diff", text=False) == diff
+    assert git(unusual, "diff", "--full-index", text=False) == diff
     assert all(p.stat().st_mode == mode for p, (data, mode) in before.items())
     for path, (data, _) in before.items():
         compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
@@ -188,14 +188,14 @@ def test_unusual_files_keep_every_byte(instrument, unusual):
     assert git(unusual, "status", "--porcelain") == ""
     # What the diff says is what git makes of it.
     git(unusual, "apply", "-", input=diff, text=False)
-    assert git(unusual, "diff", text=False) == diff
+    assert git(unusual, "diff", "--full-index", text=False) == diff
 
 
 def test_a_branch_of_unusual_files_is_their_diff(instrument, unusual):
     diff = diff_of(unusual)
     digest = tree_digest(unusual), git(unusual, "rev-parse", "HEAD"), git(unusual, "status", "--porcelain")
     assert instrument(unusual, "--all-sites", "--branch", "with/probes").returncode == 0
-    assert git(unusual, "diff", "main", "with/probes", text=False) == diff
+    assert git(unusual, "diff", "--full-index", "main", "with/probes", text=False) == diff
     assert git(unusual, "rev-parse", "HEAD") == digest[1] and git(unusual, "status", "--porcelain") == digest[2]
     assert git(unusual, "rev-parse", "with/probes^") == digest[1]
 

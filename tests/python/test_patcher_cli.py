@@ -57,7 +57,7 @@ def test_the_diff_of_a_folder_of_a_repository_applies_there(instrument, repo):
 def test_apply_and_strip_write_what_the_diff_says(instrument, repo):
     diff = instrument(repo, "--all-sites").stdout
     assert instrument(repo, "--all-sites", "--apply").returncode == 0
-    assert git(repo, "diff") == diff
+    assert git(repo, "diff", "--full-index") == diff
     assert instrument(repo, "--strip", "--apply").returncode == 0
     assert git(repo, "status", "--porcelain") == ""
 
@@ -67,7 +67,7 @@ def test_a_branch_leaves_the_work_tree_alone(instrument, repo):
     before = tree_digest(repo / "pkg"), (repo / "train.py").read_text()
     done = instrument(repo, "--all-sites", "--branch", "probes")
     assert done.returncode == 0, done.stderr
-    assert git(repo, "diff", "main", "probes") == diff
+    assert git(repo, "diff", "--full-index", "main", "probes") == diff
     assert (tree_digest(repo / "pkg"), (repo / "train.py").read_text()) == before
     assert instrument(repo, "--all-sites", "--branch", "probes").returncode == 2
 
@@ -88,7 +88,7 @@ def test_a_file_that_does_not_parse_is_skipped_and_named(instrument, repo, mode)
     path = repo / "broken.py"
     assert done.stderr.startswith(f"{path}:2:") and "the file is skipped" in done.stderr and "^" in done.stderr
     assert path.read_text() == "x = 1\n\tdef f(é:\n"
-    written = {"--apply": ("diff",), "--branch": ("diff", "main", "b")}.get(mode[0]) if mode else None
+    written = {"--apply": ("diff", "--full-index"), "--branch": ("diff", "--full-index", "main", "b")}.get(mode[0]) if mode else None
     assert (git(repo, *written) if written else done.stdout) == expected
 
 

@@ -1,4 +1,4 @@
-// preflight/launch.h: the user's program as a child process: environment, output, signals, time.
+// support/launch.h: the user's program as a child process: environment, output, signals, time.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "preflight/launch.h"
+#include "support/launch.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -151,7 +151,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   _exit(127);
 }
 
-bool write_all(int fd, const char* data, size_t size) {
+bool pass_on(int fd, const char* data, size_t size) {
   while (size > 0) {
     ssize_t n = write(fd, data, size);
     if (n < 0 && errno == EINTR) continue;
@@ -169,8 +169,8 @@ class Sink {
 
   void take(const char* data, size_t size) {
     // A closed stderr must not end the child: its output is read on and dropped.
-    if (show_) show_ = write_all(STDERR_FILENO, data, size);
-    if (log_fd_ >= 0 && !write_all(log_fd_, data, size)) log_fd_ = -1;
+    if (show_) show_ = pass_on(STDERR_FILENO, data, size);
+    if (log_fd_ >= 0 && !pass_on(log_fd_, data, size)) log_fd_ = -1;
     kept_.append(data, size);
     if (kept_.size() > 2 * keep_) cut();
   }
