@@ -143,11 +143,12 @@ def medians(pairs, clock):
 
 def start(mode, package, log):
     sys.path.insert(0, str(package))
-    from opguard import runtime, startup
+    from opguard.load import startup
+    from opguard.record import recording
 
     os.environ.update(OPGUARD_LOG=str(log), OPGUARD_MODE=mode)
     startup.options = startup.read_environment(os.environ)
-    runtime.start(startup.options)
+    recording.start(startup.options)
     return runtime
 
 
@@ -188,9 +189,9 @@ def of_mode(options):
         pairs.append((x, y) if turn % 2 == 0 else (y, x))
     row = {"mode": options.one, "size": options.sizes, "steps": options.steps, "wall": medians(pairs, 0), "cpu": medians(pairs, 1)}
     if recording and options.one != "off":
-        from opguard import runtime
+        from opguard.record import recording
 
-        runtime.close()
+        recording.close()
         files = list((options.work / "log").glob("*.log"))
         row["log_bytes_a_step"] = round(sum(f.stat().st_size for f in files) / (options.steps + 3))
     return row

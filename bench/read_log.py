@@ -20,8 +20,10 @@ RECORD = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import torch
-from opguard import og, runtime, startup
-runtime.start(startup.Options(log=sys.argv[2]))
+from opguard import og
+from opguard.load import startup
+from opguard.record import recording
+recording.start(startup.Options(log=sys.argv[2]))
 torch.set_num_threads(1)
 x, y = torch.randn(4, 8), torch.randn(8)
 ids = ["block%d.add:%04d" % (i % 12, i) for i in range(400)]

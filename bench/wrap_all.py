@@ -30,7 +30,7 @@ OPAQUE = sys.version_info < (3, 12)
 
 def import_hook():
     """The import hook's own code; it needs nothing of the package."""
-    spec = importlib.util.spec_from_file_location("rewrite", ROOT / "python" / "opguard" / "rewrite.py")
+    spec = importlib.util.spec_from_file_location("rewrite", ROOT / "python" / "opguard" / "load" / "rewrite.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

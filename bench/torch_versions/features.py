@@ -4,7 +4,8 @@ import json
 
 import torch
 import torch._dynamo
-from opguard import _rt, compiled, og, unprobed
+from opguard import _rt, og
+from opguard.compiled import probes, unprobed
 
 MARK = "torch-versions:"
 
@@ -35,7 +36,7 @@ def main():
         "native": bool(_rt.torch_native(True)),
         "layout": bool(_rt.tensor_layout(None)["trusted"]),
         "dlpack_table": hasattr(torch.Tensor, "__dlpack_c_exchange_api__"),
-        "handlers": compiled.problem(),
+        "handlers": probes.problem(),
         "substitutes": hasattr(torch.compiler, "substitute_in_graph"),
         "graph_breaks": in_a_graph(),
         "unprobed": sorted(unprobed.counts()),

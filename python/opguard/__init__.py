@@ -1,8 +1,8 @@
 """opguard: what instrumented sources import. `og(id, operand)` stands for the operand during one operator."""
 
-from opguard import importing
+from opguard.load import importing
 from opguard._rt import aug, mark_micro_batch, mark_step, name, probe, probe_micro_batch, probe_step, probe_writes
-from opguard.shards import combine
+from opguard.ranks.shards import combine
 
 __all__ = ["combine", "micro_batch", "og", "read_log", "step"]
 
@@ -48,13 +48,13 @@ og.writes, og.step, og.micro_batch = _writes, _step, _micro_batch
 
 
 def _on_dynamo(dynamo):
-    from opguard import compiled
+    from opguard.compiled import probes
 
-    compiled.install()
+    probes.install()
 
 
 def _on_sources(sources):
-    from opguard import script
+    from opguard.load import script
 
     script.install(sources)
 

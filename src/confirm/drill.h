@@ -26,7 +26,7 @@ struct AtenOperator {
   bool operator==(const AtenOperator&) const = default;
 };
 
-// What ran in one window, from a file of python/opguard/drill.py.
+// What ran in one window, from a file of python/opguard/record/drill.py.
 struct AtenWindow {
   std::string boundary, kind, phase, node;
   uint32_t occurrence = 0;

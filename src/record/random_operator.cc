@@ -38,7 +38,7 @@ constexpr std::array<std::string_view, 18> kWords = {
     "randbytes", "randomize",   "randomized", "dropout",  "dropblock",  "droppath",
     "bernoulli", "multinomial", "gumbel",     "rrelu",    "stochastic", "fractional"};
 
-// Functions that set a generator's state: python/opguard/trace_marks.py, "seed".
+// Functions that set a generator's state: python/opguard/trace/marks.py, "seed".
 constexpr std::array<std::string_view, 9> kSeeds = {
     "seed",          "manual_seed", "manual_seed_all",   "seed_all",   "set_state",
     "set_rng_state", "setstate",    "set_rng_state_all", "default_rng"};

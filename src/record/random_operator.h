@@ -11,7 +11,7 @@ inline constexpr std::string_view kGenerators = "<generators>";
 bool draws_random(std::string_view name);
 
 // Sets a generator's state: `torch.manual_seed`, `random.setstate`. The names are those of which
-// the tracer makes boundaries (python/opguard/trace_marks.py, "seed").
+// the tracer makes boundaries (python/opguard/trace/marks.py, "seed").
 bool seeds_random(std::string_view name);
 
 // Whether a call's scalars (runtime/probe/values.cc) hold a generator that the program made itself:

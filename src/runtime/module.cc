@@ -1,4 +1,4 @@
-// runtime/module.cc: the extension opguard._rt, what python/opguard/runtime.py drives.
+// runtime/module.cc: the extension opguard._rt, what python/opguard/record/recording.py drives.
 #include "reading/python_log.h"
 #include "runtime/entries/autograd.h"
 #include "runtime/entries/collective.h"
@@ -263,7 +263,7 @@ PyMethodDef g_methods[] = {
      "torch_native(allow): are tensors asked through torch's C++ functions? False: never again"},
     {"tensor_layout", tensor_layout_of, METH_O,
      "tensor_layout(probes or None) -> {field: offset, 'trusted': bool}: where torch keeps a "
-     "tensor's fields (layout.py)"},
+     "tensor's fields (tensor_layout.py)"},
     {"collective", collective_launch, METH_VARARGS,
      "collective(boundary, group, sequence, inputs, outputs, scalars, structure) -> Flight or "
      "None"},

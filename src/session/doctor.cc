@@ -48,15 +48,16 @@ try:
         found["values_error"] = str(error)
     try:
         import torch._dynamo
-        from opguard import compiled
-        found["compile_problem"] = compiled.problem()
+        from opguard.compiled import probes
+        found["compile_problem"] = probes.problem()
     except Exception as error:
         found["compile_problem"] = "%s: %s" % (type(error).__name__, error)
     import ctypes
-    from opguard import startup, trace_cuda
+    from opguard.load import startup
+    from opguard.trace import cuda
     said = ctypes.create_string_buffer(4096)
-    inject = ctypes.CDLL(trace_cuda.INJECT)
-    files = "\n".join(trace_cuda.cupti_files(torch, startup.options)).encode()
+    inject = ctypes.CDLL(cuda.INJECT)
+    files = "\n".join(cuda.cupti_files(torch, startup.options)).encode()
     inject.opguard_inject_try.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint64]
     found["cupti"] = bool(inject.opguard_inject_try(files, said, len(said)))
     found["cupti_said"] = said.value.decode(errors="replace")

@@ -20,7 +20,7 @@ sys.path[:] = [folder for folder in sys.path if folder not in ("", ".", sys.argv
 import json, types
 package = sys.modules["opguard"] = types.ModuleType("opguard")
 package.__path__ = [sys.argv[1]]
-from opguard.roots import Roots
+from opguard.load.roots import Roots
 sys.path.insert(0, sys.argv[2])
 roots, missing = Roots(sys.argv[2], sys.argv[3:]).describe()
 print("\n" + json.dumps({"roots": roots, "missing": missing}))

@@ -17,7 +17,7 @@ struct SideTexts {
   std::vector<std::string> read;  // absolute paths of other files of the tree that it opened
 };
 
-// As the preflight noted them in its folder (python/opguard/opened.py), each once.
+// As the preflight noted them in its folder (python/opguard/trace/opened.py), each once.
 std::vector<std::string> read_files(const std::string& traces);
 
 std::shared_ptr<const ProgramTexts> texts_of(SideTexts a, SideTexts b);

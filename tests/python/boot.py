@@ -46,10 +46,7 @@ class Program:
         self.tree = self.folder / "tree"
         self.tree.mkdir(parents=True)
         self.package = self.folder / "lib" / "opguard"
-        self.package.mkdir(parents=True)
-        for source in PACKAGE.glob("*.py"):
-            shutil.copy(source, self.package)
-        shutil.copytree(PACKAGE / "boot", self.package / "boot", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(PACKAGE, self.package, ignore=shutil.ignore_patterns("__pycache__"))
         (self.package / "__init__.py").write_text(PROBE)
         self.environment = {}
         self.hooked = {}

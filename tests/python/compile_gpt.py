@@ -84,7 +84,7 @@ for size in SIZES:
 for name, p in model.named_parameters():
     print(name, hashlib.sha256(p.detach().view(torch.uint8).numpy().tobytes()).hexdigest())
 if BACKEND:
-    from opguard import settings
+    from opguard.record import settings
     print({k: v for k, v in settings.collect().items() if k.startswith("dynamo")})
 '''
 

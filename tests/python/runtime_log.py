@@ -210,10 +210,12 @@ class Log:
 PROLOGUE = """
 import sys
 sys.path.insert(0, {package!r})
-from opguard import og, runtime, startup
+from opguard import og
+from opguard.load import startup
+from opguard.record import recording
 options = startup.read_environment(__import__("os").environ)
 if options.log:
-    runtime.start(options)
+    recording.start(options)
 """
 
 

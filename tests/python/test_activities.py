@@ -347,7 +347,7 @@ def test_cupti_is_left_to_torchs_profiler(preflight):
 
 
 NATIVE = """import torch
-from opguard import trace_kernels
+from opguard.trace import kernels
 seen = []
 
 class Devices:
@@ -369,7 +369,7 @@ class Node(torch.autograd.Function):
         return g * 2
 
 made = Node.apply(torch.ones(2, requires_grad=True))
-trace_kernels._Calls(Tracer()).follow_backward((made, 3, made), "use")
+kernels._Calls(Tracer()).follow_backward((made, 3, made), "use")
 (made * 1).sum().backward()
 print(seen)
 """

@@ -356,8 +356,8 @@ import os, torch
 og("t.exp", torch.exp)(torch.zeros(2))
 if os.fork() == 0:
     og("t.exp", torch.exp)(torch.ones(2))
-    from opguard import runtime
-    runtime.close()
+    from opguard.record import recording
+    recording.close()
     os._exit(0)
 os.wait()
 """

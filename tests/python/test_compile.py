@@ -115,7 +115,7 @@ for f in (broken, condition, printing, branches, checkpointed, batched, context,
             a.sum().backward()
             b.sum().backward()
         print(f.__name__, a.sum().item().hex(), b.sum().item().hex())
-    from opguard import settings
+    from opguard.record import settings
     print({k: v for k, v in settings.collect().items() if k.startswith("dynamo")})
 print(w.grad.sum().item().hex())
 """
@@ -184,13 +184,13 @@ def test_an_operand_with_the_names_of_its_stand_in(opguard, tmp_path, backend):
 def test_a_variable_that_cannot_be_told_costs_a_record_and_not_the_program(tmp_path):
     log = record("""
 import torch._dynamo
-from opguard import compiled_values
-add = compiled_values.Values.add
+from opguard.compiled import values
+add = values.Values.add
 def failing(self, name, variable):  # as one of dynamo's variables that answers otherwise than in 2.13
     if name == FAILS:
         raise AttributeError("no such field")
     add(self, name, variable)
-compiled_values.Values.add = failing
+values.Values.add = failing
 for FAILS in ("arg0", "out0"):
     torch._dynamo.reset()
     f = torch.compile(lambda x: og("mul", x) * 2 + (-og("neg", x)), fullgraph=True, backend="eager")
@@ -203,7 +203,7 @@ for FAILS in ("arg0", "out0"):
 
 
 @pytest.mark.parametrize("how, why", [
-    ('sys.modules["opguard.compiled_trace"] = None  # as if its imports failed', "no handlers: "),
+    ('sys.modules["opguard.compiled.trace"] = None  # as if its imports failed', "no handlers: "),
     ('torch.__version__ = torch.torch_version.TorchVersion("2.14.0.dev20270101")', "is newer than all that are known"),
     ('torch.__version__ = torch.torch_version.TorchVersion("2.14.0a0+git1234")', "is newer than all that are known"),
 ])  # fmt: skip

@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 SHOW = """
 import json, random, sys
 import torch
-from opguard import settings
+from opguard.record import settings
 try:
     import numpy
     numbers = [numpy.random.rand()]

@@ -31,7 +31,7 @@ def test_the_ring_is_a_static_input(tmp_path):
 
 def test_a_node_s_forward_event_is_known_by_address(tmp_path):
     """As on a device, where no value is read."""
-    head = "from opguard import compiled_ops\ncompiled_ops.BY_VALUE.clear()\n"
+    head = "from opguard.compiled import ops\nops.BY_VALUE.clear()\n"
     by_address = record(head + gpt(True, "aot_eager", sizes=(4, 4)), tmp_path / "address")
     by_value = record(gpt(True, "aot_eager", sizes=(4, 4)), tmp_path / "value")
     told = [[(e.boundary, e.kind, e.node, e.forward) for e in log.events] for log in (by_address, by_value)]
@@ -40,7 +40,7 @@ def test_a_node_s_forward_event_is_known_by_address(tmp_path):
 
 META = """
 import torch
-from opguard import compiled_ops
+from opguard.compiled import ops
 targets = []
 def backend(graph, inputs):
     targets.extend((str(n.target), n.args[0].meta["example_value"].device.type) for n in graph.graph.nodes if "opguard.enter" in str(n.target))

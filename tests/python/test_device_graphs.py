@@ -10,7 +10,8 @@ torch = pytest.importorskip("torch")
 
 GRAPH = """
 import ctypes, torch
-from opguard import _rt, graphs
+from opguard import _rt
+from opguard.compiled import device_graphs
 torch.manual_seed(0)
 plugin = ctypes.CDLL({plugin!r})
 plugin.example_nodes.restype = ctypes.c_uint64
@@ -37,7 +38,7 @@ class Graph:
         if fail: raise RuntimeError("no")
         for function, args in self.work: function(*args)
     def reset(self): self.work = []
-graphs.wrap(Graph)
+device_graphs.wrap(Graph)
 def kernel(out, function):
     # Runs now, as a capture's own kernels do not, and in the graph, whose writes no version counts.
     if capturing is not None:
@@ -133,7 +134,7 @@ class Recorded(Graph):
         super().capture_end()
         self.work = [(plugin.example_replay, (first, plugin.example_nodes()))]
 first = plugin.example_nodes()
-graphs.wrap(Recorded)
+device_graphs.wrap(Recorded)
 graph = Recorded()
 graph.capture_begin()
 for _ in range(2):

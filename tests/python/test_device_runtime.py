@@ -250,7 +250,7 @@ import time, torch
 x = torch.ones(3)
 for _ in range(30): og('a', torch.relu)(x + 1)
 begin = time.monotonic()
-runtime.close()
+recording.close()
 print(time.monotonic() - begin < 5)
 """
     result = run_program(source, tmp_path, env=served(gone=20))

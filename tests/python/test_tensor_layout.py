@@ -115,9 +115,10 @@ def test_every_field_is_found_and_trusted(tmp_path):
 # Each of the tensors in turn is another one than it is said to be.
 TAMPERED = """
 import json, torch
-from opguard import _rt, layout
+from opguard import _rt
+from opguard.record import tensor_layout
 def find(**wrong):
-    found = _rt.tensor_layout({**layout.probes(torch), **wrong})
+    found = _rt.tensor_layout({**tensor_layout.probes(torch), **wrong})
     found.pop("trusted")
     return found
 right = find()
@@ -159,10 +160,11 @@ def test_a_tensor_of_the_program_that_differs_ends_it(tmp_path):
 
 UNKNOWN = """
 import json, torch
-from opguard import _rt, layout
+from opguard import _rt
+from opguard.record import tensor_layout
 torch.__version__ = VERSION
 _rt.tensor_layout({})
-layout.install(torch, _rt.tensor_layout)
+tensor_layout.install(torch, _rt.tensor_layout)
 print(json.dumps(_rt.tensor_layout(None)))
 """
 
@@ -194,7 +196,7 @@ def test_threads_that_meet_tensors_at_once_agree(tmp_path):
 
 def test_the_fields_are_found_every_time(tmp_path):
     """What lies unused in torch's structs is different every time."""
-    source = "import json, torch\nfrom opguard import _rt, layout\n"
-    source += "print(json.dumps([_rt.tensor_layout(layout.probes(torch)).get('keys', -1) for _ in range(100)]))"
+    source = "import json, torch\nfrom opguard import _rt\nfrom opguard.record import tensor_layout\n"
+    source += "print(json.dumps([_rt.tensor_layout(tensor_layout.probes(torch)).get('keys', -1) for _ in range(100)]))"
     offsets = found(run_program(source, tmp_path / "log"))
     assert len(set(offsets)) == 1 and offsets[0] > 0, (offsets, sys.path, build_dir())

@@ -123,7 +123,7 @@ def test_micro_batches_of_a_step(seen):
 
 def test_torch_that_does_not_say_which_node_runs(program):
     # As torch 2.1: everything the engine dispatches is the call's.
-    graph = program.package / "trace_graph.py"
+    graph = program.package / "trace" / "graph.py"
     text = graph.read_text()
     assert '"_current_autograd_node"' in text
     graph.write_text(text.replace('"_current_autograd_node"', '"_absent"'))

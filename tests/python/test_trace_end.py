@@ -1,4 +1,4 @@
-"""Tracing ends by itself when nothing new comes any more (python/opguard/tracer.py), and says so."""
+"""Tracing ends by itself when nothing new comes any more (python/opguard/trace/tracer.py), and says so."""
 
 import json
 import sys

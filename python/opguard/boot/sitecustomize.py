@@ -25,7 +25,7 @@ def _begin(boot):
     sys.modules["opguard"] = module = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-        from opguard import startup
+        from opguard.load import startup
     except BaseException:
         del sys.modules["opguard"]
         raise

@@ -1,5 +1,6 @@
 // runtime/entries/collective.h: a collective between its launch and its landing, when its outputs
-// hold what it left. python/opguard/collectives.py sees the calls; nothing here waits for one.
+// hold what it left. python/opguard/ranks/collectives.py sees the calls; nothing here waits for
+// one.
 #pragma once
 
 #include <string>
@@ -48,7 +49,7 @@ bool anything_in_flight();
 // Calls of torch.distributed are seen by us, so that an operator is a collective only if one ran.
 bool watching_collectives();
 
-// opguard._rt's functions of python/opguard/collectives.py.
+// opguard._rt's functions of python/opguard/ranks/collectives.py.
 // launch(boundary, group, sequence, inputs, outputs, scalars, structure) -> Flight or None.
 PyObject* collective_launch(PyObject* module, PyObject* args);
 PyObject* collectives_watched(PyObject* module, PyObject* none);

@@ -1,5 +1,5 @@
 // runtime/entries/graph_capture.h: the capture of a device graph and its replays, as Python tells
-// them (python/opguard/graphs.py).
+// them (python/opguard/compiled/device_graphs.py).
 #pragma once
 
 #include "runtime/host/py.h"

@@ -1,5 +1,5 @@
 // runtime/entries/graph_site.h: the constant text by which an operator of a compiled graph tells
-// its site (python/opguard/compiled_ops.py writes it).
+// its site (python/opguard/compiled/ops.py writes it).
 #pragma once
 
 #include <cstdint>

@@ -2,9 +2,10 @@
 // struct: shape, strides, type, address and version counter without a call.
 //
 // Where the fields lie is no promise of torch's. It is found in this process, by tensors whose
-// answers are known (python/opguard/layout.py), and every field must lie in exactly one place; then
-// the first tensors of the program are compared with what torch's Python interface says of them.
-// One answer that differs turns it off for good, and everything is asked as without it.
+// answers are known (python/opguard/record/tensor_layout.py), and every field must lie in exactly
+// one place; then the first tensors of the program are compared with what torch's Python interface
+// says of them. One answer that differs turns it off for good, and everything is asked as without
+// it.
 //
 // It speaks only of tensors whose struct is the common class (told by its virtual table) and whose
 // dispatch keys are those of an ordinary tensor: anything wrapped, lazy, negated, sparse, named,
@@ -54,8 +55,8 @@ class TensorLayout {
   // And of the struct of its storage; nullptr: not known here.
   const void* storage(PyObject* plain) const;
 
-  // probes: a dict of what layout.py made. False, without an error set: something was found nowhere
-  // or in two places, or differs from what Python says.
+  // probes: a dict of what tensor_layout.py made. False, without an error set: something was found
+  // nowhere or in two places, or differs from what Python says.
   bool find(PyObject* probes);
   // One more plain tensor is compared with, until there were enough.
   void meet(PyObject* plain) {

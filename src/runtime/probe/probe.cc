@@ -103,7 +103,8 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
 }
 
 // What torch.compile asks of a stand-in that waits on the stack of a function whose graph broke
-// (compiled_trace.py); no name of a program's begins so. None where `name` is another's.
+// (python/opguard/compiled/trace.py); no name of a program's begins so. None where `name` is
+// another's.
 Ref own_field(PyObject* self, PyObject* name) {
   auto* object = reinterpret_cast<StandIn*>(self);
   const std::string_view text = utf8(name);

@@ -1,5 +1,5 @@
 // runtime/recorder/parameter_names.h: what the program's modules call a parameter
-// (python/opguard/names.py).
+// (python/opguard/record/parameter_names.py).
 #pragma once
 
 #include <string>

@@ -1,0 +1,1 @@
+"""Probes in graphs: torch.compile's, and those of a device."""

@@ -1,0 +1,1 @@
+"""What gets a program started and its sources rewritten."""

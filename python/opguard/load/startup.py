@@ -1,0 +1,111 @@
+"""What this process was asked to do. The environment is read here and nowhere else (docs/architecture.md)."""
+
+import os
+import sys
+
+from opguard.load import importing, messages
+
+
+class Options:
+    """One field per variable of docs/architecture.md; a field that is not set is empty, 0 or None."""
+
+    __slots__ = ("trace", "tree", "packages", "steps", "log", "hook", "mode", "trusted", "seed", "controlled", "rank", "world",
+                 "capture", "transplant", "drill", "until", "activities", "plugins", "injection", "cuda_home", "device_wait")  # fmt: skip
+
+    def __init__(self, trace="", tree="", packages=(), steps=0, log="", hook="", mode="default", trusted="", seed=None, controlled=(), rank=0, world=1,
+                 capture="", transplant="", drill="", until=None, activities="auto", plugins=(), injection="", cuda_home="", device_wait=0.0):  # fmt: skip
+        self.trace, self.tree, self.packages, self.steps = trace, tree, list(packages), steps
+        self.log, self.hook, self.mode, self.trusted, self.seed = log, hook, mode, trusted, seed
+        self.controlled = dict(controlled)  # variables that determinism control has set
+        self.rank, self.world = rank, world
+        self.capture, self.transplant, self.drill = capture, transplant, drill  # a selection a line
+        self.until = until  # the last step of the run, None: all of them
+        self.activities, self.plugins = activities, list(plugins)  # of devices, docs/activities.md
+        self.injection, self.cuda_home = injection, cuda_home
+        self.device_wait = device_wait  # seconds, 0: as long as usual (docs/device-runtime.md)
+
+
+# Of this process; sitecustomize replaces it.
+options = Options()
+
+
+def _number(environment, name, default, kind=int):
+    try:
+        return kind(environment.get(name, "") or default)
+    except ValueError:
+        messages.complain("%s is not a number: %r" % (name, environment[name]))
+        return default
+
+
+def _lines(environment, name):
+    value = environment.get(name, "")
+    if not value.startswith("@"):
+        return value
+    try:
+        with open(value[1:], encoding="utf-8") as file:
+            return file.read()
+    except OSError as error:
+        messages.complain("%s cannot be read: %s" % (name, error))
+        return ""
+
+
+def read_environment(environment):
+    seed = environment.get("OPGUARD_DETERMINISTIC", "")
+    return Options(
+        trace=environment.get("OPGUARD_TRACE", ""),
+        tree=os.path.realpath(environment.get("OPGUARD_TREE") or os.getcwd()),
+        packages=[p for p in environment.get("OPGUARD_WITH", "").split(",") if p],
+        steps=None if environment.get("OPGUARD_STEPS") == "auto" else _number(environment, "OPGUARD_STEPS", 0),
+        log=environment.get("OPGUARD_LOG", ""),
+        hook=environment.get("OPGUARD_HOOK", ""),
+        mode=environment.get("OPGUARD_MODE") or "default",
+        trusted=environment.get("OPGUARD_TRUSTED", ""),
+        seed=_number(environment, "OPGUARD_DETERMINISTIC", 0) if seed else None,
+        controlled=[(n, environment[n]) for n in environment.get("OPGUARD_CONTROLLED", "").split(",") if n in environment],
+        rank=_number(environment, "RANK", 0),
+        world=_number(environment, "WORLD_SIZE", 1),
+        capture=_lines(environment, "OPGUARD_CAPTURE"),
+        transplant=_lines(environment, "OPGUARD_TRANSPLANT"),
+        drill=_lines(environment, "OPGUARD_DRILL"),
+        until=_number(environment, "OPGUARD_UNTIL_STEP", 0) if environment.get("OPGUARD_UNTIL_STEP") else None,
+        activities=environment.get("OPGUARD_ACTIVITIES") or "auto",
+        plugins=[p for p in environment.get("OPGUARD_DEVICE_PLUGIN", "").split(os.pathsep) if p],
+        injection=environment.get("CUDA_INJECTION64_PATH", ""),
+        cuda_home=environment.get("CUDA_HOME", ""),
+        device_wait=_number(environment, "OPGUARD_DEVICE_WAIT", 0, float),
+    )
+
+
+def _try(what, step, *arguments):
+    try:
+        step(*arguments)
+    except Exception as error:
+        messages.complain("%s: %s: %s" % (what, type(error).__name__, error))
+
+
+def begin(read):
+    """Each part on its own: a failure of one leaves the others and the program as they are."""
+    global options
+    options = read
+    importing.keep(sys.modules["opguard"])
+    if options.seed is not None:
+        from opguard.record import determinism
+
+        _try("no determinism control", determinism.install, options.seed, options.controlled)
+    if options.hook:
+        from opguard.load import hook
+
+        _try("no import hook", hook.install, options.hook)
+    if options.trace:
+        from opguard.trace import opened, tracer
+
+        _try("files that are read are not noted", opened.install, options.trace, options.tree)
+        importing.when_imported("torch", lambda torch: tracer.install(torch, options))
+    if options.log:
+        _try("not recording", _record)
+
+
+def _record():
+    from opguard.record import recording
+
+    recording.start(options)

@@ -1,0 +1,1 @@
+"""What ranks say to one another: collectives, data parallelism, shards."""

@@ -1,0 +1,162 @@
+"""Flights: what is known of the collectives of this process, whoever sees their calls (collectives.py, functional.py,
+ddp.py, fsdp.py): their groups' names, their numbers, and which have been launched and not yet landed."""
+
+import functools
+import sys
+import weakref
+
+from opguard import _rt
+from opguard.load import messages
+
+_MANY = 256  # works nobody has waited for, before the ended ones are looked for
+
+_world = None  # torch.distributed.distributed_c10d
+_names = weakref.WeakKeyDictionary()  # process group -> its name
+_made = {}  # members -> groups made of them
+_count = {}  # group's name -> collectives launched
+_works = {}  # id(work) -> (work, flights), until somebody waits for it
+_coalescing = {}  # id(process group) -> flights
+_unknown = 0  # collectives whose end nobody in Python waited for
+
+
+def settings():
+    return {"collectives_not_waited": str(_unknown)} if _unknown else {}
+
+
+def guarded(function):
+    """What we do beside the program's call must not fail it."""
+
+    @functools.wraps(function)
+    def safe(*args):
+        try:
+            return function(*args)
+        except Exception as error:
+            if not getattr(guarded, "told", False):
+                guarded.told = True
+                messages.complain("warning: a collective is not recorded: %s: %s" % (type(error).__name__, error))
+            return None
+
+    return safe
+
+
+def set_world(module):
+    global _world
+    _world = module
+
+
+def world():
+    """torch.distributed.distributed_c10d, None before it is imported."""
+    return _world
+
+
+def tracing():
+    compiler = getattr(sys.modules["torch"], "compiler", None)
+    return bool(compiler and getattr(compiler, "is_compiling", bool)())
+
+
+# --- names and numbers ---
+
+
+def ranges(ranks):
+    """[0, 1, 2, 5] -> "0-2,5"."""
+    runs = []
+    for rank in sorted(ranks):
+        if runs and runs[-1][1] == rank - 1:
+            runs[-1][1] = rank
+        else:
+            runs.append([rank, rank])
+    return ",".join("%d-%d" % tuple(run) if run[0] < run[1] else str(run[0]) for run in runs)
+
+
+def group_name(group):
+    """The same on every member, since groups of the same ranks are made in the same order on all of them."""
+    name = _names.get(group)
+    if name is None:
+        # All that exist, in order of creation: first use may differ between ranks.
+        for known, members in list(getattr(_world, "_world", _world).pg_group_ranks.items()):
+            if isinstance(known, _world.ProcessGroup) and known not in _names:  # not a group without this rank
+                members = ranges(members)
+                number = _made[members] = _made.get(members, -1) + 1
+                _names[known] = members + ("#%d" % number if number else "")
+        name = _names.get(group)
+    if name is None:
+        name = _names[group] = str(getattr(group, "group_name", "") or "?")
+    return name
+
+
+def next_number(group):
+    _count[group] = _count.get(group, 0) + 1
+    return _count[group]
+
+
+def launch(boundary, group, inputs=(), outputs=(), scalars="", structure=False, numbered=True):
+    """The flight of a collective that is called next; None where nothing is recorded. Names and values of
+    inputs and outputs: ((name, tensors, flags), ...)."""
+    number = next_number(group) if numbered else 0
+    return _rt.collective(boundary, group, number, tuple(inputs), tuple(outputs), scalars, structure)
+
+
+def channel_name(group, sending, peer, tag):
+    ends = (group.rank(), peer) if sending else (peer, group.rank())
+    return "%s:%d>%d%s" % (group_name(group), *ends, "/%d" % tag if tag else "")
+
+
+def coalesce(group):
+    """From now on the group's collectives end together."""
+    _coalescing[id(group)] = []
+
+
+def coalesced(group):
+    """What was launched since, and no more."""
+    return _coalescing.pop(id(group), ())
+
+
+@guarded
+def track(flight, work, group=None):
+    """work: what the launch returned; None where it had ended by then."""
+    if flight is None:
+        return
+    together = _coalescing.get(id(group))
+    if together is not None:
+        together.append(flight)
+    elif work is None or not hasattr(work, "wait"):
+        flight.land(False)
+    else:
+        if len(_works) >= _MANY:
+            sweep()
+        _works.setdefault(id(work), (work, []))[1].append(flight)
+
+
+def waiting():
+    """Is there a flight that a wait may land?"""
+    return bool(_works)
+
+
+def tracked(work):
+    return id(work) in _works
+
+
+@guarded
+def landed(key):
+    for flight in _works.pop(key, (None, ()))[1]:
+        flight.land(False)
+
+
+@guarded
+def sweep():
+    """At a step boundary: what nobody in Python has waited for, but has ended; never waits."""
+    global _unknown
+    for key, (work, _) in list(_works.items()):
+        completed = getattr(type(work).is_completed, "_opguard", type(work).is_completed)
+        if not completed(work):
+            continue
+        for flight in _works.pop(key, (None, ()))[1]:
+            _unknown += 1
+            flight.land(True)
+
+
+def close(functional):
+    """functional: how many functional collectives were never waited for."""
+    global _unknown
+    sweep()
+    _unknown += functional + sum(len(flights) for _, flights in _works.values())

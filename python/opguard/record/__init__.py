@@ -1,0 +1,1 @@
+"""What the recording asks of Python: start and end, settings, names, generators, buffers."""

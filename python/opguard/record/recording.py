@@ -1,0 +1,133 @@
+"""Connects the extension with the interpreter and with torch: start, torch's own hooks, close.
+
+Everything torch offers a hook for is hooked; the rest (two functions of torch.autograd) is wrapped. The
+recording itself is C++ (src/runtime)."""
+
+import functools
+import os
+import sys
+
+from opguard import _rt
+from opguard.compiled import device_graphs
+from opguard.load import exits, importing
+from opguard.ranks import collectives, ddp, flights, functional
+from opguard.record import buffers, generators, parameter_names, saving, tensor_layout
+
+
+def start(options):
+    """options: startup.Options. Programs that record nothing leave no file: the log is opened by its first event."""
+    if options.mode != "off" and not _rt.recording():
+        if options.capture or options.transplant or options.drill:
+            _rt.watch(options.capture, options.transplant, os.path.abspath(options.log), options.rank)
+        if options.drill:
+            from opguard.record import drill
+
+            _rt.drill(options.drill, drill.Driller(os.path.abspath(options.log), options.rank))
+        _rt.device_plugins(os.pathsep.join(options.plugins), options.device_wait)
+        _rt.start(
+            os.path.abspath(options.log), options.rank, options.world, options.mode, options.trusted,
+            functools.partial(_settings, options), parameter_names.names_of, generators.collect,
+        )  # fmt: skip
+        _rt.buffers(buffers.collect)
+        if options.until is not None:
+            from opguard.record import until
+
+            _rt.end_after(options.until, functools.partial(until.end, os.path.abspath(options.log)))
+        exits.at_exit(close)
+        collectives.install()
+    importing.when_imported("torch", on_torch)
+
+
+def close():
+    flights.close(functional.pending())
+    _rt.close()
+
+
+def _settings(options):
+    from opguard.record import settings
+
+    found = {str(name): str(value) for name, value in settings.collect().items()}
+    distributed = sys.modules.get("torch.distributed")
+    try:
+        if distributed is not None and distributed.is_available() and distributed.is_initialized():
+            found["rank"] = str(distributed.get_rank())
+    except Exception:
+        pass  # a half-made process group has no rank yet
+    found.update(flights.settings(), **ddp.settings())
+    found["mode"] = options.mode
+    if options.mode == "trusted":
+        found["mode.trusted"] = options.trusted
+    found["argv"] = " ".join(getattr(sys, "argv", []))
+    return found
+
+
+def on_torch(torch):
+    if not _rt.recording():
+        return
+    tensor_layout.install(torch, _rt.tensor_layout)
+    _wrap_autograd(torch)
+    device_graphs.install(torch)
+    buffers.install(torch)
+    saving.install(torch)
+    optim = sys.modules.get("torch.optim.optimizer")
+    if hasattr(optim, "register_optimizer_step_pre_hook"):
+        optim.register_optimizer_step_pre_hook(_step_begins)
+        optim.register_optimizer_step_post_hook(_step_ended)
+
+
+def _step_begins(optimizer, args, kwargs):
+    _rt.step_begins(optimizer)
+    # args[0] is the optimizer. What the closure runs is the program's forward and backward, no part of the step.
+    if len(args) > 1 and callable(args[1]):
+        return (args[0], _closure(args[1])) + tuple(args[2:]), kwargs
+    if callable(kwargs.get("closure")):
+        return args, {**kwargs, "closure": _closure(kwargs["closure"])}
+
+
+def _closure(closure):
+    @functools.wraps(closure)
+    def evaluate(*args, **kwargs):
+        _rt.closure_begins()
+        try:
+            return closure(*args, **kwargs)
+        finally:
+            _rt.closure_ended()
+
+    return evaluate
+
+
+def _step_ended(optimizer, args, kwargs):
+    _rt.step_ended(optimizer)
+
+
+def _wrap_autograd(torch):
+    for name, roots in (("backward", "tensors"), ("grad", "outputs")):
+        original = getattr(torch.autograd, name)
+        if not getattr(original, "_opguard", False):
+            setattr(torch.autograd, name, _announced(original, roots))
+
+
+def _announced(original, roots):
+    compiling = _compiling_test()
+
+    @functools.wraps(original)
+    def announced(*args, **kwargs):
+        outputs = args[0] if args else kwargs.get(roots, ())
+        # Before 2.13 torch does not call itself compiling while AOTAutograd traces a backward pass.
+        if not compiling() and not _traced(outputs):
+            _rt.loss(outputs)
+        return original(*args, **kwargs)
+
+    announced._opguard = True
+    return announced
+
+
+def _traced(outputs):
+    """Are they what a tracer works with, and no values?"""
+    outputs = outputs if isinstance(outputs, (list, tuple)) else (outputs,)
+    return any(type(output).__module__ in ("torch._subclasses.functional_tensor", "torch._subclasses.fake_tensor") for output in outputs)
+
+
+def _compiling_test():
+    compiler = getattr(sys.modules["torch"], "compiler", None)
+    return getattr(compiler, "is_compiling", lambda: False)

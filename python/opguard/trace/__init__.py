@@ -1,0 +1,1 @@
+"""The preflight: what the user's expressions dispatched, called and launched."""
