@@ -134,7 +134,7 @@ Operand.__divmod__ = _binary(divmod)
 Operand.__hash__ = object.__hash__
 
 
-# As src/runtime/probe/probe.cc has them: an attribute that is written to something other than a tensor is no event.
+# As src/runtime/probe/operand.cc has them: an attribute that is written to something other than a tensor is no event.
 def read_attribute(self, name):
     entered = enter(self._opguard_id, None, ("self",), (self._opguard_real,))
     result = getattr(self._opguard_real, name)
