@@ -14,6 +14,7 @@
 #include "session/report_verdict.h"
 #include "session/side.h"
 #include "support/exit_code.h"
+#include "support/kept_input.h"
 #include "support/launch.h"
 #include "support/say.h"
 
@@ -144,6 +145,7 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
 }  // namespace
 
 int diff(DiffOptions opt) {
+  keep_input();
   // Two comparisons never mix.
   return work_in(opt.work, {"run_a", "run_b", "tree_a", "tree_b"}, "logs, plans and outputs",
                  [&](const std::string& path) {

@@ -23,6 +23,7 @@
 #include "support/diagnostics.h"
 #include "support/exit_code.h"
 #include "support/install.h"
+#include "support/kept_input.h"
 #include "support/say.h"
 #include "support/source.h"
 #include "support/text.h"
@@ -297,6 +298,7 @@ int instrument_planned(InstrumentOptions opt) {
 }  // namespace
 
 int instrument(const InstrumentOptions& opt) {
+  if (opt.verify) keep_input();
   if (opt.verify && opt.command.empty()) return fail("--verify runs the program: give it after --");
   if (!opt.json.empty()) {  // before the program's minutes are spent
     auto folder = std::filesystem::absolute(opt.json).parent_path();

@@ -16,6 +16,7 @@
 #include "session/report_verdict.h"
 #include "session/side.h"
 #include "support/exit_code.h"
+#include "support/kept_input.h"
 #include "support/say.h"
 #include "support/write_file.h"
 
@@ -236,6 +237,7 @@ llvm::Expected<int> search_noise(NoiseOptions opt) {
 }  // namespace
 
 int noise(NoiseOptions opt) {
+  keep_input();
   return work_in(opt.work, {"run_1", "run_2"}, "logs, the plan and outputs",
                  [&](const std::string& path) {
                    opt.work = path;

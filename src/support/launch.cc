@@ -18,6 +18,7 @@
 #include "support/diagnostics.h"
 #include "support/end_processes.h"
 #include "support/guardian.h"
+#include "support/kept_input.h"
 #include "support/write_file.h"
 
 extern char** environ;
@@ -124,11 +125,13 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 // Beyond fork only calls that are safe there: no allocation.
 [[noreturn]] void become(char** argv, char** env, const char* cwd, bool own_group, bool no_input,
-                         int out_fd, int report_fd) {
+                         int in_fd, int out_fd, int report_fd) {
   if (own_group) setpgid(0, 0);
   guard_child(getpid(), own_group);
+  if (in_fd >= 0) dup2(in_fd, STDIN_FILENO);
   // A group in the background that reads from the terminal is stopped.
-  if (int none = no_input ? open("/dev/null", O_RDONLY) : -1; none >= 0) dup2(none, STDIN_FILENO);
+  if (int none = no_input && in_fd < 0 ? open("/dev/null", O_RDONLY) : -1; none >= 0)
+    dup2(none, STDIN_FILENO);
   for (int signal : kPassed) {
     struct sigaction now;
     sigaction(signal, nullptr, &now);
@@ -287,12 +290,13 @@ llvm::Expected<LaunchResult> launch(const LaunchOptions& options) {
 
   // With a terminal at hand the child must stay in its foreground group to read from it.
   bool own_group = options.apart || !isatty(STDIN_FILENO);
+  InputFeed input;
   SignalGuard guard;
   std::fflush(nullptr);
   pid_t pid = fork();
   if (pid == 0)
-    become(argv.data(), env.data(), options.cwd.c_str(), own_group, options.apart, out[1],
-           report[1]);
+    become(argv.data(), env.data(), options.cwd.c_str(), own_group, options.apart,
+           input.descriptor(), out[1], report[1]);
   if (pid > 0) {
     if (own_group) setpgid(pid, pid);
     child_has_group = own_group;
