@@ -2,6 +2,7 @@
 #include <string_view>
 
 #include "cli/command.h"
+#include "support/version.h"
 
 namespace {
 
@@ -9,7 +10,7 @@ using namespace opguard;
 
 int opguard_main(int argc, char** argv) {
   CLI::App app{"Names the first operator, in your own source, where two training runs part."};
-  app.set_version_flag("--version", "opguard " OPGUARD_VERSION);
+  app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
   Pipeline run;
   // In the order of a first use.
@@ -30,7 +31,7 @@ int opguard_main(int argc, char** argv) {
 
 int opguard_instrument_main(int argc, char** argv) {
   CLI::App app{"Puts probes into the sources of a training program, as a git diff."};
-  app.set_version_flag("--version", "opguard " OPGUARD_VERSION);
+  app.set_version_flag("--version", version_text());
   Pipeline run;
   add_instrument_options(app, run);
   return run_app(app, run, argc, argv);

@@ -14,6 +14,7 @@
 #include "session/skipped.h"
 #include "support/install.h"
 #include "support/say.h"
+#include "support/version.h"
 
 namespace opguard {
 namespace {
@@ -61,7 +62,7 @@ int run_plan(const PlanOptions& opt) {
   // A plan without them would look complete.
   for (const SkippedFile& file : skipped)
     plan.unwrapped.push_back({file.package, file.file, file.line, "skipped: " + file.why, "", 0});
-  plan.opguard = OPGUARD_VERSION;
+  plan.opguard = version();
   if (llvm::Error error = write_plan(plan, opt.out)) return give_up(std::move(error));
   print_diagnostics(diags.text());
   std::fprintf(stderr, "opguard: %zu boundaries of %zu sites in %zu files%s: %s\n",

@@ -12,6 +12,7 @@
 #include "session/skipped.h"
 #include "support/install.h"
 #include "support/say.h"
+#include "support/version.h"
 #include "support/write_file.h"
 
 namespace opguard {
@@ -114,7 +115,7 @@ llvm::Expected<Survey> survey(const SurveyOptions& options, const TemplateLibrar
   if (!whole) return whole.takeError();
   put_plain(*plain, *whole);
   survey.plan.elsewhere = look_alikes(*whole, survey.plan);
-  survey.plan.opguard = OPGUARD_VERSION;
+  survey.plan.opguard = version();
   survey.plan.command = options.command;
   survey.plan.packages = options.packages;
   if (survey.plan.boundaries.empty() && !survey.failure.empty())
