@@ -15,7 +15,7 @@
 namespace opguard {
 
 // A text of a log that is longer than kLongText bytes is its first kKeptText and the FNV-1a of the
-// whole, as the runtime shortens the texts that it writes (runtime/probe/values.cc: none is
+// whole, as the runtime shortens the texts that it writes (runtime/recorder/values.cc: none is
 // longer).
 inline constexpr size_t kKeptText = 1024, kLongText = 1100;
 // Of a location, whose paths the reader of a log opens, up to kLongPlace.

@@ -14,9 +14,9 @@ bool draws_random(std::string_view name);
 // the tracer makes boundaries (python/opguard/trace/marks.py, "seed").
 bool seeds_random(std::string_view name);
 
-// Whether a call's scalars (runtime/probe/values.cc) hold a generator that the program made itself:
-// "generator=Generator(seed=7)". Its state is in no record, and what moves a generator of the
-// process does not move it.
+// Whether a call's scalars (runtime/recorder/values.cc) hold a generator that the program made
+// itself: "generator=Generator(seed=7)". Its state is in no record, and what moves a generator of
+// the process does not move it.
 bool given_generator(std::string_view scalars);
 
 }  // namespace opguard

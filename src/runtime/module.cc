@@ -5,16 +5,15 @@
 #include "runtime/entries/graph_capture.h"
 #include "runtime/entries/graph_event.h"
 #include "runtime/entries/optimizer.h"
-#include "runtime/probe/operation.h"
 #include "runtime/probe/primitives.h"
 #include "runtime/probe/probe.h"
-#include "runtime/probe/values.h"
 #include "runtime/recorder/kept.h"
 #include "runtime/recorder/parameter_names.h"
 #include "runtime/recorder/python_devices.h"
 #include "runtime/recorder/python_fingerprint.h"
 #include "runtime/recorder/recorder.h"
 #include "runtime/recorder/tickets.h"
+#include "runtime/recorder/values.h"
 #include "runtime/watch/watch.h"
 
 namespace opguard {

@@ -1,4 +1,4 @@
-"""What an operator reads and gives while dynamo traces: its tensors by name, the rest as text, as src/runtime/probe/values.cc
+"""What an operator reads and gives while dynamo traces: its tensors by name, the rest as text, as src/runtime/recorder/values.cc
 and src/runtime/probe/operation.cc make them when it runs."""
 
 import dataclasses
@@ -11,7 +11,7 @@ from torch._dynamo.variables.user_defined import UserDefinedObjectVariable
 from opguard import _rt
 from opguard.compiled import variables as dv
 
-_MAX_DEPTH = 4  # as in src/runtime/probe/values.cc
+_MAX_DEPTH = 4  # as in src/runtime/recorder/values.cc
 _MAX_MODULE_DEPTH = 16
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.:=\[\]() <>{}'+*/-]")
 _UNINITIALISED = {
@@ -25,7 +25,7 @@ def quoted(text):
 
 
 class Values:
-    """Inputs or outputs of one operator: its tensors by name, the rest as text (Collector in src/runtime/probe/values.h)."""
+    """Inputs or outputs of one operator: its tensors by name, the rest as text (Collector in src/runtime/recorder/values.h)."""
 
     def __init__(self, tx, kind):
         self.tx, self.kind = tx, kind
@@ -162,7 +162,7 @@ def _name_of(callee):
 
 
 def call_inputs(tx, values, callee, args, kwargs):
-    """-> flags of the event. As Operation::call_inputs of src/runtime/probe/operation.cc."""
+    """-> flags of the event. As Operation::call_inputs of src/runtime/probe/call_inputs.cc."""
     callee, flags = dv.real(callee), ""
     function = _function_of(callee)
     if in_package(getattr(function, "__module__", None), "torch.distributed"):

@@ -32,3 +32,13 @@ def _returns_views(schema):
     except AttributeError:
         return False
     return bool(aliases) and all(alias is not None and not alias.is_write for alias in aliases)
+
+
+_computes = {}
+
+
+def computes_cached(name, func):
+    known = _computes.get(name)
+    if known is None:
+        known = _computes[name] = computes(name, func)
+    return known

@@ -11,8 +11,8 @@ import threading
 import time
 
 from opguard.load import exits, messages, roots
-from opguard.trace import calls, device, file, graph, kernels, marks, script
-from opguard.trace.compute import computes
+from opguard.trace import calls, device, file, graph, kernels, marks, mode, script
+from opguard.trace.compute import computes_cached
 from opguard.trace.positions import Positions
 
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # the package
@@ -311,7 +311,7 @@ class Tracer:
             self.write(True)
             # Under other modes, and in other threads, it stays, idle.
             if self.mode_thread == threading.get_ident():
-                _leave(self.mode)
+                mode.leave(self.mode)
         elif time.monotonic() - self.written_s > _WRITE_EVERY_S:
             # For a program that is killed later.
             self.write(False)
@@ -367,116 +367,12 @@ class Tracer:
                 self.write(True)
 
 
-def _make_mode(torch, tracer):
-    from torch.utils import _python_dispatch as dispatch
-
-    class TracerMode(dispatch.TorchDispatchMode):
-        # cond, flex_attention and the like come through as operators.
-        supports_higher_order_operators = True
-
-        @classmethod
-        def _should_skip_dynamo(cls):
-            return False  # else the first operator would import torch._dynamo
-
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            kwargs = kwargs or {}
-            name = _name(func)
-            if type(args[0] if args else None) in script.NUMBERS:
-                args = script.with_tensors(torch, func, args)
-            use, launches = tracer.saw(func, name, args, kwargs)
-            if use is not None and kernels.may_write_unsaid(name, func):
-                return tracer.watch_writes(use, args, kwargs, lambda: tracer.below(launches, lambda: func(*args, **kwargs)))
-            if launches:
-                return tracer.devices.below(launches, lambda: func(*args, **kwargs))
-            return func(*args, **kwargs)
-
-    return TracerMode
-
-
-_names = {}
-
-
-def _name(func):
-    name = _names.get(func)
-    if name is None:
-        schema = getattr(func, "_schema", None)
-        if schema is None:
-            name = "higher_order::%s" % getattr(func, "__name__", "unknown")
-        else:
-            name = "%s.%s" % (schema.name, schema.overload_name) if schema.overload_name else schema.name
-        _names[func] = name
-    return name
-
-
-_computes = {}
-
-
-def computes_cached(name, func):
-    known = _computes.get(name)
-    if known is None:
-        known = _computes[name] = computes(name, func)
-    return known
-
-
-def _let_higher_order_pass(torch, mode_class):
-    """Before torch 2.7 a mode unknown to a higher order operator is an error there."""
-    from torch.utils import _python_dispatch as dispatch
-
-    if hasattr(dispatch.TorchDispatchMode, "supports_higher_order_operators"):
-        return
-    operator = getattr(torch._ops, "HigherOrderOperator", None)
-    inner = getattr(operator, "dispatch", None)
-    if inner is None or not hasattr(dispatch, "_pop_mode_temporarily"):
-        return
-
-    @functools.wraps(inner)
-    def passed(self, key, *args, **kwargs):
-        if key == torch._C.DispatchKey.Python and type(dispatch._get_current_dispatch_mode()) is mode_class:
-            with dispatch._pop_mode_temporarily():
-                return self(*args, **kwargs)
-        return inner(self, key, *args, **kwargs)
-
-    operator.dispatch = passed
-
-
-def _follow_threads(mode_class):
-    """Modes are per thread: each later thread gets one of its own."""
-    begin = getattr(threading.Thread, "_bootstrap_inner", None)
-    if begin is None:
-        return
-
-    @functools.wraps(begin)
-    def _bootstrap_inner(self):
-        try:
-            mode = mode_class()
-            mode.__enter__()
-        except Exception:
-            mode = None
-        try:
-            begin(self)
-        finally:
-            _leave(mode)
-
-    threading.Thread._bootstrap_inner = _bootstrap_inner
-
-
-def _leave(mode):
-    """Takes the mode out where nothing the program has pushed is above it."""
-    try:
-        from torch.utils import _python_dispatch as dispatch
-
-        if mode is not None and dispatch._get_current_dispatch_mode() is mode:
-            mode.__exit__(None, None, None)
-    except Exception:
-        pass  # it goes with the thread
-
-
 def install(torch, options):
     """Right after torch has been imported, in the thread that imported it."""
     tracer = Tracer(torch, options)
     tracer.devices = device.install(torch, options, tracer.failed)
-    mode_class = _make_mode(torch, tracer)
-    _let_higher_order_pass(torch, mode_class)
+    mode_class = mode.make_mode(torch, tracer)
+    mode.let_higher_order_pass(torch, mode_class)
     for name, graph_argument in (("backward", 3), ("grad", 4)):
         original = getattr(torch.autograd, name)
         watched = tracer.watch(original, graph_argument, name == "backward")
@@ -491,7 +387,7 @@ def install(torch, options):
     kernels.install(tracer)
     script.install(torch, mode_class)
     exits.at_exit(tracer.finish)
-    _follow_threads(mode_class)
+    mode.follow_threads(mode_class)
     tracer.mode = mode_class()
     tracer.mode.__enter__()
     tracer.mode_thread = threading.get_ident()

@@ -7,9 +7,9 @@
 
 #include "runtime/entries/graph_event.h"
 #include "runtime/host/object.h"
-#include "runtime/probe/operation.h"
-#include "runtime/probe/values.h"
+#include "runtime/recorder/location.h"
 #include "runtime/recorder/parameter_names.h"
+#include "runtime/recorder/values.h"
 #include "runtime/watch/watch.h"
 
 namespace opguard {

@@ -1,7 +1,7 @@
 #include "runtime/entries/collective.h"
 
 #include "runtime/host/object.h"
-#include "runtime/probe/operation.h"
+#include "runtime/recorder/location.h"
 
 namespace opguard {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/probe/values.h"
+#include "runtime/recorder/values.h"
 
 namespace opguard {
 

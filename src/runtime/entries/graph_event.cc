@@ -5,8 +5,8 @@
 
 #include "runtime/entries/autograd.h"
 #include "runtime/entries/graph_site.h"
-#include "runtime/probe/values.h"
 #include "runtime/recorder/recorder.h"
+#include "runtime/recorder/values.h"
 #include "runtime/watch/watch.h"
 
 namespace opguard {

@@ -4,10 +4,10 @@
 #include <unordered_map>
 
 #include "runtime/host/object.h"
-#include "runtime/probe/operation.h"
-#include "runtime/probe/values.h"
 #include "runtime/recorder/held.h"
+#include "runtime/recorder/location.h"
 #include "runtime/recorder/recorder.h"
+#include "runtime/recorder/values.h"
 #include "runtime/watch/watch.h"
 
 namespace opguard {

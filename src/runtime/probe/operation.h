@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime/probe/callee.h"
-#include "runtime/probe/values.h"
+#include "runtime/recorder/values.h"
 
 namespace opguard {
 
@@ -58,6 +58,8 @@ class Operation {
   bool overwritten(PyObject* object) const;
   bool in_others_memory(PyObject* result) const;
   void record(PyObject* result, bool raised, const OwnWork& work);
+  // "lr=[0.1, 0.01]" of the optimizer that a scheduler is bound to; "" for any other object.
+  static std::string learning_rates(const TorchApi& torch, PyObject* scheduler);
   void receiver_inputs(const TorchApi& torch, PyObject* self);
   void hold(const TorchApi& torch, const std::string& prefix, PyObject* holder, bool state);
   void gradient_inputs(const TorchApi& torch, const std::string& name, PyObject* list);
@@ -89,12 +91,5 @@ class Operation {
   std::shared_ptr<Watch> watch_;
   std::vector<Ref> history_;  // grad_fn of the inputs before the call
 };
-
-// Tells where the boundary is, once; `frame` is the Python frame running now.
-void locate_boundary(const std::string& boundary, PyObject* frame);
-
-// The frame running now, past frames of torch and of our own package; none if there is no Python
-// frame (a thread of the engine).
-Ref user_frame();
 
 }  // namespace opguard

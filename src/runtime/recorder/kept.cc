@@ -4,9 +4,9 @@
 #include <unordered_map>
 
 #include "record/kept_values.h"
-#include "runtime/probe/operation.h"
-#include "runtime/probe/values.h"
+#include "runtime/recorder/location.h"
 #include "runtime/recorder/recorder.h"
+#include "runtime/recorder/values.h"
 
 namespace opguard {
 namespace {

@@ -1,6 +1,5 @@
 #include "runtime/watch/watch.h"
 
-#include <dirent.h>
 #include <unistd.h>
 
 #include <cinttypes>
@@ -9,8 +8,7 @@
 #include "runtime/fingerprint/fingerprint.h"
 #include "runtime/recorder/recorder.h"
 #include "runtime/recorder/storage.h"
-#include "runtime/watch/transplant.h"
-#include "tensor/selection.h"
+#include "runtime/watch/watch_list.h"
 
 namespace opguard {
 namespace {
@@ -24,66 +22,6 @@ const char* kind_name(EventKind kind) {
 const char* phase_name(Phase phase) {
   static constexpr const char* kNames[] = {"forward", "recompute", "backward", "optimizer"};
   return kNames[static_cast<size_t>(phase)];
-}
-
-struct Captured {
-  Selection selection;
-  uint64_t events = 0;
-};
-
-struct Drilled {
-  Selection selection;
-  bool done = false;
-};
-
-struct Planned {
-  Transplant transplant;
-  TransplantValue value;
-  bool loaded = false, done = false;
-  bool same = false;    // done: the tensor held that value already
-  std::string held;     // og1 of what it held, where it could be read
-  std::string refused;  // why
-};
-
-// Selections by the boundary they name: an event meets only its own.
-using ByBoundary = std::map<std::string, std::vector<size_t>, std::less<>>;
-
-// All under the GIL, as the recorder is. Never destroyed: hooks may fire at the interpreter's end.
-struct Watching {
-  std::string dir;
-  int32_t rank = 0;
-  std::optional<uint32_t> process;  // which of this rank's, in the order they began; none: a child
-  std::vector<Captured> captures;
-  std::vector<Planned> transplants;
-  std::vector<Drilled> drills;
-  ByBoundary captures_at, transplants_at;
-  std::vector<size_t> captures_anywhere;  // whose boundary cannot be told from their slot
-  PyObject* driller = nullptr;
-  uint64_t files = 0, tensors = 0, failed = 0;
-  std::string failure;  // the first one
-};
-
-Watching& watching() {
-  static auto* instance = new Watching;
-  return *instance;
-}
-
-void tell(const std::string& what) {
-  PySys_WriteStderr("opguard: %.700s\n", what.c_str());
-  PyErr_Clear();
-}
-
-void fail_capture(const std::string& why) {
-  Watching& w = watching();
-  if (w.failed++ > 0) return;
-  w.failure = why;
-  tell("warning: not captured: " + why + "; the run goes on, what is missing is counted");
-}
-
-void refuse(Planned& planned, const std::string& why) {
-  if (!planned.refused.empty()) return;
-  planned.refused = why;
-  tell("warning: no transplant of " + transplant_text(planned.transplant) + ": " + why);
 }
 
 std::string held_text(const TensorView& view) {
@@ -110,136 +48,7 @@ void each_at(const ByBoundary& index, std::string_view boundary, F f) {
     for (size_t i : at->second) f(i);
 }
 
-template <typename F>
-void each_line(std::string_view text, F f) {
-  while (!text.empty()) {
-    const size_t end = text.find('\n');
-    if (end != 0) f(text.substr(0, end));
-    text.remove_prefix(end == text.npos ? text.size() : end + 1);
-  }
-}
-
-// How many processes of this rank have written a log here before.
-uint32_t logs_of(const std::string& dir, int32_t rank) {
-  const std::string start = "rank" + std::to_string(rank) + "-";
-  uint32_t count = 0;
-  DIR* folder = opendir(dir.c_str());
-  if (folder == nullptr) return 0;
-  while (const dirent* entry = readdir(folder)) {
-    const std::string_view name = entry->d_name;
-    count += name.starts_with(start) && name.find(".log") != name.npos;
-  }
-  closedir(folder);
-  return count;
-}
-
 }  // namespace
-
-bool g_watching = false;
-
-void start_watching(std::string_view captures, std::string_view transplants, const std::string& dir,
-                    int32_t rank) {
-  Watching& w = watching();
-  w.dir = dir;
-  w.rank = rank;
-  w.process = logs_of(dir, rank);
-  std::string error;
-  each_line(captures, [&](std::string_view line) {
-    Captured captured;
-    if (parse_selection(line, captured.selection, error))
-      w.captures.push_back(std::move(captured));
-    else
-      fail_capture(error);
-  });
-  each_line(transplants, [&](std::string_view line) {
-    Planned& planned = w.transplants.emplace_back();
-    planned.transplant.selection.text = line;
-    if (!parse_transplant(line, planned.transplant, error)) return refuse(planned, error);
-    // Another rank's is never met here, and its file may be large.
-    if (planned.transplant.selection.rank.value_or(rank) != rank) return;
-    if (std::string why = load_value(planned.transplant, planned.value); !why.empty())
-      return refuse(planned, why);
-    planned.loaded = true;
-    w.transplants_at[planned.transplant.selection.boundary].push_back(w.transplants.size() - 1);
-  });
-  for (size_t i = 0; i < w.captures.size(); ++i) {
-    const Selection& s = w.captures[i].selection;
-    if (s.slot_in_boundary)
-      w.captures_anywhere.push_back(i);
-    else
-      w.captures_at[s.boundary].push_back(i);
-  }
-  g_watching = !w.captures.empty() || !w.transplants.empty();
-}
-
-void start_drilling(std::string_view selections, PyObject* driller) {
-  Watching& w = watching();
-  std::string error;
-  each_line(selections, [&](std::string_view line) {
-    Drilled drilled;
-    if (parse_selection(line, drilled.selection, error) && drilled.selection.occurrence)
-      w.drills.push_back(std::move(drilled));
-    else
-      tell("warning: nothing is drilled: " + error);
-  });
-  Py_INCREF(driller);
-  w.driller = driller;
-  g_watching = g_watching || !w.drills.empty();
-}
-
-bool drills_node(std::string_view boundary, std::string_view node) {
-  for (const Drilled& drilled : watching().drills) {
-    const Selection& s = drilled.selection;
-    if (s.boundary == boundary && (s.kind.empty() || s.kind == "node") &&
-        (s.node.empty() || s.node == node))
-      return true;
-  }
-  return false;
-}
-
-void watch_after_fork() {
-  Watching& w = watching();
-  for (Captured& captured : w.captures) captured.events = 0;
-  for (Planned& planned : w.transplants) {
-    planned.done = false;
-    if (planned.loaded) planned.refused.clear();
-  }
-  for (Drilled& drilled : w.drills) drilled.done = false;
-  w.process.reset();
-  w.files = w.tensors = w.failed = 0;
-  w.failure.clear();
-}
-
-std::map<std::string, std::string> watch_settings() {
-  std::map<std::string, std::string> settings;
-  Watching& w = watching();
-  if (!w.captures.empty()) {
-    std::string text =
-        std::to_string(w.tensors) + " tensors in " + std::to_string(w.files) + " files";
-    if (w.failed > 0) text += ", " + std::to_string(w.failed) + " failed: " + w.failure;
-    settings["capture"] = text;
-    for (size_t i = 0; i < w.captures.size(); ++i)
-      settings["capture." + std::to_string(i)] = std::to_string(w.captures[i].events);
-  }
-  for (size_t i = 0; i < w.drills.size(); ++i)
-    settings["drill." + std::to_string(i)] = w.drills[i].done ? "done" : "not reached";
-  size_t done = 0;
-  for (size_t i = 0; i < w.transplants.size(); ++i) {
-    const Planned& planned = w.transplants[i];
-    done += planned.done;
-    settings["transplant." + std::to_string(i)] = planned.done              ? "done"
-                                                  : planned.refused.empty() ? "not reached"
-                                                                            : planned.refused;
-    if (planned.done)
-      settings["transplant." + std::to_string(i) + ".was"] = planned.same ? "same" : "other";
-    if (planned.done && !planned.held.empty())
-      settings["transplant." + std::to_string(i) + ".held"] = planned.held;
-  }
-  if (!w.transplants.empty())
-    settings["transplant"] =
-        "done " + std::to_string(done) + " of " + std::to_string(w.transplants.size());
-  return settings;
-}
 
 std::shared_ptr<Watch> make_watch(const Event& event, std::string_view boundary,
                                   std::string_view node, bool compiled) {
@@ -249,7 +58,7 @@ std::shared_ptr<Watch> make_watch(const Event& event, std::string_view boundary,
 
 Watch::Watch(const Event& event, std::string_view boundary, std::string_view node, bool compiled)
     : event_(event), boundary_(boundary), node_(node), compiled_(compiled) {
-  const Watching& w = watching();
+  const WatchList& w = watch_list();
   const ProbeEvent probe{
       boundary, kind_name(event.kind), phase_name(event.phase), node, w.rank, event.step,
       w.process};
@@ -269,7 +78,7 @@ Watch::Watch(const Event& event, std::string_view boundary, std::string_view nod
       drills_.push_back({i, slot});
   }
   each_at(w.transplants_at, boundary, [&](size_t i) {
-    const Planned& planned = w.transplants[i];
+    const WantedTransplant& planned = w.transplants[i];
     const Selection& s = planned.transplant.selection;
     if (planned.loaded && !planned.done && *s.occurrence >= next && s.means(probe, slot))
       transplants_.push_back({i, slot});
@@ -282,10 +91,10 @@ void Watch::begin() {
   const uint32_t next = recorder().next_occurrence(event_);
   bool due = false;
   for (const Wanted& wanted : drills_)
-    due |= *watching().drills[wanted.index].selection.occurrence - next <= kDepth;
+    due |= *watch_list().drills[wanted.index].selection.occurrence - next <= kDepth;
   if (!due || open_) return;
   SavedError saved;
-  window_ = Ref(PyObject_CallMethod(watching().driller, "begin", nullptr));
+  window_ = Ref(PyObject_CallMethod(watch_list().driller, "begin", nullptr));
   if (!window_) recorder().fault("no window for ATen operators");
   open_ = static_cast<bool>(window_);
 }
@@ -294,12 +103,12 @@ void Watch::end() {
   if (!open_) return;
   open_ = false;
   SavedError saved;
-  Ref ended(PyObject_CallMethod(watching().driller, "end", "O", window_.get()));
+  Ref ended(PyObject_CallMethod(watch_list().driller, "end", "O", window_.get()));
   if (!ended) recorder().fault("a window for ATen operators stays open");
 }
 
 bool Watch::due(size_t transplant) const {
-  const Planned& planned = watching().transplants[transplant];
+  const WantedTransplant& planned = watch_list().transplants[transplant];
   return !planned.done &&
          *planned.transplant.selection.occurrence == recorder().next_occurrence(event_);
 }
@@ -320,7 +129,7 @@ void Watch::meet(const TensorView& view, PyObject* object, SlotKind kind, const 
   }
   for (const Wanted& wanted : transplants_) {
     if (!slot_meant(wanted.slot, of_kind, name) || !due(wanted.index)) continue;
-    Planned& planned = watching().transplants[wanted.index];
+    WantedTransplant& planned = watch_list().transplants[wanted.index];
     planned.held = held_text(view);
     std::string why = compiled_
                           ? "it is inside a compiled graph, whose kernels may have read it"
@@ -342,7 +151,7 @@ bool Watch::replaces(const std::string& name, PyObject* object) const {
   for (const Wanted& wanted : transplants_)
     if (slot_meant(wanted.slot, "out", name) && due(wanted.index) &&
         !(torch != nullptr && torch->is_tensor(object) &&
-          holds_value(*torch, object, watching().transplants[wanted.index].value)))
+          holds_value(*torch, object, watch_list().transplants[wanted.index].value)))
       return true;
   return false;
 }
@@ -405,9 +214,9 @@ Ref Watch::own_result(const OwnWork& work, PyObject* result,
 
 void Watch::drilled(const Event& event) {
   for (const Wanted& wanted : drills_) {
-    Drilled& drilled = watching().drills[wanted.index];
+    WantedDrill& drilled = watch_list().drills[wanted.index];
     if (!window_ || drilled.done || *drilled.selection.occurrence != event.occurrence) continue;
-    Ref kept(PyObject_CallMethod(watching().driller, "keep", "OsIsssI", window_.get(),
+    Ref kept(PyObject_CallMethod(watch_list().driller, "keep", "OsIsssI", window_.get(),
                                  boundary_.c_str(), event.occurrence, kind_name(event.kind),
                                  phase_name(event.phase), node_.c_str(), event.step));
     drilled.done = static_cast<bool>(kept);
@@ -418,10 +227,10 @@ void Watch::drilled(const Event& event) {
 void Watch::committed(const Event& event) {
   drilled(event);
   if (captures_.empty()) return;
-  Watching& w = watching();
+  WatchList& w = watch_list();
   std::vector<Wanted> now;
   for (const Wanted& wanted : captures_) {
-    Captured& captured = w.captures[wanted.index];
+    WantedCapture& captured = w.captures[wanted.index];
     if (captured.selection.occurrence && *captured.selection.occurrence != event.occurrence)
       continue;
     now.push_back(wanted);

@@ -1,4 +1,5 @@
-// runtime/probe/values.h: arguments and results -> records of their tensors and text of the rest.
+// runtime/recorder/values.h: arguments and results -> records of their tensors and text of the
+// rest.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-#include "runtime/probe/values.h"
+#include "runtime/recorder/values.h"
 
 #include <algorithm>
 #include <climits>

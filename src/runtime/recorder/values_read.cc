@@ -1,0 +1,172 @@
+// The recorder's part for values: a slot's digest is read here, carried over from what an earlier
+// event says of the same memory, or a ticket for what a device will say.
+#include <optional>
+
+#include "runtime/entries/collective.h"
+#include "runtime/fingerprint/fingerprint.h"
+#include "runtime/recorder/python_fingerprint.h"
+#include "runtime/recorder/recorder.h"
+#include "runtime/recorder/tickets.h"
+
+namespace opguard {
+namespace {
+
+// Shape and span then tell how it lies, but for chance.
+bool in_memory_order(const Elements& e) {
+  int64_t inner = e.size;  // bytes that one step of the dimension before must pass over
+  for (size_t d = e.shape.size(); d-- > 0;) {
+    if (e.shape[d] == 0) return true;
+    if (e.shape[d] == 1) continue;
+    if (e.strides[d] < inner) return false;
+    inner = e.strides[d] * e.shape[d];
+  }
+  return true;
+}
+
+// Of less than this reading costs no more than finding out that it is not needed; of far less, no
+// more than finding out that the same event has read it.
+constexpr uint64_t kWorthCarrying = 4096, kWorthFinding = 256;
+static_assert(kTinyBytes < kWorthFinding);
+
+// A place for each of DLPack's codes of types: a number below 8, and 8, 16, 32 or 64 bits.
+constexpr size_t kTypePlaces = 128;
+constexpr size_t place_of_type(uint16_t code) {
+  return (code >> 8) % 8u * 16u + (code & 0xffu) / 8u % 16u;
+}
+static_assert(place_of_type(0) < kTypePlaces && place_of_type(0xffff) < kTypePlaces);
+static_assert(place_of_type(2 << 8 | 32) != place_of_type(0 << 8 | 32));
+
+// Found by its code, where a type has one.
+NumberType number_type(const TensorView& view) {
+  struct Known {
+    uint16_t code = 0;
+    NumberType type;
+  };
+  static Known all[kTypePlaces];
+  if (view.dtype_code == 0) return {view.meta.dtype, view.elements.size};
+  Known& known = all[place_of_type(view.dtype_code)];
+  if (known.code != view.dtype_code)
+    known = {view.dtype_code, NumberType(view.meta.dtype, view.elements.size)};
+  return known.type;
+}
+
+}  // namespace
+
+// Other threads of the program go on meanwhile, as they do during the operators themselves: a
+// loader's thread must not be held up by our reading. What an operator was given, its program
+// cannot free before the operator has ended. A buffer of a module that works in another thread is
+// nobody's here: `buffer.untyped_storage().resize_(0)` would take the memory from under us, so
+// that thread waits.
+Value Recorder::digest(const TensorView& view, Reading reading) {
+  const unsigned threads = threads_for(view);
+  const NumberType type = number_type(view);  // while no other thread looks it up
+  Digest d;
+  {
+    std::optional<WhileReading> others;
+    if (reading != Reading::aside) others.emplace(view);
+    d = opguard::digest(view.elements, type, threads);
+  }
+  return {d.value,
+          d.flat,
+          d.pattern.value_or(0),
+          d.pattern.has_value(),
+          d.elements.has_value(),
+          d.elements.value_or(0)};
+}
+
+// Where it is read on a device, a ticket.
+Value Recorder::read(const TensorView& view, ThreadState& of, Reading reading) {
+  if (view.device == nullptr) return digest(view, reading);
+  const Launches::Stream& stream = of.launches.stream_of(view);
+  Value value;
+  value.stream = stream.number;
+  value.ticket = of.launches.add(view, stream, graph_of_capture(stream));
+  return value;
+}
+
+// What is repeated in a graph is what the graph itself has read.
+bool Recorder::lasts(const Value& value, const TensorView& view, ThreadState& of) {
+  if (view.device == nullptr) return value.there();
+  if (value.there() || !tickets().lasts(value.ticket)) return false;
+  const uint64_t graph = graph_of_capture(of.launches.stream_of(view));
+  return graph == (value.ticket & Tickets::kOfGraph ? Tickets::graph_of(value.ticket) : 0);
+}
+
+// Fills in the block's number, and whether the value was carried over.
+Value Recorder::value_of(const TensorView& view, PyObject* object, Reading reading, ThreadState& of,
+                         Slot& slot) {
+  Recent& recent = of.recent;
+  const bool carries = mode_ != Mode::full;
+  if (object == nullptr || reading == Reading::compiled) return read(view, of);
+  const uint64_t bytes = view.content_bytes();
+  if (carries && bytes < kWorthFinding && reading == Reading::usual && view.device == nullptr)
+    return read(view, of, reading);
+  const uint32_t meta = slot.meta;
+  for (size_t i = 0; i < std::min(recent.count, Recent::kCount); ++i) {
+    const Recent::Entry& e = recent.entries[i];
+    if (e.tensor != object || e.version != view.version || e.meta != meta ||
+        e.data != view.elements.data)
+      continue;
+    slot.storage = e.storage;
+    // Its storage may have been declared written in between.
+    if (carries && e.storage != 0)
+      storages().remember(storages().place_of(object), object, view, meta, e.value);
+    return e.value;
+  }
+  Storages::Place place;
+  if (view.counted && (!carries || reading != Reading::usual || bytes >= kWorthCarrying))
+    place = storages().place_of(object);
+  slot.storage = place.number;
+  Value value;
+  const Value* known = nullptr;
+  if (carries && reading == Reading::usual) known = storages().carried(place, object, view, meta);
+  if (known != nullptr && lasts(*known, view, of)) {
+    slot.flags |= kCarried;
+    value = *known;
+  } else {
+    value = read(view, of, reading);
+    if (carries) storages().remember(place, object, view, meta, value);
+    recent.entries[recent.count++ % Recent::kCount] = {object, view.elements.data, view.version,
+                                                       meta,   place.number,       value};
+  }
+  return value;
+}
+
+Slot Recorder::slot(const TensorView& view, SlotKind kind, uint16_t index, std::string_view name,
+                    SlotFlags flags, PyObject* object, Reading reading, ThreadState* of) {
+  Slot s;
+  s.kind = kind;
+  s.flags = flags;
+  s.index = index;
+  s.version = view.version;
+  s.name = string(name);
+  s.meta = meta(view);
+  if (read_in_flight(view, s)) {
+    // Another thread is writing these bytes.
+  } else if (view.has_value()) {
+    const Value value = value_of(view, object, reading, of ? *of : thread(), s);
+    if (value.there()) {
+      if (view.device != nullptr) s.flags |= kUnreadable;  // it could not be launched
+      s.value = value.value;
+      s.flat = value.flat;
+      s.has_digest = value.has_digest;
+      s.digest = value.digest;
+      if (value.mask) {
+        s.pattern = value.pattern;
+        s.flags |= kMask;
+      }
+    } else {
+      s.flags |= kPending;
+      s.value = {value.ticket, 0};
+      s.pattern = value.stream;
+    }
+    s.address = view.first_byte();
+    s.size_bytes = view.span_bytes();
+    if (!in_memory_order(view.elements)) s.flags |= kPermuted;
+  } else {
+    s.flags |= kUnreadable;
+  }
+  return s;
+}
+
+}  // namespace opguard
