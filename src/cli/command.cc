@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include "support/version.h"
 #include "support/write_file.h"
 
 namespace opguard {
@@ -45,7 +44,6 @@ const std::vector<std::string>& program_words(const std::string& command) {
 }
 
 int run_app(CLI::App& app, const Pipeline& run, int argc, char** argv) {
-  set_invocation(argc, argv);
   char** end = std::find(argv, argv + argc, std::string_view("--"));
   if (end != argv + argc) words().assign(end + 1, argv + argc);
   fail_at_file_size_limit();

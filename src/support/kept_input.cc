@@ -1,4 +1,7 @@
 #include "support/kept_input.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileSystem.h"
+#include "support/say.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -10,9 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <optional>
-#include <string>
 #include <thread>
 
 namespace opguard {
@@ -25,9 +26,10 @@ enum class Source { file, pipe, socket };
 // What keep_input() found, and what the programs read so far.
 struct Kept {
   Source source;
-  off_t start = 0;  // of a file: where it stood
-  int spool = -1;   // a file without a name: what was read of a pipe or a socket
-  off_t size = 0;   // of the spool
+  off_t start = 0;    // of a file: where it stood
+  int spool = -1;     // a file without a name: what was read of a pipe or a socket
+  off_t size = 0;     // of the spool
+  bool lost = false;  // the spool could not be written
 };
 
 std::optional<Kept>& kept() {
@@ -35,12 +37,13 @@ std::optional<Kept>& kept() {
   return kept;
 }
 
-// A file of ours that no folder lists.
+// A file of ours that no folder lists; -1: none can be made.
 int unnamed_file() {
-  const char* folder = std::getenv("TMPDIR");
-  std::string name = std::string(folder && *folder ? folder : "/tmp") + "/opguard-input-XXXXXX";
-  const int fd = mkostemp(name.data(), O_CLOEXEC);
-  if (fd >= 0) unlink(name.c_str());
+  int fd = -1;
+  llvm::SmallString<128> name;
+  if (llvm::sys::fs::createTemporaryFile("opguard-input", "", fd, name)) return -1;
+  unlink(name.c_str());
+  fcntl(fd, F_SETFD, FD_CLOEXEC);
   return fd;
 }
 
@@ -54,8 +57,9 @@ void keep_input() {
     return;
   }
   if (!S_ISFIFO(status.st_mode) && !S_ISSOCK(status.st_mode)) return;
-  if (const int spool = unnamed_file(); spool >= 0)
-    kept() = {S_ISFIFO(status.st_mode) ? Source::pipe : Source::socket, 0, spool};
+  const int spool = unnamed_file();
+  if (spool < 0) return say("warning: stdin cannot be kept: only one run can read what it gives");
+  kept() = {S_ISFIFO(status.st_mode) ? Source::pipe : Source::socket, 0, spool};
 }
 
 struct InputFeed::State {
@@ -101,7 +105,8 @@ struct InputFeed::State {
     while (size > 0) {
       const ssize_t n = read(STDIN_FILENO, page, std::min(size, kPage));
       if (n < 0 && errno == EINTR) continue;
-      if (n <= 0 || pwrite(kept()->spool, page, size_t(n), kept()->size) != n) return;
+      if (n <= 0) return;
+      if (pwrite(kept()->spool, page, size_t(n), kept()->size) != n) kept()->lost = true;
       kept()->size += n;
       size -= size_t(n);
     }
@@ -153,6 +158,9 @@ InputFeed::~InputFeed() {
   if (!state_) return;
   if (state_->end[1] >= 0) close(state_->end[1]);
   if (state_->thread.joinable()) state_->thread.join();
+  if (kept()->lost)
+    say("warning: what the program read from stdin could not be kept: another run reads other "
+        "input");
   for (const int fd : {state_->child, state_->out, state_->end[0]})
     if (fd >= 0) close(fd);
 }

@@ -1,4 +1,4 @@
-// support/version.h: which opguard this is, and what it was asked to do.
+// support/version.h: which opguard this is.
 #pragma once
 
 #include <string>
@@ -12,12 +12,5 @@ const char* version();
 const char* commit();
 // "opguard 0.1.0 (9488786f21ab)"
 std::string version_text();
-
-// The command line, as it would be typed again. Set once, by main.
-void set_invocation(int argc, char** argv);
-const std::string& invocation();
-
-// Now, in UTC: "2026-11-24T15:04:05Z".
-std::string date_now();
 
 }  // namespace opguard
