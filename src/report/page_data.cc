@@ -188,19 +188,19 @@ class Page {
   // Their values go to `column`: a's, and b's where `both`.
   int64_t layout(const Lane& lane, const LaneRow& row, Column& column, bool& both) {
     Numbers layout;
-    std::vector<SlotPair> pairs;
-    if (row.paired()) {
-      const ProcessLog &a = log(0, lane), &b = log(1, lane);
-      pairs = pair_slots(a, a.events[row.a], b, b.events[row.b]);
-    } else {
+    auto each = [&](auto visit) {
+      if (row.paired()) {
+        const ProcessLog &a = log(0, lane), &b = log(1, lane);
+        for (const SlotPair& pair : pair_slots(a, a.events[row.a], b, b.events[row.b])) visit(pair);
+        return;
+      }
       const ProcessLog& own = log(row.a != kNone ? 0 : 1, lane);
       const Event& event = own.events[row.a != kNone ? row.a : row.b];
       for (uint64_t i = event.first_slot; i < event.first_slot + event.slot_count; ++i)
-        pairs.push_back(row.a != kNone ? SlotPair{own.slots[i], {}, i, 0}
-                                       : SlotPair{{}, own.slots[i], 0, i});
-    }
+        visit(row.a != kNone ? SlotPair{own.slots[i], {}, i, 0} : SlotPair{{}, own.slots[i], 0, i});
+    };
     both = false;
-    for (const SlotPair& pair : pairs) {
+    each([&](const SlotPair& pair) {
       const Slot& any = pair.b ? *pair.b : *pair.a;
       const ProcessLog& own = log(pair.b ? 1 : 0, lane);
       layout.insert(layout.end(), {int64_t(any.kind), string(own, any.name),
@@ -208,11 +208,11 @@ class Page {
                                    pair.b ? meta(log(1, lane), *pair.b) : -1,
                                    (pair.a ? pair.a->flags : 0) | (pair.b ? pair.b->flags : 0)});
       if (pair.a && pair.b && values_.index(*pair.a) != values_.index(*pair.b)) both = true;
-    }
-    for (const SlotPair& pair : pairs) {
+    });
+    each([&](const SlotPair& pair) {
       column.add(int64_t(values_.index(pair.either())));
       if (both) column.add(pair.b ? int64_t(values_.index(*pair.b)) : 0);
-    }
+    });
     return int64_t(layouts_.index(layout));
   }
 

@@ -1,7 +1,6 @@
 #include "report/pivot_json.h"
 
 #include <algorithm>
-#include <span>
 #include <tuple>
 #include <vector>
 
@@ -19,18 +18,22 @@ using Json = nlohmann::ordered_json;
 // Of an optimizer's step over a whole model these are many; what is beyond is counted.
 constexpr size_t kMostDifferences = 1000;
 
-std::vector<SlotPair> differences_of(const PivotView& pivot) {
-  if (!pivot.comparable) return {};
-  const auto& [a, b] = std::tie(pivot.a, pivot.b);
-  return slot_differences(*a.log, *a.event, *b.log, *b.event).slots;
-}
-
-Json differences_json(const PivotView& pivot, const std::vector<SlotPair>& slots) {
+// Members "differs" and "more_differs".
+void add_differences(Json& json, const PivotView& pivot) {
   Json list = Json::array();
-  const auto& [a, b] = std::tie(pivot.a, pivot.b);
-  for (const SlotPair& slot : std::span(slots).first(std::min(slots.size(), kMostDifferences)))
-    list.push_back({{"a", slot_json(*a.log, slot.a)}, {"b", slot_json(*b.log, slot.b)}});
-  return list;
+  size_t more = 0;
+  if (pivot.comparable) {
+    const auto& [a, b] = std::tie(pivot.a, pivot.b);
+    const SlotDifferences found(*a.log, *a.event, *b.log, *b.event);
+    const size_t shown = std::min(found.slots.size(), kMostDifferences);
+    for (size_t i = 0; i < shown; ++i) {
+      const SlotPair slot = found.slots[i];
+      list.push_back({{"a", slot_json(*a.log, slot.a)}, {"b", slot_json(*b.log, slot.b)}});
+    }
+    more = found.slots.size() - shown;
+  }
+  json["differs"] = std::move(list);
+  json["more_differs"] = more;
 }
 
 bool is_isolated(const Report& report, const Pivot& pivot) {
@@ -92,28 +95,27 @@ nlohmann::ordered_json pivot_json(const Report& report, const Pivot& pivot) {
   const PivotView shown = view(report.a, report.b, pivot);
   const EventView& event = shown.either();
   if (!event) return nullptr;
-  const std::vector<SlotPair> slots = differences_of(shown);
-  return {{"kind", kind_name(pivot.kind)},
-          {"boundary", event.boundary},
-          {"operator", event.operator_name},
-          {"phase", phase_name(event.event->phase)},
-          {"step", event.event->step},
-          {"micro_batch", event.event->micro_batch},
-          {"rank", event.log->rank},
-          {"slot", shown.slot},
-          {"a", side_json(shown.a)},
-          {"b", side_json(shown.b)},
-          {"elsewhere", elsewhere_json(report, shown)},
-          {"why", words(report.a, report.b, pivot.why)},
-          {"heuristics", heuristics_json(pivot.heuristics)},
-          {"region", region_json(report, pivot)},
-          {"text", text_json(pivot)},
-          {"likely_false_alarm", is_isolated(report, pivot)},
-          {"event", kind_name(event.event->kind)},
-          {"node", event.log->text(event.event->node)},
-          {"occurrence", event.event->occurrence},
-          {"differs", differences_json(shown, slots)},
-          {"more_differs", slots.size() - std::min(slots.size(), kMostDifferences)}};
+  Json json = {{"kind", kind_name(pivot.kind)},
+               {"boundary", event.boundary},
+               {"operator", event.operator_name},
+               {"phase", phase_name(event.event->phase)},
+               {"step", event.event->step},
+               {"micro_batch", event.event->micro_batch},
+               {"rank", event.log->rank},
+               {"slot", shown.slot},
+               {"a", side_json(shown.a)},
+               {"b", side_json(shown.b)},
+               {"elsewhere", elsewhere_json(report, shown)},
+               {"why", words(report.a, report.b, pivot.why)},
+               {"heuristics", heuristics_json(pivot.heuristics)},
+               {"region", region_json(report, pivot)},
+               {"text", text_json(pivot)},
+               {"likely_false_alarm", is_isolated(report, pivot)},
+               {"event", kind_name(event.event->kind)},
+               {"node", event.log->text(event.event->node)},
+               {"occurrence", event.event->occurrence}};
+  add_differences(json, shown);
+  return json;
 }
 
 }  // namespace opguard

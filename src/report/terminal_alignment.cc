@@ -40,7 +40,7 @@ void print_first_unequal(TerminalLines& out) {
   text +=
       states ? "the states of random generators" : shown(place(b)) + " " + shown(b.operator_name);
   text += ", " + coordinates(b);
-  const SlotDifferences slots = slot_differences(*a.log, *a.event, *b.log, *b.event);
+  const SlotDifferences slots(*a.log, *a.event, *b.log, *b.event);
   if (!slots.slots.empty()) {
     size_t named = 0;
     for (const SlotPair& slot : slots.slots) {

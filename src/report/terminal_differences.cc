@@ -87,7 +87,7 @@ void print_differences(TerminalLines& out, const PivotView& both) {
     return;
   }
   const EventView &a = both.a, &b = both.b;
-  const SlotDifferences slots = slot_differences(*a.log, *a.event, *b.log, *b.event);
+  const SlotDifferences slots(*a.log, *a.event, *b.log, *b.event);
   out.line("  " + out.paint("1", "what differs"));
   size_t width = 0;
   const size_t count = std::min(slots.slots.size(), kSlotsOfEvent);
@@ -96,7 +96,7 @@ void print_differences(TerminalLines& out, const PivotView& both) {
   };
   for (size_t i = 0; i < count; ++i) width = std::max(width, name(slots.slots[i]).size());
   for (size_t i = 0; i < count; ++i) {
-    const SlotPair& slot = slots.slots[i];
+    const SlotPair slot = slots.slots[i];
     const bool shapes_differ =
         slot.a && slot.b && shape_text(*a.log, *slot.a) != shape_text(*b.log, *slot.b);
     print_slot(out, name(slot), width, out.sides[0], *a.log, slot.a, slot.b, shapes_differ);

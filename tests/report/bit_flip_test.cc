@@ -112,8 +112,8 @@ void expect_found(const opguard::Run& a, const opguard::Run& b, size_t process, 
       const Event& event = log.events[pair.b];
       ASSERT_EQ(size_t(both.b), process) << what;
       ASSERT_TRUE(index >= event.first_slot && index < event.first_slot + event.slot_count);
-      const SlotDifferences found =
-          slot_differences(a.processes[both.a], a.processes[both.a].events[pair.a], log, event);
+      const SlotDifferences found(a.processes[both.a], a.processes[both.a].events[pair.a], log,
+                                  event);
       ASSERT_EQ(found.slots.size(), 1u) << what;
       ASSERT_EQ(found.slots[0].b, slot) << what;
       // A loss, a parameter after the step: never called the same.

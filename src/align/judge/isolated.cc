@@ -84,7 +84,7 @@ class Search {
         ((x.flags ^ y.flags) & kRaised))
       return {};
     Suspect suspect{{{process.a, pair.a}, {process.b, pair.b}}, {}};
-    for (const SlotPair& slot : slot_differences(a, x, b, y).slots) {
+    for (const SlotPair& slot : SlotDifferences(a, x, b, y).slots) {
       if (!slot.a || !slot.b) return {};
       suspect.values[0].push_back(value_key(a, *slot.a));
       suspect.values[1].push_back(value_key(b, *slot.b));

@@ -65,17 +65,14 @@ void focus(std::string& a, std::string& b) {
 
 }  // namespace
 
-SlotDifferences slot_differences(const ProcessLog& a, const Event& ea, const ProcessLog& b,
-                                 const Event& eb) {
-  SlotDifferences result;
-  result.slots = pair_slots(a, ea, b, eb);
-  // In place: an event may have 65,535 slots.
-  std::erase_if(result.slots, [&](const SlotPair& pair) {
+SlotDifferences::SlotDifferences(const ProcessLog& a, const Event& ea, const ProcessLog& b,
+                                 const Event& eb)
+    : slots(a, ea, b, eb) {
+  slots.keep_if([&](const SlotPair& pair) {
     const bool equal = pair.a && pair.b && same(a, *pair.a, b, *pair.b);
-    if (equal) ++(pair.either().kind == SlotKind::in ? result.equal_inputs : result.equal_outputs);
-    return equal;
+    if (equal) ++(pair.either().kind == SlotKind::in ? equal_inputs : equal_outputs);
+    return !equal;
   });
-  return result;
 }
 
 std::vector<std::string> split_scalars(const std::string& text) {

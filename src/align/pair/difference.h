@@ -12,11 +12,11 @@ namespace opguard {
 
 // Differing slots in the order inputs, outputs, written inputs; `equal` counts the others.
 struct SlotDifferences {
-  std::vector<SlotPair> slots;
+  SlotDifferences(const ProcessLog& a, const Event& ea, const ProcessLog& b, const Event& eb);
+
+  PairedSlots slots;
   uint32_t equal_inputs = 0, equal_outputs = 0;
 };
-SlotDifferences slot_differences(const ProcessLog& a, const Event& ea, const ProcessLog& b,
-                                 const Event& eb);
 
 // The canonical text of arguments, "dim=-1, arg2=[1, 2]", at its outermost commas.
 std::vector<std::string> split_scalars(const std::string& text);

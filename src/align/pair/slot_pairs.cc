@@ -3,54 +3,42 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <numeric>
 #include <string>
 #include <tuple>
 
 namespace opguard {
 namespace {
 
-// A slot and its index in its log. Not a copy: an event may have 65,535.
-struct Placed {
-  const Slot* slot;
-  uint64_t at;
-};
+using Places = PairedSlots::Places;
+constexpr uint32_t kNobody = PairedSlots::kNobody;
 
-std::vector<Placed> in_place(const EventSlots& of_event, uint64_t first) {
-  std::vector<Placed> slots;
-  slots.reserve(of_event.size());
-  for (uint32_t i = 0; i < of_event.size(); ++i) slots.push_back({&of_event[i], first + i});
-  auto by_place = [](const Placed& x, const Placed& y) {
-    return std::tie(x.slot->kind, x.slot->index) < std::tie(y.slot->kind, y.slot->index);
+auto kind_and_place(const Slot& slot) { return std::tie(slot.kind, slot.index); }
+
+// The places of an event's slots, by kind and place.
+std::vector<uint32_t> in_order(const EventSlots& slots) {
+  std::vector<uint32_t> order(slots.size());
+  std::iota(order.begin(), order.end(), 0u);
+  auto before = [&](uint32_t x, uint32_t y) {
+    return kind_and_place(slots[x]) < kind_and_place(slots[y]);
   };
-  if (!std::is_sorted(slots.begin(), slots.end(), by_place))
-    std::sort(slots.begin(), slots.end(), by_place);
-  return slots;
+  if (!std::is_sorted(order.begin(), order.end(), before))
+    std::sort(order.begin(), order.end(), before);
+  return order;
 }
 
-SlotPair pair_of(const Placed* a, const Placed* b) {
-  SlotPair pair;
-  if (a) pair.a = *a->slot, pair.at_a = a->at;
-  if (b) pair.b = *b->slot, pair.at_b = b->at;
-  return pair;
-}
-
-std::vector<SlotPair> pair_by_place(const std::vector<Placed>& a, const std::vector<Placed>& b) {
-  std::vector<SlotPair> pairs;
+std::vector<Places> pair_by_place(const EventSlots& a, const EventSlots& b) {
+  const std::vector<uint32_t> order_a = in_order(a), order_b = in_order(b);
+  std::vector<Places> pairs;
   pairs.reserve(std::max(a.size(), b.size()));
-  size_t i = 0, j = 0;
-  while (i < a.size() || j < b.size()) {
-    const Placed *x = i < a.size() ? &a[i] : nullptr, *y = j < b.size() ? &b[j] : nullptr;
-    if (x && y) {
-      auto place_x = std::tie(x->slot->kind, x->slot->index),
-           place_y = std::tie(y->slot->kind, y->slot->index);
-      if (place_x < place_y)
-        y = nullptr;
-      else if (place_y < place_x)
-        x = nullptr;
+  for (size_t i = 0, j = 0; i < order_a.size() || j < order_b.size();) {
+    bool has_a = i < order_a.size(), has_b = j < order_b.size();
+    if (has_a && has_b) {
+      const auto x = kind_and_place(a[order_a[i]]), y = kind_and_place(b[order_b[j]]);
+      has_a = !(y < x);
+      has_b = !(x < y);
     }
-    i += x != nullptr;
-    j += y != nullptr;
-    pairs.push_back(pair_of(x, y));
+    pairs.push_back({has_a ? order_a[i++] : kNobody, has_b ? order_b[j++] : kNobody});
   }
   return pairs;
 }
@@ -62,32 +50,32 @@ std::string like(const std::string& name) {
   return what == "state" && dot != std::string::npos ? what + name.substr(dot) : what;
 }
 
-std::vector<SlotPair> pair_by_name(const ProcessLog& log_a, const std::vector<Placed>& a,
-                                   const ProcessLog& log_b, const std::vector<Placed>& b) {
-  std::map<std::pair<SlotKind, std::string>, const Placed*> named;
-  for (const Placed& placed : b)
-    named.try_emplace({placed.slot->kind, log_b.text(placed.slot->name)}, &placed);
-  std::vector<SlotPair> pairs;
-  for (const Placed& placed : a) {
-    auto found = named.find({placed.slot->kind, log_a.text(placed.slot->name)});
-    pairs.push_back(pair_of(&placed, found == named.end() ? nullptr : found->second));
+std::vector<Places> pair_by_name(const ProcessLog& log_a, const EventSlots& a,
+                                 const ProcessLog& log_b, const EventSlots& b) {
+  const std::vector<uint32_t> order_a = in_order(a), order_b = in_order(b);
+  std::map<std::pair<SlotKind, std::string>, uint32_t> named;
+  for (uint32_t at : order_b) named.try_emplace({b[at].kind, log_b.text(b[at].name)}, at);
+  std::vector<Places> pairs;
+  for (uint32_t at : order_a) {
+    auto found = named.find({a[at].kind, log_a.text(a[at].name)});
+    pairs.push_back({at, found == named.end() ? kNobody : found->second});
     if (found != named.end()) named.erase(found);
   }
-  std::map<std::pair<SlotKind, std::string>, std::deque<const Placed*>> left;
-  for (const Placed& placed : b)
-    if (auto found = named.find({placed.slot->kind, log_b.text(placed.slot->name)});
-        found != named.end() && found->second == &placed)
-      left[{placed.slot->kind, like(found->first.second)}].push_back(&placed);
-  for (SlotPair& pair : pairs) {
-    if (pair.b) continue;
-    auto found = left.find({pair.a->kind, like(log_a.text(pair.a->name))});
+  std::map<std::pair<SlotKind, std::string>, std::deque<uint32_t>> left;
+  for (uint32_t at : order_b)
+    if (auto found = named.find({b[at].kind, log_b.text(b[at].name)});
+        found != named.end() && found->second == at)
+      left[{b[at].kind, like(found->first.second)}].push_back(at);
+  for (Places& pair : pairs) {
+    if (pair[1] != kNobody) continue;
+    const Slot& slot = a[pair[0]];
+    auto found = left.find({slot.kind, like(log_a.text(slot.name))});
     if (found == left.end() || found->second.empty()) continue;
-    pair.b = *found->second.front()->slot;
-    pair.at_b = found->second.front()->at;
+    pair[1] = found->second.front();
     found->second.pop_front();
   }
   for (const auto& [group, slots] : left)
-    for (const Placed* placed : slots) pairs.push_back(pair_of(nullptr, placed));
+    for (uint32_t at : slots) pairs.push_back({kNobody, at});
   return pairs;
 }
 
@@ -116,12 +104,19 @@ bool same_bytes(const Slot& x, const Slot& y) {
          (!(x.flags & y.flags & kMask) || x.pattern == y.pattern);
 }
 
-std::vector<SlotPair> pair_slots(const ProcessLog& a, const Event& ea, const ProcessLog& b,
-                                 const Event& eb) {
-  const EventSlots of_a = a.slots.of_event(ea), of_b = b.slots.of_event(eb);
-  const auto slots_a = in_place(of_a, ea.first_slot), slots_b = in_place(of_b, eb.first_slot);
-  return slots_by_name(ea) && slots_by_name(eb) ? pair_by_name(a, slots_a, b, slots_b)
-                                                : pair_by_place(slots_a, slots_b);
+PairedSlots::PairedSlots(const ProcessLog& a, const Event& ea, const ProcessLog& b, const Event& eb)
+    : of_a_(a.slots.of_event(ea)),
+      of_b_(b.slots.of_event(eb)),
+      first_a_(ea.first_slot),
+      first_b_(eb.first_slot),
+      places_(slots_by_name(ea) && slots_by_name(eb) ? pair_by_name(a, of_a_, b, of_b_)
+                                                     : pair_by_place(of_a_, of_b_)) {}
+
+SlotPair PairedSlots::pair(const Places& places) const {
+  SlotPair pair;
+  if (places[0] != kNobody) pair.a = of_a_[places[0]], pair.at_a = first_a_ + places[0];
+  if (places[1] != kNobody) pair.b = of_b_[places[1]], pair.at_b = first_b_ + places[1];
+  return pair;
 }
 
 }  // namespace opguard

@@ -2,7 +2,11 @@
 // result.
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <iterator>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "record/record.h"
@@ -17,11 +21,67 @@ struct SlotPair {
   const Slot& either() const { return a ? *a : *b; }
 };
 
+// The pairs of two events, one after the other:
+//
+//   for (const SlotPair& pair : pair_slots(a, ea, b, eb)) ...
+//
+// Which slots are pairs takes 8 bytes a pair; a pair's slots are copied as it is reached, since an
+// event may have 65,535 of them. Both logs outlive it, unchanged.
+class PairedSlots {
+ public:
+  static constexpr uint32_t kNobody = UINT32_MAX;
+  using Places = std::array<uint32_t, 2>;  // in a's event and in b's, kNobody for a side without
+
+  class Iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = SlotPair;
+    using difference_type = std::ptrdiff_t;
+    using pointer = void;
+    using reference = SlotPair;
+    Iterator(const PairedSlots* of, size_t at) : of_(of), at_(at) {}
+    SlotPair operator*() const { return of_->pair(of_->places_[at_]); }
+    Iterator& operator++() {
+      ++at_;
+      return *this;
+    }
+    void operator++(int) { ++at_; }
+    bool operator==(const Iterator&) const = default;
+
+   private:
+    const PairedSlots* of_;
+    size_t at_;
+  };
+
+  PairedSlots(const ProcessLog& a, const Event& ea, const ProcessLog& b, const Event& eb);
+
+  Iterator begin() const { return {this, 0}; }
+  Iterator end() const { return {this, places_.size()}; }
+  size_t size() const { return places_.size(); }
+  bool empty() const { return places_.empty(); }
+  SlotPair operator[](size_t i) const { return pair(places_[i]); }
+
+  // Leaves out the pairs of which it is false. Each is asked once, in order.
+  template <typename Wanted>
+  void keep_if(Wanted wanted) {
+    std::erase_if(places_, [&](const Places& places) { return !wanted(pair(places)); });
+  }
+
+ private:
+  SlotPair pair(const Places& places) const;
+
+  const EventSlots of_a_, of_b_;
+  const uint64_t first_a_, first_b_;
+  std::vector<Places> places_;
+};
+
 // By kind and place. At an optimizer by name, since two runs may hold the parameters in another
 // order; what only one side calls so is paired in order among its like (a renamed module).
 // Generators by name.
-std::vector<SlotPair> pair_slots(const ProcessLog& a, const Event& ea, const ProcessLog& b,
-                                 const Event& eb);
+inline PairedSlots pair_slots(const ProcessLog& a, const Event& ea, const ProcessLog& b,
+                              const Event& eb) {
+  return {a, ea, b, eb};
+}
 
 // Whether the order of an event's slots means nothing.
 bool slots_by_name(const Event& event);

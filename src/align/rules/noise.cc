@@ -97,7 +97,7 @@ class NoiseSearch {
         if (!reports_number(log(0, a), event(0, a)) || !reports_number(log(1, b), event(1, b)))
           continue;
         for (const SlotPair& slot :
-             slot_differences(log(0, a), event(0, a), log(1, b), event(1, b)).slots)
+             SlotDifferences(log(0, a), event(0, a), log(1, b), event(1, b)).slots)
           if (slot.a)
             add(a, b, "in/" + log(0, a).text(slot.a->name), uint32_t(slot.at_a), PivotKind::input,
                 {{ReasonKind::number_from_noise}});
@@ -207,7 +207,7 @@ class NoiseSearch {
     const Event ea = event(0, a), eb = event(1, b);
     const Equality equality = compare_events(x, ea, y, eb);
     if (equality == Equality::scalars) return add_scalars(a, b);
-    const SlotDifferences differences = slot_differences(x, ea, y, eb);
+    const SlotDifferences differences(x, ea, y, eb);
     const bool results = x.text(ea.results) != y.text(eb.results);
     for (const SlotPair& slot : differences.slots) {
       const Slot& any = slot.either();
