@@ -51,7 +51,7 @@ struct ArrowArrayStream {
 namespace opguard {
 
 // Rows handed over at once: what is in memory twice while a stream is read.
-inline constexpr uint64_t kBatchRows = 1 << 13;
+inline constexpr uint64_t kBatchRows = 1 << 12;
 
 // columns: some of table.columns(), in any order. Throws std::bad_alloc.
 void export_schema(const std::vector<const Column*>& columns, ArrowSchema* out);
