@@ -5,9 +5,9 @@ help:
 	@echo "make demo      two versions of a training program, and the first operator where they part"
 	@echo "make tool      the same without running anything: .venv/bin/opguard"
 	@echo "make test      every test"
-	@echo "make torture   the run log under kills, cuts, flipped bits, full disks, fuzzers; figures in docs/reliability.md"
-	@echo "make accuracy  the shared cases (CASES=DIR VENVS=DIR), written to docs/accuracy.md"
-	@echo "make coverage  real programs: operators covered, bit-equality, graphs; written to docs/coverage.md"
+	@echo "make torture   the run log under kills, cuts, flipped bits, full disks, fuzzers; figures in docs/results/reliability.md"
+	@echo "make accuracy  the shared cases (CASES=DIR VENVS=DIR), written to docs/results/accuracy.md"
+	@echo "make coverage  real programs: operators covered, bit-equality, graphs; written to docs/results/coverage.md"
 	@echo "make mutants   random mutants of library code (MUTANTS=options), the truth known by construction"
 	@echo "make wheel     a wheel in dist/"
 	@echo "make format    clang-format on src/ and tests/"
@@ -32,12 +32,12 @@ torture: setup
 CASES ?= ../shared/cases
 VENVS ?= build/venvs
 accuracy: setup
-	@.venv/bin/python bench/accuracy.py --cases $(CASES) --venvs $(VENVS) --out docs/accuracy.md
+	@.venv/bin/python bench/accuracy.py --cases $(CASES) --venvs $(VENVS) --out docs/results/accuracy.md
 
 COVERAGE_VENV ?= build/venv-coverage
 coverage: setup
 	@bench/coverage_env.sh $(COVERAGE_VENV)
-	@.venv/bin/python bench/coverage.py --venv $(COVERAGE_VENV) --out docs/coverage.md
+	@.venv/bin/python bench/coverage.py --venv $(COVERAGE_VENV) --out docs/results/coverage.md
 
 # MUTANTS: options of bench/mutants.py, such as "--seed 101 --count 300 --controls 100 --json bench/results/mutants-101.json".
 MUTANTS_VENV ?= build/venv-mutants
