@@ -1,11 +1,12 @@
 """The documents: every link leads somewhere, every page is in the site, and lines of prose end before column 121."""
 import re
 import subprocess
+import sys
 import unicodedata
 
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, build_dir, clean_environment
 
 PAGES = sorted(p for p in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
@@ -90,3 +91,25 @@ def test_prose_is_wrapped(page):
         if len(line) > 120 and not fenced and not line.startswith(("|", "    ")):
             long.append(f"{number}: {len(line)} columns")
     assert long == []
+
+
+@pytest.mark.slow
+def test_the_readme_shows_what_the_demo_says():
+    """Its lines are the report's, in their order; what the README leaves out is in between."""
+    if not (ROOT / ".venv" / "bin" / "python").exists() or not (ROOT / "build" / "release" / "src" / "cli" / "opguard").exists():
+        pytest.skip("scripts/demo.sh takes .venv and build/release, and they are not here")
+    done = subprocess.run([ROOT / "scripts" / "demo.sh"], capture_output=True, text=True, env={**clean_environment(), "NO_COLOR": "1"})
+    assert done.returncode == 0, done.stderr
+    said = iter((ROOT / "build" / "demo" / "report.txt").read_text().replace(f"{ROOT}/", "").splitlines())
+    shown = re.search(r"(?:^    .*\n)+", (ROOT / "README.md").read_text(), re.M)[0].splitlines()
+    assert len(shown) == 9 and shown[0].startswith("    $ opguard diff "), shown
+    missing = [line for line in shown[1:] if not any(line[4:] == other for other in said)]
+    assert missing == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["tutorial", "record-once", "bisect"])
+def test_the_guide_shows_what_its_commands_print(page):
+    done = subprocess.run([sys.executable, ROOT / "scripts" / "transcripts.py", "--check", "--build", build_dir(),
+                           ROOT / "docs" / "guide" / f"{page}.md"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
