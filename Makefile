@@ -1,14 +1,16 @@
 # Set-up is done by scripts/setup.sh, which repeats nothing that is there already.
-.PHONY: help setup tool demo test torture accuracy coverage mutants wheel format clean
+.PHONY: help setup tool demo test torture accuracy coverage mutants docs transcripts wheel format clean
 
 help:
 	@echo "make demo      two versions of a training program, and the first operator where they part"
 	@echo "make tool      the same without running anything: .venv/bin/opguard"
 	@echo "make test      every test"
-	@echo "make torture   the run log under kills, cuts, flipped bits, full disks, fuzzers; figures in docs/reliability.md"
-	@echo "make accuracy  the shared cases (CASES=DIR VENVS=DIR), written to docs/accuracy.md"
-	@echo "make coverage  real programs: operators covered, bit-equality, graphs; written to docs/coverage.md"
+	@echo "make torture   the run log under kills, cuts, flipped bits, full disks, fuzzers; figures in docs/results/reliability.md"
+	@echo "make accuracy  the shared cases (CASES=DIR VENVS=DIR), written to docs/results/accuracy.md"
+	@echo "make coverage  real programs: operators covered, bit-equality, graphs; written to docs/results/coverage.md"
 	@echo "make mutants   random mutants of library code (MUTANTS=options), the truth known by construction"
+	@echo "make docs      docs/ as a site in build/site; a dead link fails"
+	@echo "make transcripts  runs the guide's commands, and writes what they print into its pages"
 	@echo "make wheel     a wheel in dist/"
 	@echo "make format    clang-format on src/ and tests/"
 	@echo "make clean     removes build/ and dist/, keeps .venv"
@@ -32,18 +34,32 @@ torture: setup
 CASES ?= ../shared/cases
 VENVS ?= build/venvs
 accuracy: setup
-	@.venv/bin/python bench/accuracy.py --cases $(CASES) --venvs $(VENVS) --out docs/accuracy.md
+	@.venv/bin/python bench/accuracy.py --cases $(CASES) --venvs $(VENVS) --out docs/results/accuracy.md
 
 COVERAGE_VENV ?= build/venv-coverage
 coverage: setup
 	@bench/coverage_env.sh $(COVERAGE_VENV)
-	@.venv/bin/python bench/coverage.py --venv $(COVERAGE_VENV) --out docs/coverage.md
+	@.venv/bin/python bench/coverage.py --venv $(COVERAGE_VENV) --out docs/results/coverage.md
 
 # MUTANTS: options of bench/mutants.py, such as "--seed 101 --count 300 --controls 100 --json bench/results/mutants-101.json".
 MUTANTS_VENV ?= build/venv-mutants
 mutants: setup
 	@bench/mutants_env.sh $(MUTANTS_VENV)
 	@.venv/bin/python bench/mutants.py --venv $(MUTANTS_VENV) $(MUTANTS)
+
+# The site needs neither the build nor torch.
+DOCS_PYTHON ?= python3
+build/venv-docs/.ready: scripts/docs-requirements.txt
+	@$(DOCS_PYTHON) -m venv build/venv-docs
+	@build/venv-docs/bin/pip install -q --disable-pip-version-check -r $<
+	@touch $@
+
+docs: build/venv-docs/.ready
+	@NO_MKDOCS_2_WARNING=1 build/venv-docs/bin/mkdocs build --quiet --strict
+	@echo "build/site/index.html"
+
+transcripts: setup
+	@.venv/bin/python scripts/transcripts.py docs/guide/tutorial.md docs/guide/record-once.md docs/guide/bisect.md
 
 wheel: setup
 	@CC=$${CC:-cc} CXX=$${CXX:-c++} .venv/bin/pip wheel -q --no-deps --no-build-isolation --wheel-dir dist .

@@ -1,6 +1,6 @@
-"""Runs `opguard diff` on every shared case and writes docs/accuracy.md: what was expected, what was said.
+"""Runs `opguard diff` on every shared case and writes docs/results/accuracy.md: what was expected, what was said.
 
-  accuracy.py --cases DIR --venvs DIR [--only NAME,...] [--out docs/accuracy.md] [--json FILE]
+  accuracy.py --cases DIR --venvs DIR [--only NAME,...] [--out docs/results/accuracy.md] [--json FILE]
 
 Finished entries are kept under --work and taken over while the tool stays the same, so that a run can be stopped and
 started again. Environments of the cases are made by their own setup.sh under --venvs where they are missing.

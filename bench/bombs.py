@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What a small log made to cost much costs every reader of logs: time and memory (docs/reliability.md).
+"""What a small log made to cost much costs every reader of logs: time and memory (docs/results/reliability.md).
 
 bench/bombs.py [--bytes N] [--only NAME ...] [--readers NAME ...] [--json FILE]
 
 A bomb is a log whose every checksum is good and which means far more than it holds: one shape of 100,000 dimensions that 30,000 records
-refer to by three bytes each. The writer here follows docs/record-format.md and nothing else. Each reader's peak memory is taken
+refer to by three bytes each. The writer here follows docs/formats/record-format.md and nothing else. Each reader's peak memory is taken
 above what it needs for an ordinary log of a few events.
 Ends with 1 where a reader needs more than 100 times the file's size, more than --seconds, or ends as no reader should.
 
@@ -31,7 +31,7 @@ MEMORY_FACTOR = 100
 MOST_DIMENSIONS = 1024  # of a shape
 
 
-# ---- Bytes of a log: docs/record-format.md.
+# ---- Bytes of a log: docs/formats/record-format.md.
 
 
 def crc_table():

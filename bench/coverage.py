@@ -1,7 +1,7 @@
-"""`make coverage`: preflight, instrumented run and verification of small real programs; writes docs/coverage.md.
+"""`make coverage`: preflight, instrumented run and verification of small real programs; writes docs/results/coverage.md.
 
-  coverage.py --venv DIR [--only NAME,...] [--json FILE] [--out docs/coverage.md] [--work DIR]
-  coverage.py --venv DIR --sharing [--only NAME,...] [--json FILE] [--out docs/coverage.md]     # preflights alone; of the document that section
+  coverage.py --venv DIR [--only NAME,...] [--json FILE] [--out docs/results/coverage.md] [--work DIR]
+  coverage.py --venv DIR --sharing [--only NAME,...] [--json FILE] [--out docs/results/coverage.md]     # preflights alone; of the document that section
 
 An operator belongs to a site also where it only is somewhere below the site's call: `self.model(x)` of a library whose sources hold no probes. So
 beside the share of operators that belong to a site stands how many of them share one: under one execution of the site (one recorded event), and in a
@@ -223,7 +223,7 @@ def markdown(rows, venv):
         "# Coverage",
         "",
         "Made by `make coverage` (bench/coverage.py): small programs of real library code (bench/programs), random weights, two optimizer steps. Share of",
-        "the dispatched operators that compute, by phase, that belongs to a probed boundary (docs/plan-format.md, section Coverage); whether",
+        "the dispatched operators that compute, by phase, that belongs to a probed boundary ([plan-format](../formats/plan-format.md), section Coverage); whether",
         "the instrumented run's losses, gradients, parameters and optimizer state are bit-equal to the bare run's (`opguard-instrument --verify`); graphs, graph breaks and recompilations",
         "of torch.compile, bare/instrumented; and what the log of the instrumented run lost. The preflight runs eager.",
         f"Here: {versions}, {platform.machine()}, CPU.",

@@ -1,6 +1,6 @@
-"""The section of docs/accuracy.md on programs nobody had looked at: pairs of releases, and random mutants.
+"""The section of docs/results/accuracy.md on programs nobody had looked at: pairs of releases, and random mutants.
 
-  first_tries.py [--mutants FILE ...] [--out docs/accuracy.md] [--json FILE]
+  first_tries.py [--mutants FILE ...] [--out docs/results/accuracy.md] [--json FILE]
 
 --mutants: results of mutants.py --json; without it, those in bench/results. The section replaces the one that is there.
 """

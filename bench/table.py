@@ -1,4 +1,4 @@
-"""The results of accuracy.py as lines for the terminal and as docs/accuracy.md."""
+"""The results of accuracy.py as lines for the terminal and as docs/results/accuracy.md."""
 import first_tries
 
 

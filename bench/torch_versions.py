@@ -2,7 +2,7 @@
 """One build, every minor version of torch: what is named, kept and recorded there, eager and compiled.
 
   bench/torch_versions.py --venvs DIR [--versions 2.1 2.2 ...] [--keep] [--json FILE]
-  bench/torch_versions.py --json FILE --table docs/torch-versions.md      # puts what FILE holds into the document; runs nothing
+  bench/torch_versions.py --json FILE --table docs/results/torch-versions.md      # puts what FILE holds into the document; runs nothing
 
 For each version an environment DIR/2.x is made (`pip install torch==2.x.y`, numpy, nothing of opguard's) unless it is there, and removed behind its
 rows unless --keep: one takes up to 6 GB. In it the programs of bench/torch_versions/ run, a copy with one operator changed beside each:

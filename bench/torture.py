@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The run log under kills, cuts, flipped bits, failing disks and hostile bytes: docs/reliability.md.
+"""The run log under kills, cuts, flipped bits, failing disks and hostile bytes: docs/results/reliability.md.
 
 bench/torture.py [--build DIR] [--scale F] [--only NAME ...] [--json FILE]
 
-Counts are those of docs/reliability.md times --scale; the fuzzers and the race detector run --minutes in all.
+Counts are those of docs/results/reliability.md times --scale; the fuzzers and the race detector run --minutes in all.
 Ends with 1 if anything is wrong. What cannot be done here (ptrace, mount, clang) is said and skipped."""
 
 import argparse
@@ -261,7 +261,7 @@ class Torture:
                 shutil.copy(seed, corpus / f"seed{i}")
 
     def fuzz_once(self, target, seconds, total):
-        # Limits of docs/reliability.md; the sanitizers' own share of the memory is not ours.
+        # Limits of docs/results/reliability.md; the sanitizers' own share of the memory is not ours.
         ran = subprocess.run(
             ["nice", target, self.corpus(target), f"-max_total_time={seconds}", "-timeout=10", "-malloc_limit_mb=256", "-rss_limit_mb=2048",
              "-max_len=65536", "-print_final_stats=1", f"-artifact_prefix={self.folder}/{self.subject(target)}-"],
@@ -327,7 +327,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=ROOT / "build/release")
     parser.add_argument("--work", default=None, help="folder for the logs [the system's for temporary files]")
-    parser.add_argument("--scale", type=float, default=1, help="share of the counts of docs/reliability.md [1]")
+    parser.add_argument("--scale", type=float, default=1, help="share of the counts of docs/results/reliability.md [1]")
     parser.add_argument("--minutes", type=float, default=16, help="of fuzzers and race detector in all [16]")
     parser.add_argument("--inputs", type=float, default=0, help="the fuzzers go on, round by round, until so many inputs have been tried (over night: 1e8)")
     parser.add_argument("--only", nargs="+", choices=TESTS, default=TESTS)

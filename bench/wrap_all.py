@@ -37,7 +37,7 @@ def import_hook():
 
 
 class Unwrap(ast.NodeTransformer):
-    """Takes the probes out of a syntax tree, by what docs/architecture.md says they mean."""
+    """Takes the probes out of a syntax tree, by what docs/design/architecture.md says they mean."""
 
     def __init__(self, name):
         self.name = name

@@ -36,7 +36,7 @@ def micro_batch():
 
 
 def read_log(path):
-    """A log, or a folder of them, as tables for numpy, pandas, Arrow and Parquet: opguard.logs.Log (docs/reading.md)."""
+    """A log, or a folder of them, as tables for numpy, pandas, Arrow and Parquet: opguard.logs.Log (docs/formats/reading.md)."""
     from opguard import logs  # a program that is recorded needs none of it
 
     return logs.read_log(path)

@@ -1,4 +1,4 @@
-"""Logs as tables for Python: opguard.read_log. The columns and their units: docs/reading.md.
+"""Logs as tables for Python: opguard.read_log. The columns and their units: docs/formats/reading.md.
 
 Reading and columns are C++ (src/reading/columns.h); numpy, pandas and pyarrow are loaded by the methods that need them."""
 
@@ -10,7 +10,7 @@ import warnings
 
 from opguard import _rt
 
-SITES_VERSION = 1  # of sites.json: docs/json.md
+SITES_VERSION = 1  # of sites.json: docs/formats/json.md
 
 Location = collections.namedtuple("Location", "package file path line column end_line end_column text callee function")
 Location.__doc__ = """Where a boundary is in the sources that ran: lines from 1, columns from 0; `text` is the expression, where the log's folder tells."""

@@ -12,7 +12,8 @@ constexpr uint32_t kConfirmRuns = 8;  // of --confirm, which was to go through e
 }  // namespace
 
 void add_report_options(CLI::App& command, ReportOptions& options) {
-  command.add_option("--json", options.json, "write the verdict to this file (docs/json.md)");
+  command.add_option("--json", options.json,
+                     "write the verdict to this file (docs/formats/json.md)");
   command.add_option("--html", options.html, "write the report as one page that opens offline");
   command.add_option("--perfetto", options.perfetto, "write both runs as a trace for Perfetto");
   command.add_option("--sarif", options.sarif, "write the verdict as annotations for code review");
@@ -40,14 +41,15 @@ void add_heuristic_option(CLI::App& command, ReportOptions& options) {
               options.without.add(*heuristic);
             }
           },
-          "judge without this heuristic (docs/judgement.md)")
+          "judge without this heuristic (docs/design/judgement.md)")
       ->allow_extra_args(false);
 }
 
 void add_rule_options(CLI::App& command, ReportOptions& options) {
   command
-      .add_option("--ignore", options.ignore,
-                  "a rule, 'RECORDS -- why: REASON': these records are no evidence (docs/noise.md)")
+      .add_option(
+          "--ignore", options.ignore,
+          "a rule, 'RECORDS -- why: REASON': these records are no evidence (docs/guide/noise.md)")
       ->allow_extra_args(false);
   command.add_option("--ignore-file", options.ignore_files, "a file of rules, one a line")
       ->allow_extra_args(false);

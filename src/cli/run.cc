@@ -12,12 +12,12 @@ void add_run(CLI::App& app, Pipeline& run) {
   command->add_option("--log", opt->log, "Folder for the logs; must not hold logs")->required();
   CLI::Option* deterministic =
       command->add_flag("--deterministic", opt->deterministic,
-                        "Pin seeds, algorithms and collectives (docs/determinism.md)");
+                        "Pin seeds, algorithms and collectives (docs/guide/determinism.md)");
   command->add_option("--seed", opt->seed, "Seed of --deterministic [0]")->needs(deterministic);
   command
       ->add_option(
           "--mode", opt->mode,
-          "What is recorded: default, full, trusted, sdc or off (docs/runtime.md) [default]")
+          "What is recorded: default, full, trusted, sdc or off (docs/design/runtime.md) [default]")
       ->check(CLI::IsMember({"default", "full", "trusted", "sdc", "off"}));
   command->add_option("--trusted", opt->trusted,
                       "Operators that mode trusted skips too: names, or -NAME for one to record, "
@@ -26,7 +26,7 @@ void add_run(CLI::App& app, Pipeline& run) {
   command
       ->add_option("--capture", opt->captures,
                    "Write a probe's tensors to the log folder: BOUNDARY[@OCCURRENCE][:SLOT], "
-                   "repeatable (docs/tensors.md)")
+                   "repeatable (docs/formats/tensors.md)")
       ->expected(1)
       ->take_all();
   command

@@ -1,4 +1,4 @@
-// confirm/confirm.h: what a re-run of b with values of a put in place says: docs/proof.md.
+// confirm/confirm.h: what a re-run of b with values of a put in place says: docs/design/proof.md.
 #pragma once
 
 #include <optional>

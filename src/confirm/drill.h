@@ -1,5 +1,5 @@
 // confirm/drill.h: the ATen operators inside one event of two runs, and the first that differs:
-// docs/proof.md.
+// docs/design/proof.md.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// confirm/exchanged.h: what a re-run of b with text of a in place says: docs/proof.md.
+// confirm/exchanged.h: what a re-run of b with text of a in place says: docs/design/proof.md.
 #pragma once
 
 #include "confirm/confirm.h"

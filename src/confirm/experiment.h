@@ -1,5 +1,5 @@
 // confirm/experiment.h: which values of run a to put into run b, to see whether a candidate is the
-// cause: docs/proof.md.
+// cause: docs/design/proof.md.
 //
 // A candidate is forced throughout the *judged step*, the one of the first differing model value:
 // its results in the forward, the recomputation and the backward are run a's. Before it everything
@@ -82,7 +82,8 @@ std::vector<EventRef> seen_causes(const Timeline& timeline, uint32_t judged_step
 bool reads_the_same(const Timeline& timeline, const ValueIndex& a, const ValueIndex& b,
                     const Pivot& candidate);
 
-// The selection of docs/tensors.md that means one event, and `slot` ("out/out0") of it: "" all.
+// The selection of docs/formats/tensors.md that means one event, and `slot` ("out/out0") of it: ""
+// all.
 // "" if its name cannot be written in one.
 std::string selection_of(const Run& run, const EventRef& event, const std::string& slot);
 

@@ -1,4 +1,4 @@
-// confirm/proof.h: what running again proves of a verdict: docs/proof.md.
+// confirm/proof.h: what running again proves of a verdict: docs/design/proof.md.
 #pragma once
 
 #include <optional>

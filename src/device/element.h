@@ -1,5 +1,5 @@
-// device/element.h: what one element adds to the layout-free digest (docs/record-format.md), for
-// the device and the host alike.
+// device/element.h: what one element adds to the layout-free digest
+// (docs/formats/record-format.md), for the device and the host alike.
 //
 // An element counts by its canonical value, whatever type holds it:
 //   1. A value that a float32 holds is that float32's bits: bfloat16 1.5 and float64 1.5 are one,

@@ -1,5 +1,5 @@
 // device/og1_arithmetic.h: og1's arithmetic as one thread of the device does it, in source that the
-// host compiles too. docs/record-format.md has the terms; all sums are modulo 2^64.
+// host compiles too. docs/formats/record-format.md has the terms; all sums are modulo 2^64.
 #pragma once
 
 #include <stdint.h>

@@ -2,7 +2,7 @@
  * exports.
  *
  * CUDA's own table is built in (device/cuda.h); OPGUARD_DEVICE_PLUGIN names further libraries, for
- * other torch device types (docs/devices.md). A library exports
+ * other torch device types (docs/design/devices.md). A library exports
  *     const opguard_device_plugin* opguard_device_plugin_v1(void);
  * tests/device/ has a whole one. Plain C, no other header of ours: copy this file.
  *
@@ -38,8 +38,8 @@ enum opguard_mask_type {
   OPGUARD_MASK_FLOAT64 = 4
 };
 
-/* What the bytes of an element mean, for the layout-free digest (docs/record-format.md). A complex
- * tensor has the type of its parts, two an element; one of quantized integers theirs. */
+/* What the bytes of an element mean, for the layout-free digest (docs/formats/record-format.md).
+ * A complex tensor has the type of its parts, two an element; one of quantized integers theirs. */
 enum opguard_element_type {
   OPGUARD_ELEMENT_NONE = 0, /* no digest */
   OPGUARD_ELEMENT_BOOL = 1,
@@ -74,7 +74,7 @@ typedef struct opguard_tensor {
   uint64_t ticket;        /* not 0 */
 } opguard_tensor;
 
-/* One tensor's fingerprint, 72 bytes: og1 and its companions, docs/record-format.md. */
+/* One tensor's fingerprint, 72 bytes: og1 and its companions, docs/formats/record-format.md. */
 typedef struct opguard_value {
   uint64_t ticket;
   uint64_t h, m;
@@ -91,7 +91,7 @@ typedef struct opguard_value {
 
 typedef void (*opguard_value_sink)(void* context, const opguard_value* value);
 
-/* What the device did, for the preflight: docs/activities.md says what becomes of it. */
+/* What the device did, for the preflight: docs/design/activities.md says what becomes of it. */
 enum opguard_activity_kind {
   OPGUARD_ACTIVITY_KERNEL = 0,
   OPGUARD_ACTIVITY_MEMCPY = 1,

@@ -9,10 +9,10 @@ namespace opguard {
 inline constexpr std::string_view kImportMark = "# opguard: probes";
 inline constexpr std::string_view kProbeName = "og";
 
-// Behind `og`: what else the probe says; docs/architecture.md has their meaning.
+// Behind `og`: what else the probe says; docs/design/architecture.md has their meaning.
 inline constexpr std::string_view kVariants[] = {".writes", ".step", ".micro_batch"};
 // Of an augmented name without a variant: where probes are the operands themselves
-// (docs/compile.md), a name's needs the method all the same.
+// (docs/design/compile.md), a name's needs the method all the same.
 inline constexpr std::string_view kNameProbe = ".name";
 
 struct AugmentMethod {

@@ -26,7 +26,8 @@ struct Edit {
 struct Wrap {
   std::string boundary;
   Site site;
-  // Behind `og` in the source: "", ".writes", ".step", ".micro_batch" (docs/architecture.md).
+  // Behind `og` in the source: "", ".writes", ".step", ".micro_batch"
+  // (docs/design/architecture.md).
   std::string variant{};
 };
 

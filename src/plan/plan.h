@@ -1,5 +1,5 @@
 // plan/plan.h: the alignment plan: every boundary with its signature. JSON, committed by
-// users: docs/plan-format.md.
+// users: docs/formats/plan-format.md.
 #pragma once
 
 #include <cstdint>
@@ -68,7 +68,7 @@ struct Foreign {
 // The phase of what other modules run while an import statement loads them.
 inline constexpr const char* kImportPhase = "import";
 
-// Of one phase, in activities that compute: docs/plan-format.md, section "Coverage".
+// Of one phase, in activities that compute: docs/formats/plan-format.md, section "Coverage".
 struct PhaseCoverage {
   uint64_t activities = 0;
   uint64_t attributed = 0;   // under a boundary, or into a parameter's gradient

@@ -11,7 +11,7 @@
 namespace opguard {
 namespace {
 
-using Json = nlohmann::ordered_json;  // fields stay in the order of docs/plan-format.md
+using Json = nlohmann::ordered_json;  // fields stay in the order of docs/formats/plan-format.md
 
 Json json_of(const Boundary& b) {
   const Site& s = b.site;

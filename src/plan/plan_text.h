@@ -7,8 +7,8 @@
 
 namespace opguard {
 
-// JSON as docs/plan-format.md has it, one boundary a line: plans are committed, and their diffs
-// read.
+// JSON as docs/formats/plan-format.md has it, one boundary a line: plans are committed, and their
+// diffs read.
 std::string plan_text(const Plan& plan);
 
 }  // namespace opguard

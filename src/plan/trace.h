@@ -1,5 +1,5 @@
 // plan/trace.h: what the tracer saw: operator uses in source and the activities they launched.
-// JSON, one file per process: docs/plan-format.md, section "Trace".
+// JSON, one file per process: docs/formats/plan-format.md, section "Trace".
 #pragma once
 
 #include <cstdint>
@@ -29,12 +29,13 @@ struct TracedUse {
   std::map<std::string, uint64_t> backward;
   // All of both: "forward", "recompute", "backward", "optimizer" -> count.
   std::map<std::string, uint64_t> phases;
-  std::map<std::string, uint64_t> compute;  // of these, those that compute (docs/plan-format.md)
-  std::vector<std::string> dtypes;          // of the first execution's tensor arguments: "f32[2]"
+  std::map<std::string, uint64_t>
+      compute;                      // of these, those that compute (docs/formats/plan-format.md)
+  std::vector<std::string> dtypes;  // of the first execution's tensor arguments: "f32[2]"
   bool draws = false;               // an operator below takes random numbers from a generator
   std::vector<std::string> writes;  // arguments changed that no version counter tells of: "arg0"
-  // On devices, forward and backward (docs/activities.md): kernels by shortened name, those of
-  // communication libraries among them, and copies, memsets, waits.
+  // On devices, forward and backward (docs/design/activities.md): kernels by shortened name, those
+  // of communication libraries among them, and copies, memsets, waits.
   std::map<std::string, uint64_t> kernels, transfers;
   std::map<std::string, uint64_t> kernel_phases;  // phase -> kernels
   std::vector<std::string> streams;               // "cuda:0/7"

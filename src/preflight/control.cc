@@ -5,7 +5,7 @@
 namespace opguard {
 namespace {
 
-// The reasons are in docs/determinism.md.
+// The reasons are in docs/guide/determinism.md.
 constexpr const char* kControls[][2] = {
     {"PYTHONHASHSEED", "0"},
     {"CUBLAS_WORKSPACE_CONFIG", ":16:8"},

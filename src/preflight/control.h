@@ -1,4 +1,5 @@
-// preflight/control.h: determinism control, the part that is environment: docs/determinism.md.
+// preflight/control.h: determinism control, the part that is environment:
+// docs/guide/determinism.md.
 #pragma once
 
 #include <cstdint>

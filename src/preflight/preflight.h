@@ -23,7 +23,8 @@ struct PreflightOptions {
   uint64_t steps = kUntilNothingNew;
   std::string work_dir;  // where the traces go; made, must not hold traces
   bool quiet = false;    // do not show the program's output
-  // Of devices: "auto", "cupti", "launches" (intercepted), "operators" (none): docs/activities.md.
+  // Of devices: "auto", "cupti", "launches" (intercepted), "operators" (none):
+  // docs/design/activities.md.
   std::string activities = "auto";
   std::string hook;         // hook map of texts to run in place of files; "": none
   bool to_its_end = false;  // a program that fails having left a trace is no error

@@ -2,7 +2,7 @@
 //
 // The one definition of names and types for all that hands a log to other programs: the tables of
 // opguard.read_log (reading/python_log.h), `opguard dump --format` and `opguard export`. What the
-// columns mean: docs/reading.md.
+// columns mean: docs/formats/reading.md.
 #pragma once
 
 #include <cstdint>

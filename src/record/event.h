@@ -10,7 +10,8 @@ namespace opguard {
 
 inline constexpr uint32_t kNone = 0xffffffffu;
 
-// og1, 128 bits: docs/record-format.md. {0, 0} for a tensor of zero bits only, whatever its shape.
+// og1, 128 bits: docs/formats/record-format.md. {0, 0} for a tensor of zero bits only, whatever its
+// shape.
 struct Fingerprint {
   uint64_t h = 0, m = 0;
   auto operator<=>(const Fingerprint&) const = default;
@@ -105,7 +106,8 @@ struct Event {
   uint32_t node = kNone;     // string: the autograd node's name
   uint32_t scalars = kNone;  // string: canonical text of the non-tensor arguments, "dim=-1, arg2=3"
   uint32_t results = kNone;  // string: canonical text of the non-tensor results
-  uint32_t group = kNone;    // kCollective: string, the members' ranks ("0-3"): docs/collectives.md
+  uint32_t group =
+      kNone;  // kCollective: string, the members' ranks ("0-3"): docs/design/collectives.md
   uint32_t sequence = 0;  // kCollective: number of the collective in its group, from 1; 0 unknown
   uint64_t start_ns = 0, end_ns = 0;  // monotonic clock
   // kOnDevice: number of the stream in this process, from 1; the device's clock from the beginning

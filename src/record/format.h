@@ -1,4 +1,5 @@
-// record/format.h: the bytes of a log that its writer and its reader share: docs/record-format.md.
+// record/format.h: the bytes of a log that its writer and its reader share:
+// docs/formats/record-format.md.
 #pragma once
 
 #include <bit>

@@ -1,5 +1,5 @@
-// record/og1_base.h: the weights of og1 (docs/record-format.md), from which what a record holds of
-// one tensor tells that of its parts, its repetitions and its reshapes.
+// record/og1_base.h: the weights of og1 (docs/formats/record-format.md), from which what a record
+// holds of one tensor tells that of its parts, its repetitions and its reshapes.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// record/record.h: the run log in memory. On disk: docs/record-format.md.
+// record/record.h: the run log in memory. On disk: docs/formats/record-format.md.
 //
 // An event is one execution of a boundary; its slots are the tensors it read and left. One slot of
 // one event is a record. Used by the runtime and by align; uses nothing.
@@ -40,7 +40,7 @@ struct ProcessLog {
   std::map<std::string, Location> locations;  // by boundary id
   bool closed = false;                        // false: cut short; what was flushed is here
   bool bound = true;  // false: its format does not notice whole chunks that are dropped, doubled or
-                      // moved (docs/record-format.md, before version 8)
+                      // moved (docs/formats/record-format.md, before version 8)
   uint64_t lost = 0;  // records the runtime says it could not keep
   std::vector<Gap> gaps;  // where those were, and where a chunk is damaged; by event. A log that
                           // only ends early has none

@@ -1,4 +1,4 @@
-// record/writer.h: writes one process's log. docs/record-format.md is the contract.
+// record/writer.h: writes one process's log. docs/formats/record-format.md is the contract.
 //
 // Calls only append to memory; a thread of ours encodes and writes. Nothing here throws, or stops
 // or waits for the program that is recorded, but for flush(), close() and pause(): what cannot be
@@ -29,7 +29,7 @@
 
 namespace opguard {
 
-// docs/record-format.md states them.
+// docs/formats/record-format.md states them.
 struct WriterLimits {
   // A chunk is the unit of loss when a byte goes bad; 64 KiB keep the headers' share, and what a
   // chunk that needs no other says again, small.

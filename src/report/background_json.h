@@ -1,4 +1,4 @@
-// report/background_json.h: what may stand behind a candidate: docs/json.md.
+// report/background_json.h: what may stand behind a candidate: docs/formats/json.md.
 #pragma once
 
 #include "nlohmann/json.hpp"

@@ -1,4 +1,4 @@
-// report/drill_text.h: what --drill found, in words: docs/proof.md.
+// report/drill_text.h: what --drill found, in words: docs/design/proof.md.
 #pragma once
 
 #include <string>

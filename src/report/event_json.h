@@ -1,4 +1,4 @@
-// report/event_json.h: an event, its place and its slots as docs/json.md has them.
+// report/event_json.h: an event, its place and its slots as docs/formats/json.md has them.
 #pragma once
 
 #include <optional>

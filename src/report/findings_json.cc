@@ -1,4 +1,4 @@
-// report/findings_json.cc: what one run says of itself, for programs: docs/json.md.
+// report/findings_json.cc: what one run says of itself, for programs: docs/formats/json.md.
 #include "align/judge/pivot_view.h"
 #include "nlohmann/json.hpp"
 #include "report/event_json.h"

@@ -1,4 +1,4 @@
-// report/pivot_json.h: a candidate as the judgement named it: docs/json.md.
+// report/pivot_json.h: a candidate as the judgement named it: docs/formats/json.md.
 #pragma once
 
 #include "nlohmann/json.hpp"

@@ -1,4 +1,4 @@
-// report/proof_json.h: what running again proved, and --drill: docs/proof.md ("JSON").
+// report/proof_json.h: what running again proved, and --drill: docs/design/proof.md ("JSON").
 #pragma once
 
 #include "nlohmann/json.hpp"

@@ -1,5 +1,5 @@
 // report/proof_text.h: the sentences of a proof: what a re-run says (confirm/proof_reason.h), and
-// what was proven, in words: docs/proof.md.
+// what was proven, in words: docs/design/proof.md.
 //
 // This is the only place where they are worded. Nothing is escaped: a name may hold what drives a
 // terminal, and is shown() by who prints it.

@@ -1,5 +1,5 @@
 // report/report.h: the verdict for people (terminal) and programs (JSON, the contract of
-// docs/json.md).
+// docs/formats/json.md).
 #pragma once
 
 #include <optional>

@@ -1,4 +1,5 @@
-// report/report_json.cc: the verdict as docs/json.md has it. Fields are added, never renamed.
+// report/report_json.cc: the verdict as docs/formats/json.md has it. Fields are added, never
+// renamed.
 #include <algorithm>
 
 #include "align/judge/pivot_view.h"

@@ -1,4 +1,4 @@
-// report/tensor_json.h: how two tensors differ, as docs/tensors.md has it ("--json").
+// report/tensor_json.h: how two tensors differ, as docs/formats/tensors.md has it ("--json").
 #pragma once
 
 #include "nlohmann/json.hpp"

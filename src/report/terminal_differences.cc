@@ -101,7 +101,7 @@ void print_differences(TerminalLines& out, const PivotView& both) {
         slot.a && slot.b && shape_text(*a.log, *slot.a) != shape_text(*b.log, *slot.b);
     print_slot(out, name(slot), width, out.sides[0], *a.log, slot.a, slot.b, shapes_differ);
     print_slot(out, "", width, out.sides[1], *b.log, slot.b, slot.a, shapes_differ);
-    // og1 adds the rows' own hashes in M: docs/record-format.md.
+    // og1 adds the rows' own hashes in M: docs/formats/record-format.md.
     if (slot.a && slot.b && !shapes_differ && slot.a->value.m == slot.b->value.m &&
         slot.a->value.h != slot.b->value.h)
       out.line("    " + std::string(width + 4 + std::string(out.sides[0]).size(), ' ') +

@@ -1,4 +1,4 @@
-// report/terminal_proof.h: what running again found: docs/proof.md.
+// report/terminal_proof.h: what running again found: docs/design/proof.md.
 #pragma once
 
 #include "report/terminal_lines.h"

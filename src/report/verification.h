@@ -1,5 +1,5 @@
 // report/verification.h: what `opguard-instrument --verify` found, and its text for people and
-// programs (docs/json.md, "Verification").
+// programs (docs/formats/json.md, "Verification").
 #pragma once
 
 #include <optional>

@@ -9,7 +9,7 @@
 namespace opguard {
 
 struct ExamineOptions {
-  // At most so many further runs to prove what is the cause: docs/proof.md.
+  // At most so many further runs to prove what is the cause: docs/design/proof.md.
   uint32_t prove_runs = 0;
   // Runs a and b once more and records every ATen operator inside the pivot.
   bool drill = false;

@@ -40,7 +40,7 @@ Json site_json(const std::vector<Site>& sites, int64_t index) {
   return json;
 }
 
-// The contract of docs/json.md.
+// The contract of docs/formats/json.md.
 Json matches_json(const MatchSet& set, const std::vector<Site>& sites) {
   Json boundaries = Json::array();
   for (const Match& m : set.matches) {

@@ -125,7 +125,7 @@ llvm::Expected<Found> compare_runs(const std::vector<Run>& runs, const std::vect
 // reaches: found.reaches, in words.
 std::string header(const NoiseOptions& opt, const Found& found, const std::string& reaches) {
   std::string text = "# opguard noise: records that differ between " + std::to_string(opt.runs) +
-                     " runs of one tree. Form: docs/noise.md\n# " + quote(opt.command) + "\n";
+                     " runs of one tree. Form: docs/guide/noise.md\n# " + quote(opt.command) + "\n";
   if (!found.reaches.empty())
     text += "# The noise reaches the model values (" + reaches +
             "): comparisons stay diverged where it does.\n";

@@ -1,4 +1,4 @@
-// session/proof_runs.h: the further runs of a proof, within their budget: docs/proof.md.
+// session/proof_runs.h: the further runs of a proof, within their budget: docs/design/proof.md.
 //
 // Run a is made again once, with the tensors written that may be put into b. Then b is made again
 // with some of them in place, as it is, or a with values of b's in place.

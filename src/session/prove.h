@@ -1,4 +1,4 @@
-// session/prove.h: the runs that prove what is the cause: docs/proof.md.
+// session/prove.h: the runs that prove what is the cause: docs/design/proof.md.
 #pragma once
 
 #include "session/report_verdict.h"

@@ -83,7 +83,7 @@ llvm::Expected<std::vector<Rule>> read_rules(const ReportOptions& options) {
     good &= parse_rules((*buffer)->getBuffer().str(), path, rules, diags);
   }
   print_diagnostics(diags.text());
-  if (!good) return make_error("the rules cannot be read; docs/noise.md has their form");
+  if (!good) return make_error("the rules cannot be read; docs/guide/noise.md has their form");
   return rules;
 }
 

@@ -19,7 +19,7 @@ struct ReportOptions {
   std::string colour = "auto";  // "always", "never"; auto: on a terminal that wants it
   bool explain = false;
   bool strict = false;  // runs that agree in every model value, but not in every pair, are no match
-  std::vector<std::string> ignore, ignore_files;  // rules: docs/noise.md
+  std::vector<std::string> ignore, ignore_files;  // rules: docs/guide/noise.md
   Heuristics without;                             // not to be used
 };
 

@@ -49,7 +49,7 @@ llvm::Expected<Survey> survey(const SurveyOptions& options, const TemplateLibrar
 llvm::Expected<TemplateLibrary> find_templates(const std::string& folder, Diagnostics& diags);
 
 // Writes texts and the hook map that loads them in place of the patch's files
-// (docs/architecture.md) to `dir`; no file of the user's is touched. Gives the map's path.
+// (docs/design/architecture.md) to `dir`; no file of the user's is touched. Gives the map's path.
 struct Patch;
 llvm::Expected<std::string> write_hook(const Patch& patch, const std::string& dir);
 

@@ -4,7 +4,7 @@
 //   b  def learn(self, batch_size=256):      reads float32[256, 4]
 //
 // No name leads from a shape to who chose it. A line in which the one number became the other may
-// be it; a run tells (docs/proof.md).
+// be it; a run tells (docs/design/proof.md).
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// tensor/compare.h: how two tensors differ, and why that may be (docs/tensors.md).
+// tensor/compare.h: how two tensors differ, and why that may be (docs/formats/tensors.md).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // tensor/selection.h: which tensors of which probe a --capture or --transplant means
-// (docs/tensors.md).
+// (docs/formats/tensors.md).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What is put where, and what a re-run proves (docs/proof.md), on runs written by hand.
+// What is put where, and what a re-run proves (docs/design/proof.md), on runs written by hand.
 #include "confirm/confirm.h"
 
 #include <gtest/gtest.h>

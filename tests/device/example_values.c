@@ -4,7 +4,7 @@
  * As on a device, values come later: fingerprint() puts records into a ring, drain() takes them
  * out. But the tensors are read in the call itself, where an ordered stream would have read them.
  *
- * The fingerprints are computed from the definitions of docs/record-format.md, one element at a
+ * The fingerprints are computed from the definitions of docs/formats/record-format.md, one element at a
  * time, with nothing of opguard's own code: a check of both.
  *
  * Environment (all optional; read by open(), but for the first):
@@ -52,7 +52,7 @@ static uint64_t number(const char* name, uint64_t otherwise) {
   return text != NULL && *text != 0 ? strtoull(text, NULL, 10) : otherwise;
 }
 
-/* ---- og1: docs/record-format.md ---- */
+/* ---- og1: docs/formats/record-format.md ---- */
 
 static uint64_t mix(uint64_t x) {
   x ^= x >> 29;

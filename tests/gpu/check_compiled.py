@@ -62,7 +62,7 @@ print(*_rt.fingerprint(x.cpu()), *_rt.fingerprint(y.cpu()))
 """
 
 
-# Before 2.13 probes in compiled code are silent (docs/compile.md). Whether they would work is tried and written down, and fails nothing.
+# Before 2.13 probes in compiled code are silent (docs/design/compile.md). Whether they would work is tried and written down, and fails nothing.
 TRY_ANYWAY = "from opguard.compiled import probes; probes.ANY_TORCH = True\n"
 HANDLED = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 13)
 

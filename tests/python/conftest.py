@@ -34,7 +34,7 @@ def clean_environment():
     env["PATH"] = os.path.dirname(sys.executable) + os.pathsep + env["PATH"]
     env["OMP_NUM_THREADS"] = "1"
     env.pop("PYTHONDONTWRITEBYTECODE", None)  # users' machines do not have it
-    if os.environ.get("OPGUARD_TEST_DEVICE"):  # every tensor is read by the example plugin: docs/device-runtime.md
+    if os.environ.get("OPGUARD_TEST_DEVICE"):  # every tensor is read by the example plugin: docs/design/device-runtime.md
         env["OPGUARD_DEVICE_PLUGIN"] = str(build_dir() / "tests" / "device" / "opguard_example_values.so")
     return env
 

@@ -25,7 +25,7 @@ def without_times(event):
 
 def without_repeats(events):
     """The events but buffers that a `<buffers>` event says again. A value still in flight cannot be compared with the last one, so a device's
-    log holds a buffer at each step whether or not it changed (docs/device-runtime.md); the processor's holds it only where it did."""
+    log holds a buffer at each step whether or not it changed (docs/design/device-runtime.md); the processor's holds it only where it did."""
     kept, before, last = [], [0], {}
     for event in map(copy.copy, events):
         if event.boundary == "<buffers>" and event.flags & ON_DEVICE:

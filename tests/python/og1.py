@@ -1,4 +1,4 @@
-"""The fingerprints and the digest as docs/record-format.md defines them, in numpy, on bytes in logical order."""
+"""The fingerprints and the digest as docs/formats/record-format.md defines them, in numpy, on bytes in logical order."""
 import numpy
 
 M64 = (1 << 64) - 1

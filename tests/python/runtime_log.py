@@ -1,4 +1,4 @@
-"""A log read by the letter of docs/record-format.md, without the tool; and programs that write one."""
+"""A log read by the letter of docs/formats/record-format.md, without the tool; and programs that write one."""
 
 import os
 import struct

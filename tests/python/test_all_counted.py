@@ -12,7 +12,7 @@ from runtime_log import PROLOGUE, logs_in
 
 pytest.importorskip("torch")
 
-TENSORS = 4096  # of one event: docs/record-format.md
+TENSORS = 4096  # of one event: docs/formats/record-format.md
 
 
 def run(body, log, **environment):

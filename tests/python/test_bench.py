@@ -1,4 +1,4 @@
-"""The judge of bench/accuracy.py: a wrong judge would make every figure of docs/accuracy.md worthless."""
+"""The judge of bench/accuracy.py: a wrong judge would make every figure of docs/results/accuracy.md worthless."""
 import ast
 import sys
 

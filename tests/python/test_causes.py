@@ -1,4 +1,4 @@
-"""Several causes, each proven within the runs allowed by default; what does not repeat itself (docs/proof.md)."""
+"""Several causes, each proven within the runs allowed by default; what does not repeat itself (docs/design/proof.md)."""
 
 import pytest
 from test_proof import TRAIN, line_of, prove  # noqa: F401

@@ -69,7 +69,7 @@ def test_a_gpt_records_what_it_does_when_eager(tmp_path, backend, dynamic):
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_a_gpt_under_inductor_keeps_its_bits(tmp_path, dtype):
-    # Without layers: each kernel takes a compiler seconds. docs/compile.md has the figures of a whole one.
+    # Without layers: each kernel takes a compiler seconds. docs/design/compile.md has the figures of a whole one.
     check_gpt(tmp_path, "inductor", dtype=dtype, layers=0)
 
 

@@ -1,4 +1,4 @@
-"""Tensors that a plugin reads: the log is, field for field, the one of the processor's own reading (docs/device-runtime.md)."""
+"""Tensors that a plugin reads: the log is, field for field, the one of the processor's own reading (docs/design/device-runtime.md)."""
 
 import pytest
 

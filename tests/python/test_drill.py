@@ -1,4 +1,4 @@
-"""`opguard diff --drill`: the ATen operator inside the pivot; and the windows it is read from (docs/proof.md)."""
+"""`opguard diff --drill`: the ATen operator inside the pivot; and the windows it is read from (docs/design/proof.md)."""
 
 import json
 

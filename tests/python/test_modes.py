@@ -1,4 +1,4 @@
-"""What each mode records (docs/runtime.md), and when a value may be carried over instead of read again."""
+"""What each mode records (docs/design/runtime.md), and when a value may be carried over instead of read again."""
 
 import pytest
 

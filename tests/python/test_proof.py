@@ -1,4 +1,4 @@
-"""`opguard diff` runs again to prove what is the cause (docs/proof.md)."""
+"""`opguard diff` runs again to prove what is the cause (docs/design/proof.md)."""
 
 import json
 import os

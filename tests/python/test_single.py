@@ -153,7 +153,7 @@ def test_a_log_that_cannot_show_it_is_no_clean_one(opguard, tmp_path):
     assert result.stdout.startswith("inconclusive: ") and "opguard run --mode full" in result.stdout
 
 
-PERMUTED = 64  # of Slot::flags: docs/record-format.md
+PERMUTED = 64  # of Slot::flags: docs/formats/record-format.md
 
 
 def test_views_in_another_order_are_flagged(tmp_path):

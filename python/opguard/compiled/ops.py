@@ -5,7 +5,7 @@ where autograd is still to be seen: run for real (backend="eager") they hook its
 by AOTAutograd they put hooks on the traced nodes, whose bodies are so traced into the backward graph. What remains in
 the graphs, `begin`, `end` and `node`, only reads. Each writes to a ring, a tensor of one element: an operator that
 changes nothing would be dropped or moved. The backward graph has a ring of its own. Both are on the device of what
-the graph works on: a tensor of the processor's would keep a graph from being captured (docs/compile.md).
+the graph works on: a tensor of the processor's would keep a graph from being captured (docs/design/compile.md).
 
 A site is told by a constant text, so that a compiled graph is complete in itself and may come from a cache:
 `<format>;<token>;<boundary>;<flags>;<names>;<texts>`, percent-encoded, read by src/runtime/entries/graph_site.cc. The token

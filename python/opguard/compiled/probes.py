@@ -1,4 +1,4 @@
-"""Probes under torch.compile (docs/compile.md).
+"""Probes under torch.compile (docs/design/compile.md).
 
 Where this torch's dynamo takes our handlers, a probed function records as it does when eager. Else `og(id, x)` is x:
 the tracer cannot look into functions of C, and traces these in their place."""

@@ -1,4 +1,4 @@
-"""Which files are the user's source: under the tree or a --with package (docs/architecture.md)."""
+"""Which files are the user's source: under the tree or a --with package (docs/design/architecture.md)."""
 
 import os
 import sys

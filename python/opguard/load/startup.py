@@ -1,4 +1,4 @@
-"""What this process was asked to do. The environment is read here and nowhere else (docs/architecture.md)."""
+"""What this process was asked to do. The environment is read here and nowhere else (docs/design/architecture.md)."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ from opguard.load import importing, messages
 
 
 class Options:
-    """One field per variable of docs/architecture.md; a field that is not set is empty, 0 or None."""
+    """One field per variable of docs/design/architecture.md; a field that is not set is empty, 0 or None."""
 
     __slots__ = ("trace", "tree", "packages", "steps", "log", "hook", "mode", "trusted", "seed", "controlled", "rank", "world",
                  "capture", "transplant", "drill", "until", "activities", "plugins", "injection", "cuda_home", "device_wait")  # fmt: skip
@@ -20,9 +20,9 @@ class Options:
         self.rank, self.world = rank, world
         self.capture, self.transplant, self.drill = capture, transplant, drill  # a selection a line
         self.until = until  # the last step of the run, None: all of them
-        self.activities, self.plugins = activities, list(plugins)  # of devices, docs/activities.md
+        self.activities, self.plugins = activities, list(plugins)  # of devices, docs/design/activities.md
         self.injection, self.cuda_home = injection, cuda_home
-        self.device_wait = device_wait  # seconds, 0: as long as usual (docs/device-runtime.md)
+        self.device_wait = device_wait  # seconds, 0: as long as usual (docs/design/device-runtime.md)
 
 
 # Of this process; sitecustomize replaces it.

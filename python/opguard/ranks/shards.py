@@ -1,4 +1,4 @@
-"""Fingerprints of a tensor's shards joined to that of the whole, without the tensor: docs/record-format.md, og1."""
+"""Fingerprints of a tensor's shards joined to that of the whole, without the tensor: docs/formats/record-format.md, og1."""
 
 _M64 = (1 << 64) - 1
 

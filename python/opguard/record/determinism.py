@@ -1,5 +1,5 @@
 """Determinism control of `opguard run --deterministic`, the part that must be done inside the program
-(docs/determinism.md). The rest is environment, set before the interpreter starts.
+(docs/guide/determinism.md). The rest is environment, set before the interpreter starts.
 
 It sets what the program begins with. What the program then sets itself stands: its own seeds are part of it."""
 

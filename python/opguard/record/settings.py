@@ -1,5 +1,5 @@
 """What can change a run's bits besides its source: written into each log's header, so that logs made under
-unlike settings can be told apart (docs/determinism.md)."""
+unlike settings can be told apart (docs/guide/determinism.md)."""
 
 import os
 import platform

@@ -1,6 +1,6 @@
 """OPGUARD_UNTIL_STEP: the run ends well once a step is over, before the program has come to its own end.
 
-A run that is made again to prove something need not train on (docs/proof.md). Ranks end together: one that left
+A run that is made again to prove something need not train on (docs/design/proof.md). Ranks end together: one that left
 alone would leave the others in a collective that never ends. Each writes `ending/rank<R>` when it is there and waits
 for the rest. Whoever sees all of them writes the decision `end`; whoever has waited too long writes `go on`. Only the
 first decision counts, so all do the same."""

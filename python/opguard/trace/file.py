@@ -1,4 +1,4 @@
-"""The trace on disk: docs/plan-format.md, section "Trace"."""
+"""The trace on disk: docs/formats/plan-format.md, section "Trace"."""
 
 import contextlib
 import json

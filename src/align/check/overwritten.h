@@ -1,7 +1,7 @@
 // align/check/overwritten.h: did a consumer read what the producer had left in its memory?
 //
 // One run is enough: same memory block, same view of it, same tensor version, other bytes, and no
-// recorded operator wrote there. docs/judgement.md, "Overwritten memory".
+// recorded operator wrote there. docs/design/judgement.md, "Overwritten memory".
 #pragma once
 
 #include <cstdint>

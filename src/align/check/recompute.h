@@ -1,7 +1,7 @@
 // align/check/recompute.h: does what activation checkpointing runs again give what it gave first?
 //
 // One run is enough: each operator of phase recompute has a first execution in the forward pass of
-// the same step. docs/judgement.md, "Recomputation".
+// the same step. docs/design/judgement.md, "Recomputation".
 #pragma once
 
 #include <vector>

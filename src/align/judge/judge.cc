@@ -14,7 +14,7 @@
 //   apart
 //
 // Each step is a function of the evidence and of what the steps before it gave; none changes what
-// an earlier one found. docs/judgement.md gives the reasons.
+// an earlier one found. docs/design/judgement.md gives the reasons.
 #include <algorithm>
 #include <optional>
 #include <string>

@@ -7,7 +7,7 @@
 //   b   count = (labels > -200).sum()      48      differs: its partner holds 24
 //   b   flat = torch.cat([w1, w2])         no counterpart; not novel: run a lists w1 and w2
 //
-// docs/judgement.md, "When two values are the same", has the rules.
+// docs/design/judgement.md, "When two values are the same", has the rules.
 #pragma once
 
 #include <cstdint>

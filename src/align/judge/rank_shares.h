@@ -1,5 +1,5 @@
 // align/judge/rank_shares.h: on which ranks a difference began, and by which collective it came to
-// the others: docs/judgement.md, "Across ranks".
+// the others: docs/design/judgement.md, "Across ranks".
 #pragma once
 
 #include <vector>

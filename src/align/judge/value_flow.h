@@ -2,7 +2,7 @@
 //
 // Walking back from a differing model value, through values that are not the other run's, ends at
 // *origins*: operators all of whose inputs are. Which values are is told by novelty.h.
-// docs/judgement.md gives the rules and their reasons.
+// docs/design/judgement.md gives the rules and their reasons.
 #pragma once
 
 #include <cstdint>

@@ -86,7 +86,7 @@ struct Verdict {
   std::vector<Reasons> notes;    // what one run alone has, what could not be compared
 };
 
-// Judgement by value flow: docs/judgement.md.
+// Judgement by value flow: docs/design/judgement.md.
 Verdict judge(const Run& a, const Run& b, const Alignment& alignment);
 // The same beside what rules hide, and without the heuristics `off`.
 class HiddenRecords;

@@ -1,5 +1,5 @@
 // align/pair/collectives.h: which events of a run's ranks are the same collective, and what that
-// says of their order: docs/collectives.md.
+// says of their order: docs/design/collectives.md.
 #pragma once
 
 #include <cstdint>

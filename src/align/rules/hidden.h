@@ -1,4 +1,4 @@
-// align/rules/hidden.h: what rules hide of two aligned runs: docs/noise.md.
+// align/rules/hidden.h: what rules hide of two aligned runs: docs/guide/noise.md.
 //
 // A hidden record is no evidence: no pivot, and not certified. Its value goes on as it is: an
 // operator that reads it reads another value, and a model value made from it differs.
@@ -45,7 +45,8 @@ class HiddenRecords {
 
   Residue residue(const EventRef& a, const EventRef& b) const;
 
-  // An origin of the walk (docs/judgement.md) that is a rule's business. `partner` as in Timeline.
+  // An origin of the walk (docs/design/judgement.md) that is a rule's business. `partner` as in
+  // Timeline.
   const Rule* hides_origin(int side, const Origin& origin, const EventRef& partner) const;
 
   // Unequal pairs whose differences are all hidden, and operators that differ only by what they

@@ -1,5 +1,5 @@
 // align/rules/noise.h: what two runs of one program do differently by themselves, and rules that
-// hide it: docs/noise.md.
+// hide it: docs/guide/noise.md.
 #pragma once
 
 #include <string>

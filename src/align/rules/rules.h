@@ -1,9 +1,9 @@
-// align/rules/rules.h: which records a user wants passed over, and why: docs/noise.md.
+// align/rules/rules.h: which records a user wants passed over, and why: docs/guide/noise.md.
 //
 //   BOUNDARY[@OCCURRENCE][:SLOT][,KEY=VALUE...] -- why: REASON
 //
-// The selection is that of `--capture` (docs/tensors.md), with `*` and `?` for any text and any
-// character, and more keys.
+// The selection is that of `--capture` (docs/formats/tensors.md), with `*` and `?` for any text and
+// any character, and more keys.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// align/values/model_values.h: what a run is judged by: docs/judgement.md, "Model values".
+// align/values/model_values.h: what a run is judged by: docs/design/judgement.md, "Model values".
 //
 // Losses, gradients where an optimizer reads them, parameters and optimizer state after a step,
 // module buffers, what is saved, numbers handed to Python. `identical` says that all of these
@@ -42,7 +42,7 @@ struct Comparison {
   std::unordered_set<ValueKey, ValueKeyHash> same_elements[2];
 };
 
-// Model values in order, per rank, but for those that rules hide: docs/judgement.md, "Model
+// Model values in order, per rank, but for those that rules hide: docs/design/judgement.md, "Model
 // values".
 Comparison compare_model_values(const ValueIndex& a, const ValueIndex& b, const Timeline& timeline,
                                 const HiddenRecords& hidden);

@@ -10,7 +10,7 @@
 //   event 9   y = h + 1        reads Q                    changed: left by 3, last seen by 5
 //
 // What somebody may write is no change: counted or recorded writings, parameters and their like.
-// docs/judgement.md, "Overwritten memory", has the rules. Two passes over the log; memory is
+// docs/design/judgement.md, "Overwritten memory", has the rules. Two passes over the log; memory is
 // bounded by what was alive at one time.
 #pragma once
 

@@ -49,7 +49,7 @@ function slotRows(slot, oneSided) {
   return rows;
 }
 
-// og1's second half counts rows wherever they stand: docs/record-format.md.
+// og1's second half counts rows wherever they stand: docs/formats/record-format.md.
 function onlyOrderDiffers(slot) {
   if (!slot.differs || slot.meta[0] !== slot.meta[1]) return false;
   const [a, b] = slot.value.map(fingerprint);

@@ -1,5 +1,5 @@
 // runtime/fingerprint/fingerprint.h: og1, the 128-bit digest of a tensor's logical content:
-// docs/record-format.md.
+// docs/formats/record-format.md.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // runtime/fingerprint/lane_sums.h: the inner loops of the fingerprints over contiguous bytes, in
-// one version for each width of vector the processor may have. docs/record-format.md has the terms.
+// one version for each width of vector the processor may have. docs/formats/record-format.md has
+// the terms.
 #pragma once
 
 #include <cstddef>

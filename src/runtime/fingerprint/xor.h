@@ -1,5 +1,6 @@
 // runtime/fingerprint/xor.h: xor32 and xor64, the fingerprints of the OpGuard paper, beside og1:
-// docs/record-format.md. Cheaper, and blind to permutations and to changes that come in pairs.
+// docs/formats/record-format.md. Cheaper, and blind to permutations and to changes that come in
+// pairs.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@
 
 namespace opguard {
 
-// What a probe says of its operator beyond its name (docs/architecture.md).
+// What a probe says of its operator beyond its name (docs/design/architecture.md).
 enum class Mark : uint8_t {
   none,
   writes,       // it changes arguments behind torch's version counters: all are read again

@@ -1,4 +1,5 @@
-// runtime/probe/primitives.h: the operators that mode `trusted` takes for right: docs/runtime.md.
+// runtime/probe/primitives.h: the operators that mode `trusted` takes for right:
+// docs/design/runtime.md.
 #pragma once
 
 #include <string_view>

@@ -5,7 +5,7 @@
 
 namespace opguard {
 
-// og(id, operand), og.name(id, operand) and og.aug(id, owner) of docs/architecture.md;
+// og(id, operand), og.name(id, operand) and og.aug(id, owner) of docs/design/architecture.md;
 // METH_FASTCALL functions. One each, although they do much the same: torch.compile puts another
 // function in each one's place, and Python takes built-in functions with one C function for equal.
 PyObject* probe(PyObject* module, PyObject* const* args, Py_ssize_t count);

@@ -26,7 +26,7 @@ namespace opguard {
 
 class Watch;
 
-// docs/runtime.md. In the order of how much they record.
+// docs/design/runtime.md. In the order of how much they record.
 enum class Mode : uint8_t { model, sdc, trusted, carrying, full };
 
 // How a tensor's value comes about.

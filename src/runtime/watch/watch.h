@@ -1,4 +1,5 @@
-// runtime/watch/watch.h: what --capture and --transplant want of one event (docs/tensors.md).
+// runtime/watch/watch.h: what --capture and --transplant want of one event
+// (docs/formats/tensors.md).
 //
 // Where neither was asked for, of this event or at all, there is no Watch, and the only cost is the
 // test of a pointer.

@@ -1,4 +1,4 @@
-// Judgement by value flow, rule by rule of docs/judgement.md, on runs written by hand.
+// Judgement by value flow, rule by rule of docs/design/judgement.md, on runs written by hand.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// og1 as docs/record-format.md defines it, lane by lane, and tensors to try it on.
+// og1 as docs/formats/record-format.md defines it, lane by lane, and tensors to try it on.
 #pragma once
 
 #include <algorithm>

@@ -1,0 +1,115 @@
+"""The documents: every link leads somewhere, every page is in the site, and lines of prose end before column 121."""
+import re
+import subprocess
+import sys
+import unicodedata
+
+import pytest
+
+from conftest import ROOT, build_dir, clean_environment
+
+PAGES = sorted(p for p in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+# In sources and help texts a page is named by its path.
+NAMED = re.compile(r"(?<![\w/.-])docs/[\w/-]+\.(?:md|png)\b")
+
+
+def prose(text):
+    """The lines outside code blocks, with code spans emptied."""
+    fenced = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif not fenced and not line.startswith("    "):
+            yield number, re.sub(r"`[^`]*`", "``", line)
+
+
+def anchors(path):
+    """The anchors of a page's headings, as GitHub and mkdocs name them."""
+    found = set()
+    for _, line in prose(path.read_text()):
+        if line.startswith("#"):
+            text = unicodedata.normalize("NFKD", line.lstrip("# ").lower())
+            found.add(re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", text)).strip("-"))
+    return found
+
+
+def dead_links(page):
+    for number, line in prose(page.read_text()):
+        for target in LINK.findall(line):
+            if re.match(r"[a-z]+:", target):
+                continue
+            file, _, anchor = target.partition("#")
+            path = page.parent / file if file else page
+            if not path.is_file():
+                yield f"{page.relative_to(ROOT)}:{number}: {target}"
+            elif anchor and path.suffix == ".md" and anchor not in anchors(path):
+                yield f"{page.relative_to(ROOT)}:{number}: {target}: no such heading"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    assert list(dead_links(page)) == []
+
+
+def test_a_dead_link_is_found(tmp_path, monkeypatch):
+    monkeypatch.setattr("test_docs.ROOT", tmp_path)
+    (tmp_path / "b.md").write_text("# A heading\n")
+    page = tmp_path / "a.md"
+    page.write_text("[fine](b.md#a-heading) [gone](c.md)\n[none](b.md#other)\n\n    [code](d.md)\n`[code](e.md)`\n")
+    assert list(dead_links(page)) == ["a.md:1: c.md", "a.md:2: b.md#other: no such heading"]
+
+
+def test_pages_that_sources_name_are_there():
+    files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    if files.returncode != 0:
+        pytest.skip("not a git checkout")
+    dead = []
+    for name in filter(None, files.stdout.split("\0")):
+        path = ROOT / name
+        try:
+            text = path.read_text()
+        except (UnicodeDecodeError, FileNotFoundError, IsADirectoryError):
+            continue
+        dead += [f"{name}: {page}" for page in NAMED.findall(text) if not (ROOT / page).is_file()]
+    assert dead == []
+
+
+def test_every_page_is_in_the_site():
+    listed = set(re.findall(r"^ +- ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M))
+    there = {str(p.relative_to(ROOT / "docs")) for p in (ROOT / "docs").rglob("*.md")}
+    assert listed == there
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_prose_is_wrapped(page):
+    """Of tables the rows may be longer, and a transcript is what it is."""
+    fenced, long = False, []
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        if len(line) > 120 and not fenced and not line.startswith(("|", "    ")):
+            long.append(f"{number}: {len(line)} columns")
+    assert long == []
+
+
+@pytest.mark.slow
+def test_the_readme_shows_what_the_demo_says():
+    """Its lines are the report's, in their order; what the README leaves out is in between."""
+    if not (ROOT / ".venv" / "bin" / "python").exists() or not (ROOT / "build" / "release" / "src" / "cli" / "opguard").exists():
+        pytest.skip("scripts/demo.sh takes .venv and build/release, and they are not here")
+    done = subprocess.run([ROOT / "scripts" / "demo.sh"], capture_output=True, text=True, env={**clean_environment(), "NO_COLOR": "1"})
+    assert done.returncode == 0, done.stderr
+    said = iter((ROOT / "build" / "demo" / "report.txt").read_text().replace(f"{ROOT}/", "").splitlines())
+    shown = re.search(r"(?:^    .*\n)+", (ROOT / "README.md").read_text(), re.M)[0].splitlines()
+    assert len(shown) == 9 and shown[0].startswith("    $ opguard diff "), shown
+    missing = [line for line in shown[1:] if not any(line[4:] == other for other in said)]
+    assert missing == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["tutorial", "record-once", "bisect"])
+def test_the_guide_shows_what_its_commands_print(page):
+    done = subprocess.run([sys.executable, ROOT / "scripts" / "transcripts.py", "--check", "--build", build_dir(),
+                           ROOT / "docs" / "guide" / f"{page}.md"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
