@@ -14,8 +14,9 @@ namespace opguard {
 struct DiffOptions {
   std::vector<std::string> trees;  // one or two, unless --git
   std::vector<std::string> packages;
-  std::string run_a, run_b;  // shell commands
-  std::string revisions;     // "good..bad"
+  std::string run_a, run_b;        // shell commands
+  std::string revisions;           // "good..bad", "good.."
+  std::vector<std::string> links;  // link_data, with revisions
   uint64_t steps = kUntilNothingNew;
   std::string work;
   std::string templates;

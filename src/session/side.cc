@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "align/pair/provenance_file.h"
 #include "align/pair/run.h"
 #include "patcher/patch.h"
 #include "preflight/find_calls.h"
@@ -104,6 +105,7 @@ llvm::Error record(const DiffSide& side, const GuardedProgram& program,
                    const std::vector<Bound>& bounds, const Survey& survey, std::string* failure) {
   auto log = run_guarded(program, "", {}, failure);
   if (!log) return log.takeError();
+  if (auto error = write_provenance(*log, side.provenance)) return error;
   return write_sites(*log, locate(bounds, survey),
                      find_calls(survey.trace, survey.sources, survey.sites));
 }

@@ -6,6 +6,7 @@
 
 #include "llvm/Support/Error.h"
 #include "matcher/share.h"
+#include "record/provenance.h"
 #include "session/survey.h"
 #include "support/diagnostics.h"
 #include "support/launch.h"
@@ -18,6 +19,7 @@ struct DiffSide {
   std::string tree;                  // absolute
   std::vector<std::string> command;  // `{tree}` replaced
   std::string work;                  // folder of ours for this side
+  Provenance provenance{};           // run.json beside its logs
 };
 
 // A program that records, and how it is run.

@@ -7,8 +7,10 @@ function sourceBox(side, site) {
   const tag = el('span', 'tag ' + kSides[side], kSides[side].toUpperCase());
   if (!site) return el('div', 'source', el('div', 'place', tag), el('div', 'none', 'has no such operator'));
   // The line is never cut off.
-  const path = el('span', 'path mono', el('span', '', site.file || site.id), site.file ? placeOf(site, false).slice(site.file.length) : '');
-  path.title = site.path || site.file;
+  const path = el(site.link ? 'a' : 'span', 'path mono', el('span', '', site.file || site.id),
+                  site.file ? placeOf(site, false).slice(site.file.length) + site.label : '');
+  path.title = (site.path || site.file) + site.label;
+  if (site.link) Object.assign(path, {href: site.link, target: '_blank', rel: 'noreferrer'});
   const place = el('div', 'place', tag, path, site.in ? el('span', 'in mono', 'in ' + site.in) : null);
   if (!site.source.length) {
     return el('div', 'source', place, el('div', 'none', site.file ? 'its source is not at hand' : 'its place is not known'));

@@ -162,14 +162,25 @@ function rankTable() {
   return el('section', '', el('h3', '', 'Ranks'), el('div', 'scroll', table));
 }
 
-// The two folders without what they share at the front.
+// Two folders are named without what they share at the front.
 function runNames([a, b]) {
-  let same = 0;
+  let same = 0, cut = 0;
   while (same < Math.min(a.length, b.length) && a[same] === b[same]) ++same;
-  const cut = same === a.length && same === b.length ? a.lastIndexOf('/', a.length - 2) + 1 : a.lastIndexOf('/', same - 1) + 1;
-  const names = el('p', 'runs faint mono', el('span', 'tag a', 'A'), ' ' + a.slice(cut) + '   ', el('span', 'tag b', 'B'), ' ' + b.slice(cut));
+  if (a[0] === '/' && b[0] === '/') cut = same === a.length && same === b.length ? a.lastIndexOf('/', a.length - 2) + 1 : a.lastIndexOf('/', same - 1) + 1;
+  const name = (side, text) => el('span', 'run', el('span', 'tag ' + side, side.toUpperCase()), ' ' + text.slice(cut));
+  const names = el('p', 'runs mono', name('a', a), name('b', b));
   names.title = a + '\n' + b;
   return names;
+}
+
+// Which opguard said it, when, and what it was asked.
+function madeBy({opguard, command, date}) {
+  const when = {day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit', timeZone: 'UTC'};
+  const day = date ? new Intl.DateTimeFormat('en-GB', when).format(new Date(date)) + ' UTC' : '';
+  const line = el('p', 'made faint', el('span', '', 'opguard ' + opguard.version + (opguard.commit ? ' (' + opguard.commit + ')' : '')), el('span', '', day));
+  if (command) line.append(el('code', '', command));
+  line.title = command;
+  return line;
 }
 
 function showSummary() {
@@ -178,7 +189,7 @@ function showSummary() {
   const box = document.getElementById('summary');
   box.append(el('div', 'verdict', el('h1', head.verdict, head.verdict + (head.proof ? ', ' + head.proof[0] : '')),
     el('p', 'why', head.why + (head.proof && head.proof[0] !== 'proven' ? ' (' + head.proof[1] + ')' : '')),
-                runNames(head.runs)));
+                runNames(head.runs)), madeBy(head.identity));
   if (head.candidates.length) box.append(pivotSection(head.candidates[0]) || '');
   box.append(facts());
   const more = [rankShares(), candidateList(), unreachedList(), rankTable(), ruleList(), noteList()].filter(section => section);
