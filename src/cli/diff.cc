@@ -31,6 +31,8 @@ void add_diff(CLI::App& app, Pipeline& run) {
   command->add_option("--steps", opt->steps,
                       "trace only this many optimizer steps (0: all) [until nothing new comes]");
   command->add_option("--work", opt->work, "keep logs, plans and outputs in this new folder");
+  command->add_flag("--copy-trees", opt->copy_trees,
+                    "give every run a fresh copy of its tree, for programs that write into it");
   command->add_option("--templates", opt->templates, "folder of operator templates");
   command->add_flag("--deterministic", opt->deterministic,
                     "control seeds and kernels in both runs");

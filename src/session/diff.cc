@@ -14,10 +14,12 @@
 #include "session/report_verdict.h"
 #include "session/side.h"
 #include "session/side_trees.h"
+#include "session/tree_copy.h"
 #include "support/exit_code.h"
 #include "support/kept_input.h"
 #include "support/launch.h"
 #include "support/say.h"
+#include "support/text.h"
 
 namespace opguard {
 namespace {
@@ -35,9 +37,14 @@ DiffSide make_side(const DiffOptions& opt, int side, const Provenance& provenanc
   DiffSide made;
   made.name = side == 0 ? "a" : "b";
   made.tree = provenance.tree;
-  made.command = side_command(opt, side == 0 ? opt.run_a : opt.run_b, provenance.tree);
   made.work = opt.work + "/run_" + made.name;
   made.provenance = provenance;
+  if (opt.copy_trees) {
+    made.copy_of = provenance.tree;
+    made.tree = made.provenance.tree = made.work + "/tree";
+    if (made.provenance.home.empty()) made.provenance.home = provenance.tree;
+  }
+  made.command = side_command(opt, side == 0 ? opt.run_a : opt.run_b, made.tree);
   made.provenance.command = quote(made.command);
   return made;
 }
@@ -58,6 +65,21 @@ void hint_missing(const DiffSide& side) {
   for (const std::string& path : missing)
     say("hint: " + provenance.revision + " has no " + path + ", and " + provenance.home +
         " has: --link " + quote({path}) + " links it into both trees");
+}
+
+// What programs write into a tree is found there by the runs after it.
+void note_written(const WatchedTree& a, const WatchedTree& b) {
+  std::string text;
+  auto add = [&](const char* side, const std::set<std::string>& files) {
+    if (files.empty()) return;
+    text += (text.empty() ? "" : ", ") + counted(files.size(), "file") + " in " + side + " (" +
+            *files.begin() + (files.size() > 1 ? ", ...)" : ")");
+  };
+  add("a", a.written());
+  add("b", b.written());
+  if (!text.empty())
+    say("note: the program wrote into its own tree: " + text +
+        "; --copy-trees gives every run a tree of its own");
 }
 
 SurveyOptions survey_options(const DiffSide& side, const DiffOptions& opt) {
@@ -103,12 +125,25 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
     return error;
   };
 
+  WatchedTree watched_a(a.tree, opt.work), watched_b(b.tree, opt.work);
+  auto in_tree = [](const DiffSide& side, WatchedTree& watched, auto run) {
+    if (side.copy_of.empty()) watched.begin();
+    auto result = run();
+    if (side.copy_of.empty()) watched.end();
+    return result;
+  };
+  auto surveyed = [&](const DiffSide& side, WatchedTree& watched) -> llvm::Expected<Survey> {
+    if (auto error = renew_tree(side)) return error;
+    return in_tree(side, watched,
+                   [&] { return survey(survey_options(side, opt), *templates, diags); });
+  };
+
   say("1/4 preflight of " + told(a) + ": " + quote(a.command));
-  auto survey_a = survey(survey_options(a, opt), *templates, diags);
+  auto survey_a = surveyed(a, watched_a);
   if (!survey_a) return failed(a, survey_a.takeError());
   traced(a, *survey_a);
   say("2/4 preflight of " + told(b) + ": " + quote(b.command));
-  auto survey_b = survey(survey_options(b, opt), *templates, diags);
+  auto survey_b = surveyed(b, watched_b);
   if (!survey_b) return failed(b, survey_b.takeError());
   traced(b, *survey_b);
 
@@ -133,14 +168,18 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
   if (opt.deterministic) environment = control_environment(opt.seed);
   const GuardedProgram programs[2] = {guarded(a, *hook_a, environment),
                                       guarded(b, *hook_b, environment)};
+  auto recording = [&](const DiffSide& side, WatchedTree& watched, auto&&... rest) {
+    return in_tree(side, watched, [&] { return record(side, rest...); });
+  };
   say("3/4 guarded run of " + told(a));
-  if (auto error = record(a, programs[0], bounds_a, *survey_a, &failures[0]))
+  if (auto error = recording(a, watched_a, programs[0], bounds_a, *survey_a, &failures[0]))
     return failed(a, std::move(error));
   recorded(a, failures[0]);
   say("4/4 guarded run of " + told(b));
-  if (auto error = record(b, programs[1], bounds_b, *survey_b, &failures[1]))
+  if (auto error = recording(b, watched_b, programs[1], bounds_b, *survey_b, &failures[1]))
     return failed(b, std::move(error));
   recorded(b, failures[1]);
+  note_written(watched_a, watched_b);
 
   // A program that fails cannot be run again to prove anything.
   Examine examine;
@@ -159,12 +198,10 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
 
 int diff(DiffOptions opt) {
   keep_input();
-  // Two comparisons never mix.
-  return work_in(opt.work, {"run_a", "run_b", "tree_a", "tree_b"}, "logs, plans and outputs",
-                 [&](const std::string& path) {
-                   opt.work = path;
-                   return compare_sides(opt);
-                 });
+  return work_in(opt.work, "logs, plans and outputs", [&](const std::string& path) {
+    opt.work = path;
+    return compare_sides(opt);
+  });
 }
 
 }  // namespace opguard

@@ -19,6 +19,7 @@ struct DiffOptions {
   std::vector<std::string> links;  // link_data, with revisions
   uint64_t steps = kUntilNothingNew;
   std::string work;
+  bool copy_trees = false;  // every run in a copy of its own (session/tree_copy.h)
   std::string templates;
   bool deterministic = false;
   uint64_t seed = 0;

@@ -240,11 +240,10 @@ llvm::Expected<int> search_noise(NoiseOptions opt) {
 
 int noise(NoiseOptions opt) {
   keep_input();
-  return work_in(opt.work, {"run_1", "run_2"}, "logs, the plan and outputs",
-                 [&](const std::string& path) {
-                   opt.work = path;
-                   return search_noise(opt);
-                 });
+  return work_in(opt.work, "logs, the plan and outputs", [&](const std::string& path) {
+    opt.work = path;
+    return search_noise(opt);
+  });
 }
 
 }  // namespace opguard
