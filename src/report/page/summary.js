@@ -12,8 +12,8 @@ function pivotSection(candidate) {
     const ref = side === 0 ? candidate.a : candidate.b;
     const call = candidate.calls[side];
     const elsewhere = candidate.elsewhere[side];
-    const box = sourceBox(side, call || (ref ? lanes[ref[0]].site(ref[1], side) : elsewhere));
-    if (!call && !ref && elsewhere) box.append(el('p', 'inner faint', 'not here: it runs it in ' + elsewhere.when));
+    const box = !call && !ref && elsewhere ? elsewhereBox(side, elsewhere, laneIndex, row)
+                                           : sourceBox(side, call || (ref ? lanes[ref[0]].site(ref[1], side) : null));
     if (call && call.inner) box.append(el('p', 'inner faint mono', (call.text ? 'shows at: ' : 'in it: ') + call.inner));
     sides.append(box);
   }
@@ -110,9 +110,9 @@ function candidateList() {
     const at = candidate.a || candidate.b;
     if (!at) return;
     const site = candidate.calls[candidate.a ? 0 : 1] || lanes[at[0]].site(at[1], candidate.a ? 0 : 1);
-    const item = jump('', candidate.why, () => goTo(i + 1), el('span', 'faint', (i + 2) + '  '), candidate.kind + '  ',
-                      el('span', 'mono', placeOf(site, true) + '  ' + site.op), el('span', 'faint', '  ' + candidate.why +
-                        (candidate.proof ? '; ' + proofWord(candidate.proof) + ': ' + candidate.proof.why : '')));
+    const why = candidate.why + (candidate.proof ? '; ' + proofWord(candidate.proof) + ': ' + candidate.proof.why : '');
+    const item = jump('', placeOf(site, false) + '  ' + site.op + '\n' + why, () => goTo(i + 1), el('span', 'faint', (i + 2) + '  '), candidate.kind + '  ',
+                      el('span', 'mono', placeOf(site, true) + '  ' + site.op), el('span', 'faint', '  ' + why));
     list.append(el('li', '', item));
   });
   return el('section', '', el('h3', '', 'Other candidates, in order'), list);
