@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "support/command_line.h"
 #include "support/write_file.h"
 
 namespace opguard {
@@ -44,6 +45,7 @@ const std::vector<std::string>& program_words(const std::string& command) {
 }
 
 int run_app(CLI::App& app, const Pipeline& run, int argc, char** argv) {
+  keep_command_line(argc, argv);
   char** end = std::find(argv, argv + argc, std::string_view("--"));
   if (end != argv + argc) words().assign(end + 1, argv + argc);
   fail_at_file_size_limit();

@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "nlohmann/json.hpp"
+#include "report/identity.h"
 #include "report/tensor_json.h"
 #include "support/write_file.h"
 #include "tensor/compare.h"
@@ -18,7 +19,9 @@ struct CompareCommand {
 };
 
 std::string json_text(const FileComparison& comparison) {
-  Json json = {{"equal", comparison.equal()}, {"tensors", Json::array()}};
+  Json json = identity_json(identity_now());
+  json["equal"] = comparison.equal();
+  json["tensors"] = Json::array();
   for (const Difference& d : comparison.tensors) json["tensors"].push_back(difference_json(d));
   json["only_a"] = comparison.only_a;
   json["only_b"] = comparison.only_b;

@@ -20,10 +20,19 @@ void add_diff(CLI::App& app, Pipeline& run) {
       ->allow_extra_args(false);
   command->add_option("--run-a", opt->run_a, "shell command of side a; {tree} is its tree");
   command->add_option("--run-b", opt->run_b, "shell command of side b");
-  command->add_option("--git", opt->revisions, "GOOD..BAD: two revisions of the repository TREE");
+  command->add_option(
+      "--git", opt->revisions,
+      "GOOD..BAD: two revisions of the repository TREE; GOOD..: and its working tree");
+  command
+      ->add_option("--link", opt->links,
+                   "with --git: a file or folder of the repository that git does not keep, linked "
+                   "into each exported revision")
+      ->allow_extra_args(false);
   command->add_option("--steps", opt->steps,
                       "trace only this many optimizer steps (0: all) [until nothing new comes]");
   command->add_option("--work", opt->work, "keep logs, plans and outputs in this new folder");
+  command->add_flag("--copy-trees", opt->copy_trees,
+                    "give every run a fresh copy of its tree, for programs that write into it");
   command->add_option("--templates", opt->templates, "folder of operator templates");
   command->add_flag("--deterministic", opt->deterministic,
                     "control seeds and kernels in both runs");

@@ -1,16 +1,35 @@
-// patcher/revision.h: the files of a git revision, written to a folder of ours.
+// patcher/revision.h: the files of a git revision, written to a folder of ours; and what git says
+// of a folder that is there.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "llvm/Support/Error.h"
 
 namespace opguard {
 
+// A folder in a work tree: HEAD and what was changed since.
+struct WorkTree {
+  std::string root;        // of the work tree, absolute, without a slash at its end
+  std::string commit;      // HEAD, 40 hex digits; "" before the first commit
+  std::string remote;      // where `origin` is, without names and passwords; "": there is none
+  uint64_t changed = 0;    // tracked files of the folder with uncommitted changes
+  std::string an_example;  // one of them
+};
+
+// Nothing: no work tree holds the folder, or none of its files is tracked (a build folder, data).
+std::optional<WorkTree> work_tree_of(const std::string& dir);
+
+// "https://user:secret@host/x.git" -> "https://host/x.git"; "git@host:x.git" -> "ssh://host/x.git".
+std::string public_url(const std::string& url);
+
 // Writes the tree of `revision` ("v1.2", "HEAD~3", a hash) of the repository that holds `dir` into
-// `out`, which is made. The repository, its index and its work tree stay as they are; no hook or
-// filter runs. Error: no repository, no such revision, or `out` cannot be written.
-llvm::Error export_revision(const std::string& dir, const std::string& revision,
-                            const std::string& out);
+// `out`, which is made, and gives the commit ("" for a revision that names a tree). The repository,
+// its index and its work tree stay as they are; no hook or filter runs. Error: no repository, no
+// such revision, or `out` cannot be written.
+llvm::Expected<std::string> export_revision(const std::string& dir, const std::string& revision,
+                                            const std::string& out);
 
 }  // namespace opguard

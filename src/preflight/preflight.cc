@@ -63,6 +63,7 @@ llvm::Expected<Preflight> run_preflight(const PreflightOptions& options) {
   launched.command = options.command;
   launched.cwd = options.tree;
   launched.output = options.quiet ? Output::capture : Output::to_stderr;
+  launched.log = options.work_dir + "/output.txt";
   launched.environment = own_run_environment();
   for (auto& variable : Variables{
            {"OPGUARD_TRACE", fs::absolute(options.work_dir).string()},

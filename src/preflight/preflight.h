@@ -21,7 +21,7 @@ struct PreflightOptions {
   std::vector<std::string> packages;  // --with
   // Stop tracing after so many optimizer steps; 0: never. The program runs on.
   uint64_t steps = kUntilNothingNew;
-  std::string work_dir;  // where the traces go; made, must not hold traces
+  std::string work_dir;  // where traces and output.txt go; made, must not hold traces
   bool quiet = false;    // do not show the program's output
   // Of devices: "auto", "cupti", "launches" (intercepted), "operators" (none):
   // docs/design/activities.md.

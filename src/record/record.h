@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "record/event.h"
 #include "record/event_table.h"
 #include "record/location.h"
+#include "record/provenance.h"
 #include "record/slot_table.h"
 
 namespace opguard {
@@ -45,6 +47,8 @@ struct ProcessLog {
   std::vector<Gap> gaps;  // where those were, and where a chunk is damaged; by event. A log that
                           // only ends early has none
   std::string damage;     // "" or what the reader had to leave out, with the byte position
+  // Of its run: never null.
+  std::shared_ptr<const Provenance> provenance = std::make_shared<const Provenance>();
 
   // Its process was killed or its disk was full: a true beginning of what there was to record.
   bool cut_short() const { return gaps.empty() && lost == 0 && (!closed || !damage.empty()); }
@@ -55,8 +59,9 @@ struct Run {
   std::string dir;
   std::vector<ProcessLog> processes;  // by (rank, start_ns)
   Calls calls;                        // empty where nobody told
-  uint64_t records() const;           // slots of all processes
-  bool cut_short() const;             // the log of some process is
+  std::shared_ptr<const Provenance> provenance = std::make_shared<const Provenance>();
+  uint64_t records() const;  // slots of all processes
+  bool cut_short() const;    // the log of some process is
 };
 
 struct ReadOptions {

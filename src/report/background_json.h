@@ -2,11 +2,11 @@
 #pragma once
 
 #include "nlohmann/json.hpp"
-#include "suspects/suspects.h"
+#include "report/report.h"
 
 namespace opguard {
 
-nlohmann::ordered_json suspects_json(const Background& background);
-nlohmann::ordered_json numbers_json(const Background& background);
+nlohmann::ordered_json suspects_json(const Report& report, const Background& background);
+nlohmann::ordered_json numbers_json(const Report& report, const Background& background);
 
 }  // namespace opguard

@@ -2,12 +2,13 @@
 
 #include "align/pair/difference.h"
 #include "record/limits.h"
+#include "report/place_text.h"
 
 namespace opguard {
 
 using Json = nlohmann::ordered_json;
 
-nlohmann::ordered_json place_json(const Location& at) {
+nlohmann::ordered_json place_json(const Provenance& provenance, const Location& at) {
   return {{"file", at.file},
           {"line", at.line},
           {"column", at.column},
@@ -15,19 +16,20 @@ nlohmann::ordered_json place_json(const Location& at) {
           {"end_column", at.end_column},
           {"text", at.text},
           {"package", at.package},
-          {"path", at.path},
-          {"function", at.function}};
+          {"path", provenance.home_path(at.path)},
+          {"function", at.function},
+          {"place", place_text(provenance, at)}};
 }
 
 nlohmann::ordered_json side_json(const EventView& side) {
   if (!side) return nullptr;
-  Json json = place_json(side.location);
+  Json json = place_json(*side.log->provenance, side.location);
   json["boundary"] = side.boundary;
   json["operator"] = side.operator_name;
   json["scalars"] = side.log->text(side.event->scalars);
   json["step"] = side.event->step;
   // Named at a call: where the operator itself stands.
-  if (!side.inner.file.empty()) json["operator_at"] = place_json(side.inner);
+  if (!side.inner.file.empty()) json["operator_at"] = place_json(*side.log->provenance, side.inner);
   return json;
 }
 

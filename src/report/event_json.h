@@ -8,7 +8,7 @@
 
 namespace opguard {
 
-nlohmann::ordered_json place_json(const Location& at);
+nlohmann::ordered_json place_json(const Provenance& provenance, const Location& at);
 // Of one side: null where it has no event.
 nlohmann::ordered_json side_json(const EventView& side);
 nlohmann::ordered_json slot_json(const ProcessLog& log, const std::optional<Slot>& slot);

@@ -67,7 +67,8 @@ std::string format_findings_json(const Run& run, const Findings& findings) {
   const Verdict verdict = findings_verdict(findings);
   const Alignment alignment;
   const Report report{run, run, alignment, verdict, {}};
-  Json json;
+  Json json = identity_json(report.identity);
+  json["revisions"] = {{"a", run_json(run)}};
   json["verdict"] = !findings.empty() ? "findings" : findings.clean() ? "clean" : "inconclusive";
   json["why"] = findings_sentence(findings);
   json["findings"] = Json::array();

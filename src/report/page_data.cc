@@ -12,6 +12,7 @@
 #include "report/background_text.h"
 #include "report/drill_text.h"
 #include "report/excerpt.h"
+#include "report/identity.h"
 #include "report/notes_text.h"
 #include "report/proof_text.h"
 #include "report/rank_text.h"
@@ -140,12 +141,13 @@ class Page {
     if (!fresh) return int64_t(at->second);
     const EventView known = view(log, event);
     if (at->second > 0) sites_[side] += ',';
-    sites_[side] += dump(place_json(known.location, boundary, known.operator_name));
+    sites_[side] += dump(place_json(*runs_[side], known.location, boundary, known.operator_name));
     return int64_t(at->second);
   }
 
-  Json place_json(const Location& place, const std::string& boundary,
+  Json place_json(const Run& run, const Location& place, const std::string& boundary,
                   const std::string& operator_name) {
+    const Provenance& from = *run.provenance;
     Json lines = Json::array();
     for (const ContextLine& line : files_.excerpt(place, kContextLines)) {
       const auto chars = shown_chars(line.text.line);
@@ -164,7 +166,9 @@ class Page {
     return {{"id", shown(boundary)},
             {"op", shown(operator_name)},
             {"file", shown(file)},
-            {"path", shown(place.path)},
+            {"path", shown(from.home_path(place.path))},
+            {"label", shown(from.label(place.path))},
+            {"link", web_link(from, place.path, place.line)},
             {"line", place.line},
             // Without the expression the column is not known either.
             {"column", place.text.empty() ? 0 : place.column + 1},
@@ -304,9 +308,9 @@ class Page {
   }
 
   // The call or the text named in place of an operator, as a site.
-  Json call_json(const EventView& event) {
+  Json call_json(const Run& run, const EventView& event) {
     if (event.inner.file.empty() && !event.at_text) return nullptr;
-    Json call = place_json(event.location, event.boundary, event.operator_name);
+    Json call = place_json(run, event.location, event.boundary, event.operator_name);
     if (!event) return call;
     call["text"] = event.at_text;
     call["inner"] = shown(event.inner.file) + ":" + std::to_string(event.inner.line) + "  " +
@@ -318,7 +322,7 @@ class Page {
   Json elsewhere_json(const Run& run, const EventView& own, const EventView& other) {
     const EventView found = own || own.at_text ? EventView() : same_boundary(run, other);
     if (!found) return nullptr;
-    Json site = place_json(found.location, found.boundary, found.operator_name);
+    Json site = place_json(run, found.location, found.boundary, found.operator_name);
     site["when"] = coordinates(found);
     return site;
   }
@@ -332,7 +336,7 @@ class Page {
         {"slot", shown(both.slot)},
         {"boundary", event ? shown(event.boundary) : ""},
         {"region", region_json(pivot)},
-        {"calls", {call_json(both.a), call_json(both.b)}},
+        {"calls", {call_json(report_.a, both.a), call_json(report_.b, both.b)}},
         {"elsewhere",
          {elsewhere_json(report_.a, both.a, both.b), elsewhere_json(report_.b, both.b, both.a)}},
         {"a", row_json(find_row(lanes_, 0, pivot.a))},
@@ -419,7 +423,9 @@ class Page {
     if (report_.proof && report_.proof->state != ProofState::none)
       head["proof"] = {proof_name(report_.proof->state),
                        shown(words(report_.a, report_.b, report_.proof->why))};
-    head["runs"] = {shown(report_.a.dir), shown(report_.b.dir)};
+    head["runs"] = {shown(run_title(report_.a)), shown(run_title(report_.b))};
+    head["identity"] = identity_json(report_.identity);
+    for (const Run* run : runs_) head["revisions"].push_back(run_json(*run));
     head["records"] = {report_.a.records(), report_.b.records()};
     head["pairs"] = alignment.pairs;
     head["unequal"] = alignment.unequal;

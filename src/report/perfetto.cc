@@ -5,7 +5,10 @@
 
 #include "align/judge/pivot_view.h"
 #include "align/pair/difference.h"
+#include "nlohmann/json.hpp"
 #include "protozero/pbf_writer.hpp"
+#include "report/identity.h"
+#include "report/place_text.h"
 #include "report/rows.h"
 #include "support/text.h"
 
@@ -19,6 +22,7 @@ constexpr uint32_t kSequence = 1;  // all packets are one writer's
 namespace field {
 enum Trace { packet = 1 };
 enum TracePacket {
+  chrome_events = 5,
   timestamp = 8,
   sequence_id = 10,
   track_event = 11,
@@ -52,6 +56,8 @@ enum InternedData {
   source_locations = 4,
   string_values = 29,
 };
+enum ChromeEventBundle { metadata = 2 };
+enum ChromeMetadata { metadata_name = 1, metadata_text = 2 };
 enum Interned {
   iid = 1,
   text = 2
@@ -107,6 +113,7 @@ class Trace {
 
   std::string run() {
     for (size_t i = 0; i < lanes_.size(); ++i) lane(i);
+    identify();
     return std::move(out_);
   }
 
@@ -168,6 +175,25 @@ class Trace {
     out_ += body;  // fields of `packet`, whose length is set when it closes
   }
 
+  // Perfetto lists it under "Info and stats", each name behind "cr-".
+  void identify() {
+    packet([&](protozero::pbf_writer& packet) {
+      protozero::pbf_writer bundle(packet, field::chrome_events);
+      auto add = [&](const std::string& name, const nlohmann::ordered_json& value) {
+        protozero::pbf_writer entry(bundle, field::metadata);
+        entry.add_bytes(field::metadata_name, "opguard-" + name);
+        entry.add_bytes(field::metadata_text,
+                        value.is_string() ? value.get<std::string>() : value.dump());
+      };
+      const auto json = identity_json(report_.identity);
+      add("version", json["opguard"]["version"]);
+      add("commit", json["opguard"]["commit"]);
+      for (const char* name : {"schema", "command", "date"}) add(name, json[name]);
+      add("a", shown(run_title(report_.a)));
+      add("b", shown(run_title(report_.b)));
+    });
+  }
+
   void describe_process(Side& side, const Lane& lane, size_t index) {
     side.process = next_uuid_++;
     packet([&](protozero::pbf_writer& packet) {
@@ -182,7 +208,7 @@ class Trace {
       std::string name = "rank " + std::to_string(lane.rank);
       if (lane.ordinal > 0) name += ", process " + std::to_string(lane.ordinal + 1);
       process.add_bytes(field::process_name, name + (side.side == 0 ? ", a" : ", b"));
-      process.add_bytes(field::process_labels, shown(side.log->path));
+      process.add_bytes(field::process_labels, shown(run_title(*runs_[side.side])));
     });
   }
 
@@ -313,9 +339,10 @@ class Trace {
     }
   }
 
-  uint64_t place(const Location& at) {
-    const std::string file = at.path.empty() ? at.file : at.path;
+  uint64_t place(const Provenance& provenance, const Location& at) {
+    std::string file = at.path.empty() ? at.file : provenance.shown_path(at.path);
     if (file.empty()) return 0;
+    file += provenance.label(at.path);
     auto [found, fresh] =
         places_.try_emplace({shown(file), shown(at.function), at.line}, places_.size() + 1);
     if (fresh) places_pending_.push_back(found);
@@ -339,9 +366,7 @@ class Trace {
       list.push_back({arguments_.id(name), false, value});
     };
     const Location& at = event.location;
-    if (!at.file.empty())
-      text("source", shown((at.path.empty() ? at.file : at.path) + ":" + std::to_string(at.line) +
-                           (at.text.empty() ? "" : ":" + std::to_string(at.column + 1))));
+    if (!at.file.empty()) text("source", shown(place_text(*log.provenance, at)));
     text("expression", shown(at.text));
     text("function", shown(at.function));
     text("boundary", shown(event.boundary));
@@ -376,7 +401,7 @@ class Trace {
     std::string name = shown(event.operator_name);
     if (e.kind == EventKind::node) name += " " + shown(side.log->text(e.node));
     const uint64_t name_id = names_.id(name), category = categories_.id(state),
-                   source = place(event.location);
+                   source = place(*side.log->provenance, event.location);
     const std::vector<Argument> list = arguments(side, event);
     packet([&](protozero::pbf_writer& packet) {
       packet.add_uint64(field::timestamp, time);

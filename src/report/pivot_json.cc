@@ -49,30 +49,35 @@ Json heuristics_json(const Heuristics& used) {
   return names;
 }
 
-Json span_json(const RegionSpan& span) {
-  return {{"file", span.file},          {"first", span.first},       {"last", span.last},
-          {"path", span.path},          {"function", span.function}, {"package", span.package},
+Json span_json(const Provenance& provenance, const RegionSpan& span) {
+  return {{"file", span.file},          {"first", span.first},
+          {"last", span.last},          {"path", provenance.home_path(span.path)},
+          {"function", span.function},  {"package", span.package},
           {"operators", span.operators}};
 }
 
 // A side's first span with the others in it, null for a side that has nothing there.
-Json region_side_json(const std::vector<RegionSpan>& spans) {
+Json region_side_json(const Run& run, const std::vector<RegionSpan>& spans) {
   if (spans.empty()) return nullptr;
-  Json json = span_json(spans[0]);
+  Json json = span_json(*run.provenance, spans[0]);
   json["others"] = Json::array();
-  for (size_t i = 1; i < spans.size(); ++i) json["others"].push_back(span_json(spans[i]));
+  for (size_t i = 1; i < spans.size(); ++i)
+    json["others"].push_back(span_json(*run.provenance, spans[i]));
   return json;
 }
 
 Json region_json(const Report& report, const Pivot& pivot) {
   const auto spans = region_of(report.a, report.b, pivot);
   if (spans[0].empty() && spans[1].empty()) return nullptr;
-  return {{"a", region_side_json(spans[0])}, {"b", region_side_json(spans[1])}};
+  return {{"a", region_side_json(report.a, spans[0])}, {"b", region_side_json(report.b, spans[1])}};
 }
 
 // The text proven to be the cause, of each side that has some.
-Json text_json(const Pivot& pivot) {
-  auto of = [&](int side) { return pivot.text[side] ? place_json(*pivot.text[side]) : Json(); };
+Json text_json(const Report& report, const Pivot& pivot) {
+  auto of = [&](int side) {
+    const Run& run = side == 0 ? report.a : report.b;
+    return pivot.text[side] ? place_json(*run.provenance, *pivot.text[side]) : Json();
+  };
   if (!pivot.text[0] && !pivot.text[1]) return nullptr;
   return {{"a", of(0)}, {"b", of(1)}};
 }
@@ -109,7 +114,7 @@ nlohmann::ordered_json pivot_json(const Report& report, const Pivot& pivot) {
                {"why", words(report.a, report.b, pivot.why)},
                {"heuristics", heuristics_json(pivot.heuristics)},
                {"region", region_json(report, pivot)},
-               {"text", text_json(pivot)},
+               {"text", text_json(report, pivot)},
                {"likely_false_alarm", is_isolated(report, pivot)},
                {"event", kind_name(event.event->kind)},
                {"node", event.log->text(event.event->node)},

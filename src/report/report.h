@@ -12,6 +12,7 @@
 #include "align/rules/hidden.h"
 #include "confirm/drill.h"
 #include "confirm/proof.h"
+#include "report/identity.h"
 #include "suspects/suspects.h"
 
 namespace opguard {
@@ -38,6 +39,7 @@ struct Report {
   std::optional<ProofReport> proof = {};  // none: it was not asked for
   // Of each candidate, in their order; empty where the programs' texts are not known.
   std::vector<Background> backgrounds = {};
+  Identity identity = identity_now();
 };
 
 // "diverged, proven: the loss differs"; without a proof "diverged: the loss differs".

@@ -64,9 +64,9 @@ Json states_json(const Report& report) {
 Json candidate_json(const Report& report, size_t i) {
   Json json = pivot_json(report, report.verdict.candidates[i]);
   if (const Background* known = background_of(report, i); known && !json.is_null()) {
-    json["suspects"] = suspects_json(*known);
+    json["suspects"] = suspects_json(report, *known);
     json["more_suspects"] = known->more;
-    json["numbers"] = numbers_json(*known);
+    json["numbers"] = numbers_json(report, *known);
   }
   if (i >= report.confirmations.size() || json.is_null()) return json;
   const Confirmation& found = report.confirmations[i];
@@ -170,7 +170,8 @@ Json steps_json(const Report& report) {
 
 std::string format_json(const Report& report) {
   const Verdict& verdict = report.verdict;
-  Json json;
+  Json json = identity_json(report.identity);
+  json["revisions"] = {{"a", run_json(report.a)}, {"b", run_json(report.b)}};
   json["verdict"] = outcome_name(verdict.outcome);
   json["certified_prefix"] = report.alignment.certified_prefix;
   json["records"] = {{"a", report.a.records()}, {"b", report.b.records()}};

@@ -8,6 +8,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "nlohmann/json.hpp"
 #include "report/background_text.h"
+#include "report/identity.h"
 #include "report/notes_text.h"
 #include "report/proof_text.h"
 #include "report/rank_text.h"
@@ -59,7 +60,13 @@ class Sarif {
     for (const Pivot& pivot : report_.verdict.candidates)
       if (Json result = result_of(pivot); !result.is_null()) results.push_back(std::move(result));
 
-    Json driver = {{"name", "opguard"}, {"rules", Json::array()}};
+    Json driver = {{"name", "opguard"}};
+    const Json identity = identity_json(report_.identity);
+    const std::string version = identity["opguard"]["version"];
+    const std::string commit = identity["opguard"]["commit"];
+    driver["version"] = version + (commit.empty() ? "" : " (" + commit + ")");
+    driver["semanticVersion"] = version;
+    driver["rules"] = Json::array();
     for (const Rule& rule : kRules)
       driver["rules"].push_back({{"id", kind_name(rule.kind)},
                                  {"shortDescription", {{"text", rule.text}}},
@@ -79,10 +86,16 @@ class Sarif {
     run["columnKind"] = "unicodeCodePoints";
     Json& invocation = run["invocations"][0];
     invocation["executionSuccessful"] = true;
+    invocation["commandLine"] = shown(report_.identity.command);
+    invocation["endTimeUtc"] = report_.identity.date;
     invocation["toolExecutionNotifications"] = std::move(notes);
+    if (Json control = version_control(); !control.empty())
+      run["versionControlProvenance"] = std::move(control);
     for (const auto& [root, name] : roots_) run["originalUriBaseIds"][name] = {{"uri", root}};
     run["results"] = std::move(results);
-    run["properties"] = {{"verdict", outcome_name(report_.verdict.outcome)},
+    run["properties"] = {{"schema", kSchemaVersion},
+                         {"revisions", {{"a", run_json(report_.a)}, {"b", run_json(report_.b)}}},
+                         {"verdict", outcome_name(report_.verdict.outcome)},
                          {"why", shown(words(report_.a, report_.b, report_.verdict.why))},
                          {"proof", report_.proof ? proof_name(report_.proof->state) : "none"},
                          {"certified_prefix", report_.alignment.certified_prefix},
@@ -100,7 +113,12 @@ class Sarif {
   // A reader joins a file to its tree's root, or to its own: only the relative path is its
   // business.
   Json artifact(int side, const Location& at) {
-    const llvm::StringRef path = at.path, file = at.file;
+    const Provenance& from = *(side == 0 ? report_.a : report_.b).provenance;
+    const std::string home = from.home_path(at.path);
+    const llvm::StringRef path = home, file = at.file;
+    if (!from.repository.empty() && path.starts_with(from.repository + "/"))
+      return {{"uri", uri(path.drop_front(from.repository.size() + 1))},
+              {"uriBaseId", repository_base(from.repository)}};
     if (file.empty() || file.starts_with("/"))
       return {{"uri", "file://" + uri(file.empty() ? path : file)}};
     Json artifact = {{"uri", uri(file)}};
@@ -113,6 +131,51 @@ class Sarif {
       artifact["uriBaseId"] = found->second;
     }
     return artifact;
+  }
+
+  // Annotations are shown on the files of the repository: its root is the base of both sides.
+  std::string repository_base(const std::string& repository) {
+    auto [at, fresh] = roots_.try_emplace("file://" + uri(repository) + "/", "REPOSITORY");
+    if (fresh && repositories_++ > 0) at->second += "_" + std::to_string(repositories_);
+    return at->second;
+  }
+
+  // Of each side that git knows.
+  Json version_control() {
+    Json list = Json::array();
+    for (const Run* run : {&report_.a, &report_.b}) {
+      const Provenance& from = *run->provenance;
+      if (from.repository.empty() || from.commit.empty()) continue;
+      const bool known = from.remote.find("://") != std::string::npos;
+      Json entry = {{"repositoryUri", known ? from.remote : "file://" + uri(from.repository)},
+                    {"revisionId", from.commit},
+                    {"mappedTo", {{"uriBaseId", repository_base(from.repository)}}}};
+      if (!from.revision.empty()) entry["revisionTag"] = shown(from.revision);
+      if (std::find(list.begin(), list.end(), entry) == list.end()) list.push_back(entry);
+    }
+    return list;
+  }
+
+  // "run a", "run a (v1)".
+  std::string run_name(int side) const {
+    const std::string& revision = (side == 0 ? report_.a : report_.b).provenance->revision;
+    return std::string("run ") + "ab"[side] +
+           (revision.empty() ? "" : " (" + shown(revision) + ")");
+  }
+
+  // What the other side has where this one is: the same, something else, or the same elsewhere.
+  void add_other_side(const PivotView& both, Json& json) {
+    if (both.a && both.b) {
+      const bool same = both.a.boundary == both.b.boundary;
+      json["relatedLocations"][0] =
+          location(0, both.a, (same ? "the same in " : "what was done instead in ") + run_name(0));
+      return;
+    }
+    const int side = both.a ? 1 : 0;
+    const EventView other = same_boundary(side == 0 ? report_.a : report_.b, both.either());
+    if (!other) return;
+    json["relatedLocations"][0] =
+        location(side, other, run_name(side) + " runs it elsewhere: " + coordinates(other));
   }
 
   Json location(int side, const EventView& event, const std::string& message) {
@@ -209,10 +272,7 @@ class Sarif {
                "): " + shown(words(report_.a, report_.b, pivot.why)) + ".";
     json["message"] = {{"text", message}};
     json["locations"][0] = location(side, main, "");
-    if (both.a && both.b)
-      json["relatedLocations"][0] = location(0, both.a, "the same in the other run");
-    if (both.a && both.b && both.a.boundary != both.b.boundary)
-      json["relatedLocations"][0]["message"]["text"] = "what the other run did instead";
+    add_other_side(both, json);
     add_region(pivot, json);
     add_background(size_t(&pivot - report_.verdict.candidates.data()), json);
     if (first)
@@ -276,6 +336,7 @@ class Sarif {
   std::vector<Lane> lanes_;
   std::map<std::string, std::string> roots_;  // base id by root
   int sides_[2] = {0, 0};                     // roots named after each side
+  int repositories_ = 0;
 };
 
 }  // namespace

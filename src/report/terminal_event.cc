@@ -1,6 +1,7 @@
 #include "report/terminal_event.h"
 
 #include "report/excerpt.h"
+#include "report/place_text.h"
 #include "support/text.h"
 
 namespace opguard {
@@ -37,16 +38,15 @@ std::string shorten(const std::string& text) {
 // Where it is, and its line with a mark below it.
 static void print_place(TerminalLines& out, const char* side, const EventView& event) {
   const Location& at = event.location;
-  const std::string file = at.path.empty() ? at.file : at.path;
-  if (file.empty()) {
+  const Run& run = side == out.sides[0] ? out.report.a : out.report.b;
+  const std::string place = place_text(*run.provenance, at);
+  if (place.empty()) {
     out.line("  " + out.paint("1", side) + " " + shown(event.boundary) +
              ": its place is not known");
     return;
   }
   const Excerpt excerpt = read_excerpt(at);
-  std::string where = shown(file) + ":" + std::to_string(at.line);
-  // The runtime alone knows lines only.
-  if (!at.text.empty()) where += ":" + std::to_string(at.column + 1);
+  std::string where = shown(place);
   if (!at.function.empty() && at.function != "<module>") where += ": in " + shown(at.function);
   out.line("  " + out.paint("1", side) + " " + out.paint("36", where));
   if (!excerpt.line.empty()) {

@@ -1,6 +1,7 @@
 #include <string>
 
 #include "nlohmann/json.hpp"
+#include "report/identity.h"
 #include "report/verification.h"
 
 namespace opguard {
@@ -55,7 +56,8 @@ std::string verification_json(const Verification& found, const SourceSet& source
   const LogLoss& log = found.log;
   const std::optional<ValueDifference> noise =
       found.repeated ? found.repeated->values.first : std::nullopt;
-  Json json = {{"verdict", verdict_name(found.verdict)},
+  Json json = identity_json(identity_now());
+  json.update({{"verdict", verdict_name(found.verdict)},
                {"why", words(found)},
                {"boundaries", found.boundaries},
                {"runs", found.runs},
@@ -79,7 +81,7 @@ std::string verification_json(const Verification& found, const SourceSet& source
                  {"lost_records", log.lost},
                  {"faults", log.faults},
                  {"unclosed", log.unclosed},
-                 {"unprobed", log.unprobed}}}};
+                 {"unprobed", log.unprobed}}}});
   // Source text need not be UTF-8; JSON must be.
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

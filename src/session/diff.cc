@@ -7,16 +7,19 @@
 
 #include "matcher/match.h"
 #include "matcher/share.h"
-#include "patcher/revision.h"
 #include "preflight/control.h"
 #include "session/examine.h"
+#include "session/link_data.h"
 #include "session/program_texts.h"
 #include "session/report_verdict.h"
 #include "session/side.h"
+#include "session/side_trees.h"
+#include "session/tree_copy.h"
 #include "support/exit_code.h"
 #include "support/kept_input.h"
 #include "support/launch.h"
 #include "support/say.h"
+#include "support/text.h"
 
 namespace opguard {
 namespace {
@@ -30,29 +33,53 @@ std::vector<std::string> side_command(const DiffOptions& opt, const std::string&
   return command;
 }
 
-// The trees of both sides: as given, or two revisions of one repository written to the work folder.
-llvm::Expected<std::pair<std::string, std::string>> find_trees(const DiffOptions& opt) {
-  if (!opt.revisions.empty()) {
-    size_t dots = opt.revisions.find("..");
-    if (dots == std::string::npos || dots == 0 || dots + 2 == opt.revisions.size())
-      return make_error("--git takes GOOD..BAD, not '" + opt.revisions + "'");
-    if (opt.trees.size() > 1) return make_error("--git takes at most one tree, the repository");
-    std::string repository = opt.trees.empty() ? "." : opt.trees[0];
-    std::string revisions[2] = {opt.revisions.substr(0, dots), opt.revisions.substr(dots + 2)};
-    std::pair<std::string, std::string> out{opt.work + "/tree_a", opt.work + "/tree_b"};
-    if (auto error = export_revision(repository, revisions[0], out.first)) return error;
-    if (auto error = export_revision(repository, revisions[1], out.second)) return error;
-    return out;
+DiffSide make_side(const DiffOptions& opt, int side, const Provenance& provenance) {
+  DiffSide made;
+  made.name = side == 0 ? "a" : "b";
+  made.tree = provenance.tree;
+  made.work = opt.work + "/run_" + made.name;
+  made.provenance = provenance;
+  if (opt.copy_trees) {
+    made.copy_of = provenance.tree;
+    made.tree = made.provenance.tree = made.work + "/tree";
+    if (made.provenance.home.empty()) made.provenance.home = provenance.tree;
   }
-  if (opt.trees.empty() || opt.trees.size() > 2)
-    return make_error("give TREE_A TREE_B, or --git GOOD..BAD");
-  std::vector<std::string> trees;
-  for (const std::string& tree : opt.trees) {
-    auto path = canonical_tree(tree);
-    if (!path) return path.takeError();
-    trees.push_back(*path);
-  }
-  return std::pair(trees.front(), trees.back());
+  made.command = side_command(opt, side == 0 ? opt.run_a : opt.run_b, made.tree);
+  made.provenance.command = quote(made.command);
+  return made;
+}
+
+// "a", "a, v1 (9488786f21ab)".
+std::string told(const DiffSide& side) {
+  const std::string version = side.provenance.revision.empty() ? "" : side.provenance.version();
+  return side.name + (version.empty() ? "" : ", " + version);
+}
+
+// An exported revision lacks what git does not keep.
+void hint_missing(const DiffSide& side) {
+  const Provenance& provenance = side.provenance;
+  if (provenance.revision.empty() || provenance.home.empty()) return;
+  const std::vector<std::string> missing =
+      missing_data({side.work + "/trace/output.txt", side.work + "/output.txt"}, provenance.home,
+                   provenance.tree);
+  for (const std::string& path : missing)
+    say("hint: " + provenance.revision + " has no " + path + ", and " + provenance.home +
+        " has: --link " + quote({path}) + " links it into both trees");
+}
+
+// What programs write into a tree is found there by the runs after it.
+void note_written(const WatchedTree& a, const WatchedTree& b) {
+  std::string text;
+  auto add = [&](const char* side, const std::set<std::string>& files) {
+    if (files.empty()) return;
+    text += (text.empty() ? "" : ", ") + counted(files.size(), "file") + " in " + side + " (" +
+            *files.begin() + (files.size() > 1 ? ", ...)" : ")");
+  };
+  add("a", a.written());
+  add("b", b.written());
+  if (!text.empty())
+    say("note: the program wrote into its own tree: " + text +
+        "; --copy-trees gives every run a tree of its own");
 }
 
 SurveyOptions survey_options(const DiffSide& side, const DiffOptions& opt) {
@@ -68,12 +95,11 @@ SurveyOptions survey_options(const DiffSide& side, const DiffOptions& opt) {
 llvm::Expected<int> compare_sides(const DiffOptions& opt) {
   // Before anything runs: a rule with a fault in it would be found out too late.
   if (auto rules = read_rules(opt.report); !rules) return rules.takeError();
-  auto trees = find_trees(opt);
-  if (!trees) return trees.takeError();
   if (opt.command.empty() && (opt.run_a.empty() || opt.run_b.empty()))
     return make_error("give the program after --, or both --run-a and --run-b");
-  DiffSide a{"a", trees->first, side_command(opt, opt.run_a, trees->first), opt.work + "/run_a"};
-  DiffSide b{"b", trees->second, side_command(opt, opt.run_b, trees->second), opt.work + "/run_b"};
+  auto trees = find_side_trees({opt.trees, opt.revisions, opt.links, opt.work});
+  if (!trees) return trees.takeError();
+  const DiffSide a = make_side(opt, 0, (*trees)[0]), b = make_side(opt, 1, (*trees)[1]);
 
   Diagnostics diags;
   auto templates = find_templates(opt.templates, diags);
@@ -86,19 +112,39 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
     if (survey.failure.empty()) return;
     say("warning: " + side.name + " ended with " + survey.failure +
         " under preflight; operators that only come later have no probe");
+    hint_missing(side);
   };
   Failures failures;
   auto recorded = [](const DiffSide& side, const std::string& failure) {
-    if (!failure.empty()) say("warning: run " + side.name + " ended with " + failure);
+    if (failure.empty()) return;
+    say("warning: run " + side.name + " ended with " + failure);
+    hint_missing(side);
+  };
+  auto failed = [](const DiffSide& side, llvm::Error error) {
+    hint_missing(side);
+    return error;
   };
 
-  say("1/4 preflight of a: " + quote(a.command));
-  auto survey_a = survey(survey_options(a, opt), *templates, diags);
-  if (!survey_a) return survey_a.takeError();
+  WatchedTree watched_a(a.tree, opt.work), watched_b(b.tree, opt.work);
+  auto in_tree = [](const DiffSide& side, WatchedTree& watched, auto run) {
+    if (side.copy_of.empty()) watched.begin();
+    auto result = run();
+    if (side.copy_of.empty()) watched.end();
+    return result;
+  };
+  auto surveyed = [&](const DiffSide& side, WatchedTree& watched) -> llvm::Expected<Survey> {
+    if (auto error = renew_tree(side)) return error;
+    return in_tree(side, watched,
+                   [&] { return survey(survey_options(side, opt), *templates, diags); });
+  };
+
+  say("1/4 preflight of " + told(a) + ": " + quote(a.command));
+  auto survey_a = surveyed(a, watched_a);
+  if (!survey_a) return failed(a, survey_a.takeError());
   traced(a, *survey_a);
-  say("2/4 preflight of b: " + quote(b.command));
-  auto survey_b = survey(survey_options(b, opt), *templates, diags);
-  if (!survey_b) return survey_b.takeError();
+  say("2/4 preflight of " + told(b) + ": " + quote(b.command));
+  auto survey_b = surveyed(b, watched_b);
+  if (!survey_b) return failed(b, survey_b.takeError());
   traced(b, *survey_b);
 
   // One set of ids for both: what the matcher finds again in b, and what only b has.
@@ -122,12 +168,18 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
   if (opt.deterministic) environment = control_environment(opt.seed);
   const GuardedProgram programs[2] = {guarded(a, *hook_a, environment),
                                       guarded(b, *hook_b, environment)};
-  say("3/4 guarded run of a");
-  if (auto error = record(a, programs[0], bounds_a, *survey_a, &failures[0])) return error;
+  auto recording = [&](const DiffSide& side, WatchedTree& watched, auto&&... rest) {
+    return in_tree(side, watched, [&] { return record(side, rest...); });
+  };
+  say("3/4 guarded run of " + told(a));
+  if (auto error = recording(a, watched_a, programs[0], bounds_a, *survey_a, &failures[0]))
+    return failed(a, std::move(error));
   recorded(a, failures[0]);
-  say("4/4 guarded run of b");
-  if (auto error = record(b, programs[1], bounds_b, *survey_b, &failures[1])) return error;
+  say("4/4 guarded run of " + told(b));
+  if (auto error = recording(b, watched_b, programs[1], bounds_b, *survey_b, &failures[1]))
+    return failed(b, std::move(error));
   recorded(b, failures[1]);
+  note_written(watched_a, watched_b);
 
   // A program that fails cannot be run again to prove anything.
   Examine examine;
@@ -146,12 +198,10 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
 
 int diff(DiffOptions opt) {
   keep_input();
-  // Two comparisons never mix.
-  return work_in(opt.work, {"run_a", "run_b", "tree_a", "tree_b"}, "logs, plans and outputs",
-                 [&](const std::string& path) {
-                   opt.work = path;
-                   return compare_sides(opt);
-                 });
+  return work_in(opt.work, "logs, plans and outputs", [&](const std::string& path) {
+    opt.work = path;
+    return compare_sides(opt);
+  });
 }
 
 }  // namespace opguard

@@ -14,10 +14,12 @@ namespace opguard {
 struct DiffOptions {
   std::vector<std::string> trees;  // one or two, unless --git
   std::vector<std::string> packages;
-  std::string run_a, run_b;  // shell commands
-  std::string revisions;     // "good..bad"
+  std::string run_a, run_b;        // shell commands
+  std::string revisions;           // "good..bad", "good.."
+  std::vector<std::string> links;  // link_data, with revisions
   uint64_t steps = kUntilNothingNew;
   std::string work;
+  bool copy_trees = false;  // every run in a copy of its own (session/tree_copy.h)
   std::string templates;
   bool deterministic = false;
   uint64_t seed = 0;

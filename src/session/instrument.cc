@@ -130,17 +130,6 @@ int write(const Patch& whole, const InstrumentOptions& opt) {
   return kYes;
 }
 
-// A folder the user wants kept must be new: two verifications never mix.
-llvm::Expected<WorkFolder> work_folder(const InstrumentOptions& opt) {
-  if (opt.work.empty()) return WorkFolder::temporary();
-  std::error_code failed;
-  std::filesystem::create_directories(opt.work, failed);
-  if (failed) return make_error("cannot make '" + opt.work + "': " + failed.message());
-  if (!std::filesystem::is_empty(opt.work))
-    return make_error("'" + opt.work + "' is not empty; give --work a new folder");
-  return WorkFolder(std::filesystem::canonical(opt.work).string());
-}
-
 // Runs the program bare and instrumented. sources: as they are on disk; plain: without probes.
 int verify_program(const InstrumentOptions& opt, const std::string& work, const SourceSet& sources,
                    const SourceSet& plain, std::vector<Wrap> wraps) {
@@ -173,7 +162,7 @@ int instrument_traced(const InstrumentOptions& opt) {
   if (!tree) return fail(llvm::toString(tree.takeError()));
   auto templates = find_templates(opt.templates, diags);
   if (!templates) return fail(llvm::toString(templates.takeError()));
-  auto work = work_folder(opt);
+  auto work = WorkFolder::open(opt.work);
   if (!work) return fail(llvm::toString(work.takeError()));
   auto seen = survey({.command = opt.command,
                       .tree = *tree,
@@ -267,7 +256,7 @@ llvm::Expected<Wrapping> planned_sites(const InstrumentOptions& opt, const Plan&
 
 int wrap(const InstrumentOptions& opt, const Wrapping& found) {
   if (opt.verify) {
-    auto work = work_folder(opt);
+    auto work = WorkFolder::open(opt.work);
     if (!work) return fail(llvm::toString(work.takeError()));
     print_diagnostics(found.notes);
     return verify_program(opt, work->path(), found.sources, found.sources, found.wraps);

@@ -8,6 +8,7 @@
 #include "matcher/match.h"
 #include "nlohmann/json.hpp"
 #include "plan/plan.h"
+#include "report/identity.h"
 #include "session/locate.h"
 #include "session/survey.h"
 #include "support/exit_code.h"
@@ -53,7 +54,9 @@ Json matches_json(const MatchSet& set, const std::vector<Site>& sites) {
                           {"runner_up", runner_up},
                           {"why", m.why}});
   }
-  return {{"boundaries", boundaries}};
+  Json json = identity_json(identity_now());
+  json["boundaries"] = std::move(boundaries);
+  return json;
 }
 
 // The tags a boundary has and those its site and the runner-up share with it.

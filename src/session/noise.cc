@@ -15,6 +15,7 @@
 #include "report/reasons.h"
 #include "session/report_verdict.h"
 #include "session/side.h"
+#include "session/side_trees.h"
 #include "support/exit_code.h"
 #include "support/kept_input.h"
 #include "support/say.h"
@@ -158,7 +159,8 @@ llvm::Expected<std::vector<Run>> record_runs(const NoiseOptions& opt, const std:
   if (!templates) return templates.takeError();
   const std::string total = std::to_string(opt.runs + 1);
   say("1/" + total + " preflight: " + quote(opt.command));
-  DiffSide side{"1", tree, opt.command, opt.work + "/run_1"};
+  DiffSide side{"1", tree, opt.command, opt.work + "/run_1", provenance_of(tree)};
+  side.provenance.command = quote(opt.command);
   auto seen = survey({.command = opt.command,
                       .tree = tree,
                       .packages = opt.packages,
@@ -238,11 +240,10 @@ llvm::Expected<int> search_noise(NoiseOptions opt) {
 
 int noise(NoiseOptions opt) {
   keep_input();
-  return work_in(opt.work, {"run_1", "run_2"}, "logs, the plan and outputs",
-                 [&](const std::string& path) {
-                   opt.work = path;
-                   return search_noise(opt);
-                 });
+  return work_in(opt.work, "logs, the plan and outputs", [&](const std::string& path) {
+    opt.work = path;
+    return search_noise(opt);
+  });
 }
 
 }  // namespace opguard

@@ -118,7 +118,7 @@ int plan_program(const PlanProgramOptions& opt) {
   Diagnostics diags;
   auto templates = find_templates("", diags);
   if (!templates) return fail(llvm::toString(templates.takeError()));
-  auto work = opt.work.empty() ? WorkFolder::temporary() : WorkFolder(opt.work);
+  auto work = WorkFolder::open(opt.work);
   if (!work) return fail(llvm::toString(work.takeError()));
 
   std::fprintf(stderr, "opguard: preflight in %s: %s\n", tree->c_str(), quote(opt.command).c_str());

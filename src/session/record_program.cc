@@ -5,10 +5,12 @@
 #include <memory>
 #include <optional>
 
+#include "align/pair/provenance_file.h"
 #include "preflight/control.h"
 #include "preflight/reach.h"
 #include "record/record.h"
 #include "session/log_folder.h"
+#include "session/side_trees.h"
 #include "support/exit_code.h"
 #include "support/launch.h"
 #include "support/say.h"
@@ -183,6 +185,8 @@ int record_program(RecordOptions opt) {
   if (ec) return fail("cannot make " + opt.log + ": " + ec.message());
 
   const LogFolder folder(log);
+  Provenance provenance = provenance_of(fs::current_path().string());
+  provenance.command = quote(opt.command);
   LaunchOptions launched;
   launched.command = opt.command;
   launched.environment = python_environment();
@@ -204,6 +208,9 @@ int record_program(RecordOptions opt) {
   std::string failure = ran->failure();
   if (!failure.empty())
     std::fprintf(stderr, "opguard: the program ended with %s\n", failure.c_str());
+  if (const auto now = folder.now(); now && holds_logs(*now))
+    if (llvm::Error error = write_provenance(now->string(), provenance))
+      say("warning: " + llvm::toString(std::move(error)));
   const bool done = print_recorded(opt, folder, log);
   return ran->exit_code == 0 && !done ? kCouldNotTell : ran->exit_code;
 }

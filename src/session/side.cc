@@ -8,10 +8,12 @@
 #include <tuple>
 #include <utility>
 
+#include "align/pair/provenance_file.h"
 #include "align/pair/run.h"
 #include "patcher/patch.h"
 #include "preflight/find_calls.h"
 #include "preflight/reach.h"
+#include "session/tree_copy.h"
 #include "support/write_file.h"
 
 namespace opguard {
@@ -47,6 +49,11 @@ std::string replace_tree(std::string text, const std::string& tree) {
   return text;
 }
 
+llvm::Error renew_tree(const DiffSide& side) {
+  if (side.copy_of.empty()) return llvm::Error::success();
+  return renew_copy(side.copy_of, side.tree, fs::path(side.work).parent_path());
+}
+
 llvm::Expected<std::string> instrument_side(const DiffSide& side, const Survey& survey,
                                             const std::vector<Bound>& bounds, Diagnostics& diags) {
   std::vector<Wrap> wraps;
@@ -60,6 +67,8 @@ llvm::Expected<std::string> instrument_side(const DiffSide& side, const Survey& 
 GuardedProgram guarded(const DiffSide& side, const std::string& hook,
                        const Variables& environment) {
   GuardedProgram program{side.name, side.command, side.tree, own_run_environment(), side.work};
+  program.copy_of = side.copy_of;
+  if (!side.copy_of.empty()) program.copy = side.tree;
   auto& all = program.environment;
   all.insert(all.end(), environment.begin(), environment.end());
   // To convict, every input is read where it is used.
@@ -72,6 +81,10 @@ GuardedProgram guarded(const DiffSide& side, const std::string& hook,
 llvm::Expected<std::string> run_guarded(const GuardedProgram& program, const std::string& folder,
                                         const Variables& more, std::string* failure,
                                         const Ending& ending) {
+  if (!program.copy_of.empty())
+    if (auto error =
+            renew_copy(program.copy_of, program.copy, fs::path(program.work).parent_path()))
+      return error;
   const std::string log = program.work + (folder.empty() ? "" : "/" + folder) + "/log";
   std::error_code failed;
   fs::create_directories(log, failed);
@@ -104,6 +117,7 @@ llvm::Error record(const DiffSide& side, const GuardedProgram& program,
                    const std::vector<Bound>& bounds, const Survey& survey, std::string* failure) {
   auto log = run_guarded(program, "", {}, failure);
   if (!log) return log.takeError();
+  if (auto error = write_provenance(*log, side.provenance)) return error;
   return write_sites(*log, locate(bounds, survey),
                      find_calls(survey.trace, survey.sources, survey.sites));
 }

@@ -6,6 +6,7 @@
 
 #include "llvm/Support/Error.h"
 #include "matcher/share.h"
+#include "record/provenance.h"
 #include "session/survey.h"
 #include "support/diagnostics.h"
 #include "support/launch.h"
@@ -18,6 +19,9 @@ struct DiffSide {
   std::string tree;                  // absolute
   std::vector<std::string> command;  // `{tree}` replaced
   std::string work;                  // folder of ours for this side
+  Provenance provenance{};           // run.json beside its logs
+  // With --copy-trees: what `tree` is made a copy of before every run; "": it runs where it is.
+  std::string copy_of{};
 };
 
 // A program that records, and how it is run.
@@ -27,6 +31,8 @@ struct GuardedProgram {
   std::string cwd;  // "": ours
   Variables environment;
   std::string work;  // folder of ours for it
+  // DiffSide::copy_of and its tree; "": it runs where it is.
+  std::string copy_of{}, copy{};
 };
 
 // How a run that we make for ourselves may end.
@@ -42,6 +48,9 @@ struct Ending {
 llvm::Expected<std::string> run_guarded(const GuardedProgram& program, const std::string& folder,
                                         const Variables& more, std::string* failure = nullptr,
                                         const Ending& ending = {});
+
+// Before a run of a side that has DiffSide::copy_of.
+llvm::Error renew_tree(const DiffSide& side);
 
 // `{tree}` in a word of a command is that side's tree.
 std::string replace_tree(std::string text, const std::string& tree);

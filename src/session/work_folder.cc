@@ -31,15 +31,14 @@ llvm::Expected<WorkFolder> WorkFolder::temporary() {
   return folder;
 }
 
-llvm::Expected<WorkFolder> WorkFolder::open(const std::string& kept,
-                                            const std::vector<std::string>& parts) {
+llvm::Expected<WorkFolder> WorkFolder::open(const std::string& kept) {
   if (kept.empty()) return temporary();
   std::error_code error;
   fs::create_directories(kept, error);
   if (error) return make_error("cannot make '" + kept + "': " + error.message());
-  for (const std::string& part : parts)
-    if (fs::exists(kept + "/" + part))
-      return make_error("'" + kept + "' holds an earlier comparison; give --work another folder");
+  const bool empty = fs::is_empty(kept, error);
+  if (error) return make_error("cannot read '" + kept + "': " + error.message());
+  if (!empty) return make_error("'" + kept + "' is not empty; give --work a new folder");
   return WorkFolder(fs::canonical(kept).string());
 }
 
@@ -55,9 +54,9 @@ WorkFolder::~WorkFolder() {
   release_folder(path_);
 }
 
-int work_in(std::string kept, const std::vector<std::string>& parts, const std::string& what,
+int work_in(std::string kept, const std::string& what,
             const std::function<llvm::Expected<int>(const std::string& path)>& command) {
-  auto work = WorkFolder::open(kept, parts);
+  auto work = WorkFolder::open(kept);
   if (!work) return fail(llvm::toString(work.takeError()));
   llvm::Expected<int> code = command(work->path());
   if (!code) return fail(llvm::toString(code.takeError()));

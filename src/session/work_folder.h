@@ -7,7 +7,6 @@
 
 #include <functional>
 #include <string>
-#include <vector>
 
 #include "llvm/Support/Error.h"
 
@@ -21,10 +20,9 @@ llvm::Expected<std::string> canonical_tree(const std::string& tree);
 class WorkFolder {
  public:
   static llvm::Expected<WorkFolder> temporary();
-  // `kept`: a folder the user wants kept, made if need be; "": temporary. Error if it holds one of
-  // `parts`, what an earlier run left.
-  static llvm::Expected<WorkFolder> open(const std::string& kept,
-                                         const std::vector<std::string>& parts);
+  // `kept`: a folder the user wants kept, made if need be; "": temporary. Error if it is not empty:
+  // two comparisons never mix, and nothing of the user's is touched.
+  static llvm::Expected<WorkFolder> open(const std::string& kept);
   explicit WorkFolder(std::string kept);
   WorkFolder(WorkFolder&& other) noexcept;
   WorkFolder& operator=(WorkFolder&&) = delete;
@@ -38,7 +36,7 @@ class WorkFolder {
 
 // What a command does in its folder: `command(path)` gives the exit code. An error is printed;
 // where the folder is kept, so is where `what` lies in it ("logs, plans and outputs are in DIR").
-int work_in(std::string kept, const std::vector<std::string>& parts, const std::string& what,
+int work_in(std::string kept, const std::string& what,
             const std::function<llvm::Expected<int>(const std::string& path)>& command);
 
 }  // namespace opguard

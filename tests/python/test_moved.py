@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from browser import Browser, chromium
+
 pytest.importorskip("torch")
 
 TRAIN = """
@@ -36,6 +38,32 @@ def test_a_clip_moved_into_the_loop(opguard, tmp_path):
     at = lines.index("  a does not run it here, but in forward, step 0, micro-batch 3, rank 0")
     assert lines[at + 1].startswith(f"  a {tmp_path}/a/train.py:12:5") and "clip_grad_norm_" in lines[at + 2]
     assert "no such operator" not in done.stdout
+    if not chromium():
+        return
+    # Both halves of the summary and of the panel show a source: a's is where a runs it.
+    with Browser(width=1440, height=1000) as page:
+        page.open(tmp_path / "o.html")
+        page.key("p")
+        for box in ("#summary", "#details"):
+            places = page.evaluate(f"[...document.querySelectorAll('{box} .source .path')].map(e => e.textContent)")
+            assert places == ["train.py:12:5", "train.py:12:9"], box
+            assert "not here: it runs it in forward, step 0, micro-batch 3" in page.evaluate(f"document.querySelector('{box}').innerText")
+        assert page.errors == []
+
+
+def test_a_row_of_one_run_shows_where_the_other_has_it(opguard, tmp_path):
+    """Not the pivot alone: every row that only one run has."""
+    if not chromium():
+        pytest.skip("no Chromium: apt install chromium")
+    for name, indent in (("a", 4), ("b", 8)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "train.py").write_text(TRAIN.replace("    torch.nn.utils", " " * indent + "torch.nn.utils"))
+    assert opguard("diff", tmp_path / "a", tmp_path / "b", "--no-prove", "--html", tmp_path / "o.html", "--", "python", "train.py").returncode == 1
+    with Browser(width=1440, height=1000) as page:
+        page.open(tmp_path / "o.html")
+        page.evaluate("select([...lanes[0].state].lastIndexOf(kOnlyB), true)")
+        places = page.evaluate("[...document.querySelectorAll('#details .source .path')].map(e => e.textContent)")
+        assert places == ["train.py:12:5", "train.py:12:9"] and page.errors == []
 
 
 def test_an_operator_that_is_nowhere_else(opguard, tmp_path):

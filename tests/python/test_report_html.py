@@ -55,7 +55,55 @@ def test_summary_shows_pivot_with_both_sources(page):
         return Math.abs(a.left - b.left) < 1 && Math.abs(a.right - b.right) < 1;
     })""")
     differs = page.evaluate("[...document.querySelectorAll('#summary .slots .unlike')].map(e => e.textContent)")
-    assert len(differs) == 2 and all(re.fullmatch("[0-9a-f]{16}:[0-9a-f]{16}", value) for value in differs)
+    assert len(differs) == 2 and all(re.fullmatch("[0-9a-f]{8}:[0-9a-f]{8}", value) for value in differs)
+    # What it means comes before the digits, all of which the tooltip has.
+    assert re.search(r"out0\s+other values\s+a\s+float32\[4, 8\]\s+[0-9a-f]{8}:", text(page, "#summary .slots"))
+    titles = page.evaluate("[...document.querySelectorAll('#summary .slots .unlike')].map(e => e.title)")
+    assert all(re.match("[0-9a-f]{16}:[0-9a-f]{16}: every event", title) for title in titles)
+
+
+def test_header_says_what_made_it_and_of_what(page):
+    made = text(page, "#summary .made")
+    assert made.startswith("opguard 0.") and re.search(r"\d+ \w+ 20\d\d, \d\d:\d\d UTC", made) and "opguard align " in made
+    assert re.fullmatch(r"A a\s+B b", text(page, "#summary .runs").strip())
+
+
+def test_nothing_is_clipped_or_covers_itself(page):
+    """With the panel open at any width: the header's columns apart, fingerprints within the panel, cut text with a tooltip."""
+    for width in (1440, 1000, 520):
+        page.send("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+        page.key("p")
+        assert page.evaluate("""[...document.querySelectorAll('#columns > span')].every((e, i, all) => {
+            const range = document.createRange();
+            range.selectNodeContents(e);
+            const drawn = Math.min(range.getBoundingClientRect().right, e.getBoundingClientRect().right - parseFloat(getComputedStyle(e).paddingRight));
+            return i + 1 === all.length || drawn <= all[i + 1].getBoundingClientRect().left - (i === 0 ? 4 : 0);
+        })"""), width
+        assert page.evaluate("""(() => { const edge = document.querySelector('#details').getBoundingClientRect().right;
+            return [...document.querySelectorAll('#details .slots td')].every(e => e.getBoundingClientRect().right <= edge - 8); })()"""), width
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
+        assert page.evaluate("""[...document.querySelectorAll('.row .op, .row .file, #here')].filter(e => e.checkVisibility() && e.scrollWidth > e.clientWidth)
+            .every(e => e.closest('[title]'))"""), width
+        page.key("Escape")
+    page.send("Emulation.setDeviceMetricsOverride", width=1280, height=1400, deviceScaleFactor=1, mobile=False)
+
+
+def test_generator_states_are_background(runs, tmp_path, browser):  # noqa: F811
+    """The first row differs, as seeds do: it is grey, and neither `n` nor the strip names it."""
+    both = Runs(tmp_path / "states", runs.opguard)
+    both.folder.mkdir()
+    specs = sides(both.folder)
+    for side, spec in specs.items():
+        spec["processes"][0]["events"].insert(0, {"boundary": "<state>", "kind": 6, "phase": 0, "step": 0, "occurrence": 0, "micro_batch": 0,
+                                                  "slots": [slot(IN, 70000 + (side == "b"), "python", dtype="uint8", shape=(5056,))]})
+    path = tmp_path / "states.html"
+    assert both.write(**specs).compare("--html", path).returncode == 1
+    browser.open(path)
+    assert [row.split()[:5] for row in rows(browser, ".background")] == [["step", "0", "forward", "<state>", "<state>"]]
+    assert browser.evaluate("lanes[0].differs(0)") and len(rows(browser, ".later")) == 13
+    browser.key("n")
+    assert selected(browser) == 8
+    assert browser.errors == []
 
 
 def test_expression_over_several_lines_is_marked_whole(page):

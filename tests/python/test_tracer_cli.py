@@ -72,7 +72,7 @@ def test_preflight_leaves_no_traces_behind(opguard, tree, tmp_path):
     assert run("--work", kept).returncode == 0
     assert len(list(kept.glob("trace/trace-*.json"))) == 1
     again = run("--work", kept)
-    assert again.returncode == 2 and "already holds traces" in again.stderr
+    assert again.returncode == 2 and "is not empty" in again.stderr
 
 
 def test_run_passes_everything_on(opguard, tree, tmp_path):

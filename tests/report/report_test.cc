@@ -7,10 +7,12 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "align/builder.h"
 #include "nlohmann/json.hpp"
 #include "report/findings.h"
+#include "support/version.h"
 
 namespace opguard {
 namespace {
@@ -29,10 +31,15 @@ std::string read(const std::string& path) {
   return text.str();
 }
 
-// The expected files name the fixtures' folder by a word, wherever the tree is.
+// The expected files name the fixtures' folder and this build by a word, wherever the tree is.
 std::string portable(std::string text) {
-  for (size_t at = 0; (at = text.find(kFixtures, at)) != std::string::npos;)
-    text.replace(at, kFixtures.size(), "FIXTURES/");
+  const std::string build =
+      "\"version\": \"" + std::string(version()) + "\",\n  \"commit\": \"" + commit() + "\"";
+  const std::pair<std::string, std::string> words[] = {
+      {kFixtures, "FIXTURES/"}, {build, "\"version\": \"VERSION\",\n  \"commit\": \"COMMIT\""}};
+  for (const auto& [own, word] : words)
+    for (size_t at = 0; (at = text.find(own, at)) != std::string::npos; at += word.size())
+      text.replace(at, own.size(), word);
   return text;
 }
 
@@ -49,7 +56,11 @@ struct Case {
   std::vector<SettingDifference> settings;
   bool explain = false;
 
-  Report report() const { return {a, b, alignment, verdict, coverage, settings, explain}; }
+  Report report() const {
+    Report report{a, b, alignment, verdict, coverage, settings, explain};
+    report.identity = {"opguard align a b", "2026-11-24T21:27:31Z"};
+    return report;
+  }
 
   void expect(const std::string& name) const {
     expect_golden(name + "/expected.txt", portable(format_terminal(report(), false)));

@@ -1,7 +1,9 @@
 #include "align/pair/run.h"
 
+#include <memory>
 #include <utility>
 
+#include "align/pair/provenance_file.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -153,6 +155,10 @@ llvm::Expected<Run> load_run(const std::string& dir) {
   if (run.processes.empty()) return make_error(dir + ": no log in this folder (*.log)");
   auto sites = read_sites(dir);
   if (!sites) return sites.takeError();
+  auto provenance = read_provenance(dir);
+  if (!provenance) return provenance.takeError();
+  run.provenance = std::make_shared<const Provenance>(std::move(*provenance));
+  for (ProcessLog& log : run.processes) log.provenance = run.provenance;
   for (ProcessLog& log : run.processes)
     for (const auto& [boundary, location] : sites->sites) log.locations[boundary] = location;
   for (ProcessLog& log : run.processes) log.slots.flag_garbage();

@@ -12,6 +12,7 @@ const kRaised = 1;
 const kStates = ['equal', 'results differ', 'arguments differ', 'inputs differ', 'shapes differ', 'hidden by rules', 'only in a', 'only in b'];
 
 // Indices of a coordinate, a form's side and a layout's slot.
+const STATE = 6;  // in kEvents
 const STEP = 0, MICRO = 1, PHASE = 2, KIND = 3, NODE = 4, THREAD = 5, GROUP = 6, SEQUENCE = 7;
 const SITE = 0, SCALARS = 1, RESULTS = 2, FLAGS = 3, FORM_SIDE = 4;
 const SLOT_SIZE = 5;
@@ -57,6 +58,8 @@ class Lane {
   }
 
   has(row, side) { return this.state[row] < kLeftOut && this.state[row] !== (side === 0 ? kOnlyB : kOnlyA); }
+  // A generator's state is background: it is told in the notes, and no first difference.
+  isState(row) { return this.state[row] < kLeftOut && this.coordinates(row)[KIND] === STATE; }
   differs(row) { return this.state[row] !== 0 && this.state[row] !== kHidden; }
   coordinates(row) { return data.coordinates[this.coordinate[row]]; }
   side(row, side) { return data.forms[this.form[row]].slice(side * FORM_SIDE, (side + 1) * FORM_SIDE); }
@@ -113,6 +116,7 @@ function stateClass(lane, row) {
   const state = lanes[lane].state[row];
   if (state === kLeftOut) return 'gap';
   const pivot = candidateRows[lane].get(row) === 0 ? ' first' : '';
+  if (!pivot && state !== 0 && lanes[lane].isState(row)) return 'background';
   if (state === kOnlyA) return 'only-a' + pivot;
   if (state === kOnlyB) return 'only-b' + pivot;
   return pivot ? 'first' : state === 0 ? 'equal' : state === kHidden ? 'hidden' : 'later';

@@ -7,9 +7,12 @@ function sourceBox(side, site) {
   const tag = el('span', 'tag ' + kSides[side], kSides[side].toUpperCase());
   if (!site) return el('div', 'source', el('div', 'place', tag), el('div', 'none', 'has no such operator'));
   // The line is never cut off.
-  const path = el('span', 'path mono', el('span', '', site.file || site.id), site.file ? placeOf(site, false).slice(site.file.length) : '');
-  path.title = site.path || site.file;
+  const path = el(site.link ? 'a' : 'span', 'path mono', el('span', '', site.file || site.id),
+                  site.file ? placeOf(site, false).slice(site.file.length) + site.label : '');
+  path.title = (site.path || site.file) + site.label;
+  if (site.link) Object.assign(path, {href: site.link, target: '_blank', rel: 'noreferrer'});
   const place = el('div', 'place', tag, path, site.in ? el('span', 'in mono', 'in ' + site.in) : null);
+  if (site.in) place.lastChild.title = 'in ' + site.in;
   if (!site.source.length) {
     return el('div', 'source', place, el('div', 'none', site.file ? 'its source is not at hand' : 'its place is not known'));
   }
@@ -24,10 +27,37 @@ function sourceBox(side, site) {
   return el('div', 'source', place, lines);
 }
 
+// What a side that lacks an operator shows in its half: the same boundary where that run has it.
+// known: of a candidate, looked for in all of the run; else the nearest row of the lane.
+function elsewhereBox(side, known, laneIndex, row) {
+  const lane = lanes[laneIndex];
+  let site = known, when = known && known.when;
+  for (let away = 1; !site && away < lane.size; ++away)
+    for (const at of [row - away, row + away]) {
+      const found = at >= 0 && at < lane.size ? lane.site(at, side) : null;
+      if (!found || found.id !== lane.site(row, 1 - side).id || lane.coordinates(at)[KIND] !== lane.coordinates(row)[KIND]) continue;
+      site = found;
+      when = describeCoordinates(laneIndex, at);
+      break;
+    }
+  const box = sourceBox(side, site);
+  if (site) box.append(el('p', 'inner faint', 'not here: it runs it in ' + when));
+  return box;
+}
+
+// Eight digits of either half tell values apart; a search takes all, which the tooltip shows.
 function valueButton(value, names) {
   const digits = fingerprint(value);
   if (!digits) return 'unreadable';
-  return jump(names, 'every event that holds this value', () => search(digits), digits);
+  return jump(names, digits + ': every event that holds this value', () => search(digits), digits.slice(0, 8) + ':' + digits.slice(17, 25));
+}
+
+// How two values of a slot differ, in words: a fingerprint only tells that they do.
+function meaningOf(slot) {
+  if (!slot.differs) return 'equal';
+  if (slot.meta[0] === null || slot.meta[1] === null) return 'only in ' + kSides[slot.meta[0] === null ? 1 : 0];
+  if (slot.meta[0] !== slot.meta[1]) return 'another shape';
+  return onlyOrderDiffers(slot) ? 'other order of rows' : 'other values';
 }
 
 // Rows of a table for one slot: one line where both sides agree, else one a side.
@@ -36,7 +66,8 @@ function slotRows(slot, oneSided) {
   const add = (name, side, meta, value, names, unlike) => {
     const shape = el('td', 'shape' + (unlike && slot.meta[0] !== slot.meta[1] ? ' unlike' : ''), meta === null ? 'absent' : meta);
     const number = el('td', '', meta === null ? '' : valueButton(value, unlike && slot.value[0] !== slot.value[1] ? 'unlike' : ''));
-    rows.push(el('tr', names, el('th', '', name), el('td', '', side), shape, number));
+    const meaning = el('td', 'meaning', name && oneSided < 0 ? meaningOf(slot) : '');
+    rows.push(el('tr', names, el('th', '', name), meaning, el('td', '', side), shape, number));
   };
   if (oneSided >= 0) add(slot.name, kSides[oneSided], slot.meta[oneSided], slot.value[oneSided], 'first', false);
   else if (slot.differs) {
@@ -64,6 +95,7 @@ function textRows(name, lane, row, column) {
   const make = (head, side, value, names) => {
     const tr = line(head, side, value, names);
     tr.lastChild.colSpan = 2;
+    tr.insertBefore(el('td', 'meaning', names === 'first unlike' ? 'others' : ''), tr.children[1]);
     return tr;
   };
   if (texts[0] === null || texts[1] === null) {
@@ -132,15 +164,17 @@ function showDetails(laneIndex, row) {
   const words = [kStates[lane.state[row]]];
   if (rank === 0) words.unshift('pivot');
   else if (rank > 0) words.unshift('candidate ' + (rank + 1));
-  box.append(el('h2', '', el('b', 'mono', site.op), el('span', 'faint mono', site.id), close),
+  box.append(el('h2', '', el('b', 'mono', site.op), el('span', 'faint mono id', site.id), close),
              el('p', '', el('span', 'state ' + state, words.join(': ')), ' ', el('span', 'faint', describeCoordinates(laneIndex, row))));
   if (rank !== undefined && data.head.candidates[rank].why) box.append(el('p', '', data.head.candidates[rank].why));
   const same = lane.has(row, 0) && lane.has(row, 1);
+  const elsewhere = rank === undefined ? null : data.head.candidates[rank].elsewhere;
   for (let side = 0; side < 2; ++side) {
     // Of a candidate: what the other run did instead, which is another row.
     const other = rank === undefined ? null : side === 0 ? data.head.candidates[rank].a : data.head.candidates[rank].b;
     if (lane.has(row, side)) box.append(sourceBox(side, lane.site(row, side)));
     else if (other) box.append(sourceBox(side, lanes[other[0]].site(other[1], side)));
+    else box.append(elsewhereBox(side, elsewhere && elsewhere[side], laneIndex, row));
   }
   const groups = [[], [], []];
   for (const slot of lane.slots(row)) groups[slot.kind].push(slot);

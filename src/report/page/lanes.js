@@ -63,7 +63,7 @@ function fillCell(cell, laneIndex, row, side) {
   const site = lane.site(row, side);
   const [place, op, shape] = cell.children;
   if (!site) {
-    place.children[0].textContent = place.children[1].textContent = op.textContent = shape.textContent = '';
+    place.children[0].textContent = place.children[1].textContent = op.textContent = shape.textContent = cell.title = '';
     return;
   }
   const c = lane.coordinates(row);
@@ -72,6 +72,8 @@ function fillCell(cell, laneIndex, row, side) {
   place.children[1].textContent = site.file ? ':' + site.line : '';
   op.textContent = c[KIND] === 1 ? site.op + '  ' + text(c[NODE]) : c[KIND] === 0 ? site.op : site.op + '  ' + kEvents[c[KIND]];
   shape.textContent = mainShape(lane, row, side);
+  // All that a narrow cell cuts off.
+  cell.title = [placeOf(site, false) + site.label, op.textContent, shape.textContent].filter(part => part).join('\n');
 }
 
 // "step 3 backward" where it changes.
@@ -98,7 +100,7 @@ function fillRow(element, laneIndex, row, before) {
   element.when.textContent = whenText(laneIndex, row, before);
   if (lane.state[row] === kLeftOut) {
     for (const cell of element.cells) for (const part of cell.querySelectorAll('span:not(.place)')) part.textContent = '';
-    element.cells[0].children[1].textContent = describeGap(laneIndex, row);
+    element.cells[0].title = element.cells[0].children[1].textContent = describeGap(laneIndex, row);
     element.link.textContent = '';
     return;
   }
@@ -139,8 +141,9 @@ function drawRows(all) {
   const here = Math.max(0, Math.min(count - 1, Math.ceil((67 - top) / kRowHeight)));
   const row = count ? rowAt(here) : -1;
   const lane = lanes[view.lane];
-  document.getElementById('here').textContent =
-      row >= 0 && lane.state[row] !== kLeftOut ? 'step ' + lane.coordinates(row)[STEP] + ' ' + kPhases[lane.coordinates(row)[PHASE]] : '';
+  const words = document.getElementById('here');
+  words.textContent = row >= 0 && lane.state[row] !== kLeftOut ? 'step ' + lane.coordinates(row)[STEP] + ' ' + kPhases[lane.coordinates(row)[PHASE]] : '';
+  words.title = words.textContent;
   drawViewport(first, last);
 }
 
@@ -188,7 +191,8 @@ function moveToDifference(by) {
   if (place < 0 && view.selected >= 0) place = by > 0 ? -2 - place : -1 - place;
   for (place += by; place >= 0 && place < count; place += by) {
     const row = rowAt(place);
-    if (lane.differs(row) && lane.state[row] !== kLeftOut) {
+    const told = !lane.isState(row) || candidateRows[view.lane].has(row);
+    if (lane.differs(row) && lane.state[row] !== kLeftOut && told) {
       select(row, true);
       return;
     }

@@ -11,9 +11,9 @@ function showLane(index) {
   const head = lanes[index].head;
   document.querySelectorAll('#columns .side').forEach((span, side) => {
     const log = side === 0 ? head.a : head.b;
-    span.replaceChildren(el('span', 'tag ' + kSides[side], kSides[side].toUpperCase()),
-                         log ? '  ' + log.log.split('/').pop() : '  has no such process');
-    span.title = log ? log.log : '';
+    const name = data.head.revisions[side].revision ? data.head.runs[side] : log && log.log.split('/').pop();
+    span.replaceChildren(el('span', 'tag ' + kSides[side], kSides[side].toUpperCase()), log ? '  ' + name : '  has no such process');
+    span.title = log ? data.head.runs[side] + '\n' + log.log : '';
   });
   applyFilters();
 }

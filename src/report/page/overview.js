@@ -37,7 +37,7 @@ function drawOverview() {
       for (let side = 0; side < 2; ++side) {
         const state = lane.state[row];
         if (state === (side ? kOnlyA : kOnlyB)) continue;
-        const level = first ? 4 : state === kLeftOut || state === kHidden ? 1 : state >= kOnlyA ? 2 : state ? 3 : 1;
+        const level = first ? 4 : lane.isState(row) || state === kLeftOut || state === kHidden ? 1 : state >= kOnlyA ? 2 : state ? 3 : 1;
         for (let i = x; i <= end; ++i) if (worst[side][i] < level) worst[side][i] = level;
       }
     }

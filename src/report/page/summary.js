@@ -12,8 +12,8 @@ function pivotSection(candidate) {
     const ref = side === 0 ? candidate.a : candidate.b;
     const call = candidate.calls[side];
     const elsewhere = candidate.elsewhere[side];
-    const box = sourceBox(side, call || (ref ? lanes[ref[0]].site(ref[1], side) : elsewhere));
-    if (!call && !ref && elsewhere) box.append(el('p', 'inner faint', 'not here: it runs it in ' + elsewhere.when));
+    const box = !call && !ref && elsewhere ? elsewhereBox(side, elsewhere, laneIndex, row)
+                                           : sourceBox(side, call || (ref ? lanes[ref[0]].site(ref[1], side) : null));
     if (call && call.inner) box.append(el('p', 'inner faint mono', (call.text ? 'shows at: ' : 'in it: ') + call.inner));
     sides.append(box);
   }
@@ -110,9 +110,9 @@ function candidateList() {
     const at = candidate.a || candidate.b;
     if (!at) return;
     const site = candidate.calls[candidate.a ? 0 : 1] || lanes[at[0]].site(at[1], candidate.a ? 0 : 1);
-    const item = jump('', candidate.why, () => goTo(i + 1), el('span', 'faint', (i + 2) + '  '), candidate.kind + '  ',
-                      el('span', 'mono', placeOf(site, true) + '  ' + site.op), el('span', 'faint', '  ' + candidate.why +
-                        (candidate.proof ? '; ' + proofWord(candidate.proof) + ': ' + candidate.proof.why : '')));
+    const why = candidate.why + (candidate.proof ? '; ' + proofWord(candidate.proof) + ': ' + candidate.proof.why : '');
+    const item = jump('', placeOf(site, false) + '  ' + site.op + '\n' + why, () => goTo(i + 1), el('span', 'faint', (i + 2) + '  '), candidate.kind + '  ',
+                      el('span', 'mono', placeOf(site, true) + '  ' + site.op), el('span', 'faint', '  ' + why));
     list.append(el('li', '', item));
   });
   return el('section', '', el('h3', '', 'Other candidates, in order'), list);
@@ -162,14 +162,25 @@ function rankTable() {
   return el('section', '', el('h3', '', 'Ranks'), el('div', 'scroll', table));
 }
 
-// The two folders without what they share at the front.
+// Two folders are named without what they share at the front.
 function runNames([a, b]) {
-  let same = 0;
+  let same = 0, cut = 0;
   while (same < Math.min(a.length, b.length) && a[same] === b[same]) ++same;
-  const cut = same === a.length && same === b.length ? a.lastIndexOf('/', a.length - 2) + 1 : a.lastIndexOf('/', same - 1) + 1;
-  const names = el('p', 'runs faint mono', el('span', 'tag a', 'A'), ' ' + a.slice(cut) + '   ', el('span', 'tag b', 'B'), ' ' + b.slice(cut));
+  if (a[0] === '/' && b[0] === '/') cut = same === a.length && same === b.length ? a.lastIndexOf('/', a.length - 2) + 1 : a.lastIndexOf('/', same - 1) + 1;
+  const name = (side, text) => el('span', 'run', el('span', 'tag ' + side, side.toUpperCase()), ' ' + text.slice(cut));
+  const names = el('p', 'runs mono', name('a', a), name('b', b));
   names.title = a + '\n' + b;
   return names;
+}
+
+// Which opguard said it, when, and what it was asked.
+function madeBy({opguard, command, date}) {
+  const when = {day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit', timeZone: 'UTC'};
+  const day = date ? new Intl.DateTimeFormat('en-GB', when).format(new Date(date)) + ' UTC' : '';
+  const line = el('p', 'made faint', el('span', '', 'opguard ' + opguard.version + (opguard.commit ? ' (' + opguard.commit + ')' : '')), el('span', '', day));
+  if (command) line.append(el('code', '', command));
+  line.title = command;
+  return line;
 }
 
 function showSummary() {
@@ -178,7 +189,7 @@ function showSummary() {
   const box = document.getElementById('summary');
   box.append(el('div', 'verdict', el('h1', head.verdict, head.verdict + (head.proof ? ', ' + head.proof[0] : '')),
     el('p', 'why', head.why + (head.proof && head.proof[0] !== 'proven' ? ' (' + head.proof[1] + ')' : '')),
-                runNames(head.runs)));
+                runNames(head.runs)), madeBy(head.identity));
   if (head.candidates.length) box.append(pivotSection(head.candidates[0]) || '');
   box.append(facts());
   const more = [rankShares(), candidateList(), unreachedList(), rankTable(), ruleList(), noteList()].filter(section => section);

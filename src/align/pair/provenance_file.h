@@ -1,0 +1,20 @@
+// align/pair/provenance_file.h: run.json, which a command leaves beside the logs of a run it made.
+#pragma once
+
+#include <string>
+
+#include "llvm/Support/Error.h"
+#include "record/provenance.h"
+
+namespace opguard {
+
+inline constexpr int kProvenanceVersion = 1;
+
+// Empty where the folder has none: the logs are older, or another program made them. Error, one
+// sentence: not such a file.
+llvm::Expected<Provenance> read_provenance(const std::string& dir);
+
+// Written beside `<dir>/run.json` and renamed.
+llvm::Error write_provenance(const std::string& dir, const Provenance& provenance);
+
+}  // namespace opguard
