@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/help_text.h"
 #include "cli/report_options.h"
 #include "session/align_logs.h"
 
@@ -10,17 +11,23 @@ void add_align(CLI::App& app, Pipeline& run) {
   auto opt = std::make_shared<AlignOptions>();
   CLI::App* command =
       app.add_subcommand("align", "Compare two logs and name the first operator where they part");
-  CLI::Option* a = command->add_option("DIR_A", opt->dir_a, "log folder of the first run");
-  CLI::Option* b = command->add_option("DIR_B", opt->dir_b, "log folder of the second run");
-  CLI::Option* single = command->add_option("--single", opt->single,
-                                            "one run alone: what it recomputes must give what it "
-                                            "gave first, what it reads must be what was "
-                                            "left there");
+  describe(*command, {"", {"opguard align run_a/log run_b/log --html report.html"}});
+  CLI::Option* a = command->add_option("DIR_A", opt->dir_a, "Log folder of the first run");
+  CLI::Option* b = command->add_option("DIR_B", opt->dir_b, "Log folder of the second run");
+  CLI::Option* single = command
+                            ->add_option("--single", opt->single,
+                                         "Judge one run alone: what it recomputes must give what "
+                                         "it gave first, what it reads must be what was "
+                                         "left there")
+                            ->type_name("DIR");
   single->excludes(a)->excludes(b);
   add_examine_options(*command, opt->examine, 0);
-  command->add_option("--run-a", opt->run_a,
-                      "shell command that was recorded into DIR_A, for --prove-runs and --drill");
-  command->add_option("--run-b", opt->run_b, "shell command that was recorded into DIR_B");
+  command
+      ->add_option("--run-a", opt->run_a,
+                   "Shell command that was recorded into DIR_A, for --prove-runs and --drill")
+      ->type_name("CMD");
+  command->add_option("--run-b", opt->run_b, "Shell command that was recorded into DIR_B")
+      ->type_name("CMD");
   add_report_options(*command, opt->report);
   add_rule_options(*command, opt->report);
   add_heuristic_option(*command, opt->report);

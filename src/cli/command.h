@@ -25,12 +25,15 @@ void add_compare(CLI::App& app, Pipeline& run);
 void add_dump(CLI::App& app, Pipeline& run);
 void add_export(CLI::App& app, Pipeline& run);
 void add_doctor(CLI::App& app, Pipeline& run);
+void add_help(CLI::App& app, Pipeline& run);
+void add_completion(CLI::App& app, Pipeline& run);
+void add_man(CLI::App& app, Pipeline& run);
 
 // The words after the first `--` of the command line: the user's program. They are taken off before
 // the options are parsed, so none of them is ever mistaken for an option or a folder of ours.
 const std::vector<std::string>& program_words();
 // The same for a command that cannot do without; throws CLI::ParseError if there are none.
-const std::vector<std::string>& program_words(const std::string& command);
+const std::vector<std::string>& program_words(const CLI::App& command);
 
 // Parses the command line and runs what it names. The exit code.
 int run_app(CLI::App& app, const Pipeline& run, int argc, char** argv);

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/help_text.h"
 #include "nlohmann/json.hpp"
 #include "report/identity.h"
 #include "report/tensor_json.h"
@@ -48,10 +49,12 @@ void add_compare(CLI::App& app, Pipeline& run) {
   auto opt = std::make_shared<CompareCommand>();
   CLI::App* command = app.add_subcommand(
       "compare",
-      "How the tensors of two files differ: where, how far, and which change explains it");
-  command->add_option("a", opt->a, "A safetensors file, as --capture writes")->required();
-  command->add_option("b", opt->b, "The file to compare with it")->required();
-  command->add_option("--json", opt->json, "Write the answer here, for programs");
+      "Tell how the tensors of two files differ: where, how far, which change explains it");
+  describe(*command, {"", {"opguard compare a.safetensors b.safetensors"}});
+  command->add_option("FILE_A", opt->a, "A safetensors file, as --capture writes")->required();
+  command->add_option("FILE_B", opt->b, "The file to compare with it")->required();
+  command->add_option("--json", opt->json, "Write the answer to this file, for programs")
+      ->type_name("FILE");
   command->footer("Exits with 0 if every tensor is equal, 1 if not, 2 if a file cannot be read.");
   command->callback([opt, &run] { run = [opt] { return compare(*opt); }; });
 }

@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/help_text.h"
 #include "cli/report_options.h"
 #include "session/diff.h"
 
@@ -15,34 +16,49 @@ void add_diff(CLI::App& app, Pipeline& run) {
   auto opt = std::make_shared<DiffOptions>();
   CLI::App* command = app.add_subcommand(
       "diff", "Run two trees, or two commands, and name the first operator where they part");
+  describe(*command,
+           {"-- CMD",
+            {"opguard diff good/ bad/ -- python train.py --steps 3",
+             "opguard diff --git v1.2..HEAD -- torchrun --nproc-per-node 2 train.py",
+             "opguard diff . . --with transformers --run-a 'old/bin/python {tree}/run.py' "
+             "--run-b 'new/bin/python {tree}/run.py'"}});
   command->add_option("TREE", opt->trees, "TREE_A TREE_B; one folder twice, or once, is fine");
-  command->add_option("--with", opt->packages, "an installed package that counts as source")
+  command->add_option("--with", opt->packages, "Count an installed package as source; repeatable")
+      ->type_name("PKG")
       ->allow_extra_args(false);
-  command->add_option("--run-a", opt->run_a, "shell command of side a; {tree} is its tree");
-  command->add_option("--run-b", opt->run_b, "shell command of side b");
-  command->add_option(
-      "--git", opt->revisions,
-      "GOOD..BAD: two revisions of the repository TREE; GOOD..: and its working tree");
+  command->add_option("--run-a", opt->run_a, "Shell command of side a; {tree} is its tree")
+      ->type_name("CMD");
+  command->add_option("--run-b", opt->run_b, "Shell command of side b")->type_name("CMD");
+  command
+      ->add_option("--git", opt->revisions,
+                   "Compare two revisions of the repository TREE; GOOD..: with its working tree")
+      ->type_name("GOOD..BAD");
   command
       ->add_option("--link", opt->links,
-                   "with --git: a file or folder of the repository that git does not keep, linked "
-                   "into each exported revision")
+                   "With --git: link a file or folder that git does not keep into each exported "
+                   "revision; repeatable")
+      ->type_name("PATH")
       ->allow_extra_args(false);
-  command->add_option("--steps", opt->steps,
-                      "trace only this many optimizer steps (0: all) [until nothing new comes]");
-  command->add_option("--work", opt->work, "keep logs, plans and outputs in this new folder");
+  command
+      ->add_option("--steps", opt->steps,
+                   "Trace only this many optimizer steps, 0: all [until nothing new comes]")
+      ->type_name("N");
+  command->add_option("--work", opt->work, "Keep logs, plans and outputs in this new folder")
+      ->type_name("DIR");
   command->add_flag("--copy-trees", opt->copy_trees,
-                    "give every run a fresh copy of its tree, for programs that write into it");
-  command->add_option("--templates", opt->templates, "folder of operator templates");
+                    "Give every run a fresh copy of its tree, for programs that write into it");
+  command->add_option("--templates", opt->templates, "Take operator templates from this folder")
+      ->type_name("DIR");
   command->add_flag("--deterministic", opt->deterministic,
-                    "control seeds and kernels in both runs");
-  command->add_option("--seed", opt->seed, "seed for --deterministic");
+                    "Control seeds and kernels in both runs (opguard help determinism)");
+  command->add_option("--seed", opt->seed, "Seed of --deterministic")->type_name("N");
   add_examine_options(*command, opt->examine, kProveRuns);
   add_report_options(*command, opt->report);
   add_rule_options(*command, opt->report);
   command->footer("After --: the program, run in each tree.");
-  command->callback([opt, &run] {
-    opt->command = program_words();
+  command->callback([opt, command, &run] {
+    const bool both = !opt->run_a.empty() && !opt->run_b.empty();
+    opt->command = both ? program_words() : program_words(*command);
     run = [opt] { return diff(*opt); };
   });
 }

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/help_text.h"
 #include "record/names.h"
 #include "session/dump_files.h"
 
@@ -41,40 +42,47 @@ void add_dump(CLI::App& app, Pipeline& run) {
   auto options = std::make_shared<DumpOptions>();
   CLI::App* command = app.add_subcommand(
       "dump", "Print a log, a folder of logs, a plan, traces or an alignment as text");
-  command->add_option("file", options->path, "log, folder of logs or traces, or plan")->required();
-  command->add_option("other", options->other,
-                      "a second folder of logs: how the events of the two are paired");
+  describe(*command, {"",
+                      {"opguard dump run_a/log --boundary 'train.*' --step 0-2",
+                       "opguard dump run_a/log --format csv"}});
+  command->add_option("FILE", options->path, "Log, folder of logs or traces, or plan")->required();
+  command->add_option("DIR_B", options->other,
+                      "Second folder of logs: how the events of the two are paired");
   command->add_flag("--salvage", options->salvage,
-                    "read one damaged log on behind the damage; what is missing shows as a gap");
+                    "Read one damaged log on behind the damage; what is missing shows as a gap");
   command
       ->add_option("--boundary", options->selection.boundaries,
-                   "only events of this boundary (* and ? match); repeatable")
+                   "Print only events of this boundary (* and ? match); repeatable")
       ->type_name("ID")
       ->expected(1)
       ->take_all();
-  command->add_option("--step", options->steps, "only events of this step, or of steps N-M")
+  command->add_option("--step", options->steps, "Print only events of this step, or of steps N-M")
       ->type_name("N[-M]")
       ->check([options](const std::string& text) { return read_steps(text, options->selection); });
-  command->add_option("--rank", options->selection.ranks, "only events of this rank; repeatable")
+  command
+      ->add_option("--rank", options->selection.ranks, "Print only events of this rank; repeatable")
       ->type_name("N")
       ->expected(1)
       ->take_all();
   command
       ->add_option("--phase", options->phases,
-                   "only events of forward, recompute, backward or optimizer; repeatable")
+                   "Print only events of forward, recompute, backward or optimizer; repeatable")
       ->check(CLI::IsMember(std::vector<std::string>(kPhaseNames.begin(), kPhaseNames.end())))
       ->type_name("PHASE")
       ->expected(1)
       ->take_all();
   command
       ->add_option("--limit", options->limit_text,
-                   "at most so many events of text, or lines of the others")
+                   "Print at most so many events of text, or lines of the others")
       ->type_name("N")
       ->check([options](const std::string& text) { return read_limit(text, options->limit); });
-  command->add_option("--format", options->format, "text; json: an object a line; csv")
+  command
+      ->add_option("--format", options->format,
+                   "Print as text, as JSON (an object a line) or as CSV")
       ->check(CLI::IsMember({"text", "json", "csv"}))
       ->type_name("FORMAT");
-  command->add_flag("--events", options->events, "json and csv: a line an event, not a record");
+  command->add_flag("--events", options->events,
+                    "With json and csv: a line an event, not a record");
   command->callback([options, &run] {
     if (options->events && options->format == "text")
       throw CLI::ValidationError("--events",

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/help_text.h"
 #include "support/install.h"
 #include "support/launch.h"
 
@@ -68,14 +69,13 @@ void add_export(CLI::App& app, Pipeline& run) {
   auto options = std::make_shared<ExportOptions>();
   CLI::App* command = app.add_subcommand(
       "export", "Write the records of a log, or of a folder of logs, to a Parquet file");
-  command->add_option("log", options->path, "log or folder of logs")->required();
-  command->add_option("-o,--output", options->out, "the Parquet file")
+  describe(*command, {"", {"opguard export run_a/log -o records.parquet"}});
+  command->add_option("LOG", options->path, "Log or folder of logs")->required();
+  command->add_option("-o,--output", options->out, "The Parquet file")
       ->type_name("FILE")
       ->required();
-  command->add_flag("--events", options->events, "a row an event, not a record");
-  command
-      ->add_option("--python", options->python,
-                   "interpreter that has pyarrow (default: python3 of PATH)")
+  command->add_flag("--events", options->events, "Write a row an event, not a record");
+  command->add_option("--python", options->python, "Interpreter that has pyarrow [python3]")
       ->type_name("PYTHON");
   command->callback([options, &run] { run = [options] { return export_log(*options); }; });
 }

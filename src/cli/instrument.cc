@@ -1,25 +1,31 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/help_text.h"
 #include "session/instrument.h"
 
 namespace opguard {
 
 void add_instrument_options(CLI::App& command, Pipeline& run) {
   auto opt = std::make_shared<InstrumentOptions>();
-  command.add_option("repo", opt->repo, "The tree whose sources get probes")->required();
-  auto* plan = command.add_option("--plan", opt->plan, "Boundaries to wrap; no program is run");
-  command.add_option("--with", opt->packages, "An installed package that counts as user source")
+  command.add_option("TREE", opt->repo, "The tree whose sources get probes")->required();
+  auto* plan = command.add_option("--plan", opt->plan, "Boundaries to wrap; no program is run")
+                   ->type_name("FILE");
+  command.add_option("--with", opt->packages, "Count an installed package as source; repeatable")
+      ->type_name("PKG")
       ->type_size(1)
       ->allow_extra_args(false);
-  command.add_option(
-      "--python", opt->python,
-      "The interpreter that has the packages of --with [that of the program, python3]");
-  command.add_option("--templates", opt->templates, "Folder of templates instead of opguard's own");
+  command
+      .add_option("--python", opt->python,
+                  "Interpreter that has the packages of --with [that of the program, python3]")
+      ->type_name("PYTHON");
+  command.add_option("--templates", opt->templates, "Take operator templates from this folder")
+      ->type_name("DIR");
   auto* apply = command.add_flag("--apply", opt->apply, "Write the files, every one or none");
-  auto* branch = command.add_option("--branch", opt->branch, "Commit on a new branch of this name");
-  auto* check =
-      command.add_flag("--check", opt->check, "Write nothing; 1 if a boundary is unmatched");
+  auto* branch = command.add_option("--branch", opt->branch, "Commit on a new branch of this name")
+                     ->type_name("NAME");
+  auto* check = command.add_flag("--check", opt->check,
+                                 "Write nothing; exit code 1 if a boundary is unmatched");
   auto* strip = command.add_flag("--strip", opt->strip, "Take every probe out again");
   auto* all = command.add_flag("--all-sites", opt->all_sites,
                                "Wrap every site there is (to test the patcher)");
@@ -29,18 +35,28 @@ void add_instrument_options(CLI::App& command, Pipeline& run) {
   all->excludes(plan);
   auto* verify = command.add_flag(
       "--verify", opt->verify,
-      "Run the program bare and instrumented: 0 if losses, gradients and parameters are bit-equal");
+      "Run the program bare and instrumented: exit code 0 if losses, gradients and parameters are "
+      "bit-equal");
   verify->excludes(apply)->excludes(branch)->excludes(check)->excludes(strip);
-  command.add_option("--json", opt->json, "Write what --verify found to this file")->needs(verify);
-  command.add_option("--work", opt->work, "Keep logs and outputs of --verify in this new folder")
+  command.add_option("--json", opt->json, "Write what --verify found to this file")
+      ->type_name("FILE")
       ->needs(verify);
-  command.add_option("--seed", opt->seed, "Seed of --verify [0]")->needs(verify);
+  command.add_option("--work", opt->work, "Keep logs and outputs of --verify in this new folder")
+      ->type_name("DIR")
+      ->needs(verify);
+  command.add_option("--seed", opt->seed, "Seed of --verify [0]")->type_name("N")->needs(verify);
   command
-      .add_option("--runs", opt->runs, "Runs to find the probe with that changes something [20]")
+      .add_option("--runs", opt->runs,
+                  "Find the probe that changes something with at most so many runs [20]")
+      ->type_name("N")
       ->needs(verify);
   command.footer(
       "After --: the program to make a plan of, where there is none to give with --plan, and to "
       "verify.");
+  describe(command, {"[-- CMD]",
+                     {full_name(command) + " . -- python train.py --steps 3 > probes.diff",
+                      full_name(command) + " . --plan plan.json --branch probes",
+                      full_name(command) + " . --strip --apply"}});
   command.callback([opt, &run] {
     opt->command = program_words();
     run = [opt] { return instrument(*opt); };
@@ -49,7 +65,7 @@ void add_instrument_options(CLI::App& command, Pipeline& run) {
 
 void add_instrument(CLI::App& app, Pipeline& run) {
   add_instrument_options(
-      *app.add_subcommand("instrument", "Print the diff that puts probes into a tree"), run);
+      *app.add_subcommand("instrument", "Print the git diff that puts probes into a tree"), run);
 }
 
 }  // namespace opguard

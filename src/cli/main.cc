@@ -2,6 +2,7 @@
 #include <string_view>
 
 #include "cli/command.h"
+#include "cli/help_text.h"
 #include "support/version.h"
 
 namespace {
@@ -9,8 +10,9 @@ namespace {
 using namespace opguard;
 
 int opguard_main(int argc, char** argv) {
-  CLI::App app{"Names the first operator, in your own source, where two training runs part."};
-  app.set_version_flag("--version", version_text());
+  CLI::App app{"Names the first operator, in your own source, where two training runs part.",
+               "opguard"};
+  app.set_version_flag("--version", version_text(), "Print the version and the commit");
   app.require_subcommand(1);
   Pipeline run;
   // In the order of a first use.
@@ -26,12 +28,20 @@ int opguard_main(int argc, char** argv) {
   add_dump(app, run);
   add_export(app, run);
   add_doctor(app, run);
+  add_help(app, run);
+  add_completion(app, run);
+  add_man(app, run);
+  app.footer(
+      "Exit codes: 0 the same or done, 1 a difference or an unmatched site, 2 could not tell.\n"
+      "opguard COMMAND --help tells a command's options, opguard help lists the topics.");
+  describe(app, {"", {"opguard diff good/ bad/ -- python train.py --steps 3"}});
   return run_app(app, run, argc, argv);
 }
 
 int opguard_instrument_main(int argc, char** argv) {
-  CLI::App app{"Puts probes into the sources of a training program, as a git diff."};
-  app.set_version_flag("--version", version_text());
+  CLI::App app{"Puts probes into the sources of a training program, as a git diff.",
+               "opguard-instrument"};
+  app.set_version_flag("--version", version_text(), "Print the version and the commit");
   Pipeline run;
   add_instrument_options(app, run);
   return run_app(app, run, argc, argv);

@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/help_text.h"
 #include "session/match_tree.h"
 
 namespace opguard {
@@ -8,11 +9,15 @@ namespace opguard {
 void add_match(CLI::App& app, Pipeline& run) {
   auto opt = std::make_shared<MatchOptions>();
   CLI::App* match = app.add_subcommand("match", "Find the boundaries of a plan in a tree");
-  match->add_option("--plan", opt->plan, "The plan")->required();
-  match->add_option("tree", opt->tree, "Tree of Python files")->required();
-  match->add_option("--json", opt->json, "Write the matches as JSON ('-': to stdout)");
-  match->add_option("--templates", opt->templates, "Folder of templates instead of opguard's own");
-  match->add_option("--explain", opt->explain, "Say why this boundary matched or did not");
+  describe(*match, {"", {"opguard match --plan plan.json other/"}});
+  match->add_option("--plan", opt->plan, "The plan")->type_name("FILE")->required();
+  match->add_option("TREE", opt->tree, "Tree of Python files")->required();
+  match->add_option("--json", opt->json, "Write the matches as JSON ('-': to stdout)")
+      ->type_name("FILE");
+  match->add_option("--templates", opt->templates, "Take operator templates from this folder")
+      ->type_name("DIR");
+  match->add_option("--explain", opt->explain, "Tell why this boundary matched or did not")
+      ->type_name("ID");
   match->callback([opt, &run] { run = [opt] { return match_tree(*opt); }; });
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/help_text.h"
 #include "matcher/template.h"
 #include "parser/parse.h"
 #include "plan/plan.h"
@@ -77,12 +78,15 @@ int run_plan(const PlanOptions& opt) {
 void add_plan(CLI::App& app, Pipeline& run) {
   auto opt = std::make_shared<PlanOptions>();
   CLI::App* plan = app.add_subcommand("plan", "Write a plan from sources alone, running nothing");
-  plan->add_option("--static", opt->tree, "Tree of Python files")->required();
-  plan->add_option("-o,--output", opt->out, "The plan to write")->required();
-  plan->add_flag("--all-calls", opt->all_calls, "Every call, not only what a template names");
-  plan->add_option("--only", opt->only, "Boundaries of this file of the tree only; repeatable")
+  describe(*plan, {"", {"opguard plan --static . -o plan.json --only model.py"}});
+  plan->add_option("--static", opt->tree, "Tree of Python files")->type_name("TREE")->required();
+  plan->add_option("-o,--output", opt->out, "The plan to write")->type_name("FILE")->required();
+  plan->add_flag("--all-calls", opt->all_calls, "Take every call, not only what a template names");
+  plan->add_option("--only", opt->only, "Take boundaries of this file of the tree only; repeatable")
+      ->type_name("FILE")
       ->allow_extra_args(false);
-  plan->add_option("--templates", opt->templates, "Folder of templates instead of opguard's own");
+  plan->add_option("--templates", opt->templates, "Take operator templates from this folder")
+      ->type_name("DIR");
   plan->callback([opt, &run] { run = [opt] { return run_plan(*opt); }; });
 }
 

@@ -12,16 +12,21 @@ constexpr uint32_t kConfirmRuns = 8;  // of --confirm, which was to go through e
 }  // namespace
 
 void add_report_options(CLI::App& command, ReportOptions& options) {
-  command.add_option("--json", options.json,
-                     "write the verdict to this file (docs/formats/json.md)");
-  command.add_option("--html", options.html, "write the report as one page that opens offline");
-  command.add_option("--perfetto", options.perfetto, "write both runs as a trace for Perfetto");
-  command.add_option("--sarif", options.sarif, "write the verdict as annotations for code review");
-  command.add_option("--color", options.colour, "auto, always or never")
+  auto file = [&](const char* name, std::string& path, const char* text) {
+    command.add_option(name, path, text)->type_name("FILE")->group("Report");
+  };
+  file("--json", options.json, "Write the verdict to this file (opguard help json)");
+  file("--html", options.html, "Write the report as one page that opens offline");
+  file("--perfetto", options.perfetto, "Write both runs as a trace for Perfetto");
+  file("--sarif", options.sarif, "Write the verdict as annotations for code review");
+  command.add_option("--color", options.colour, "Colour the report auto, always or never")
+      ->type_name("WHEN")
       ->check(CLI::IsMember({"auto", "always", "never"}))
-      ->capture_default_str();
-  command.add_flag("--explain", options.explain,
-                   "show how events were paired, and every candidate");
+      ->capture_default_str()
+      ->group("Report");
+  command
+      .add_flag("--explain", options.explain, "Show how events were paired, and every candidate")
+      ->group("Report");
 }
 
 void add_heuristic_option(CLI::App& command, ReportOptions& options) {
@@ -41,7 +46,9 @@ void add_heuristic_option(CLI::App& command, ReportOptions& options) {
               options.without.add(*heuristic);
             }
           },
-          "judge without this heuristic (docs/design/judgement.md)")
+          "Judge without this heuristic (opguard help judgement)")
+      ->type_name("NAME")
+      ->group("Report")
       ->allow_extra_args(false);
 }
 
@@ -49,12 +56,18 @@ void add_rule_options(CLI::App& command, ReportOptions& options) {
   command
       .add_option(
           "--ignore", options.ignore,
-          "a rule, 'RECORDS -- why: REASON': these records are no evidence (docs/guide/noise.md)")
+          "Take these records for no evidence: 'RECORDS -- why: REASON' (opguard help noise)")
+      ->type_name("RULE")
+      ->group("Report")
       ->allow_extra_args(false);
-  command.add_option("--ignore-file", options.ignore_files, "a file of rules, one a line")
+  command.add_option("--ignore-file", options.ignore_files, "Take the rules of a file, one a line")
+      ->type_name("FILE")
+      ->group("Report")
       ->allow_extra_args(false);
-  command.add_flag("--strict", options.strict,
-                   "exit code 1 also where operators differ that no model value depends on");
+  command
+      .add_flag("--strict", options.strict,
+                "Exit with 1 also where operators differ that no model value depends on")
+      ->group("Report");
 }
 
 void add_examine_options(CLI::App& command, ExamineOptions& options, uint32_t runs) {
@@ -62,17 +75,22 @@ void add_examine_options(CLI::App& command, ExamineOptions& options, uint32_t ru
   command
       .add_option(
           "--prove-runs", options.prove_runs,
-          "prove the cause by at most so many further runs, of b with text or values of a in "
-          "place")
+          "Prove the cause by at most so many further runs, of b with text or values of a in place")
+      ->type_name("N")
+      ->group("Proof")
       ->check(CLI::Range(0, 64));
-  command.add_flag_callback(
-      "--no-prove", [&options] { options.prove_runs = 0; },
-      "make no further runs: name, not prove");
+  command
+      .add_flag_callback(
+          "--no-prove", [&options] { options.prove_runs = 0; },
+          "Make no further runs: name, not prove")
+      ->group("Proof");
   // What proving was called while it had to be asked for.
   command.add_flag_callback("--confirm", [&options] { options.prove_runs = kConfirmRuns; })
       ->group("");
-  command.add_flag("--drill", options.drill,
-                   "run again and record every ATen operator inside the pivot");
+  command
+      .add_flag("--drill", options.drill,
+                "Run again and record every ATen operator inside the pivot")
+      ->group("Proof");
 }
 
 }  // namespace opguard

@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/help_text.h"
 #include "session/record_program.h"
 
 namespace opguard {
@@ -9,36 +10,45 @@ void add_run(CLI::App& app, Pipeline& run) {
   auto opt = std::make_shared<RecordOptions>();
   CLI::App* command =
       app.add_subcommand("run", "Run an instrumented program and record it: one log per process");
-  command->add_option("--log", opt->log, "Folder for the logs; must not hold logs")->required();
+  describe(*command, {"-- CMD", {"opguard run --log run_a -- python train.py --steps 3"}});
+  command->add_option("--log", opt->log, "Write the logs to this folder; it must not hold logs")
+      ->type_name("DIR")
+      ->required();
   CLI::Option* deterministic =
       command->add_flag("--deterministic", opt->deterministic,
-                        "Pin seeds, algorithms and collectives (docs/guide/determinism.md)");
-  command->add_option("--seed", opt->seed, "Seed of --deterministic [0]")->needs(deterministic);
+                        "Pin seeds, algorithms and collectives (opguard help determinism)");
+  command->add_option("--seed", opt->seed, "Seed of --deterministic [0]")
+      ->type_name("N")
+      ->needs(deterministic);
   command
-      ->add_option(
-          "--mode", opt->mode,
-          "What is recorded: default, full, trusted, sdc or off (docs/design/runtime.md) [default]")
+      ->add_option("--mode", opt->mode,
+                   "Record default, full, trusted, sdc or off (opguard help runtime) [default]")
+      ->type_name("MODE")
       ->check(CLI::IsMember({"default", "full", "trusted", "sdc", "off"}));
-  command->add_option("--trusted", opt->trusted,
-                      "Operators that mode trusted skips too: names, or -NAME for one to record, "
-                      "separated by commas");
+  command
+      ->add_option("--trusted", opt->trusted,
+                   "Skip these operators too in mode trusted: names, or -NAME for one to record, "
+                   "separated by commas")
+      ->type_name("NAMES");
   // One value each, or the first would take all that follow.
   command
       ->add_option("--capture", opt->captures,
                    "Write a probe's tensors to the log folder: BOUNDARY[@OCCURRENCE][:SLOT], "
-                   "repeatable (docs/formats/tensors.md)")
+                   "repeatable (opguard help tensors)")
+      ->type_name("SELECTION")
       ->expected(1)
       ->take_all();
   command
       ->add_option("--transplant", opt->transplants,
                    "Replace a value by a file's: BOUNDARY@OCCURRENCE:SLOT=FILE[#NAME], repeatable")
+      ->type_name("SELECTION=FILE")
       ->expected(1)
       ->take_all();
   command->footer(
       "After --: the program, as you start it.\n"
       "Exits with the program's exit code; 2 if it could not be started or a transplant not done.");
-  command->callback([opt, &run] {
-    opt->command = program_words("run");
+  command->callback([opt, command, &run] {
+    opt->command = program_words(*command);
     run = [opt] { return record_program(*opt); };
   });
 }

@@ -8,6 +8,7 @@
 
 #include "matcher/names.h"
 #include "plan/json_text.h"
+#include "support/nearest.h"
 
 namespace opguard {
 namespace {

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "nlohmann/json.hpp"
+#include "support/nearest.h"
 #include "support/source.h"
 
 namespace opguard {
@@ -195,21 +196,6 @@ std::string short_reason(const std::string& what) {
   return reason;
 }
 
-size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      size_t up = row[j];
-      row[j] = std::min({up + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = up;
-    }
-  }
-  return row[b.size()];
-}
-
 }  // namespace
 
 const JsonValue* JsonValue::find(std::string_view key) const {
@@ -372,19 +358,6 @@ void JsonText::read(const JsonValue& object, const char* key,
   for (const auto& [name, count] : value->members)
     out[name.string] =
         static_cast<uint64_t>(number(count, name.string, 0, std::numeric_limits<int64_t>::max()));
-}
-
-std::string nearest(const std::string& word, const std::vector<std::string>& known) {
-  std::string best;
-  size_t best_distance = word.size() / 3 + 2;  // a third of its letters wrong, or two
-  for (const std::string& candidate : known) {
-    size_t distance = edit_distance(word, candidate);
-    if (distance < best_distance && distance < candidate.size()) {
-      best = candidate;
-      best_distance = distance;
-    }
-  }
-  return best;
 }
 
 bool read_file(const std::string& path, std::string& text, std::string& error) {

@@ -75,9 +75,6 @@ class JsonText {
   bool failed_ = false;
 };
 
-// The word of `known` nearest to `word`, "" if none is near.
-std::string nearest(const std::string& word, const std::vector<std::string>& known);
-
 // The bytes of a file; false if it cannot be read (`error` says why).
 bool read_file(const std::string& path, std::string& text, std::string& error);
 

@@ -9,6 +9,7 @@
 
 #include "plan/json_text.h"
 #include "plan/plan_text.h"
+#include "support/nearest.h"
 #include "support/text.h"
 #include "support/write_file.h"
 

@@ -3,7 +3,7 @@
 //   opguard diff --git v1..v2 runs v1 in /tmp/opguard-x/tree_a, a folder that goes with the run.
 //   A report names /tmp/opguard-x/tree_a/model.py as model.py (v1), and links it to /repo/model.py.
 //
-// On disk it is run.json beside the logs: docs/json.md.
+// On disk it is run.json beside the logs: docs/formats/json.md.
 #pragma once
 
 #include <cstdint>

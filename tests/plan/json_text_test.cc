@@ -70,10 +70,5 @@ TEST(JsonText, NumbersOutOfRangeAreRefused) {
   }
 }
 
-TEST(JsonText, NearestWord) {
-  EXPECT_EQ(nearest("reciever", {"receiver", "callee"}), "receiver");
-  EXPECT_EQ(nearest("zzzz", {"receiver", "callee"}), "");
-}
-
 }  // namespace
 }  // namespace opguard

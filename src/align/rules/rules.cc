@@ -6,6 +6,7 @@
 
 #include "align/judge/pivot_view.h"
 #include "llvm/ADT/StringRef.h"
+#include "support/nearest.h"
 
 namespace opguard {
 namespace {
@@ -33,17 +34,9 @@ bool number(std::string_view text, std::optional<T>& value) {
   return true;
 }
 
-// The word of the list that is meant, "" if none is near.
 template <size_t N>
 std::string nearest(std::string_view word, const std::array<std::string_view, N>& words) {
-  std::string best;
-  unsigned least = 3;  // more than two letters apart is another word
-  for (std::string_view known : words) {
-    const unsigned distance = llvm::StringRef(word.data(), word.size())
-                                  .edit_distance(llvm::StringRef(known.data(), known.size()));
-    if (distance < least) least = distance, best = known;
-  }
-  return best;
+  return opguard::nearest(word, std::vector<std::string>(words.begin(), words.end()));
 }
 
 bool key_character(char c) { return (c >= 'a' && c <= 'z') || c == '_'; }

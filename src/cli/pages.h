@@ -1,0 +1,19 @@
+// cli/pages.h: the pages of docs/, part of the program: a wheel holds no docs folder.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace opguard {
+
+struct Page {
+  std::string_view topic;  // the file's name without its folder and ".md": "json"
+  std::string_view text;   // Markdown
+};
+
+// By topic.
+const std::vector<Page>& pages();
+const Page* page_of(std::string_view topic);
+
+}  // namespace opguard
