@@ -1,10 +1,8 @@
 #include "report/page_data.h"
 
 #include <algorithm>
-#include <cinttypes>
 #include <map>
 #include <optional>
-#include <unordered_map>
 
 #include "align/judge/pivot_view.h"
 #include "align/pair/difference.h"
@@ -14,6 +12,7 @@
 #include "report/excerpt.h"
 #include "report/identity.h"
 #include "report/notes_text.h"
+#include "report/page_tables.h"
 #include "report/proof_text.h"
 #include "report/rank_text.h"
 #include "report/reasons.h"
@@ -34,64 +33,6 @@ constexpr uint32_t kLineColumns = 400;  // of a source line: data written into a
 
 // How a row is coloured: 0 and the kinds of Equality, then:
 enum RowState : int64_t { kOnlyA = 6, kOnlyB = 7, kLeftOut = 8, kBothValues = 16 };
-
-// Columns are plain lists of numbers; as a DOM they would take ten times their text.
-class Column {
- public:
-  void add(int64_t value) {
-    if (!text_.empty()) text_ += ',';
-    text_ += std::to_string(value);
-  }
-  std::string json() const { return "[" + text_ + "]"; }
-
- private:
-  std::string text_;
-};
-
-// Distinct values, by index in order of first appearance.
-template <typename Key, typename Hash = std::less<Key>>
-class Table {
- public:
-  size_t index(const Key& key) {
-    auto [at, fresh] = at_.try_emplace(key, keys_.size());
-    if (fresh) keys_.push_back(key);
-    return at->second;
-  }
-  const std::vector<Key>& keys() const { return keys_; }
-
- private:
-  std::map<Key, size_t, Hash> at_;
-  std::vector<Key> keys_;
-};
-
-struct FingerprintHash {
-  size_t operator()(const Fingerprint& value) const {
-    return value.h ^ (value.m * 0x9e3779b97f4a7c15);
-  }
-};
-
-// Fingerprints are many and as good as random: a hash table, and one string of hex digits.
-class Values {
- public:
-  // 0: no value.
-  size_t index(const Slot& slot) {
-    if (slot.flags & kUnreadable) return 0;
-    auto [at, fresh] = at_.try_emplace(slot.value, at_.size() + 1);
-    if (fresh) {
-      char buffer[33];
-      std::snprintf(buffer, sizeof buffer, "%016" PRIx64 "%016" PRIx64, slot.value.h, slot.value.m);
-      hex_ += buffer;
-    }
-    return at->second;
-  }
-  const std::string& hex() const { return hex_; }
-
- private:
-  std::unordered_map<Fingerprint, size_t, FingerprintHash> at_;
-  std::string hex_;
-};
-
-using Numbers = std::vector<int64_t>;
 
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -190,7 +131,7 @@ class Page {
 
   // Slots of one row: [kind, name, meta in a, meta in b, flags] each, -1 for a side without it.
   // Their values go to `column`: a's, and b's where `both`.
-  int64_t layout(const Lane& lane, const LaneRow& row, Column& column, bool& both) {
+  int64_t layout(const Lane& lane, const LaneRow& row, NumberColumn& column, bool& both) {
     Numbers layout;
     auto each = [&](auto visit) {
       if (row.paired()) {
@@ -224,7 +165,7 @@ class Page {
     const Lane& lane = lanes_[index];
     const ProcessLog* logs[2] = {lane.a >= 0 ? &log(0, lane) : nullptr,
                                  lane.b >= 0 ? &log(1, lane) : nullptr};
-    Column state, coordinates, forms, layouts, values, events[2], starts[2], durations[2];
+    NumberColumn state, coordinates, forms, layouts, values, events[2], starts[2], durations[2];
     int64_t expected[2] = {}, clock[2] = {};
     uint64_t counts[4] = {}, gap[4] = {};  // equal, differing, only a, only b
     int64_t first_difference = -1, first_state = -1, listed = 0;
@@ -289,7 +230,7 @@ class Page {
       head[side == 0 ? "a" : "b"] =
           logs[side] ? Json{{"log", shown(logs[side]->path)}, {"pid", logs[side]->pid}} : Json();
     std::string text = "{\"head\":" + dump(head);
-    auto add = [&](const char* name, const Column& column) {
+    auto add = [&](const char* name, const NumberColumn& column) {
       text += std::string(",\"") + name + "\":" + column.json();
     };
     add("state", state), add("coordinates", coordinates), add("forms", forms);

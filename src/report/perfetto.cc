@@ -8,6 +8,8 @@
 #include "nlohmann/json.hpp"
 #include "protozero/pbf_writer.hpp"
 #include "report/identity.h"
+#include "report/perfetto_fields.h"
+#include "report/perfetto_names.h"
 #include "report/place_text.h"
 #include "report/rows.h"
 #include "support/text.h"
@@ -18,83 +20,9 @@ namespace {
 constexpr uint64_t kUnit = 1000;   // ns on the trace's clock for one row
 constexpr uint32_t kSequence = 1;  // all packets are one writer's
 
-// Field numbers of protos/perfetto/trace/**.proto.
-namespace field {
-enum Trace { packet = 1 };
-enum TracePacket {
-  chrome_events = 5,
-  timestamp = 8,
-  sequence_id = 10,
-  track_event = 11,
-  interned_data = 12,
-  sequence_flags = 13,
-  track_descriptor = 60,
-};
-enum TrackDescriptor {
-  uuid = 1,
-  track_name = 2,
-  process = 3,
-  parent_uuid = 5,
-  child_ordering = 11,
-  sibling_order_rank = 12,
-};
-enum ProcessDescriptor { pid = 1, legacy_sort_index = 3, process_name = 6, process_labels = 8 };
-enum TrackEvent {
-  category_iids = 3,
-  debug_annotations = 4,
-  type = 9,
-  name_iid = 10,
-  track_uuid = 11,
-  source_location_iid = 34,
-  flow_ids = 47,
-  terminating_flow_ids = 48,
-};
-enum InternedData {
-  event_categories = 1,
-  event_names = 2,
-  annotation_names = 3,
-  source_locations = 4,
-  string_values = 29,
-};
-enum ChromeEventBundle { metadata = 2 };
-enum ChromeMetadata { metadata_name = 1, metadata_text = 2 };
-enum Interned {
-  iid = 1,
-  text = 2
-};  // EventName, EventCategory, DebugAnnotationName, InternedString
-enum SourceLocation { file_name = 2, function_name = 3, line_number = 4 };
-enum DebugAnnotation { annotation_name_iid = 1, uint_value = 3, string_value_iid = 17 };
-}  // namespace field
-
 enum SequenceFlag : uint32_t { kStateCleared = 1, kNeedsState = 2 };
 enum EventType : int32_t { kBegin = 1, kEnd = 2 };
 constexpr int32_t kExplicitOrder = 3;  // TrackDescriptor.ChildTracksOrdering
-
-// A table of strings written once and named by number from then on.
-class Names {
- public:
-  explicit Names(uint32_t field) : field_(field) {}
-
-  uint64_t id(const std::string& text) {
-    auto [at, fresh] = ids_.try_emplace(text, ids_.size() + 1);
-    if (fresh) pending_.push_back(at);
-    return at->second;
-  }
-  bool pending() const { return !pending_.empty(); }
-  void write(protozero::pbf_writer& interned) {
-    for (const auto& entry : pending_) {
-      protozero::pbf_writer name(interned, field_);
-      name.add_uint64(field::iid, entry->second);
-      name.add_bytes(field::text, entry->first);
-    }
-    pending_.clear();
-  }
-
- private:
-  const uint32_t field_;
-  std::map<std::string, uint64_t> ids_;
-  std::vector<std::map<std::string, uint64_t>::const_iterator> pending_;
-};
 
 struct Spot {
   std::string file, function;
@@ -158,11 +86,12 @@ class Trace {
     packet.add_uint32(field::sequence_id, kSequence);
     packet.add_uint32(field::sequence_flags, first_ ? kStateCleared : kNeedsState);
     first_ = false;
-    // Names before their use.
+    // PerfettoNames before their use.
     if (names_.pending() || categories_.pending() || arguments_.pending() || texts_.pending() ||
         !places_pending_.empty()) {
       protozero::pbf_writer interned(packet, field::interned_data);
-      for (Names* table : {&categories_, &names_, &arguments_, &texts_}) table->write(interned);
+      for (PerfettoNames* table : {&categories_, &names_, &arguments_, &texts_})
+        table->write(interned);
       for (const auto& at : places_pending_) {
         protozero::pbf_writer place(interned, field::source_locations);
         place.add_uint64(field::iid, at->second);
@@ -492,7 +421,7 @@ class Trace {
   protozero::pbf_writer trace_;
   bool first_ = true;
   uint64_t next_uuid_ = 1, flows_ = 0;
-  Names categories_{field::event_categories}, names_{field::event_names},
+  PerfettoNames categories_{field::event_categories}, names_{field::event_names},
       arguments_{field::annotation_names}, texts_{field::string_values};
   std::map<Spot, uint64_t> places_;
   std::vector<std::map<Spot, uint64_t>::const_iterator> places_pending_;

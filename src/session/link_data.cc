@@ -22,7 +22,7 @@ std::string below(const fs::path& folder, const fs::path& path) {
   return inside == "." || inside == ".." || inside.starts_with("../") ? "" : inside;
 }
 
-llvm::Error cannot(const fs::path& target, const std::error_code& error) {
+llvm::Error cannot_link(const fs::path& target, const std::error_code& error) {
   return make_error("cannot link '" + target.string() + "': " + error.message());
 }
 
@@ -32,12 +32,12 @@ llvm::Error link_into(const fs::path& source, const fs::path& target) {
   const fs::file_status there = fs::symlink_status(target, error);
   if (!fs::exists(there)) {
     fs::create_symlink(source, target, error);
-    return error ? cannot(target, error) : llvm::Error::success();
+    return error ? cannot_link(target, error) : llvm::Error::success();
   }
   if (!fs::is_directory(there) || !fs::is_directory(source, error)) return llvm::Error::success();
   for (fs::directory_iterator it(source, error), end; !error && it != end; it.increment(error))
     if (llvm::Error failed = link_into(it->path(), target / it->path().filename())) return failed;
-  return error ? cannot(target, error) : llvm::Error::success();
+  return error ? cannot_link(target, error) : llvm::Error::success();
 }
 
 // As --link would take it: the outermost folder that the tree lacks. "": it lacks nothing there.
@@ -101,7 +101,7 @@ llvm::Error link_data(const std::vector<std::string>& paths, const std::string& 
     if (error || (folder != tree && below(fs::canonical(tree, error), folder).empty()))
       return make_error("--link " + path + ": the revision has a link to elsewhere on its way");
     fs::create_directories(folder, error);
-    if (error) return cannot(folder, error);
+    if (error) return cannot_link(folder, error);
     if (llvm::Error failed = link_into(source, target)) return failed;
   }
   return llvm::Error::success();

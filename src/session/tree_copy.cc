@@ -21,7 +21,7 @@ bool is_environment(const fs::path& folder) {
   return fs::exists(folder / "pyvenv.cfg", error);
 }
 
-llvm::Error cannot(const fs::path& path, const std::error_code& error) {
+llvm::Error cannot_copy(const fs::path& path, const std::error_code& error) {
   return make_error("--copy-trees: cannot copy '" + path.string() + "': " + error.message());
 }
 
@@ -30,7 +30,7 @@ llvm::Error copy_folder(const fs::path& from, const fs::path& to, const fs::path
 llvm::Error copy_entry(const fs::path& from, const fs::path& to, const fs::path& leave_out) {
   std::error_code error;
   const fs::file_status status = fs::symlink_status(from, error);
-  if (error) return cannot(from, error);
+  if (error) return cannot_copy(from, error);
   if (fs::is_symlink(status)) {
     fs::copy_symlink(from, to, error);
   } else if (fs::is_directory(status)) {
@@ -39,21 +39,21 @@ llvm::Error copy_entry(const fs::path& from, const fs::path& to, const fs::path&
     fs::create_directory_symlink(from, to, error);
   } else if (fs::is_regular_file(status)) {
     fs::copy_file(from, to, error);
-    if (error) return cannot(from, error);
+    if (error) return cannot_copy(from, error);
     fs::last_write_time(to, fs::last_write_time(from, error), error);
   }
   // What is no file, as a socket, is not of the tree.
-  return error ? cannot(from, error) : llvm::Error::success();
+  return error ? cannot_copy(from, error) : llvm::Error::success();
 }
 
 llvm::Error copy_folder(const fs::path& from, const fs::path& to, const fs::path& leave_out) {
   std::error_code error;
   fs::create_directories(to, error);
-  if (error) return cannot(to, error);
+  if (error) return cannot_copy(to, error);
   for (fs::directory_iterator it(from, error), end; !error && it != end; it.increment(error))
     if (llvm::Error failed = copy_entry(it->path(), to / it->path().filename(), leave_out))
       return failed;
-  return error ? cannot(from, error) : llvm::Error::success();
+  return error ? cannot_copy(from, error) : llvm::Error::success();
 }
 
 // Where our stdout or stderr goes: `opguard diff a b > a/report.txt`.
