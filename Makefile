@@ -1,5 +1,5 @@
 # Set-up is done by scripts/setup.sh, which repeats nothing that is there already.
-.PHONY: help setup tool demo test torture accuracy coverage mutants docs transcripts wheel format clean
+.PHONY: help setup tool demo test torture accuracy coverage mutants docs transcripts wheel release format clean
 
 help:
 	@echo "make demo      two versions of a training program, and the first operator where they part"
@@ -11,7 +11,8 @@ help:
 	@echo "make mutants   random mutants of library code (MUTANTS=options), the truth known by construction"
 	@echo "make docs      docs/ as a site in build/site; a dead link fails"
 	@echo "make transcripts  runs the guide's commands, and writes what they print into its pages"
-	@echo "make wheel     a wheel in dist/"
+	@echo "make wheel     a manylinux wheel in dist/ that needs no package of the system"
+	@echo "make release   sdist and wheel in dist/release, with every check (TAG=v0.1.0)"
 	@echo "make format    clang-format on src/ and tests/"
 	@echo "make clean     removes build/ and dist/, keeps .venv"
 
@@ -62,8 +63,11 @@ transcripts: setup
 	@.venv/bin/python scripts/transcripts.py docs/guide/tutorial.md docs/guide/record-once.md docs/guide/bisect.md
 
 wheel: setup
-	@CC=$${CC:-cc} CXX=$${CXX:-c++} .venv/bin/pip wheel -q --no-deps --no-build-isolation --wheel-dir dist .
-	@ls dist/*.whl
+	@scripts/wheel.sh
+
+# TAG: the version's tag where this commit does not carry it yet, such as TAG=v0.1.0.
+release: setup
+	@scripts/release.sh $(if $(TAG),--tag $(TAG))
 
 CLANG_FORMAT ?= $(shell command -v clang-format-19 || echo clang-format)
 format:

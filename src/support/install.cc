@@ -15,10 +15,12 @@ std::filesystem::path executable_dir() {
   return ec ? std::filesystem::path() : exe.parent_path();
 }
 
+// The package around a program that a wheel has put into opguard/bin, else
 // PREFIX/lib/python3*/{site,dist}-packages/opguard, newest Python last in name order.
 std::vector<std::filesystem::path> installed_packages(const std::filesystem::path& bin) {
   std::vector<std::filesystem::path> found;
   std::error_code ec;
+  if (std::filesystem::is_directory(bin.parent_path() / "boot", ec)) return {bin.parent_path()};
   for (std::filesystem::directory_iterator it(bin.parent_path() / "lib", ec), end; !ec && it != end;
        it.increment(ec)) {
     if (it->path().filename().string().rfind("python3", 0) != 0) continue;

