@@ -61,7 +61,7 @@ SurveyOptions survey_options(const DiffSide& side, const DiffOptions& opt) {
           .packages = opt.packages,
           .steps = opt.steps,
           .work = side.work,
-          .quiet = false,
+          .quiet = talk() == Talk::quiet,
           .to_its_end = true};
 }
 
@@ -82,7 +82,7 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
   // Both sides are preflighted: each loads its own sources, perhaps in its own interpreter.
   auto traced = [&](const DiffSide& side, const Survey& survey) {
     if (std::string end = told_end(survey.trace); !end.empty())
-      say("note: " + side.name + ": " + end);
+      say_step("note: " + side.name + ": " + end);
     if (survey.failure.empty()) return;
     say("warning: " + side.name + " ended with " + survey.failure +
         " under preflight; operators that only come later have no probe");
@@ -92,11 +92,11 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
     if (!failure.empty()) say("warning: run " + side.name + " ended with " + failure);
   };
 
-  say("1/4 preflight of a: " + quote(a.command));
+  say_step("1/4 preflight of a: " + quote(a.command));
   auto survey_a = survey(survey_options(a, opt), *templates, diags);
   if (!survey_a) return survey_a.takeError();
   traced(a, *survey_a);
-  say("2/4 preflight of b: " + quote(b.command));
+  say_step("2/4 preflight of b: " + quote(b.command));
   auto survey_b = survey(survey_options(b, opt), *templates, diags);
   if (!survey_b) return survey_b.takeError();
   traced(b, *survey_b);
@@ -109,8 +109,9 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
   Coverage coverage{survey_a->plan.activities() + survey_b->plan.activities(),
                     survey_a->plan.attributed() + survey_b->plan.attributed(),
                     matches.count(MatchStatus::lost) + matches.count(MatchStatus::ambiguous)};
-  say(std::to_string(bounds_a.size()) + " boundaries in a, " + std::to_string(bounds_b.size()) +
-      " in b, " + std::to_string(matches.count(MatchStatus::matched)) + " shared");
+  say_step(std::to_string(bounds_a.size()) + " boundaries in a, " +
+           std::to_string(bounds_b.size()) + " in b, " +
+           std::to_string(matches.count(MatchStatus::matched)) + " shared");
 
   auto hook_a = instrument_side(a, *survey_a, bounds_a, diags);
   if (!hook_a) return hook_a.takeError();
@@ -122,10 +123,10 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
   if (opt.deterministic) environment = control_environment(opt.seed);
   const GuardedProgram programs[2] = {guarded(a, *hook_a, environment),
                                       guarded(b, *hook_b, environment)};
-  say("3/4 guarded run of a");
+  say_step("3/4 guarded run of a");
   if (auto error = record(a, programs[0], bounds_a, *survey_a, &failures[0])) return error;
   recorded(a, failures[0]);
-  say("4/4 guarded run of b");
+  say_step("4/4 guarded run of b");
   if (auto error = record(b, programs[1], bounds_b, *survey_b, &failures[1])) return error;
   recorded(b, failures[1]);
 

@@ -26,7 +26,8 @@ struct GuardedProgram {
   std::vector<std::string> command;
   std::string cwd;  // "": ours
   Variables environment;
-  std::string work;  // folder of ours for it
+  std::string work;    // folder of ours for it
+  uint64_t steps = 0;  // that it will make; 0: not known
 };
 
 // How a run that we make for ourselves may end.
