@@ -28,6 +28,7 @@ void add_align(CLI::App& app, Pipeline& run) {
       ->type_name("CMD");
   command->add_option("--run-b", opt->run_b, "Shell command that was recorded into DIR_B")
       ->type_name("CMD");
+  add_talk_options(*command);
   add_report_options(*command, opt->report);
   add_rule_options(*command, opt->report);
   add_heuristic_option(*command, opt->report);

@@ -53,6 +53,7 @@ void add_diff(CLI::App& app, Pipeline& run) {
                     "Control seeds and kernels in both runs (opguard help determinism)");
   command->add_option("--seed", opt->seed, "Seed of --deterministic")->type_name("N");
   add_examine_options(*command, opt->examine, kProveRuns);
+  add_talk_options(*command);
   add_report_options(*command, opt->report);
   add_rule_options(*command, opt->report);
   command->footer("After --: the program, run in each tree.");

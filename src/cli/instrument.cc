@@ -2,6 +2,7 @@
 
 #include "cli/command.h"
 #include "cli/help_text.h"
+#include "cli/report_options.h"
 #include "session/instrument.h"
 
 namespace opguard {
@@ -50,6 +51,7 @@ void add_instrument_options(CLI::App& command, Pipeline& run) {
                   "Find the probe that changes something with at most so many runs [20]")
       ->type_name("N")
       ->needs(verify);
+  add_talk_options(command);
   command.footer(
       "After --: the program to make a plan of, where there is none to give with --plan, and to "
       "verify.");

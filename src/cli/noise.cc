@@ -33,6 +33,7 @@ void add_noise(CLI::App& app, Pipeline& run) {
   command->add_flag("--deterministic", opt->deterministic,
                     "Control seeds and kernels in all runs (opguard help determinism)");
   command->add_option("--seed", opt->seed, "Seed of --deterministic")->type_name("N");
+  add_talk_options(*command);
   add_report_options(*command, opt->report);
   add_rule_options(*command, opt->report);
   command->footer("After --: the program, run in the tree.");

@@ -2,6 +2,7 @@
 
 #include "cli/command.h"
 #include "cli/help_text.h"
+#include "cli/report_options.h"
 #include "session/plan_program.h"
 
 namespace opguard {
@@ -29,7 +30,7 @@ void add_preflight(CLI::App& app, Pipeline& run) {
           "See a device's activities by cupti, launches (intercepted), operators (none) [auto]")
       ->type_name("HOW")
       ->check(CLI::IsMember({"auto", "cupti", "launches", "operators"}));
-  command->add_flag("--quiet", opt->quiet, "Do not show the program's output");
+  add_talk_options(*command);
   command->footer("After --: the program, as you start it.");
   command->callback([opt, command, &run] {
     opt->command = program_words(*command);

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "support/say.h"
+
 namespace opguard {
 namespace {
 
@@ -27,6 +29,16 @@ void add_report_options(CLI::App& command, ReportOptions& options) {
   command
       .add_flag("--explain", options.explain, "Show how events were paired, and every candidate")
       ->group("Report");
+}
+
+void add_talk_options(CLI::App& command) {
+  CLI::Option* quiet = command.add_flag_callback(
+      "-q,--quiet", [] { set_talk(Talk::quiet); },
+      "Show answers, warnings and errors alone: no progress, no output of the program");
+  command
+      .add_flag_callback(
+          "-v,--verbose", [] { set_talk(Talk::verbose); }, "Show the program's output in every run")
+      ->excludes(quiet);
 }
 
 void add_heuristic_option(CLI::App& command, ReportOptions& options) {

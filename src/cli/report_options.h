@@ -12,6 +12,9 @@ void add_report_options(CLI::App& command, ReportOptions& options);
 // --ignore, --ignore-file, --strict.
 void add_rule_options(CLI::App& command, ReportOptions& options);
 
+// --quiet, --verbose.
+void add_talk_options(CLI::App& command);
+
 // --without.
 void add_heuristic_option(CLI::App& command, ReportOptions& options);
 

@@ -2,6 +2,7 @@
 
 #include "cli/command.h"
 #include "cli/help_text.h"
+#include "cli/report_options.h"
 #include "session/record_program.h"
 
 namespace opguard {
@@ -44,6 +45,7 @@ void add_run(CLI::App& app, Pipeline& run) {
       ->type_name("SELECTION=FILE")
       ->expected(1)
       ->take_all();
+  add_talk_options(*command);
   command->footer(
       "After --: the program, as you start it.\n"
       "Exits with the program's exit code; 2 if it could not be started or a transplant not done.");

@@ -9,6 +9,7 @@
 #include "support/diagnostics.h"
 #include "support/install.h"
 #include "support/launch.h"
+#include "support/progress.h"
 
 namespace opguard {
 namespace {
@@ -59,6 +60,7 @@ llvm::Expected<Preflight> run_preflight(const PreflightOptions& options) {
   if (ec) return make_error("cannot make " + options.work_dir + ": " + ec.message());
   if (holds_traces(options.work_dir)) return make_error(options.work_dir + " already holds traces");
 
+  const std::string steps_file = fs::absolute(options.work_dir).string() + "/steps";
   LaunchOptions launched;
   launched.command = options.command;
   launched.cwd = options.tree;
@@ -74,6 +76,7 @@ llvm::Expected<Preflight> run_preflight(const PreflightOptions& options) {
            // What a surrounding run asked for is not asked here.
            {"OPGUARD_LOG", ""},
            {"OPGUARD_HOOK", options.hook},
+           {"OPGUARD_PROGRESS", steps_file},
            {"OPGUARD_MODE", ""},
            {"TORCHDYNAMO_DISABLE", "1"},  // operators inside compiled regions would have no frame
        })
@@ -97,6 +100,7 @@ llvm::Expected<Preflight> run_preflight(const PreflightOptions& options) {
   if (!trace) return trace.takeError();
   Preflight out;
   out.trace = std::move(*trace);
+  out.steps = steps_done(steps_file);
   out.exit_code = ran->exit_code;
   out.failure = std::move(failure);
   out.output_tail = std::move(ran->output);

@@ -35,6 +35,7 @@ struct Preflight {
   int exit_code = 0;
   std::string failure;  // with to_its_end: "exit code 1", "signal 9"; "" where it did not fail
   std::string output_tail;
+  uint64_t steps = 0;  // of the whole run, also those that came when tracing had ended
 };
 
 // The program's stdout and stderr go to our stderr. Error if it cannot be started, fails (its exit

@@ -70,6 +70,14 @@ PyObject* end_after(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+// progress(path): at the end of each step the number of steps stands there.
+PyObject* progress(PyObject*, PyObject* path) {
+  const char* text = PyUnicode_AsUTF8AndSize(path, nullptr);
+  if (text == nullptr) return nullptr;
+  recorder().count_steps_in(text);
+  Py_RETURN_NONE;
+}
+
 // device_plugins(paths, patience): before the first tensor is met. patience: seconds.
 PyObject* device_plugins(PyObject*, PyObject* args) {
   const char* paths = nullptr;
@@ -221,6 +229,7 @@ PyMethodDef g_methods[] = {
      "watch(captures, transplants, dir, rank): tensors to write, and values to replace"},
     {"end_after", end_after, METH_VARARGS,
      "end_after(step, callback): call it once the step is over and recorded"},
+    {"progress", progress, METH_O, "progress(path): the file in which steps are counted"},
     {"device_plugins", device_plugins, METH_VARARGS,
      "device_plugins(paths, patience): libraries that read tensors on devices (device/plugin.h)"},
     {"device", device_state, METH_O,

@@ -88,7 +88,7 @@ SurveyOptions survey_options(const DiffSide& side, const DiffOptions& opt) {
           .packages = opt.packages,
           .steps = opt.steps,
           .work = side.work,
-          .quiet = false,
+          .quiet = talk() == Talk::quiet,
           .to_its_end = true};
 }
 
@@ -108,7 +108,7 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
   // Both sides are preflighted: each loads its own sources, perhaps in its own interpreter.
   auto traced = [&](const DiffSide& side, const Survey& survey) {
     if (std::string end = told_end(survey.trace); !end.empty())
-      say("note: " + side.name + ": " + end);
+      say_step("note: " + side.name + ": " + end);
     if (survey.failure.empty()) return;
     say("warning: " + side.name + " ended with " + survey.failure +
         " under preflight; operators that only come later have no probe");
@@ -138,11 +138,11 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
                    [&] { return survey(survey_options(side, opt), *templates, diags); });
   };
 
-  say("1/4 preflight of " + told(a) + ": " + quote(a.command));
+  say_step("1/4 preflight of " + told(a) + ": " + quote(a.command));
   auto survey_a = surveyed(a, watched_a);
   if (!survey_a) return failed(a, survey_a.takeError());
   traced(a, *survey_a);
-  say("2/4 preflight of " + told(b) + ": " + quote(b.command));
+  say_step("2/4 preflight of " + told(b) + ": " + quote(b.command));
   auto survey_b = surveyed(b, watched_b);
   if (!survey_b) return failed(b, survey_b.takeError());
   traced(b, *survey_b);
@@ -155,8 +155,9 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
   Coverage coverage{survey_a->plan.activities() + survey_b->plan.activities(),
                     survey_a->plan.attributed() + survey_b->plan.attributed(),
                     matches.count(MatchStatus::lost) + matches.count(MatchStatus::ambiguous)};
-  say(std::to_string(bounds_a.size()) + " boundaries in a, " + std::to_string(bounds_b.size()) +
-      " in b, " + std::to_string(matches.count(MatchStatus::matched)) + " shared");
+  say_step(std::to_string(bounds_a.size()) + " boundaries in a, " +
+           std::to_string(bounds_b.size()) + " in b, " +
+           std::to_string(matches.count(MatchStatus::matched)) + " shared");
 
   auto hook_a = instrument_side(a, *survey_a, bounds_a, diags);
   if (!hook_a) return hook_a.takeError();
@@ -171,11 +172,11 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
   auto recording = [&](const DiffSide& side, WatchedTree& watched, auto&&... rest) {
     return in_tree(side, watched, [&] { return record(side, rest...); });
   };
-  say("3/4 guarded run of " + told(a));
+  say_step("3/4 guarded run of " + told(a));
   if (auto error = recording(a, watched_a, programs[0], bounds_a, *survey_a, &failures[0]))
     return failed(a, std::move(error));
   recorded(a, failures[0]);
-  say("4/4 guarded run of " + told(b));
+  say_step("4/4 guarded run of " + told(b));
   if (auto error = recording(b, watched_b, programs[1], bounds_b, *survey_b, &failures[1]))
     return failed(b, std::move(error));
   recorded(b, failures[1]);

@@ -47,7 +47,7 @@ class Driller {
     const GuardedProgram& program = programs_[side];
     const std::string line = selection_of(*runs_[side], event, "");
     if (line.empty()) return none(DrillObstacle::unnamed);
-    say("drill: run of " + program.name + ", every ATen operator in " + line);
+    say_step("drill: run of " + program.name + ", every ATen operator in " + line);
     auto dir = run_again(program, {"drill", {{"OPGUARD_DRILL", line + "\n"}}});
     if (!dir) return failed(dir.takeError());
     auto again = load_run(*dir);

@@ -169,7 +169,7 @@ int instrument_traced(const InstrumentOptions& opt) {
                       .packages = opt.packages,
                       .steps = 0,
                       .work = work->path(),
-                      .quiet = false},
+                      .quiet = talk() == Talk::quiet},
                      *templates, diags);
   print_diagnostics(diags.text());
   if (!seen) return fail(llvm::toString(seen.takeError()));

@@ -158,7 +158,7 @@ llvm::Expected<std::vector<Run>> record_runs(const NoiseOptions& opt, const std:
   auto templates = find_templates(opt.templates, diags);
   if (!templates) return templates.takeError();
   const std::string total = std::to_string(opt.runs + 1);
-  say("1/" + total + " preflight: " + quote(opt.command));
+  say_step("1/" + total + " preflight: " + quote(opt.command));
   DiffSide side{"1", tree, opt.command, opt.work + "/run_1", provenance_of(tree)};
   side.provenance.command = quote(opt.command);
   auto seen = survey({.command = opt.command,
@@ -166,10 +166,10 @@ llvm::Expected<std::vector<Run>> record_runs(const NoiseOptions& opt, const std:
                       .packages = opt.packages,
                       .steps = opt.steps,
                       .work = side.work,
-                      .quiet = false},
+                      .quiet = talk() == Talk::quiet},
                      *templates, diags);
   if (!seen) return seen.takeError();
-  if (std::string end = told_end(seen->trace); !end.empty()) say("note: " + end);
+  if (std::string end = told_end(seen->trace); !end.empty()) say_step("note: " + end);
   const std::vector<Bound> bounds = bind(seen->plan);
   auto hook = instrument_side(side, *seen, bounds, diags);
   if (!hook) return hook.takeError();
@@ -180,7 +180,7 @@ llvm::Expected<std::vector<Run>> record_runs(const NoiseOptions& opt, const std:
   for (uint32_t i = 1; i <= opt.runs; ++i) {
     side.name = std::to_string(i);
     side.work = opt.work + "/run_" + side.name;
-    say(std::to_string(i + 1) + "/" + total + " guarded run " + side.name);
+    say_step(std::to_string(i + 1) + "/" + total + " guarded run " + side.name);
     if (auto error = record(side, guarded(side, *hook, environment), bounds, *seen)) return error;
     auto run = load_run(side.work + "/log");
     if (!run) return run.takeError();

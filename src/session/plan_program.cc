@@ -121,13 +121,13 @@ int plan_program(const PlanProgramOptions& opt) {
   auto work = WorkFolder::open(opt.work);
   if (!work) return fail(llvm::toString(work.takeError()));
 
-  std::fprintf(stderr, "opguard: preflight in %s: %s\n", tree->c_str(), quote(opt.command).c_str());
+  say_step("preflight in " + *tree + ": " + quote(opt.command));
   auto seen = survey({.command = opt.command,
                       .tree = *tree,
                       .packages = opt.packages,
                       .steps = opt.steps,
                       .work = work->path(),
-                      .quiet = opt.quiet,
+                      .quiet = talk() == Talk::quiet,
                       .activities = opt.activities},
                      *templates, diags);
   print_diagnostics(diags.text());

@@ -13,7 +13,6 @@ struct PlanProgramOptions {
   std::string out, tree = ".", work, activities = "auto";
   std::vector<std::string> packages, command;
   uint64_t steps = kUntilNothingNew;
-  bool quiet = false;
 };
 
 // The exit code (support/exit_code.h).

@@ -200,9 +200,8 @@ int record_program(RecordOptions opt) {
   if (opt.deterministic)
     for (auto& variable : control_environment(opt.seed)) launched.environment.push_back(variable);
 
-  std::fprintf(stderr, "opguard: running%s: %s\n",
-               opt.deterministic ? (" with seed " + std::to_string(opt.seed)).c_str() : "",
-               quote(opt.command).c_str());
+  say_step("running" + (opt.deterministic ? " with seed " + std::to_string(opt.seed) : "") + ": " +
+           quote(opt.command));
   llvm::Expected<LaunchResult> ran = launch(launched);
   if (!ran) return fail(llvm::toString(ran.takeError()));
   std::string failure = ran->failure();

@@ -14,6 +14,8 @@
 #include "preflight/find_calls.h"
 #include "preflight/reach.h"
 #include "session/tree_copy.h"
+#include "support/progress.h"
+#include "support/say.h"
 #include "support/write_file.h"
 
 namespace opguard {
@@ -93,21 +95,26 @@ llvm::Expected<std::string> run_guarded(const GuardedProgram& program, const std
   LaunchOptions options{.command = program.command,
                         .cwd = program.cwd,
                         .environment = program.environment,
-                        .output = Output::capture,
+                        .output = talk() == Talk::verbose ? Output::to_stderr : Output::capture,
                         .log = log.substr(0, log.rfind('/')) + "/output.txt",
                         .timeout_s = ending.timeout_s,
                         .apart = ending.apart,
                         .done = ending.cut ? log + "/ended" : ""};
+  const std::string steps = options.log.substr(0, options.log.rfind('/')) + "/steps";
   options.environment.push_back({"OPGUARD_LOG", log});
+  options.environment.push_back({"OPGUARD_PROGRESS", steps});
   options.environment.insert(options.environment.end(), more.begin(), more.end());
-  auto result = launch(options);
+  auto result = [&] {
+    const Progress progress("run of " + program.name, {steps, ending.cut ? 0 : program.steps});
+    return launch(options);
+  }();
   if (!result) return result.takeError();
   if (auto stopped = result->stopped()) return stopped;
   if (std::string how = result->failure(); !how.empty()) {
     std::string last = last_lines(result->output, 20);
     if (failure == nullptr || fs::is_empty(log, failed))
       return make_error("run " + program.name + " ended with " + how + "\n" + last);
-    std::fprintf(stderr, "%s\n", last.c_str());
+    if (talk() != Talk::verbose) std::fprintf(stderr, "%s\n", last.c_str());
     *failure = how;
   }
   return log;
@@ -115,7 +122,9 @@ llvm::Expected<std::string> run_guarded(const GuardedProgram& program, const std
 
 llvm::Error record(const DiffSide& side, const GuardedProgram& program,
                    const std::vector<Bound>& bounds, const Survey& survey, std::string* failure) {
-  auto log = run_guarded(program, "", {}, failure);
+  GuardedProgram counted = program;
+  counted.steps = survey.steps;
+  auto log = run_guarded(counted, "", {}, failure);
   if (!log) return log.takeError();
   if (auto error = write_provenance(*log, side.provenance)) return error;
   return write_sites(*log, locate(bounds, survey),

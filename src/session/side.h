@@ -31,6 +31,7 @@ struct GuardedProgram {
   std::string cwd;  // "": ours
   Variables environment;
   std::string work;  // folder of ours for it
+  uint64_t steps = 0;  // that it will make; 0: not known
   // DiffSide::copy_of and its tree; "": it runs where it is.
   std::string copy_of{}, copy{};
 };

@@ -90,7 +90,8 @@ llvm::Expected<Survey> survey(const SurveyOptions& options, const TemplateLibrar
                                   .hook = hook,
                                   .to_its_end = options.to_its_end});
   if (!preflight) return preflight.takeError();
-  Survey survey{std::move(preflight->trace), {}, {}, {}, std::move(preflight->failure)};
+  Survey survey{
+      std::move(preflight->trace), {}, {}, {}, std::move(preflight->failure), preflight->steps};
   const Trace& trace = survey.trace;
   if (!trace.missing_packages.empty())
     return make_error("--with " + trace.missing_packages.front() +

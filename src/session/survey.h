@@ -34,6 +34,7 @@ struct Survey {
   std::vector<Site> sites;
   Plan plan;
   std::string failure;  // Preflight::failure
+  uint64_t steps = 0;   // Preflight::steps
 };
 
 // "" or that tracing ended by itself, when, and what that means: for people.

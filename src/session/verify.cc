@@ -10,6 +10,7 @@
 #include "preflight/reach.h"
 #include "session/survey.h"
 #include "support/launch.h"
+#include "support/progress.h"
 #include "support/say.h"
 
 namespace opguard {
@@ -84,7 +85,7 @@ class Program {
     LaunchOptions launched{.command = options_.command,
                            .cwd = options_.tree,
                            .environment = own_run_environment(),
-                           .output = Output::capture,
+                           .output = talk() == Talk::verbose ? Output::to_stderr : Output::capture,
                            .log = dir + "/output.txt",
                            .done = {}};
     for (auto& variable : control_environment(options_.seed))
@@ -94,7 +95,13 @@ class Program {
     launched.environment.push_back({"OPGUARD_TREE", options_.tree});
     launched.environment.push_back({"OPGUARD_MODE", mode});
     launched.environment.push_back({"OPGUARD_TRACE", ""});
-    auto result = launch(launched);
+    launched.environment.push_back({"OPGUARD_PROGRESS", dir + "/steps"});
+    auto result = [&] {
+      // The bare run, which is the first, counts for those that follow.
+      const Progress progress("run " + std::to_string(runs_), {dir + "/steps", steps_});
+      return launch(launched);
+    }();
+    if (steps_ == 0) steps_ = steps_done(dir + "/steps");
     if (!result) return result.takeError();
     if (auto stopped = result->stopped()) return stopped;
     Ran ran;
@@ -108,6 +115,7 @@ class Program {
   const VerifyOptions& options_;
   const SourceSet& sources_;
   size_t runs_ = 0;
+  uint64_t steps_ = 0;  // of a run; 0: not known yet
 };
 
 bool unlike(const std::optional<uint64_t>& a, const std::optional<uint64_t>& b) {
@@ -148,8 +156,8 @@ llvm::Expected<Culprit> search(Program& program, const Ran& bare, const std::vec
     auto changed = changes({wraps.begin(), wraps.begin() + static_cast<std::ptrdiff_t>(middle)});
     if (!changed) return changed.takeError();
     (*changed ? bad : good) = middle;
-    say("searching: the change is between boundary " + std::to_string(good + 1) + " and " +
-        std::to_string(bad) + " of " + std::to_string(wraps.size()));
+    say_step("searching: the change is between boundary " + std::to_string(good + 1) + " and " +
+             std::to_string(bad) + " of " + std::to_string(wraps.size()));
   }
   Culprit culprit{.first = good, .last = bad - 1};
   if (bad - good > 1) return culprit;
@@ -174,13 +182,13 @@ llvm::Expected<Verification> verify(const VerifyOptions& options, const SourceSe
   Verification found;
   found.boundaries = wraps.size();
 
-  say("bare run: " + quote(options.command));
+  say_step("bare run: " + quote(options.command));
   auto bare = program.run_bare("bare");
   if (!bare) return bare.takeError();
   if (!bare->failure.empty())
     return make_error("the program ends with " + bare->failure + " without any probe");
   found.bare = compile_counts(bare->log);
-  say("instrumented run: " + std::to_string(wraps.size()) + " boundaries");
+  say_step("instrumented run: " + std::to_string(wraps.size()) + " boundaries");
   auto probed = program.run_probed("instrumented", wraps);
   if (!probed) return probed.takeError();
   found.log = log_loss(probed->log);
@@ -201,7 +209,7 @@ llvm::Expected<Verification> verify(const VerifyOptions& options, const SourceSe
   if (found.noisy()) return found;
   // And with its probes? What breaks at times (a race as a process group ends) is no probe's doing
   // that could be found.
-  say("a second instrumented run, to see whether it does so again");
+  say_step("a second instrumented run, to see whether it does so again");
   auto probed_again = program.run_probed("instrumented_again", wraps);
   if (!probed_again) return probed_again.takeError();
   found.instrumented_again = judge(*bare, *probed_again);

@@ -22,7 +22,17 @@ std::string lines_shown(std::string_view text, const char* begin) {
   }
 }
 
+Talk chosen = Talk::normal;
+
 }  // namespace
+
+void set_talk(Talk talk) { chosen = talk; }
+
+Talk talk() { return chosen; }
+
+void say_step(const std::string& text) {
+  if (chosen != Talk::quiet) say(text);
+}
 
 void say(const std::string& text) {
   std::string line = "opguard: " + lines_shown(text, "  ");

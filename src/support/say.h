@@ -3,6 +3,7 @@
 // (support/text.h).
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace opguard {
@@ -10,6 +11,15 @@ namespace opguard {
 // "opguard: TEXT" on stderr; what stands on further lines of the text is indented, so that nothing
 // but us can begin a line with "opguard:".
 void say(const std::string& text);
+
+// How much is said of a command's course: --quiet, --verbose. Answers, warnings and errors are
+// never left out.
+enum class Talk : uint8_t { quiet, normal, verbose };
+// Set once, before a command begins.
+void set_talk(Talk talk);
+Talk talk();
+// say(), of what is being done: nothing where the command is quiet.
+void say_step(const std::string& text);
 
 // Whole lines, on stdout. False: they could not be written.
 bool print_lines(const std::string& text);

@@ -48,12 +48,20 @@ std::string shown(bool terminal, std::chrono::milliseconds time) {
 
 TEST(Progress, ALineAfterASecondIsTakenAwayAtTheEnd) {
   const std::string text = shown(true, 2300ms);
-  EXPECT_EQ(text, "\rreading logs, 1 s\rreading logs, 2 s\r\x1b[K");
+  EXPECT_EQ(text, "\rreading logs, 1 s\x1b[K\rreading logs, 2 s\x1b[K\r\x1b[K");
 }
 
 TEST(Progress, NothingOfWhatIsShorter) { EXPECT_EQ(shown(true, 200ms), ""); }
 
 TEST(Progress, NothingWhereNobodyWatches) { EXPECT_EQ(shown(false, 1300ms), ""); }
+
+TEST(Progress, TellsStepsAndTheTimeLeft) {
+  EXPECT_EQ(progress_text("run of a", 3, 0, 0, 40, 0), "run of a, 3 s");
+  EXPECT_EQ(progress_text("run of a", 30, 2, 12, 40, 20), "run of a, step 12 of 40, 57 s left");
+  EXPECT_EQ(progress_text("run of a", 70, 2, 12, 0, 20), "run of a, step 12, 1 min 10 s");
+  // More steps than were counted: how many there will be is not known any more.
+  EXPECT_EQ(progress_text("run of a", 70, 2, 41, 40, 20), "run of a, step 41, 1 min 10 s");
+}
 
 }  // namespace
 }  // namespace opguard

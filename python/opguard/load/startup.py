@@ -10,10 +10,10 @@ class Options:
     """One field per variable of docs/design/architecture.md; a field that is not set is empty, 0 or None."""
 
     __slots__ = ("trace", "tree", "packages", "steps", "log", "hook", "mode", "trusted", "seed", "controlled", "rank", "world",
-                 "capture", "transplant", "drill", "until", "activities", "plugins", "injection", "cuda_home", "device_wait")  # fmt: skip
+                 "capture", "transplant", "drill", "until", "activities", "plugins", "injection", "cuda_home", "device_wait", "progress")  # fmt: skip
 
     def __init__(self, trace="", tree="", packages=(), steps=0, log="", hook="", mode="default", trusted="", seed=None, controlled=(), rank=0, world=1,
-                 capture="", transplant="", drill="", until=None, activities="auto", plugins=(), injection="", cuda_home="", device_wait=0.0):  # fmt: skip
+                 capture="", transplant="", drill="", until=None, activities="auto", plugins=(), injection="", cuda_home="", device_wait=0.0, progress=""):  # fmt: skip
         self.trace, self.tree, self.packages, self.steps = trace, tree, list(packages), steps
         self.log, self.hook, self.mode, self.trusted, self.seed = log, hook, mode, trusted, seed
         self.controlled = dict(controlled)  # variables that determinism control has set
@@ -22,6 +22,7 @@ class Options:
         self.until = until  # the last step of the run, None: all of them
         self.activities, self.plugins = activities, list(plugins)  # of devices, docs/design/activities.md
         self.injection, self.cuda_home = injection, cuda_home
+        self.progress = progress  # the file in which steps are counted
         self.device_wait = device_wait  # seconds, 0: as long as usual (docs/design/device-runtime.md)
 
 
@@ -73,6 +74,7 @@ def read_environment(environment):
         injection=environment.get("CUDA_INJECTION64_PATH", ""),
         cuda_home=environment.get("CUDA_HOME", ""),
         device_wait=_number(environment, "OPGUARD_DEVICE_WAIT", 0, float),
+        progress=environment.get("OPGUARD_PROGRESS", ""),
     )
 
 

@@ -29,6 +29,8 @@ def start(options):
             functools.partial(_settings, options), parameter_names.names_of, generators.collect,
         )  # fmt: skip
         _rt.buffers(buffers.collect)
+        if options.progress and options.rank == 0:
+            _rt.progress(options.progress)
         if options.until is not None:
             from opguard.record import until
 

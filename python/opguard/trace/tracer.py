@@ -90,7 +90,7 @@ class Tracer:
         self.writes = kernels.Writes(self.torch)
         self.uses = {}
         self.calls = calls.Calls(self.kind_of, self.positions)
-        self.activities = self.foreign = self.errors = self.steps = 0
+        self.activities = self.foreign = self.errors = self.steps = self.all_steps = 0
         self.newest = 0  # the step, from 1, in which something was seen that no earlier one had
         self.ended = False  # since nothing new had come for long enough
         self.foreign_compute = {}  # phase -> {activity: count}, no user frame
@@ -300,6 +300,8 @@ class Tracer:
     def after_step(self, optimizer, args, kwargs):
         depth = getattr(self.local, "optimizer", 0)
         self.local.optimizer = max(0, depth - 1)
+        if depth == 1:
+            self.count_step()
         if depth != 1 or not self.active:
             return
         self.steps += 1
@@ -315,6 +317,17 @@ class Tracer:
         elif time.monotonic() - self.written_s > _WRITE_EVERY_S:
             # For a program that is killed later.
             self.write(False)
+
+    def count_step(self):
+        """For who waits for the runs that follow: also when tracing has ended."""
+        self.all_steps += 1
+        if not self.options.progress or self.options.rank != 0:
+            return
+        try:
+            with open(self.options.progress, "w", encoding="ascii") as file:
+                file.write("%d\n" % self.all_steps)
+        except OSError:
+            pass  # a run that is not counted is none the worse
 
     def watch(self, function, graph_argument, counts):
         """torch.autograd.backward or .grad, marked and otherwise as it is. counts: it ends a micro-batch."""

@@ -101,6 +101,8 @@ class Recorder {
   // After the records of this step's end `callback` is called, once, on the main thread, between
   // two of the program's instructions.
   void end_after(uint32_t step, PyObject* callback);
+  // From now on the number of steps that are over stands in this file.
+  void count_steps_in(const char* path);
   Mode mode() const { return mode_; }
   // Does it record operators?
   bool on_operators() { return mode_ != Mode::sdc && on(); }
@@ -207,6 +209,7 @@ class Recorder {
   bool ensure_open();
   void begin_log();
   void begin_step();
+  void write_progress();
   void take_settings();
 
   std::mutex mutex_;
@@ -215,6 +218,7 @@ class Recorder {
   std::string dir_;
   int32_t rank_ = 0, world_ = 1;
   PyObject *settings_ = nullptr, *states_ = nullptr;
+  int progress_fd_ = -1;        // see count_steps_in()
   uint32_t last_step_ = kNone;  // see end_after()
   PyObject* at_last_step_ = nullptr;
   LogWriter* writer_ = nullptr;  // never destroyed: no order of static destructors can hurt it
