@@ -175,7 +175,9 @@ class Sarif {
     const EventView other = same_boundary(side == 0 ? report_.a : report_.b, both.either());
     if (!other) return;
     json["relatedLocations"][0] =
-        location(side, other, run_name(side) + " runs it elsewhere: " + coordinates(other));
+        location(side, other,
+                 run_name(side) + " runs it elsewhere: " + coordinates(other) + ", micro-batch " +
+                     std::to_string(other.event->micro_batch));
   }
 
   Json location(int side, const EventView& event, const std::string& message) {

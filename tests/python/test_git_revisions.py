@@ -179,3 +179,32 @@ def test_trees_of_a_repository(opguard, repo, tmp_path):
     assert (known["a"]["commit"], known["b"]["commit"]) == (head, head + "+")
     assert known["b"]["title"] == f"{other} ({head[:12]}+)"
     assert f"  b {other}/pkg/model.py:6:12: in loss_of" in done.stdout
+
+
+def test_a_folder_that_git_keeps_in_part(opguard, repo):
+    """The revision's own files stay; what its folder lacks is linked, and the hint names that alone."""
+    (repo / "data").mkdir()
+    (repo / "data" / "scale.txt").write_text("2")
+    (repo / "data" / "own.txt").write_text("1")
+    (repo / "train.py").write_text(TRAIN.replace("\nfor step", f"\n{READS}assert open('data/own.txt').read() == '1'\nfor step"))
+    git(repo, "add", "-f", "data/own.txt")
+    commit(repo, "v3")
+    (repo / "data" / "own.txt").write_text("2")
+    lacking = opguard("diff", "--git", "v3..v3", "--no-prove", *COMMAND, cwd=repo)
+    assert lacking.returncode == 2 and f"hint: v3 has no data/scale.txt, and {repo} has: --link data/scale.txt" in lacking.stderr
+    linked = opguard("diff", "--git", "v3..v3", "--no-prove", "--link", "data", *COMMAND, cwd=repo)
+    assert linked.returncode == 0, linked.stderr
+
+
+def test_logs_of_opguard_run_know_their_commit(opguard, repo, tmp_path):
+    assert opguard(repo, "--all-sites", "--apply", program="opguard-instrument").returncode == 0
+    commit(repo, "probes")
+    for name in ("a", "b"):
+        done = opguard("run", "--log", tmp_path / name, *COMMAND, cwd=repo)
+        assert done.returncode == 0, done.stderr
+        (repo / "train.py").write_text((repo / "train.py").read_text() + "\n")
+    assert opguard("align", tmp_path / "a", tmp_path / "b", "--json", tmp_path / "o.json").returncode == 0
+    known = read(tmp_path / "o.json")["revisions"]
+    head = git(repo, "rev-parse", "HEAD")
+    assert (known["a"]["commit"], known["b"]["commit"]) == (head, head + "+")
+    assert known["a"]["command"] == "python train.py" and known["a"]["tree"] == str(repo)

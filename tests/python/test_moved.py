@@ -28,8 +28,12 @@ def test_a_clip_moved_into_the_loop(opguard, tmp_path):
     for name, indent in (("a", 4), ("b", 8)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "train.py").write_text(TRAIN.replace("    torch.nn.utils", " " * indent + "torch.nn.utils"))
-    done = opguard("diff", tmp_path / "a", tmp_path / "b", "--no-prove", "--json", tmp_path / "o.json", "--html", tmp_path / "o.html", "--", "python", "train.py")
+    done = opguard("diff", tmp_path / "a", tmp_path / "b", "--no-prove", "--json", tmp_path / "o.json", "--html", tmp_path / "o.html",
+                   "--sarif", tmp_path / "o.sarif", "--", "python", "train.py")
     assert done.returncode == 1, done.stderr
+    [other] = json.loads((tmp_path / "o.sarif").read_text())["runs"][0]["results"][0]["relatedLocations"][:1]
+    assert other["message"]["text"] == "run a runs it elsewhere: forward, step 0, rank 0, micro-batch 3"
+    assert other["physicalLocation"]["region"]["startLine"] == 12
     pivot = json.loads((tmp_path / "o.json").read_text())["pivot"]
     assert pivot["a"] is None and pivot["b"]["operator"] == "torch.nn.utils.clip_grad_norm_"
     elsewhere = pivot["elsewhere"]
