@@ -226,8 +226,8 @@ int strip(const InstrumentOptions& opt, const SourceSet& sources) {
 struct Wrapping {
   SourceSet sources;
   std::vector<Wrap> wraps;
-  std::string notes;       // of sites that carry no probe
-  bool unmatched = false;  // a boundary of the plan was not found
+  std::string notes;                     // of sites that carry no probe
+  size_t boundaries = 0, unmatched = 0;  // of the plan, and of these not found
 };
 
 // --all-sites.
@@ -261,7 +261,8 @@ llvm::Expected<Wrapping> planned_sites(const InstrumentOptions& opt, const Plan&
   const MatchSet& matches = located.matches;
   Wrapping out{std::move(*sources), {}, {}};
   out.wraps = wrap_matched(plan, matches, located.sites, out.notes);
-  out.unmatched = matches.count(MatchStatus::matched) != matches.matches.size();
+  out.boundaries = matches.matches.size();
+  out.unmatched = out.boundaries - matches.count(MatchStatus::matched);
   return out;
 }
 
@@ -277,7 +278,10 @@ int wrap(const InstrumentOptions& opt, const Wrapping& found) {
   print_diagnostics(diags.text() + found.notes);
   if (!patch) return fail(llvm::toString(patch.takeError()));
   const int code = write(*patch, opt);
-  return code == kYes && opt.check && found.unmatched ? kNo : code;
+  if (opt.check && !opt.plan.empty())
+    print_lines(std::to_string(found.boundaries) + " boundaries" + ", " +
+                std::to_string(found.unmatched) + " unmatched\n");
+  return code == kYes && opt.check && found.unmatched > 0 ? kNo : code;
 }
 
 // With a plan, its packages count as source too.

@@ -155,6 +155,17 @@ def test_a_plan_of_another_version(opguard, tree, plan):
     assert one_message(err), err
 
 
+def test_a_folder_given_as_a_plan(opguard, tree):
+    for words in (["match", "--plan", tree, tree], ["instrument", tree, "--plan", tree, "--check"]):
+        err = refuse(opguard, *words, trees=[tree], words=[f"{tree} is a folder, not a file"])
+        assert one_message(err), err
+
+
+def test_a_check_tells_what_it_found(opguard, tree, plan):
+    done = opguard("instrument", tree, "--plan", plan, "--check")
+    assert done.returncode == 0 and done.stdout.endswith(" boundaries, 0 unmatched\n"), done.stdout
+
+
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
 def test_a_plan_cut_short(opguard, tree, plan, share):
     text = plan.read_bytes()
