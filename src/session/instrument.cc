@@ -15,6 +15,7 @@
 #include "parser/parse.h"
 #include "patcher/patch.h"
 #include "plan/plan.h"
+#include "session/leave_out.h"
 #include "session/locate.h"
 #include "session/packages.h"
 #include "session/skipped.h"
@@ -245,6 +246,7 @@ llvm::Expected<Wrapping> planned_sites(const InstrumentOptions& opt, const Plan&
                                        const std::vector<SourceRoot>& roots) {
   auto sources = read_planned(roots, plan);
   if (!sources) return sources.takeError();
+  leave_out(*sources, opt.exclude);
   Diagnostics diags;
   auto templates = find_templates(opt.templates, diags);
   if (!templates) return templates.takeError();
@@ -255,6 +257,7 @@ llvm::Expected<Wrapping> planned_sites(const InstrumentOptions& opt, const Plan&
     diags = {};
     sources = read_sources(roots);
     if (!sources) return sources.takeError();
+    leave_out(*sources, opt.exclude);
     located = locate(*sources, *templates, plan, diags);
     print_diagnostics(diags.text());
   }
@@ -317,6 +320,7 @@ int instrument(const InstrumentOptions& opt) {
   if (!roots) return fail(llvm::toString(roots.takeError()));
   auto sources = read_sources(*roots);
   if (!sources) return fail(llvm::toString(sources.takeError()));
+  leave_out(*sources, opt.exclude);
   return opt.strip ? strip(opt, *sources) : wrap(opt, every_site(std::move(*sources)));
 }
 
