@@ -83,6 +83,7 @@ void add_dump(CLI::App& app, Pipeline& run) {
       ->type_name("FORMAT");
   command->add_flag("--events", options->events,
                     "With json and csv: a line an event, not a record");
+  command->footer("Exits with 0; of a damaged log with 2, and with 1 where --salvage has read on.");
   command->callback([options, &run] {
     if (options->events && options->format == "text")
       throw CLI::ValidationError("--events",

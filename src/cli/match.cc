@@ -18,6 +18,11 @@ void add_match(CLI::App& app, Pipeline& run) {
       ->type_name("DIR");
   match->add_option("--explain", opt->explain, "Tell why this boundary matched or did not")
       ->type_name("ID");
+  match
+      ->add_option("--exclude", opt->exclude,
+                   "Leave out files whose names in the tree match, or a folder; repeatable")
+      ->type_name("GLOB")
+      ->allow_extra_args(false);
   match->callback([opt, &run] { run = [opt] { return match_tree(*opt); }; });
 }
 

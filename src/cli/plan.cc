@@ -11,6 +11,7 @@
 #include "parser/parse.h"
 #include "plan/plan.h"
 #include "preflight/build_plan.h"
+#include "session/leave_out.h"
 #include "session/look_alikes.h"
 #include "session/skipped.h"
 #include "support/install.h"
@@ -22,6 +23,7 @@ namespace {
 
 struct PlanOptions {
   std::string tree, out, templates;
+  std::vector<std::string> exclude;
   std::vector<std::string> only;  // names below the tree
   bool all_calls = false;
 };
@@ -49,6 +51,7 @@ int run_plan(const PlanOptions& opt) {
   if (!templates) return give_up(templates.takeError());
   llvm::Expected<SourceSet> whole = read_sources({SourceRoot{"", opt.tree, ""}});
   if (!whole) return give_up(whole.takeError());
+  leave_out(*whole, opt.exclude);
   llvm::Expected<SourceSet> sources =
       opt.only.empty() ? std::move(whole) : only_of(*whole, opt.only);
   if (!sources) return give_up(sources.takeError());
@@ -87,6 +90,10 @@ void add_plan(CLI::App& app, Pipeline& run) {
       ->allow_extra_args(false);
   plan->add_option("--templates", opt->templates, "Take operator templates from this folder")
       ->type_name("DIR");
+  plan->add_option("--exclude", opt->exclude,
+                   "Leave out files whose names in the tree match, or a folder; repeatable")
+      ->type_name("GLOB")
+      ->allow_extra_args(false);
   plan->callback([opt, &run] { run = [opt] { return run_plan(*opt); }; });
 }
 

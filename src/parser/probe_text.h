@@ -7,6 +7,9 @@ namespace opguard {
 
 // Marks our import line; nothing else in a file tells that it carries probes.
 inline constexpr std::string_view kImportMark = "# opguard: probes";
+// Stands behind the mark. The line goes above every other import, so that all probes come after it;
+// isort and ruff (I001) leave a line alone that says so. Earlier versions wrote the mark alone.
+inline constexpr std::string_view kUnsorted = ", isort: skip";
 inline constexpr std::string_view kProbeName = "og";
 
 // Behind `og`: what else the probe says; docs/design/architecture.md has their meaning.

@@ -134,6 +134,7 @@ std::optional<ImportLine> find_import(const SourceFile& source, const Tree& tree
     if (statement.kind() != Kind::import_from_statement) continue;
     uint32_t line = source.line_of(statement.start());
     std::string_view text = source.line_text(line);
+    if (text.ends_with(kUnsorted)) text.remove_suffix(kUnsorted.size());
     if (!text.ends_with(kImportMark)) continue;
     text.remove_suffix(kImportMark.size());
     while (text.ends_with(' ')) text.remove_suffix(1);

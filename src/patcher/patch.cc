@@ -134,7 +134,7 @@ llvm::Expected<std::string> instrumented(const SourceFile& plain, std::vector<Wr
             [&](const Wrap& a, const Wrap& b) { return key(a) < key(b); });
   std::string import_line = "from opguard import " + std::string(kProbeName);
   if (place->name != kProbeName) import_line += " as " + place->name;
-  import_line += "  " + std::string(kImportMark) + place->newline;
+  import_line += "  " + std::string(kImportMark) + std::string(kUnsorted) + place->newline;
   std::vector<Edit> edits = {{place->offset, 0, import_line, 0}};
   std::set<std::pair<uint32_t, uint32_t>> operands;
   int32_t depth = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -361,6 +362,11 @@ void JsonText::read(const JsonValue& object, const char* key,
 }
 
 bool read_file(const std::string& path, std::string& text, std::string& error) {
+  std::error_code none;
+  if (std::filesystem::is_directory(path, none)) {
+    error = path + " is a folder, not a file";
+    return false;
+  }
   std::ifstream in(path, std::ios::binary);
   std::ostringstream bytes;
   if (in) bytes << in.rdbuf();

@@ -131,7 +131,8 @@ void dump(const ProcessLog& log, const EventSelection& selection, uint64_t& limi
   const EventSelector selected(selection, log);
   if (!selected.rank()) return;
   std::string piece = head(log);
-  if (selection.all()) piece += context(log);
+  // Who wants a few events does not want the hundred lines that come before them.
+  if (selection.all() && limit == std::numeric_limits<uint64_t>::max()) piece += context(log);
   // A gap is shown whatever is selected: nobody knows what was in it.
   auto gap = log.gaps.begin();
   auto put_gaps = [&](uint64_t event) {

@@ -32,6 +32,9 @@ int print(const std::string& text) {
 }
 
 int dump_logs(const DumpOptions& options, std::vector<ProcessLog> logs, bool folder) {
+  // Not all that was recorded is there: what was printed is no whole answer.
+  const bool damaged = std::any_of(logs.begin(), logs.end(),
+                                   [](const ProcessLog& log) { return !log.damage.empty(); });
   bool written = true;
   // Of what a program reads, dump_table sees to each text.
   const bool lines = options.format == "text";
@@ -53,7 +56,9 @@ int dump_logs(const DumpOptions& options, std::vector<ProcessLog> logs, bool fol
                options.format == "csv" ? LineFormat::csv : LineFormat::json, options.selection,
                options.limit, out);
   }
-  return kYes;  // run_app says what could not be written
+  // run_app says what could not be written.
+  if (!damaged) return kYes;
+  return options.salvage ? kNo : kCouldNotTell;
 }
 
 int dump_log(const DumpOptions& options) {

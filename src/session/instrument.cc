@@ -15,6 +15,7 @@
 #include "parser/parse.h"
 #include "patcher/patch.h"
 #include "plan/plan.h"
+#include "session/leave_out.h"
 #include "session/locate.h"
 #include "session/packages.h"
 #include "session/skipped.h"
@@ -215,8 +216,8 @@ int strip(const InstrumentOptions& opt, const SourceSet& sources) {
 struct Wrapping {
   SourceSet sources;
   std::vector<Wrap> wraps;
-  std::string notes;       // of sites that carry no probe
-  bool unmatched = false;  // a boundary of the plan was not found
+  std::string notes;                     // of sites that carry no probe
+  size_t boundaries = 0, unmatched = 0;  // of the plan, and of these not found
 };
 
 // --all-sites.
@@ -234,6 +235,7 @@ llvm::Expected<Wrapping> planned_sites(const InstrumentOptions& opt, const Plan&
                                        const std::vector<SourceRoot>& roots) {
   auto sources = read_planned(roots, plan);
   if (!sources) return sources.takeError();
+  leave_out(*sources, opt.exclude);
   Diagnostics diags;
   auto templates = find_templates(opt.templates, diags);
   if (!templates) return templates.takeError();
@@ -244,13 +246,15 @@ llvm::Expected<Wrapping> planned_sites(const InstrumentOptions& opt, const Plan&
     diags = {};
     sources = read_sources(roots);
     if (!sources) return sources.takeError();
+    leave_out(*sources, opt.exclude);
     located = locate(*sources, *templates, plan, diags);
     print_diagnostics(diags.text());
   }
   const MatchSet& matches = located.matches;
   Wrapping out{std::move(*sources), {}, {}};
   out.wraps = wrap_matched(plan, matches, located.sites, out.notes);
-  out.unmatched = matches.count(MatchStatus::matched) != matches.matches.size();
+  out.boundaries = matches.matches.size();
+  out.unmatched = out.boundaries - matches.count(MatchStatus::matched);
   return out;
 }
 
@@ -266,7 +270,10 @@ int wrap(const InstrumentOptions& opt, const Wrapping& found) {
   print_diagnostics(diags.text() + found.notes);
   if (!patch) return fail(llvm::toString(patch.takeError()));
   const int code = write(*patch, opt);
-  return code == kYes && opt.check && found.unmatched ? kNo : code;
+  if (opt.check && !opt.plan.empty())
+    print_lines(std::to_string(found.boundaries) + " boundaries" + ", " +
+                std::to_string(found.unmatched) + " unmatched\n");
+  return code == kYes && opt.check && found.unmatched > 0 ? kNo : code;
 }
 
 // With a plan, its packages count as source too.
@@ -302,6 +309,7 @@ int instrument(const InstrumentOptions& opt) {
   if (!roots) return fail(llvm::toString(roots.takeError()));
   auto sources = read_sources(*roots);
   if (!sources) return fail(llvm::toString(sources.takeError()));
+  leave_out(*sources, opt.exclude);
   return opt.strip ? strip(opt, *sources) : wrap(opt, every_site(std::move(*sources)));
 }
 

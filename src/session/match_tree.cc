@@ -9,6 +9,7 @@
 #include "nlohmann/json.hpp"
 #include "plan/plan.h"
 #include "report/identity.h"
+#include "session/leave_out.h"
 #include "session/locate.h"
 #include "session/survey.h"
 #include "support/exit_code.h"
@@ -102,6 +103,7 @@ int match_tree(const MatchOptions& opt) {
   if (!templates) return fail(llvm::toString(templates.takeError()));
   llvm::Expected<SourceSet> sources = read_sources({SourceRoot{"", opt.tree, ""}});
   if (!sources) return give_up(sources.takeError());
+  leave_out(*sources, opt.exclude);
   const Located located = locate(*sources, *templates, *plan, diags);
   print_diagnostics(diags.text());
   const std::vector<Site>& sites = located.sites;

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace opguard {
 
 struct MatchOptions {
   std::string plan, tree, json, templates, explain;
+  std::vector<std::string> exclude;  // leave_out()
 };
 
 // The exit code (support/exit_code.h).

@@ -92,7 +92,7 @@ TEST(Patcher, VariantsStandBehindTheName) {
   auto patch = make_patch(plain, {{"a", sites[0], ".writes"}, {"b", sites[1], ".step"}}, diags);
   ASSERT_TRUE(bool(patch)) << llvm::toString(patch.takeError());
   EXPECT_EQ(patch->files[0].after,
-            "from opguard import og  # opguard: probes\nog.writes(\"a\", f)(x)\n"
+            "from opguard import og  # opguard: probes, isort: skip\nog.writes(\"a\", f)(x)\n"
             "y = og.step(\"b\", y).iadd(1)\no.z += 1\n");
   EXPECT_EQ(failure(plain, {{"c", sites[2], ".step"}}),
             "a.py:3: boundary c: an augmented attribute or item can end no step");
@@ -117,7 +117,7 @@ TEST(Patcher, ANewPlanReplacesTheProbesOfTheOld) {
   SourceSet first = patched(plain, *make_patch(plain, {{"a", sites[0]}}, diags));
   auto second = make_patch(first, {{"b", parse_sites(first, diags)[1]}}, diags);
   EXPECT_EQ(second->files[0].after,
-            "from opguard import og  # opguard: probes\nf(x)\nog(\"b\", g)(x)\n");
+            "from opguard import og  # opguard: probes, isort: skip\nf(x)\nog(\"b\", g)(x)\n");
   EXPECT_EQ(make_patch(first, {}, diags)->files[0].after, plain.files[0].text);
 }
 

@@ -82,6 +82,21 @@ def test_a_file_that_does_not_parse(opguard, tmp_path, tree):
     assert not plan.exists()
 
 
+def test_files_left_out(opguard, tmp_path, tree):
+    (tree / "old" / "deep").mkdir(parents=True)
+    (tree / "old" / "deep" / "broken.py").write_text("def f(:\n")
+    (tree / "other.py").write_text("import torch\nprint(torch.ones(2) * 2)\n")
+    plan = tmp_path / "plan.json"
+    done = opguard("plan", "--static", tree, "--exclude", "old/", "--exclude", "oth*.py", "-o", plan)
+    assert done.returncode == 0 and "2 files left out by --exclude" in done.stderr and "skipped" not in done.stderr, done.stderr
+    assert {b["site"]["file"] if "site" in b else b["file"] for b in json.loads(plan.read_text())["boundaries"]} == {"train.py"}
+    done = opguard("instrument", tree, "--all-sites", "--exclude", "old", "--exclude", "*.pyx")
+    assert done.returncode == 0 and "broken.py" not in done.stdout + done.stderr and "other.py" in done.stdout
+    assert "note: --exclude *.pyx matches no file" in done.stderr
+    done = opguard("match", "--plan", plan, tree, "--exclude", "old")
+    assert done.returncode == 0 and "broken.py" not in done.stderr, done.stderr
+
+
 def test_a_file_that_cannot_be_read(opguard, tmp_path, tree):
     # Not by permissions, which root has: of a size that no position can tell, and no bytes.
     with open(tree / "big.py", "wb") as big:
@@ -153,6 +168,17 @@ def test_a_plan_of_another_version(opguard, tree, plan):
     plan.write_text(json.dumps(data))
     err = refuse(opguard, "match", "--plan", plan, tree, trees=[tree], words=[str(plan), "version"])
     assert one_message(err), err
+
+
+def test_a_folder_given_as_a_plan(opguard, tree):
+    for words in (["match", "--plan", tree, tree], ["instrument", tree, "--plan", tree, "--check"]):
+        err = refuse(opguard, *words, trees=[tree], words=[f"{tree} is a folder, not a file"])
+        assert one_message(err), err
+
+
+def test_a_check_tells_what_it_found(opguard, tree, plan):
+    done = opguard("instrument", tree, "--plan", plan, "--check")
+    assert done.returncode == 0 and done.stdout.endswith(" boundaries, 0 unmatched\n"), done.stdout
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.99])

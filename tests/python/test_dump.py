@@ -61,8 +61,18 @@ def test_dump_of_a_damaged_log(opguard, second, tmp_path):
     path = tmp_path / "rank0.log"
     path.write_bytes(second[0].path.read_bytes()[:-30])
     done = opguard("dump", path, "--format", "json")
-    assert done.returncode == 0 and done.stderr.startswith(f"opguard: warning: {path}: record ")
-    assert "damage: record " in opguard("dump", path).stdout
+    assert done.returncode == 2 and done.stderr.startswith(f"opguard: warning: {path}: record ")
+    done = opguard("dump", path)
+    assert done.returncode == 2 and "damage: record " in done.stdout
+    # What was saved is no whole log.
+    done = opguard("dump", path, "--salvage")
+    assert done.returncode == 1 and "damage: record " in done.stdout
+
+
+def test_a_few_events_come_without_settings(opguard, second):
+    lines = opguard("dump", second[0].path, "--limit", "2").stdout.splitlines()
+    assert lines[0].startswith("log rank 0") and not [line for line in lines if line.startswith(("setting", "location"))]
+    assert "setting " in opguard("dump", second[0].path).stdout
 
 
 @pytest.mark.parametrize("options", [["--step", "one"], ["--step", "2-"], ["--step", "3-1"], ["--step", "-1"], ["--phase", "warmup"], ["--rank", "a"],
