@@ -15,9 +15,9 @@ from mutants.tables import hits, share, summary, table
 HERE = Path(__file__).resolve().parent
 TITLE = "## First tries\n"
 INTRO = """
-Programs nobody had looked at when the tool first ran on them: each result stands for the build that met it, and is never
-replaced. What the tables above hold was seen while the tool was written, and says nothing about others. Written by
-`bench/first_tries.py`; intervals are Wilson's, 95 %.
+Programs nobody had looked at when the tool first ran on them: each result stands for the build that met it, and is
+never replaced. What the tables above hold was seen while the tool was written, and says nothing about others. Written
+by `bench/first_tries.py`; intervals are Wilson's, 95 %.
 """
 
 
@@ -59,9 +59,10 @@ def mutants_section(files):
     if not found:
         return "", {}
     results = [r for f in found for r in f["results"]]
-    text = "\n### Random mutants of library code\n\nThe truth is known by construction (bench/mutants.py). "
-    seeds = f"Seeds {', '.join(label(f) for f in found)}, which nobody had looked at when they ran."
-    text += textwrap.fill(seeds, 118) + "\n\n"
+    text = "\n### Random mutants of library code\n\n"
+    seeds = ", ".join(label(f) for f in found)
+    about = f"The truth is known by construction (bench/mutants.py). Seeds {seeds}, which nobody had looked at when they ran."
+    text += textwrap.fill(about, 118) + "\n\n"
     text += "| seed | mutants at the statement or first use | wrong | false identical | controls identical |\n|---|---|---|---|---|\n"
     for f in found:  # each met a build of its own
         of = [r for r in f["results"] if r["operator"]]
