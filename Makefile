@@ -1,5 +1,5 @@
 # Set-up is done by scripts/setup.sh, which repeats nothing that is there already.
-.PHONY: help setup tool demo test torture accuracy coverage mutants docs transcripts wheel release format clean
+.PHONY: help setup tool demo test torture accuracy coverage mutants docs transcripts results wheel release format clean
 
 help:
 	@echo "make demo      two versions of a training program, and the first operator where they part"
@@ -10,6 +10,7 @@ help:
 	@echo "make coverage  real programs: operators covered, bit-equality, graphs; written to docs/results/coverage.md"
 	@echo "make mutants   random mutants of library code (MUTANTS=options), the truth known by construction"
 	@echo "make docs      docs/ as a site in build/site; a dead link fails"
+	@echo "make results   the documents' tables from bench/results/*.json; runs no program"
 	@echo "make transcripts  runs the guide's commands, and writes what they print into its pages"
 	@echo "make wheel     a manylinux wheel in dist/ that needs no package of the system"
 	@echo "make release   sdist and wheel in dist/release, with every check (TAG=v0.1.0)"
@@ -61,6 +62,9 @@ docs: build/venv-docs/.ready
 
 transcripts: setup
 	@.venv/bin/python scripts/transcripts.py docs/guide/tutorial.md docs/guide/record-once.md docs/guide/bisect.md
+
+results:
+	@.venv/bin/python bench/results.py
 
 wheel: setup
 	@scripts/wheel.sh

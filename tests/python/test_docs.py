@@ -93,6 +93,11 @@ def test_prose_is_wrapped(page):
     assert long == []
 
 
+def test_results_are_those_of_the_json():
+    done = subprocess.run([sys.executable, ROOT / "bench" / "results.py", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.slow
 def test_the_readme_shows_what_the_demo_says():
     """Its lines are the report's, in their order; what the README leaves out is in between."""
