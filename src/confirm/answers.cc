@@ -71,18 +71,23 @@ struct Rerun::Region {
     return summed_by(own.log(reader), reader);
   }
 
-  void follow(const EventRef& reader, const Slot& slot) {
+  // False: all that left the slot is the other run's too.
+  bool follow(const EventRef& reader, const Slot& slot) {
+    bool leads = false;
     for (const EventRef& maker : makers(reader, slot)) {
-      if (agrees(maker) || !seen.emplace(maker.process, maker.event).second) continue;
+      if (agrees(maker)) continue;
+      leads = true;
+      if (!seen.emplace(maker.process, maker.event).second) continue;
       const ProcessLog& log = own.log(maker);
       const Event e = own.event(maker);
-      const size_t before = seen.size();
+      bool begins_here = true;
       for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s)
         if (const Slot in = log.slots[s];
             in.kind == SlotKind::in && has_value(in) && !other.holds(value_key(log, in)))
-          follow(maker, in);
-      if (seen.size() == before) begins.push_back(maker);
+          begins_here &= !follow(maker, in);
+      if (begins_here) begins.push_back(maker);
     }
+    return leads;
   }
 };
 
@@ -108,11 +113,36 @@ EventRef Rerun::begin_of_region(int side, const EventRef& end,
   return first;
 }
 
+// Both runs have it, and it read something else in each.
+bool Rerun::follows(int side, const EventRef& ref) const {
+  if (ref.process < 0) return false;
+  const EventRef partner = timeline_.partner(side, ref);
+  if (partner.process < 0) return false;
+  const EventRef &a = side == 0 ? ref : partner, &b = side == 0 ? partner : ref;
+  for (const SlotPair& pair : pair_slots(timeline_.log(0, a), timeline_.event(0, a),
+                                         timeline_.log(1, b), timeline_.event(1, b)))
+    if (pair.a && pair.b && pair.a->kind == SlotKind::in && has_value(*pair.a) &&
+        has_value(*pair.b) && !same_bytes(*pair.a, *pair.b))
+      return true;
+  return false;
+}
+
 // The operators that begin the regions of both sides before a put.
 std::optional<Pivot> Rerun::origin(const Put& put, const std::vector<SlotPair>& differing) const {
   const EventRef end = repeated_.partner(0, put.b);
   if (end.process < 0) return {};
   EventRef a = begin_of_region(0, put.a, differing), b = begin_of_region(1, end, differing);
+  // A clip that only b has, between two gradients of one leaf:
+  //
+  //   a: acc1 -> acc2        b: acc1 -> clip -> acc2
+  //
+  // In a the region begins with acc2, since b holds what it read. But b's acc2 read what the clip
+  // left: acc2 begins nothing, and the clip does.
+  auto alone = [&](int side, const EventRef& ref) {
+    return ref.process >= 0 && timeline_.partner(side, ref).process < 0;
+  };
+  if (alone(1, b) && follows(0, a)) a = {};
+  if (alone(0, a) && follows(1, b)) b = {};
   Pivot pivot;
   pivot.kind = PivotKind::structure;
   // An operator of both runs that leaves another shape, or could not be given run a's result.

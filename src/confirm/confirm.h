@@ -125,6 +125,7 @@ class Rerun {
   bool replaced_another_of_the_same(size_t put) const;
   EventRef begin_of_region(int side, const EventRef& end,
                            const std::vector<SlotPair>& differing) const;
+  bool follows(int side, const EventRef& ref) const;
   std::optional<Pivot> origin(const Put& put, const std::vector<SlotPair>& differing) const;
 
   const Comparands first_;

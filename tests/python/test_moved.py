@@ -77,3 +77,19 @@ def test_an_operator_that_is_nowhere_else(opguard, tmp_path):
     done = opguard("diff", tmp_path / "a", tmp_path / "b", "--no-prove", "--json", tmp_path / "o.json", "--", "python", "train.py")
     pivot = json.loads((tmp_path / "o.json").read_text())["pivot"]
     assert done.returncode == 1 and pivot["elsewhere"] is None
+
+
+@pytest.mark.parametrize("sides", ["ab", "ba"])
+def test_a_clip_moved_between_two_gradients_of_a_leaf(opguard, tmp_path, sides):
+    """The gradient added behind it reads what the clip left: it follows, and is not the cause that the proof names."""
+    moved = TRAIN.replace("    torch.nn.utils", "        torch.nn.utils").replace("step()", "step()\n    print(loss.item())")
+    trees = {"a": TRAIN.replace("step()", "step()\n    print(loss.item())"), "b": moved}
+    for name, text in trees.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "train.py").write_text(text)
+    done = opguard("diff", tmp_path / sides[0], tmp_path / sides[1], "--json", tmp_path / "o.json", "--", "python", "train.py")
+    assert done.returncode == 1, done.stderr
+    pivot = json.loads((tmp_path / "o.json").read_text())["pivot"]
+    only = "b" if sides == "ab" else "a"
+    assert pivot["kind"] == "structure" and pivot[{"a": "b", "b": "a"}[only]] is None
+    assert (pivot[only]["operator"], pivot[only]["line"]) == ("torch.nn.utils.clip_grad_norm_", 12)
