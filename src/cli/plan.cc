@@ -52,6 +52,7 @@ int run_plan(const PlanOptions& opt) {
   llvm::Expected<SourceSet> whole = read_sources({SourceRoot{"", opt.tree, ""}});
   if (!whole) return give_up(whole.takeError());
   leave_out(*whole, opt.exclude);
+  leave_out_ignored(*whole, opt.tree);
   llvm::Expected<SourceSet> sources =
       opt.only.empty() ? std::move(whole) : only_of(*whole, opt.only);
   if (!sources) return give_up(sources.takeError());

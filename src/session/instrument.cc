@@ -310,6 +310,7 @@ int instrument(const InstrumentOptions& opt) {
   auto sources = read_sources(*roots);
   if (!sources) return fail(llvm::toString(sources.takeError()));
   leave_out(*sources, opt.exclude);
+  if (!opt.strip) leave_out_ignored(*sources, opt.repo);
   return opt.strip ? strip(opt, *sources) : wrap(opt, every_site(std::move(*sources)));
 }
 

@@ -2,6 +2,7 @@
 
 #include <fnmatch.h>
 
+#include "patcher/ignored.h"
 #include "support/say.h"
 #include "support/text.h"
 
@@ -28,6 +29,19 @@ void leave_out(SourceSet& sources, const std::vector<std::string>& patterns) {
     all += count;
   }
   if (all > 0) say_step(counted(all, "file") + " left out by --exclude");
+}
+
+void leave_out_ignored(SourceSet& sources, const std::string& tree) {
+  std::vector<std::string> paths;
+  for (const SourceFile& file : sources.files) paths.push_back(file.path);
+  for (const auto& file : sources.unread) paths.push_back(file.path);
+  const std::vector<bool> ignored = ignored_by_git(tree, paths);
+  size_t at = 0, count = 0;
+  // A package was asked for by --with, wherever it lies.
+  count += std::erase_if(sources.files,
+                         [&](const SourceFile& f) { return ignored[at++] && f.package.empty(); });
+  count += std::erase_if(sources.unread, [&](const auto&) { return ignored[at++]; });
+  if (count > 0) say_step(counted(count, "file") + " left out, which git ignores");
 }
 
 }  // namespace opguard

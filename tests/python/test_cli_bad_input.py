@@ -97,6 +97,31 @@ def test_files_left_out(opguard, tmp_path, tree):
     assert done.returncode == 0 and "broken.py" not in done.stderr, done.stderr
 
 
+def test_what_git_ignores_is_no_source(opguard, tmp_path, tree):
+    """An environment without pyvenv.cfg, a build: left out unasked. What git keeps all the same is source, and so is a tree ignored as a whole."""
+    git = ["git", "-C", str(tree), "-c", "user.name=n", "-c", "user.email=e@e"]
+    for name in ("venv/lib/mod.py", "build/made.py", "build/kept.py"):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text("import torch\nprint(torch.ones(2) * 2)\n")
+    (tree / "build" / "broken.py").write_text("def f(:\n")
+    (tree / ".gitignore").write_text("venv/\n/build/*\n")
+    for words in (["init", "-q"], ["add", "-f", "train.py", "build/kept.py"], ["commit", "-q", "-m", "x"]):
+        subprocess.run([*git, *words], check=True, capture_output=True)
+    plan = tmp_path / "plan.json"
+
+    def files():
+        return {b["site"]["file"] if "site" in b else b["file"] for b in json.loads(plan.read_text())["boundaries"]}
+
+    done = opguard("plan", "--static", tree, "-o", plan)
+    assert done.returncode == 0 and "3 files left out, which git ignores" in done.stderr and "broken" not in done.stderr, done.stderr
+    assert files() == {"train.py", "build/kept.py"}
+    done = opguard("instrument", tree, "--all-sites")
+    assert done.returncode == 0 and "venv/lib/mod.py" not in done.stdout and "build/kept.py" in done.stdout, done.stderr
+    plan.unlink()
+    done = opguard("plan", "--static", tree / "venv", "-o", plan)
+    assert done.returncode == 0 and "left out" not in done.stderr and files() == {"lib/mod.py"}, done.stderr
+
+
 def test_a_file_that_cannot_be_read(opguard, tmp_path, tree):
     # Not by permissions, which root has: of a size that no position can tell, and no bytes.
     with open(tree / "big.py", "wb") as big:
