@@ -6,8 +6,8 @@ bench/bombs.py [--bytes N] [--only NAME ...] [--readers NAME ...] [--json FILE]
 A bomb is a log whose every checksum is good and which means far more than it holds: one shape of 100,000 dimensions that 30,000 records
 refer to by three bytes each. The writer here follows docs/formats/record-format.md and nothing else. Each reader's peak memory is taken
 above what it needs for an ordinary log of a few events.
-Ends with 1 where a reader needs more than 100 times the file's size, more than --seconds, or ends as no reader should. A file of less than
-200 KB may cost as much as one of 200 KB: what a reader needs for any log, a block of pyarrow's say, is no share of it.
+Ends with 1 where a reader needs more than 100 times the file's size, more than --seconds, or ends as no reader should. With --bytes
+below 200,000 a log may cost what one of 200,000 may: what a reader needs for any log, a block of pyarrow's say, is no share of it.
 
 A new kind of bomb: a function of BOMBS that returns the chunks of a log of about `size` bytes."""
 
@@ -367,7 +367,7 @@ class Bombs:
         size = (self.folder / bomb / "a/rank0-1000-1.log").stat().st_size
         logs = sum(READERS[reader].count(name) for name in ("{a}", "{b}", "{a_log}"))  # that it reads
         factor = (peak - self.base[reader]) * 1024 / size / logs
-        bad = status not in (0, 1, 2) or seconds > self.options.seconds or factor * size > MEMORY_FACTOR * max(size, PROMISED_BYTES)
+        bad = status not in (0, 1, 2) or seconds > self.options.seconds or factor > MEMORY_FACTOR * max(1, PROMISED_BYTES / self.options.bytes)
         self.results.append({"bomb": bomb, "reader": reader, "bytes": size, "status": status, "seconds": round(seconds, 2),
                              "peak_kib": peak, "factor": round(factor, 1), "written": written + file_bytes, "bad": bad})  # fmt: skip
         print(f"{'FAIL' if bad else 'ok  '} {bomb:20} {reader:15} {size:>8} bytes: {seconds:6.2f} s, {peak / 1024:7.1f} MiB ({factor:6.1f} times), "
