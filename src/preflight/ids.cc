@@ -4,6 +4,7 @@
 #include <cctype>
 #include <string_view>
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/SHA256.h"
 #include "matcher/names.h"
 
