@@ -12,7 +12,25 @@ from pathlib import Path
 
 import pytest
 
+import sizes
+
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def pytest_addoption(parser):
+    sizes.add_options(parser)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    sizes.deselect(config, items)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item):
+    before = sizes.seconds_so_far()
+    yield
+    sizes.note(item.config, item, sizes.seconds_so_far() - before)
 
 
 def build_dir():
