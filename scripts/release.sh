@@ -28,9 +28,13 @@ scripts/wheel.sh dist/release
 build/venv-wheel/bin/python -m build --quiet --sdist --no-isolation --outdir dist/release .
 build/venv-wheel/bin/twine check --strict dist/release/*
 
-# It is the wheel itself that must work, in an environment that has nothing else.
 trial=$(mktemp -d)
 trap 'rm -rf "$trial"' EXIT
+# A file that the sdist lacks shows when the sdist alone is built.
+CC=${CC:-cc} CXX=${CXX:-c++} build/venv-wheel/bin/pip wheel -q --disable-pip-version-check --no-deps \
+  --no-build-isolation --wheel-dir "$trial/sdist" dist/release/*.tar.gz || fail "the sdist cannot be built"
+
+# It is the wheel itself that must work, in an environment that has nothing else.
 build/venv-wheel/bin/python -m venv "$trial"
 "$trial/bin/pip" install -q --disable-pip-version-check --no-index --no-deps dist/release/*.whl
 said=$("$trial/bin/opguard" --version)
