@@ -23,6 +23,7 @@ WRITERS = [
      ["bench/refactor.py", "--json", f"{KEPT}/refactor-second.json", "--table", "second", "docs/design/matching.md"]),
     ("docs/design/matching.md",
      ["bench/refactor.py", "--json", f"{KEPT}/refactor-third.json", "--table", "third", "docs/design/matching.md"]),
+    ("docs/design/index.md", ["bench/rooms.py", "--json", f"{KEPT}/rooms.json", "--table", "docs/design/index.md"]),
 ]
 
 
