@@ -1,4 +1,16 @@
 // align/judge/isolated.h: records that differ alone, among equal ones.
+//
+//   event       40 41 42 43   44         45 46 47 48
+//               all equal     differs    all equal       and nobody else holds its value
+//
+// A bit that flipped in a log looks like this, or memory that was read at a bad moment. What an
+// operator really computed otherwise is read by somebody, and then that reader differs as well.
+//
+// Counterexample: two slots of one run hold the differing value. Somebody handed it on, so it is
+// real.
+//
+// The cost: one pass over the pairs. Only where that leaves suspects are the slots of both runs
+// read.
 #pragma once
 
 #include <vector>

@@ -1,3 +1,22 @@
+// The walk back: from a value that only one run holds to the operators that began it.
+//
+//   a   h = norm(x)    y = h * 2    loss = y.sum()
+//   b   h = norm(x)    y = h * 3    loss = y.sum()
+//
+// The losses differ. Behind `sum` stands y, which differs as well; behind `*` stands h, which both
+// runs hold. So `*` is the origin: all that it read is known, and what it left is not.
+//
+// Who made a value? The memory is asked first: which event wrote these bytes last. Where memory
+// does not tell, the value's name is: the first event that made such a value. Below Python nothing
+// is recorded. There the walk goes by what must have happened: autograd adds up (push_summed), a
+// reducer averages (push_reduced), a collective reads the other ranks (push_peers).
+//
+// Counterexample: an operator that reads one differing value is no origin, however strange its
+// result. A known value may be the end all the same, if the other run reads another one in its
+// place (chosen).
+//
+// The cost: an event is expanded once a walk, whatever the number of values that lead to it. A sum
+// below Python looks back over the events of its step.
 #include "align/judge/value_flow.h"
 
 #include <algorithm>

@@ -1,3 +1,14 @@
+// How two events of one boundary differ, by cause: what went in decides before what came out.
+//
+//   a   softmax(x, dim=-1) -> y       b   softmax(x, dim=-1) -> z      outputs: an origin
+//   a   softmax(x, dim=-1) -> y       b   softmax(x, dim=1)  -> z      scalars
+//   a   softmax(x, dim=-1) -> y       b   softmax(w, dim=-1) -> z      inputs: somebody before it
+//   a   reshape(x, 4, 8)              b   reshape(x, 8, 4)             scalars: the shape follows
+//
+// Counterexample: what torch.empty returns is whatever the memory held, and is no difference. Where
+// one run read such memory and the other a value, the inputs differ, if the results do.
+//
+// The cost: one walk over the slots of both sides. Only those that are paired by name are copied.
 #include <algorithm>
 #include <tuple>
 

@@ -1,5 +1,15 @@
 // align/pair/slot_pairs.h: which slots of two events of one boundary are the same argument or
 // result.
+//
+//   by place, of all but two kinds of event     a  in 0  in 1  out 0
+//                                               b  in 0        out 0     in 1: a's alone
+//   by name, at an optimizer's step             a  grad:wte.weight    grad:head.weight
+//                                               b  grad:head.weight   grad:emb.weight
+//
+// In the second, head.weight is paired by its name. What is left of either side is paired in order
+// among its like, since a module may have been renamed: wte with emb.
+//
+// Counterexample: by place, parameters that an optimizer holds in another order would all differ.
 #pragma once
 
 #include <array>
