@@ -1,4 +1,13 @@
 // confirm/confirm.h: what a re-run of b with values of a put in place says: docs/design/proof.md.
+//
+//   b                       x -> f' -> h' -> g -> loss 0.48
+//   a                       x -> f  -> h  -> g -> loss 0.51
+//   b, h put in for h'      x -> f' -> h  -> g -> loss 0.51        healed: f' is the cause
+//   b, h put in for h'      x -> f' -> h  -> g -> loss 0.49        changed: not alone
+//   b, h put in for h'      x -> f' -> h  -> g -> loss 0.48        unchanged: harmless
+//
+// Counterexample: the re-run reads other inputs before h is put in. It is another run then, and
+// says nothing (Obstacle).
 #pragma once
 
 #include <optional>

@@ -1,3 +1,16 @@
+// Which bytes of run a to put where in run b, so that a candidate is forced.
+//
+//   the candidate                    what is replaced
+//   an operator of both runs         its results: forward, recomputed and backward
+//   an operator of one run alone     results of the first operators behind it that both runs have
+//   a value that nobody made         the inputs of the operator that reads it
+//   all of them: the question        every result that has a counterpart and differs
+//
+// Counterexample: a result of another shape or dtype cannot be put in. Then the values are put
+// downstream, where both runs are of one shape again; where that is nowhere, the experiment is
+// refused.
+//
+// The cost: at most 1 GiB of values for one candidate (kMostBytes), 256 MiB for the question.
 #include <algorithm>
 #include <map>
 #include <set>

@@ -1,4 +1,15 @@
 // matcher/scope_pairs.h: which scope of the new tree is which scope of the old one.
+//
+//   old                  new                    by
+//   Attention.forward    Attention.forward      name and file, while nothing else holds more of it
+//   Block.mlp            Block.feed_forward     operators: files, then classes, then functions
+//   Model.loss           Model._loss            operators; Model.loss is a wrapper that calls it
+//
+// Two names may have been exchanged, or one body copied. So what a scope holds is weighed against
+// the name it bears: a name kept is worth 0.1 of likeness, a file kept 0.2.
+//
+// Counterexample: where two scopes hold as much and nothing tells them apart, neither is it
+// (given_up).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,16 @@
 // patcher/patch.h: matched sites -> edits -> a git diff. The only user of libgit2.
+//
+//   h * rstd       ->    og("mul:77ab", h) * rstd             two insertions, around h
+//   x += y         ->    x = og.name("add:o5p6", x).iadd(y)   the token changes too
+//   a < b < c      ->    og(..., a) < og(..., b) < c          b only where a is wrapped
+//
+// An edit inserts; lines keep their numbers but for the one import line. Wraps within wraps open
+// from the outside in and close from the inside out (Edit::nesting).
+//
+// Counterexample: a file that changed since it was read, or has uncommitted changes. It is refused,
+// and with it the whole patch: every file or none is written.
+//
+// The cost: one pass over each file that changes; the diff is libgit2's.
 #pragma once
 
 #include <cstdint>

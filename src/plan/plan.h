@@ -1,5 +1,11 @@
-// plan/plan.h: the alignment plan: every boundary with its signature. JSON, committed by
-// users: docs/formats/plan-format.md.
+// plan/plan.h: the alignment plan: every boundary with its signature. JSON, committed by users:
+// docs/formats/plan-format.md.
+//
+//   "attention.softmax:q7k2"     its place, text and tags; how often it ran, and in which phases;
+//                                which operators it dispatched
+//
+// A plan outlives the tree it was made from: its ids are the same in every run, and so in every
+// log. Counterexample: it holds no value of any run. What a boundary computed is in the logs.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,12 @@
 // plan/trace.h: what the tracer saw: operator uses in source and the activities they launched.
 // JSON, one file per process: docs/formats/plan-format.md, section "Trace".
+//
+//   use     /work/model.py 14:8 to 14:33, CALL, in Attention.forward
+//           activities {aten::softmax.int: 12}, backward {aten::_softmax_backward_data: 12}
+//
+// A use is an expression, not an execution: a million steps have as many uses as ten.
+// Counterexample: what no frame of the user's stands above has no use. It is counted under its
+// phase, so that coverage is not flattered.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,16 @@
 // report/rows.h: the events of two aligned processes side by side, in one order.
+//
+//   a   embed   norm             linear   relu
+//   b   embed   norm    gelu              relu
+//       equal   equal   only b   only a   differs
+//
+// Pairs come in the order of a; what only b has follows the pair before it. The page and the trace
+// for Perfetto draw these rows, so that partners stand under each other.
+//
+// Counterexample: by b's order a pair that moved would stand far from its place in a. It is shown
+// once, where a has it.
+//
+// The cost: a sort of all pairs. Of more than kMostRows rows the ones near differences are kept.
 #pragma once
 
 #include <cstdint>

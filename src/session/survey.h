@@ -1,4 +1,13 @@
 // session/survey.h: from a program to its plan: the steps preflight, instrument and diff share.
+//
+//   the command, traced     ->   what dispatched operators, and the files it loaded
+//   those files, parsed     ->   sites
+//   both                    ->   the plan; and look-alikes elsewhere in the tree, to match by later
+//
+// A tree that carries probes is traced without them: the plan is of the user's own text.
+// Counterexample: a file that was not loaded has no boundary, however many operators stand in it.
+//
+// The cost: one run of the program, slowed by the tracer, until nothing new comes (told_end).
 #pragma once
 
 #include <string>

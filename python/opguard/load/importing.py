@@ -1,4 +1,11 @@
-"""Run something right after a module has been imported, without importing it."""
+"""Run something right after a module has been imported, without importing it.
+
+    when_imported("torch", start)      start(torch) runs as `import torch` ends, before the program's next line
+
+Counterexample: to import torch ourselves would cost seconds in a launcher that never needs it, and would change
+the order in which the program's own imports run.
+
+The cost: a finder in front of sys.meta_path that answers None, there only while something is awaited."""
 
 import importlib.util
 import os

@@ -1,7 +1,14 @@
 """Instrumented text -> code whose lines and columns are the original's.
 
 Probes are insertions on one line, and one whole line is the import, so positions are mapped back by
-arithmetic; the original text is not needed."""
+arithmetic; the original text is not needed.
+
+    y = og("mul:77ab", h) * 2      `h` at column 19 is column 4 of `y = h * 2`; the closing `)` counts one more
+
+So a traceback, inspect.getsource and a debugger show the user's own line. Counterexample: up to Python 3.11 the
+parser gives what stands inside an f-string no true place; there probes are found in its text (add_string).
+
+The cost: one walk over the file's syntax tree when it is imported."""
 
 import ast
 import functools

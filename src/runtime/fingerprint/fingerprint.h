@@ -1,5 +1,16 @@
 // runtime/fingerprint/fingerprint.h: og1, the 128-bit digest of a tensor's logical content:
 // docs/formats/record-format.md.
+//
+//   x of float32 [4, 8]         9f31...    as x.clone() and x.t().contiguous().t()
+//   x.t()                       another    other bytes in logical order
+//   x.reshape(8, 4)             another, but the same `flat`
+//   a permutation of x          another, but the same `elements`
+//
+// All of a Digest comes from one pass over memory, whatever the layout. Counterexample: a sum of
+// the elements would be the same for a permuted tensor; bench/blindspots.py has 35 such changes.
+//
+// The cost: 0.6 to 0.9 of torch.sum's speed on one thread, of rows of 128 bytes and more. From
+// kParallelBytes on several threads share a tensor; the result does not depend on them.
 #pragma once
 
 #include <cstdint>

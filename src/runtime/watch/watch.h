@@ -1,8 +1,14 @@
 // runtime/watch/watch.h: what --capture and --transplant want of one event
 // (docs/formats/tensors.md).
 //
-// Where neither was asked for, of this event or at all, there is no Watch, and the only cost is the
-// test of a pointer.
+//   --capture attention.softmax:q7k2@3:out0        the fourth execution's result goes to a file
+//   --transplant mlp.linear:d2mx@0:out0=h.safetensors      its result becomes what h holds
+//
+// Counterexample: a result that is a view lies in memory which others hold. It is replaced by a
+// copy, so that they keep what they have (own_result).
+//
+// The cost: where neither was asked for, of this event or at all, there is no Watch; a pointer is
+// tested.
 #pragma once
 
 #include <functional>
