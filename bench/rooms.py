@@ -1,7 +1,7 @@
 """The tree as a house: rooms, floors, arrows, circles, and how much of it is comment.
 
   rooms.py [--revision REV] [--build DIR] [--json FILE]
-  rooms.py --json FILE --table docs/design/rooms.md     # puts what FILE holds into the document; reads no source
+  rooms.py --json FILE --table docs/design/index.md     # puts what FILE holds into the document; reads no source
 
 A room is a folder of src/, or python/opguard. An arrow A -> B: a file of A includes or imports one of B.
 --build: an arrow also counts the functions of B that A's objects call, by the symbols of the build's archives.
