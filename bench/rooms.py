@@ -24,6 +24,8 @@ from collections import Counter, defaultdict
 from itertools import permutations
 from pathlib import Path
 
+import marks
+
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = (".cc", ".h", ".cu", ".inc", ".py")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
@@ -211,12 +213,6 @@ def tables(measured):
     return text
 
 
-def put(document, text):
-    begin, end = "<!-- rooms -->\n", "<!-- /rooms -->"
-    head, rest = document.read_text().split(begin)
-    document.write_text(head + begin + text + end + rest.split(end)[1])
-
-
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--revision")
@@ -226,7 +222,7 @@ def main():
     o = p.parse_args()
     kept = json.loads(o.json.read_text()) if o.json and o.json.exists() else []
     if o.table:
-        put(o.table, tables(kept))
+        marks.put(o.table, "rooms", tables(kept))
         return
     found = of_revision(o.revision)
     if o.build:
