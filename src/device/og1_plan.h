@@ -1,4 +1,14 @@
 // device/og1_plan.h: how the kernel is to share out tensors: which of its ways, how many blocks.
+//
+//   float32 [4096, 4096], dense    blocks of 16 KiB and more, 528 at a time
+//   fourteen small tensors         one launch: their shapes fill its 4 KiB of parameters
+//
+// Below 16 KiB a block costs more than it saves. What is read twice is cut so that it stays in a
+// cache. Counterexample: a tensor with an element of more than 16 bytes or 65 dimensions fits no
+// launch, and is unreadable.
+//
+// The cost: arithmetic on shapes, on the program's thread; the launch carries the plan in its
+// parameters.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,12 @@
 // support/launch.h: the user's program as a child process: environment, output, signals, time.
+//
+//   Ctrl-C            the child and its children get it; LaunchResult::asked says so
+//   kill -9 of us     the guardian ends what we started (support/guardian.h)
+//   `env -i` below    opguard_keep.so brings our variables back (keep/kept.h)
+//
+// Counterexample: the user's own run, as in `opguard run`, is not `apart`: it keeps the terminal,
+// and goes on when we are gone. Runs of ours get a process group of their own, which is ended as a
+// whole.
 #pragma once
 
 #include <cstdint>

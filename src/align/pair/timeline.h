@@ -1,4 +1,16 @@
 // align/pair/timeline.h: one order for the events of two aligned runs.
+//
+//   run a    embed  norm         linear        positions of a: 0, 2, 4
+//   run b    embed  norm  scale  linear        scale is b's alone: behind norm, between 2 and 4
+//
+// "Which came first?" is asked across sides and across ranks. Across sides the pairs answer it.
+// Across ranks the collectives do, by their epochs (collectives.h). What ran side by side is
+// ordered by micro-batch and by the distance from the collective before.
+//
+// Counterexample: clocks. Two runs have two, and so have two machines.
+//
+// The cost: 8 bytes an event of b. The ranks' order is made when first asked for, since runs that
+// agree are put in none.
 #pragma once
 
 #include <compare>

@@ -1,5 +1,11 @@
 // runtime/recorder/held.h: the tensors behind an argument that is no tensor: a module's, an
 // optimizer's.
+//
+//   clip(model)     arg0.param:layers.0.weight, arg0.grad:layers.0.weight, ...: read before it
+//
+// Code without probes may change any of them, and nothing else would show it. Counterexample: any
+// other object is not searched: its attributes may be properties, which would run the program's
+// code.
 #pragma once
 
 #include <string>

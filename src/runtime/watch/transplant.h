@@ -1,4 +1,13 @@
 // runtime/watch/transplant.h: a value of the program replaced by one from a file.
+//
+//   y = og("softmax:q7k2", f)(s)     y's bytes become the file's; autograd saved y: it has them too
+//
+// No operator of the program's sees it and no version is counted, so nothing else in the run
+// changes. That makes a re-run a proof. All or nothing: a value of another dtype or shape is
+// refused.
+//
+// Counterexample: an expanded view. Its elements share memory, so no bytes could make them the
+// file's.
 #pragma once
 
 #include <string>
