@@ -193,8 +193,9 @@ class Planner {
     return true;
   }
 
-  // From the candidate on `side` along values that only this run holds, to the first operators that
-  // both runs have and that leave the same shapes: there the runs are put together again.
+  // From the candidate on `side` along values that only this run holds. The way ends at the first
+  // operators that both runs have and that leave the same shapes. There the runs are put together
+  // again.
   void put_downstream(int side) {
     if (candidate(side).process < 0) return;
     experiment_.place = Place::downstream;

@@ -29,10 +29,10 @@
 
 namespace opguard {
 
-// Every scope that match_sites() would compare with one of the plan's: in a folder of a boundary
-// that is not where it was, with an operator of its kind; newly called in the plan's files; alike
-// enough to a scope that is gone; or with a site that reads as a boundary did. A large tree has
-// few.
+// Every scope that match_sites() would compare with one of the plan's. It is in a folder of a
+// boundary that is not where it was, with an operator of its kind. Or it is newly called in the
+// plan's files, or alike enough to a scope that is gone. Or it has a site that reads as a boundary
+// did. A large tree has few.
 class Search {
  public:
   // sites: of the plan's files; found: what match_sites() found among them.

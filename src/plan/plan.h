@@ -98,8 +98,8 @@ struct Plan {
   std::vector<std::string> command;   // the preflight's, empty for a static plan
   std::vector<std::string> packages;  // --with
   std::vector<Boundary> boundaries;   // by id's first execution order
-  // The other sites of the boundaries' scopes, so that a matcher sees whole scopes: package, file,
-  // scope, order, start, end, form, callee, receiver, arguments and targets only.
+  // The other sites of the boundaries' scopes, so that a matcher sees whole scopes. They have
+  // package, file, scope, order, start, end, form, callee, receiver, arguments and targets only.
   std::vector<Site> context;  // by (package, file, scope, order)
   // Keys of what else there was, outside of those scopes, that reads like a boundary or like its
   // scope: matcher/elsewhere.h. Sorted.

@@ -24,7 +24,7 @@ struct TracedUse {
   std::string path;   // absolute path of the source file
   std::string scope;  // code object's qualified name ("Attention.forward"; co_name before 3.11)
   // Python's exact expression: 1-based lines, 0-based UTF-8 byte columns; columns are -1 where the
-  // interpreter has no positions (before 3.11): then only `line` and `callee` locate it.
+  // interpreter has no positions (before 3.11). Then only `line` and `callee` locate it.
   int32_t line = 0, end_line = 0, column = -1, end_column = -1;
   std::string opcode;  // CPython's instruction name: "CALL", "BINARY_OP", "FOR_ITER", ...
   std::string

@@ -20,7 +20,7 @@
 namespace opguard {
 
 // A serialised perfetto.protos.Trace. Every row of an alignment is one unit of time on every lane,
-// so that partners stand under each other; when an event really ran is in its arguments.
+// so that partners stand under each other. When an event really ran is in its arguments.
 //
 // Beyond `max_rows` rows, what is far from every difference is left out: one slice on the track
 // `equality` counts it.

@@ -60,8 +60,8 @@ std::vector<uint32_t> events_around(const ProcessLog& log, uint32_t event);
 // Rows that one file shows of a long report; the others are counted where they were.
 inline constexpr size_t kMostRows = 200'000;
 
-// Which rows a file of about `max_rows` shows, by lane: all, or what differs and its neighbours,
-// the candidates and the end of the certified prefix, then what comes first.
+// Which rows a file of about `max_rows` shows, by lane: all, or some. These are what differs and
+// its neighbours, the candidates and the end of the certified prefix, then what comes first.
 std::vector<std::vector<bool>> kept_rows(const Report& report, const std::vector<Lane>& lanes,
                                          size_t max_rows);
 

@@ -46,8 +46,8 @@ struct Exchanged {
 };
 
 // Where the pivot stands in text that both programs share, something else gave it its value, or
-// decided that it runs: a number, a flag, an object, another order. Runs b with a's text in the
-// suspects; found, the pivot gets the text as its place (Pivot::text).
+// decided that it runs. Such are a number, a flag, an object, another order. Runs b with a's text
+// in the suspects; found, the pivot gets the text as its place (Pivot::text).
 Exchanged exchange_text(const ExchangeText& source, const Run& a, const Run& b,
                         const Alignment& alignment, Verdict& verdict, const ExchangeBudget& budget);
 

@@ -49,7 +49,7 @@ struct Survey {
 // "" or that tracing ended by itself, when, and what that means: for people.
 std::string told_end(const Trace& trace);
 
-// A loaded file the parser cannot read is left out with a warning in `diags`: it ran, so it is
+// A loaded file the parser cannot read is left out with a warning in `diags`. It ran, so it is
 // Python, and its operators show as unattributed. Error: the program fails, a package is not there,
 // no operator was seen in the sources.
 llvm::Expected<Survey> survey(const SurveyOptions& options, const TemplateLibrary& templates,

@@ -13,7 +13,7 @@
 
 namespace opguard {
 
-// A verdict that rests on something being absent cannot stand where records may be missing:
+// A verdict that rests on something being absent cannot stand where records may be missing.
 // "identical" becomes inconclusive, and so does "diverged" unless its pivot is a pair of events
 // that were both recorded and differ. Where one run only goes on longer than the other, whose log
 // was cut short, no pivot stands at all. Of logs that only end early those count that can hold

@@ -20,18 +20,17 @@
 namespace opguard {
 
 // Two events of one boundary of which tensors alone differ, while nothing around them does and
-// nobody else holds the values they differ by: likely a false alarm (a bit that flipped in a log or
-// on its way there, memory read at a bad moment), since what is really another value is read by
-// somebody.
+// nobody else holds the values they differ by. That is likely a false alarm: what is really another
+// value is read by somebody.
 struct IsolatedPair {
   EventRef a, b;
   uint32_t slot = kNone;  // of side b: the first that differs
   bool operator==(const IsolatedPair&) const = default;
 };
 
-// In the order of the certificate. At least kIsolatedReach equal pairs on either side, in both runs
-// without an event between them that has no partner; generators' states: the same generator is
-// equal in the states before and after.
+// In the order of the certificate. At least kIsolatedReach equal pairs are on either side, and in
+// neither run an event without a partner is between them. Of generators' states, the same generator
+// is equal in the states before and after.
 inline constexpr size_t kIsolatedReach = 4;
 std::vector<IsolatedPair> isolated_pairs(const Run& a, const Run& b, const Alignment& alignment);
 

@@ -15,9 +15,10 @@
 
 namespace opguard {
 
-// "the random state of torch.cpu differs since step 3 (equal up to step 2)", of the generators that
-// already differed at the last recorded state before these events of one place; none if none did or
-// nothing is known. Evidence, never a pivot: nobody may draw from that generator.
+// "the random state of torch.cpu differs since step 3 (equal up to step 2)". It is of the
+// generators that already differed at the last recorded state before these events of one place.
+// None if none did or nothing is known. Evidence, never a pivot: nobody may draw from that
+// generator.
 Reasons random_state_difference(const Run& a, const EventRef& at_a, const Run& b,
                                 const EventRef& at_b);
 

@@ -94,7 +94,7 @@ std::vector<EventRef> Flow::push_peers(const EventRef& ref, std::vector<Work>& s
   return novel;
 }
 
-// Where a value has several readers, autograd adds up what they send back, below Python: the sum
+// Where a value has several readers, autograd adds up what they send back, below Python. The sum
 // comes from the outgoing gradients of those readers' nodes.
 bool Flow::push_summed(const Work& work, std::vector<Work>& stack) const {
   const ProcessLog& log = mine_.log(work.wanted.event);
@@ -168,8 +168,8 @@ bool Flow::push_reduced(const Work& work, std::vector<Work>& stack) {
 }
 
 // An operator that leaves a value which somebody made before it, and read it nowhere, had it from
-// there all the same: `sum(b.aux for b in blocks)` of one block. No edge is known, so the name
-// serves.
+// there all the same. So does `sum(b.aux for b in blocks)` of one block. No edge is known, so the
+// name serves.
 SlotRef Flow::read_unseen(const SlotRef& made) const {
   const Event& event = mine_.event(made.event);
   if (!on(Heuristic::read_unseen) || event.kind != EventKind::op || event.begin == 0) return {};
@@ -295,7 +295,7 @@ bool Flow::trace_parts(const Work& work, std::vector<Work>& stack, std::vector<O
   return true;
 }
 
-// A known value of this extent, then parts of it written over with known values: the other run
+// A known value of this extent, then parts of it written over with known values. The other run
 // lacks the writing, so that is where the value comes from.
 bool Flow::trace_overwrite(const Slot& wanted, const Memory::Parts& parts, const EventRef& reader,
                            std::vector<Origin>& origins) {

@@ -89,7 +89,7 @@ uint32_t threads(const ProcessLog& log) {
 }
 
 // Event indices by sequence, but for those that the other run has none of. Each thread is one where
-// both sides have as many, since how threads interleave is chance; else the main thread is one and
+// both sides have as many, since how threads interleave is chance. Else the main thread is one and
 // the others together are another.
 std::map<uint32_t, std::vector<uint32_t>> sequences(const ProcessLog& log, const StepEvents& steps,
                                                     bool by_thread) {

@@ -98,8 +98,8 @@ bool reads_garbage_in_one_run(const ProcessLog& a, const Event& ea, const Proces
 Equality compare_events(const ProcessLog& a, const Event& ea, const ProcessLog& b,
                         const Event& eb) {
   if (ea.kind == EventKind::state) return compare_states(a, ea, b, eb);
-  // In the order of cause: what went in decides before what came out, so that a reshape to other
-  // sizes is told by its argument and not by its result.
+  // In the order of cause: what went in decides before what came out. So a reshape to other sizes
+  // is told by its argument and not by its result.
   const Slots in = compare_slots(a, ea, b, eb, /*inputs=*/true);
   if (in == Slots::shape) return Equality::shape;
   if (in == Slots::values) return Equality::inputs;

@@ -72,7 +72,7 @@ class Aligner {
 
   // Appends the window's matches in order.
   void align(Window w) {
-    // A pair of the highest score at an end is part of some best alignment: any other use of either
+    // A pair of the highest score at an end is part of some best alignment. Any other use of either
     // token could be exchanged for it.
     while (!w.empty() && score(w.a0, w.b0) == kMaxScore) matches_.emplace_back(w.a0++, w.b0++);
     Matches tail;

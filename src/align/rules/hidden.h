@@ -47,7 +47,7 @@ class HiddenRecords {
   const Rule* rule_of(int side, const EventRef& event, uint64_t slot) const;
 
   // Of what is kept (buffers, saved tensors: events of kind state), these values are not compared
-  // in either run: a re-run cannot put run a's in their place.
+  // in either run. A re-run cannot put run a's in their place.
   void leave_out(const std::unordered_set<ValueKey, ValueKeyHash>& kept) { left_out_ = kept; }
 
   Residue residue(const EventRef& a, const EventRef& b) const;
@@ -57,7 +57,7 @@ class HiddenRecords {
   const Rule* hides_origin(int side, const Origin& origin, const EventRef& partner) const;
 
   // Unequal pairs whose differences are all hidden, and operators that differ only by what they
-  // read of these, become Equality::hidden; the counts of the alignment and of the rules follow.
+  // read of these, become Equality::hidden. The counts of the alignment and of the rules follow.
   void apply(Alignment& alignment);
 
  private:

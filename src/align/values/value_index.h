@@ -52,8 +52,8 @@ class ValueIndex {
   bool holds(const ValueKey& key) const;
 
   // The first event that made the value (returned it or wrote it) before `consumer` (`inclusive`:
-  // or by it): in its own process, else in the process that made it first by the clock. {} if none
-  // did.
+  // or by it). It is looked for in the consumer's own process, else in the process that made it
+  // first by the clock. `{}` if none did.
   SlotRef producer(const ValueKey& key, const EventRef& consumer, bool inclusive) const;
 
   // Who left which bytes.

@@ -22,7 +22,7 @@
 namespace opguard {
 
 // Claims for forward event `index` every node between `result` and `history` that no earlier event
-// claimed: its executions become events of kind node, and of the leaves it reaches, of kind
+// claimed. Its executions become events of kind node, and of the leaves it reaches, of kind
 // accumulate. Keeps no tensor and no graph alive. Under OwnWork. begin: Event::begin; the node of a
 // compiled graph that recorded since has told its backward itself.
 void attach_hooks(const TorchApi& torch, const std::string& boundary, uint32_t index,

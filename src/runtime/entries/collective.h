@@ -45,8 +45,8 @@ struct Flight {
 // Of an object that Running::flight holds.
 Flight& flight_of(const Ref& object);
 
-// The site's operator returned with the collective still in flight: `index` is its event, `inputs`
-// what it read; outputs take the names of the arguments they are. Under OwnWork.
+// The site's operator returned with the collective still in flight. `index` is its event, `inputs`
+// what it read. Outputs take the names of the arguments they are. Under OwnWork.
 void launched(Flight& flight, uint32_t index, const std::vector<Slot>& inputs,
               const std::vector<Collector::Item>& arguments);
 

@@ -44,14 +44,14 @@ struct NumberType {
   uint32_t element = 0;  // opguard_element_type
 };
 
-// Everything in one pass over memory, whatever the layout. dtype: torch's name without "torch.";
-// "" if the elements are no masks. threads: how many may work on it, the caller included; the
-// result does not depend on them.
+// Everything in one pass over memory, whatever the layout. `dtype` is torch's name without
+// "torch.", or "" if the elements are no masks. `threads` is how many may work on it, the caller
+// included; the result does not depend on them.
 Digest digest(const Elements& elements, std::string_view dtype, unsigned threads = 1);
 Digest digest(const Elements& elements, NumberType type, unsigned threads = 1);
 
-// The same of `bytes` bytes in one row of elements of `size` bytes, a multiple of 8 up to
-// kTinyBytes, that may not be a mask. False: not such, and nothing is known.
+// The same of `bytes` bytes in one row of elements of `size` bytes: a multiple of 8 up to
+// kTinyBytes. It may not be a mask. False: not such, and nothing is known.
 constexpr uint64_t kTinyBytes = 64;
 bool tiny_digest(const char* data, uint64_t bytes, uint32_t size, NumberType type, Digest& result);
 

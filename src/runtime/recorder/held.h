@@ -28,8 +28,8 @@ std::vector<Held> held_tensors(const TorchApi& torch, PyObject* object, bool sta
 
 bool is_optimizer(const TorchApi& torch, PyObject* object);
 
-// The parameters of an optimizer's groups, or of an object that keeps a list of them and steps
-// them without being an optimizer of torch's; numbered where they have no name.
+// The parameters of an optimizer's groups, or of an object that keeps a list of them and steps them
+// without being an optimizer of torch's. They are numbered where they have no name.
 struct Parameter {
   Ref tensor;
   std::string name;  // ":layers.0.weight", "3"

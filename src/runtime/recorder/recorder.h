@@ -106,8 +106,8 @@ class Recorder {
     bool located = false;
   };
 
-  // settings: called without arguments when the log is opened and when it is closed, for a dict of
-  // str. states: called at step boundaries, for a dict of bytes and tensors.
+  // `settings` is called without arguments when the log is opened and when it is closed, for a dict
+  // of str. `states` is called at step boundaries, for a dict of bytes and tensors.
   void start(const std::string& dir, int32_t rank, int32_t world, Mode mode, PyObject* settings,
              PyObject* states);
   // After the records of this step's end `callback` is called, once, on the main thread, between
@@ -307,8 +307,8 @@ class Recorder {
 
 Recorder& recorder();
 
-// Around all of our own work on a thread: probes only forward, the program's error is put aside,
-// and whatever error of our own is left at the end is a fault.
+// Around all of our own work on a thread. Probes only forward, and the program's error is put
+// aside. Whatever error of our own is left at the end is a fault.
 class OwnWork {
  public:
   OwnWork() : OwnWork(recorder().thread()) {}

@@ -62,8 +62,8 @@ class Tickets final : public LateValues {
   static uint64_t graph_of(uint64_t ticket) { return (ticket & ~kOfGraph) >> 32; }
   static uint64_t index_in_graph(uint64_t ticket) { return ticket & 0xffffffffu; }
 
-  // How long fetch() goes on without a single value coming once the log is to be closed; before,
-  // kRunning times as long, since a device may have to wait for another rank's checkpoint.
+  // How long fetch() goes on without a single value coming once the log is to be closed. Before it
+  // is kRunning times as long, since a device may have to wait for another rank's checkpoint.
   static constexpr int kRunning = 20;
   void set_patience(std::chrono::nanoseconds patience) { patience_ = patience; }
   std::chrono::nanoseconds patience() const { return patience_; }

@@ -29,11 +29,11 @@ struct TransplantValue {
 std::string load_value(const Transplant& transplant, TransplantValue& value);
 
 // Puts the value's bytes where the tensor's are. No operator of the program's sees it and no
-// version is counted: what autograd saved of the same memory is the new value too, which is the
+// version is counted. What autograd saved of the same memory is the new value too, which is the
 // point. All or nothing. On a device it is a copy on the stream that the thread works on, and
-// waited for.
-// "" or why not: another dtype or shape, memory that cannot or must not be written. Under OwnWork.
-// same: whether the tensor held that value already. Then nothing is written.
+// waited for. Gives "" or why not: another dtype or shape, memory that cannot or must not be
+// written. Under OwnWork. same: whether the tensor held that value already. Then nothing is
+// written.
 std::string replace_value(const TorchApi* torch, PyObject* object, const TensorView& view,
                           const TransplantValue& value, bool& same);
 

@@ -35,11 +35,11 @@ class Watch {
   // A tensor of the event, before it is recorded; `view` is of `object`. Replaces its value or
   // copies it. Under OwnWork.
   void meet(const TensorView& view, PyObject* object, SlotKind kind, const std::string& name);
-  // The gradients an autograd node hands on: the tuple, or one in whose places to be replaced there
-  // are copies, as a gradient may share its memory with others.
+  // The gradients an autograd node hands on: the tuple, or one with copies in the places to be
+  // replaced. A gradient may share its memory with others.
   Ref apart(PyObject* gradients);
   // An operator's result, or a copy where it is to be replaced and lies in memory that is not its
-  // own, as `shares` says: a view's other holders keep what they have.
+  // own, as `shares` says. A view's other holders keep what they have.
   Ref own_result(const OwnWork& work, PyObject* result,
                  const std::function<bool(PyObject*)>& shares);
   // --drill: the operator begins and has ended, in any way; nothing of ours runs between the two.
