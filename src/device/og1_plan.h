@@ -30,9 +30,9 @@ class Plan {
  public:
   explicit Plan(const Limits& limits) : limits_(limits) {}
 
-  // False: it does not fit any more. A tensor that fits no empty launch cannot be read: sizes that
-  // are none (an element of 0 or of more than 16 bytes, a negative dimension, more than 64).
-  // wanted: kXor for xor64 (h of the record) and xor32 (flat), anything else for og1.
+  // False: it does not fit any more. A tensor that fits no empty launch cannot be read. Its sizes
+  // are none: an element of 0 or of more than 16 bytes, a negative dimension, more than 64.
+  // `wanted` is kXor for xor64 (h of the record) and xor32 (flat), anything else for og1.
   bool add(const opguard_tensor& tensor, Mode wanted = kRows);
 
   uint32_t jobs() const { return jobs_; }

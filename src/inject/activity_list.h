@@ -57,7 +57,7 @@ class ActivityList {
   mutable std::mutex mutex_;
   std::unordered_map<std::string, uint32_t> names_;  // its keys stay where they are
   std::vector<Entry> entries_;
-  // API call -> id. A call's kernel comes long before as many further calls were made: the older
+  // API call -> id. A call's kernel comes long before as many further calls were made. The older
   // half is forgotten, or a long run would keep all it ever called.
   std::unordered_map<uint32_t, uint64_t> launches_, older_launches_;
   std::unordered_map<uint64_t, uint64_t> nodes_;

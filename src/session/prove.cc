@@ -260,7 +260,7 @@ class Prover {
   }
 
   // Of several causes proven together: whether each is needed. First what the run with one of them
-  // alone tells of the rest, then run a with one of them as it is in run b.
+  // alone tells of the rest. Then run a with one of them as it is in run b.
   void ask_each() {
     if (causes_.all().size() < 2) return;
     const size_t first = causes_.first();

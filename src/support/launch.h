@@ -35,7 +35,7 @@ struct LaunchOptions {
   uint64_t timeout_s = 0;     // 0: none
   size_t keep_bytes = 65536;  // of the output, the last
   // A run of our own, not the user's: in a process group of its own, without our terminal to read
-  // from; what is left of the group when the command has ended is ended as well.
+  // from. What is left of the group when the command has ended is ended as well.
   bool apart = false;
   // A file: once it is there the work is done. A command that goes on is ended and ended well.
   std::string done;

@@ -1,6 +1,6 @@
 """Instrumented text -> code whose lines and columns are the original's.
 
-Probes are insertions on one line, and one whole line is the import, so positions are mapped back by
+Probes are insertions on one line, and one whole line is the import. So positions are mapped back by
 arithmetic; the original text is not needed.
 
     y = og("mul:77ab", h) * 2      `h` at column 19 is column 4 of `y = h * 2`; the closing `)` counts one more
@@ -186,7 +186,7 @@ def _bind(statement, name, line):
 
 
 def place_as_original(tree, text):
-    """Gives the nodes of an instrumented text's tree the original's positions. (index of our import in its
+    """Gives the nodes of an instrumented text's tree the original's positions. Gives (index of our import in its
     body, its line, the name `og` has); None for a text without our import line."""
     lines = [line.encode("utf-8") for line in text.split("\n")]
     index, name = _find_import(tree, lines)

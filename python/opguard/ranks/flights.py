@@ -1,5 +1,5 @@
 """Flights: what is known of the collectives of this process, whoever sees their calls (collectives.py, functional.py,
-ddp.py, fsdp.py): their groups' names, their numbers, and which have been launched and not yet landed.
+ddp.py, fsdp.py). These are their groups' names, their numbers, and which have been launched and not yet landed.
 
     work = dist.all_reduce(g, async_op=True)      flight 7 of group "0-3" is launched
     work.wait()                                   it lands: its outputs may be read

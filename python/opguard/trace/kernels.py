@@ -118,7 +118,7 @@ class _Calls:
         return result
 
     def follow_backward(self, result, use):
-        """An autograd node of an extension's own may launch kernels without any operator: while the engine runs it,
+        """An autograd node of an extension's own may launch kernels without any operator. While the engine runs it,
         what is launched belongs to the expression that made it."""
         tracer = self.tracer
         try:

@@ -12,7 +12,7 @@
 // first, and begins another when it records for the first time (on()).
 //
 // All calls come with the GIL held; the mutex guards the log against a future without one. The
-// cost: 63 ns in the writer for an event; reading the tensors is what takes the time.
+// cost: 63 ns in the writer for a record. Reading the tensors is what takes the time.
 #pragma once
 
 #include <array>
