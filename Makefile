@@ -35,17 +35,20 @@ test-all: setup
 
 # TORTURE: options of bench/torture.py, such as "--scale 0.1 --minutes 2".
 torture: setup
-	@.venv/bin/python bench/torture.py $(TORTURE)
+	@.venv/bin/python bench/torture.py --json bench/results/torture.json $(TORTURE)
+	@.venv/bin/python bench/results.py
 
 CASES ?= ../shared/cases
 VENVS ?= build/venvs
 accuracy: setup
-	@.venv/bin/python bench/accuracy.py --cases $(CASES) --venvs $(VENVS) --out docs/results/accuracy.md
+	@.venv/bin/python bench/accuracy.py --cases $(CASES) --venvs $(VENVS) --json bench/results/accuracy.json
+	@.venv/bin/python bench/results.py
 
 COVERAGE_VENV ?= build/venv-coverage
 coverage: setup
 	@bench/coverage_env.sh $(COVERAGE_VENV)
-	@.venv/bin/python bench/coverage.py --venv $(COVERAGE_VENV) --out docs/results/coverage.md
+	@.venv/bin/python bench/coverage.py --venv $(COVERAGE_VENV) --json bench/results/coverage.json
+	@.venv/bin/python bench/results.py
 
 # MUTANTS: options of bench/mutants.py, such as "--seed 101 --count 300 --controls 100 --json bench/results/mutants-101.json".
 MUTANTS_VENV ?= build/venv-mutants

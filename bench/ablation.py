@@ -1,6 +1,7 @@
 """What each heuristic of the judgement is worth: kept logs judged without it, one by one.
 
   ablation.py DIR [DIR ...] [--build DIR] [--jobs 2] [--json FILE] [--before FILE]
+  ablation.py --json bench/results/ablation.json --table docs/design/judgement.md      # what FILE holds into the document; runs nothing
 
 A DIR is searched for pairs of log folders as `opguard diff --work` leaves them: `run_a/log` beside `run_b/log`. Each pair is read once and judged by
 bench/judge_without.cc, as it is and without each heuristic (src/align/judge/heuristics.h), as `opguard align --without NAME` would. A pair counts as changed
@@ -13,6 +14,8 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+
+import marks
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -45,14 +48,22 @@ def below(folders, pivot):
     return pivot
 
 
+def write_table(document, found):
+    rows = [[f"`{name}`", str(of["shaped"]), str(len(of["changed"]))] for name, of in found["heuristics"].items()]
+    marks.put(document, "ablation", marks.table(("heuristic", f"shaped the pivot, of {found['pairs']} pairs", "judged otherwise without it"), rows))
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("folders", nargs="+", type=Path)
+    p.add_argument("folders", nargs="*", type=Path)
     p.add_argument("--build", type=Path, default=ROOT / "build" / "release")
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--json", type=Path)
     p.add_argument("--before", type=Path)
+    p.add_argument("--table", type=Path)
     o = p.parse_args()
+    if o.table:
+        return write_table(o.table, json.loads(o.json.read_text()))
     pairs = pairs_of_logs([folder.resolve() for folder in o.folders])
     if not pairs:
         sys.exit("ablation.py: error: no run_a/log beside run_b/log below " + ", ".join(map(str, o.folders)))

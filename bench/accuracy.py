@@ -1,6 +1,6 @@
 """Runs `opguard diff` on every shared case and writes docs/results/accuracy.md: what was expected, what was said.
 
-  accuracy.py --cases DIR --venvs DIR [--only NAME,...] [--out docs/results/accuracy.md] [--json FILE]
+  accuracy.py --cases DIR --venvs DIR [--only NAME,...] [--json bench/results/accuracy.json]
 
 Finished entries are kept under --work and taken over while the tool stays the same, so that a run can be stopped and
 started again. Environments of the cases are made by their own setup.sh under --venvs where they are missing.
@@ -132,7 +132,6 @@ def main():
     p.add_argument("--jobs", type=int, default=1, help="more than one makes races and time limits likelier")
     p.add_argument("--timeout", type=float, default=900, help="seconds for one command")
     p.add_argument("--fresh", action="store_true", help="repeat finished entries")
-    p.add_argument("--out", type=Path, help="the table, as Markdown")
     p.add_argument("--json", type=Path, help="every answer")
     o = p.parse_args()
     o.cases, o.venvs, o.work, o.opguard = (x.resolve() for x in (o.cases, o.venvs, o.work, o.opguard))
@@ -173,8 +172,6 @@ def main():
     head = describe(o.opguard, base)
     if o.json:
         o.json.write_text(json.dumps({**head, "results": results}, indent=1))
-    if o.out:
-        write_markdown(o.out, head, results)
 
 
 if __name__ == "__main__":

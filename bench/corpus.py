@@ -27,6 +27,7 @@ from pathlib import Path
 PARTS = Path(__file__).resolve().parent / "corpus"
 sys.path.insert(0, str(PARTS))
 
+import marks  # noqa: E402
 import repository  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -192,10 +193,6 @@ def summary(mode, verdicts, names, sites):
 
 def write_table(path, key, results):
     """Puts the rows between the marks <!-- corpus:KEY --> and <!-- /corpus:KEY --> of a document; rows of a mode are added up."""
-    begin, end = "<!-- corpus:%s -->" % key, "<!-- /corpus:%s -->" % key
-    text = path.read_text()
-    head, rest = text.split(begin)
-    tail = rest.split(end)[1]
     modes = {}
     for row in (row for result in results for row in result["rows"]):
         sum_of = modes.setdefault(row["mode"], {})
@@ -203,13 +200,12 @@ def write_table(path, key, results):
             if isinstance(value, int):
                 sum_of[name] = sum_of.get(name, 0) + value
     sites = [k[len("differ_") :] for k in results[0]["rows"][0] if k.startswith("differ_")]
-    lines = ["| mode | programs | judged | of them end in an error | " + " | ".join("differ, `%s`" % s for s in sites) + " |", "|" + "---|" * (4 + len(sites))]
-    for mode, row in modes.items():
-        lines.append("| %s | %d | %d | %d | %s |" % (mode, row["programs"], row["judged"], row["ended_in_an_error"], " | ".join(str(row["differ_" + s]) for s in sites)))
+    headings = ["mode", "programs", "judged", "of them end in an error", *("differ, `%s`" % s for s in sites)]
+    text = marks.table(headings, [[mode, *(str(row[k]) for k in ("programs", "judged", "ended_in_an_error")), *(str(row["differ_" + s]) for s in sites)] for mode, row in modes.items()])
     names = sorted({d["program"].split("_", 1)[1] for result in results for d in result["differ"]})
-    seeds = sorted({r["seed"] for r in results})
-    lines += ["", "Drawn with `--seed %s`%s." % (" ".join(map(str, seeds)), "; they differ: " + ", ".join("`%s`" % n for n in names) if names else "")]
-    path.write_text(head + begin + "\n" + "\n".join(lines) + "\n" + end + tail)
+    seeds = sorted({seed for r in results for seed in (r["seed"] if isinstance(r["seed"], list) else [r["seed"]])})
+    text += "\nDrawn with `--seed %s`%s." % (" ".join(map(str, seeds)), "; they differ: " + ", ".join("`%s`" % n for n in names) if names else "")
+    marks.put(path, "corpus:" + key, text)
 
 
 def main():

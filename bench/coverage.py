@@ -1,7 +1,10 @@
-"""`make coverage`: preflight, instrumented run and verification of small real programs; writes docs/results/coverage.md.
+"""`make coverage`: preflight, instrumented run and verification of small real programs.
 
-  coverage.py --venv DIR [--only NAME,...] [--json FILE] [--out docs/results/coverage.md] [--work DIR]
-  coverage.py --venv DIR --sharing [--only NAME,...] [--json FILE] [--out docs/results/coverage.md]     # preflights alone; of the document that section
+  coverage.py --venv DIR [--only NAME,...] [--json bench/results/coverage.json] [--work DIR]
+  coverage.py --venv DIR --sharing [--only NAME,...] [--json ...]       # preflights alone: how many operators share a site
+  coverage.py --json bench/results/coverage.json --out docs/results/coverage.md     # the document from what FILE holds; runs nothing
+
+--json FILE that is there is added to: programs and parts that were not measured this time stay.
 
 An operator belongs to a site also where it only is somewhere below the site's call: `self.model(x)` of a library whose sources hold no probes. So
 beside the share of operators that belong to a site stands how many of them share one: under one execution of the site (one recorded event), and in a
@@ -20,6 +23,8 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+import marks
 
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAMS = ROOT / "bench" / "programs"
@@ -188,9 +193,6 @@ def rest(row):
     return text + [f"- {note}" for note in row["notes"]]
 
 
-BEGIN, END = "<!-- sharing -->", "<!-- /sharing -->"
-
-
 def number(value):
     return f"{value:,.0f}" if value >= 10 else f"{value:.1f}".removesuffix(".0")
 
@@ -203,66 +205,76 @@ def sharing_cells(row):
     return [row["name"], str(found["sites"]), of[0], f"`{found['execution']['site']}`", of[1], f"`{found['step']['site']}`"]
 
 
-def sharing_section(rows):
-    headings = ("program", "sites", "an execution: median / 95th / worst", "the worst", "a step: median / 95th / worst", "the worst")
-    lines = [BEGIN, "| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
-    return "\n".join([*lines, *("| " + " | ".join(sharing_cells(row)) + " |" for row in rows), END])
+SHARING = ("program", "sites", "an execution: median / 95th / worst", "the worst", "a step: median / 95th / worst", "the worst")
+HEAD = """# Coverage
+
+Written by `make results` from `bench/results/coverage.json`, which `make coverage` (bench/coverage.py) measures. Programs
+are small ones of real library code (bench/programs), with random weights and two optimizer steps. The preflight runs eager.
+Here: {versions}, {machine}, CPU.
+
+- phases: the share of the dispatched operators that compute, by phase, that belongs to a probed boundary
+  ([plan-format](../formats/plan-format.md), section Coverage)
+- bit-equal: whether the instrumented run's losses, gradients, parameters and optimizer state are the bare run's
+  (`opguard-instrument --verify`)
+- graphs, breaks, recompiles: those of torch.compile, bare/instrumented
+- log loss: what the log of the instrumented run lost
+
+"""
+SHARE = """
+## How many operators share a site
+
+To belong to a site is not to be told apart there: what a call leads to, below it, is one event. Of an event, all inputs and
+outputs are recorded; which operator inside it parted is what `--drill` asks. Counted are dispatched operators, the views
+among them, over all sites that have any. One count is under one execution of a site, the other is in a step with the
+site's backward operators. Of `ddp` both ranks' count. Measured by `bench/coverage.py --venv DIR --sharing`.
+
+"""
 
 
-def with_sharing(text, rows):
-    head, rest = text.split(BEGIN)
-    return head + sharing_section(rows) + rest.split(END)[1]
+def markdown(found):
+    rows = found["rows"]
+    text = marks.wrapped(HEAD.format(**found)) + marks.table(HEADINGS, map(cells, rows))
+    text += f"\n{sum(map(passes, rows))} of {len(rows)} reach the goal: {percent(GOAL)} in every phase, bit-equal, the same graphs, nothing lost.\n\n"
+    text += marks.wrapped(SHARE) + marks.table(SHARING, map(sharing_cells, rows)) + "\n## What belongs to no boundary\n\n"
+    for row in rows:
+        packages = f", packages {', '.join(row['packages'])}" if row["packages"] else ""
+        lines = [f"**{row['name']}** ({row['about']}{packages})"]
+        lines += [f"- {row['error']}"] if row["error"] else rest(row) or ["- nothing"]
+        text += "\n".join(lines) + "\n\n"
+    return text.rstrip() + "\n"
 
 
-def markdown(rows, venv):
-    versions = subprocess.run(
+def versions_of(venv):
+    return subprocess.run(
         [venv / "bin" / "python", "-c", "import platform; from importlib.metadata import version as v\n"
          "print(', '.join(['Python ' + platform.python_version()] + [n + ' ' + v(n) for n in ('torch', 'transformers', 'accelerate', 'timm', 'triton')]))"],
         capture_output=True, text=True).stdout.strip()  # fmt: skip
-    lines = [
-        "# Coverage",
-        "",
-        "Made by `make coverage` (bench/coverage.py): small programs of real library code (bench/programs), random weights, two optimizer steps. Share of",
-        "the dispatched operators that compute, by phase, that belongs to a probed boundary ([plan-format](../formats/plan-format.md), section Coverage); whether",
-        "the instrumented run's losses, gradients, parameters and optimizer state are bit-equal to the bare run's (`opguard-instrument --verify`); graphs, graph breaks and recompilations",
-        "of torch.compile, bare/instrumented; and what the log of the instrumented run lost. The preflight runs eager.",
-        f"Here: {versions}, {platform.machine()}, CPU.",
-        "",
-        "| " + " | ".join(HEADINGS) + " |",
-        "|" + "---|" * len(HEADINGS),
-        *("| " + " | ".join(cells(row)) + " |" for row in rows),
-        "",
-        f"{sum(map(passes, rows))} of {len(rows)} reach the goal: {percent(GOAL)} in every phase, bit-equal, the same graphs, nothing lost.",
-        "",
-        "## How many operators share a site",
-        "",
-        "To belong to a site is not to be told apart there: what a call leads to, below it, is one event. Dispatched operators (the views among them) under one",
-        "execution of a site, and of a site in a step with its backward operators (of `ddp` both ranks'), over all sites that have any. Of an event, all inputs",
-        "and outputs are recorded; which operator inside it parted is what `--drill` asks. Made by `bench/coverage.py --venv DIR --sharing`.",
-        "",
-        sharing_section(rows),
-        "",
-        "## What belongs to no boundary",
-        "",
-    ]
-    for row in rows:
-        packages = f", packages {', '.join(row['packages'])}" if row["packages"] else ""
-        lines.append(f"**{row['name']}** ({row['about']}{packages})")
-        lines += [f"- {row['error']}"] if row["error"] else rest(row) or ["- nothing"]
-        lines.append("")
-    return "\n".join(lines[:-1]) + "\n"
+
+
+def kept(file, versions, rows):
+    """What the file held, with these rows in place of those of their names: a row without a part leaves the part that was there."""
+    found = json.loads(file.read_text()) if file.exists() else {"rows": []}
+    old = {row["name"]: {k: v for k, v in row.items() if k != "measured"} for row in found["rows"]}
+    new = {row["name"]: {**old.get(row["name"], {}), **row} for row in rows}
+    order = [program.name for program in PROGRAMS_RUN]
+    return {"versions": versions, "machine": platform.machine(), "rows": sorted({**old, **new}.values(), key=lambda row: order.index(row["name"]))}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tools", type=Path, default=ROOT / "build" / "release" / "src" / "cli", help="folder of opguard and opguard-instrument")
-    parser.add_argument("--venv", type=Path, required=True)
+    parser.add_argument("--venv", type=Path)
     parser.add_argument("--only", default="")
     parser.add_argument("--sharing", action="store_true", help="how many operators share a site, and nothing else: preflights alone")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--work", type=Path, help="keep plans, logs and outputs here")
     options = parser.parse_args()
+    if options.out:
+        options.out.write_text(markdown(json.loads(options.json.read_text())))
+        return 0
+    if not options.venv:
+        parser.error("--venv DIR to measure, or --out FILE to write what --json holds")
     wanted = [name for name in options.only.split(",") if name]
     known = {program.name for program in PROGRAMS_RUN}
     if unknown := [name for name in wanted if name not in known]:
@@ -281,13 +293,9 @@ def main():
             if rows[-1]["error"]:
                 print(rows[-1]["error"], flush=True)
     if options.json:
-        options.json.write_text(json.dumps(rows, indent=1) + "\n")
+        options.json.write_text(json.dumps(kept(options.json, versions_of(venv), rows), indent=1) + "\n")
     if options.sharing:
-        if options.out:
-            options.out.write_text(with_sharing(options.out.read_text(), rows))
         return 0 if all(row.get("sharing") for row in rows) else 1
-    if options.out:
-        options.out.write_text(markdown(rows, venv))
     print(f"{sum(map(passes, rows))} of {len(rows)} reach the goal")
     return 0 if all(map(passes, rows)) else 1
 

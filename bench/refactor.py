@@ -31,6 +31,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import marks
 import refactorings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -226,17 +227,14 @@ def measure(bench, package, name, work, options):
 
 def write_table(path, key, reports):
     """A row for each package and set, between the marks <!-- refactor:KEY --> and <!-- /refactor:KEY --> of a document."""
-    begin, end = f"<!-- refactor:{key} -->", f"<!-- /refactor:{key} -->"
-    text = path.read_text()
-    head, rest = text.split(begin)
-    tail = rest.split(end)[1]
-    lines = ["| package | set | whole | files | operators | recall | wrong | calls | recall | wrong | removed, bound | seed |", "|" + "---|" * 12]
+    headings = ("package", "set", "whole", "files", "operators", "recall", "wrong", "calls", "recall", "wrong", "removed, bound", "seed")
+    rows = []
     for report in reports:
         for row in report["sets"]:
             o, c = row["operators"], row["calls"]
-            lines.append(f"| {row['package']} | {row['set']} | {'yes' if row['whole'] else ''} | {row['files']} | {o['sites']:,} | {100 * o['recall']:.2f} % | {o['wrong']} "
-                         f"| {c['sites']:,} | {100 * c['recall']:.2f} % | {c['wrong']} | {c['removed'] - c['removed_not_bound']} of {c['removed']} | {row['seed']} |")  # fmt: skip
-    path.write_text(head + begin + "\n" + "\n".join(lines) + "\n" + end + tail)
+            rows.append([row["package"], row["set"], "yes" if row["whole"] else "", str(row["files"]), f"{o['sites']:,}", f"{100 * o['recall']:.2f} %", str(o["wrong"]),
+                         f"{c['sites']:,}", f"{100 * c['recall']:.2f} %", str(c["wrong"]), f"{c['removed'] - c['removed_not_bound']} of {c['removed']}", str(row["seed"])])  # fmt: skip
+    marks.put(path, f"refactor:{key}", marks.table(headings, rows))
     return 0
 
 

@@ -4,8 +4,9 @@
 
   --check   writes nothing; exit code 1 where a document says something else than the results
 
-What has no kept results is written by the command that measures it: accuracy.py, coverage.py, torture.py. What a person
-has written down from a run (results/figures.md) says with which command.
+A program of bench/ keeps what it measured with --json bench/results/NAME.json, in place of what was measured before.
+What was measured before its file was kept stands in the file as the document had it, with the field "measured": when it
+was written down, by which command, on which machine. The next run of the command takes its place.
 """
 import argparse
 import subprocess
@@ -14,20 +15,43 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = "bench/results"
+
+
+def rows(name, key, document):
+    """A table whose rows come from many programs."""
+    return document, ["bench/figures.py", f"{KEPT}/{name}.json", key, document]
+
+
+def corpus(key):
+    document = "docs/design/runtime.md"
+    return document, ["bench/corpus.py", "--table", key, document, f"{KEPT}/corpus-{key}.json"]
+
+
+def refactor(key):
+    document = "docs/design/matching.md"
+    return document, ["bench/refactor.py", "--json", f"{KEPT}/refactor-{key}.json", "--table", key, document]
+
+
 # The document, and the command that writes its part.
 WRITERS = [
+    ("docs/results/accuracy.md", ["bench/table.py", f"{KEPT}/accuracy.json", "docs/results/accuracy.md"]),
+    ("docs/results/coverage.md", ["bench/coverage.py", "--json", f"{KEPT}/coverage.json", "--out", "docs/results/coverage.md"]),
     ("docs/results/torch-versions.md",
      ["bench/torch_versions.py", "--json", f"{KEPT}/torch-versions.json", "--table", "docs/results/torch-versions.md"]),
-    ("docs/results/accuracy.md", ["bench/first_tries.py", "--out", "docs/results/accuracy.md"]),
-    ("docs/design/matching.md",
-     ["bench/refactor.py", "--json", f"{KEPT}/refactor-second.json", "--table", "second", "docs/design/matching.md"]),
-    ("docs/design/matching.md",
-     ["bench/refactor.py", "--json", f"{KEPT}/refactor-third.json", "--table", "third", "docs/design/matching.md"]),
+    rows("figures", "figures", "docs/results/figures.md"),
+    rows("reliability", "reliability", "docs/results/reliability.md"),
+    rows("gpu-page", "gpu", "docs/results/gpu/index.md"),
+    refactor("second"),
+    refactor("third"),
+    corpus("torch"),
+    corpus("families"),
+    ("docs/design/judgement.md", ["bench/ablation.py", "--json", f"{KEPT}/ablation.json", "--table", "docs/design/judgement.md"]),
+    ("docs/design/index.md", ["bench/rooms.py", "--json", f"{KEPT}/rooms.json", "--table", "docs/design/index.md"]),
 ]
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
     o = parser.parse_args()
     before = {document: (ROOT / document).read_text() for document, _ in WRITERS}

@@ -1,6 +1,13 @@
-"""The results of accuracy.py as lines for the terminal and as docs/results/accuracy.md."""
-import first_tries
+"""The results of accuracy.py as lines for the terminal and as docs/results/accuracy.md.
 
+  table.py FILE docs/results/accuracy.md     # from what accuracy.py --json wrote to FILE; runs nothing
+"""
+import json
+import sys
+from pathlib import Path
+
+import first_tries
+import marks
 
 
 def place(location):
@@ -75,14 +82,18 @@ def goals(results):
 
 HEAD = """# Accuracy
 
-Written by `make accuracy` (bench/accuracy.py) from the shared cases; not edited by hand. {opguard}, commit {commit}.
-Programs: Python {python} unless a case brings its own; {machine}.
+Written by `make results` from `bench/results/accuracy.json`, which `make accuracy` (bench/accuracy.py) makes of the shared
+cases. {opguard}, commit {commit}. Programs: Python {python} unless a case brings its own; {machine}.
 
-- exact: the pivot is the expected statement, on either side; near: in the expected function; candidate: one of the other
-  five candidates is exact; wrong: none of these. right: a control that was found identical.
-- kind: whether the kind of difference is one of the expected ones. losses: whether the instrumented and the bare runs of both
-  sides print bit-equal losses; n/a: two bare runs differ already, or no loss is printed.
-- expected: the first expected statement of each side; several may count.
+- exact: the pivot is the expected statement, on either side
+- near: in the expected function
+- candidate: one of the other five candidates is exact
+- wrong: none of these
+- right: a control that was found identical
+- kind: whether the kind of difference is one of the expected ones
+- losses: whether the instrumented and the bare runs of both sides print bit-equal losses. n/a: two bare runs differ already,
+  or no loss is printed
+- expected: the first expected statement of each side; several may count
 
 """
 
@@ -90,7 +101,7 @@ ROW = "| case | expected | verdict | kind | pivot in a | pivot in b | class | ki
 
 
 def write_markdown(path, head, results):
-    text = HEAD.format(**head) + "".join(f"- {line}\n" for line in goals(results))
+    text = marks.wrapped(HEAD.format(**head)) + "".join(f"- {line}\n" for line in goals(results))
     tables = (("minitrain: a good tree and faulty trees", lambda r: r["suite"] == "minitrain"),
               ("Library cases: two releases or two commands", lambda r: r["suite"] == "library"),
               ("Controls: refactorings and other settings", lambda r: r["suite"] == "control" and not is_self(r)),
@@ -108,7 +119,7 @@ def write_markdown(path, head, results):
     if misses:
         text += "\n## What was said where it was not exact\n\n"
         for r in misses:
-            text += f"- **{r['case']}** ({r['class']}): {explain(r)}\n"
+            text += marks.wrapped(f"- **{r['case']}** ({r['class']}): {explain(r)}").rstrip() + "\n"
     path.write_text(first_tries.place(text, first_tries.section()[0]))
 
 
@@ -121,3 +132,8 @@ def explain(result):
     if not pivot:
         return answer.get("why") or f"the verdict was {answer['verdict']}"
     return f"{pivot['operator']} ({pivot['phase']}, step {pivot['step']}): {pivot['why']}"
+
+
+if __name__ == "__main__":
+    found = json.loads(Path(sys.argv[1]).read_text())
+    write_markdown(Path(sys.argv[2]), found, found["results"])

@@ -40,7 +40,7 @@ class Torture:
         return max(1, round(1 / self.options.scale))
 
     def tell(self, name, bad, text, **figures):
-        self.results.append({"test": name, "bad": bad, **figures})
+        self.results.append({"test": name, "bad": bad, "text": text, **figures})
         print(f"{'FAIL' if bad else 'ok  '} {name}: {text}", flush=True)
 
     def skip(self, name, why):
@@ -331,7 +331,7 @@ def main():
     parser.add_argument("--minutes", type=float, default=16, help="of fuzzers and race detector in all [16]")
     parser.add_argument("--inputs", type=float, default=0, help="the fuzzers go on, round by round, until so many inputs have been tried (over night: 1e8)")
     parser.add_argument("--only", nargs="+", choices=TESTS, default=TESTS)
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--json", type=Path, help="write the figures to this file; of tests that did not run it keeps what it held")
     options = parser.parse_args()
     options.build = options.build.resolve()
     if not (options.build / "tests/torture/log_torture").is_file():
@@ -343,7 +343,9 @@ def main():
     finally:
         shutil.rmtree(torture.folder, ignore_errors=True)
         if options.json:
-            options.json.write_text(json.dumps(torture.results, indent=1) + "\n")
+            made = {row["test"] for row in torture.results}
+            before = json.loads(options.json.read_text()) if options.json.exists() else []
+            options.json.write_text(json.dumps([row for row in before if row["test"] not in made] + torture.results, indent=1) + "\n")
     failed = [r["test"] for r in torture.results if r.get("bad")]
     print(f"torture: {len(torture.results)} tests, failed: {', '.join(failed) or 'none'}")
     return 1 if failed else 0

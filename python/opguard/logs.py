@@ -168,7 +168,7 @@ class Table:
         return _objects(numpy, shapes if texts is None else texts)[values]
 
     def to_pandas(self, columns=None):
-        """pandas.DataFrame. Texts are categories; integers of which some are missing have pandas' nullable type (UInt64), so that no bit of a
+        """pandas.DataFrame. Texts are categories; integers of which some are missing have pandas' nullable type (UInt64). So no bit of a
         fingerprint is rounded away. pyarrow is not needed."""
         numpy, pandas = _need("numpy", "to_pandas"), _need("pandas", "to_pandas")
         return pandas.DataFrame({name: self._pandas(numpy, pandas, name) for name in self._wanted(columns)}, copy=False)

@@ -3,10 +3,10 @@
 //
 //     a: x -> f -> h -> g -> y        b: x -> f' -> h' -> g -> y'
 //
-// f', g are given h and y. f' read x, as in run a, and would have left h': a cause. g read h, since
-// f' was forced, and would have left y: it only follows. Where an operator read something else
-// all the same, what lies between it and the forced ones has no partner: that region is the cause,
-// and the operator that begins it is named.
+// h and y are given to f' and g. Of these f' read x, as in run a, and would have left h': a cause.
+// The other, g, read h, since f' was forced, and would have left y: it only follows. Where an
+// operator read something else all the same, what lies between it and the forced ones has no
+// partner. That region is the cause, and the operator that begins it is named.
 #include <algorithm>
 #include <functional>
 #include <map>

@@ -1,4 +1,13 @@
 // confirm/confirm.h: what a re-run of b with values of a put in place says: docs/design/proof.md.
+//
+//   b                       x -> f' -> h' -> g -> loss 0.48
+//   a                       x -> f  -> h  -> g -> loss 0.51
+//   b, h put in for h'      x -> f' -> h  -> g -> loss 0.51        healed: f' is the cause
+//   b, h put in for h'      x -> f' -> h  -> g -> loss 0.49        changed: not alone
+//   b, h put in for h'      x -> f' -> h  -> g -> loss 0.48        unchanged: harmless
+//
+// Counterexample: the re-run reads other inputs before h is put in. It is another run then, and
+// says nothing (Obstacle).
 #pragma once
 
 #include <optional>
@@ -87,8 +96,8 @@ class Rerun {
   Rerun(const Comparands& first, const Experiment& experiment, const Run& again);
 
   Outcomes outcomes() const { return outcomes(experiment_); }
-  // Of a question: what held run a's value was left as it is, so that this is the run in which
-  // `forced` alone, what all the answers hold together, was put in place.
+  // Of a question: what held run a's value was left as it is. So this is the run in which `forced`
+  // alone, what all the answers hold together, was put in place.
   Outcomes outcomes(const Experiment& forced) const;
   // Where run b itself came out otherwise before anything was put in; none where it did not.
   Obstacle unlike_before() const;
@@ -151,8 +160,8 @@ class Again {
   std::unordered_multimap<std::string, EventRef> events_;
 };
 
-// The first event of a run up to a step that another run of the same program, made as it was, does
-// not repeat. side: the timeline's that the run is.
+// The first event of a run, up to a step, that another run of the same program does not repeat.
+// That one was made as it was. side: the timeline's that the run is.
 Obstacle first_unrepeated(const Run& run, const Run& again, const Timeline& timeline, int side,
                           uint32_t until_step);
 

@@ -66,8 +66,8 @@ struct Drill {
   bool found() const { return a || b; }
 };
 
-// The first operator whose inputs agree and whose results do not, in the order of the pairing; else
-// one with other arguments or that one side lacks; else the first that differs at all.
+// The first operator whose inputs agree and whose results do not, in the order of the pairing. Else
+// it is one with other arguments, or that one side lacks. Else it is the first that differs at all.
 Drill compare_windows(const std::vector<AtenOperator>& a, const std::vector<AtenOperator>& b);
 
 }  // namespace opguard

@@ -1,8 +1,8 @@
 // confirm/experiment.h: which values of run a to put into run b, to see whether a candidate is the
 // cause: docs/design/proof.md.
 //
-// A candidate is forced throughout the *judged step*, the one of the first differing model value:
-// its results in the forward, the recomputation and the backward are run a's. Before it everything
+// A candidate is forced throughout the *judged step*, the one of the first differing model value.
+// Its results in the forward, the recomputation and the backward are run a's. Before it everything
 // that counts is equal; what comes after it is not run again. Its number is the one that both runs
 // have in common (Timeline::step).
 #pragma once
@@ -51,7 +51,7 @@ struct Experiment {
   std::vector<Put> puts;  // in the order of b's events
   Place place = Place::results;
   uint32_t executions = 0;  // of the candidate that are made good
-  // Inputs that are expected to differ where values are put, by key on either side: they come from
+  // Inputs that are expected to differ where values are put, by key on either side. They come from
   // a candidate without a counterpart of its own.
   std::unordered_set<ValueKey, ValueKeyHash> carried;
   Refusal refused = Refusal::none;
@@ -68,13 +68,14 @@ inline constexpr size_t kMostPuts = 4096;
 Experiment plan_experiment(const Timeline& timeline, const ValueIndex& a, const ValueIndex& b,
                            const Pivot& candidate, uint32_t judged_step, bool everywhere);
 
-// Every matched operator that differs up to the end of the judged step is given run a's results:
-// each then reads what run a's read, and says whether it makes the same of it. Refused where that
+// Every matched operator that differs up to the end of the judged step is given run a's results.
+// Each then reads what run a's read, and says whether it makes the same of it. Refused where that
 // is more than kMostPuts values or 256 MiB.
 Experiment plan_question(const Timeline& timeline, uint32_t judged_step);
 
 // The operators of the forward pass that read the same in both runs and leave another result, up to
-// the end of the judged step: causes that both logs show as they are. Each site once, as in run b.
+// the end of the judged step. They are causes that both logs show as they are. Each site once, as
+// in run b.
 std::vector<EventRef> seen_causes(const Timeline& timeline, uint32_t judged_step);
 
 // Whether the candidate read the same in both runs, so that forcing its results says something of

@@ -1,3 +1,16 @@
+// A re-run held beside both runs: did it repeat b up to the forced operator, and then become a?
+//
+// Two alignments are made. That of b with its re-run tells whether anything was other before a
+// value was put in. That of a with it tells whether the model values of the judged step are a's
+// now.
+//
+//   b with the re-run    equal, equal, f' reads the same, [h put in]      it repeats b
+//   a with the re-run    equal, equal, ..., loss equal                    healed
+//
+// Counterexample: generators that nobody seeds begin anew in each run. Their states are not asked;
+// what was drawn from them shows itself.
+//
+// The cost: two alignments and a value index of each run, as a comparison of two logs.
 #include <algorithm>
 #include <functional>
 #include <set>

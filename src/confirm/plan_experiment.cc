@@ -1,3 +1,16 @@
+// Which bytes of run a to put where in run b, so that a candidate is forced.
+//
+//   the candidate                    what is replaced
+//   an operator of both runs         its results: forward, recomputed and backward
+//   an operator of one run alone     results of the first operators behind it that both runs have
+//   a value that nobody made         the inputs of the operator that reads it
+//   all of them: the question        every result that has a counterpart and differs
+//
+// Counterexample: a result of another shape or dtype cannot be put in. Then the values are put
+// downstream, where both runs are of one shape again; where that is nowhere, the experiment is
+// refused.
+//
+// The cost: at most 1 GiB of values for one candidate (kMostBytes), 256 MiB for the question.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -180,8 +193,9 @@ class Planner {
     return true;
   }
 
-  // From the candidate on `side` along values that only this run holds, to the first operators that
-  // both runs have and that leave the same shapes: there the runs are put together again.
+  // From the candidate on `side` along values that only this run holds. The way ends at the first
+  // operators that both runs have and that leave the same shapes. There the runs are put together
+  // again.
   void put_downstream(int side) {
     if (candidate(side).process < 0) return;
     experiment_.place = Place::downstream;

@@ -34,9 +34,9 @@ class Trials {
 
   // The trial of a candidate, a new one where its site has none. What was returned before is void.
   Trial& add(const Pivot& candidate);
-  // The trial that a measured cause is. An operator of a region stands for the region, what is
-  // drawn for what moved the generator (or drew from it in one run alone), and an operator around a
-  // candidate for it; else a new one.
+  // The trial that a measured cause is. An operator of a region stands for the region, and an
+  // operator around a candidate for the candidate. What is drawn stands for what moved the
+  // generator, or drew from it in one run alone. Else it is a new one.
   Trial& of(const Pivot& cause);
   // The candidate ran inside the operator: `opt.step()` around `exp_avg.lerp_(grad, b2)`.
   bool around(const Pivot& outer, const Pivot& candidate) const;

@@ -132,9 +132,9 @@ class Scratch {
   int pools_ = 0;
 };
 
-// Pinned memory for the ring, zeroed. Ours, not the driver's, where that can be: cudaDeviceReset
-// and the driver's own end take back what it has allocated, while a thread still reads here.
-// Shared, so that a fork does not part the device from what the parent reads.
+// Pinned memory for the ring, zeroed. Ours, not the driver's, where that can be. For
+// cudaDeviceReset and the driver's own end take back what it has allocated, while a thread still
+// reads here. Shared, so that a fork does not part the device from what the parent reads.
 void* pinned(uint64_t bytes, bool& own) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   constexpr unsigned kFlags = kCudaHostPortable | kCudaHostDeviceMap;

@@ -21,7 +21,7 @@ namespace opguard::device {
 constexpr uint32_t kNarrowFactor = 0x2c1b3c6du, kNarrowFactor2 = 0x297a2d39u;
 constexpr uint32_t kNan32 = 0xffc00000u, kSign32 = 0x80000000u, kInfinity32 = 0x7f800000u;
 
-// What a value of case 1 adds, given the float32's bits. The square of a mix: it has all 64 bits
+// What a value of case 1 adds, given the float32's bits. The square of a mix. It has all 64 bits
 // and no two values share it, where the mix alone would add up like a linear function. Two
 // multiplications: after one of them sums of three powers of two met.
 OPGUARD_GPU uint64_t narrow_term(uint32_t bits) {

@@ -1,5 +1,5 @@
 // device/og1_kernel.cu: og1_kernel.h on the device. Compiled to PTX by clang without CUDA's headers
-// (src/device/CMakeLists.txt), and by nvcc in the tests; instructions that C++ has no word for are
+// (src/device/CMakeLists.txt), and by nvcc in the tests. Instructions that C++ has no word for are
 // given as PTX, which both take.
 #ifndef __CUDACC__
 #define __global__ __attribute__((global))

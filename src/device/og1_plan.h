@@ -1,4 +1,14 @@
 // device/og1_plan.h: how the kernel is to share out tensors: which of its ways, how many blocks.
+//
+//   float32 [4096, 4096], dense    blocks of 16 KiB and more, 528 at a time
+//   fourteen small tensors         one launch: their shapes fill its 4 KiB of parameters
+//
+// Below 16 KiB a block costs more than it saves. What is read twice is cut so that it stays in a
+// cache. Counterexample: a tensor with an element of more than 16 bytes or 65 dimensions fits no
+// launch, and is unreadable.
+//
+// The cost: arithmetic on shapes, on the program's thread; the launch carries the plan in its
+// parameters.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +30,9 @@ class Plan {
  public:
   explicit Plan(const Limits& limits) : limits_(limits) {}
 
-  // False: it does not fit any more. A tensor that fits no empty launch cannot be read: sizes that
-  // are none (an element of 0 or of more than 16 bytes, a negative dimension, more than 64).
-  // wanted: kXor for xor64 (h of the record) and xor32 (flat), anything else for og1.
+  // False: it does not fit any more. A tensor that fits no empty launch cannot be read. Its sizes
+  // are none: an element of 0 or of more than 16 bytes, a negative dimension, more than 64.
+  // `wanted` is kXor for xor64 (h of the record) and xor32 (flat), anything else for og1.
   bool add(const opguard_tensor& tensor, Mode wanted = kRows);
 
   uint32_t jobs() const { return jobs_; }

@@ -1,9 +1,9 @@
-// inject/cupti_api.h: the part of NVIDIA's CUPTI that we call, declared from its documentation
-// (docs.nvidia.com/cupti, CUPTI Activity API and Callback API), so that one build works with every
-// libcupti from CUDA 12.0 on, found at run time.
+// inject/cupti_api.h: the part of NVIDIA's CUPTI that we call. It is declared from its
+// documentation: docs.nvidia.com/cupti, CUPTI Activity API and Callback API. So one build works
+// with every libcupti from CUDA 12.0 on, found at run time.
 //
 // Records. NVIDIA appends fields to a record from version to version (CUpti_ActivityKernel9 of 12.0
-// to CUpti_ActivityKernel13 of 13.5), it moves none: the structs below are the common beginnings.
+// to CUpti_ActivityKernel13 of 13.5), it moves none. The structs below are the common beginnings.
 // Their length is never taken from here, cuptiActivityGetNextRecord knows it.
 // tests/python/test_cupti_layout.py compares all offsets with NVIDIA's own headers where they are
 // installed.
@@ -158,7 +158,7 @@ struct Library {
 };
 
 // The libcupti that the process has loaded already, else the first of `paths` that loads and is of
-// CUDA 12 or later; `error` says why of each that is not. False: none is.
+// CUDA 12 or later. `error` says why of each that is not. False: none is.
 bool open_library(const std::vector<std::string>& paths, Library& library, std::string& error);
 
 }  // namespace opguard::cupti

@@ -145,7 +145,7 @@ std::string version_text(uint32_t version) {
 }
 
 int enable_all(const Functions& call) {
-  // An external correlation is recorded only with the record of an API call: both kinds of calls
+  // An external correlation is recorded only with the record of an API call. Both kinds of calls
   // are needed, for runtime and for driver launches (Triton's).
   for (uint32_t kind : {kExternalCorrelation, kRuntime, kDriver, kConcurrentKernel})
     if (int result = call.enable(kind); result != kSuccess) return result;
@@ -175,7 +175,7 @@ bool start(const std::vector<std::string>& paths, std::string& error) {
   if (g_library.path.empty() && !open_library(paths, g_library, error)) return false;
   const Functions& call = g_library.call;
   g_description = "CUPTI " + version_text(g_library.version) + ", " + g_library.path;
-  // The subscription also tells whether we are alone: CUPTI's records go to one tool, the last that
+  // The subscription also tells whether we are alone. CUPTI's records go to one tool, the last that
   // asked, so that a second would take those of the first without a word.
   int result = call.subscribe(&g_subscriber, resource, nullptr);
   if (result == kSuccess) {

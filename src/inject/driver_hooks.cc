@@ -71,9 +71,8 @@ struct Told {
   Handle stream;
 };
 
-// One driver function: what its arguments tell. kSlots: the driver gives one name several
-// addresses (per-thread default streams, versions), each of which is called through its own copy of
-// ours.
+// One driver function: what its arguments tell. The driver gives one name several addresses
+// (per-thread default streams, versions). Each is called through its own copy of ours: kSlots.
 constexpr int kSlots = 4;
 
 template <auto tell, int slot>

@@ -1,7 +1,7 @@
 // The library opguard_inject.so: CUDA's activities for the preflight, as a device plugin
-// (device/plugin.h) without values. Three ways lead into it: the tracer loads it (ctypes), the CUDA
-// driver does when it is initialised (CUDA_INJECTION64_PATH), the loader does before the program
-// (LD_PRELOAD, for the interception). All get the same instance.
+// (device/plugin.h) without values. Three ways lead into it. The tracer loads it (ctypes), or the
+// CUDA driver does when it is initialised (CUDA_INJECTION64_PATH). Or the loader does before the
+// program (LD_PRELOAD, for the interception). All get the same instance.
 #include <algorithm>
 #include <chrono>
 #include <cstring>

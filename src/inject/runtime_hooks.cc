@@ -1,5 +1,5 @@
 // Our functions in place of the CUDA runtime's and cuBLASLt's that launch, for programs that call
-// them through a shared library: bound by their names where this library is preloaded.
+// them through a shared library. They are bound by their names where this library is preloaded.
 #include <atomic>
 #include <cstddef>
 #include <cstdint>

@@ -6,8 +6,8 @@
 
 #include "inject/driver_hooks.h"
 
-// dlsym's answer depends on who asks for RTLD_DEFAULT and RTLD_NEXT (null and -1): those calls must
-// reach the C library as the caller's own, so they are jumped to, before any frame of ours. A named
+// dlsym's answer depends on who asks for RTLD_DEFAULT and RTLD_NEXT (null and -1). Those calls must
+// reach the C library as the caller's own. So they are jumped to, before any frame of ours. A named
 // handle's answer does not: those go through opguard_symbol_of_handle.
 extern "C" {
 // The C library's dlsym, found at the first call: other preloaded libraries may call before our

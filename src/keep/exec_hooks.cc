@@ -1,4 +1,4 @@
-// The functions by which a process starts another program, in front of the C library's own: each
+// The functions by which a process starts another program, in front of the C library's own. Each
 // gives it the environment completed (keep/kept.h) and is otherwise the same call. A forked child
 // that shares its parent's memory (vfork, posix_spawn, Python's subprocess) calls them too, so they
 // work on their stack alone.

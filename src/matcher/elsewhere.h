@@ -14,8 +14,8 @@
 
 namespace opguard {
 
-// Of the sites of one file, outside of the plan's scopes: a key of the file, of each scope, and of
-// each site that reads as a boundary does. Plan::elsewhere is all of them, sorted. search: where
+// Of the sites of one file, outside of the plan's scopes. A key is of the file, of each scope, or
+// of each site that reads as a boundary does. Plan::elsewhere is all of them, sorted. search: where
 // every boundary may be (Search::everywhere), which has chosen the sites.
 std::vector<uint32_t> keys_elsewhere(const std::vector<Site>& sites, const Plan& plan,
                                      const Search& search);

@@ -15,8 +15,8 @@ struct NameClaim {
   double likeness;
 };
 
-// Of claims side by side: gives the nodes of each cycle, every one of which is more like the next
-// one's sites than like those that have its name, what it is like. What they call by a name that
+// Of claims side by side: gives the nodes of each cycle what they are like. Every one of them is
+// more like the next one's sites than like those that have its name. What they call by a name that
 // is itself in a cycle tells nothing: its callers call the same function by another name. Where
 // nothing else tells, the claims are taken out, and their old nodes returned.
 std::vector<uint32_t> exchange_names(Side& new_side, ScopeTree& olds, ScopeTree& news,

@@ -1,4 +1,18 @@
 // matcher/match.h: which site of a tree is which boundary of a plan. Pure: values to values.
+//
+//   plan                                   tree, edited
+//   attn.softmax:q7k2  softmax(s, dim=-1)  softmax(x, dim=-1)     matched: a renamed variable
+//   mlp.linear:d2mx    fc1(x)              nowhere                lost
+//   loss.mul:77ab      0.1 * aux           two equal lines now    ambiguous
+//
+// Scopes are paired first, then the sites in them, in order; what is left is looked for elsewhere
+// (moved.h). One assignment over the whole tree: a boundary gets at most one site, a site at most
+// one boundary. A near tie is ambiguous, a boundary with no site is lost; never a guess.
+//
+// Counterexample: the line number. It says where a site was when the plan was made, and is a hint.
+//
+// The cost: a scope that did not change is paired without a comparison. Whole transformers (2,860
+// files) takes 4.3 s of CPU, of which parsing is nearly all.
 #pragma once
 
 #include <cstdint>

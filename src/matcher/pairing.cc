@@ -58,10 +58,11 @@ Pairs certain_pairs(Side& olds, const Sites& a, Side& news, const Sites& b) {
   return chain;
 }
 
-// Which sites of two stretches may be the same. A site whose equals (what it is, its block, its
-// targets; or without the targets) are no fewer than they were is one of those, and what they are
-// is no other's: a copy put into another block is not it, nor is the next statement like it. Where
-// tags are equal the sites inside tell: d.update(f(a)) is not d.update(f(b)).
+// Which sites of two stretches may be the same. A site's equals are those of the same kind, block
+// and targets; or without the targets. Where they are no fewer than they were it is one of those,
+// and what they are is no other's. A copy put into another block is not it, nor is the next
+// statement like it. Where tags are equal the sites inside tell: d.update(f(a)) is not
+// d.update(f(b)).
 class Homes {
  public:
   using Of = std::function<const Features&(size_t)>;

@@ -1,4 +1,13 @@
 // matcher/pairing.h: which site of one stretch of code is which of another.
+//
+//   a    h = norm(x)   q = h @ wq   k = h @ wk            v = h @ wv
+//   b    u = norm(x)   q = u @ wq   k = u @ wk   log(k)   v = u @ wv       h is u: Renames
+//
+// Two passes: the first finds variables that bear another name, the second pairs with those names
+// exchanged. Pairs keep their order, so `k` cannot be taken for `v`.
+//
+// Counterexample: of `x + 1` twice in a and three times in b nothing tells which is new. Each is a
+// twin: its lead is 0, and the boundary becomes ambiguous.
 #pragma once
 
 #include <cstdint>

@@ -10,8 +10,8 @@
 
 namespace opguard {
 
-// Of two stretches of code, sites a and b, paired as `pairs` (positions in a and b) tell: the names
-// that are gone from a and stand, wherever they stood, under one name that is new in b.
+// Of two stretches of code, sites a and b, paired as `pairs` (positions in a and b) tell. These are
+// the names that are gone from a and stand, wherever they stood, under one name that is new in b.
 Renames find_renames(const Side& olds, const std::vector<uint32_t>& a, const Side& news,
                      const std::vector<uint32_t>& b,
                      const std::vector<std::pair<size_t, size_t>>& pairs);

@@ -25,8 +25,8 @@ constexpr double kScopeMargin = 0.1;
 // Where and what it was is evidence: of two equal bodies, the one that kept its file or its name is
 // it. A file kept tells more than a name kept: copies of a function often share its name.
 constexpr double kNameBonus = 0.1, kWholeNameBonus = 0.05, kFileBonus = 0.2, kFolderBonus = 0.2;
-// A new function that nobody calls from the one of the old name must hold this much more of it, and
-// that one no more than half.
+// A new function that nobody calls from the one of the old name must hold this much more of it.
+// That one must hold no more than half.
 constexpr double kNameKept = 0.35, kNameLost = 0.5;
 // What a scope without its name must share with another, if nothing in it reads alike.
 constexpr size_t kMinCommon = 3;
@@ -106,7 +106,7 @@ class ScopePairer {
 
   // Sites are equal one by one, in the node and in all that it held.
   bool unchanged(uint32_t was, uint32_t is);
-  // What the plan knows of the old one, against as much of the new one; of files half of it is how
+  // What the plan knows of the old one, against as much of the new one. Of files half of it is how
   // much is there: a plan holds only what ran.
   double alike(uint32_t was, uint32_t is);
   double moved_likeness(uint32_t was, uint32_t is);
@@ -268,7 +268,7 @@ void ScopePairer::exchange(std::vector<NameClaim>& claims) {
   claims.insert(claims.end(), doubtful.begin(), doubtful.end());
 }
 
-// A name that stayed with a new function round the old one, which it calls by its new name; and a
+// A name that stayed with a new function round the old one, which it calls by its new name. And a
 // name taken over by something else, while the old function got another beside it.
 void ScopePairer::hand_over(std::vector<NameClaim>& claims, const Nodes& fresh) {
   std::erase_if(claims, [&](NameClaim& claim) {
@@ -293,8 +293,9 @@ void ScopePairer::hand_over(std::vector<NameClaim>& claims, const Nodes& fresh) 
   });
 }
 
-// New definitions that the one of the old name newly calls, or that such a one calls, and how much
-// each is like the old one. One that calls another that is as much like it is a wrapper of that.
+// New definitions that the one of the old name newly calls, or that such a one calls. With each
+// stands how much it is like the old one. One that calls another that is as much like it is a
+// wrapper of that.
 std::map<uint32_t, double> ScopePairer::newly_called(const NameClaim& claim) {
   std::map<uint32_t, double> heirs;
   const Nodes before = old_.called(claim.was);

@@ -21,9 +21,9 @@ struct Bound {
 // Every boundary of the plan where it was made.
 std::vector<Bound> bind(const Plan& plan);
 
-// The boundaries of tree b: those of plan a that `matches` found among `sites_b`, under a's ids,
-// and those of b's own plan that are not among them, under ids a does not use (one-sided operators
-// are probed too).
+// The boundaries of tree b. Those of plan a that `matches` found among `sites_b` have a's ids.
+// Those of b's own plan that are not among them have ids that a does not use: one-sided operators
+// are probed too.
 std::vector<Bound> share_boundaries(const Plan& a, const MatchSet& matches,
                                     const std::vector<Site>& sites_b, const Plan& b);
 

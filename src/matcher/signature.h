@@ -1,5 +1,14 @@
-// matcher/signature.h: the weighted tags of sites. Tags of a site: its operator, callee, receiver,
-// arguments, targets, scope, file and the sites next to it in its scope.
+// matcher/signature.h: the weighted tags of sites.
+//
+//   y = torch.softmax(scores, dim=-1)     name:softmax 1    callee:torch.softmax 1
+//   in Attention.forward                  argument:name:scores 1    keyword:dim 0.5    target:y 1
+//                                         scope:Attention.forward 0.25    next:matmul 1
+//
+// What a statement computes and from what weighs most; where it stands is evidence only while it
+// stays there (is_place_tag). Counterexample: an argument's position is no tag, so that a keyword
+// that moved keeps its weight.
+//
+// The cost: tags are made on demand. Of a large tree only few sites are ever compared.
 #pragma once
 
 #include <cstdint>

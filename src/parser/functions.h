@@ -1,4 +1,11 @@
 // parser/functions.h: what a file's functions are given, and what calls give them.
+//
+//   def rotate(q, cos, sin=None):       parameters q, cos, sin with the fallback `None`
+//   rotate(q, c, sin=s)                 arguments `q`, `c`, sin=`s`
+//
+// The judgement holds a call of both runs against each other by this (judge/callers.h).
+// Counterexample: a parameter that the function gives another value (`rebound`) says nothing any
+// more about its caller.
 #pragma once
 
 #include <cstdint>

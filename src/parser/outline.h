@@ -1,5 +1,12 @@
 // parser/outline.h: what the scopes of a file hold, told from its tree at less cost than their
 // sites.
+//
+//   wanted words: rotate, softmax
+//   Attention.forward    rotate 1, softmax 1, at least 12 sites      may hold a lost boundary
+//   Cache.update         none                                        its sites are never made
+//
+// The matcher asks this of every file of a tree that it searches. Counterexample: a count is no
+// match: a word may be a variable's name. It says only what cannot be there.
 #pragma once
 
 #include <cstdint>

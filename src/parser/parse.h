@@ -12,8 +12,8 @@ namespace opguard {
 
 // The sites of one file in evaluation order. A tree with an ERROR or MISSING node gives one
 // diagnostic at its position and no sites. Four known faults of tree-sitter-python 0.25.0 are
-// mended: `type(x).attr = v` (read as a type alias), call spans that include a `*`, lines inside
-// brackets that are indented less than their block, and stars before what is no name
+// mended. It reads `type(x).attr = v` as a type alias, and call spans include a `*`. It refuses
+// lines inside brackets that are indented less than their block, and stars before what is no name
 // (mended_text.h).
 std::vector<Site> parse_sites(const SourceFile& source, Diagnostics& diags);
 

@@ -1,4 +1,11 @@
 // parser/probes.h: what an instrumented file carries, and the file as it was without it.
+//
+//   in the file     x = og.name("add:o5p6", x).iadd(y)  # and one import line
+//   as it was       x += y
+//
+// Undoing needs no second copy: each probe says which bytes to delete or to put back. So a tree
+// whose original is lost can be stripped byte for byte. Counterexample: a file without our import
+// line has no probes, whatever it calls `og`.
 #pragma once
 
 #include <cstdint>

@@ -9,8 +9,8 @@
 
 namespace opguard {
 
-// Byte for byte at the same offsets: letters of another encoding that a coding line names are each
-// one letter, a lone carriage return ends a line. Nothing, and a diagnostic, for what is no text: a
+// Byte for byte at the same offsets. Letters of another encoding that a coding line names are each
+// one letter. A lone carriage return ends a line. Nothing, and a diagnostic, for what is no text: a
 // null byte, bytes that are not UTF-8.
 std::optional<std::string> readable(const SourceFile& source, Diagnostics& diags);
 

@@ -1,6 +1,6 @@
 // parser/site.h: a place in source where one operator is applied.
 //
-// Every form is instrumented in the same way: the operand named here is wrapped in
+// Every form is instrumented in the same way. The operand named here is wrapped in
 // `og("<boundary id>", <operand>)`, a value that behaves as the operand for the one operator
 // applied to it. So a wrap is two insertions, and argument lists, index expressions and layout stay
 // as they are.

@@ -194,7 +194,7 @@ size_t longest_line(std::string_view text) {
 }
 
 // Soft keywords read as statements. `type(x).attr = v` comes out as a type alias and `print (x)`
-// may as Python 2's statement; another word of the same length makes them the calls they are, and
+// may as Python 2's statement. Another word of the same length makes them the calls they are, and
 // Python 2 the error it is. True if a word changed.
 bool disarm_keywords(const std::vector<TreeItem>& items, std::string& text) {
   bool changed = false;
@@ -231,7 +231,7 @@ std::optional<TSNode> find_fault(TSNode root) {
   return std::nullopt;
 }
 
-// An error that spans lines says little: what is faulty inside it, or the first thing in it that is
+// An error that spans lines says little. What is faulty inside it, or the first thing in it that is
 // no whole statement, is nearer the fault.
 TSNode nearest_fault(TSNode node) {
   auto lines = [](TSNode n) { return ts_node_end_point(n).row - ts_node_start_point(n).row; };
@@ -357,8 +357,8 @@ bool is_python(const SourceFile& source, Diagnostics& diags) {
   std::optional<std::string> text = readable(source, diags);
   if (!text) return false;
   OwnedTree parsed = parse_text(*text);
-  // What needs a walk to be told: the fault's place, Python 2, which the grammar reads as well, and
-  // a nesting that only long lines of brackets or operators can reach.
+  // What needs a walk to be told. It is the fault's place, Python 2, which the grammar reads as
+  // well, and a nesting that only long lines of brackets or operators can reach.
   const bool walk = ts_node_has_error(ts_tree_root_node(parsed.get())) ||
                     text->find("print ") != text->npos || text->find("exec ") != text->npos ||
                     longest_line(*text) > kMaxDepth;

@@ -121,7 +121,7 @@ enum class Field : uint8_t {
 };
 
 // A node of a Tree. The whole tree is kept in the order of a walk, so that a node's children follow
-// it: reading tree-sitter's own nodes, each found from the root again, costs more than parsing.
+// it. Reading tree-sitter's own nodes, each found from the root again, costs more than parsing.
 struct TreeItem {
   uint32_t start, end;  // bytes
   uint32_t after;       // index of the first item behind the subtree

@@ -1,7 +1,16 @@
 // parser/walker.h: from a syntax tree to its operator sites, in the order CPython evaluates them.
 //
-// walker.cc has the scopes and what a site is made of, walker_statements.cc and
-// walker_expressions.cc the forms.
+//   y = f(a + b) * c       `a + b`: operand a; the call: operand f; `*`: operand f(a + b)
+//
+// A site is an operator and the operand that a probe would wrap. What encloses it becomes its scope
+// and block, what stands beside it its arguments. walker.cc has the scopes and what a site is made
+// of, walker_statements.cc and walker_expressions.cc the forms.
+//
+// Counterexample: `not(x)` has no blank before its operand. The probe would grow into the word, so
+// it goes inside the parentheses (separate).
+//
+// The cost: one walk over the tree. Of a large file only the scopes that are wanted are made into
+// sites.
 #pragma once
 
 #include <cstdint>

@@ -15,8 +15,8 @@ bool is_executable(const std::string& path) {
          (status.permissions() & llvm::sys::fs::perms::owner_exe) != 0;
 }
 
-// git takes the paths of a diff as relative to the top of the work tree, and from a folder below it
-// silently skips those that are not; so where there is a work tree, that is what they are.
+// git takes the paths of a diff as relative to the top of the work tree. From a folder below it git
+// silently skips those that are not. So where there is a work tree, that is what they are.
 class Folders {
  public:
   std::string of(const FilePatch& file) {

@@ -8,7 +8,7 @@ namespace opguard {
 
 // For each path, absolute: whether .gitignore, .git/info/exclude or core.excludesFile names it or a
 // folder above it, and git keeps no file of that name. All false where `tree` lies in no
-// repository, or in a folder that is ignored as a whole: then its owner has asked for just that.
+// repository, or in a folder that is ignored as a whole. Then its owner has asked for just that.
 std::vector<bool> ignored_by_git(const std::string& tree, const std::vector<std::string>& paths);
 
 }  // namespace opguard

@@ -27,8 +27,8 @@ bool valid_id(const std::string& id) {
   });
 }
 
-// Operator and value of `x += value`, between which only blanks and continued lines can lie;
-// nothing where the target is an attribute or subscript of the operand.
+// Operator and value of `x += value`, between which only blanks and continued lines can lie.
+// Nothing where the target is an attribute or subscript of the operand.
 struct AugmentParts {
   uint32_t op, value;
 };
@@ -51,7 +51,7 @@ char quote_at(const ImportPlace& place, uint32_t offset) {
   return quote;
 }
 
-// The operand of a chained comparison stands on two sides of it: it is taken for the left one where
+// The operand of a chained comparison stands on two sides of it. It is taken for the left one where
 // all before it in the chain carry probes, too.
 std::vector<Wrap> without_broken_chains(std::vector<Wrap> wraps, Diagnostics& diags) {
   auto link = [](const Site& site) {

@@ -1,4 +1,16 @@
 // patcher/patch.h: matched sites -> edits -> a git diff. The only user of libgit2.
+//
+//   h * rstd       ->    og("mul:77ab", h) * rstd             two insertions, around h
+//   x += y         ->    x = og.name("add:o5p6", x).iadd(y)   the token changes too
+//   a < b < c      ->    og(..., a) < og(..., b) < c          b only where a is wrapped
+//
+// An edit inserts; lines keep their numbers but for the one import line. Wraps within wraps open
+// from the outside in and close from the inside out (Edit::nesting).
+//
+// Counterexample: a file that changed since it was read, or has uncommitted changes. It is refused,
+// and with it the whole patch: every file or none is written.
+//
+// The cost: one pass over each file that changes; the diff is libgit2's.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +25,7 @@
 namespace opguard {
 
 // Replace `length` bytes at `offset` by `text`. Insertions at one offset go in the order of
-// `nesting`: its depth for an opening, so that the outer comes first, minus its depth for a
+// `nesting`. That is its depth for an opening, so that the outer comes first, minus its depth for a
 // closing.
 struct Edit {
   uint32_t offset = 0, length = 0;
@@ -57,13 +69,13 @@ llvm::Expected<Patch> strip_patch(const SourceSet& sources, Diagnostics& diags);
 // work tree's top for a file in one.
 std::string format_diff(const Patch& patch);
 
-// The part of a patch that may be written: leaves out symbolic links and what is reached through
-// one (where the link leads, the text is patched under its own name) and, unless `dir` is "", files
-// outside that folder. One line a link or package left out goes to `notes`.
+// The part of a patch that may be written. It leaves out symbolic links and what is reached through
+// one: where the link leads, the text is patched under its own name. Unless `dir` is "", it leaves
+// out files outside that folder. One line a link or package left out goes to `notes`.
 Patch writable_part(const Patch& patch, const std::string& dir, std::string& notes);
 
-// Every file or none: refuses when a file is not what the patch was made from, and (in a git work
-// tree) when it has uncommitted changes. Symbolic links are kept and never written through.
+// Every file or none. It refuses when a file is not what the patch was made from, and (in a git
+// work tree) when it has uncommitted changes. Symbolic links are kept and never written through.
 llvm::Error apply_patch(const Patch& patch);
 
 // Commits the patch on a new branch of the repository that holds `dir`; the work tree stays as it

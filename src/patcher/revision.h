@@ -26,9 +26,9 @@ std::optional<WorkTree> work_tree_of(const std::string& dir);
 std::string public_url(const std::string& url);
 
 // Writes the tree of `revision` ("v1.2", "HEAD~3", a hash) of the repository that holds `dir` into
-// `out`, which is made, and gives the commit ("" for a revision that names a tree). The repository,
-// its index and its work tree stay as they are; no hook or filter runs. Error: no repository, no
-// such revision, or `out` cannot be written.
+// `out`, which is made. Gives the commit, "" for a revision that names a tree. The repository, its
+// index and its work tree stay as they are; no hook or filter runs. Error: no repository, no such
+// revision, or `out` cannot be written.
 llvm::Expected<std::string> export_revision(const std::string& dir, const std::string& revision,
                                             const std::string& out);
 

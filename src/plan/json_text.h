@@ -1,5 +1,5 @@
-// plan/json_text.h: JSON as values that know where they stand, so that every complaint about a
-// plan, a trace or a template carries a line, a column and a caret.
+// plan/json_text.h: JSON as values that know where they stand. So every complaint about a plan, a
+// trace or a template carries a line, a column and a caret.
 //
 // nlohmann_json 3.11.2 keeps no positions; its SAX parser over an iterator that counts bytes does.
 #pragma once

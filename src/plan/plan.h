@@ -1,5 +1,11 @@
-// plan/plan.h: the alignment plan: every boundary with its signature. JSON, committed by
-// users: docs/formats/plan-format.md.
+// plan/plan.h: the alignment plan: every boundary with its signature. JSON, committed by users:
+// docs/formats/plan-format.md.
+//
+//   "attention.softmax:q7k2"     its place, text and tags; how often it ran, and in which phases;
+//                                which operators it dispatched
+//
+// A plan outlives the tree it was made from: its ids are the same in every run, and so in every
+// log. Counterexample: it holds no value of any run. What a boundary computed is in the logs.
 #pragma once
 
 #include <cstdint>
@@ -92,8 +98,8 @@ struct Plan {
   std::vector<std::string> command;   // the preflight's, empty for a static plan
   std::vector<std::string> packages;  // --with
   std::vector<Boundary> boundaries;   // by id's first execution order
-  // The other sites of the boundaries' scopes, so that a matcher sees whole scopes: package, file,
-  // scope, order, start, end, form, callee, receiver, arguments and targets only.
+  // The other sites of the boundaries' scopes, so that a matcher sees whole scopes. They have
+  // package, file, scope, order, start, end, form, callee, receiver, arguments and targets only.
   std::vector<Site> context;  // by (package, file, scope, order)
   // Keys of what else there was, outside of those scopes, that reads like a boundary or like its
   // scope: matcher/elsewhere.h. Sorted.

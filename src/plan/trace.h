@@ -1,5 +1,12 @@
 // plan/trace.h: what the tracer saw: operator uses in source and the activities they launched.
 // JSON, one file per process: docs/formats/plan-format.md, section "Trace".
+//
+//   use     /work/model.py 14:8 to 14:33, CALL, in Attention.forward
+//           activities {aten::softmax.int: 12}, backward {aten::_softmax_backward_data: 12}
+//
+// A use is an expression, not an execution: a million steps have as many uses as ten.
+// Counterexample: what no frame of the user's stands above has no use. It is counted under its
+// phase, so that coverage is not flattered.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +24,7 @@ struct TracedUse {
   std::string path;   // absolute path of the source file
   std::string scope;  // code object's qualified name ("Attention.forward"; co_name before 3.11)
   // Python's exact expression: 1-based lines, 0-based UTF-8 byte columns; columns are -1 where the
-  // interpreter has no positions (before 3.11): then only `line` and `callee` locate it.
+  // interpreter has no positions (before 3.11). Then only `line` and `callee` locate it.
   int32_t line = 0, end_line = 0, column = -1, end_column = -1;
   std::string opcode;  // CPython's instruction name: "CALL", "BINARY_OP", "FOR_ITER", ...
   std::string

@@ -167,7 +167,7 @@ std::vector<uint32_t> Attributor::find_truth(const FileSites& in, Span span) con
 }
 
 // Where `and` and `or` are nested in a test, the jumps of a later operand carry the span of the
-// first one, which may be no site: all operands of that test, then. A span inside an operand is
+// first one. That may be no site: then it is all operands of that test. A span inside an operand is
 // another matter.
 std::vector<uint32_t> Attributor::find_tested_together(const FileSites& in, Span span) const {
   Found found;

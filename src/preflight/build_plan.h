@@ -1,4 +1,14 @@
 // preflight/build_plan.h: what ran (a trace) or what is written (sites) -> an alignment plan.
+//
+//   trace    model.py 14:8 CALL: aten::softmax, 12 times     a boundary: its site, tags, counts
+//   trace    model.py 3:0, `del cache`                       unwrapped: no form to wrap
+//   trace    below no file of the user's                     foreign
+//
+// Boundaries are the sites under which activities were seen, in order of their first execution. All
+// other sites of their scopes are kept as context, since a scope is told by all of its operators.
+//
+// Counterexample: a view makes no boundary where nothing is computed (aten::detach), unless the
+// program calls it: `.detach()` keeps every value and changes every gradient.
 #pragma once
 
 #include <set>

@@ -1,4 +1,11 @@
 // preflight/find_calls.h: who called whom, from a trace and the sources it ran.
+//
+//   trace     rotate, defined at rope.py:3, was called from attention.py 30:11
+//   found     caller Attention.forward, text `rotate(q, cos, sin)`, arguments q, cos, sin
+//
+// The judgement asks this (judge/callers.h): where one run alone calls `rotate`, the call is what a
+// user wants to see. Counterexample: a function that was called without an operator below it is not
+// in the trace; its text alone tells.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,7 @@
 namespace opguard {
 
 // Variables by which every Python process below loads our package. opguard_keep.so is preloaded and
-// puts the boot folder into each Python's PYTHONPATH (keep/start.cc); where it cannot be, the
+// puts the boot folder into each Python's PYTHONPATH (keep/start.cc). Where it cannot be, the
 // variable PYTHONPATH names it, and a program that sets its own is not reached.
 Variables python_environment();
 

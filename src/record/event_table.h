@@ -1,7 +1,14 @@
 // record/event_table.h: the events of a log in memory, 40 bytes each.
 //
-// What is the same in many events (boundary, arguments, thread, ...) is kept once and named by
-// number. Read by any number of threads; changed by one.
+//   events 0 to 999 of one training loop        Packed     step, occurrence, times, first slot
+//   the same boundary, thread, arguments, ...   Form       kept once, named by number
+//
+// What is the same in many events is kept once. Counterexample: times, step and occurrence differ
+// in nearly every event, so they are not in a form. What few events have (a duration above 4 s, a
+// collective's number, a device's times) lies in lists of its own.
+//
+// Read by any number of threads; changed by one. operator[] makes the Event anew, 112 bytes. Who
+// looks at one field of every event asks for that one: kind, phase, step.
 #pragma once
 
 #include <cstddef>

@@ -18,7 +18,7 @@ class FileMap {
   std::string open(const std::string& path);
   std::string_view bytes() const { return {data_, size_}; }
 
-  // `part` has been read: where it ends a block of 64 pages, the block counts as this process's
+  // `part` has been read. Where it ends a block of 64 pages, the block counts as this process's
   // memory no more, and comes back from the system's cache when it is read again.
   void give_back(std::string_view part) const;
 

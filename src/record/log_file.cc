@@ -59,7 +59,7 @@ std::string where(int fd) {
   return size <= 0 || size == sizeof name ? "" : std::string(name, static_cast<size_t>(size));
 }
 
-// The lowest free number is the program's next file's, with opguard as without; and a number that
+// The lowest free number is the program's next file's, with opguard as without. And a number that
 // it closes unknowingly is then not the one that its next file gets. As bash does with its own.
 int out_of_the_way(int fd) {
   rlimit limit{};
@@ -119,7 +119,7 @@ bool LogFile::regain() {
 }
 
 // Room for `bytes` and the end of the log beyond what is written, so that a disk that fills up is
-// met before a chunk is torn, and the end, with its count of losses, can still be written.
+// met before a chunk is torn. The end, with its count of losses, can then still be written.
 bool LogFile::reserve(uint64_t bytes) {
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&

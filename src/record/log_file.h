@@ -3,11 +3,11 @@
 //
 // The program may close every descriptor that it does not know (os.closerange, python-daemon), and
 // the next file it opens may be given the number that was the log's. So before each system call
-// that takes the descriptor, statx tells whether it still is the log: the same device, inode, time
-// of birth and length (the inode of a deleted file is given out again). Where it is not, the log is
-// opened once more by its name; where that is not the log either, or the log has been deleted, it
-// is gone, and nothing is touched. Nor is it truncated or closed by a number that is another's.
-// Cost: one statx (some 0.5 us) before a write of up to 256 KiB.
+// that takes the descriptor, statx tells whether it still is the log. It has the same device,
+// inode, time of birth and length (the inode of a deleted file is given out again). Where it is
+// not, the log is opened once more by its name. Where that is not the log either, or the log has
+// been deleted, it is gone, and nothing is touched. Nor is it truncated or closed by a number that
+// is another's. Cost: one statx (some 0.5 us) before a write of up to 256 KiB.
 #pragma once
 
 #include <cstdint>

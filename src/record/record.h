@@ -1,7 +1,15 @@
 // record/record.h: the run log in memory. On disk: docs/formats/record-format.md.
 //
-// An event is one execution of a boundary; its slots are the tensors it read and left. One slot of
-// one event is a record. Used by the runtime and by align; uses nothing.
+//   Run            of a job: a ProcessLog a process, by rank and start
+//   ProcessLog     strings, metas, events, slots, locations, settings; gaps of missing records
+//   Event          one execution of a boundary; its slots are the tensors it read and left
+//   record         one slot of one event
+//
+// Counterexample: an event keeps no text of its own. `boundary` and `scalars` are numbers of
+// ProcessLog::strings, so two logs number the same text differently.
+//
+// Used by the runtime and by align; uses nothing. The cost: slots stay in the mapped file and are
+// decoded where they are asked for.
 #pragma once
 
 #include <cstdint>
@@ -80,7 +88,8 @@ bool read_log(const std::string& path, ProcessLog& log, std::string& error,
 // The same of a log in memory, all of whose slots are decoded. `error` is without a path.
 bool parse_log(std::string_view bytes, ProcessLog& log, std::string& error,
                const ReadOptions& options = {});
-// Every *.log and *.log.incomplete of a folder, and its sites.json (exact locations) if there.
+// Every *.log and *.log.incomplete of a folder. sites.json beside them is read by load_run()
+// (align/pair/run.h).
 bool read_run(const std::string& dir, Run& run, std::string& error);
 
 std::string dump(const ProcessLog& log);

@@ -1,9 +1,9 @@
 // record/slot_table.h: the slots of a log: in memory, or in its file and decoded where asked for.
 //
-// Chunks of events decode independently, so a long log need not be in memory: a table knows where
+// Chunks of events decode independently, so a long log need not be in memory. A table knows where
 // its chunks are, and each thread keeps the chunks it decoded last, of whatever log (about 16 MB).
-// An event's slots are read through a handle, which keeps its chunk longer (event_slots.h).
-// Read by any number of threads; changed by one, while nobody holds a handle.
+// An event's slots are read through a handle, which keeps its chunk longer (event_slots.h). Read by
+// any number of threads; changed by one, while nobody holds a handle.
 #pragma once
 
 #include <atomic>
@@ -47,7 +47,7 @@ class SlotTable {
   std::vector<Slot>& edit();
 
   // What torch.empty left is garbage wherever it is read, in whatever shape, until something writes
-  // there: every slot with such elements in that block is flagged kUninitialised from now on. Where
+  // there. Every slot with such elements in that block is flagged kUninitialised from now on. Where
   // the block is not known, every slot with such a value and meta.
   void flag_garbage();
 

@@ -20,7 +20,7 @@ struct Excerpt {
   size_t from = 0, to = 0;  // characters of the expression within `line`; equal: not known
 };
 
-// Reads the line from Location::path if that file still holds the expression there; a tree may have
+// Reads the line from Location::path if that file still holds the expression there. A tree may have
 // gone or changed since the run, and then the recorded text is what ran.
 Excerpt read_excerpt(const Location& location);
 

@@ -20,8 +20,8 @@ struct Findings {
 };
 
 Findings check_single(const Run& run);
-// Candidates are the findings: `a` the first execution of an operator and `b` the second, then `a`
-// the producer and `b` the consumer of overwritten memory.
+// Candidates are the findings. First come those where `a` is the first execution of an operator and
+// `b` the second. Then `a` is the producer and `b` the consumer of overwritten memory.
 Verdict findings_verdict(const Findings& findings);
 // How much was compared and what was found, one sentence.
 std::string findings_sentence(const Findings& findings);

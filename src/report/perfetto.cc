@@ -57,7 +57,7 @@ class Trace {
   };
 
   // Where an event stands in the calls around it. Of 64 calls within each other all are shown, of
-  // more the outermost 64 and how many there are: the trace stays linear in the log, whose events
+  // more the outermost 64 and how many there are. The trace stays linear in the log, whose events
   // may each be within the next.
   struct Enclosing {
     uint32_t depth = 0;      // events around it

@@ -1,6 +1,10 @@
 // report/reasons.h: the sentences of a verdict: Reasons (align/judge/reason.h) in words.
 //
-// This is the only place where they are worded. Nothing is escaped: a name may hold what drives a
+//   {saves, numbers {3, 2}}                        "run a saves 3 times, run b 2"
+//   {only_one_run, side 1}                         "only run b has this operator, ..."
+//
+// This is the only place where they are worded. Counterexample: no analysis asks for a text, such
+// as `why.find("not whole")`; it asks for a kind. Nothing is escaped: a name may hold what drives a
 // terminal, and is shown() by who prints it.
 #pragma once
 

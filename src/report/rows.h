@@ -1,4 +1,16 @@
 // report/rows.h: the events of two aligned processes side by side, in one order.
+//
+//   a   embed   norm             linear   relu
+//   b   embed   norm    gelu              relu
+//       equal   equal   only b   only a   differs
+//
+// Pairs come in the order of a; what only b has follows the pair before it. The page and the trace
+// for Perfetto draw these rows, so that partners stand under each other.
+//
+// Counterexample: by b's order a pair that moved would stand far from its place in a. It is shown
+// once, where a has it.
+//
+// The cost: a sort of all pairs. Of more than kMostRows rows the ones near differences are kept.
 #pragma once
 
 #include <cstdint>
@@ -48,8 +60,8 @@ std::vector<uint32_t> events_around(const ProcessLog& log, uint32_t event);
 // Rows that one file shows of a long report; the others are counted where they were.
 inline constexpr size_t kMostRows = 200'000;
 
-// Which rows a file of about `max_rows` shows, by lane: all, or what differs and its neighbours,
-// the candidates and the end of the certified prefix, then what comes first.
+// Which rows a file of about `max_rows` shows, by lane: all, or some. These are what differs and
+// its neighbours, the candidates and the end of the certified prefix, then what comes first.
 std::vector<std::vector<bool>> kept_rows(const Report& report, const std::vector<Lane>& lanes,
                                          size_t max_rows);
 

@@ -211,7 +211,7 @@ class Sarif {
   }
 
   // The events of one side from the last certified pair, if that is of the candidate's own rank, to
-  // the candidate; then how the difference came to the other ranks.
+  // the candidate. Then follows how the difference came to the other ranks.
   Json flow(int side, const Pivot& pivot) {
     const EventRef& event = side == 0 ? pivot.a : pivot.b;
     const RowRef to = find_row(lanes_, side, event), from = last_certified(report_, lanes_);

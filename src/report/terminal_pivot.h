@@ -1,5 +1,6 @@
-// report/terminal_pivot.h: the operator where the runs part, or a finding of one run: its sources,
-// what differs, what is known behind it, what stands around it; and the other candidates.
+// report/terminal_pivot.h: the operator where the runs part, or a finding of one run. It has its
+// sources, what differs, what is known behind it, what stands around it. Then follow the other
+// candidates.
 #pragma once
 
 #include "report/terminal_lines.h"

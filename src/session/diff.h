@@ -1,4 +1,16 @@
 // session/diff.h: two trees, or two commands, run and compared: `opguard diff`.
+//
+//   1/4  preflight of a        a survey: trace, sources, sites, plan (survey.h)
+//   2/4  preflight of b        likewise, perhaps with another interpreter
+//        match                 a's boundaries in b's sites; what only b has keeps its own id
+//   3/4  guarded run of a      its sources with probes, under the hook; no user file is written
+//   4/4  guarded run of b
+//        report                align, judge, prove by further runs, show (report_verdict.h)
+//
+// A rule with a fault in it is told before the first of them. Counterexample: a program that fails
+// is compared all the same, as far as it came, but nothing is proven by running it again.
+//
+// The cost: four runs of the program, and up to --prove-runs more.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@ namespace opguard {
 
 enum class LineFormat : uint8_t { json, csv };
 
-// A line a row, after a head in CSV. Hashes are 16 hexadecimal digits, a shape is a list; what is
+// A line a row, after a head in CSV. Hashes are 16 hexadecimal digits, a shape is a list. What is
 // not known is null in JSON and nothing in CSV, where true and false are words. `limit`: rows.
 void dump_table(std::shared_ptr<const std::vector<ProcessLog>> logs, TableRows rows,
                 LineFormat format, const EventSelection& selection, uint64_t limit,

@@ -1,4 +1,14 @@
 // session/exchange_text.h: the runs of b with text of a that prove which text is the cause.
+//
+//   b as it is                          loss 0.48
+//   b, suspects 1 to 4 as in a          loss 0.51, run a's: healed
+//   b, suspects 1 and 2 as in a         loss 0.48
+//   b, suspect 3 as in a                loss 0.51: the cause is its text
+//
+// Where both programs share the pivot's own text, no value leads to what decided it: a number, a
+// flag, an object, another order. Then text is exchanged instead, the likelier half first.
+//
+// Counterexample: text that makes the program fail proves nothing, and its run is spent.
 #pragma once
 
 #include <functional>
@@ -36,8 +46,8 @@ struct Exchanged {
 };
 
 // Where the pivot stands in text that both programs share, something else gave it its value, or
-// decided that it runs: a number, a flag, an object, another order. Runs b with a's text in the
-// suspects; found, the pivot gets the text as its place (Pivot::text).
+// decided that it runs. Such are a number, a flag, an object, another order. Runs b with a's text
+// in the suspects; found, the pivot gets the text as its place (Pivot::text).
 Exchanged exchange_text(const ExchangeText& source, const Run& a, const Run& b,
                         const Alignment& alignment, Verdict& verdict, const ExchangeBudget& budget);
 

@@ -18,8 +18,8 @@ namespace opguard {
 llvm::Error link_data(const std::vector<std::string>& paths, const std::string& repository,
                       const std::string& tree);
 
-// What a failed program may have missed: names in the last lines of `output` (files its words were
-// written to) that `repository` has and `tree` lacks, each as --link would take it.
+// What a failed program may have missed. These are names in the last lines of `output` (files its
+// words were written to) that `repository` has and `tree` lacks. Each is as --link would take it.
 std::vector<std::string> missing_data(const std::vector<std::string>& outputs,
                                       const std::string& repository, const std::string& tree);
 

@@ -1,4 +1,15 @@
 // session/locate.h: the boundaries of a plan in a tree of sources.
+//
+//   parse the plan's files       all of their sites
+//   match                        finds the boundaries that are where they were
+//   parse all other files        only sites that may be a lost boundary's: matcher/search.h
+//   match again                  with these
+//
+// Counterexample: a file that is no Python is skipped and named by a warning. The boundaries that
+// were in it are lost, whatever else reads like them.
+//
+// The cost: sites of a large tree would take half a gigabyte, so the others are forgotten file by
+// file.
 #pragma once
 
 #include <vector>

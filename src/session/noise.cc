@@ -100,7 +100,7 @@ llvm::Expected<Found> compare_runs(const std::vector<Run>& runs, const std::vect
           in_words(runs[0], runs[i], find_noise(runs[0], runs[i], pairs.back().alignment)));
   }
   if (auto error = parse_sites_rules(found.sites)) return error;
-  // A number handed to Python is a model value: only a rule of its own can hide it, and only where
+  // A number handed to Python is a model value. Only a rule of its own can hide it, and only where
   // the noise goes nowhere else is that any use.
   std::vector<NoiseSite> numbers;
   for (const RunPair& pair : pairs) {

@@ -55,8 +55,8 @@ class Prover {
     if (ProofReason why = capture()) {
       last_ = why;
     } else {
-      // Where the first candidate only follows, all are asked before anything else is tried; and
-      // where one run is left, as that proves any number of causes.
+      // Where the first candidate only follows, all are asked before anything else is tried. So it
+      // is where one run is left, as that proves any number of causes.
       if (!trials_.empty() && trials_[0].eligible && !ask_at_once()) try_candidates(/*most=*/1);
       if (open()) ask();
       if (open()) try_candidates(/*most=*/further_.left());
@@ -69,7 +69,7 @@ class Prover {
   }
 
  private:
-  // What nobody made is forced where it is read, and a generator where it is drawn from: asked,
+  // What nobody made is forced where it is read, and a generator where it is drawn from. Asked,
   // each reader would be a cause of its own.
   bool ask_at_once() const {
     const Place place = trials_[0].experiment.place;
@@ -166,7 +166,7 @@ class Prover {
   }
 
   // Gives every matched operator run a's results, and reads off which of them would have left
-  // others of what run a's read. All others are left as they are: so it is the run in which these
+  // others of what run a's read. All others are left as they are. So it is the run in which these
   // alone are forced, and if it heals everything all of them are proven.
   void ask() {
     if (!question_.possible()) {
@@ -260,7 +260,7 @@ class Prover {
   }
 
   // Of several causes proven together: whether each is needed. First what the run with one of them
-  // alone tells of the rest, then run a with one of them as it is in run b.
+  // alone tells of the rest. Then run a with one of them as it is in run b.
   void ask_each() {
     if (causes_.all().size() < 2) return;
     const size_t first = causes_.first();

@@ -1,4 +1,13 @@
 // session/survey.h: from a program to its plan: the steps preflight, instrument and diff share.
+//
+//   the command, traced     ->   what dispatched operators, and the files it loaded
+//   those files, parsed     ->   sites
+//   both                    ->   the plan; and look-alikes elsewhere in the tree, to match by later
+//
+// A tree that carries probes is traced without them: the plan is of the user's own text.
+// Counterexample: a file that was not loaded has no boundary, however many operators stand in it.
+//
+// The cost: one run of the program, slowed by the tracer, until nothing new comes (told_end).
 #pragma once
 
 #include <string>
@@ -40,7 +49,7 @@ struct Survey {
 // "" or that tracing ended by itself, when, and what that means: for people.
 std::string told_end(const Trace& trace);
 
-// A loaded file the parser cannot read is left out with a warning in `diags`: it ran, so it is
+// A loaded file the parser cannot read is left out with a warning in `diags`. It ran, so it is
 // Python, and its operators show as unattributed. Error: the program fails, a package is not there,
 // no operator was seen in the sources.
 llvm::Expected<Survey> survey(const SurveyOptions& options, const TemplateLibrary& templates,

@@ -1,5 +1,14 @@
 // session/verify.h: a program bare and instrumented: the same losses, gradients and parameters, bit
 // for bit, and the same compiled graphs?
+//
+//   bare            loss 2.31 1.97 1.64      3 graphs
+//   instrumented    loss 2.31 1.97 1.63      3 graphs       which probe? by bisection
+//
+// Counterexample: two bare runs that differ. Then the program is not deterministic, and no probe is
+// blamed. Nor is one where the instrumented run does something else each time.
+//
+// The cost: two runs where all is well. Else these two once more, and at most `runs` for the
+// search.
 #pragma once
 
 #include <string>

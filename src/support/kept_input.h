@@ -10,8 +10,8 @@
 // goes on as if opguard were not there. A pipe is duplicated by tee(2), a page at a time, and a
 // page is taken out of it once the program has read it.
 //
-// Cost: none where stdin is a file (each program opens it anew), a terminal or a device (shared,
-// as without opguard); else one thread a program and a page of copying for each 4 KiB.
+// Cost: none where stdin is a file (each program opens it anew), a terminal or a device (shared, as
+// without opguard). Else it is one thread a program and a page of copying for each 4 KiB.
 #pragma once
 
 #include <memory>

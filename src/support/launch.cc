@@ -31,7 +31,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kPollMs = 50;
 // A child that ignores SIGTERM is killed after this long.
 constexpr auto kGrace = std::chrono::seconds(10);
-// What is still in the pipe when the child has ended is waited for this long: a process it left
+// What is still in the pipe when the child has ended is waited for this long. A process it left
 // behind may hold the pipe open for ever.
 constexpr auto kDrain = std::chrono::milliseconds(500);
 // How long a command may go on when its work is done: a launcher looks after its ranks every few

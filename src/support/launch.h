@@ -1,4 +1,12 @@
 // support/launch.h: the user's program as a child process: environment, output, signals, time.
+//
+//   Ctrl-C            the child and its children get it; LaunchResult::asked says so
+//   kill -9 of us     the guardian ends what we started (support/guardian.h)
+//   `env -i` below    opguard_keep.so brings our variables back (keep/kept.h)
+//
+// Counterexample: the user's own run, as in `opguard run`, is not `apart`: it keeps the terminal,
+// and goes on when we are gone. Runs of ours get a process group of their own, which is ended as a
+// whole.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +35,7 @@ struct LaunchOptions {
   uint64_t timeout_s = 0;     // 0: none
   size_t keep_bytes = 65536;  // of the output, the last
   // A run of our own, not the user's: in a process group of its own, without our terminal to read
-  // from; what is left of the group when the command has ended is ended as well.
+  // from. What is left of the group when the command has ended is ended as well.
   bool apart = false;
   // A file: once it is there the work is done. A command that goes on is ended and ended well.
   std::string done;

@@ -18,8 +18,8 @@ namespace path = llvm::sys::path;
 
 constexpr std::string_view kBom = "\xef\xbb\xbf";
 
-// Bytes of the character that starts at text[i]: 1 for a byte that begins no valid UTF-8 sequence,
-// so that every byte of a Latin-1 file is one character.
+// Bytes of the character that starts at text[i]. It is 1 for a byte that begins no valid UTF-8
+// sequence, so that every byte of a Latin-1 file is one character.
 size_t char_size(std::string_view text, size_t i) {
   const auto* p = reinterpret_cast<const llvm::UTF8*>(text.data() + i);
   unsigned size = llvm::getNumBytesForUTF8(*p);

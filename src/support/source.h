@@ -1,4 +1,11 @@
 // support/source.h: Python source text and where it comes from.
+//
+//   root     package "", /work/tree                  file model/rope.py
+//   root     package megatron.core, /site-packages   file megatron/core/optimizer.py
+//
+// A file's bytes are never decoded or normalised: offsets are byte offsets, so an edit fits
+// whatever the encoding and the line ends are. Counterexample: a column in a message counts
+// characters, as an editor does; column_of() counts them.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,7 @@ uint32_t width_of(const std::vector<ShownChar>& chars, size_t from, size_t to);
 void clip(const std::vector<ShownChar>& chars, size_t from, uint32_t columns, size_t& first,
           size_t& last);
 
-// A line with the stretch [from, to) of its characters marked: kept as it is if it fits in
+// A line with the stretch [from, to) of its characters marked. It is kept as it is if it fits in
 // `columns`, else cut around the stretch, with "..." where something is left out.
 struct MarkedLine {
   std::string line;

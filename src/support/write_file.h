@@ -22,8 +22,8 @@ llvm::Expected<std::string> write_beside(const std::string& target, std::string_
 // device".
 llvm::Error write_file(const std::string& path, std::string_view text);
 
-// What goes beyond a file size limit (`ulimit -f`) is an error of the write, as on a full disk,
-// rather than the end of the process by SIGXFSZ. Called once, before anything is written.
+// What goes beyond a file size limit (`ulimit -f`) is an error of the write, as on a full disk. It
+// is not the end of the process by SIGXFSZ. Called once, before anything is written.
 void fail_at_file_size_limit();
 // In a child, before it runs another program: SIGXFSZ is as it was. Async-signal-safe.
 void restore_file_size_signal();

@@ -7,10 +7,9 @@
 //   b  DataLoader(randn(8), batch_size=1)             nor is a call that is no recorded operator,
 //                                                     whatever randn() left
 //
-// A hint, as all that is read of two texts: a statement may do more than its operators leave (two
-// names for one tensor, an attribute of a module).
-// Cost: one pass over the events before the candidate; where a hunk has operators of one run alone,
-// one over the other run's slots.
+// A hint, as all that is read of two texts. A statement may do more than its operators leave (two
+// names for one tensor, an attribute of a module). Cost: one pass over the events before the
+// candidate; where a hunk has operators of one run alone, one over the other run's slots.
 #pragma once
 
 #include <array>

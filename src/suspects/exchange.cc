@@ -81,7 +81,7 @@ bool has_code(const SourceFile& file, uint32_t first, uint32_t count) {
   return false;
 }
 
-// Functions and classes that b alone has stay: to have them changes nothing, and what stays in b
+// Functions and classes that b alone has stay. To have them changes nothing, and what stays in b
 // may need them (an annotation, a file that b alone has). Their uses are changes of their own.
 void leave_out_definitions(const Code (&code)[2], std::vector<ExchangePart>& parts) {
   std::map<const SourceFile*, Words> words;

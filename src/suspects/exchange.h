@@ -5,9 +5,9 @@
 //   a  scaling=self.scaling,         b with this line as in a: every model value is run a's,
 //   b  scaling=1.0,                  so this line is the cause
 //
-// A hunk cannot always be taken back alone: `y = _helper(x)` needs the definition that another one
-// made, an argument on a line of its own the place it left. Such hunks are one group. A variable
-// that was renamed keeps b's name.
+// A hunk cannot always be taken back alone. Thus `y = _helper(x)` needs the definition that another
+// one made, an argument on a line of its own the place it left. Such hunks are one group. A
+// variable that was renamed keeps b's name.
 #pragma once
 
 #include <cstdint>

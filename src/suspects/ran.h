@@ -1,6 +1,6 @@
 // suspects/ran.h: what of a side's sources had run when a certain event began.
 //
-// A log knows where operators ran. What computes no tensor leaves no event (`get_lr(it)`): a module
+// A log knows where operators ran. What computes no tensor leaves no event (`get_lr(it)`). A module
 // ran when it was loaded, a function ran if an operator in it did, or if code that ran names it.
 // Names stand for calls here: a function that is named and never called counts as one that ran. One
 // that nobody names does not.
@@ -16,8 +16,8 @@
 
 namespace opguard {
 
-// Calls of the run that may have led to an event: those into its function, into the functions that
-// made these, and so on outward, the nearest first.
+// Calls of the run that may have led to an event. They are those into its function, into the
+// functions that made these, and so on outward, the nearest first.
 std::vector<const FunctionCall*> calls_to(const Run& run, const EventRef& event);
 
 class Ran {

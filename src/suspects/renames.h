@@ -19,8 +19,8 @@ namespace opguard {
 LineSpan names_around(const Code& code, const ExchangePart& part, int side);
 
 // Gives each part its text of a in b's names (ExchangePart::given), and takes those out that then
-// have one text. A rename is one where lines that differ in nothing else show it one to one, where
-// each name is a variable that its function (or script) itself makes, and the other program's has
+// have one text. A rename is one where lines that differ in nothing else show it one to one. Each
+// name must be a variable that its function (or script) itself makes. The other program's may have
 // no variable of that name. Parameters, attributes, and names of modules, functions and classes are
 // what others know them by: they keep their names.
 void undo_renames(const Code (&code)[2], const FileBindings& bindings,

@@ -17,7 +17,7 @@ bool nobody_made(const Pivot& pivot) {
          });
 }
 
-// The event of the candidate on one side; where it has none, the last of it that is known to have
+// The event of the candidate on one side. Where it has none, the last of it that is known to have
 // run before: the partner of what the other side ran before.
 EventRef until(const Alignment& alignment, const Pivot& pivot, int side) {
   const EventRef own = side == 0 ? pivot.a : pivot.b, other = side == 0 ? pivot.b : pivot.a;

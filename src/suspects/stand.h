@@ -1,6 +1,6 @@
 // suspects/stand.h: one candidate on one side: where it stands in the sources, and what led there.
 //
-// Its statement and its function; on the trail to it lie the functions that called it, made what it
+// Its statement and its function. On the trail to it lie the functions that called it, made what it
 // reads, or gave a name that it reads its value.
 #pragma once
 

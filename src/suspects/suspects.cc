@@ -99,8 +99,8 @@ class Candidate {
   NumberWays ways_;
 };
 
-// A file that only b has and one that only a has are one if most of the boundaries that both runs
-// know in the one stand in the other.
+// A file that only b has may be one that only a has. It is, if most of the boundaries that both
+// runs know in the one stand in the other.
 std::unordered_map<std::string, std::string> renamed_files(const Run& a, const Run& b) {
   std::map<std::string, std::string> path_in_a;
   for (const ProcessLog& log : a.processes)

@@ -86,8 +86,9 @@ std::optional<TextQuestion> text_question(const Run& a, const Run& b, const Pivo
   auto at_pivot = [&](const ExchangeGroup& group) { return stands_in(group, shown); };
   // The same text ran an operator in one run alone, or handed it another number.
   const bool one_sided = pivot.kind == PivotKind::structure && (!shown.a || !shown.b);
-  // The operator's own statement is another one in the two programs: no need to look elsewhere,
-  // unless it was given another value, or has left the graph: no value put in place proves that.
+  // The operator's own statement is another one in the two programs: no need to look elsewhere.
+  // There is, if it was given another value, or has left the graph: no value put in place proves
+  // that.
   if (pivot.kind != PivotKind::input && !out_of_graph && !alike &&
       std::any_of(question.groups.begin(), question.groups.end(),
                   [&](const ExchangeGroup& group) { return !group.reworded && at_pivot(group); })) {

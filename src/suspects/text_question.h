@@ -27,8 +27,8 @@ struct TextQuestion {
 std::optional<TextQuestion> text_question(const Run& a, const Run& b, const Pivot& pivot,
                                           const ProgramTexts& texts, const Background& behind);
 
-// The hunk in which the operator itself stands, for where no value can be put in place of its own:
-// one run alone has it (text_question() asks this then), or it leaves no tensor. None: its
+// The hunk in which the operator itself stands, for where no value can be put in place of its own.
+// One run alone has it (text_question() asks this then), or it leaves no tensor. None: its
 // statement is the same in both programs.
 std::optional<TextQuestion> own_text_question(const Run& a, const Run& b, const Pivot& pivot,
                                               const ProgramTexts& texts, const Background& behind);

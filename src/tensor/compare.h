@@ -1,4 +1,14 @@
 // tensor/compare.h: how two tensors differ, and why that may be (docs/formats/tensors.md).
+//
+//   a [0.1, 0.2, 0.3]    b [0.2, 0.3, 0.1]       roll: b[i] = a[i + 1]; three of three differ
+//   a 0.1                b 0.10009765625         cast: b's values are a's through bfloat16
+//   a [1, 2, 3]          b [2, 4, 6]             scaled: b = 2 * a
+//
+// An explanation holds of every element, or of every one that differs. Counterexample: "most
+// elements are rolled" is none, since a fault is an operation, and an operation leaves no
+// exceptions.
+//
+// The cost: linear in the elements, but for sorting the hashes of moved slices.
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 //
 // An 8-byte little-endian header length, a JSON header (per tensor dtype, shape and offsets of its
 // bytes behind the header; `__metadata__` of texts), the bytes. A dtype the format has no name for
-// is stored as U8 with the bytes of an element as one more dim, and `dtype:<tensor name>` in the
+// is stored as U8 with the bytes of an element as one more dim. Then `dtype:<tensor name>` in the
 // metadata says what it is. No JSON library: the runtime lives in processes that may hold their
 // own.
 #pragma once

@@ -1,4 +1,4 @@
-"""The documents: every link leads somewhere, every page is in the site, and lines of prose end before column 121."""
+"""The documents: every link leads somewhere, every page is in the site, lines are wrapped and sentences short."""
 import re
 import subprocess
 import sys
@@ -91,6 +91,50 @@ def test_prose_is_wrapped(page):
         if len(line) > 120 and not fenced and not line.startswith(("|", "    ")):
             long.append(f"{number}: {len(line)} columns")
     assert long == []
+
+
+# A sentence ends at . ! or ? before a capital, a code span, a link or an emphasised term.
+SENTENCE = re.compile(r"(?<=[.!?])[)\"'*_]* +(?=[*_]+\w|[\"'(*_]*[A-Z0-9`\[])")
+MOST_WORDS = 25  # a code span counts as one, a link as its text
+
+
+def blocks(text):
+    """(line, text) of each paragraph and list item: no headings, tables, code, transcripts or comments."""
+    fenced, start, words = False, 0, []
+    for number, line in enumerate(text.splitlines() + [""], 1):
+        bare = line.strip()
+        if bare.startswith("```"):
+            fenced, bare = not fenced, ""
+        ends = fenced or not bare or bare.startswith(("|", "#", "<!--", "![")) or (line.startswith("    ") and not words)
+        item = re.match(r"(?:[-*]|\d+\.) ", bare)
+        if words and (ends or item):
+            yield start, " ".join(words)
+            words = []
+        if not ends:
+            start = start if words else number
+            words.append(bare[item.end() :] if item else bare)
+
+
+def long_sentences(text):
+    for number, block in blocks(text):
+        block = re.sub(r"`[^`]*`", "`x`", block)
+        block = re.sub(r"!?\[([^\]]*)\]\([^)\s]*\)", r"\1", block)
+        for sentence in SENTENCE.split(block):
+            words = len(re.findall(r"[\w`]\S*", sentence))
+            if words > MOST_WORDS:
+                yield f"{number}: {words} words: {sentence}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_sentences_are_short(page):
+    assert list(long_sentences(page.read_text())) == []
+
+
+def test_a_long_sentence_is_found():
+    of = lambda n: " ".join(["Word"] + ["word"] * (n - 1))
+    assert list(long_sentences(f"{of(25)}.\n{of(10)} `a b c` {of(14)}. X {of(24)}\n")) == []
+    assert [found.split(":")[0] for found in long_sentences(f"{of(12)}\n{of(14)}.\n\n- {of(20)}\n- {of(26)}\n")] == ["1", "5"]
+    assert list(long_sentences(f"# {of(30)}\n| {of(30)} |\n\n    {of(30)}\n\n```\n{of(30)}\n```\n<!-- {of(30)} -->\n")) == []
 
 
 def test_results_are_those_of_the_json():

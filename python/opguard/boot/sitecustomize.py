@@ -1,6 +1,6 @@
-# Runs in every Python process started below `opguard preflight`, `run` and `diff`: this folder is the
+# Runs in every Python process started below `opguard preflight`, `run` and `diff`. This folder is the
 # first entry of their PYTHONPATH, which src/keep/start.cc put there just before. Processes include launchers,
-# pip and ninja, on any Python, so it does nothing unless the environment asks, says at most one line, and
+# pip and ninja, on any Python. So it does nothing unless the environment asks, says at most one line, and
 # never stops the program.
 import os
 import sys

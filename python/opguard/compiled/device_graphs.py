@@ -1,5 +1,5 @@
-"""Graphs of a device (torch.cuda.CUDAGraph; torch.cuda.graph, make_graphed_callables and Inductor's graph trees use it):
-what the program does during a capture is noted, and recorded at each replay (src/runtime/recorder/captured_graph.h)."""
+"""Graphs of a device (torch.cuda.CUDAGraph; torch.cuda.graph, make_graphed_callables and Inductor's graph trees use it).
+What the program does during a capture is noted, and recorded at each replay (src/runtime/recorder/captured_graph.h)."""
 
 import functools
 import weakref

@@ -1,14 +1,15 @@
 """The operators by which a compiled graph records.
 
-Two levels. `enter` and `leave` stand in the graph that dynamo makes, around the operator of a site; they decompose
-where autograd is still to be seen: run for real (backend="eager") they hook its nodes as an eager probe does, traced
+Two levels. `enter` and `leave` stand in the graph that dynamo makes, around the operator of a site. They decompose
+where autograd is still to be seen. Run for real (backend="eager") they hook its nodes as an eager probe does. Traced
 by AOTAutograd they put hooks on the traced nodes, whose bodies are so traced into the backward graph. What remains in
 the graphs, `begin`, `end` and `node`, only reads. Each writes to a ring, a tensor of one element: an operator that
 changes nothing would be dropped or moved. The backward graph has a ring of its own. Both are on the device of what
 the graph works on: a tensor of the processor's would keep a graph from being captured (docs/design/compile.md).
 
-A site is told by a constant text, so that a compiled graph is complete in itself and may come from a cache:
-`<format>;<token>;<boundary>;<flags>;<names>;<texts>`, percent-encoded, read by src/runtime/entries/graph_site.cc. The token
+A site is told by a constant text, so that a compiled graph is complete in itself and may come from a cache.
+It is `<format>;<token>;<boundary>;<flags>;<names>;<texts>`, percent-encoded, read by
+src/runtime/entries/graph_site.cc. The token
 pairs `enter` with `leave`."""
 
 import threading
@@ -27,7 +28,7 @@ UNCOUNTED = set("cw")
 
 # By device: the forward graphs' ring, the backward graphs'. Dynamo reads them from here.
 RING, RING_BACKWARD = {}, {}
-# Devices whose `end` gives its event's index as a value. Reading one of another device would wait for it: there the
+# Devices whose `end` gives its event's index as a value. Reading one of another device would wait for it. There the
 # index is known by the address of what `end` gave, which lives until its backward has run.
 BY_VALUE = {"cpu"}
 _indexes = {}

@@ -87,7 +87,7 @@ def _install_identity():
 
 
 def _ask_the_compiler():
-    """Before torch 2.5 the tracer is told of no function of C: it breaks the graph at one, and what is left on the stack is
+    """Before torch 2.5 the tracer is told of no function of C. It breaks the graph at one, and what is left on the stack is
     then a probe, which it cannot take in. A function of Python in its place asks, as the tracer answers itself."""
     from torch._dynamo import is_compiling
 

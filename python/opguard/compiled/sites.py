@@ -1,4 +1,4 @@
-"""A site in the graph that dynamo makes: the call before its operator that tells its inputs, and the one behind it that
+"""A site in the graph that dynamo makes. It is the call before its operator that tells its inputs, and the one behind it that
 tells its outputs. All of this works on dynamo's variables, while it traces."""
 
 import contextlib

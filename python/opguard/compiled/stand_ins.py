@@ -179,7 +179,7 @@ class Items:
         raise StopIteration
 
 
-# Dynamo puts an operator that has a tensor on one side into the graph without asking the other side's class, and has
+# Dynamo puts an operator that has a tensor on one side into the graph without asking the other side's class. It has
 # no unary operators of classes.
 OPERATORS = {getattr(operator, f"__{name}__"): getattr(Operand, f"__{name}__") for name in AUGMENTED}
 OPERATORS.update((getattr(operator, f"i{name}"), getattr(Operand, f"i{name}")) for name in AUGMENTED)

@@ -1,4 +1,4 @@
-"""What dynamo does at a probe: `og(id, x)` becomes an Operand (stand_ins.py), whose inputs and outputs are told
+"""What dynamo does at a probe: `og(id, x)` becomes an Operand (stand_ins.py). Its inputs and outputs are told
 to the graph by one call before and one after the operator.
 
 All of this runs while dynamo traces, on its variables; nothing of it is there when the compiled code runs. Where a
@@ -242,7 +242,7 @@ def _is_condition(tx):
 
 
 def _transforms():
-    """Functions of torch.func that are at work, under which our operators would want rules of their own: a batching rule
+    """Functions of torch.func that are at work, under which our operators would want rules of their own. They are a batching rule
     (`vmap`), one for what has no alias (`functionalize`)."""
     kinds = torch._C._functorch.TransformType
     levels = getattr(torch._C._functorch, "get_interpreter_stack", lambda: None)() or []

@@ -1,4 +1,4 @@
-"""What an operator reads and gives while dynamo traces: its tensors by name, the rest as text, as src/runtime/recorder/values.cc
+"""What an operator reads and gives while dynamo traces: its tensors by name, the rest as text. So src/runtime/recorder/values.cc
 and src/runtime/probe/operation.cc make them when it runs."""
 
 import dataclasses

@@ -1,8 +1,8 @@
-"""Instrumented texts are loaded in place of the user's files, and nobody sees it: names, paths, line numbers,
+"""Instrumented texts are loaded in place of the user's files, and nobody sees it. Names, paths, line numbers,
 tracebacks and `inspect.getsource` are the original's (docs/design/architecture.md, "Import hook").
 
 All roads to a file's code go through SourceFileLoader.get_code: imports, `-m`, finders of editable installs.
-Two do not: the main script, which CPython reads itself unless a path hook claims it, and runpy.run_path, by
+Two do not. One is the main script, which CPython reads itself unless a path hook claims it. The other is runpy.run_path, by
 which multiprocessing's children read the main script."""
 
 import functools

@@ -1,4 +1,11 @@
-"""Run something right after a module has been imported, without importing it."""
+"""Run something right after a module has been imported, without importing it.
+
+    when_imported("torch", start)      start(torch) runs as `import torch` ends, before the program's next line
+
+Counterexample: to import torch ourselves would cost seconds in a launcher that never needs it. It would change
+the order in which the program's own imports run.
+
+The cost: a finder in front of sys.meta_path that answers None, there only while something is awaited."""
 
 import importlib.util
 import os
@@ -93,7 +100,7 @@ def _is_importing(module):
 
 class _Kept:
     """Gives a program that empties sys.modules and imports again (a reloader, a test's isolation) the modules of ours that
-    it had: a second copy of the extension would record into nothing. First of the finders, since the package may also be
+    it had. A second copy of the extension would record into nothing. First of the finders, since the package may also be
     installed where the program finds it."""
 
     def __init__(self, package):

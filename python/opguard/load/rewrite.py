@@ -1,7 +1,14 @@
 """Instrumented text -> code whose lines and columns are the original's.
 
-Probes are insertions on one line, and one whole line is the import, so positions are mapped back by
-arithmetic; the original text is not needed."""
+Probes are insertions on one line, and one whole line is the import. So positions are mapped back by
+arithmetic; the original text is not needed.
+
+    y = og("mul:77ab", h) * 2      `h` at column 19 is column 4 of `y = h * 2`; the closing `)` counts one more
+
+So a traceback, inspect.getsource and a debugger show the user's own line. Counterexample: up to Python 3.11 the
+parser gives what stands inside an f-string no true place; there probes are found in its text (add_string).
+
+The cost: one walk over the file's syntax tree when it is imported."""
 
 import ast
 import functools
@@ -179,7 +186,7 @@ def _bind(statement, name, line):
 
 
 def place_as_original(tree, text):
-    """Gives the nodes of an instrumented text's tree the original's positions. (index of our import in its
+    """Gives the nodes of an instrumented text's tree the original's positions. Gives (index of our import in its
     body, its line, the name `og` has); None for a text without our import line."""
     lines = [line.encode("utf-8") for line in text.split("\n")]
     index, name = _find_import(tree, lines)

@@ -11,7 +11,7 @@ _FOREIGN = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep
 
 
 def canonical(path, folder=""):
-    """Absolute, with the links of its folders resolved but not its own: a link in the tree to a file
+    """Absolute, with the links of its folders resolved but not its own. A link in the tree to a file
     elsewhere is a file of the tree."""
     path = os.path.join(folder, path)
     return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))

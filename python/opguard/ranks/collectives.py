@@ -1,5 +1,5 @@
 """Collectives: every call of torch.distributed is announced to the recording (src/runtime/entries/collective.h) with its
-group's name and its number in it, and its outputs are read when the program itself has waited for them.
+group's name and its number in it. Its outputs are read when the program itself has waited for them.
 
 Hooked are the methods of ProcessGroup, Work and Future that Python reaches and the operators under the functional
 collectives, not the functions of torch.distributed: torch.compile tells those by identity. What only C++ sees, the

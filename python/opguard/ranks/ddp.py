@@ -1,8 +1,8 @@
 """DistributedDataParallel: its gradient buckets, which C++ reduces.
 
 The reducer gets a process group that passes every call on to the real one. A communication hook would see the
-buckets too, but takes the division by the number of ranks upon itself, which the reducer does as `* (1 / n)` or
-`/ n` depending on where a gradient lies: nothing seen from outside the reducer tells which."""
+buckets too, but takes the division by the number of ranks upon itself. The reducer does it as `* (1 / n)` or
+`/ n` depending on where a gradient lies. Nothing seen from outside the reducer tells which."""
 
 import functools
 import sys

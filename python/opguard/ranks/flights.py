@@ -1,5 +1,13 @@
 """Flights: what is known of the collectives of this process, whoever sees their calls (collectives.py, functional.py,
-ddp.py, fsdp.py): their groups' names, their numbers, and which have been launched and not yet landed."""
+ddp.py, fsdp.py). These are their groups' names, their numbers, and which have been launched and not yet landed.
+
+    work = dist.all_reduce(g, async_op=True)      flight 7 of group "0-3" is launched
+    work.wait()                                   it lands: its outputs may be read
+
+A group is named by its members, so that all ranks and both runs name it alike. Counterexample: torch's own name
+of a group is a counter, which differs where one run makes a group more.
+
+The cost: a weak table; a flight that nobody waits for is kept until its work has ended (_MANY)."""
 
 import functools
 import sys

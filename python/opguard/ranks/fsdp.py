@@ -1,4 +1,4 @@
-"""fully_shard: an event for every group of parameters that is gathered or whose gradients are reduced, told by the
+"""fully_shard: an event for every group of parameters that is gathered or whose gradients are reduced. It is told by the
 parameters themselves and not by the flat buffers they travel in."""
 
 import functools

@@ -1,4 +1,4 @@
-"""Functional collectives (torch.distributed._functional_collectives): the operators below them are wrapped, and a result is
+"""Functional collectives (torch.distributed._functional_collectives): the operators below them are wrapped. A result is
 read when the program has waited for its tensor (collectives.py tells of all the others)."""
 
 import sys

@@ -1,6 +1,6 @@
 """`--drill`: every ATen operator inside one event, with og1 fingerprints of what it reads and leaves (docs/design/proof.md).
 
-The runtime opens a window when an event of a wanted boundary begins and closes it when the operator has returned; a
+The runtime opens a window when an event of a wanted boundary begins and closes it when the operator has returned. A
 dispatch mode is active between the two and nowhere else. It calls each operator as it is and looks at its tensors, so
 that results are what they would have been."""
 

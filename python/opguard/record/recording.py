@@ -1,7 +1,13 @@
 """Connects the extension with the interpreter and with torch: start, torch's own hooks, close.
 
 Everything torch offers a hook for is hooked; the rest (two functions of torch.autograd) is wrapped. The
-recording itself is C++ (src/runtime)."""
+recording itself is C++ (src/runtime).
+
+    start      options -> _rt.start(folder, rank, mode, ...): nothing is opened yet
+    on_torch   as torch has been imported: hooks of optimizers, of modules' buffers, of saving
+    close      at exit, also by os._exit: the log gets its end and loses the name `.incomplete`
+
+Counterexample: a program that makes no event leaves no file, as a launcher or a worker that only reads data."""
 
 import functools
 import os

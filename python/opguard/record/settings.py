@@ -1,4 +1,4 @@
-"""What can change a run's bits besides its source: written into each log's header, so that logs made under
+"""What can change a run's bits besides its source. It is written into each log's header, so that logs made under
 unlike settings can be told apart (docs/guide/determinism.md)."""
 
 import os

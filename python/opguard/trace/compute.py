@@ -1,6 +1,6 @@
 """Which dispatched operators compute: the one definition behind every share of coverage.
 
-An operator computes unless it only looks at a tensor or makes room for one: it returns nothing but views of its
+An operator computes unless it only looks at a tensor or makes room for one. Such a one returns nothing but views of its
 arguments, allocates memory without a value, asks for metadata, or is torch's own bookkeeping. Everything else
 computes, copies and random numbers too."""
 

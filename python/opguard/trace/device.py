@@ -1,7 +1,7 @@
 """The preflight on a device: which kernels each expression launched (docs/design/activities.md).
 
 Libraries that know a device (src/device/plugin.h; CUDA's is opguard_inject.so) get a number pushed around each
-operator, and hand over what the device did with the number under which it was launched."""
+operator. They hand over what the device did with the number under which it was launched."""
 
 import threading
 

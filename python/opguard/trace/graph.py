@@ -1,7 +1,7 @@
 """Which forward site an autograd node belongs to.
 
 Each thread numbers the nodes it makes. An operator's node is made before the operator is dispatched, so at that
-time the newest number is its own; the node says its number again when the backward pass runs it. Torch without
+time the newest number is its own. The node says its number again when the backward pass runs it. Torch without
 these two questions links nothing."""
 
 import threading

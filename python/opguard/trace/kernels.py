@@ -1,5 +1,11 @@
 """Kernels outside the dispatcher: Triton launches and functions of native extensions; and which of their tensor
-arguments they write, for no version counter says so."""
+arguments they write, for no version counter says so.
+
+    kernel[grid](x, out)      before: x and out are digested; after: again. out differs, so the plan has
+                              "writes": ["arg1"], and the probe is og.writes
+
+Counterexample: an operator of aten declares in its schema what it writes, and torch counts it (_SAID).
+To read all arguments twice is slow, so each expression is watched for its first calls only."""
 
 import functools
 import mmap
@@ -112,7 +118,7 @@ class _Calls:
         return result
 
     def follow_backward(self, result, use):
-        """An autograd node of an extension's own may launch kernels without any operator: while the engine runs it,
+        """An autograd node of an extension's own may launch kernels without any operator. While the engine runs it,
         what is launched belongs to the expression that made it."""
         tracer = self.tracer
         try:

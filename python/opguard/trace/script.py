@@ -1,4 +1,4 @@
-"""TorchScript under preflight. torch.jit.trace and a dispatch mode do not go together: below a mode the tracer finds tensors
+"""TorchScript under preflight. torch.jit.trace and a dispatch mode do not go together. Below a mode the tracer finds tensors
 that it has not made, and ends with an error. While it traces, ours steps aside; what runs there is seen where it runs again."""
 
 import functools
@@ -10,7 +10,7 @@ NUMBERS = (bool, int, float, complex)
 
 def with_tensors(torch, func, args):
     """The arguments as the operator takes them. torch hands a mode a number in place of the tensor that a number became
-    (`x * 2` in a TorchScript graph), and takes it back only for operators that are written with numbers."""
+    (`x * 2` in a TorchScript graph). It takes it back only for operators that are written with numbers."""
     schema = getattr(func, "_schema", None)
     takes = getattr(torch._C, "_should_allow_numbers_as_tensors", None)
     if schema is None or takes is None or takes(schema.name.split("::")[-1]):

@@ -2,7 +2,17 @@
 
 A dispatch mode is entered when torch has been imported and stays for the whole program, in every thread.
 It must never change what the program does: an operator is passed on as it came, and an error of ours is
-counted, not raised."""
+counted, not raised.
+
+    attention.py 14:8   y = softmax(s, dim=-1)      a use: {aten::softmax.int: 12}
+    backward            _softmax_backward_data      the same use, through the node that it made
+    optimizer.step()    aten::_foreach_add_         the use of the call, where the frame below is torch's
+
+An operator belongs to the innermost frame of the user's, and there to the expression that is being executed.
+One that the autograd engine dispatches has no such frame; graph.py knows which use made its node.
+
+Counterexample: sys.settrace would see every line, and none of what a line dispatches. It would cost a call a
+line; this costs one a dispatched operator. Tracing ends by itself when nothing new comes any more."""
 
 import functools
 import os

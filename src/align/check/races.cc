@@ -15,7 +15,7 @@ struct Use {
   uint32_t slot = kNone;
 };
 
-// The first operator that read what the producer left in its block, whichever part of it: inner
+// The first operator that read what the producer left in its block, whichever part of it. Inner
 // operators end before those they run in. {} if none did before that event.
 Use first_use(const Run& run, const Overwrite& found, uint32_t before) {
   const ProcessLog& log = run.processes[found.producer.process];
@@ -68,7 +68,7 @@ bool reads(const Run& run, const Overwrite& found, const EventRef& ref) {
 
 // Another thread ran while the bytes changed: which reader was the first to see it is chance, and
 // another one in the next run. From its first use on the memory was read, and should have been left
-// alone: the pivot is there, and what saw other bytes is the candidate behind it.
+// alone. The pivot is there, and what saw other bytes is the candidate behind it.
 void move_to_first_use(const Run& run, int side, const Overwrite& found, const Alignment& alignment,
                        Verdict& verdict) {
   const uint32_t own = run.processes[found.consumer.process].events[found.consumer.event].thread;

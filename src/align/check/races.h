@@ -2,6 +2,13 @@
 //
 //   worker thread   ring[k].copy_(batch)     unseen, while the step still reads ring[k]
 //   main thread     loss = model(ring[k])    reads other bytes than the loader left: a race
+//
+// Which reader is the first to see other bytes is chance, and another one in the next run. So the
+// pivot is moved to the first use of that memory, from where it should have been left alone. What
+// saw the other bytes is the candidate behind it.
+//
+// Counterexample: without another thread in that time the pivot stays. There the program's own
+// order of operators overwrote the memory, and the reader shows it every time.
 #pragma once
 
 #include "align/judge/verdict.h"

@@ -87,7 +87,7 @@ class Process {
   }
 
   // Where in forward_ the operator ran first: next to its predecessor's, else where it read the
-  // same values, the latest such place first, since the last layer is recomputed first.
+  // same values. The latest such place is asked first, since the last layer is recomputed first.
   std::optional<size_t> first_execution(uint32_t event, std::optional<size_t> last) const {
     const Event& again = log_.events[event];
     auto found = by_boundary_.find(again.boundary);

@@ -1,7 +1,16 @@
 // align/check/recompute.h: does what activation checkpointing runs again give what it gave first?
 //
+//   forward      h = norm(x)    d = dropout(h)    y = linear(d)
+//   backward     h = norm(x)    d' = dropout(h)   y' = linear(d')     dropout: other numbers
+//
 // One run is enough: each operator of phase recompute has a first execution in the forward pass of
-// the same step. docs/design/judgement.md, "Recomputation".
+// the same step. Only the first that does not reproduce it is a finding; linear follows from it.
+//
+// Counterexample: an early stop ends the recomputation by an exception, once all that is wanted is
+// there. The last operator has no result then, and its random numbers are compared in place of it.
+//
+// The cost: nothing in a log without recomputation. Else each operator run again is held against
+// its first executions in the step, the nearest first. docs/design/judgement.md, "Recomputation".
 #pragma once
 
 #include <vector>

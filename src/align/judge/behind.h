@@ -1,4 +1,13 @@
 // align/judge/behind.h: what lies behind the candidates that a walk has named.
+//
+//   named                                          behind it
+//   `torch.tensor(rows)`, an input nobody made     `logits.argmax()`, whose result went into a list
+//   a gradient that autograd summed                the summand that stands in another place
+//   `dropout` drew other numbers                   the `torch.rand(3)` that moved the generator
+//   `x.float()`, which one run alone has           what differs if that is harmless
+//
+// The look_ functions put one more candidate in front, behind_named adds some at the end. At most
+// kMostCandidates are kept.
 #pragma once
 
 #include <vector>

@@ -1,3 +1,20 @@
+// From where a walk ended to the operator that a user should look at.
+//
+//   the walk ended at                                    the operator to name
+//   a backward node that one run alone has               the `.detach()` before it (graph_cut.h)
+//   a pair given values that both runs hold elsewhere    the one that chose: `x[:8]` beside `x[8:]`
+//   a tensor that one run alone has written again        that writer: `exp_avg.add_(eps)`
+//   a backward whose forward got another padding_idx     the forward
+//   an input behind overwritten memory                   its first reader, as a race
+//
+// Each is one function below, and a heuristic with a name (heuristics.h) but for the race. To ask
+// what one is worth, `opguard align --without NAME` judges without it.
+//
+// Counterexample: makers of two boundaries are no step back along one path, nor makers that left
+// the same in both runs. Then the pair stays where the walk found it.
+//
+// The cost: 64 hops at most for a candidate. Of each hop the two events' slots are paired and
+// looked up in the index.
 #include "align/judge/blame.h"
 
 #include <algorithm>

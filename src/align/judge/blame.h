@@ -22,10 +22,10 @@ class Blame {
   // How two events of one boundary differ.
   PivotKind pair_kind(const EventRef& a, const EventRef& b) const;
 
-  // The kind of an origin, with `refs` moved to where it is better named: the operator that chose
-  // another value, wrote a tensor in one run only, first read overwritten memory, or left the
-  // graph. hole: nobody made its input. matched: refs are two events of one boundary.
-  // `by` gets what it was moved by.
+  // The kind of an origin, with `refs` moved to where it is better named. That is the operator that
+  // chose another value, or wrote a tensor in one run only. Or it first read overwritten memory, or
+  // left the graph. hole: nobody made its input. matched: refs are two events of one boundary. `by`
+  // gets what it was moved by.
   PivotKind settle(EventRef (&refs)[2], bool hole, bool matched, Heuristics& by) const;
 
   // All that a pair reads is equal, and it writes into what it was given.

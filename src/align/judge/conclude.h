@@ -1,4 +1,14 @@
 // align/judge/conclude.h: from two runs to the finished verdict, stage by stage.
+//
+//   settings     other seeds or kernels: inconclusive at once
+//   align_runs   pairs, and what rules hide of them
+//   judge        the pivot by value flow
+//   findings     false alarms, recomputation, overwritten memory: notes; a race moves the pivot
+//   end_early    a program that failed is not called identical
+//   holes        what an incomplete log cannot bear out is taken back, last
+//
+// Counterexample: a failed run whose loss differed before it failed stays diverged. Its end is a
+// note.
 #pragma once
 
 #include <array>

@@ -1,5 +1,8 @@
-// align/judge/evidence.h: two aligned runs, and what was found out about their values; what every
-// part of the judgement reads and none changes.
+// align/judge/evidence.h: two aligned runs, and what was found out about their values.
+//
+// Every part of the judgement reads it and none changes it, so their order is that of judge.cc and
+// nothing else. Counterexample: a verdict is no evidence. What one part concluded, the next is
+// given.
 #pragma once
 
 #include <string>

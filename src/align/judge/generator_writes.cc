@@ -72,8 +72,8 @@ uint32_t last_seeding(const Evidence& evidence, int side, const EventRef& before
 }
 
 // Per generator: from its last record before (a, b) that agrees, or where it was seeded since, to
-// its first that differs; to (a, b) where none does, since what one run drew besides has a record
-// of its own that pairs with none.
+// its first that differs. Where none differs, to (a, b): what one run drew besides has a record of
+// its own that pairs with none.
 std::map<std::string, Window> partings(const Evidence& evidence, const ProcessPair& both,
                                        const EventRef& a, const EventRef& b) {
   const ProcessLog &log_a = evidence.log(0, a), &log_b = evidence.log(1, b);

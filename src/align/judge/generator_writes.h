@@ -18,12 +18,12 @@ struct GeneratorWrite {
   EventRef refs[2];
 };
 
-// The first event, since a generator's states last agreed and before its first record that differs,
-// that seeds it with something else, draws another shape, or is in one run only. a, b: a pair of
-// events of one process; only what ran before it is looked at. generator: as in a state's record,
-// "torch.cpu"; "": the first that differs of those that torch's operators draw from.
-// Nothing where the states are not known, or agreed to the end. Cost: the events since the last
-// record that agrees.
+// The first event that moves a generator otherwise: it seeds it with something else, draws another
+// shape, or is in one run only. Looked at is what ran since the states last agreed and before the
+// first record that differs. Only what ran before a and b counts, a pair of events of one process.
+// `generator` is as in a state's record, "torch.cpu". If it is "", the first that differs of those
+// that torch's operators draw from. Nothing where the states are not known, or agreed to the end.
+// Cost: the events since the last record that agrees.
 std::optional<GeneratorWrite> generator_write(const Evidence& evidence, const EventRef& a,
                                               const EventRef& b, const std::string& generator = "");
 

@@ -20,9 +20,9 @@ void each_slot(const ProcessLog& log, const Event& event, Visit visit) {
     if (const Slot slot = log.slots[s]; has_value(slot)) visit(slot);
 }
 
-// What the event's incoming gradient is the sum of, in the order in which it was added: what nodes
-// of this backward pass sent on in that shape, those that read the result of this node's forward;
-// for a leaf, which has no forward, those that no other node took as it was.
+// What the event's incoming gradient is the sum of, in the order in which it was added. Nodes of
+// this backward pass sent it on in that shape: those that read the result of this node's forward. A
+// leaf has no forward: of it, those that no other node took as it was.
 std::vector<Summand> summands_of(const ProcessLog& log, const EventRef& ref, uint32_t meta) {
   const Event event = log.events[ref.event];
   Keys results, taken;

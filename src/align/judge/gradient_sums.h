@@ -1,7 +1,7 @@
 // align/judge/gradient_sums.h: gradients of one tensor that autograd adds in another order.
 //
-// Where a tensor has several readers, autograd adds up what they send back, below Python, in the
-// order in which it reaches them: that of their forwards, from the last to the first.
+// Where a tensor has several readers, autograd adds up what they send back, below Python. The order
+// is that in which it reaches them: that of their forwards, from the last to the first.
 //
 //   a  p = h.sin(); q = h.exp(); r = h.tanh()    h's gradient is (tanh' + exp') + sin'
 //   b  q = h.exp(); p = h.sin(); r = h.tanh()    h's gradient is (tanh' + sin') + exp'

@@ -17,8 +17,8 @@ class CutWalk {
     return parts_company(forward) ? first_of({forward}) : GraphCut{};
   }
 
-  // The operator itself is in the graph in both runs, and no gradient comes back to it in one: of
-  // those that read its result, the first that was given it out of the graph, or left it.
+  // The operator itself is in the graph in both runs, and no gradient comes back to it in one. Of
+  // those that read its result this is the first that was given it out of the graph, or left it.
   GraphCut ahead(const EventRef& forward, uint32_t until) const {
     const ProcessLog& log = timeline_.log(side_, forward);
     const Event made = timeline_.event(side_, forward);

@@ -52,7 +52,7 @@ Verdict limit_by_holes(Verdict verdict, const Run& a, const Run& b, const Alignm
   const ProcessLog *hole_a = find_hole(a), *hole_b = find_hole(b);
   if (!hole_a && !hole_b) return verdict;
   if (verdict.outcome == Outcome::inconclusive && !computed_last(verdict)) return verdict;
-  // Where one run only goes on longer, a process of the other that was killed is why: what its
+  // Where one run only goes on longer, a process of the other that was killed is why. What its
   // peers do then, an exception in a collective above all, is no operator's doing.
   const bool cut_short = verdict.longer >= 0 && (verdict.longer == 0 ? hole_b : hole_a) != nullptr;
   if (!cut_short && verdict.outcome == Outcome::diverged && !verdict.candidates.empty() &&

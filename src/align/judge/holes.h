@@ -1,11 +1,19 @@
 // align/judge/holes.h: what incomplete logs leave of a verdict.
+//
+//   a   embed norm linear relu loss       b   embed norm linear [cut]
+//   "only run a has relu"                 cannot stand: b may have had it
+//   linear differs in both                stands: both logs hold it
+//
+// A verdict that rests on something being absent cannot stand where records may be missing. So this
+// is asked last, whoever said it (conclude.cc). Counterexample: a data loader's worker may be
+// killed at any time. Its log ends early, and counts only if it can hold model values.
 #pragma once
 
 #include "align/judge/verdict.h"
 
 namespace opguard {
 
-// A verdict that rests on something being absent cannot stand where records may be missing:
+// A verdict that rests on something being absent cannot stand where records may be missing.
 // "identical" becomes inconclusive, and so does "diverged" unless its pivot is a pair of events
 // that were both recorded and differ. Where one run only goes on longer than the other, whose log
 // was cut short, no pivot stands at all. Of logs that only end early those count that can hold

@@ -13,8 +13,8 @@
 //   8 name_calls             the call in which the runs differ, where the operator is not told
 //   apart
 //
-// Each step is a function of the evidence and of what the steps before it gave; none changes what
-// an earlier one found. docs/design/judgement.md gives the reasons.
+// Each step is a function of the evidence and of what the steps before it gave. None changes what
+// an earlier one found. The reasons are in docs/design/judgement.md.
 #include <algorithm>
 #include <optional>
 #include <string>

@@ -1,6 +1,6 @@
 // align/judge/leads.h: the places at which the runs may part, the likeliest first.
 //
-// What only one run has, or does otherwise, between pairs that agree is a *region* of each side: it
+// What only one run has, or does otherwise, between pairs that agree is a *region* of each side. It
 // has values that enter it and values that leave. Both sides' stretches that the same reader waits
 // for are one region:
 //

@@ -102,8 +102,8 @@ Standing Novelty::standing(const SlotRef& ref) const {
   return by_name(ref.event, mine_.slot(ref));
 }
 
-// The other run's values, repeated over a dimension before they are used or left to broadcasting; a
-// list of them in one buffer, or a share of it on each rank.
+// The other run's values, repeated over a dimension before they are used, or left to broadcasting.
+// Or a list of them in one buffer, or a share of it on each rank.
 std::optional<Heuristic> Novelty::put_together(const EventRef& event, const Slot& slot) const {
   const ProcessLog& log = mine_.log(event);
   if (slot.meta >= log.metas.size() || !has_elements(slot)) return {};

@@ -1,7 +1,7 @@
 // align/judge/novelty.h: is a value of one run one of the other's?
 //
 // A value that has a counterpart (the same argument or result of its event's partner) is held
-// against that one; what has none is novel if the other run never holds it:
+// against that one. What has none is novel if the other run never holds it:
 //
 //   a   count = (labels != -100).sum()     24
 //   b   count = (labels > -200).sum()      48      differs: its partner holds 24
@@ -25,7 +25,7 @@ namespace opguard {
 struct FlowOptions {
   // The other run has no such event. Without it, no event is taken for one-sided.
   std::function<bool(const EventRef&)> one_sided;
-  // The event is of a step that the other run does not make: what differs there is no difference of
+  // The event is of a step that the other run does not make. What differs there is no difference of
   // the runs, and no walk goes in. Without it, none is.
   std::function<bool(const EventRef&)> besides;
   // Novel results of these operators on known inputs count as known.
@@ -61,8 +61,8 @@ class Novelty {
   // None: there is no counterpart, or one of another layout that only names can be held against.
   std::optional<Standing> beside_counterpart(const SlotRef& ref) const;
 
-  // What was there before a copy has no part in the result, unless it decides the dtype, or the
-  // shape, and that is another one in the other run.
+  // What was there before a copy has no part in the result. It has one if it decides the dtype or
+  // the shape, and that is another one in the other run.
   bool written_over(const SlotRef& at) const;
   // A result that lies inside a larger input's memory: only what is there matters, not the rest.
   bool views_larger_input(const SlotRef& made) const;

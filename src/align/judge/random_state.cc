@@ -12,8 +12,8 @@
 namespace opguard {
 namespace {
 
-// The records of one process before an event: per stretch, from the last one back, the states that
-// began it (a step, a loaded checkpoint) and those before each draw of it, in order.
+// The records of one process before an event, per stretch, from the last one back. Each has the
+// states that began it (a step, a loaded checkpoint) and those before each draw of it, in order.
 std::vector<std::vector<Event>> states_before(const ProcessLog& log, uint32_t event) {
   std::vector<std::vector<Event>> stretches;
   for (uint32_t i = 0; i < log.events.size() && i <= event; ++i) {

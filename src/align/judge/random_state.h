@@ -1,4 +1,11 @@
 // align/judge/random_state.h: whether the generators of random numbers had parted, and when.
+//
+//   step            2        3         4
+//   a  torch.cpu    91c4     5d02      77aa
+//   b  torch.cpu    91c4     e813      0b6f       "differs since step 3 (equal up to step 2)"
+//
+// A generator's state is evidence and never a pivot: nobody may draw from it. Counterexample: numpy
+// was seeded otherwise in b and no operator draws from it; nothing that follows differs.
 #pragma once
 
 #include <string>
@@ -8,9 +15,10 @@
 
 namespace opguard {
 
-// "the random state of torch.cpu differs since step 3 (equal up to step 2)", of the generators that
-// already differed at the last recorded state before these events of one place; none if none did or
-// nothing is known. Evidence, never a pivot: nobody may draw from that generator.
+// "the random state of torch.cpu differs since step 3 (equal up to step 2)". It is of the
+// generators that already differed at the last recorded state before these events of one place.
+// None if none did or nothing is known. Evidence, never a pivot: nobody may draw from that
+// generator.
 Reasons random_state_difference(const Run& a, const EventRef& at_a, const Run& b,
                                 const EventRef& at_b);
 

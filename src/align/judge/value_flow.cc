@@ -1,3 +1,22 @@
+// The walk back: from a value that only one run holds to the operators that began it.
+//
+//   a   h = norm(x)    y = h * 2    loss = y.sum()
+//   b   h = norm(x)    y = h * 3    loss = y.sum()
+//
+// The losses differ. Behind `sum` stands y, which differs as well; behind `*` stands h, which both
+// runs hold. So `*` is the origin: all that it read is known, and what it left is not.
+//
+// Who made a value? The memory is asked first: which event wrote these bytes last. Where memory
+// does not tell, the value's name is: the first event that made such a value. Below Python nothing
+// is recorded. There the walk goes by what must have happened: autograd adds up (push_summed), a
+// reducer averages (push_reduced), a collective reads the other ranks (push_peers).
+//
+// Counterexample: an operator that reads one differing value is no origin, however strange its
+// result. A known value may be the end all the same, if the other run reads another one in its
+// place (chosen).
+//
+// The cost: an event is expanded once a walk, whatever the number of values that lead to it. A sum
+// below Python looks back over the events of its step.
 #include "align/judge/value_flow.h"
 
 #include <algorithm>
@@ -75,7 +94,7 @@ std::vector<EventRef> Flow::push_peers(const EventRef& ref, std::vector<Work>& s
   return novel;
 }
 
-// Where a value has several readers, autograd adds up what they send back, below Python: the sum
+// Where a value has several readers, autograd adds up what they send back, below Python. The sum
 // comes from the outgoing gradients of those readers' nodes.
 bool Flow::push_summed(const Work& work, std::vector<Work>& stack) const {
   const ProcessLog& log = mine_.log(work.wanted.event);
@@ -149,8 +168,8 @@ bool Flow::push_reduced(const Work& work, std::vector<Work>& stack) {
 }
 
 // An operator that leaves a value which somebody made before it, and read it nowhere, had it from
-// there all the same: `sum(b.aux for b in blocks)` of one block. No edge is known, so the name
-// serves.
+// there all the same. So does `sum(b.aux for b in blocks)` of one block. No edge is known, so the
+// name serves.
 SlotRef Flow::read_unseen(const SlotRef& made) const {
   const Event& event = mine_.event(made.event);
   if (!on(Heuristic::read_unseen) || event.kind != EventKind::op || event.begin == 0) return {};
@@ -276,7 +295,7 @@ bool Flow::trace_parts(const Work& work, std::vector<Work>& stack, std::vector<O
   return true;
 }
 
-// A known value of this extent, then parts of it written over with known values: the other run
+// A known value of this extent, then parts of it written over with known values. The other run
 // lacks the writing, so that is where the value comes from.
 bool Flow::trace_overwrite(const Slot& wanted, const Memory::Parts& parts, const EventRef& reader,
                            std::vector<Origin>& origins) {

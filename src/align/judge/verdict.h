@@ -26,7 +26,7 @@ struct Pivot {
   Reasons why{};          // one sentence: report/reasons.h
   Heuristics heuristics{};  // what it was chosen by
   // Of a region: the operators that stand on each side between what both runs hold and the reader
-  // that both have, by event. {q @ k, scores += mask, softmax} against {sdpa}. Else empty.
+  // that both have, by event. Such are {q @ k, scores += mask, softmax} against {sdpa}. Else empty.
   std::array<std::vector<EventRef>, 2> region{};
   // What moves a generator leaves no tensor, and autograd adds gradients below Python: where it
   // shows, of each side. As `value` a draw, as `input` the node that reads the sum.
@@ -91,8 +91,8 @@ Verdict judge(const Run& a, const Run& b, const Alignment& alignment);
 // The same beside what rules hide, and without the heuristics `off`.
 class HiddenRecords;
 // `ended_early`: a run failed or its log was cut short, so no model value may show what it was
-// computing. Where none differs, candidates are what leads to values that differ at the end; else
-// operators of one run alone, the nearest to the end first.
+// computing. Where none differs, candidates are what leads to values that differ at the end. Else
+// they are operators of one run alone, the nearest to the end first.
 Verdict judge(const Run& a, const Run& b, const Alignment& alignment, const HiddenRecords& hidden,
               const Heuristics& off = {}, bool ended_early = false);
 

@@ -6,8 +6,8 @@
 namespace opguard {
 namespace {
 
-// A model value that the other run holds elsewhere leads to where both runs made it: a parameter
-// that a rate of zero left as it was, to its initialisation. The other side's tells more.
+// A model value that the other run holds elsewhere leads to where both runs made it. So does a
+// parameter that a rate of zero left as it was, to its initialisation. The other side's tells more.
 bool is_news(const Evidence& evidence, int side, const SlotRef& sink) {
   return Flow(*evidence.index[side], *evidence.index[1 - side])
       .novel(sink.event, evidence.index[side]->slot(sink));

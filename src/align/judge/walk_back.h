@@ -1,5 +1,14 @@
 // align/judge/walk_back.h: from the first differing model value back to where it began, on both
 // sides.
+//
+//   loss differs  <-  logits  <-  scores  <-  `/ sqrt(d)`       in a: an origin
+//   loss differs  <-  logits  <-  scores  <-  `* scale`         in b: an origin
+//
+// value_flow.h walks one side through what the other does not hold. Here both walks are made and
+// their ends put in one order. Ends that a rule hides are kept apart, in Walk::hidden.
+//
+// Counterexample: with `Known` the walk goes past operators of one run alone that may be harmless.
+// So it finds what would still differ if they were.
 #pragma once
 
 #include <string>

@@ -1,3 +1,18 @@
+// Two runs -> which of their events are the same boundary's.
+//
+// Processes are paired by rank, their steps by steps.h, and then the events of each thread by
+// themselves. Equal beginnings and ends of a thread are taken as they stand, without a token. What
+// is left is cut into pieces of kTogether events, and each event gets a token. Then sequence.h
+// pairs the tokens in order. Then flow_pairs.h mends that by who made what was read.
+//
+//   a   40 pairs equal | relu  | 12 pairs     the middle alone costs more than one comparison
+//   b   40 pairs equal | gelu  | 12 pairs
+//
+// Threads are sequences of their own where both runs have as many. Where they have not, all threads
+// but the first are one: how they interleave is chance.
+//
+// The cost: one comparison an event where runs are equal, 3.1 s of CPU for 10 million records a
+// side. A piece is bounded, so that its slots are decoded once (record/slot_table.h).
 #include <algorithm>
 #include <map>
 #include <string>
@@ -74,7 +89,7 @@ uint32_t threads(const ProcessLog& log) {
 }
 
 // Event indices by sequence, but for those that the other run has none of. Each thread is one where
-// both sides have as many, since how threads interleave is chance; else the main thread is one and
+// both sides have as many, since how threads interleave is chance. Else the main thread is one and
 // the others together are another.
 std::map<uint32_t, std::vector<uint32_t>> sequences(const ProcessLog& log, const StepEvents& steps,
                                                     bool by_thread) {

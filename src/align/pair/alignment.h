@@ -58,8 +58,8 @@ Equality compare_events(const ProcessLog& a, const Event& ea, const ProcessLog& 
 // Every pair in the order of the certificate: by step, then process, then a.
 std::vector<const Pair*> pairs_in_order(const Run& a, const Alignment& alignment);
 
-// Pairs that do not end the certified prefix, and are not counted in it: what rules hide, and
-// states of random number generators, since an operator that draws from one shows the difference
+// Pairs that do not end the certified prefix, and are not counted in it. They are what rules hide,
+// and states of random number generators: an operator that draws from one shows the difference
 // itself.
 bool passed_over(const Run& a, const Alignment& alignment, const Pair& pair);
 

@@ -1,5 +1,17 @@
-// align/pair/collectives.h: which events of a run's ranks are the same collective, and what that
-// says of their order: docs/design/collectives.md.
+// align/pair/collectives.h: which events of a run's ranks are the same collective, and their order.
+//
+//   rank 0   a  b  all_reduce(#1)  c          epoch 0: a, b, x; epoch 1: c, y, z
+//   rank 1   x     all_reduce(#1)  y  z       b ran before y for certain; b and x side by side
+//
+// Clocks of two machines cannot be compared, but a collective can: no member leaves it before all
+// have entered. So an epoch is a Lamport clock that each collective moves on. Members are found by
+// group and number in the group; a job started again counts anew, so the process's ordinal is part
+// of it.
+//
+// Counterexample: the sender of a message waits for nobody, so its epoch does not move. Where a
+// member's log lacks the collective, whoever is furthest behind goes on without it.
+// docs/design/collectives.md has the rest. The cost: one pass over the events, and a few words a
+// collective.
 #pragma once
 
 #include <cstdint>

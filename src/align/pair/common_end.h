@@ -16,8 +16,8 @@
 
 namespace opguard {
 
-// Leaves out of each process the events behind the last that its counterpart has too, where that
-// one's log was cut short or its run `failed`. Returns how many, by side.
+// Leaves out of each process the events behind the last that its counterpart has too. That is done
+// where that one's log was cut short or its run `failed`. Returns how many, by side.
 std::array<uint64_t, 2> read_to_common_end(Run& a, Run& b, std::array<bool, 2> failed);
 
 }  // namespace opguard

@@ -1,3 +1,14 @@
+// How two events of one boundary differ, by cause: what went in decides before what came out.
+//
+//   a   softmax(x, dim=-1) -> y       b   softmax(x, dim=-1) -> z      outputs: an origin
+//   a   softmax(x, dim=-1) -> y       b   softmax(x, dim=1)  -> z      scalars
+//   a   softmax(x, dim=-1) -> y       b   softmax(w, dim=-1) -> z      inputs: somebody before it
+//   a   reshape(x, 4, 8)              b   reshape(x, 8, 4)             scalars: the shape follows
+//
+// Counterexample: what torch.empty returns is whatever the memory held, and is no difference. Where
+// one run read such memory and the other a value, the inputs differ, if the results do.
+//
+// The cost: one walk over the slots of both sides. Only those that are paired by name are copied.
 #include <algorithm>
 #include <tuple>
 
@@ -87,8 +98,8 @@ bool reads_garbage_in_one_run(const ProcessLog& a, const Event& ea, const Proces
 Equality compare_events(const ProcessLog& a, const Event& ea, const ProcessLog& b,
                         const Event& eb) {
   if (ea.kind == EventKind::state) return compare_states(a, ea, b, eb);
-  // In the order of cause: what went in decides before what came out, so that a reshape to other
-  // sizes is told by its argument and not by its result.
+  // In the order of cause: what went in decides before what came out. So a reshape to other sizes
+  // is told by its argument and not by its result.
   const Slots in = compare_slots(a, ea, b, eb, /*inputs=*/true);
   if (in == Slots::shape) return Equality::shape;
   if (in == Slots::values) return Equality::inputs;

@@ -5,9 +5,9 @@
 //   1  w = h.view(-1)   port 0 (in)  P in block 7: made by 0
 //   2  y = h * w        ports 0 and 1: the last who left P in that block, 1
 //
-// The maker is the last event before the reader that left this value in this very block; where the
-// block is not known, the last that left a value of this name (of zeros, nobody: every operator
-// leaves some). Linear in the slots of the stretch.
+// The maker is the last event before the reader that left this value in this very block. Where the
+// block is not known, it is the last that left a value of this name (of zeros, nobody: every
+// operator leaves some). Linear in the slots of the stretch.
 #pragma once
 
 #include <cstdint>

@@ -75,8 +75,8 @@ class Stretch {
   }
 
   // Whether what one event reads comes from the partner of what another event reads on the other
-  // side: 1 yes, -1 no, 0: the flow does not say. It says nothing where either is made by an event
-  // without a partner, as where one run casts or copies what the other hands on.
+  // side. 1: yes, -1: no, 0: the flow does not say. It says nothing where either is made by an
+  // event without a partner, as where one run casts or copies what the other hands on.
   int same_maker(int side, const Port& mine, const Port& other) const {
     if (mine.maker == kNone) return 0;
     const uint32_t made_by = partner_[side][mine.maker];

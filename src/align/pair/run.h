@@ -1,6 +1,6 @@
 // align/pair/run.h: a folder of logs as a Run, with the exact places of its boundaries.
 //
-// The runtime knows file and line of a boundary; the tool that put the probes in knows the whole
+// The runtime knows file and line of a boundary. The tool that put the probes in knows the whole
 // expression and leaves it beside the logs, in sites.json: docs/formats/json.md, section
 // "sites.json".
 #pragma once

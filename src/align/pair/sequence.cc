@@ -1,3 +1,22 @@
+// Pairing two sequences of events: anchors first, then dynamic programming between them.
+//
+//   a   embed norm  qkv  softmax proj             embed, norm: equal, taken from the front
+//   b   embed norm  qkv  scale  softmax proj      proj: equal, taken from the back
+//                                                 qkv, softmax: pairs by key; scale: b's alone
+//
+// 1. Equal ends are taken off: a pair of the highest score is part of some best pairing. 2. A small
+// window (Limits::exact_cells) is solved exactly. 3. In a large one the anchors are held fast:
+// contents that occur once on each side, of which the
+//    longest chain that increases on both sides is kept. The gaps between them begin at 1 again.
+// 4. Behind a pivot no content is equal any more. Then equal steps, then micro-batches, are the
+// gaps.
+//
+// Counterexample: a constant that every layer makes is no anchor, since it occurs more than once.
+// An operator that moved is not paired here, as that would cross other pairs: flow_pairs.h does it.
+//
+// The cost: anchors take n log n. A window of n by m cells takes n * m steps and bytes, 64 MB at
+// most. Of a larger one a band around its diagonal is looked at. Then rescue() fills what the band
+// hid.
 #include "align/pair/sequence.h"
 
 #include <algorithm>
@@ -53,7 +72,7 @@ class Aligner {
 
   // Appends the window's matches in order.
   void align(Window w) {
-    // A pair of the highest score at an end is part of some best alignment: any other use of either
+    // A pair of the highest score at an end is part of some best alignment. Any other use of either
     // token could be exchanged for it.
     while (!w.empty() && score(w.a0, w.b0) == kMaxScore) matches_.emplace_back(w.a0++, w.b0++);
     Matches tail;

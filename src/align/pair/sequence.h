@@ -8,8 +8,8 @@
 
 namespace opguard {
 
-// What alignment looks at in one event. The 64-bit digests stand for text and fingerprints: they
-// only steer the pairing; what a pair is said to be is decided on the events themselves.
+// What alignment looks at in one event. The 64-bit digests stand for text and fingerprints, and
+// only steer the pairing. What a pair is said to be is decided on the events themselves.
 struct Token {
   uint64_t key = 0;      // boundary, kind, phase, node: tokens with other keys never pair
   uint64_t content = 0;  // inputs, scalars, outputs

@@ -23,7 +23,7 @@ struct SettingsReport {
   bool operator==(const SettingsReport&) const = default;
 };
 
-// Host names, process ids and paths are expected to differ and are left out, as is what a log that
+// Host names, process ids and paths are expected to differ and are left out. So is what a log that
 // was cut short does not tell yet.
 SettingsReport compare_settings(const Run& a, const Run& b);
 

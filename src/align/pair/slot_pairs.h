@@ -1,5 +1,15 @@
 // align/pair/slot_pairs.h: which slots of two events of one boundary are the same argument or
 // result.
+//
+//   by place, of all but two kinds of event     a  in 0  in 1  out 0
+//                                               b  in 0        out 0     in 1: a's alone
+//   by name, at an optimizer's step             a  grad:wte.weight    grad:head.weight
+//                                               b  grad:head.weight   grad:emb.weight
+//
+// In the second, head.weight is paired by its name. What is left of either side is paired in order
+// among its like, since a module may have been renamed: wte with emb.
+//
+// Counterexample: by place, parameters that an optimizer holds in another order would all differ.
 #pragma once
 
 #include <array>
@@ -25,7 +35,7 @@ struct SlotPair {
 //
 //   for (const SlotPair& pair : pair_slots(a, ea, b, eb)) ...
 //
-// Which slots are pairs takes 8 bytes a pair; a pair's slots are copied as it is reached, since an
+// Which slots are pairs takes 8 bytes a pair. A pair's slots are copied as it is reached, since an
 // event may have 65,535 of them. Both logs outlive it, unchanged.
 class PairedSlots {
  public:
@@ -76,7 +86,7 @@ class PairedSlots {
 };
 
 // By kind and place. At an optimizer by name, since two runs may hold the parameters in another
-// order; what only one side calls so is paired in order among its like (a renamed module).
+// order. What only one side calls so is paired in order among its like (a renamed module).
 // Generators by name.
 inline PairedSlots pair_slots(const ProcessLog& a, const Event& ea, const ProcessLog& b,
                               const Event& eb) {
@@ -90,12 +100,12 @@ bool slots_by_name(const Event& event);
 bool same_shape(const ProcessLog& a, const Slot& x, const ProcessLog& b, const Slot& y);
 
 // One run read what torch.empty had left there, which is whatever the memory held, and the other
-// run a value: nobody wrote it in the one run. Zeros are no value here; fresh memory holds them by
+// run a value. Nobody wrote it in the one run. Zeros are no value here; fresh memory holds them by
 // chance.
 bool garbage_in_one_run(const Slot& x, const Slot& y);
 
-// Of two slots of one shape. Each digest follows from the bytes: one that differs alone says that
-// a log is not what was written, and that is a difference to show.
+// Of two slots of one shape. Each digest follows from the bytes. One that differs alone says that a
+// log is not what was written, and that is a difference to show.
 bool same_bytes(const Slot& x, const Slot& y);
 
 }  // namespace opguard

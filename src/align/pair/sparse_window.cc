@@ -17,9 +17,9 @@ constexpr uint32_t kNoCell = UINT32_MAX;
 struct SparseWindow::Bounds {
   std::vector<int32_t> a, b;
 
-  // Whether all pairings that score `total` or more keep to `ranges`, which hold these from now
-  // on: of each row the cells where what lies before the cell on one side and behind it on the
-  // other leaves as much.
+  // Whether all pairings that score `total` or more keep to `ranges`, which hold these from now on.
+  // Of each row these are the cells that can be on such a way. What lies before the cell on one
+  // side and behind it on the other leaves as much.
   bool hold(int32_t total, std::vector<Range>& ranges) const {
     const size_t n = a.size() - 1, m = b.size() - 1;
     bool all = true;

@@ -10,8 +10,8 @@
 //     k  .  x  .  .  x  .
 //
 // A pairing near the diagonal is tried first. What it scores bounds how far from there one as good
-// may lead: often not out of that band, and the rest is never looked at. The pairs are those of the
-// full dynamic programming.
+// may lead. Often that is not out of the band, and the rest is never looked at. The pairs are those
+// of the full dynamic programming.
 #pragma once
 
 #include <algorithm>
@@ -79,8 +79,8 @@ class SparseWindow {
     uint32_t begin, end;
   };
 
-  // Which tokens of a window have the same key: those of side b, key by key, and where in that list
-  // the partners are that a token of side a may have.
+  // Which tokens of a window have the same key. It holds those of side b, key by key, and where in
+  // that list the partners are that a token of side a may have.
   struct Alike {
     std::vector<uint32_t> by_key;        // increasing for each key
     std::vector<Range> of_a;             // parts of by_key

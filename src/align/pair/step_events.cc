@@ -15,8 +15,8 @@ using Key = std::tuple<uint32_t, EventKind, Phase, uint32_t>;
 
 Key key_of(const Event& event) { return {event.boundary, event.kind, event.phase, event.node}; }
 
-// Events of the first step that no later one does again; of the states of generators, which every
-// step records, those before the first that one does.
+// Events of the first step that no later one does again. Of the states of generators, which every
+// step records, they are those before the first that one does.
 std::vector<bool> setup(const ProcessLog& log) {
   std::set<Key> recurring;
   for (uint32_t e = 0; e < log.events.size(); ++e)
@@ -73,7 +73,7 @@ std::vector<uint32_t> StepEvents::take_besides(const std::vector<Pair>& pairs,
                                                uint32_t Pair::* side,
                                                std::vector<uint32_t>& only) const {
   const StepStates states = step_states({&log_});
-  // By the first step of a stretch behind steps of this run alone, which went on to it: up to its
+  // By the first step of a stretch behind steps of this run alone, which went on to it. Up to its
   // first pair it is the end of the step before.
   std::map<uint32_t, uint32_t> until;
   for (const StepStretch& stretch : steps_.stretches()) {

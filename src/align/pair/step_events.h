@@ -26,8 +26,8 @@ class StepEvents {
   // With the step's number in common, and occurrences counted among those that take part.
   Event event(uint32_t event) const;
 
-  // Takes from `only` (increasing) the events of steps that the other run does not make, and what
-  // is left of such a step behind its optimizer's: logging, an average of weights.
+  // Takes from `only` (increasing) the events of steps that the other run does not make. It also
+  // takes what is left of such a step behind its optimizer's: logging, an average of weights.
   std::vector<uint32_t> take_besides(const std::vector<Pair>& pairs, uint32_t Pair::* side,
                                      std::vector<uint32_t>& only) const;
 

@@ -25,9 +25,9 @@ struct StepStates {
 
 StepStates step_states(const std::vector<const ProcessLog*>& processes);
 
-// How many tensors that one run's first step finds (parameters, optimizer state, its count) a step
-// of the other run finds by the same name, and no other step of it does. The step behind the last
-// one finds what that leaves.
+// How many of one run's first tensors (parameters, optimizer state, its count) a step of the other
+// run finds by the same name. No other step of that run finds them. The step behind the last one
+// finds what that leaves.
 struct StepVotes {
   uint32_t step = kNone;   // the one that most vote for
   uint32_t most = 0;       // so many

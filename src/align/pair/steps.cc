@@ -32,7 +32,7 @@ std::vector<Anchor> equal_beginnings(const StepStates& a, const StepStates& b) {
   return anchors;
 }
 
-// The most anchors that increase on both sides: a run that went back to an old state and then on
+// The most anchors that increase on both sides. A run that went back to an old state and then on
 // from there has some that do not.
 std::vector<Anchor> longest_chain(const std::vector<Anchor>& anchors) {
   std::vector<uint32_t> tails;  // the anchor that ends a chain of each length lowest

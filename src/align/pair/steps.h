@@ -6,11 +6,11 @@
 //   b         0 1 2 3      loads what a had before its step 3
 //
 // What tells is state, as each optimizer step finds it: b's first step finds the parameters that
-// a's step 3 found. Where a fault changed some of it (no optimizer state, weights rounded on their
-// way), the step of a that found most of the same tensors is meant: parameters, moments and the
-// optimizer's own count vote alike. A value that recurs in a run, as under a rate of zero, tells
-// nothing. Counterexample: two runs of other seeds share no state; their steps are those of the
-// same number. Time and memory are linear in what the optimizers' events hold.
+// a's step 3 found. A fault may have changed some of it: no optimizer state, weights rounded on
+// their way. Then the step of a that found most of the same tensors is meant. Parameters, moments
+// and the optimizer's own count vote alike. A value that recurs in a run, as under a rate of zero,
+// tells nothing. Counterexample: two runs of other seeds share no state; their steps are those of
+// the same number. Time and memory are linear in what the optimizers' events hold.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,8 @@ class StepPairs {
   const std::vector<StepStretch>& stretches() const { return stretches_; }
 
   // Sides are 0 (a) and 1 (b). A number that a step has in common with its counterpart, and that
-  // increases with the steps of either run; of a step without one, just below the next that has.
+  // increases with the steps of either run. Of a step without one it is just below the next that
+  // has.
   uint32_t number(int side, uint32_t step) const;
   // The step that has this number; of a number that only the other run's steps have, the next.
   uint32_t step(int side, uint32_t number) const;

@@ -1,4 +1,16 @@
 // align/pair/timeline.h: one order for the events of two aligned runs.
+//
+//   run a    embed  norm         linear        positions of a: 0, 2, 4
+//   run b    embed  norm  scale  linear        scale is b's alone: behind norm, between 2 and 4
+//
+// "Which came first?" is asked across sides and across ranks. Across sides the pairs answer it.
+// Across ranks the collectives do, by their epochs (collectives.h). What ran side by side is
+// ordered by micro-batch and by the distance from the collective before.
+//
+// Counterexample: clocks. Two runs have two, and so have two machines.
+//
+// The cost: 8 bytes an event of b. The ranks' order is made when first asked for, since runs that
+// agree are put in none.
 #pragma once
 
 #include <compare>
@@ -11,10 +23,11 @@
 
 namespace opguard {
 
-// Where an event stands. In one process as its events completed; in another rank of the job, behind
-// what is known to have run before it (Collectives::epoch), and what ran side by side by
-// micro-batch and by the distance from the collective before it. Across sides through pairs: all
-// but the step are of side a, an event of b without a partner stands behind the pair before it.
+// Where an event stands. In one process it is as its events completed. In another rank of the job
+// it is behind what is known to have run before it (Collectives::epoch). What ran side by side is
+// ordered by micro-batch and by the distance from the collective before it. Across sides it is
+// through pairs: all but the step are of side a. An event of b without a partner stands behind the
+// pair before it.
 struct Position {
   uint32_t ordinal = 0;  // which of its rank's processes
   uint32_t step = 0;     // as both runs count in common: StepPairs::number

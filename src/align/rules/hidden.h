@@ -1,7 +1,14 @@
 // align/rules/hidden.h: what rules hide of two aligned runs: docs/guide/noise.md.
 //
-// A hidden record is no evidence: no pivot, and not certified. Its value goes on as it is: an
-// operator that reads it reads another value, and a model value made from it differs.
+//   rule        clock.*  -- why: the wall clock
+//   a   t = clock()  17.2      lr = base * t      loss 0.51
+//   b   t = clock()  18.9      lr = base * t      loss 0.48
+//
+// A hidden record is no evidence: t is no pivot, and is not certified. But its value goes on as it
+// is. So `*` reads another value and is hidden as well (Residue::follows). Counterexample: the
+// losses are made from t, and they differ. The rule does not make these runs identical.
+//
+// The cost: nothing without rules; else each unequal pair's slots are held against the rules once.
 #pragma once
 
 #include <unordered_set>
@@ -40,7 +47,7 @@ class HiddenRecords {
   const Rule* rule_of(int side, const EventRef& event, uint64_t slot) const;
 
   // Of what is kept (buffers, saved tensors: events of kind state), these values are not compared
-  // in either run: a re-run cannot put run a's in their place.
+  // in either run. A re-run cannot put run a's in their place.
   void leave_out(const std::unordered_set<ValueKey, ValueKeyHash>& kept) { left_out_ = kept; }
 
   Residue residue(const EventRef& a, const EventRef& b) const;
@@ -50,7 +57,7 @@ class HiddenRecords {
   const Rule* hides_origin(int side, const Origin& origin, const EventRef& partner) const;
 
   // Unequal pairs whose differences are all hidden, and operators that differ only by what they
-  // read of these, become Equality::hidden; the counts of the alignment and of the rules follow.
+  // read of these, become Equality::hidden. The counts of the alignment and of the rules follow.
   void apply(Alignment& alignment);
 
  private:

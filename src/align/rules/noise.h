@@ -1,5 +1,16 @@
 // align/rules/noise.h: what two runs of one program do differently by themselves, and rules that
 // hide it: docs/guide/noise.md.
+//
+//   run 1   y = x.index_add(0, i, w)   z = y + 1   s = z.sum()      all three differ
+//   run 2   y = x.index_add(0, i, w)   z = y + 1   s = z.sum()      one site: index_add
+//
+// A site is where noise begins: index_add has no fixed order here. What only reads it is none. The
+// walk is the judgement's own (judge/value_flow.h), over all that differs and in both runs. Of a
+// number the cause is told where both runs show it. One near the log's own start is a wall clock.
+// One equal to the process's number is that.
+//
+// Counterexample: a loss that differs is noise as well, but no rule for it is ever written. The
+// state of a generator that nobody draws from is shown as idle, not as noise.
 #pragma once
 
 #include <string>

@@ -2,8 +2,14 @@
 //
 //   BOUNDARY[@OCCURRENCE][:SLOT][,KEY=VALUE...] -- why: REASON
 //
+//   loader.item:*,operator=time.* -- why: the clock
+//   *:in/arg1,dtype=float16,shape=[4, *] -- why: padding that nobody reads
+//
 // The selection is that of `--capture` (docs/formats/tensors.md), with `*` and `?` for any text and
-// any character, and more keys.
+// any character, and more keys. Counterexample: a rule without a reason is refused. Nobody could
+// tell a year later whether it still holds.
+//
+// The cost: what depends on the boundary alone is found out once a boundary, not once an event.
 #pragma once
 
 #include <cstdint>

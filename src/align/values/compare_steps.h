@@ -1,5 +1,15 @@
 // align/values/compare_steps.h: the optimizers' steps of two processes: parameters, gradients and
 // state, in the same pieces or in others.
+//
+//   a   two parameters of 6 and 4 elements          b   one flat buffer of 10, or 12 with padding
+//       digests 71 and 30                               digest 101: the same elements
+//
+// Within equal shapes values are compared by name or as sets. What lies in other pieces is compared
+// by its layout-free digests, which add up over pieces (elements.h).
+//
+// Counterexample: a permuted buffer has the same digest and is called the same elements. Where it
+// is read, the values differ, and the walk begins there. Nothing is compared behind the first step
+// that differs.
 #pragma once
 
 #include <optional>

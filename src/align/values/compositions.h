@@ -8,8 +8,8 @@
 //   k times     k times the single one's, where the shapes say that it may be a repetition
 //   all ranks   the sum of what one execution has in one slot on every rank is the whole's
 //
-// A whole permutation or a cast of one value is not among them: that may be the very fault
-// (another layout of q, k and v), and the operator that does it is to be found.
+// A whole permutation or a cast of one value is not among them. That may be the very fault (another
+// layout of q, k and v), and the operator that does it is to be found.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,8 @@
 namespace opguard {
 
 // How often a value of shape `from` is in one of shape `to` that repeats it along dimensions of
-// size 1 (aligned at the last, missing ones are of size 1). 0: `to` is no such repetition.
+// size 1. Dimensions are aligned at the last, missing ones are of size 1. 0: `to` is no such
+// repetition.
 uint64_t repetitions(const std::vector<int64_t>& from, const std::vector<int64_t>& to);
 
 // The values of one run, as another run asks for what it has put together of them.

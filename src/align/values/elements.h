@@ -1,14 +1,16 @@
 // align/values/elements.h: what the optimizers of a step hold, as elements wherever they lie.
 //
-// Two runs may hold one model in other pieces: a list of tensors on every rank, a rank's share of
-// one flat buffer, padded to a multiple of the ranks. Digests add up (digests.h), so
+// Two runs may hold one model in other pieces. One has a list of tensors on every rank, the other a
+// rank's share of one flat buffer, padded to a multiple of the ranks. Digests add up (digests.h),
+// so
 //
 //   a   w1 + w2 + w3 on each of 2 ranks
 //   b   piece 0 on rank 0, piece 1 (with 3 zeros behind it) on rank 1
 //
 // hold the same elements if the sum of a's list is that of b's pieces. Which ranks hold copies and
-// which hold shares no log says. So three sums are made, and any of a's may be any of b's: of this
-// rank alone; of all ranks; of all ranks, but what several hold under one name once.
+// which hold shares no log says. So three sums are made, and any of a's may be any of b's. One is
+// of this rank alone, one of all ranks. In the third, of all ranks, what several hold under one
+// name counts once.
 //
 // The sum says "the same elements, moved". That two parameters changed places it does not tell.
 #pragma once
@@ -52,7 +54,7 @@ std::string state_key(const std::string& name);
 bool same_elements(const ElementSums& a, const ElementSums& b);
 
 // Are they known to be others? Only if before the step they were the same ones in these pieces, and
-// in the same types: another precision, a scale or a missing share is no difference of the runs.
+// in the same types. Another precision, a scale or a missing share is no difference of the runs.
 bool other_elements(const StepElements& a, const StepElements& b);
 
 // Why same_elements() is false.

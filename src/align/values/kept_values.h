@@ -1,5 +1,15 @@
 // align/values/kept_values.h: what a program keeps beside its parameters, compared: module buffers
 // and what it saves to files.
+//
+//   step 7        a  bn.running_mean  9f31        b  bn.running_mean  9f31
+//   step 8        a  bn.running_mean  02c7        b  bn.running_mean  5b90     differs from here on
+//
+// A batch norm with another momentum changes no loss of training, but it changes this. Buffers are
+// recorded when they change; one that no event holds is as it was.
+//
+// Counterexample: a buffer that one run alone has is no difference. It is counted in a note, since
+// a new version may keep more. Without training there are no parameters to judge by: then the
+// results of the outermost calls stand for them (compare_results).
 #pragma once
 
 #include <optional>

@@ -19,9 +19,9 @@ class LastingValues {
  public:
   explicit LastingValues(const ProcessLog& log);
 
-  // What an event left in a block that somebody reads in a later step than it was written in, and
-  // nobody wrote over within its own step. The last step's counts like any other's: a program that
-  // ran on would read it.
+  // What an event left in a block that somebody reads in a later step than it was written in.
+  // Nobody wrote over it within its own step. The last step's counts like any other's: a program
+  // that ran on would read it.
   bool left(uint32_t event, uint32_t block) const {
     return blocks_.contains(block) && !written_over_.contains(key(event, block));
   }

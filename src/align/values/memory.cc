@@ -25,7 +25,7 @@ bool leaves_bytes_alone(const EventSlots& slots, const Views& is_view, const Slo
   });
 }
 
-// Of an event's slots that are the same tensor, left again and again, the last one: whoever looks
+// Of an event's slots that are the same tensor, left again and again, the last one. Whoever looks
 // back meets that first, and the others tell nothing more.
 std::vector<uint32_t> last_of_each(const EventSlots& slots) {
   constexpr uint32_t kFew = 64;

@@ -1,6 +1,6 @@
 // align/values/memory.h: who left these bytes last, in one run.
 //
-// A value's name (its fingerprint) says what bytes there are, not where they came from: zeros, a
+// A value's name (its fingerprint) says what bytes there are, not where they came from. Zeros, a
 // count of 24 or a boolean mask are made in many places. Memory says it: the block's number
 // (Slot::storage), the address and the span of what an operator left and of what another one reads.
 //
@@ -33,8 +33,8 @@ class Memory {
 
   // The event that left the value a slot holds in the very memory it lies on, before `consumer` in
   // its process (`inclusive`: or by it). Of several that left the same value there one behind the
-  // other (an operator inside a module, the module, a view that is no copy) the first. A view in
-  // another shape is passed over:
+  // other it is the first. Such are an operator inside a module, the module, a view that is no
+  // copy. A view in another shape is passed over:
   //   p.mul_(q)   p.reshape(1, -1)   p * r      `*` reads what `mul_` left
   // {} where the memory is unknown, or the last event that wrote there left other bytes.
   SlotRef writer(const EventRef& consumer, const Slot& slot, bool inclusive) const;
@@ -48,7 +48,7 @@ class Memory {
   Parts parts(const EventRef& consumer, const Slot& slot) const;
 
   // Who first read or left anything in the block that a slot lies in, at the latest its own event.
-  // {} where the block is not known.
+  // `{}` where the block is not known.
   EventRef first_holder(const SlotRef& at) const;
 
  private:

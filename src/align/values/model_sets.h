@@ -1,9 +1,9 @@
-// align/values/model_sets.h: the model values of one process, a moment at a time: what a backward
-// pass begins with, and what the optimizers of one step read and left.
+// align/values/model_sets.h: the model values of one process, a moment at a time. A moment is what
+// a backward pass begins with, or what the optimizers of one step read and left.
 //
-// A wrapper that steps an inner optimizer makes two events in one step (a ZeRO-style optimizer
-// shows all parameters, the torch optimizer inside it this rank's share). They are one step here:
-// a tensor that both list counts once, as the inner one read it and as the outer one left it.
+// A wrapper that steps an inner optimizer makes two events in one step. A ZeRO-style optimizer
+// shows all parameters, the torch optimizer inside it this rank's share. They are one step here: a
+// tensor that both list counts once, as the inner one read it and as the outer one left it.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,12 @@
 // align/values/same_values.h: whether two runs of one program held the same model values, bit for
-// bit, in the same order. Nothing is aligned: a program and its instrumented copy do the same
-// steps.
+// bit, in the same order.
+//
+//   bare            loss 2.31   gradients, parameters of step 0   loss 1.97   ...   moment
+//   instrumented    loss 2.31   gradients, parameters of step 0   loss 1.97   ...   by moment
+//
+// Nothing is aligned: a program and its instrumented copy do the same steps. Counterexample: two
+// versions of a program. A step more in one of them would shift all that follows; conclude.h is for
+// those.
 #pragma once
 
 #include <cstdint>

@@ -30,8 +30,8 @@ struct Observation {
 
 struct UnseenChange {
   Observation left, seen, read;  // by its operator; last as it was left; with other bytes
-  // That the value was not meant to be filled later: it was an operator's own result, already in
-  // use, handed out with new contents, or the same step of the program finds it intact elsewhere.
+  // That the value was not meant to be filled later. It was an operator's own result, already in
+  // use, handed out with new contents. Or the same step of the program finds it intact elsewhere.
   bool proven = false;
 };
 

@@ -1,4 +1,16 @@
 // align/values/value_index.h: everything a run held, by name, and who made it.
+//
+//   name                                       of
+//   flat hash and 6 elements and float32       [[1, 2, 3], [4, 5, 6]], and its reshape to 3 by 2
+//   another                                    its transpose: other bytes in logical order
+//   another                                    the same numbers in bfloat16
+//
+// So a value is found again in the other run wherever it went: into another operator, another step,
+// another name. Counterexample: zeros and ones have makers without number; that a run holds such a
+// value says little, and judge/novelty.h asks where it stands as well.
+//
+// The cost: made when first asked for, since runs that agree need none of it. A value held takes 8
+// bytes and a maker 24. A look-up is a binary search.
 #pragma once
 
 #include <compare>
@@ -40,8 +52,8 @@ class ValueIndex {
   bool holds(const ValueKey& key) const;
 
   // The first event that made the value (returned it or wrote it) before `consumer` (`inclusive`:
-  // or by it): in its own process, else in the process that made it first by the clock. {} if none
-  // did.
+  // or by it). It is looked for in the consumer's own process, else in the process that made it
+  // first by the clock. `{}` if none did.
   SlotRef producer(const ValueKey& key, const EventRef& consumer, bool inclusive) const;
 
   // Who left which bytes.

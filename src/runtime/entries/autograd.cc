@@ -40,7 +40,7 @@ struct Adding {
 };
 
 // On an AccumulateGrad node: `before(grad_outputs)` and, as a call, after it. Backward passes of
-// several threads may be at one leaf at once, and one pass may start another from a hook: each
+// several threads may be at one leaf at once, and one pass may start another from a hook. Each
 // finds its own by its number.
 struct LeafHook {
   PyObject_HEAD PyObject* variable;  // weak: the node holds the leaf, and we hang on the node
@@ -267,7 +267,7 @@ Claim take_node(PyObject* node, const std::string& name, const std::string& boun
   return claimed;
 }
 
-// Leaves that were claimed -> their nodes' hooks, weak. A parameter is met at each of its uses; a
+// Leaves that were claimed -> their nodes' hooks, weak. A parameter is met at each of its uses. A
 // node holds its leaf, so that an address stands for one leaf as long as its hooks live.
 class ClaimedLeaves {
  public:
@@ -383,7 +383,7 @@ void attach_hooks(const TorchApi& torch, const std::string& boundary, uint32_t i
   // While we hold its wrapper a node has one identity.
   std::unordered_set<PyObject*> before_us;
   for (const Ref& known : history) before_us.insert(known.get());
-  // However deep the graph is: a node is claimed once in its life, so all walks together are no
+  // However deep the graph is, a node is claimed once in its life. So all walks together are no
   // longer than the program's own backward passes.
   while (!todo.empty()) {
     Ref node = std::move(todo.back());

@@ -1,5 +1,17 @@
 // runtime/entries/autograd.h: hooks on autograd nodes, so that the backward pass records under its
 // forward sites.
+//
+//   forward     y = og("mul:77ab", h) * 2       MulBackward0, new between y and h: mul:77ab's
+//   backward    MulBackward0 runs               an event of kind node, of mul:77ab
+//               a leaf gets its gradient        an event of kind accumulate
+//
+// An operator claims every node between its result and what its inputs came from. Inner operators
+// ended first and have claimed theirs, so an outer one gets what is left.
+//
+// Counterexample: a Python reference from hook to tensor would keep a graph alive. The hook belongs
+// to the node and points to nothing.
+//
+// The cost: a walk over the operator's own nodes. In backward one call a node, and two a leaf.
 #pragma once
 
 #include <string>
@@ -10,7 +22,7 @@
 namespace opguard {
 
 // Claims for forward event `index` every node between `result` and `history` that no earlier event
-// claimed: its executions become events of kind node, and of the leaves it reaches, of kind
+// claimed. Its executions become events of kind node, and of the leaves it reaches, of kind
 // accumulate. Keeps no tensor and no graph alive. Under OwnWork. begin: Event::begin; the node of a
 // compiled graph that recorded since has told its backward itself.
 void attach_hooks(const TorchApi& torch, const std::string& boundary, uint32_t index,

@@ -1,6 +1,15 @@
 // runtime/entries/collective.h: a collective between its launch and its landing, when its outputs
-// hold what it left. python/opguard/ranks/collectives.py sees the calls; nothing here waits for
-// one.
+// hold what it left.
+//
+//   work = dist.all_reduce(g, async_op=True)     launch: g is read, its memory is in flight
+//   h = model(x)                                 g must not be read: the other ranks write it
+//   work.wait()                                  landing: g is read again, an event of its own
+//
+// python/opguard/ranks/collectives.py sees the calls; nothing here waits for one. Counterexample:
+// an operator that reads g in between is recorded, with g unreadable or as it was when it was given
+// away.
+//
+// The cost: two readings of each output. While nothing is in flight, one empty list is looked at.
 #pragma once
 
 #include <string>
@@ -36,8 +45,8 @@ struct Flight {
 // Of an object that Running::flight holds.
 Flight& flight_of(const Ref& object);
 
-// The site's operator returned with the collective still in flight: `index` is its event, `inputs`
-// what it read; outputs take the names of the arguments they are. Under OwnWork.
+// The site's operator returned with the collective still in flight. `index` is its event, `inputs`
+// what it read. Outputs take the names of the arguments they are. Under OwnWork.
 void launched(Flight& flight, uint32_t index, const std::vector<Slot>& inputs,
               const std::vector<Collector::Item>& arguments);
 

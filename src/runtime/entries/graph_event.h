@@ -1,6 +1,11 @@
-// runtime/entries/graph_event.h: events of operators inside compiled graphs. The graph calls us
-// before and after each, with what it read and left; an event comes out that is an eager one's
-// equal.
+// runtime/entries/graph_event.h: events of operators inside compiled graphs.
+//
+//   eager       og("mul:77ab", h) * 2                       an event
+//   compiled    enter(ring, [h]); h * 2; leave(ring, [y])   the same event, from two calls
+//
+// The graph calls us before and after each operator, with what it read and left; an event comes out
+// that is an eager one's equal. Counterexample: a version counter or an address of a tensor in a
+// graph says nothing. Inductor gives memory to another tensor unseen, so values are read each time.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,15 @@
 // runtime/entries/optimizer.h: an optimizer step as one event: parameters, gradients and state
 // before and after.
+//
+//   opt.step()    in   param:layers.0.weight, grad:..., state:layers.0.weight.exp_avg, ...
+//                 out  param:layers.0.weight, state:...            scalars  group0.lr=0.001, ...
+//
+// These are what two runs are judged by. Counterexample: a closure that the program hands to step()
+// runs its forward and backward. That is no part of the step, and is recorded as ever
+// (closure_begins).
+//
+// The cost: all parameters and states are read twice a step. At most 65,535 slots: Slot::index has
+// 16 bits.
 #pragma once
 
 #include "runtime/host/py.h"

@@ -22,7 +22,7 @@ struct Powers {
 const Powers& powers();
 
 inline uint64_t mix(uint64_t x) {
-  // mix(0) == 0, so zero bytes add nothing. The shift by 29 keeps the halves of a lane apart: with
+  // mix(0) == 0, so zero bytes add nothing. The shift by 29 keeps the halves of a lane apart. With
   // 32 the flip of both sign bits of two packed floats would leave only the top bit changed.
   x ^= x >> 29;
   x *= 0xd6e8feb86659fd93u;

@@ -60,7 +60,7 @@ struct Pool {
 // and its copy of the mutexes may be locked, so it leaves that copy alone.
 std::atomic<Pool*> g_pool{nullptr};
 
-// Before any thread can be in a loop: a fork while another thread is within a function's first
+// Before any thread can be in a loop. A fork while another thread is within a function's first
 // initialisation would leave the child waiting for that thread for ever.
 [[maybe_unused]] const int g_watching =
     pthread_atfork(nullptr, nullptr, [] { g_pool.store(nullptr, std::memory_order_relaxed); });

@@ -1,5 +1,5 @@
 // runtime/host/dlpack.h: the part of DLPack 1.x's C exchange table that reads a tensor where it
-// lies: pointer, shape, strides and type without an attribute of Python's.
+// lies. Pointer, shape, strides and type come without an attribute of Python's.
 #pragma once
 
 #include <cstdint>

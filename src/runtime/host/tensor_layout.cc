@@ -8,8 +8,9 @@ namespace opguard {
 namespace {
 
 constexpr int kCompared = 64;
-// From torch 2.1 to 2.13 a TensorImpl has 176 to 192 bytes, of which 184 are its own wherever it
-// lies (an allocation has no smaller size), a StorageImpl 88 or more, a version counter 24 or 32.
+// From torch 2.1 to 2.13 a TensorImpl has 176 to 192 bytes. Of these 184 are its own wherever it
+// lies: an allocation has no smaller size. A StorageImpl has 88 or more, a version counter 24 or
+// 32.
 constexpr int kImplBytes = 184, kStorageBytes = 88, kCounterBytes = 28;
 constexpr size_t kInline = 5;  // dimensions kept within the struct
 constexpr int kSizesBytes = 8 + 8 * 2 * static_cast<int>(kInline);
@@ -215,7 +216,7 @@ void TensorLayout::check(PyObject* plain) {
 // --- finding
 
 // The one place in the struct, outside of the sizes (whose unused ones are never written), for
-// which `fits` holds; -1: none, or more than one.
+// which `fits` holds. -1: none, or more than one.
 template <typename Fits>
 int TensorLayout::field(int step, Fits fits) const {
   return only(type_ >= 0 ? type_ : kImplBytes, step,
@@ -300,8 +301,8 @@ bool TensorLayout::find_storage(PyObject* probes) {
   return data_ >= 0;
 }
 
-// written, shared: two tensors of one version counter; other: one of another version. plain is
-// never followed: only what the two have in common and nothing else has.
+// `written` and `shared` are two tensors of one version counter, `other` is one of another version.
+// `plain` is never followed: only what the two have in common and nothing else has.
 bool TensorLayout::find_version(PyObject* probes) {
   PyObject *written = entry(probes, "written"), *shared = entry(probes, "shared"),
            *other = entry(probes, "other");
@@ -368,8 +369,8 @@ bool TensorLayout::find_keys(PyObject* probes) {
   return true;
 }
 
-// checked: None where torch has no such thing, or a tensor whose storage says of each access to it;
-// its bytes that are then 1, and 0 in all the others' storages, tell such storages apart.
+// `checked` is None where torch has no such thing, or a tensor whose storage says of each access to
+// it. Its bytes that are then 1, and 0 in all the others' storages, tell such storages apart.
 bool TensorLayout::find_checks(PyObject* probes) {
   PyObject *checked = entry(probes, "checked"), *all = entry(probes, "all");
   if (checked == nullptr || all == nullptr || !PyList_Check(all)) return false;

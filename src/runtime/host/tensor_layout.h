@@ -2,13 +2,12 @@
 // struct: shape, strides, type, address and version counter without a call.
 //
 // Where the fields lie is no promise of torch's. It is found in this process, by tensors whose
-// answers are known (python/opguard/record/tensor_layout.py), and every field must lie in exactly
-// one place; then the first tensors of the program are compared with what torch's Python interface
-// says of them. One answer that differs turns it off for good, and everything is asked as without
-// it.
+// answers are known (python/opguard/record/tensor_layout.py). Every field must lie in exactly one
+// place. Then the first tensors of the program are compared with what torch's Python interface says
+// of them. One answer that differs turns it off for good, and everything is asked as without it.
 //
 // It speaks only of tensors whose struct is the common class (told by its virtual table) and whose
-// dispatch keys are those of an ordinary tensor: anything wrapped, lazy, negated, sparse, named,
+// dispatch keys are those of an ordinary tensor. Anything wrapped, lazy, negated, sparse, named,
 // fake, quantized or on a device has other keys.
 #pragma once
 

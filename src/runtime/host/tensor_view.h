@@ -1,5 +1,15 @@
-// runtime/host/tensor_view.h: a tensor's bytes and how they lie, read through DLPack's table where
-// torch has it and through Python attributes elsewhere, so that one build serves every torch.
+// runtime/host/tensor_view.h: a tensor's bytes and how they lie. One build serves every torch: it
+// reads DLPack's table where torch has it, and Python attributes elsewhere.
+//
+//   x.t() of float32 [4, 8]         shape [8, 4], strides 4 and 32 bytes, the address of x
+//   a[::-1] of numpy                a negative stride: `elements.data` is the highest address
+//   FakeTensor, sparse, meta        not readable: dtype and shape as far as they are known
+//
+// Counterexample: asking a tensor may run the program's code (`__torch_function__`), or add a guard
+// to a graph that is being compiled. So it is called with TorchFunctionOff in force, and a symbolic
+// size is left alone.
+//
+// The cost: with DLPack's table or torch's own struct (torch_native.h) no attribute is asked for.
 #pragma once
 
 #include <string>

@@ -68,7 +68,7 @@ class TorchFunctionOff {
   Ref context_;
 };
 
-// While it lives torch.jit.trace sees nothing of this thread: what is asked of a tensor would be
+// While it lives torch.jit.trace sees nothing of this thread. What is asked of a tensor would be
 // nodes of the program's graph, and number the others.
 class TracerOff {
  public:
@@ -82,10 +82,9 @@ class TracerOff {
   Ref state_;  // none where nothing is traced
 };
 
-// The stream that torch has chosen for a device in this thread, as device/plugin.h wants it. type:
-// torch's name; dlpack_type: DLPack's number of it, 0 where that is not known. Null: the default
-// one
-// ("cpu" has no other), or torch has no word for it.
+// The stream that torch has chosen for a device in this thread, as device/plugin.h wants it. `type`
+// is torch's name, `dlpack_type` DLPack's number of it, 0 where that is not known. Null: the
+// default one ("cpu" has no other), or torch has no word for it.
 void* current_stream(std::string_view type, int32_t dlpack_type, int index);
 
 // True: tensors are asked by TorchNative. allow false: never again, in this process; nor are they

@@ -1,8 +1,8 @@
 // runtime/host/torch_native.h: what torch's own C++ functions answer about a tensor, where the
-// libraries that the program has loaded export them: no Python object is made, no argument parsed.
+// libraries that the program has loaded export them. No Python object is made, no argument parsed.
 //
-// Found by name in libtorch_cpu and never trusted unseen: where at::Tensor lies in its Python
-// object is found by comparing with Tensor._cdata, and the answers about the first tensors are
+// They are found by name in libtorch_cpu and never trusted unseen. Where at::Tensor lies in its
+// Python object is found by comparing with Tensor._cdata. The answers about the first tensors are
 // compared with those of torch's Python interface. One that differs turns all of it off for good.
 #pragma once
 

@@ -1,4 +1,14 @@
 // runtime/probe/callee.h: what a call is known to do beside reading its arguments.
+//
+//   torch.empty                      uninitialised: its result holds whatever was in memory
+//   torch.nn.functional.dropout      random: the generators' states are recorded before it
+//   clip_grad_norm_                  clips: it works on the gradients of the parameters it is given
+//   a C function of another library  foreign: what it reads and writes shows only from here
+//
+// Counterexample: a function of the program's own does none of these, even if it calls dropout
+// inside. The operators in it have probes of their own.
+//
+// The cost: answers are kept for functions that live; then one look-up a call.
 #pragma once
 
 #include "runtime/host/py.h"

@@ -1,4 +1,17 @@
 // runtime/probe/operand.cc: a probe: what a program does with og(id, x).
+//
+//   og("mul:77ab", h) * rstd          nb_multiply of the stand-in: input h, input rstd, h * rstd
+//   og("softmax:q7k2", f)(s, dim=1)   tp_call: the callee's inputs, f(s, dim=1)
+//   og("lt:e5f6", a) < b              tp_richcompare, with a and b themselves
+//
+// The stand-in does one operator by the interpreter's own function on the real objects and is gone.
+// The program never holds one: `h * rstd` gives what it always gave, or raises the error it always
+// raised.
+//
+// Counterexample: as the right operand of another's operator a stand-in is no probe. It is taken
+// out, and the operator goes on with the real object (`binary`).
+//
+// The cost: an object of the extension, made and freed. Where nothing is recorded 0.1 us in all.
 #include "runtime/probe/stand_in.h"
 
 // Behind Python.h.

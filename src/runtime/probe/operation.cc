@@ -111,7 +111,7 @@ bool Operation::in_others_memory(PyObject* result) const {
   return false;
 }
 
-// What it read, but for what a collective only writes; and a functional collective's result it had
+// What it read, but for what a collective only writes. Also a functional collective's result it had
 // to wait for, which could not be read before.
 void Operation::read_slots(const OwnWork& work, std::vector<Slot>& slots) {
   const std::vector<Collector::Item>& items = inputs_.items();

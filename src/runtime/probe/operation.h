@@ -1,4 +1,18 @@
 // runtime/probe/operation.h: one execution of an operator site, from its inputs to its event.
+//
+//   og("mul:77ab", h) * rstd
+//      Operation op(id)              coordinates are taken, the thread enters the boundary
+//      op.input("self", h)           h is read now: the operator may write into it
+//      op.input("arg0", rstd)
+//      op.ready()                    inputs' nodes are noted: an in-place operator replaces them
+//      h * rstd                      the program's own, by the interpreter's own function
+//      op.finish(result)             inputs that changed, the result; the event goes to the log
+//
+// When nothing is recorded every step is a no-op. The GIL is held throughout, except inside the
+// program's operator. Counterexample: an operator that raises has no result, but it has an event.
+//
+// The cost: 0.6 to 0.8 us a probe with two inputs and one output of four floats
+// (docs/results/figures.md).
 #pragma once
 
 #include <optional>

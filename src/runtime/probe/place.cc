@@ -1,5 +1,5 @@
 // runtime/probe/place.cc: og.aug(id, x): what of x is read next, an attribute or an item, is the
-// operand of the augmented assignment; what is written back goes to x.
+// operand of the augmented assignment. What is written back goes to x.
 #include "runtime/probe/stand_in.h"
 
 namespace opguard {

@@ -6,7 +6,7 @@
 namespace opguard {
 
 // og(id, operand), og.name(id, operand) and og.aug(id, owner) of docs/design/architecture.md;
-// METH_FASTCALL functions. One each, although they do much the same: torch.compile puts another
+// METH_FASTCALL functions. One each, although they do much the same. For torch.compile puts another
 // function in each one's place, and Python takes built-in functions with one C function for equal.
 PyObject* probe(PyObject* module, PyObject* const* args, Py_ssize_t count);
 PyObject* name(PyObject* module, PyObject* const* args, Py_ssize_t count);

@@ -15,8 +15,8 @@
 
 namespace opguard {
 
-// What all of them hold. They live for one operator, on the stack; but a generator, a coroutine or
-// a context keeps its stack for long, and its owner may be what the operand holds: so they take
+// What all of them hold. They live for one operator, on the stack. But a generator, a coroutine or
+// a context keeps its stack for long, and its owner may be what the operand holds. So they take
 // part in garbage collection. A cycle is broken elsewhere, as none can be made of them alone.
 struct StandIn {
   PyObject_HEAD PyObject* id;

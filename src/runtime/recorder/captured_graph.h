@@ -1,5 +1,5 @@
 // runtime/recorder/captured_graph.h: the events of a program that captures a device graph
-// (torch.cuda.graph). The capture itself computes nothing and is not in the log; each replay puts
+// (torch.cuda.graph). The capture itself computes nothing and is not in the log. Each replay puts
 // the events there again, with coordinates of its own, and its own values.
 #pragma once
 

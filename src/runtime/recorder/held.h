@@ -1,5 +1,11 @@
 // runtime/recorder/held.h: the tensors behind an argument that is no tensor: a module's, an
 // optimizer's.
+//
+//   clip(model)     arg0.param:layers.0.weight, arg0.grad:layers.0.weight, ...: read before it
+//
+// Code without probes may change any of them, and nothing else would show it. Counterexample: any
+// other object is not searched: its attributes may be properties, which would run the program's
+// code.
 #pragma once
 
 #include <string>
@@ -22,8 +28,8 @@ std::vector<Held> held_tensors(const TorchApi& torch, PyObject* object, bool sta
 
 bool is_optimizer(const TorchApi& torch, PyObject* object);
 
-// The parameters of an optimizer's groups, or of an object that keeps a list of them and steps
-// them without being an optimizer of torch's; numbered where they have no name.
+// The parameters of an optimizer's groups, or of an object that keeps a list of them and steps them
+// without being an optimizer of torch's. They are numbered where they have no name.
 struct Parameter {
   Ref tensor;
   std::string name;  // ":layers.0.weight", "3"

@@ -1,4 +1,4 @@
-// The recorder's part for what comes every time: strings, metadata and sites are found without a
+// The recorder's part for what comes every time. Strings, metadata and sites are found without a
 // copy, in tables of fixed size in front of the log's own.
 #include <cstring>
 

@@ -3,7 +3,7 @@
 //
 // At the end of each step the buffers that changed are one event `<buffers>` of kind state. A
 // buffer whose storage and version are those of the last look is not read again, so that a step
-// pays for what it changed. Batch norm's running statistics count no versions: they are small and
+// pays for what it changed. Batch norm's running statistics count no versions. They are small and
 // always read, as is whatever has fewer bytes than a look at its storage costs.
 #pragma once
 

@@ -1,6 +1,18 @@
 // runtime/recorder/recorder.h: the process's log and where each thread is in the program.
 //
-// All calls come with the GIL held; the mutex guards the log against a future without one.
+//   thread 0    og: linear  [open_event 17 ... read 2 inputs ... 1 output ... add]   step 3
+//   thread 1                     accumulate [open_event ... add]                     the same log
+//
+// An event has its coordinates as it begins: step, micro-batch, occurrence, thread. Its number in
+// the log it gets as it ends, so an operator comes behind those that ran inside of it. While a
+// thread does our own work (OwnWork), probes that it hits only forward: reading a tensor calls
+// torch, which may be instrumented.
+//
+// Counterexample: a forked child has its parent's memory but not its log. It forgets that one
+// first, and begins another when it records for the first time (on()).
+//
+// All calls come with the GIL held; the mutex guards the log against a future without one. The
+// cost: 63 ns in the writer for a record. Reading the tensors is what takes the time.
 #pragma once
 
 #include <array>
@@ -94,8 +106,8 @@ class Recorder {
     bool located = false;
   };
 
-  // settings: called without arguments when the log is opened and when it is closed, for a dict of
-  // str. states: called at step boundaries, for a dict of bytes and tensors.
+  // `settings` is called without arguments when the log is opened and when it is closed, for a dict
+  // of str. `states` is called at step boundaries, for a dict of bytes and tensors.
   void start(const std::string& dir, int32_t rank, int32_t world, Mode mode, PyObject* settings,
              PyObject* states);
   // After the records of this step's end `callback` is called, once, on the main thread, between
@@ -295,8 +307,8 @@ class Recorder {
 
 Recorder& recorder();
 
-// Around all of our own work on a thread: probes only forward, the program's error is put aside,
-// and whatever error of our own is left at the end is a fault.
+// Around all of our own work on a thread. Probes only forward, and the program's error is put
+// aside. Whatever error of our own is left at the end is a fault.
 class OwnWork {
  public:
   OwnWork() : OwnWork(recorder().thread()) {}

@@ -60,9 +60,9 @@ bool answers(PyObject* storage, const char* question, Method& method, PyObject* 
   return said.get() == answer;
 }
 
-// False for memory that others may write: numpy arrays and mapped files, whose storage torch makes
-// one that cannot be resized when it shares them, and memory of several processes.
-// Of a device's memory torch says "shared" always; what another process gave us cannot be resized.
+// False for memory that others may write: numpy arrays, mapped files, and memory of several
+// processes. When torch shares the first two, it makes their storage one that cannot be resized. Of
+// a device's memory torch says "shared" always; what another process gave us cannot be resized.
 bool torch_alone(PyObject* storage, bool processor) {
   static Method resizable, is_shared;
   return answers(storage, "resizable", resizable, Py_True) &&
@@ -80,7 +80,7 @@ Storages::Place Storages::place_in(const Block& block) const {
   return {Ref::borrow(block.storage), block.number, block.written, written_anywhere_};
 }
 
-// A storage's Python object is its struct's for as long as both live, which they do together: where
+// A storage's Python object is its struct's for as long as both live, which they do together. Where
 // a block's object lives, the block's struct is the one it was. So neither is asked for.
 Storages::Block* Storages::find_struct(const void* impl) {
   if (impl == nullptr) return nullptr;

@@ -1,10 +1,20 @@
 // runtime/recorder/storage.h: which memory block a tensor lies in, and what was last read of it
 // there.
 //
+//   w = Parameter(...)       block 7, version 0    read: 9f31
+//   F.linear(x, w)           block 7, version 0    carried over, in mode `default`
+//   w.add_(1)                block 7, version 1    read again
+//   del w; v = empty(...)    block 8, version 0    the same address; never taken for w
+//
 // An address says little: memory is freed and given to another tensor, whose version counter begins
-// at 0 again. A block is torch's storage object, which lives as long as the memory is the same
-// tensors'; a value is carried over only for the very tensor object, as tensors of one storage need
-// not share a version counter (`p` and `p.data`).
+// at 0 again. So a block is torch's storage object, which lives as long as the memory is the same
+// tensors'.
+//
+// Counterexample: a value is carried over only for the very tensor object. Tensors of one storage
+// need not share a version counter (`p` and `p.data`).
+//
+// The cost: a look-up in an open hash table. Of each block the latest readings are kept. A weak
+// reference says whether the storage lives.
 #pragma once
 
 #include <cstdint>

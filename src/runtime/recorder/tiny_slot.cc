@@ -1,5 +1,5 @@
 // A tensor of few numbers, where all that a slot says of it is in torch's struct and in one row of
-// memory: an operator of two such costs about as much as its probe, so nothing is made on the way.
+// memory. An operator of two such costs about as much as its probe, so nothing is made on the way.
 #include "runtime/entries/collective.h"
 #include "runtime/fingerprint/fingerprint.h"
 #include "runtime/recorder/recorder.h"

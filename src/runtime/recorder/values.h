@@ -1,5 +1,15 @@
 // runtime/recorder/values.h: arguments and results -> records of their tensors and text of the
 // rest.
+//
+//   f(x, [y, 3], flag=True)        slots      arg0 = x, arg1[0] = y
+//                                  scalars    "arg1=[T, 3], flag=True"
+//
+// Nothing of the program's is called: no repr of its classes, no property, no iterator.
+// Counterexample: an object whose items are computed when asked for is not asked. That would run
+// the program's code at a moment which it did not choose.
+//
+// The cost: a walk over the containers with bounds (depth, items, `limit` tensors). Tensors beyond
+// them count as lost. The vectors are the thread's, used again for each event.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// The recorder's part for values: a slot's digest is read here, carried over from what an earlier
-// event says of the same memory, or a ticket for what a device will say.
+// The recorder's part for values. A slot's digest is read here, or carried over from what an
+// earlier event says of the same memory. Or it is a ticket for what a device will say.
 #include <optional>
 
 #include "runtime/entries/collective.h"
@@ -23,8 +23,8 @@ bool in_memory_order(const Elements& e) {
   return true;
 }
 
-// Of less than this reading costs no more than finding out that it is not needed; of far less, no
-// more than finding out that the same event has read it.
+// Of less than this reading costs no more than finding out that it is not needed. Of far less, it
+// costs no more than finding out that the same event has read it.
 constexpr uint64_t kWorthCarrying = 4096, kWorthFinding = 256;
 static_assert(kTinyBytes < kWorthFinding);
 
@@ -52,11 +52,11 @@ NumberType number_type(const TensorView& view) {
 
 }  // namespace
 
-// Other threads of the program go on meanwhile, as they do during the operators themselves: a
+// Other threads of the program go on meanwhile, as they do during the operators themselves. A
 // loader's thread must not be held up by our reading. What an operator was given, its program
 // cannot free before the operator has ended. A buffer of a module that works in another thread is
-// nobody's here: `buffer.untyped_storage().resize_(0)` would take the memory from under us, so
-// that thread waits.
+// nobody's here: `buffer.untyped_storage().resize_(0)` would take the memory from under us, so that
+// thread waits.
 Value Recorder::digest(const TensorView& view, Reading reading) {
   const unsigned threads = threads_for(view);
   const NumberType type = number_type(view);  // while no other thread looks it up

@@ -1,4 +1,13 @@
 // runtime/watch/transplant.h: a value of the program replaced by one from a file.
+//
+//   y = og("softmax:q7k2", f)(s)     y's bytes become the file's; autograd saved y: it has them too
+//
+// No operator of the program's sees it and no version is counted, so nothing else in the run
+// changes. That makes a re-run a proof. All or nothing: a value of another dtype or shape is
+// refused.
+//
+// Counterexample: an expanded view. Its elements share memory, so no bytes could make them the
+// file's.
 #pragma once
 
 #include <string>
@@ -20,11 +29,11 @@ struct TransplantValue {
 std::string load_value(const Transplant& transplant, TransplantValue& value);
 
 // Puts the value's bytes where the tensor's are. No operator of the program's sees it and no
-// version is counted: what autograd saved of the same memory is the new value too, which is the
+// version is counted. What autograd saved of the same memory is the new value too, which is the
 // point. All or nothing. On a device it is a copy on the stream that the thread works on, and
-// waited for.
-// "" or why not: another dtype or shape, memory that cannot or must not be written. Under OwnWork.
-// same: whether the tensor held that value already. Then nothing is written.
+// waited for. Gives "" or why not: another dtype or shape, memory that cannot or must not be
+// written. Under OwnWork. same: whether the tensor held that value already. Then nothing is
+// written.
 std::string replace_value(const TorchApi* torch, PyObject* object, const TensorView& view,
                           const TransplantValue& value, bool& same);
 

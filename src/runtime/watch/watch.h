@@ -1,8 +1,14 @@
 // runtime/watch/watch.h: what --capture and --transplant want of one event
 // (docs/formats/tensors.md).
 //
-// Where neither was asked for, of this event or at all, there is no Watch, and the only cost is the
-// test of a pointer.
+//   --capture attention.softmax:q7k2@3:out0        the fourth execution's result goes to a file
+//   --transplant mlp.linear:d2mx@0:out0=h.safetensors      its result becomes what h holds
+//
+// Counterexample: a result that is a view lies in memory which others hold. It is replaced by a
+// copy, so that they keep what they have (own_result).
+//
+// The cost: where neither was asked for, of this event or at all, there is no Watch; a pointer is
+// tested.
 #pragma once
 
 #include <functional>
@@ -29,11 +35,11 @@ class Watch {
   // A tensor of the event, before it is recorded; `view` is of `object`. Replaces its value or
   // copies it. Under OwnWork.
   void meet(const TensorView& view, PyObject* object, SlotKind kind, const std::string& name);
-  // The gradients an autograd node hands on: the tuple, or one in whose places to be replaced there
-  // are copies, as a gradient may share its memory with others.
+  // The gradients an autograd node hands on: the tuple, or one with copies in the places to be
+  // replaced. A gradient may share its memory with others.
   Ref apart(PyObject* gradients);
   // An operator's result, or a copy where it is to be replaced and lies in memory that is not its
-  // own, as `shares` says: a view's other holders keep what they have.
+  // own, as `shares` says. A view's other holders keep what they have.
   Ref own_result(const OwnWork& work, PyObject* result,
                  const std::function<bool(PyObject*)>& shares);
   // --drill: the operator begins and has ended, in any way; nothing of ours runs between the two.

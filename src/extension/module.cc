@@ -1,4 +1,11 @@
-// runtime/module.cc: the extension opguard._rt, what python/opguard/record/recording.py drives.
+// extension/module.cc: the extension opguard._rt: the probes (src/runtime) and the reading of logs
+// (src/reading) under one roof.
+//
+//   opguard._rt.probe, start, close, ...     src/runtime    python/opguard/record/recording.py
+//   opguard._rt.read_log                     src/reading    python/opguard/logs.py
+//
+// Counterexample: were this a part of src/runtime, the runtime would use reading, which uses the
+// runtime's CPython (runtime/host/py.h): a circle of rooms.
 #include "reading/python_log.h"
 #include "runtime/entries/autograd.h"
 #include "runtime/entries/collective.h"
