@@ -93,9 +93,7 @@ bool updates_statistics(std::string_view callee) {
 
 bool may_update_statistics(std::string_view callee) {
   if (updates_statistics(callee)) return true;
-  for (const char* word : {"batch_norm", "instance_norm", "BatchNorm", "InstanceNorm"})
-    if (callee.find(word) != callee.npos) return true;
-  return false;
+  return callee.find("batch_norm") != callee.npos || callee.find("BatchNorm") != callee.npos;
 }
 
 bool converts_module(std::string_view callee) {

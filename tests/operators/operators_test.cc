@@ -65,7 +65,8 @@ TEST(Operators, RunningStatistics) {
   EXPECT_TRUE(updates_statistics("torch.nn.functional.batch_norm"));
   EXPECT_FALSE(updates_statistics("FrozenBatchNorm2d"));
   EXPECT_TRUE(may_update_statistics("FrozenBatchNorm2d"));
-  EXPECT_TRUE(may_update_statistics("self.instance_norm1"));
+  EXPECT_TRUE(may_update_statistics("self.batch_norm1"));
+  EXPECT_FALSE(may_update_statistics("F.instance_norm")) << "it counts what it writes";
   EXPECT_FALSE(may_update_statistics("torch.nn.functional.layer_norm"));
 }
 
