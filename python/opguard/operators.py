@@ -1,4 +1,4 @@
-"""What an operator of torch is known to do, by its name alone: src/operators/operators.txt, which operators.h asks in C++.
+"""What an operator of torch is known to do, by its name alone: src/operators/operators.txt, as operators.h in C++.
 
     leaves_garbage("empty")         True, its result holds whatever was in memory; False of "zeros"
     with_value("seeds", "numpy")    names that set the state of numpy's generator: seed, set_state, ...

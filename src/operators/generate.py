@@ -20,8 +20,12 @@ COLUMNS = {
     "parameters": ("Parameters", "lists clips"),
     "elements": ("Elements", "none array"),
     "communicates": (None, "c10d functional operator"),
-    "python": ("", "add sub mul div floordiv mod pow matmul lshift rshift and or xor neg invert lt le gt ge eq ne getitem setitem iter"),
-}  # fmt: skip
+    "python": (
+        "",
+        "add sub mul div floordiv mod pow matmul lshift rshift and or xor neg invert lt le gt ge eq ne"
+        " getitem setitem iter",
+    ),
+}
 PYTHON_ONLY = {"communicates"}
 
 
