@@ -26,7 +26,7 @@ struct Operator {
   Uncounted uncounted = Uncounted::no;
   Parameters parameters = Parameters::no;
   Elements elements = Elements::some;
-  std::string_view python;
+  std::string_view python = {};
 };
 
 constexpr auto kOperators = std::to_array<Operator>({
