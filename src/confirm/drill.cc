@@ -6,6 +6,7 @@
 #include "align/pair/sequence.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "nlohmann/json.hpp"
+#include "operators/operators.h"
 #include "support/diagnostics.h"
 
 namespace opguard {
@@ -51,11 +52,6 @@ std::vector<Token> tokens(const std::vector<AtenOperator>& operators) {
   return all;
 }
 
-// What torch.empty and its like return is whatever the memory held.
-bool leaves_garbage(const std::string& name) {
-  return name.find("aten.empty") == 0 || name.find("aten.new_empty") == 0;
-}
-
 bool same_values(const std::vector<AtenTensor>& a, const std::vector<AtenTensor>& b) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i)
@@ -67,7 +63,7 @@ bool same_values(const std::vector<AtenTensor>& a, const std::vector<AtenTensor>
 DrillKind kind_of(const AtenOperator& a, const AtenOperator& b) {
   if (!same_values(a.in, b.in)) return DrillKind::input;
   if (a.scalars != b.scalars) return DrillKind::scalar;
-  if (leaves_garbage(a.name)) return DrillKind::none;
+  if (may_leave_garbage(aten_name(a.name))) return DrillKind::none;
   return same_values(a.out, b.out) && same_values(a.written, b.written) ? DrillKind::none
                                                                         : DrillKind::value;
 }

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "align/judge/pivot_view.h"
-#include "record/random_operator.h"
+#include "operators/operators.h"
 
 namespace opguard {
 

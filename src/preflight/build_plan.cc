@@ -7,6 +7,7 @@
 
 #include "matcher/signature.h"
 #include "matcher/taking_part.h"
+#include "operators/operators.h"
 #include "preflight/attribute.h"
 #include "preflight/ids.h"
 
@@ -266,8 +267,9 @@ void add_data_writes(const std::vector<Site>& sites, const SourceSet& sources,
 bool is_interesting(const std::string& activity) {
   for (std::string_view prefix : {"prim::", "profiler::"})
     if (activity.compare(0, prefix.size(), prefix) == 0) return false;
-  std::string name = activity.substr(0, activity.find('.'));
-  return name != "aten::detach" && name != "aten::is_same_size";
+  if (!activity.starts_with("aten::")) return true;
+  const std::string_view name = aten_name(activity);
+  return name != "detach" && !touches_no_element(name);
 }
 
 std::vector<std::string> boundary_ids(const std::vector<Site>& sites,

@@ -214,6 +214,8 @@ TEST(StaticPlan, TemplatesOrAllCalls) {
 TEST(IsInteresting, ByName) {
   EXPECT_FALSE(is_interesting("aten::detach"));
   EXPECT_FALSE(is_interesting("aten::is_same_size"));
+  EXPECT_FALSE(is_interesting("aten::sym_size.int"));
+  EXPECT_TRUE(is_interesting("mine::size"));
   EXPECT_FALSE(is_interesting("prim::device"));
   EXPECT_TRUE(is_interesting("aten::detach_copy"));
   EXPECT_TRUE(is_interesting("aten::view"));

@@ -8,7 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parents[2] / "python" / "opguard"
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE, OPERATORS = ROOT / "python" / "opguard", ROOT / "src" / "operators"
 
 PROBE = '''
 SEEN = []
@@ -48,6 +49,9 @@ class Program:
         self.package = self.folder / "lib" / "opguard"
         shutil.copytree(PACKAGE, self.package, ignore=shutil.ignore_patterns("__pycache__"))
         (self.package / "__init__.py").write_text(PROBE)
+        # As src/operators/CMakeLists.txt makes it.
+        table = (OPERATORS / "operators.txt", os.devnull, self.package / "operator_table.py")
+        subprocess.run([sys.executable, OPERATORS / "generate.py", *table], check=True)
         self.environment = {}
         self.hooked = {}
 

@@ -8,16 +8,12 @@ import torch
 from torch._dynamo import variables
 from torch._dynamo.variables.user_defined import UserDefinedObjectVariable
 
-from opguard import _rt
+from opguard import _rt, operators
 from opguard.compiled import variables as dv
 
 _MAX_DEPTH = 4  # as in src/runtime/recorder/values.cc
 _MAX_MODULE_DEPTH = 16
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.:=\[\]() <>{}'+*/-]")
-_UNINITIALISED = {
-    "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted",
-    "_empty_affine_quantized",
-}  # fmt: skip
 
 
 def quoted(text):
@@ -167,7 +163,7 @@ def call_inputs(tx, values, callee, args, kwargs):
     function = _function_of(callee)
     if in_package(getattr(function, "__module__", None), "torch.distributed"):
         flags += "c"
-    if _name_of(callee) in _UNINITIALISED:
+    if operators.leaves_garbage(_name_of(callee)):
         flags += "u"
     receiver, module = _receiver(callee), _module_of(tx, callee)
     if receiver is not None:

@@ -4,19 +4,11 @@ read when the program has waited for its tensor (collectives.py tells of all the
 import sys
 import threading
 
-from opguard import _rt
+from opguard import _rt, operators
 from opguard.ranks.flights import channel_name, group_name, guarded, launch, tracing, world
 
 _storages = {}  # of a result -> flights
 _inside = threading.local()  # .operator: a functional collective's own call is running
-
-# Arguments that are tensors, and whether the collective has ended when the operator returns.
-_FUNCTIONAL = (
-    "all_reduce", "all_reduce_", "all_reduce_coalesced", "all_reduce_coalesced_", "broadcast", "broadcast_",
-    "all_gather_into_tensor", "all_gather_into_tensor_out", "all_gather_into_tensor_coalesced",
-    "reduce_scatter_tensor", "reduce_scatter_tensor_out", "reduce_scatter_tensor_coalesced", "all_to_all_single",
-    "isend", "irecv",
-)  # fmt: skip
 
 
 class _Operator:
@@ -146,7 +138,7 @@ def install(module):
     ops = sys.modules["torch"].ops
     if not _rt.recording() or world() is None:
         return
-    for name in _FUNCTIONAL:
+    for name in operators.with_value("communicates", "operator"):
         _replace(ops._c10d_functional, name, _around_collective)
     _replace(ops._dtensor, "shard_dim_alltoall", _around_collective)
     _replace(ops._c10d_functional, "wait_tensor", _around_wait)

@@ -5,19 +5,13 @@ import functools
 import sys
 import threading
 
+from opguard import operators
 from opguard.load import importing
 
-_COLLECTIVES = (
-    "all_gather all_gather_coalesced all_gather_into_tensor all_gather_object all_reduce all_reduce_coalesced all_to_all "
-    "all_to_all_single barrier batch_isend_irecv broadcast broadcast_object_list gather gather_object irecv isend "
-    "monitored_barrier recv recv_object_list reduce reduce_scatter reduce_scatter_tensor scatter scatter_object_list "
-    "send send_object_list"
-)
-_FUNCTIONAL_COLLECTIVES = (
-    "all_gather_tensor all_gather_tensor_autograd all_reduce all_reduce_coalesced all_to_all_single "
-    "all_to_all_single_autograd all_gather_into_tensor_coalesced broadcast permute_tensor reduce_scatter_tensor "
-    "reduce_scatter_tensor_autograd reduce_scatter_tensor_coalesced"
-)
+_COLLECTIVES = " ".join(operators.with_value("communicates", "c10d"))
+_FUNCTIONAL_COLLECTIVES = " ".join(operators.with_value("communicates", "functional"))
+_CLIPS = " ".join(operators.with_value("parameters", "clips"))
+_SEEDS = {library: " ".join(operators.with_value("seeds", library)) for library in ("torch", "numpy", "python")}
 _SCHEDULERS = (
     "LRScheduler _LRScheduler SequentialLR ChainedScheduler ReduceLROnPlateau CyclicLR CosineAnnealingWarmRestarts "
     "OneCycleLR"
@@ -38,8 +32,8 @@ _TABLE = (
     ("load_state_dict", "torch.optim.optimizer", "Optimizer.load_state_dict"),
     ("load_state_dict", "torch.optim.lr_scheduler", "LRScheduler.load_state_dict _LRScheduler.load_state_dict"),
     ("scheduler_step", "torch.optim.lr_scheduler", " ".join(name + ".step" for name in _SCHEDULERS.split())),
-    ("clip_gradients", "torch.nn.utils.clip_grad", "clip_grad_norm_ clip_grad_value_"),
-    ("clip_gradients", "torch.nn.utils", "clip_grad_norm_ clip_grad_value_"),
+    ("clip_gradients", "torch.nn.utils.clip_grad", _CLIPS),
+    ("clip_gradients", "torch.nn.utils", _CLIPS),
     ("clip_gradients", "torch.distributed.fsdp", "FullyShardedDataParallel.clip_grad_norm_"),
     ("average_update", "torch.optim.swa_utils", "AveragedModel.update_parameters update_bn"),
     ("scaler_step", "torch.amp.grad_scaler", "GradScaler.step"),
@@ -54,12 +48,12 @@ _TABLE = (
     ("wait", "torch.distributed.distributed_c10d", "Work.wait"),
     ("wait", "torch.distributed._functional_collectives", "wait_tensor AsyncCollectiveTensor.wait"),
     ("graph_replay", "torch.cuda.graphs", "CUDAGraph.replay"),
-    ("seed", "torch.random", "manual_seed seed set_rng_state"),
-    ("seed", "torch", "manual_seed seed set_rng_state"),
-    ("seed", "torch.cuda.random", "manual_seed manual_seed_all set_rng_state set_rng_state_all"),
-    ("seed", "torch.cuda", "manual_seed manual_seed_all set_rng_state set_rng_state_all"),
-    ("seed", "random", "seed setstate"),
-    ("seed", "numpy.random", "seed set_state default_rng"),
+    ("seed", "torch.random", _SEEDS["torch"]),
+    ("seed", "torch", _SEEDS["torch"]),
+    ("seed", "torch.cuda.random", _SEEDS["torch"]),
+    ("seed", "torch.cuda", _SEEDS["torch"]),
+    ("seed", "random", _SEEDS["python"]),
+    ("seed", "numpy.random", _SEEDS["numpy"]),
 )
 
 

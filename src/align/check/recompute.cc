@@ -8,7 +8,7 @@
 #include "align/judge/pivot_view.h"
 #include "align/pair/slot_pairs.h"
 #include "align/values/value_index.h"
-#include "record/random_operator.h"
+#include "record/generators.h"
 
 namespace opguard {
 namespace {

@@ -13,7 +13,8 @@
 #include "align/rules/hidden.h"
 #include "align/values/counterparts.h"
 #include "align/values/value_index.h"
-#include "record/random_operator.h"
+#include "operators/operators.h"
+#include "record/generators.h"
 
 namespace opguard {
 

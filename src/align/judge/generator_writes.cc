@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "align/pair/slot_pairs.h"
+#include "operators/operators.h"
 #include "record/kept_values.h"
-#include "record/random_operator.h"
 
 namespace opguard {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "align/pair/slot_pairs.h"
 #include "align/values/digests.h"
-#include "align/values/overwrites.h"
+#include "operators/operators.h"
 
 namespace opguard {
 

@@ -7,7 +7,7 @@
 
 #include "align/pair/slot_pairs.h"
 #include "record/kept_values.h"
-#include "record/random_operator.h"
+#include "record/generators.h"
 
 namespace opguard {
 namespace {

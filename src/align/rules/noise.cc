@@ -16,7 +16,7 @@
 #include "align/pair/difference.h"
 #include "align/pair/timeline.h"
 #include "align/values/model_values.h"
-#include "record/random_operator.h"
+#include "operators/operators.h"
 
 namespace opguard {
 namespace {

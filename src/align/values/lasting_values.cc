@@ -11,8 +11,8 @@
 #include "align/values/compositions.h"
 #include "align/values/counterparts.h"
 #include "align/values/digests.h"
-#include "align/values/overwrites.h"
 #include "align/values/views.h"
+#include "operators/operators.h"
 #include "record/kept_values.h"
 #include "tensor/dtype.h"
 

@@ -5,8 +5,10 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include "align/values/compare_steps.h"
+#include "operators/operators.h"
 #include "record/kept_values.h"
 
 namespace opguard {
@@ -204,13 +206,6 @@ class ModelValues {
   Comparison result_;
 };
 
-// `x.numpy()`: an array of the very values, which code without operators works on.
-bool hands_array(const std::string& boundary) {
-  const std::string label = boundary.substr(0, boundary.rfind(':'));
-  const std::string name = label.substr(label.rfind('.') + 1);
-  return name == "numpy" || name == "__array__";
-}
-
 }  // namespace
 
 std::vector<Pair> unequal_pairs(const Run& a, const Alignment& alignment) {
@@ -225,7 +220,9 @@ bool reports_number(const ProcessLog& log, const Event& event) {
   if (event.kind != EventKind::op || event.slot_count == 0) return false;
   const std::string& results = log.text(event.results);
   const size_t value = results.find('=') + 1;
-  const bool array = hands_array(log.text(event.boundary));
+  // Code without operators works on the array. The boundary is "model.numpy:k3x2".
+  const std::string_view boundary = log.text(event.boundary);
+  const bool array = hands_array(boundary.substr(0, boundary.rfind(':')));
   const bool text = value < results.size() && std::strchr("-[('0123456789in", results[value]) &&
                     results.find_first_of("0123456789in", value) != std::string::npos;
   if (!array && !text) return false;

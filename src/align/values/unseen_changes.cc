@@ -1,10 +1,8 @@
 #include "align/values/unseen_changes.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -12,6 +10,7 @@
 #include "align/values/value_index.h"
 #include "align/values/views.h"
 #include "align/values/writings.h"
+#include "operators/operators.h"
 
 namespace opguard {
 namespace {
@@ -40,22 +39,12 @@ struct Block {
   bool of_model = false;
 };
 
-// Results that are room for values rather than values.
-bool allocates(std::string_view callee) {
-  static constexpr std::array<std::string_view, 16> kFactories = {
-      "zeros",         "zeros_like",        "new_zeros",      "ones",   "ones_like",  "new_ones",
-      "full",          "full_like",         "new_full",       "empty",  "empty_like", "new_empty",
-      "empty_strided", "new_empty_strided", "empty_permuted", "resize_"};
-  callee.remove_prefix(callee.rfind('.') + 1);  // npos + 1 = 0
-  return std::find(kFactories.begin(), kFactories.end(), callee) != kFactories.end();
-}
-
 // What the names of a log say, each looked at once.
 class TextNumbers {
  public:
   // By its name in source.
   struct Operation {
-    bool writes_uncounted, allocates;
+    bool writes_statistics, makes_room;
   };
 
   explicit TextNumbers(const ProcessLog& log)
@@ -65,7 +54,7 @@ class TextNumbers {
     auto& known = boundary < operations_.size() ? operations_[boundary] : unnamed_;
     if (!known) {
       const std::string name = callee(boundary);
-      known = {writes_uncounted(name), allocates(name)};
+      known = {may_update_statistics(name), makes_room(name)};
     }
     return *known;
   }
@@ -153,7 +142,7 @@ class Lives {
     for (uint32_t i = 0; i < log_.events.size(); ++i) {
       const Event e = log_.events[i];
       if (e.kind == EventKind::state) continue;
-      const bool uncounted = names_.operation(e.boundary).writes_uncounted;
+      const bool uncounted = names_.operation(e.boundary).writes_statistics;
       const EventSlots slots = log_.slots.of_event(e);
       for (uint32_t s = 0; s < slots.size(); ++s) {
         const Slot& slot = slots[s];
@@ -236,7 +225,8 @@ class Lives {
     next.left_value = s.value;
     next.left = next.seen = at;
     // Zeros and factories make room: who fills it is not told by a counter.
-    next.held = has_value(s) && s.value != Fingerprint{} && !names_.operation(e.boundary).allocates;
+    next.held =
+        has_value(s) && s.value != Fingerprint{} && !names_.operation(e.boundary).makes_room;
     next.renewed = look != Look::first && life.last.value != s.value && life.left_value != s.value;
     // What hands on its own input (`buffer.to(device)` that need not move it) reads it each round.
     if (look != Look::first && life.seen.event == at.event) next.readers = {e.boundary};

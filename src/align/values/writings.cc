@@ -31,9 +31,4 @@ bool Writings::between(const Slot& slot, uint64_t from_ns, uint64_t to_ns) const
   return false;
 }
 
-bool writes_uncounted(std::string_view callee) {
-  return callee.find("batch_norm") != callee.npos || callee.find("instance_norm") != callee.npos ||
-         callee.find("BatchNorm") != callee.npos || callee.find("InstanceNorm") != callee.npos;
-}
-
 }  // namespace opguard

@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -35,8 +34,5 @@ class Writings {
   // By storage; 0: writings known by address alone (numpy's). In the order of their ends.
   std::unordered_map<uint32_t, std::vector<Writing>> writings_;
 };
-
-// Operators of torch that write inputs and do not count it: the running statistics.
-bool writes_uncounted(std::string_view callee);
 
 }  // namespace opguard

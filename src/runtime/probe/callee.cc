@@ -5,17 +5,12 @@
 #include <string>
 #include <string_view>
 
-#include "record/random_operator.h"
+#include "operators/operators.h"
 #include "runtime/host/object.h"
 #include "runtime/probe/primitives.h"
 
 namespace opguard {
 namespace {
-
-template <size_t N>
-bool among(std::string_view name, const std::array<std::string_view, N>& names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 bool is_callable_kind(PyObject* callee) {
   PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(callee));
@@ -63,7 +58,7 @@ bool is_collective_call(std::string_view module) {
   static constexpr std::array<std::string_view, 4> kModules = {
       "torch.distributed.distributed_c10d", "torch.distributed._functional_collectives",
       "torch.distributed.nn.functional", "torch._C._distributed_c10d"};
-  return among(module, kModules);
+  return std::find(kModules.begin(), kModules.end(), module) != kModules.end();
 }
 
 // A built-in function whose self is a tensor, nothing, or something of torch's.
@@ -78,32 +73,13 @@ bool is_of_aten(const TorchApi* torch, PyObject* callee, std::string_view module
 }
 
 Callee describe(const TorchApi* torch, PyObject* callee) {
-  static constexpr std::array<std::string_view, 7> kUninitialised = {"empty",
-                                                                     "empty_like",
-                                                                     "empty_strided",
-                                                                     "new_empty",
-                                                                     "new_empty_strided",
-                                                                     "empty_permuted",
-                                                                     "_empty_affine_quantized"};
-  static constexpr std::array<std::string_view, 7> kListing = {
-      "clip_grad_norm_", "clip_grad_norm",       "clip_grad_value_",    "clip_grads_with_norm_",
-      "get_total_norm",  "parameters_to_vector", "vector_to_parameters"};
-  static constexpr std::array<std::string_view, 4> kClipping = {
-      "clip_grad_norm_", "clip_grad_norm", "clip_grad_value_", "clip_grads_with_norm_"};
-  // Of nn.Module: they replace the data of its parameters.
-  static constexpr std::array<std::string_view, 9> kConverting = {
-      "to", "half", "bfloat16", "float", "double", "cpu", "cuda", "to_empty", "_apply"};
-
-  static constexpr std::array<std::string_view, 3> kStatistics = {"batch_norm", "instance_norm",
-                                                                  "native_batch_norm"};
-
   Callee c;
   if (!is_callable_kind(callee)) {
     if (torch && torch->is_module(callee)) {
       Ref forward = function_of(torch, callee);
       c.foreign = forward && !instrumented(forward.get());
       // One of the program's own says so by the operators inside it.
-      c.random = c.foreign && draws_random(type_name(callee));
+      c.random = c.foreign && may_draw(type_name(callee));
     }
     return c;
   }
@@ -111,22 +87,22 @@ Callee describe(const TorchApi* torch, PyObject* callee) {
   std::string module = utf8_attribute(callee, "__module__");
   c.torch = in_package(module, "torch");
   c.of_aten = is_of_aten(torch, callee, module);
-  c.statistics = among(name, kStatistics);
+  c.statistics = updates_statistics(name);
   c.primitive = (c.torch || c.of_aten) && is_primitive(name, module);
   c.collective = in_package(module, "torch.distributed");
   c.communicates = is_collective_call(module);
-  c.uninitialised = among(name, kUninitialised);
+  c.uninitialised = leaves_garbage(name);
   c.takes_sizes = c.torch && PyType_Check(callee) && std::string_view(name).ends_with("Tensor");
   c.steps = name == "step";
-  c.random = draws_random(name) || name == "scaled_dot_product_attention";
+  c.random = may_draw(name);
   c.of_torch_generators = c.torch || c.of_aten;
   Ref function = function_of(torch, callee);
   // Builtins of the interpreter (isinstance, len) look at no tensor.
   c.foreign = function ? !instrumented(function.get()) : module != "builtins";
   if (in_package(module, "torch.nn.utils")) {
-    c.reads_iterator = among(name, kListing);
-    c.clips = among(name, kClipping);
-    c.unseen = name == "vector_to_parameters";
+    c.reads_iterator = lists_parameters(name);
+    c.clips = clips_gradients(name);
+    c.unseen = replaces_parameters(name);
   }
   bool checkpoints = in_package(module, "torch.serialization") ||
                      in_package(module, "safetensors") ||
@@ -141,7 +117,7 @@ Callee describe(const TorchApi* torch, PyObject* callee) {
   // What nn.Module offers to everyone looks at tables; of its subclasses' methods nothing is known.
   bool of_module = module == "torch.nn.modules.module" || name == "forward";
   c.into_receiver = name == "load_state_dict" || !of_module;
-  if (of_module && among(name, kConverting)) c.into_receiver = c.unseen = true;
+  if (of_module && converts_module(name)) c.into_receiver = c.unseen = true;
   return c;
 }
 

@@ -30,7 +30,7 @@ struct Callee {
   bool unseen = false;                // writes behind torch's version counters
   bool into_receiver = false;         // its receiver's tensors are what it works on
   bool steps = false;                 // is called `step`
-  bool random = false;                // draws random numbers
+  bool random = false;                // draws random numbers, or may
   bool of_torch_generators = true;    // and those from torch's generators, as far as is known
   bool statistics = false;            // its kernels write running statistics, uncounted
   bool primitive = false;             // of the list that mode `trusted` skips

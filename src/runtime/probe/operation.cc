@@ -1,6 +1,6 @@
 #include "runtime/probe/operation.h"
 
-#include "record/random_operator.h"
+#include "record/generators.h"
 #include "runtime/entries/autograd.h"
 #include "runtime/entries/collective.h"
 #include "runtime/entries/optimizer.h"

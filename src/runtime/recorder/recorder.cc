@@ -7,7 +7,7 @@
 
 #include <cstdio>
 
-#include "record/random_operator.h"
+#include "record/generators.h"
 #include "runtime/recorder/kept.h"
 #include "runtime/recorder/tickets.h"
 #include "runtime/watch/watch.h"

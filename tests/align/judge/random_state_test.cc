@@ -1,10 +1,9 @@
 #include "align/judge/random_state.h"
 
-#include "record/random_operator.h"
-
 #include <gtest/gtest.h>
 
 #include "align/builder.h"
+#include "record/generators.h"
 #include "report/reasons.h"
 
 namespace opguard::test {
@@ -162,61 +161,6 @@ TEST(RandomState, OnlyOfRandomOperators) {
     for (std::string& text : log->log().strings)
       if (text == "m.dropout") text = "m.matmul";
   EXPECT_EQ(judged(a, b).candidates[0].why, (Reasons{{ReasonKind::other_result}}));
-}
-
-TEST(RandomState, ByWholeNames) {
-  for (const char* name : {"torch.nn.functional.dropout",
-                           "Dropout2d",
-                           "MCDropout",
-                           "F.rrelu",
-                           "RReLU",
-                           "DropPath",
-                           "self.drop_path",
-                           "torch.randperm",
-                           "torch.rand_like",
-                           "RandomSampler",
-                           "random.random",
-                           "np.random.beta",
-                           "random.shuffle",
-                           "rng.integers",
-                           "normal",
-                           "x.normal_",
-                           "torch.normal",
-                           "nn.init.kaiming_uniform_",
-                           "trunc_normal_",
-                           "dist.rsample",
-                           "sample_actions",
-                           "gaussian_noise",
-                           "F.gumbel_softmax",
-                           "StochasticDepth",
-                           "FractionalMaxPool2d"})
-    EXPECT_TRUE(draws_random(name)) << name;
-  for (const char* name : {"downsample",
-                           "self.downsample",
-                           "DownSample",
-                           "upsample_nearest2d",
-                           "resample",
-                           "operand",
-                           "strand",
-                           "self.brand",
-                           "F.grid_sample",
-                           "grid_sampler",
-                           "up_sample",
-                           "pixel_shuffle",
-                           "PixelShuffle",
-                           "ChannelShuffle",
-                           "F.poisson_nll_loss",
-                           "ExponentialLR",
-                           "layer_norm",
-                           "torch.linalg.norm",
-                           "normalize",
-                           "BertForMultipleChoice",
-                           "scheduler.add_noise",
-                           "predict_noise",
-                           "torch.manual_seed",
-                           "torch.random.manual_seed",
-                           "np.random.seed"})
-    EXPECT_FALSE(draws_random(name)) << name;
 }
 
 // One step: a seeding with `seed`, `draws` dropouts, and the loss.
