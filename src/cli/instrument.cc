@@ -30,15 +30,17 @@ void add_instrument_options(CLI::App& command, Pipeline& run) {
   auto* strip = command.add_flag("--strip", opt->strip, "Take every probe out again");
   auto* all = command.add_flag("--all-sites", opt->all_sites,
                                "Wrap every site there is (to test the patcher)");
+  auto* comments = command.add_flag("--comments", opt->comments,
+                                    "Say in comment lines what the probes below them record");
   apply->excludes(branch)->excludes(check);
   branch->excludes(check);
-  strip->excludes(plan)->excludes(all);
+  strip->excludes(plan)->excludes(all)->excludes(comments);
   all->excludes(plan);
   auto* verify = command.add_flag(
       "--verify", opt->verify,
       "Run the program bare and instrumented: exit code 0 if losses, gradients and parameters are "
       "bit-equal");
-  verify->excludes(apply)->excludes(branch)->excludes(check)->excludes(strip);
+  verify->excludes(apply)->excludes(branch)->excludes(check)->excludes(strip)->excludes(comments);
   command.add_option("--json", opt->json, "Write what --verify found to this file")
       ->type_name("FILE")
       ->needs(verify);

@@ -10,6 +10,12 @@ inline constexpr std::string_view kImportMark = "# opguard: probes";
 // Stands behind the mark. The line goes above every other import, so that all probes come after it;
 // isort and ruff (I001) leave a line alone that says so. Earlier versions wrote the mark alone.
 inline constexpr std::string_view kUnsorted = ", isort: skip";
+// Between the two where `--comments` wrote comment lines: only then are such lines ours.
+inline constexpr std::string_view kWithComments = ", comments";
+// How such a line begins, behind its blanks.
+inline constexpr std::string_view kCommentMark = "# opguard: ";
+// What may stand before the first token of a line.
+inline constexpr std::string_view kBlanks = " \t\f";
 inline constexpr std::string_view kProbeName = "og";
 
 // Behind `og`: what else the probe says; docs/design/architecture.md has their meaning.

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "parser/comment_lines.h"
 #include "parser/import_line.h"
 #include "parser/probe_text.h"
 #include "parser/tree.h"
@@ -127,7 +128,13 @@ class Finder {
 struct ImportLine {
   std::string name;
   Range range;
+  bool with_comments = false;
 };
+
+uint32_t end_of_line(const SourceFile& source, uint32_t line) {
+  return line < source.line_starts.size() ? source.line_starts[line]
+                                          : static_cast<uint32_t>(source.text.size());
+}
 
 std::optional<ImportLine> find_import(const SourceFile& source, const Tree& tree) {
   for (Node statement : tree.root().named_children()) {
@@ -135,6 +142,8 @@ std::optional<ImportLine> find_import(const SourceFile& source, const Tree& tree
     uint32_t line = source.line_of(statement.start());
     std::string_view text = source.line_text(line);
     if (text.ends_with(kUnsorted)) text.remove_suffix(kUnsorted.size());
+    const bool with_comments = text.ends_with(kWithComments);
+    if (with_comments) text.remove_suffix(kWithComments.size());
     if (!text.ends_with(kImportMark)) continue;
     text.remove_suffix(kImportMark.size());
     while (text.ends_with(' ')) text.remove_suffix(1);
@@ -148,8 +157,8 @@ std::optional<ImportLine> find_import(const SourceFile& source, const Tree& tree
     } else if (!text.empty()) {
       continue;
     }
-    uint32_t end = line < source.line_starts.size() ? source.line_starts[line] : source.text.size();
-    return ImportLine{name, {source.offset_of(line, 0), end, ""}};
+    return ImportLine{
+        name, {source.offset_of(line, 0), end_of_line(source, line), ""}, with_comments};
   }
   return std::nullopt;
 }
@@ -194,8 +203,10 @@ class Undone {
 struct Instrumented {
   ImportLine import;
   std::vector<Found> found;
+  std::vector<Range> comments;
   std::vector<Range> ranges() const {
-    std::vector<Range> all = {import.range};
+    std::vector<Range> all = comments;
+    all.push_back(import.range);
     for (const Found& f : found) all.insert(all.end(), f.undo.begin(), f.undo.end());
     return all;
   }
@@ -208,8 +219,11 @@ std::optional<Instrumented> find_probes(const SourceFile& source, Diagnostics& d
   if (!tree) return std::nullopt;
   std::optional<ImportLine> import = find_import(source, *tree);
   if (!import) return std::nullopt;
-  Instrumented result{*import, {}};
+  Instrumented result{*import, {}, {}};
   Finder(source, import->name).visit(tree->root(), result.found);
+  if (import->with_comments)
+    for (uint32_t line : comment_lines(source, *tree))
+      result.comments.push_back({source.offset_of(line, 0), end_of_line(source, line), ""});
   return result;
 }
 

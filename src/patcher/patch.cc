@@ -10,6 +10,7 @@
 #include "parser/import_line.h"
 #include "parser/probe_text.h"
 #include "parser/probes.h"
+#include "patcher/comments.h"
 
 namespace opguard {
 namespace {
@@ -121,7 +122,7 @@ llvm::Error add_edits(const std::string& text, const Wrap& wrap, const ImportPla
 }
 
 llvm::Expected<std::string> instrumented(const SourceFile& plain, std::vector<Wrap> wraps,
-                                         Diagnostics& diags) {
+                                         Comments comments, Diagnostics& diags) {
   wraps = without_broken_chains(std::move(wraps), diags);
   if (wraps.empty()) return plain.text;
   std::optional<ImportPlace> place = import_place(plain, diags);
@@ -134,8 +135,12 @@ llvm::Expected<std::string> instrumented(const SourceFile& plain, std::vector<Wr
             [&](const Wrap& a, const Wrap& b) { return key(a) < key(b); });
   std::string import_line = "from opguard import " + std::string(kProbeName);
   if (place->name != kProbeName) import_line += " as " + place->name;
-  import_line += "  " + std::string(kImportMark) + std::string(kUnsorted) + place->newline;
-  std::vector<Edit> edits = {{place->offset, 0, import_line, 0}};
+  import_line += "  " + std::string(kImportMark);
+  std::vector<Edit> edits;
+  if (comments == Comments::with) edits = comment_edits(plain, wraps, *place, diags);
+  if (!edits.empty()) import_line += kWithComments;
+  import_line += std::string(kUnsorted) + place->newline;
+  edits.push_back({place->offset, 0, import_line, kImportNesting});
   std::set<std::pair<uint32_t, uint32_t>> operands;
   int32_t depth = 0;
   for (const Wrap& wrap : wraps) {
@@ -149,7 +154,7 @@ llvm::Expected<std::string> instrumented(const SourceFile& plain, std::vector<Wr
 }  // namespace
 
 llvm::Expected<Patch> make_patch(const SourceSet& sources, const std::vector<Wrap>& wraps,
-                                 Diagnostics& diags) {
+                                 Diagnostics& diags, Comments comments) {
   std::map<FileKey, std::vector<Wrap>> by_file;
   for (const Wrap& wrap : wraps) {
     const SourceFile* file = sources.find(wrap.site.package, wrap.site.file);
@@ -171,7 +176,8 @@ llvm::Expected<Patch> make_patch(const SourceSet& sources, const std::vector<Wra
     }
     if (!plain) continue;
     auto after = instrumented(
-        *plain, wanted == by_file.end() ? std::vector<Wrap>() : std::move(wanted->second), diags);
+        *plain, wanted == by_file.end() ? std::vector<Wrap>() : std::move(wanted->second), comments,
+        diags);
     if (!after) return after.takeError();
     if (*after == file.text) continue;
     // The promise of --strip, kept before anything is written.

@@ -34,6 +34,10 @@ struct Edit {
   bool operator==(const Edit&) const = default;
 };
 
+// At the start of a line: first our import line, then what it means, then what the line's probes
+// record, then openings.
+inline constexpr int32_t kImportNesting = -2, kPrefaceNesting = -1, kCommentNesting = 0;
+
 // A site chosen to carry a probe.
 struct Wrap {
   std::string boundary;
@@ -57,12 +61,16 @@ struct Patch {
 // Apply edits to a text. Error naming both if two overlap in a way that depends on their order.
 llvm::Expected<std::string> apply_edits(const std::string& text, std::vector<Edit> edits);
 
-// Wrap every site. Files that already carry probes are stripped first, so a second run changes
-// nothing. Refused sites (Site::refusal) are left alone. Each file gains one import line.
-llvm::Expected<Patch> make_patch(const SourceSet& sources, const std::vector<Wrap>& wraps,
-                                 Diagnostics& diags);
+// Whether a patch says in comment lines what its probes record (patcher/comments.h).
+enum class Comments : uint8_t { without, with };
 
-// The original text of every instrumented file, byte for byte.
+// Wrap every site. Files that already carry probes are stripped first, so a second run changes
+// nothing. Refused sites (Site::refusal) are left alone. Each file gains one import line, and
+// comment lines where they are wanted.
+llvm::Expected<Patch> make_patch(const SourceSet& sources, const std::vector<Wrap>& wraps,
+                                 Diagnostics& diags, Comments comments = Comments::without);
+
+// The original text of every instrumented file, byte for byte, without our comments.
 llvm::Expected<Patch> strip_patch(const SourceSet& sources, Diagnostics& diags);
 
 // git's unified diff format, as `git apply` takes it. Paths are a/NAME b/NAME, NAME relative to the

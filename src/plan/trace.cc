@@ -35,6 +35,18 @@ void read_place(JsonText& json, const JsonValue& value, TracedUse& use) {
   json.read(value, "end_line", use.end_line);
   json.read(value, "end_column", use.end_column);
   json.read(value, "opcode", use.opcode);
+  if (value.find("of")) {
+    json.read(value, "nth", use.nth);
+    json.read(value, "of", use.of);
+  }
+  if (value.find("tested")) {
+    if (const JsonValue* tested = json.member(value, "tested", Kind::object)) {
+      json.read(*tested, "line", use.tested.line);
+      json.read(*tested, "end_line", use.tested.end_line);
+      json.read(*tested, "column", use.tested.column);
+      json.read(*tested, "end_column", use.tested.end_column);
+    }
+  }
 }
 
 TracedCall read_call(JsonText& json, const JsonValue& value) {
@@ -142,7 +154,8 @@ void add_counts(std::map<std::string, uint64_t>& into,
   for (const auto& [name, count] : from) into[name] += count;
 }
 
-using Place = std::tuple<std::string, int32_t, int32_t, int32_t, int32_t, std::string, std::string>;
+using Place = std::tuple<std::string, int32_t, int32_t, int32_t, int32_t, std::string, std::string,
+                         uint32_t, int32_t, int32_t>;
 
 // Without columns the line alone does not tell two operators of one opcode apart; the callee does.
 Place place_of(const TracedUse& use) {
@@ -152,7 +165,10 @@ Place place_of(const TracedUse& use) {
           use.end_line,
           use.end_column,
           use.opcode,
-          use.column < 0 ? use.callee : ""};
+          use.column < 0 ? use.callee : "",
+          use.nth,
+          use.tested.line,
+          use.tested.column};
 }
 
 // A device of the same kind, seen in the same way, is one over all processes.
@@ -309,8 +325,9 @@ std::string dump(const Trace& trace) {
   for (const TracedUse& use : trace.uses) {
     out << "use " << use.order << " " << shown(use.path) << ":" << use.line << ":" << use.column
         << "-" << use.end_line << ":" << use.end_column << " " << shown(use.scope) << " "
-        << shown(use.opcode) << " " << shown(use.callee.empty() ? "?" : use.callee) << " calls "
-        << use.calls << ";";
+        << shown(use.opcode)
+        << (use.of > 1 ? " " + std::to_string(use.nth) + " of " + std::to_string(use.of) : "")
+        << " " << shown(use.callee.empty() ? "?" : use.callee) << " calls " << use.calls << ";";
     dump_counts(out, use.activities);
     out << "; backward";
     dump_counts(out, use.backward);

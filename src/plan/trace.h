@@ -19,6 +19,12 @@
 
 namespace opguard {
 
+// Lines and columns as in TracedUse.
+struct TracedSpan {
+  int32_t line = 0, end_line = 0, column = -1, end_column = -1;
+  bool operator==(const TracedSpan&) const = default;
+};
+
 // One place in user code under which activities were dispatched.
 struct TracedUse {
   std::string path;   // absolute path of the source file
@@ -27,6 +33,12 @@ struct TracedUse {
   // interpreter has no positions (before 3.11). Then only `line` and `callee` locate it.
   int32_t line = 0, end_line = 0, column = -1, end_column = -1;
   std::string opcode;  // CPython's instruction name: "CALL", "BINARY_OP", "FOR_ITER", ...
+  // 3.11 gives all `{x}` of an f-string the span of the string: which it is, from 0, of how many;
+  // 0: not told.
+  uint32_t nth = 0, of = 0;
+  // 3.11 gives the tests of `if a and b:` the span of the statement or of another test: that of the
+  // tested expression; line 0: not told.
+  TracedSpan tested;
   std::string
       callee;  // name of the function called from there ("softmax", "aten::add"), "" unknown
   uint64_t order = 0;  // rank of its first execution among all uses

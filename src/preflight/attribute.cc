@@ -166,6 +166,22 @@ std::vector<uint32_t> Attributor::find_truth(const FileSites& in, Span span) con
   return found.empty() ? find_tested_together(in, span) : found;
 }
 
+// The test whose expression ends there: of a method call over several lines only the end is told.
+std::vector<uint32_t> Attributor::find_tested(const FileSites& in, const TracedSpan& tested) const {
+  if (tested.line <= 0 || tested.column < 0 || tested.end_column < 0) return {};
+  const Span span{
+      in.file->offset_of(static_cast<uint32_t>(tested.line), static_cast<uint32_t>(tested.column)),
+      in.file->offset_of(static_cast<uint32_t>(std::max(tested.end_line, 1)),
+                         static_cast<uint32_t>(tested.end_column))};
+  Found found;
+  auto [first, last] = in.by_operand.equal_range(span.end);
+  for (auto it = first; it != last; ++it) {
+    const Site& s = sites_[it->second];
+    if (s.form == Form::truth && s.operand_start <= span.start) found.push_back(it->second);
+  }
+  return found;
+}
+
 // Where `and` and `or` are nested in a test, the jumps of a later operand carry the span of the
 // first one. That may be no site: then it is all operands of that test. A span inside an operand is
 // another matter.
@@ -286,7 +302,7 @@ std::vector<uint32_t> Attributor::find(const FileSites& in, const OpcodeRule& ru
       return first_of({find_exact(in, span, Form::await, nullptr), find_context(in, span),
                        find_loop(in, span)});
     case Use::condition:
-      return find_truth(in, span);
+      return first_of({find_tested(in, use.tested), find_truth(in, span)});
     case Use::read:
       return first_of({find_ending(in, span, Form::read), find_augment(in, span)});
     case Use::write:
@@ -303,7 +319,7 @@ std::vector<uint32_t> Attributor::find(const FileSites& in, const OpcodeRule& ru
         if (sites_[i].form == Form::format && span.start <= sites_[i].start &&
             sites_[i].end <= span.end)
           found.push_back(i);
-      return found;
+      return only_nth(std::move(found), use);
     }
     case Use::unpack:
       return find_unpacking(in, span);
@@ -313,6 +329,22 @@ std::vector<uint32_t> Attributor::find(const FileSites& in, const OpcodeRule& ru
       return {};
   }
   return {};
+}
+
+// Of sites that share a span the one whose turn it was. Where CPython made another number of
+// instructions (it copies what a `finally` holds), and where a string stands in an operand of
+// another, all are meant.
+std::vector<uint32_t> Attributor::only_nth(Found sites, const TracedUse& use) const {
+  if (sites.size() < 2 || use.of != sites.size() || use.nth >= use.of) return sites;
+  // In `{x:{width}}` width comes first.
+  std::sort(sites.begin(), sites.end(),
+            [&](uint32_t a, uint32_t b) { return sites_[a].order < sites_[b].order; });
+  for (uint32_t a : sites)
+    for (uint32_t b : sites)
+      if (a != b && sites_[a].operand_start <= sites_[b].start &&
+          sites_[b].end <= sites_[a].operand_end)
+        return sites;
+  return {sites[use.nth]};
 }
 
 // Sites of the use's line and scope; the callee's name decides where it can. Too many do no harm: a

@@ -65,6 +65,8 @@ class Attributor {
   Found find_unpacking(const FileSites& in, Span span) const;
   Found find_stars(const FileSites& in, Span span) const;
   Found find_innermost(const FileSites& in, Span span) const;
+  Found find_tested(const FileSites& in, const TracedSpan& tested) const;
+  Found only_nth(Found sites, const TracedUse& use) const;
   std::vector<uint32_t> by_line(const FileSites& in, const TracedUse& use,
                                 const struct OpcodeRule* rule) const;
 

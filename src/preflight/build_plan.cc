@@ -9,6 +9,7 @@
 #include "matcher/taking_part.h"
 #include "operators/operators.h"
 #include "preflight/attribute.h"
+#include "preflight/data_owner.h"
 #include "preflight/ids.h"
 
 namespace opguard {
@@ -233,7 +234,8 @@ KernelCoverage sourceless_kernels(const Trace& trace) {
   return coverage;
 }
 
-// `p.data = v` and `p.grad = v` dispatch nothing: they are boundaries wherever their scope ran.
+// `p.data = v` and `p.grad = v` dispatch nothing: they are boundaries wherever their scope ran and
+// p may be a tensor.
 void add_data_writes(const std::vector<Site>& sites, const SourceSet& sources,
                      const std::vector<std::string>& ids,
                      std::map<uint32_t, Boundary>& boundaries) {
@@ -241,6 +243,7 @@ void add_data_writes(const std::vector<Site>& sites, const SourceSet& sources,
   auto scope_of = [](const Site& s) { return Scope(s.package, s.file, s.scope); };
   std::map<Scope, uint64_t> ran;  // the scope's latest first execution so far, in order of source
   std::vector<std::pair<uint32_t, uint64_t>> found;
+  const Files files(sources);
   for (const auto& [i, boundary] : boundaries) ran.try_emplace(scope_of(sites[i]), boundary.order);
   for (uint32_t i = 0; i < sites.size(); ++i) {
     const Site& site = sites[i];
@@ -251,10 +254,11 @@ void add_data_writes(const std::vector<Site>& sites, const SourceSet& sources,
     if (site.form != Form::write || !site.refusal.empty()) continue;
     std::string_view name = site.callee;
     if (!name.ends_with(".data=") && !name.ends_with(".grad=")) continue;
+    const SourceFile* file = files.of(site);
+    if (file && !may_own_data(site, file->text)) continue;
     if (auto scope = ran.find(scope_of(site)); scope != ran.end())
       found.emplace_back(i, scope->second);
   }
-  const Files files(sources);
   for (const auto& [i, order] : found) {
     Boundary b = make_boundary(sites[i], files.of(sites[i]), ids[i]);
     b.order = order;

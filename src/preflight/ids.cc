@@ -21,6 +21,26 @@ std::string id_word(std::string_view text) {
   return out;
 }
 
+// A long word up to its last '_' that leaves it short: "convert_slow_tokenizer" of
+// "convert_slow_tokenizers_checkpoints".
+std::string shortened(std::string word) {
+  constexpr size_t kMost = 24;
+  if (word.size() <= kMost) return word;
+  const size_t parted = word.rfind('_', kMost);
+  const bool worth = parted != std::string::npos && parted >= kMost / 2;
+  return word.substr(0, worth ? parted : kMost);
+}
+
+// What the operator is called where a probe stands, so that `og("...", operand)` tells what is done
+// with the operand: operator_name(), which matching compares, and what that leaves open.
+std::string spoken_name(const Site& site) {
+  std::string name = operator_name(site);
+  if (site.form == Form::iterate && site.callee == kUnpack) return kUnpack;
+  if (site.form == Form::write) return "set_" + name;
+  if (name.starts_with('@')) return name.substr(1);
+  return name;
+}
+
 // An argument's shape without what a new default or one more element changes: of keywords, lists
 // and tuples the kind.
 std::string steady_shape(const std::string& argument) {
@@ -39,8 +59,9 @@ std::string label_of(const Site& site) {
   std::string_view stem = base(name);
   stem = stem.substr(0, stem.find('.'));
   size_t slash = name.rfind('/');
-  if (stem == "__init__" && slash != std::string_view::npos) stem = base(name.substr(0, slash));
-  return id_word(stem) + "." + id_word(operator_name(site));
+  const bool of_package = stem == "__init__" || stem == "__main__";
+  if (of_package && slash != std::string_view::npos) stem = base(name.substr(0, slash));
+  return shortened(id_word(stem)) + "." + shortened(id_word(spoken_name(site)));
 }
 
 std::string identity_of(const Site& site) {

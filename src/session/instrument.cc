@@ -41,6 +41,10 @@ std::string interpreter(const InstrumentOptions& opt) {
   return python ? first : "python3";
 }
 
+Comments comments_of(const InstrumentOptions& opt) {
+  return opt.comments ? Comments::with : Comments::without;
+}
+
 std::string count_files(const Patch& patch) {
   size_t count = patch.files.size();
   return std::to_string(count) + (count == 1 ? " file" : " files");
@@ -188,7 +192,7 @@ int instrument_traced(const InstrumentOptions& opt) {
       return fail(llvm::toString(std::move(failed)));
     return verify_program(opt, work->path(), *sources, seen->sources, wraps);
   }
-  auto patch = make_patch(*sources, wraps, diags);
+  auto patch = make_patch(*sources, wraps, diags, comments_of(opt));
   print_diagnostics(diags.text());
   if (!patch) return fail(llvm::toString(patch.takeError()));
   std::set<std::string> said;  // a place is listed once a phase
@@ -266,7 +270,7 @@ int wrap(const InstrumentOptions& opt, const Wrapping& found) {
     return verify_program(opt, work->path(), found.sources, found.sources, found.wraps);
   }
   Diagnostics diags;
-  auto patch = make_patch(found.sources, found.wraps, diags);
+  auto patch = make_patch(found.sources, found.wraps, diags, comments_of(opt));
   print_diagnostics(diags.text() + found.notes);
   if (!patch) return fail(llvm::toString(patch.takeError()));
   const int code = write(*patch, opt);

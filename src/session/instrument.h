@@ -16,6 +16,7 @@ struct InstrumentOptions {
   std::string branch;
   std::string templates;  // "": the tool's own
   bool apply = false, check = false, strip = false, all_sites = false;
+  bool comments = false;  // say above each line what its probes record
   bool verify = false;
   std::string json, work;
   uint64_t seed = 0, runs = 20;

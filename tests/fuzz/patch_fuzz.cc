@@ -25,7 +25,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     require(site.start <= site.end && site.end <= size, "a site is in the text");
     if (site.refusal.empty()) wraps.push_back({"a.op:q" + std::to_string(wraps.size()), site});
   }
-  llvm::Expected<Patch> patch = make_patch(sources, wraps, diags);
+  llvm::Expected<Patch> patch =
+      make_patch(sources, wraps, diags, size % 2 == 0 ? Comments::without : Comments::with);
   if (!patch) {
     llvm::consumeError(patch.takeError());
     return 0;

@@ -112,6 +112,11 @@ TEST(Attribute, TruthOfACondition) {
   // 3.11 tells the statement alone.
   EXPECT_EQ(p.where(p.use("POP_JUMP_FORWARD_IF_FALSE", "if x.any() and x:\n        g(x)")),
             "truth x.any(); truth x");
+  // The tracer tells which of them, whatever span the jump has.
+  TracedUse told = p.use("POP_JUMP_FORWARD_IF_FALSE", "a if b else c");
+  const TracedUse tested = p.use("POP_JUMP_FORWARD_IF_FALSE", "x.any()");
+  told.tested = {tested.line, tested.end_line, tested.column, tested.end_column};
+  EXPECT_EQ(p.where(told), "truth x.any()");
   EXPECT_EQ(p.where(p.use("POP_JUMP_IF_TRUE", "x.all()")), "truth x.all()");
   EXPECT_EQ(p.where(p.use("POP_JUMP_FORWARD_IF_FALSE", "a if b else c")), "truth b");
   EXPECT_EQ(p.where(p.use("POP_JUMP_BACKWARD_IF_FALSE", "[i for i in u if v]")), "truth v");
@@ -152,7 +157,13 @@ TEST(Attribute, ContainsFormatAndUnpacking) {
       "for v, w in x: pass\ndel y[0]\n");
   EXPECT_EQ(p.where(p.use("CONTAINS_OP", "b in c")), "contains c");
   EXPECT_EQ(p.where(p.use("FORMAT_WITH_SPEC", "{e:.2f}")), "format e");
-  EXPECT_EQ(p.where(p.use("FORMAT_VALUE", "f\"{e:.2f} {g!r}\"")), "format e; format g");  // 3.11
+  // 3.11 gives both the span of the string.
+  TracedUse second = p.use("FORMAT_VALUE", "f\"{e:.2f} {g!r}\"");
+  EXPECT_EQ(p.where(second), "format e; format g");
+  second.nth = 1, second.of = 2;
+  EXPECT_EQ(p.where(second), "format g");
+  second.of = 4;  // compiled twice, in a `finally`
+  EXPECT_EQ(p.where(second), "format e; format g");
   EXPECT_EQ(p.where(p.use("UNPACK_SEQUENCE", "h, (i, j)")), "iterate k");
   EXPECT_EQ(p.where(p.use("UNPACK_SEQUENCE", "(i, j)")), "[unpacking inside a target]");
   EXPECT_EQ(p.where(p.use("UNPACK_SEQUENCE", "v, w")), "[unpacking inside a target]");
@@ -163,6 +174,22 @@ TEST(Attribute, ContainsFormatAndUnpacking) {
   star.callee = "__iter__";
   EXPECT_EQ(p.where(star), "iterate s(1)");
   EXPECT_EQ(p.where(p.use("DELETE_SUBSCR", "y[0]")), "[del of an item]");
+}
+
+// 3.11, in the order in which CPython formats them.
+TEST(Attribute, NestedFormats) {
+  Program p("a = f\"{x:{w}} {y}\"\nb = f\"{g(f'{z}')} {v}\"\n");
+  auto formatted = [&](const std::string& cover, uint32_t nth, uint32_t of) {
+    TracedUse use = p.use("FORMAT_VALUE", cover);
+    use.nth = nth, use.of = of;
+    return p.where(use);
+  };
+  EXPECT_EQ(formatted("f\"{x:{w}} {y}\"", 0, 3), "format w");
+  EXPECT_EQ(formatted("f\"{x:{w}} {y}\"", 1, 3), "format x");
+  EXPECT_EQ(formatted("f\"{x:{w}} {y}\"", 2, 3), "format y");
+  // The string inside has instructions and a span of its own.
+  EXPECT_EQ(formatted("f\"{g(f'{z}')} {v}\"", 1, 2), "format g(f'{z}'); format v");
+  EXPECT_EQ(formatted("f\"{g(f'{z}')} {v}\"", 1, 3), "format g(f'{z}'); format v");
 }
 
 TEST(Attribute, AChainIsAllItsComparisons) {

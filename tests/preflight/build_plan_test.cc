@@ -183,6 +183,39 @@ TEST(BoundaryIds, UniqueAndOfSafeCharacters) {
   EXPECT_GT(longer, 0u);
 }
 
+// Without the letters, of every site of a text.
+std::string labels(const std::string& file, const std::string& text) {
+  Diagnostics diags;
+  std::string out;
+  for (const std::string& id : boundary_ids(parse_sites(make_source("", file, "", text), diags)))
+    out += (out.empty() ? "" : " ") + id.substr(0, id.find(':'));
+  EXPECT_EQ(diags.text(), "");
+  return out;
+}
+
+TEST(BoundaryIds, SayWhatIsDoneWithTheOperand) {
+  EXPECT_EQ(labels("m/model.py", "x + y\na @ b\n-c\nd < e\n"),
+            "model.add model.matmul model.neg model.lt");
+  EXPECT_EQ(labels("model.py", "proj(x)\nF.softmax(s)\nloss.backward()\n"),
+            "model.proj model.softmax model.backward");
+  EXPECT_EQ(labels("model.py", "x[i]\nx[i] = v\nx += y\np.data = v\nq.shape\n"),
+            "model.getitem model.setitem model.add model.set_data model.shape");
+  EXPECT_EQ(labels("model.py", "for b in t: pass\na, b = t\nif c: pass\nwith d: pass\n"),
+            "model.iter model.unpack model.bool model.with");
+  EXPECT_EQ(labels("model.py", "@wraps\ndef f(): pass\n"), "model.wraps");
+  EXPECT_EQ(labels("m/__init__.py", "f(x)\n"), "m.f");
+  EXPECT_EQ(labels("m/__main__.py", "f(x)\n"), "m.f");
+  EXPECT_EQ(labels("__init__.py", "f(x)\n"), "__init__.f");
+}
+
+TEST(BoundaryIds, ALongWordEndsAtAnUnderscore) {
+  EXPECT_EQ(
+      labels("modeling_conditional_detr_of_somebody.py", "apply_rotary_pos_emb_interleaved(x)\n"),
+      "modeling_conditional.apply_rotary_pos_emb");
+  EXPECT_EQ(labels("m.py", "a_averyveryveryverylongnamewithoutparts(x)\n"),
+            "m.a_averyveryveryverylongn");
+}
+
 TEST(BoundaryIds, KeepApartFromThoseTaken) {
   std::vector<Site> sites = look_alikes(2);
   std::vector<std::string> ids = boundary_ids(sites);

@@ -17,7 +17,7 @@ import re
 import sys
 
 _MARK = "# opguard: probes"
-_IMPORT = re.compile(r"\s*from opguard import og(?: as (\w+))?\s*" + re.escape(_MARK) + r"(?:, isort: skip)?\s*$")
+_IMPORT = re.compile(r"\s*from opguard import og(?: as (\w+))?\s*" + re.escape(_MARK) + r"(?:, comments)?(?:, isort: skip)?\s*$")
 
 _BIND = "%s = __import__('opguard').og"
 _BIND_MAIN = "%s = __import__('opguard.load.hook').load.hook.enter_main(globals())"

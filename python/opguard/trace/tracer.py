@@ -246,7 +246,7 @@ class Tracer:
                     names[name] = names.get(name, 0) + 1
                 return None
             path, place, callee = found
-            key = (path, place.line, place.column, place.end_line, place.end_column, place.opcode)
+            key = (path, place.line, place.column, place.end_line, place.end_column, place.opcode, place.nth, place.tested)
             if place.column < 0:
                 key += (callee,)  # a line is all that is known: its callees tell the expressions apart
             use = self.uses.get(key)
