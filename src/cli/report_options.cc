@@ -31,6 +31,28 @@ void add_report_options(CLI::App& command, ReportOptions& options) {
       ->group("Report");
 }
 
+void add_exclude_options(CLI::App& command, SourceChoice& choice) {
+  command
+      .add_option("--exclude", choice.exclude,
+                  "Leave out files whose names in the tree match, or a folder; repeatable")
+      ->type_name("GLOB")
+      ->allow_extra_args(false);
+  command
+      .add_option("--extend-exclude", choice.extend_exclude,
+                  "Leave out these too, beside what a settings file says; repeatable")
+      ->type_name("GLOB")
+      ->allow_extra_args(false);
+}
+
+void add_source_options(CLI::App& command, SourceChoice& choice) {
+  add_exclude_options(command, choice);
+  command
+      .add_option("--include", choice.include,
+                  "Take in what git ignores, what is built, or code of others; repeatable")
+      ->type_name("GLOB")
+      ->allow_extra_args(false);
+}
+
 void add_talk_options(CLI::App& command) {
   // Nought of --quiet=false, which takes back what a settings file says.
   CLI::Option* quiet = command.add_flag_function(

@@ -1,6 +1,7 @@
 // session/survey.h: from a program to its plan: the steps preflight, instrument and diff share.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct SurveyOptions {
   std::vector<std::string> command;
   std::string tree;                   // absolute
   std::vector<std::string> packages;  // --with
+  std::set<std::string> left_out{};   // LeftOutFiles::all()
   uint64_t steps = kUntilNothingNew;  // PreflightOptions::steps
   std::string work;                   // folder of ours for traces and texts
   bool quiet = false;

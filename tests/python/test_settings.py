@@ -67,6 +67,21 @@ def test_the_command_line_wins_then_the_commands_own_table(opguard, repo):
     assert shown["command"] == ("python other.py", "command line")
 
 
+def test_what_is_added_to_exclude(opguard, repo):
+    (repo / "opguard.toml").write_text('exclude = ["old"]\n')
+    (repo / "old").mkdir()
+    for name in ("old/a.py", "new.py", "m.py"):
+        (repo / name).write_text("import torch\nx = torch.ones(2) * 2\n")
+
+    def files(*words):
+        done = opguard("instrument", ".", "--all-sites", *words, cwd=repo)
+        assert done.returncode == 0, done.stderr
+        return {line[6:] for line in done.stdout.splitlines() if line.startswith("+++ b/")}
+
+    assert files() == {"m.py", "new.py"}
+    assert files("--extend-exclude", "new.py") == {"m.py"} and files("--exclude", "new.py") == {"m.py", "old/a.py"}
+
+
 def test_a_flag_is_taken_back(opguard, repo):
     (repo / "opguard.toml").write_text("deterministic = true\nquiet = true\n")
     shown = options(opguard, "diff", "--deterministic=false", cwd=repo)
