@@ -105,6 +105,8 @@ class Versions:
         seen = set()
         for line in text.splitlines() if code == 0 else ():
             record = json.loads(line)
+            if "opguard" in record:  # the first line says what printed the others
+                continue
             numbered += bool(record.get("storage"))
             if (key := (record["process"], record["event"])) not in seen:
                 seen.add(key)

@@ -7,7 +7,7 @@
 
 # Debian's names. What is there already apt-get passes over.
 set(OPGUARD_DEBIAN_PACKAGES g++ pkg-config npm llvm-19-dev libzstd-dev zlib1g-dev libgit2-dev nlohmann-json3-dev
-    libcli11-dev libprotozero-dev)
+    libcli11-dev libtomlplusplus-dev libprotozero-dev)
 
 function(opguard_say_missing packages)
   list(JOIN packages " " packages)
@@ -39,7 +39,7 @@ function(opguard_need_packages)
   endif()
   # LLVM's own configuration asks for zstd and zlib, so these are looked for first.
   foreach(header_package zstd.h=libzstd-dev zlib.h=zlib1g-dev git2.h=libgit2-dev
-          protozero/pbf_writer.hpp=libprotozero-dev)
+          toml++/toml.h=libtomlplusplus-dev protozero/pbf_writer.hpp=libprotozero-dev)
     string(REPLACE "=" ";" pair ${header_package})
     list(GET pair 0 header)
     list(GET pair 1 package)

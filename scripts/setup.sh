@@ -47,7 +47,7 @@ if command -v dpkg >/dev/null; then
   need_command ninja ninja-build
   need_command npm npm
   need_command pkg-config pkg-config
-  packages="llvm-19-dev libzstd-dev zlib1g-dev libgit2-dev nlohmann-json3-dev libcli11-dev libprotozero-dev"
+  packages="llvm-19-dev libzstd-dev zlib1g-dev libgit2-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev libprotozero-dev"
   if [ $want = all ]; then
     need_command ccache ccache
     packages="$packages libgtest-dev libgmock-dev"

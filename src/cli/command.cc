@@ -3,11 +3,17 @@
 #include <cstdio>
 #include <exception>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "cli/mistakes.h"
+#include "cli/settings.h"
+#include "cli/show_config.h"
+#include "settings/find_file.h"
+#include "settings/settings_file.h"
 #include "support/command_line.h"
+#include "support/say.h"
 #include "support/write_file.h"
 
 namespace opguard {
@@ -22,7 +28,37 @@ std::vector<std::string>& words() {
 // Whether the command line has a `--`. Set with words().
 bool dashes = false;
 
-int parse_and_run(CLI::App& app, const Pipeline& run, int argc, char** argv) {
+// Whether a word asks for this option.
+bool asks_for(const std::string& option, int argc, char** argv) {
+  return std::any_of(argv, argv + argc, [&](const char* word) { return option == word; });
+}
+
+// The command that the words name: the program itself, where it is one command.
+CLI::App* named_command(CLI::App& app, int argc, char** argv) {
+  if (app.get_subcommands({}).empty()) return app.get_options({}).empty() ? nullptr : &app;
+  for (int i = 1; i < argc; ++i)
+    for (CLI::App* command : app.get_subcommands({}))
+      if (command->get_name() == argv[i]) return command;
+  return nullptr;
+}
+
+// Nothing: there is a fault in the file, which has been printed.
+std::optional<AppliedSettings> settings_for(const CLI::App& all, CLI::App& command) {
+  const auto found = find_settings_file(".");
+  if (!found) return AppliedSettings{};
+  const bool own = found->path.ends_with(kOwnFile);
+  Diagnostics diags;
+  const auto file = read_settings_file(found->path, own, diags);
+  AppliedSettings applied;
+  if (file) applied = apply_settings(all, command, *file, diags);
+  print_diagnostics(diags.text());
+  if (diags.has_errors()) return std::nullopt;
+  if (file && found->passed_over)
+    say("note: " + file->name + " is read, and " + kProjectFile + " beside it is not");
+  return applied;
+}
+
+int parse_and_run(CLI::App& app, const CLI::App& all, const Pipeline& run, int argc, char** argv) {
   const bool has_commands = !app.get_subcommands({}).empty();
   if (has_commands && argc == 1) {
     std::cout << app.help();
@@ -31,9 +67,24 @@ int parse_and_run(CLI::App& app, const Pipeline& run, int argc, char** argv) {
   if (has_commands)
     if (const std::string unknown = unknown_command(app, argc, argv); !unknown.empty())
       return fail(unknown + " (opguard --help)");
+  AppliedSettings settings;
+  CLI::App* command = named_command(app, argc, argv);
+  const bool shows =
+      command && command->get_option_no_throw(kShowConfig) && asks_for(kShowConfig, argc, argv);
+  const bool helps = asks_for("--help", argc, argv) || asks_for("-h", argc, argv);
+  if (command && has_settings(*command) && !helps) {
+    auto applied = settings_for(all, *command);
+    if (!applied) return kCouldNotTell;
+    settings = std::move(*applied);
+  }
+  const std::vector<std::string> own_words = words();
+  if (words().empty()) words() = settings.program;
+  if (shows) demand_nothing(*command);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
+    if (shows && !helps && e.get_exit_code() == 0)
+      return show_config(*command, settings, own_words);
     if (e.get_exit_code() == 0) return app.exit(e) == 0 ? kYes : kCouldNotTell;
     return fail(mistake(app, e, dashes));
   }
@@ -58,13 +109,14 @@ const std::vector<std::string>& program_words(const CLI::App& command) {
       kCouldNotTell);
 }
 
-int run_app(CLI::App& app, const Pipeline& run, int argc, char** argv) {
+int run_app(CLI::App& app, const Pipeline& run, int argc, char** argv, const CLI::App* all) {
   keep_command_line(argc, argv);
   char** end = std::find(argv, argv + argc, std::string_view("--"));
   dashes = end != argv + argc;
   if (dashes) words().assign(end + 1, argv + argc);
   fail_at_file_size_limit();
-  const int code = parse_and_run(app, run, static_cast<int>(end - argv), argv);
+  add_show_config(app);
+  const int code = parse_and_run(app, all ? *all : app, run, static_cast<int>(end - argv), argv);
   std::cout.flush();  // CLI11's help
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout) return code;
   return code == kCouldNotTell ? code : fail("the output could not be written");

@@ -26,6 +26,7 @@ void add_diff(CLI::App& app, Pipeline& run) {
   command->add_option("--with", opt->packages, "Count an installed package as source; repeatable")
       ->type_name("PKG")
       ->allow_extra_args(false);
+  add_source_options(*command, opt->sources);
   command->add_option("--run-a", opt->run_a, "Shell command of side a; {tree} is its tree")
       ->type_name("CMD");
   command->add_option("--run-b", opt->run_b, "Shell command of side b")->type_name("CMD");

@@ -24,25 +24,6 @@ std::vector<std::string> choices_of(const CLI::Option& option) {
   return CLI::detail::split(type.substr(open + 1, close - open - 1), ',');
 }
 
-OptionText text_of(const CLI::Option& option) {
-  OptionText out;
-  const bool positional = option.get_positional();
-  if (positional) {
-    out.names = {option.get_name(true, false)};
-  } else {
-    for (const std::string& name : option.get_snames()) out.names.push_back("-" + name);
-    for (const std::string& name : option.get_lnames()) out.names.push_back("--" + name);
-  }
-  if (option.get_expected_max() > 0 && option.get_type_size() > 0) out.value = type_of(option);
-  out.choices = choices_of(option);
-  out.text = option.get_description();
-  out.repeatable = option.get_expected_max() > 1 ||
-                   option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll;
-  out.required = option.get_required();
-  if (!option.get_default_str().empty()) out.text += " [" + option.get_default_str() + "]";
-  return out;
-}
-
 // `left` and beside it `right`, wrapped.
 std::string entry(const std::string& left, const std::string& right) {
   std::string out = "  " + left;
@@ -133,6 +114,25 @@ std::string usage_of(const CLI::App& command) {
   }
   const std::string program = help_text_of(command).program;
   return program.empty() ? out : out + " " + program;
+}
+
+OptionText text_of(const CLI::Option& option) {
+  OptionText out;
+  const bool positional = option.get_positional();
+  if (positional) {
+    out.names = {option.get_name(true, false)};
+  } else {
+    for (const std::string& name : option.get_snames()) out.names.push_back("-" + name);
+    for (const std::string& name : option.get_lnames()) out.names.push_back("--" + name);
+  }
+  if (option.get_expected_max() > 0 && option.get_type_size() > 0) out.value = type_of(option);
+  out.choices = choices_of(option);
+  out.text = option.get_description();
+  out.repeatable = option.get_expected_max() > 1 ||
+                   option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll;
+  out.required = option.get_required();
+  if (!option.get_default_str().empty()) out.text += " [" + option.get_default_str() + "]";
+  return out;
 }
 
 std::vector<OptionText> options_of(const CLI::App& command, const std::string& group) {

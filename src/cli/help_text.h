@@ -43,6 +43,7 @@ struct OptionText {
   bool repeatable = false;
   bool required = false;
 };
+OptionText text_of(const CLI::Option& option);
 // In the order they were added; hidden ones are left out.
 std::vector<OptionText> options_of(const CLI::App& command, const std::string& group);
 std::vector<OptionText> positionals_of(const CLI::App& command);

@@ -53,11 +53,7 @@ void add_instrument_options(CLI::App& command, Pipeline& run) {
                   "Find the probe that changes something with at most so many runs [20]")
       ->type_name("N")
       ->needs(verify);
-  command
-      .add_option("--exclude", opt->exclude,
-                  "Leave out files whose names in the tree match, or a folder; repeatable")
-      ->type_name("GLOB")
-      ->allow_extra_args(false);
+  add_source_options(command, opt->sources);
   add_talk_options(command);
   command.footer(
       "After --: the program to make a plan of, where there is none to give with --plan, and to "

@@ -9,12 +9,7 @@ namespace {
 
 using namespace opguard;
 
-int opguard_main(int argc, char** argv) {
-  CLI::App app{"Names the first operator, in your own source, where two training runs part.",
-               "opguard"};
-  app.set_version_flag("--version", version_text(), "Print the version and the commit");
-  app.require_subcommand(1);
-  Pipeline run;
+void add_commands(CLI::App& app, Pipeline& run) {
   // In the order of a first use.
   add_diff(app, run);
   add_preflight(app, run);
@@ -31,6 +26,15 @@ int opguard_main(int argc, char** argv) {
   add_help(app, run);
   add_completion(app, run);
   add_man(app, run);
+}
+
+int opguard_main(int argc, char** argv) {
+  CLI::App app{"Names the first operator, in your own source, where two training runs part.",
+               "opguard"};
+  app.set_version_flag("--version", version_text(), "Print the version and the commit");
+  app.require_subcommand(1);
+  Pipeline run;
+  add_commands(app, run);
   app.footer(
       "Exit codes: 0 the same or done, 1 a difference or an unmatched site, 2 could not tell.\n"
       "opguard COMMAND --help tells a command's options, opguard help lists the topics.");
@@ -44,7 +48,10 @@ int opguard_instrument_main(int argc, char** argv) {
   app.set_version_flag("--version", version_text(), "Print the version and the commit");
   Pipeline run;
   add_instrument_options(app, run);
-  return run_app(app, run, argc, argv);
+  CLI::App all;
+  Pipeline none;
+  add_commands(all, none);
+  return run_app(app, run, argc, argv, &all);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "cli/command.h"
 #include "cli/help_text.h"
+#include "cli/report_options.h"
 #include "session/match_tree.h"
 
 namespace opguard {
@@ -18,11 +19,7 @@ void add_match(CLI::App& app, Pipeline& run) {
       ->type_name("DIR");
   match->add_option("--explain", opt->explain, "Tell why this boundary matched or did not")
       ->type_name("ID");
-  match
-      ->add_option("--exclude", opt->exclude,
-                   "Leave out files whose names in the tree match, or a folder; repeatable")
-      ->type_name("GLOB")
-      ->allow_extra_args(false);
+  add_exclude_options(*match, opt->sources);
   match->callback([opt, &run] { run = [opt] { return match_tree(*opt); }; });
 }
 

@@ -22,6 +22,7 @@ void add_noise(CLI::App& app, Pipeline& run) {
   command->add_option("--with", opt->packages, "Count an installed package as source; repeatable")
       ->type_name("PKG")
       ->allow_extra_args(false);
+  add_source_options(*command, opt->sources);
   command
       ->add_option("--steps", opt->steps,
                    "Trace only this many optimizer steps, 0: all [until nothing new comes]")

@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/help_text.h"
+#include "cli/report_options.h"
 #include "matcher/template.h"
 #include "parser/parse.h"
 #include "plan/plan.h"
@@ -23,7 +24,7 @@ namespace {
 
 struct PlanOptions {
   std::string tree, out, templates;
-  std::vector<std::string> exclude;
+  SourceChoice sources;
   std::vector<std::string> only;  // names below the tree
   bool all_calls = false;
 };
@@ -51,8 +52,8 @@ int run_plan(const PlanOptions& opt) {
   if (!templates) return give_up(templates.takeError());
   llvm::Expected<SourceSet> whole = read_sources({SourceRoot{"", opt.tree, ""}});
   if (!whole) return give_up(whole.takeError());
-  leave_out(*whole, opt.exclude);
-  leave_out_ignored(*whole, opt.tree);
+  leave_out(*whole, opt.sources);
+  leave_out_unasked(*whole, opt.sources);
   llvm::Expected<SourceSet> sources =
       opt.only.empty() ? std::move(whole) : only_of(*whole, opt.only);
   if (!sources) return give_up(sources.takeError());
@@ -91,10 +92,7 @@ void add_plan(CLI::App& app, Pipeline& run) {
       ->allow_extra_args(false);
   plan->add_option("--templates", opt->templates, "Take operator templates from this folder")
       ->type_name("DIR");
-  plan->add_option("--exclude", opt->exclude,
-                   "Leave out files whose names in the tree match, or a folder; repeatable")
-      ->type_name("GLOB")
-      ->allow_extra_args(false);
+  add_source_options(*plan, opt->sources);
   plan->callback([opt, &run] { run = [opt] { return run_plan(*opt); }; });
 }
 

@@ -31,13 +31,37 @@ void add_report_options(CLI::App& command, ReportOptions& options) {
       ->group("Report");
 }
 
+void add_exclude_options(CLI::App& command, SourceChoice& choice) {
+  command
+      .add_option("--exclude", choice.exclude,
+                  "Leave out files whose names in the tree match, or a folder; repeatable")
+      ->type_name("GLOB")
+      ->allow_extra_args(false);
+  command
+      .add_option("--extend-exclude", choice.extend_exclude,
+                  "Leave out these too, beside what a settings file says; repeatable")
+      ->type_name("GLOB")
+      ->allow_extra_args(false);
+}
+
+void add_source_options(CLI::App& command, SourceChoice& choice) {
+  add_exclude_options(command, choice);
+  command
+      .add_option("--include", choice.include,
+                  "Take in what git ignores, what is built, or code of others; repeatable")
+      ->type_name("GLOB")
+      ->allow_extra_args(false);
+}
+
 void add_talk_options(CLI::App& command) {
-  CLI::Option* quiet = command.add_flag_callback(
-      "-q,--quiet", [] { set_talk(Talk::quiet); },
+  // Nought of --quiet=false, which takes back what a settings file says.
+  CLI::Option* quiet = command.add_flag_function(
+      "-q,--quiet", [](int64_t given) { set_talk(given > 0 ? Talk::quiet : Talk::normal); },
       "Show answers, warnings and errors alone: no progress, no output of the program");
   command
-      .add_flag_callback(
-          "-v,--verbose", [] { set_talk(Talk::verbose); }, "Show the program's output in every run")
+      .add_flag_function(
+          "-v,--verbose", [](int64_t given) { set_talk(given > 0 ? Talk::verbose : Talk::normal); },
+          "Show the program's output in every run")
       ->excludes(quiet);
 }
 
@@ -46,6 +70,7 @@ void add_heuristic_option(CLI::App& command, ReportOptions& options) {
       .add_option_function<std::vector<std::string>>(
           "--without",
           [&options](const std::vector<std::string>& names) {
+            options.without = {};  // those of a settings file
             for (const std::string& name : names) {
               const std::optional<Heuristic> heuristic = heuristic_named(name);
               if (!heuristic) {

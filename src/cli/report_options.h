@@ -3,6 +3,7 @@
 
 #include "CLI/CLI.hpp"
 #include "session/examine.h"
+#include "session/leave_out.h"
 #include "session/report_verdict.h"
 
 namespace opguard {
@@ -11,6 +12,10 @@ namespace opguard {
 void add_report_options(CLI::App& command, ReportOptions& options);
 // --ignore, --ignore-file, --strict.
 void add_rule_options(CLI::App& command, ReportOptions& options);
+
+// --exclude, --extend-exclude; and --include too.
+void add_exclude_options(CLI::App& command, SourceChoice& choice);
+void add_source_options(CLI::App& command, SourceChoice& choice);
 
 // --quiet, --verbose.
 void add_talk_options(CLI::App& command);

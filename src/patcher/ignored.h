@@ -1,4 +1,4 @@
-// patcher/ignored.h: which files of a tree its repository does not want.
+// patcher/ignored.h: which files of a tree its repository wants, and which it does not.
 #pragma once
 
 #include <string>
@@ -10,5 +10,8 @@ namespace opguard {
 // folder above it, and git keeps no file of that name. All false where `tree` lies in no
 // repository, or in a folder that is ignored as a whole. Then its owner has asked for just that.
 std::vector<bool> ignored_by_git(const std::string& tree, const std::vector<std::string>& paths);
+
+// For each path, absolute: whether git keeps a file of that name. All false in no repository.
+std::vector<bool> kept_by_git(const std::string& tree, const std::vector<std::string>& paths);
 
 }  // namespace opguard

@@ -10,6 +10,7 @@
 #include "support/install.h"
 #include "support/launch.h"
 #include "support/progress.h"
+#include "support/write_file.h"
 
 namespace opguard {
 namespace {
@@ -60,6 +61,15 @@ llvm::Expected<Preflight> run_preflight(const PreflightOptions& options) {
   if (ec) return make_error("cannot make " + options.work_dir + ": " + ec.message());
   if (holds_traces(options.work_dir)) return make_error(options.work_dir + " already holds traces");
 
+  std::string left_out;
+  if (!options.left_out.empty()) {
+    // In a file: the system takes 128 KiB a variable.
+    const std::string file = fs::absolute(options.work_dir).string() + "/left_out.txt";
+    std::string lines;
+    for (const std::string& name : options.left_out) lines += options.tree + "/" + name + "\n";
+    if (auto error = write_file(file, lines)) return error;
+    left_out = "@" + file;
+  }
   const std::string steps_file = fs::absolute(options.work_dir).string() + "/steps";
   LaunchOptions launched;
   launched.command = options.command;
@@ -71,6 +81,7 @@ llvm::Expected<Preflight> run_preflight(const PreflightOptions& options) {
            {"OPGUARD_TRACE", fs::absolute(options.work_dir).string()},
            {"OPGUARD_TREE", options.tree},
            {"OPGUARD_WITH", join(options.packages)},
+           {"OPGUARD_LEFT_OUT", left_out},
            {"OPGUARD_STEPS",
             options.steps == kUntilNothingNew ? "auto" : std::to_string(options.steps)},
            // What a surrounding run asked for is not asked here.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct PreflightOptions {
   std::vector<std::string> command;
   std::string tree;                   // absolute; the command runs in it
   std::vector<std::string> packages;  // --with
+  std::set<std::string> left_out{};   // names below the tree of files that are no source
   // Stop tracing after so many optimizer steps; 0: never. The program runs on.
   uint64_t steps = kUntilNothingNew;
   std::string work_dir;  // where traces and output.txt go; made, must not hold traces

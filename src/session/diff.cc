@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "matcher/share.h"
 #include "preflight/control.h"
 #include "session/examine.h"
+#include "session/leave_out.h"
 #include "session/link_data.h"
 #include "session/program_texts.h"
 #include "session/report_verdict.h"
@@ -82,10 +84,29 @@ void note_written(const WatchedTree& a, const WatchedTree& b) {
         "; --copy-trees gives every run a tree of its own");
 }
 
-SurveyOptions survey_options(const DiffSide& side, const DiffOptions& opt) {
+// What is no source in one tree is none in the other, or only one of them would have boundaries
+// there.
+llvm::Expected<LeftOutFiles> left_out_of_both(const DiffOptions& opt, const DiffSide& a,
+                                              const DiffSide& b) {
+  LeftOutFiles both;
+  for (const DiffSide* side : {&a, &b}) {
+    const Provenance& known = side->provenance;
+    const std::string& tree = side->copy_of.empty() ? side->tree : side->copy_of;
+    const bool exported = !known.revision.empty() && tree != known.repository;
+    auto one = left_out_of(tree, opt.sources, side->command, exported);
+    if (!one) return one.takeError();
+    both.add(*one);
+  }
+  say_left_out(both, opt.sources);
+  return both;
+}
+
+SurveyOptions survey_options(const DiffSide& side, const DiffOptions& opt,
+                             const std::set<std::string>& left_out) {
   return {.command = side.command,
           .tree = side.tree,
           .packages = opt.packages,
+          .left_out = left_out,
           .steps = opt.steps,
           .work = side.work,
           .quiet = talk() == Talk::quiet,
@@ -125,6 +146,10 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
     return error;
   };
 
+  auto both = left_out_of_both(opt, a, b);
+  if (!both) return both.takeError();
+  const std::set<std::string> left_out = both->all();
+
   WatchedTree watched_a(a.tree, opt.work), watched_b(b.tree, opt.work);
   auto in_tree = [](const DiffSide& side, WatchedTree& watched, auto run) {
     if (side.copy_of.empty()) watched.begin();
@@ -135,7 +160,7 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
   auto surveyed = [&](const DiffSide& side, WatchedTree& watched) -> llvm::Expected<Survey> {
     if (auto error = renew_tree(side)) return error;
     return in_tree(side, watched,
-                   [&] { return survey(survey_options(side, opt), *templates, diags); });
+                   [&] { return survey(survey_options(side, opt, left_out), *templates, diags); });
   };
 
   say_step("1/4 preflight of " + told(a) + ": " + quote(a.command));

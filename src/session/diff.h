@@ -19,6 +19,7 @@
 
 #include "preflight/preflight.h"
 #include "session/examine.h"
+#include "session/leave_out.h"
 #include "session/report_verdict.h"
 
 namespace opguard {
@@ -26,6 +27,7 @@ namespace opguard {
 struct DiffOptions {
   std::vector<std::string> trees;  // one or two, unless --git
   std::vector<std::string> packages;
+  SourceChoice sources;
   std::string run_a, run_b;        // shell commands
   std::string revisions;           // "good..bad", "good.."
   std::vector<std::string> links;  // link_data, with revisions

@@ -7,13 +7,18 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "align/pair/alignment.h"
+#include "align/pair/provenance_file.h"
 #include "align/pair/run.h"
+#include "nlohmann/json.hpp"
 #include "plan/plan.h"
 #include "plan/trace.h"
 #include "record/names.h"
+#include "record/provenance.h"
 #include "record/record.h"
+#include "report/identity.h"
 #include "session/dump_table.h"
 #include "support/exit_code.h"
 #include "support/say.h"
@@ -22,6 +27,12 @@
 namespace opguard {
 namespace {
 
+namespace fs = std::filesystem;
+
+fs::path folder_of(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
 bool put(std::string_view text) {
   return std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
 }
@@ -29,6 +40,22 @@ bool put(std::string_view text) {
 int print(const std::string& text) {
   print_lines(text);
   return kYes;
+}
+
+// The first of the JSON lines: what printed them, and of what.
+std::string identity_line(const std::string& dir, std::vector<ProcessLog>& logs) {
+  Run run;
+  run.processes.swap(logs);
+  run.dir = dir;
+  // A fault in run.json hides no record.
+  if (auto known = read_provenance(dir))
+    run.provenance = std::make_shared<const Provenance>(std::move(*known));
+  else
+    llvm::consumeError(known.takeError());
+  nlohmann::ordered_json json = identity_json(identity_now());
+  json["run"] = run_json(run);
+  run.processes.swap(logs);
+  return json.dump(-1, ' ', /*ensure_ascii=*/true, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 int dump_logs(const DumpOptions& options, std::vector<ProcessLog> logs, bool folder) {
@@ -51,6 +78,8 @@ int dump_logs(const DumpOptions& options, std::vector<ProcessLog> logs, bool fol
     // Not among the lines, which a program reads.
     for (const ProcessLog& log : logs)
       if (!log.damage.empty()) say("warning: " + log.path + ": " + log.damage);
+    const fs::path path(options.path);
+    if (options.format == "json") put(identity_line(folder ? path : folder_of(path), logs));
     dump_table(std::make_shared<const std::vector<ProcessLog>>(std::move(logs)),
                options.events ? TableRows::events : TableRows::records,
                options.format == "csv" ? LineFormat::csv : LineFormat::json, options.selection,

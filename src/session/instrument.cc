@@ -169,9 +169,13 @@ int instrument_traced(const InstrumentOptions& opt) {
   if (!templates) return fail(llvm::toString(templates.takeError()));
   auto work = WorkFolder::open(opt.work);
   if (!work) return fail(llvm::toString(work.takeError()));
+  auto left_out = left_out_of(*tree, opt.sources, opt.command);
+  if (!left_out) return fail(llvm::toString(left_out.takeError()));
+  say_left_out(*left_out, opt.sources);
   auto seen = survey({.command = opt.command,
                       .tree = *tree,
                       .packages = opt.packages,
+                      .left_out = left_out->all(),
                       .steps = 0,
                       .work = work->path(),
                       .quiet = talk() == Talk::quiet},
@@ -239,7 +243,7 @@ llvm::Expected<Wrapping> planned_sites(const InstrumentOptions& opt, const Plan&
                                        const std::vector<SourceRoot>& roots) {
   auto sources = read_planned(roots, plan);
   if (!sources) return sources.takeError();
-  leave_out(*sources, opt.exclude);
+  leave_out(*sources, opt.sources);
   Diagnostics diags;
   auto templates = find_templates(opt.templates, diags);
   if (!templates) return templates.takeError();
@@ -250,7 +254,7 @@ llvm::Expected<Wrapping> planned_sites(const InstrumentOptions& opt, const Plan&
     diags = {};
     sources = read_sources(roots);
     if (!sources) return sources.takeError();
-    leave_out(*sources, opt.exclude);
+    leave_out(*sources, opt.sources);
     located = locate(*sources, *templates, plan, diags);
     print_diagnostics(diags.text());
   }
@@ -313,8 +317,8 @@ int instrument(const InstrumentOptions& opt) {
   if (!roots) return fail(llvm::toString(roots.takeError()));
   auto sources = read_sources(*roots);
   if (!sources) return fail(llvm::toString(sources.takeError()));
-  leave_out(*sources, opt.exclude);
-  if (!opt.strip) leave_out_ignored(*sources, opt.repo);
+  leave_out(*sources, opt.sources);
+  if (!opt.strip) leave_out_unasked(*sources, opt.sources);
   return opt.strip ? strip(opt, *sources) : wrap(opt, every_site(std::move(*sources)));
 }
 

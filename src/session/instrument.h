@@ -5,14 +5,16 @@
 #include <string>
 #include <vector>
 
+#include "session/leave_out.h"
+
 namespace opguard {
 
 struct InstrumentOptions {
   std::string repo;
   std::string plan;
   std::vector<std::string> packages;
-  std::vector<std::string> exclude;  // leave_out(); not of a program that is traced
-  std::string python;                // "": see interpreter()
+  SourceChoice sources;
+  std::string python;  // "": see interpreter()
   std::string branch;
   std::string templates;  // "": the tool's own
   bool apply = false, check = false, strip = false, all_sites = false;

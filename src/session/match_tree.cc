@@ -103,7 +103,7 @@ int match_tree(const MatchOptions& opt) {
   if (!templates) return fail(llvm::toString(templates.takeError()));
   llvm::Expected<SourceSet> sources = read_sources({SourceRoot{"", opt.tree, ""}});
   if (!sources) return give_up(sources.takeError());
-  leave_out(*sources, opt.exclude);
+  leave_out(*sources, opt.sources);
   const Located located = locate(*sources, *templates, *plan, diags);
   print_diagnostics(diags.text());
   const std::vector<Site>& sites = located.sites;

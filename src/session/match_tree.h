@@ -4,11 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "session/leave_out.h"
+
 namespace opguard {
 
 struct MatchOptions {
   std::string plan, tree, json, templates, explain;
-  std::vector<std::string> exclude;  // leave_out()
+  SourceChoice sources;  // of it, leave_out() alone
 };
 
 // The exit code (support/exit_code.h).

@@ -161,9 +161,13 @@ llvm::Expected<std::vector<Run>> record_runs(const NoiseOptions& opt, const std:
   say_step("1/" + total + " preflight: " + quote(opt.command));
   DiffSide side{"1", tree, opt.command, opt.work + "/run_1", provenance_of(tree)};
   side.provenance.command = quote(opt.command);
+  auto left_out = left_out_of(tree, opt.sources, opt.command);
+  if (!left_out) return left_out.takeError();
+  say_left_out(*left_out, opt.sources);
   auto seen = survey({.command = opt.command,
                       .tree = tree,
                       .packages = opt.packages,
+                      .left_out = left_out->all(),
                       .steps = opt.steps,
                       .work = side.work,
                       .quiet = talk() == Talk::quiet},

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "preflight/preflight.h"
+#include "session/leave_out.h"
 #include "session/report_verdict.h"
 
 namespace opguard {
@@ -14,6 +15,7 @@ namespace opguard {
 struct NoiseOptions {
   std::string tree, out;
   std::vector<std::string> packages;
+  SourceChoice sources;
   uint32_t runs = 2;
   uint64_t steps = kUntilNothingNew;
   std::string work, templates;

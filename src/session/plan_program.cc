@@ -122,9 +122,13 @@ int plan_program(const PlanProgramOptions& opt) {
   if (!work) return fail(llvm::toString(work.takeError()));
 
   say_step("preflight in " + *tree + ": " + quote(opt.command));
+  auto left_out = left_out_of(*tree, opt.sources, opt.command);
+  if (!left_out) return fail(llvm::toString(left_out.takeError()));
+  say_left_out(*left_out, opt.sources);
   auto seen = survey({.command = opt.command,
                       .tree = *tree,
                       .packages = opt.packages,
+                      .left_out = left_out->all(),
                       .steps = opt.steps,
                       .work = work->path(),
                       .quiet = talk() == Talk::quiet,

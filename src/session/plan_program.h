@@ -6,12 +6,14 @@
 #include <vector>
 
 #include "preflight/preflight.h"
+#include "session/leave_out.h"
 
 namespace opguard {
 
 struct PlanProgramOptions {
   std::string out, tree = ".", work, activities = "auto";
   std::vector<std::string> packages, command;
+  SourceChoice sources;
   uint64_t steps = kUntilNothingNew;
 };
 

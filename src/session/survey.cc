@@ -8,6 +8,7 @@
 #include "patcher/patch.h"
 #include "preflight/build_plan.h"
 #include "preflight/preflight.h"
+#include "session/leave_out.h"
 #include "session/look_alikes.h"
 #include "session/skipped.h"
 #include "support/install.h"
@@ -83,6 +84,7 @@ llvm::Expected<Survey> survey(const SurveyOptions& options, const TemplateLibrar
   auto preflight = run_preflight({.command = options.command,
                                   .tree = options.tree,
                                   .packages = options.packages,
+                                  .left_out = options.left_out,
                                   .steps = options.steps,
                                   .work_dir = options.work + "/trace",
                                   .quiet = options.quiet,
@@ -114,6 +116,7 @@ llvm::Expected<Survey> survey(const SurveyOptions& options, const TemplateLibrar
   survey.plan = build_plan(trace, survey.sources, survey.sites, templates);
   auto whole = read_sources(trace.roots);
   if (!whole) return whole.takeError();
+  erase(*whole, options.left_out);
   put_plain(*plain, *whole);
   survey.plan.elsewhere = look_alikes(*whole, survey.plan);
   survey.plan.opguard = version();

@@ -10,6 +10,7 @@
 // The cost: one run of the program, slowed by the tracer, until nothing new comes (told_end).
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct SurveyOptions {
   std::vector<std::string> command;
   std::string tree;                   // absolute
   std::vector<std::string> packages;  // --with
+  std::set<std::string> left_out{};   // LeftOutFiles::all()
   uint64_t steps = kUntilNothingNew;  // PreflightOptions::steps
   std::string work;                   // folder of ours for traces and texts
   bool quiet = false;

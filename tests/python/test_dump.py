@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 import subprocess
 import sys
 
@@ -30,18 +31,33 @@ def dump(opguard, *args):
 def test_dump_json_and_csv(opguard, folder, second, rows):
     options = [folder, *(["--events"] if rows == "events" else [])]
     wanted = [as_text(row) for row in expected(second, rows)]
-    assert [json.loads(line) for line in dump(opguard, *options, "--format", "json").splitlines()] == wanted
+    assert [json.loads(line) for line in dump(opguard, *options, "--format", "json").splitlines()[1:]] == wanted
     word = {None: "", True: "true", False: "false"}
     cell = lambda v: word[v] if v is None or isinstance(v, bool) else str(v)
     found = list(csv.DictReader(io.StringIO(dump(opguard, *options, "--format", "csv"), newline="")))
     assert found == [{name: cell(v) for name, v in row.items()} for row in wanted]
 
 
+def test_json_says_first_what_printed_it_and_of_what(opguard, folder, second, tmp_path):
+    version = opguard("--version").stdout.split()[1]
+    for path in (folder, second[0].path):
+        first = json.loads(dump(opguard, path, "--format", "json", "--limit", "1").splitlines()[0])
+        assert first["opguard"]["version"] == version and first["schema"] == 1 and first["date"].endswith("Z")
+        assert first["command"] == f"opguard dump {path} --format json --limit 1" and first["run"]["revision"] == ""
+        assert first["run"]["started"].endswith("Z")
+    copy = tmp_path / "of_a_revision"
+    shutil.copytree(folder, copy)
+    (copy / "run.json").write_text(json.dumps({"opguard_run": 1, "tree": "/t", "home": "/h", "repository": "/h", "revision": "v1",
+                                               "commit": "9488786f21ab", "changed": False, "remote": "", "command": "python x.py"}))
+    run = json.loads(dump(opguard, copy, "--format", "json").splitlines()[0])["run"]
+    assert (run["revision"], run["commit"], run["command"]) == ("v1", "9488786f21ab", "python x.py")
+
+
 def test_dump_selects(opguard, folder, second):
     wanted = [as_text(row) for row in expected_records(second)]
 
     def check(condition, *options):
-        lines = dump(opguard, folder, "--format", "json", *options).splitlines()
+        lines = dump(opguard, folder, "--format", "json", *options).splitlines()[1:]
         chosen = [row for row in wanted if condition(row)]
         assert 0 < len(chosen) < len(wanted) and [json.loads(line) for line in lines] == chosen
 

@@ -36,6 +36,24 @@ def page(runs, tmp_path, browser):  # noqa: F811
     assert browser.requests == [path.resolve().as_uri()]
 
 
+def test_the_pivots_row_is_on_the_first_screen(runs, tmp_path):  # noqa: F811
+    """Of a window of 1440 x 900, unscrolled; a click on it leads to its place in the list."""
+    path = tmp_path / "report.html"
+    runs.compare("--html", path)
+    with Browser(width=1440, height=900) as page:
+        page.open(path)
+        shown = page.evaluate("""[...document.querySelectorAll('.around .row')].map(e => ({
+            first: e.classList.contains('first'), op: e.querySelector('.op').textContent, top: e.getBoundingClientRect().top,
+            bottom: e.getBoundingClientRect().bottom, high: document.elementFromPoint(300, e.getBoundingClientRect().top + 8).closest('.row') === e}))""")
+        pivot = [row for row in shown if row["first"]]
+        assert len(pivot) == 1 and 3 <= len(shown) <= 5 and page.evaluate("scrollY") == 0
+        assert all(0 < row["top"] < row["bottom"] <= 900 and row["high"] for row in shown), shown
+        assert [row["top"] for row in shown] == sorted({row["top"] for row in shown})
+        page.evaluate("document.querySelector('.around .row.first').click()")
+        assert page.evaluate("document.querySelector('#rows .row.selected .op').textContent") == pivot[0]["op"]
+        assert page.errors == []
+
+
 def test_summary_shows_pivot_with_both_sources(page):
     summary = text(page, "#summary")
     assert summary.startswith("diverged")

@@ -22,8 +22,9 @@ def _is_under(path, folder):
 
 
 class Roots:
-    def __init__(self, tree, packages):
+    def __init__(self, tree, packages, left_out=()):
         self.tree = os.path.realpath(tree)
+        self.left_out = left_out  # canonical paths below the tree: code of others, a build
         self.start = os.getcwd()  # relative file names are relative to where the program began
         self.packages = {name: [] for name in packages}  # name -> folders, or one file
         self.confirmed = set()  # packages whose folders the program's own import gave
@@ -67,7 +68,7 @@ class Roots:
                     return candidate
             if _is_under(candidate, self.tree):
                 below = candidate[len(self.tree.rstrip(os.sep)) :]
-                if any(mark in below for mark in _FOREIGN):
+                if candidate in self.left_out or any(mark in below for mark in _FOREIGN):
                     continue
                 if any(candidate.startswith(prefix) for prefix in self.interpreters):
                     continue

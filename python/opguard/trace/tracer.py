@@ -70,7 +70,7 @@ class Pass:
 class Tracer:
     def __init__(self, torch, options):
         self.torch, self.options = torch, options
-        self.roots = roots.Roots(options.tree, options.packages)
+        self.roots = roots.Roots(options.tree, options.packages, options.left_out)
         self.graph_task = getattr(torch._C, "_current_graph_task_id", lambda: -1)
         self.seeded = getattr(getattr(torch, "Tag", None), "nondeterministic_seeded", None)
         self.lock = threading.Lock()

@@ -1,5 +1,19 @@
 // summary.js: the verdict, the pivot with both sources, why, the certified prefix, the other candidates.
 
+// The candidate's row as the list has it, with two on each side: the list itself begins below the first screen.
+function neighbours(laneIndex, row) {
+  const box = el('div', 'around');
+  const from = Math.max(0, row - 2), to = Math.min(lanes[laneIndex].size, row + 3);
+  for (let at = from; at < to; ++at) {
+    const element = makeRow();
+    element.setAttribute('role', 'link');
+    fillRow(element, laneIndex, at, at > from ? at - 1 : -1);
+    element.addEventListener('click', () => goToRow([laneIndex, at]));
+    box.append(element);
+  }
+  return box;
+}
+
 function pivotSection(candidate) {
   const at = candidate.a || candidate.b;
   if (!at) return null;
@@ -17,7 +31,8 @@ function pivotSection(candidate) {
     if (call && call.inner) box.append(el('p', 'inner faint mono', (call.text ? 'shows at: ' : 'in it: ') + call.inner));
     sides.append(box);
   }
-  const section = el('section', 'pivot', title, candidate.why ? el('p', 'why', candidate.why) : null, sides);
+  const section = el('section', 'pivot', title, candidate.why ? el('p', 'why', candidate.why) : null,
+                     neighbours(laneIndex, row), sides);
   if (candidate.region) {
     section.append(el('h3', '', 'region'));
     candidate.region.forEach((text, side) => section.append(el('p', 'mono',
