@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "matcher/names.h"
+#include "matcher/operator_names.h"
 
 namespace opguard {
 namespace {
