@@ -7,7 +7,7 @@
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/xxhash.h"
-#include "matcher/names.h"
+#include "matcher/operator_names.h"
 
 namespace opguard {
 namespace {

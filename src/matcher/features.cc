@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "matcher/names.h"
+#include "matcher/operator_names.h"
 #include "matcher/renames.h"
 
 namespace opguard {

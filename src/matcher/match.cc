@@ -9,7 +9,7 @@
 #include "matcher/elsewhere.h"
 #include "matcher/features.h"
 #include "matcher/moved.h"
-#include "matcher/names.h"
+#include "matcher/operator_names.h"
 #include "matcher/pairing.h"
 #include "matcher/scope_pairs.h"
 #include "matcher/taking_part.h"

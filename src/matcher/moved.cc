@@ -6,7 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "matcher/names.h"
+#include "matcher/operator_names.h"
 #include "matcher/pairing.h"
 
 namespace opguard {

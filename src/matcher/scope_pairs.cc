@@ -10,7 +10,7 @@
 
 #include "matcher/clear_pairs.h"
 #include "matcher/exchanged_names.h"
-#include "matcher/names.h"
+#include "matcher/operator_names.h"
 #include "matcher/renamed_words.h"
 #include "matcher/scope_tree.h"
 

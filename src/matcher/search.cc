@@ -4,7 +4,7 @@
 #include <cctype>
 #include <tuple>
 
-#include "matcher/names.h"
+#include "matcher/operator_names.h"
 #include "matcher/scope_pairs.h"
 
 namespace opguard {

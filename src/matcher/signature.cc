@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "matcher/match.h"
-#include "matcher/names.h"
+#include "matcher/operator_names.h"
 
 namespace opguard {
 namespace {

@@ -1,6 +1,6 @@
 #include "matcher/taking_part.h"
 
-#include "matcher/names.h"
+#include "matcher/operator_names.h"
 
 namespace opguard {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "matcher/names.h"
+#include "matcher/operator_names.h"
 #include "plan/json_text.h"
 #include "support/nearest.h"
 

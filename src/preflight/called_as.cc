@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "matcher/names.h"
+#include "matcher/operator_names.h"
 #include "operators/operators.h"
 
 namespace opguard {

@@ -6,7 +6,7 @@
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/SHA256.h"
-#include "matcher/names.h"
+#include "matcher/operator_names.h"
 
 namespace opguard {
 namespace {

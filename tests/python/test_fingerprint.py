@@ -13,66 +13,16 @@ numpy = pytest.importorskip("numpy")
 torch = pytest.importorskip("torch")
 
 import og1  # noqa: E402  needs numpy
+from fingerprints import at_every_level, content, expected, opguard, rt, tensor_of_bytes  # noqa: E402, F401  fixtures
 
 sys.path.insert(0, str(ROOT / "bench"))
 import blindspots  # noqa: E402  needs torch
-
-
-@pytest.fixture(scope="module")
-def opguard():
-    sys.path.insert(0, str(build_dir() / "python"))
-    try:
-        import opguard
-    finally:
-        sys.path.pop(0)
-    return opguard
-
-
-@pytest.fixture(scope="module")
-def rt(opguard):
-    from opguard import _rt
-
-    return _rt
-
-
-def content(tensor):
-    """Bytes in logical order, uint8, shape + (element size,)."""
-    t = tensor.detach().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
-    data = t.reshape(-1).view(torch.uint8).numpy() if t.numel() else numpy.empty(0, numpy.uint8)
-    return data.reshape(tuple(t.shape) + (t.element_size(),))
-
-
-def expected(array):
-    """What at_every_level() is of these bytes, whatever they mean."""
-    h, m = og1.og1(array)
-    return {"og1": (h, m), "all": (h, m, og1.flat(array), None), "xor32": og1.xor(array, 4), "xor64": og1.xor(array, 8)}
-
-
-def at_every_level(rt, value, kinds=("og1", "all", "xor32", "xor64")):
-    """{kind: fingerprint}, the same from every version of the inner loops; of "all" without the digest."""
-    levels = rt.lane_sums()
-    assert levels[-1] == "plain"
-    results = []
-    for level in levels:
-        rt.lane_sums(level)
-        results.append({kind: rt.fingerprint(value, kind) for kind in kinds})
-    rt.lane_sums("")
-    assert all(r == results[0] for r in results), (levels, results)
-    if "all" in kinds:
-        results[0]["all"] = results[0]["all"][:4]  # the digest is of values, not of bytes
-    return results[0]
 
 
 def all_dtypes():
     """Every dtype whose elements torch lays out one after the other."""
     dtypes = {d for d in vars(torch).values() if isinstance(d, torch.dtype)}
     return sorted((d for d in dtypes if not str(d).startswith("torch.q")), key=str)
-
-
-def tensor_of_bytes(data, dtype, offset, shape, strides):
-    """A view of these bytes; offset and strides in elements."""
-    storage = torch.from_numpy(data).untyped_storage()
-    return torch.empty(0, dtype=dtype).set_(storage, offset, shape, strides)
 
 
 @pytest.mark.filterwarnings("ignore:ComplexHalf")
@@ -130,92 +80,6 @@ def test_threads_do_not_show(rt, shape, dtype):
                 assert at_every_level(rt, view) == want
     finally:
         torch.set_num_threads(before)
-
-
-def digest_at_every_level(rt, value):
-    results = []
-    for level in rt.lane_sums():
-        rt.lane_sums(level)
-        results += [rt.fingerprint(value, "digest"), rt.fingerprint(value, "all")[4]]
-    rt.lane_sums("")
-    assert results == results[:1] * len(results)
-    return results[0]
-
-
-NUMBERS = [torch.float32, torch.bfloat16, torch.float16, torch.float64, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool,
-           torch.complex64, torch.complex128]  # fmt: skip
-
-
-def as_numpy(x):
-    x = x.detach().resolve_conj().resolve_neg()
-    return (x.float() if x.dtype in (torch.bfloat16, torch.float16) else x).numpy()
-
-
-@pytest.mark.parametrize("dtype", NUMBERS, ids=str)
-def test_digest_of_every_length(rt, dtype):
-    """Of random bits: NaNs, subnormals, infinities and integers that no float holds."""
-    random = numpy.random.default_rng(6)
-    data = random.integers(0, 256, 4097 * dtype.itemsize, dtype=numpy.uint8)
-    if dtype is torch.bool:
-        data %= 2
-    for n in [*range(70), *range(70, 4090, 401), *range(4090, 4098)]:
-        tensor = tensor_of_bytes(data, dtype, 0, (n,), (1,))
-        assert digest_at_every_level(rt, tensor) == og1.digest(as_numpy(tensor)), n
-
-
-@pytest.mark.parametrize("dtype", NUMBERS, ids=str)
-def test_digest_survives_what_only_moves(rt, dtype):
-    x = torch.randn(6, 10, 8).mul(50)
-    x = x > 0 if dtype is torch.bool else x.to(dtype)
-    d = rt.fingerprint(x, "digest")
-    assert d == og1.digest(as_numpy(x)) != 0
-    order = torch.randperm(480)
-    for moved in (x.permute(2, 0, 1), x.reshape(60, 8), x.flip(1), x.view(-1)[order], x.transpose(0, 2).contiguous()):
-        assert digest_at_every_level(rt, moved) == d
-    assert rt.fingerprint(torch.cat([x.view(-1), torch.zeros(13, dtype=dtype)]), "digest") == d
-    sums = lambda parts: sum(rt.fingerprint(p, "digest") for p in parts) % (1 << 64)
-    for dim in range(3):
-        assert sums(x.split(3, dim)) == d
-        assert sums(x.unbind(dim)) == d
-    for k, repeated in ((3, x.repeat(1, 3, 1)), (5, x.expand(5, 6, 10, 8)), (4, x.repeat_interleave(4, 0)), (2, torch.stack([x, x], -1))):
-        assert rt.fingerprint(repeated, "digest") == d * k % (1 << 64)
-    changed = x.clone()
-    changed[3, 4, 5] = 0 if x[3, 4, 5] else 1
-    assert rt.fingerprint(changed, "digest") != d
-    assert rt.fingerprint(x, "og1") != rt.fingerprint(x.flip(1), "og1"), "it never makes a pair equal"
-
-
-def test_digest_survives_casts_that_lose_nothing(rt):
-    digest = lambda x: digest_at_every_level(rt, x)
-    whole = torch.arange(-100, 101)
-    for dtype in (torch.int8, torch.int16, torch.int32, torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64):
-        assert digest(whole.to(dtype)) == digest(whole), dtype
-    mask = torch.rand(999) < 0.3
-    for dtype in (torch.uint8, torch.int64, torch.bfloat16, torch.float32):
-        assert digest(mask.to(dtype)) == digest(mask) != 0
-    fractions = torch.randn(501).bfloat16()
-    fractions[:4] = torch.tensor([float("inf"), float("-inf"), float("nan"), -0.0])
-    for dtype in (torch.float32, torch.float64):
-        assert digest(fractions.to(dtype)) == digest(fractions)
-    for small in ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"):
-        if hasattr(torch, small):
-            every = torch.arange(256, dtype=torch.uint8).view(getattr(torch, small))
-            assert digest(every) == digest(every.float()), small
-    tiny = torch.arange(1, 900).to(torch.float32) * 2.0**-149
-    assert digest(tiny.double()) == digest(tiny)
-    half = torch.arange(65536).to(torch.uint16).view(torch.float16) if hasattr(torch, "uint16") else torch.rand(9).half()
-    assert digest(half.float()) == digest(half) == digest(half.double())
-    large = torch.tensor([2**53 + 1, 2**62, -(2**40) - 1])
-    assert digest(large) == og1.digest(large.numpy())
-    # One that rounds does not.
-    assert digest(torch.tensor([0.1], dtype=torch.float64)) != digest(torch.tensor([0.1]))
-    assert digest(torch.randn(50)) != digest(torch.randn(50).bfloat16())
-
-
-def test_digest_is_not_known_of_what_holds_no_numbers(rt):
-    strange = numpy.zeros(5, numpy.longdouble)
-    assert rt.fingerprint(strange, "digest") is None or numpy.longdouble().itemsize == 8
-    assert rt.fingerprint(torch.empty(3, device="meta"), "digest") is None
 
 
 def test_views_that_change_values(rt):
@@ -427,68 +291,6 @@ def test_every_quantized_dtype(rt, dtype):
     last = torch.empty(0, dtype=torch.uint8).set_(y.untyped_storage())
     last[-1] ^= 64
     assert rt.fingerprint(x) != rt.fingerprint(y)
-
-
-def test_shards_combine(opguard, rt):
-    g = torch.Generator().manual_seed(4)
-    pick = lambda low, high: int(torch.randint(low, high, (1,), generator=g))
-    for _ in range(400):
-        shape = [pick(1, 9) for _ in range(pick(1, 5))]
-        dtype = [torch.float32, torch.bfloat16, torch.uint8, torch.complex128][pick(0, 4)]
-        t = torch.randn(shape, generator=g).mul(99).to(dtype)
-        dim, whole = -1 - pick(0, len(shape)), rt.fingerprint(t)
-        cuts = sorted(pick(0, shape[dim] + 1) for _ in range(pick(0, 4)))
-        sizes = [b - a for a, b in zip([0, *cuts], [*cuts, shape[dim]])]
-        parts = [rt.fingerprint(p) for p in t.split(sizes, dim)]
-        if dim == -1:
-            try:
-                h, m = opguard.combine(parts, dim, sizes, element_size=t.element_size())
-            except ValueError:
-                lanes = {next(w for w in (8, 4, 2, 1) if n * t.element_size() % w == 0) for n in [*sizes, shape[-1]] if n}
-                assert len(lanes) > 1
-                continue
-            assert (h, m) == (whole[0], None)
-        else:
-            assert opguard.combine(parts, dim, sizes) == whole, (shape, dim, sizes)
-            assert opguard.combine(parts, dim + len(shape), sizes, ndim=len(shape)) == whole
-            order = torch.randperm(len(parts), generator=g).tolist()
-            starts = [sum(sizes[:i]) for i in order]
-            assert opguard.combine([parts[i] for i in order], dim, offsets=starts) == whole
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float8_e4m3fn, torch.bool, torch.complex64, torch.float64], ids=str)
-def test_every_cut_of_every_dim_combines(opguard, rt, dtype):
-    shape = (3, 4, 2, 8)
-    t = torch.randn(shape).mul(9).to(dtype)
-    whole = rt.fingerprint(t)
-    for dim, cut in ((d, c) for d in range(4) for c in range(1, shape[d])):
-        parts = [t.narrow(dim, 0, cut), t.narrow(dim, cut, shape[dim] - cut)]
-        prints, sizes = [rt.fingerprint(p) for p in parts], [cut, shape[dim] - cut]
-        if dim < 3:
-            assert opguard.combine(prints, dim, sizes, ndim=4) == whole, (dim, cut)
-        elif (cut * dtype.itemsize) % 8 == 0:  # lanes of 8 bytes in the whole and in both parts
-            assert opguard.combine(prints, dim, sizes, ndim=4, element_size=dtype.itemsize) == (whole[0], None)
-        # Without elements a shard adds nothing.
-        empty = rt.fingerprint(t.narrow(dim, 0, 0))
-        assert dim == 3 or opguard.combine([*prints, empty], dim, [*sizes, 0], ndim=4) == whole
-
-
-def test_shards_of_a_mesh_combine(opguard, rt):
-    t = torch.randn(8, 6, 16)
-    columns = [opguard.combine([rt.fingerprint(p) for p in c.chunk(4, 0)], -3, 2) for c in t.chunk(2, -1)]
-    assert opguard.combine(columns, -1, 8, element_size=4)[0] == rt.fingerprint(t)[0]
-    assert opguard.combine([rt.fingerprint(t)], -2, [6]) == rt.fingerprint(t)
-
-
-def test_what_cannot_be_combined_is_refused(opguard):
-    parts = [(1, 2), (3, 4)]
-    for arguments in (
-        dict(dim=-2), dict(dim=0, sizes=3), dict(dim=-2, sizes=[1]), dict(dim=-2, offsets=[0, -1]), dict(dim=-1, sizes=4),
-        dict(dim=-1, sizes=[1, 3], element_size=4), dict(dim=-1, sizes=[1, 1], element_size=4),
-        dict(dim=-1, offsets=[0, 4], element_size=4), dict(dim=3, sizes=2, ndim=3),
-    ):  # fmt: skip
-        with pytest.raises(ValueError):
-            opguard.combine(parts, **arguments)
 
 
 PROGRAM = """

@@ -1,4 +1,4 @@
-#include "matcher/names.h"
+#include "matcher/operator_names.h"
 
 #include <algorithm>
 #include <functional>

@@ -1,4 +1,4 @@
-// matcher/names.h: what an operator is called, whatever its module was imported as.
+// matcher/operator_names.h: what an operator is called, whatever its module was imported as.
 #pragma once
 
 #include <string>
