@@ -38,14 +38,14 @@ bool of_one_run(const CLI::App& command, const std::string& key) {
   return among(kOfOneRun, key) || (key == "prove-runs" && table_of(command) == "align");
 }
 
-const CLI::Option* option_of(const CLI::App& command, const std::string& key) {
+const CLI::Option* named_option(const CLI::App& command, const std::string& key) {
   const CLI::Option* option = command.get_option_no_throw("--" + key);
   return option && !option->get_group().empty() ? option : nullptr;
 }
 
 bool has_key(const CLI::App& command, const std::string& key) {
   if (key == kCommandKey) return takes_program(command);
-  return option_of(command, key) != nullptr && !of_one_run(command, key);
+  return named_option(command, key) != nullptr && !of_one_run(command, key);
 }
 
 void add_keys(const CLI::App& command, std::vector<std::string>& keys) {
@@ -91,7 +91,7 @@ struct Fault {
 Fault wrong_type(const CLI::App& command, const Setting& setting) {
   const bool program = setting.key == kCommandKey;
   const SettingKind wanted =
-      program ? SettingKind::list : kind_of(*option_of(command, setting.key));
+      program ? SettingKind::list : kind_of(*named_option(command, setting.key));
   const bool one = wanted == SettingKind::list && setting.kind == SettingKind::text;
   // No option takes a number below 0, and CLI11 reads "-4" as a very large one.
   if (wanted == SettingKind::number && setting.kind == wanted && setting.values[0].starts_with("-"))
@@ -118,7 +118,7 @@ Fault fault_of(const std::vector<const CLI::App*>& in, const Setting& setting) {
   if (known)
     return setting.table.empty() ? wrong_general(in, setting) : wrong_type(*in[0], setting);
   for (const CLI::App* command : in)
-    if (option_of(*command, setting.key) && of_one_run(*command, setting.key))
+    if (named_option(*command, setting.key) && of_one_run(*command, setting.key))
       return {"'" + setting.key + "' is of one run: give it on the command line"};
   const std::string who = setting.table.empty() ? "no command has" : setting.table + " has no";
   return {who + (setting.table.empty() ? " an option '" : " option '") + setting.key + "'" +
@@ -166,7 +166,7 @@ std::string reason(const CLI::ParseError& error, const Setting& setting) {
 }
 
 // The complaint, or "".
-std::string put(CLI::Option& option, const Setting& setting) {
+std::string set_option(CLI::Option& option, const Setting& setting) {
   if (setting.values.empty()) return "";
   std::string wrong;
   try {
@@ -220,7 +220,7 @@ AppliedSettings apply_settings(const CLI::App& all, CLI::App& command, const Set
     }
     CLI::Option& option = *command.get_option("--" + key);
     put_folder(text_of(option), file.folder, setting);
-    const std::string wrong = put(option, setting);
+    const std::string wrong = set_option(option, setting);
     if (wrong.empty()) continue;
     diags.add(file.error_at(setting.value_at, wrong));
     return {};
