@@ -22,6 +22,9 @@ def commands(folder):
     """(file, command without output) of each C++ file of ours, as the preset `dev` compiles it."""
     subprocess.run(["cmake", "--preset", "dev", "-B", folder, f"-DPython3_EXECUTABLE={sys.executable}",
                     "-DOPGUARD_FILES_ALONE=ON"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    # The headers that the build makes.
+    subprocess.run(["cmake", "--build", folder, "--target", "opguard_commit", "opguard_operator_table"], check=True,
+                   stdout=subprocess.DEVNULL)
     for entry in json.loads((Path(folder) / "compile_commands.json").read_text()):
         file = Path(entry["file"])
         if file.suffix != ".cc" or not file.is_relative_to(ROOT) or file.is_relative_to(folder):
