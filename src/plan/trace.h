@@ -1,7 +1,7 @@
 // plan/trace.h: what the tracer saw: operator uses in source and the activities they launched.
 // JSON, one file per process: docs/formats/plan-format.md, section "Trace".
 //
-//   use     /work/model.py 14:8 to 14:33, CALL, in Attention.forward
+//   use     /home/me/model.py 14:8 to 14:33, CALL, in Attention.forward
 //           activities {aten::softmax.int: 12}, backward {aten::_softmax_backward_data: 12}
 //
 // A use is an expression, not an execution: a million steps have as many uses as ten.

@@ -1,6 +1,6 @@
 // session/side.h: one side of a comparison: a tree, a command, and what the stages make of them.
 //
-//   DiffSide         b: /work/v2, `python /work/v2/train.py`, work folder run_b
+//   DiffSide         b: /home/me/v2, `python /home/me/v2/train.py`, work folder run_b
 //   GuardedProgram   the same under the hook map run_b/hook.json, as often as it is wanted
 //   run_guarded      logs in run_b/FOLDER/log, output in run_b/FOLDER/output.txt
 //

@@ -1,6 +1,6 @@
 // support/source.h: Python source text and where it comes from.
 //
-//   root     package "", /work/tree                  file model/rope.py
+//   root     package "", /home/me/tree                  file model/rope.py
 //   root     package megatron.core, /site-packages   file megatron/core/optimizer.py
 //
 // A file's bytes are never decoded or normalised: offsets are byte offsets, so an edit fits
