@@ -41,19 +41,19 @@ size_t LogWriter::MetaHash::operator()(const Meta& meta) const {
 size_t LogWriter::Batch::size_bytes() const {
   return events.size() * sizeof(Event) + slots.size() * sizeof(Slot) + strings.bytes.size() +
          metas.bytes.size() + locations.bytes.size() + settings.bytes.size() +
-         gaps.size() * sizeof(Gap);
+         sketches.bytes.size() + gaps.size() * sizeof(Gap);
 }
 
 bool LogWriter::Batch::empty() const {
   return events.empty() && gaps.empty() && strings.count == 0 && metas.count == 0 &&
-         locations.count == 0 && settings.count == 0;
+         locations.count == 0 && settings.count == 0 && sketches.count == 0;
 }
 
 void LogWriter::Batch::clear() {
   events.clear();
   slots.clear();
   gaps.clear();
-  for (Text* text : {&settings, &strings, &metas, &locations}) {
+  for (Text* text : {&settings, &strings, &metas, &locations, &sketches}) {
     text->bytes.clear();
     text->count = 0;
   }
@@ -184,14 +184,15 @@ void LogWriter::note_loss(uint64_t records) {
     batch_.gaps.push_back({event, records});
 }
 
-uint32_t LogWriter::add(const Event& event, const std::vector<Slot>& slots) {
+uint32_t LogWriter::add(const Event& event, const std::vector<Slot>& slots,
+                        std::string_view sketches) {
   std::unique_lock lock(mutex_);
   const uint64_t records = records_of(slots.size());
   if (stopped_.load(std::memory_order_relaxed)) {
     made_.fetch_add(records, std::memory_order_relaxed);
     return kNone;
   }
-  if (dropping(sizeof event + slots.size() * sizeof(Slot))) {
+  if (dropping(sizeof event + slots.size() * sizeof(Slot) + sketches.size())) {
     note_loss(records);
     return kNone;
   }
@@ -200,6 +201,11 @@ uint32_t LogWriter::add(const Event& event, const std::vector<Slot>& slots) {
   batch_.slots.insert(batch_.slots.end(), slots.begin(), slots.end());
   made_.fetch_add(records, std::memory_order_relaxed);
   const uint32_t index = events_.fetch_add(1, std::memory_order_relaxed);
+  if (!sketches.empty()) {
+    put_varint(batch_.sketches.bytes, index);
+    batch_.sketches.bytes += sketches;
+    ++batch_.sketches.count;
+  }
   if (limits_.thread && batch_.events.size() == 1) ensure_thread();
   if (batch_.size_bytes() >= limits_.batch_bytes) {
     hand_over();
@@ -362,6 +368,7 @@ void LogWriter::take(Batch& batch) {
   append(strings_, batch.strings);
   append(metas_, batch.metas);
   append(locations_, batch.locations);
+  append(sketches_, batch.sketches);
   gaps_.insert(gaps_.end(), batch.gaps.begin(), batch.gaps.end());
   Slot* slots = batch.slots.data();
   for (Event& event : batch.events) {
@@ -370,7 +377,9 @@ void LogWriter::take(Batch& batch) {
     encoder_.add(event, slots, event.slot_count, encoded_events_ + encoder_.events());
     slots += added;
     pending_records_ += records_of(event.slot_count);
-    if (encoder_.bytes().size() >= limits_.chunk_bytes || encoder_.events() >= limits_.chunk_events)
+    if (encoder_.bytes().size() >= limits_.chunk_bytes ||
+        sketches_.bytes.size() >= limits_.chunk_bytes ||
+        encoder_.events() >= limits_.chunk_events)
       put_events();
     // The queue's bound is for what is not written; what is encoded must not add up behind it.
     if (out_.size() >= limits_.batch_bytes) write_out();
@@ -419,6 +428,7 @@ void LogWriter::put_events() {
     encoded_records_ += std::exchange(pending_records_, 0);
     encoder_.clear();
   }
+  put_text(sketches_, unused, static_cast<uint32_t>(Chunk::sketches), false);
 }
 
 void LogWriter::write_out() {

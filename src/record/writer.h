@@ -68,7 +68,8 @@ class LogWriter {
   void locate(const std::string& boundary, const Location& location);
   // The event's index; kNone if it was dropped. first_slot and slot_count are filled in from
   // `slots`.
-  uint32_t add(const Event& event, const std::vector<Slot>& slots);
+  // sketches: of its slots, as sketch_code.h codes them behind the event's index; "" for none.
+  uint32_t add(const Event& event, const std::vector<Slot>& slots, std::string_view sketches = {});
   void lose(uint64_t records);
 
   // A record is a slot; an event without slots counts as one. made() = written() + lost() once
@@ -92,12 +93,12 @@ class LogWriter {
   void abandon();
 
  private:
-  struct Text {  // entries of a chunk of strings, metas, locations or settings
+  struct Text {  // entries of a chunk of strings, metas, locations, settings or sketches
     std::string bytes;
     uint32_t count = 0;
   };
   struct Batch {
-    Text settings, strings, metas, locations;
+    Text settings, strings, metas, locations, sketches;
     std::vector<Event> events;  // with slot_count set
     std::vector<Slot> slots;
     std::vector<Gap> gaps;  // by own index
@@ -162,7 +163,7 @@ class LogWriter {
   uint32_t salt_ = 0;
   std::string start_;  // header and process
   EventEncoder encoder_;
-  Text settings_, strings_, metas_, locations_;
+  Text settings_, strings_, metas_, locations_, sketches_;
   std::vector<Gap> gaps_;
   uint32_t first_string_ = 0, first_meta_ = 0;
   uint64_t encoded_events_ = 0, encoded_slots_ = 0;     // in chunks that are made
