@@ -23,14 +23,23 @@ void add_run(CLI::App& app, Pipeline& run) {
       ->needs(deterministic);
   command
       ->add_option("--mode", opt->mode,
-                   "Record default, full, trusted, sdc or off (opguard help runtime) [default]")
+                   "Record default, full, sketch, trusted, sdc or off (opguard help runtime) [default]")
       ->type_name("MODE")
-      ->check(CLI::IsMember({"default", "full", "trusted", "sdc", "off"}));
+      ->check(CLI::IsMember({"default", "full", "sketch", "trusted", "sdc", "off"}));
   command
       ->add_option("--trusted", opt->trusted,
                    "Skip these operators too in mode trusted: names, or -NAME for one to record, "
                    "separated by commas")
       ->type_name("NAMES");
+  command
+      ->add_option("--slices", opt->slices,
+                   "In mode sketch: sketch the pieces of these shapes too (opguard help tolerance)")
+      ->type_name("FILE")
+      ->check(CLI::ExistingFile);
+  command
+      ->add_option("--jitter", opt->jitter,
+                   "In mode sketch: move each result by up to half a unit in its last place")
+      ->type_name("SEED");
   // One value each, or the first would take all that follow.
   command
       ->add_option("--capture", opt->captures,

@@ -19,6 +19,7 @@
 #include "runtime/recorder/python_devices.h"
 #include "runtime/recorder/python_fingerprint.h"
 #include "runtime/recorder/recorder.h"
+#include "runtime/recorder/sketches.h"
 #include "runtime/recorder/tickets.h"
 #include "runtime/recorder/values.h"
 #include "runtime/watch/watch.h"
@@ -31,14 +32,16 @@ bool mode_of(std::string_view name, Mode& mode) {
                                                                  {"sdc", Mode::sdc},
                                                                  {"trusted", Mode::trusted},
                                                                  {"default", Mode::carrying},
-                                                                 {"full", Mode::full}};
+                                                                 {"full", Mode::full},
+                                                                 // And what recorder/sketches.h adds.
+                                                                 {"sketch", Mode::full}};
   for (const auto& [known, value] : kModes)
     if (name == known) {
       mode = value;
       return true;
     }
   PyErr_Format(PyExc_ValueError,
-               "OPGUARD_MODE is default, full, trusted, sdc, model or off, not %.80s",
+               "OPGUARD_MODE is default, full, sketch, trusted, sdc, model or off, not %.80s",
                std::string(name).c_str());
   return false;
 }
@@ -56,6 +59,30 @@ PyObject* start(PyObject*, PyObject* args) {
   set_parameter_names(names);
   set_primitives(primitives);
   recorder().start(dir, rank, world, mode, settings, states);
+  Py_RETURN_NONE;
+}
+
+PyObject* step(PyObject*, PyObject*) { return PyLong_FromUnsignedLong(recorder().step()); }
+
+// sketch(slices, modules, jitter): before the first event.
+PyObject* sketch(PyObject*, PyObject* args) {
+  const char* slices = nullptr;
+  PyObject *modules = nullptr, *jitter = nullptr;
+  if (!PyArg_ParseTuple(args, "sOO", &slices, &modules, &jitter) ||
+      !sketches().begin(slices, modules, jitter))
+    return nullptr;
+  Py_RETURN_NONE;
+}
+
+// record_tensors(boundary, [(name, tensor)]): an event of its own. Also while a probe works.
+PyObject* record_tensors(PyObject*, PyObject* args) {
+  const char* boundary = nullptr;
+  PyObject* items = nullptr;
+  if (!PyArg_ParseTuple(args, "sO!", &boundary, &PyList_Type, &items)) return nullptr;
+  if (recorder().on()) {
+    OwnWork work;
+    recorder().record_tensors(boundary, items);
+  }
   Py_RETURN_NONE;
 }
 
@@ -252,6 +279,9 @@ PyMethodDef g_methods[] = {
     {"buffers", buffers, METH_O, "buffers(function): who finds the buffers of modules"},
     {"saved", saved, METH_O, "This is about to be written to a file"},
     {"loss", loss, METH_O, "A backward pass begins with these roots"},
+    {"step", step, METH_NOARGS, "Training steps that are over"},
+    {"sketch", sketch, METH_VARARGS, "From now on what is recorded is sketched too"},
+    {"record_tensors", record_tensors, METH_VARARGS, "An event of tensors by name"},
     {"step_begins", step_begins, METH_O, "An optimizer's step begins"},
     {"step_ended", step_ended, METH_O, "An optimizer's step ended"},
     {"waiting", waiting, METH_O, "waiting(stand_in): it, which a graph break left on the stack"},

@@ -45,7 +45,23 @@ std::string number_cell(uint64_t number, size_t width) {
 // Under an event's kind.
 const std::string kIndent(9, ' ');
 
-std::string slot_line(const ProcessLog& log, const Slot& slot) {
+// What mode `sketch` adds to a record: the estimate of its norm, and what is not finite.
+std::string sketch_text(const SlotSketches& slot) {
+  if (slot.sets.empty() || slot.sets.front().sketches.empty()) return "";
+  const Sketch& own = slot.sets.front().sketches.front();
+  char text[32];
+  std::snprintf(text, sizeof text, " norm %.4g", norm(own.sums));
+  std::string line = text;
+  if (slot.sets.size() > 1) line += " and pieces in " + std::to_string(slot.sets.size() - 1) + " ways";
+  for (auto [count, name] : {std::pair(own.positive_infinite, "inf"),
+                             std::pair(own.negative_infinite, "-inf"),
+                             std::pair(own.not_a_number, "nan")})
+    if (count > 0) line += " " + std::to_string(count) + " " + name;
+  return line;
+}
+
+// `sketched`: what sketch_text says of it.
+std::string slot_line(const ProcessLog& log, const Slot& slot, const std::string& sketched) {
   std::string line = kIndent + cell(kSlotKindNames[static_cast<size_t>(slot.kind)], 7) +
                      cell(printable(log.text(slot.name)), 16) +
                      cell(shape_text(log.metas[slot.meta]), 22) + cell(value_text(slot), 33) + "v" +
@@ -57,7 +73,7 @@ std::string slot_line(const ProcessLog& log, const Slot& slot) {
         std::pair(kCarried, "carried"), std::pair(kPermuted, "permuted"),
         std::pair(kWantsGradient, "wants-gradient")})
     if (slot.flags & flag) line += std::string(" ") + name;
-  return line + "\n";
+  return line + sketched + "\n";
 }
 
 std::string event_line(const ProcessLog& log, uint64_t index, const Event& e) {
@@ -149,8 +165,13 @@ void dump(const ProcessLog& log, const EventSelection& selection, uint64_t& limi
     piece += event_line(log, i, e);
     if (e.scalars != kNone)
       piece += kIndent + cell("scalars", 7) + printable(log.text(e.scalars)) + "\n";
+    const EventSketches sketches = log.sketches.of_event(i);
+    if (sketches.module != kNone)
+      piece += kIndent + cell("module", 7) + printable(log.text(sketches.module)) + "\n";
+    auto sketched = sketches.slots.begin();
     for (uint32_t s = 0; s < e.slot_count; ++s) {
-      piece += slot_line(log, log.slots[e.first_slot + s]);
+      const bool has = sketched != sketches.slots.end() && sketched->slot == s;
+      piece += slot_line(log, log.slots[e.first_slot + s], has ? sketch_text(*sketched++) : "");
       if (piece.size() < kPieceBytes) continue;
       if (!out(piece)) return;
       piece.clear();

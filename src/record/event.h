@@ -81,6 +81,7 @@ struct Slot {
   bool has_digest = false;  // `digest` is known: readable, and of a type whose elements are numbers
   SlotFlags flags = 0;
   uint16_t index = 0;     // among the slots of its kind in the event
+  uint16_t sketch = 0;    // of the recorder alone: where its sketch waits (recorder/sketches.h)
   uint32_t name = kNone;  // string: "self", "arg0", "arg1[3]", "mask", "out0", "param:weight"
   uint32_t meta = kNone;  // index in ProcessLog::metas
   uint32_t version = 0;   // torch's version counter when read
@@ -120,6 +121,7 @@ struct Event {
   uint32_t results = kNone;  // string: canonical text of the non-tensor results
   uint32_t group =
       kNone;  // kCollective: string, the members' ranks ("0-3"): docs/design/collectives.md
+  uint32_t module = kNone;  // of the recorder alone: string, in the log it is with the sketches
   uint32_t sequence = 0;  // kCollective: number of the collective in its group, from 1; 0 unknown
   uint64_t start_ns = 0, end_ns = 0;  // monotonic clock
   // kOnDevice: number of the stream in this process, from 1; the device's clock from the beginning

@@ -178,6 +178,8 @@ int record_program(RecordOptions opt) {
   std::error_code ec;
   std::string wrong;
   if (!check_selections(opt, wrong)) return fail(wrong);
+  if (opt.mode != "sketch" && (!opt.slices.empty() || opt.jitter))
+    return fail("--slices and --jitter need --mode sketch");
   fs::path log = fs::absolute(opt.log, ec);
   if (holds_logs(log))
     return fail(opt.log + " already holds logs; a run of its own needs a folder of its own");
@@ -197,6 +199,10 @@ int record_program(RecordOptions opt) {
   launched.environment.emplace_back("OPGUARD_TRACE", "");
   launched.environment.emplace_back("OPGUARD_CAPTURE", lines(opt.captures));
   launched.environment.emplace_back("OPGUARD_TRANSPLANT", lines(opt.transplants));
+  launched.environment.emplace_back("OPGUARD_SLICES",
+                                    opt.slices.empty() ? "" : "@" + fs::absolute(opt.slices).string());
+  launched.environment.emplace_back("OPGUARD_JITTER",
+                                    opt.jitter ? std::to_string(*opt.jitter) : "");
   if (opt.deterministic)
     for (auto& variable : control_environment(opt.seed)) launched.environment.push_back(variable);
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +11,9 @@ namespace opguard {
 
 struct RecordOptions {
   std::string log, mode = "default", trusted;
+  // Mode sketch (runtime/recorder/sketches.h): a file of shapes, "" for none; noise of rounding.
+  std::string slices;
+  std::optional<uint64_t> jitter;
   std::vector<std::string> command, captures, transplants;
   bool deterministic = false;
   uint64_t seed = 0;

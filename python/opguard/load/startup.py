@@ -10,16 +10,17 @@ class Options:
     """One field per variable of docs/design/architecture.md; a field that is not set is empty, 0 or None."""
 
     __slots__ = ("trace", "tree", "packages", "left_out", "steps", "log", "hook", "mode", "trusted", "seed", "controlled", "rank", "world",
-                 "capture", "transplant", "drill", "until", "activities", "plugins", "injection", "cuda_home", "device_wait", "progress")  # fmt: skip
+                 "capture", "transplant", "drill", "slices", "jitter", "until", "activities", "plugins", "injection", "cuda_home", "device_wait", "progress")  # fmt: skip
 
     def __init__(self, trace="", tree="", packages=(), left_out="", steps=0, log="", hook="", mode="default", trusted="", seed=None, controlled=(), rank=0, world=1,
-                 capture="", transplant="", drill="", until=None, activities="auto", plugins=(), injection="", cuda_home="", device_wait=0.0, progress=""):  # fmt: skip
+                 capture="", transplant="", drill="", slices="", jitter=None, until=None, activities="auto", plugins=(), injection="", cuda_home="", device_wait=0.0, progress=""):  # fmt: skip
         self.trace, self.tree, self.packages, self.steps = trace, tree, list(packages), steps
         self.left_out = frozenset(left_out.splitlines())  # files of the tree that are no source
         self.log, self.hook, self.mode, self.trusted, self.seed = log, hook, mode, trusted, seed
         self.controlled = dict(controlled)  # variables that determinism control has set
         self.rank, self.world = rank, world
         self.capture, self.transplant, self.drill = capture, transplant, drill  # a selection a line
+        self.slices, self.jitter = slices, jitter  # of mode sketch: src/runtime/recorder/sketches.h; a seed or None
         self.until = until  # the last step of the run, None: all of them
         self.activities, self.plugins = activities, list(plugins)  # of devices, docs/design/activities.md
         self.injection, self.cuda_home = injection, cuda_home
@@ -70,6 +71,8 @@ def read_environment(environment):
         capture=_lines(environment, "OPGUARD_CAPTURE"),
         transplant=_lines(environment, "OPGUARD_TRANSPLANT"),
         drill=_lines(environment, "OPGUARD_DRILL"),
+        slices=_lines(environment, "OPGUARD_SLICES"),
+        jitter=_number(environment, "OPGUARD_JITTER", 0) if environment.get("OPGUARD_JITTER") else None,
         until=_number(environment, "OPGUARD_UNTIL_STEP", 0) if environment.get("OPGUARD_UNTIL_STEP") else None,
         activities=environment.get("OPGUARD_ACTIVITIES") or "auto",
         plugins=[p for p in environment.get("OPGUARD_DEVICE_PLUGIN", "").split(os.pathsep) if p],

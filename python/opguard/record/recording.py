@@ -12,6 +12,7 @@ Counterexample: a program that makes no event leaves no file, as a launcher or a
 import functools
 import os
 import sys
+import zlib
 
 from opguard import _rt
 from opguard.compiled import device_graphs
@@ -35,6 +36,8 @@ def start(options):
             functools.partial(_settings, options), parameter_names.names_of, generators.collect,
         )  # fmt: skip
         _rt.buffers(buffers.collect)
+        if options.mode == "sketch":
+            _sketch(options)
         if options.progress and options.rank == 0:
             _rt.progress(options.progress)
         if options.until is not None:
@@ -44,6 +47,13 @@ def start(options):
         exits.at_exit(close)
         collectives.install()
     importing.when_imported("torch", on_torch)
+
+
+def _sketch(options):
+    from opguard.record import jitter, modules
+
+    modules.install()
+    _rt.sketch(options.slices, modules.current, None if options.jitter is None else jitter.Jitter(options.jitter))
 
 
 def close():
@@ -65,6 +75,10 @@ def _settings(options):
     found["mode"] = options.mode
     if options.mode == "trusted":
         found["mode.trusted"] = options.trusted
+    if options.jitter is not None:
+        found["jitter"] = str(options.jitter)
+    if options.slices:
+        found["slices"] = "%08x" % zlib.crc32(options.slices.encode())
     found["argv"] = " ".join(getattr(sys, "argv", []))
     return found
 
@@ -84,6 +98,9 @@ def on_torch(torch):
 
 
 def _step_begins(optimizer, args, kwargs):
+    modules = sys.modules.get("opguard.record.modules")
+    if modules is not None:
+        modules.gradients(_rt.step())
     _rt.step_begins(optimizer)
     # args[0] is the optimizer. What the closure runs is the program's forward and backward, no part of the step.
     if len(args) > 1 and callable(args[1]):

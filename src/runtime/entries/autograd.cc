@@ -10,6 +10,7 @@
 #include "runtime/recorder/location.h"
 #include "runtime/recorder/parameter_names.h"
 #include "runtime/recorder/values.h"
+#include "runtime/recorder/sketches.h"
 #include "runtime/watch/watch.h"
 
 namespace opguard {
@@ -72,6 +73,11 @@ PyObject* call_node_hook(PyObject* self, PyObject* args, PyObject*) {
         replaced = given;
         outgoing = replaced.get();
       }
+    }
+    if (sketches().jitters() && PyTuple_Check(outgoing)) {
+      const Ref gradients(PySequence_List(outgoing));
+      if (gradients)
+        sketches().jitter(*hook->boundary, recorder().next_occurrence(event), gradients.get());
     }
     for (Py_ssize_t i = 0, n = PyTuple_Check(incoming) ? PyTuple_Size(incoming) : 0; i < n; ++i)
       in.add_tensors("grad" + std::to_string(i), PyTuple_GetItem(incoming, i));

@@ -7,6 +7,7 @@
 #include "runtime/probe/numbered.h"
 #include "runtime/probe/primitives.h"
 #include "runtime/recorder/location.h"
+#include "runtime/recorder/sketches.h"
 #include "runtime/watch/watch.h"
 
 namespace opguard {
@@ -26,9 +27,12 @@ Operation::Operation(PyObject* id, Mark mark)
   inputs_.use(work_->torch());
   Recorder::Site& site = recorder().site(id);
   boundary_ = &site.text;
+  // Parameters that it finds may make an event of their own, which comes before this one.
+  const std::string module = sketches().on() ? sketches().module(recorder().step()) : "";
   generation_ = recorder().generation();
   event_ =
       recorder().open_event(site, EventKind::op, current_phase(work_->torch(), thread), thread);
+  if (!module.empty()) event_.module = recorder().string(module);
   // Asked for, the interpreter makes an object of its frame.
   if (!recorder().located(site))
     locate_boundary(*boundary_, reinterpret_cast<PyObject*>(PyEval_GetFrame()));
@@ -188,6 +192,23 @@ void Operation::record(PyObject* result, bool raised, const OwnWork& work) {
     attach_hooks(*work.torch(), *boundary_, index, result, history_, event_.begin);
 }
 
+// Of a result that is new memory; what lies in another's is that one's.
+void Operation::jitter(PyObject* result, const OwnWork& work) {
+  if (callee_.loads || work.torch() == nullptr) return;
+  const bool several = PyTuple_Check(result) || PyList_Check(result);
+  const Ref fresh(PyList_New(0));
+  for (Py_ssize_t i = 0, n = several ? PySequence_Size(result) : 1; fresh && i < n; ++i) {
+    const Ref item =
+        several ? Ref(PySequence_GetItem(result, i)) : Ref::borrow(result);
+    if (!item || !work.torch()->is_tensor(item.get()) || in_others_memory(item.get())) continue;
+    bool given = false;
+    for (const Collector::Item& input : inputs_.items()) given |= input.object.get() == item.get();
+    if (!given) PyList_Append(fresh.get(), item.get());
+  }
+  if (fresh && PyList_Size(fresh.get()) > 0)
+    sketches().jitter(*boundary_, recorder().next_occurrence(event_), fresh.get());
+}
+
 void Operation::set_mark() {
   if (mark_ != Mark::step && mark_ != Mark::micro_batch) return;
   if (!recorder().on()) return;
@@ -218,6 +239,7 @@ PyObject* Operation::finish(PyObject* result) {
         result = Ref(given).release();
       }
     }
+    if (result != nullptr && sketches().jitters()) jitter(result, work);
     record(result, result == nullptr, work);
     if (callee_.loads && result != nullptr) recorder().record_state();
     set_mark();

@@ -64,6 +64,7 @@ class Operation {
   void cancel();
 
  private:
+  void jitter(PyObject* result, const OwnWork& work);
   void set_mark();
   bool done();  // leaves the operator; false: there is no log any more to take the event
   bool running_statistic(size_t input);

@@ -10,6 +10,8 @@
 #include "record/generators.h"
 #include "runtime/recorder/kept.h"
 #include "runtime/recorder/tickets.h"
+#include "runtime/recorder/sketches.h"
+#include "runtime/recorder/values.h"
 #include "runtime/watch/watch.h"
 
 namespace opguard {
@@ -187,6 +189,18 @@ void Recorder::record_generators(Phase phase, bool of_torch) {
   record_states(kGenerators, phase, of_torch ? Py_True : Py_False);
 }
 
+void Recorder::record_tensors(std::string_view boundary, PyObject* items) {
+  if (capturing_) return;
+  Event event = open_event(boundary, EventKind::state, Phase::forward);
+  Collector in(torch_api(), SlotKind::in, 0xffff);
+  for (Py_ssize_t i = 0, n = PyList_Size(items); i < n; ++i) {
+    PyObject* item = PyList_GetItem(items, i);
+    in.add_tensors(utf8(PyTuple_GetItem(item, 0)), PyTuple_GetItem(item, 1), kModelValue);
+  }
+  if (in.beyond() > 0) lose(in.beyond());
+  commit(event, in.slots());
+}
+
 void Recorder::record_states(std::string_view boundary, Phase phase, PyObject* only_torch) {
   // The state of a generator that a graph uses is the graph's while it is captured.
   if (states_ == nullptr || capturing_) return;
@@ -284,7 +298,9 @@ uint32_t Recorder::add(Event& event, const std::vector<Slot>& slots) {
     } else {
       event.occurrence = occurrences_[key_of(event)]++;
     }
-    index = writer_->add(event, slots);
+    index = sketches().on()
+                ? writer_->add(event, slots, sketches().entry(slots, event.module))
+                : writer_->add(event, slots);
   }
   if (!failed_before && !writer_->error().empty()) fault(writer_->error().c_str());
   return writer_->error().empty() ? index : kNone;

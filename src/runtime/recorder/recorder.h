@@ -180,6 +180,10 @@ class Recorder {
   void record_state();
   // The same before an operator that draws from them; of torch's alone, where it is torch's.
   void record_generators(Phase phase, bool of_torch);
+  // Tensors by name, an event of kind state with model values. items: a list of (str, tensor).
+  // Under OwnWork.
+  void record_tensors(std::string_view boundary, PyObject* items);
+  uint32_t step() const { return step_; }
   uint64_t generation() const { return generation_; }  // changes when indexes start afresh
 
   // While a graph is captured (runtime/recorder/captured_graph.h) its thread's events are the

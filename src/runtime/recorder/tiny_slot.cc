@@ -3,6 +3,7 @@
 #include "runtime/entries/collective.h"
 #include "runtime/fingerprint/fingerprint.h"
 #include "runtime/recorder/recorder.h"
+#include "runtime/recorder/sketches.h"
 
 namespace opguard {
 namespace {
@@ -45,7 +46,8 @@ uint32_t Recorder::meta_of_row(const TensorType& type, size_t dims, int64_t coun
 bool Recorder::tiny_slot(const TensorFields& tensor, PyObject* object, std::string_view name,
                          Slot& slot) {
   const int64_t count = numbers_in_a_row(tensor);
-  if (count <= 0 || tensor.data == nullptr || processor_device() != nullptr || anything_in_flight())
+  if (count <= 0 || tensor.data == nullptr || processor_device() != nullptr || anything_in_flight() ||
+      sketches().on())
     return false;
   const uint64_t bytes = static_cast<uint64_t>(count) * tensor.type->size;
   Digest d;

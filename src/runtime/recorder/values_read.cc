@@ -6,6 +6,7 @@
 #include "runtime/fingerprint/fingerprint.h"
 #include "runtime/recorder/python_fingerprint.h"
 #include "runtime/recorder/recorder.h"
+#include "runtime/recorder/sketches.h"
 #include "runtime/recorder/tickets.h"
 
 namespace opguard {
@@ -160,6 +161,8 @@ Slot Recorder::slot(const TensorView& view, SlotKind kind, uint16_t index, std::
       s.value = {value.ticket, 0};
       s.pattern = value.stream;
     }
+    if (sketches().on() && (kind != SlotKind::in || (flags & kModelValue)))
+      s.sketch = sketches().take(view, reading == Reading::aside);
     s.address = view.first_byte();
     s.size_bytes = view.span_bytes();
     if (!in_memory_order(view.elements)) s.flags |= kPermuted;

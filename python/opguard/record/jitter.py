@@ -1,0 +1,46 @@
+"""Noise of rounding: every result of an operator moves by up to half a unit in its last place.
+
+A run that is jittered differs from the run itself as another order of addition would make it differ, operator by
+operator, forward and backward. What a tensor moves by between the two is what rounding can do to it.
+
+    x of float32, 1.0      one of 1 - 6e-8, 1, 1 + 1.2e-7
+    x of bfloat16, 1.0     one of 0.996, 1, 1.008
+    an integer, a mask     as it is
+
+The draw is a function of seed, boundary and occurrence alone, never of time, and no generator of the program is used.
+
+Counterexample: a perturbation of the input alone says nothing of an operator's own rounding.
+The cost: some passes over each result; only the reference is jittered, and only to measure its noise.
+"""
+
+import zlib
+
+
+class Jitter:
+    def __init__(self, seed):
+        self.seed = seed
+
+    def __call__(self, boundary, occurrence, tensors):
+        """tensors: a list; what is no floating point tensor, or overlaps itself, is left as it is."""
+        import torch
+
+        for number, tensor in enumerate(tensors):
+            if not isinstance(tensor, torch.Tensor):
+                continue
+            tensor = getattr(tensor, "_local_tensor", tensor)
+            if not tensor.is_floating_point() or tensor.numel() == 0 or _overlaps(tensor):
+                continue
+            text = "%s#%d.%d" % (boundary, occurrence, number)
+            generator = torch.Generator().manual_seed(zlib.crc32(text.encode()) ^ self.seed * 0x9E3779B1)
+            with torch.no_grad():
+                # Not counted as a write: autograd keeps what it has saved, with the noise in it.
+                moved = tensor.data
+                wide = torch.float64 if moved.dtype == torch.float64 else torch.float32
+                unit = torch.finfo(moved.dtype).eps * (torch.rand(moved.shape, generator=generator, dtype=wide) - 0.5)
+                exact = moved.to(wide)
+                moved.copy_(exact + exact * unit)
+
+
+def _overlaps(tensor):
+    """Does one number of memory stand for several elements, as in what expand() gives?"""
+    return any(size > 1 and stride == 0 for size, stride in zip(tensor.shape, tensor.stride()))

@@ -1,0 +1,101 @@
+#include "runtime/fingerprint/slices.h"
+
+#include <cstddef>
+#include <utility>
+
+namespace opguard {
+namespace {
+
+using Shape = std::vector<int64_t>;
+
+// Into how many parts each dimension is cut. Empty: it is not cut into equal parts.
+Shape parts_of(const Shape& whole, const Shape& local) {
+  Shape parts;
+  for (size_t d = 0; d < whole.size(); ++d) {
+    if (local[d] == 0 || whole[d] % local[d] != 0) return {};
+    parts.push_back(whole[d] / local[d]);
+  }
+  return parts;
+}
+
+// Calls at(index) for each index of a grid, the last dimension fastest.
+template <typename At>
+void each_cell(const Shape& parts, At at) {
+  Shape index(parts.size(), 0);
+  for (;;) {
+    at(index);
+    size_t d = parts.size();
+    while (d > 0 && ++index[d - 1] == parts[d - 1]) index[--d] = 0;
+    if (d == 0) return;
+  }
+}
+
+Elements part_of(const Elements& whole, const Shape& first, const Shape& shape) {
+  Elements part = whole;
+  part.shape = shape;
+  const char* at = static_cast<const char*>(whole.data);
+  for (size_t d = 0; d < first.size(); ++d) at += first[d] * whole.strides[d];
+  part.data = at;
+  return part;
+}
+
+SketchSet grid_of(const Elements& e, FloatType type, const Shape& local, const Shape& parts) {
+  SketchSet set{SketchSetKind::grid, local, 0, {}};
+  each_cell(parts, [&](const Shape& index) {
+    Shape first(local.size());
+    for (size_t d = 0; d < local.size(); ++d) first[d] = index[d] * local[d];
+    set.sketches.push_back(sketch(part_of(e, first, local), type));
+  });
+  return set;
+}
+
+SketchSet halves_of(const Elements& e, FloatType type, const Shape& local, Shape parts,
+                    size_t dim) {
+  SketchSet set{SketchSetKind::halves, local, static_cast<uint8_t>(dim), {}};
+  Shape piece = local;
+  piece[dim] /= 2;
+  parts[dim] *= 2;
+  const int64_t along = std::exchange(parts[dim], 1);
+  each_cell(parts, [&](const Shape& index) {
+    for (int64_t i = 0; i < along; ++i) {
+      Shape first(local.size());
+      for (size_t d = 0; d < local.size(); ++d) first[d] = index[d] * local[d];
+      first[dim] = i * piece[dim];
+      const Elements part = part_of(e, first, piece);
+      Frame frame{local, Shape(local.size(), 0)};
+      set.sketches.push_back(sketch(part, type, &frame));
+      frame.first[dim] = piece[dim];
+      set.sketches.push_back(sketch(part, type, &frame));
+    }
+  });
+  return set;
+}
+
+}  // namespace
+
+bool cuts(const Shape& whole, const Shape& local, int64_t world) {
+  if (local.size() != whole.size() || local == whole) return false;
+  const Shape parts = parts_of(whole, local);
+  int64_t cells = parts.empty() ? 0 : 1;
+  for (const int64_t n : parts) {
+    cells *= n;
+    if (cells > world) return false;
+  }
+  return cells > 1;
+}
+
+std::vector<SketchSet> sketch_sets(const Elements& elements, FloatType type,
+                                   const std::vector<Shape>& locals, unsigned threads) {
+  std::vector<SketchSet> sets = {
+      {SketchSetKind::whole, {}, 0, {sketch(elements, type, nullptr, threads)}}};
+  for (const Shape& local : locals) {
+    const Shape parts = parts_of(elements.shape, local);
+    sets.push_back(grid_of(elements, type, local, parts));
+    for (size_t d = 0; d < local.size(); ++d)
+      if (parts[d] > 1 && local[d] % 2 == 0)
+        sets.push_back(halves_of(elements, type, local, parts, d));
+  }
+  return sets;
+}
+
+}  // namespace opguard

@@ -1,0 +1,31 @@
+// runtime/fingerprint/slices.h: sketches of the pieces of a tensor that ranks of another layout may
+// hold.
+//
+//   x [8, 64], a rank holds [4, 64]     grid: rows 0-3 and rows 4-7
+//                                       halves along 0: rows 0-1, 2-3, 4-5, 6-7, each as the first
+//                                       and as the second half of a [4, 64]
+//
+// Two halves are what a rank holds of a sequence that is cut in zigzag, or of a weight that has a
+// gate and a projection in one.
+//
+// Counterexample: [8, 64] is not cut into [3, 64]; uneven parts have no sketches.
+// The cost: one pass over the tensor for the grid, two for the halves along each dimension.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "record/sketch_code.h"
+#include "runtime/fingerprint/sketch.h"
+
+namespace opguard {
+
+// May at most `world` ranks hold such pieces of a tensor of shape `whole`? Not if it is the whole.
+bool cuts(const std::vector<int64_t>& whole, const std::vector<int64_t>& local, int64_t world);
+
+// The tensor's own sketch, then those of its pieces of the shapes `locals`, all of which cut it.
+std::vector<SketchSet> sketch_sets(const Elements& elements, FloatType type,
+                                   const std::vector<std::vector<int64_t>>& locals = {},
+                                   unsigned threads = 1);
+
+}  // namespace opguard

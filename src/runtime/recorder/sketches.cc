@@ -1,0 +1,143 @@
+#include "runtime/recorder/sketches.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "record/format.h"
+#include "record/sketch_code.h"
+#include "runtime/fingerprint/mask.h"
+#include "runtime/fingerprint/slices.h"
+#include "runtime/recorder/python_fingerprint.h"
+#include "runtime/recorder/recorder.h"
+
+namespace opguard {
+namespace {
+
+constexpr uint16_t kMostTaken = 0xfffe;
+
+using Shape = std::vector<int64_t>;
+
+// Numbers separated by spaces. False: something else is there.
+bool numbers_of(std::string_view text, Shape& numbers) {
+  while (!text.empty()) {
+    int64_t n = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+    if (error != std::errc() || n < 0) return false;
+    numbers.push_back(n);
+    text.remove_prefix(static_cast<size_t>(end - text.data()));
+    if (!text.empty()) {
+      if (text.front() != ' ') return false;
+      text.remove_prefix(1);
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+Sketches& sketches() {
+  static auto* all = new Sketches;
+  return *all;
+}
+
+bool Sketches::begin(std::string_view slices, PyObject* modules, PyObject* jitter) {
+  world_ = 1;
+  locals_.clear();
+  known_.clear();
+  for (size_t line = 1; !slices.empty(); ++line) {
+    const size_t end = slices.find('\n');
+    const std::string_view text = slices.substr(0, end);
+    slices.remove_prefix(end == std::string_view::npos ? slices.size() : end + 1);
+    Shape numbers;
+    const size_t space = text.find(' ');
+    const std::string_view word = text.substr(0, space);
+    const bool good = numbers_of(space == std::string_view::npos ? "" : text.substr(space + 1),
+                                 numbers);
+    if (good && word == "world" && numbers.size() == 1) {
+      world_ = numbers[0];
+    } else if (good && word == "shape") {
+      locals_.push_back(numbers);
+    } else if (!text.empty()) {
+      PyErr_Format(PyExc_ValueError, "OPGUARD_SLICES: line %zu is neither 'world N' nor 'shape N ...'",
+                   line);
+      return false;
+    }
+  }
+  modules_ = Ref::borrow(modules);
+  if (jitter != Py_None) jitter_ = Ref::borrow(jitter);
+  on_ = true;
+  return true;
+}
+
+const std::vector<Shape>& Sketches::locals_of(const Shape& shape) {
+  const auto [it, fresh] = known_.try_emplace(shape);
+  if (!fresh) return it->second;
+  for (const Shape& local : locals_)
+    if (cuts(shape, local, world_)) it->second.push_back(local);
+  return it->second;
+}
+
+uint16_t Sketches::take(const TensorView& view, bool aside) {
+  const FloatType type = float_type(view.meta.dtype);
+  if (type == FloatType::none || !view.readable) return 0;
+  const unsigned threads = threads_for(view);
+  const unsigned bits = view.elements.size >= 4 ? kWideSketch : kNarrowSketch;
+  const std::vector<Shape> locals = locals_of(view.elements.shape);
+  std::string code;
+  {
+    std::optional<WhileReading> others;
+    if (!aside) others.emplace(view);
+    const std::vector<SketchSet> sets = sketch_sets(view.elements, type, locals, threads);
+    format::put_varint(code, sets.size());
+    for (const SketchSet& set : sets) put_sketch_set(code, set, bits);
+  }
+  const uint16_t place = next_;
+  next_ = static_cast<uint16_t>((next_ + 1) % kMostTaken);
+  if (taken_.size() <= place) taken_.resize(place + size_t{1});
+  taken_[place] = std::move(code);
+  return static_cast<uint16_t>(place + 1);
+}
+
+std::string Sketches::entry(const std::vector<Slot>& slots, uint32_t module) {
+  std::string coded;
+  uint64_t count = 0;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i].sketch == 0) continue;
+    std::string& taken = taken_[slots[i].sketch - size_t{1}];
+    if (taken.empty()) continue;
+    format::put_varint(coded, i);
+    coded += taken;
+    taken.clear();
+    ++count;
+  }
+  if (count == 0) return "";
+  std::string out;
+  format::put_varint(out, module == kNone ? 0 : uint64_t{module} + 1);
+  format::put_varint(out, count);
+  return out + coded;
+}
+
+std::string Sketches::module(uint32_t step) {
+  if (!modules_) return "";
+  const Ref number(PyLong_FromUnsignedLong(step));
+  const Ref name(PyObject_CallFunctionObjArgs(modules_.get(), number.get(), nullptr));
+  if (!name) {
+    recorder().fault("the module that runs could not be found");
+    return "";
+  }
+  return name.get() == Py_None ? "" : std::string(utf8(name.get()));
+}
+
+void Sketches::jitter(std::string_view boundary, uint32_t occurrence, PyObject* tensors) {
+  const Ref text(PyUnicode_FromStringAndSize(boundary.data(),
+                                             static_cast<Py_ssize_t>(boundary.size())));
+  const Ref number(PyLong_FromUnsignedLong(occurrence));
+  const Ref done(text && number ? PyObject_CallFunctionObjArgs(jitter_.get(), text.get(),
+                                                               number.get(), tensors, nullptr)
+                                : nullptr);
+  if (!done) recorder().fault("a result could not be jittered");
+}
+
+}  // namespace opguard

@@ -1,0 +1,71 @@
+// runtime/recorder/sketches.h: mode `sketch`: os1 (record/sketch.h) of what operators leave, the
+// module that an operator runs in, and noise of rounding for a reference that is to be jittered.
+//
+//   y = og("linear:3f0a", self.wq)(x)   the slot out0 gets a number; commit() turns the numbers of
+//                                       an event's slots into its entry (record/sketch_code.h)
+//   module                              "layers.0.attention": `self` of the innermost method of a
+//                                       module on the Python stack, so no hook is needed
+//   jitter                              each result that is new memory moves by up to half a unit
+//                                       in its last place, by seed, boundary and occurrence alone
+//
+// With `slices` the pieces that ranks of another layout may hold are sketched too: of a tensor
+// [16, 64], if the other run had tensors [8, 64], both its halves.
+//
+// Counterexample: inputs have no sketch, for they are somebody's results. What no operator made is
+// recorded once a step: parameters at `<parameters>`, gradients at `<gradients>`.
+//
+// The cost: a second pass over each result (bench/sketch_speed), some us for the walk over frames,
+// 323 bytes of log. In other modes: one test of a flag.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "record/event.h"
+#include "runtime/host/py.h"
+#include "runtime/host/tensor_view.h"
+
+namespace opguard {
+
+class Sketches {
+ public:
+  bool on() const { return on_; }
+  bool jitters() const { return static_cast<bool>(jitter_); }
+
+  // slices: what `opguard slices` wrote, lines "world 4" and "shape 8 64"; "" for none. modules:
+  // called as modules(step) for the name of the innermost module or None; jitter: called as
+  // jitter(boundary, occurrence, tensors), or None. False with an error set: slices are no such
+  // text.
+  bool begin(std::string_view slices, PyObject* modules, PyObject* jitter);
+
+  // Of a tensor that a slot tells of: a number for Slot::sketch, 0 if it has none. aside: other
+  // threads wait meanwhile (Reading::aside).
+  uint16_t take(const TensorView& view, bool aside);
+  // The module that runs now, "" for none. Under OwnWork.
+  std::string module(uint32_t step);
+  // What the log holds of an event's slots; "" for nothing. Their numbers are free again.
+  std::string entry(const std::vector<Slot>& slots, uint32_t module);
+  // Under OwnWork. tensors: a list.
+  void jitter(std::string_view boundary, uint32_t occurrence, PyObject* tensors);
+
+ private:
+  // The shapes that a rank may hold of a tensor of that shape.
+  const std::vector<std::vector<int64_t>>& locals_of(const std::vector<int64_t>& shape);
+
+  bool on_ = false;
+  Ref modules_, jitter_;
+  int64_t world_ = 1;
+  std::vector<std::vector<int64_t>> locals_;  // that the other run has
+  std::map<std::vector<int64_t>, std::vector<std::vector<int64_t>>> known_;
+  // By Slot::sketch - 1, coded. An event that is never committed leaves its numbers behind: they
+  // come round again.
+  std::vector<std::string> taken_;
+  uint16_t next_ = 0;
+};
+
+Sketches& sketches();
+
+}  // namespace opguard
