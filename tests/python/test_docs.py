@@ -142,7 +142,6 @@ def test_results_are_those_of_the_json():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.slow
 def test_the_readme_shows_what_the_demo_says():
     """Its lines are the report's, in their order; what the README leaves out is in between."""
     if not (ROOT / ".venv" / "bin" / "python").exists() or not (ROOT / "build" / "release" / "src" / "cli" / "opguard").exists():
@@ -156,7 +155,6 @@ def test_the_readme_shows_what_the_demo_says():
     assert missing == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("page", ["tutorial", "record-once", "bisect"])
 def test_the_guide_shows_what_its_commands_print(page):
     done = subprocess.run([sys.executable, ROOT / "scripts" / "transcripts.py", "--check", "--build", build_dir(),
