@@ -18,9 +18,9 @@
 namespace opguard {
 namespace {
 
-// Two sites of one scope are the same if they share half of their tags, or less where both
-// neighbours are surely paired next to them. Then nothing else can have stood there. A named
-// operator that is the only one of its kind in both scopes may have changed more, too.
+// Two sites of one scope are the same if they share half of their tags. Less is enough where both
+// neighbours are surely paired next to them: nothing else can have stood there. A named operator
+// that is the only one of its kind in both scopes may have changed more, too.
 constexpr double kMinInScope = 0.5, kMinBetween = 0.3, kMinOnly = 0.35, kSureNeighbour = 0.7;
 // What the best pairing of a scope must lose when a site is put elsewhere. One different argument
 // is worth about 0.15, a different neighbour 0.1.

@@ -357,8 +357,8 @@ bool is_python(const SourceFile& source, Diagnostics& diags) {
   std::optional<std::string> text = readable(source, diags);
   if (!text) return false;
   OwnedTree parsed = parse_text(*text);
-  // What needs a walk to be told. It is the fault's place, Python 2, which the grammar reads as
-  // well, and a nesting that only long lines of brackets or operators can reach.
+  // What needs a walk to be told. It is the fault's place, and Python 2, which the grammar reads as
+  // well. It is also a nesting that only long lines of brackets or operators can reach.
   const bool walk = ts_node_has_error(ts_tree_root_node(parsed.get())) ||
                     text->find("print ") != text->npos || text->find("exec ") != text->npos ||
                     longest_line(*text) > kMaxDepth;

@@ -331,9 +331,9 @@ std::vector<uint32_t> Attributor::find(const FileSites& in, const OpcodeRule& ru
   return {};
 }
 
-// Of sites that share a span the one whose turn it was. Where CPython made another number of
-// instructions (it copies what a `finally` holds), and where a string stands in an operand of
-// another, all are meant.
+// Of sites that share a span the one whose turn it was. All are meant where CPython made another
+// number of instructions: it copies what a `finally` holds. So they are where a string stands in an
+// operand of another.
 std::vector<uint32_t> Attributor::only_nth(Found sites, const TracedUse& use) const {
   if (sites.size() < 2 || use.of != sites.size() || use.nth >= use.of) return sites;
   // In `{x:{width}}` width comes first.

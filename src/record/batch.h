@@ -4,8 +4,8 @@
 //   the same call again                         1 event, 2 slots
 //   a call while the queue is full              1 gap, or one more record in the last gap
 //
-// The texts lie there as the file will have them, the events as structs: to code an event takes the
-// one before it, and that is the encoder's work, not the program's.
+// The texts lie there as the file will have them, the events as structs. To code an event takes the
+// one before it: that is the encoder's work, not the program's.
 //
 // Cost: some 150 bytes an event of two slots. An emptied batch keeps its memory and is filled
 // again.

@@ -5,11 +5,11 @@
 //   next_chunk(one byte further)       the strings behind them
 //
 // What a chunk says of its length is believed only as far as its header's own checksum holds.
-// Counterexample: to step over a damaged chunk by its length would, were that the flipped bit, leap
-// over good chunks or into the middle of one.
+// Counterexample: the flipped bit may be the length's. To step over the chunk by it would leap over
+// good chunks or into the middle of one.
 //
-// Cost: find_chunk() reads the chunk once. A search looks for three bytes that nearly every good
-// chunk begins with; what it checksums in vain is at most 8 times the file, also of a hostile one.
+// Cost: find_chunk() reads the chunk once. A search looks for the three bytes that a chunk begins
+// with. What it checksums in vain is at most 8 times the file, also of a hostile one.
 #pragma once
 
 #include <cstddef>

@@ -100,7 +100,7 @@ uint32_t LogWriter::string(std::string_view text) {
   return index;
 }
 
-// A log holds shapes of so many dimensions at most (limits.h): the last is the product of what is
+// A log holds shapes of so many dimensions at most (limits.h). The last is the product of what is
 // beyond, so that the number of elements stays.
 static Meta folded(Meta meta) {
   uint64_t rest = 1;

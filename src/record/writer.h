@@ -1,7 +1,7 @@
 // record/writer.h: writes one process's log. docs/formats/record-format.md is the contract.
 //
 // Calls only append to memory; a thread of ours encodes and writes. Nothing here throws, or stops
-// or waits for the program that is recorded, but for flush(), close() and pause(): what cannot be
+// the program that is recorded. Only flush(), close() and pause() let it wait. What cannot be
 // written is counted as lost, and where it was.
 //
 // The calls of one writer come one at a time (the recorder's mutex); error(), lost() and the like
@@ -33,8 +33,8 @@ namespace opguard {
 
 // docs/formats/record-format.md states them.
 struct WriterLimits {
-  // A chunk is the unit of loss when a byte goes bad; 64 KiB keep the headers' share, and what a
-  // chunk that needs no other says again, small.
+  // A chunk is the unit of loss when a byte goes bad. 64 KiB keep small the headers' share, and
+  // what a chunk that needs no other says again.
   size_t chunk_bytes = 64 * 1024;
   uint32_t chunk_events = 4096;
   size_t batch_bytes = 256 * 1024;  // handed to the thread at once, as it lies in memory

@@ -1,5 +1,5 @@
 // A log against itself, and against itself with one bit of one digest changed, be it of a tensor or
-// of a generator's state: the report names exactly that record.
+// of a generator's state. The report names exactly that record.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -314,8 +314,8 @@ TEST(Exchange, ARenamedVariableIsNoDifference) {
   EXPECT_TRUE(alike.groups().empty());
 }
 
-// Others know a parameter, an attribute, a function and a module's name by what they are called;
-// two of a's variables are not one of b's; and a name that b has besides is another variable.
+// Others know a parameter, an attribute, a function and a module's name by what they are called.
+// Two of a's variables are not one of b's. A name that b has besides is another variable. Here
 // `hid` became `h`, and is the name of an argument as well; another file has that name.
 TEST(Exchange, ARenamedVariableThatIsAKeywordAsWell) {
   const Programs both({{"m.py", "def g(x):\n    hid = f(x)\n    return f(hid, hid=hid, n=1)\n"},

@@ -12,8 +12,8 @@
 namespace opguard {
 namespace {
 
-// The ways of `arg1` of the call `op(...)` that ends both programs, "b m.py:2 m.py:1 !" a way: the
-// side, the places, and whether the last one differs.
+// The ways of `arg1` of the call `op(...)` that ends both programs. A way is "b m.py:2 m.py:1 !":
+// the side, the places, and whether the last one differs.
 std::vector<std::string> ways(const std::string& text_a, const std::string& text_b) {
   ProgramTexts texts;
   const std::string* both[2] = {&text_a, &text_b};

@@ -216,7 +216,7 @@ void TensorLayout::check(PyObject* plain) {
 // --- finding
 
 // The one place in the struct, outside of the sizes (whose unused ones are never written), for
-// which `fits` holds. -1: none, or more than one.
+// which `fits` holds. Where there is none, or more than one: -1.
 template <typename Fits>
 int TensorLayout::field(int step, Fits fits) const {
   return only(type_ >= 0 ? type_ : kImplBytes, step,
