@@ -49,8 +49,8 @@ struct Site {
   Form form = Form::call;
   // A call: "torch.softmax", ".view", "F.linear", "super().f". Of a call or subscript that is
   // called the text of its last name, or "". Read: ".mean"; written: ".data=", "[]=". Else the
-  // operator:
-  // "+", "[]", "with", "await", "bool", "in", "format", "unpack". A decorator: "@torch.no_grad".
+  // operator: "+", "[]", "with", "await", "bool", "in", "format", "unpack". A decorator:
+  // "@torch.no_grad".
   std::string callee;
   std::string receiver;  // text of the receiver of a method call or of the operand, shortened
   std::string scope;     // "Attention.forward", "<module>", "f.<lambda>"
