@@ -5,8 +5,8 @@
 //   "line"   reported when 7 bytes are taken: its end. It begins at the quote before
 //   12       reported when 12 are taken, one too many: where it ends shows only at the comma
 //
-// So the end of a token is known, and its beginning is found by going back: over digits for a
-// number, to the quote that no backslash escapes for a string.
+// So the end of a token is known, and its beginning is found by going back. For a number that is
+// over digits, for a string to the quote that no backslash escapes.
 //
 // Counterexample: to look for `"line"` in the text. It may stand in a string, or twice.
 //

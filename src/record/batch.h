@@ -7,7 +7,7 @@
 // The texts lie there as the file will have them, the events as structs. To code an event takes the
 // one before it: that is the encoder's work, not the program's.
 //
-// Cost: some 150 bytes an event of two slots. An emptied batch keeps its memory and is filled
+// Cost: some 270 bytes an event of two slots. An emptied batch keeps its memory and is filled
 // again.
 #pragma once
 
