@@ -380,9 +380,10 @@ TEST(Exchange, ImportsAreHadFromBothPrograms) {
   const Programs beside({{"m.py", "from m import f, g\nx = g(1)\n"}},
                         {{"m.py", "from n import f\nx = f(1)\n"}});
   for (const ExchangeGroup& group : beside.groups())
-    if (group.parts[0].first[1] == 2)
+    if (group.parts[0].first[1] == 2) {
       EXPECT_EQ(exchange_text({group}).at("/tree/m.py"),
                 "from m import f, g\nfrom n import f\nx = g(1)\n");
+    }
   EXPECT_EQ(beside.groups().size(), 2u);
   const Programs field({{"m.py", "class C:\n  x: int\n"}}, {{"m.py", "class C:\n  x: float\n"}});
   EXPECT_EQ(field.groups().size(), 1u);

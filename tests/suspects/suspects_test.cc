@@ -123,9 +123,10 @@ TEST(Suspects, WhatNobodyMadeIsLookedForWhereTheOperatorBeforeRan) {
     verdict.candidates[0].why = {{nobody ? ReasonKind::made_by_nobody : ReasonKind::given_another}};
     const auto behind = find_backgrounds(texts, runs[0], runs[1], alignment, verdict);
     for (const Suspect& suspect : behind.at(0).suspects)
-      if (suspect.sides[1].lines.meets({7, 7}))
+      if (suspect.sides[1].lines.meets({7, 7})) {
         EXPECT_EQ(suspect.nearness == Nearness::function, nobody)
             << nearness_name(suspect.nearness);
+      }
     ASSERT_EQ(behind[0].suspects.size(), 2u);
     EXPECT_EQ(behind[0].suspects[0].sides[1].lines.first == 7, nobody);
   }
