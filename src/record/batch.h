@@ -21,14 +21,14 @@
 
 namespace opguard {
 
-// Entries of a chunk of strings, metas, locations or settings, as they will lie in it.
+// Entries of a chunk of strings, metas, locations, settings or sketches, as they will lie in it.
 struct ChunkText {
   std::string bytes;
   uint32_t count = 0;
 };
 
 struct Batch {
-  ChunkText settings, strings, metas, locations;
+  ChunkText settings, strings, metas, locations, sketches;
   std::vector<Event> events;  // with slot_count set
   std::vector<Slot> slots;    // of all events, in their order
   std::vector<Gap> gaps;      // by own index

@@ -60,13 +60,16 @@ void ChunkMaker::add_texts(const Batch& batch) {
   append(strings_, batch.strings);
   append(metas_, batch.metas);
   append(locations_, batch.locations);
+  append(sketches_, batch.sketches);
   gaps_.insert(gaps_.end(), batch.gaps.begin(), batch.gaps.end());
 }
 
 void ChunkMaker::add(const Event& event, const Slot* slots) {
   encoder_.add(event, slots, event.slot_count, next_event());
   pending_records_ += records_of(event.slot_count);
-  if (encoder_.bytes().size() >= chunk_bytes_ || encoder_.events() >= chunk_events_) finish_chunk();
+  if (encoder_.bytes().size() >= chunk_bytes_ || sketches_.bytes.size() >= chunk_bytes_ ||
+      encoder_.events() >= chunk_events_)
+    finish_chunk();
 }
 
 void ChunkMaker::lose(uint64_t records) { gaps_.push_back({next_event(), records}); }
@@ -87,7 +90,11 @@ void ChunkMaker::finish_chunk() {
     put_chunk(bytes_, salt_, Chunk::lost, static_cast<uint32_t>(gaps_.size()), payload);
     gaps_.clear();
   }
-  if (encoder_.events() == 0) return;
+  if (encoder_.events() > 0) put_events();
+  put_text_chunk(bytes_, salt_, Chunk::sketches, sketches_);
+}
+
+void ChunkMaker::put_events() {
   std::string payload;
   payload.reserve(encoder_.bytes().size() + 16);
   put_varint(payload, chunked_.events);

@@ -2,7 +2,7 @@
 //
 //   add_texts(batch)         "matmul" and "out0" wait for the next chunk of strings
 //   add(event, slots) ...    coded against the event before it, until 64 KiB or 4096 events
-//   finish_chunk()           bytes() has the texts first, then the losses, then the events
+//   finish_chunk()           bytes() has the texts first, the losses, the events, sketches
 //
 // So a chunk is behind all that it refers to, and a log cut anywhere can be read up to the cut.
 // Counterexample: events first and their strings behind them would leave, after a kill in between,
@@ -55,13 +55,14 @@ class ChunkMaker {
   const ChunkedSoFar& chunked() const { return chunked_; }
 
  private:
+  void put_events();
   uint64_t next_event() const { return chunked_.events + encoder_.events(); }
 
   const size_t chunk_bytes_;
   const uint32_t chunk_events_;
   uint32_t salt_ = 0;
   EventEncoder encoder_;
-  ChunkText settings_, strings_, metas_, locations_;
+  ChunkText settings_, strings_, metas_, locations_, sketches_;
   std::vector<Gap> gaps_;
   uint32_t first_string_ = 0, first_meta_ = 0;  // of the next chunk of each
   uint64_t pending_records_ = 0;                // coded, not yet in a chunk

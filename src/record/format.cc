@@ -18,6 +18,8 @@ const char* chunk_name(Chunk type) {
       return "locations";
     case Chunk::events:
       return "events";
+    case Chunk::sketches:
+      return "sketches";
     case Chunk::lost:
       return "lost";
     case Chunk::end:

@@ -23,8 +23,8 @@
 namespace opguard::format {
 
 inline constexpr char kMagic[8] = {'o', 'p', 'g', 'u', 'a', 'r', 'd', '\x1a'};
-inline constexpr uint32_t kVersion = 8;
-// The oldest that is read. The end of 7 does not bind the chunks before it, 6 does not tell what
+inline constexpr uint32_t kVersion = 9;
+// The oldest that is read. 8 has no sketches. The end of 7 does not bind the chunks before it, 6 does not tell what
 // wants a gradient either. 5 has no digests, 4 no devices' times.
 inline constexpr uint32_t kOldestVersion = 4;
 inline constexpr uint32_t kBindingVersion = 8;
@@ -75,6 +75,7 @@ enum class Chunk : uint32_t {
   events = 6,
   lost = 7,
   end = 8,
+  sketches = 9,
 };
 
 const char* chunk_name(Chunk type);

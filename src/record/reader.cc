@@ -243,6 +243,11 @@ std::string Reader::take(const RawChunk& chunk) {
       break;
     case Chunk::events:
       return take_events(chunk.payload, chunk.count);
+    case Chunk::sketches:
+      // Behind a hole, indexes of events are no places in the log.
+      return stretches_.size() > 1
+                 ? ""
+                 : log_.sketches.add(chunk.payload, chunk.count, log_.strings.size());
     case Chunk::lost:
       wrong = take_lost(in, chunk.count);
       break;
@@ -356,6 +361,7 @@ std::string Reader::run() {
   log_.closed = log_.closed && log_.damage.empty();
   log_.events.finish();
   log_.slots.finish(log_.strings.size(), log_.metas.size());
+  log_.sketches.finish(log_.events.size());
   place_gaps();
   return "";
 }
@@ -381,6 +387,7 @@ bool read_log(const std::string& path, ProcessLog& log, std::string& error,
     return false;
   }
   log.slots.set_file(map);
+  log.sketches.set_file(map);
   error = Reader(map->bytes(), options, log).run();
   if (error.empty()) return true;
   error = path + ": " + error;

@@ -154,14 +154,15 @@ void LogWriter::note_loss(uint64_t records) {
     batch_.gaps.push_back({event, records});
 }
 
-uint32_t LogWriter::add(const Event& event, const std::vector<Slot>& slots) {
+uint32_t LogWriter::add(const Event& event, const std::vector<Slot>& slots,
+                        std::string_view sketches) {
   std::unique_lock lock(mutex_);
   const uint64_t records = records_of(slots.size());
   if (stopped_.load(std::memory_order_relaxed)) {
     made_.fetch_add(records, std::memory_order_relaxed);
     return kNone;
   }
-  if (dropping(sizeof event + slots.size() * sizeof(Slot))) {
+  if (dropping(sizeof event + slots.size() * sizeof(Slot) + sketches.size())) {
     note_loss(records);
     return kNone;
   }
@@ -170,6 +171,11 @@ uint32_t LogWriter::add(const Event& event, const std::vector<Slot>& slots) {
   batch_.slots.insert(batch_.slots.end(), slots.begin(), slots.end());
   made_.fetch_add(records, std::memory_order_relaxed);
   const uint32_t index = events_.fetch_add(1, std::memory_order_relaxed);
+  if (!sketches.empty()) {
+    put_varint(batch_.sketches.bytes, index);
+    batch_.sketches.bytes += sketches;
+    ++batch_.sketches.count;
+  }
   if (limits_.thread && batch_.events.size() == 1) ensure_thread();
   if (batch_.size_bytes() >= limits_.batch_bytes) {
     hand_over();

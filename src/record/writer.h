@@ -71,7 +71,8 @@ class LogWriter {
   void locate(const std::string& boundary, const Location& location);
   // The event's index; kNone if it was dropped. first_slot and slot_count are filled in from
   // `slots`.
-  uint32_t add(const Event& event, const std::vector<Slot>& slots);
+  // sketches: of its slots, as sketch_code.h codes them behind the event's index; "" for none.
+  uint32_t add(const Event& event, const std::vector<Slot>& slots, std::string_view sketches = {});
   void lose(uint64_t records);
 
   // A record is a slot; an event without slots counts as one. made() = written() + lost() once

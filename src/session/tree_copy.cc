@@ -25,6 +25,16 @@ llvm::Error cannot_copy(const fs::path& path, const std::error_code& error) {
   return make_error("--copy-trees: cannot copy '" + path.string() + "': " + error.message());
 }
 
+// A repository's objects, which git names by their content and never writes again.
+//   .git/objects/4b/825dc6...   linked: a repository of gigabytes costs its number of files
+//   .git/index, .git/HEAD       copied: `git checkout` in a run changes them
+// `git clone --local` does the same.
+bool is_git_object(const fs::path& path) {
+  const fs::path folder = path.parent_path();
+  return folder.parent_path().filename() == "objects" &&
+         folder.parent_path().parent_path().filename() == ".git" && folder.filename() != "info";
+}
+
 llvm::Error copy_folder(const fs::path& from, const fs::path& to, const fs::path& leave_out);
 
 llvm::Error copy_entry(const fs::path& from, const fs::path& to, const fs::path& leave_out) {
@@ -38,6 +48,12 @@ llvm::Error copy_entry(const fs::path& from, const fs::path& to, const fs::path&
     if (!is_environment(from)) return copy_folder(from, to, leave_out);
     fs::create_directory_symlink(from, to, error);
   } else if (fs::is_regular_file(status)) {
+    if (is_git_object(from)) {
+      fs::create_hard_link(from, to, error);
+      if (!error) return llvm::Error::success();
+    }
+    error.clear();
+    // Another file system, or no links there: the bytes.
     fs::copy_file(from, to, error);
     if (error) return cannot_copy(from, error);
     fs::last_write_time(to, fs::last_write_time(from, error), error);

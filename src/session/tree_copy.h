@@ -4,8 +4,9 @@
 //                    a run writes is gone before the next, and the user's tree is never its own
 //   without it       runs share the tree, and what was written into it meanwhile is said
 //
-// Linked and not copied: folders with a pyvenv.cfg, which are environments. A link in the tree is
-// copied as a link, so what it leads to is shared.
+// Linked and not copied: folders with a pyvenv.cfg, which are environments, and the objects of a
+// git repository, which nobody writes again. A link in the tree is copied as a link, so what it
+// leads to is shared.
 #pragma once
 
 #include <cstdint>

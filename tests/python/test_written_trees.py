@@ -1,5 +1,6 @@
 """Programs that write into their own tree: said; with --copy-trees every run has a tree of its own."""
 import json
+import subprocess
 
 import pytest
 
@@ -65,6 +66,25 @@ def test_every_run_has_a_copy(opguard, trees, tmp_path):
     assert f"  b {trees[1]}/train.py:12:12" in done.stdout and str(work) not in done.stdout
     copy = work / "run_a" / "tree"
     assert (copy / "link").is_symlink() and (copy / "venv").resolve() == trees[0] / "venv"
+
+
+def test_a_repository_costs_its_files_and_not_its_bytes(opguard, trees, tmp_path):
+    """Objects are linked; what git writes again (HEAD, the index) is each run's own."""
+    def git(*words):
+        return subprocess.run(["git", "-C", trees[0], "-c", "user.name=n", "-c", "user.email=e", *words], check=True, capture_output=True, text=True).stdout
+
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "one")
+    work = tmp_path / "work"
+    assert opguard("diff", *trees, "--copy-trees", "--no-prove", "--work", work, *COMMAND).returncode == 1
+    ours, copied = trees[0] / ".git", work / "run_a" / "tree" / ".git"
+    objects = [path.relative_to(ours) for path in (ours / "objects").rglob("*") if path.is_file()]
+    assert objects and all((ours / name).stat().st_ino == (copied / name).stat().st_ino for name in objects)
+    assert (ours / "HEAD").stat().st_ino != (copied / "HEAD").stat().st_ino
+    before = git("rev-parse", "HEAD")
+    subprocess.run(["git", "-C", copied.parent, "-c", "user.name=n", "-c", "user.email=e", "commit", "-qam", "two", "--allow-empty"], check=True)
+    assert git("rev-parse", "HEAD") == before and git("fsck") == ""
 
 
 def test_copies_of_revisions_and_of_a_tree_that_holds_the_work(opguard, trees, tmp_path):

@@ -45,7 +45,7 @@ uint64_t sum_of_elements(const char* data, uint64_t bytes, uint32_t type, int64_
 
 // What all passes over one tensor share.
 struct Plan {
-  Plan(const Elements& e, MaskType mask_type, uint32_t type, bool want_flat)
+  Plan(const Elements& e, FloatType mask_type, uint32_t type, bool want_flat)
       : rows(e), width(lane_width(rows.row_bytes)), lanes(rows.row_bytes / width) {
     const uint64_t bytes = rows.row_bytes * rows.rows;
     flat_width = lane_width(bytes);
@@ -82,7 +82,7 @@ struct Plan {
   uint64_t lanes;  // of a row
   size_t flat_width;
   bool flat_of_rows, flat_of_bytes;
-  MaskType mask;
+  FloatType mask;
   uint32_t element_type;  // opguard_element_type; none: no digest is wanted
   uint64_t step;          // of the innermost dimension that rows follow one another in
   const uint64_t* steps;  // its powers, kBatch at least
@@ -359,7 +359,7 @@ Partial run(const Plan& plan, unsigned threads) {
   group = std::max<uint64_t>(group, 8);
   if (plan.rows.rows / group >= threads) return by_rows(plan, group, threads);
   // Lanes of the whole that straddle rows cannot be cut where a row is.
-  const bool straddles = plan.flat_of_bytes || (plan.mask != MaskType::none && plan.rows.rows > 1 &&
+  const bool straddles = plan.flat_of_bytes || (plan.mask != FloatType::none && plan.rows.rows > 1 &&
                                                 plan.rows.count % 8 != 0);
   if (straddles || plan.rows.row_bytes < kTaskBytes)
     return plan.rows.rows > group ? by_rows(plan, group, threads) : whole(plan);
@@ -399,7 +399,7 @@ bool small_row(const Elements& e, uint32_t type, Digest& result) {
   return true;
 }
 
-Digest digest_of(const Elements& e, MaskType mask, uint32_t type, bool want_flat,
+Digest digest_of(const Elements& e, FloatType mask, uint32_t type, bool want_flat,
                  unsigned threads) {
   Digest result;
   if (type != OPGUARD_ELEMENT_NONE) result.elements = 0;
@@ -407,12 +407,12 @@ Digest digest_of(const Elements& e, MaskType mask, uint32_t type, bool want_flat
     if (n <= 0) return result;
   const bool as_mask = may_be_mask(e, mask);
   if (!as_mask && small_row(e, type, result)) return result;
-  const Plan plan(e, as_mask ? mask : MaskType::none, type, want_flat);
+  const Plan plan(e, as_mask ? mask : FloatType::none, type, want_flat);
   const Partial sum = run(plan, threads);
   result.value = {sum.h, sum.m};
   result.flat = sum.flat;
   if (type != OPGUARD_ELEMENT_NONE) result.elements = sum.elements;
-  if (plan.mask != MaskType::none && sum.masked && !sum.other) result.pattern = sum.pattern;
+  if (plan.mask != FloatType::none && sum.masked && !sum.other) result.pattern = sum.pattern;
   return result;
 }
 
@@ -449,10 +449,10 @@ bool tiny_digest(const char* data, uint64_t bytes, uint32_t size, NumberType typ
 }
 
 NumberType::NumberType(std::string_view dtype, uint32_t element_bytes)
-    : mask(mask_type(dtype)), element(element_type(dtype, element_bytes)) {}
+    : mask(float_type(dtype)), element(element_type(dtype, element_bytes)) {}
 
 Fingerprint fingerprint(const Elements& elements, uint64_t* flat, unsigned threads) {
-  Digest d = digest_of(elements, MaskType::none, OPGUARD_ELEMENT_NONE, flat != nullptr, threads);
+  Digest d = digest_of(elements, FloatType::none, OPGUARD_ELEMENT_NONE, flat != nullptr, threads);
   if (flat != nullptr) *flat = d.flat;
   return d.value;
 }

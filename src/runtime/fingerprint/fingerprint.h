@@ -40,7 +40,7 @@ struct NumberType {
   NumberType() = default;
   NumberType(std::string_view dtype, uint32_t element_bytes);
 
-  MaskType mask = MaskType::none;
+  FloatType mask = FloatType::none;
   uint32_t element = 0;  // opguard_element_type
 };
 

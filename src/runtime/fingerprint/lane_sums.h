@@ -35,7 +35,7 @@ struct MaskSeen {
   bool other = false;   // one that no additive mask holds; the output is then meaningless
 };
 
-enum class MaskType : uint8_t { none, float16, bfloat16, float32, float64 };
+enum class FloatType : uint8_t { none, float16, bfloat16, float32, float64 };
 
 // `width`: bytes of a lane, 8, 4, 2 or 1. Nothing need be aligned.
 struct LaneSums {
@@ -61,7 +61,7 @@ struct LaneSums {
   uint64_t (*elements)(const char* data, int64_t stride, uint64_t rows, uint64_t count,
                        uint32_t type);
   // out[i]: 1 where element i is masked, 0 where it is zero.
-  MaskSeen (*masked)(const char* data, size_t count, MaskType type, uint8_t* out);
+  MaskSeen (*masked)(const char* data, size_t count, FloatType type, uint8_t* out);
 };
 
 // The best version for this processor, or the one chosen below.

@@ -6,23 +6,23 @@
 
 namespace opguard {
 
-MaskType mask_type(std::string_view dtype) {
-  if (dtype == "float32") return MaskType::float32;
-  if (dtype == "bfloat16") return MaskType::bfloat16;
-  if (dtype == "float16") return MaskType::float16;
-  if (dtype == "float64") return MaskType::float64;
-  return MaskType::none;
+FloatType float_type(std::string_view dtype) {
+  if (dtype == "float32") return FloatType::float32;
+  if (dtype == "bfloat16") return FloatType::bfloat16;
+  if (dtype == "float16") return FloatType::float16;
+  if (dtype == "float64") return FloatType::float64;
+  return FloatType::none;
 }
 
-bool may_be_mask(const Elements& e, MaskType type) {
-  if (type == MaskType::none) return false;
+bool may_be_mask(const Elements& e, FloatType type) {
+  if (type == FloatType::none) return false;
   for (int64_t n : e.shape)
     if (n <= 0) return false;
   return may_be_mask(static_cast<const char*>(e.data), e.size, type);
 }
 
-bool may_be_mask(const char* data, uint32_t size, MaskType type) {
-  if (type == MaskType::none) return false;
+bool may_be_mask(const char* data, uint32_t size, FloatType type) {
+  if (type == FloatType::none) return false;
   // Most tensors begin with a number above zero, or with a whole one.
   if (!(data[size - 1] & 0x80)) {
     for (uint32_t i = 0; i < size; ++i)
@@ -32,10 +32,10 @@ bool may_be_mask(const char* data, uint32_t size, MaskType type) {
   return !lane_sums().masked(data, 1, type, &masked).other;
 }
 
-MaskPattern::MaskPattern(MaskType type, uint64_t count, uint64_t first_element)
+MaskPattern::MaskPattern(FloatType type, uint64_t count, uint64_t first_element)
     : type_(type),
-      element_size_(type == MaskType::float64   ? 8
-                    : type == MaskType::float32 ? 4
+      element_size_(type == FloatType::float64   ? 8
+                    : type == FloatType::float32 ? 4
                                                 : 2),
       stream_(lane_width(count), first_element / lane_width(count)) {}
 
@@ -47,7 +47,7 @@ void MaskPattern::feed(const char* data, uint64_t elements) {
     const uint64_t n = std::min(elements, kAtOnce);
     const MaskSeen seen = sums.masked(data, n, type_, masked);
     if (seen.other) {
-      type_ = MaskType::none;
+      type_ = FloatType::none;
       return;
     }
     any_ |= seen.masked;

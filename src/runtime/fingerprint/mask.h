@@ -12,25 +12,25 @@
 namespace opguard {
 
 // By torch's name of a dtype without "torch."; no other type can be a mask.
-MaskType mask_type(std::string_view dtype);
+FloatType float_type(std::string_view dtype);
 
 // Is it worth looking further? False where the first element belongs to no mask.
-bool may_be_mask(const Elements& elements, MaskType type);
-bool may_be_mask(const char* first, uint32_t size, MaskType type);
+bool may_be_mask(const Elements& elements, FloatType type);
+bool may_be_mask(const char* first, uint32_t size, FloatType type);
 
 // The flat hash of which elements are masked, one byte (1 masked, 0 not) an element, from pieces of
 // a tensor of `count` elements. It gives up at the first element that is neither zero nor masked.
 class MaskPattern {
  public:
-  MaskPattern(MaskType type, uint64_t count, uint64_t first_element);
+  MaskPattern(FloatType type, uint64_t count, uint64_t first_element);
 
-  bool open() const { return type_ != MaskType::none; }
+  bool open() const { return type_ != FloatType::none; }
   void feed(const char* data, uint64_t elements);
   bool any() const { return any_; }
   uint64_t sum() const { return stream_.sum(); }
 
  private:
-  MaskType type_;
+  FloatType type_;
   size_t element_size_;
   LaneStream stream_;
   bool any_ = false;

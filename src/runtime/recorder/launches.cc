@@ -9,14 +9,14 @@ namespace opguard {
 namespace {
 
 uint16_t plugin_mask_type(std::string_view dtype) {
-  switch (mask_type(dtype)) {
-    case MaskType::float16:
+  switch (float_type(dtype)) {
+    case FloatType::float16:
       return OPGUARD_MASK_FLOAT16;
-    case MaskType::bfloat16:
+    case FloatType::bfloat16:
       return OPGUARD_MASK_BFLOAT16;
-    case MaskType::float32:
+    case FloatType::float32:
       return OPGUARD_MASK_FLOAT32;
-    case MaskType::float64:
+    case FloatType::float64:
       return OPGUARD_MASK_FLOAT64;
     default:
       return OPGUARD_MASK_NONE;

@@ -1,0 +1,89 @@
+// record/sketch_code.h: sketches (sketch.h) as a log holds them, in chunks of type 9.
+//
+//   an event        its index, the module it ran in, and for some of its slots one set or more
+//   a set           the tensor's own sketch; or, where the log was recorded for comparison with
+//                   another layout, those of the pieces that ranks of that layout may hold:
+//     grid          [8, 64] cut into [4, 64]: 2 sketches, each piece as a tensor of its own
+//     halves        [8, 64] cut into [4, 64] along 0, two pieces a rank: the 4 pieces [2, 64], each
+//                   as the first and as the second half of a [4, 64], 8 sketches
+//
+// The cost: 64 integers of 40 bits with one exponent, 323 bytes; of 24 bits, 195, for types that
+// are narrower than float32. So a sum is off by 2^-40 or 2^-24 of the largest at most.
+//
+// Counterexample: 64 doubles would take 512 bytes, and their last bits are rounding of the sums.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "record/event.h"
+#include "record/file_map.h"
+#include "record/sketch.h"
+
+namespace opguard {
+
+enum class SketchSetKind : uint8_t { whole, grid, halves };
+
+struct SketchSet {
+  SketchSetKind kind = SketchSetKind::whole;
+  std::vector<int64_t> local{};  // grid, halves: the shape that a rank holds
+  uint8_t dim = 0;               // halves: the dimension along which a rank holds two pieces
+  // Of a grid: the cells in the order of their indexes, the last dimension fastest. Of halves: for
+  // each cell of the other dimensions, for each piece along `dim`, it as the first and as the
+  // second.
+  std::vector<Sketch> sketches{};
+  bool operator==(const SketchSet&) const = default;
+};
+
+struct SlotSketches {
+  uint32_t slot = 0;  // among the event's
+  std::vector<SketchSet> sets{};
+  bool operator==(const SlotSketches&) const = default;
+};
+
+struct EventSketches {
+  uint32_t module = kNone;  // string: "layers.0.attention", the innermost module it ran in
+  std::vector<SlotSketches> slots{};
+  bool operator==(const EventSketches&) const = default;
+};
+
+// Bits of each number: of float32 and float64, and of narrower types.
+inline constexpr unsigned kWideSketch = 40, kNarrowSketch = 24;
+
+void put_sketch(std::string& out, const Sketch& sketch, unsigned bits);
+void put_sketch_set(std::string& out, const SketchSet& set, unsigned bits);
+
+// The sketches of one log, decoded where they are asked for.
+class SketchTable {
+ public:
+  uint64_t size() const { return entries_.size(); }  // events that have some
+  bool empty() const { return entries_.empty(); }
+  // In ascending order.
+  uint64_t event(uint64_t number) const { return entries_[number].event; }
+  EventSketches of_event(uint64_t event) const;
+
+  // ---- For the reader.
+
+  // What the payloads to come lie in; of a table without a file they are copied.
+  void set_file(std::shared_ptr<const FileMap> file) { file_ = std::move(file); }
+  // "" or what is wrong with a chunk, of which nothing is taken then.
+  std::string add(std::string_view payload, uint32_t count, uint64_t strings);
+  // Those of events that the log does not hold, since it was cut, are left out.
+  void finish(uint64_t events);
+  void clear() { entries_.clear(); }
+
+ private:
+  struct Entry {
+    uint64_t event = 0;
+    uint32_t bytes = 0;  // behind the index
+    const char* at = nullptr;
+  };
+  std::vector<Entry> entries_;
+  std::shared_ptr<const FileMap> file_;
+  std::vector<std::shared_ptr<const std::string>> held_;
+};
+
+}  // namespace opguard

@@ -1,0 +1,185 @@
+#include "runtime/fingerprint/sketch.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+
+#include "runtime/fingerprint/parallel.h"
+#include "runtime/fingerprint/sketch_sums.h"
+
+namespace opguard {
+
+namespace plain {
+extern const SketchLoops kSketchLoops;
+}
+#ifdef OPGUARD_X86_64_LEVELS
+namespace v3 {
+extern const SketchLoops kSketchLoops;
+}
+namespace v4 {
+extern const SketchLoops kSketchLoops;
+}
+#endif
+
+const SketchLoops& sketch_loops() {
+#ifdef OPGUARD_X86_64_LEVELS
+  const std::string_view level = lane_sums().name;
+  if (level == "v4") return v4::kSketchLoops;
+  if (level == "v3") return v3::kSketchLoops;
+#endif
+  return plain::kSketchLoops;
+}
+
+namespace {
+
+// What one task reads. The tasks of a tensor depend on its shape alone, and their sums are added in
+// order. So the result does not depend on who works on them.
+constexpr uint64_t kTaskBytes = 1 << 20;
+// What is not contiguous is copied so many bytes at a time.
+constexpr uint64_t kGatherBytes = 32 << 10;
+
+// The rows of a piece, and the numbers that they have in the whole.
+class Piece {
+ public:
+  Piece(const Elements& e, const Frame* frame) : e_(e), dims_(e.shape.size()) {
+    whole_ = frame != nullptr ? frame->shape : e.shape;
+    first_ = frame != nullptr ? frame->first : std::vector<int64_t>(dims_, 0);
+    for (size_t d = 0; d + 1 < dims_; ++d) rows_ *= static_cast<uint64_t>(e.shape[d]);
+    if (dims_ > 0) {
+      count_ = static_cast<uint64_t>(e.shape.back());
+      stride_ = e.strides.back();
+      column_ = static_cast<uint64_t>(first_.back());
+    }
+    run_ = dims_ >= 2 ? static_cast<uint64_t>(e.shape[dims_ - 2]) : 1;
+    run_stride_ = dims_ >= 2 ? e.strides[dims_ - 2] : 0;
+  }
+
+  uint64_t rows() const { return rows_; }
+  uint64_t row_bytes() const { return count_ * e_.size; }
+  uint64_t count() const { return count_; }
+
+  // Calls work(SketchRows) for the columns [from, from + count) of the rows [row, last).
+  template <typename Work>
+  void walk(uint64_t row, uint64_t last, uint64_t from, uint64_t count, Work work) const {
+    while (row < last) {
+      SketchRows part;
+      const char* at = static_cast<const char*>(e_.data) + static_cast<int64_t>(from) * stride_;
+      uint64_t rest = row, number = 0, scale = 1;
+      for (size_t d = dims_ < 2 ? 0 : dims_ - 1; d-- > 0;) {
+        const auto size = static_cast<uint64_t>(e_.shape[d]);
+        const uint64_t index = rest % size;
+        rest /= size;
+        at += static_cast<int64_t>(index) * e_.strides[d];
+        number += (index + static_cast<uint64_t>(first_[d])) * scale;
+        scale *= static_cast<uint64_t>(whole_[d]);
+      }
+      part.data = at;
+      part.stride = run_stride_;
+      part.rows = std::min(run_ - row % run_, last - row);
+      part.count = count;
+      part.first_row = number;
+      part.first_column = column_ + from;
+      row += part.rows;
+      if (stride_ == static_cast<int64_t>(e_.size) || count == 1)
+        work(part);
+      else
+        gathered(part, work);
+    }
+  }
+
+ private:
+  // A few rows, or a part of one, at a time, copied to where their elements are neighbours.
+  template <typename Work>
+  void gathered(SketchRows part, Work work) const {
+    const uint64_t columns = std::min(part.count, kGatherBytes / e_.size / 64 * 64);
+    const uint64_t rows = std::max<uint64_t>(kGatherBytes / (columns * e_.size), 1);
+    const auto buffer = std::make_unique<char[]>(columns * rows * e_.size);
+    for (uint64_t r = 0; r < part.rows; r += rows) {
+      for (uint64_t c = 0; c < part.count; c += columns) {
+        SketchRows copy = part;
+        copy.rows = std::min(rows, part.rows - r);
+        copy.count = std::min(columns, part.count - c);
+        gather(part.data + static_cast<int64_t>(r) * part.stride + static_cast<int64_t>(c) * stride_,
+               part.stride, copy.rows, stride_, static_cast<int64_t>(copy.count), e_.size,
+               buffer.get());
+        copy.data = buffer.get();
+        copy.stride = static_cast<int64_t>(copy.count * e_.size);
+        copy.first_row += r;
+        copy.first_column += c;
+        work(copy);
+      }
+    }
+  }
+
+  const Elements& e_;
+  size_t dims_;
+  std::vector<int64_t> whole_, first_;
+  uint64_t rows_ = 1, count_ = 1, column_ = 0, run_ = 1;
+  int64_t stride_ = 0, run_stride_ = 0;
+};
+
+// Tasks of about kTaskBytes: some rows, or some columns of one.
+struct Tasks {
+  explicit Tasks(const Piece& piece) {
+    const uint64_t bytes = std::max<uint64_t>(piece.row_bytes(), 1);
+    rows = std::max<uint64_t>(kTaskBytes / bytes, 1);
+    groups = (piece.rows() + rows - 1) / rows;
+    parts = std::max<uint64_t>(bytes / kTaskBytes, 1);
+    columns = ((piece.count() + parts - 1) / parts + 63) / 64 * 64;
+    parts = (piece.count() + columns - 1) / columns;
+  }
+  uint64_t count() const { return groups * parts; }
+
+  template <typename Work>
+  void run(const Piece& piece, uint64_t task, Work work) const {
+    const uint64_t row = task / parts * rows, from = task % parts * columns;
+    piece.walk(row, std::min(row + rows, piece.rows()), from,
+               std::min(columns, piece.count() - from), work);
+  }
+
+  uint64_t rows, groups, parts, columns;
+};
+
+void fold(const WideSums& wide, SketchSums& into) {
+  for (size_t i = 0; i < kSketchNumbers; ++i) into[i] += wide[i] + wide[i + kSketchNumbers];
+}
+
+struct Part {
+  alignas(64) WideSums sums = {};
+  bool finite = true;
+};
+
+}  // namespace
+
+Sketch sketch(const Elements& elements, FloatType type, const Frame* frame, unsigned threads) {
+  Sketch result;
+  if (type == FloatType::none) return result;
+  for (const int64_t n : elements.shape)
+    if (n <= 0) return result;
+  const Piece piece(elements, frame);
+  const Tasks tasks(piece);
+  const SketchLoops& loops = sketch_loops();
+  std::vector<Part> parts(tasks.count());
+  const auto add = [&](size_t task) {
+    Part& part = parts[task];
+    tasks.run(piece, task, [&](const SketchRows& rows) {
+      if (part.finite) part.finite = loops.add(rows, type, part.sums);
+    });
+  };
+  if (parts.size() == 1 || threads <= 1)
+    for (size_t task = 0; task < parts.size(); ++task) add(task);
+  else
+    parallel_for(parts.size(), threads, add);
+  for (size_t task = 0; task < parts.size(); ++task) {
+    if (!parts[task].finite) {
+      parts[task] = {};
+      tasks.run(piece, task, [&](const SketchRows& rows) {
+        loops.add_finite(rows, type, parts[task].sums, result);
+      });
+    }
+    fold(parts[task].sums, result.sums);
+  }
+  return result;
+}
+
+}  // namespace opguard

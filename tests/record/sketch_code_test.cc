@@ -1,0 +1,169 @@
+// Sketches in the log: what is written is read, to the precision that is promised; what is damaged
+// is refused.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "record/format.h"
+#include "record/record.h"
+#include "record/sketch_code.h"
+#include "record/writer.h"
+#include "sample.h"
+
+namespace opguard {
+namespace {
+
+Sketch random_sketch(uint64_t seed, double scale) {
+  std::mt19937_64 random(seed);
+  Sketch sketch;
+  for (double& y : sketch.sums) y = scale * std::normal_distribution<>()(random);
+  return sketch;
+}
+
+// An event's entry behind its index: one slot with its own sketch and a grid.
+std::string entry(uint32_t module, uint32_t slot, const Sketch& own, const SketchSet& grid,
+                  unsigned bits) {
+  std::string out;
+  format::put_varint(out, module + 1);
+  format::put_varint(out, 1);
+  format::put_varint(out, slot);
+  format::put_varint(out, 2);
+  put_sketch_set(out, {SketchSetKind::whole, {}, 0, {own}}, bits);
+  put_sketch_set(out, grid, bits);
+  return out;
+}
+
+SketchSet grid_of(uint64_t seed, size_t cells) {
+  SketchSet set{SketchSetKind::grid, {4, 64}, 0, {}};
+  for (size_t i = 0; i < cells; ++i) set.sketches.push_back(random_sketch(seed + i, 1));
+  return set;
+}
+
+double largest(const Sketch& sketch) {
+  double most = 0;
+  for (double y : sketch.sums) most = std::max(most, std::fabs(y));
+  return most;
+}
+
+void expect_near(const Sketch& read, const Sketch& written, unsigned bits) {
+  const double allowed = std::ldexp(largest(written), 1 - static_cast<int>(bits));
+  for (size_t i = 0; i < kSketchNumbers; ++i)
+    ASSERT_NEAR(read.sums[i], written.sums[i], allowed) << i;
+}
+
+std::string write_events(const TempDir& dir, uint32_t events, unsigned bits, double scale) {
+  LogWriter writer;
+  writer.open(dir.path(), 0, 1, 4711, 5);
+  for (uint32_t i = 0; i < events; ++i) {
+    const uint32_t module = writer.string("layers." + std::to_string(i % 3));
+    std::vector<Slot> slots = sample_slots(writer, 3);
+    writer.add(sample_event(writer, i), slots,
+               i % 4 == 3 ? std::string()
+                          : entry(module, i % 3, random_sketch(i, scale), grid_of(i, i % 5), bits));
+  }
+  EXPECT_TRUE(writer.close());
+  return writer.path();
+}
+
+TEST(SketchCode, WhatIsWrittenIsRead) {
+  for (unsigned bits : {kWideSketch, kNarrowSketch})
+    for (double scale : {1.0, 1e-30, 1e30, 1e-320}) {
+      TempDir dir;
+      const uint32_t events = 500;
+      const std::string path = write_events(dir, events, bits, scale);
+      ProcessLog log;
+      std::string error;
+      ASSERT_TRUE(read_log(path, log, error)) << error;
+      ASSERT_TRUE(log.closed);
+      EXPECT_EQ(log.sketches.size(), events / 4 * 3);
+      for (uint32_t i = 0; i < events; ++i) {
+        const EventSketches read = log.sketches.of_event(i);
+        if (i % 4 == 3) {
+          EXPECT_EQ(read, EventSketches{});
+          continue;
+        }
+        EXPECT_EQ(log.text(read.module), "layers." + std::to_string(i % 3));
+        ASSERT_EQ(read.slots.size(), 1u);
+        EXPECT_EQ(read.slots[0].slot, i % 3);
+        ASSERT_EQ(read.slots[0].sets.size(), 2u);
+        expect_near(read.slots[0].sets[0].sketches[0], random_sketch(i, scale), bits);
+        const SketchSet& grid = read.slots[0].sets[1];
+        EXPECT_EQ(grid.kind, SketchSetKind::grid);
+        EXPECT_EQ(grid.local, (std::vector<int64_t>{4, 64}));
+        ASSERT_EQ(grid.sketches.size(), i % 5);
+        for (size_t c = 0; c < grid.sketches.size(); ++c)
+          expect_near(grid.sketches[c], random_sketch(i + c, 1), bits);
+      }
+    }
+}
+
+TEST(SketchCode, ZerosAndWhatIsNotFinite) {
+  Sketch zeros, counted = random_sketch(3, 1);
+  counted.positive_infinite = 1;
+  counted.not_a_number = 70'000;
+  for (const Sketch& sketch : {zeros, counted}) {
+    std::string out;
+    format::put_varint(out, 7);  // the event
+    format::put_varint(out, 0);  // no module
+    format::put_varint(out, 1);
+    format::put_varint(out, 0);
+    format::put_varint(out, 1);
+    put_sketch_set(out, {SketchSetKind::whole, {}, 0, {sketch}}, kWideSketch);
+    SketchTable table;
+    ASSERT_EQ(table.add(out, 1, 0), "");
+    table.finish(8);
+    const Sketch read = table.of_event(7).slots.at(0).sets.at(0).sketches.at(0);
+    EXPECT_EQ(read.positive_infinite, sketch.positive_infinite);
+    EXPECT_EQ(read.negative_infinite, 0u);
+    EXPECT_EQ(read.not_a_number, sketch.not_a_number);
+    expect_near(read, sketch, kWideSketch);
+  }
+}
+
+TEST(SketchCode, SizesAreAsPromised) {
+  std::string wide, narrow;
+  put_sketch(wide, random_sketch(1, 1), kWideSketch);
+  put_sketch(narrow, random_sketch(1, 1), kNarrowSketch);
+  EXPECT_LE(wide.size(), 323u);
+  EXPECT_LE(narrow.size(), 195u);
+}
+
+// A chunk that ends anywhere, or says more than it holds, gives nothing.
+TEST(SketchCode, WhatIsCutIsRefused) {
+  std::string out;
+  format::put_varint(out, 0);
+  out += entry(0, 0, random_sketch(1, 1), grid_of(2, 3), kNarrowSketch);
+  for (size_t bytes = 0; bytes < out.size(); ++bytes) {
+    SketchTable table;
+    EXPECT_NE(table.add(std::string_view(out).substr(0, bytes), 1, 1), "") << bytes;
+    EXPECT_TRUE(table.empty());
+  }
+  SketchTable table;
+  EXPECT_EQ(table.add(out, 1, 1), "");
+  EXPECT_NE(table.add(out, 2, 1), "");
+  EXPECT_EQ(table.add(out, 1, 0), "it names a string that is not there");
+  EXPECT_EQ(table.size(), 1u);
+}
+
+// Of a log that was cut, the sketches of events that are gone are gone too.
+TEST(SketchCode, OfALogThatWasCut) {
+  TempDir dir;
+  const std::string bytes = read_bytes(write_events(dir, 4000, kWideSketch, 1));
+  ProcessLog log;
+  std::string error;
+  for (size_t part : {3, 5, 9}) {
+    ASSERT_TRUE(parse_log(std::string_view(bytes).substr(0, bytes.size() * part / 10), log, error));
+    EXPECT_FALSE(log.closed);
+    EXPECT_GT(log.sketches.size(), 0u);
+    for (uint64_t i = 0; i < log.sketches.size(); ++i)
+      EXPECT_LT(log.sketches.event(i), log.events.size());
+  }
+}
+
+}  // namespace
+}  // namespace opguard
