@@ -1,3 +1,16 @@
+// What becomes of each boundary: its place, or why it has none.
+//
+//   its place in the order of sites      by 0.5 of its tags; by 0.3 between two sure neighbours
+//   two places tell as much              ambiguous, and both are taken: nobody else gets them
+//   fewer of its kind than before        and the one left has other arguments and another name:
+//                                        ambiguous, since it may be a sum of several
+//   nothing like it in its scope         looked for elsewhere (moved.h)
+//   nowhere                              lost
+//
+// Counterexample: where two statements changed places, order would keep only one of them. If
+// nothing in either scope reads like it, that one is it, and no order is asked.
+//
+// Every answer says why, in the words that `match --explain` prints.
 #include "matcher/match.h"
 
 #include <algorithm>
