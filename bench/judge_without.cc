@@ -1,11 +1,11 @@
-// Pairs of logs judged as they are and without each heuristic, for bench/ablation.py: reads a pair
-// a line from stdin, the two folders apart by a tab, and prints a line of JSON for each:
+// Pairs of logs judged as they are and without each heuristic, for bench/ablation.py. It reads a
+// pair a line from stdin, the two folders apart by a tab. It prints a line of JSON for each:
 //
 //   {"verdict": "diverged", "pivot": ..., "heuristics": ["echo"], "without": {"echo": null, ...}}
 //
-// `pivot` is the kind and both sides' places, null where none is named; `without` has for each
-// heuristic the verdict and pivot where others come out, else null. {"error": ...} for a folder
-// that cannot be read.
+// `pivot` is the kind and both sides' places, null where none is named. `without` has for each
+// heuristic the verdict and pivot where others come out, else null. A folder that cannot be read
+// gives {"error": ...}.
 #include <cstdio>
 #include <iostream>
 #include <string>

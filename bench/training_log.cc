@@ -2,11 +2,11 @@
 // run.
 //
 // Steps of 48 layers x 20 operators (two tensors read, one left), their backward nodes, a loss and
-// an optimizer step of 96 parameters: about 6,000 records a step, every value another one, as in a
-// real run. `value`: from the middle on, every result is another one. `insert`: one operator more
-// in each tenth of the run. `edited`: `value`, and all along one operator in a hundred is missing
-// and one in a hundred more is there, as after a refactor. Records are per rank, as many steps
-// whatever the change.
+// an optimizer step of 96 parameters. That makes about 6,000 records a step. Every value is another
+// one, as in a real run. `value`: from the middle on, every result is another one. `insert`: one
+// operator more in each tenth of the run. `edited`: `value`, and all along one operator in a
+// hundred is missing and one in a hundred more is there, as after a refactor. Records are per rank,
+// as many steps whatever the change.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -1,3 +1,16 @@
+// From the command line to the exit code. The order of the steps is what matters here.
+//
+//   1. the words behind `--` are taken off: they are the program's, whatever they look like
+//   2. the command is found by its name, before the parse
+//   3. the settings file gives its options their defaults
+//   4. the parse: what is on the command line takes the place of the defaults
+//   5. --show-config prints what that came to; otherwise the command runs
+//
+// Counterexample: settings after the parse. Nothing would tell a default from a value that was
+// given.
+//
+// An exception of ours is a sentence and exit code 2, never a signal. Where stdout cannot be
+// written, the answer has not been given: then the code is 2 as well.
 #include "cli/command.h"
 #include <algorithm>
 #include <cstdio>

@@ -1,3 +1,15 @@
+// Three shells, one source: the options as the program itself declares them (help_text.h).
+//
+//   --color auto|always|never     choices: the shell offers the three
+//   --html FILE, LOG              file names
+//   DIR, TREE, REPO               folders
+//   --step N                      nothing is offered, and no file by mistake
+//
+// What a value is follows from its name in the help, as people read it. Counterexample: a list of
+// options kept here. It would be right until somebody adds one.
+//
+// Behind `--` stands the user's program, whose own completion goes on. The scripts are whole files;
+// `opguard completion bash` prints one.
 #include "cli/completion.h"
 
 #include <functional>

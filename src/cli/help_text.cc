@@ -1,3 +1,15 @@
+// Takes apart what CLI11 knows of an option, and lays it out as help.
+//
+//   add_option("--format", f, "Write it as")     names {"--format"}, value "FORMAT",
+//     ->type_name("FORMAT")                      choices {"text", "json"}, "Write it as [text]"
+//     ->check(IsMember({"text", "json"}))
+//     ->capture_default_str()
+//
+// The same OptionText goes to the help, the completions and the manual page. Counterexample: a help
+// text with the options written into it. It would say what they were.
+//
+// CLI11 hands a parent's formatter down to its commands. So a text counts only where its own App
+// asks for it: `help_text_of` compares the two.
 #include "cli/help_text.h"
 
 #include <algorithm>

@@ -1,3 +1,14 @@
+// What is asked of a command line, in this order; the first answer is the sentence.
+//
+//   no `--`, and a word that PATH has     put -- before 'python3', which begins the program
+//   a word with a dash is left over       no option '--formt'; did you mean '--format'?
+//   a word is left over                   'c' is one argument too many
+//   else                                  CLI11's own words
+//
+// Counterexample: the leftover option first. In `opguard run tree python3 t.py --lr 3` it is --lr,
+// and "no option '--lr'" would send the user to our help, where the `--` is what is missing.
+//
+// A folder is never taken for a program, even if PATH has one of its name.
 #include "cli/mistakes.h"
 
 #include <algorithm>

@@ -1,3 +1,14 @@
+// What may stand in [tool.opguard], checked against the commands' own options.
+//
+//   [tool.opguard]
+//   steps = 3                 every command that has --steps gets it
+//   with = "transformers"     one string for a list of one
+//   boundary = "a"            error: 'boundary' is of one run: give it on the command line
+//   steps = "3"               error: 'steps' takes a whole number, not string
+//
+// All keys are checked before any option gets a value, those of other commands too. So a fault
+// shows with the first command, and not weeks later with another. Counterexample: `json` in the
+// general table. A second command would write over the first one's file.
 #include "cli/settings.h"
 
 #include <algorithm>

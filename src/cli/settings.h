@@ -2,8 +2,8 @@
 //
 //   built in  <  [tool.opguard]  <  [tool.opguard.diff]  <  the command line
 //
-// A value counts as the option's own default: the command line replaces it, a list too, and what
-// one option demands of another (`--seed` of `--deterministic`) is asked of the command line alone.
+// A value counts as the option's own default: the command line replaces it, a list too. What one
+// option demands of another (`--seed` of `--deterministic`) is asked of the command line alone.
 #pragma once
 
 #include <map>

@@ -1,3 +1,12 @@
+// Asks each option once where its value comes from, in the order in which one replaces another.
+//
+//   on the command line?     as CLI11 counts it
+//   in the settings file?    as settings.h applied it, with line and column
+//   else                     what the help says in brackets, "[until nothing new comes]"; without
+//                            brackets what the option's variable holds
+//
+// Counterexample: to print the variables after the parse. They do not tell a default from the same
+// value that was given, and "until nothing new comes" is a very large number there.
 #include "cli/show_config.h"
 
 #include <algorithm>

@@ -1,3 +1,18 @@
+// The driver's functions in the order in which a launch needs them, and what may go wrong with
+// each.
+//
+//   the first tensor on cuda:0    its primary context, a pinned ring, scratch, the kernel from PTX
+//   a launch                      is the context still ours? is the stream captured? plan, scratch
+//   drain                         the ring is read; after a silent second the context is looked at
+//
+// Nothing here waits for the device's work: what a stream has done shows in the ring.
+//
+// Scratch is a variable of a module, since loading one gives it zeroed: a memset would go onto a
+// stream of the program's. Each stream has its own, and each launch of a captured graph too, for
+// branches run side by side.
+//
+// Counterexample: cudaDeviceReset. The context is gone and its handles are none; so its number is
+// asked before anything of it is used. What it still owed is counted as lost.
 #include "device/cuda.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// device/og1_kernel.h: the fingerprint kernel, one block of it, written against a Block that is
+// device/og1_kernel.h: the fingerprint kernel, one block of it, written against a Block. That is
 // either this thread's place on the device (og1_kernel.cu) or 256 threads one after the other
 // (og1_twin.cc).
 //
@@ -12,9 +12,12 @@
 //   sums(x)          what the threads have summed: each its own, or the whole by one; x: h by XOR
 //   total(sums, x)   from those the whole, for thread 0
 //   clock()          the device's clock, ns; for thread 0
-// and a Warp index(), each(f) with f(State&, lane), from(k, source): in every lane, State::at of
-// lane source(lane) into State::target[k]; and sum<n>(threads): the first n of State::value become
-// sums over its group of so many lanes. Both have atomic operations on global memory: add(), take()
+// A Warp has
+//   index()          its number in the block
+//   each(f)          f(State&, lane) for every lane
+//   from(k, source)  in every lane, State::at of lane source(lane) into State::target[k]
+//   sum<n>(threads)  the first n of State::value become sums over its group of so many lanes
+// Both have atomic operations on global memory: add(), take()
 // (which leaves zero) and fence(). Loops around those are taken alike by all lanes of the warp, or
 // threads of the block.
 #pragma once

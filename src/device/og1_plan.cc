@@ -1,3 +1,17 @@
+// From a tensor's shape and strides to a Job: what the kernel needs, and would be slow to find out.
+//
+//   [100000, 256] float32, dense     kRows: 32 threads a row, each a vector of 16 bytes at a time
+//   [1, 10^7]                        kOneRow: blocks take pieces of it
+//   [3, 10^6]                        kStream: too few rows for all warps; cut anywhere
+//   x.t()                            kColumns: a row a lane, so that neighbours are read together
+//
+// What depends on sizes alone is computed here, on the processor. That is the powers that a
+// thread's step needs, and how far an address moves when a dimension is carried over.
+// Counterexample: the same in the kernel. Every thread would divide by every size, in each step.
+//
+// A tensor that fits no launch any more (parameters, scratch) is refused, and begins the next one.
+// The scratch of a job is an offset until write(): the plan is made before it is known which
+// stream's memory it gets.
 #include "device/og1_plan.h"
 
 #include <algorithm>

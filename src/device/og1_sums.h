@@ -1,5 +1,5 @@
-// device/og1_sums.h: what one block sums of its piece of a tensor: rows and the flat row for the
-// fingerprint, which elements are masked, the elements' digest, and the XOR of the bytes.
+// device/og1_sums.h: what one block sums of its piece of a tensor. These are rows and the flat row
+// for the fingerprint, which elements are masked, the elements' digest, and the XOR of the bytes.
 //
 // How the rows are read depends on their length (og1_plan.h chooses):
 //

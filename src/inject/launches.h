@@ -3,8 +3,8 @@
 // bind these names to it:
 //  - the runtime's cudaLaunchKernel, cudaMemcpyAsync... and cublasLtMatmul, where they are called
 //    through libcudart.so and libcublasLt.so;
-//  - dlsym: by it the runtime, shared or linked into a library, Triton's launchers and torch find
-//    the driver's functions (cuGetProcAddress first of all), and get ours.
+//  - dlsym, by which others find the driver's functions, cuGetProcAddress first of all, and get
+//    ours. They are the runtime, shared or linked into a library, Triton's launchers and torch.
 // An outer call counts only where no inner one was seen. Times are the host's, of the call.
 #pragma once
 

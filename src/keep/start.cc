@@ -6,9 +6,9 @@
 //   export PYTHONPATH=/megatron:$PYTHONPATH      the shell sees its own PYTHONPATH only
 //   python train.py                              here: PYTHONPATH=<boot>:/megatron:
 // boot/sitecustomize.py takes it out again before the program's first line; the user's value waits
-// in OPGUARD_PYTHONPATH until then. Not reached are processes that the loader preloads nothing into
-// (setuid programs such as sudo, static ones) and what they start with an environment of their own.
-// Nor are other machines, and containers that do not have this file.
+// in OPGUARD_PYTHONPATH until then. Not reached are processes that the loader preloads nothing
+// into: setuid programs such as sudo, and static ones. Nor is what they start with an environment
+// of their own. Nor are other machines, and containers that do not have this file.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>

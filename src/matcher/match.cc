@@ -1,3 +1,16 @@
+// What becomes of each boundary: its place, or why it has none.
+//
+//   its place in the order of sites      by 0.5 of its tags; by 0.3 between two sure neighbours
+//   two places tell as much              ambiguous, and both are taken: nobody else gets them
+//   fewer of its kind than before        and the one left has other arguments and another name:
+//                                        ambiguous, since it may be a sum of several
+//   nothing like it in its scope         looked for elsewhere (moved.h)
+//   nowhere                              lost
+//
+// Counterexample: where two statements changed places, order would keep only one of them. If
+// nothing in either scope reads like it, that one is it, and no order is asked.
+//
+// Every answer says why, in the words that `match --explain` prints.
 #include "matcher/match.h"
 
 #include <algorithm>
@@ -18,9 +31,9 @@
 namespace opguard {
 namespace {
 
-// Two sites of one scope are the same if they share half of their tags, or less where both
-// neighbours are surely paired next to them. Then nothing else can have stood there. A named
-// operator that is the only one of its kind in both scopes may have changed more, too.
+// Two sites of one scope are the same if they share half of their tags. Less is enough where both
+// neighbours are surely paired next to them: nothing else can have stood there. A named operator
+// that is the only one of its kind in both scopes may have changed more, too.
 constexpr double kMinInScope = 0.5, kMinBetween = 0.3, kMinOnly = 0.35, kSureNeighbour = 0.7;
 // What the best pairing of a scope must lose when a site is put elsewhere. One different argument
 // is worth about 0.15, a different neighbour 0.1.

@@ -1,3 +1,20 @@
+// Weighs where a site may have gone: how alike it is, and what tells of the way there.
+//
+//   evidence                                        worth     needed likeness
+//   a function newly called where it stood          0.7       0.5
+//   another scope of its file                       0.25      0.75; of an old scope no other line
+//                                                             of the file may read alike
+//   another file of its folder, two went together   0.2       0.85
+//   anywhere, three went together                   -         0.85
+//
+// The best place of a site must be a site whose best it is, too, and lead by 0.1. Counterexample: a
+// helper that other functions newly call as well. It was taken out of those, and a line in it that
+// reads alike is theirs.
+//
+// contested() asks the other way round. A weak pair in its own scope is given up where a new
+// function, called in its stead, holds the site better.
+//
+// The cost: scopes of the folder and those newly called; others only for groups of three sites.
 #include "matcher/moved.h"
 
 #include <algorithm>

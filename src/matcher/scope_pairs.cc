@@ -1,3 +1,20 @@
+// Pairs the two trees of scopes from the root down, and then what is left, wherever it is.
+//
+//   1. equal names, nothing changed        taken at once: every site reads alike
+//   2. equal names, else                   unless two exchanged them, or the one of that name now
+//                                          calls a new function that holds more of it (hand_over)
+//   3. other names below the same parent   those that fit clearly best both ways (settle)
+//   4. the words in which those differ     attn_half became attn_part, so half is part now: then
+//                                          rotate_half is rotate_part, if that is there and free
+//   5. files, then classes and functions   anywhere: a file kept is worth 0.2, a name kept 0.1
+//   6. single scopes                       a method of another class now
+//
+// What is paired pairs what is in it first, so a method is looked for in its own class before
+// others. Counterexample: two that hold as much. A lead of less than 0.1 is none: neither is taken,
+// and the boundaries are ambiguous.
+//
+// The cost: a likeness only of those that share an operator of one kind; unchanged files cost one
+// comparison a site.
 #include "matcher/scope_pairs.h"
 
 #include <algorithm>

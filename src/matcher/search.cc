@@ -1,3 +1,14 @@
+// Two questions: may a scope of this outline matter, and does it, once its sites are there.
+//
+//   choose()   from counts of words: at least so many sites, at most so many `rotate`
+//   keep()     from the sites themselves, of the scopes that choose() took
+//
+// choose() may take too much and never too little: where a count may be too low, the bound is
+// taken. Counterexample: a likeness computed from the counts. A word may be a variable's name, so a
+// scope would look more alike than it is, or less.
+//
+// A file that is gone may be any file. Then one scope of it that is alike enough takes the whole
+// file. The cost: some look-ups a scope of the tree, and sites only of the few that are taken.
 #include "matcher/search.h"
 
 #include <algorithm>

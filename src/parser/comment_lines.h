@@ -2,7 +2,7 @@
 // ours.
 //
 // `instrument --comments` says above a line what its probes record. A comment line is nothing to
-// Python between two tokens that a line's end may part, but in a string it is text, and behind a
+// Python between two tokens that a line's end may part. In a string it is text, and behind a
 // backslash an error:
 //
 //   x = f(a,            a comment may stand above this line,

@@ -1,3 +1,16 @@
+// One walk over a file: its functions with their parameters, and those calls that were asked for.
+//
+//   @cached
+//   def f(q, /, *, k: T = None, **rest):    parameters q, k with the fallback `None`, rest
+//       q = q * 2                           q is rebound: what the caller gave is known no more
+//
+//   f(x, *xs, k=h[0])                       "x", * "xs", k "h[0]"
+//
+// A lone `*` or `/` is no parameter. A function's first line is that of its decorators.
+// Counterexample: a name bound in a nested function counts as bound here as well. That loses a
+// comparison, and never makes a false one.
+//
+// The cost: a parse and a walk of the file; the bodies of nested functions are walked once a level.
 #include "parser/functions.h"
 
 #include <algorithm>

@@ -1,3 +1,15 @@
+// Changes bytes to blanks, so that a grammar's fault is got around and every offset stays true.
+//
+//   x = (a +         joined_lines: the line break inside the parentheses becomes a blank
+//   b)
+//   x = *a, *(1,)    without_stars: the second star becomes a blank, the first is read
+//
+// To know what is code, strings must be passed over, with prefixes, triple quotes, escapes and the
+// fields of f-strings, which hold code again. Counterexamples: a "#" inside a string begins no
+// comment; a line break inside a string stays. Where a string or a bracket does not end, nothing is
+// returned: then the text is at fault.
+//
+// The cost: one pass, and only over a file that the parser has refused.
 #include "parser/mended_text.h"
 
 #include <algorithm>

@@ -1,3 +1,17 @@
+// Counts words by scope, in the order in which the tree lies in memory.
+//
+//   class A:                        A        nothing
+//       def f(self, x):             A.f      `+` 1, softmax 1; at least 2 sites: a call, a binary
+//           return softmax(x) + 1
+//
+// A body opens a scope, and the index behind it closes it. So there is no recursion, and no Site is
+// made. Annotations, patterns and comments are stepped over as a whole.
+//
+// Counterexample: `"a" + "b"` is counted as a `+`, but not as a site. The count of a word may be
+// too high, and the least number of sites too low. So it tells what cannot be there, and nothing
+// else.
+//
+// The cost: one look-up for each name and operator in a file.
 #include "parser/outline.h"
 
 #include <map>

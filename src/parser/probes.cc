@@ -1,3 +1,17 @@
+// Finds our probes in a parsed file, undoes them, and tells which site each stands at.
+//
+//   y = og("attn.mul:a1", q) * k      delete `og("attn.mul:a1", ` and `)`
+//   x = og.name("add:o5", x).iadd(y)  put back `x += y`
+//   y = q * k                         parsed again: the site with operand q
+//
+// Every probe gives the ranges to delete. They are applied at once, from the front, and Undone says
+// where an offset of the old text has come to lie. So the operand's place in the plain text is
+// known without a search.
+//
+// Counterexample: to look for `og(` in the text. It may stand in a string, or be a function of the
+// user's. A probe is a call of the name that our import line binds, with a string and an operand.
+//
+// The cost: two parses and two walks of a file that has probes; of another, a search for the line.
 #include "parser/probes.h"
 
 #include <algorithm>

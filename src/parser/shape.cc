@@ -1,3 +1,13 @@
+// Gives expressions the short names that matching compares.
+//
+//   torch.nn.functional.relu(x)     callee "torch.nn.functional.relu", argument "name:x"
+//   self.layers[i](x)               callee "layers": the last name, since the index may be anything
+//   f(dim=-1, *xs)                  "keyword:dim=literal:-1", "splat:*xs"
+//   "a long message that goes on"   "literal:" and its beginning, then four digits of the whole
+//
+// The names are kept in plans, so they are short, on one line, and the same for the same text.
+// Counterexample: the whole argument's text. A rename inside of it would make another argument,
+// while "call:f" is the same.
 #include "parser/shape.h"
 
 #include <cctype>

@@ -47,10 +47,11 @@ struct Site {
   uint32_t line = 0, column = 0;                // of start: 1-based line, 0-based character column
   uint32_t end_line = 0, end_column = 0;        // of end
   Form form = Form::call;
-  std::string callee;    // "torch.softmax", ".view", "F.linear", "super().f", "+", "[]", "[]="; for
-                         // a call of a call or subscript the text of its last name, or ""; ".mean"
-                         // read, ".data=" write, "with", "await", "bool", "in", "format",
-                         // "unpack"; "@torch.no_grad" where a decorator is applied
+  // A call: "torch.softmax", ".view", "F.linear", "super().f". Of a call or subscript that is
+  // called the text of its last name, or "". Read: ".mean"; written: ".data=", "[]=". Else the
+  // operator: "+", "[]", "with", "await", "bool", "in", "format", "unpack". A decorator:
+  // "@torch.no_grad".
+  std::string callee;
   std::string receiver;  // text of the receiver of a method call or of the operand, shortened
   std::string scope;     // "Attention.forward", "<module>", "f.<lambda>"
   std::string block;     // headers of the compound statements around it in its scope, outermost

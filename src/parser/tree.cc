@@ -1,3 +1,17 @@
+// Parses with tree-sitter, mends what its grammar gets wrong, and flattens the tree into one array.
+//
+//   a + f(b)    binary_operator, identifier a, +, call, identifier f, argument_list, ...
+//               each item knows its parent, and the item behind its last descendant
+//
+// So to step over a subtree is to read one number, and a walk goes through memory in order.
+//
+// Words that are keywords in some places only are the grammar's trouble. `type(x).attr = v` comes
+// out as a type alias, and `print (x)` as Python 2. The text is parsed again with another word of
+// the same length (`typf`, `prixt`), so that every offset stays true. Counterexample: Python 2's
+// `print x` is mended alike, and then is the error that it must be.
+//
+// The cost: one parse and one walk. A second parse only for such words, and for text that is
+// refused.
 #include "parser/tree.h"
 
 #include <tree_sitter/api.h>
@@ -357,8 +371,8 @@ bool is_python(const SourceFile& source, Diagnostics& diags) {
   std::optional<std::string> text = readable(source, diags);
   if (!text) return false;
   OwnedTree parsed = parse_text(*text);
-  // What needs a walk to be told. It is the fault's place, Python 2, which the grammar reads as
-  // well, and a nesting that only long lines of brackets or operators can reach.
+  // What needs a walk to be told. It is the fault's place, and Python 2, which the grammar reads as
+  // well. It is also a nesting that only long lines of brackets or operators can reach.
   const bool walk = ts_node_has_error(ts_tree_root_node(parsed.get())) ||
                     text->find("print ") != text->npos || text->find("exec ") != text->npos ||
                     longest_line(*text) > kMaxDepth;

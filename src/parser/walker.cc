@@ -1,3 +1,16 @@
+// Scopes, and what every site has in common. visit() says for each kind of node who looks after it.
+//
+//   class Block:
+//       def forward(self, x):        scope "Block.forward"
+//           if x.requires_grad:      block "if x.requires_grad"
+//               y = self.norm(x)     targets ["y"]; receiver "self"
+//
+// Restore sets a member for as long as a node is visited. So a site reads its surroundings from the
+// walker, and nothing is handed down.
+//
+// A place where a probe would change the program is a site with a refusal, and never left out: the
+// reader is told why. Counterexample: inside @torch.jit.script a probe is a call that the compiler
+// does not know. Annotations and patterns of `match` are no sites: nothing is computed there.
 #include "parser/walker.h"
 
 #include <algorithm>

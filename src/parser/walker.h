@@ -3,8 +3,8 @@
 //   y = f(a + b) * c       `a + b`: operand a; the call: operand f; `*`: operand f(a + b)
 //
 // A site is an operator and the operand that a probe would wrap. What encloses it becomes its scope
-// and block, what stands beside it its arguments. walker.cc has the scopes and what a site is made
-// of, walker_statements.cc and walker_expressions.cc the forms.
+// and block, what stands beside it its arguments. The scopes and what a site is made of are in
+// walker.cc, the forms in walker_statements.cc and walker_expressions.cc.
 //
 // Counterexample: `not(x)` has no blank before its operand. The probe would grow into the word, so
 // it goes inside the parentheses (separate).

@@ -1,3 +1,14 @@
+// The sites of expressions: calls, operators, comparisons, subscripts, attributes, f-strings.
+//
+//   f(x)            operand f, which the probe wraps: og("f", f)(x)
+//   a + b           operand a, the left one; the right one is an argument
+//   a < b < c       two comparisons, operands a and b, told apart by chain:0 and chain:1
+//   x in s          operand s: it is asked whether it holds x
+//   f"{loss:.3f}"   operand loss
+//
+// A site is refused where the wrapped text would mean something else. `super()` looks at its
+// caller's frame, and `f"{x=}"` prints its own text. Counterexamples: `x is y`, `-1`, `"a" + b` and
+// `+x` are no sites. None of them computes on a tensor, or it gives the same one.
 #include <algorithm>
 
 #include "parser/probe_text.h"

@@ -1,3 +1,15 @@
+// The sites of statements: what they store into, iterate, test and enter.
+//
+//   a, b = f(x)          the call, and the unpacking of its value
+//   x[0] = v             []= with operand x
+//   p.data = v           .data= with operand p
+//   x += y               += with operand x: it writes into the tensor, so it is no read and a store
+//   for t in loader:     iter
+//   if a and not b:      two tests, a and b: each is asked whether it is true
+//   with ctx() as c:     with
+//
+// Counterexamples: `a, b = c, d` unpacks nothing, since no iterator is made. `if True:` and `if x
+// is None:` never ask a tensor. `x: int` stores nothing, so `x` is not visited as a target.
 #include <algorithm>
 
 #include "parser/walker.h"

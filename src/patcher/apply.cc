@@ -1,3 +1,16 @@
+// Writes the files of a patch in place: every one, or none.
+//
+//   1. each file is asked    no link leads to it, its bytes are those that were read, and nothing
+//                            in it is uncommitted but probes
+//   2. all new texts         beside the old ones, under names of their own
+//   3. renamed               one by one; if one fails, those before it are put back
+//
+// Counterexample: to write through a symbolic link. It may lead into an environment that other
+// trees share. Such files are left out with a note where a whole tree is instrumented
+// (writable_part).
+//
+// The cost: each file is read once more, and written once. Step 3 changes names only, so a full
+// disk shows in step 2, where nothing has happened yet.
 #include <map>
 #include <string>
 #include <vector>

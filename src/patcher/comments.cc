@@ -1,3 +1,17 @@
+// Words for an operator, and the line above which they go.
+//
+//   x + self.attn(q, k)       "x + self.attn(q, k)"
+//   f(a long list of things)  "f(...)": only a short argument list is shown
+//   for b in loader:          "each item of loader"
+//   if x > 0:                 "whether x > 0 is true"
+//
+// A text is cut at its first line end, `#` or byte beyond ASCII. Cut inside a bracket, it ends with
+// that bracket closed: "f(...)" and not "f(a, (b".
+//
+// Counterexample: a line inside a string, or behind a backslash. A comment there would be text, or
+// an error. So it goes above the nearest line before it that may have one, and comments of several
+// sites share that line. A file that has such comments of its own gets none: ours could not be
+// taken out.
 #include "patcher/comments.h"
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 //   # opguard: records x + self.attn(...), self.ln_1(...)
 //   x = og("model.add:okze", x) + og("model.attn:55ln", self.attn)(...)
 //
-// Text of the file is shown only as far as it is ASCII: whatever the file's encoding, such bytes
+// Text of the file is shown only as far as it is ASCII. Whatever the file's encoding, such bytes
 // mean themselves and no character is cut. A comment stands above the nearest line that one may
 // stand above (parser/comment_lines.h), at that line's own indentation.
 #pragma once

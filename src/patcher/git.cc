@@ -1,3 +1,16 @@
+// A commit on a branch of its own, while index, work tree and HEAD stay as they are.
+//
+//   1. asked      the branch's name is valid and free; every file is in HEAD, and as it was read
+//   2. locked     refs/heads/<branch>: fails where `a/b` stands beside a branch `a`
+//   3. written    blobs, a tree, a commit that nothing names yet
+//   4. named      the reference, last
+//
+// Counterexample: writing blobs first. After a refusal they would lie nameless in the user's
+// repository until git collects them; now a failure behind step 2 alone leaves some.
+//
+// A repository of another owner is opened all the same, since nothing of it is executed. Links in
+// the folders of a path are resolved, so that a file is found below the work tree it really lies
+// in.
 #include "patcher/git.h"
 
 #include <ctime>

@@ -1,3 +1,18 @@
+// Edits of one file: openings from the outside in, closings from the inside out.
+//
+//   f(a + b)        two sites, f(...) with operand f and `+` with operand a
+//   edits           at f: `og("m.f:1", `   behind f: `)`   at a: `og("m.add:2", `   behind a: `)`
+//   together        og("m.f:1", f)(og("m.add:2", a) + b)
+//
+// The depth of a site is its place among those sorted by start, the longer first. An opening bears
+// it, a closing its negative, so apply_edits() needs no look at the text to put both in order.
+//
+// What is written was taken out again first. The probes are stripped from the new text, and the
+// result must be the old one byte by byte. Counterexample: `a < b < c` with a probe at b alone. It
+// would be read as one at the second comparison's left side, so the boundary is told and left out.
+//
+// Old probes are taken out before new ones go in. So a second run with the same plan changes
+// nothing.
 #include "patcher/patch.h"
 
 #include <algorithm>

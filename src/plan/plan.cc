@@ -1,3 +1,12 @@
+// Reads a plan field by field, with a complaint at the place of the first one that is wrong.
+//
+//   "id": "attention.Softmax"     error: a boundary id has only the characters a-z 0-9 _ . :
+//   "forn": "call"                error: unknown field 'forn'; note: did you mean 'form'?
+//   the same id a second time     error: boundary '...' is given twice
+//
+// A field that came later may be missing, and reads as its default: a plan is committed, and
+// outlives the opguard that wrote it. Counterexample: a field that is not known is refused, not
+// skipped. A newer opguard wrote it, and what it asks for would silently not be done.
 #include "plan/plan.h"
 
 #include <charconv>

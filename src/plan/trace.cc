@@ -1,3 +1,16 @@
+// Reads the traces of all processes of a preflight, and merges them into one.
+//
+//   trace-0-411.json    model.py:12 matmul    calls 3   order 7
+//   trace-1-412.json    model.py:12 matmul    calls 3   order 5
+//   merged              model.py:12 matmul    calls 6   order 5
+//
+// A use is the same if its place in the source is. Counts add up, names unite, and the earliest
+// order stays. The lowest rank speaks for the versions and the command.
+//
+// Counterexample: an empty trace is no process that did nothing. The file's name is taken before
+// the program runs, so an empty one says that its end could not be written, and is an error.
+//
+// The cost: one look-up a use, in a map of places.
 #include "plan/trace.h"
 
 #include <algorithm>

@@ -1,3 +1,16 @@
+// Finds the site of an instruction by what CPython tells of its place, a way for each kind.
+//
+//   find_exact       start and end are the site's       a + b, x[i], -x
+//   find_ending      the end alone                      a call or attribute over several lines
+//   find_operand     the operand is the span            if x:, with f():  (3.12 and later)
+//   find_beginning   the start alone                    the same in 3.11: the whole statement
+//   find_innermost   the smallest site around it        an instruction without a rule
+//
+//   for t in zip(a, b):      FOR_ITER at `zip(a, b)` in 3.12, at the whole statement in 3.11
+//
+// Counterexample: the operands of `if a and (b or c)`. The jumps of a later one carry the span of
+// the first, so all operands of that test are given. Too many sites do no harm: a probe that never
+// fires costs nothing, and one that is missing loses an operator.
 #include "preflight/attribute.h"
 
 #include <algorithm>
@@ -331,9 +344,9 @@ std::vector<uint32_t> Attributor::find(const FileSites& in, const OpcodeRule& ru
   return {};
 }
 
-// Of sites that share a span the one whose turn it was. Where CPython made another number of
-// instructions (it copies what a `finally` holds), and where a string stands in an operand of
-// another, all are meant.
+// Of sites that share a span the one whose turn it was. All are meant where CPython made another
+// number of instructions: it copies what a `finally` holds. So they are where a string stands in an
+// operand of another.
 std::vector<uint32_t> Attributor::only_nth(Found sites, const TracedUse& use) const {
   if (sites.size() < 2 || use.of != sites.size() || use.nth >= use.of) return sites;
   // In `{x:{width}}` width comes first.

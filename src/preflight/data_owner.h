@@ -15,7 +15,7 @@
 namespace opguard {
 
 // False only where the class is written in the file and all its bases are known to hold no tensor
-// as such (none at all, nn.Module, Dataset, ...). `text`: of the site's file.
+// as such. Examples: no base, nn.Module, Dataset. `text`: of the site's file.
 bool may_own_data(const Site& write, const std::string& text);
 
 }  // namespace opguard

@@ -32,7 +32,7 @@ std::string shortened(std::string word) {
 }
 
 // What the operator is called where a probe stands, so that `og("...", operand)` tells what is done
-// with the operand: operator_name(), which matching compares, and what that leaves open.
+// with the operand. It is operator_name(), which matching compares, and what that leaves open.
 std::string spoken_name(const Site& site) {
   std::string name = operator_name(site);
   if (site.form == Form::iterate && site.callee == kUnpack) return kUnpack;

@@ -7,7 +7,7 @@
 //   label_of(site)                            "attention.softmax"
 //   hash_letters(identity_of(site) + "\n0")   "q7k2..."; a plan takes as many as tell ids apart
 //
-// An id is made once, at the first preflight, and then belongs to the plan: a refactoring that
+// An id is made once, at the first preflight, and then belongs to the plan. A refactoring that
 // changes the identity does not change the id.
 #pragma once
 
@@ -18,8 +18,8 @@
 namespace opguard {
 
 // "attention.softmax": the file's stem, a package's __init__.py by its folder, and the operator in
-// a word: `a + b` add, `x[i] = v` setitem, `p.data = v` set_data, `a, b = t` unpack, `self.proj(x)`
-// proj. Of each at most 24 letters.
+// a word. Such words are `a + b` add, `x[i] = v` setitem, `p.data = v` set_data, `a, b = t` unpack,
+// `self.proj(x)` proj. Of each at most 24 letters.
 std::string label_of(const Site& site);
 
 // The site's signature without anything that an edit elsewhere in the file changes. '\n' cannot

@@ -11,8 +11,8 @@
 
 namespace opguard {
 
-// PreflightOptions::steps: until no step has brought anything new for as many steps as it took to
-// see all that was seen, and for 16 at least. It shows in Trace::ended.
+// PreflightOptions::steps: tracing ends when no step has brought anything new for long. That is as
+// many steps as it took to see all that was seen, and 16 at least. It shows in Trace::ended.
 inline constexpr uint64_t kUntilNothingNew = UINT64_MAX;
 
 struct PreflightOptions {

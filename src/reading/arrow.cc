@@ -1,3 +1,15 @@
+// Fills Arrow's C structures by hand: a struct array a batch, a child a column.
+//
+//   column        layout                           example: "a", missing, "b"
+//   text          int32 codes and a dictionary     codes 0, 0, 1; validity 101; texts "ab", 0 1 2
+//   shape         offsets and int64 items          [2, 3], missing: offsets 0 2 2; items 2 3
+//   u64, hash     the numbers                      0 where a value is missing
+//
+// Each structure owns what it points to in its private data, and `release` frees it.
+// Counterexample: a child may be moved away by the consumer, whose `release` is null then. So a
+// parent frees only those that are still there.
+//
+// The cost: a batch of rows is in memory twice while a stream is read, and never the whole table.
 #include "reading/arrow.h"
 
 #include <algorithm>

@@ -1,3 +1,16 @@
+// Python's side of a log: one read_log(), and tables that give their columns as they are asked for.
+//
+//   processes, events, records = read_log("run/")
+//   records.array("h")      (uint64 values, missing or None, None, None), read in place
+//   records.array("dtype")  (int32 codes, missing, ["float32", "int64"], None)
+//
+// Nothing is made into Python objects row by row: a million rows are two arrays. Texts are codes
+// into a list of the different ones.
+//
+// Files are read and arrays are filled without the GIL, so other threads run meanwhile.
+// Counterexample: to build lists there. Every object of Python's needs the GIL.
+//
+// What C++ throws becomes an error of Python's (raise_current); nothing is thrown through CPython.
 #include "reading/python_log.h"
 
 #include <cstring>

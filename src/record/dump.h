@@ -42,9 +42,8 @@ class EventSelector {
 using TextSink = std::function<bool(std::string_view)>;
 
 // A head, settings and locations (unless only some events are wanted), then one line an event and
-// one a slot, in columns that fit 120 characters where the names are not long; nothing of a log
-// whose rank is not wanted. `limit`: events that
-// may still be shown; it is counted down.
+// one a slot. Its columns fit 120 characters where the names are not long. Nothing of a log whose
+// rank is not wanted. `limit`: events that may still be shown; it is counted down.
 void dump(const ProcessLog& log, const EventSelection& selection, uint64_t& limit,
           const TextSink& out);
 

@@ -38,7 +38,8 @@ enum class EventKind : uint8_t {
   loss,        // torch.autograd.backward begins: in = the roots (model values)
   optimizer,   // an optimizer step: parameters, gradients, state before; parameters, state after
   collective,  // a collective no site called (a gradient bucket, a sharded parameter), or the
-               // completion of an asynchronous one: in = what it was given, out = what it left
+               // completion of an asynchronous one. Its in is what it was given, its out what it
+               // left.
   state,       // at a step boundary: random number generators' states, schedulers' values
 };
 
@@ -124,8 +125,8 @@ struct Event {
   uint32_t module = kNone;  // of the recorder alone: string, in the log it is with the sketches
   uint32_t sequence = 0;  // kCollective: number of the collective in its group, from 1; 0 unknown
   uint64_t start_ns = 0, end_ns = 0;  // monotonic clock
-  // kOnDevice: number of the stream in this process, from 1; the device's clock from the beginning
-  // of the first reading to the end of the last.
+  // kOnDevice: number of the stream in this process, from 1. The times are of the device's clock,
+  // from the beginning of the first reading to the end of the last.
   uint32_t stream = 0;
   uint64_t device_start_ns = 0, device_end_ns = 0;
   uint64_t first_slot = 0;

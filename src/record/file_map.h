@@ -19,7 +19,7 @@ class FileMap {
   std::string_view bytes() const { return {data_, size_}; }
 
   // `part` has been read. Where it ends a block of 64 pages, the block counts as this process's
-  // memory no more, and comes back from the system's cache when it is read again.
+  // memory no more. It comes back from the system's cache when it is read again.
   void give_back(std::string_view part) const;
 
  private:

@@ -43,8 +43,8 @@ void put_chunk(std::string& out, uint32_t salt, Chunk type, uint32_t count,
   out.push_back(static_cast<char>(type));
   put_u32(out, static_cast<uint32_t>(payload.size()));
   put_u32(out, count);
-  // The header has a checksum of its own. A flipped length must not be believed, and a search for
-  // the next whole chunk need not read a payload for every three bytes that look like a mark.
+  // The header has a checksum of its own. A flipped length must not be believed. Nor need a search
+  // for the next whole chunk read a payload for every three bytes that look like a mark.
   uint32_t crc = crc32c(salt, out.data() + begin, 12);
   put_u32(out, crc);
   put_u32(out, crc32c(crc, payload.data(), payload.size()));

@@ -2,10 +2,10 @@
 // to.
 //
 // A record refers to its name and shape by number, in three bytes. Were every text and shape shown
-// whole at every reference, a log of 200 KB could ask for gigabytes: one shape of 100,000
-// dimensions, 30,000 records of it. So what can be referred to is bounded, and then the cost of a
-// reader is linear in the file: the bytes of a reference times a constant.
-// What is left out is told where it would stand, and texts that differ stay different.
+// whole at every reference, a log of 200 KB could ask for gigabytes. An example is one shape of
+// 100,000 dimensions and 30,000 records of it. So what can be referred to is bounded. Then the cost
+// of a reader is linear in the file: the bytes of a reference times a constant. What is left out is
+// told where it would stand, and texts that differ stay different.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 namespace opguard {
 
 // A text of a log that is longer than kLongText bytes is its first kKeptText and the FNV-1a of the
-// whole, as the runtime shortens the texts that it writes (runtime/recorder/values.cc: none is
+// whole. So the runtime shortens the texts that it writes (runtime/recorder/values.cc: none is
 // longer).
 inline constexpr size_t kKeptText = 1024, kLongText = 1100;
 // Of a location, whose paths the reader of a log opens, up to kLongPlace.

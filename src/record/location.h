@@ -8,13 +8,13 @@ namespace opguard {
 
 // Where a boundary is; from the runtime (file and line) or from the tool.
 struct Location {
-  std::string package, file;  // as in SourceFile; file absolute if its root is unknown
-  std::string path;           // absolute
+  std::string package = {}, file = {};  // as in SourceFile; file absolute if its root is unknown
+  std::string path = {};                // absolute
   uint32_t line = 0, column = 0, end_line = 0, end_column = 0;  // as in Site
-  std::string text;                                             // the expression
-  std::string callee;                                           // as in Site
-  std::string function;                                         // Site::scope
-  std::string block{};                                          // Site::block
+  std::string text = {};                                        // the expression
+  std::string callee = {};                                      // as in Site
+  std::string function = {};                                    // Site::scope
+  std::string block = {};                                       // Site::block
   bool draws = false;  // the preflight saw it take random numbers from a generator
   bool operator==(const Location&) const = default;
 };

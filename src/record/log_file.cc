@@ -118,8 +118,8 @@ bool LogFile::regain() {
   return false;
 }
 
-// Room for `bytes` and the end of the log beyond what is written, so that a disk that fills up is
-// met before a chunk is torn. The end, with its count of losses, can then still be written.
+// Room for `bytes` and the end of the log beyond what is written. So a disk that fills up is met
+// before a chunk is torn. The end, with its count of losses, can then still be written.
 bool LogFile::reserve(uint64_t bytes) {
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&

@@ -1,13 +1,13 @@
-// record/log_file.h: a file that grows by whole chunks or not at all, on a disk that may be full,
-// in a process that is not ours.
+// record/log_file.h: a file that grows by whole chunks or not at all. The disk may be full, and
+// the process is not ours.
 //
-// The program may close every descriptor that it does not know (os.closerange, python-daemon), and
-// the next file it opens may be given the number that was the log's. So before each system call
-// that takes the descriptor, statx tells whether it still is the log. It has the same device,
-// inode, time of birth and length (the inode of a deleted file is given out again). Where it is
-// not, the log is opened once more by its name. Where that is not the log either, or the log has
-// been deleted, it is gone, and nothing is touched. Nor is it truncated or closed by a number that
-// is another's. Cost: one statx (some 0.5 us) before a write of up to 256 KiB.
+// The program may close every descriptor that it does not know (os.closerange, python-daemon). The
+// next file it opens may be given the number that was the log's. So before each system call that
+// takes the descriptor, statx tells whether it still is the log. It has the same device, inode,
+// time of birth and length (the inode of a deleted file is given out again). Where it is not, the
+// log is opened once more by its name. Where that is not the log either, or the log has been
+// deleted, it is gone, and nothing is touched. Nor is it truncated or closed by a number that is
+// another's. Cost: one statx (some 0.5 us) before a write of up to 256 KiB.
 #pragma once
 
 #include <cstdint>
@@ -55,9 +55,12 @@ class LogFile {
   static constexpr uint64_t kEndBytes = 4096;
 
  private:
-  // What the descriptor stands for: the log as we left it; the log, deleted or of another length
-  // than we gave it; or something else, or nothing.
-  enum class Hold { whole, damaged, none };
+  // What the descriptor stands for.
+  enum class Hold {
+    whole,    // the log as we left it
+    damaged,  // the log, deleted or of another length than we gave it
+    none      // something else, or nothing
+  };
   Hold hold() const;
   bool regain();  // Hold::whole, if need be by opening the log again. False: errno.
   void follow();  // path() and the final name, where the log was moved

@@ -7,8 +7,8 @@
 
 namespace opguard {
 
-// g_dim, dimensions counted from the last: a step of splitmix64 (Steele, Lea, Flood 2014), 5 or 3
-// mod 8 and so of full order modulo 2^64.
+// g_dim, dimensions counted from the last: a step of splitmix64 (Steele, Lea, Flood 2014). It is 5
+// or 3 mod 8, and so of full order modulo 2^64.
 inline uint64_t base_of(size_t dim) {
   uint64_t z = (uint64_t{dim} + 1) * 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;

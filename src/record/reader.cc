@@ -1,11 +1,10 @@
 // record/reader.cc: a log file -> ProcessLog. A chunk is believed whole or not at all.
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <memory>
 
 #include "record/chunk_chain.h"
-#include "record/crc.h"
+#include "record/chunk_finder.h"
 #include "record/event_code.h"
 #include "record/file_map.h"
 #include "record/format.h"
@@ -34,28 +33,15 @@ bool Run::cut_short() const {
 
 namespace {
 
-// A chunk as it lies in the file, its checksums good.
-struct RawChunk {
-  Chunk type = Chunk::end;
-  uint32_t count = 0;
-  std::string_view payload;
-  size_t size() const { return kChunkHeaderSize + payload.size(); }
-};
-
 class Reader {
  public:
   Reader(std::string_view bytes, const ReadOptions& options, ProcessLog& log)
-      : bytes_(bytes), options_(options), log_(log), budget_(8 * uint64_t{bytes.size()}) {}
+      : bytes_(bytes), finder_(bytes), options_(options), log_(log) {}
 
   // "" or why the file is no log this reader can read.
   std::string run();
 
  private:
-  std::string check_header(bool& cut);
-  // "" or what is wrong with the chunk at `at`.
-  std::string find_chunk(size_t at, RawChunk& chunk) const;
-  // The first whole chunk at `at` or behind it; bytes_.size() if there is none.
-  size_t next_chunk(size_t at, RawChunk& chunk);
   std::string take(const RawChunk& chunk);
   std::string take_process(Cursor& in);
   std::string take_settings(Cursor& in, uint32_t count);
@@ -74,6 +60,7 @@ class Reader {
   void place_gaps();
 
   std::string_view bytes_;
+  ChunkFinder finder_;
   const ReadOptions& options_;
   ProcessLog& log_;
   EventDecoder decoder_;
@@ -84,63 +71,9 @@ class Reader {
   uint64_t next_event_ = 0;   // own index
   uint64_t next_slot_ = 0;    // as the writer counts
   uint64_t passed_over_ = 0;  // bytes
-  uint64_t budget_;           // bytes a search may still checksum in vain
-  uint32_t salt_ = 0;
-  ChunkChain chain_;      // of the chunks believed so far
-  bool started_ = false;  // the chunk of process was there
+  ChunkChain chain_;          // of the chunks believed so far
+  bool started_ = false;      // the chunk of process was there
 };
-
-std::string Reader::check_header(bool& cut) {
-  const size_t n = std::min(bytes_.size(), sizeof kMagic);
-  if (std::memcmp(bytes_.data(), kMagic, n) != 0) return "not an opguard log";
-  cut = bytes_.size() < kHeaderSize;
-  // The version first: what follows it may be laid out otherwise.
-  if (bytes_.size() >= sizeof kMagic + 4) {
-    const uint32_t version = load_u32(bytes_.data() + 8);
-    // Formats 1 to 3 had 16 bytes of header, the checksum behind the version.
-    const size_t covered = version < 4 ? 12 : 16;
-    const bool whole = bytes_.size() >= covered + 4 &&
-                       load_u32(bytes_.data() + covered) == crc32c(0, bytes_.data(), covered);
-    if (!whole && !cut) return "the header (byte 0) is damaged";
-    if (whole && (version < kOldestVersion || version > kVersion))
-      return "log format version " + std::to_string(version) + "; this opguard reads versions " +
-             std::to_string(kOldestVersion) + " to " + std::to_string(kVersion);
-  }
-  if (cut) return "";
-  log_.bound = load_u32(bytes_.data() + 8) >= kBindingVersion;
-  salt_ = load_u32(bytes_.data() + 12);
-  return "";
-}
-
-std::string Reader::find_chunk(size_t at, RawChunk& chunk) const {
-  std::string_view rest = bytes_.substr(at);
-  if (rest.size() < kChunkHeaderSize) return "cut short in the header of a chunk";
-  const uint32_t crc = crc32c(salt_, rest.data(), 12);
-  if (std::memcmp(rest.data(), kMark, sizeof kMark) != 0 || crc != load_u32(rest.data() + 12))
-    return "the header of a chunk is damaged";
-  chunk.type = static_cast<Chunk>(rest[3]);
-  chunk.count = load_u32(rest.data() + 8);
-  const uint32_t length = load_u32(rest.data() + 4);
-  const std::string name = chunk_name(chunk.type);
-  if (length > kMaxPayload) return "the chunk of " + name + " is longer than any";
-  if (length > rest.size() - kChunkHeaderSize) return "the chunk of " + name + " is cut short";
-  chunk.payload = rest.substr(kChunkHeaderSize, length);
-  if (crc32c(crc, chunk.payload.data(), length) != load_u32(rest.data() + 16))
-    return "the chunk of " + name + " is damaged (checksum)";
-  return "";
-}
-
-size_t Reader::next_chunk(size_t at, RawChunk& chunk) {
-  const std::string_view mark(kMark, sizeof kMark);
-  for (; (at = bytes_.find(mark, at)) != std::string_view::npos; ++at) {
-    chunk = {};
-    if (find_chunk(at, chunk).empty()) return at;
-    // A hostile file may promise long chunks everywhere.
-    if (chunk.payload.size() > budget_) break;
-    budget_ -= chunk.payload.size();
-  }
-  return bytes_.size();
-}
 
 std::string Reader::take_process(Cursor& in) {
   if (started_) return "there is one already";
@@ -337,7 +270,8 @@ void Reader::damage(size_t at, const std::string& what) {
 std::string Reader::what_follows(size_t at) {
   RawChunk chunk;
   uint64_t events = 0, first_event = 0, first_slot = 0;
-  for (at = next_chunk(at, chunk); at < bytes_.size(); at = next_chunk(at + chunk.size(), chunk)) {
+  for (at = finder_.next_chunk(at, chunk); at < bytes_.size();
+       at = finder_.next_chunk(at + chunk.size(), chunk)) {
     if (chunk.type != Chunk::events) continue;
     Cursor in(chunk.payload);
     const uint64_t event = in.varint(), slot = in.varint();
@@ -381,7 +315,7 @@ void Reader::place_gaps() {
 
 std::string Reader::run() {
   bool cut = false;
-  if (std::string why = check_header(cut); !why.empty()) return why;
+  if (std::string why = finder_.check_header(cut); !why.empty()) return why;
   if (cut) {
     damage(bytes_.size(), "cut short in the header");
     return "";
@@ -389,6 +323,7 @@ std::string Reader::run() {
   // Of long logs, what they are likely to hold (52 bytes an event), so that nothing is copied while
   // they grow. Memory that is not touched costs nothing.
   if (bytes_.size() > 1 << 20) log_.events.reserve(bytes_.size() / 44);
+  log_.bound = finder_.version() >= kBindingVersion;
   size_t at = kHeaderSize;
   while (!log_.closed) {
     if (at == bytes_.size()) {
@@ -396,7 +331,7 @@ std::string Reader::run() {
       break;
     }
     RawChunk chunk;
-    std::string wrong = find_chunk(at, chunk);
+    std::string wrong = finder_.find_chunk(at, chunk);
     if (wrong.empty()) {
       // The checksum held, yet what is inside may still contradict the rest: then nothing of it
       // stays.
@@ -418,7 +353,7 @@ std::string Reader::run() {
       break;
     }
     damage(at, wrong);
-    const size_t next = next_chunk(at + 1, chunk);
+    const size_t next = finder_.next_chunk(at + 1, chunk);
     passed_over_ += next - at;
     at = next;
   }

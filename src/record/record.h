@@ -76,15 +76,15 @@ struct Run {
 
 struct ReadOptions {
   // False: a log is read up to its first damage, so that nothing is ever compared across it. True:
-  // damaged parts are passed over, each a Gap; indexes of events then count what is there, and
-  // strings and shapes that were in a damaged part are empty.
+  // damaged parts are passed over, each a Gap. Indexes of events then count what is there. Strings
+  // and shapes that were in a damaged part are empty.
   bool salvage = false;
 };
 
-// Reads one log file. On failure `error` says why in one sentence ("<path>: ...": another version,
-// not a log, cannot be read) and false is returned; a log cut short is read up to the cut. The
-// file stays mapped for as long as `log` lives and must not be written over meanwhile (it may be
-// appended to, renamed, removed); what is allocated is at most 100 times its size.
+// Reads one log file. False on failure: `error` says why in one sentence ("<path>: ...": another
+// version, not a log, cannot be read). A log cut short is read up to the cut. The file stays mapped
+// for as long as `log` lives. It must not be written over meanwhile; it may be appended to,
+// renamed, removed. What is allocated is at most 100 times its size.
 bool read_log(const std::string& path, ProcessLog& log, std::string& error,
               const ReadOptions& options = {});
 // The same of a log in memory, all of whose slots are decoded. `error` is without a path.

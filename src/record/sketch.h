@@ -10,7 +10,7 @@
 // Counterexample: og1 answers only equal or not, and its sums are those of bits. Two tensors that
 // differ by a rounding have og1s that have nothing in common.
 //
-// The source is the count sketch (Charikar, Chen, Farach-Colton 2002) with structured hashes: a
+// The source is the count sketch (Charikar, Chen, Farach-Colton 2002) with structured hashes. A
 // column has its lane and its sign, a row has a rotation of the lanes and a sign. Without the
 // rotation the estimate of one wrong column would have a standard deviation of 58 %.
 #pragma once

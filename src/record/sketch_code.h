@@ -31,8 +31,9 @@ struct SketchSet {
   SketchSetKind kind = SketchSetKind::whole;
   std::vector<int64_t> local{};  // grid, halves: the shape that a rank holds
   uint8_t dim = 0;               // halves: the dimension along which a rank holds two pieces
-  // grid: the cells in the order of their indexes, the last dimension fastest. halves: for each
-  // cell of the other dimensions, for each piece along `dim`, it as the first and as the second.
+  // Of a grid: the cells in the order of their indexes, the last dimension fastest. Of halves: for
+  // each cell of the other dimensions, for each piece along `dim`, it as the first and as the
+  // second.
   std::vector<Sketch> sketches{};
   bool operator==(const SketchSet&) const = default;
 };

@@ -1,3 +1,5 @@
+// The encoder and the file are chunk_maker.h's and log_file.h's; here are the calls, the queue
+// between them and the thread, and the counts.
 #include "record/writer.h"
 
 #include <signal.h>
@@ -8,7 +10,6 @@
 #include <iterator>
 #include <utility>
 
-#include "record/crc.h"
 #include "record/format.h"
 #include "record/limits.h"
 
@@ -28,35 +29,12 @@ uint64_t now_ms() {
   return static_cast<uint64_t>(t.tv_sec) * 1000 + static_cast<uint64_t>(t.tv_nsec) / 1'000'000;
 }
 
-uint64_t records_of(size_t slots) { return slots == 0 ? 1 : slots; }
-
 }  // namespace
 
 size_t LogWriter::MetaHash::operator()(const Meta& meta) const {
   uint64_t h = std::hash<std::string_view>()(meta.dtype) ^ meta.device.size();
   for (int64_t n : meta.shape) h = (h ^ static_cast<uint64_t>(n)) * 0x9e3779b97f4a7c15u;
   return static_cast<size_t>(h ^ h >> 32);
-}
-
-size_t LogWriter::Batch::size_bytes() const {
-  return events.size() * sizeof(Event) + slots.size() * sizeof(Slot) + strings.bytes.size() +
-         metas.bytes.size() + locations.bytes.size() + settings.bytes.size() +
-         sketches.bytes.size() + gaps.size() * sizeof(Gap);
-}
-
-bool LogWriter::Batch::empty() const {
-  return events.empty() && gaps.empty() && strings.count == 0 && metas.count == 0 &&
-         locations.count == 0 && settings.count == 0 && sketches.count == 0;
-}
-
-void LogWriter::Batch::clear() {
-  events.clear();
-  slots.clear();
-  gaps.clear();
-  for (Text* text : {&settings, &strings, &metas, &locations, &sketches}) {
-    text->bytes.clear();
-    text->count = 0;
-  }
 }
 
 LogWriter::~LogWriter() {
@@ -83,18 +61,10 @@ bool LogWriter::open(const std::string& dir, int32_t rank, int32_t world, int64_
     fail(error);
     return false;
   }
-  std::string process;
-  put_signed(process, rank);
-  put_signed(process, world);
-  put_signed(process, pid);
-  put_signed(process, start_ns);
-  salt_ = crc32c(0, process.data(), process.size());
-  put_header(start_, salt_);
-  put_chunk(start_, salt_, Chunk::process, 1, process);
-  out_ = start_;
+  start_ = chunks_.start(rank, world, pid, start_ns);
   synced_ms_ = now_ms();
   // At once: a program that ends here leaves a log that says whose it was.
-  write_out();
+  append(start_);
   return !failed_;
 }
 
@@ -130,7 +100,7 @@ uint32_t LogWriter::string(std::string_view text) {
   return index;
 }
 
-// A log holds shapes of so many dimensions at most (limits.h): the last is the product of what is
+// A log holds shapes of so many dimensions at most (limits.h). The last is the product of what is
 // beyond, so that the number of elements stays.
 static Meta folded(Meta meta) {
   uint64_t rest = 1;
@@ -300,7 +270,7 @@ void LogWriter::drain(std::unique_lock<std::mutex>& lock, bool all) {
                     std::make_move_iterator(batches.end()));
       break;
     }
-    if (!stopped_) take(batch);
+    if (!stopped_) encode(batch);
     batch.clear();
     lock.lock();
     queued_bytes_ -= size;
@@ -308,7 +278,7 @@ void LogWriter::drain(std::unique_lock<std::mutex>& lock, bool all) {
   }
   lock.unlock();
   if (!stopped_) {
-    if (all) put_events();
+    if (all) chunks_.finish_chunk();
     write_out();
     if (all && now_ms() - synced_ms_ >= limits_.sync_ms) {
       file_.sync();  // a failure shows at the next one or at the end
@@ -329,118 +299,50 @@ bool LogWriter::await(const Batch& batch, bool patient) {
   return true;
 }
 
-// A value that never came is a lost record at this place; its slot stays, unreadable.
-size_t LogWriter::complete(Event& event, Slot* slots) {
-  bool pending = false;
-  for (size_t i = 0; i < event.slot_count; ++i) pending |= (slots[i].flags & kPending) != 0;
-  if (!pending) return event.slot_count;
-  uint64_t lost = 0;
-  size_t left = 0;
-  for (size_t i = 0; i < event.slot_count; ++i) {
-    Slot slot = slots[i];
-    if (slot.flags & kPending) {
-      const LateValues::Outcome outcome = late_->complete(event, slot);
-      if (outcome == LateValues::Outcome::unwritten) continue;
-      lost += outcome == LateValues::Outcome::lost;
-    }
-    if (left != i && left > 0 && slots[left - 1].kind == slot.kind)
-      slot.index = static_cast<uint16_t>(slots[left - 1].index + 1);
-    else if (left != i)
-      slot.index = 0;
-    slots[left++] = slot;
-  }
-  const uint64_t before = records_of(event.slot_count), now = records_of(left);
-  made_.fetch_sub(before - now, std::memory_order_relaxed);
-  if (lost > 0) {
-    made_.fetch_add(lost, std::memory_order_relaxed);
-    dropped_.fetch_add(lost, std::memory_order_relaxed);
-    gaps_.push_back({encoded_events_ + encoder_.events(), lost});
-  }
-  return left;
+// What came late of one event; the counts follow it.
+void LogWriter::complete(Event& event, Slot* slots) {
+  const size_t added = event.slot_count;
+  const CompletedSlots done = complete_slots(*late_, event, slots);
+  if (done.left != added)
+    made_.fetch_sub(records_of(added) - records_of(done.left), std::memory_order_relaxed);
+  if (done.lost == 0) return;
+  made_.fetch_add(done.lost, std::memory_order_relaxed);
+  dropped_.fetch_add(done.lost, std::memory_order_relaxed);
+  chunks_.lose(done.lost);
 }
 
-void LogWriter::take(Batch& batch) {
-  auto append = [](Text& to, const Text& from) {
-    to.bytes += from.bytes;
-    to.count += from.count;
-  };
-  append(settings_, batch.settings);
-  append(strings_, batch.strings);
-  append(metas_, batch.metas);
-  append(locations_, batch.locations);
-  append(sketches_, batch.sketches);
-  gaps_.insert(gaps_.end(), batch.gaps.begin(), batch.gaps.end());
+void LogWriter::encode(Batch& batch) {
+  chunks_.add_texts(batch);
   Slot* slots = batch.slots.data();
   for (Event& event : batch.events) {
     const size_t added = event.slot_count;
-    if (late_ != nullptr) event.slot_count = static_cast<uint32_t>(complete(event, slots));
-    encoder_.add(event, slots, event.slot_count, encoded_events_ + encoder_.events());
+    if (late_ != nullptr) complete(event, slots);
+    chunks_.add(event, slots);
     slots += added;
-    pending_records_ += records_of(event.slot_count);
-    if (encoder_.bytes().size() >= limits_.chunk_bytes ||
-        sketches_.bytes.size() >= limits_.chunk_bytes ||
-        encoder_.events() >= limits_.chunk_events)
-      put_events();
     // The queue's bound is for what is not written; what is encoded must not add up behind it.
-    if (out_.size() >= limits_.batch_bytes) write_out();
+    if (chunks_.bytes().size() >= limits_.batch_bytes) write_out();
     if (stopped_) return;
   }
 }
 
-void LogWriter::put_text(Text& text, uint32_t& first, uint32_t type, bool with_first) {
-  if (text.count == 0) return;
-  std::string payload;
-  if (with_first) put_varint(payload, first);
-  payload += text.bytes;
-  first += text.count;
-  put_chunk(out_, salt_, static_cast<Chunk>(type), text.count, payload);
-  text.bytes.clear();
-  text.count = 0;
-}
-
-// A chunk of the events encoded so far, behind all that they refer to.
-void LogWriter::put_events() {
-  uint32_t unused = 0;
-  put_text(settings_, unused, static_cast<uint32_t>(Chunk::settings), false);
-  put_text(strings_, first_string_, static_cast<uint32_t>(Chunk::strings), true);
-  put_text(metas_, first_meta_, static_cast<uint32_t>(Chunk::metas), true);
-  put_text(locations_, unused, static_cast<uint32_t>(Chunk::locations), false);
-  // Losses before the events around them: a log cut behind this chunk shows a hole too many, never
-  // one too few.
-  if (!gaps_.empty()) {
-    std::string payload;
-    for (const Gap& gap : gaps_) {
-      put_varint(payload, gap.event);
-      put_varint(payload, gap.records);
-    }
-    put_chunk(out_, salt_, Chunk::lost, static_cast<uint32_t>(gaps_.size()), payload);
-    gaps_.clear();
+bool LogWriter::append(std::string_view bytes) {
+  std::string error;
+  const size_t header = file_.is_empty() ? kHeaderSize : 0;
+  if (!file_.append(bytes, error)) {
+    fail(error);
+    return false;
   }
-  if (encoder_.events() > 0) {
-    std::string payload;
-    payload.reserve(encoder_.bytes().size() + 16);
-    put_varint(payload, encoded_events_);
-    put_varint(payload, encoded_slots_);
-    payload += encoder_.bytes();
-    put_chunk(out_, salt_, Chunk::events, encoder_.events(), payload);
-    encoded_events_ += encoder_.events();
-    encoded_slots_ += encoder_.slots();
-    encoded_records_ += std::exchange(pending_records_, 0);
-    encoder_.clear();
-  }
-  put_text(sketches_, unused, static_cast<uint32_t>(Chunk::sketches), false);
+  written_chain_.add_all(bytes.substr(header));
+  return true;
 }
 
 void LogWriter::write_out() {
-  if (out_.empty() || stopped_) return;
-  std::string error;
-  const size_t header = file_.is_empty() ? kHeaderSize : 0;
-  if (!file_.append(out_, error)) return fail(error);
-  written_chain_.add_all(std::string_view(out_).substr(header));
-  out_.clear();
-  written_slots_ = encoded_slots_;
-  written_.store(encoded_records_, std::memory_order_release);
-  written_events_.store(encoded_events_, std::memory_order_release);
+  if (chunks_.bytes().empty() || stopped_) return;
+  if (!append(chunks_.bytes())) return;
+  chunks_.drop_bytes();
+  held_ = chunks_.chunked();
+  written_.store(held_.records, std::memory_order_release);
+  written_events_.store(held_.events, std::memory_order_release);
 }
 
 void LogWriter::fail(const std::string& what) {
@@ -477,17 +379,12 @@ bool LogWriter::close() {
   if (!is_open()) return false;
   flush();
   end_thread();
-  std::string payload, out, error;
+  std::string out, error;
   if (file_.is_empty()) {  // not even that could be written; perhaps it can now
     out = start_;
     written_chain_.add_all(std::string_view(start_).substr(kHeaderSize));
   }
-  put_varint(payload, written_events_);
-  put_varint(payload, written_slots_);
-  put_varint(payload, lost());
-  put_varint(payload, written_chain_.chunks());
-  put_u64(payload, written_chain_.value());
-  put_chunk(out, salt_, Chunk::end, 1, payload);
+  out += chunks_.end(held_, lost(), written_chain_.chunks(), written_chain_.value());
   const bool ok = file_.finish(out, error);
   if (!ok && !failed_) fail(error);
   stopped_ = true;

@@ -1,7 +1,7 @@
 // record/writer.h: writes one process's log. docs/formats/record-format.md is the contract.
 //
 // Calls only append to memory; a thread of ours encodes and writes. Nothing here throws, or stops
-// or waits for the program that is recorded, but for flush(), close() and pause(): what cannot be
+// the program that is recorded. Only flush(), close() and pause() let it wait. What cannot be
 // written is counted as lost, and where it was.
 //
 // The calls of one writer come one at a time (the recorder's mutex); error(), lost() and the like
@@ -21,18 +21,20 @@
 #include <unordered_map>
 #include <vector>
 
+#include "record/batch.h"
 #include "record/chunk_chain.h"
-#include "record/event_code.h"
+#include "record/chunk_maker.h"
+#include "record/event.h"
 #include "record/late_values.h"
+#include "record/location.h"
 #include "record/log_file.h"
-#include "record/record.h"
 
 namespace opguard {
 
 // docs/formats/record-format.md states them.
 struct WriterLimits {
-  // A chunk is the unit of loss when a byte goes bad; 64 KiB keep the headers' share, and what a
-  // chunk that needs no other says again, small.
+  // A chunk is the unit of loss when a byte goes bad. 64 KiB keep small the headers' share, and
+  // what a chunk that needs no other says again.
   size_t chunk_bytes = 64 * 1024;
   uint32_t chunk_events = 4096;
   size_t batch_bytes = 256 * 1024;  // handed to the thread at once, as it lies in memory
@@ -45,7 +47,8 @@ struct WriterLimits {
 
 class LogWriter {
  public:
-  explicit LogWriter(const WriterLimits& limits = {}) : limits_(limits) {}
+  explicit LogWriter(const WriterLimits& limits = {})
+      : limits_(limits), chunks_(limits.chunk_bytes, limits.chunk_events) {}
   LogWriter(const LogWriter&) = delete;
   LogWriter& operator=(const LogWriter&) = delete;
   ~LogWriter();  // keeps the `.incomplete` name: only close() says that a log is whole
@@ -93,20 +96,6 @@ class LogWriter {
   void abandon();
 
  private:
-  struct Text {  // entries of a chunk of strings, metas, locations, settings or sketches
-    std::string bytes;
-    uint32_t count = 0;
-  };
-  struct Batch {
-    Text settings, strings, metas, locations, sketches;
-    std::vector<Event> events;  // with slot_count set
-    std::vector<Slot> slots;
-    std::vector<Gap> gaps;  // by own index
-    size_t size_bytes() const;
-    bool empty() const;
-    void clear();
-  };
-
   // With mutex_ held.
   bool dropping(size_t more);
   void note_loss(uint64_t records);
@@ -118,10 +107,9 @@ class LogWriter {
   void end_thread();  // waits for it, however long the disk takes
   // By whoever drains; never with mutex_ held.
   bool await(const Batch& batch, bool patient);  // false: not all of it is there yet
-  size_t complete(Event& event, Slot* slots);    // slots that are left
-  void take(Batch& batch);
-  void put_events();
-  void put_text(Text& text, uint32_t& first, uint32_t type, bool with_first);
+  void complete(Event& event, Slot* slots);
+  void encode(Batch& batch);
+  bool append(std::string_view bytes);  // whole chunks, to the file
   void write_out();
   void fail(const std::string& what);
 
@@ -160,17 +148,10 @@ class LogWriter {
 
   // Of whoever drains.
   LogFile file_;
-  uint32_t salt_ = 0;
   std::string start_;  // header and process
-  EventEncoder encoder_;
-  Text settings_, strings_, metas_, locations_, sketches_;
-  std::vector<Gap> gaps_;
-  uint32_t first_string_ = 0, first_meta_ = 0;
-  uint64_t encoded_events_ = 0, encoded_slots_ = 0;     // in chunks that are made
-  uint64_t encoded_records_ = 0, pending_records_ = 0;  // the same as records; not yet in a chunk
-  uint64_t written_slots_ = 0;
+  ChunkMaker chunks_;
   ChunkChain written_chain_;
-  std::string out_;
+  ChunkedSoFar held_;  // by the file
   uint64_t synced_ms_ = 0;
   std::atomic<uint64_t> written_{0}, written_events_{0};
 

@@ -1,3 +1,14 @@
+// Finds an expression's lines in its file, as they were when it ran, or shows what was recorded.
+//
+//   model.py:12 still has `softmax(x)` at its column     lines 9 to 15, `softmax(x)` marked
+//   the line has it twice                                the one at the column is meant
+//   the line was edited since                            the recorded text alone, at its number
+//
+// Counterexample: to show line 12 of the file, whatever is there. An edit above it would put
+// another expression under the pivot's name.
+//
+// Columns count characters, and the marks are drawn by width. Of an expression over pages 12 lines
+// are shown. Pipes, devices and files above 64 MiB are not read.
 #include "report/excerpt.h"
 
 #include <algorithm>

@@ -1,3 +1,18 @@
+// How the rows of a lane become columns, and how what they refer to becomes tables.
+//
+//   a row                                       in the columns
+//   relu of a equal to relu of b                state 0, coordinates 4, forms 2, layouts 1
+//   the next one, a microsecond later           event_a 0, start_a 1000: the distance from before
+//   12 rows far from every difference           state 8, coordinates 0: gaps[0] is [12, 0, 0, 0]
+//
+// One row has one layout: its slots' kinds, names and shapes. Its values are behind each other in
+// `values`: a's alone where both sides hold the same. A bit of the state says where they are both.
+//
+// Counterexample: an object a row with named fields. Its names alone would be most of the page.
+//
+// The cost: one pass over the rows. A table looks each key up in a map, so memory grows with what
+// is different, not with what is recorded. The head comes last: it names rows by where they were
+// listed.
 #include "report/page_data.h"
 
 #include <algorithm>

@@ -1,3 +1,15 @@
+// Writes the packets in one pass over the rows, with a clock that counts rows.
+//
+//   row 0   begin "step 0", begin "forward", begin "equal", slice "embed" [0, 1000) ns
+//   row 1   the steps stay open; the equality stays open while it is the same; slice "norm"
+//   row 2   end "equal", begin "first difference", slice "softmax"
+//
+// set_open() closes what is not wanted any more, innermost first, and opens what is new. So a track
+// of steps over a thousand rows is two packets and not two thousand.
+//
+// A name is written once, in the first packet that uses it, and is a number from then on.
+// Counterexample: a packet that referred to a name of a later one would show no name. So each
+// carries the names that it is the first to use.
 #include "report/perfetto.h"
 
 #include <algorithm>

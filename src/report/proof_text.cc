@@ -1,3 +1,14 @@
+// A proof in sentences. Each begins with what was done, and ends with what came of it.
+//
+//   put in place, healed       "with run a's results put in place, every model value of run b
+//                              is run a's"
+//   put in place, changed      "..., run b agrees with run a up to step 2, where the loss differs;
+//                              without, up to step 0, where the loss differs"
+//   text exchanged, healed     "with model.py:12 as in a, every model value of run b is run a's"
+//   no re-run possible         "run a does not repeat itself: its re-run did not reach model.py:12"
+//
+// Counterexample: "model.py:12 is the cause". No sentence here says more than its re-run showed,
+// and where something was not asked, that is said.
 #include "report/proof_text.h"
 
 #include "align/judge/pivot_view.h"

@@ -1,3 +1,14 @@
+// Most reasons are a fixed sentence (kPlain). The others put numbers, names and events into one.
+//
+//   {loss_differs}                             "the loss differs"
+//   {all_agree}, {hidden_differ, 12}           "every model value of the two runs agrees, but for
+//                                              12 differing that rules hide"
+//   {parted_at_start}, {parted_at_draw}        "the random state of ... differs since the start of
+//                                              the run; that of ... differs since a draw of step 3"
+//
+// What stands between two reasons depends on both: joint() has "; " and the exceptions.
+// Counterexample: a joint that is part of a reason's own text. It would show where the reason
+// stands alone, or first.
 #include "report/reasons.h"
 
 #include <algorithm>

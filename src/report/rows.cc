@@ -1,3 +1,18 @@
+// Merges the two sides into one list of rows, and chooses those that a bounded file shows.
+//
+//   a          0    1    2              pairs (0, 0), (1, 2); a's 2 and b's 1 have no partner
+//   b          0    1    2
+//   rows       (0, 0)  (-, 1)  (1, 2)  (2, -)
+//
+// What only b has gets the place behind a's half of the last pair before it. The places are twice
+// those of a, so that there is always one between two of them.
+//
+// kept_rows() gives the pivot's process half of the rows, and the others share the rest. In each,
+// what differs comes first with its neighbours, from the front, and equal rows fill what is left.
+// Counterexample: the first N rows of everything. Where the runs part late, they would all be
+// equal.
+//
+// The cost: to sort the rows takes n log n; find_row() looks through one lane.
 #include "report/rows.h"
 
 #include <algorithm>

@@ -1,3 +1,14 @@
+// Writes the verdict in the words of SARIF: a candidate is a result, and how the runs came to it a
+// code flow.
+//
+//   candidate 1, at model.py:12 of run b       result "value", level error; region line 12
+//   the same operator in run a                 relatedLocations: "the same in run a"
+//   from the last certified pair to there      codeFlows: at most 20 events of it
+//   notes of the verdict and of the logs       toolExecutionNotifications
+//
+// Columns count characters, as a log does, and not bytes; SARIF calls them unicodeCodePoints.
+// Counterexample: the path that the run had. On another machine it leads nowhere, so a path is
+// relative to its repository, and the repository is named once with its revision.
 #include "report/sarif.h"
 
 #include <algorithm>

@@ -1,3 +1,15 @@
+// Behind the verdict: how much was compared, and what of it is certified equal.
+//
+//   1,204 of 1,310 pairs certified equal, up to step 3, forward, model.py:12 (rank 0)
+//   hidden: 12 pairs by rules, 4 more that read what rules hide
+//   rank 1: 655 pairs, 3 unequal; first model.py:12 softmax, step 3, forward
+//   without a partner: 0 events of a, 2 events of b
+//
+// A line is there only if it has something to say. Counterexample: "hidden: 0 pairs" in every
+// report would be read over, also where it is not 0.
+//
+// States of random generators are told last. Seeded unlike, they differ from the first record on,
+// and the first operator that differs would be behind them.
 #include "report/terminal_alignment.h"
 
 #include <algorithm>

@@ -1,3 +1,19 @@
+// What differs in a pair, side by side, the differing half in red.
+//
+//   what differs
+//     out0  a  float32[4, 8]  9c1f...:4e02...
+//           b  float32[4, 8]  11d0...:83aa...
+//     arguments  a  dim=-1, eps=1e-05
+//                           ^~~~~~~~~
+//                b  dim=-1, eps=1e-06
+//                           ^~~~~~~~~
+//     equal: 2 tensor inputs
+//
+// Two digests say more than "unlike". With the same m and another h the rows are the same in
+// another order. Where the flat one differs alone, a log is not what was written.
+//
+// Counterexample: a pair that cannot be compared, since the operator is another one. There is no
+// slot to hold against a slot, so each side shows what it left.
 #include "report/terminal_differences.h"
 
 #include <algorithm>

@@ -7,9 +7,9 @@
 //   build/lib/model.py        what a build has made: a folder of such a name, which git does not
 //   keep
 //
-// The last three are left out unasked. They are source all the same where --include names them,
-// where the command does (`python build/train.py` takes all of build/), and where nothing else is
-// in the tree.
+// The last three are left out unasked. They are source all the same where --include or the command
+// names them: `python build/train.py` takes all of build/. So they are where nothing else is in the
+// tree.
 #pragma once
 
 #include <set>
@@ -35,7 +35,7 @@ struct LeftOutFiles {
   void add(const LeftOutFiles& other);
 };
 
-// One line for each reason that has left out something, with the count, and how to take it in; one
+// One line for each reason that has left out something, with the count, and how to take it in. One
 // for each pattern of --exclude that matches nothing.
 void say_left_out(const LeftOutFiles& left_out, const SourceChoice& choice);
 

@@ -1,3 +1,17 @@
+// Starts the child, passes signals and output on, and waits until both are at their end.
+//
+//   Ctrl-C at the terminal     a child in our group has it already; to another we pass it on
+//   a timeout                  SIGTERM, after ten seconds SIGKILL
+//   the child has ended        what is in the pipe still comes; who else holds it open is waited
+//                              for half a second
+//   its work is done           15 seconds for last words, then it is asked to end: no failure
+//
+// Counterexample: SIG_IGN. What nohup has ignored stays ignored, for us and for the child.
+//
+// Between fork and exec only calls are made that are safe there. That the command cannot be run
+// comes back through a pipe that exec closes: no bytes, no error.
+//
+// The handler sees three variables and nothing else, so there is one child at a time.
 #include "support/launch.h"
 
 #include <fcntl.h>

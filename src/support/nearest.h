@@ -7,8 +7,8 @@
 
 namespace opguard {
 
-// "reciever" among {"receiver", "callee"} is "receiver"; so is its beginning, "rec". "" if none is
-// near: more than a third of the letters, and more than one, would have to change.
+// "reciever" among {"receiver", "callee"} is "receiver"; so is its beginning, "rec". It is "" if
+// none is near: more than a third of the letters, and more than one, would have to change.
 std::string nearest(std::string_view word, const std::vector<std::string>& known);
 
 // "; did you mean 'diff'?", or "" if none is near.

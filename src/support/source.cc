@@ -1,3 +1,15 @@
+// Reads the Python files below the roots, and counts lines and columns as CPython does.
+//
+//   "a\r\nb\rc\fd"        three lines: \r\n, \r and \n end one, a form feed does not
+//   a byte that is no UTF-8   one character here, two bytes to CPython, which has decoded Latin-1
+//   a long line           a mark every 1,024 bytes, so that a column is counted from the last one
+//   a BOM                 no character of the first line
+//
+// Counterexample: a link to a file of the same tree names a file that is read anyway. Followed, its
+// sites would be there twice, under two names.
+//
+// A package in an environment below the tree is the package's, not the tree's: the innermost root
+// owns a file. What cannot be read is listed with the reason, and the rest is read.
 #include "support/source.h"
 
 #include <algorithm>

@@ -68,8 +68,8 @@ struct UnreadPath {
 
 struct SourceSet {
   std::vector<SourceRoot> roots;
-  std::vector<SourceFile> files;   // sorted by (package, name)
-  std::vector<UnreadPath> unread;  // skipped; the user is told
+  std::vector<SourceFile> files;        // sorted by (package, name)
+  std::vector<UnreadPath> unread = {};  // skipped; the user is told
 
   // nullptr when the set holds no such file.
   const SourceFile* find(std::string_view package, std::string_view name) const;

@@ -3,7 +3,7 @@
 //   a  return base_lr * (it + 1) / warmup     # linear
 //   b  return base_lr * it / warmup           # linear warmup
 //
-// is a hunk; a line of which only the comment differs is none, nor is a docstring, an annotation, a
+// is a hunk. A line of which only the comment differs is none. Nor is a docstring, an annotation, a
 // blank line, or an expression broken over its lines in another way. A line moved out of a loop is
 // one.
 #pragma once

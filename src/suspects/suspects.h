@@ -28,8 +28,8 @@ enum class Nearness : uint8_t {
   origin,     // the value it was given, or that it is, came from there
   function,   // its function; of what no operator made, one that ran right before it
   decides,    // a condition it stands under reads what came from there
-  trail,      // a function that called it, made what it read, or gave a name it reads its value; or
-              // a number leads there, by a way far longer than another
+  trail,      // A function that called it, made what it read, or gave a name it reads its value.
+              // Or a number leads there, by a way far longer than another.
   file,
   earlier,  // ran before it
   unseen,   // no source: not seen to run

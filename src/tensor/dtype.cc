@@ -1,3 +1,14 @@
+// The table of dtypes, and what a number becomes in a narrower one.
+//
+//   rounded(0.1, bfloat16, nearest_even)    0.10009765625
+//   rounded(0.1, bfloat16, toward_zero)     0.099609375
+//   rounded(70000, float16, nearest_even)   infinity: 65504 is the largest
+//
+// All is computed in double, whose 52 bits of mantissa hold every other format's numbers.
+// Counterexample: to add half and cut would round a tie up, where the hardware takes the even one.
+// 1 + 2^-8 is such a tie of bfloat16, and becomes 1.
+//
+// The cost: some integer operations where the result is normal; a division where it is subnormal.
 #include "tensor/dtype.h"
 
 #include <bit>

@@ -1,3 +1,18 @@
+// Is b made of a's elements in other places? Along each dim a tensor is a row of slices.
+//
+//   a [0 1 2 3 4]      b [4 0 1 2 3]      roll by 1
+//                      b [4 3 2 1 0]      flip
+//                      b [0 3 2 1 4]      permutation: 3 to 1, 1 to 3
+//                      b [9 0 1 2 3]      shift by 1; 9 is new
+//   a [[1 2] [3 4]]    b [[1 3] [2 4]]    transposed
+//
+// Slices are compared by hashes, and what the hashes say is then compared byte by byte.
+// Counterexample: where most slices are one constant, as padding is, any shift would fit. So a
+// shift is told only if what is shifted holds several slices.
+//
+// The cost: the elements are read once, for the sum of their hashes: that tells whether the same
+// ones are there at all. Each dim costs a look at small samples, and two readings where they fit.
+// To sort the slices that moved takes n log n.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

@@ -1,3 +1,16 @@
+// Is b computed from a, element by element? Each question is one sentence about all numbers.
+//
+//   a [1, 2, 3]         b [-1, -2, -3]          sign_flip: b is -a
+//   a [0.1, 0.2]        b [0.10009766, ...]     cast: b is a cast through bfloat16
+//   a [1, 2, 3]         b [0.5, 1, 1.5]         scaled: b is a times 0.5
+//   a [1, 2, 3]         b [1, 0, 0]             filled: where they differ, b is 0 throughout
+//
+// A factor is found as an interval. Each pair leaves the factors that round to it, and what all of
+// them leave together is named by its roundest number. Counterexamples: one number alone is a
+// multiple of any other, so two magnitudes are needed. An interval that holds 1 says no more than
+// that numbers were rounded.
+//
+// The cost: a question reads both tensors until the first number that denies it.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -1,3 +1,14 @@
+// A file is believed only if its tensors cover it, byte by byte, without gap or overlap.
+//
+//   8 bytes       72, the length of the header
+//   72 bytes      the header (safetensors_header.h): x [0, 24], y [24, 32]
+//   32 bytes      x, then y, then the end of the file
+//
+// Counterexample: y at [20, 32] would be read without fault, and would hold the end of x. It is
+// refused: "tensor 'y' does not begin where the one before it ends (byte 24)".
+//
+// The file is mapped, so to open one of gigabytes costs its header. It is written under a name of
+// its own and renamed, so that nobody finds half a file.
 #include "tensor/safetensors.h"
 
 #include <fcntl.h>

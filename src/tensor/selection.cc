@@ -1,3 +1,15 @@
+// Reads SELECTION and SELECTION=FILE from the back, since a boundary's name may hold almost
+// anything.
+//
+//   attention.softmax@3:out0,rank=1    boundary attention.softmax, its occurrence 3, slot out0
+//   attention.softmax@*                all occurrences, all slots
+//   attention.softmax:out0             a boundary of that name, or slot out0 of that without: both
+//   f(a,b)@0,step=4                    boundary f(a,b): only a known key begins behind ","
+//
+// Counterexample: to cut at the first "," or ":" would take names like the last two apart.
+//
+// In SELECTION=FILE the file's own name may hold "@" and "=". So the first "=" behind the
+// occurrence that is no key's ends the selection, and what the user left out is said by its phase.
 #include "tensor/selection.h"
 
 #include <algorithm>

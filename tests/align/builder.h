@@ -36,7 +36,7 @@ inline S written(uint64_t value, std::string name = "self") {
 // What differs from the defaults of an event.
 struct E {
   std::string boundary;
-  std::vector<S> slots;
+  std::vector<S> slots = {};
   std::string scalars = {};
   uint32_t step = 0;
   Phase phase = Phase::forward;

@@ -306,8 +306,8 @@ TEST(Answers, TheRegionOfOneRunAloneBegins) {
   EXPECT_EQ(s.judged(causes[0].forced, of_b(3)).effect, Effect::healed);
 }
 
-// view reads the sum of what its two readers send back, which autograd adds up below Python. b's
-// second reader is another operator, so the region begins at its node.
+// Here view reads the sum of what its two readers send back, which autograd adds up below Python.
+// Of b the second reader is another operator, so the region begins at its node.
 TEST(Answers, ASumOfGradientsComesFromTheNodesThatSentThem) {
   auto log = [](const std::string& second, uint64_t sent, uint64_t sum) {
     LogBuilder log;

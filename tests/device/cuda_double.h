@@ -1,10 +1,11 @@
 // A double of libcuda.so.1 for machines without a GPU: the driver's functions that opguard and the
 // tests' programs call, over host memory.
 //
-// Streams are queues, each run in order by a thread of its own; a graph is the list of what was
-// captured, stream by stream, and its streams run side by side. opguard's kernels are run by their
-// host twin. What the driver forbids fails here with its error: unsafe calls during a capture, a
-// stream used in another context, PTX newer than the driver. Two devices, 2 multiprocessors each.
+// Streams are queues, each run in order by a thread of its own. A graph is the list of what was
+// captured, stream by stream, and its streams run side by side. The kernels of opguard are run by
+// their host twin. What the driver forbids fails here with its error: unsafe calls during a
+// capture, a stream used in another context, PTX newer than the driver. Two devices, 2
+// multiprocessors each.
 #pragma once
 
 #include <cstddef>

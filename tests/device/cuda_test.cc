@@ -464,8 +464,8 @@ TEST_F(Cuda, ClosedUnderWay) {
 
 // The last of those that share a process: they end the devices.
 
-// cudaDeviceReset: what had come is given, the rest is lost and said; nothing that was the
-// context's is touched again, also when the program makes a new one (the double would abort).
+// cudaDeviceReset: what had come is given, the rest is lost and said. Nothing that was the
+// context's is touched again, also when the program makes a new one: the double would abort.
 TEST_F(Cuda, AContextThatIsDestroyed) {
   const Elements a = make({500}, 4, 1);
   const opguard_tensor first = tensor(a, 1), second = tensor(a, 2);

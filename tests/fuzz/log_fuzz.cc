@@ -1,5 +1,5 @@
 // A log of any bytes. Checksums would stop nearly every mutation, so they are made good first,
-// chunk by chunk as far as the lengths lead; and so is what binds the chunks at the end.
+// chunk by chunk as far as the lengths lead. So is what binds the chunks at the end.
 #include "fuzz/fuzz.h"
 #include "record/chunk_chain.h"
 #include "record/crc.h"

@@ -2,11 +2,11 @@
 //
 //   plan_fuzz_short COUNT SEED FOLDER
 //
-// runs the target on COUNT inputs made from the files of FOLDER by a fixed generator: whole, cut,
-// with bytes flipped, pieces doubled, dropped, moved, or taken from another file. The same
-// arguments make the same inputs. It prints {"inputs": N, "slowest_ms": M}; an input that breaks
-// something is a crash, and lies in FOLDER.crash. Nothing guides it to new code: bench/torture.py
-// runs the same targets at length under libFuzzer.
+// runs the target on COUNT inputs made from the files of FOLDER by a fixed generator. They are
+// whole, cut, with bytes flipped, pieces doubled, dropped, moved, or taken from another file. The
+// same arguments make the same inputs. It prints {"inputs": N, "slowest_ms": M}; an input that
+// breaks something is a crash, and lies in FOLDER.crash. Nothing guides it to new code:
+// bench/torture.py runs the same targets at length under libFuzzer.
 #include <sys/resource.h>
 
 #include <algorithm>

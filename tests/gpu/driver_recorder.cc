@@ -1,7 +1,7 @@
-// Records which functions of the CUDA driver a program calls, in order: preloaded (LD_PRELOAD), it
-// stands before dlsym, as src/inject does, and gives every function of libcuda, however it is asked
-// for, through a thunk that notes the call and jumps on. check_driver_calls.py compares a program
-// with probes and without by it. x86-64 only.
+// Records which functions of the CUDA driver a program calls, in order. Preloaded (LD_PRELOAD), it
+// stands before dlsym, as src/inject does. It gives every function of libcuda, however it is asked
+// for, through a thunk that notes the call and jumps on. By it check_driver_calls.py compares a
+// program with probes and without. x86-64 only.
 //
 // A line per call: thread, function, stream, 1 if the caller is the object whose file name contains
 // DRIVER_RECORDER_OURS, kernel. What goes through cuGetExportTable is not seen.

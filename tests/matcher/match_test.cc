@@ -195,9 +195,9 @@ TEST(Match, UnexecutedLookAlikesAreKnownFromContext) {
   EXPECT_EQ(before.sites[static_cast<size_t>(set.matches[0].site)].line, 4u);
 }
 
-// Statements of random names, some alike, are inserted, removed and moved about; what is matched
-// must be the very statement, told by its unique last argument, which the matcher sees as a literal
-// kind.
+// Statements of random names, some alike, are inserted, removed and moved about. What is matched
+// must be the very statement. Its unique last argument tells it, which the matcher sees as a
+// literal kind.
 TEST(Match, LargeTreesTakeSeconds) {
   std::map<std::string, std::string> files;
   size_t sites = 0;

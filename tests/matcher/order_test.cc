@@ -39,8 +39,8 @@ TEST(Order, ATieHasNoLead) {
   for (const Placement& q : p) EXPECT_GT(q.lead, 0);
 }
 
-// The best total of all pairings that keep order and, if given, treat item `i` in one way:
-// at -2: any; -1: unpaired; else paired with `at`.
+// The best total of all pairings that keep order and, if given, treat item `i` in one way. With
+// `at` -2 it is any way, with -1 unpaired, else paired with `at`.
 double best_total(size_t n, size_t m, const Similarity& s, size_t item, int at, size_t i = 0,
                   size_t j = 0) {
   if (i == n) return 0;

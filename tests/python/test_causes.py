@@ -3,8 +3,6 @@
 import pytest
 from test_proof import TRAIN, line_of, prove  # noqa: F401
 
-pytestmark = pytest.mark.slow  # seven runs of a program each
-
 # What the two sides have of different versions, beside test_proof's library. The programs' own texts are equal.
 MORE = """
 import os, threading, time, torch

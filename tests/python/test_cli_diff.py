@@ -50,7 +50,6 @@ FAULTS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_wrong_line_is_named(name, diff, minitrain, edited):
     fault = FAULTS[name]
@@ -74,7 +73,6 @@ def test_a_wrong_line_is_named(name, diff, minitrain, edited):
     assert f"{wanted[0]}:{wanted[1]}" in done.stdout
 
 
-@pytest.mark.slow
 def test_a_refactoring_is_identical(diff, minitrain, edited):
     """A helper extracted, a product split in two, a check that only one side makes, and shifted lines."""
     other = edited(
@@ -89,7 +87,6 @@ def test_a_refactoring_is_identical(diff, minitrain, edited):
     assert answer["verdict"] == "identical" and answer["pivot"] is None
 
 
-@pytest.mark.slow
 def test_a_tree_equals_itself(diff, minitrain, tmp_path):
     work = tmp_path / "work"
     code, answer, done = diff(minitrain, minitrain, "--work", work)
@@ -102,7 +99,6 @@ def test_a_tree_equals_itself(diff, minitrain, tmp_path):
     assert losses[0] == losses[1] and len(losses[0]) == 2
 
 
-@pytest.mark.slow
 def test_two_commands_on_one_tree(opguard, minitrain, tmp_path):
     """--run-a and --run-b: the difference is in the settings, the line is where it first acts."""
     out = tmp_path / "answer.json"
@@ -118,7 +114,6 @@ def test_two_commands_on_one_tree(opguard, minitrain, tmp_path):
 CRASH = ("minigpt/engine/trainer.py", "        loss.backward()\n", "        loss.backward()\n        if self.step == 1: raise RuntimeError('no more')\n")
 
 
-@pytest.mark.slow
 def test_a_run_that_fails_is_compared_as_far_as_it_went(diff, minitrain, edited):
     fault = FAULTS["norm_eps"]
     bad = edited(fault["edit"], CRASH)
@@ -130,7 +125,6 @@ def test_a_run_that_fails_is_compared_as_far_as_it_went(diff, minitrain, edited)
     assert any("ended with exit code 1" in note for note in answer["notes"])
 
 
-@pytest.mark.slow
 def test_a_run_that_fails_is_never_called_identical(diff, minitrain, edited):
     code, answer, done = diff(edited(CRASH, name="one"), edited(CRASH, name="other"))
     assert code == 2, done.stdout + done.stderr

@@ -137,12 +137,57 @@ def test_a_long_sentence_is_found():
     assert list(long_sentences(f"# {of(30)}\n| {of(30)} |\n\n    {of(30)}\n\n```\n{of(30)}\n```\n<!-- {of(30)} -->\n")) == []
 
 
+# In C++ a sentence may begin with a name as well: made() = written() + lost().
+CODE_SENTENCE = re.compile(SENTENCE.pattern + r"|(?<=[.!?]) +(?=[\w/]+(?:[_(]|::|/)\w*)")
+SOURCES = subprocess.run(["git", "ls-files", "*.cc", "*.h", "*.cu", "*.cpp"], cwd=ROOT, capture_output=True, text=True).stdout.split()
+COMMENT = re.compile(r"""((?:'"'|"(?:[^"\\]|\\.)*"|[^"/]|/(?!/))*)//+ ?(.*)""")
+
+
+def comment_blocks(text):
+    """(line, text) of each paragraph and list item of C++ comments. What is indented by two or more is an example."""
+    column, start, words, listed = None, 0, [], False
+    for number, line in enumerate(text.splitlines() + [""], 1):
+        found = COMMENT.fullmatch(line)
+        at, alone, said = (found.end(1), not found[1].strip(), found[2]) if found else (None, False, "")
+        item = re.match(r" *(?:[-*]|\d+\.) ", said)
+        example = said.startswith("  ") and not (words and listed)
+        if words and (at != column or not alone or not said.strip() or item or example):
+            yield start, " ".join(words)
+            words = []
+        if said.strip() and not example:
+            if not words:
+                start, listed = number, bool(item)
+            words.append(said[item.end() :] if item else said.strip())
+        column = at
+
+
+def long_comment_sentences(text):
+    for number, block in comment_blocks(text):
+        for sentence in CODE_SENTENCE.split(re.sub(r"`[^`]*`", "`x`", block)):
+            words = len(re.findall(r"[\w`]\S*", sentence))
+            if words > MOST_WORDS:
+                yield f"{number}: {words} words: {sentence}"
+
+
+def test_sentences_of_comments_are_short():
+    found = [f"{file}:{said}" for file in SOURCES for said in long_comment_sentences((ROOT / file).read_text())]
+    assert found == [], "\n".join(found)
+
+
+def test_a_long_sentence_of_a_comment_is_found():
+    of = lambda n: " ".join(["Word"] + ["word"] * (n - 1))
+    said = lambda text: [found.split(":")[0] for found in long_comment_sentences(text)]
+    assert said(f"// {of(12)}\n// {of(13)}.\n// is_it() {of(24)}.\n") == []
+    assert said(f"// {of(12)}\n// {of(14)}.\n") == ["1"]
+    assert said(f"int x;  // {of(12)}\n        // {of(14)}\nint y;  // {of(20)}\n") == ["1"]
+    assert said(f"int x;  // {of(20)}\nint y;  // {of(20)}\n//   {of(30)}\nputs(\"// {of(30)}\");\n") == []
+
+
 def test_results_are_those_of_the_json():
     done = subprocess.run([sys.executable, ROOT / "bench" / "results.py", "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.slow
 def test_the_readme_shows_what_the_demo_says():
     """Its lines are the report's, in their order; what the README leaves out is in between."""
     if not (ROOT / ".venv" / "bin" / "python").exists() or not (ROOT / "build" / "release" / "src" / "cli" / "opguard").exists():
@@ -156,7 +201,6 @@ def test_the_readme_shows_what_the_demo_says():
     assert missing == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("page", ["tutorial", "record-once", "bisect"])
 def test_the_guide_shows_what_its_commands_print(page):
     done = subprocess.run([sys.executable, ROOT / "scripts" / "transcripts.py", "--check", "--build", build_dir(),

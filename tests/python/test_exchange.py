@@ -129,7 +129,6 @@ def diff(opguard, tmp_path):
     return run
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("refactored", [False, True], ids=["alone", "refactored"])
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_text_is_named(name, refactored, diff):
@@ -146,7 +145,6 @@ def test_the_text_is_named(name, refactored, diff):
     assert "shows at: train.py:" in text or "only run" in text, text
 
 
-@pytest.mark.slow
 def test_a_cause_outside_the_text_is_no_text(diff):
     b = edited(PROGRAM, REFACTORED)
     answer, text = diff(PROGRAM, b, "--run-a", "python {tree}/train.py", "--run-b", "SMOOTHING=0.1 python {tree}/train.py", command=())
@@ -155,7 +153,6 @@ def test_a_cause_outside_the_text_is_no_text(diff):
     assert answer["pivot"]["b"]["line"] == line_of(b, "F.cross_entropy(")
 
 
-@pytest.mark.slow
 def test_a_changed_operator_is_named_itself(diff):
     b = edited(PROGRAM, [("x.flip(-1) * self.sin", "x.flip(-1) * self.cos")])
     answer, text = diff(PROGRAM, b)
@@ -163,7 +160,6 @@ def test_a_changed_operator_is_named_itself(diff):
     assert answer["pivot"]["b"]["line"] == line_of(b, "turned = ")
 
 
-@pytest.mark.slow
 def test_no_further_run_where_none_is_allowed(diff):
     old, new = FAULTS["which parameters decay"]
     answer, text = diff(PROGRAM, edited(PROGRAM, [(old, new)]), "--no-prove")
@@ -202,7 +198,6 @@ for _ in range(3):
 '''
 
 
-@pytest.mark.slow
 def test_the_text_that_runs_inside_an_operator_is_named(diff):
     """next() is given the same and gives something else: what it runs is another text."""
     b = edited(LOADER, [("for i in range(len(self)):", "for i in range(len(self))[::-1]:")])
@@ -211,7 +206,6 @@ def test_the_text_that_runs_inside_an_operator_is_named(diff):
     assert answer["pivot"]["text"]["b"]["line"] == line_of(b, "[::-1]"), text
 
 
-@pytest.mark.slow
 def test_text_is_asked_as_a_whole_where_no_part_of_it_is_likelier(diff):
     """Four hunks that ran before, as near as one another, and one run for them beside the two that values need."""
     a = LOADER.replace("batch_sampler=Pairs(8)", "batch_size=2")
@@ -223,7 +217,6 @@ def test_text_is_asked_as_a_whole_where_no_part_of_it_is_likelier(diff):
     assert answer["pivot"]["text"]["b"]["line"] == line_of(a, "batch_size"), text
 
 
-@pytest.mark.slow
 def test_the_nearest_of_many_suspects_are_asked(diff):
     settings = "".join(f"N_{i} = {i}\nprint(N_{i})\n" for i in range(25))
     old, new = FAULTS["an argument through a table of functions"]
@@ -257,7 +250,6 @@ for _ in range(2):
 '''
 
 
-@pytest.mark.slow
 def test_of_lines_exchanged_together_the_operator_s_own_is_named(diff):
     """A name of b alone makes one group of four lines; the operator that reads another tensor stands in one of them."""
     b = CLIP.replace("    norm = torch.", "    lib = torch\n    norm = lib.").replace("scale = torch.clamp", "scale = lib.clamp")
@@ -307,7 +299,6 @@ for _ in range(2):
 '''
 
 
-@pytest.mark.slow
 def test_arguments_on_lines_of_their_own_that_changed_places(diff):
     """One line left its place and came to another: in one of them alone the call would have it twice."""
     b = ARGUMENTS.replace("            key,\n            value,\n", "            value,\n            key,\n")
@@ -338,7 +329,6 @@ for _ in range(3):
 '''
 
 
-@pytest.mark.slow
 def test_an_operator_that_one_run_alone_has_is_proven_by_its_text(diff):
     """No value of a can be put where b computes nothing."""
     answer, text = diff(AVERAGE, AVERAGE.replace("held.lerp_(p, 0.1)", "pass"))

@@ -89,7 +89,6 @@ def rules_of(text):
     return [line for line in text.splitlines() if line and not line.startswith("#")]
 
 
-@pytest.mark.slow
 def test_a_deterministic_program_has_none(noise, tmp_path):
     done, text = noise(write(tmp_path, "plain"))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -98,7 +97,6 @@ def test_a_deterministic_program_has_none(noise, tmp_path):
     assert all(rule.startswith("<state>:") and "nobody draws from it" in rule for rule in rules_of(text)), text
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", NOISE)
 def test_the_first_is_named_and_hidden(name, noise, opguard, tmp_path):
     tree = write(tmp_path, "tree", name)
@@ -133,7 +131,6 @@ def test_the_first_is_named_and_hidden(name, noise, opguard, tmp_path):
     assert "(y * y)" in json.dumps([answer["pivot"]["a"], answer["pivot"]["b"]]), answer["pivot"]
 
 
-@pytest.mark.slow
 def test_noise_that_reaches_the_loss_is_not_hidden(noise, opguard, tmp_path):
     tree = write(tmp_path, "tree", None, imports="random", noise=["weight.data.add_(random.random() / 1000)"])
     done, text = noise(tree)

@@ -70,7 +70,6 @@ def lines_of(name, texts):
     return found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [pytest.param(n, marks=pytest.mark.xfail(reason=WRONG_TODAY[n], strict=True)) if n in WRONG_TODAY else n for n in ANSWERS],

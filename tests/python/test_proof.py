@@ -175,7 +175,6 @@ def test_a_program_that_does_not_repeat_itself_proves_nothing(prove):
     assert "diverged, indicated: " in done.stdout and "does not repeat itself: " in done.stdout.splitlines()[0]
 
 
-@pytest.mark.slow
 def test_a_compiled_graph_takes_no_value_what_reads_its_results_does(prove, tmp_path):
     train = TRAIN.replace("for step", "@torch.compile(backend='aot_eager')\ndef f(h, limit):\n    return torch.clamp(h, max=limit)\nfor step")
     answer, done = prove("h = f(h, 0.5 if library.FAULTY else 0.4)", train=train)
@@ -185,7 +184,6 @@ def test_a_compiled_graph_takes_no_value_what_reads_its_results_does(prove, tmp_
     assert "with run a's values put in place at 3 executions, every model value" in cause["why"]
 
 
-@pytest.mark.slow
 def test_a_compiled_graph_takes_other_text(prove, tmp_path):
     train = TRAIN.replace("for step", "@torch.compile(backend='aot_eager')\ndef f(h):\n    return torch.clamp(h, max=LIMIT)\nfor step")
     answer, done = prove("LIMIT = 0.5\nh = f(h)", "LIMIT = 0.4\nh = f(h)", train=train)
@@ -214,7 +212,6 @@ dist.destroy_process_group()
 """
 
 
-@pytest.mark.slow
 def test_a_fault_of_one_rank_of_two(prove):
     answer, _ = prove("h = torch.clamp(h, max=0.5)", "h = torch.clamp(h, max=0.5 - 0.1 * rank)", train=RANKS,
                         command="python -m torch.distributed.run --standalone --nproc-per-node 2 train.py")  # fmt: skip
@@ -317,7 +314,6 @@ loader = iter(torch.utils.data.DataLoader(Rows(), batch_size=4, num_workers=2))
 model = """, 1).replace("x = torch.randn(4, 6)", "x = next(loader) / 80")
 
 
-@pytest.mark.slow
 def test_no_worker_of_a_loader_is_left_behind(prove, tmp_path):
     answer, done = prove("h = h * 2", "h = h * 3", train=LOADER)
     assert answer["proof"]["state"] == "proven", (answer["proof"], done.stderr)

@@ -197,7 +197,6 @@ for step in range(2):
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("launch", ["python train.py", "torchrun --nproc-per-node 1 train.py", "env -i PATH=\"$PATH\" PYTHONPATH=$PYTHONPATH python train.py", "uv run --offline --no-project --python {python} train.py"])
 def test_a_launch_script_with_its_own_path_is_compared(opguard, tmp_path, launch):
     """As Megatron's scripts do: the code is found through the PYTHONPATH that the script sets."""

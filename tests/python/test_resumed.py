@@ -65,7 +65,6 @@ def same(answer):
     return [(s["a"], s["b"], s["count"]) for s in answer["steps"]["pairs"][0]["same"]]
 
 
-@pytest.mark.slow
 def test_a_right_resume_is_identical(opguard, tmp_path, checkpoint):
     ran, answer = compare(opguard, tmp_path, "--steps 6", f"--steps 6 --resume {checkpoint}")
     assert (ran.returncode, answer["verdict"]) == (0, "identical"), ran.stdout
@@ -74,14 +73,12 @@ def test_a_right_resume_is_identical(opguard, tmp_path, checkpoint):
     assert answer["unreached_pairs"] == 0, ran.stdout
 
 
-@pytest.mark.slow
 def test_either_side_may_be_the_resumed_one(opguard, tmp_path, checkpoint):
     ran, answer = compare(opguard, tmp_path, f"--steps 6 --resume {checkpoint}", "--steps 6")
     assert (ran.returncode, answer["verdict"]) == (0, "identical"), ran.stdout
     assert same(answer) == [(0, 3, None)]
 
 
-@pytest.mark.slow
 def test_parameters_tell_where_an_optimizer_has_no_count(opguard, tmp_path, checkpoint):
     resumed = checkpoint.with_name("sgd.pt")
     ran, answer = compare(opguard, tmp_path, "--steps 6 --optimizer sgd", f"--steps 6 --optimizer sgd --resume {resumed}")
@@ -89,14 +86,12 @@ def test_parameters_tell_where_an_optimizer_has_no_count(opguard, tmp_path, chec
     assert same(answer) == [(3, 0, None)]
 
 
-@pytest.mark.slow
 def test_a_run_that_ends_earlier_is_not_identical(opguard, tmp_path, checkpoint):
     ran, answer = compare(opguard, tmp_path, "--steps 6", f"--steps 5 --resume {checkpoint}")
     assert (ran.returncode, answer["why"]) == (1, "one run computes more model values"), ran.stdout
     assert same(answer) == [(3, 0, None)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.xfail(reason=WRONG_TODAY[n], strict=True)) if n in WRONG_TODAY else n for n in FAULTS])
 def test_a_wrong_resume_is_named(opguard, tmp_path, checkpoint, name):
     _, _, named, kinds = FAULTS[name]

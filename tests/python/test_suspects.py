@@ -137,7 +137,6 @@ NUMBERS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", NUMBERS)
 def test_a_number_leads_to_the_statement_that_set_it(name, diff):
     edit, number, steps = NUMBERS[name]
@@ -166,14 +165,12 @@ def test_a_number_leads_to_the_statement_that_set_it(name, diff):
     assert last["file"] == file and last["first"] <= line <= last["last"]
 
 
-@pytest.mark.slow
 def test_equal_runs_have_no_suspects(diff):
     answer, text = diff(*HARMLESS)
     assert answer["verdict"] == "identical" and answer["pivot"] is None
     assert "suspects" not in text
 
 
-@pytest.mark.slow
 def test_a_region_is_named_on_both_sides(diff, tmp_path):
     answer, text = diff(
         ("model.py", "return x * factor", "x = torch.sin(x)\n    return torch.cos(x)"),
@@ -197,7 +194,6 @@ def test_a_region_is_named_on_both_sides(diff, tmp_path):
     assert "suspects" in page and f"model.py:{first}-{first + 1} in scaled" in page
 
 
-@pytest.mark.slow
 def test_logs_alone_lead_to_the_sources_they_name(diff, opguard, tmp_path):
     edit = ("train.py", "(it + 1) / warmup", "it / warmup")
     diff(edit, *HARMLESS, options=["--work", tmp_path / "work"])

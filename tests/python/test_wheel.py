@@ -12,8 +12,6 @@ import pytest
 
 from conftest import ROOT, build_dir, clean_environment
 
-pytestmark = pytest.mark.slow
-
 
 def run(*command, **kwargs):
     # The compilers by the names CMake finds them by: what the build has compiled already comes out of ccache.

@@ -41,7 +41,7 @@ void expect_prefix(const ProcessLog& part, const ProcessLog& whole) {
 }
 
 // What salvage gives back: whole events of the log in their order, but for references into what is
-// missing; and it says how many records are missing.
+// missing. It says how many records are missing.
 void expect_subset(const ProcessLog& part, const ProcessLog& whole) {
   uint64_t missing = 0, slots = 0;
   for (const Gap& gap : part.gaps) missing += gap.records;

@@ -122,7 +122,7 @@ TEST(SlotTable, GarbageIsToldByItsBlockAndElements) {
 }
 
 // `pe = empty(2, n); past = pe[0]`: a part of it that is handed on unwritten is garbage, wherever
-// it is read; what is written into the block counts the version up, and a copy has a block of its
+// it is read. What is written into the block counts the version up, and a copy has a block of its
 // own.
 TEST(SlotTable, PartsOfGarbageAreGarbage) {
   auto slot = [](SlotKind kind, uint64_t value, uint32_t storage, uint32_t version,

@@ -1,5 +1,5 @@
 // A log against itself, and against itself with one bit of one digest changed, be it of a tensor or
-// of a generator's state: the report names exactly that record.
+// of a generator's state. The report names exactly that record.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -118,8 +118,9 @@ void expect_found(const opguard::Run& a, const opguard::Run& b, size_t process, 
       ASSERT_EQ(found.slots[0].b, slot) << what;
       // A loss, a parameter after the step: never called the same.
       if ((slot.flags & kModelValue) &&
-          (event.kind == EventKind::loss || slot.kind == SlotKind::out))
+          (event.kind == EventKind::loss || slot.kind == SlotKind::out)) {
         ASSERT_EQ(answer.verdict.outcome, Outcome::diverged) << what;
+      }
       // The report names it, whether a model value depends on it or not.
       const Report report{a, b, answer.alignment, answer.verdict, {}};
       const std::string text = format_terminal(report, false);

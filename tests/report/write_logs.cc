@@ -94,7 +94,7 @@ bool write_process(const std::string& dir, const Json& json) {
   return writer.close();
 }
 
-// Layers of operators, forward and backward, an optimizer step at the end; side b holds other
+// Layers of operators, forward and backward, an optimizer step at the end. Side b holds other
 // values from two fifths on, and now and then an operator more.
 bool write_training(const std::string& dir, int32_t rank, int32_t world, uint64_t pairs, bool b) {
   LogWriter writer;

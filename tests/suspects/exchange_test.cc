@@ -314,8 +314,8 @@ TEST(Exchange, ARenamedVariableIsNoDifference) {
   EXPECT_TRUE(alike.groups().empty());
 }
 
-// Others know a parameter, an attribute, a function and a module's name by what they are called;
-// two of a's variables are not one of b's; and a name that b has besides is another variable.
+// Others know a parameter, an attribute, a function and a module's name by what they are called.
+// Two of a's variables are not one of b's. A name that b has besides is another variable. Here
 // `hid` became `h`, and is the name of an argument as well; another file has that name.
 TEST(Exchange, ARenamedVariableThatIsAKeywordAsWell) {
   const Programs both({{"m.py", "def g(x):\n    hid = f(x)\n    return f(hid, hid=hid, n=1)\n"},
@@ -380,9 +380,10 @@ TEST(Exchange, ImportsAreHadFromBothPrograms) {
   const Programs beside({{"m.py", "from m import f, g\nx = g(1)\n"}},
                         {{"m.py", "from n import f\nx = f(1)\n"}});
   for (const ExchangeGroup& group : beside.groups())
-    if (group.parts[0].first[1] == 2)
+    if (group.parts[0].first[1] == 2) {
       EXPECT_EQ(exchange_text({group}).at("/tree/m.py"),
                 "from m import f, g\nfrom n import f\nx = g(1)\n");
+    }
   EXPECT_EQ(beside.groups().size(), 2u);
   const Programs field({{"m.py", "class C:\n  x: int\n"}}, {{"m.py", "class C:\n  x: float\n"}});
   EXPECT_EQ(field.groups().size(), 1u);

@@ -12,8 +12,8 @@
 namespace opguard {
 namespace {
 
-// The ways of `arg1` of the call `op(...)` that ends both programs, "b m.py:2 m.py:1 !" a way: the
-// side, the places, and whether the last one differs.
+// The ways of `arg1` of the call `op(...)` that ends both programs. A way is "b m.py:2 m.py:1 !":
+// the side, the places, and whether the last one differs.
 std::vector<std::string> ways(const std::string& text_a, const std::string& text_b) {
   ProgramTexts texts;
   const std::string* both[2] = {&text_a, &text_b};
@@ -123,9 +123,10 @@ TEST(Suspects, WhatNobodyMadeIsLookedForWhereTheOperatorBeforeRan) {
     verdict.candidates[0].why = {{nobody ? ReasonKind::made_by_nobody : ReasonKind::given_another}};
     const auto behind = find_backgrounds(texts, runs[0], runs[1], alignment, verdict);
     for (const Suspect& suspect : behind.at(0).suspects)
-      if (suspect.sides[1].lines.meets({7, 7}))
+      if (suspect.sides[1].lines.meets({7, 7})) {
         EXPECT_EQ(suspect.nearness == Nearness::function, nobody)
             << nearness_name(suspect.nearness);
+      }
     ASSERT_EQ(behind[0].suspects.size(), 2u);
     EXPECT_EQ(behind[0].suspects[0].sides[1].lines.first == 7, nobody);
   }

@@ -67,7 +67,7 @@ uint32_t add(LogWriter& writer, uint32_t i) {
 uint64_t records_of(uint64_t slots) { return slots == 0 ? 1 : slots; }
 
 // Events whose records were all lost have no place in the log, so that later ones have lower
-// indexes: `exact` is false where that may be.
+// indexes. Where that may be, `exact` is false.
 uint64_t wrong_events(const ProcessLog& log, Expected& expected, bool exact) {
   uint64_t wrong = 0, slots = 0;
   for (size_t i = 0; i < log.events.size(); ++i) {

@@ -177,8 +177,8 @@ class Callers {
     return calls;
   }
 
-  // The one call into `function` more than the other run has. nullptr where it has as many, or
-  // where it cannot be told which it is.
+  // The one call into `function` more than the other run has. Where it has as many, or where it
+  // cannot be told which it is: nullptr.
   const FunctionCall* extra(int side, const FunctionName& function) const {
     const FunctionCall* found = nullptr;
     std::set<FunctionName> callers;

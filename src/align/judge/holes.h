@@ -13,11 +13,11 @@
 
 namespace opguard {
 
-// A verdict that rests on something being absent cannot stand where records may be missing.
-// "identical" becomes inconclusive, and so does "diverged" unless its pivot is a pair of events
-// that were both recorded and differ. Where one run only goes on longer than the other, whose log
-// was cut short, no pivot stands at all. Of logs that only end early those count that can hold
-// model values: a data loader's worker may be killed at any time.
+// A verdict that rests on something being absent cannot stand where records may be missing. A
+// verdict "identical" becomes inconclusive. So does "diverged", unless its pivot is a pair of
+// events that were both recorded and differ. Where one run only goes on longer than the other,
+// whose log was cut short, no pivot stands at all. Of logs that only end early those count that can
+// hold model values: a data loader's worker may be killed at any time.
 Verdict limit_by_holes(Verdict verdict, const Run& a, const Run& b, const Alignment& alignment);
 
 // Whether it rests on what the runs computed last, before an early end (judge()): inconclusive,

@@ -4,12 +4,12 @@
 //   b   embed norm  qkv  scale  softmax proj      proj: equal, taken from the back
 //                                                 qkv, softmax: pairs by key; scale: b's alone
 //
-// 1. Equal ends are taken off: a pair of the highest score is part of some best pairing. 2. A small
-// window (Limits::exact_cells) is solved exactly. 3. In a large one the anchors are held fast:
-// contents that occur once on each side, of which the
-//    longest chain that increases on both sides is kept. The gaps between them begin at 1 again.
-// 4. Behind a pivot no content is equal any more. Then equal steps, then micro-batches, are the
-// gaps.
+// 1. Equal ends are taken off: a pair of the highest score is part of some best pairing.
+// 2. A small window (Limits::exact_cells) is solved exactly.
+// 3. In a large one the anchors are held fast: contents that occur once on each side. Their longest
+//    chain that increases on both sides is kept. The gaps between them begin at 1 again.
+// 4. Behind a pivot no content is equal any more. Then each step, then each micro-batch, is
+//    a gap.
 //
 // Counterexample: a constant that every layer makes is no anchor, since it occurs more than once.
 // An operator that moved is not paired here, as that would cross other pairs: flow_pairs.h does it.

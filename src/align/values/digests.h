@@ -2,9 +2,9 @@
 // another.
 //
 // They say "the same elements, moved": after a permutation, a reshape, a cast that loses nothing,
-// with zeros beside them. q, k and v cut from one product are its parts, so that their digests add
-// up to its own. A mask that is expanded over 12 heads is 12 times itself (compositions.h). None of
-// it makes two values equal: rows that changed places have one digest, and so have -0.0 and 0.0.
+// with zeros beside them. Where q, k and v are cut from one product, their digests add up to its
+// own. A mask that is expanded over 12 heads is 12 times itself (compositions.h). None of it makes
+// two values equal: rows that changed places have one digest, and so have -0.0 and 0.0.
 #pragma once
 
 #include "record/event.h"

@@ -1,3 +1,19 @@
+// Two kinds of hooks, as objects that the engine calls.
+//
+//   node      after it ran: hook(grad_inputs, grad_outputs) is one event
+//   leaf      before(grad): the gradient and what is there already are read
+//             the engine adds
+//             call: the sum is read, and both halves are one event
+//
+// Several passes may be at one leaf, in several threads or one inside the other. Each half finds
+// its own by torch's number of the pass.
+//
+// A node is claimed by the hook that hangs on it: who finds one of ours there takes his own off
+// again. Counterexample: a set of the claimed nodes' addresses. The Python object of a node is made
+// anew at each look, and its address is soon another node's.
+//
+// The walk of an operator ends at what its inputs came from and at claimed nodes. So all walks
+// together are no longer than the program's backward passes.
 #include "runtime/entries/autograd.h"
 
 #include <algorithm>

@@ -1,3 +1,17 @@
+// Memory that other ranks write, as a short list of spans that readings are held against.
+//
+//   launch, of [0x1000, 0x1400)          its inputs are read; the span is in flight
+//   somebody reads [0x1200, 0x1300)      unreadable: half of it may be written
+//   somebody reads [0x1000, 0x1400)      the value as it was given away, if that was read
+//   wait()                               the span is gone, the outputs are read: the landing
+//
+// A call with a probe is the site's event, and its landing a second one. Without a probe both are
+// one, called after the function it is in: "<dist.all_reduce train.sync>".
+//
+// Counterexample: nobody waits. Then the end is learned late, and an operator may have written the
+// output since. Its version tells, and the value is "not known" instead of a wrong one.
+//
+// Readings that were carried over are forgotten at both ends: collectives count no versions.
 #include "runtime/entries/collective.h"
 
 #include "runtime/host/object.h"

@@ -1,3 +1,15 @@
+// An event from two calls that a compiled graph makes, around each operator in it.
+//
+//   enter A, enter B, leave B, leave A      B, then A, as eager code would end them
+//   enter A, enter B, (B raises), leave A   A alone: what is above it on the stack never left
+//
+// A stack a thread holds what has entered; a call finds its own by the site's token.
+//
+// Of an operator that writes and counts no version, all inputs are read again behind it. Those that
+// are as before were not written (drop_unwritten). Counterexample: on a device neither value is
+// there yet. So the slot gets the ticket of the value before, and the writer's thread decides.
+//
+// The cost: a site's text is parsed once; then one look-up a call.
 #include "runtime/entries/graph_event.h"
 
 #include <unordered_map>

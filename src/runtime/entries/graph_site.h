@@ -25,8 +25,9 @@ struct GraphSite {
   };
   uint64_t token = 0;
   std::string boundary;
-  // g in graph, b in backward, c collective, m ends a micro-batch, n new history, r raised, s ends
-  // a step, u uninitialised result, w writes behind the version counters
+  // A letter each: g in graph, b in backward, c collective, m ends a micro-batch, s ends a step.
+  // Of the operator: n new history, r raised, u uninitialised result, w writes behind the version
+  // counters.
   std::string flags;
   std::vector<Name> names;
   std::vector<std::vector<Piece>> texts;

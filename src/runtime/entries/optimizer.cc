@@ -1,3 +1,16 @@
+// A step is what is between two hooks, and there is one of it, however many objects are called
+// `step`.
+//
+//   opt.step()                                 torch's hooks: one event, one step counted
+//   wrapper.step() that calls opt.step()       the inner one's event; the wrapper is superseded
+//   step() that moves no parameter             no event: it was another kind of step
+//   step() that raised                         dropped by the next one of the same optimizer
+//
+// Names are those of the parameters, where they have one. Counterexample: their place in the list.
+// A regrouping would then change every name.
+//
+// State is looked up as it lies: a defaultdict would make an entry when it is asked. After the step
+// all parameters are read anew, since fused kernels need not count versions.
 #include "runtime/entries/optimizer.h"
 
 #include <algorithm>

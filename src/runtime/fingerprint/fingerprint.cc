@@ -1,3 +1,17 @@
+// How one pass gets all of a Digest: a Pass takes rows in order, and hashes, sums and shows them.
+//
+//   [1000, 4096] float32, one thread    batches of at most 256 rows, hashed where they lie
+//   the same, four threads              groups of 32 rows (512 KiB), a Pass each
+//   [2, 10^8], four threads             pieces of rows, weighed by where in its row each begins
+//   a transposed matrix                 eight rows or more at once: elements i are neighbours
+//   rows that lie apart, or unevenly    copied into 16 KiB first
+//   up to 1 KiB in one row              no Pass at all (small_row): to set one up would cost more
+//
+// All sums are of integers modulo 2^64. So it is the same how a tensor is cut, and in which order
+// the parts are added. Counterexample: a sum of floats would depend on the number of threads.
+//
+// What is needed twice, as bytes and as elements, is read while it is in the first-level cache. A
+// lane that straddles two rows cannot be cut there: then whole rows alone are shared out.
 #include "runtime/fingerprint/fingerprint.h"
 
 #include <algorithm>

@@ -1,3 +1,17 @@
+// A pool of threads that sleep between loops, in a process that may fork at any time.
+//
+//   parallel_for(100, 4, work)     the caller and three others each take the next number, until 100
+//   a second loop meanwhile        its caller does all by itself: it never waits
+//   fork                           the child has a null pool, and makes its own when it needs one
+//
+// Tasks are taken by an atomic counter, so a slow one holds no other up. The caller works, too:
+// where no thread can be started, all is done all the same.
+//
+// Counterexample: to destroy the pool, or to unlock it in a child. Its mutex may be held by a
+// thread that is not there; so the child leaves that copy alone.
+//
+// The cost: a wake and a sleep a thread, which is why tensors below kParallelBytes are not shared
+// out.
 #include "runtime/fingerprint/parallel.h"
 
 #include <pthread.h>

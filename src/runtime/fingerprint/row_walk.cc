@@ -1,3 +1,15 @@
+// Where the rows of a tensor are, one after the other, and what each weighs in the sums.
+//
+//   shape [2, 3, 4]     six rows of four elements; two runs of three that lie evenly
+//   advance(2)          the address is 2 * stride further, the weight two powers of its base
+//   advance(1)          the run ends: back to its beginning, one step along the dimension above
+//   shape [5, 1, 4]     as [5, 4]: a dimension of size one is left out
+//
+// Counterexample: to divide a row's number by the sizes for each row. The cursor divides once,
+// where it begins; then it adds, and only at the end of a run looks at the dimension above.
+//
+// gather() copies rows that are not adjacent. Of a transposed matrix it takes four rows by four
+// elements at a time. Read row by row, each cache line would be fetched for one element.
 #include "runtime/fingerprint/row_walk.h"
 
 #include <cstdlib>

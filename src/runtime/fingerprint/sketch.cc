@@ -33,7 +33,7 @@ const SketchLoops& sketch_loops() {
 namespace {
 
 // What one task reads. The tasks of a tensor depend on its shape alone, and their sums are added in
-// order, so the result does not depend on who works on them.
+// order. So the result does not depend on who works on them.
 constexpr uint64_t kTaskBytes = 1 << 20;
 // What is not contiguous is copied so many bytes at a time.
 constexpr uint64_t kGatherBytes = 32 << 10;

@@ -26,8 +26,8 @@ struct Frame {
   std::vector<int64_t> shape, first;
 };
 
-// `type`: none gives an empty sketch. frame: as many dimensions as `elements`; nullptr: it is the
-// whole. threads: how many may work on it, the caller included.
+// A type that is none gives an empty sketch. A frame has as many dimensions as `elements`; nullptr:
+// it is the whole. So many threads may work on it, the caller included.
 Sketch sketch(const Elements& elements, FloatType type, const Frame* frame = nullptr,
               unsigned threads = 1);
 

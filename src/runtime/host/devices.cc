@@ -1,3 +1,16 @@
+// Which library serves a device type, and what is said where none does.
+//
+//   OPGUARD_DEVICE_PLUGIN=a.so:b.so     both are loaded; each says which type it serves
+//   a second one for the same type      refused: another library serves it already
+//   "cuda", with none of the user's     our own, added by the first question for it
+//
+// A library is judged by its table before anything of it is called: interface version, length, the
+// functions that values need. Why it was refused goes to stderr once, and into the log's settings.
+//
+// Counterexample: it is never unloaded. Its code may be on the stack of any thread.
+//
+// A device does not survive a fork: what the parent has open is out of reach in the child. The list
+// only grows, so that a thread without the GIL may walk it: open_count is raised behind the entry.
 #include "runtime/host/devices.h"
 
 #include <dlfcn.h>

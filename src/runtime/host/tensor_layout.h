@@ -6,9 +6,9 @@
 // place. Then the first tensors of the program are compared with what torch's Python interface says
 // of them. One answer that differs turns it off for good, and everything is asked as without it.
 //
-// It speaks only of tensors whose struct is the common class (told by its virtual table) and whose
-// dispatch keys are those of an ordinary tensor. Anything wrapped, lazy, negated, sparse, named,
-// fake, quantized or on a device has other keys.
+// It speaks only of tensors whose struct is the common class, told by its virtual table. Their
+// dispatch keys must be those of an ordinary tensor. Anything wrapped, lazy, negated, sparse,
+// named, fake, quantized or on a device has other keys.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,17 @@
+// Three ways to the same TensorView. Each speaks for what the one before it does not.
+//
+//   a plain tensor of the processor     torch's own struct (tensor_layout.h)
+//   a plain tensor on cuda:0            DLPack's table, where torch has it
+//   any other                           Python attributes: dtype, shape, stride(), data_ptr()
+//
+// A DTensor is its local shard, since that is what this rank computed. What is conjugated or
+// negated lazily is resolved into a copy, which `keep` holds: the bytes in memory are not its
+// values.
+//
+// Counterexample: a storage that was freed, as FSDP does, still has its shape. It is shown with
+// that shape and as not readable; its address leads nowhere.
+//
+// Sizes that are symbolic are no int, and not asked: that would add a guard to the program's graph.
 #include "runtime/host/tensor_view.h"
 
 #include <cstdlib>

@@ -1,3 +1,20 @@
+// Looks torch's functions up once, and keeps them for ever: torch cannot be unloaded.
+//
+//   import torch begins     `torch` is in sys.modules, its parts are not: torch_api() is null
+//   import torch ended      all is looked up at the first question; what this torch lacks is null
+//
+// And four guards, each of which puts back on its way out what it found: TorchFunctionOff,
+// TracerOff, CompilerOff and SavedError. While they live, our questions run none of the program's
+// code.
+//
+//   with a mode on          TorchFunctionOff enters torch's own context
+//   usually                 nothing is entered; the first subclass that is met makes up for it
+//
+// Counterexample: to enter it always. It is a Python object, made and called twice for each
+// operator.
+//
+// In a question, an error of Python's is cleared at once. Otherwise the program would meet it
+// later.
 #include "runtime/host/torch_api.h"
 
 #include "runtime/host/object.h"

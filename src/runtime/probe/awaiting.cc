@@ -1,4 +1,15 @@
 // runtime/probe/awaiting.cc: await og(id, x), async for ... in og(id, x).
+//
+//   await og("w", work)         the interpreter steps through our iterator, and that through work's
+//     send, send                each is an Operation; work has not ended: it is cancelled
+//     send -> returned 3        this one is the event, with the result 3
+//   async for b in og("d", d)   each item that is awaited is an event
+//
+// So an event is the last step of an awaitable, not all the time it was waited for. Counterexample:
+// an Operation that is open while the coroutine is parked. Other coroutines of the thread run
+// meanwhile, and would be recorded as inside of it.
+//
+// Whatever else is asked of the coroutine (throw, close, cr_frame) is answered by its own.
 #include "runtime/host/special.h"
 #include "runtime/probe/stand_in.h"
 

@@ -1,4 +1,15 @@
 // runtime/probe/call_inputs.cc: what a call reads: its receiver, the tensors behind its arguments.
+//
+//   conv(x, bias=False, stride=2)       arg0 = x; "bias=False, stride=2": keywords by name
+//   linear_layer(x)                     torch's own module: its parameters too, no probe reads them
+//   scheduler.step()                    the learning rates, before and after
+//   clip_grad_norm_(m.parameters())     the gradients; the iterator is made a list first
+//   foreign(model)                      the tensors of what it is given, since it may change them
+//
+// Counterexample: an iterator of the program's is not read for our sake. Only where the function's
+// first act is to make a list of it, the list is made here and handed on.
+//
+// Gradients of a list are read by the parameter's name, so that a regrouping changes no name.
 #include <algorithm>
 #include <utility>
 

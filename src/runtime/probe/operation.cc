@@ -1,3 +1,17 @@
+// The steps of one execution, and what each finds out that the event needs.
+//
+//   y.mul_(x), y = og("m:1", y.mul_)(x)
+//     Operation()   coordinates; the thread is inside "m:1" from now on
+//     ready()       which inputs want a gradient, and the nodes that made them
+//     finish()      out0; `written` y, whose version counted up; hooks on nodes that were not there
+//
+// Our own work is between OwnWork and its end. It is over before the operator runs: probes that it
+// hits inside are recorded. Counterexample: an operator that forks, or closes the log. The
+// generation then is another one, and the event is dropped: it would be in a log that is not its
+// own.
+//
+// An exception of ours is a fault of the recorder's, and the program gets its result. One of the
+// program's is recorded as kRaised, and goes on as it was.
 #include "runtime/probe/operation.h"
 
 #include "record/generators.h"

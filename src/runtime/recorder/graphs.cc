@@ -1,4 +1,17 @@
 // The recorder's part for graphs of a device: events while one is captured, and its replays.
+//
+//   capture     relu, mul         noted in the graph; nothing goes to the log, since nothing ran
+//   replay      launched          relu and mul go to the log, with the step and tickets of now
+//   replay      launched          again, with other tickets
+//
+// A slot's ticket in the graph is an index. A replay gets as many tickets at once, and the k-th
+// slot has the first one plus k. What was read before the capture is carried: it is what it was
+// then.
+//
+// Counterexample: an event that begins in a capture and ends behind it. Its values would be those
+// of a graph that runs later, so they are unreadable (leave_capture).
+//
+// A graph that is captured into another one is not announced at each replay, and has no events.
 #include <algorithm>
 
 #include "runtime/recorder/captured_graph.h"

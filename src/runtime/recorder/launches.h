@@ -1,6 +1,6 @@
 // runtime/recorder/launches.h: the tensors on devices that a thread has met, until its own work
-// ends and they are read: one launch for all of a stream. While it lasts the program does not run,
-// so that reading at its end is reading at once.
+// ends and they are read. One launch reads all of a stream. While it lasts the program does not
+// run, so that reading at its end is reading at once.
 #pragma once
 
 #include <cstdint>

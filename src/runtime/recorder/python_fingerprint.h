@@ -23,13 +23,15 @@ class WhileReading {
   PyThreadState* released_ = nullptr;
 };
 
-// fingerprint(x, kind="og1"): "og1" -> (h, m), "xor32" and "xor64" -> int, "digest" -> int or
-// None, "all" -> (h, m, flat, pattern or None, digest or None). x: a tensor or numpy array; None
-// where it cannot be read.
+// fingerprint(x, kind="og1"), x a tensor or numpy array; None where it cannot be read:
+//   "og1"              (h, m)
+//   "xor32", "xor64"   int
+//   "digest"           int or None
+//   "all"              (h, m, flat, pattern or None, digest or None)
 PyObject* fingerprint_of(PyObject* module, PyObject* args);
 
-// lane_sums(name=None) -> the versions of the inner loops this processor can run, the best first;
-// given one of them, or "" for the best, it is used from now on.
+// lane_sums(name=None) -> the versions of the inner loops this processor can run, the best first.
+// One that is given, or the best for "", is used from now on.
 PyObject* lane_sums_of(PyObject* module, PyObject* args);
 
 }  // namespace opguard

@@ -1,3 +1,18 @@
+// The life of a process's log, and the counters that give an event its coordinates.
+//
+//   start()                 remembers where to; there is no file yet
+//   the first event         the file, the settings, `<state>`: where the random numbers begin
+//   an optimizer step       `<buffers>` that it changed; the step is counted; `<state>` again
+//   fork                    the parent's writer is paused; the child forgets it, and its own log
+//                           begins with the first event there
+//   close()                 the last buffers, what the settings are now, the end
+//
+// Counterexample: a file made by start(). Every process that inherits the variable would leave one,
+// the shells and compilers too; only those that record something do.
+//
+// Nothing is thrown to the program. fault() tells the first of our errors on stderr, counts them
+// all, and the log says how many. The count of an operator is an array by boundary and phase; that
+// of rarer events a map.
 #include "runtime/recorder/recorder.h"
 
 #include <fcntl.h>

@@ -1,3 +1,18 @@
+// A table of memory blocks by torch's storage object, and what was read of each.
+//
+//   a tensor is met          its storage's address -> the block, if that object still lives
+//   carried()                the very tensor, at the version, place and strides that were read
+//   the storage is freed     its weak reference is dead: the place is another block's from now on
+//
+// An address alone is never believed: the weak reference must lead to the object that asks. Where
+// torch's struct is known, a small cache leads from the struct to the block without a call.
+//
+// Counterexample: memory that others may write, as numpy's, a mapped file's or another process's.
+// Nothing counts their writes, so its values are read each time (torch_alone).
+//
+// The cost: one probe of an open hash table, at most three quarters full. It is built anew without
+// the dead ones when it fills up. A block keeps eight readings; a ninth takes the place of the
+// oldest.
 #include "runtime/recorder/storage.h"
 
 #include "runtime/host/fast_call.h"

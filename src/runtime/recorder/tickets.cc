@@ -1,3 +1,18 @@
+// What a ticket may become: waiting, then there, lost or unreadable.
+//
+//   launched 81, 82, 83, one after the other, on one stream
+//   81 and 83 come, the device counts one lost     82 is given up: what a stream did earlier, came
+//                                                  earlier or never
+//   a launch that failed                           unreadable at once; nothing is waited for
+//   nothing comes any more                         given up after `patience`, longer while it runs
+//
+// A captured graph issues tickets of its own, and each replay numbers of its own. The k-th value of
+// a graph's ticket is the k-th replay's. Counterexample: as soon as the device lost one, nobody
+// knows which. Then all that wait for that graph are given up, until nothing is on its way
+// (adrift).
+//
+// The cost: an entry is found by its number, and its place is used again kKept tickets later. The
+// lock is held for a look-up, never while a device is asked.
 #include "runtime/recorder/tickets.h"
 
 #include <algorithm>

@@ -1,3 +1,16 @@
+// Puts bytes where the tensor's are, and then looks whether the program reads them there.
+//
+//   [4, 8] float32, the file's value alike     the bytes are put, row by row as it lies
+//   it holds them already                      "same": nothing is touched
+//   x.expand(4, 8)                             put, read back, unlike: the old bytes come back
+//   a tensor over a mapped file                refused: the file would change
+//   on a device                                torch's copy_ on `data`, which counts no version
+//
+// Counterexample: to trust the write. Elements that share memory, or are computed when they are
+// read, hold something else than what was put, and the proof would be of nothing.
+//
+// /proc/self/maps says what may be written: memory that is read-only would end the program. The
+// cost: the tensor is read three times and written once.
 #include "runtime/watch/transplant.h"
 
 #include <cinttypes>

@@ -1,3 +1,15 @@
+// One event under --capture, --transplant or --drill, from its beginning to its commit.
+//
+//   begins     which selections may mean it: boundary, kind, phase, node, rank, step
+//   meet()     each tensor as it is read: captured first, as the program made it, then replaced
+//   commit     its occurrence is known; captures of another occurrence are dropped
+//
+// The occurrence is counted as events end. Counterexample: a function that calls itself. The inner
+// call ends first and is number 0, so the outer one cannot know its number when it begins. All that
+// may still be meant are watched, and the last word is spoken at the end.
+//
+// After a replacement every view of that memory holds another value at the version it had. So all
+// that was remembered of memory is forgotten.
 #include "runtime/watch/watch.h"
 
 #include <unistd.h>

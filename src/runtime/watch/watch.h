@@ -89,8 +89,8 @@ extern bool g_watching;  // read by watch_event() alone
 std::shared_ptr<Watch> make_watch(const Event& event, std::string_view boundary,
                                   std::string_view node, bool compiled);
 
-// None where nothing is wanted of the event. compiled: inside a graph of torch.compile, where
-// another kernel may hold the value already, so that none is replaced.
+// None where nothing is wanted of the event. With `compiled`, inside a graph of torch.compile, none
+// is replaced: another kernel may hold the value already.
 inline std::shared_ptr<Watch> watch_event(const Event& event, std::string_view boundary,
                                           std::string_view node = {}, bool compiled = false) {
   if (!g_watching) [[likely]]

@@ -1,3 +1,16 @@
+// Reads what was asked for, once, and says at the end what became of each line.
+//
+//   --capture attention.softmax@3:out0        asked for by that boundary alone
+//   --capture attention.softmax:out0          where the boundary ends is open: asked everywhere
+//   --transplant f@0:out0=h.safetensors       the file is read now; of another rank's it is not
+//
+//   settings of the log     capture: "3 tensors in 2 files"; transplant.0: "not reached"
+//
+// A line that cannot be read is told and counted, and the run goes on. Counterexample: to end it.
+// The program may have run for hours before the line is met.
+//
+// `process` counts the logs of this rank that are there already: it tells a second process from the
+// first. In a forked child nothing was done yet, but the values are loaded still.
 #include "runtime/watch/watch_list.h"
 
 #include <dirent.h>

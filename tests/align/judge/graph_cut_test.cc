@@ -176,7 +176,9 @@ TEST(GraphCut, ANodeThatHandsOnFewerGradientsLeadsToWhatItWasGiven) {
     const ValueIndex index_a(x), index_b(y);
     const GraphCut found = find_graph_cut(timeline, index_a, index_b, 0, {0, 3});
     EXPECT_EQ(found.found, cut);
-    if (cut) EXPECT_EQ(found.refs[0], (EventRef{0, 1}));
+    if (cut) {
+      EXPECT_EQ(found.refs[0], (EventRef{0, 1}));
+    }
     EXPECT_FALSE(find_graph_cut(timeline, index_a, index_b, 1, {0, 3}).found);
   }
 }

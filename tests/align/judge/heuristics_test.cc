@@ -1,5 +1,5 @@
-// Each heuristic of the judgement on two examples written by hand: one that it decides, and its
-// negative twin, nearly the same, on which it must have no part.
+// Each heuristic of the judgement on two examples written by hand. One it decides; on its negative
+// twin, nearly the same, it must have no part.
 //
 //   decides   judged without the heuristic, another operator is named: that one would be wrong
 //   twin      judged with it and without it, the same operator is named
@@ -169,7 +169,7 @@ Example shared_input(bool decides) {
   return example;
 }
 
-// Scores are masked by where() in one run and by a sum in the other, and the product before them
+// Scores are masked by where() in one run and by a sum in the other. The product before them
 // differs: the stretches that read it only pass it on. The twin: the product agrees.
 Example inherited(bool decides) {
   Example example = two_runs([&](LogBuilder& log, bool second, uint64_t n) {

@@ -494,9 +494,8 @@ TEST(Judge, ATableOfOneStretchAloneStandsBehind) {
   EXPECT_EQ(j.pivot_b(), "m.float:4");
 }
 
-// Scores masked by a boolean in one release, by an added mask in the next or not at all: the
-// product before it differs on equal inputs, and what reads a difference comes behind where that
-// began.
+// Scores masked by a boolean in one release, by an added mask in the next or not at all. The
+// product before it differs on equal inputs. What reads a difference comes behind where that began.
 TEST(Judge, WhatReadsADifferenceComesBehindWhereItBegan) {
   for (bool both : {true, false}) {
     LogBuilder a, b;

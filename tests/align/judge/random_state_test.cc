@@ -214,9 +214,9 @@ TEST(RandomState, ADrawOfOneRunAloneIsNamedNotTheNext) {
   EXPECT_EQ(named(judged(a, b), b), "m.rand");
 }
 
-// A draw from a generator of the program's own: what b draws besides from the process's moved
-// nothing here, what it draws from one of the program's may have; and the states of the process's
-// tell nothing.
+// A draw from a generator of the program's own. What b draws besides from the process's moved
+// nothing here, what it draws from one of the program's may have. The states of the process's tell
+// nothing.
 TEST(RandomState, ADrawFromAGeneratorOfItsOwnIsMovedByItsLikeAlone) {
   constexpr const char* kOwn = "generator=Generator(seed=7)";
   auto run = [&](uint64_t drawn, const std::string& besides) {

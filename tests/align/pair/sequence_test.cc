@@ -206,8 +206,8 @@ Edited edit(const Tokens& a, std::mt19937& rng, double inserted, double deleted,
   return result;
 }
 
-// A window that is wider than the band that is looked at first, with edits that do not lead out of
-// it, and with such as do.
+// A window that is wider than the band that is looked at first. Some edits do not lead out of it,
+// and some do.
 TEST(Sequence, FarFromTheDiagonalNothingIsMissed) {
   std::mt19937 rng(23);
   const Tokens a = training(/*steps=*/1, /*layers=*/60, /*boundaries=*/10);

@@ -78,8 +78,8 @@ TEST(ValueIndex, PartsAreFoundFarBack) {
   EXPECT_EQ(index.memory().parts({0, kBetween + 1}, run.processes[0].slots.back()).left.size(), 1u);
 }
 
-// The allocator gives freed memory out again, in one run and not in the other.
-// p.mul_(q); p.reshape(1, -1); p * r: what `*` read was left by mul_, not by the view of it.
+// The allocator gives freed memory out again, in one run and not in the other. In `p.mul_(q);
+// p.reshape(1, -1); p * r` what `*` read was left by mul_, not by the view of it.
 TEST(ValueIndex, AViewOfTheBytesDidNotLeaveThem) {
   for (const bool wrote : {false, true}) {
     test::LogBuilder log;

@@ -88,8 +88,8 @@ TEST(Digest, EveryLayoutAtEveryLevel) {
 }
 
 // Rows longer than a chunk, more rows than a batch, lanes that straddle rows, transposed, uneven.
-// {batch, rows, count} of which element i of all rows lies side by side, with more or fewer bytes
-// between, also backwards.
+// They are {batch, rows, count}, of which element i of all rows lies side by side, with more or
+// fewer bytes between, also backwards.
 Elements transposed(const char* middle, uint32_t size, int64_t rows, int64_t count, int64_t gap,
                     bool backwards) {
   const int64_t stride = (rows + gap) * size * (backwards ? -1 : 1);

@@ -1,5 +1,5 @@
-// os1: what the definition in record/sketch.h says, at every level, of every type and layout; that
-// pieces at their places add up; how well it estimates.
+// os1: what the definition in record/sketch.h says, at every level, of every type and layout.
+// Pieces at their places add up. How well it estimates.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -252,8 +252,8 @@ Quality quality(Make make) {
   return q;
 }
 
-// Without the rotation of rows one wrong column, and rows that are all alike, would have a standard
-// deviation of 0.58: this is the test of it. The tensors differ in which column or row it is.
+// This is the test of the rotation of rows. Without it one wrong column, and rows that are all
+// alike, would have a standard deviation of 0.58. The tensors differ in which column or row it is.
 TEST(Sketch, EstimatesTheNormOfEveryKindOfDifference) {
   const auto normal = [](std::mt19937_64& random) { return std::normal_distribution<>()(random); };
   const auto filled = [&](auto value) {
