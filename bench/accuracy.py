@@ -109,13 +109,14 @@ def tool_digest(opguard):
 
 
 def describe(opguard, base):
-    """Versions for the head of the table."""
+    """Versions for the head of the table. The commit is that of the build: the tree may have gone on since."""
     def line(*command):
         done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
         return done.stdout.strip() if done.returncode == 0 else "unknown"
 
     python = line(base, "-c", "import platform, torch; print(platform.python_version(), 'torch', torch.__version__)")
-    return {"opguard": line(opguard, "--version"), "commit": line("git", "rev-parse", "--short=12", "HEAD"),
+    version, _, commit = line(opguard, "--version").partition(" (")
+    return {"opguard": version, "commit": commit.rstrip(")") or "unknown",
             "python": python, "machine": f"{os.cpu_count()} cores, {platform.machine()}, no GPU used"}
 
 
