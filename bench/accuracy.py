@@ -99,6 +99,22 @@ def answer_of(entry, opguard, folder, timeout):
     }
 
 
+def kept(result):
+    """Of a result what bench/table.py says of it: no path of this machine, and no answer of 40 kB."""
+    def place(location):
+        return location and {"file": "/".join(location["file"].split("/")[-2:]), "line": location["line"]}
+
+    found = {k: v for k, v in result.items() if k != "tool"}
+    found["expected"] = {"verdict": result["expected"]["verdict"],
+                         "statements": [{k: s[k] for k in ("side", "file", "first_line")} for s in result["expected"]["statements"]]}  # fmt: skip
+    if answer := result["answer"]:
+        found["answer"] = {k: answer[k] for k in ("verdict", "why") if k in answer}
+        if pivot := answer.get("pivot"):
+            found["answer"]["pivot"] = {**{k: pivot.get(k) for k in ("kind", "operator", "phase", "step", "why")},
+                                        "a": place(pivot.get("a")), "b": place(pivot.get("b"))}  # fmt: skip
+    return found
+
+
 def tool_digest(opguard):
     """What an answer depends on: the program, and the package of the same build."""
     digest = hashlib.sha256(opguard.read_bytes())
@@ -133,7 +149,7 @@ def main():
     p.add_argument("--jobs", type=int, default=1, help="more than one makes races and time limits likelier")
     p.add_argument("--timeout", type=float, default=900, help="seconds for one command")
     p.add_argument("--fresh", action="store_true", help="repeat finished entries")
-    p.add_argument("--json", type=Path, help="every answer")
+    p.add_argument("--json", type=Path, help="of every answer what the table says")
     o = p.parse_args()
     o.cases, o.venvs, o.work, o.opguard = (x.resolve() for x in (o.cases, o.venvs, o.work, o.opguard))
     if not (o.cases / "INDEX.md").is_file():
@@ -172,7 +188,7 @@ def main():
     base = make_environment(entries[0].case, o.venvs) / "bin" / "python" if entries else sys.executable
     head = describe(o.opguard, base)
     if o.json:
-        o.json.write_text(json.dumps({**head, "results": results}, indent=1))
+        o.json.write_text(json.dumps({**head, "results": [kept(r) for r in results]}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
