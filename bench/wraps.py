@@ -1,6 +1,6 @@
-"""How much of a program the diff wraps, by an earlier revision's plan and by this build's, and what a step costs under each.
+"""How much of a program the diff wraps, with and without the narrowing to tensors, and what a step costs under each.
 
-  wraps.py --revision REV [--cases DIR] [--venvs DIR] [--venv DIR] [--only NAME,...] [--rounds 5] [--json bench/results/wraps.json]
+  wraps.py [--cases DIR] [--venvs DIR] [--venv DIR] [--only NAME,...] [--rounds 5] [--json bench/results/wraps.json]
   wraps.py --json bench/results/wraps.json --table docs/formats/plan-format.md      # what FILE holds into the document; runs nothing
 
 The programs are side a of the shared cases (all faulty trees of minitrain have one) with the packages of their `--with`, and a Llama of transformers, whose
@@ -9,9 +9,10 @@ loaded files stand in its tree (bench/mutants). Counted in the diff of `opguard 
   x = og("m.add:aaaa", y) + z        one probe, one wrapped operand, one changed line
   x = og("m.relu:bbbb", relu)(y)     one probe, no wrapped operand: what stands in it is a callee
 
-REV is built below build/wraps, once. Its plan is put into the tree and recorded by this build, too: then the two differ in what is wrapped alone. The steps
-of the Llama and of minitrain are timed by step_times.py: each round has a bare process, one with the earlier plan and one with this build's. Ratios are of
-the medians of a round; the table has the median of the rounds, and the least and the greatest.
+Python 3.11 gives all `{x}` of an f-string one span, and the tests of `if a and b:`; "before" is a plan by a tracer that does not tell them apart. Both plans
+are put into the tree and recorded by one build: they differ in what is wrapped alone. The steps of the Llama and of minitrain are timed by step_times.py:
+each round has a bare process, one with the wide plan and one with the narrow one. Ratios are of the medians of a round; the table has the median of the
+rounds, and the least and the greatest. Under another Python than 3.11 before and after are the same.
 """
 import argparse
 import json
@@ -52,8 +53,8 @@ def environment(tree):
     return {**env, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "HF_HUB_OFFLINE": "1"}
 
 
-def call(command, tree, cwd, env=None):
-    done = subprocess.run([str(word) for word in command], cwd=cwd, env={**environment(tree), **(env or {})}, capture_output=True, text=True)
+def call(command, tree, cwd):
+    done = subprocess.run([str(word) for word in command], cwd=cwd, env=environment(tree), capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(map(str, command[:3]))}: exit code {done.returncode}: {(done.stderr or done.stdout)[-1500:]}")
     return done.stdout
@@ -81,16 +82,21 @@ def package_tree(venv, work):
     return Tree(program.name, base.tree, program.command(), [], venv / "bin" / "python", str(venv / "bin"))
 
 
-def built(revision, work):
-    """The folder of the commands of a revision's build, made where it is missing."""
-    commit = subprocess.run(["git", "rev-parse", "--short=12", revision], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-    folder = work / commit
-    if not folder.exists():
-        subprocess.run(["git", "worktree", "add", "-q", "--detach", folder, commit], cwd=ROOT, check=True)
-    subprocess.run(["cmake", "--preset", "release", f"-DPython3_EXECUTABLE={sys.executable}", "-DOPGUARD_BUILD_TESTS=OFF"],
-                   cwd=folder, check=True, stdout=subprocess.DEVNULL)  # fmt: skip
-    subprocess.run(["ninja", "-C", folder / "build" / "release"], check=True, stdout=subprocess.DEVNULL)
-    return folder / "build" / "release" / "src" / "cli", commit
+def widened(tools, work):
+    """The folder of a command whose tracer tells the spans of 3.11 as they are, so that all operands of a span are wrapped.
+
+    It is this build's, laid out as an installed one: bin/ beside lib/python3/site-packages/opguard.
+    """
+    shutil.rmtree(work, ignore_errors=True)
+    (work / "bin").mkdir(parents=True)
+    shutil.copy(tools / "opguard", work / "bin" / "opguard")
+    package = work / "lib" / "python3" / "site-packages" / "opguard"
+    shutil.copytree(tools.parents[1] / "python" / "opguard", package)
+    positions = package / "trace" / "positions.py"
+    text, count = re.subn(r"(?m)^_SHARES_SPANS = .*$", "_SHARES_SPANS = False", positions.read_text())
+    assert count == 1, "the tracer's switch has another name"
+    positions.write_text(text)
+    return work / "bin"
 
 
 def counted(diff, plan):
@@ -107,7 +113,7 @@ def instrumented(tree, tools, work):
     plan = work / "plan.json"
     packages = [word for package in tree.packages for word in ("--with", package)]
     call([tools / "opguard", "preflight", "-q", "-o", plan, "--tree", tree.folder, *packages, "--", *tree.command], tree, tree.folder)
-    diff = call([tools / "opguard-instrument", tree.folder, "--plan", plan, "--python", tree.python, *packages], tree, tree.folder)
+    diff = call([tools / "opguard", "instrument", tree.folder, "--plan", plan, "--python", tree.python, *packages], tree, tree.folder)
     (work / "probes.diff").write_text(diff)
     return counted(diff, json.loads(plan.read_text())), plan
 
@@ -128,7 +134,7 @@ def step_ratios(tree, plans, tools, work, rounds, repeat):
         folders[name] = work / f"tree_{name}"
         shutil.rmtree(folders[name], ignore_errors=True)
         shutil.copytree(tree.folder, folders[name])
-        call([tools / "opguard-instrument", folders[name], "--plan", plan, "--apply"], tree, tree.folder)
+        call([tools / "opguard", "instrument", folders[name], "--plan", plan, "--apply"], tree, tree.folder)
     found = {"before/bare": [], "after/bare": [], "after/before": []}
     for _ in range(rounds):
         ms = {name: step_ms(tree, folder, None if name == "bare" else tools, work, repeat) for name, folder in folders.items()}
@@ -166,8 +172,8 @@ def spread(ratios):
 def markdown(found):
     rows = found["rows"]
     ran = [row for row in rows if not row["error"]]
-    text = marks.wrapped(f"Measured by `bench/wraps.py`: the diff by the plan of revision {found['before']}, and by that of {found['commit'][:12]} "
-                         f"({found['python']}; {found['machine']}). Operands that are callees are not counted among the wrapped ones.")  # fmt: skip
+    text = marks.wrapped(f"Measured by `bench/wraps.py`: the diff when all operands of a span are wrapped (before) and when the tensors are "
+                         f"(after; build {found['commit']}, Python {found['python']}, {found['machine']}). A callee is no wrapped operand.")  # fmt: skip
     text += marks.table(("program", "probes", "wrapped operands", "changed lines"), map(cells, rows))
     total = {key: [sum(row[side][key] for row in ran) for side in ("before", "after")] for key in ("probes", "operands", "lines")}
     text += "\n" + marks.wrapped("All together: " + ", ".join(f"{name} {a:,} -> {b:,} ({100 * (b - a) / max(a, 1):+.1f} %)" for name, (a, b) in
@@ -176,14 +182,14 @@ def markdown(found):
     if timed:
         text += marks.wrapped(f"Processor time of a step, {len(timed[0]['ratios']['after/before'])} rounds of alternate processes, all recorded by this build: "
                               "the median of the rounds' ratios, and their range.")  # fmt: skip
-        text += marks.table(("program", "before / bare", "after / bare", "after / before"),
-                            ([row["name"], *(spread(row["ratios"][key]) for key in ("before/bare", "after/bare", "after/before"))] for row in timed))  # fmt: skip
+        columns = ("before/bare", "after/bare", "after/before")
+        text += marks.table(("program", *(column.replace("/", " / ") for column in columns)),
+                            ([row["name"], *(spread(row["ratios"][column]) for column in columns)] for row in timed))  # fmt: skip
     return text
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--revision", help="what is compared with this build")
     p.add_argument("--cases", type=Path, default=ROOT.parent / "shared" / "cases")
     p.add_argument("--venvs", type=Path, default=ROOT / "build" / "venvs", help="environments of the cases")
     p.add_argument("--venv", type=Path, default=ROOT / "build" / "venvs" / "mutants", help="made by bench/mutants_env.sh")
@@ -197,10 +203,8 @@ def main():
     o = p.parse_args()
     if o.table:
         return marks.put(o.table, "wraps", markdown(json.loads(o.json.read_text())))
-    if not o.revision:
-        p.error("--revision REV to measure, or --table DOCUMENT to write what --json holds")
     o.cases, o.venvs, o.venv, o.work, o.tools = (path.absolute() for path in (o.cases, o.venvs, o.venv, o.work, o.tools))
-    before, commit = built(o.revision, o.work)
+    before = widened(o.tools, o.work / "wide")
     wanted = [name for name in o.only.split(",") if name]
     trees = list(case_trees(o.cases, o.venvs, o.work / "cases")) + [package_tree(o.venv, o.work)]
     rows = []
@@ -209,7 +213,7 @@ def main():
             continue
         rows.append(measure(tree, before, o.tools, o.work / "runs" / tree.name, o))
         print(" | ".join(cells(rows[-1])), rows[-1]["error"] or "", flush=True)
-    found = {**describe(o.tools / "opguard", o.venv / "bin" / "python"), "before": commit, "rows": rows}
+    found = {**describe(o.tools / "opguard", o.venv / "bin" / "python"), "rows": rows}
     if o.json:
         o.json.write_text(json.dumps(found, indent=1) + "\n")
     print(markdown(found))
