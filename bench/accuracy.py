@@ -102,7 +102,10 @@ def answer_of(entry, opguard, folder, timeout):
 def kept(result):
     """Of a result what bench/table.py says of it: no path of this machine, and no answer of 40 kB."""
     def place(location):
-        return location and {"file": "/".join(location["file"].split("/")[-2:]), "line": location["line"]}
+        if not location:
+            return None
+        small = {"file": "/".join(location["file"].split("/")[-2:]), "line": location["line"]}
+        return {**small, "operator_at": place(location["operator_at"])} if location.get("operator_at") else small
 
     found = {k: v for k, v in result.items() if k != "tool"}
     found["expected"] = {"verdict": result["expected"]["verdict"],

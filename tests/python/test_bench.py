@@ -169,4 +169,6 @@ def test_what_is_kept_of_an_answer_names_no_machine_and_fills_the_same_row():
     small = kept(result)
     assert "/home/me" not in str(small) and "tool" not in small and said(small) == said(result)
     assert explain(small) == explain(result) and expected(small) == expected(result)
+    called = kept({**result, "answer": {**answer(), "pivot": {**pivot, "b": {**at(3), "operator_at": at(9)}}}})
+    assert explain(called).endswith("the operator in it stands at model/rope.py:9")
     assert kept({**result, "answer": None})["answer"] is None
