@@ -185,6 +185,8 @@ def markdown(found):
         columns = ("before/bare", "after/bare", "after/before")
         text += marks.table(("program", *(column.replace("/", " / ") for column in columns)),
                             ([row["name"], *(spread(row["ratios"][column]) for column in columns)] for row in timed))  # fmt: skip
+        if alike := [row["name"] for row in timed if row["before"] == row["after"]]:
+            text += "\n" + marks.wrapped(f"Of {' and '.join(alike)} both diffs are the same: after / before is the machine's noise.")
     return text
 
 
