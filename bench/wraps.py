@@ -172,8 +172,8 @@ def spread(ratios):
 def markdown(found):
     rows = found["rows"]
     ran = [row for row in rows if not row["error"]]
-    text = marks.wrapped(f"Measured by `bench/wraps.py`: the diff when all operands of a span are wrapped (before) and when the tensors are "
-                         f"(after; build {found['commit']}, Python {found['python']}, {found['machine']}). A callee is no wrapped operand.")  # fmt: skip
+    text = marks.wrapped("Measured by `bench/wraps.py`: before, all operands of a span are wrapped; after, the tensors. A callee is no wrapped operand. "
+                         f"Build {found['commit']}; Python {found['python']}; {found['machine']}.")  # fmt: skip
     text += marks.table(("program", "probes", "wrapped operands", "changed lines"), map(cells, rows))
     total = {key: [sum(row[side][key] for row in ran) for side in ("before", "after")] for key in ("probes", "operands", "lines")}
     text += "\n" + marks.wrapped("All together: " + ", ".join(f"{name} {a:,} -> {b:,} ({100 * (b - a) / max(a, 1):+.1f} %)" for name, (a, b) in
