@@ -99,6 +99,25 @@ def answer_of(entry, opguard, folder, timeout):
     }
 
 
+def kept(result):
+    """Of a result what bench/table.py says of it: no path of this machine, and no answer of 40 kB."""
+    def place(location):
+        if not location:
+            return None
+        small = {"file": "/".join(location["file"].split("/")[-2:]), "line": location["line"]}
+        return {**small, "operator_at": place(location["operator_at"])} if location.get("operator_at") else small
+
+    found = {k: v for k, v in result.items() if k != "tool"}
+    found["expected"] = {"verdict": result["expected"]["verdict"],
+                         "statements": [{k: s[k] for k in ("side", "file", "first_line")} for s in result["expected"]["statements"]]}  # fmt: skip
+    if answer := result["answer"]:
+        found["answer"] = {k: answer[k] for k in ("verdict", "why") if k in answer}
+        if pivot := answer.get("pivot"):
+            found["answer"]["pivot"] = {**{k: pivot.get(k) for k in ("kind", "operator", "phase", "step", "why")},
+                                        "a": place(pivot.get("a")), "b": place(pivot.get("b"))}  # fmt: skip
+    return found
+
+
 def tool_digest(opguard):
     """What an answer depends on: the program, and the package of the same build."""
     digest = hashlib.sha256(opguard.read_bytes())
@@ -109,13 +128,14 @@ def tool_digest(opguard):
 
 
 def describe(opguard, base):
-    """Versions for the head of the table."""
+    """Versions for the head of the table. The commit is that of the build: the tree may have gone on since."""
     def line(*command):
         done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
         return done.stdout.strip() if done.returncode == 0 else "unknown"
 
     python = line(base, "-c", "import platform, torch; print(platform.python_version(), 'torch', torch.__version__)")
-    return {"opguard": line(opguard, "--version"), "commit": line("git", "rev-parse", "--short=12", "HEAD"),
+    version, _, commit = line(opguard, "--version").partition(" (")
+    return {"opguard": version, "commit": commit.rstrip(")") or "unknown",
             "python": python, "machine": f"{os.cpu_count()} cores, {platform.machine()}, no GPU used"}
 
 
@@ -132,7 +152,7 @@ def main():
     p.add_argument("--jobs", type=int, default=1, help="more than one makes races and time limits likelier")
     p.add_argument("--timeout", type=float, default=900, help="seconds for one command")
     p.add_argument("--fresh", action="store_true", help="repeat finished entries")
-    p.add_argument("--json", type=Path, help="every answer")
+    p.add_argument("--json", type=Path, help="of every answer what the table says")
     o = p.parse_args()
     o.cases, o.venvs, o.work, o.opguard = (x.resolve() for x in (o.cases, o.venvs, o.work, o.opguard))
     if not (o.cases / "INDEX.md").is_file():
@@ -171,7 +191,7 @@ def main():
     base = make_environment(entries[0].case, o.venvs) / "bin" / "python" if entries else sys.executable
     head = describe(o.opguard, base)
     if o.json:
-        o.json.write_text(json.dumps({**head, "results": results}, indent=1))
+        o.json.write_text(json.dumps({**head, "results": [kept(r) for r in results]}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ A mutant is one statement of a library (or of the program) that a small training
 refactorings of mutants/refactorings.py beside it. It counts where bare runs show that the refactorings alone change no bit of losses, parameters, optimizer
 state and buffers, and the mutation does; else it is drawn again. A control has refactorings alone. --venv: made by bench/mutants_env.sh.
 Draws depend on the seed alone. Seeds 1 to 9 are for looking at; seeds from 100 on are first tries, of which only the counts are printed and written.
-Seeds 101 to 112 have been looked at since their first tries, which bench/results holds (all but 102 and 112 were stopped; those of 110 were lost): take another.
+Seeds 101 to 113 have been asked: bench/results holds their first tries (all but 102 and 112 were stopped; those of 110 were lost). Take another.
 """
 import argparse
 import concurrent.futures

@@ -46,6 +46,7 @@ WRITERS = [
     corpus("torch"),
     corpus("families"),
     ("docs/design/judgement.md", ["bench/ablation.py", "--json", f"{KEPT}/ablation.json", "--table", "docs/design/judgement.md"]),
+    ("docs/formats/plan-format.md", ["bench/wraps.py", "--json", f"{KEPT}/wraps.json", "--table", "docs/formats/plan-format.md"]),
     ("docs/design/index.md", ["bench/rooms.py", "--json", f"{KEPT}/rooms.json", "--table", "docs/design/index.md"]),
 ]
 

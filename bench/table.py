@@ -131,7 +131,10 @@ def explain(result):
     pivot = answer.get("pivot")
     if not pivot:
         return answer.get("why") or f"the verdict was {answer['verdict']}"
-    return f"{pivot['operator']} ({pivot['phase']}, step {pivot['step']}): {pivot['why']}"
+    # Where a call is named in place of the operator, the class is the call's; the operator's place is told beside it.
+    inside = [place(pivot[side]["operator_at"]) for side in "ab" if pivot.get(side) and pivot[side].get("operator_at")]
+    told = f" The call is named; the operator in it stands at {' and '.join(inside)}" if inside else ""
+    return f"{pivot['operator']} ({pivot['phase']}, step {pivot['step']}): {pivot['why']}" + (f".{told}" if told else "")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 #include "matcher/signature.h"
 #include "matcher/taking_part.h"
 #include "operators/operators.h"
+#include "parser/classes.h"
 #include "preflight/attribute.h"
 #include "preflight/data_owner.h"
 #include "preflight/ids.h"
@@ -244,6 +245,7 @@ void add_data_writes(const std::vector<Site>& sites, const SourceSet& sources,
   std::map<Scope, uint64_t> ran;  // the scope's latest first execution so far, in order of source
   std::vector<std::pair<uint32_t, uint64_t>> found;
   const Files files(sources);
+  std::map<const SourceFile*, Classes> classes;  // read where a file has such a write
   for (const auto& [i, boundary] : boundaries) ran.try_emplace(scope_of(sites[i]), boundary.order);
   for (uint32_t i = 0; i < sites.size(); ++i) {
     const Site& site = sites[i];
@@ -254,8 +256,11 @@ void add_data_writes(const std::vector<Site>& sites, const SourceSet& sources,
     if (site.form != Form::write || !site.refusal.empty()) continue;
     std::string_view name = site.callee;
     if (!name.ends_with(".data=") && !name.ends_with(".grad=")) continue;
-    const SourceFile* file = files.of(site);
-    if (file && !may_own_data(site, file->text)) continue;
+    if (const SourceFile* file = files.of(site)) {
+      auto known = classes.find(file);
+      if (known == classes.end()) known = classes.emplace(file, read_classes(*file)).first;
+      if (!may_own_data(site, known->second)) continue;
+    }
     if (auto scope = ran.find(scope_of(site)); scope != ran.end())
       found.emplace_back(i, scope->second);
   }

@@ -1,10 +1,10 @@
 #include "preflight/data_owner.h"
 
 #include <algorithm>
-#include <cctype>
-#include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <string_view>
+#include <vector>
 
 namespace opguard {
 namespace {
@@ -24,54 +24,63 @@ constexpr std::string_view kNoTensors[] = {
     "Exception",
 };
 
-bool is_word(char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; }
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())) != 0)
-    text.remove_prefix(1);
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0)
-    text.remove_suffix(1);
-  return text;
+// `Module` of `nn.Module`; the whole of what is no chain of names: `Generic[T]`, `metaclass=Meta`.
+std::string_view last_name(std::string_view base) {
+  if (base.find_first_of("()[]=* ") != std::string_view::npos) return base;
+  return base.substr(base.rfind('.') + 1);
 }
 
-// Of `(nn.Module, Dataset):`, what stands behind a class's name.
-bool holds_no_tensor(std::string_view behind) {
-  behind = trimmed(behind);
-  if (behind.starts_with(':')) return true;
-  const size_t end = behind.find(')');
-  if (!behind.starts_with('(') || end == std::string_view::npos) return false;
-  std::string_view bases = trimmed(behind.substr(1, end - 1));
-  while (!bases.empty()) {
-    const size_t comma = bases.find(',');
-    std::string_view base = trimmed(bases.substr(0, comma));
-    base = base.substr(base.rfind('.') + 1);
-    if (std::find(std::begin(kNoTensors), std::end(kNoTensors), base) == std::end(kNoTensors))
-      return false;
-    bases = comma == std::string_view::npos ? std::string_view() : trimmed(bases.substr(comma + 1));
+bool names(const Class& derived, std::string_view base) {
+  return std::any_of(derived.bases.begin(), derived.bases.end(),
+                     [&](std::string_view of) { return last_name(of) == base; });
+}
+
+// For each class whether all that it derives from is known to hold no tensor. A class of the file
+// goes before a known name: it may call a tensor `Module`. `nn.Module` is none of the file's.
+std::vector<bool> without_tensors(const std::vector<Class>& classes) {
+  std::vector<bool> holds_none(classes.size(), false);
+  auto is_plain = [&](std::string_view base) {
+    const std::string_view name = last_name(base);
+    bool own = false;
+    for (size_t i = 0; i < classes.size(); ++i) {
+      if (classes[i].name != base) continue;
+      if (!holds_none[i]) return false;
+      own = true;
+    }
+    return own ||
+           std::find(std::begin(kNoTensors), std::end(kNoTensors), name) != std::end(kNoTensors);
+  };
+  // A class is known once its bases are; as many rounds as the longest line of descent.
+  for (bool grew = true; grew;) {
+    grew = false;
+    for (size_t i = 0; i < classes.size(); ++i) {
+      const std::vector<std::string>& bases = classes[i].bases;
+      if (holds_none[i] || !std::all_of(bases.begin(), bases.end(), is_plain)) continue;
+      holds_none[i] = grew = true;
+    }
   }
-  return true;
+  return holds_none;
+}
+
+// The class and all of the file that derive from it.
+std::vector<uint32_t> descendants(const std::vector<Class>& classes, uint32_t of) {
+  std::vector<uint32_t> found{of};
+  for (size_t next = 0; next < found.size(); ++next)
+    for (uint32_t i = 0; i < classes.size(); ++i)
+      if (names(classes[i], classes[found[next]].name) &&
+          std::find(found.begin(), found.end(), i) == found.end())
+        found.push_back(i);
+  return found;
 }
 
 }  // namespace
 
-bool may_own_data(const Site& write, const std::string& text) {
-  if (write.receiver != "self") return true;
-  std::string_view scope = write.scope;
-  const size_t method = scope.rfind('.');
-  if (method == std::string_view::npos) return true;
-  scope = scope.substr(0, method);
-  const std::string_view name = scope.substr(scope.rfind('.') + 1);
-  constexpr std::string_view kClass = "class ";
-  bool found = false;
-  for (size_t at = text.find(kClass); at != std::string::npos; at = text.find(kClass, at + 1)) {
-    if (at > 0 && is_word(text[at - 1])) continue;
-    std::string_view rest = trimmed(std::string_view(text).substr(at + kClass.size()));
-    if (!rest.starts_with(name) || (rest.size() > name.size() && is_word(rest[name.size()])))
-      continue;
-    if (!holds_no_tensor(rest.substr(name.size()))) return true;
-    found = true;
-  }
-  return !found;
+bool may_own_data(const Site& write, const Classes& in) {
+  const FunctionBody* method = function_around(in, write.start);
+  if (!method || !method->owner || method->receiver != write.receiver) return true;
+  const std::vector<bool> holds_none = without_tensors(in.classes);
+  const std::vector<uint32_t> owners = descendants(in.classes, *method->owner);
+  return !std::all_of(owners.begin(), owners.end(), [&](uint32_t i) { return holds_none[i]; });
 }
 
 }  // namespace opguard

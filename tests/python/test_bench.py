@@ -7,9 +7,11 @@ import pytest
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "bench"))
+from accuracy import kept  # noqa: E402
 from cases import blank_docstrings, read_entries  # noqa: E402
 from judging import judge, kind_is_right, loss_values, losses_equal  # noqa: E402
 from single import judged  # noqa: E402
+from table import expected, explain, said  # noqa: E402
 
 STATEMENT = {"side": "b", "package": "", "file": "model/rope.py", "first_line": 7, "last_line": 8}
 FUNCTION = {"side": "a", "package": "", "file": "model/rope.py", "first_line": 4, "last_line": 20}
@@ -159,3 +161,14 @@ def test_versions_of_torch_are_judged_by_what_was_named():
     assert answers(row(program(), program(line=8)), "eager") == "1 of 2 yes, 1 of 2 diverged forms.py:8"
     assert bits(row(program(same=False)), "eager") == "1 of 2: not forms (full)"
     assert [p["kind"] for p in with_earlier([behind], [program(), program("compiled", line=8)])] == ["eager", "compiled"]
+
+
+def test_what_is_kept_of_an_answer_names_no_machine_and_fills_the_same_row():
+    pivot = {"kind": "value", "operator": "m.add", "phase": "forward", "step": 0, "why": "w", "a": at(8, file="/home/me/case/model/rope.py"), "b": None, "more": "x" * 9}
+    result = {"case": "c", "expected": EXPECT, "answer": {**answer(), "pivot": pivot, "command": ["/home/me/opguard"], "why": ""}, "exit": 1, "tool": "f00"}
+    small = kept(result)
+    assert "/home/me" not in str(small) and "tool" not in small and said(small) == said(result)
+    assert explain(small) == explain(result) and expected(small) == expected(result)
+    called = kept({**result, "answer": {**answer(), "pivot": {**pivot, "b": {**at(3), "operator_at": at(9)}}}})
+    assert explain(called).endswith("the operator in it stands at model/rope.py:9")
+    assert kept({**result, "answer": None})["answer"] is None
