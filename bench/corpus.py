@@ -5,7 +5,7 @@
 
 Programs (bench/corpus/): every docstring with `>>>` examples of the packages (documented.py), each as a script and, for mode `compile`, as one
 function under torch.compile(backend="eager"); or with --families one training run of a model of every family and a package's own tests (families.py,
-in the environment of bench/coverage_env.sh); or with --repository the programs of examples.py that a checkout or git directory holds (repository.py, in
+in the environment of bench/coverage_env.sh); or with --repository the programs of examples.py and the tutorials that a checkout or git directory holds (repository.py, in
 the environment of bench/corpus/environment.sh). A batch of them runs in one process bare, bare again, and probed (import hook, mode `full`) under an
 ordinary plan from a preflight (`plan`) and with every site wrapped (`all`). A program agrees if what it printed, the bytes of every tensor it left,
 the random generators' states and the way it ended are the same; one whose two bare runs differ is not judged. A batch that does not reach its end is
@@ -42,7 +42,7 @@ class Corpus:
         self.tree.mkdir()
         shutil.copy(PARTS / "driver.py", self.tree)
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("OPGUARD_")}
-        self.environment.update(OMP_NUM_THREADS="1", PYTHONHASHSEED="0", HF_HUB_OFFLINE="1")
+        self.environment.update(OMP_NUM_THREADS="1", PYTHONHASHSEED="0", HF_HUB_OFFLINE="1", MPLBACKEND="Agg")
         self.environment["PATH"] = os.pathsep.join([str(options.venv / "bin"), str(options.build / "src" / "cli"), self.environment["PATH"]])
         self.runs = 0
         self.seconds = {}  # by what was done: bare, preflight, instrument, probed
@@ -72,7 +72,10 @@ class Corpus:
             self.vendored()
         elif self.options.packages:
             self.documented()
-        names = sorted(p.stem for p in (self.tree / "programs").glob("p*.py") if not p.stem.endswith("_compiled"))
+        return sorted(p.stem for p in (self.tree / "programs").glob("p*.py") if not p.stem.endswith("_compiled"))
+
+    def drawn(self, names):
+        names = [n for n in names if not self.options.only or any(o in n for o in self.options.only)]
         random.Random(self.options.seed).shuffle(names)
         return names[: self.options.count] if self.options.count else names
 
@@ -134,7 +137,7 @@ class Corpus:
     def ended(self, process):
         """Its exit code; one that takes too long is ended with all that it started."""
         try:
-            process.wait(SECONDS)
+            process.wait(self.options.seconds)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -208,11 +211,15 @@ def write_table(path, key, results):
     marks.put(path, "corpus:" + key, text)
 
 
+def population(options):
+    return options.families or [r.parent.name if r.name == "repo" else r.name for r in options.repository] or options.packages
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--packages", nargs="+", default=["torch"])
     options.add_argument("--families", nargs="+", default=[], choices=["transformers", "timm", "torchvision"], help="models of these instead of documentation")
-    options.add_argument("--repository", nargs="+", type=Path, default=[], help="checkouts or git directories with the programs of bench/corpus/examples.py")
+    options.add_argument("--repository", nargs="+", type=Path, default=[], help="checkouts or git directories with programs of bench/corpus/examples.py, or tutorials")
     options.add_argument("--tests", type=Path, help="folder with test_*.py of a package, run by pytest beside the families")
     options.add_argument("--venv", type=Path, default=Path(sys.executable).parent.parent)
     options.add_argument("--build", type=Path, default=ROOT / "build" / "release")
@@ -222,6 +229,7 @@ def main():
     options.add_argument("--sites", nargs="+", default=["plan", "all"], choices=["plan", "all"])
     options.add_argument("--batch", type=int, default=40)
     options.add_argument("--minutes", type=float, default=0, help="no batch of a mode begins later than this [0: all of them]")
+    options.add_argument("--seconds", type=float, default=SECONDS, help="most that one process may take [%d]" % SECONDS)
     options.add_argument("--only", nargs="+", default=[], help="programs whose names contain one of these")
     options.add_argument("--work", type=Path)
     options.add_argument("--json", type=Path)
@@ -233,7 +241,7 @@ def main():
     options.venv = options.venv.absolute()
     corpus, began = Corpus(options), time.time()
     whole = repository.Programs(corpus, options.repository) if options.repository else None
-    names = [n for n in (whole.all if whole else corpus.programs()) if not options.only or any(o in n for o in options.only)]
+    names = corpus.drawn(list(whole.all) if whole else corpus.programs())
     rows, unlike = [], []
     for mode in options.modes:
         # What cannot stand in a function (`from x import *`) has no compiled form.
@@ -253,7 +261,7 @@ def main():
                         print("%s %s %s: %s" % (mode, sites, name, json.dumps(unlike[-1]["differs"])[:600]), flush=True)
             row = {**summary(mode, verdicts, tried, options.sites), "seconds": {k: round(v) for k, v in corpus.seconds.items()}}
             if options.json:  # after each batch: a run that is ended has told what it knows
-                told = {"packages": options.packages, "seed": options.seed, "seconds": round(time.time() - began), "rows": [*rows, row], "slowest": corpus.slow_ones(), "differ": unlike}
+                told = {"packages": population(options), "seed": options.seed, "seconds": round(time.time() - began), "rows": [*rows, row], "slowest": corpus.slow_ones(), "differ": unlike, **({"left": whole.left} if whole else {})}
                 options.json.write_text(json.dumps(told, indent=1) + "\n")
         rows.append(row)
         corpus.seconds = {}
