@@ -65,7 +65,7 @@ class Corpus:
             shutil.copytree(found.stdout.strip(), self.tree / package, ignore=shutil.ignore_patterns("__pycache__"))
         if self.options.tests:
             shutil.copytree(self.options.tests, self.tree / "tests", ignore=shutil.ignore_patterns("__pycache__"))
-        subprocess.run([self.python, PARTS / "families.py", *self.options.families, "--tree", self.tree], check=True, stderr=subprocess.DEVNULL, env=self.environment, cwd=self.tree)
+        subprocess.run([self.python, PARTS / "families.py", *self.options.families, "--tree", self.tree, "--tests", str(self.options.tests_of_file), "--seed", str(self.options.seed)], check=True, stderr=subprocess.DEVNULL, env=self.environment, cwd=self.tree)
 
     def programs(self):
         if self.options.families:
@@ -221,6 +221,7 @@ def main():
     options.add_argument("--families", nargs="+", default=[], choices=["transformers", "timm", "torchvision"], help="models of these instead of documentation")
     options.add_argument("--repository", nargs="+", type=Path, default=[], help="checkouts or git directories with programs of bench/corpus/examples.py, or tutorials")
     options.add_argument("--tests", type=Path, help="folder with test_*.py of a package, run by pytest beside the families")
+    options.add_argument("--tests-of-file", type=int, default=0, help="of each such file so many tests, drawn by --seed [0: all]")
     options.add_argument("--venv", type=Path, default=Path(sys.executable).parent.parent)
     options.add_argument("--build", type=Path, default=ROOT / "build" / "release")
     options.add_argument("--count", type=int, default=0, help="as many programs, drawn by --seed [0: all]")
