@@ -32,6 +32,7 @@ import repository  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 900  # of a batch
+ASKED_FOR = {"ModuleNotFoundError": "a package", "URLError": "a download", "ConnectionError": "a download", "FileNotFoundError": "data", "Ended": "time"}
 
 
 class Corpus:
@@ -208,7 +209,20 @@ def write_table(path, key, results):
     names = sorted({d["program"].split("_", 1)[1] for result in results for d in result["differ"]})
     seeds = sorted({seed for r in results for seed in (r["seed"] if isinstance(r["seed"], list) else [r["seed"]])})
     text += "\nDrawn with `--seed %s`%s." % (" ".join(map(str, seeds)), "; they differ: " + ", ".join("`%s`" % n for n in names) if names else "")
-    marks.put(path, "corpus:" + key, text)
+    text += "\n" * 2 if any("left" in r for r in results) else ""
+    marks.put(path, "corpus:" + key, text + not_judged(results))
+
+
+def not_judged(results):
+    """Why programs of a repository were not judged, counted; the names stand in the results."""
+    found = {}
+    for result in results:
+        for name, why in result.get("left", {}).items():
+            kind = why.partition(":")[0]
+            reason = ASKED_FOR.get(kind, "a download" if "download" in why else "a GPU" if "CUDA" in why else kind)
+            found.setdefault(reason, []).append(name.split()[1])
+    said = ["%d %s (%s)" % (len(names), reason, ", ".join("`%s`" % n for n in sorted(names))) for reason, names in sorted(found.items())]
+    return marks.wrapped("Not judged, for want of or since: " + "; ".join(said) + ".") if said else ""
 
 
 def population(options):

@@ -45,6 +45,8 @@ WRITERS = [
     refactor("third"),
     corpus("torch"),
     corpus("families"),
+    corpus("tutorials"),
+    corpus("vision-tests"),
     ("docs/design/compile.md", ["bench/compiled_bits.py", "--json", f"{KEPT}/compiled-bits.json", "--table", "docs/design/compile.md"]),
     ("docs/design/judgement.md", ["bench/ablation.py", "--json", f"{KEPT}/ablation.json", "--table", "docs/design/judgement.md"]),
     ("docs/design/index.md", ["bench/rooms.py", "--json", f"{KEPT}/rooms.json", "--table", "docs/design/index.md"]),

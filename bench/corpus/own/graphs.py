@@ -1,4 +1,4 @@
-"""Programs that read a program as a graph: torch.export, torch.fx, make_fx, functionalize. What they print is the graph."""
+"""A program read as a graph: torch.export, torch.fx, make_fx, functionalize. What is printed is the graph."""
 
 import io
 

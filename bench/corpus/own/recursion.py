@@ -1,4 +1,4 @@
-"""Recursion at the limit: caught, raised again, the limit set and read. What is printed is exact: the last levels count."""
+"""Recursion at the limit: caught, raised again, the limit set and read. What is printed is exact."""
 
 import sys
 import traceback
@@ -93,7 +93,8 @@ class Grows(torch.Tensor):
 
 
 Grows.deeper = False
-for what in (lambda: Lazy().there, lambda: list(forever(torch.ones(1))), lambda: torch.ones(1).as_subclass(Grows).add(1)):
+deep = (lambda: Lazy().there, lambda: list(forever(torch.ones(1))), lambda: torch.ones(1).as_subclass(Grows).add(1))
+for what in deep:
     Grows.deeper = True
     try:
         print(what())

@@ -57,7 +57,8 @@ class Kinds(nn.Module):
         super().__init__()
         self.size = 4
         self.names = ["a", "b"]
-        self.parts = nn.ModuleDict({"a": nn.Linear(4, 4), "b": nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Dropout(0.5))})
+        second = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Dropout(0.5))
+        self.parts = nn.ModuleDict({"a": nn.Linear(4, 4), "b": second})
         self.weight = nn.Parameter(torch.full((4,), 0.5))
         self.state = torch.jit.Attribute({}, Dict[str, torch.Tensor])
 

@@ -81,7 +81,7 @@ def _wrap_run_path():
 
 
 def _run_in_place(path):
-    """What CPython calls next is runpy, and the script would lie three levels below it. Once, the extension stands there."""
+    """CPython calls runpy next, and the script would lie three levels below it. Once, the extension stands there."""
     import runpy
 
     import __main__
