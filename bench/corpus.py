@@ -13,6 +13,7 @@ run again program by program. Ends with 1 if a program differs."""
 
 import argparse
 import contextlib
+import difflib
 import json
 import os
 import random
@@ -46,6 +47,7 @@ class Corpus:
         self.environment.update(OMP_NUM_THREADS="1", PYTHONHASHSEED="0", HF_HUB_OFFLINE="1", MPLBACKEND="Agg")
         self.environment["PATH"] = os.pathsep.join([str(options.venv / "bin"), str(options.build / "src" / "cli"), self.environment["PATH"]])
         self.runs = 0
+        self.late = False  # whether the process that ended last was ended by us
         self.seconds = {}  # by what was done: bare, preflight, instrument, probed
         self.slowest = {}  # by program, of all its runs
 
@@ -137,11 +139,13 @@ class Corpus:
 
     def ended(self, process):
         """Its exit code; one that takes too long is ended with all that it started."""
+        self.late = False
         try:
             process.wait(self.options.seconds)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+            self.late = True
         return process.returncode
 
     def failed(self, what, said):
@@ -182,9 +186,18 @@ def left_out(error):
     return error is not None and (error[0] == "TimeoutError" or error[1].startswith("too large"))
 
 
+def where_unlike(bare, probed):
+    """Of two values what differs: of texts the lines, of tables the entries."""
+    if isinstance(bare, dict) and isinstance(probed, dict):
+        return {k: where_unlike(bare.get(k), probed.get(k)) for k in {**bare, **probed} if bare.get(k) != probed.get(k)}
+    if isinstance(bare, str) and isinstance(probed, str):
+        return [line for line in difflib.ndiff(bare.splitlines(), probed.splitlines()) if line[0] in "-+"]
+    return [bare, probed]
+
+
 def differences(bare, probed):
     """What a person wants to see of a program that differs."""
-    return {k: [bare.get(k), probed.get(k)] for k in ("error", "exit", "stdout", "values", "rng", "said", "files") if bare.get(k) != probed.get(k)}
+    return {k: where_unlike(bare.get(k), probed.get(k)) for k in ("error", "exit", "stdout", "values", "rng", "said", "files") if bare.get(k) != probed.get(k)}
 
 
 def summary(mode, verdicts, names, sites):
@@ -257,7 +270,7 @@ def main():
     corpus, began = Corpus(options), time.time()
     whole = repository.Programs(corpus, options.repository) if options.repository else None
     names = corpus.drawn(list(whole.all) if whole else corpus.programs())
-    rows, unlike = [], []
+    rows, differ = [], []
     for mode in options.modes:
         # What cannot stand in a function (`from x import *`) has no compiled form.
         of_mode = [n for n in names if mode == "eager" or options.families or whole or (corpus.tree / "programs" / (n + "_compiled.py")).exists()]
@@ -272,19 +285,19 @@ def main():
             for name, verdict in found.items():
                 for sites in options.sites:
                     if verdict[sites] is not None:
-                        unlike.append({"program": name, "mode": mode, "sites": sites, "differs": differences(verdict["bare"], verdict[sites])})
-                        print("%s %s %s: %s" % (mode, sites, name, json.dumps(unlike[-1]["differs"])[:600]), flush=True)
+                        differ.append({"program": name, "mode": mode, "sites": sites, "differs": differences(verdict["bare"], verdict[sites])})
+                        print("%s %s %s: %s" % (mode, sites, name, json.dumps(differ[-1]["differs"])[:600]), flush=True)
             row = {**summary(mode, verdicts, tried, options.sites), "seconds": {k: round(v) for k, v in corpus.seconds.items()}}
             if options.json:  # after each batch: a run that is ended has told what it knows
-                told = {"packages": population(options), "seed": options.seed, "seconds": round(time.time() - began), "rows": [*rows, row], "slowest": corpus.slow_ones(), "differ": unlike, **({"left": whole.left} if whole else {})}
+                told = {"packages": population(options), "seed": options.seed, "seconds": round(time.time() - began), "rows": [*rows, row], "slowest": corpus.slow_ones(), "differ": differ, **({"left": whole.left} if whole else {})}
                 options.json.write_text(json.dumps(told, indent=1) + "\n")
         rows.append(row)
         corpus.seconds = {}
         print(json.dumps(rows[-1]), flush=True)
-    print("kept: %s" % corpus.work if unlike else "no program differs")
-    if not unlike:
+    print("kept: %s" % corpus.work if differ else "no program differs")
+    if not differ:
         shutil.rmtree(corpus.work)
-    return 1 if unlike else 0
+    return 1 if differ else 0
 
 
 if __name__ == "__main__":

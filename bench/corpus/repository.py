@@ -57,6 +57,9 @@ def lacks(error):
     return kind in ("ModuleNotFoundError", "URLError", "ConnectionError", "FileNotFoundError", "Ended") or "download" in text or "not compiled with CUDA" in text
 
 
+LATE = ["Ended", "its time was over"]
+
+
 class Programs:
     """The programs of the table that a repository holds, or its tutorials. corpus: what runs the commands and counts the seconds."""
 
@@ -111,7 +114,7 @@ class Programs:
         new = sorted(p for p in root.rglob("*") if p.is_file() and p not in laid and p.suffix != ".pyc")
         files = {str(p.relative_to(root)): digest_of(p) for p in new}
         error = next((s["error"] for s in said.values() if s["error"]), None) if said else ["Ended", "without a report (%s)" % code]
-        return {"error": error, "exit": bool(code), "said": said, "files": files}
+        return {"error": LATE if self.corpus.late else error, "exit": bool(code), "said": said, "files": files}
 
     def hook(self, program, mode, sites):
         """The import hook's map; None where no plan came or no patch."""
@@ -161,5 +164,9 @@ class Programs:
                 # A preflight takes no program that fails, nor one that runs no operator: those are compared with every site wrapped.
                 hook = (None if bare["error"] else self.hook(program, mode, sites)) or self.hook(program, mode, "all")
                 probed = self.probed(program, mode, hook) if hook else {"error": ["opguard", "made no plan or patch"]}
+                if probed["error"] == LATE:  # probed it takes longer: no difference, and no answer
+                    self.left["%s %s" % (mode, name)] = "%s: probed, %s" % tuple(LATE)
+                    del verdicts[name]
+                    break
                 verdicts[name][sites] = None if probed == bare else probed
         return verdicts
