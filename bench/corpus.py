@@ -33,7 +33,7 @@ import repository  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 900  # of a batch
-ASKED_FOR = {"ModuleNotFoundError": "a package", "URLError": "a download", "ConnectionError": "a download", "FileNotFoundError": "data", "Ended": "time"}
+ASKED_FOR = {"ModuleNotFoundError": "a package", "URLError": "a download", "ConnectionError": "a download", "FileNotFoundError": "data", "Ended": "time", "two bare runs differ": "steadiness"}
 
 
 class Corpus:
@@ -234,8 +234,8 @@ def not_judged(results):
             kind = why.partition(":")[0]
             reason = ASKED_FOR.get(kind, "a download" if "download" in why else "a GPU" if "CUDA" in why else kind)
             found.setdefault(reason, []).append(name.split()[1])
-    said = ["%d %s (%s)" % (len(names), reason, ", ".join("`%s`" % n for n in sorted(names))) for reason, names in sorted(found.items())]
-    return marks.wrapped("Not judged, for want of or since: " + "; ".join(said) + ".") if said else ""
+    said = ["- %s: %d, %s" % (reason, len(names), ", ".join("`%s`" % n for n in sorted(names))) for reason, names in sorted(found.items())]
+    return marks.wrapped("Not judged, by what they want:\n\n" + "\n".join(said)) if said else ""
 
 
 def population(options):
