@@ -5,7 +5,7 @@
 
 Programs (bench/corpus/): every docstring with `>>>` examples of the packages (documented.py), each as a script and, for mode `compile`, as one
 function under torch.compile(backend="eager"); or with --families one training run of a model of every family and a package's own tests (families.py,
-in the environment of bench/coverage_env.sh); or with --repository the programs of examples.py that a checkout or git directory holds (repository.py, in
+in the environment of bench/coverage_env.sh); or with --repository the programs of examples.py and the tutorials that a checkout or git directory holds (repository.py, in
 the environment of bench/corpus/environment.sh). A batch of them runs in one process bare, bare again, and probed (import hook, mode `full`) under an
 ordinary plan from a preflight (`plan`) and with every site wrapped (`all`). A program agrees if what it printed, the bytes of every tensor it left,
 the random generators' states and the way it ended are the same; one whose two bare runs differ is not judged. A batch that does not reach its end is
@@ -13,6 +13,7 @@ run again program by program. Ends with 1 if a program differs."""
 
 import argparse
 import contextlib
+import difflib
 import json
 import os
 import random
@@ -32,6 +33,7 @@ import repository  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 900  # of a batch
+ASKED_FOR = {"ModuleNotFoundError": "a package", "URLError": "a download", "ConnectionError": "a download", "FileNotFoundError": "data", "Ended": "time", "two bare runs differ": "steadiness"}
 
 
 class Corpus:
@@ -42,9 +44,10 @@ class Corpus:
         self.tree.mkdir()
         shutil.copy(PARTS / "driver.py", self.tree)
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("OPGUARD_")}
-        self.environment.update(OMP_NUM_THREADS="1", PYTHONHASHSEED="0", HF_HUB_OFFLINE="1")
+        self.environment.update(OMP_NUM_THREADS="1", PYTHONHASHSEED="0", HF_HUB_OFFLINE="1", MPLBACKEND="Agg")
         self.environment["PATH"] = os.pathsep.join([str(options.venv / "bin"), str(options.build / "src" / "cli"), self.environment["PATH"]])
         self.runs = 0
+        self.late = False  # whether the process that ended last was ended by us
         self.seconds = {}  # by what was done: bare, preflight, instrument, probed
         self.slowest = {}  # by program, of all its runs
 
@@ -65,14 +68,17 @@ class Corpus:
             shutil.copytree(found.stdout.strip(), self.tree / package, ignore=shutil.ignore_patterns("__pycache__"))
         if self.options.tests:
             shutil.copytree(self.options.tests, self.tree / "tests", ignore=shutil.ignore_patterns("__pycache__"))
-        subprocess.run([self.python, PARTS / "families.py", *self.options.families, "--tree", self.tree], check=True, stderr=subprocess.DEVNULL, env=self.environment, cwd=self.tree)
+        subprocess.run([self.python, PARTS / "families.py", *self.options.families, "--tree", self.tree, "--tests", str(self.options.tests_of_file), "--seed", str(self.options.seed)], check=True, stderr=subprocess.DEVNULL, env=self.environment, cwd=self.tree)
 
     def programs(self):
         if self.options.families:
             self.vendored()
         elif self.options.packages:
             self.documented()
-        names = sorted(p.stem for p in (self.tree / "programs").glob("p*.py") if not p.stem.endswith("_compiled"))
+        return sorted(p.stem for p in (self.tree / "programs").glob("p*.py") if not p.stem.endswith("_compiled"))
+
+    def drawn(self, names):
+        names = [n for n in names if not self.options.only or any(o in n for o in self.options.only)]
         random.Random(self.options.seed).shuffle(names)
         return names[: self.options.count] if self.options.count else names
 
@@ -133,11 +139,13 @@ class Corpus:
 
     def ended(self, process):
         """Its exit code; one that takes too long is ended with all that it started."""
+        self.late = False
         try:
-            process.wait(SECONDS)
+            process.wait(self.options.seconds)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+            self.late = True
         return process.returncode
 
     def failed(self, what, said):
@@ -178,9 +186,18 @@ def left_out(error):
     return error is not None and (error[0] == "TimeoutError" or error[1].startswith("too large"))
 
 
+def where_unlike(bare, probed):
+    """Of two values what differs: of texts the lines, of tables the entries."""
+    if isinstance(bare, dict) and isinstance(probed, dict):
+        return {k: where_unlike(bare.get(k), probed.get(k)) for k in {**bare, **probed} if bare.get(k) != probed.get(k)}
+    if isinstance(bare, str) and isinstance(probed, str):
+        return [line for line in difflib.ndiff(bare.splitlines(), probed.splitlines()) if line[0] in "-+"]
+    return [bare, probed]
+
+
 def differences(bare, probed):
     """What a person wants to see of a program that differs."""
-    return {k: [bare.get(k), probed.get(k)] for k in ("error", "exit", "stdout", "values", "rng", "said", "files") if bare.get(k) != probed.get(k)}
+    return {k: where_unlike(bare.get(k), probed.get(k)) for k in ("error", "exit", "stdout", "values", "rng", "said", "files") if bare.get(k) != probed.get(k)}
 
 
 def summary(mode, verdicts, names, sites):
@@ -205,15 +222,33 @@ def write_table(path, key, results):
     names = sorted({d["program"].split("_", 1)[1] for result in results for d in result["differ"]})
     seeds = sorted({seed for r in results for seed in (r["seed"] if isinstance(r["seed"], list) else [r["seed"]])})
     text += "\nDrawn with `--seed %s`%s." % (" ".join(map(str, seeds)), "; they differ: " + ", ".join("`%s`" % n for n in names) if names else "")
-    marks.put(path, "corpus:" + key, text)
+    text += "\n" * 2 if any("left" in r for r in results) else ""
+    marks.put(path, "corpus:" + key, text + not_judged(results))
+
+
+def not_judged(results):
+    """Why programs of a repository were not judged, counted; the names stand in the results."""
+    found = {}
+    for result in results:
+        for name, why in result.get("left", {}).items():
+            kind = why.partition(":")[0]
+            reason = ASKED_FOR.get(kind, "a download" if "download" in why else "a GPU" if "CUDA" in why else kind)
+            found.setdefault(reason, []).append(name.split()[1])
+    said = ["- %s: %d, %s" % (reason, len(names), ", ".join("`%s`" % n for n in sorted(names))) for reason, names in sorted(found.items())]
+    return marks.wrapped("Not judged, by what they want:\n\n" + "\n".join(said)) if said else ""
+
+
+def population(options):
+    return options.families or [r.parent.name if r.name == "repo" else r.name for r in options.repository] or options.packages
 
 
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--packages", nargs="+", default=["torch"])
     options.add_argument("--families", nargs="+", default=[], choices=["transformers", "timm", "torchvision"], help="models of these instead of documentation")
-    options.add_argument("--repository", nargs="+", type=Path, default=[], help="checkouts or git directories with the programs of bench/corpus/examples.py")
+    options.add_argument("--repository", nargs="+", type=Path, default=[], help="checkouts or git directories with programs of bench/corpus/examples.py, or tutorials")
     options.add_argument("--tests", type=Path, help="folder with test_*.py of a package, run by pytest beside the families")
+    options.add_argument("--tests-of-file", type=int, default=0, help="of each such file so many tests, drawn by --seed [0: all]")
     options.add_argument("--venv", type=Path, default=Path(sys.executable).parent.parent)
     options.add_argument("--build", type=Path, default=ROOT / "build" / "release")
     options.add_argument("--count", type=int, default=0, help="as many programs, drawn by --seed [0: all]")
@@ -222,6 +257,7 @@ def main():
     options.add_argument("--sites", nargs="+", default=["plan", "all"], choices=["plan", "all"])
     options.add_argument("--batch", type=int, default=40)
     options.add_argument("--minutes", type=float, default=0, help="no batch of a mode begins later than this [0: all of them]")
+    options.add_argument("--seconds", type=float, default=SECONDS, help="most that one process may take [%d]" % SECONDS)
     options.add_argument("--only", nargs="+", default=[], help="programs whose names contain one of these")
     options.add_argument("--work", type=Path)
     options.add_argument("--json", type=Path)
@@ -233,8 +269,8 @@ def main():
     options.venv = options.venv.absolute()
     corpus, began = Corpus(options), time.time()
     whole = repository.Programs(corpus, options.repository) if options.repository else None
-    names = [n for n in (whole.all if whole else corpus.programs()) if not options.only or any(o in n for o in options.only)]
-    rows, unlike = [], []
+    names = corpus.drawn(list(whole.all) if whole else corpus.programs())
+    rows, differ = [], []
     for mode in options.modes:
         # What cannot stand in a function (`from x import *`) has no compiled form.
         of_mode = [n for n in names if mode == "eager" or options.families or whole or (corpus.tree / "programs" / (n + "_compiled.py")).exists()]
@@ -249,19 +285,19 @@ def main():
             for name, verdict in found.items():
                 for sites in options.sites:
                     if verdict[sites] is not None:
-                        unlike.append({"program": name, "mode": mode, "sites": sites, "differs": differences(verdict["bare"], verdict[sites])})
-                        print("%s %s %s: %s" % (mode, sites, name, json.dumps(unlike[-1]["differs"])[:600]), flush=True)
+                        differ.append({"program": name, "mode": mode, "sites": sites, "differs": differences(verdict["bare"], verdict[sites])})
+                        print("%s %s %s: %s" % (mode, sites, name, json.dumps(differ[-1]["differs"])[:600]), flush=True)
             row = {**summary(mode, verdicts, tried, options.sites), "seconds": {k: round(v) for k, v in corpus.seconds.items()}}
             if options.json:  # after each batch: a run that is ended has told what it knows
-                told = {"packages": options.packages, "seed": options.seed, "seconds": round(time.time() - began), "rows": [*rows, row], "slowest": corpus.slow_ones(), "differ": unlike}
+                told = {"packages": population(options), "seed": options.seed, "seconds": round(time.time() - began), "rows": [*rows, row], "slowest": corpus.slow_ones(), "differ": differ, **({"left": whole.left} if whole else {})}
                 options.json.write_text(json.dumps(told, indent=1) + "\n")
         rows.append(row)
         corpus.seconds = {}
         print(json.dumps(rows[-1]), flush=True)
-    print("kept: %s" % corpus.work if unlike else "no program differs")
-    if not unlike:
+    print("kept: %s" % corpus.work if differ else "no program differs")
+    if not differ:
         shutil.rmtree(corpus.work)
-    return 1 if unlike else 0
+    return 1 if differ else 0
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 
 transformers: every model type that AutoModelForCausalLM, ...MaskedLM or ...ImageClassification builds, its configuration made small.
 timm, torchvision: of every module with models the one whose name says smallest. TREE holds the packages' sources, so that they are probed.
-Tests: what an sdist of the package has in tests/, in TREE/tests: one program a file, run by pytest."""
+Tests: what an sdist or a checkout of the package has in tests/, in TREE/tests: one program a file, run by pytest."""
 
 import argparse
 import re
@@ -78,9 +78,21 @@ def loss_of(model):
 
 """
 
-TESTS = """import pytest
+TESTS = """import random
 
-print(pytest.main(["-q", "-rA", "-p", "no:cacheprovider", "-p", "no:warnings", {file!r}, *{more!r}]))
+import pytest
+
+
+class Drawn:
+    # Of a file's tests so many, in their order.
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items):
+        count = {count}
+        if count and len(items) > count:
+            items[:] = [items[i] for i in sorted(random.Random({seed}).sample(range(len(items)), count))]
+
+
+print(pytest.main(["-q", "-rA", "-p", "no:cacheprovider", "-p", "no:warnings", {file!r}, *{more!r}], plugins=[Drawn()]))
 """
 
 HEADS = {"AutoModelForCausalLM": ("MODEL_FOR_CAUSAL_LM_MAPPING_NAMES", "model(input_ids=words, labels=words).loss"),
@@ -129,23 +141,25 @@ def torchvision_programs():
         yield "torchvision_" + family, IMAGES.format(package="torchvision", make="torchvision.models.%s(num_classes=10)" % smallest(names), size=size) + STEP
 
 
-def test_programs(tree):
+def test_programs(tree, count, seed):
     for file in sorted((tree / "tests").glob("test_*.py")):
         # Of the tests of all models those of the smallest ones; the whole takes hours.
         more = ["-k", "test_vit or test_resnet or test_efficientnet"] if file.name == "test_models.py" else []
-        yield "tests_" + file.stem, TESTS.format(file=str(file.relative_to(tree)), more=more)
+        yield "tests_" + file.stem, TESTS.format(file=str(file.relative_to(tree)), more=more, count=count, seed=seed)
 
 
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("packages", nargs="+", choices=["transformers", "timm", "torchvision"])
     options.add_argument("--tree", type=Path, required=True)
+    options.add_argument("--tests", type=int, default=0, help="so many tests of each file, drawn by --seed [0: all]")
+    options.add_argument("--seed", type=int, default=0)
     options = options.parse_args()
     folder, count = options.tree / "programs", 0
     folder.mkdir(exist_ok=True)
     (folder / "__init__.py").write_text("")
     makers = {"transformers": transformers_programs, "timm": timm_programs, "torchvision": torchvision_programs}
-    for name, text in [p for package in options.packages for p in makers[package]()] + list(test_programs(options.tree)):
+    for name, text in [p for package in options.packages for p in makers[package]()] + list(test_programs(options.tree, options.tests, options.seed)):
         (folder / ("p_%s.py" % re.sub(r"\W", "_", name))).write_text(text)
         count += 1
     print("%d programs" % count)

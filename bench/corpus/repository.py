@@ -11,17 +11,31 @@ import zipfile
 from pathlib import Path
 
 import examples
+import tutorials
 
 PARTS = Path(__file__).resolve().parent
 LEFT_OUT = (".txt", ".jpg", ".png", ".gif", ".ipynb")  # data; ours stand in for them
+
+
+def lacking(repository):
+    """Paths whose content a git directory has not got: a snapshot may come without its largest files."""
+    git = ["git", "-C", str(repository)]
+    listed = subprocess.run([*git, "ls-tree", "-r", "-z", "HEAD"], check=True, capture_output=True, text=True).stdout
+    objects = [(entry.split()[2], entry.partition("\t")[2]) for entry in listed.split("\0")[:-1]]
+    asked = subprocess.run([*git, "cat-file", "--batch-check"], input="\n".join(o for o, _ in objects), check=True, capture_output=True, text=True).stdout
+    missing = {line.split()[0] for line in asked.splitlines() if line.endswith(" missing")}
+    return [path for object, path in objects if object in missing]
+
 
 
 def export(repository, into):
     """The programs of a checkout or of a git directory."""
     if not (repository / "HEAD").exists():
         return shutil.copytree(repository, into, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".git", *("*" + e for e in LEFT_OUT)))
-    archive = ["git", "-C", str(repository), "archive", "HEAD", "--", ".", *(":(exclude,glob)**/*" + e for e in LEFT_OUT)]
-    with subprocess.Popen(archive, stdout=subprocess.PIPE) as packed:
+    left_out = ["glob)**/*" + e for e in LEFT_OUT] + ["literal)" + path for path in lacking(repository)]
+    archive = ["git", "-C", str(repository), "archive", "HEAD", "--", ".", *(":(exclude," + e for e in left_out)]
+    # It complains of the missing ones, and leaves them out.
+    with subprocess.Popen(archive, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as packed:
         subprocess.run(["tar", "-x", "-C", str(into)], stdin=packed.stdout, check=True)
     return into
 
@@ -37,15 +51,26 @@ def digest_of(path):
         return hashlib.sha256(b"".join(archive.read(n) for n in members)).hexdigest()[:16]
 
 
+def lacks(error):
+    """Whether a program asks for what is not here: a package, a download, a GPU, more time."""
+    kind, text = error or ("", "")
+    return kind in ("ModuleNotFoundError", "URLError", "ConnectionError", "FileNotFoundError", "Ended") or "download" in text or "not compiled with CUDA" in text
+
+
+LATE = ["Ended", "its time was over"]
+
+
 class Programs:
-    """The programs of the table that a repository holds. corpus: what runs the commands and counts the seconds."""
+    """The programs of the table that a repository holds, or its tutorials. corpus: what runs the commands and counts the seconds."""
 
     def __init__(self, corpus, repositories):
         self.corpus, self.source = corpus, corpus.work / "source"
         self.source.mkdir()
         for repository in repositories:
             export(repository, self.source)
-        self.all = {p["name"]: p for p in examples.PROGRAMS if (self.source / p["folder"] / p["script"]).exists()}
+        programs = [p for p in examples.PROGRAMS if (self.source / p["folder"] / p["script"]).exists()] + tutorials.found(self.source)
+        self.all = {p["name"]: p for p in programs}
+        self.left = {}  # program and mode -> why it was not judged
 
     def names(self, mode):
         return [n for n, p in self.all.items() if mode == "eager" or p["compile"]]
@@ -89,7 +114,7 @@ class Programs:
         new = sorted(p for p in root.rglob("*") if p.is_file() and p not in laid and p.suffix != ".pyc")
         files = {str(p.relative_to(root)): digest_of(p) for p in new}
         error = next((s["error"] for s in said.values() if s["error"]), None) if said else ["Ended", "without a report (%s)" % code]
-        return {"error": error, "exit": bool(code), "said": said, "files": files}
+        return {"error": LATE if self.corpus.late else error, "exit": bool(code), "said": said, "files": files}
 
     def hook(self, program, mode, sites):
         """The import hook's map; None where no plan came or no patch."""
@@ -127,16 +152,21 @@ class Programs:
         verdicts = {}
         for name in names:
             program = self.all[name]
-            bare, again = self.ran(program, mode), self.ran(program, mode, environment=[("MALLOC_PERTURB_", "165")])
-            if bare != again:
-                print("%s is not steady" % name, flush=True)
+            bare = self.ran(program, mode)
+            if lacks(bare["error"]):
+                self.left["%s %s" % (mode, name)] = "%s: %s" % tuple(bare["error"])
+                continue
+            if bare != self.ran(program, mode, environment=[("MALLOC_PERTURB_", "165")]):
+                self.left["%s %s" % (mode, name)] = "two bare runs differ"
                 continue
             verdicts[name] = {"bare": bare}
-            if bare["error"]:
-                print("%s ends bare: %s" % (name, bare["error"]), flush=True)
             for sites in self.corpus.options.sites:
                 # A preflight takes no program that fails, nor one that runs no operator: those are compared with every site wrapped.
                 hook = (None if bare["error"] else self.hook(program, mode, sites)) or self.hook(program, mode, "all")
                 probed = self.probed(program, mode, hook) if hook else {"error": ["opguard", "made no plan or patch"]}
+                if probed["error"] == LATE:  # probed it takes longer: no difference, and no answer
+                    self.left["%s %s" % (mode, name)] = "%s: probed, %s" % tuple(LATE)
+                    del verdicts[name]
+                    break
                 verdicts[name][sites] = None if probed == bare else probed
         return verdicts

@@ -1,6 +1,6 @@
 """Data in the forms that example programs read, a few random samples each: what they would download.
 
-  standins.py KIND FOLDER     KIND: mnist cifar images coco bsds text characters cora"""
+  standins.py KIND FOLDER     KIND: mnist fashion cifar images coco bsds text characters cora"""
 
 import pickle
 import random
@@ -13,14 +13,18 @@ import numpy
 SAMPLES = {"train": 64, "t10k": 32}
 
 
-def mnist(folder):
+def mnist(folder, name="MNIST"):
     """The idx files of MNIST, as torchvision has them unpacked."""
-    raw = folder / "MNIST" / "raw"
+    raw = folder / name / "raw"
     raw.mkdir(parents=True)
-    for name, count in SAMPLES.items():
+    for part, count in SAMPLES.items():
         images, labels = numpy.random.randint(0, 256, (count, 28, 28), "uint8"), (numpy.arange(count) % 10).astype("uint8")
-        (raw / (name + "-images-idx3-ubyte")).write_bytes(struct.pack(">4i", 0x803, count, 28, 28) + images.tobytes())
-        (raw / (name + "-labels-idx1-ubyte")).write_bytes(struct.pack(">2i", 0x801, count) + labels.tobytes())
+        (raw / (part + "-images-idx3-ubyte")).write_bytes(struct.pack(">4i", 0x803, count, 28, 28) + images.tobytes())
+        (raw / (part + "-labels-idx1-ubyte")).write_bytes(struct.pack(">2i", 0x801, count) + labels.tobytes())
+
+
+def fashion(folder):
+    mnist(folder, "FashionMNIST")
 
 
 def cifar(folder):

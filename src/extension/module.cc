@@ -12,6 +12,7 @@
 #include "runtime/entries/graph_capture.h"
 #include "runtime/entries/graph_event.h"
 #include "runtime/entries/optimizer.h"
+#include "runtime/host/main_script.h"
 #include "runtime/probe/primitives.h"
 #include "runtime/probe/probe.h"
 #include "runtime/recorder/kept.h"
@@ -313,6 +314,8 @@ PyMethodDef g_methods[] = {
      "collective(boundary, group, sequence, inputs, outputs, scalars, structure) -> Flight or "
      "None"},
     {"read_log", python_read_log, METH_O, "read_log(path): (processes, events, records)"},
+    {"main_script", main_script, METH_VARARGS,
+     "main_script(code, namespace): called, it runs the main script's code with nothing below it"},
     {"collectives_watched", collectives_watched, METH_NOARGS,
      "From now on every collective is announced"},
     {}};
@@ -334,7 +337,7 @@ PyMODINIT_FUNC PyInit__rt() {
   using namespace opguard;
   Ref module(PyModule_Create(&g_module));
   if (!module || !init_autograd() || !init_probe(module.get()) || !init_collective() ||
-      !init_graph_capture() || !init_python_log())
+      !init_graph_capture() || !init_main_script() || !init_python_log())
     return nullptr;
   return module.release();
 }

@@ -60,6 +60,12 @@ def test_control_is_told(program):
     assert all(isinstance(v, str) for v in seen.values())
 
 
+def test_compiled_loops_take_no_vectors(program):
+    """A vector's exp is not a single number's, and which loops have vectors depends on the probes between them."""
+    told = show(program, "import torch._inductor.config\nassert torch._inductor.config.cpp.simdlen == 1\n" + SHOW % 0)
+    assert told["control"]["inductor.cpp.simdlen"] == "1"
+
+
 def test_without_control_nothing_is_claimed(program):
     program.write("show.py", SHOW % 0)
     ran = program.run("show.py", environment={"OPGUARD_MODE": "full"})

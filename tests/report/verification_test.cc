@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace opguard {
 namespace {
 
@@ -55,6 +57,18 @@ TEST(Verification, AProgramThatFailsAtTimesBlamesNoProbe) {
   EXPECT_EQ(words(verification),
             "the program does not do the same each time, and may not without probes either: of two "
             "instrumented runs the second does not repeat that the loss differs");
+}
+
+TEST(Verification, SaysThatKernelsAreOthersWhereCodeIsCompiled) {
+  const std::string said = "Inductor makes other kernels under probes";
+  Verification verification = found(Change::values);
+  verification.verdict = Verification::Verdict::different;
+  verification.instrumented.counts.graphs = 0;
+  EXPECT_EQ(verification_text(verification, {}, {}).find(said), std::string::npos);
+  verification.instrumented.counts.graphs = 2;
+  EXPECT_NE(verification_text(verification, {}, {}).find(said), std::string::npos);
+  verification.instrumented.change = Change::fails;
+  EXPECT_EQ(verification_text(verification, {}, {}).find(said), std::string::npos);
 }
 
 TEST(Verification, ShowsWhatEachRunHolds) {

@@ -17,6 +17,7 @@ import threading
 import torch
 
 from opguard import _rt
+from opguard.record import hook_numbers
 
 FORMAT = "1"
 # Before a slot's name.
@@ -152,7 +153,8 @@ def _claim(roots, history, boundary, token, ring, serial):
         node = todo.pop()
         if any(node is known for known in history) or node.name().endswith("AccumulateGrad"):
             continue
-        handle = node.register_hook(_NodeHook(boundary, token, node.name(), ring, serial))
+        with hook_numbers.apart():
+            handle = node.register_hook(_NodeHook(boundary, token, node.name(), ring, serial))
         if sum(isinstance(hook, _NodeHook) for hook in handle.hooks_dict_ref().values()) > 1:
             handle.remove()
             continue

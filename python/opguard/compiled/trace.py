@@ -253,6 +253,10 @@ def _transforms():
 def _is_silent(tx, boundary):
     if not _rt.recording():
         return True
+    # What is exported runs elsewhere, without us: it may hold no operator of ours.
+    if tx.output.export or torch.compiler.is_exporting():
+        unprobed.count("export")
+        return True
     # The body of a higher-order operator (a branch of cond, a score_mod) may change nothing outside of it.
     if getattr(tx.output.current_tracer, "parent", None) is not None:
         unprobed.count("higher-order")

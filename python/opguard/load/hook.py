@@ -21,6 +21,7 @@ class Hook:
         self.files = {roots.canonical(path): text for path, text in files.items()}
         self.main = ""  # the main script as CPython names it, once claimed
         self.main_code = None
+        self.run_module = None  # runpy's, while a MainScript stands in its place
 
     def text_of(self, path):
         return self.files.get(roots.canonical(path)) if isinstance(path, str) else None
@@ -79,6 +80,21 @@ def _wrap_run_path():
     runpy._get_code_from_file = _get_code_from_file
 
 
+def _run_in_place(path):
+    """CPython calls runpy next, and the script would lie three levels below it. Once, the extension stands there."""
+    import runpy
+
+    import __main__
+
+    try:
+        from opguard import _rt
+    except ImportError:  # a Python that it is not made for: the finder below serves runpy
+        return
+    __main__.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
+    _hook.run_module = runpy._run_module_as_main
+    runpy._run_module_as_main = _rt.main_script(_hook.main_code, vars(__main__))
+
+
 class _MainFinder:
     """The path entry finder of the main script; finds `__main__` only."""
 
@@ -103,6 +119,7 @@ def _claim_main(path):
         _hook.main_code = _hook.code_of(path, is_main=True)
         if _hook.main_code is not None:
             _hook.main = path
+            _run_in_place(path)
             return _MainFinder(path)
     raise ImportError
 
@@ -112,6 +129,8 @@ def enter_main(namespace):
     script = _hook.main
     if _claim_main in sys.path_hooks:
         sys.path_hooks.remove(_claim_main)
+    if _hook.run_module is not None:
+        sys.modules["runpy"]._run_module_as_main, _hook.run_module = _hook.run_module, None
     sys.path_importer_cache[script] = None  # as for a script no hook claims
     if script in sys.path:
         place = sys.path.index(script)

@@ -14,6 +14,7 @@ from opguard import _rt
 from opguard.load import importing
 from opguard.ranks import ddp, flights, fsdp, functional
 from opguard.ranks.flights import channel_name, group_name, guarded, launch, next_number, tracing, track
+from opguard.record import hook_numbers
 
 C10D = "torch.distributed.distributed_c10d"
 # Frames between a collective's method and the function of torch.distributed that the program called.
@@ -289,4 +290,5 @@ def _on_c10d(module):
 
 def _on_optimizer(optim):
     if hasattr(optim, "register_optimizer_step_post_hook"):
-        optim.register_optimizer_step_post_hook(_step_ended)
+        with hook_numbers.apart():
+            optim.register_optimizer_step_post_hook(_step_ended)

@@ -7,7 +7,7 @@ met registers a buffer. Nothing of a module's own code runs: its tables are read
 import sys
 import weakref
 
-from opguard.record import parameter_names
+from opguard.record import hook_numbers, parameter_names
 
 # A program that makes modules with buffers all the time must not cost a walk each.
 _MOST_WALKS = 16
@@ -25,7 +25,8 @@ def install(torch):
     parameter_names.on_root.append(meet)
     register = getattr(torch.nn.modules.module, "register_module_buffer_registration_hook", None)
     if register is not None:
-        register(_registered)
+        with hook_numbers.apart():
+            register(_registered)
 
 
 def _registered(module, name, buffer):

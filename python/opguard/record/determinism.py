@@ -81,3 +81,9 @@ def _steady_inductor(config):
             _set("inductor." + name, _attribute(config, name), value)
         except AttributeError:
             continue
+    # On the processor a loop takes vectors or one number after the other, and their exp are not the same. Which it is
+    # depends on what is fused with it, so on where a probe reads: docs/design/compile.md, "Kernels".
+    try:
+        _set("inductor.cpp.simdlen", _attribute(config.cpp, "simdlen"), 1)
+    except AttributeError:
+        pass

@@ -18,7 +18,7 @@ from opguard import _rt
 from opguard.compiled import device_graphs
 from opguard.load import exits, importing
 from opguard.ranks import collectives, ddp, flights, functional
-from opguard.record import buffers, generators, parameter_names, saving, tensor_layout
+from opguard.record import buffers, generators, hook_numbers, parameter_names, saving, tensor_layout
 
 
 def start(options):
@@ -93,8 +93,10 @@ def on_torch(torch):
     saving.install(torch)
     optim = sys.modules.get("torch.optim.optimizer")
     if hasattr(optim, "register_optimizer_step_pre_hook"):
-        optim.register_optimizer_step_pre_hook(_step_begins)
-        optim.register_optimizer_step_post_hook(_step_ended)
+        with hook_numbers.apart():
+            optim.register_optimizer_step_pre_hook(_step_begins)
+        with hook_numbers.apart():
+            optim.register_optimizer_step_post_hook(_step_ended)
 
 
 def _step_begins(optimizer, args, kwargs):

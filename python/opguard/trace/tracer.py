@@ -21,6 +21,7 @@ import threading
 import time
 
 from opguard.load import exits, messages, roots
+from opguard.record import hook_numbers
 from opguard.trace import calls, device, file, graph, kernels, marks, mode, script
 from opguard.trace.compute import computes_cached
 from opguard.trace.positions import Positions
@@ -402,8 +403,10 @@ def install(torch, options):
         marks.replace(torch.autograd, name, original, watched)
     steps = sys.modules.get("torch.optim.optimizer")
     if hasattr(steps, "register_optimizer_step_pre_hook"):
-        steps.register_optimizer_step_pre_hook(tracer.before_step)
-        steps.register_optimizer_step_post_hook(tracer.after_step)
+        with hook_numbers.apart():
+            steps.register_optimizer_step_pre_hook(tracer.before_step)
+        with hook_numbers.apart():
+            steps.register_optimizer_step_post_hook(tracer.after_step)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=tracer.fork)
     marks.install(tracer)

@@ -22,6 +22,7 @@
 #include <unordered_set>
 
 #include "runtime/entries/graph_event.h"
+#include "runtime/host/hook_numbers.h"
 #include "runtime/host/object.h"
 #include "runtime/recorder/location.h"
 #include "runtime/recorder/parameter_names.h"
@@ -249,11 +250,8 @@ Ref hooks_of(PyObject* handle, Ref& weak) {
 
 // Puts our hook on a node; where one of ours is there already, takes it off again.
 Claim claim(PyObject* node, PyObject* hook, Ref& hooks_weak) {
-  Ref handle(PyObject_CallMethod(node, "register_hook", "O", hook));
-  if (!handle) {
-    PyErr_Clear();
-    return Claim::refused;
-  }
+  Ref handle = register_own_hook(node, "register_hook", hook);
+  if (!handle) return Claim::refused;
   Ref hooks = hooks_of(handle.get(), hooks_weak);
   int ours = 0;
   PyObject *id, *other;
@@ -267,9 +265,8 @@ Claim claim(PyObject* node, PyObject* hook, Ref& hooks_weak) {
 
 bool add_prehook(PyObject* node, PyObject* hook) {
   Ref before(PyObject_GetAttrString(hook, "before"));
-  Ref handle(before ? PyObject_CallMethod(node, "register_prehook", "O", before.get()) : nullptr);
   PyErr_Clear();
-  return static_cast<bool>(handle);
+  return before && register_own_hook(node, "register_prehook", before.get());
 }
 
 // told: what the node does is recorded by itself, and only the claim is wanted.
