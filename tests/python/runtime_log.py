@@ -79,7 +79,7 @@ class Event:
 class Log:
     def __init__(self, path):
         self.path, data = Path(path), Path(path).read_bytes()
-        assert data[:8] == b"opguard\x1a" and struct.unpack_from("<I", data, 8)[0] == 8
+        assert data[:8] == b"opguard\x1a" and struct.unpack_from("<I", data, 8)[0] == 9
         self.settings, self.strings, self.metas, self.locations, self.events = {}, [], [], {}, []
         self.lost, self.gaps, self.closed, at = 0, [], False, 20
         self.chunks = self.chain = 0  # so far, and what binds them
