@@ -24,8 +24,8 @@ bool matters(const Slot& slot) { return slot.kind != SlotKind::in && has_value(s
 
 std::vector<Slot> results_of(const ProcessLog& log, const Event& event) {
   std::vector<Slot> results;
-  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s)
-    if (const Slot slot = log.slots[s]; matters(slot)) results.push_back(slot);
+  for (const Slot& slot : log.slots_of(event))
+    if (matters(slot)) results.push_back(slot);
   return results;
 }
 
@@ -81,9 +81,8 @@ struct Rerun::Region {
       const ProcessLog& log = own.log(maker);
       const Event e = own.event(maker);
       bool begins_here = true;
-      for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s)
-        if (const Slot in = log.slots[s];
-            in.kind == SlotKind::in && has_value(in) && !other.holds(value_key(log, in)))
+      for (const Slot& in : log.slots_of(e))
+        if (in.kind == SlotKind::in && has_value(in) && !other.holds(value_key(log, in)))
           begins_here &= !follow(maker, in);
       if (begins_here) begins.push_back(maker);
     }
@@ -277,8 +276,8 @@ bool reaches(const Timeline& timeline, const Pivot& cause, const ModelDifference
     bool reads = i == begin.event ||
                  (e.kind == EventKind::node &&
                   (forwards.contains(e.forward) || recomputed.contains({e.boundary, e.step})));
-    for (uint64_t s = e.first_slot; !reads && s < e.first_slot + e.slot_count; ++s) {
-      const Slot slot = log.slots[s];
+    for (const Slot& slot : log.slots_of(e)) {
+      if (reads) break;
       reads =
           slot.kind == SlotKind::in && has_value(slot) && carried.contains(value_key(log, slot));
     }

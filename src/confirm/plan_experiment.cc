@@ -221,8 +221,7 @@ class Planner {
             continue;
           }
         }
-        for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
-          const Slot& slot = l.slots[s];
+        for (const Slot& slot : l.slots_of(e)) {
           if (slot.kind == SlotKind::in || !has_value(slot)) continue;
           const ValueKey key = value_key(l, slot);
           if (!index_[1 - side]->holds(key)) carried.insert(key);
@@ -236,9 +235,8 @@ class Planner {
              const std::unordered_set<ValueKey, ValueKeyHash>& keys) const {
     const ProcessLog& l = log(side, ref);
     const Event& e = event(side, ref);
-    for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s)
-      if (l.slots[s].kind == SlotKind::in && has_value(l.slots[s]) &&
-          keys.contains(value_key(l, l.slots[s])))
+    for (const Slot& slot : l.slots_of(e))
+      if (slot.kind == SlotKind::in && has_value(slot) && keys.contains(value_key(l, slot)))
         return true;
     return false;
   }
@@ -345,8 +343,7 @@ bool reads_the_same(const Timeline& timeline, const ValueIndex& a, const ValueIn
     if (sides[side].process < 0) continue;
     const ProcessLog& log = timeline.log(side, sides[side]);
     const Event e = timeline.event(side, sides[side]);
-    for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
-      const Slot slot = log.slots[s];
+    for (const Slot& slot : log.slots_of(e)) {
       if (slot.kind == SlotKind::in && has_value(slot) &&
           !index[1 - side]->holds(value_key(log, slot)))
         return false;

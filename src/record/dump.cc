@@ -149,8 +149,8 @@ void dump(const ProcessLog& log, const EventSelection& selection, uint64_t& limi
     piece += event_line(log, i, e);
     if (e.scalars != kNone)
       piece += kIndent + cell("scalars", 7) + printable(log.text(e.scalars)) + "\n";
-    for (uint32_t s = 0; s < e.slot_count; ++s) {
-      piece += slot_line(log, log.slots[e.first_slot + s]);
+    for (const Slot& slot : log.slots_of(e)) {
+      piece += slot_line(log, slot);
       if (piece.size() < kPieceBytes) continue;
       if (!out(piece)) return;
       piece.clear();

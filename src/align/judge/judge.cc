@@ -128,11 +128,10 @@ std::optional<ModelDifference> last_difference(const Evidence& evidence) {
     const EventRef refs[2] = {{both.a, pair.a}, {both.b, pair.b}};
     for (int side : {0, 1}) {
       const ProcessLog& log = evidence.log(side, refs[side]);
-      const Event event = log.events[refs[side].event];
-      const EventSlots slots = log.slots.of_event(event);
-      for (uint32_t s = 0; s < event.slot_count; ++s)
-        if (has_value(slots[s]) && !evidence.index[1 - side]->holds(value_key(log, slots[s])))
-          difference.slots[side].push_back({refs[side], event.first_slot + s});
+      const EventSlots slots = log.slots_of(log.events[refs[side].event]);
+      for (const Slot& slot : slots)
+        if (has_value(slot) && !evidence.index[1 - side]->holds(value_key(log, slot)))
+          difference.slots[side].push_back({refs[side], slots.index_of(slot)});
     }
     if (std::exchange(first, false)) difference.position = evidence.position(0, refs[0]);
   }
