@@ -16,6 +16,7 @@
 #include "align/judge/gradient_sums.h"
 #include "align/pair/slot_pairs.h"
 #include "confirm/confirm.h"
+#include "confirm/reads_otherwise.h"
 
 namespace opguard {
 namespace {
@@ -118,12 +119,8 @@ bool Rerun::follows(int side, const EventRef& ref) const {
   const EventRef partner = timeline_.partner(side, ref);
   if (partner.process < 0) return false;
   const EventRef &a = side == 0 ? ref : partner, &b = side == 0 ? partner : ref;
-  for (const SlotPair& pair : pair_slots(timeline_.log(0, a), timeline_.event(0, a),
-                                         timeline_.log(1, b), timeline_.event(1, b)))
-    if (pair.a && pair.b && pair.a->kind == SlotKind::in && has_value(*pair.a) &&
-        has_value(*pair.b) && !same_bytes(*pair.a, *pair.b))
-      return true;
-  return false;
+  return reads_otherwise(timeline_.log(0, a), timeline_.event(0, a), timeline_.log(1, b),
+                         timeline_.event(1, b));
 }
 
 // The operators that begin the regions of both sides before a put.

@@ -18,6 +18,7 @@
 
 #include "align/pair/slot_pairs.h"
 #include "confirm/experiment.h"
+#include "confirm/reads_otherwise.h"
 
 namespace opguard {
 namespace {
@@ -331,14 +332,9 @@ bool reads_the_same(const Timeline& timeline, const ValueIndex& a, const ValueIn
   if (forced_by_inputs(timeline, a, b, candidate)) return true;
   const ValueIndex* index[2] = {&a, &b};
   const EventRef sides[2] = {candidate.a, candidate.b};
-  if (are_partners(timeline, candidate)) {
-    for (const SlotPair& pair : pair_slots(timeline.log(0, sides[0]), timeline.event(0, sides[0]),
-                                           timeline.log(1, sides[1]), timeline.event(1, sides[1])))
-      if (pair.a && pair.b && pair.a->kind == SlotKind::in && has_value(*pair.a) &&
-          has_value(*pair.b) && !same_bytes(*pair.a, *pair.b))
-        return false;
-    return true;
-  }
+  if (are_partners(timeline, candidate))
+    return !reads_otherwise(timeline.log(0, sides[0]), timeline.event(0, sides[0]),
+                            timeline.log(1, sides[1]), timeline.event(1, sides[1]));
   for (int side : {0, 1}) {
     if (sides[side].process < 0) continue;
     const ProcessLog& log = timeline.log(side, sides[side]);
