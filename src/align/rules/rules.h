@@ -6,8 +6,8 @@
 //   *:in/arg1,dtype=float16,shape=[4, *] -- why: padding that nobody reads
 //
 // The selection is record/selection_text.h's, with `*` and `?` for any text and any character.
-// Counterexample: a rule without a reason is refused. Nobody could
-// tell a year later whether it still holds.
+// Counterexample: a rule without a reason is refused. Nobody could tell a year later whether it
+// still holds.
 //
 // The cost: what depends on the boundary alone is found out once a boundary, not once an event.
 #pragma once
