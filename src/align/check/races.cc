@@ -71,8 +71,8 @@ bool reads(const Run& run, const Overwrite& found, const EventRef& ref) {
 void move_to_first_use(const Run& run, int side, const Overwrite& found, const Alignment& alignment,
                        Verdict& verdict) {
   const uint32_t own = run.processes[found.consumer.process].events[found.consumer.event].thread;
-  const bool beside = std::any_of(found.window.begin(), found.window.end(),
-                                  [&](const WindowPart& part) { return part.thread != own; });
+  const bool beside = std::any_of(found.meanwhile.begin(), found.meanwhile.end(),
+                                  [&](const RanMeanwhile& part) { return part.thread != own; });
   const Pivot seen = verdict.candidates.front();
   const Use use = first_use(run, found, (side == 0 ? seen.a : seen.b).event);
   if (!beside || use.event.process < 0) return;

@@ -239,7 +239,7 @@ Verdict parted_generators(const Evidence& evidence, const Blame& blame,
 }
 
 // Nothing the runs are judged by differs. What differs beside it is counted, never passed over.
-Verdict agree(const Evidence& evidence, const Comparison& comparison,
+Verdict agree(const Evidence& evidence, const ModelComparison& comparison,
               const std::vector<StateDifference>& states) {
   Verdict verdict;
   if (comparison.compared && comparison.uncompared.empty())
@@ -276,7 +276,7 @@ Verdict judge(const Run& a, const Run& b, const Alignment& alignment, const Hidd
   const Timeline timeline(a, b, alignment);
   const ValueIndex index_a(a), index_b(b);
   const Counterparts counterparts(timeline);
-  Comparison comparison = compare_model_values(index_a, index_b, timeline, hidden);
+  ModelComparison comparison = compare_model_values(index_a, index_b, timeline, hidden);
   const Evidence evidence{
       timeline,     {&index_a, &index_b},
       counterparts, hidden,

@@ -30,7 +30,7 @@ class ModelValues {
     }
   }
 
-  Comparison first_difference() {
+  ModelComparison first_difference() {
     std::optional<ModelDifference> first;  // of the pair of processes
     auto consider = [&](std::optional<ModelDifference> found) {
       if (!found || (first && !(found->position < first->position))) return;
@@ -204,7 +204,7 @@ class ModelValues {
   const HiddenRecords& hidden_;
   std::vector<ModelMoments> moments_[2];  // by process
   RunElements elements_[2];
-  Comparison result_;
+  ModelComparison result_;
 };
 
 }  // namespace
@@ -234,8 +234,8 @@ bool reports_number(const ProcessLog& log, const Event& event) {
   return true;
 }
 
-Comparison compare_model_values(const ValueIndex& a, const ValueIndex& b, const Timeline& timeline,
-                                const HiddenRecords& hidden) {
+ModelComparison compare_model_values(const ValueIndex& a, const ValueIndex& b,
+                                     const Timeline& timeline, const HiddenRecords& hidden) {
   return ModelValues(a, b, timeline, hidden).first_difference();
 }
 
