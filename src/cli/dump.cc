@@ -4,7 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/help_text.h"
-#include "record/names.h"
+#include "record/log_words.h"
 #include "session/dump_files.h"
 
 namespace opguard {

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdio>
 
-#include "record/names.h"
+#include "record/log_words.h"
 #include "record/selection_text.h"
 
 namespace opguard {

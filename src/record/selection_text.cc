@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "record/names.h"
+#include "record/log_words.h"
 
 namespace opguard {
 namespace {

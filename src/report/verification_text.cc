@@ -1,6 +1,6 @@
 #include <string>
 
-#include "record/names.h"
+#include "record/log_words.h"
 #include "report/verification.h"
 #include "support/text.h"
 
