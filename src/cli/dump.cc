@@ -4,7 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/help_text.h"
-#include "record/names.h"
+#include "record/log_words.h"
 #include "session/dump_files.h"
 
 namespace opguard {
@@ -52,7 +52,9 @@ void add_dump(CLI::App& app, Pipeline& run) {
                     "Read one damaged log on behind the damage; what is missing shows as a gap");
   command
       ->add_option("--boundary", options->selection.boundaries,
-                   "Print only events of this boundary (* and ? match); repeatable")
+                   "Print only events of this boundary (* and ? match), "
+                   "as ID[@OCCURRENCE][,KEY=VALUE...]; repeatable")
+      ->check(event_selection_fault)
       ->type_name("ID")
       ->expected(1)
       ->take_all();

@@ -16,6 +16,7 @@
 #include "align/judge/gradient_sums.h"
 #include "align/pair/slot_pairs.h"
 #include "confirm/confirm.h"
+#include "confirm/reads_otherwise.h"
 
 namespace opguard {
 namespace {
@@ -24,8 +25,8 @@ bool matters(const Slot& slot) { return slot.kind != SlotKind::in && has_value(s
 
 std::vector<Slot> results_of(const ProcessLog& log, const Event& event) {
   std::vector<Slot> results;
-  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s)
-    if (const Slot slot = log.slots[s]; matters(slot)) results.push_back(slot);
+  for (const Slot& slot : log.slots_of(event))
+    if (matters(slot)) results.push_back(slot);
   return results;
 }
 
@@ -81,9 +82,8 @@ struct Rerun::Region {
       const ProcessLog& log = own.log(maker);
       const Event e = own.event(maker);
       bool begins_here = true;
-      for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s)
-        if (const Slot in = log.slots[s];
-            in.kind == SlotKind::in && has_value(in) && !other.holds(value_key(log, in)))
+      for (const Slot& in : log.slots_of(e))
+        if (in.kind == SlotKind::in && has_value(in) && !other.holds(value_key(log, in)))
           begins_here &= !follow(maker, in);
       if (begins_here) begins.push_back(maker);
     }
@@ -119,12 +119,8 @@ bool Rerun::follows(int side, const EventRef& ref) const {
   const EventRef partner = timeline_.partner(side, ref);
   if (partner.process < 0) return false;
   const EventRef &a = side == 0 ? ref : partner, &b = side == 0 ? partner : ref;
-  for (const SlotPair& pair : pair_slots(timeline_.log(0, a), timeline_.event(0, a),
-                                         timeline_.log(1, b), timeline_.event(1, b)))
-    if (pair.a && pair.b && pair.a->kind == SlotKind::in && has_value(*pair.a) &&
-        has_value(*pair.b) && !same_bytes(*pair.a, *pair.b))
-      return true;
-  return false;
+  return reads_otherwise(timeline_.log(0, a), timeline_.event(0, a), timeline_.log(1, b),
+                         timeline_.event(1, b));
 }
 
 // The operators that begin the regions of both sides before a put.
@@ -277,8 +273,8 @@ bool reaches(const Timeline& timeline, const Pivot& cause, const ModelDifference
     bool reads = i == begin.event ||
                  (e.kind == EventKind::node &&
                   (forwards.contains(e.forward) || recomputed.contains({e.boundary, e.step})));
-    for (uint64_t s = e.first_slot; !reads && s < e.first_slot + e.slot_count; ++s) {
-      const Slot slot = log.slots[s];
+    for (const Slot& slot : log.slots_of(e)) {
+      if (reads) break;
       reads =
           slot.kind == SlotKind::in && has_value(slot) && carried.contains(value_key(log, slot));
     }

@@ -70,10 +70,10 @@ DrillKind kind_of(const AtenOperator& a, const AtenOperator& b) {
 
 }  // namespace
 
-llvm::Expected<AtenWindow> read_window(const std::string& path) {
+llvm::Expected<InnerOperators> read_inner_operators(const std::string& path) {
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer) return make_error(path + ": " + buffer.getError().message());
-  AtenWindow window;
+  InnerOperators window;
   try {
     const Json json = Json::parse((*buffer)->getBuffer().str());
     window.boundary = json.at("boundary").get<std::string>();

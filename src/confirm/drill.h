@@ -27,13 +27,13 @@ struct AtenOperator {
 };
 
 // What ran in one window, from a file of python/opguard/record/drill.py.
-struct AtenWindow {
+struct InnerOperators {
   std::string boundary, kind, phase, node;
   uint32_t occurrence = 0;
   int32_t rank = 0;
   std::vector<AtenOperator> operators;
 };
-llvm::Expected<AtenWindow> read_window(const std::string& path);
+llvm::Expected<InnerOperators> read_inner_operators(const std::string& path);
 
 // How the operator that is named differs.
 enum class DrillKind : uint8_t {

@@ -20,7 +20,7 @@ Outcomes judge_exchanged(const Comparands& first, const Pivot& pivot, const Run&
   const Alignment alignment = align_runs(first.a, again, {});
   const Timeline timeline(first.a, again, alignment);
   const ValueIndex index_a(first.a), index_again(again);
-  const Comparison found =
+  const ModelComparison found =
       compare_model_values(index_a, index_again, timeline, HiddenRecords({}, first.a, again));
   const Position& before = first.difference.position;
   const bool later = found.first && (found.first->position.step > before.step ||

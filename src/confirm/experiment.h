@@ -83,7 +83,7 @@ std::vector<EventRef> seen_causes(const Timeline& timeline, uint32_t judged_step
 bool reads_the_same(const Timeline& timeline, const ValueIndex& a, const ValueIndex& b,
                     const Pivot& candidate);
 
-// The selection of docs/formats/tensors.md that means one event, and `slot` ("out/out0") of it: ""
+// The selection (docs/formats/selection.md) that means one event, and `slot` ("out/out0") of it: ""
 // all.
 // "" if its name cannot be written in one.
 std::string selection_of(const Run& run, const EventRef& event, const std::string& slot);

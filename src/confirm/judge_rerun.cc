@@ -18,6 +18,7 @@
 #include "align/pair/difference.h"
 #include "align/pair/slot_pairs.h"
 #include "confirm/confirm.h"
+#include "confirm/reads_otherwise.h"
 
 namespace opguard {
 namespace {
@@ -247,10 +248,7 @@ bool Rerun::replaced_another_of_the_same(size_t put) const {
   const EventRef again = repeated_.partner(0, what.b);
   if (again.process < 0 || !replaced_another(put)) return false;
   const ProcessLog &lb = first_.b.processes[what.b.process], &lr = again_.processes[again.process];
-  for (const SlotPair& pair : pair_slots(lb, lb.events[what.b.event], lr, lr.events[again.event]))
-    if (pair.either().kind == SlotKind::in && (!pair.a || !pair.b || !same_bytes(*pair.a, *pair.b)))
-      return false;
-  return true;
+  return !reads_otherwise(lb, lb.events[what.b.event], lr, lr.events[again.event]);
 }
 
 // The inputs of a put's event, as run a read them and as the re-run did.

@@ -18,6 +18,7 @@
 
 #include "align/pair/slot_pairs.h"
 #include "confirm/experiment.h"
+#include "confirm/reads_otherwise.h"
 
 namespace opguard {
 namespace {
@@ -221,8 +222,7 @@ class Planner {
             continue;
           }
         }
-        for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
-          const Slot& slot = l.slots[s];
+        for (const Slot& slot : l.slots_of(e)) {
           if (slot.kind == SlotKind::in || !has_value(slot)) continue;
           const ValueKey key = value_key(l, slot);
           if (!index_[1 - side]->holds(key)) carried.insert(key);
@@ -236,9 +236,8 @@ class Planner {
              const std::unordered_set<ValueKey, ValueKeyHash>& keys) const {
     const ProcessLog& l = log(side, ref);
     const Event& e = event(side, ref);
-    for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s)
-      if (l.slots[s].kind == SlotKind::in && has_value(l.slots[s]) &&
-          keys.contains(value_key(l, l.slots[s])))
+    for (const Slot& slot : l.slots_of(e))
+      if (slot.kind == SlotKind::in && has_value(slot) && keys.contains(value_key(l, slot)))
         return true;
     return false;
   }
@@ -333,20 +332,14 @@ bool reads_the_same(const Timeline& timeline, const ValueIndex& a, const ValueIn
   if (forced_by_inputs(timeline, a, b, candidate)) return true;
   const ValueIndex* index[2] = {&a, &b};
   const EventRef sides[2] = {candidate.a, candidate.b};
-  if (are_partners(timeline, candidate)) {
-    for (const SlotPair& pair : pair_slots(timeline.log(0, sides[0]), timeline.event(0, sides[0]),
-                                           timeline.log(1, sides[1]), timeline.event(1, sides[1])))
-      if (pair.a && pair.b && pair.a->kind == SlotKind::in && has_value(*pair.a) &&
-          has_value(*pair.b) && !same_bytes(*pair.a, *pair.b))
-        return false;
-    return true;
-  }
+  if (are_partners(timeline, candidate))
+    return !reads_otherwise(timeline.log(0, sides[0]), timeline.event(0, sides[0]),
+                            timeline.log(1, sides[1]), timeline.event(1, sides[1]));
   for (int side : {0, 1}) {
     if (sides[side].process < 0) continue;
     const ProcessLog& log = timeline.log(side, sides[side]);
     const Event e = timeline.event(side, sides[side]);
-    for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
-      const Slot slot = log.slots[s];
+    for (const Slot& slot : log.slots_of(e)) {
       if (slot.kind == SlotKind::in && has_value(slot) &&
           !index[1 - side]->holds(value_key(log, slot)))
         return false;

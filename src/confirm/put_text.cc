@@ -1,12 +1,12 @@
 #include "align/judge/pivot_view.h"
 #include "confirm/experiment.h"
+#include "record/log_words.h"
 #include "tensor/selection.h"
 
 namespace opguard {
 
 std::string tensor_name(const ProcessLog& log, const Slot& slot) {
-  static constexpr const char* kKinds[] = {"in", "out", "written"};
-  return std::string(kKinds[static_cast<size_t>(slot.kind)]) + "/" + log.text(slot.name);
+  return std::string(kSlotKindNames[static_cast<size_t>(slot.kind)]) + "/" + log.text(slot.name);
 }
 
 uint32_t ordinal_of(const Run& run, int32_t process) {

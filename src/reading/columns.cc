@@ -17,7 +17,7 @@
 #include <unordered_map>
 
 #include "record/limits.h"
-#include "record/names.h"
+#include "record/log_words.h"
 
 namespace opguard {
 namespace {

@@ -102,11 +102,9 @@ class LogTable {
                           F& visit) {
     for (uint64_t e = event_of(log, first); first < last; ++e) {
       const Event event = log.events[e];
-      const uint64_t stop = event.first_slot + event.slot_count;
-      for (; first < stop && first < last; ++first) {
-        const Slot slot = log.slots[first];
-        visit(Row{log, process, e, event, &slot});
-      }
+      const EventSlots slots = log.slots_of(event);
+      for (uint64_t s = first - event.first_slot; s < slots.size() && first < last; ++s, ++first)
+        visit(Row{log, process, e, event, &slots[s]});
     }
   }
   // The event that slot `slot` of the log belongs to.

@@ -1,11 +1,11 @@
 #include "record/dump.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
+#include <array>
 #include <cstdio>
 
-#include "record/names.h"
+#include "record/log_words.h"
+#include "record/selection_text.h"
 
 namespace opguard {
 namespace {
@@ -119,24 +119,57 @@ std::string context(const ProcessLog& log) {
   return text;
 }
 
+// What an event alone tells; a whole event is shown.
+constexpr std::array<std::string_view, 5> kKeys = {"kind", "phase", "node", "rank", "step"};
+
 }  // namespace
+
+std::string event_selection_fault(const std::string& text) {
+  SelectionText read;
+  if (const auto fault = read_selection(text, kKeys, read)) return fault->sentence(text);
+  return read.slot.empty() ? "" : "'" + text + "': events are shown whole, without a slot";
+}
 
 EventSelector::EventSelector(const EventSelection& selection, const ProcessLog& log)
     : selection_(selection) {
   if (!selection.ranks.empty())
     rank_ = std::find(selection.ranks.begin(), selection.ranks.end(), log.rank) !=
             selection.ranks.end();
-  if (selection.boundaries.empty()) return;
-  for (const std::string& string : log.strings)
-    boundaries_.push_back(std::any_of(
-        selection.boundaries.begin(), selection.boundaries.end(), [&](const std::string& pattern) {
-          return pattern == string || fnmatch(pattern.c_str(), string.c_str(), 0) == 0;
-        }));
+  auto matching = [&](std::string_view pattern) {
+    std::vector<bool> matches;
+    for (const std::string& string : log.strings) matches.push_back(glob(pattern, string));
+    return matches;
+  };
+  for (const std::string& text : selection.boundaries) {
+    SelectionText read;
+    // One with a fault means nothing; who asked was told (event_selection_fault).
+    if (read_selection(text, kKeys, read)) continue;
+    std::optional<int32_t> rank;
+    if (read_number(read.value_of("rank"), rank) && *rank != log.rank) continue;
+    Meant& meant = meant_.emplace_back();
+    meant.boundary = matching(read.boundary);
+    meant.occurrence = read.occurrence;
+    read_number(read.value_of("step"), meant.step);
+    meant.kind = read.value_of("kind");
+    meant.phase = read.value_of("phase");
+    if (const std::string_view node = read.value_of("node"); !node.empty())
+      meant.node = matching(node);
+  }
+}
+
+bool EventSelector::means(const Meant& meant, const Event& e) const {
+  return meant.boundary[e.boundary] && (!meant.occurrence || *meant.occurrence == e.occurrence) &&
+         (!meant.step || *meant.step == e.step) &&
+         (meant.node.empty() || (e.node != kNone && meant.node[e.node])) &&
+         (meant.kind.empty() || meant.kind == kEventKindNames[static_cast<size_t>(e.kind)]) &&
+         (meant.phase.empty() || meant.phase == kPhaseNames[static_cast<size_t>(e.phase)]);
 }
 
 bool EventSelector::operator()(const Event& event) const {
   const EventSelection& s = selection_;
-  return rank_ && (s.boundaries.empty() || boundaries_[event.boundary]) &&
+  return rank_ &&
+         (s.boundaries.empty() ||
+          std::ranges::any_of(meant_, [&](const Meant& meant) { return means(meant, event); })) &&
          (s.phases.empty() ||
           std::find(s.phases.begin(), s.phases.end(), event.phase) != s.phases.end()) &&
          (!s.steps || (event.step >= s.steps->first && event.step <= s.steps->second));
@@ -169,9 +202,11 @@ void dump(const ProcessLog& log, const EventSelection& selection, uint64_t& limi
     if (sketches.module != kNone)
       piece += kIndent + cell("module", 7) + printable(log.text(sketches.module)) + "\n";
     auto sketched = sketches.slots.begin();
-    for (uint32_t s = 0; s < e.slot_count; ++s) {
-      const bool has = sketched != sketches.slots.end() && sketched->slot == s;
-      piece += slot_line(log, log.slots[e.first_slot + s], has ? sketch_text(*sketched++) : "");
+    const EventSlots slots = log.slots_of(e);
+    for (const Slot& slot : slots) {
+      const bool has = sketched != sketches.slots.end() &&
+                       sketched->slot == slots.index_of(slot) - e.first_slot;
+      piece += slot_line(log, slot, has ? sketch_text(*sketched++) : "");
       if (piece.size() < kPieceBytes) continue;
       if (!out(piece)) return;
       piece.clear();

@@ -16,7 +16,8 @@ namespace opguard {
 
 // Which events are wanted; a field that is empty does not choose.
 struct EventSelection {
-  std::vector<std::string> boundaries = {};  // patterns with * and ?; one of them
+  // BOUNDARY[@OCCURRENCE][,KEY=VALUE...] (record/selection_text.h), of whole events: one of them.
+  std::vector<std::string> boundaries = {};
   std::vector<int32_t> ranks = {};
   std::vector<Phase> phases = {};
   std::optional<std::pair<uint32_t, uint32_t>> steps = {};  // first and last
@@ -24,6 +25,9 @@ struct EventSelection {
     return boundaries.empty() && ranks.empty() && phases.empty() && !steps.has_value();
   }
 };
+
+// What is wrong with one of EventSelection::boundaries, in one sentence; "": nothing.
+std::string event_selection_fault(const std::string& text);
 
 // A selection on one log: what has to be asked once a string is asked once.
 class EventSelector {
@@ -33,9 +37,16 @@ class EventSelector {
   bool rank() const { return rank_; }  // false: nothing of this log is wanted
 
  private:
+  struct Meant {                       // by one of the boundaries
+    std::vector<bool> boundary, node;  // by string; node empty: any
+    std::optional<uint32_t> occurrence, step;
+    std::string_view kind, phase;  // "": any
+  };
+  bool means(const Meant& meant, const Event& event) const;
+
   const EventSelection& selection_;
   bool rank_ = true;
-  std::vector<bool> boundaries_;  // by string; empty: all
+  std::vector<Meant> meant_;
 };
 
 // Takes pieces of the text, in order. False: it wants no more.

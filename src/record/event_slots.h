@@ -3,11 +3,13 @@
 // A log's slots are decoded chunk by chunk, and a thread keeps only the chunks it read last. This
 // handle keeps the chunk of its event as well, so what it shows stays, whatever is read meanwhile:
 //
-//   const EventSlots slots = log.slots.of_event(event);
-//   for (const Slot& slot : slots)
-//     if (made_before(slot)) ...   // reads other events: `slots` is as it was
+//   for (const Slot& slot : log.slots_of(event))
+//     if (made_before(slot)) ...   // reads other events: `slot` is as it was
 //
-// A pointer into a handle that nobody holds does not compile: `log.slots.of_event(event).begin()`.
+//   const EventSlots slots = log.slots_of(event);   // with a name where an index is wanted
+//   for (const Slot& slot : slots) found.push_back({ref, slots.index_of(slot)});
+//
+// A pointer into a handle that nobody holds does not compile: `log.slots_of(event).begin()`.
 // A handle lives in the scope that read it: it is neither copied nor moved, so counting is not
 // atomic. It costs that count beside the look-up. The table outlives it, unchanged.
 #pragma once
@@ -80,9 +82,9 @@ class EventSlots {
     const Slot* at_ = nullptr;
   };
 
-  // `first` lies in `chunk`, or in memory that outlives the handle.
-  EventSlots(const DecodedSlots& chunk, const Slot* first, uint32_t count)
-      : chunk_(chunk), first_(first), count_(count) {}
+  // `first` lies in `chunk`, or in memory that outlives the handle. In its log it is `index`.
+  EventSlots(const DecodedSlots& chunk, const Slot* first, uint64_t index, uint32_t count)
+      : chunk_(chunk), first_(first), index_(index), count_(count) {}
   EventSlots(const EventSlots&) = delete;
   EventSlots& operator=(const EventSlots&) = delete;
 
@@ -90,6 +92,9 @@ class EventSlots {
   bool empty() const { return count_ == 0; }
   const Slot& operator[](size_t place) const& { return first_[place]; }
   Slot operator[](size_t place) const&& { return first_[place]; }
+  // Its index in ProcessLog::slots. `slot` is what this handle shows, no copy of it.
+  uint64_t index_of(const Slot& slot) const { return index_ + uint64_t(&slot - first_); }
+  uint64_t index_of(const Slot&&) const = delete;
   Iterator begin() const& { return Iterator(first_); }
   Iterator end() const& { return Iterator(first_ + count_); }
   Iterator begin() const&& = delete;
@@ -98,6 +103,7 @@ class EventSlots {
  private:
   const DecodedSlots chunk_;
   const Slot* const first_;
+  const uint64_t index_;
   const uint32_t count_;
 };
 

@@ -22,6 +22,7 @@
 
 #include "record/calls.h"
 #include "record/event.h"
+#include "record/event_slots.h"
 #include "record/event_table.h"
 #include "record/location.h"
 #include "record/provenance.h"
@@ -62,6 +63,11 @@ struct ProcessLog {
 
   // Its process was killed or its disk was full: a true beginning of what there was to record.
   bool cut_short() const { return gaps.empty() && lost == 0 && (!closed || !damage.empty()); }
+  // for (const Slot& slot : log.slots_of(event)) ...
+  EventSlots slots_of(const Event& event) const& {
+    return slots.range(event.first_slot, event.slot_count);
+  }
+  EventSlots slots_of(const Event& event) const&& = delete;
   const std::string& text(uint32_t string) const;  // "" for kNone
 };
 

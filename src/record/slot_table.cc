@@ -148,7 +148,7 @@ EventSlots SlotTable::decoded(uint64_t first, uint32_t count) const {
     const uint64_t end = at + 1 < chunks_.size() ? chunks_[at + 1].first_slot : size_;
     decode(chunks_[at], end - chunks_[at].first_slot, entry.slots.renew());
   }
-  return {entry.slots, entry.slots.data() + (first - chunks_[at].first_slot), count};
+  return {entry.slots, entry.slots.data() + (first - chunks_[at].first_slot), first, count};
 }
 
 void SlotTable::decode(const Chunk& chunk, uint64_t slots, std::vector<Slot>& out) const {

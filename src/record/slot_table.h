@@ -34,12 +34,12 @@ class SlotTable {
   Slot operator[](uint64_t index) const { return file_ ? decoded(index, 1)[0] : held_[index]; }
   Slot back() const { return (*this)[size() - 1]; }
 
-  // The slots of one event of this log.
-  EventSlots of_event(const Event& event) const& {
-    if (file_ && event.slot_count != 0) return decoded(event.first_slot, event.slot_count);
-    return {DecodedSlots(), file_ ? nullptr : held_.data() + event.first_slot, event.slot_count};
+  // So many of one event: ProcessLog::slots_of().
+  EventSlots range(uint64_t first, uint32_t count) const& {
+    if (file_ && count != 0) return decoded(first, count);
+    return {DecodedSlots(), file_ ? nullptr : held_.data() + first, first, count};
   }
-  EventSlots of_event(const Event& event) const&& = delete;
+  EventSlots range(uint64_t first, uint32_t count) const&& = delete;
 
   // Leaves the first `slots`.
   void truncate(uint64_t slots);

@@ -27,7 +27,7 @@ Json event_json(const Run& run, const EventRef& ref) {
 
 Json window_json(const Run& run, const Overwrite& found) {
   Json operators = Json::array();
-  for (const WindowPart& part : found.window) {
+  for (const RanMeanwhile& part : found.meanwhile) {
     const EventView event = view(run, part.first);
     operators.push_back({{"thread", part.thread},
                          {"boundary", event.boundary},

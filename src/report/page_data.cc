@@ -155,9 +155,11 @@ class Page {
         return;
       }
       const ProcessLog& own = log(row.a != kNone ? 0 : 1, lane);
-      const Event& event = own.events[row.a != kNone ? row.a : row.b];
-      for (uint64_t i = event.first_slot; i < event.first_slot + event.slot_count; ++i)
-        visit(row.a != kNone ? SlotPair{own.slots[i], {}, i, 0} : SlotPair{{}, own.slots[i], 0, i});
+      const EventSlots slots = own.slots_of(own.events[row.a != kNone ? row.a : row.b]);
+      for (const Slot& slot : slots) {
+        const uint64_t at = slots.index_of(slot);
+        visit(row.a != kNone ? SlotPair{slot, {}, at, 0} : SlotPair{{}, slot, 0, at});
+      }
     };
     both = false;
     each([&](const SlotPair& pair) {

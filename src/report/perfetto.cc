@@ -327,8 +327,7 @@ class Trace {
       number("collective", e.sequence);
     }
     static const char* const kKinds[] = {"in ", "out ", "written "};
-    for (uint64_t i = e.first_slot; i < e.first_slot + e.slot_count; ++i) {
-      const Slot& slot = log.slots[i];
+    for (const Slot& slot : log.slots_of(e)) {
       text(kKinds[int(slot.kind)] + shown(log.text(slot.name)),
            shown(shape_text(log, slot)) + " " + fingerprint_text(slot));
     }

@@ -33,9 +33,8 @@ bool print_results(TerminalLines& out, const char* side, const EventView& event)
   if (!event) return false;
   const ProcessLog& log = *event.log;
   size_t count = 0;
-  for (uint64_t i = event.event->first_slot;
-       i < event.event->first_slot + event.event->slot_count && count < kSlotsOfEvent; ++i) {
-    const Slot& slot = log.slots[i];
+  for (const Slot& slot : log.slots_of(*event.event)) {
+    if (count == kSlotsOfEvent) break;
     if (slot.kind == SlotKind::in) continue;
     const std::string name = shown(log.text(slot.name));
     print_slot(out, name, name.size(), side, log, slot, slot, false);

@@ -31,16 +31,16 @@ void print_window(TerminalLines& out, const Overwrite& found) {
            (found.seen == found.producer ? " (left it)" : " (found it as it was left)") +
            " in thread " + std::to_string(seen.event->thread) + " to " + shown(place(read)) + " " +
            shown(read.operator_name) + " in thread " + std::to_string(read.event->thread));
-  for (size_t i = 0; i < std::min(found.window.size(), kPartsShown); ++i) {
-    const WindowPart& part = found.window[i];
+  for (size_t i = 0; i < std::min(found.meanwhile.size(), kPartsShown); ++i) {
+    const RanMeanwhile& part = found.meanwhile[i];
     const EventView event = view(out.report.a, part.first);
     out.line("    thread " + std::to_string(part.thread) + "  " + shown(place(event)) + "  " +
              shown(event.operator_name) +
              (part.count > 1 ? ", " + counted(part.count, "time") : ""));
   }
-  if (found.window.size() > kPartsShown)
-    out.line("    and " + counted(found.window.size() - kPartsShown, "more operator"));
-  if (found.window.empty()) out.line("    no other recorded operator ran in it");
+  if (found.meanwhile.size() > kPartsShown)
+    out.line("    and " + counted(found.meanwhile.size() - kPartsShown, "more operator"));
+  if (found.meanwhile.empty()) out.line("    no other recorded operator ran in it");
 }
 
 void print_overwrite(TerminalLines& out, const Pivot& pivot, const Overwrite& found) {

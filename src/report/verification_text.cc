@@ -14,7 +14,7 @@
 // Counterexample: to blame the probes for it. Only a difference that no bare run shows is theirs.
 #include <string>
 
-#include "record/names.h"
+#include "record/log_words.h"
 #include "report/verification.h"
 #include "support/text.h"
 

@@ -15,7 +15,7 @@
 #include "nlohmann/json.hpp"
 #include "plan/plan.h"
 #include "plan/trace.h"
-#include "record/names.h"
+#include "record/log_words.h"
 #include "record/provenance.h"
 #include "record/record.h"
 #include "report/identity.h"

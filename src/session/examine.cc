@@ -40,7 +40,7 @@ class Driller {
 
  private:
   // None: why is said in nothing_.
-  std::optional<AtenWindow> window_of(int side, const EventRef& event) {
+  std::optional<InnerOperators> window_of(int side, const EventRef& event) {
     const EventKind kind = runs_[side]->processes[event.process].events.kind(event.event);
     if (kind != EventKind::op && kind != EventKind::node && kind != EventKind::optimizer)
       return none(DrillObstacle::no_operators);
@@ -57,18 +57,18 @@ class Driller {
     for (fs::directory_iterator it(*dir, error), end; !error && it != end; it.increment(error))
       if (const std::string path = it->path().string();
           path.ends_with(".json") && it->path().filename().string().starts_with("drill-")) {
-        auto window = read_window(path);
+        auto window = read_inner_operators(path);
         if (!window) return failed(window.takeError());
         return std::move(*window);
       }
     return none(DrillObstacle::unrecorded);
   }
 
-  std::optional<AtenWindow> none(DrillObstacle obstacle) {
+  std::optional<InnerOperators> none(DrillObstacle obstacle) {
     nothing_.obstacle = obstacle;
     return {};
   }
-  std::optional<AtenWindow> failed(llvm::Error error) {
+  std::optional<InnerOperators> failed(llvm::Error error) {
     nothing_.error = first_line(std::move(error));
     return none(DrillObstacle::failed);
   }

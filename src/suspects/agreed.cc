@@ -111,17 +111,16 @@ class Measurer {
   static void each_left(const ProcessLog& log, const std::vector<uint32_t>& events, Visit visit) {
     for (uint32_t i : events) {
       const Event event = log.events[i];
-      for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s)
-        if (const Slot slot = log.slots[s]; slot.kind != SlotKind::in) visit(i, slot);
+      for (const Slot& slot : log.slots_of(event))
+        if (slot.kind != SlotKind::in) visit(i, slot);
     }
   }
 
   static bool cuts(const ProcessLog& log, uint32_t index) {
     const Event event = log.events[index];
     if (!tells_gradients(event) || (event.flags & kInGraph)) return false;
-    for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s)
-      if (const Slot slot = log.slots[s]; slot.kind == SlotKind::in && wants_gradient(slot))
-        return true;
+    for (const Slot& slot : log.slots_of(event))
+      if (slot.kind == SlotKind::in && wants_gradient(slot)) return true;
     return false;
   }
 
@@ -146,7 +145,7 @@ class Measurer {
   void tell(int side, const ProcessLog& log, uint32_t index, bool agrees) {
     const Standing* at = statements_at(side, log, index);
     if (at == nullptr) return;
-    const EventSlots slots = log.slots.of_event(log.events[index]);
+    const EventSlots slots = log.slots_of(log.events[index]);
     const bool leaves = std::any_of(slots.begin(), slots.end(),
                                     [](const Slot& slot) { return slot.kind != SlotKind::in; });
     for (size_t i : at->statements) {

@@ -57,7 +57,7 @@ std::vector<Number> differing_sizes(const PivotView& both) {
   std::map<std::string, const Meta*> metas[2];
   for (int side : {0, 1}) {
     const EventView& event = side == 0 ? both.a : both.b;
-    for (const Slot& slot : event.log->slots.of_event(*event.event))
+    for (const Slot& slot : event.log->slots_of(*event.event))
       metas[side].try_emplace(event.log->text(slot.name), &event.log->metas[slot.meta]);
   }
   std::set<std::pair<int64_t, int64_t>> seen;

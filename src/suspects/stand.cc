@@ -164,9 +164,7 @@ std::vector<NameUse> Stand::uses_in(uint32_t file, uint32_t item) const {
 }
 
 bool Stand::reads_self(const EventView& event) {
-  for (uint64_t s = event.event->first_slot; s < event.event->first_slot + event.event->slot_count;
-       ++s) {
-    const Slot slot = event.log->slots[s];
+  for (const Slot& slot : event.log->slots_of(*event.event)) {
     if (slot.kind == SlotKind::in && event.log->text(slot.name) == "self") return true;
   }
   return false;
@@ -216,13 +214,12 @@ void Stand::read_stack(const EventRef& ref) {
     if (log.events.thread(i) == own.thread && log.events[i].begin <= ref.event)
       place({ref.process, i}, unused, trail_);
   std::set<std::pair<uint64_t, uint64_t>> wanted;
-  for (uint64_t s = own.first_slot; s < own.first_slot + own.slot_count; ++s)
-    if (const Slot slot = log.slots[s]; slot.kind == SlotKind::in && !(slot.flags & kUnreadable))
+  for (const Slot& slot : log.slots_of(own))
+    if (slot.kind == SlotKind::in && !(slot.flags & kUnreadable))
       wanted.emplace(slot.value.h, slot.value.m);
   for (uint32_t i = ref.event; i-- > 0 && !wanted.empty();) {
     const Event event = log.events[i];
-    for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
-      const Slot slot = log.slots[s];
+    for (const Slot& slot : log.slots_of(event)) {
       if (slot.kind != SlotKind::in && wanted.erase({slot.value.h, slot.value.m}) > 0)
         place({ref.process, i}, unused, trail_);
     }

@@ -12,74 +12,13 @@
 // occurrence that is no key's ends the selection, and what the user left out is said by its phase.
 #include "tensor/selection.h"
 
-#include <algorithm>
-#include <charconv>
+#include "record/selection_text.h"
 
 namespace opguard {
 namespace {
 
+// What is known of an event while the program runs.
 constexpr std::string_view kKeys[] = {"kind", "phase", "node", "rank", "process", "step"};
-constexpr std::string_view kKinds[] = {"op",   "node",      "accumulate",
-                                       "loss", "optimizer", "collective"};
-constexpr std::string_view kPhases[] = {"forward", "recompute", "backward", "optimizer"};
-
-template <typename T>
-bool read_number(std::string_view text, std::optional<T>& value) {
-  T read{};
-  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), read);
-  if (text.empty() || code != std::errc() || end != text.data() + text.size()) return false;
-  value = read;
-  return true;
-}
-
-template <size_t N>
-bool one_of(std::string_view word, const std::string_view (&words)[N]) {
-  return std::find(std::begin(words), std::end(words), word) != std::end(words);
-}
-
-bool set_key(std::string_view key, std::string_view value, Selection& s, std::string& error) {
-  bool ok = !value.empty();
-  if (key == "kind") {
-    ok = ok && one_of(value, kKinds);
-    s.kind = value;
-  } else if (key == "phase") {
-    ok = ok && one_of(value, kPhases);
-    s.phase = value;
-  } else if (key == "node") {
-    s.node = value;
-  } else if (key == "rank") {
-    ok = read_number(value, s.rank);
-  } else if (key == "process") {
-    ok = read_number(value, s.process);
-  } else {
-    ok = read_number(value, s.step);
-  }
-  if (!ok)
-    error = "'" + s.text + "': " + std::string(key) + " cannot be '" + std::string(value) + "'";
-  return ok;
-}
-
-// Where ",key=" of a known key begins at or behind `from`; npos: nowhere.
-size_t next_key(std::string_view text, size_t from) {
-  for (size_t at = text.find(',', from); at != text.npos; at = text.find(',', at + 1)) {
-    const size_t equal = text.find('=', at);
-    if (equal != text.npos && one_of(text.substr(at + 1, equal - at - 1), kKeys)) return at;
-  }
-  return text.npos;
-}
-
-// "@3" or "@*", at the end or before a colon: where, and where it ends.
-bool find_occurrence(std::string_view text, size_t& at, size_t& end) {
-  for (at = text.find('@'); at != text.npos; at = text.find('@', at + 1)) {
-    end = at + 1;
-    if (end < text.size() && text[end] == '*')
-      ++end;
-    else
-      while (end < text.size() && text[end] >= '0' && text[end] <= '9') ++end;
-    if (end > at + 1 && (end == text.size() || text[end] == ':')) return true;
-  }
-  return false;
-}
 
 }  // namespace
 
@@ -105,35 +44,25 @@ bool Selection::means(const ProbeEvent& event, std::string_view& meant) const {
 bool parse_selection(std::string_view text, Selection& s, std::string& error) {
   s = Selection();
   s.text = text;
-  size_t keys = next_key(text, 0);
-  std::string_view what = text.substr(0, keys);
-  while (keys != text.npos) {
-    const size_t next = next_key(text, keys + 1);
-    std::string_view item = text.substr(keys + 1, next == text.npos ? next : next - keys - 1);
-    const size_t equal = item.find('=');
-    if (!set_key(item.substr(0, equal), item.substr(equal + 1), s, error)) return false;
-    keys = next;
-  }
-  size_t at = 0, end = 0;
-  if (find_occurrence(what, at, end)) {
-    s.boundary = what.substr(0, at);
-    if (what[at + 1] != '*' && !read_number(what.substr(at + 1, end - at - 1), s.occurrence)) {
-      error = "'" + s.text + "': no such occurrence";
-      return false;
-    }
-    if (end < what.size()) s.slot = what.substr(end + 1);
-    if (end < what.size() && s.slot.empty()) {
-      error = "'" + s.text + "': the slot is missing after ':'";
-      return false;
-    }
-  } else {
-    s.boundary = what;
-    s.slot_in_boundary = true;
-  }
-  if (s.boundary.empty() || text.find('\n') != text.npos) {
-    error = "'" + s.text + "': expected BOUNDARY[@OCCURRENCE][:SLOT]";
+  SelectionText read;
+  std::optional<SelectionFault> fault = read_selection(text, kKeys, read);
+  // Generators' states are no tensors of a probe.
+  if (!fault && read.value_of("kind") == "state")
+    fault = SelectionFault{0, text.size(), "kind cannot be 'state'", "", {}};
+  if (fault) {
+    error = fault->sentence(text);
     return false;
   }
+  s.boundary = read.boundary;
+  s.slot_in_boundary = read.slot_in_boundary;
+  s.occurrence = read.occurrence;
+  s.slot = read.slot;
+  s.kind = read.value_of("kind");
+  s.phase = read.value_of("phase");
+  s.node = read.value_of("node");
+  read_number(read.value_of("rank"), s.rank);
+  read_number(read.value_of("process"), s.process);
+  read_number(read.value_of("step"), s.step);
   return true;
 }
 

@@ -206,7 +206,7 @@ def test_a_boundary_never_reached_is_told(recorded):
 
 
 @pytest.mark.parametrize("option", [
-    ("--capture", "t.exp@0:"), ("--capture", "t.exp,step=x"), ("--transplant", "t.exp:out0=f"),
+    ("--capture", "t.exp@0:"), ("--capture", "t.exp,step=x"), ("--capture", "t.exp,pase=forward"), ("--transplant", "t.exp:out0=f"),
     ("--transplant", "t.exp@0:out0=missing.safetensors"), ("--capture", "t.exp", "--mode", "off"),
 ])  # fmt: skip
 def test_bad_selections_are_refused_before_the_program_starts(recorded, option):

@@ -63,6 +63,7 @@ def test_dump_selects(opguard, folder, second):
 
     check(lambda r: r["boundary"] == "train.mul:ffff", "--boundary", "train.mul:ffff")
     check(lambda r: r["boundary"][:7] in ("train.m", "train.f"), "--boundary", "train.m*", "--boundary", "*full:????")
+    check(lambda r: r["boundary"] == "train.mul:ffff" and r["step"] == 1, "--boundary", "train.mul:ffff,step=1")
     check(lambda r: r["step"] == 1, "--step", "1")
     check(lambda r: r["step"] in (1, 2) and r["rank"] == 0, "--step=1-2", "--rank", "0")
     check(lambda r: r["phase"] in ("backward", "optimizer"), "--phase", "backward", "--phase", "optimizer")
@@ -92,6 +93,7 @@ def test_a_few_events_come_without_settings(opguard, second):
 
 
 @pytest.mark.parametrize("options", [["--step", "one"], ["--step", "2-"], ["--step", "3-1"], ["--step", "-1"], ["--phase", "warmup"], ["--rank", "a"],
+                                     ["--boundary", "train.mul:ffff,pase=backward"],
                                      ["--limit", "-1"], ["--format", "xml"], ["--events"]], ids=" ".join)  # fmt: skip
 def test_dump_refuses(opguard, folder, options):
     done = opguard("dump", folder, *options)

@@ -98,12 +98,22 @@ TEST(Dump, Selections) {
   EXPECT_EQ(events(dump_of(log, {.boundaries = {"attention.softmax:q7k1"}})), "1 4 7 10");
   EXPECT_EQ(events(dump_of(log, {.boundaries = {"*k1", "?ttention*k2"}})), "1 2 4 5 7 8 10 11");
   EXPECT_EQ(events(dump_of(log, {.boundaries = {"softmax"}})), "");
+  EXPECT_EQ(events(dump_of(log, {.boundaries = {"*k1,step=1", "*k2@2"}})), "2 4");
+  EXPECT_EQ(events(dump_of(log, {.boundaries = {"*,phase=recompute,kind=node"}})), "1");
+  EXPECT_EQ(events(dump_of(log, {.boundaries = {"*,rank=2"}})), "");
   EXPECT_EQ(events(dump_of(log, {.phases = {Phase::recompute, Phase::optimizer}})), "1 3 5 7 9 11");
   EXPECT_EQ(events(dump_of(log, {.steps = {{1, 2}}})), "3 4 5 6 7 8");
   EXPECT_EQ(events(dump_of(log, {.ranks = {2, 3}, .steps = {{3, 3}}})), "9 10 11");
   EXPECT_EQ(dump_of(log, {.ranks = {2}}), "");
   EXPECT_EQ(events(dump_of(log, {}, 3)), "0 1 2");
   EXPECT_EQ(events(dump_of(log, {.steps = {{1, 2}}}, 2)), "3 4");
+}
+
+TEST(Dump, OfASelectionIsToldWhatIsWrong) {
+  EXPECT_EQ(event_selection_fault("a.*@3,kind=op"), "");
+  EXPECT_EQ(event_selection_fault("a,pase=x"), "'a,pase=x', column 3: unknown key 'pase'");
+  EXPECT_EQ(event_selection_fault("a@3:out0"),
+            "'a@3:out0': events are shown whole, without a slot");
 }
 
 TEST(Dump, SelectedEventsComeWithoutTheLogsContext) {

@@ -47,7 +47,7 @@ TEST(EventSlots, ShowTheSameWhateverIsRead) {
     uint64_t event;
     EventSlots slots;
     Held(const ProcessLog& log, uint64_t event)
-        : event(event), slots(log.slots.of_event(log.events[event])) {}
+        : event(event), slots(log.slots_of(log.events[event])) {}
   };
   std::mt19937 random(5);
   std::deque<Held> held;
@@ -68,12 +68,15 @@ TEST(EventSlots, AreARange) {
   const Both log;
   const Event event = log.whole.events[7];
   for (const ProcessLog* l : {&log.mapped, &log.whole}) {
-    const EventSlots slots = l->slots.of_event(event);
+    const EventSlots slots = l->slots_of(event);
     uint32_t count = 0;
-    for (const Slot& slot : slots) EXPECT_EQ(&slot, &slots[count++]);
+    for (const Slot& slot : slots) {
+      EXPECT_EQ(slots.index_of(slot), event.first_slot + count);
+      EXPECT_EQ(&slot, &slots[count++]);
+    }
     EXPECT_EQ(count, event.slot_count);
     EXPECT_EQ(std::ranges::distance(slots), event.slot_count);
-    EXPECT_EQ(l->slots.of_event(event)[0], log.whole.slots[event.first_slot]);
+    EXPECT_EQ(l->slots_of(event)[0], log.whole.slots[event.first_slot]);
   }
 }
 
@@ -82,12 +85,12 @@ TEST(EventSlots, OfAnEventWithoutAny) {
   Event behind;  // the last one of a log: no slot lies where its own would
   behind.first_slot = log.whole.slots.size();
   for (const ProcessLog* l : {&log.mapped, &log.whole}) {
-    const EventSlots slots = l->slots.of_event(behind);
+    const EventSlots slots = l->slots_of(behind);
     EXPECT_TRUE(slots.empty());
     EXPECT_EQ(slots.begin(), slots.end());
   }
-  const SlotTable none;
-  EXPECT_TRUE(none.of_event(Event{}).empty());
+  const ProcessLog none;
+  EXPECT_TRUE(none.slots_of(Event{}).empty());
 }
 
 // A thread's handles and what it keeps end with it, in this order or the other.
@@ -97,7 +100,7 @@ TEST(EventSlots, EndWithTheirThread) {
   for (std::thread& thread : threads)
     thread = std::thread([&] {
       for (uint64_t event = 0; event < kEvents; event += 7) {
-        const EventSlots slots = log.mapped.slots.of_event(log.mapped.events[event]);
+        const EventSlots slots = log.mapped.slots_of(log.mapped.events[event]);
         log.expect_shown(slots, event);
       }
     });
@@ -109,7 +112,10 @@ TEST(EventSlots, EndWithTheirThread) {
 template <typename T>
 concept HasBegin = requires(T&& slots) { std::forward<T>(slots).begin(); };
 template <typename T>
-concept HasOfEvent = requires(T&& table) { std::forward<T>(table).of_event(Event{}); };
+concept HasSlotsOf = requires(T&& log) { std::forward<T>(log).slots_of(Event{}); };
+template <typename T>
+concept TellsIndexOf =
+    requires(const EventSlots& slots, T&& slot) { slots.index_of(std::forward<T>(slot)); };
 
 static_assert(HasBegin<const EventSlots&>);
 static_assert(!HasBegin<EventSlots>);
@@ -119,8 +125,10 @@ static_assert(!std::is_constructible_v<std::span<const Slot>, EventSlots>);
 static_assert(!std::is_copy_constructible_v<EventSlots>);
 static_assert(!std::is_move_constructible_v<EventSlots>);
 static_assert(!std::is_move_assignable_v<EventSlots>);
-static_assert(HasOfEvent<const SlotTable&>);
-static_assert(!HasOfEvent<SlotTable>);
+static_assert(HasSlotsOf<const ProcessLog&>);
+static_assert(!HasSlotsOf<ProcessLog>);
+static_assert(TellsIndexOf<const Slot&>);
+static_assert(!TellsIndexOf<Slot>);
 
 }  // namespace
 }  // namespace opguard

@@ -39,7 +39,7 @@ TEST(SlotTable, FromItsFileAsFromMemory) {
     ASSERT_EQ(log.mapped.slots[at], log.whole.slots[at]) << at;
   }
   for (const Event& event : log.mapped.events) {
-    const EventSlots slots = log.mapped.slots.of_event(event);
+    const EventSlots slots = log.mapped.slots_of(event);
     ASSERT_EQ(slots.size(), event.slot_count);
     for (uint32_t s = 0; s < event.slot_count; ++s)
       ASSERT_EQ(slots[s], log.whole.slots[event.first_slot + s]);

@@ -64,7 +64,8 @@ TEST(Selection, SlotsByNameKindOrBoth) {
 
 TEST(Selection, WhatIsWrongIsRefused) {
   for (const char* text : {"", "@3", ":out0,rank=x", "b,step=-1", "b,phase=sideways",
-                           "b@3:", "b@99999999999", "b,kind="})
+                           "b@3:", "b@99999999999", "b,kind=", "b,kind=state", "b,pase=backward",
+                           "b,dtype=float16", "b,step=1,step=2"})
     EXPECT_TRUE(refused(text)) << text;
 }
 

@@ -15,19 +15,19 @@ namespace {
 // first.
 void add_window(const ProcessLog& log, int32_t process, Overwrite& found) {
   const uint32_t own = log.events.thread(found.consumer.event);
-  std::map<std::tuple<bool, uint32_t, uint32_t>, WindowPart> parts;
+  std::map<std::tuple<bool, uint32_t, uint32_t>, RanMeanwhile> parts;
   for (uint32_t i = 0; i < log.events.size(); ++i) {
     const Event e = log.events[i];
     if (e.end_ns <= found.from_ns || e.start_ns >= found.to_ns) continue;
     if (i == found.producer.event || i == found.consumer.event || e.kind == EventKind::state)
       continue;
     ++found.events;
-    WindowPart& part = parts[{e.thread == own, e.thread, e.boundary}];
+    RanMeanwhile& part = parts[{e.thread == own, e.thread, e.boundary}];
     if (part.count++ == 0) part.thread = e.thread, part.first = {process, i};
   }
-  for (const auto& [key, part] : parts) found.window.push_back(part);
-  std::stable_sort(found.window.begin(), found.window.end(),
-                   [&](const WindowPart& x, const WindowPart& y) {
+  for (const auto& [key, part] : parts) found.meanwhile.push_back(part);
+  std::stable_sort(found.meanwhile.begin(), found.meanwhile.end(),
+                   [&](const RanMeanwhile& x, const RanMeanwhile& y) {
                      return std::tuple(x.thread == own, x.thread, x.first.event) <
                             std::tuple(y.thread == own, y.thread, y.first.event);
                    });

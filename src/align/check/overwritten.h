@@ -11,8 +11,8 @@
 
 namespace opguard {
 
-// What ran in a window, of one boundary in one thread.
-struct WindowPart {
+// What ran while memory changed, of one boundary in one thread.
+struct RanMeanwhile {
   uint32_t thread = 0;
   EventRef first;      // its first event there
   uint64_t count = 0;  // how many
@@ -23,9 +23,9 @@ struct Overwrite {
   EventRef producer, consumer;  // of one process
   EventRef seen;                // the last event that found the producer's bytes, or the producer
   uint32_t left = kNone, read = kNone;  // indexes in ProcessLog::slots: of producer, of consumer
-  uint64_t from_ns = 0, to_ns = 0;      // the window: `seen` had them, the consumer began to read
-  std::vector<WindowPart> window;       // without producer and consumer; other threads first
-  uint64_t events = 0;                  // in the window
+  uint64_t from_ns = 0, to_ns = 0;      // meanwhile: `seen` had them, the consumer began to read
+  std::vector<RanMeanwhile> meanwhile;  // without producer and consumer; other threads first
+  uint64_t events = 0;                  // meanwhile
   std::vector<EventRef> readers;        // later ones that read what the same writing left
   uint64_t times = 1;                   // overwritings between these two boundaries
 };

@@ -22,19 +22,18 @@ Use first_use(const Run& run, const Overwrite& found, uint32_t before) {
   const Event producer = log.events[found.producer.event];
   const uint32_t storage = log.slots[found.left].storage;
   std::vector<Slot> left;
-  for (uint64_t s = producer.first_slot; s < producer.first_slot + producer.slot_count; ++s)
-    if (log.slots[s].kind != SlotKind::in && log.slots[s].storage == storage)
-      left.push_back(log.slots[s]);
+  for (const Slot& slot : log.slots_of(producer))
+    if (slot.kind != SlotKind::in && slot.storage == storage) left.push_back(slot);
   for (uint32_t i = found.producer.event + 1; i < before; ++i) {
     const Event event = log.events[i];
     if (event.kind != EventKind::op || event.start_ns < producer.end_ns) continue;
-    for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
-      const Slot slot = log.slots[s];
+    const EventSlots slots = log.slots_of(event);
+    for (const Slot& slot : slots) {
       if (slot.kind != SlotKind::in || slot.storage != storage) continue;
       for (const Slot& part : left)
         if (part.version == slot.version && part.address < slot.address + slot.size_bytes &&
             slot.address < part.address + part.size_bytes)
-          return {{found.producer.process, i}, uint32_t(s)};
+          return {{found.producer.process, i}, uint32_t(slots.index_of(slot))};
     }
   }
   return {};
@@ -60,9 +59,9 @@ bool reads(const Run& run, const Overwrite& found, const EventRef& ref) {
   const ProcessLog& log = run.processes[ref.process];
   const Event event = log.events[ref.event];
   if (event.start_ns < found.from_ns || event.start_ns > found.to_ns) return false;
-  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s)
-    if (log.slots[s].kind == SlotKind::in && log.slots[s].storage == log.slots[found.left].storage)
-      return true;
+  const uint32_t block = log.slots[found.left].storage;
+  for (const Slot& slot : log.slots_of(event))
+    if (slot.kind == SlotKind::in && slot.storage == block) return true;
   return false;
 }
 
@@ -72,8 +71,8 @@ bool reads(const Run& run, const Overwrite& found, const EventRef& ref) {
 void move_to_first_use(const Run& run, int side, const Overwrite& found, const Alignment& alignment,
                        Verdict& verdict) {
   const uint32_t own = run.processes[found.consumer.process].events[found.consumer.event].thread;
-  const bool beside = std::any_of(found.window.begin(), found.window.end(),
-                                  [&](const WindowPart& part) { return part.thread != own; });
+  const bool beside = std::any_of(found.meanwhile.begin(), found.meanwhile.end(),
+                                  [&](const RanMeanwhile& part) { return part.thread != own; });
   const Pivot seen = verdict.candidates.front();
   const Use use = first_use(run, found, (side == 0 ? seen.a : seen.b).event);
   if (!beside || use.event.process < 0) return;

@@ -144,10 +144,10 @@ class Process {
       const Event& state = log_.events[i];
       if (state.thread != event.thread) continue;
       if (state.kind != EventKind::state || log_.text(state.boundary) != kGenerators) break;
-      for (uint64_t s = state.first_slot; s < state.first_slot + state.slot_count; ++s)
+      for (const Slot& slot : log_.slots_of(state))
         // Checkpointing puts back no other: Python's own is further on in any recomputation.
-        if (std::string_view name = log_.text(log_.slots[s].name); name.starts_with("torch."))
-          states[std::string(name)] = log_.slots[s].value;
+        if (std::string_view name = log_.text(slot.name); name.starts_with("torch."))
+          states[std::string(name)] = slot.value;
     }
     return states;
   }

@@ -19,13 +19,14 @@ SlotRef last_unread(const Evidence& evidence, int side, const EventRef& hole, co
   for (uint32_t i = hole.event + 1; i-- > 0;) {
     const Event e = l.events[i];
     if (e.step != evidence.event(side, hole).step) break;
-    for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
-      const Slot slot = l.slots[s];
+    const EventSlots slots = l.slots_of(e);
+    for (const Slot& slot : slots) {
       const ValueKey key = value_key(l, slot);
       if (slot.kind == SlotKind::in) read.insert(key);
       if (slot.kind == SlotKind::in || i == hole.event || read.contains(key)) continue;
       const EventRef ref{hole.process, i};
-      if (l.metas[slot.meta].dtype != "bool" && flow.novel(ref, slot)) return {ref, s};
+      if (l.metas[slot.meta].dtype != "bool" && flow.novel(ref, slot))
+        return {ref, slots.index_of(slot)};
     }
   }
   return {};
@@ -39,9 +40,8 @@ EventRef first_reader(const Evidence& evidence, const Walk& walk, const Found& h
     const EventRef ref{hidden.origin.event.process, i};
     if (!walk.visited[hidden.side].contains(Flow::id(ref))) continue;
     const Event e = l.events[i];
-    for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s)
-      if (hidden.origin.hole ||
-          (l.slots[s].kind == SlotKind::in && value_key(l, l.slots[s]) == key))
+    for (const Slot& slot : l.slots_of(e))
+      if (hidden.origin.hole || (slot.kind == SlotKind::in && value_key(l, slot) == key))
         return ref;
   }
   const auto& sinks = difference.slots[hidden.side];

@@ -132,8 +132,7 @@ bool Blame::left_there(int side, const EventRef& event_ref, const SlotRef& reade
   const Slot read = index_[side]->slot(reader);
   const ProcessLog& l = log(side, event_ref);
   const Event e = event(side, event_ref);
-  for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
-    const Slot slot = l.slots[s];
+  for (const Slot& slot : l.slots_of(e)) {
     if (slot.kind != SlotKind::in && slot.storage == read.storage && slot.address == read.address &&
         slot.value == read.value)
       return true;

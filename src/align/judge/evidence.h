@@ -24,7 +24,7 @@ struct Evidence {
   const Counterparts& counterparts;
   const HiddenRecords& hidden;
   Heuristics off;  // not to be used
-  // Comparison::same_elements
+  // ModelComparison::same_elements
   const std::unordered_set<ValueKey, ValueKeyHash>* same_elements[2] = {nullptr, nullptr};
 
   bool on(Heuristic heuristic) const { return !off.has(heuristic); }

@@ -23,7 +23,7 @@ const ProcessPair* pairs_of(const Evidence& evidence, const EventRef& a, const E
 }
 
 // Over which events a generator's states parted, or may have: [begin, end) of each side.
-struct Window {
+struct EventRange {
   uint32_t begin[2] = {0, 0}, end[2] = {0, 0};
 };
 
@@ -74,10 +74,10 @@ uint32_t last_seeding(const Evidence& evidence, int side, const EventRef& before
 // Per generator: from its last record before (a, b) that agrees, or where it was seeded since, to
 // its first that differs. Where none differs, to (a, b): what one run drew besides has a record of
 // its own that pairs with none.
-std::map<std::string, Window> partings(const Evidence& evidence, const ProcessPair& both,
-                                       const EventRef& a, const EventRef& b) {
+std::map<std::string, EventRange> partings(const Evidence& evidence, const ProcessPair& both,
+                                           const EventRef& a, const EventRef& b) {
   const ProcessLog &log_a = evidence.log(0, a), &log_b = evidence.log(1, b);
-  std::map<std::string, Window> found, seeded;
+  std::map<std::string, EventRange> found, seeded;
   std::set<std::string> parted;
   for (const Pair& pair : both.pairs) {
     if (pair.a >= a.event || pair.b >= b.event) continue;
@@ -103,8 +103,8 @@ std::map<std::string, Window> partings(const Evidence& evidence, const ProcessPa
         found[name] = {{pair.a + 1, pair.b + 1}, {a.event, b.event}};
         parted.erase(name);
       } else if (parted.insert(name).second) {
-        Window& window = found[name];
-        window.end[0] = pair.a, window.end[1] = pair.b;
+        EventRange& range = found[name];
+        range.end[0] = pair.a, range.end[1] = pair.b;
       }
     }
   }
@@ -150,10 +150,10 @@ std::optional<GeneratorWrite> generator_write(const Evidence& evidence, const Ev
     first->refs[1 - side] = partner;
     at = position;
   };
-  // The writes of a window that one run alone makes, or makes otherwise.
-  auto look = [&](const Window& window, auto&& is_write) {
+  // The writes of a range that one run alone makes, or makes otherwise.
+  auto look = [&](const EventRange& range, auto&& is_write) {
     for (int side : {0, 1})
-      for (uint32_t i = window.begin[side]; i < window.end[side]; ++i) {
+      for (uint32_t i = range.begin[side]; i < range.end[side]; ++i) {
         const EventRef ref{side == 0 ? a.process : b.process, i};
         // A resumed run has not made the steps before: what they drew is in its checkpoint.
         if (evidence.besides(side, ref) || !is_write(side, ref)) continue;
@@ -168,9 +168,9 @@ std::optional<GeneratorWrite> generator_write(const Evidence& evidence, const Ev
     });
     return first;
   }
-  for (const auto& [name, window] : partings(evidence, *both, a, b)) {
+  for (const auto& [name, range] : partings(evidence, *both, a, b)) {
     if (generator.empty() ? name == "python" || name == "numpy" : name != generator) continue;
-    look(window, [&](int side, const EventRef& ref) { return writes(evidence, side, ref, name); });
+    look(range, [&](int side, const EventRef& ref) { return writes(evidence, side, ref, name); });
   }
   return first;
 }

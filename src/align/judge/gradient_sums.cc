@@ -16,8 +16,8 @@ struct Summand {
 
 template <typename Visit>
 void each_slot(const ProcessLog& log, const Event& event, Visit visit) {
-  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s)
-    if (const Slot slot = log.slots[s]; has_value(slot)) visit(slot);
+  for (const Slot& slot : log.slots_of(event))
+    if (has_value(slot)) visit(slot);
 }
 
 // What the event's incoming gradient is the sum of, in the order in which it was added. Nodes of

@@ -23,9 +23,8 @@ class CutWalk {
     const ProcessLog& log = timeline_.log(side_, forward);
     const Event made = timeline_.event(side_, forward);
     std::vector<Slot> results;
-    for (uint64_t s = made.first_slot; s < made.first_slot + made.slot_count; ++s)
-      if (const Slot slot = log.slots[s]; slot.kind == SlotKind::out && has_value(slot))
-        results.push_back(slot);
+    for (const Slot& slot : log.slots_of(made))
+      if (slot.kind == SlotKind::out && has_value(slot)) results.push_back(slot);
     for (uint32_t e = forward.event + 1; e < until; ++e) {
       if (log.events.kind(e) != EventKind::op) continue;
       const EventRef reader{forward.process, e};
@@ -61,7 +60,7 @@ class CutWalk {
   bool reads_any(const EventRef& reader, const std::vector<Slot>& results) const {
     const Event event = timeline_.event(side_, reader);
     const ProcessLog& log = timeline_.log(side_, reader);
-    const EventSlots slots = log.slots.of_event(event);
+    const EventSlots slots = log.slots_of(event);
     return std::any_of(slots.begin(), slots.end(), [&](const Slot& slot) {
       if (slot.kind != SlotKind::in || !has_value(slot)) return false;
       if (tells_gradients(event) && !wants_gradient(slot)) return false;
@@ -121,8 +120,7 @@ class CutWalk {
     const Event event = timeline_.event(side, ref);
     std::vector<EventRef> makers;
     bool reads = false;
-    for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
-      const Slot slot = log.slots[s];
+    for (const Slot& slot : log.slots_of(event)) {
       if (!has_value(slot)) continue;
       if (slot.kind == SlotKind::in) {
         reads = true;
@@ -141,9 +139,9 @@ class CutWalk {
     const ProcessLog& log = timeline_.log(side, ref);
     const Event event = timeline_.event(side, ref);
     const EventRef before{ref.process, uint32_t(event.begin)};
-    for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
-      if (!has_value(log.slots[s])) continue;
-      const ValueKey key = value_key(log, log.slots[s]);
+    for (const Slot& slot : log.slots_of(event)) {
+      if (!has_value(slot)) continue;
+      const ValueKey key = value_key(log, slot);
       const EventRef maker = index_[side]->producer(key, before, false).event;
       if (maker.process == ref.process) makers.push_back(maker);
     }
@@ -183,8 +181,7 @@ class CutWalk {
     const Event event = timeline_.event(side, ref);
     if (!tells_gradients(event) || storage == 0) return std::nullopt;
     const ProcessLog& log = timeline_.log(side, ref);
-    for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
-      const Slot slot = log.slots[s];
+    for (const Slot& slot : log.slots_of(event)) {
       if (slot.kind == SlotKind::in && slot.storage == storage && wants_gradient(slot)) return slot;
     }
     return std::nullopt;

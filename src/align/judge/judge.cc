@@ -128,11 +128,10 @@ std::optional<ModelDifference> last_difference(const Evidence& evidence) {
     const EventRef refs[2] = {{both.a, pair.a}, {both.b, pair.b}};
     for (int side : {0, 1}) {
       const ProcessLog& log = evidence.log(side, refs[side]);
-      const Event event = log.events[refs[side].event];
-      const EventSlots slots = log.slots.of_event(event);
-      for (uint32_t s = 0; s < event.slot_count; ++s)
-        if (has_value(slots[s]) && !evidence.index[1 - side]->holds(value_key(log, slots[s])))
-          difference.slots[side].push_back({refs[side], event.first_slot + s});
+      const EventSlots slots = log.slots_of(log.events[refs[side].event]);
+      for (const Slot& slot : slots)
+        if (has_value(slot) && !evidence.index[1 - side]->holds(value_key(log, slot)))
+          difference.slots[side].push_back({refs[side], slots.index_of(slot)});
     }
     if (std::exchange(first, false)) difference.position = evidence.position(0, refs[0]);
   }
@@ -240,7 +239,7 @@ Verdict parted_generators(const Evidence& evidence, const Blame& blame,
 }
 
 // Nothing the runs are judged by differs. What differs beside it is counted, never passed over.
-Verdict agree(const Evidence& evidence, const Comparison& comparison,
+Verdict agree(const Evidence& evidence, const ModelComparison& comparison,
               const std::vector<StateDifference>& states) {
   Verdict verdict;
   if (comparison.compared && comparison.uncompared.empty())
@@ -277,7 +276,7 @@ Verdict judge(const Run& a, const Run& b, const Alignment& alignment, const Hidd
   const Timeline timeline(a, b, alignment);
   const ValueIndex index_a(a), index_b(b);
   const Counterparts counterparts(timeline);
-  Comparison comparison = compare_model_values(index_a, index_b, timeline, hidden);
+  ModelComparison comparison = compare_model_values(index_a, index_b, timeline, hidden);
   const Evidence evidence{
       timeline,     {&index_a, &index_b},
       counterparts, hidden,

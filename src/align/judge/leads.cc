@@ -27,11 +27,10 @@ uint64_t region_key(const Evidence& evidence, int side, const EventRef& reader) 
 Keys entering(const Flow& flow, const Evidence& evidence, int side, const EventRef& ref) {
   Keys keys;
   const ProcessLog& log = evidence.log(side, ref);
-  const Event e = evidence.event(side, ref);
-  for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
-    const Slot slot = log.slots[s];
+  const EventSlots slots = log.slots_of(evidence.event(side, ref));
+  for (const Slot& slot : slots) {
     if (slot.kind == SlotKind::in && has_value(slot) && slot.value != Fingerprint{} &&
-        !flow.differs({ref, s}))
+        !flow.differs({ref, slots.index_of(slot)}))
       keys.insert(value_key(log, slot));
   }
   return keys;
@@ -86,8 +85,11 @@ uint64_t left_by(const Evidence& evidence, int side, const EventRef& ref) {
   const Flow flow(*evidence.index[side], *evidence.index[1 - side],
                   flow_options(evidence, side, {}));
   const Event e = evidence.event(side, ref);
-  for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s)
-    if (evidence.log(side, ref).slots[s].kind != SlotKind::in && flow.differs({ref, s})) return s;
+  const EventSlots slots = evidence.log(side, ref).slots_of(e);
+  for (const Slot& slot : slots) {
+    const uint64_t at = slots.index_of(slot);
+    if (slot.kind != SlotKind::in && flow.differs({ref, at})) return at;
+  }
   return e.first_slot;
 }
 
@@ -109,8 +111,7 @@ Lead lead_of(const Evidence& evidence, const EventRef& a, const EventRef& b) {
 bool reads_own(const Evidence& evidence, int side, const EventRef& ref) {
   const Event e = evidence.event(side, ref);
   const ProcessLog& l = evidence.log(side, ref);
-  for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
-    const Slot slot = l.slots[s];
+  for (const Slot& slot : l.slots_of(e)) {
     if (slot.kind == SlotKind::in && has_value(slot) && slot.value != Fingerprint{} &&
         !evidence.index[1 - side]->holds(value_key(l, slot)))
       return true;

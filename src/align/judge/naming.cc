@@ -41,11 +41,11 @@ uint32_t telling_slot(const Evidence& evidence, const Pivot& pivot, const Found&
   if (side == found.side && shown == found.origin.event) return uint32_t(found.origin.slot);
   const Flow flow(*evidence.index[side], *evidence.index[1 - side],
                   flow_options(evidence, side, {}));
-  const Event e = evidence.event(side, shown);
-  for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
-    const Slot slot = evidence.log(side, shown).slots[s];
-    if (slot.kind != SlotKind::in && has_value(slot) && flow.differs({shown, s}))
-      return uint32_t(s);
+  const EventSlots slots = evidence.log(side, shown).slots_of(evidence.event(side, shown));
+  for (const Slot& slot : slots) {
+    const uint64_t at = slots.index_of(slot);
+    if (slot.kind != SlotKind::in && has_value(slot) && flow.differs({shown, at}))
+      return uint32_t(at);
   }
   return kNone;
 }

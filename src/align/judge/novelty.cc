@@ -19,27 +19,28 @@ Novelty::Novelty(const ValueIndex& mine, const ValueIndex& other, FlowOptions op
     for (size_t e = 0; e < log.events.size(); ++e) {
       EventRef ref{int32_t(p), uint32_t(e)};
       if (!options_.discounted(ref)) continue;
-      const Event& event = log.events[e];
-      for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s)
-        if (log.slots[s].kind != SlotKind::in && made_of_known({ref, s}))
-          relaid_.insert(value_key(log, log.slots[s]));
+      const EventSlots slots = log.slots_of(log.events[e]);
+      for (const Slot& slot : slots)
+        if (slot.kind != SlotKind::in && made_of_known({ref, slots.index_of(slot)}))
+          relaid_.insert(value_key(log, slot));
     }
   }
 }
 
 // Whether an event's result holds nothing but what both runs know.
 bool Novelty::made_of_known(const SlotRef& made) const {
-  const ProcessLog& log = mine_.log(made.event);
-  const Event& event = mine_.event(made.event);
   auto known_parts = [&](const SlotRef& ref) {
     Memory::Parts parts = mine_.memory().parts(made.event, mine_.slot(ref));
     return relaid_parts(mine_.slot(ref), parts) && !any_novel(parts);
   };
   if (views_larger_input(made)) return known_parts(made);
-  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s)
-    if (log.slots[s].kind == SlotKind::in && novel(made.event, log.slots[s]) &&
-        !written_over({made.event, s}) && !known_parts({made.event, s}))
+  const EventSlots slots = mine_.log(made.event).slots_of(mine_.event(made.event));
+  for (const Slot& slot : slots) {
+    const SlotRef at{made.event, slots.index_of(slot)};
+    if (slot.kind == SlotKind::in && novel(made.event, slot) && !written_over(at) &&
+        !known_parts(at))
       return false;
+  }
   return true;
 }
 
@@ -59,8 +60,7 @@ bool Novelty::views_larger_input(const SlotRef& made) const {
   if (result.kind != SlotKind::out || !result.address || !result.size_bytes) return false;
   const ProcessLog& log = mine_.log(made.event);
   const Event& event = mine_.event(made.event);
-  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
-    const Slot& input = log.slots[s];
+  for (const Slot& input : log.slots_of(event)) {
     if (input.storage != 0 && result.storage != 0 && input.storage != result.storage) continue;
     if (input.kind == SlotKind::in && input.address <= result.address &&
         input.address + input.size_bytes >= result.address + result.size_bytes &&
@@ -136,7 +136,7 @@ bool Novelty::written_over(const SlotRef& at) const {
   const ProcessLog& log = mine_.log(ref);
   if (slot.kind != SlotKind::in || !overwrites(callee(ref), log.text(slot.name)) || reshaped(at))
     return false;
-  const EventSlots slots = log.slots.of_event(mine_.event(ref));
+  const EventSlots slots = log.slots_of(mine_.event(ref));
   return std::any_of(slots.begin(), slots.end(), [&](const Slot& source) {
     return source.kind == SlotKind::in && source.name != slot.name &&
            log.metas[source.meta].dtype == log.metas[slot.meta].dtype;

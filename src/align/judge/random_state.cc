@@ -43,9 +43,8 @@ std::vector<std::pair<Event, Event>> moments_before(const ProcessLog& log_a, uin
 
 std::map<std::string, Fingerprint> generators(const ProcessLog& log, const Event& state) {
   std::map<std::string, Fingerprint> values;
-  for (uint64_t s = state.first_slot; s < state.first_slot + state.slot_count; ++s)
-    if (!(log.slots[s].flags & kUnreadable))
-      values[log.text(log.slots[s].name)] = log.slots[s].value;
+  for (const Slot& slot : log.slots_of(state))
+    if (!(slot.flags & kUnreadable)) values[log.text(slot.name)] = slot.value;
   return values;
 }
 

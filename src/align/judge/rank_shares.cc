@@ -22,11 +22,10 @@ struct First {
 uint32_t same_slot(const Timeline& timeline, const EventRef& a, uint64_t slot, const EventRef& b) {
   const ProcessLog &log_a = timeline.log(0, a), &log_b = timeline.log(1, b);
   const Slot& wanted = log_a.slots[slot];
-  const Event& event = timeline.event(1, b);
-  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s)
-    if (log_b.slots[s].kind == wanted.kind &&
-        log_b.text(log_b.slots[s].name) == log_a.text(wanted.name))
-      return uint32_t(s);
+  const EventSlots slots = log_b.slots_of(timeline.event(1, b));
+  for (const Slot& other : slots)
+    if (other.kind == wanted.kind && log_b.text(other.name) == log_a.text(wanted.name))
+      return uint32_t(slots.index_of(other));
   return kNone;
 }
 

@@ -32,15 +32,14 @@ bool inside(const Event& outer, const Event& inner) { return inner.thread == out
 
 bool Flow::push_novel_inputs(const EventRef& ref, const EventRef& consumer, bool inputs_only,
                              std::vector<Work>& stack) const {
-  const ProcessLog& log = mine_.log(ref);
-  const Event& event = mine_.event(ref);
   bool any = false;
-  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
-    const Slot& slot = log.slots[s];
+  const EventSlots slots = mine_.log(ref).slots_of(mine_.event(ref));
+  for (const Slot& slot : slots) {
     if (inputs_only && slot.kind != SlotKind::in) continue;
-    if (!differs({ref, s})) continue;
-    if (known_.written_over({ref, s})) continue;
-    stack.push_back({{ref, s}, consumer});
+    const SlotRef at{ref, slots.index_of(slot)};
+    if (!differs(at)) continue;
+    if (known_.written_over(at)) continue;
+    stack.push_back({at, consumer});
     any = true;
   }
   return any;
@@ -53,11 +52,11 @@ bool Flow::push_children(const EventRef& ref, std::vector<Work>& stack) const {
   for (uint64_t e = ref.event; e-- > event.begin;) {
     const Event& child = log.events[e];
     if (!inside(event, child) || child.kind == EventKind::loss) continue;
-    for (uint64_t s = child.first_slot; s < child.first_slot + child.slot_count; ++s) {
-      const Slot& slot = log.slots[s];
-      EventRef at{ref.process, uint32_t(e)};
-      if (slot.kind == SlotKind::in || !differs({at, s})) continue;
-      stack.push_back({{at, s}, ref});
+    const EventSlots slots = log.slots_of(child);
+    for (const Slot& slot : slots) {
+      const SlotRef at{{ref.process, uint32_t(e)}, slots.index_of(slot)};
+      if (slot.kind == SlotKind::in || !differs(at)) continue;
+      stack.push_back({at, ref});
       return true;
     }
   }
@@ -104,15 +103,14 @@ bool Flow::push_summed(const Work& work, std::vector<Work>& stack) const {
   std::unordered_set<ValueKey, ValueKeyHash> results;  // of the forward this node belongs to
   if (event.forward != kNone) {
     const Event& forward = log.events[event.forward];
-    for (uint64_t s = forward.first_slot; s < forward.first_slot + forward.slot_count; ++s)
-      if (log.slots[s].kind != SlotKind::in) results.insert(value_key(log, log.slots[s]));
+    for (const Slot& slot : log.slots_of(forward))
+      if (slot.kind != SlotKind::in) results.insert(value_key(log, slot));
   }
   auto reads_result = [&](const Event& node) {
     if (node.forward == kNone) return false;
     const Event& forward = log.events[node.forward];
-    for (uint64_t s = forward.first_slot; s < forward.first_slot + forward.slot_count; ++s)
-      if (log.slots[s].kind == SlotKind::in && results.contains(value_key(log, log.slots[s])))
-        return true;
+    for (const Slot& slot : log.slots_of(forward))
+      if (slot.kind == SlotKind::in && results.contains(value_key(log, slot))) return true;
     return false;
   };
   // Without a reader of that result, whatever this backward pass sent on in that shape.
@@ -123,10 +121,11 @@ bool Flow::push_summed(const Work& work, std::vector<Work>& stack) const {
       if (node.step != event.step || node.kind == EventKind::loss) break;
       if (node.kind != EventKind::node || (readers_only && !reads_result(node))) continue;
       EventRef ref{work.wanted.event.process, e};
-      for (uint64_t s = node.first_slot; s < node.first_slot + node.slot_count; ++s) {
-        const Slot& slot = log.slots[s];
-        if (slot.kind == SlotKind::in || slot.meta != wanted.meta || !differs({ref, s})) continue;
-        stack.push_back({{ref, s}, ref});
+      const EventSlots slots = log.slots_of(node);
+      for (const Slot& slot : slots) {
+        const SlotRef at{ref, slots.index_of(slot)};
+        if (slot.kind == SlotKind::in || slot.meta != wanted.meta || !differs(at)) continue;
+        stack.push_back({at, ref});
         any = true;
       }
     }
@@ -150,11 +149,11 @@ bool Flow::push_reduced(const Work& work, std::vector<Work>& stack) {
       const Event& event = log.events[e];
       if (event.kind != EventKind::accumulate || event.step != consumer.step) continue;
       EventRef ref{int32_t(p), uint32_t(e)};
-      for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
-        const Slot& slot = log.slots[s];
-        if (slot.kind == SlotKind::in || !(log.metas[slot.meta] == meta) || !differs({ref, s}))
-          continue;
-        stack.push_back({{ref, s}, ref});
+      const EventSlots slots = log.slots_of(event);
+      for (const Slot& slot : slots) {
+        const SlotRef at{ref, slots.index_of(slot)};
+        if (slot.kind == SlotKind::in || !(log.metas[slot.meta] == meta) || !differs(at)) continue;
+        stack.push_back({at, ref});
         if (ref.process == work.consumer.process)
           own = true;
         else if (peers.empty() || peers.back().process != ref.process)
@@ -214,11 +213,10 @@ void Flow::follow(const SlotRef& made, const EventRef& reader, std::vector<Work>
 // By what the inputs of an origin pass for the other run's.
 Heuristics Flow::taken_for_known(const EventRef& ref) const {
   Heuristics by;
-  const ProcessLog& log = mine_.log(ref);
-  const Event& event = mine_.event(ref);
-  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
-    if (log.slots[s].kind != SlotKind::in) continue;
-    if (const std::optional<Heuristic> one = known_.standing({ref, s}).by) by.add(*one);
+  const EventSlots slots = mine_.log(ref).slots_of(mine_.event(ref));
+  for (const Slot& slot : slots) {
+    if (slot.kind != SlotKind::in) continue;
+    if (const auto one = known_.standing({ref, slots.index_of(slot)}).by) by.add(*one);
   }
   return by;
 }

@@ -54,7 +54,7 @@ class Tokens {
                 text(event.node));
     t.scalars = text(event.scalars);
     uint64_t outputs = mix(text(event.results), event.flags & kRaised);
-    const EventSlots slots = log_.slots.of_event(event);
+    const EventSlots slots = log_.slots_of(event);
     for (const Slot& slot : slots) {
       if (slot.flags & kUnreadable) continue;
       // In any order, with any names: both runs hold the same parameters.

@@ -35,8 +35,7 @@ void Collectives::match(const Run& run) {
         members.push_back({int32_t(p), e, e, true});
       members.back().done = e;
       bool leaves = false;
-      for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s)
-        leaves |= log.slots[s].kind != SlotKind::in;
+      for (const Slot& slot : log.slots_of(event)) leaves |= slot.kind != SlotKind::in;
       // "0-3:0>2": from one rank to another.
       const bool message = log.text(event.group).find('>') != std::string::npos;
       members.back().waits = !message || leaves;

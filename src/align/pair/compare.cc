@@ -36,7 +36,7 @@ enum class Slots : uint8_t { equal, values, shape };
 template <typename Visit>
 void visit_pairs(const ProcessLog& a, const Event& ea, const ProcessLog& b, const Event& eb,
                  Visit visit) {
-  const EventSlots x = a.slots.of_event(ea), y = b.slots.of_event(eb);
+  const EventSlots x = a.slots_of(ea), y = b.slots_of(eb);
   auto by_place = [](const Slot& s, const Slot& t) {
     return std::tie(s.kind, s.index) < std::tie(t.kind, t.index);
   };

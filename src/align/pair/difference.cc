@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "record/names.h"
+#include "record/log_words.h"
 
 namespace opguard {
 namespace {

@@ -38,9 +38,9 @@ bool EqualEvents::values(const Event& a, const Event& b) const {
   if (a.slot_count != b.slot_count || text(0, a.scalars) != text(1, b.scalars) ||
       text(0, a.results) != text(1, b.results) || ((a.flags ^ b.flags) & kRaised))
     return false;
-  const EventSlots x = logs_[0]->slots.of_event(a), y = logs_[1]->slots.of_event(b);
+  const EventSlots x = logs_[0]->slots_of(a), y = logs_[1]->slots_of(b);
   const bool by_name = slots_by_name(a);
-  for (uint32_t k = 0; k < a.slot_count; ++k)
+  for (uint32_t k = 0; k < x.size(); ++k)
     if (!slots(x[k], y[k], by_name)) return false;
   return true;
 }

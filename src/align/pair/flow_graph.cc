@@ -52,7 +52,7 @@ FlowGraph::FlowGraph(const TokenSequence& side, uint32_t begin, uint32_t end) : 
   for (uint32_t e = begin; e < end; ++e) {
     const Event event = side.log.events[side.events[e]];
     first_.push_back(ports_.size());
-    const EventSlots slots = side.log.slots.of_event(event);
+    const EventSlots slots = side.log.slots_of(event);
     for (const Slot& slot : slots) {
       ports_.push_back(port_of(slot));
       left += slot.kind != SlotKind::in;

@@ -105,17 +105,20 @@ bool same_bytes(const Slot& x, const Slot& y) {
 }
 
 PairedSlots::PairedSlots(const ProcessLog& a, const Event& ea, const ProcessLog& b, const Event& eb)
-    : of_a_(a.slots.of_event(ea)),
-      of_b_(b.slots.of_event(eb)),
-      first_a_(ea.first_slot),
-      first_b_(eb.first_slot),
+    : of_a_(a.slots_of(ea)),
+      of_b_(b.slots_of(eb)),
       places_(slots_by_name(ea) && slots_by_name(eb) ? pair_by_name(a, of_a_, b, of_b_)
                                                      : pair_by_place(of_a_, of_b_)) {}
 
 SlotPair PairedSlots::pair(const Places& places) const {
   SlotPair pair;
-  if (places[0] != kNobody) pair.a = of_a_[places[0]], pair.at_a = first_a_ + places[0];
-  if (places[1] != kNobody) pair.b = of_b_[places[1]], pair.at_b = first_b_ + places[1];
+  auto read = [](const EventSlots& slots, uint32_t place, std::optional<Slot>& slot, uint64_t& at) {
+    if (place == kNobody) return;
+    slot = slots[place];
+    at = slots.index_of(slots[place]);
+  };
+  read(of_a_, places[0], pair.a, pair.at_a);
+  read(of_b_, places[1], pair.b, pair.at_b);
   return pair;
 }
 

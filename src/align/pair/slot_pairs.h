@@ -81,7 +81,6 @@ class PairedSlots {
   SlotPair pair(const Places& places) const;
 
   const EventSlots of_a_, of_b_;
-  const uint64_t first_a_, first_b_;
   std::vector<Places> places_;
 };
 

@@ -43,7 +43,7 @@ void visit_states(const std::vector<const ProcessLog*>& processes, Visit visit) 
     for (uint64_t e = 0; e < log->events.size(); ++e) {
       if (log->events.kind(e) != EventKind::optimizer) continue;
       const Event event = log->events[e];
-      const EventSlots slots = log->slots.of_event(event);
+      const EventSlots slots = log->slots_of(event);
       for (const Slot& slot : slots)
         if (!(slot.flags & kUnreadable) && names.role(slot.name) != Role::other)
           visit(event.step, slot, names, log->rank);

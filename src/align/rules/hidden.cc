@@ -129,9 +129,10 @@ const Rule* HiddenRecords::hides_origin(int side, const Origin& origin,
   const Rule* rule = rule_of(side, origin.event, origin.slot);
   if (partner.process < 0) {
     // Alone in its run: every value it left is the rules' business, or it is none.
-    const Event e = event(side, origin.event);
-    for (uint64_t s = e.first_slot; rule && s < e.first_slot + e.slot_count; ++s)
-      if (log(side, origin.event).slots[s].kind != SlotKind::in && !rule_of(side, origin.event, s))
+    if (rule == nullptr) return nullptr;
+    const EventSlots slots = log(side, origin.event).slots_of(event(side, origin.event));
+    for (const Slot& slot : slots)
+      if (slot.kind != SlotKind::in && !rule_of(side, origin.event, slots.index_of(slot)))
         return nullptr;
     return rule;
   }
@@ -143,9 +144,9 @@ const Rule* HiddenRecords::hides_origin(int side, const Origin& origin,
       log(0, a).text(event(0, a).scalars) == log(1, b).text(event(1, b).scalars))
     return rule;
   if (left != Residue::follows) return nullptr;
-  const Event e = event(side, origin.event);
-  for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s)
-    if (const Rule* found = rule_of(side, origin.event, s)) return found;
+  const EventSlots slots = log(side, origin.event).slots_of(event(side, origin.event));
+  for (const Slot& slot : slots)
+    if (const Rule* found = rule_of(side, origin.event, slots.index_of(slot))) return found;
   return nullptr;
 }
 
@@ -156,8 +157,8 @@ void HiddenRecords::count_matched() {
       const RuleMatcher& matcher = matchers_[side][p];
       for (const Event e : l.events) {
         if (!matcher.any(e)) continue;
-        for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s)
-          for (uint32_t rule : matcher.rules_of(e, l.slots[s])) ++uses_[rule].matched;
+        for (const Slot& slot : l.slots_of(e))
+          for (uint32_t rule : matcher.rules_of(e, slot)) ++uses_[rule].matched;
         for (Kind kind : {Kind::scalar, Kind::result}) {
           const std::string& text = l.text(kind == Kind::scalar ? e.scalars : e.results);
           if (text.empty()) continue;
@@ -175,8 +176,7 @@ void HiddenRecords::hide_alone(int side, const EventRef& ref) {
   const RuleMatcher& matcher = matchers_[side][ref.process];
   const Event e = event(side, ref);
   if (!matcher.any(e)) return;
-  for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
-    const Slot slot = log(side, ref).slots[s];
+  for (const Slot& slot : log(side, ref).slots_of(e)) {
     const auto rules = matcher.rules_of(e, slot);
     for (uint32_t rule : rules) ++uses_[rule].hidden;
     if (!rules.empty() && slot.kind != SlotKind::in && has_value(slot))
@@ -208,8 +208,7 @@ bool HiddenRecords::only_reads(const EventRef& ra, const EventRef& rb) const {
 // What the event leaves is made from hidden values.
 void HiddenRecords::hold(int side, const EventRef& ref) {
   const Event e = event(side, ref);
-  for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
-    const Slot slot = log(side, ref).slots[s];
+  for (const Slot& slot : log(side, ref).slots_of(e)) {
     if (slot.kind != SlotKind::in && has_value(slot) && slot.value != Fingerprint{})
       held_[side].insert(value_key(log(side, ref), slot));
   }

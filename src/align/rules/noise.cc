@@ -123,8 +123,9 @@ class NoiseSearch {
       auto add_sinks = [&](const EventRef& ref) {
         const Event e = event(side, ref);
         if (e.kind == EventKind::state) return;
-        for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s)
-          if (flow.novel(ref, log(side, ref).slots[s])) sinks.push_back({ref, s});
+        const EventSlots slots = log(side, ref).slots_of(e);
+        for (const Slot& slot : slots)
+          if (flow.novel(ref, slot)) sinks.push_back({ref, slots.index_of(slot)});
       };
       for (const ProcessPair& both : timeline_.alignment().processes) {
         const int32_t process = side == 0 ? both.a : both.b;
@@ -146,9 +147,8 @@ class NoiseSearch {
 
   bool reads_novel(const Flow& flow, int side, const EventRef& ref) const {
     const Event e = event(side, ref);
-    for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s)
-      if (log(side, ref).slots[s].kind == SlotKind::in && flow.novel(ref, log(side, ref).slots[s]))
-        return true;
+    for (const Slot& slot : log(side, ref).slots_of(e))
+      if (slot.kind == SlotKind::in && flow.novel(ref, slot)) return true;
     return false;
   }
 
@@ -302,11 +302,11 @@ class NoiseSearch {
     if (equality == Equality::shape) return {{ReasonKind::varies_in_shape}};
     if (equality == Equality::inputs) return {{ReasonKind::data_order_given}};
     bool tensors = false;
-    for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
-      if (l.slots[s].kind != SlotKind::in) continue;
+    for (const Slot& slot : l.slots_of(e)) {
+      if (slot.kind != SlotKind::in) continue;
       tensors = true;
-      if (l.slots[s].flags & kUninitialised)
-        return {{.kind = ReasonKind::uninitialised, .names = {l.text(l.slots[s].name)}}};
+      if (slot.flags & kUninitialised)
+        return {{.kind = ReasonKind::uninitialised, .names = {l.text(slot.name)}}};
     }
     const std::string callee = view(l, a.event).operator_name;
     const Reasons states = states_before(a, b);

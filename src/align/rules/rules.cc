@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "align/judge/pivot_view.h"
 #include "llvm/ADT/StringRef.h"
+#include "record/selection_text.h"
 #include "support/nearest.h"
 
 namespace opguard {
@@ -15,31 +15,11 @@ constexpr std::string_view kEnd = " -- ";
 constexpr std::string_view kWhy = "why:";
 constexpr std::array<std::string_view, 10> kKeys = {
     "kind", "phase", "node", "rank", "step", "operator", "file", "function", "dtype", "shape"};
-constexpr std::array<std::string_view, 7> kKinds = {"op",        "node",       "accumulate", "loss",
-                                                    "optimizer", "collective", "state"};
-constexpr std::array<std::string_view, 4> kPhases = {"forward", "recompute", "backward",
-                                                     "optimizer"};
 
 std::string_view trimmed(std::string_view text) {
   const llvm::StringRef trimmed = llvm::StringRef(text.data(), text.size()).trim();
   return {trimmed.data(), trimmed.size()};
 }
-
-template <typename T>
-bool number(std::string_view text, std::optional<T>& value) {
-  T read{};
-  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), read);
-  if (text.empty() || code != std::errc() || end != text.data() + text.size()) return false;
-  value = read;
-  return true;
-}
-
-template <size_t N>
-std::string nearest(std::string_view word, const std::array<std::string_view, N>& words) {
-  return opguard::nearest(word, std::vector<std::string>(words.begin(), words.end()));
-}
-
-bool key_character(char c) { return (c >= 'a' && c <= 'z') || c == '_'; }
 
 // "[4, *]" and "[4,*]" are one.
 std::string without_spaces(std::string_view text) {
@@ -96,79 +76,26 @@ class Parser {
                                   [](char c) { return (uint8_t(c) & 0xc0) != 0x80; }));
   }
 
-  // Where ",word=" begins at or behind `from`.
-  static size_t next_key(std::string_view text, size_t from) {
-    for (size_t at = text.find(',', from); at != text.npos; at = text.find(',', at + 1)) {
-      size_t end = at + 1;
-      while (end < text.size() && key_character(text[end])) ++end;
-      if (end > at + 1 && end < text.size() && text[end] == '=') return at;
-    }
-    return text.npos;
-  }
-
   bool parse_selection(std::string_view text, size_t offset, Rule& rule) {
-    size_t at = next_key(text, 0);
-    const std::string_view what = text.substr(0, at);
-    while (at != text.npos) {
-      const size_t next = next_key(text, at + 1);
-      const std::string_view item = text.substr(at + 1, next == text.npos ? next : next - at - 1);
-      if (!set_key(item, offset + at + 1, rule)) return false;
-      at = next;
-    }
-    return parse_what(what, offset, rule);
-  }
-
-  bool set_key(std::string_view item, size_t at, Rule& rule) {
-    const size_t equal = item.find('=');
-    const std::string_view key = item.substr(0, equal), value = item.substr(equal + 1);
-    const size_t value_at = at + equal + 1;
-    if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end())
-      return fault(at, at + equal, "unknown key '" + std::string(key) + "'", nearest(key, kKeys));
-    auto wrong = [&](const std::string& hint = "") {
-      return fault(value_at, at + item.size(),
-                   std::string(key) + " cannot be '" + std::string(value) + "'", hint);
-    };
-    if (value.empty()) return wrong();
-    if (key == "rank") return number(value, rule.rank) || wrong();
-    if (key == "step") return number(value, rule.step) || wrong();
-    if (key == "kind" && std::find(kKinds.begin(), kKinds.end(), value) == kKinds.end())
-      return wrong(nearest(value, kKinds));
-    if (key == "phase" && std::find(kPhases.begin(), kPhases.end(), value) == kPhases.end())
-      return wrong(nearest(value, kPhases));
-    std::string& field = key == "kind"       ? rule.kind
-                         : key == "phase"    ? rule.phase
-                         : key == "node"     ? rule.node
-                         : key == "operator" ? rule.op
-                         : key == "file"     ? rule.file
-                         : key == "function" ? rule.function
-                         : key == "dtype"    ? rule.dtype
-                                             : rule.shape;
-    field = key == "shape" ? without_spaces(value) : std::string(value);
+    SelectionText read;
+    if (const auto wrong = read_selection(text, kKeys, read))
+      return fault(offset + wrong->from, offset + wrong->to, wrong->message,
+                   nearest(wrong->word, wrong->known));
+    rule.boundary = read.boundary;
+    rule.slot_in_boundary = read.slot_in_boundary;
+    rule.occurrence = read.occurrence;
+    rule.slot = read.slot;
+    read_number(read.value_of("rank"), rule.rank);
+    read_number(read.value_of("step"), rule.step);
+    rule.kind = read.value_of("kind");
+    rule.phase = read.value_of("phase");
+    rule.node = read.value_of("node");
+    rule.op = read.value_of("operator");
+    rule.file = read.value_of("file");
+    rule.function = read.value_of("function");
+    rule.dtype = read.value_of("dtype");
+    rule.shape = without_spaces(read.value_of("shape"));
     return true;
-  }
-
-  // BOUNDARY[@OCCURRENCE][:SLOT]
-  bool parse_what(std::string_view what, size_t offset, Rule& rule) {
-    for (size_t at = what.find('@'); at != what.npos; at = what.find('@', at + 1)) {
-      size_t end = at + 1;
-      if (end < what.size() && what[end] == '*')
-        ++end;
-      else
-        while (end < what.size() && what[end] >= '0' && what[end] <= '9') ++end;
-      if (end == at + 1 || (end != what.size() && what[end] != ':')) continue;
-      rule.boundary = what.substr(0, at);
-      if (rule.boundary.empty()) break;
-      if (what[at + 1] != '*' && !number(what.substr(at + 1, end - at - 1), rule.occurrence))
-        return fault(offset + at + 1, offset + end, "no such occurrence");
-      if (end == what.size()) return true;
-      rule.slot = what.substr(end + 1);
-      return !rule.slot.empty() ||
-             fault(offset + end, offset + what.size(), "the slot is missing after ':'");
-    }
-    rule.boundary = what;
-    rule.slot_in_boundary = true;
-    return !rule.boundary.empty() ||
-           fault(offset, offset + what.size(), "the boundary is missing; '*' is any");
   }
 
   std::string_view line_;
@@ -200,25 +127,6 @@ std::string sizes_text(const Meta& meta) {
 }
 
 }  // namespace
-
-bool glob(std::string_view pattern, std::string_view text) {
-  size_t p = 0, t = 0, star = pattern.npos, retry = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      retry = t;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
-      ++p, ++t;
-    } else if (star != pattern.npos) {
-      p = star + 1;
-      t = ++retry;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
 
 bool parse_rules(const std::string& text, const std::string& name, std::vector<Rule>& rules,
                  Diagnostics& diags) {

@@ -5,9 +5,9 @@
 //   loader.item:*,operator=time.* -- why: the clock
 //   *:in/arg1,dtype=float16,shape=[4, *] -- why: padding that nobody reads
 //
-// The selection is that of `--capture` (docs/formats/tensors.md), with `*` and `?` for any text and
-// any character, and more keys. Counterexample: a rule without a reason is refused. Nobody could
-// tell a year later whether it still holds.
+// The selection is record/selection_text.h's, with `*` and `?` for any text and any character.
+// Counterexample: a rule without a reason is refused. Nobody could tell a year later whether it
+// still holds.
 //
 // The cost: what depends on the boundary alone is found out once a boundary, not once an event.
 #pragma once
@@ -43,9 +43,6 @@ struct Rule {
 // errors and in Rule::place. False: `diags` says what is wrong, with line and column.
 bool parse_rules(const std::string& text, const std::string& name, std::vector<Rule>& rules,
                  Diagnostics& diags);
-
-// `*` any text, `?` any character; everything else is itself.
-bool glob(std::string_view pattern, std::string_view text);
 
 // A part of an event that a rule may name.
 struct RecordPart {

@@ -14,7 +14,7 @@ std::vector<EventRef> ChangedReaders::until(const EventRef& last) const {
 
 void ChangedReaders::read(Process& process, const EventRef& ref) const {
   const ProcessLog& log = index_.log(ref);
-  const EventSlots slots = log.slots.of_event(index_.event(ref));
+  const EventSlots slots = log.slots_of(index_.event(ref));
   for (const Slot& slot : slots) {
     if (!has_value(slot) || !slot.address || !slot.size_bytes) continue;
     auto [at, fresh] =

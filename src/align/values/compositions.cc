@@ -67,7 +67,7 @@ Compositions::Compositions(const Run& held, const Run& asking) {
     for (size_t e = 0; e < log.events.size(); ++e) {
       const Event event = log.events[e];
       if (event.kind == EventKind::state) continue;
-      const EventSlots slots = log.slots.of_event(event);
+      const EventSlots slots = log.slots_of(event);
       for (const Slot& slot : slots) {
         if (slot.meta >= single.size() || !has_elements(slot)) continue;
         if (several_ranks) single[slot.meta]->insert(slot.digest);
@@ -169,7 +169,7 @@ std::optional<uint64_t> RankSums::of(const EventRef& ref, const Slot& slot) cons
     auto found = executions(p).find(wanted);
     if (found == executions(p).end()) return {};
     const ProcessLog& other = run_.processes[p];
-    const EventSlots slots = other.slots.of_event(other.events[found->second]);
+    const EventSlots slots = other.slots_of(other.events[found->second]);
     const auto same = std::find_if(slots.begin(), slots.end(), [&](const Slot& theirs) {
       return theirs.kind == slot.kind && theirs.index == slot.index;
     });

@@ -116,13 +116,13 @@ class KeptValues {
   std::vector<std::pair<std::string, Kept>> slots_of(int side, uint32_t event) const {
     std::vector<std::pair<std::string, Kept>> all;
     const ProcessLog& l = log(side);
-    const Event e = l.events[event];
     const EventRef ref{process_[side], event};
-    for (uint64_t s = e.first_slot; s < e.first_slot + e.slot_count; ++s) {
-      const Slot slot = l.slots[s];
-      if (!has_value(slot) || slot.meta >= l.metas.size() || hidden_.rule_of(side, ref, s))
+    const EventSlots slots = l.slots_of(l.events[event]);
+    for (const Slot& slot : slots) {
+      const uint64_t at = slots.index_of(slot);
+      if (!has_value(slot) || slot.meta >= l.metas.size() || hidden_.rule_of(side, ref, at))
         continue;
-      all.push_back({l.text(slot.name), {{ref, s}, slot, &l.metas[slot.meta]}});
+      all.push_back({l.text(slot.name), {{ref, at}, slot, &l.metas[slot.meta]}});
     }
     return all;
   }

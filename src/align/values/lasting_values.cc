@@ -40,7 +40,7 @@ LastingValues::LastingValues(const ProcessLog& log) {
   std::unordered_set<uint32_t> buffers;
   for (uint32_t e = 0; e < log.events.size(); ++e) {
     const Event event = log.events[e];
-    const EventSlots slots = log.slots.of_event(event);
+    const EventSlots slots = log.slots_of(event);
     if (event.kind == EventKind::state && log.text(event.boundary) == kBuffers)
       for (const Slot& slot : slots) buffers.insert(slot.storage);
     if (event.kind != EventKind::op) continue;
@@ -150,7 +150,7 @@ std::unordered_set<uint32_t> outermost_calls(const ProcessLog& log) {
     if (e >= around->second) continue;
     around->second = UINT64_MAX;
     bool returns = false, own = event.begin < e;
-    const EventSlots slots = log.slots.of_event(event);
+    const EventSlots slots = log.slots_of(event);
     for (const Slot& slot : slots) {
       returns |= slot.kind == SlotKind::out;
       own |= (slot.flags & kParameter) != 0;
@@ -172,7 +172,7 @@ KeptComparison compare_lasting(const Timeline& timeline, const ProcessPair& both
     return {};
   const ProcessLog& log_a = timeline.run(0).processes[both.a];
   auto made_nothing = [&](const Pair& pair, uint32_t block) {
-    const EventSlots slots = log_a.slots.of_event(log_a.events[pair.a]);
+    const EventSlots slots = log_a.slots_of(log_a.events[pair.a]);
     auto leaves = [&](const Slot& slot) {
       return slot.kind != SlotKind::in && slot.storage == block && !is_view(slots, slot);
     };
@@ -196,12 +196,11 @@ std::optional<SlotRef> made_by_partner(const Timeline& timeline, const Memory& m
   const ProcessLog& log = timeline.run(side).processes[at.event.process];
   const EventRef holder = memory.first_holder(at);
   if (holder.process < 0 || timeline.partner(side, holder).process < 0) return {};
-  const Event event = log.events[holder.event];
-  const EventSlots slots = log.slots.of_event(event);
+  const EventSlots slots = log.slots_of(log.events[holder.event]);
   const uint32_t block = log.slots[at.slot].storage;
-  for (uint32_t s = 0; s < event.slot_count; ++s)
-    if (slots[s].storage == block && slots[s].kind != SlotKind::in && !is_view(slots, slots[s]))
-      return Counterparts(timeline).of(side, {holder, event.first_slot + s});
+  for (const Slot& slot : slots)
+    if (slot.storage == block && slot.kind != SlotKind::in && !is_view(slots, slot))
+      return Counterparts(timeline).of(side, {holder, slots.index_of(slot)});
   return {};
 }
 
@@ -237,13 +236,12 @@ std::optional<ModelDifference> lasting_of_one_run(const Timeline& timeline, cons
       if (event.kind != EventKind::op || timeline.besides(side, ref)) continue;
       const Position position = timeline.position(side, ref);
       if (first && !(position < first->position)) continue;
-      const EventSlots slots = log.slots.of_event(event);
-      for (uint32_t s = 0; s < event.slot_count; ++s) {
-        const Slot& slot = slots[s];
+      const EventSlots slots = log.slots_of(event);
+      for (const Slot& slot : slots) {
         if (slot.kind == SlotKind::in || !has_value(slot) || is_view(slots, slot) ||
             !lasts.left(e, slot.storage) || known(slot))
           continue;
-        const SlotRef at{ref, event.first_slot + s};
+        const SlotRef at{ref, slots.index_of(slot)};
         auto [origin, fresh] = made.try_emplace(slot.storage);
         if (fresh) origin->second = made_by_partner(timeline, index[side]->memory(), side, at);
         if (!origin->second || hidden.rule_of(side, ref, at.slot)) continue;

@@ -53,7 +53,7 @@ const Memory::Stretch& Memory::stretch(int32_t process, uint32_t number) const {
   const uint64_t end = std::min(log.events.size(), (uint64_t{number} + 1) * kEventsOf);
   for (uint64_t e = uint64_t{number} * kEventsOf; e < end; ++e) {
     const Event event = log.events[e];
-    const EventSlots slots = log.slots.of_event(event);
+    const EventSlots slots = log.slots_of(event);
     const Views is_view(slots);
     for (const uint32_t s : last_of_each(slots)) {
       const Slot& slot = slots[s];
@@ -61,7 +61,7 @@ const Memory::Stretch& Memory::stretch(int32_t process, uint32_t number) const {
         continue;
       made.blocks.push_back({slot.address, slot.address + slot.size_bytes, slot.flat, slot.storage,
                              slot.meta, leaves_bytes_alone(slots, is_view, slot), uint32_t(e),
-                             event.first_slot + s});
+                             slots.index_of(slot)});
     }
   }
   for (uint32_t i = 0; i < made.blocks.size(); ++i) made.by_storage.push_back(i);
@@ -151,7 +151,7 @@ EventRef Memory::first_holder(const SlotRef& at) const {
   const ProcessLog& log = run_.processes[at.event.process];
   const uint32_t block = log.slots[at.slot].storage;
   for (uint32_t e = 0; block != 0 && e <= at.event.event; ++e) {
-    const EventSlots slots = log.slots.of_event(log.events[e]);
+    const EventSlots slots = log.slots_of(log.events[e]);
     for (const Slot& slot : slots)
       if (slot.storage == block) return {at.event.process, e};
   }

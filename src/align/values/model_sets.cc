@@ -51,21 +51,19 @@ ModelMoments::ModelMoments(const Timeline& timeline, int32_t process, int side,
   }
 }
 
-void ModelMoments::add(uint32_t event, uint64_t index, ModelSet& to) const {
-  const Slot slot = log_.slots[index];
-  const EventRef ref{process_, event};
-  if (!has_value(slot) || hidden_.rule_of(side_, ref, index))
+void ModelMoments::add(const SlotRef& at, const Slot& slot, ModelSet& to) const {
+  if (!has_value(slot) || hidden_.rule_of(side_, at.event, at.slot))
     to.whole = false;
   else
-    to.held.push_back({{ref, index}, value_key(log_, slot), slot});
+    to.held.push_back({at, value_key(log_, slot), slot});
 }
 
 ModelSet ModelMoments::loss(size_t k) const {
   ModelSet roots{{process_, losses_[k]}, {}};
-  const Event event = log_.events[losses_[k]];
-  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s)
-    if (const Slot slot = log_.slots[s]; slot.kind == SlotKind::in && (slot.flags & kModelValue))
-      add(losses_[k], s, roots);
+  const EventSlots slots = log_.slots_of(log_.events[losses_[k]]);
+  for (const Slot& slot : slots)
+    if (slot.kind == SlotKind::in && (slot.flags & kModelValue))
+      add({roots.event, slots.index_of(slot)}, slot, roots);
   return roots;
 }
 
@@ -74,17 +72,17 @@ StepSets ModelMoments::step(size_t k) const {
   const ModelSet none{{process_, events.back()}, {}};
   StepSets step{none, none, none, none};
   for (const uint32_t e : events) {
-    const Event event = log_.events[e];
-    for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
-      const Slot slot = log_.slots[s];
+    const EventSlots slots = log_.slots_of(log_.events[e]);
+    for (const Slot& slot : slots) {
+      const SlotRef at{{process_, e}, slots.index_of(slot)};
       const std::string_view name = log_.text(slot.name);
       if (slot.flags & kModelValue) {
-        if (slot.kind == SlotKind::out) add(e, s, step.after);
-        if (slot.kind == SlotKind::in) add(e, s, step.gradients);
+        if (slot.kind == SlotKind::out) add(at, slot, step.after);
+        if (slot.kind == SlotKind::in) add(at, slot, step.gradients);
       } else if (slot.kind == SlotKind::out && name.starts_with("state")) {
-        add(e, s, step.states);
+        add(at, slot, step.states);
       } else if (slot.kind == SlotKind::in && name.starts_with("param")) {
-        add(e, s, step.before);
+        add(at, slot, step.before);
       }
     }
   }
@@ -97,9 +95,9 @@ StepSets ModelMoments::step(size_t k) const {
 
 ModelSet ModelMoments::inputs(uint32_t e) const {
   ModelSet read{{process_, e}, {}};
-  const Event event = log_.events[e];
-  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s)
-    if (log_.slots[s].kind == SlotKind::in) add(e, s, read);
+  const EventSlots slots = log_.slots_of(log_.events[e]);
+  for (const Slot& slot : slots)
+    if (slot.kind == SlotKind::in) add({read.event, slots.index_of(slot)}, slot, read);
   return read;
 }
 

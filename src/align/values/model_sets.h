@@ -48,7 +48,7 @@ class ModelMoments {
   ModelSet inputs(uint32_t event) const;
 
  private:
-  void add(uint32_t event, uint64_t slot, ModelSet& to) const;
+  void add(const SlotRef& at, const Slot& slot, ModelSet& to) const;
 
   const ProcessLog& log_;
   const int32_t process_;

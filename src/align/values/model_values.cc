@@ -30,7 +30,7 @@ class ModelValues {
     }
   }
 
-  Comparison first_difference() {
+  ModelComparison first_difference() {
     std::optional<ModelDifference> first;  // of the pair of processes
     auto consider = [&](std::optional<ModelDifference> found) {
       if (!found || (first && !(found->position < first->position))) return;
@@ -180,13 +180,14 @@ class ModelValues {
         ref.event = e;
         const Event& event = log.events[e];
         if (event.kind == EventKind::state) continue;
-        for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
-          const Slot& slot = log.slots[s];
+        const EventSlots slots = log.slots_of(event);
+        for (const Slot& slot : slots) {
+          const uint64_t at = slots.index_of(slot);
           ValueKey key = value_key(log, slot);
           bool result = slot.kind != SlotKind::in || event.results != kNone;
           if (result && flow.novel(ref, slot) && log.metas[slot.meta].dtype != "bool" &&
-              !read.contains({key.lo, key.hi}) && !hidden_.rule_of(side, ref, s)) {
-            difference.slots[side].push_back({ref, s});
+              !read.contains({key.lo, key.hi}) && !hidden_.rule_of(side, ref, at)) {
+            difference.slots[side].push_back({ref, at});
             difference.position = std::max(difference.position, timeline_.position(side, ref));
           }
           if (slot.kind == SlotKind::in) read.insert({key.lo, key.hi});
@@ -203,7 +204,7 @@ class ModelValues {
   const HiddenRecords& hidden_;
   std::vector<ModelMoments> moments_[2];  // by process
   RunElements elements_[2];
-  Comparison result_;
+  ModelComparison result_;
 };
 
 }  // namespace
@@ -226,16 +227,15 @@ bool reports_number(const ProcessLog& log, const Event& event) {
   const bool text = value < results.size() && std::strchr("-[('0123456789in", results[value]) &&
                     results.find_first_of("0123456789in", value) != std::string::npos;
   if (!array && !text) return false;
-  for (uint64_t s = event.first_slot; s < event.first_slot + event.slot_count; ++s) {
-    const Slot& slot = log.slots[s];
+  for (const Slot& slot : log.slots_of(event)) {
     if (slot.kind == SlotKind::written || (slot.kind != SlotKind::in && !array)) return false;
     if (log.metas[slot.meta].dtype == "bool") return false;
   }
   return true;
 }
 
-Comparison compare_model_values(const ValueIndex& a, const ValueIndex& b, const Timeline& timeline,
-                                const HiddenRecords& hidden) {
+ModelComparison compare_model_values(const ValueIndex& a, const ValueIndex& b,
+                                     const Timeline& timeline, const HiddenRecords& hidden) {
   return ModelValues(a, b, timeline, hidden).first_difference();
 }
 

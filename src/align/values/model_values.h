@@ -30,7 +30,7 @@ struct ModelDifference {
   EventRef instead[2] = {};
 };
 
-struct Comparison {
+struct ModelComparison {
   bool compared = false;  // false: the runs hold no model values, or rules hide them all
   std::optional<ModelDifference> first;
   std::vector<ModelDifference> ranks;  // the first of each pair of processes that has one
@@ -44,8 +44,8 @@ struct Comparison {
 
 // Model values in order, per rank, but for those that rules hide: docs/design/judgement.md, "Model
 // values".
-Comparison compare_model_values(const ValueIndex& a, const ValueIndex& b, const Timeline& timeline,
-                                const HiddenRecords& hidden);
+ModelComparison compare_model_values(const ValueIndex& a, const ValueIndex& b,
+                                     const Timeline& timeline, const HiddenRecords& hidden);
 
 // The pairs that differ and are no state of a generator, in order: in runs whose model values
 // agree, those that reach none of them.

@@ -14,7 +14,6 @@ struct ModelEvent {
   const ProcessLog* log;
   Event event;
 
-  Slot slot(uint32_t index) const { return log->slots[event.first_slot + index]; }
   const std::string& name(const Slot& slot) const { return log->text(slot.name); }
 };
 
@@ -90,9 +89,10 @@ class ValueStreams {
               {.hyperparameters = scalars_b});
       return false;
     }
-    uint32_t count = std::min(a.event.slot_count, b.event.slot_count);
+    const EventSlots slots_a = a.log->slots_of(a.event), slots_b = b.log->slots_of(b.event);
+    const uint32_t count = std::min(slots_a.size(), slots_b.size());
     for (uint32_t s = 0; s < count; ++s) {
-      const Slot x = a.slot(s), y = b.slot(s);
+      const Slot &x = slots_a[s], &y = slots_b[s];
       const Meta &meta_x = a.log->metas[x.meta], &meta_y = b.log->metas[y.meta];
       bool same_tensor = x.kind == y.kind && a.name(x) == b.name(y) && meta_x == meta_y;
       bool readable = !((x.flags | y.flags) & kUnreadable);
@@ -110,9 +110,9 @@ class ValueStreams {
          : kind == ValueKind::parameter ? result_.parameters
                                         : result_.states);
     }
-    if (a.event.slot_count == b.event.slot_count) return true;
-    const ModelEvent& extra = a.event.slot_count > count ? a : b;
-    const Slot slot = extra.slot(count);
+    if (slots_a.size() == slots_b.size()) return true;
+    const ModelEvent& extra = slots_a.size() > count ? a : b;
+    const Slot& slot = (&extra == &a ? slots_a : slots_b)[count];
     differs(rank, extra, kind_of(extra, slot), extra.name(slot),
             &extra == &a ? tensor(a, slot) : ValueSide(),
             &extra == &b ? tensor(b, slot) : ValueSide());

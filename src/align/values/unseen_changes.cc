@@ -131,9 +131,10 @@ class Lives {
     return slot.storage != 0 && !(slot.flags & (kCarried | kPermuted));
   }
 
-  static Observation observation(const Event& e, uint32_t event, uint32_t place, const Slot& slot) {
+  static Observation observation(const Event& e, uint32_t event, const EventSlots& slots,
+                                 const Slot& slot) {
     return {slot.kind == SlotKind::in ? e.start_ns : e.end_ns, event,
-            uint32_t(e.first_slot + place)};
+            uint32_t(slots.index_of(slot))};
   }
 
   // What must be known of the whole run before any of it is judged.
@@ -143,14 +144,13 @@ class Lives {
       const Event e = log_.events[i];
       if (e.kind == EventKind::state) continue;
       const bool uncounted = names_.operation(e.boundary).writes_statistics;
-      const EventSlots slots = log_.slots.of_event(e);
-      for (uint32_t s = 0; s < slots.size(); ++s) {
-        const Slot& slot = slots[s];
+      const EventSlots slots = log_.slots_of(e);
+      for (const Slot& slot : slots) {
         writings_.add(e, slot, uncounted);
         if (slot.storage == 0) continue;
         if (names_.of_model(e, slot)) block(slot.storage).of_model = true;
         if (!is_observed(slot)) continue;
-        const Observation at = observation(e, i, s, slot);
+        const Observation at = observation(e, i, slots, slot);
         if (at.time_ns < last_ns)
           late_.push_back(at);
         else
@@ -169,13 +169,13 @@ class Lives {
     for (uint32_t i = 0; i < log_.events.size(); ++i) {
       const Event e = log_.events[i];
       if (e.kind == EventKind::state) continue;
-      const EventSlots slots = log_.slots.of_event(e);
-      for (uint32_t s = 0; s < slots.size(); ++s) {
-        if (!is_observed(slots[s])) continue;
-        const Observation at = observation(e, i, s, slots[s]);
+      const EventSlots slots = log_.slots_of(e);
+      for (const Slot& slot : slots) {
+        if (!is_observed(slot)) continue;
+        const Observation at = observation(e, i, slots, slot);
         if (at.time_ns < last_ns) continue;
         last_ns = at.time_ns;
-        visit(at, e, slots[s]);
+        visit(at, e, slot);
       }
     }
   }
@@ -294,7 +294,7 @@ class Lives {
     const Slot result = slot(at);
     if (result.kind == SlotKind::written) return true;
     bool reads = false;
-    const EventSlots slots = log_.slots.of_event(event(at));
+    const EventSlots slots = log_.slots_of(event(at));
     for (const Slot& input : slots) {
       if (input.kind != SlotKind::in) continue;
       reads = true;

@@ -113,8 +113,8 @@ const ValueIndex::Values& ValueIndex::values() const {
     for (size_t e = 0; e < log.events.size(); ++e) {
       const Event event = log.events[e];
       if (event.kind == EventKind::state) continue;
-      const EventSlots slots = log.slots.of_event(event);
-      for (uint32_t s = 0; s < event.slot_count; ++s) {
+      const EventSlots slots = log.slots_of(event);
+      for (uint32_t s = 0; s < slots.size(); ++s) {
         const Slot& slot = slots[s];
         if (!has_value(slot)) continue;
         const uint64_t key = folded(keys.of(slot));

@@ -5,8 +5,8 @@
 
 #include "align/builder.h"
 #include "align/check/races.h"
-#include "report/reasons.h"
 #include "report/findings.h"
+#include "report/reasons.h"
 
 namespace opguard::test {
 namespace {
@@ -73,10 +73,10 @@ TEST(Overwritten, ProducerConsumerAndWindow) {
   EXPECT_EQ(first.consumer, (EventRef{0, 3}));
   EXPECT_EQ(first.from_ns, 11000u);
   EXPECT_EQ(first.to_ns, 31000u);
-  ASSERT_EQ(first.window.size(), 2u);  // m.add itself ran on after it had read
-  EXPECT_EQ(first.window[0].thread, 1u);
-  EXPECT_EQ(first.window[0].first, (EventRef{0, 2}));
-  EXPECT_EQ(first.window[1].first, (EventRef{0, 1}));
+  ASSERT_EQ(first.meanwhile.size(), 2u);  // m.add itself ran on after it had read
+  EXPECT_EQ(first.meanwhile[0].thread, 1u);
+  EXPECT_EQ(first.meanwhile[0].first, (EventRef{0, 2}));
+  EXPECT_EQ(first.meanwhile[1].first, (EventRef{0, 1}));
 }
 
 // Every excuse alone turns the case above into none.

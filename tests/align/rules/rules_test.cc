@@ -61,13 +61,6 @@ TEST(Rules, FaultsHaveTheirPlace) {
   EXPECT_NE(faults("a\nb\n").find("x.rules:2:2"), std::string::npos);
 }
 
-TEST(Rules, Glob) {
-  EXPECT_TRUE(glob("*", "") && glob("a*c", "abbc") && glob("a?c", "abc") && glob("a", "a"));
-  EXPECT_TRUE(glob("*b*d", "abcbd") && glob("arg1[3]", "arg1[3]"));
-  EXPECT_FALSE(glob("a", "ab") || glob("a?", "a") || glob("a*c", "abd") ||
-               glob("arg1[3]", "arg13"));
-}
-
 bool names(const std::string& rule, const E& event, const S& slot, const std::string& callee = "") {
   LogBuilder log;
   E one = event;

@@ -1,4 +1,4 @@
-#include "record/names.h"
+#include "record/log_words.h"
 
 #include <algorithm>
 #include <cinttypes>

@@ -1,4 +1,4 @@
-// record/names.h: the words by which dumps and tables call what a log holds.
+// record/log_words.h: the words by which dumps and tables call what a log holds.
 #pragma once
 
 #include <array>
