@@ -2,7 +2,7 @@
 //
 //   y(x) of float32 [4096, 4096]      64 numbers, 322 bytes of log
 //   |y(x) - y(z)|                     about the Frobenius norm of x - z, whatever its size: a
-//                                     standard deviation of 9 % (bench/sketch_quality.py)
+//                                     standard deviation of 9 % (bench/sketch.py)
 //   y(x) + y(z) == y(x + z)           so partial sums of ranks add up, averages divide
 //   y(c * x) == c * y(x)              so a factor is seen as a factor
 //   y(left half) + y(right half at its place) == y(whole)

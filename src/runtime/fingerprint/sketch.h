@@ -6,7 +6,7 @@
 //
 // Counterexample: an integer tensor has no sketch. Its values are labels more often than amounts.
 //
-// The cost: one pass, in double precision; bench/sketch_speed has it beside torch.sum. The result
+// The cost: one pass, in double precision; bench/sketch.py has it beside torch.sum. The result
 // does not depend on the number of threads.
 #pragma once
 

@@ -5,6 +5,8 @@
 
 #include "runtime/fingerprint/fingerprint.h"
 #include "runtime/fingerprint/lane_sums.h"
+#include "runtime/fingerprint/mask.h"
+#include "runtime/fingerprint/sketch.h"
 #include "runtime/fingerprint/xor.h"
 #include "runtime/recorder/recorder.h"
 
@@ -12,6 +14,22 @@ namespace opguard {
 namespace {
 
 PyObject* number(uint64_t x) { return PyLong_FromUnsignedLongLong(x); }
+
+PyObject* sketch_sums(const TensorView& view, unsigned threads) {
+  const FloatType type = float_type(view.meta.dtype);
+  if (type == FloatType::none) Py_RETURN_NONE;
+  Sketch found;
+  {
+    WhileReading reading(view);
+    found = sketch(view.elements, type, nullptr, threads);
+  }
+  Ref sums(PyList_New(0));
+  for (const double y : found.sums) {
+    Ref item(PyFloat_FromDouble(y));
+    if (!sums || !item || PyList_Append(sums.get(), item.get()) < 0) return nullptr;
+  }
+  return PyList_AsTuple(sums.get());
+}
 
 }  // namespace
 
@@ -41,8 +59,9 @@ PyObject* fingerprint_of(PyObject*, PyObject* args) {
   const char* name = "og1";
   if (!PyArg_ParseTuple(args, "O|s", &value, &name)) return nullptr;
   const std::string_view kind = name;
-  if (kind != "og1" && kind != "xor32" && kind != "xor64" && kind != "digest" && kind != "all") {
-    PyErr_SetString(PyExc_ValueError, "kind is og1, digest, xor32, xor64 or all");
+  if (kind != "og1" && kind != "xor32" && kind != "xor64" && kind != "digest" && kind != "all" &&
+      kind != "sketch") {
+    PyErr_SetString(PyExc_ValueError, "kind is og1, digest, xor32, xor64, all or sketch");
     return nullptr;
   }
   OwnWork work;
@@ -55,6 +74,7 @@ PyObject* fingerprint_of(PyObject*, PyObject* args) {
   if (!view.readable) Py_RETURN_NONE;
   const unsigned threads = threads_for(view);
   const Elements& elements = view.elements;
+  if (kind == "sketch") return sketch_sums(view, threads);
   if (kind.starts_with("xor")) {
     uint64_t x;
     {

@@ -28,6 +28,7 @@ class WhileReading {
 //   "xor32", "xor64"   int
 //   "digest"           int or None
 //   "all"              (h, m, flat, pattern or None, digest or None)
+//   "sketch"           os1's 64 sums; None of what is not floating point
 PyObject* fingerprint_of(PyObject* module, PyObject* args);
 
 // lane_sums(name=None) -> the versions of the inner loops this processor can run, the best first.

@@ -14,7 +14,7 @@
 // Counterexample: inputs have no sketch, for they are somebody's results. What no operator made is
 // recorded once a step: parameters at `<parameters>`, gradients at `<gradients>`.
 //
-// The cost: a second pass over each result (bench/sketch_speed), some us for the walk over frames,
+// The cost: a second pass over each result (bench/sketch.py), some us for the walk over frames,
 // 323 bytes of log. In other modes: one test of a flag.
 #pragma once
 
