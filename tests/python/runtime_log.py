@@ -82,6 +82,7 @@ class Log:
         assert data[:8] == b"opguard\x1a" and struct.unpack_from("<I", data, 8)[0] == 9
         self.settings, self.strings, self.metas, self.locations, self.events = {}, [], [], {}, []
         self.lost, self.gaps, self.closed, at = 0, [], False, 20
+        self.sketches = {}  # event -> (module, {slot: [(kind, shape, dim, [sums])]})
         self.chunks = self.chain = 0  # so far, and what binds them
         while at < len(data):
             mark, kind, length, count, _, _ = struct.unpack_from("<3sBIIII", data, at)
@@ -89,7 +90,7 @@ class Log:
             cursor = Cursor(data[at + 20 : at + 20 + length])
             at += 20 + length
             (None, self._process, self._settings, self._strings, self._metas, self._locations, self._events, self._lost,
-             self._end)[kind](cursor, count)  # fmt: skip
+             self._end, self._sketches)[kind](cursor, count)  # fmt: skip
             assert cursor.at == length
             sums = struct.unpack_from("<Q", data, at - length - 8)[0]
             self.chunks, self.chain = self.chunks + 1, mix((self.chain + 0x9E3779B97F4A7C15 & MASK64) ^ sums)
@@ -188,6 +189,37 @@ class Log:
     def _lost(self, c, count):
         self.gaps += [(c.varint(), c.varint()) for _ in range(count)]
         self.lost = sum(records for _, records in self.gaps)
+
+    def _sketches(self, c, count):
+        for _ in range(count):
+            event, module = c.varint(), c.varint()
+            slots = {}
+            for _ in range(c.varint()):
+                slot = c.varint()
+                slots[slot] = [self._set(c) for _ in range(c.varint())]
+            self.sketches[event] = (self.strings[module - 1] if module else None, slots)
+
+    def _set(self, c):
+        kind = ("whole", "grid", "halves")[c.byte()]
+        if kind == "whole":
+            return kind, (), 0, [self._sketch(c)]
+        shape, dim = tuple(c.signed() for _ in range(c.varint())), c.byte()
+        return kind, shape, dim, [self._sketch(c) for _ in range(c.varint())]
+
+    @staticmethod
+    def _sketch(c):
+        head = c.byte()
+        if head & 128:
+            for _ in range(3):
+                c.varint()
+        size = (head & 127) // 8
+        if size == 0:
+            c.at += 7
+            return [0.0] * 64
+        exponent = c.signed()
+        c.at += 64 * size
+        data = c.data[c.at - 64 * size : c.at]
+        return [int.from_bytes(data[i : i + size], "little", signed=True) * 2.0**exponent for i in range(0, 64 * size, size)]
 
     def _end(self, c, count):
         assert c.varint() == len(self.events) and c.varint() == sum(len(e.slots) for e in self.events)

@@ -258,7 +258,7 @@ def test_sdc_keeps_to_the_programs_marks(tmp_path):
 
 def test_an_unknown_mode_is_told_and_nothing_is_recorded(tmp_path):
     result = run_program("print(og('a', 3) + 4)", tmp_path / "log", env={"OPGUARD_MODE": "fast"}, status=1)
-    assert "OPGUARD_MODE is default, full, trusted, sdc, model or off, not fast" in result.stderr
+    assert "OPGUARD_MODE is default, full, sketch, trusted, sdc, model or off, not fast" in result.stderr
 
 
 def test_subclasses_and_modes_of_the_program_see_nothing_of_us(tmp_path):

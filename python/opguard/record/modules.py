@@ -5,7 +5,7 @@
 
 The innermost method of a module on the Python stack tells it: the first argument of its function is the module. So no
 hook is registered, and torch.compile sees none. A module is called by the path that leads to it from its root, which
-is a module that no other holds; a root without parameters, such as a loss, is "<CrossEntropyLoss>".
+is a module that no other holds and "<root>" itself. One without parameters, such as a loss, is "<CrossEntropyLoss>".
 
 Counterexample: a module that is called by another thread's stack, or by a compiled graph, is not found.
 The cost: about a microsecond a frame, in mode `sketch` only.
@@ -35,7 +35,7 @@ def _meet(root, prefix):
     if holds and not any(known() is root for known, _ in _roots):
         _roots.append((weakref.ref(root), prefix))
     for path, module in parameter_names.modules_below(root):
-        name = (prefix + path).rstrip(".") if holds else "<%s>" % type(root).__name__ + ("." + path).rstrip(".")
+        name = ((prefix + path).rstrip(".") or "<root>") if holds else "<%s>" % type(root).__name__ + ("." + path).rstrip(".")
         _names[id(module)] = (weakref.ref(module), name)
 
 

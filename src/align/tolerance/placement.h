@@ -8,14 +8,14 @@
 //   any of these, twice as large                                        factor 2
 //   2 ranks with [4, 64], both the upper half                           sharded, 1 piece omitted
 //
-// Nothing is declared. Each hypothesis is tried, and the one that leaves the smallest difference
-// is taken, not the first that fits: in bfloat16 a wrong one may be within what is allowed.
+// Nothing is declared. Each hypothesis is tried, and the one that leaves the smallest difference is
+// taken. The first that fits may be wrong: in bfloat16 much is within what is allowed.
 //
 // Counterexample: a tensor of zeros, or of equal rows, fits several hypotheses alike. It is
 // `ambiguous`, which is no finding.
 //
-// The cost: a product of 64 numbers for each rank and piece, about 0.1 us; where sums over ranks
-// are tried, for each subset of up to 16 ranks of one size.
+// The cost: a product of 64 numbers for each rank and piece. Where sums over ranks are tried, one
+// for each subset of up to 16 ranks.
 #pragma once
 
 #include <cstdint>
@@ -62,9 +62,9 @@ struct Placement {
   std::vector<uint32_t> stray{};  // ranks that are not within what is allowed
 };
 
-// held: a rank once; at least one. allowed: the relative difference that rounding may make. unit:
-// the factor that is expected, as of gradients of a scaled loss; Placement::factor is relative to
-// it. Sums over ranks are tried of at most 16 ranks.
+// A rank is held once, and there is at least one. What is allowed is the relative difference that
+// rounding may make. The unit is the factor that is expected, as of gradients of a scaled loss;
+// Placement::factor is relative to it. Sums over ranks are tried of at most 16 ranks.
 Placement find_placement(const WholeValue& whole, const std::vector<RankValue>& held,
                          double allowed, double unit = 1);
 

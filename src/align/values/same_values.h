@@ -29,12 +29,12 @@ enum class ValueKind : uint8_t {
 // What one run has where they differ.
 struct ValueSide {
   // A tensor: its name in this run, what it is and what it held. None: nothing there.
-  std::string name;
-  std::optional<Meta> meta;
-  Fingerprint value;
-  std::string hyperparameters;      // as recorded: "lr=0.1"
-  std::optional<EventKind> moment;  // loss: a backward pass; optimizer: a step
-  uint64_t moments = 0;             // in all, where one run has more
+  std::string name = {};
+  std::optional<Meta> meta = {};
+  Fingerprint value = {};
+  std::string hyperparameters = {};      // as recorded: "lr=0.1"
+  std::optional<EventKind> moment = {};  // loss: a backward pass; optimizer: a step
+  uint64_t moments = 0;                  // in all, where one run has more
   bool operator==(const ValueSide&) const = default;
 };
 
@@ -42,9 +42,9 @@ struct ValueDifference {
   int32_t rank = 0;
   uint32_t step = 0, micro_batch = 0;
   ValueKind kind = ValueKind::loss;
-  std::string name;  // "root0", "grad3"; "" where nothing single differs
-  Location place;    // of the backward pass or the optimizer step, in `a` where it has one
-  ValueSide a, b;
+  std::string name = {};  // "root0", "grad3"; "" where nothing single differs
+  Location place = {};    // of the backward pass or the optimizer step, in `a` where it has one
+  ValueSide a = {}, b = {};
   bool operator==(const ValueDifference&) const = default;
 };
 

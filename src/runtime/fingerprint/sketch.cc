@@ -140,14 +140,21 @@ struct Tasks {
   uint64_t rows, groups, parts, columns;
 };
 
-void fold(const WideSums& wide, SketchSums& into) {
-  for (size_t i = 0; i < kSketchNumbers; ++i) into[i] += wide[i] + wide[i + kSketchNumbers];
+SketchSums folded(const RotatedSums& sums) {
+  SketchSums y{};
+  for (unsigned rotation = 0; rotation < kSketchNumbers; ++rotation) {
+    if ((sums.used >> rotation & 1) == 0) continue;
+    for (size_t k = 0; k < kSketchNumbers; ++k)
+      y[(k + rotation) % kSketchNumbers] += sums.lanes[rotation][k];
+  }
+  return y;
 }
 
-struct Part {
-  alignas(64) WideSums sums = {};
-  bool finite = true;
-};
+bool all_finite(const SketchSums& y) {
+  double all = 0;
+  for (const double sum : y) all += sum - sum;
+  return all == 0;
+}
 
 }  // namespace
 
@@ -159,25 +166,25 @@ Sketch sketch(const Elements& elements, FloatType type, const Frame* frame, unsi
   const Piece piece(elements, frame);
   const Tasks tasks(piece);
   const SketchLoops& loops = sketch_loops();
-  std::vector<Part> parts(tasks.count());
+  std::vector<SketchSums> parts(tasks.count());
   const auto add = [&](size_t task) {
-    Part& part = parts[task];
-    tasks.run(piece, task, [&](const SketchRows& rows) {
-      if (part.finite) part.finite = loops.add(rows, type, part.sums);
-    });
+    RotatedSums sums;
+    tasks.run(piece, task, [&](const SketchRows& rows) { loops.add(rows, type, sums); });
+    parts[task] = folded(sums);
   };
   if (parts.size() == 1 || threads <= 1)
     for (size_t task = 0; task < parts.size(); ++task) add(task);
   else
     parallel_for(parts.size(), threads, add);
   for (size_t task = 0; task < parts.size(); ++task) {
-    if (!parts[task].finite) {
-      parts[task] = {};
+    if (!all_finite(parts[task])) {
+      RotatedSums sums;
       tasks.run(piece, task, [&](const SketchRows& rows) {
-        loops.add_finite(rows, type, parts[task].sums, result);
+        loops.add_finite(rows, type, sums, result);
       });
+      parts[task] = folded(sums);
     }
-    fold(parts[task].sums, result.sums);
+    for (size_t i = 0; i < kSketchNumbers; ++i) result.sums[i] += parts[task][i];
   }
   return result;
 }

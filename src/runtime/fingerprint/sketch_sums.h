@@ -10,9 +10,20 @@
 
 namespace opguard {
 
-// Twice as wide as a sketch, so that a rotated row is added in one piece: the halves are added when
-// all rows are in.
-using WideSums = double[2 * kSketchNumbers];
+// Sums of rows before they are rotated, one set for each rotation. A row is added where its lanes
+// are, so consecutive rows do not wait for one another's sums to be stored.
+struct RotatedSums {
+  alignas(64) double lanes[kSketchNumbers][kSketchNumbers];  // by rotation; only of those in `used`
+  uint64_t used = 0;                                         // bits
+
+  __attribute__((always_inline)) double* of(unsigned rotation) {
+    if ((used >> rotation & 1) == 0) {
+      used |= uint64_t{1} << rotation;
+      for (double& y : lanes[rotation]) y = 0;
+    }
+    return lanes[rotation];
+  }
+};
 
 // Rows of one tensor, as they lie in memory and as they are numbered.
 struct SketchRows {
@@ -25,10 +36,9 @@ struct SketchRows {
 };
 
 struct SketchLoops {
-  // Adds rows to `sums`. False: an element was not finite, and `sums` is without meaning.
-  bool (*add)(const SketchRows& rows, FloatType type, double* sums);
+  void (*add)(const SketchRows& rows, FloatType type, RotatedSums& sums);
   // The same, slower: what is not finite is counted in `counts` and stands as zero.
-  void (*add_finite)(const SketchRows& rows, FloatType type, double* sums, Sketch& counts);
+  void (*add_finite)(const SketchRows& rows, FloatType type, RotatedSums& sums, Sketch& counts);
 };
 
 // The version that belongs to lane_sums().

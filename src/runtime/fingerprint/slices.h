@@ -5,8 +5,8 @@
 //                                       halves along 0: rows 0-1, 2-3, 4-5, 6-7, each as the first
 //                                       and as the second half of a [4, 64]
 //
-// Two halves are what a rank holds of a sequence that is cut in zigzag, or of a weight that has a
-// gate and a projection in one.
+// A rank holds two halves of a sequence that is cut in zigzag. It does so of a weight that has gate
+// and projection in one.
 //
 // Counterexample: [8, 64] is not cut into [3, 64]; uneven parts have no sketches.
 // The cost: one pass over the tensor for the grid, two for the halves along each dimension.

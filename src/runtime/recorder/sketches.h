@@ -1,5 +1,5 @@
-// runtime/recorder/sketches.h: mode `sketch`: os1 (record/sketch.h) of what operators leave, the
-// module that an operator runs in, and noise of rounding for a reference that is to be jittered.
+// runtime/recorder/sketches.h: what mode `sketch` adds. It is os1 (record/sketch.h) of what operators
+// leave, the module that an operator runs in, and noise of rounding.
 //
 //   y = og("linear:3f0a", self.wq)(x)   the slot out0 gets a number; commit() turns the numbers of
 //                                       an event's slots into its entry (record/sketch_code.h)
@@ -8,8 +8,8 @@
 //   jitter                              each result that is new memory moves by up to half a unit
 //                                       in its last place, by seed, boundary and occurrence alone
 //
-// With `slices` the pieces that ranks of another layout may hold are sketched too: of a tensor
-// [16, 64], if the other run had tensors [8, 64], both its halves.
+// With `slices` the pieces that ranks of another layout may hold are sketched too. If the other run
+// had tensors [8, 64], both halves of a tensor [16, 64] are.
 //
 // Counterexample: inputs have no sketch, for they are somebody's results. What no operator made is
 // recorded once a step: parameters at `<parameters>`, gradients at `<gradients>`.
@@ -35,10 +35,9 @@ class Sketches {
   bool on() const { return on_; }
   bool jitters() const { return static_cast<bool>(jitter_); }
 
-  // slices: what `opguard slices` wrote, lines "world 4" and "shape 8 64"; "" for none. modules:
-  // called as modules(step) for the name of the innermost module or None; jitter: called as
-  // jitter(boundary, occurrence, tensors), or None. False with an error set: slices are no such
-  // text.
+  // Slices are lines "world 4" and "shape 8 64", or "". Modules is called as modules(step) for the
+  // name of the innermost module or None. Jitter is called as jitter(boundary, occurrence,
+  // tensors), or is None. False with an error set: slices are no such text.
   bool begin(std::string_view slices, PyObject* modules, PyObject* jitter);
 
   // Of a tensor that a slot tells of: a number for Slot::sketch, 0 if it has none. aside: other

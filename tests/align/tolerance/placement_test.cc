@@ -1,5 +1,5 @@
-// What ranks hold is found from sketches: 100,000 values of random shapes, layouts, factors and
-// noise, none of which is told wrongly; contents that look alike from every side are no finding.
+// What ranks hold is found from sketches: of values of random shapes, layouts, factors and noise none
+// is told wrongly. Contents that look alike from every side are no finding.
 #include <gtest/gtest.h>
 
 #include <cmath>
