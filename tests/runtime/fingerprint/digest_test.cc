@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "levels.h"
 #include "reference.h"
 #include "runtime/fingerprint/fingerprint.h"
 #include "runtime/fingerprint/lane_sums.h"
@@ -16,16 +17,6 @@
 
 namespace opguard {
 namespace {
-
-template <typename Body>
-void at_every_level(Body body) {
-  for (const LaneSums* sums : lane_sums_here()) {
-    SCOPED_TRACE(sums->name);
-    ASSERT_TRUE(choose_lane_sums(sums->name));
-    body();
-  }
-  choose_lane_sums("");
-}
 
 uint64_t reference_xor(const std::vector<uint8_t>& bytes, size_t width) {
   uint64_t x = 0;

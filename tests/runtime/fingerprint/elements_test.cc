@@ -7,22 +7,13 @@
 
 #include <algorithm>
 
+#include "levels.h"
 #include "reference.h"
 #include "runtime/fingerprint/fingerprint.h"
 #include "runtime/fingerprint/lane_sums.h"
 
 namespace opguard {
 namespace {
-
-template <typename Body>
-void at_every_level(Body body) {
-  for (const LaneSums* sums : lane_sums_here()) {
-    SCOPED_TRACE(sums->name);
-    ASSERT_TRUE(choose_lane_sums(sums->name));
-    body();
-  }
-  choose_lane_sums("");
-}
 
 void expect(const Elements& e, const ElementName& type) {
   const uint64_t expected = ElementsReference::of(logical(e), type);

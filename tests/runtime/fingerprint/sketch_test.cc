@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "levels.h"
 #include "runtime/fingerprint/sketch.h"
 
 namespace opguard {
@@ -107,16 +108,6 @@ SketchSums defined(const std::vector<double>& values, uint64_t columns) {
     y[(j + row.rotation) % 64] += negative ? -values[i] : values[i];
   }
   return y;
-}
-
-template <typename Body>
-void at_every_level(Body body) {
-  for (const LaneSums* sums : lane_sums_here()) {
-    SCOPED_TRACE(sums->name);
-    ASSERT_TRUE(choose_lane_sums(sums->name));
-    body();
-  }
-  choose_lane_sums("");
 }
 
 constexpr FloatType kTypes[] = {FloatType::float16, FloatType::bfloat16, FloatType::float32,
