@@ -52,10 +52,11 @@ std::string sketch_text(const SlotSketches& slot) {
   char text[32];
   std::snprintf(text, sizeof text, " norm %.4g", norm(own.sums));
   std::string line = text;
-  if (slot.sets.size() > 1) line += " and pieces in " + std::to_string(slot.sets.size() - 1) + " ways";
-  for (auto [count, name] : {std::pair(own.positive_infinite, "inf"),
-                             std::pair(own.negative_infinite, "-inf"),
-                             std::pair(own.not_a_number, "nan")})
+  if (slot.sets.size() > 1)
+    line += " and pieces in " + std::to_string(slot.sets.size() - 1) + " ways";
+  for (auto [count, name] :
+       {std::pair(own.positive_infinite, "inf"), std::pair(own.negative_infinite, "-inf"),
+        std::pair(own.not_a_number, "nan")})
     if (count > 0) line += " " + std::to_string(count) + " " + name;
   return line;
 }
@@ -204,8 +205,8 @@ void dump(const ProcessLog& log, const EventSelection& selection, uint64_t& limi
     auto sketched = sketches.slots.begin();
     const EventSlots slots = log.slots_of(e);
     for (const Slot& slot : slots) {
-      const bool has = sketched != sketches.slots.end() &&
-                       sketched->slot == slots.index_of(slot) - e.first_slot;
+      const bool has =
+          sketched != sketches.slots.end() && sketched->slot == slots.index_of(slot) - e.first_slot;
       piece += slot_line(log, slot, has ? sketch_text(*sketched++) : "");
       if (piece.size() < kPieceBytes) continue;
       if (!out(piece)) return;

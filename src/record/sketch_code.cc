@@ -90,8 +90,7 @@ void put_sketch(std::string& out, const Sketch& sketch, unsigned bits) {
   const bool counts = !sketch.finite();
   out.push_back(static_cast<char>((largest > 0 ? bits : 0) | (counts ? kCountsFollow : 0)));
   if (counts)
-    for (uint64_t n :
-         {sketch.positive_infinite, sketch.negative_infinite, sketch.not_a_number})
+    for (uint64_t n : {sketch.positive_infinite, sketch.negative_infinite, sketch.not_a_number})
       put_varint(out, n);
   if (largest == 0) {
     out.append(kZeroPadding, '\0');
@@ -104,8 +103,7 @@ void put_sketch(std::string& out, const Sketch& sketch, unsigned bits) {
   const auto most = static_cast<double>((int64_t{1} << (bits - 1)) - 1);
   for (double y : sketch.sums) {
     const double scaled = std::nearbyint(std::ldexp(y, -exponent));
-    const auto word = static_cast<uint64_t>(
-        static_cast<int64_t>(std::clamp(scaled, -most, most)));
+    const auto word = static_cast<uint64_t>(static_cast<int64_t>(std::clamp(scaled, -most, most)));
     for (unsigned b = 0; b < bytes_of(bits); ++b) out.push_back(static_cast<char>(word >> (8 * b)));
   }
 }
@@ -143,7 +141,8 @@ std::string SketchTable::add(std::string_view payload, uint32_t count, uint64_t 
     entry.at = payload.data() + payload.size() - before;
     const EventSketches decoded = take_event(in);
     entry.bytes = static_cast<uint32_t>(before - in.left());
-    if (decoded.module != kNone && decoded.module >= strings) return "it names a string that is not there";
+    if (decoded.module != kNone && decoded.module >= strings)
+      return "it names a string that is not there";
     fresh.push_back(entry);
   }
   if (!in.ok() || in.left() != 0) return "its length does not fit its content";

@@ -76,7 +76,8 @@ Targets of_halves(const SketchSet& set, const std::vector<int64_t>& whole) {
 std::vector<Targets> hypotheses(const WholeValue& whole, const std::vector<int64_t>& local) {
   std::vector<Targets> all;
   if (local == whole.shape) {
-    all.push_back({PlacementKind::replicated, {}, {target_of(whole.sets[0].sketches[0].sums, 0, 0)}});
+    all.push_back(
+        {PlacementKind::replicated, {}, {target_of(whole.sets[0].sketches[0].sums, 0, 0)}});
     return all;
   }
   for (const SketchSet& set : whole.sets) {
@@ -88,16 +89,18 @@ std::vector<Targets> hypotheses(const WholeValue& whole, const std::vector<int64
 }
 
 // Relative to the target; of a target of zeros only zeros are at no distance.
-double relative(double distance, double of) { return distance == 0 ? 0 : of == 0 ? kNever : distance / of; }
+double relative(double distance, double of) {
+  return distance == 0 ? 0 : of == 0 ? kNever : distance / of;
+}
 
 uint32_t omitted_by(const std::vector<bool>& covered) {
   return static_cast<uint32_t>(std::count(covered.begin(), covered.end(), false));
 }
 
 // Each rank has what is nearest to it.
-Placement each_alone(const Targets& targets, const std::vector<RankValue>& held, double allowed,
-                     double factor) {
-  Placement found{targets.kind, targets.dims};
+TensorPlacement each_alone(const Targets& targets, const std::vector<RankValue>& held,
+                           double allowed, double factor) {
+  TensorPlacement found{targets.kind, targets.dims};
   found.error = 0;
   std::vector<bool> covered(targets.pieces, false);
   bool of_grid = targets.kind == PlacementKind::pieces;
@@ -105,8 +108,8 @@ Placement each_alone(const Targets& targets, const std::vector<RankValue>& held,
     double nearest = kNever;
     const Target* best = nullptr;
     for (const Target& target : targets.all) {
-      const double error = relative(distance(value.sketch, target.sketch, factor),
-                                    std::fabs(factor) * target.norm);
+      const double error =
+          relative(distance(value.sketch, target.sketch, factor), std::fabs(factor) * target.norm);
       // A piece that a rank may hold as well is not called omitted.
       if (error <= allowed) covered[target.first] = covered[target.second] = true;
       if (error < nearest || best == nullptr) {
@@ -145,9 +148,9 @@ bool alike(const std::vector<RankValue>& held, const std::vector<double>& norms,
 
 // The ranks fall into groups of one size, whose sums (or means) are the targets, each target as
 // often as any other.
-Placement in_groups(const Targets& targets, const std::vector<RankValue>& held, size_t size,
-                    bool mean, double allowed, double factor) {
-  Placement found{mean ? PlacementKind::partial_mean : PlacementKind::partial, targets.dims};
+TensorPlacement in_groups(const Targets& targets, const std::vector<RankValue>& held, size_t size,
+                          bool mean, double allowed, double factor) {
+  TensorPlacement found{mean ? PlacementKind::partial_mean : PlacementKind::partial, targets.dims};
   const double scale = factor * (mean ? static_cast<double>(size) : 1);
   std::vector<Sum> sums;
   std::vector<double> norms;
@@ -166,7 +169,8 @@ Placement in_groups(const Targets& targets, const std::vector<RankValue>& held, 
     Sum best{ranks};
     for (size_t t = 0; t < targets.all.size(); ++t) {
       const double of = std::fabs(scale) * targets.all[t].norm;
-      const double error = relative(distance(sum, targets.all[t].sketch, scale), std::max(of, parts));
+      const double error =
+          relative(distance(sum, targets.all[t].sketch, scale), std::max(of, parts));
       if (error < best.error) best = {ranks, t, error};
     }
     if (best.error <= allowed) sums.push_back(best);
@@ -203,7 +207,7 @@ std::vector<double> fitted(const Targets& targets, const RankValue& first, doubl
 }
 
 // Covered pieces come before small differences: a rank that holds another's piece is a finding.
-bool better(const Placement& a, const Placement& b, double allowed) {
+bool better(const TensorPlacement& a, const TensorPlacement& b, double allowed) {
   const bool a_fits = a.error <= allowed, b_fits = b.error <= allowed;
   if (a_fits != b_fits) return a_fits;
   if (a_fits && a.omitted != b.omitted && (a.omitted == 0 || b.omitted == 0)) return a.omitted == 0;
@@ -211,10 +215,11 @@ bool better(const Placement& a, const Placement& b, double allowed) {
 }
 
 // The best of all hypotheses with one factor.
-Placement best_with(const std::vector<Targets>& hypotheses, const std::vector<RankValue>& held,
-                    double allowed, double factor, bool sums) {
-  Placement best;
-  const auto offer = [&](const Placement& other) {
+TensorPlacement best_with(const std::vector<Targets>& hypotheses,
+                          const std::vector<RankValue>& held, double allowed, double factor,
+                          bool sums) {
+  TensorPlacement best;
+  const auto offer = [&](const TensorPlacement& other) {
     if (better(other, best, allowed)) {
       const double error = best.error;
       best = other;
@@ -230,7 +235,7 @@ Placement best_with(const std::vector<Targets>& hypotheses, const std::vector<Ra
       if (held.size() % size != 0) continue;
       for (const bool mean : {false, true}) {
         // A mean of equal values is each of them.
-        const Placement found = in_groups(targets, held, size, mean, allowed, factor);
+        const TensorPlacement found = in_groups(targets, held, size, mean, allowed, factor);
         if (found.error < kNever) offer(found);
       }
     }
@@ -241,8 +246,8 @@ Placement best_with(const std::vector<Targets>& hypotheses, const std::vector<Ra
 
 }  // namespace
 
-Placement find_placement(const WholeValue& whole, const std::vector<RankValue>& held,
-                         double allowed, double unit) {
+TensorPlacement find_placement(const WholeValue& whole, const std::vector<RankValue>& held,
+                               double allowed, double unit) {
   const std::vector<int64_t>& local = held.front().shape;
   for (const RankValue& value : held)
     if (value.shape != local) return {};
@@ -250,7 +255,7 @@ Placement find_placement(const WholeValue& whole, const std::vector<RankValue>& 
   if (all.empty()) return {};
   const bool zero = norm(whole.sets[0].sketches[0].sums) == 0;
   // Sums over ranks only where no rank alone explains what it has: a mean of equal values is each.
-  Placement best = best_with(all, held, allowed, unit, false);
+  TensorPlacement best = best_with(all, held, allowed, unit, false);
   if (best.error > allowed && held.size() > 1 && !zero)
     best = best_with(all, held, allowed, unit, true);
   if (best.error <= allowed) {
@@ -258,16 +263,16 @@ Placement find_placement(const WholeValue& whole, const std::vector<RankValue>& 
     return best;
   }
   for (const double factor : {2.0, 0.5, 4.0, 0.25, 8.0, 0.125, 3.0, 1.0 / 3}) {
-    Placement scaled = best_with(all, held, allowed, unit * factor, held.size() > 1);
+    TensorPlacement scaled = best_with(all, held, allowed, unit * factor, held.size() > 1);
     if (scaled.error > allowed) continue;
     scaled.factor = factor;
     scaled.ambiguous = scaled.other_error <= std::min(allowed, kClear * scaled.error);
     return scaled;
   }
-  Placement multiple;
+  TensorPlacement multiple;
   for (const Targets& targets : all)
     for (const double factor : fitted(targets, held.front(), unit)) {
-      Placement scaled = each_alone(targets, held, kFitAllowance * allowed, unit * factor);
+      TensorPlacement scaled = each_alone(targets, held, kFitAllowance * allowed, unit * factor);
       scaled.factor = factor;
       if (better(scaled, multiple, kFitAllowance * allowed)) multiple = scaled;
     }

@@ -49,7 +49,7 @@ enum class PlacementKind : uint8_t {
   unknown        // no hypothesis is within what is allowed; the nearest is told in `error`
 };
 
-struct Placement {
+struct TensorPlacement {
   PlacementKind kind = PlacementKind::unknown;
   std::vector<uint8_t> dims{};  // that are cut
   double factor = 1;            // what the ranks hold is so many times the reference
@@ -58,14 +58,14 @@ struct Placement {
   // Of the best hypothesis of another kind: ambiguous if it fits as well.
   double other_error = std::numeric_limits<double>::infinity();
   bool ambiguous = false;
-  uint32_t omitted = 0;  // pieces that no rank holds
+  uint32_t omitted = 0;           // pieces that no rank holds
   std::vector<uint32_t> stray{};  // ranks that are not within what is allowed
 };
 
 // A rank is held once, and there is at least one. What is allowed is the relative difference that
 // rounding may make. The unit is the factor that is expected, as of gradients of a scaled loss;
-// Placement::factor is relative to it. Sums over ranks are tried of at most 16 ranks.
-Placement find_placement(const WholeValue& whole, const std::vector<RankValue>& held,
-                         double allowed, double unit = 1);
+// TensorPlacement::factor is relative to it. Sums over ranks are tried of at most 16 ranks.
+TensorPlacement find_placement(const WholeValue& whole, const std::vector<RankValue>& held,
+                               double allowed, double unit = 1);
 
 }  // namespace opguard

@@ -26,6 +26,7 @@
 #include "runtime/fingerprint/lane_sums.h"
 #include "runtime/fingerprint/mask.h"
 #include "runtime/fingerprint/parallel.h"
+#include "runtime/fingerprint/small_row.h"
 
 namespace opguard {
 namespace {
@@ -34,7 +35,6 @@ constexpr size_t kBatch = 256;              // rows whose hashes are summed at o
 constexpr uint64_t kChunkBytes = 16 << 10;  // what is read twice lies in the first-level cache
 constexpr uint64_t kAcross = 8;             // rows side by side that are a vector's worth
 constexpr uint64_t kWorthAlone = 1 << 10;
-constexpr uint64_t kSmall = 1 << 10;  // bytes of a row for which a Pass costs more than the reading
 constexpr uint64_t kTaskBytes = 512 << 10;  // of a thread's piece of work
 
 // bytes: of a row.
@@ -366,39 +366,6 @@ Partial run(const Plan& plan, unsigned threads) {
   return by_parts(plan, threads);
 }
 
-// Of so few that the call of a vector's loop costs more.
-uint64_t hash_of_words(const char* data, uint64_t bytes) {
-  const uint64_t* weights = powers().last;
-  uint64_t hash = 0;
-  for (uint64_t at = 0; at < bytes; at += 8) {
-    uint64_t lane;
-    std::memcpy(&lane, data + at, sizeof lane);
-    hash += mix(lane) * *weights++;
-  }
-  return hash;
-}
-
-// A few elements one behind the other, in one row: what a Pass finds, without one.
-bool small_row(const Elements& e, uint32_t type, Digest& result) {
-  uint64_t rows = 1;
-  for (size_t d = 0; d + 1 < e.shape.size(); ++d) rows *= static_cast<uint64_t>(e.shape[d]);
-  const int64_t count = e.shape.empty() ? 1 : e.shape.back();
-  const uint64_t bytes = static_cast<uint64_t>(count) * e.size;
-  if (rows != 1 || bytes > kSmall || (count > 1 && e.strides.back() != e.size)) return false;
-  const size_t width = lane_width(bytes);
-  const LaneSums& sums = lane_sums();
-  const auto* data = static_cast<const char*>(e.data);
-  uint64_t hash = 0;
-  if (width == 8 && bytes <= kTinyBytes)
-    hash = hash_of_words(data, bytes);
-  else
-    hash = sums.segment(data, bytes / width, width);
-  result.value = {hash, mix(hash)};
-  result.flat = hash;
-  if (type != OPGUARD_ELEMENT_NONE) result.elements = sum_of_elements(data, bytes, type);
-  return true;
-}
-
 Digest digest_of(const Elements& e, FloatType mask, uint32_t type, bool want_flat,
                  unsigned threads) {
   Digest result;
@@ -424,28 +391,6 @@ Digest digest(const Elements& elements, std::string_view dtype, unsigned threads
 
 Digest digest(const Elements& elements, NumberType type, unsigned threads) {
   return digest_of(elements, type.mask, type.element, true, threads);
-}
-
-bool tiny_digest(const char* data, uint64_t bytes, uint32_t size, NumberType type, Digest& result) {
-  if (bytes == 0 || bytes > kTinyBytes || bytes % 8 != 0 || type.element == OPGUARD_ELEMENT_NONE)
-    return false;
-  if (may_be_mask(data, size, type.mask)) return false;
-  const uint64_t hash = hash_of_words(data, bytes);
-  result.value = {hash, mix(hash)};
-  result.flat = hash;
-  result.pattern.reset();
-  if (type.element != OPGUARD_ELEMENT_FLOAT32) {
-    result.elements = sum_of_elements(data, bytes, type.element);
-    return true;
-  }
-  uint64_t sum = 0;
-  for (uint64_t at = 0; at < bytes; at += 4) {
-    uint32_t bits;
-    std::memcpy(&bits, data + at, sizeof bits);
-    sum += device::narrow_term(bits);
-  }
-  result.elements = sum;
-  return true;
 }
 
 NumberType::NumberType(std::string_view dtype, uint32_t element_bytes)

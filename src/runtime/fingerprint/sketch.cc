@@ -99,9 +99,10 @@ class Piece {
         SketchRows copy = part;
         copy.rows = std::min(rows, part.rows - r);
         copy.count = std::min(columns, part.count - c);
-        gather(part.data + static_cast<int64_t>(r) * part.stride + static_cast<int64_t>(c) * stride_,
-               part.stride, copy.rows, stride_, static_cast<int64_t>(copy.count), e_.size,
-               buffer.get());
+        gather(
+            part.data + static_cast<int64_t>(r) * part.stride + static_cast<int64_t>(c) * stride_,
+            part.stride, copy.rows, stride_, static_cast<int64_t>(copy.count), e_.size,
+            buffer.get());
         copy.data = buffer.get();
         copy.stride = static_cast<int64_t>(copy.count * e_.size);
         copy.first_row += r;
@@ -179,9 +180,8 @@ Sketch sketch(const Elements& elements, FloatType type, const Frame* frame, unsi
   for (size_t task = 0; task < parts.size(); ++task) {
     if (!all_finite(parts[task])) {
       RotatedSums sums;
-      tasks.run(piece, task, [&](const SketchRows& rows) {
-        loops.add_finite(rows, type, sums, result);
-      });
+      tasks.run(piece, task,
+                [&](const SketchRows& rows) { loops.add_finite(rows, type, sums, result); });
       parts[task] = folded(sums);
     }
     for (size_t i = 0; i < kSketchNumbers; ++i) result.sums[i] += parts[task][i];

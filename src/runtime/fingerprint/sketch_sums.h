@@ -28,10 +28,10 @@ struct RotatedSums {
 // Rows of one tensor, as they lie in memory and as they are numbered.
 struct SketchRows {
   const char* data = nullptr;
-  int64_t stride = 0;       // bytes from a row to the next
+  int64_t stride = 0;  // bytes from a row to the next
   uint64_t rows = 0;
-  uint64_t count = 0;       // elements of a row, one after the other
-  uint64_t first_row = 0;   // the number of the first row; the others follow
+  uint64_t count = 0;      // elements of a row, one after the other
+  uint64_t first_row = 0;  // the number of the first row; the others follow
   uint64_t first_column = 0;
 };
 

@@ -53,15 +53,15 @@ bool Sketches::begin(std::string_view slices, PyObject* modules, PyObject* jitte
     Shape numbers;
     const size_t space = text.find(' ');
     const std::string_view word = text.substr(0, space);
-    const bool good = numbers_of(space == std::string_view::npos ? "" : text.substr(space + 1),
-                                 numbers);
+    const bool good =
+        numbers_of(space == std::string_view::npos ? "" : text.substr(space + 1), numbers);
     if (good && word == "world" && numbers.size() == 1) {
       world_ = numbers[0];
     } else if (good && word == "shape") {
       locals_.push_back(numbers);
     } else if (!text.empty()) {
-      PyErr_Format(PyExc_ValueError, "OPGUARD_SLICES: line %zu is neither 'world N' nor 'shape N ...'",
-                   line);
+      PyErr_Format(PyExc_ValueError,
+                   "OPGUARD_SLICES: line %zu is neither 'world N' nor 'shape N ...'", line);
       return false;
     }
   }
@@ -131,8 +131,8 @@ std::string Sketches::module(uint32_t step) {
 }
 
 void Sketches::jitter(std::string_view boundary, uint32_t occurrence, PyObject* tensors) {
-  const Ref text(PyUnicode_FromStringAndSize(boundary.data(),
-                                             static_cast<Py_ssize_t>(boundary.size())));
+  const Ref text(
+      PyUnicode_FromStringAndSize(boundary.data(), static_cast<Py_ssize_t>(boundary.size())));
   const Ref number(PyLong_FromUnsignedLong(occurrence));
   const Ref done(text && number ? PyObject_CallFunctionObjArgs(jitter_.get(), text.get(),
                                                                number.get(), tensors, nullptr)

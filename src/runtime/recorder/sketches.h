@@ -1,5 +1,5 @@
-// runtime/recorder/sketches.h: what mode `sketch` adds. It is os1 (record/sketch.h) of what operators
-// leave, the module that an operator runs in, and noise of rounding.
+// runtime/recorder/sketches.h: what mode `sketch` adds. It is os1 (record/sketch.h) of what
+// operators leave, the module that an operator runs in, and noise of rounding.
 //
 //   y = og("linear:3f0a", self.wq)(x)   the slot out0 gets a number; commit() turns the numbers of
 //                                       an event's slots into its entry (record/sketch_code.h)

@@ -1,5 +1,5 @@
-// What ranks hold is found from sketches: of values of random shapes, layouts, factors and noise none
-// is told wrongly. Contents that look alike from every side are no finding.
+// What ranks hold is found from sketches: of values of random shapes, layouts, factors and noise
+// none is told wrongly. Contents that look alike from every side are no finding.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -39,8 +39,7 @@ Tensor part_of(const Tensor& whole, size_t dim, int64_t first, int64_t count) {
   inner /= whole.shape[dim];
   for (int64_t o = 0; o < outer; ++o)
     for (int64_t i = first * inner; i < (first + count) * inner; ++i)
-      part.values.push_back(
-          whole.values[static_cast<size_t>(o * whole.shape[dim] * inner + i)]);
+      part.values.push_back(whole.values[static_cast<size_t>(o * whole.shape[dim] * inner + i)]);
   return part;
 }
 
@@ -182,7 +181,7 @@ TEST(Placement, IsFoundAndNeverWrong) {
     Case made = maker.make();
     maker.add_noise(made, noise);
     const double allowed = 4 * std::max(noise, 6e-8);
-    const Placement found = find_placement(whole_of(made), held_by(made), allowed);
+    const TensorPlacement found = find_placement(whole_of(made), held_by(made), allowed);
     if (found.ambiguous) {
       ++ambiguous;
       continue;
@@ -191,9 +190,9 @@ TEST(Placement, IsFoundAndNeverWrong) {
                        std::fabs(found.factor - made.factor) < 8 * allowed * made.factor;
     if (right) continue;
     if (++wrong <= 10)
-      ADD_FAILURE() << made.text << " noise " << noise << ": found "
-                    << static_cast<int>(found.kind) << " factor " << found.factor << " error "
-                    << found.error << " omitted " << found.omitted;
+      ADD_FAILURE() << made.text << " noise " << noise << ": found " << static_cast<int>(found.kind)
+                    << " factor " << found.factor << " error " << found.error << " omitted "
+                    << found.omitted;
   }
   EXPECT_EQ(wrong, 0u);
   EXPECT_LT(ambiguous, kCases / 100u);
@@ -218,7 +217,7 @@ TEST(Placement, WhatLooksAlikeFromEverySideIsNoFinding) {
     for (Tensor& t : made.ranks) fill(t);
     // Rows are equal, but not their pieces.
     if (content == 2 && made.ranks[0].shape.back() != made.whole.shape.back()) continue;
-    const Placement found = find_placement(whole_of(made), held_by(made), 1e-6);
+    const TensorPlacement found = find_placement(whole_of(made), held_by(made), 1e-6);
     EXPECT_LE(found.error, 1e-6) << made.text << " content " << content;
     EXPECT_EQ(found.factor, 1) << made.text;
     EXPECT_TRUE(found.stray.empty());
@@ -230,7 +229,7 @@ TEST(Placement, APieceThatNoRankHoldsIsOmitted) {
   Case made;
   made.whole = maker.tensor({8, 16});
   made.ranks.assign(2, part_of(made.whole, 0, 0, 4));
-  const Placement found = find_placement(whole_of(made), held_by(made), 1e-6);
+  const TensorPlacement found = find_placement(whole_of(made), held_by(made), 1e-6);
   EXPECT_EQ(found.kind, PlacementKind::sharded);
   EXPECT_EQ(found.omitted, 1u);
 }
@@ -241,7 +240,7 @@ TEST(Placement, ARankThatDisagreesIsNamed) {
   made.whole = maker.tensor({8, 16});
   made.ranks.assign(3, made.whole);
   made.ranks[1].values[5] += 3;
-  const Placement found = find_placement(whole_of(made), held_by(made), 1e-6);
+  const TensorPlacement found = find_placement(whole_of(made), held_by(made), 1e-6);
   EXPECT_EQ(found.kind, PlacementKind::unknown);
   EXPECT_EQ(found.stray, (std::vector<uint32_t>{1}));
 }

@@ -130,8 +130,8 @@ TEST(Sketch, IsWhatTheDefinitionSays) {
 }
 
 TEST(Sketch, OfEveryLayout) {
-  const std::vector<std::vector<size_t>> nestings = {
-      {0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+  const std::vector<std::vector<size_t>> nestings = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                                     {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
   for (FloatType type : kTypes)
     for (const auto& shape : std::vector<std::vector<int64_t>>{
              {2, 3, 5}, {7, 1, 130}, {4, 65, 3}, {1, 1, 1}, {3, 200, 300}}) {
@@ -154,8 +154,8 @@ TEST(Sketch, EmptyAndWithoutDimensions) {
 }
 
 TEST(Sketch, OfALargeTensorDoesNotDependOnThreads) {
-  for (const auto& shape :
-       std::vector<std::vector<int64_t>>{{3'000'000}, {1, 3'000'000}, {3000, 1000}, {300'000, 10}}) {
+  for (const auto& shape : std::vector<std::vector<int64_t>>{
+           {3'000'000}, {1, 3'000'000}, {3000, 1000}, {300'000, 10}}) {
     Tensor x(shape, FloatType::float32);
     std::mt19937_64 random(3);
     std::vector<double> values(x.count());
@@ -261,18 +261,14 @@ TEST(Sketch, EstimatesTheNormOfEveryKindOfDifference) {
   };
   using Random = std::mt19937_64&;
   using Line = const std::vector<double>&;
-  const Quality gaussian = quality(
-      filled([&](Random random, uint64_t, uint64_t, uint64_t, Line, Line) { return normal(random); }));
-  const Quality column = quality(filled(
-      [](Random, uint64_t pick, uint64_t r, uint64_t j, Line a, Line) {
-        return j == pick % 160 ? a[r] : 0.0;
-      }));
-  const Quality row = quality(filled(
-      [](Random, uint64_t pick, uint64_t r, uint64_t j, Line, Line b) {
-        return r == pick % 96 ? b[j] : 0.0;
-      }));
-  const Quality equal_rows = quality(
-      filled([](Random, uint64_t, uint64_t, uint64_t j, Line, Line b) { return b[j]; }));
+  const Quality gaussian = quality(filled(
+      [&](Random random, uint64_t, uint64_t, uint64_t, Line, Line) { return normal(random); }));
+  const Quality column = quality(filled([](Random, uint64_t pick, uint64_t r, uint64_t j, Line a,
+                                           Line) { return j == pick % 160 ? a[r] : 0.0; }));
+  const Quality row = quality(filled([](Random, uint64_t pick, uint64_t r, uint64_t j, Line,
+                                        Line b) { return r == pick % 96 ? b[j] : 0.0; }));
+  const Quality equal_rows =
+      quality(filled([](Random, uint64_t, uint64_t, uint64_t j, Line, Line b) { return b[j]; }));
   const Quality rank_one = quality(
       filled([](Random, uint64_t, uint64_t r, uint64_t j, Line a, Line b) { return a[r] * b[j]; }));
   for (const Quality& q : {gaussian, column, row}) {
