@@ -1,10 +1,11 @@
-"""Noise of rounding: every result of an operator moves by up to half a unit in its last place.
+"""Noise of rounding: every result of an operator moves by up to the unit roundoff of its type, and is rounded again.
 
 A run that is jittered differs from the run itself as another order of addition would make it differ, operator by
 operator, forward and backward. What a tensor moves by between the two is what rounding can do to it.
 
-    x of float32, 1.0      one of 1 - 6e-8, 1, 1 + 1.2e-7
-    x of bfloat16, 1.0     one of 0.996, 1, 1.008
+    x of float32, 1.0      1 or 1 - 6e-8
+    x of float32, 1.9      1.9 or one of its neighbours, 1.2e-7 away
+    x of bfloat16, 1.0     1 or 0.996
     an integer, a mask     as it is
 
 The draw is a function of seed, boundary and occurrence alone, never of time, and no generator of the program is used.
@@ -31,7 +32,7 @@ class Jitter:
             if not tensor.is_floating_point() or tensor.numel() == 0 or _overlaps(tensor):
                 continue
             text = "%s#%d.%d" % (boundary, occurrence, number)
-            generator = torch.Generator().manual_seed(zlib.crc32(text.encode()) ^ self.seed * 0x9E3779B1)
+            generator = torch.Generator().manual_seed((zlib.crc32(text.encode()) ^ self.seed * 0x9E3779B1) % (1 << 64))
             with torch.no_grad():
                 # Not counted as a write: autograd keeps what it has saved, with the noise in it.
                 moved = tensor.data
