@@ -3,6 +3,7 @@
 #include "cli/command.h"
 #include "cli/help_text.h"
 #include "cli/report_options.h"
+#include "cli/tolerance_options.h"
 #include "session/diff.h"
 
 namespace opguard {
@@ -54,6 +55,7 @@ void add_diff(CLI::App& app, Pipeline& run) {
                     "Control seeds and kernels in both runs (opguard help determinism)");
   command->add_option("--seed", opt->seed, "Seed of --deterministic")->type_name("N");
   add_examine_options(*command, opt->examine, kProveRuns);
+  add_tolerance_options(*command, opt->tolerance);
   add_talk_options(*command);
   add_report_options(*command, opt->report);
   add_rule_options(*command, opt->report);

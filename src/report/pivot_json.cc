@@ -9,6 +9,7 @@
 #include "report/event_json.h"
 #include "report/reasons.h"
 #include "report/region.h"
+#include "report/tolerance_json.h"
 
 namespace opguard {
 namespace {
@@ -120,6 +121,7 @@ nlohmann::ordered_json pivot_json(const Report& report, const Pivot& pivot) {
                {"node", event.log->text(event.event->node)},
                {"occurrence", event.event->occurrence}};
   add_differences(json, shown);
+  add_tolerance(json, report, pivot);
   return json;
 }
 

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "align/judge/pivot_view.h"
+#include "report/tolerance_text.h"
 #include "support/text.h"
 
 namespace opguard {
@@ -285,7 +286,7 @@ class Wording {
       case uninitialised:
         return "uninitialised memory: reads what torch.empty left in " + names[0];
       default:
-        return "";
+        return tolerance_words(reason_);
     }
   }
 

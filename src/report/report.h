@@ -10,6 +10,7 @@
 #include "align/judge/verdict.h"
 #include "align/pair/settings.h"
 #include "align/rules/hidden.h"
+#include "align/tolerance/comparison.h"
 #include "confirm/drill.h"
 #include "confirm/proof.h"
 #include "report/identity.h"
@@ -39,6 +40,7 @@ struct Report {
   std::optional<ProofReport> proof = {};  // none: it was not asked for
   // Of each candidate, in their order; empty where the programs' texts are not known.
   std::vector<Background> backgrounds = {};
+  const Comparison* tolerance = nullptr;  // of --tolerance
   Identity identity = identity_now();
 };
 

@@ -46,6 +46,13 @@ constexpr Rule kRules[] = {
     {PivotKind::structure, "An operator ran in one run only, or on another dtype or shape."},
     {PivotKind::input, "An operator reads a value that no recorded operator made."},
     {PivotKind::race, "A tensor's memory changed without a recorded write."},
+    {PivotKind::missing_reduce, "Ranks hold parts of a sum that nothing adds up."},
+    {PivotKind::scale, "A tensor is a multiple of the reference's."},
+    {PivotKind::omits, "A piece of the reference's tensor is held by no rank."},
+    {PivotKind::replicas, "Ranks that should hold the same do not."},
+    {PivotKind::stale, "The value of another layer, micro-batch or step is used."},
+    {PivotKind::mapping, "A layer of the reference is held by no rank."},
+    {PivotKind::precision, "A narrower type is computed in."},
 };
 
 // RFC 3986: all bytes of a path but these are spelled out.

@@ -9,6 +9,7 @@
 #include "report/report.h"
 #include "report/terminal_alignment.h"
 #include "report/terminal_pivot.h"
+#include "report/terminal_tolerance.h"
 #include "report/unreached_text.h"
 #include "support/text.h"
 
@@ -19,7 +20,9 @@ constexpr size_t kUnreachedShown = 5;  // pairs that reach no model value; all b
 
 void print_headline(TerminalLines& out) {
   const Verdict& verdict = out.report.verdict;
-  const char* code = verdict.outcome == Outcome::identical  ? "1;32"
+  const bool good =
+      verdict.outcome == Outcome::identical || verdict.outcome == Outcome::equivalent;
+  const char* code = good                                   ? "1;32"
                      : verdict.outcome == Outcome::diverged ? "1;31"
                                                             : "1;33";
   const std::string text = headline_of(out.report);
@@ -85,8 +88,9 @@ std::string format_terminal(const Report& report, bool colour) {
     print_pivot(out, "pivot", report.verdict.candidates.front());
   print_shares(out);
   print_candidates(out);
+  print_tolerance(out);
   print_unreached(out);
-  print_certificate(out);
+  if (report.tolerance == nullptr) print_certificate(out);
   if (report.explain) print_pairing(out);
   print_rules(out);
   print_notes(out);

@@ -197,6 +197,19 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
   auto recording = [&](const DiffSide& side, WatchedTree& watched, auto&&... rest) {
     return in_tree(side, watched, [&] { return record(side, rest...); });
   };
+  if (opt.tolerance.on) {
+    auto logs = record_tolerance(
+        opt.tolerance, programs[0], programs[1],
+        [&](const GuardedProgram& program, const std::string& folder) {
+          return recording(a, watched_a, program, bounds_a, *survey_a, nullptr, folder);
+        },
+        [&](const GuardedProgram& program, const std::string& folder) {
+          return recording(b, watched_b, program, bounds_b, *survey_b, nullptr, folder);
+        });
+    if (!logs) return logs.takeError();
+    note_written(watched_a, watched_b);
+    return report_tolerance(*logs, coverage, opt.tolerance.options, opt.report);
+  }
   say_step("3/4 guarded run of " + told(a));
   if (auto error = recording(a, watched_a, programs[0], bounds_a, *survey_a, &failures[0]))
     return failed(a, std::move(error));

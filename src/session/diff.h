@@ -21,6 +21,7 @@
 #include "session/examine.h"
 #include "session/leave_out.h"
 #include "session/report_verdict.h"
+#include "session/tolerance.h"
 
 namespace opguard {
 
@@ -38,6 +39,7 @@ struct DiffOptions {
   bool deterministic = false;
   uint64_t seed = 0;
   ExamineOptions examine;
+  ToleranceRuns tolerance;
   ReportOptions report;
   std::vector<std::string> command;
 };

@@ -32,8 +32,12 @@ bool use_colour(const std::string& choice) {
   return !plain && isatty(STDOUT_FILENO);
 }
 
+}  // namespace
+
 int exit_code(const Verdict& verdict, bool strict) {
   switch (verdict.outcome) {
+    case Outcome::equivalent:
+      return kYes;
     case Outcome::identical:
       return strict && !verdict.unreached.empty() ? kNo : kYes;
     case Outcome::diverged:
@@ -43,6 +47,8 @@ int exit_code(const Verdict& verdict, bool strict) {
   }
   return kCouldNotTell;
 }
+
+namespace {
 
 llvm::Error write_files(const Report& report, const ReportOptions& options) {
   struct Format {

@@ -43,11 +43,23 @@ using Examine = std::function<Examined(const Run& a, const Run& b, const Alignme
 using FindBackgrounds = std::function<std::vector<Background>(
     const Run& a, const Run& b, const Alignment& alignment, const Verdict& verdict)>;
 
+// strict: ReportOptions::strict.
+int exit_code(const Verdict& verdict, bool strict);
+
 // The exit code: identical kYes (kNo if --strict and some pairs differ), diverged kNo, otherwise
 // kCouldNotTell.
 int report_verdict(const std::string& dir_a, const std::string& dir_b, const Coverage& coverage,
                    const ReportOptions& options, const Examine& examine = {},
                    const Failures& failures = {}, const FindBackgrounds& backgrounds = {});
+
+// Of a comparison within rounding: the folders of the reference, the candidate, and of runs of the
+// reference with jitter. Exit code as above, equivalent kYes.
+struct ToleranceLogs {
+  std::string a, b;
+  std::vector<std::string> noise;
+};
+int report_tolerance(const ToleranceLogs& logs, const Coverage& coverage,
+                     const ToleranceOptions& tolerance, const ReportOptions& options);
 
 // One run on its own: kYes when nothing is found, else kNo.
 int report_single(const std::string& dir, const ReportOptions& options);

@@ -121,10 +121,11 @@ llvm::Expected<std::string> run_guarded(const GuardedProgram& program, const std
 }
 
 llvm::Error record(const DiffSide& side, const GuardedProgram& program,
-                   const std::vector<Bound>& bounds, const Survey& survey, std::string* failure) {
+                   const std::vector<Bound>& bounds, const Survey& survey, std::string* failure,
+                   const std::string& folder) {
   GuardedProgram counted = program;
   counted.steps = survey.steps;
-  auto log = run_guarded(counted, "", {}, failure);
+  auto log = run_guarded(counted, folder, {}, failure);
   if (!log) return log.takeError();
   if (auto error = write_provenance(*log, side.provenance)) return error;
   return write_sites(*log, locate(bounds, survey),

@@ -70,10 +70,10 @@ llvm::Expected<std::string> instrument_side(const DiffSide& side, const Survey& 
 // The side's program under the hook, as often as it is wanted.
 GuardedProgram guarded(const DiffSide& side, const std::string& hook, const Variables& environment);
 
-// Runs it; its logs and their sites.json are in `<work>/log`. Error if the program fails; see
-// run_guarded.
+// Runs it; its logs and their sites.json are in `<work>/<folder>/log`. Error if the program fails;
+// see run_guarded.
 llvm::Error record(const DiffSide& side, const GuardedProgram& program,
                    const std::vector<Bound>& bounds, const Survey& survey,
-                   std::string* failure = nullptr);
+                   std::string* failure = nullptr, const std::string& folder = "");
 
 }  // namespace opguard

@@ -6,7 +6,7 @@ operator, forward and backward. What a tensor moves by between the two is what r
     x of float32, 1.0      1 or 1 - 6e-8
     x of float32, 1.9      1.9 or one of its neighbours, 1.2e-7 away
     x of bfloat16, 1.0     1 or 0.996
-    an integer, a mask     as it is
+    an integer, -inf       as it is
 
 The draw is a function of seed, boundary and occurrence alone, never of time, and no generator of the program is used.
 
@@ -39,7 +39,9 @@ class Jitter:
                 wide = torch.float64 if moved.dtype == torch.float64 else torch.float32
                 unit = torch.finfo(moved.dtype).eps * (torch.rand(moved.shape, generator=generator, dtype=wide) - 0.5)
                 exact = moved.to(wide)
-                moved.copy_(exact + exact * unit)
+                noisy = (exact + exact * unit).to(moved.dtype)
+                # The largest of a type, as in a mask, stays in it; what is not finite stays what it is.
+                moved.copy_(torch.where(torch.isfinite(noisy), noisy, moved))
 
 
 def _overlaps(tensor):

@@ -7,6 +7,8 @@ The innermost method of a module on the Python stack tells it: the first argumen
 hook is registered, and torch.compile sees none. A module is called by the path that leads to it from its root, which
 is a module that no other holds and "<root>" itself. One without parameters, such as a loss, is "<CrossEntropyLoss>".
 
+A module that is still being made has no name. Parameters are recorded as a step's first module is called.
+
 Counterexample: a module that is called by another thread's stack, or by a compiled graph, is not found.
 The cost: about a microsecond a frame, in mode `sketch` only.
 """
@@ -23,7 +25,7 @@ _MOST_WALKS = 16
 _names = {}  # id -> (weak reference, name)
 _roots = []  # (weak reference, prefix), those with parameters
 _first_is_self = {}  # code object -> may its first argument be a module?
-_state = {"walks": 0, "parameters": None, "gradients": None}
+_state = {"walks": 0, "parameters": None, "gradients": None, "call": None}
 
 
 def install():
@@ -53,18 +55,38 @@ def current(step):
         if takes:
             module = frame.f_locals.get("self")
             if isinstance(module, torch.nn.Module):
-                name = _name(module)
+                name = _name(module, frame)
                 if name is not None:
-                    _parameters(step)
+                    if _state["parameters"] != step and _is_called(frame):
+                        _parameters(step)
                     return name
         frame = frame.f_back
     return None
 
 
-def _name(module):
+def _is_called(frame):
+    """Is a module being called there? One that is made, loaded or initialised is not what a step begins with."""
+    if _state["call"] is None:
+        _state["call"] = sys.modules["torch"].nn.Module._call_impl.__code__
+    return any(at.f_code is _state["call"] for at in _outward(frame))
+
+
+def _is_made(frame):
+    """Does some module's __init__ run there? Its parts are no one's yet, and to look for names costs a walk each."""
+    module = sys.modules["torch"].nn.Module
+    return any(at.f_code.co_name == "__init__" and isinstance(at.f_locals.get("self"), module) for at in _outward(frame))
+
+
+def _outward(frame):
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _name(module, frame):
     entry = _names.get(id(module))
     if entry is None or entry[0]() is not module:
-        if _state["walks"] >= _MOST_WALKS:
+        if _state["walks"] >= _MOST_WALKS or _is_made(frame):
             return None
         _state["walks"] += 1
         parameter_names.walk()
@@ -73,8 +95,6 @@ def _name(module):
 
 
 def _parameters(step):
-    if _state["parameters"] == step:
-        return
     _state["parameters"] = step
     _rt.record_tensors("<parameters>", [("param:" + name, parameter) for name, parameter in _all()])
 

@@ -16,6 +16,7 @@ _MOST_FRUITLESS = 8
 
 _known = {}  # id -> (weak reference, name or None)
 _taken = set()
+_prefixes = {}  # id of a root -> (weak reference, prefix of its names)
 _fruitless = 0
 on_root = []  # called with each root a walk comes by, and the prefix of its names
 
@@ -69,6 +70,16 @@ def walk():
 
 
 def _name(root):
+    known = _prefixes.get(id(root))
+    if known is not None and known[0]() is root:
+        # Its parameters may be others now, as fully_shard() makes them; their names are those they had.
+        for name, tensor in named_parameters(root):
+            if _entry(tensor) is None:
+                _known[id(tensor)] = (weakref.ref(tensor), known[1] + name)
+                _taken.add(known[1] + name)
+        for meet in on_root:
+            meet(root, known[1])
+        return
     fresh = [(name, tensor) for name, tensor in named_parameters(root) if _entry(tensor) is None]
     kind, prefix, number = type(root).__name__, "", 1
     # A second model, an average of the first: told apart by its class.
@@ -78,6 +89,7 @@ def _name(root):
     for name, tensor in fresh:
         _known[id(tensor)] = (weakref.ref(tensor), prefix + name)
         _taken.add(prefix + name)
+    _prefixes[id(root)] = (weakref.ref(root), prefix)
     for meet in on_root:
         meet(root, prefix)
 

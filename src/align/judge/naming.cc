@@ -74,8 +74,9 @@ Reason why(const Evidence& evidence, const Blame& blame, const Pivot& pivot) {
                                                     : ReasonKind::made_by_nobody};
     case PivotKind::race:
       return {ReasonKind::overwritten};
+    default:
+      return {};
   }
-  return {};
 }
 
 void add(const Evidence& evidence, Pivot pivot, std::vector<Pivot>& candidates) {

@@ -84,6 +84,20 @@ const char* kind_name(PivotKind kind) {
       return "input";
     case PivotKind::race:
       return "race";
+    case PivotKind::missing_reduce:
+      return "missing_reduce";
+    case PivotKind::scale:
+      return "scale";
+    case PivotKind::omits:
+      return "omits";
+    case PivotKind::replicas:
+      return "replicas";
+    case PivotKind::stale:
+      return "stale";
+    case PivotKind::mapping:
+      return "mapping";
+    case PivotKind::precision:
+      return "precision";
   }
   return "";
 }
@@ -130,6 +144,8 @@ const char* outcome_name(Outcome outcome) {
       return "diverged";
     case Outcome::inconclusive:
       return "inconclusive";
+    case Outcome::equivalent:
+      return "equivalent";
   }
   return "";
 }

@@ -154,6 +154,21 @@ enum class ReasonKind : uint8_t {
   made_of_unrecorded,
   no_fixed_order,
   number_from_noise,
+  // Of a comparison within rounding.
+  within_rounding,    // numbers: tensors; ratio: the worst of error over noise
+  beyond_rounding,    // numbers: how many that runs are judged by, the step; names: the first
+  other_weights,      // numbers: how many of how many; names: the first
+  inner_unexplained,  // numbers: how many
+  layer_of_none,      // numbers: the layer; names: its prefix
+  not_summed,         // numbers: ranks
+  times_factor,       // ratio
+  pieces_omitted,     // numbers: how many
+  another_value,      // numbers: step, micro-batch; names: module
+  some_ranks,         // numbers: how many of how many, the first
+  narrower_type,      // names: the type
+  beyond_noise,       // ratio: of the error over what is allowed
+  several_processes,  // side: the reference is itself parallel
+  no_sketches,        // side
 };
 
 struct Reason {
@@ -164,6 +179,7 @@ struct Reason {
   std::array<EventRef, 2> events{};             // by side where the kind says so, else of one run
   std::array<uint32_t, 2> slots{kNone, kNone};  // of these, in ProcessLog::slots
   PivotKind pivot{};
+  double ratio = 0;
   bool operator==(const Reason&) const = default;
 };
 

@@ -15,8 +15,27 @@
 
 namespace opguard {
 
-enum class Outcome : uint8_t { identical, diverged, inconclusive };
-enum class PivotKind : uint8_t { value, scalar, structure, input, race };
+enum class Outcome : uint8_t {
+  identical,
+  diverged,
+  inconclusive,
+  equivalent  // other bits, the same within rounding: align/tolerance
+};
+enum class PivotKind : uint8_t {
+  value,
+  scalar,
+  structure,
+  input,
+  race,
+  // Of a comparison within rounding: align/tolerance/judge_tolerance.h
+  missing_reduce,  // ranks hold parts of a sum that nobody adds up
+  scale,           // a multiple
+  omits,           // a piece that no rank holds
+  replicas,        // ranks that should agree do not
+  stale,           // the value of another layer, micro-batch or step
+  mapping,         // a layer that no rank holds
+  precision        // rounding of a narrower type
+};
 
 // An operator at which the runs part. At least one side is set.
 struct Pivot {
@@ -37,6 +56,7 @@ struct Pivot {
   // The text that was proven to be the cause, by running b with a's in its place, where it stands
   // elsewhere. Of each side that has some; named in place of the operator and of a call.
   std::array<std::optional<Location>, 2> text{};
+  uint32_t tensor = kNone;  // of a comparison within rounding: which of its tensors
   bool operator==(const Pivot&) const = default;
 };
 

@@ -246,6 +246,14 @@ TensorPlacement best_with(const std::vector<Targets>& hypotheses,
 
 }  // namespace
 
+double nearest_piece(const WholeValue& whole, const RankValue& held) {
+  double nearest = kNever;
+  for (const Targets& targets : hypotheses(whole, held.shape))
+    for (const Target& target : targets.all)
+      nearest = std::min(nearest, relative(distance(held.sketch, target.sketch), target.norm));
+  return nearest;
+}
+
 TensorPlacement find_placement(const WholeValue& whole, const std::vector<RankValue>& held,
                                double allowed, double unit) {
   const std::vector<int64_t>& local = held.front().shape;

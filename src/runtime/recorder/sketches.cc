@@ -7,6 +7,7 @@
 
 #include "record/format.h"
 #include "record/sketch_code.h"
+#include "runtime/fingerprint/integers.h"
 #include "runtime/fingerprint/mask.h"
 #include "runtime/fingerprint/slices.h"
 #include "runtime/recorder/python_fingerprint.h"
@@ -80,16 +81,25 @@ const std::vector<Shape>& Sketches::locals_of(const Shape& shape) {
 }
 
 uint16_t Sketches::take(const TensorView& view, bool aside) {
-  const FloatType type = float_type(view.meta.dtype);
-  if (type == FloatType::none || !view.readable) return 0;
+  FloatType type = float_type(view.meta.dtype);
+  if (!view.readable) return 0;
   const unsigned threads = threads_for(view);
-  const unsigned bits = view.elements.size >= 4 ? kWideSketch : kNarrowSketch;
+  const bool narrow = type != FloatType::none && view.elements.size < 4;
+  const unsigned bits = narrow ? kNarrowSketch : kWideSketch;
   const std::vector<Shape> locals = locals_of(view.elements.shape);
   std::string code;
   {
     std::optional<WhileReading> others;
     if (!aside) others.emplace(view);
-    const std::vector<SketchSet> sets = sketch_sets(view.elements, type, locals, threads);
+    std::vector<double> integers;
+    Elements elements = view.elements;
+    if (type == FloatType::none) {
+      integers = integers_as_doubles(view.elements, view.meta.dtype);
+      if (integers.empty()) return 0;
+      elements = elements_of(integers, view.elements.shape);
+      type = FloatType::float64;
+    }
+    const std::vector<SketchSet> sets = sketch_sets(elements, type, locals, threads);
     format::put_varint(code, sets.size());
     for (const SketchSet& set : sets) put_sketch_set(code, set, bits);
   }

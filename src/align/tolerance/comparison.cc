@@ -1,0 +1,211 @@
+#include "align/tolerance/comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "align/tolerance/noise_level.h"
+
+namespace opguard {
+namespace {
+
+// Jitter alone moves a tensor by more than this part of its norm: a choice or a division went the
+// other way.
+constexpr double kTooNoisy = 0.25;
+
+// The candidate's tensors, with activities and slots named as the reference has them.
+ProcessTensors renamed(ProcessTensors mine, int32_t process, const Layers& layers, Texts& texts) {
+  std::unordered_map<uint32_t, uint32_t> known;
+  const auto rename = [&](uint32_t text) {
+    const auto [it, fresh] = known.try_emplace(text, text);
+    if (fresh) it->second = texts.number(layers.global_name(process, texts.text(text)));
+    return it->second;
+  };
+  for (SketchedTensor& tensor : mine.tensors) {
+    tensor.activity.module = rename(tensor.activity.module);
+    tensor.slot = rename(tensor.slot);
+  }
+  decltype(mine.executions) executions;
+  for (const auto& [own, times] : mine.executions) {
+    Activity activity = own;
+    activity.module = rename(activity.module);
+    executions[activity] += times;
+  }
+  mine.executions = std::move(executions);
+  return mine;
+}
+
+// Modules above the layers of a pipeline are run by every stage, on values of their own. Those of
+// the last layer's ranks are the model's.
+class AboveLayers {
+ public:
+  explicit AboveLayers(const std::vector<LayerPlace>& places) {
+    std::map<std::string, std::map<int32_t, std::set<uint32_t>>> held;
+    for (const LayerPlace& place : places) held[place.prefix][place.process].insert(place.global);
+    for (const auto& [prefix, by_process] : held) {
+      bool split = false;
+      uint32_t last = 0;
+      for (const auto& [process, layers] : by_process) {
+        split |= layers != by_process.begin()->second;
+        last = std::max(last, *layers.rbegin());
+      }
+      if (!split) continue;
+      prefixes_.push_back(prefix);
+      for (const auto& [process, layers] : by_process)
+        if (layers.contains(last)) of_last_.insert(process);
+    }
+  }
+
+  bool is_above(std::string_view module) const {
+    for (const std::string& prefix : prefixes_)
+      if (module.empty() || module == "<root>" || prefix == module ||
+          (prefix.starts_with(module) && prefix[module.size()] == '.'))
+        return true;
+    return false;
+  }
+  bool has_last(int32_t process) const { return of_last_.contains(process); }
+
+ private:
+  std::vector<std::string> prefixes_;
+  std::set<int32_t> of_last_;
+};
+
+TensorState state_of(const ComparedTensor& tensor, bool zero) {
+  const TensorPlacement& found = tensor.placement;
+  if (zero || tensor.noise > kTooNoisy) return TensorState::unjudged;
+  if (found.kind == PlacementKind::unknown || !found.stray.empty() || found.omitted > 0)
+    return TensorState::beyond;
+  if (found.factor != 1) return TensorState::scaled;
+  if (found.kind == PlacementKind::partial || found.kind == PlacementKind::partial_mean)
+    return TensorState::partial;
+  return TensorState::equal;
+}
+
+// Most of what both have is in a narrower type in the candidate: the ratio of the types' units.
+double coarser_of(const std::vector<ComparedTensor>& tensors, SketchReader& a, SketchReader& b) {
+  uint64_t floating = 0;
+  std::map<double, uint64_t> narrower;
+  for (const ComparedTensor& tensor : tensors) {
+    const double mine = unit_roundoff(a.meta(tensor.a.at).dtype),
+                 other = unit_roundoff(b.meta(tensor.b.front()).dtype);
+    if (mine == 0 || other == 0) continue;
+    ++floating;
+    if (other > mine) ++narrower[other / mine];
+  }
+  double coarser = 1;
+  uint64_t most = floating / 4;  // of a model under autocast a good part stays float32
+  for (const auto& [ratio, times] : narrower)
+    if (times > most) {
+      most = times;
+      coarser = ratio;
+    }
+  return coarser;
+}
+
+}  // namespace
+
+int32_t only_process(const Run& run) {
+  int32_t found = -1;
+  for (size_t i = 0; i < run.processes.size(); ++i) {
+    if (run.processes[i].sketches.empty()) continue;
+    if (found >= 0) return -2;
+    found = static_cast<int32_t>(i);
+  }
+  return found;
+}
+
+Comparison compare_tensors(const Run& reference, const Run& candidate,
+                           const std::vector<Run>& noise, const ToleranceOptions& options) {
+  Comparison result;
+  result.reference = tensors_of(reference, only_process(reference), result.texts);
+  const TensorIndex index(result.reference);
+  SketchReader a(reference), b(candidate);
+  const Layers layers(reference, candidate);
+  result.layers = layers.places();
+  result.layers_of_none = layers.held_by_none();
+  std::vector<ProcessTensors> ranks;
+  for (size_t process = 0; process < candidate.processes.size(); ++process)
+    ranks.push_back(
+        renamed(tensors_of(candidate, static_cast<int32_t>(process), result.texts),
+                static_cast<int32_t>(process), layers, result.texts));
+  const MicroBatches batches({result.reference, index, a}, ranks, candidate, b);
+  result.micro_batches = batches.places();
+
+  std::unordered_map<const SketchedTensor*, ComparedTensor> held;
+  for (size_t process = 0; process < ranks.size(); ++process) {
+    const auto number = static_cast<int32_t>(process);
+    for (const SketchedTensor& tensor : ranks[process].tensors) {
+      SketchedTensor name = tensor;
+      name.execution = batches.execution(number, tensor.activity, tensor.execution);
+      const SketchedTensor* whole = name.execution == kNone ? nullptr : index.find(name);
+      if (whole == nullptr) continue;
+      ComparedTensor& compared = held[whole];
+      const int32_t rank = candidate.processes[process].rank;
+      if (!compared.ranks.empty() && compared.ranks.back() == rank) continue;
+      compared.b.push_back(tensor.at);
+      compared.ranks.push_back(rank);
+    }
+  }
+  const AboveLayers above(result.layers);
+  const NoiseLevels levels(reference, result.reference, noise, result.texts);
+  const MicroBatchCounts counts(result.reference);
+  for (const SketchedTensor& tensor : result.reference.tensors) {
+    const auto found = held.find(&tensor);
+    if (found == held.end()) {
+      result.missing += index.find(tensor) == &tensor;
+      continue;
+    }
+    ComparedTensor& compared = found->second;
+    compared.a = tensor;
+    if (const uint32_t each = counts.runs_each(tensor.activity))
+      compared.micro_batch = tensor.execution / each;
+    if (above.is_above(result.texts.text(tensor.activity.module)) &&
+        tensor.activity.kind != EventKind::state) {
+      ComparedTensor last = compared;
+      last.b.clear(), last.ranks.clear();
+      for (size_t i = 0; i < compared.b.size(); ++i)
+        if (above.has_last(compared.b[i].event.process)) {
+          last.b.push_back(compared.b[i]);
+          last.ranks.push_back(compared.ranks[i]);
+        }
+      if (!last.b.empty()) compared = std::move(last);
+    }
+    result.tensors.push_back(std::move(compared));
+  }
+  result.coarser = coarser_of(result.tensors, a, b);
+
+  std::map<std::pair<uint32_t, uint32_t>, double> units;  // by step and micro-batch
+  for (ComparedTensor& compared : result.tensors) {
+    const auto& sets = a.sets(compared.a.at);
+    const WholeValue whole{a.meta(compared.a.at).shape, sets};
+    std::vector<RankValue> values;
+    for (size_t i = 0; i < compared.b.size(); ++i)
+      values.push_back({static_cast<uint32_t>(compared.ranks[i]), b.meta(compared.b[i]).shape,
+                        b.sets(compared.b[i])[0].sketches[0].sums});
+    const double least = unit_roundoff(a.meta(compared.a.at).dtype);
+    compared.noise = std::max(levels.of(compared.a), least) * result.coarser;
+    compared.allowed = std::max(options.factor * compared.noise, kSketchRounding);
+    const bool gradient = !result.texts.text(compared.a.node).empty();
+    const std::pair<uint32_t, uint32_t> batch{compared.a.activity.step, compared.micro_batch};
+    const auto known = gradient ? units.find(batch) : units.end();
+    if (known != units.end()) compared.unit = known->second;
+    compared.placement = find_placement(whole, values, compared.allowed, compared.unit);
+    const bool zero = norm(sets[0].sketches[0].sums) == 0;
+    compared.state = state_of(compared, zero);
+    // The first gradient of a micro-batch is the unit of all.
+    if (gradient && known == units.end() && !zero &&
+        (compared.state == TensorState::scaled || compared.state == TensorState::equal ||
+         compared.state == TensorState::partial)) {
+      units[batch] = compared.unit = compared.placement.factor;
+      compared.placement.factor = 1;
+      compared.state = state_of(compared, zero);
+    }
+  }
+  return result;
+}
+
+}  // namespace opguard

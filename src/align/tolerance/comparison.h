@@ -1,0 +1,71 @@
+// align/tolerance/comparison.h: each tensor of the reference beside what the candidate's ranks
+// hold of it.
+//
+//   reference   layers.0.attention.wq's result, [2, 16, 64]
+//   candidate   two ranks with [2, 16, 32]: sharded along 2, error 2e-7, allowed 1e-6      equal
+//   candidate   whose sum is twice that                                                    scaled
+//   candidate   at 3e-2 from everything                                                    beyond
+//
+// What is allowed is what rounding did to the same tensor of the reference, run again with jitter,
+// times a factor. A candidate in a narrower type is allowed as many times more as its type is
+// coarser.
+//
+// Counterexample: a tensor of zeros, or one that jitter alone moves by a quarter of its norm, says
+// nothing. It is not judged, and counted.
+//
+// The cost: of each tensor the hypotheses of placement.h.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "align/tolerance/layers.h"
+#include "align/tolerance/micro_batches.h"
+#include "align/tolerance/placement.h"
+#include "align/tolerance/tensors.h"
+
+namespace opguard {
+
+struct ToleranceOptions {
+  double factor = 4;  // allowed is so many times the noise
+};
+
+enum class TensorState : uint8_t {
+  equal,    // within what is allowed
+  partial,  // the ranks' sum or mean is
+  scaled,   // a multiple of it is
+  beyond,   // nothing is, or a piece is held by no rank
+  unjudged  // zeros, too noisy
+};
+
+struct ComparedTensor {
+  SketchedTensor a;                  // of the reference
+  std::vector<SlotRef> b;    // of each rank that holds it
+  std::vector<int32_t> ranks;
+  uint32_t micro_batch = kNone;
+  double noise = 0, allowed = 0;  // relative to the norm
+  double unit = 1;                // factor of its micro-batch's gradients
+  TensorPlacement placement;
+  TensorState state = TensorState::equal;
+};
+
+struct Comparison {
+  Texts texts;
+  ProcessTensors reference;
+  std::vector<ComparedTensor> tensors;  // in the order of the reference
+  uint64_t missing = 0;                 // of the reference, that no rank has
+  std::vector<LayerPlace> layers;
+  std::vector<std::pair<std::string, uint32_t>> layers_of_none;
+  std::vector<MicroBatchPlace> micro_batches;
+  double coarser = 1;  // the candidate's type is so many times coarser
+};
+
+// `reference` has one process with sketches. `noise`: the same program with jitter, one process
+// each.
+Comparison compare_tensors(const Run& reference, const Run& candidate,
+                           const std::vector<Run>& noise, const ToleranceOptions& options);
+
+// The process with sketches, -1 for none, -2 for several.
+int32_t only_process(const Run& run);
+
+}  // namespace opguard

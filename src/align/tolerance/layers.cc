@@ -1,0 +1,144 @@
+#include "align/tolerance/layers.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <set>
+
+#include "align/tolerance/placement.h"
+#include "align/tolerance/tensors.h"
+
+namespace opguard {
+namespace {
+
+// A distance above which parameters have nothing in common counts as this.
+constexpr double kFar = 1;
+// Parameters of one layer at most this far apart, on the average, are the same.
+constexpr double kSame = 1e-2;
+
+// Behind "param:" or "grad:".
+std::string_view kind_of_slot(std::string_view name) {
+  for (const std::string_view kind : {"param:", "grad:"})
+    if (name.starts_with(kind)) return name.substr(0, kind.size());
+  return {};
+}
+
+struct Parameter {
+  std::string_view rest;  // of its name, behind the number
+  SlotRef at;
+};
+using LayerParameters = std::map<std::string, std::map<uint32_t, std::vector<Parameter>>>;
+
+// Of the process's first `<parameters>`, by prefix and number.
+LayerParameters parameters_of(const Run& run, int32_t process) {
+  LayerParameters found;
+  const ProcessLog& log = run.processes[static_cast<size_t>(process)];
+  for (uint64_t i = 0; i < log.sketches.size(); ++i) {
+    const auto index = static_cast<uint32_t>(log.sketches.event(i));
+    if (log.events.kind(index) != EventKind::state) continue;
+    const Event event = log.events[index];
+    if (log.text(event.boundary) != "<parameters>") continue;
+    for (const SlotSketches& slot : log.sketches.of_event(index).slots) {
+      std::string_view name = log.text(log.slots[event.first_slot + slot.slot].name);
+      name.remove_prefix(kind_of_slot(name).size());
+      LayerName layer;
+      if (split_layer(name, layer))
+        found[std::string(layer.prefix)][layer.number].push_back(
+            {layer.rest, {{process, index}, event.first_slot + slot.slot}});
+    }
+    return found;
+  }
+  return found;
+}
+
+// The mean distance of the parameters of the same names; kFar for one that has no partner.
+double apart(SketchReader& a, const std::vector<Parameter>& whole, SketchReader& b,
+             const std::vector<Parameter>& held) {
+  double sum = 0;
+  for (const Parameter& mine : held) {
+    const auto other = std::find_if(whole.begin(), whole.end(),
+                                    [&](const Parameter& p) { return p.rest == mine.rest; });
+    const auto& sets = b.sets(mine.at);
+    if (other == whole.end() || sets.empty()) {
+      sum += kFar;
+      continue;
+    }
+    const WholeValue value{a.meta(other->at).shape, a.sets(other->at)};
+    const RankValue rank{0, b.meta(mine.at).shape, sets[0].sketches[0].sums};
+    sum += value.sets.empty() ? kFar : std::min(kFar, nearest_piece(value, rank));
+  }
+  return held.empty() ? kFar : sum / static_cast<double>(held.size());
+}
+
+}  // namespace
+
+bool split_layer(std::string_view name, LayerName& layer) {
+  for (size_t at = 0; at < name.size();) {
+    const size_t end = std::min(name.find('.', at), name.size());
+    const std::string_view word = name.substr(at, end - at);
+    if (at > 0 && !word.empty() && std::isdigit(static_cast<unsigned char>(word.front()))) {
+      const auto [last, error] =
+          std::from_chars(word.data(), word.data() + word.size(), layer.number);
+      if (error == std::errc() && last == word.data() + word.size()) {
+        layer.prefix = name.substr(0, at - 1);
+        layer.rest = name.substr(end);
+        return true;
+      }
+    }
+    at = end + 1;
+  }
+  return false;
+}
+
+Layers::Layers(const Run& reference, const Run& candidate) {
+  LayerParameters whole;
+  for (size_t i = 0; i < reference.processes.size() && whole.empty(); ++i)
+    whole = parameters_of(reference, static_cast<int32_t>(i));
+  SketchReader a(reference), b(candidate);
+  std::map<std::string, std::set<uint32_t>> covered;
+  bool told = false;
+  for (size_t process = 0; process < candidate.processes.size(); ++process) {
+    const auto number = static_cast<int32_t>(process);
+    for (const auto& [prefix, layers] : parameters_of(candidate, number)) {
+      const auto known = whole.find(prefix);
+      if (known == whole.end()) continue;
+      for (const auto& [local, parameters] : layers) {
+        told = true;
+        const auto own = known->second.find(local);
+        uint32_t global = local;
+        const double same = own == known->second.end() ? kFar : apart(a, own->second, b, parameters);
+        double nearest = same;
+        if (same > kSame)
+          for (const auto& [other, theirs] : known->second)
+            if (const double error = apart(a, theirs, b, parameters); error < nearest) {
+              nearest = error;
+              global = other;
+            }
+        // Weights that are nobody's stay where they are.
+        if (nearest > kSame && own != known->second.end()) global = local;
+        covered[prefix].insert(global);
+        places_.push_back({number, candidate.processes[process].rank, prefix, local, global});
+        if (global != local) renamed_[{number, prefix}][local] = global;
+      }
+    }
+  }
+  if (!told) return;
+  for (const auto& [prefix, layers] : whole)
+    for (const auto& [layer, parameters] : layers)
+      if (covered.contains(prefix) && !covered[prefix].contains(layer))
+        none_.emplace_back(prefix, layer);
+}
+
+std::string Layers::global_name(int32_t process, std::string_view name) const {
+  const std::string_view kind = kind_of_slot(name);
+  LayerName layer;
+  if (renamed_.empty() || !split_layer(name.substr(kind.size()), layer)) return std::string(name);
+  const auto known = renamed_.find({process, std::string(layer.prefix)});
+  if (known == renamed_.end()) return std::string(name);
+  const auto global = known->second.find(layer.number);
+  if (global == known->second.end()) return std::string(name);
+  return std::string(kind) + std::string(layer.prefix) + "." + std::to_string(global->second) +
+         std::string(layer.rest);
+}
+
+}  // namespace opguard

@@ -1,0 +1,120 @@
+#include "align/tolerance/tensors.h"
+
+#include <utility>
+
+namespace opguard {
+namespace {
+
+// A node's name and its forward event, as one number.
+uint64_t node_of(uint32_t forward, uint32_t node) { return uint64_t{forward} << 32 | node; }
+
+// Parameters behind a step are those of the next, unless it is the last; its state is its own.
+bool is_left_out(const Event& event, const std::string& slot) {
+  return event.kind == EventKind::accumulate ||
+         (event.kind == EventKind::optimizer && !slot.starts_with("param:"));
+}
+
+}  // namespace
+
+uint32_t Texts::number(std::string_view text) {
+  const auto [it, fresh] =
+      numbers_.try_emplace(std::string(text), static_cast<uint32_t>(texts_.size()));
+  if (fresh) texts_.push_back(&it->first);
+  return it->second;
+}
+
+ProcessTensors tensors_of(const Run& run, int32_t process, Texts& texts) {
+  ProcessTensors found;
+  const ProcessLog& log = run.processes[static_cast<size_t>(process)];
+  std::vector<uint32_t> numbers(log.strings.size(), kNone);  // of Texts
+  const auto number = [&](uint32_t string) {
+    if (string == kNone) return texts.number("");
+    uint32_t& known = numbers[string];
+    if (known == kNone) known = texts.number(log.strings[string]);
+    return known;
+  };
+  struct Execution {
+    Activity activity;
+    uint32_t number = 0;
+  };
+  std::unordered_map<uint32_t, Execution> executions;  // by event
+  std::unordered_map<uint64_t, uint32_t> nodes;        // that have run
+  for (uint64_t i = 0; i < log.sketches.size(); ++i) {
+    const auto index = static_cast<uint32_t>(log.sketches.event(i));
+    const Event event = log.events[index];
+    const EventSketches sketches = log.sketches.of_event(index);
+    if (event.kind == EventKind::loss) {
+      if (found.losses.size() <= event.step) found.losses.resize(event.step + size_t{1});
+      ++found.losses[event.step];
+    }
+    SketchedTensor tensor;
+    tensor.node = number(event.kind == EventKind::node ? event.node : kNone);
+    const auto forward =
+        event.kind == EventKind::node ? executions.find(event.forward) : executions.end();
+    if (forward != executions.end()) {
+      tensor.activity = forward->second.activity;
+      tensor.execution = forward->second.number;
+      tensor.again = nodes[node_of(event.forward, event.node)]++;
+    } else {
+      tensor.activity = {number(event.boundary), number(sketches.module), event.kind, event.phase,
+                         event.step};
+      tensor.execution = found.executions[tensor.activity]++;
+      if (event.kind != EventKind::node) executions[index] = {tensor.activity, tensor.execution};
+    }
+    const EventSlots slots = log.slots_of(event);
+    for (const SlotSketches& slot : sketches.slots) {
+      const uint32_t name = log.slots[event.first_slot + slot.slot].name;
+      if (is_left_out(event, log.text(name))) continue;
+      tensor.slot = number(name);
+      tensor.at = {{process, index}, event.first_slot + slot.slot};
+      found.tensors.push_back(tensor);
+    }
+  }
+  return found;
+}
+
+size_t TensorIndex::Hash::operator()(const SketchedTensor* t) const {
+  uint64_t h = ActivityHash()(t->activity);
+  for (const uint32_t part : {t->execution, t->node, t->again, t->slot})
+    h = (h ^ part) * 0x9e3779b97f4a7c15u;
+  return h ^ (h >> 31);
+}
+
+bool TensorIndex::SameName::operator()(const SketchedTensor* a, const SketchedTensor* b) const {
+  return a->activity == b->activity && a->execution == b->execution && a->node == b->node &&
+         a->again == b->again && a->slot == b->slot;
+}
+
+TensorIndex::TensorIndex(const ProcessTensors& tensors) {
+  all_.reserve(tensors.tensors.size());
+  for (const SketchedTensor& tensor : tensors.tensors) all_.insert(&tensor);
+}
+
+const SketchedTensor* TensorIndex::find(const SketchedTensor& name) const {
+  const auto found = all_.find(&name);
+  return found == all_.end() ? nullptr : *found;
+}
+
+const std::vector<SketchSet>& SketchReader::sets(const SlotRef& at) {
+  const auto process = static_cast<size_t>(at.event.process);
+  const ProcessLog& log = run_.processes[process];
+  Last& last = last_[process];
+  if (last.event != at.event.event) {
+    last.event = at.event.event;
+    last.sketches = log.sketches.of_event(at.event.event);
+  }
+  const uint64_t slot = at.slot - log.events[at.event.event].first_slot;
+  for (const SlotSketches& sketched : last.sketches.slots)
+    if (sketched.slot == slot) return sketched.sets;
+  static const std::vector<SketchSet> none;
+  return none;
+}
+
+const Meta& SketchReader::meta(const SlotRef& at) const {
+  static const Meta none;
+  const ProcessLog& log = run_.processes[static_cast<size_t>(at.event.process)];
+  const uint32_t meta = log.slots[at.slot].meta;
+  return meta == kNone ? none : log.metas[meta];
+}
+
+}  // namespace opguard

@@ -1,0 +1,112 @@
+// align/tolerance/tensors.h: the sketched tensors of a log, by names that hold in another layout.
+//
+//   event 201 of rank 1, step 0     boundary model.wq:mxi7, module layers.0.attention, the 2nd
+//                                   execution of it in the step, slot out0
+//   node of event 201               the same, node MmBackward0, slot out1
+//   <gradients>                     slot grad:layers.0.attention.wq.weight
+//
+// Nothing in a name depends on how many ranks there are. Which execution of a rank is which of the
+// reference, micro_batches.h says; which layer, layers.h.
+//
+// Counterexample: an event's own occurrence counts over all modules and steps, so it is no name: a
+// rank that holds half of the layers counts to half.
+//
+// The cost: one pass over the events that have sketches; texts are numbered once for all logs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "record/event_ref.h"
+#include "record/record.h"
+
+namespace opguard {
+
+// Numbers of texts that several logs share.
+class Texts {
+ public:
+  uint32_t number(std::string_view text);
+  const std::string& text(uint32_t number) const { return *texts_[number]; }
+
+ private:
+  std::unordered_map<std::string, uint32_t> numbers_;
+  std::vector<const std::string*> texts_;  // keys of numbers_, which stay where they are
+};
+
+// What runs again and again within a step.
+struct Activity {
+  uint32_t boundary = 0, module = 0;  // of Texts
+  EventKind kind = EventKind::op;     // of a node: of its forward event
+  Phase phase = Phase::forward;       // likewise
+  uint32_t step = 0;
+  bool operator==(const Activity&) const = default;
+};
+
+struct ActivityHash {
+  size_t operator()(const Activity& a) const {
+    uint64_t h = uint64_t{a.boundary} << 32 | a.module;
+    h = (h ^ (uint64_t{a.step} << 8 | uint64_t(a.kind) << 4 | uint64_t(a.phase))) *
+        0x9e3779b97f4a7c15u;
+    return h ^ (h >> 29);
+  }
+};
+
+struct SketchedTensor {
+  Activity activity;
+  uint32_t execution = 0;  // of the activity, in its process
+  uint32_t node = 0;       // of Texts, "" for none
+  uint32_t again = 0;      // nodes of that name that ran before for the same execution
+  uint32_t slot = 0;       // of Texts
+  SlotRef at;
+};
+
+// Those of one process, in the order of its events. What accumulates gradients is left out:
+// `<gradients>` has the same, whole. Of an optimizer's step there are the parameters alone.
+struct ProcessTensors {
+  std::vector<SketchedTensor> tensors;
+  std::unordered_map<Activity, uint32_t, ActivityHash> executions;  // how many there are
+  std::vector<uint32_t> losses;  // by step: backward passes begun at a recorded root
+};
+
+ProcessTensors tensors_of(const Run& run, int32_t process, Texts& texts);
+
+// Tensors of a process by their names. The first of several of one name counts.
+class TensorIndex {
+ public:
+  explicit TensorIndex(const ProcessTensors& tensors);
+  // Whose name is that of `name`, wherever that one is; nullptr: none.
+  const SketchedTensor* find(const SketchedTensor& name) const;
+
+ private:
+  struct Hash {
+    size_t operator()(const SketchedTensor* t) const;
+  };
+  struct SameName {
+    bool operator()(const SketchedTensor* a, const SketchedTensor* b) const;
+  };
+  std::unordered_set<const SketchedTensor*, Hash, SameName> all_;
+};
+
+// The last event's sketches are kept, since its slots are asked for one after the other.
+class SketchReader {
+ public:
+  explicit SketchReader(const Run& run) : run_(run), last_(run.processes.size()) {}
+
+  // Of a tensor that tensors_of() gave.
+  const std::vector<SketchSet>& sets(const SlotRef& at);
+  const Meta& meta(const SlotRef& at) const;
+
+ private:
+  struct Last {
+    uint32_t event = kNone;
+    EventSketches sketches;
+  };
+  const Run& run_;
+  std::vector<Last> last_;
+};
+
+}  // namespace opguard

@@ -1,0 +1,131 @@
+#include "report/terminal_tolerance.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "align/tolerance/judge_tolerance.h"
+#include "align/tolerance/noise_level.h"
+#include "report/tolerance_text.h"
+#include "support/text.h"
+
+namespace opguard {
+namespace {
+
+constexpr size_t kWorstShown = 5;
+constexpr size_t kPlacementsShown = 12;
+
+// "placement   forward   gradients   parameters": how many tensors of each.
+void print_placements(TerminalLines& out, const Comparison& comparison) {
+  std::map<std::string, std::array<uint64_t, 3>> counts;
+  uint64_t beyond = 0, unjudged = 0;
+  for (const ComparedTensor& tensor : comparison.tensors) {
+    if (tensor.state == TensorState::unjudged) {
+      ++unjudged;
+      continue;
+    }
+    if (tensor.state == TensorState::beyond) {
+      ++beyond;
+      continue;
+    }
+    const bool gradient = !comparison.texts.text(tensor.a.node).empty() ||
+                          comparison.texts.text(tensor.a.activity.boundary) == "<gradients>";
+    const bool parameter = comparison.texts.text(tensor.a.activity.boundary) == "<parameters>";
+    ++counts[placement_text(tensor.placement)][parameter ? 2 : gradient ? 1 : 0];
+  }
+  out.line("");
+  out.line(out.paint("1", "what the ranks of b hold of a's tensors"));
+  out.line("  forward  gradients  parameters");
+  std::vector<std::pair<std::string, std::array<uint64_t, 3>>> rows(counts.begin(), counts.end());
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& x, const auto& y) {
+    return x.second[0] + x.second[1] + x.second[2] > y.second[0] + y.second[1] + y.second[2];
+  });
+  for (size_t i = 0; i < std::min(rows.size(), kPlacementsShown); ++i) {
+    const auto& [text, numbers] = rows[i];
+    char line[64];
+    std::snprintf(line, sizeof line, "  %7llu  %9llu  %10llu  ",
+                  static_cast<unsigned long long>(numbers[0]),
+                  static_cast<unsigned long long>(numbers[1]),
+                  static_cast<unsigned long long>(numbers[2]));
+    out.line(line + text);
+  }
+  if (rows.size() > kPlacementsShown)
+    out.line("  and " + counted(rows.size() - kPlacementsShown, "more placement"));
+  if (beyond > 0) out.line("  " + counted(beyond, "tensor") + " beyond what is allowed");
+  if (unjudged > 0)
+    out.line("  " + counted(unjudged, "tensor") + " not judged: zeros, or jitter alone moves them");
+  if (comparison.missing > 0)
+    out.line("  " + counted(comparison.missing, "tensor") + " of a without a partner in b");
+}
+
+void print_worst(TerminalLines& out, const Comparison& comparison) {
+  std::vector<const ComparedTensor*> all;
+  for (const ComparedTensor& tensor : comparison.tensors)
+    if (tensor.state == TensorState::equal || tensor.state == TensorState::partial)
+      all.push_back(&tensor);
+  const auto ratio = [](const ComparedTensor& t) {
+    return t.placement.error / std::max(t.noise, kSketchRounding);
+  };
+  const size_t shown_rows = std::min(all.size(), kWorstShown);
+  std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(shown_rows), all.end(),
+                    [&](const auto* x, const auto* y) { return ratio(*x) > ratio(*y); });
+  if (shown_rows == 0) return;
+  out.line("");
+  out.line(out.paint("1", "the largest errors, as multiples of a's own rounding"));
+  for (size_t i = 0; i < shown_rows; ++i)
+    out.line("  " + short_number(ratio(*all[i])) + "  " + short_number(all[i]->placement.error) +
+             "  " + shown(tensor_text(comparison, *all[i])));
+}
+
+// "rank 1: layers.0-1 are 2-3".
+void print_mapping(TerminalLines& out, const Comparison& comparison) {
+  std::vector<std::string> lines;
+  for (const LayerPlace& place : comparison.layers)
+    if (place.local != place.global)
+      lines.push_back("rank " + std::to_string(place.rank) + ": " + place.prefix + "." +
+                      std::to_string(place.local) + " is " + place.prefix + "." +
+                      std::to_string(place.global));
+  std::set<std::string> batches;
+  for (const MicroBatchPlace& place : comparison.micro_batches)
+    if (place.local != place.global)
+      batches.insert("rank " + std::to_string(place.rank) + ": micro-batch " +
+                     std::to_string(place.local) + " of step " + std::to_string(place.step) +
+                     " is " + std::to_string(place.global));
+  if (lines.empty() && batches.empty()) return;
+  out.line("");
+  out.line(out.paint("1", "layers and micro-batches of b"));
+  lines.insert(lines.end(), batches.begin(), batches.end());
+  for (size_t i = 0; i < std::min(lines.size(), kRanksShown); ++i) out.line("  " + shown(lines[i]));
+  if (lines.size() > kRanksShown)
+    out.line("  and " + std::to_string(lines.size() - kRanksShown) + " more");
+}
+
+// Of the pivot's tensor: how far it is, and how far it may be.
+void print_error(TerminalLines& out, const Comparison& comparison) {
+  const auto& candidates = out.report.verdict.candidates;
+  if (candidates.empty() || candidates.front().tensor == kNone) return;
+  const ComparedTensor& tensor = comparison.tensors[candidates.front().tensor];
+  out.line("");
+  out.line(out.paint("1", "the tensor that tells"));
+  out.line("  " + shown(tensor_text(comparison, tensor)) + ", step " +
+           std::to_string(tensor.a.activity.step) +
+           (tensor.micro_batch == kNone ? "" : ", micro-batch " + std::to_string(tensor.micro_batch)));
+  out.line("  error " + short_number(tensor.placement.error) + ", allowed " +
+           short_number(tensor.allowed) + ", noise " + short_number(tensor.noise));
+  out.line("  on b's ranks: " + placement_text(tensor.placement));
+}
+
+}  // namespace
+
+void print_tolerance(TerminalLines& out) {
+  const Comparison* comparison = out.report.tolerance;
+  if (comparison == nullptr) return;
+  print_error(out, *comparison);
+  print_placements(out, *comparison);
+  print_worst(out, *comparison);
+  print_mapping(out, *comparison);
+}
+
+}  // namespace opguard

@@ -1,0 +1,82 @@
+#include "report/tolerance_json.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "align/judge/pivot_view.h"
+#include "align/tolerance/judge_tolerance.h"
+#include "report/tolerance_text.h"
+
+namespace opguard {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kMostPlacements = 10000;
+
+// JSON has no infinity: null where nothing comes near.
+Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+Json tensor_json(const Comparison& comparison, const ComparedTensor& tensor) {
+  const Texts& texts = comparison.texts;
+  const Activity& activity = tensor.a.activity;
+  return {{"boundary", texts.text(activity.boundary)},
+          {"module", texts.text(activity.module)},
+          {"node", texts.text(tensor.a.node)},
+          {"slot", texts.text(tensor.a.slot)},
+          {"step", activity.step},
+          {"micro_batch", tensor.micro_batch == kNone ? Json() : Json(tensor.micro_batch)},
+          {"state", state_name(tensor.state)},
+          {"found", placement_text(tensor.placement)},
+          {"ranks", tensor.ranks},
+          {"factor", tensor.placement.factor},
+          {"error", finite(tensor.placement.error)},
+          {"noise", tensor.noise},
+          {"allowed", tensor.allowed}};
+}
+
+}  // namespace
+
+Json tolerance_json(const Report& report) {
+  if (report.tolerance == nullptr) return nullptr;
+  const Comparison& comparison = *report.tolerance;
+  uint64_t beyond = 0, unjudged = 0;
+  for (const ComparedTensor& tensor : comparison.tensors) {
+    beyond += tensor.state == TensorState::beyond;
+    unjudged += tensor.state == TensorState::unjudged;
+  }
+  Json json = {{"compared", comparison.tensors.size()},
+               {"beyond", beyond},
+               {"unjudged", unjudged},
+               {"missing", comparison.missing},
+               {"worst_ratio", finite(worst_ratio(comparison))},
+               {"coarser", comparison.coarser},
+               {"layers", Json::array()},
+               {"micro_batches", Json::array()},
+               {"placements", Json::array()}};
+  for (const LayerPlace& place : comparison.layers)
+    json["layers"].push_back({{"rank", place.rank},
+                              {"prefix", place.prefix},
+                              {"local", place.local},
+                              {"global", place.global}});
+  for (const MicroBatchPlace& place : comparison.micro_batches)
+    json["micro_batches"].push_back({{"rank", place.rank},
+                                     {"step", place.step},
+                                     {"local", place.local},
+                                     {"global", place.global}});
+  for (size_t i = 0; i < std::min(comparison.tensors.size(), kMostPlacements); ++i)
+    json["placements"].push_back(tensor_json(comparison, comparison.tensors[i]));
+  return json;
+}
+
+void add_tolerance(Json& json, const Report& report, const Pivot& pivot) {
+  if (report.tolerance == nullptr || pivot.tensor == kNone) return;
+  const ComparedTensor& tensor = report.tolerance->tensors[pivot.tensor];
+  json["error"] = {{"relative", finite(tensor.placement.error)},
+                   {"noise", tensor.noise},
+                   {"allowed", tensor.allowed},
+                   {"factor", tensor.placement.factor}};
+  json["placement"] = {{"found", placement_text(tensor.placement)}, {"ranks", tensor.ranks}};
+}
+
+}  // namespace opguard

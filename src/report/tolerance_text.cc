@@ -1,0 +1,121 @@
+#include "report/tolerance_text.h"
+
+#include <cstdio>
+
+#include "support/text.h"
+
+namespace opguard {
+
+std::string short_number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", value);
+  return text;
+}
+
+std::string tolerance_words(const Reason& reason) {
+  const auto& [first, second, third] = reason.numbers;
+  const auto& names = reason.names;
+  switch (reason.kind) {
+    case ReasonKind::within_rounding:
+      return counted(first, "tensor") + " agree within the rounding that run a itself shows, at most " +
+             short_number(reason.ratio) + " times it";
+    case ReasonKind::beyond_rounding:
+      return "in step " + std::to_string(second) + " " + names[0] +
+             " is further from run a than its rounding" +
+             (first > 1 ? ", and " + std::to_string(first - 1) + " more" : "");
+    case ReasonKind::other_weights:
+      return std::to_string(first) + " of " + std::to_string(second) +
+             " parameters are not run a's at the start, as " + names[0] +
+             ": load the same checkpoint into both";
+    case ReasonKind::inner_unexplained:
+      return counted(first, "inner value") +
+             " of run b that run a does not have; no loss, gradient or parameter differs";
+    case ReasonKind::layer_of_none:
+      return "no rank of run b holds the parameters of " + names[0] + "." + std::to_string(first);
+    case ReasonKind::not_summed:
+      return "each of " + counted(first, "rank") +
+             " has a part of a sum, and nothing adds them up before it is used";
+    case ReasonKind::times_factor:
+      return "it is run a's times " + short_number(reason.ratio);
+    case ReasonKind::pieces_omitted:
+      return counted(first, "piece") + " of run a's tensor " + (first == 1 ? "is" : "are") +
+             " held by no rank";
+    case ReasonKind::another_value:
+      return "it is run a's value of " + (names[0].empty() ? "" : names[0] + ", ") + "step " +
+             std::to_string(first) + ", micro-batch " + std::to_string(second);
+    case ReasonKind::some_ranks:
+      return std::to_string(first) + " of " + std::to_string(second) +
+             " ranks have another value, the first is rank " + std::to_string(third);
+    case ReasonKind::narrower_type:
+      return "it differs as rounding to " + names[0] + " would have it, a type that run a has not";
+    case ReasonKind::beyond_noise:
+      return "what it was made of is run a's, and it is " + short_number(reason.ratio) +
+             " times as far off as is allowed";
+    case ReasonKind::several_processes:
+      return "the reference is itself of several processes: a tensor must be whole in one of them";
+    case ReasonKind::no_sketches:
+      return std::string("run ") + "ab"[reason.side] +
+             " has no sketches: record it with --mode sketch";
+    default:
+      return "";
+  }
+}
+
+std::string placement_text(const TensorPlacement& placement) {
+  std::string text = placement_name(placement.kind);
+  if (!placement.dims.empty()) {
+    text += placement.kind == PlacementKind::partial || placement.kind == PlacementKind::partial_mean
+                ? ", sharded along "
+                : " along ";
+    for (size_t i = 0; i < placement.dims.size(); ++i)
+      text += (i > 0 ? "," : "") + std::to_string(placement.dims[i]);
+  }
+  if (placement.factor != 1) text += " x " + short_number(placement.factor);
+  if (placement.omitted > 0) text += ", " + counted(placement.omitted, "piece") + " omitted";
+  return text;
+}
+
+std::string tensor_text(const Comparison& comparison, const ComparedTensor& tensor) {
+  const Texts& texts = comparison.texts;
+  const std::string slot = texts.text(tensor.a.slot);
+  if (tensor.a.activity.kind == EventKind::state) return slot;
+  const std::string &module = texts.text(tensor.a.activity.module),
+                    &node = texts.text(tensor.a.node);
+  return (module.empty() ? "" : module + " ") + (node.empty() ? "" : node + " ") + slot;
+}
+
+const char* state_name(TensorState state) {
+  switch (state) {
+    case TensorState::equal:
+      return "equal";
+    case TensorState::partial:
+      return "partial";
+    case TensorState::scaled:
+      return "scaled";
+    case TensorState::beyond:
+      return "beyond";
+    case TensorState::unjudged:
+      return "unjudged";
+  }
+  return "";
+}
+
+const char* placement_name(PlacementKind kind) {
+  switch (kind) {
+    case PlacementKind::replicated:
+      return "replicated";
+    case PlacementKind::sharded:
+      return "sharded";
+    case PlacementKind::pieces:
+      return "in two pieces";
+    case PlacementKind::partial:
+      return "partial sum";
+    case PlacementKind::partial_mean:
+      return "partial mean";
+    case PlacementKind::unknown:
+      return "not found";
+  }
+  return "";
+}
+
+}  // namespace opguard

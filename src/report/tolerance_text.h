@@ -1,0 +1,29 @@
+// report/tolerance_text.h: a comparison within rounding in words.
+//
+//   "sharded along 2, of 2 ranks"     placement_text
+//   "layers.0.attention out0"         tensor_text
+#pragma once
+
+#include <string>
+
+#include "align/judge/reason.h"
+#include "align/tolerance/comparison.h"
+
+namespace opguard {
+
+// "" for a reason of another kind.
+std::string tolerance_words(const Reason& reason);
+
+// "replicated", "partial sum, sharded along 0, x 2".
+std::string placement_text(const TensorPlacement& placement);
+
+// The module and the slot, of a gradient the node too; a parameter's or its gradient's name alone.
+std::string tensor_text(const Comparison& comparison, const ComparedTensor& tensor);
+
+// Three digits: "2.1e-07", "0.5".
+std::string short_number(double value);
+
+const char* state_name(TensorState state);
+const char* placement_name(PlacementKind kind);
+
+}  // namespace opguard

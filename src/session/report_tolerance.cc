@@ -1,0 +1,60 @@
+#include <memory>
+
+#include "align/judge/conclude.h"
+#include "align/pair/run.h"
+#include "align/pair/settings.h"
+#include "align/tolerance/judge_tolerance.h"
+#include "session/report_verdict.h"
+#include "support/exit_code.h"
+#include "support/progress.h"
+
+namespace opguard {
+namespace {
+
+// A run that cannot be compared within rounding, and why; else no reason.
+Reasons unfit(const Run& a, const Run& b) {
+  for (const int side : {0, 1}) {
+    const int32_t process = only_process(side == 0 ? a : b);
+    if (process == -1) return {{.kind = ReasonKind::no_sketches, .side = side}};
+    if (side == 0 && process == -2) return {{.kind = ReasonKind::several_processes, .side = 0}};
+  }
+  return {};
+}
+
+}  // namespace
+
+int report_tolerance(const ToleranceLogs& logs, const Coverage& coverage,
+                     const ToleranceOptions& tolerance, const ReportOptions& options) {
+  auto progress = std::make_unique<Progress>("comparing " + logs.a + " and " + logs.b);
+  llvm::Expected<Run> a = load_run(logs.a);
+  if (!a) return fail(llvm::toString(a.takeError()));
+  llvm::Expected<Run> b = load_run(logs.b);
+  if (!b) return fail(llvm::toString(b.takeError()));
+  std::vector<Run> noise;
+  for (const std::string& dir : logs.noise) {
+    llvm::Expected<Run> run = load_run(dir);
+    if (!run) return fail(llvm::toString(run.takeError()));
+    noise.push_back(std::move(*run));
+  }
+  Verdict verdict;
+  Comparison comparison;
+  if (Reasons why = unfit(*a, *b); !why.empty()) {
+    verdict.why = std::move(why);
+  } else {
+    comparison = compare_tensors(*a, *b, noise, tolerance);
+    verdict = judge_tolerance(*a, *b, comparison);
+  }
+  const Alignment none;
+  const Report report{.a = *a,
+                      .b = *b,
+                      .alignment = none,
+                      .verdict = verdict,
+                      .coverage = coverage,
+                      .explain = options.explain,
+                      .tolerance = &comparison};
+  progress.reset();
+  if (llvm::Error error = present(report, options)) return fail(llvm::toString(std::move(error)));
+  return exit_code(verdict, options.strict);
+}
+
+}  // namespace opguard

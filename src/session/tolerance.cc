@@ -1,0 +1,66 @@
+#include "session/tolerance.h"
+
+#include <algorithm>
+#include <set>
+
+#include "align/pair/run.h"
+#include "support/say.h"
+#include "support/write_file.h"
+
+namespace opguard {
+namespace {
+
+constexpr const char* kMode = "OPGUARD_MODE";
+
+// What is added behind takes the place of what stood before.
+GuardedProgram sketching(GuardedProgram program, const Variables& more) {
+  program.environment.push_back({kMode, "sketch"});
+  program.environment.insert(program.environment.end(), more.begin(), more.end());
+  return program;
+}
+
+}  // namespace
+
+std::string slices_of(const Run& candidate) {
+  std::set<int32_t> ranks;
+  std::set<std::vector<int64_t>> shapes;
+  for (const ProcessLog& log : candidate.processes) {
+    ranks.insert(log.rank);
+    for (const Meta& meta : log.metas)
+      if (!meta.shape.empty()) shapes.insert(meta.shape);
+  }
+  std::string text = "world " + std::to_string(std::max<size_t>(ranks.size(), 1)) + "\n";
+  if (ranks.size() < 2) return text;
+  for (const auto& shape : shapes) {
+    text += "shape";
+    for (const int64_t n : shape) text += " " + std::to_string(n);
+    text += "\n";
+  }
+  return text;
+}
+
+llvm::Expected<ToleranceLogs> record_tolerance(const ToleranceRuns& runs, const GuardedProgram& a,
+                                               const GuardedProgram& b,
+                                               const RecordSketched& record_a,
+                                               const RecordSketched& record_b) {
+  ToleranceLogs logs{a.work + "/log", b.work + "/log", {}};
+  const std::string total = std::to_string(4 + runs.perturb);
+  say_step("3/" + total + " guarded run of b, sketched");
+  if (auto error = record_b(sketching(b, {}), "")) return error;
+  auto candidate = load_run(logs.b);
+  if (!candidate) return candidate.takeError();
+  const std::string slices = a.work + "/slices.txt";
+  if (auto error = write_file(slices, slices_of(*candidate))) return error;
+  say_step("4/" + total + " guarded run of a, sketched");
+  if (auto error = record_a(sketching(a, {{"OPGUARD_SLICES", "@" + slices}}), "")) return error;
+  for (uint32_t i = 1; i <= runs.perturb; ++i) {
+    const std::string seed = std::to_string(runs.seed + i), folder = "noise_" + std::to_string(i);
+    say_step(std::to_string(4 + i) + "/" + total + " guarded run of a, rounding jittered by seed " +
+             seed);
+    if (auto error = record_a(sketching(a, {{"OPGUARD_JITTER", seed}}), folder)) return error;
+    logs.noise.push_back(a.work + "/" + folder + "/log");
+  }
+  return logs;
+}
+
+}  // namespace opguard

@@ -1,0 +1,49 @@
+// session/tolerance.h: the runs that `opguard diff --tolerance` makes in place of the guarded ones.
+//
+//   3/5  b in mode sketch            what each of its ranks has, with no knowledge of its layout
+//        shapes                      that b's ranks hold: run_a/slices.txt
+//   4/5  a in mode sketch            its tensors, and their pieces of those shapes
+//   5/5  a with jitter, --perturb    what rounding alone can do to each tensor
+//
+// Counterexample: b is not run with jitter. The reference says how much rounding may do; a
+// candidate that is wrong might be noisy.
+//
+// The cost: two runs and --perturb more. Mode sketch at most doubles a step (bench/sketch.py).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "llvm/Support/Error.h"
+#include "record/record.h"
+#include "session/report_verdict.h"
+#include "session/side.h"
+
+namespace opguard {
+
+struct ToleranceRuns {
+  bool on = false;
+  uint32_t perturb = 1;  // jittered runs of a, at least 1
+  uint64_t seed = 0;     // of the first of them, less 1
+  ToleranceOptions options;
+};
+
+// Runs `program` so that its logs are in `<work>/<folder>/log`. Its second argument says how it is
+// called: "a, with jitter 1".
+using RecordSketched = std::function<llvm::Error(const GuardedProgram& program,
+                                                 const std::string& folder)>;
+
+// Records b, then a as b's shapes want it, then the noise. A program that fails in any of these
+// runs is an error.
+llvm::Expected<ToleranceLogs> record_tolerance(const ToleranceRuns& runs, const GuardedProgram& a,
+                                               const GuardedProgram& b,
+                                               const RecordSketched& record_a,
+                                               const RecordSketched& record_b);
+
+// What --slices reads (docs/design/tolerance.md): "world 4" and a line "shape 8 64" for each shape
+// of a floating-point tensor that a rank has.
+std::string slices_of(const Run& candidate);
+
+}  // namespace opguard
