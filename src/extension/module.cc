@@ -65,12 +65,12 @@ PyObject* start(PyObject*, PyObject* args) {
 
 PyObject* step(PyObject*, PyObject*) { return PyLong_FromUnsignedLong(recorder().step()); }
 
-// sketch(slices, modules, jitter): before the first event.
+// sketch(slices, modules, gradients, jitter): before the first event.
 PyObject* sketch(PyObject*, PyObject* args) {
   const char* slices = nullptr;
-  PyObject *modules = nullptr, *jitter = nullptr;
-  if (!PyArg_ParseTuple(args, "sOO", &slices, &modules, &jitter) ||
-      !sketches().begin(slices, modules, jitter))
+  PyObject *modules = nullptr, *gradients = nullptr, *jitter = nullptr;
+  if (!PyArg_ParseTuple(args, "sOOO", &slices, &modules, &gradients, &jitter) ||
+      !sketches().begin(slices, modules, gradients, jitter))
     return nullptr;
   Py_RETURN_NONE;
 }

@@ -100,7 +100,7 @@ def _parameters(step):
 
 
 def gradients(step):
-    """As the first optimizer of a step begins. Megatron gathers them in `main_grad`."""
+    """As they are first clipped, or the first optimizer of a step begins. Megatron gathers them in `main_grad`."""
     if _state["gradients"] == step:
         return
     _state["gradients"] = step

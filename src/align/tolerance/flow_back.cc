@@ -23,9 +23,11 @@ FlowBack::FlowBack(const Run& candidate, const Comparison& comparison)
     const ComparedTensor& tensor = comparison.tensors[i];
     for (const SlotRef& b : tensor.b) {
       at_.try_emplace(id_of(b.event.process, b.slot), i);
-      if (tensor.a.activity.kind != EventKind::state) continue;
       const Slot slot = values_.slot(b);
-      if (has_value(slot)) parameters_[value_key(values_.log(b.event), slot)] = i;
+      if (!has_value(slot)) continue;
+      const ValueKey key = value_key(values_.log(b.event), slot);
+      if (tensor.state == TensorState::equal) equal_.insert(key);
+      if (tensor.a.activity.kind == EventKind::state) parameters_[key] = i;
     }
   }
 }
@@ -46,8 +48,10 @@ std::vector<SlotRef> FlowBack::read_by(const EventRef& ref) const {
   return read;
 }
 
-bool FlowBack::leads_on(TensorState state, TensorState of, bool over_ranks) {
-  switch (state) {
+bool FlowBack::leads_on(const ComparedTensor& tensor, const ComparedTensor& towards,
+                        bool over_ranks) const {
+  const TensorState of = towards.state;
+  switch (tensor.state) {
     case TensorState::equal:
     case TensorState::unjudged:
       return false;
@@ -56,13 +60,85 @@ bool FlowBack::leads_on(TensorState state, TensorState of, bool over_ranks) {
     case TensorState::scaled:
       return of != TensorState::partial;
     case TensorState::beyond:
-      return of == TensorState::beyond;
+      return of == TensorState::beyond ||
+             (of == TensorState::scaled && comparison_.texts.text(towards.a.node).empty());
   }
   return false;
 }
 
-void FlowBack::explore(const EventRef& event, bool communicates, TensorState of, Reached& reached,
-                       std::unordered_map<uint64_t, bool>& seen) const {
+const FlowBack::Readers& FlowBack::readers(int32_t process) const {
+  const auto [it, fresh] = readers_.try_emplace(process);
+  if (!fresh) return it->second;
+  const ProcessLog& log = run_.processes[static_cast<size_t>(process)];
+  for (uint32_t i = 0; i < log.events.size(); ++i) {
+    const Event event = log.events[i];
+    if (event.kind == EventKind::node && event.forward != kNone) {
+      it->second.nodes[event.forward].push_back(i);
+    } else if (event.kind == EventKind::op && event.phase == Phase::forward) {
+      const EventSlots slots = log.slots_of(event);
+      for (const Slot& slot : slots)
+        if (slot.kind == SlotKind::in && has_value(slot))
+          it->second.of[value_key(log, slot)].push_back(i);
+    }
+  }
+  return it->second;
+}
+
+// What autograd may have added up to a gradient that nobody made.
+std::vector<SlotRef> FlowBack::summands(const EventRef& node, const Slot& gradient) const {
+  std::vector<SlotRef> found;
+  const ProcessLog& log = values_.log(node);
+  const Event event = log.events[node.event];
+  if (event.kind != EventKind::node || event.forward == kNone) return found;
+  const Readers& known = readers(node.process);
+  const EventSlots made = log.slots_of(log.events[event.forward]);
+  for (const Slot& result : made) {
+    if (result.kind == SlotKind::in || !has_value(result)) continue;
+    const auto reading = known.of.find(value_key(log, result));
+    if (reading == known.of.end()) continue;
+    for (const uint32_t reader : reading->second) {
+      const auto nodes = known.nodes.find(reader);
+      if (nodes == known.nodes.end()) continue;
+      for (const uint32_t other : nodes->second) {
+        if (other >= node.event) continue;
+        const EventSlots slots = log.slots_of(log.events[other]);
+        for (const Slot& slot : slots)
+          if (slot.kind == SlotKind::out && slot.meta == gradient.meta && has_value(slot))
+            found.push_back({{node.process, other}, slots.index_of(slot)});
+      }
+    }
+  }
+  return found;
+}
+
+// A value that an event read: known, a tensor to go on from, or what is to be walked through.
+void FlowBack::lead_from(const ValueKey& key, const SlotRef& made, bool here,
+                         const ComparedTensor& of, Reached& reached,
+                         std::unordered_map<uint64_t, bool>& seen,
+                         std::vector<std::pair<EventRef, bool>>& stack) const {
+  if (equal_.contains(key)) return;
+  uint32_t tensor = kNone;
+  if (made.event.process >= 0)
+    if (const auto known = at_.find(id_of(made.event.process, made.slot)); known != at_.end())
+      tensor = known->second;
+  if (const auto parameter = parameters_.find(key);
+      tensor == kNone && parameter != parameters_.end())
+    tensor = parameter->second;
+  if (tensor != kNone) {
+    if (leads_on(comparison_.tensors[tensor], of, here)) {
+      reached.tensors.push_back(tensor);
+      return;
+    }
+    if (comparison_.tensors[tensor].state != TensorState::beyond) return;
+  }
+  if (made.event.process < 0) return;
+  if (!seen.try_emplace(id_of(made.event.process, made.event.event), true).second) return;
+  reached.region.push_back(made.event);
+  stack.emplace_back(made.event, here);
+}
+
+void FlowBack::explore(const EventRef& event, bool communicates, const ComparedTensor& of,
+                       Reached& reached, std::unordered_map<uint64_t, bool>& seen) const {
   std::vector<std::pair<EventRef, bool>> stack{{event, communicates}};
   while (!stack.empty()) {
     const auto [ref, over_ranks] = stack.back();
@@ -73,26 +149,11 @@ void FlowBack::explore(const EventRef& event, bool communicates, TensorState of,
       const Slot slot = values_.slot(input);
       if (!has_value(slot)) continue;
       const ValueKey key = value_key(log, slot);
-      SlotRef made = values_.producer(key, input.event, /*inclusive=*/false);
-      auto known = made.event.process < 0 ? at_.end() : at_.find(id_of(made.event.process, made.slot));
-      uint32_t tensor = kNone;
-      if (known != at_.end()) {
-        tensor = known->second;
-      } else if (const auto parameter = parameters_.find(key); parameter != parameters_.end()) {
-        tensor = parameter->second;
-      }
-      if (tensor != kNone) {
-        const TensorState state = comparison_.tensors[tensor].state;
-        if (leads_on(state, of, here)) {
-          reached.tensors.push_back(tensor);
-          continue;
-        }
-        if (state != TensorState::beyond) continue;
-      }
-      if (made.event.process < 0) continue;
-      if (!seen.try_emplace(id_of(made.event.process, made.event.event), true).second) continue;
-      reached.region.push_back(made.event);
-      stack.emplace_back(made.event, here);
+      const SlotRef made = values_.producer(key, input.event, /*inclusive=*/false);
+      lead_from(key, made, here, of, reached, seen, stack);
+      if (made.event.process >= 0 || equal_.contains(key)) continue;
+      for (const SlotRef& summand : summands(ref, slot))
+        lead_from(value_key(log, values_.slot(summand)), summand, here, of, reached, seen, stack);
     }
   }
 }
@@ -123,16 +184,16 @@ std::vector<ToleranceOrigin> FlowBack::origins(const std::vector<uint32_t>& sink
         if (made.event.process < 0) continue;
         const auto known = at_.find(id_of(made.event.process, made.slot));
         if (known != at_.end()) {
-          if (leads_on(comparison_.tensors[known->second].state, tensor.state, false)) {
+          if (leads_on(comparison_.tensors[known->second], tensor, false)) {
             reached.tensors.push_back(known->second);
             continue;
           }
         }
         if (!seen.try_emplace(id_of(made.event.process, made.event.event), true).second) continue;
         reached.region.push_back(made.event);
-        if (known == at_.end()) explore(made.event, false, tensor.state, reached, seen);
+        if (known == at_.end()) explore(made.event, false, tensor, reached, seen);
       } else {
-        explore(event, false, tensor.state, reached, seen);
+        explore(event, false, tensor, reached, seen);
       }
     }
     bool further = false;

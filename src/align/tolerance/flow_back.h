@@ -5,14 +5,19 @@
 //                                                             second node
 //   residual sum (beyond) <- wo's result (partial sums)       begins at wo: nobody added them up
 //
-// A multiple comes of a multiple, and parts of a sum of parts: what is beyond on the way to these
-// is walked through, as a value that only this layout has.
+// A multiple comes of a multiple, or forward of a number that is another; parts of a sum come of
+// parts. What else is beyond on the way to these is walked through, as a value that only this layout
+// has.
+//
+// Autograd adds the gradients of one tensor where no operator sees it. Such a sum is made of what
+// the nodes of all the tensor's readers left.
 //
 // Counterexample: partial sums that a collective reads are as they should be.
 #pragma once
 
 #include <cstdint>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "align/tolerance/comparison.h"
@@ -38,17 +43,32 @@ class FlowBack {
     std::vector<uint32_t> tensors;
     std::vector<EventRef> region;
   };
-  // Does a tensor in that state lead on from one in `of`?
-  static bool leads_on(TensorState state, TensorState of, bool over_ranks);
-  void explore(const EventRef& event, bool communicates, TensorState of, Reached& reached,
+  // Does a tensor lead on from `of`, which was made of it?
+  bool leads_on(const ComparedTensor& tensor, const ComparedTensor& of, bool over_ranks) const;
+  void explore(const EventRef& event, bool communicates, const ComparedTensor& of, Reached& reached,
                std::unordered_map<uint64_t, bool>& seen) const;
   std::vector<SlotRef> read_by(const EventRef& event) const;
+  std::vector<SlotRef> summands(const EventRef& node, const Slot& gradient) const;
+  void lead_from(const ValueKey& key, const SlotRef& made, bool here, const ComparedTensor& of,
+                 Reached& reached, std::unordered_map<uint64_t, bool>& seen,
+                 std::vector<std::pair<EventRef, bool>>& stack) const;
 
   const Run& run_;
   const Comparison& comparison_;
   ValueIndex values_;
+  // Made when a summed gradient is first asked for: forward events by what they read, and the nodes
+  // of a forward event, both of one process.
+  struct Readers {
+    std::unordered_map<ValueKey, std::vector<uint32_t>, ValueKeyHash> of;
+    std::unordered_map<uint32_t, std::vector<uint32_t>> nodes;
+  };
+  const Readers& readers(int32_t process) const;
+  mutable std::unordered_map<int32_t, Readers> readers_;
   std::unordered_map<uint64_t, uint32_t> at_;  // tensors of the candidate, by process and slot
   std::unordered_map<ValueKey, uint32_t, ValueKeyHash> parameters_;
+  // Of the reference under some name: whoever made it first, it is known. A piece that was cut for
+  // another rank is the same bytes as the one that this rank takes.
+  std::unordered_set<ValueKey, ValueKeyHash> equal_;
 };
 
 }  // namespace opguard

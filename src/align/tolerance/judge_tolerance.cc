@@ -18,6 +18,9 @@ constexpr double kOrdinaryRatio = 1;  // of worst_ratio, where nothing was compa
 // A difference of at most so many units of a narrower type is that of its rounding.
 constexpr double kNarrowUnits = 64;
 
+// Factors of two micro-batches that are further apart are not rounding.
+constexpr double kUneven = 1e-3;
+
 bool differs(const ComparedTensor& tensor) {
   return tensor.state == TensorState::beyond || tensor.state == TensorState::scaled ||
          tensor.state == TensorState::partial;
@@ -46,6 +49,7 @@ class ToleranceJudge {
   }
   bool is_judged_by(const ComparedTensor& tensor) const;
   bool is_summed_later(const ComparedTensor& tensor) const;
+  std::vector<uint32_t> uneven_losses(uint32_t step) const;
   std::vector<uint32_t> sinks() const;
   bool unlike_weights(Verdict& verdict) const;
   void missing_layers(Verdict& verdict) const;
@@ -88,6 +92,28 @@ bool ToleranceJudge::is_summed_later(const ComparedTensor& tensor) const {
   return false;
 }
 
+// Gradients of one step that are multiples of the reference's, other ones in each micro-batch, add
+// up to no multiple. The losses of these micro-batches tell more than the sum.
+std::vector<uint32_t> ToleranceJudge::uneven_losses(uint32_t step) const {
+  std::vector<uint32_t> losses;
+  double least = 0, most = 0;
+  for (uint32_t i = 0; i < comparison_.tensors.size(); ++i) {
+    const ComparedTensor& tensor = comparison_.tensors[i];
+    if (tensor.a.activity.kind != EventKind::loss || tensor.a.activity.step != step ||
+        (tensor.state != TensorState::scaled && tensor.state != TensorState::equal))
+      continue;
+    const double factor = tensor.placement.factor;
+    least = losses.empty() ? factor : std::min(least, factor);
+    most = losses.empty() ? factor : std::max(most, factor);
+    losses.push_back(i);
+  }
+  if (losses.size() < 2 || most - least <= kUneven * most) return {};
+  std::erase_if(losses, [&](uint32_t i) {
+    return comparison_.tensors[i].state != TensorState::scaled;
+  });
+  return losses;
+}
+
 // Of the first step in which there are some. A loss may be any multiple, as programs scale it.
 std::vector<uint32_t> ToleranceJudge::sinks() const {
   std::vector<uint32_t> found;
@@ -105,6 +131,9 @@ std::vector<uint32_t> ToleranceJudge::sinks() const {
     }
     if (of == step) found.push_back(i);
   }
+  if (!found.empty() && step % 2 == 1)
+    if (const std::vector<uint32_t> losses = uneven_losses(step / 2); !losses.empty())
+      return losses;
   return found;
 }
 
@@ -146,13 +175,13 @@ void ToleranceJudge::missing_layers(Verdict& verdict) const {
 bool ToleranceJudge::has_place(const EventRef& ref) const {
   const ProcessLog& log = b_.processes[static_cast<size_t>(ref.process)];
   const Event event = log.events[ref.event];
-  return event.kind != EventKind::state && log.locations.contains(log.text(event.boundary));
+  return event.kind != EventKind::state && event.kind != EventKind::accumulate && log.locations.contains(log.text(event.boundary));
 }
 
 bool ToleranceJudge::is_only_b(const EventRef& ref) const {
   const ProcessLog& log = b_.processes[static_cast<size_t>(ref.process)];
   const Event event = log.events[ref.event];
-  return event.kind == EventKind::op && (event.flags & kCollective) == 0 &&
+  return (event.kind == EventKind::op || event.kind == EventKind::node) && (event.flags & kCollective) == 0 &&
          !boundaries_of_a_.contains(log.text(event.boundary));
 }
 

@@ -3,9 +3,23 @@
 #include <algorithm>
 
 #include "align/tolerance/comparison.h"
+#include "align/values/value_index.h"
 #include "record/sketch.h"
 
 namespace opguard {
+namespace {
+
+constexpr uint64_t kFewElements = 64;
+// What jitter moves by more than this was chosen otherwise, and is no noise to be passed on.
+constexpr double kChoice = 0.01;
+
+uint64_t elements_of(const Meta& meta) {
+  uint64_t n = 1;
+  for (const int64_t size : meta.shape) n *= static_cast<uint64_t>(size);
+  return n;
+}
+
+}  // namespace
 
 double unit_roundoff(std::string_view dtype) {
   if (dtype == "float64") return 0x1p-53;
@@ -33,6 +47,27 @@ NoiseLevels::NoiseLevels(const Run& reference, const ProcessTensors& tensors,
       double& level = levels_[tensor.at.slot];
       level = std::max(level, apart == 0 ? 0 : of == 0 ? 1 : apart / of);
     }
+  }
+  spread(reference, tensors);
+}
+
+// One number moves by chance as little as by nothing: it is allowed what its inputs are.
+void NoiseLevels::spread(const Run& reference, const ProcessTensors& tensors) {
+  std::unordered_map<ValueKey, double, ValueKeyHash> of_value;
+  for (const SketchedTensor& tensor : tensors.tensors) {
+    const ProcessLog& log = reference.processes[static_cast<size_t>(tensor.at.event.process)];
+    const Slot slot = log.slots[tensor.at.slot];
+    double& level = levels_[tensor.at.slot];
+    if (slot.meta != kNone && elements_of(log.metas[slot.meta]) < kFewElements) {
+      const EventSlots slots = log.slots_of(log.events[tensor.at.event.event]);
+      for (const Slot& input : slots) {
+        if (input.kind != SlotKind::in || !has_value(input)) continue;
+        const auto known = of_value.find(value_key(log, input));
+        if (known != of_value.end() && known->second < kChoice)
+          level = std::max(level, known->second);
+      }
+    }
+    if (has_value(slot)) of_value[value_key(log, slot)] = level;
   }
 }
 

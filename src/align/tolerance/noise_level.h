@@ -33,6 +33,8 @@ class NoiseLevels {
   double of(const SketchedTensor& tensor) const;
 
  private:
+  void spread(const Run& reference, const ProcessTensors& tensors);
+
   std::unordered_map<uint64_t, double> levels_;  // by slot
 };
 

@@ -71,6 +71,37 @@ SketchSet halves_of(const Elements& e, FloatType type, const Shape& local, Shape
   return set;
 }
 
+bool cut_in_first(const Shape& parts) {
+  for (size_t d = 1; d < parts.size(); ++d)
+    if (parts[d] != 1) return false;
+  return parts[0] > 1;
+}
+
+// [32, 96] as [2, 16, 96]: the numbers of rows stay what they are.
+void unfold(Shape& shape, int64_t outer) {
+  shape[0] /= outer;
+  shape.insert(shape.begin(), outer);
+}
+
+// The pieces along the inner of two dimensions that are one in the tensor.
+void add_folded(const Elements& e, FloatType type, const Shape& local, int64_t outer,
+                std::vector<SketchSet>& sets) {
+  if (outer < 2 || outer >= local[0] || local[0] % outer != 0) return;
+  Elements unfolded = e;
+  unfold(unfolded.shape, outer);
+  unfolded.strides.insert(unfolded.strides.begin(), e.strides[0] * unfolded.shape[1]);
+  Shape piece = local;
+  unfold(piece, outer);
+  const Shape parts = parts_of(unfolded.shape, piece);
+  sets.push_back(grid_of(unfolded, type, piece, parts));
+  if (piece[1] % 2 == 0) sets.push_back(halves_of(unfolded, type, piece, parts, 1));
+  // As a rank has it.
+  for (size_t i = sets.size() - (piece[1] % 2 == 0 ? 2 : 1); i < sets.size(); ++i) {
+    sets[i].local = local;
+    sets[i].dim = 0;
+  }
+}
+
 }  // namespace
 
 bool cuts(const Shape& whole, const Shape& local, int64_t world) {
@@ -85,7 +116,8 @@ bool cuts(const Shape& whole, const Shape& local, int64_t world) {
 }
 
 std::vector<SketchSet> sketch_sets(const Elements& elements, FloatType type,
-                                   const std::vector<Shape>& locals, unsigned threads) {
+                                   const std::vector<Shape>& locals, unsigned threads,
+                                   const std::vector<int64_t>& outer) {
   std::vector<SketchSet> sets = {
       {SketchSetKind::whole, {}, 0, {sketch(elements, type, nullptr, threads)}}};
   for (const Shape& local : locals) {
@@ -94,6 +126,8 @@ std::vector<SketchSet> sketch_sets(const Elements& elements, FloatType type,
     for (size_t d = 0; d < local.size(); ++d)
       if (parts[d] > 1 && local[d] % 2 == 0)
         sets.push_back(halves_of(elements, type, local, parts, d));
+    if (!local.empty() && cut_in_first(parts))
+      for (const int64_t size : outer) add_folded(elements, type, local, size, sets);
   }
   return sets;
 }

@@ -78,6 +78,7 @@ void Operation::input(const char* name, PyObject* value) {
 void Operation::ready() {
   if (!active_) return;
   if (!work_) work_.emplace(*thread_);
+  if (callee_.clips) sketches().gradients(recorder().step());
   // A generator that is handed over is no business of the global ones, which another thread may be
   // drawing from just now.
   if (callee_.random && !given_generator(inputs_.scalars()))

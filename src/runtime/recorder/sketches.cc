@@ -17,6 +17,7 @@ namespace opguard {
 namespace {
 
 constexpr uint16_t kMostTaken = 0xfffe;
+constexpr size_t kMostOuter = 4;
 
 using Shape = std::vector<int64_t>;
 
@@ -43,9 +44,11 @@ Sketches& sketches() {
   return *all;
 }
 
-bool Sketches::begin(std::string_view slices, PyObject* modules, PyObject* jitter) {
+bool Sketches::begin(std::string_view slices, PyObject* modules, PyObject* gradients,
+                     PyObject* jitter) {
   world_ = 1;
   locals_.clear();
+  outer_.clear();
   known_.clear();
   for (size_t line = 1; !slices.empty(); ++line) {
     const size_t end = slices.find('\n');
@@ -60,6 +63,9 @@ bool Sketches::begin(std::string_view slices, PyObject* modules, PyObject* jitte
       world_ = numbers[0];
     } else if (good && word == "shape") {
       locals_.push_back(numbers);
+      if (numbers.size() >= 3 && numbers[0] > 1 && outer_.size() < kMostOuter &&
+          std::find(outer_.begin(), outer_.end(), numbers[0]) == outer_.end())
+        outer_.push_back(numbers[0]);
     } else if (!text.empty()) {
       PyErr_Format(PyExc_ValueError,
                    "OPGUARD_SLICES: line %zu is neither 'world N' nor 'shape N ...'", line);
@@ -67,6 +73,7 @@ bool Sketches::begin(std::string_view slices, PyObject* modules, PyObject* jitte
     }
   }
   modules_ = Ref::borrow(modules);
+  gradients_ = Ref::borrow(gradients);
   if (jitter != Py_None) jitter_ = Ref::borrow(jitter);
   on_ = true;
   return true;
@@ -99,7 +106,7 @@ uint16_t Sketches::take(const TensorView& view, bool aside) {
       elements = elements_of(integers, view.elements.shape);
       type = FloatType::float64;
     }
-    const std::vector<SketchSet> sets = sketch_sets(elements, type, locals, threads);
+    const std::vector<SketchSet> sets = sketch_sets(elements, type, locals, threads, outer_);
     format::put_varint(code, sets.size());
     for (const SketchSet& set : sets) put_sketch_set(code, set, bits);
   }
@@ -108,6 +115,13 @@ uint16_t Sketches::take(const TensorView& view, bool aside) {
   if (taken_.size() <= place) taken_.resize(place + size_t{1});
   taken_[place] = std::move(code);
   return static_cast<uint16_t>(place + 1);
+}
+
+void Sketches::gradients(uint32_t step) {
+  if (!on_) return;
+  const Ref number(PyLong_FromUnsignedLong(step));
+  const Ref done(PyObject_CallFunctionObjArgs(gradients_.get(), number.get(), nullptr));
+  if (!done) recorder().fault("the gradients could not be recorded");
 }
 
 std::string Sketches::entry(const std::vector<Slot>& slots, uint32_t module) {

@@ -36,15 +36,17 @@ class Sketches {
   bool jitters() const { return static_cast<bool>(jitter_); }
 
   // Slices are lines "world 4" and "shape 8 64", or "". Modules is called as modules(step) for the
-  // name of the innermost module or None. Jitter is called as jitter(boundary, occurrence,
+  // name of the innermost module or None. gradients(step) records them. Jitter is called as jitter(boundary, occurrence,
   // tensors), or is None. False with an error set: slices are no such text.
-  bool begin(std::string_view slices, PyObject* modules, PyObject* jitter);
+  bool begin(std::string_view slices, PyObject* modules, PyObject* gradients, PyObject* jitter);
 
   // Of a tensor that a slot tells of: a number for Slot::sketch, 0 if it has none. aside: other
   // threads wait meanwhile (Reading::aside).
   uint16_t take(const TensorView& view, bool aside);
   // The module that runs now, "" for none. Under OwnWork.
   std::string module(uint32_t step);
+  // Records the step's gradients, the first time in it: before they are clipped. Under OwnWork.
+  void gradients(uint32_t step);
   // What the log holds of an event's slots; "" for nothing. Their numbers are free again.
   std::string entry(const std::vector<Slot>& slots, uint32_t module);
   // Under OwnWork. tensors: a list.
@@ -55,9 +57,10 @@ class Sketches {
   const std::vector<std::vector<int64_t>>& locals_of(const std::vector<int64_t>& shape);
 
   bool on_ = false;
-  Ref modules_, jitter_;
+  Ref modules_, gradients_, jitter_;
   int64_t world_ = 1;
   std::vector<std::vector<int64_t>> locals_;  // that the other run has
+  std::vector<int64_t> outer_;                // sizes of its batches: sketch_sets
   std::map<std::vector<int64_t>, std::vector<std::vector<int64_t>>> known_;
   // By Slot::sketch - 1, coded. An event that is never committed leaves its numbers behind: they
   // come round again.
