@@ -5,7 +5,7 @@ P = "port.py"
 CASES = {
     "control": dict(kind="none"),
     "qkv_order": dict(
-        kind="mapping", edits=[(P, 'zip(("query", "key", "value"),', 'zip(("key", "query", "value"),')],
+        kind="exchanged", edits=[(P, 'zip(("query", "key", "value"),', 'zip(("key", "query", "value"),')],
         exact=[(P, "load", 'for part, value in zip(("key"'), (P, "SelfAttention.forward", "query, key, value = self.heads("), (P, "SelfAttention.forward", "scores = query @ key.mT")],
         near=[(P, "load", ""), (P, "SelfAttention.forward", "")], module="encoders.0.attention", note="the query's weights are the key's"),
     "post_norm": dict(
