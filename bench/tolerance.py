@@ -7,8 +7,8 @@ NAME is a case or the beginning of one: `tinyllama.cp_positions`, `mcore`, `gpt2
 Cases: DIR/tinyllama and DIR/mcore (their own faults.py), bench/ports and bench/parallel (bench/ports.py). PY has what their programs
 import (bench/tolerance_env.sh). Answers are kept under --work and taken over while the tool stays the same.
 
-exact: a statement that is right to name; near: its function; module: its class or module; wrong: another place. missed: called
-equivalent. undecided: inconclusive. failed: no answer; limit: the time limit. All are counted.
+exact: a statement that is right to name; near: its function; module: its class or module; candidate: exact, among the five other
+candidates; wrong: another place. missed: called equivalent. undecided: inconclusive. failed: no answer; limit: the time limit. All are counted.
 A case that is held out was not looked at while the tier was written: the first answer to it is kept for ever, as `first`.
 """
 import argparse
@@ -138,7 +138,8 @@ def judge(expect, answer, code, tree):
         return "module"
     if answer.get("pivot") and expect["module"] and module_of(answer) == expect["module"]:
         return "module"
-    return "wrong"
+    others = [c.get("b") for c in answer.get("candidates", [])[:5]]
+    return "candidate" if any(lies_in(other, place, tree) for other in others for place in expect["exact"]) else "wrong"
 
 
 def kind_is_right(expect, answer):
@@ -176,7 +177,7 @@ def answer_of(name, case, seed, o):
     tolerance = (answer or {}).get("tolerance") or {}
     found = {
         "case": name, "set": case["set"], "seed": seed, "held_out": case["held_out"], "expected": expect["kind"], "class": judge(expect, answer, code, faulty),
-        "kind_right": kind_is_right(expect, answer), "verdict": answer["verdict"] if answer else "", "kind": pivot.get("kind", ""), "phase": pivot.get("phase", ""),
+        "kind_right": kind_is_right(expect, answer), "exit": code, "verdict": answer["verdict"] if answer else "", "kind": pivot.get("kind", ""), "phase": pivot.get("phase", ""),
         "a": place(pivot.get("a")), "b": place(pivot.get("b")), "compared": tolerance.get("compared"), "beyond": tolerance.get("beyond"),
         "worst_ratio": tolerance.get("worst_ratio"), "seconds": round(seconds, 1), "why": (answer or {}).get("why", "") if answer else said[-1500:]}  # fmt: skip
     (folder / "report.txt").write_text(said)
@@ -218,13 +219,13 @@ def counts(rows):
         return sum(r["class"] in classes for r in rows)
 
     right = sum(bool(r["kind_right"]) for r in rows)
-    return (str(len(rows)), str(of(*PLACED, "wrong")), str(of("exact")), str(of("near")), str(of("module")), str(of("wrong")), str(of("missed")),
+    return (str(len(rows)), str(of(*PLACED, "candidate", "wrong")), str(of("exact")), str(of("near")), str(of("module")), str(of("candidate")), str(of("wrong")), str(of("missed")),
             str(of("undecided")), str(of("failed", "limit")), str(right))  # fmt: skip
 
 
 def tables(results):
     faults, controls = [r for r in results if r["expected"] != "none"], [r for r in results if r["expected"] == "none"]
-    head = ("faults", "of them", "diverged", "exact", "near", "module", "wrong", "missed", "undecided", "no answer", "kind right")
+    head = ("faults", "of them", "diverged", "exact", "near", "module", "candidate", "wrong", "missed", "undecided", "no answer", "kind right")
     rows = [(name, *counts([r for r in faults if which(r)])) for name, which in SETS]
     first = [{**r, **r["first"]} for r in faults if "first" in r]
     rows.append(("held out, first tries", *counts(first)))

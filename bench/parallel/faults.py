@@ -55,5 +55,9 @@ CASES = {
     "loss_sum": dict(
         kind="scale", held_out=True, phase="backward", args="--dp 2", edits=[(U, "        p.grad.div_(dp.size)\n", "        p.grad.div_(cp.size)\n")],
         exact=[(U, "finish_gradients", "p.grad.div_(cp.size)"), (U, "finish_gradients", "dp.sum(p.grad)")], near=[(U, "finish_gradients", "")], module="",
-        note="gradients are summed over data-parallel ranks, not averaged"),
+        note="gradients are summed over data-parallel ranks, not averaged; clipping hides it from the update"),
+    "loss_sum_open": dict(
+        kind="scale", held_out=True, phase="backward", ref="--clip 10", args="--dp 2 --clip 10", edits=[(U, "        p.grad.div_(dp.size)\n", "        p.grad.div_(cp.size)\n")],
+        exact=[(U, "finish_gradients", "p.grad.div_(cp.size)"), (U, "finish_gradients", "dp.sum(p.grad)")], near=[(U, "finish_gradients", "")], module="",
+        note="the same, and no clipping"),
 }  # fmt: skip
