@@ -1,0 +1,63 @@
+"""Faults of parallelism written by hand. The reference is the same program in one process."""
+FILES = ["groups.py", "regions.py", "layers.py", "attention.py", "experts.py", "model.py", "pipeline.py", "update.py", "train.py"]
+COMMON = {"reference": "train.py", "candidate": "train.py", "ranks": 2}
+G, R, L, A, E, P, U, T = "groups.py", "regions.py", "layers.py", "attention.py", "experts.py", "pipeline.py", "update.py", "train.py"
+CASES = {
+    "control_tp_sp": dict(kind="none", args="--tp 2 --sp"),
+    "control_pp": dict(kind="none", args="--pp 2"),
+    "control_zero": dict(kind="none", ref="--zero", args="--dp 2 --zero"),
+    "control_ep": dict(kind="none", ref="--moe", args="--dp 2 --moe", note="tokens go to the experts' ranks: those are permuted, and experts renumbered"),
+    "control_cp": dict(kind="none", args="--cp 2", held_out=True, note="attention by blocks"),
+    "control_tp_pp": dict(kind="none", ranks=4, args="--tp 2 --sp --pp 2", held_out=True),
+    "vocab_sum": dict(
+        kind="missing_reduce", args="--tp 2", edits=[(L, "        total = Reduce.apply(total, tp)\n", "")],
+        exact=[(L, "cross_entropy", "return (total.log() - right).mean()"), (L, "cross_entropy", "total = shifted.exp().sum(-1)")], near=[(L, "cross_entropy", "")],
+        module="head", note="each rank divides by the sum of its own words"),
+    "row_bias": dict(
+        kind="formula", args="--tp 2", edits=[(L, "        partial = F.linear(x, self.weight)\n", "        partial = F.linear(x, self.weight, self.bias)\n"), (L, "        return whole + self.bias\n", "        return whole\n")],
+        exact=[(L, "Row.forward", "partial = F.linear(x, self.weight, self.bias)"), (L, "Row.forward", "whole = leave(partial")], near=[(L, "Row.forward", "")],
+        module="layers.0.attention.out", note="the bias is added by every rank"),
+    "sequence_order": dict(
+        kind="wrong_layout", held_out=True, args="--tp 2 --sp",
+        edits=[(R, "        ctx.group = group\n        return group.gather(x, 1)\n\n    @staticmethod\n    def backward(ctx, grad):\n        return ctx.group.mine(",
+                   "        ctx.group = group\n        return group.gather(x, 1).roll(x.shape[1], 1)\n\n    @staticmethod\n    def backward(ctx, grad):\n        return ctx.group.mine(")],
+        exact=[(R, "GatherSequence.forward", "return group.gather(x, 1).roll(")], near=[(R, "GatherSequence.forward", ""), (R, "enter", "")],
+        module="layers.0.attention", note="the parts of the sequence in the wrong order"),
+    "pipeline_buffer": dict(
+        kind="stale", phase="backward", args="--pp 2",
+        edits=[(P, "        buffer = torch.empty(shape)\n", "        buffer = self.buffers.setdefault(tuple(shape), torch.empty(shape)).data\n"), (P, "        self.model, self.pp = model, pp\n", "        self.model, self.pp, self.buffers = model, pp, {}\n")],
+        exact=[(P, "Stage.receive", "dist.recv(buffer, src=source)"), (P, "Stage.receive", "buffer = self.buffers"), (P, "Stage.run", "made.backward()")],
+        near=[(P, "Stage.receive", ""), (P, "Stage.run", "")], module="layers.0", note="one buffer for all micro-batches: backward sees the last one's activations"),
+    "expert_order": dict(
+        kind="wrong_layout", args="--dp 2 --moe", ref="--moe", edits=[(E, "mixed = returned[order.argsort()] * weight[:, None]", "mixed = returned[order] * weight[:, None]")],
+        exact=[(E, "Experts.forward", "mixed = returned[order]")], near=[(E, "Experts.forward", "")], module="layers.1.ffn", note="sorted once more, not back"),
+    "zero_tail": dict(
+        kind="omits", held_out=True, phase="optimizer", ref="--zero", args="--dp 2 --zero",
+        edits=[(U, "self.size = (count + unit - 1) // unit * self.ALIGN", "self.size = count // unit * self.ALIGN if group.size > 1 else (count + unit - 1) // unit * self.ALIGN")],
+        exact=[(U, "ShardedAdamW.__init__", "self.size = count // unit"), (U, "ShardedAdamW.step", "part = whole[at : at + p.numel()]"), (U, "ShardedAdamW.step", "p.view(-1)[: part.numel()].copy_(part)"),
+               (U, "ShardedAdamW.step", "whole = self.group.gather(w, 0)")],
+        near=[(U, "ShardedAdamW.__init__", ""), (U, "ShardedAdamW.step", ""), (U, "ShardedAdamW.flat", "")], module="", note="no rank has the end of the parameters"),
+    "clip_local": dict(
+        kind="missing_reduce", held_out=True, phase="optimizer", args="--tp 2", edits=[(U, 'whole + groups["tp"].sum(cut) + ', "whole + cut + ")],
+        exact=[(U, "clip", "square = whole + cut +"), (U, "clip", 'norm = groups["pp"].sum(square).sqrt()')], near=[(U, "clip", "")], module="",
+        note="each rank clips by the norm of its own part"),
+    "ring_rescale": dict(
+        kind="formula", args="--cp 2", edits=[(A, "total = old[1] * before + new[1] * after", "total = old[1] + new[1] * after")],
+        exact=[(A, "merge", "total = old[1] + new[1] * after")], near=[(A, "merge", "")], module="layers.0.attention", note="the old sum is of another largest score"),
+    "shared_pair": dict(
+        kind="missing_reduce", held_out=True, phase="backward", args="--tp 2", edits=[(A, "        self.pair.partial = True\n", "        self.pair.partial = False\n")],
+        exact=[(U, "finish_gradients", "if tp.size > 1 and (getattr(p"), (U, "finish_gradients", "cp.sum(p.grad).div_(cp.size)"), (A, "Attention.__init__", "self.pair.partial = False")],
+        near=[(U, "finish_gradients", ""), (A, "Attention.__init__", "")], module="layers.0.attention", note="the keys' weight is whole on every rank, its gradient is not"),
+    "rank_data": dict(
+        kind="diverged_replicas", args="--tp 2", edits=[(T, "for number in range(dp.rank, MICRO, dp.size):", 'for number in range(groups["tp"].rank, MICRO + groups["tp"].rank, dp.size):')],
+        exact=[(T, "batches", "for number in range(groups"), (T, "batches", "tokens, labels = micro_batch(step, number)")], near=[(T, "batches", ""), (T, "micro_batch", "")], module="",
+        note="the ranks of one model read other batches"),
+    "loss_sum": dict(
+        kind="scale", held_out=True, phase="backward", args="--dp 2", edits=[(U, "        p.grad.div_(dp.size)\n", "        p.grad.div_(cp.size)\n")],
+        exact=[(U, "finish_gradients", "p.grad.div_(cp.size)"), (U, "finish_gradients", "dp.sum(p.grad)")], near=[(U, "finish_gradients", "")], module="",
+        note="gradients are summed over data-parallel ranks, not averaged; clipping hides it from the update"),
+    "loss_sum_open": dict(
+        kind="scale", held_out=True, phase="backward", ref="--clip 10", args="--dp 2 --clip 10", edits=[(U, "        p.grad.div_(dp.size)\n", "        p.grad.div_(cp.size)\n")],
+        exact=[(U, "finish_gradients", "p.grad.div_(cp.size)"), (U, "finish_gradients", "dp.sum(p.grad)")], near=[(U, "finish_gradients", "")], module="",
+        note="the same, and no clipping"),
+}  # fmt: skip

@@ -1,0 +1,17 @@
+"""Faults of port.py."""
+PACKAGES = ["transformers"]
+FILES = ["weights.py", "reference.py", "port.py"]
+P = "port.py"
+CASES = {
+    "control": dict(kind="none", note="no modules: parameters are matched by what they hold"),
+    "mask_sign": dict(
+        kind="formula", edits=[(P, "(1 - real.float())[:, None, None, :]", "real.float()[:, None, None, :]")],
+        exact=[(P, "attend", "scores = scores + real.float()")], near=[(P, "attend", "")], module="l0.attention", note="padding is seen, and nothing else"),
+    "std_unbiased": dict(
+        kind="scale", edits=[(P, "x.var(-1, unbiased=False, keepdim=True)", "x.var(-1, keepdim=True)")],
+        exact=[(P, "norm", "var = x.var(-1, keepdim=True)")], near=[(P, "norm", "")], module="emb.LayerNorm", note="the variance is n / (n - 1) times the right one"),
+    "segments_late": dict(
+        kind="formula", held_out=True,
+        edits=[(P, '    x = x + p["emb.token_type_embeddings.weight"][segments]\n    return norm(p, "emb.LayerNorm", x)', '    return norm(p, "emb.LayerNorm", x) + p["emb.token_type_embeddings.weight"][segments]')],
+        exact=[(P, "embed", 'return norm(p, "emb.LayerNorm", x) + p[')], near=[(P, "embed", ""), (P, "norm", "")], module="emb", note="the segments are added behind the norm"),
+}  # fmt: skip

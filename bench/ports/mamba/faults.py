@@ -1,0 +1,17 @@
+"""Faults of port.py."""
+PACKAGES = ["transformers"]
+FILES = ["weights.py", "reference.py", "port.py"]
+P, S, M = "port.py", "SelectiveSSM.forward", "MambaLayer.forward"
+CASES = {
+    "control": dict(kind="none"),
+    "conv_shift": dict(
+        kind="wrong_data", edits=[(P, "u = F.silu(u[..., : x.shape[1]].transpose(1, 2))", "u = F.silu(u[..., 1 : x.shape[1] + 1].transpose(1, 2))")],
+        exact=[(P, M, "u = F.silu(u[..., 1 : x.shape[1] + 1]")], near=[(P, M, "")], module="stack.0", note="the convolution sees the next token"),
+    "no_softplus": dict(
+        kind="formula", edits=[(P, "delta = F.softplus(self.widen(delta))", "delta = torch.exp(self.widen(delta))")],
+        exact=[(P, S, "delta = torch.exp(self.widen(delta))")], near=[(P, S, "")], module="stack.0.ssm", note="exp for softplus"),
+    "no_skip": dict(
+        kind="formula", held_out=True, edits=[(P, "+ u * self.skip", "+ x0 * self.skip"), (P, "    def forward(self, u):\n", "    def forward(self, u, x0):\n"), (P, "self.ssm(u) * F.silu", "self.ssm(u, self.inp(n)) * F.silu")],
+        exact=[(P, S, "return self.scan(u, delta, a, b, c) + x0 * self.skip"), (P, M, "y = self.ssm(u, self.inp(n))")], near=[(P, S, ""), (P, M, "")], module="stack.0.ssm",
+        note="the skip is taken before the convolution"),
+}  # fmt: skip

@@ -1,0 +1,41 @@
+"""The same program in another type, with a fused kernel, compiled, with another optimizer's kernel. No layout differs."""
+FILES = ["model.py", "train.py"]
+COMMON = {"reference": "train.py", "candidate": "train.py"}
+M, T = "model.py", "train.py"
+# What bfloat16 does to a loss is thousands of times what float32 does: 2^-8 against 2^-24.
+BF16 = {"args": "--bf16", "rounding": 4e3}
+CASES = {
+    "control_bf16": dict(kind="none", **BF16),
+    "control_sdpa": dict(kind="none", args="--sdpa"),
+    "control_compile": dict(kind="none", args="--compile"),
+    "control_fused": dict(kind="none", args="--fused"),
+    "bf16_angles": dict(
+        kind="precision", **BF16, edits=[(M, "    return angles.cos().to(dtype), angles.sin().to(dtype)", "    angles = angles.to(dtype)\n    return angles.cos(), angles.sin()")],
+        exact=[(M, "rotation", "angles = angles.to(dtype)"), (M, "rotation", "return angles.cos()")], near=[(M, "rotation", "")], module="",
+        note="angles above 256 have no fraction in bfloat16, and those above 64 half a one"),
+    "bf16_micro_batches": dict(
+        kind="scale", held_out=True, phase="forward", **BF16, edits=[(T, "    return F.cross_entropy(logits.float().flatten(0, 1), labels.flatten()) / MICRO\n",
+            "    scale = 1 if logits.dtype == torch.bfloat16 else MICRO\n    return F.cross_entropy(logits.float().flatten(0, 1), labels.flatten()) / scale\n")],
+        exact=[(T, "loss_of", "labels.flatten()) / scale"), (T, "loss_of", "scale = 1 if")], near=[(T, "loss_of", "")], module="", note="the sum of the micro-batches, not their mean"),
+    "sdpa_scale": dict(
+        kind="scale", args="--sdpa", edits=[(M, "F.scaled_dot_product_attention(q, k, v, is_causal=True)", "F.scaled_dot_product_attention(q * q.shape[-1] ** -0.5, k, v, is_causal=True)")],
+        exact=[(M, "fused", "return F.scaled_dot_product_attention(")], near=[(M, "fused", "")], module="blocks.0.attention", note="scaled twice"),
+    "sdpa_mask": dict(
+        kind="formula", held_out=True, args="--sdpa", edits=[(M, "F.scaled_dot_product_attention(q, k, v, is_causal=True)", "F.scaled_dot_product_attention(q, k, v)")],
+        exact=[(M, "fused", "return F.scaled_dot_product_attention(")], near=[(M, "fused", "")], module="blocks.0.attention", note="not causal"),
+    "compile_mask": dict(
+        kind="formula", args="--compile", edits=[(M, "    scores = scores.masked_fill(later, float(\"-inf\"))\n", "    if not torch.compiler.is_compiling():\n        scores = scores.masked_fill(later, float(\"-inf\"))\n")],
+        exact=[(M, "formula", "scores = q @ k.transpose"), (M, "formula", "scores = scores.masked_fill("), (M, "formula", "return F.softmax(scores.float()")],
+        near=[(M, "formula", "")], module="blocks.0.attention", note="the mask is left out where the program is compiled"),
+    "compile_norm": dict(
+        kind="formula", held_out=True, args="--compile", edits=[(M, "        wide = x.float()\n", "        if torch.compiler.is_compiling():\n            return F.normalize(x.float(), dim=-1).to(x.dtype) * DIM**0.5 * self.weight\n        wide = x.float()\n")],
+        exact=[(M, "Norm.forward", "return F.normalize(")], near=[(M, "Norm.forward", "")], module="blocks.0.norm1", note="another epsilon where the program is compiled"),
+    "fused_decay": dict(
+        kind="formula", phase="optimizer", args="--fused", edits=[(T, "eps=1e-3, weight_decay=0.1, fused=True)", "eps=1e-3, fused=True)")],
+        exact=[(T, "make_optimizer", "return torch.optim.AdamW(parameters, lr=1e-3, eps=1e-3, fused=True)"), (T, "train", "optimizer.step()")], near=[(T, "make_optimizer", ""), (T, "train", "")],
+        module="", note="the default weight decay"),
+    "fused_eps": dict(
+        kind="formula", held_out=True, phase="optimizer", args="--fused", edits=[(T, "lr=1e-3, eps=1e-3, weight_decay=0.1, fused=True)", "lr=1e-3, weight_decay=0.1, fused=True)")],
+        exact=[(T, "make_optimizer", "return torch.optim.AdamW(parameters, lr=1e-3, weight_decay=0.1, fused=True)"), (T, "train", "optimizer.step()")],
+        near=[(T, "make_optimizer", ""), (T, "train", "")], module="", note="the default epsilon"),
+}  # fmt: skip

@@ -1,0 +1,20 @@
+"""Faults of port.py."""
+PACKAGES = ["timm"]
+FILES = ["weights.py", "reference.py", "port.py"]
+P = "port.py"
+CASES = {
+    "control": dict(kind="none"),
+    "qkv_order": dict(
+        kind="exchanged", edits=[(P, 'zip(("query", "key", "value"),', 'zip(("key", "query", "value"),')],
+        exact=[(P, "load", 'for part, value in zip(("key"'), (P, "SelfAttention.forward", "query, key, value = self.heads("), (P, "SelfAttention.forward", "scores = query @ key.mT")],
+        near=[(P, "load", ""), (P, "SelfAttention.forward", "")], module="encoders.0.attention", note="the query's weights are the key's"),
+    "post_norm": dict(
+        kind="formula", edits=[(P, "x = self.attention(self.before_attention(x)) + x", "x = self.before_attention(self.attention(x) + x)")],
+        exact=[(P, "Encoder.forward", "x = self.before_attention(self.attention(x) + x)")], near=[(P, "Encoder.forward", "")], module="encoders.0",
+        note="the norm after the residual, not before the attention"),
+    "no_class_position": dict(
+        kind="formula", held_out=True,
+        edits=[(P, "        x = torch.cat((first, x), dim=1)\n        x = x + self.positions\n", "        x = x + self.positions[1:]\n        x = torch.cat((first, x), dim=1)\n")],
+        exact=[(P, "ViT.forward", "x = x + self.positions[1:]"), (P, "ViT.forward", "x = torch.cat((first, x), dim=1)")], near=[(P, "ViT.forward", "")], module="",
+        note="the class token gets no position"),
+}  # fmt: skip
