@@ -4,6 +4,8 @@
 #include <set>
 
 #include "align/judge/pivot_view.h"
+#include "align/pair/difference.h"
+#include "align/pair/slot_pairs.h"
 #include "operators/operators.h"
 
 namespace opguard {
@@ -18,6 +20,39 @@ namespace {
 
 // What it shows at, as a candidate.
 Pivot shown(const Pivot& pivot) { return {pivot.shown_as, pivot.shown[0], pivot.shown[1]}; }
+
+using Blocks = std::set<uint32_t>;  // Slot::storage
+
+void add_blocks(const ProcessLog& log, const Event& event, bool read, Blocks& blocks) {
+  for (const Slot& slot : log.slots_of(event))
+    if ((slot.kind == SlotKind::in) == read && slot.storage != 0) blocks.insert(slot.storage);
+}
+
+bool touches(const Blocks& some, const Blocks& others) {
+  return std::any_of(some.begin(), some.end(), [&](uint32_t b) { return others.contains(b); });
+}
+
+// What the operators that left these blocks have left in any execution: with one buffer of a ring
+// the others.
+Blocks left_likewise(const ProcessLog& log, const Blocks& blocks) {
+  std::set<uint32_t> boundaries;
+  Blocks all;
+  auto each = [&](auto visit) {
+    for (uint32_t i = 0; i < log.events.size(); ++i) {
+      const Event event = log.events[i];
+      Blocks left;
+      add_blocks(log, event, /*read=*/false, left);
+      if (!left.empty()) visit(event.boundary, left);
+    }
+  };
+  each([&](uint32_t boundary, const Blocks& left) {
+    if (touches(left, blocks)) boundaries.insert(boundary);
+  });
+  each([&](uint32_t boundary, const Blocks& left) {
+    if (boundaries.contains(boundary)) all.insert(left.begin(), left.end());
+  });
+  return all;
+}
 
 bool moves_generator(const Pivot& pivot) {
   return pivot.shown[0].process >= 0 && pivot.shown_as == PivotKind::value;
@@ -49,7 +84,32 @@ Trial& Trials::add(const Pivot& pivot) {
   return all_.back();
 }
 
+bool Trials::of_race(const Pivot& race, const Pivot& cause) const {
+  if (race.kind != PivotKind::race || cause.kind != PivotKind::input) return false;
+  const Pivot seen = race.shown[0].process >= 0 ? shown(race) : race;
+  if (seen.a.process < 0 || seen.b.process < 0) return false;
+  const ProcessLog* logs[2] = {&timeline_.log(0, seen.a), &timeline_.log(1, seen.b)};
+  Blocks raced[2];
+  for (const SlotPair& pair :
+       pair_slots(*logs[0], timeline_.event(0, seen.a), *logs[1], timeline_.event(1, seen.b))) {
+    if (!pair.a || !pair.b || pair.a->kind != SlotKind::in || same_bytes(*pair.a, *pair.b))
+      continue;
+    if (pair.a->storage != 0) raced[0].insert(pair.a->storage);
+    if (pair.b->storage != 0) raced[1].insert(pair.b->storage);
+  }
+  for (int side : {0, 1}) {
+    const EventRef &reader = side == 0 ? cause.a : cause.b, &at = side == 0 ? seen.a : seen.b;
+    if (reader.process != at.process) continue;
+    Blocks read;
+    add_blocks(*logs[side], timeline_.event(side, reader), /*read=*/true, read);
+    if (touches(read, left_likewise(*logs[side], raced[side]))) return true;
+  }
+  return false;
+}
+
 Trial& Trials::of(const Pivot& cause) {
+  for (Trial& trial : all_)
+    if (of_race(trial.pivot, cause)) return trial;
   // What was drawn can be a candidate of its own: behind what moved the generator.
   for (Trial& trial : all_)
     if (trial.pivot.shown[0].process >= 0 && same_site(shown(trial.pivot), cause)) return trial;

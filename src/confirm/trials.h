@@ -36,7 +36,8 @@ class Trials {
   Trial& add(const Pivot& candidate);
   // The trial that a measured cause is. An operator of a region stands for the region, and an
   // operator around a candidate for the candidate. What is drawn stands for what moved the
-  // generator, or drew from it in one run alone. Else it is a new one.
+  // generator, or drew from it in one run alone. What reads a race's memory, where nobody made
+  // the bytes, stands for the race: which reader sees other bytes is chance. Else it is a new one.
   Trial& of(const Pivot& cause);
   // The candidate ran inside the operator: `opt.step()` around `exp_avg.lerp_(grad, b2)`.
   bool around(const Pivot& outer, const Pivot& candidate) const;
@@ -63,6 +64,7 @@ class Trials {
 
  private:
   bool same_site(const Pivot& x, const Pivot& y) const;
+  bool of_race(const Pivot& race, const Pivot& cause) const;
   bool draws(int side, const EventRef& event) const;
   // One run alone has it: from there on the generator is at another place in each.
   bool drew_alone(const Pivot& pivot) const;

@@ -104,6 +104,9 @@ Calls find_calls(const Trace& trace, const SourceSet& sources, const std::vector
   for (const TracedUse& use : trace.uses)
     for (uint32_t site : attributor.attribute(use).sites)
       calls.expressions[function_of(sites[site])];
+  std::set<FunctionName> defined;
+  for (const Site& site : sites) defined.insert(function_of(site));
+  for (const FunctionName& function : defined) calls.defined.insert(function_hash(function));
   for (const Site& site : sites)
     if (auto known = calls.expressions.find(function_of(site)); known != calls.expressions.end())
       if (auto file = by_name.find({site.package, site.file}); file != by_name.end()) {

@@ -51,6 +51,9 @@ struct Calls {
   // expression's expression_hash(), and of what is called its called_hash(). A call below which no
   // operator ran is not among `all`, but its text is here.
   std::map<FunctionName, std::set<uint32_t>> expressions;
+  // Of every function of the sources in which an expression stands, ran or not: function_hash().
+  // Empty in logs of former versions: not known.
+  std::set<uint32_t> defined;
   bool operator==(const Calls&) const = default;
 };
 
@@ -63,6 +66,10 @@ inline uint32_t expression_hash(std::string_view text) {
 
 // Of Location::callee: a call of it, whatever it is given.
 inline uint32_t called_hash(const std::string& callee) { return expression_hash(callee + "("); }
+
+inline uint32_t function_hash(const FunctionName& function) {
+  return expression_hash(function.package + '\n' + function.file + '\n' + function.scope);
+}
 
 inline FunctionName caller(const Location& at) { return {at.package, at.file, at.function}; }
 

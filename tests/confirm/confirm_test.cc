@@ -594,6 +594,37 @@ TEST(Trials, ADrawBehindOneThatOneRunAloneMakesIsItsDoing) {
   EXPECT_EQ(trials.index(trials.of({PivotKind::value, {0, 2}, {0, 1}})), 1u);
 }
 
+// A ring of two buffers, filled by another thread: `mask` is the first use, `embed` saw other
+// bytes. In the run that asks, `rope` sees them too, in the other buffer. It is the same race.
+TEST(Trials, AReaderOfARacesMemoryIsTheRace) {
+  auto lies = [](S slot, uint32_t storage) { return slot.storage = storage, slot; };
+  auto log = [&](uint64_t ids, uint64_t positions, uint64_t table) {
+    LogBuilder log;
+    for (uint32_t ring : {7u, 9u}) {
+      log.add(op("l.unbind", {lies(in(50 + ring), ring), lies(out(ring), ring)}))
+          .add(op("m.mask", {lies(in(ring), ring), lies(out(20 + ring), 30 + ring)}))
+          .add(op("m.embed", {lies(in(ring == 7 ? ids : ring), ring), lies(in(3), 60),
+                              lies(out(ids + ring), 40 + ring)}))
+          .add(op("m.rope", {lies(in(positions), ring), lies(out(positions + ring), 50 + ring)}))
+          .add(op("m.table", {lies(in(table), 60), lies(out(70 + table), 61)}));
+    }
+    return run(log.add(loss(ids + positions + table)));
+  };
+  const Setting s{log(100, 200, 300), log(101, 201, 301)};
+  Trials trials(s.timeline, s.index_a, s.index_b);
+  trials.judge_step(s.difference.position.step);
+  Pivot race{PivotKind::race, {0, 1}, {0, 1}};
+  race.shown = {EventRef{0, 2}, EventRef{0, 2}};
+  race.shown_as = PivotKind::race;
+  trials.add(race);
+  EXPECT_EQ(trials.index(trials.of({PivotKind::input, {0, 2}, {0, 2}})), 0u);
+  EXPECT_EQ(trials.index(trials.of({PivotKind::input, {0, 8}, {0, 8}})), 0u);
+  // What both runs hold alike is no memory of the race, whoever else reads it.
+  EXPECT_EQ(trials.index(trials.of({PivotKind::input, {0, 4}, {0, 4}})), 1u);
+  // An operator that leaves another result of what it read is to blame itself.
+  EXPECT_EQ(trials.index(trials.of({PivotKind::value, {0, 3}, {0, 3}})), 2u);
+}
+
 TEST(ProofReason, EachKindIsWorded) {
   const Setting s = faulty();
   ProofReason reason;

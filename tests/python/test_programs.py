@@ -28,6 +28,8 @@ ANSWERS = {
     "data_order": ["batches(0, 32)", "torch.Generator().manual_seed(epoch)", "picked = torch.randperm"],
     "scheduler_step": ["torch.optim.lr_scheduler.LambdaLR", "rate.step()"],
     "activation_dropped": ["return self.down("],
+    # Only b's program has the function: its call is named nowhere.
+    "function_added": ["p.data.half()"],
     "swapped_cache": ["turn(x @ weight, cos, cos)"],
     "no_grad_around_call": ["with torch.no_grad()", "aux = auxiliary(h)"],
     "other_moment": ["second.lerp_("],

@@ -81,6 +81,8 @@ void move_to_first_use(const Run& run, int side, const Overwrite& found, const A
   (side == 0 ? pivot.a : pivot.b) = use.event;
   (side == 0 ? pivot.b : pivot.a) = partner(alignment, side, use.event);
   if (side == 1 || pivot.b.process < 0) pivot.slot = use.slot;
+  pivot.shown = {seen.a, seen.b};
+  pivot.shown_as = PivotKind::race;
   pivot.why = {{.kind = ReasonKind::first_use,
                 .side = side,
                 .events = {found.producer, side == 0 ? seen.a : seen.b}}};

@@ -5,7 +5,7 @@
 //
 // Which reader is the first to see other bytes is chance, and another one in the next run. So the
 // pivot is moved to the first use of that memory, from where it should have been left alone. What
-// saw the other bytes is the candidate behind it.
+// saw the other bytes is the candidate behind it, and what is forced for it (Pivot::shown).
 //
 // Counterexample: without another thread in that time the pivot stays. There the program's own
 // order of operators overwrote the memory, and the reader shows it every time.

@@ -80,6 +80,8 @@ class Callers {
   // The call that only this side makes, of those that led to `function`.
   const FunctionCall* only_here(int side, FunctionName function) const {
     const FunctionCall* found = nullptr;
+    // A function that this program alone has: its lines say more than who calls it.
+    if (!in_both(side, function)) return nullptr;
     // The other run comes there as well, perhaps through another function.
     if (into(side, function).size() <= into(1 - side, in_other(side, function)).size())
       return nullptr;
@@ -88,6 +90,7 @@ class Callers {
       if (!call) return nullptr;
       found = call;
       function = caller(call->at);
+      if (!in_both(side, function)) return found;
       // Where no operator ran below a call, the preflight did not see it. Its text tells.
       const auto& known = runs_[1 - side]->calls.expressions;
       const auto there = known.find(in_other(side, function));
@@ -107,6 +110,15 @@ class Callers {
   FunctionName in_other(int side, const FunctionName& function) const {
     auto at = other_[side].find(function);
     return at == other_[side].end() ? function : at->second;
+  }
+
+  // The other program has this function too, whether it ran there or not. Logs that do not tell
+  // count as such.
+  bool in_both(int side, const FunctionName& function) const {
+    const std::set<uint32_t>& own = runs_[side]->calls.defined;
+    const std::set<uint32_t>& other = runs_[1 - side]->calls.defined;
+    return other.empty() || !own.contains(function_hash(function)) ||
+           other.contains(function_hash(in_other(side, function)));
   }
 
   // A call that gives another text for one of these parameters.

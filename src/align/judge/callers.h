@@ -7,6 +7,9 @@
 //   it is given another thing  rotate(q, cos, sin)           rotate(q, sin, sin)
 //   it is called elsewhere     loss = f(x)                   with torch.no_grad(): loss = f(x)
 //
+// Counterexample: a function that one program alone has. All its lines are that program's alone, so
+// the operator in it is named.
+//
 // Facts only: which calls the preflight saw (record/calls.h), and their text on both sides. Where
 // several calls would do, or none differs, the operator stays where it is.
 #pragma once

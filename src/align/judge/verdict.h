@@ -47,8 +47,8 @@ struct Pivot {
   // Of a region: the operators that stand on each side between what both runs hold and the reader
   // that both have, by event. Such are {q @ k, scores += mask, softmax} against {sdpa}. Else empty.
   std::array<std::vector<EventRef>, 2> region{};
-  // What moves a generator leaves no tensor, and autograd adds gradients below Python: where it
-  // shows, of each side. As `value` a draw, as `input` the node that reads the sum.
+  // Where it shows, of each side. As `value` a draw from a moved generator, as `input` the node
+  // that reads autograd's sum. As `race` who saw other bytes, behind the first use.
   std::array<EventRef, 2> shown{};
   PivotKind shown_as = PivotKind::value;
   // The call to name in place of the operator, of each side that makes one: callers.h.

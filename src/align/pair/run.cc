@@ -88,6 +88,7 @@ Calls calls_of(const Json& json) {
   if (json.contains("expressions"))
     for (const Json& item : json.at("expressions"))
       calls.expressions[function_name(item)] = item.at("hashes").get<std::set<uint32_t>>();
+  if (json.contains("defined")) calls.defined = json.at("defined").get<std::set<uint32_t>>();
   return calls;
 }
 
@@ -121,6 +122,7 @@ void add_calls(const Calls& calls, Json& json) {
     item["hashes"] = hashes;
     json["expressions"].push_back(item);
   }
+  json["defined"] = calls.defined;
 }
 
 // Empty where the folder has no sites.json: logs of instrumented trees need none.

@@ -321,6 +321,8 @@ TEST(Overwritten, BesideAnotherThreadThePivotIsTheFirstUse) {
   EXPECT_EQ(verdict.candidates[0].a, (EventRef{0, 5}));  // mask, of the same round
   EXPECT_EQ(verdict.candidates[0].b, (EventRef{0, 5}));
   EXPECT_EQ(verdict.candidates[1].b, (EventRef{0, 7}));  // embed, which saw it
+  EXPECT_EQ(verdict.candidates[0].shown[1], (EventRef{0, 7}));
+  EXPECT_EQ(verdict.candidates[0].shown_as, PivotKind::race);
   EXPECT_EQ(verdict.candidates[1].kind, PivotKind::race);
 }
 

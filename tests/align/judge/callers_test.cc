@@ -124,6 +124,29 @@ TEST(NameCall, TheOutermostThatOnlyOneRunMakes) {
   EXPECT_EQ(line(name_call(x, y, pivot_of(PivotKind::structure, true, false)), 0), 10u);
 }
 
+// A function that one program alone has is other text as a whole: the operator says which line.
+TEST(NameCall, NotOneOfAFunctionThatTheOtherProgramLacks) {
+  Calls a, b;
+  a.all = {call("main", at("<module>", 50, "main(x)")), call("cast", at("main", 10, "cast(w)")),
+           call("silu", at("cast", 25, "silu(w)"))};
+  b.all = {call("main", at("<module>", 50, "main(x)"))};
+  const auto named = [&](std::vector<std::string> in_a, std::vector<std::string> in_b) {
+    for (const std::string& f : in_a) a.defined.insert(function_hash({"", "m.py", f}));
+    for (const std::string& f : in_b) b.defined.insert(function_hash({"", "m.py", f}));
+    const Recording x = run_with("m.silu:2", kSilu, a), y = run_with("", {}, b);
+    const Pivot pivot = name_call(x, y, pivot_of(PivotKind::structure, true, false));
+    a.defined.clear(), b.defined.clear();
+    return line(pivot, 0);
+  };
+  const std::vector<std::string> all = {"<module>", "main", "cast", "silu"};
+  EXPECT_EQ(named(all, all), 10u);
+  EXPECT_EQ(named(all, {"<module>", "main"}), 0u);
+  // The call stands in a function of one program alone, and what it calls in none.
+  EXPECT_EQ(named(all, {"<module>", "main", "silu"}), 25u);
+  // A log of a former version does not tell.
+  EXPECT_EQ(named(all, {}), 10u);
+}
+
 const Location kMul = at("rotate", 30, "x1 * cos");
 
 Calls rotating(const std::string& given, bool rebound = false, const std::string& inner = "c") {
