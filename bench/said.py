@@ -109,3 +109,90 @@ def on_gpu(found, *checks):
     ended = {check["name"]: check["exit"] for check in found["checks"]}
     words = {0: "passed", 2: "could not tell", 77: "not tried", None: "not run"}
     return ", ".join(f"`{name}` {words.get(ended.get(name), 'failed')}" for name in checks)
+
+
+def pairing(found, rows, beside=""):
+    """align.py: true pairs found / wrong ones / pivots of `opguard` in rows of these numbers ("0,1,2"), and of the others in one of them."""
+    own = [row for row in found["rows"] if row["matcher"] == "opguard"]
+    share = lambda value: f"{value:.2f}".rstrip("0").rstrip(".")
+    words = [f"{share(r['found'])} % / {share(r['wrong'])}{' %' if r['wrong'] else ''} / {r['pivots']} of {r['seeds']}" for r in map(own.__getitem__, map(int, rows.split(",")))]
+    text = f"{words[0]} each" if len(words) > 1 and len(set(words)) == 1 else "; ".join(words)
+    if beside:
+        others = [r for r in found["rows"] if r["row"] == own[int(beside)]["row"] and r["matcher"] != "opguard" and "found" in r]
+        each = lambda words: ", ".join(map(str, words))
+        text += f"; in the same run {each(r['matcher'] for r in others)}"
+        text += f": {each(round(r['found']) for r in others)} %, pivots {each(r['pivots'] for r in others)}"
+    return text
+
+
+def align_scale(found, what, change=""):
+    rows = [row for row in found["rows"] if row["change"] == change]
+    if what == "most":
+        return f"{rows[-1]['cpu_seconds']:.1f} s, {rows[-1]['peak_mb']:,.0f} MB ({rows[-1]['seconds']:.1f} s of wall time)"
+    if what == "rates":
+        rates, peaks = [f"{r['records_per_second'] / 1e6:.1f}" for r in rows], [f"{r['peak_mb']:,.0f}" for r in rows]
+        return f"{', '.join(rates)}; {', '.join(peaks)}"
+    if what == "ranks":
+        return "; ".join(f"{r['cpu_seconds']:.1f} s of CPU, {r['peak_mb']:,.0f} MB" for r in found["rows"])
+    return "; ".join(f"{slope:.2f}" for slope in found["slopes"].values() if slope is not None)
+
+
+def fingerprint(found, what):
+    rows = {(row["dtype"], row["shape"]): row for row in found["rows"]}
+    if what == "all":
+        of = {d: [r["ratio"]["sum"] for r in found["rows"] if r["goal"] and r["dtype"] == d] for d in ("float32", "bfloat16")}
+        spans = ", ".join(f"{d} {min(v):.2f} to {max(v):.2f}" for d, v in of.items())
+        return f"{found['least']['all of sum']:.2f}; {spans}"
+    if what == "og1":
+        return f"{found['least']['og1 of sum']:.2f}, {found['least']['og1 of hash_tensor']:.1f}"
+    outside = [rows["float32", shape]["ratio"]["sum"] for shape in ("in cache: 1 MiB", "rows of 16 B", "odd rows")]
+    return "; ".join(f"{ratio:.2f}" for ratio in outside)
+
+
+def overhead(found, size):
+    """A step's factors, with what the bare step beside itself gives where that ran; or one probe's time."""
+    if size == "wrapper":
+        us = {row["mode"]: row["us"] for row in found["wrapper"]}
+        bare = min(row["bare_us"] for row in found["wrapper"])
+        return f"{us['default']:.2f}, {us['full']:.2f} us (beside an operator of {bare:.2f} us)"
+    cpu = {row["mode"]: row["cpu"] for row in found["steps"] if row["size"] == size}
+    text = f"{cpu['default']['x']:.3f}, {cpu['full']['x']:.3f} (ratio of the minima {cpu['default']['min_x']:.3f}, {cpu['full']['min_x']:.3f})"
+    if "noise" in cpu:
+        low, high = cpu["noise"]["quartiles"]
+        text += f"; the bare step twice gave {cpu['noise']['x']:.2f} (quartiles {low} to {high})"
+    return text
+
+
+def speed(found, renamed=""):
+    rows = {row["what"]: row for row in found}
+    row = rows["parse, match, diff" + (", one function renamed" if renamed else "")]
+    text = f"{row['one_core']['cpu_s']:.2f} CPU s, {row['one_core']['peak_mb']:.0f} MB"
+    if not renamed:
+        text += f"; tree-sitter alone {rows['tree-sitter alone']['one_core']['cpu_s']:.2f} CPU s in the same run"
+    return text + f"; {row['wall_share']:.2f}"
+
+
+def injected(found):
+    at = Counter(row["class"] for row in found)
+    controls = [row for row in found if row["suite"] == "control"]
+    faults = [row for row in found if row["suite"] != "control"]
+    kinds = sum(bool(row["kind_right"]) for row in faults)
+    equal = [row for row in found if row["losses_equal"] is not None]
+    return (f"{at['exact']} / {at['near'] + at['candidate']} / {len(faults) - at['exact'] - at['near'] - at['candidate']}; {kinds} of {len(faults)}; "
+            f"{sum(row['class'] == 'right' for row in controls)} of {len(controls)} identical; losses bit-equal {sum(row['losses_equal'] for row in equal)} of {len(equal)}")
+
+
+def wrap_all(found):
+    return f"{found['files']:,} files, {found['bytes'] / 1e6:.0f} MB, {found['probes']:,} probes: {len(found['faults']) or 'no'} faults, {len(found['refused']) or 'none'} refused"
+
+
+def single(found, what):
+    count = found["counts"]
+    if what == "found":
+        return f"{count['found']} of {count['found'] + count['missed']}"
+    return f"{count['silent']} of {count['silent'] + count['alarm'] + count['blind']}"
+
+
+def compile_cost(found):
+    dearest = found["dearest"][0]
+    return f"{found['cpu_s']:.0f} s in {sum(room['units'] for room in found['rooms'].values())} commands; the dearest of them {dearest['cpu_s']:.0f} s, {dearest['peak_mb']} MB"

@@ -247,7 +247,7 @@ PyCFunction method(F function) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }
 
-PyMethodDef g_methods[] = {
+PyMethodDef g_module_methods[] = {
     {"probe", method(probe), METH_FASTCALL,
      "probe(id, operand): stands for it during one operator"},
     {"name", method(name), METH_FASTCALL,
@@ -324,7 +324,7 @@ PyModuleDef g_module = {PyModuleDef_HEAD_INIT,
                         "opguard._rt",
                         nullptr,
                         -1,
-                        g_methods,
+                        g_module_methods,
                         nullptr,
                         nullptr,
                         nullptr,

@@ -21,7 +21,7 @@ namespace opguard {
 namespace {
 
 PyTypeObject* g_flight_type = nullptr;
-bool g_watching = false;
+bool g_watched = false;
 
 struct FlightObject {
   PyObject_HEAD Flight* flight;
@@ -172,16 +172,16 @@ void free_flight(PyObject* self) {
   Py_DECREF(type);
 }
 
-PyMethodDef g_methods[] = {
+PyMethodDef g_flight_methods[] = {
     {"give", flight_give, METH_O, "give(outputs): those it is known to write only now"},
     {"land", flight_land, METH_O, "land(late): its outputs are there"},
     {"number", flight_number, METH_O, "number(n): its number in its group"},
     {"cancel", flight_cancel, METH_NOARGS, "It never ran"},
     {}};
-PyType_Slot g_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(free_flight)},
-                         {Py_tp_methods, g_methods},
+PyType_Slot g_flight_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(free_flight)},
+                         {Py_tp_methods, g_flight_methods},
                          {0, nullptr}};
-PyType_Spec g_spec = {"opguard._rt.Flight", sizeof(FlightObject), 0, Py_TPFLAGS_DEFAULT, g_slots};
+PyType_Spec g_flight_spec = {"opguard._rt.Flight", sizeof(FlightObject), 0, Py_TPFLAGS_DEFAULT, g_flight_slots};
 
 struct Call {
   const char* boundary;
@@ -287,7 +287,7 @@ bool read_in_flight(const TensorView& view, Slot& slot) {
   return false;
 }
 
-bool watching_collectives() { return g_watching; }
+bool watching_collectives() { return g_watched; }
 
 PyObject* collective_launch(PyObject*, PyObject* args) {
   Call call{};
@@ -317,12 +317,12 @@ PyObject* collective_launch(PyObject*, PyObject* args) {
 }
 
 PyObject* collectives_watched(PyObject*, PyObject*) {
-  g_watching = true;
+  g_watched = true;
   Py_RETURN_NONE;
 }
 
 bool init_collective() {
-  g_flight_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&g_spec));
+  g_flight_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&g_flight_spec));
   return g_flight_type != nullptr;
 }
 

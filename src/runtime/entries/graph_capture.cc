@@ -8,20 +8,20 @@ namespace {
 
 PyTypeObject* g_capture_type = nullptr;
 
-struct Held {
+struct Capture {
   std::shared_ptr<CapturedGraph> graph;
   Recorder::Replay replay;
 };
 
 struct CaptureObject {
-  PyObject_HEAD Held* held;
+  PyObject_HEAD Capture* capture;
 };
 
-Held& held_of(PyObject* self) { return *reinterpret_cast<CaptureObject*>(self)->held; }
+Capture& capture_of(PyObject* self) { return *reinterpret_cast<CaptureObject*>(self)->capture; }
 
 PyObject* capture_end(PyObject* self, PyObject*) {
   OwnWork work;
-  recorder().end_capture(held_of(self).graph);
+  recorder().end_capture(capture_of(self).graph);
   Py_RETURN_NONE;
 }
 
@@ -29,7 +29,7 @@ PyObject* capture_replays(PyObject* self, PyObject*) {
   if (!recorder().on() || recorder().thread().inside) Py_RETURN_NONE;
   OwnWork work;
   try {
-    held_of(self).replay = recorder().begin_replay(held_of(self).graph);
+    capture_of(self).replay = recorder().begin_replay(capture_of(self).graph);
   } catch (const std::exception& e) {
     recorder().fault(e.what());
   }
@@ -40,32 +40,32 @@ PyObject* capture_replayed(PyObject* self, PyObject* failed) {
   if (!recorder().on() || recorder().thread().inside) Py_RETURN_NONE;
   OwnWork work;
   try {
-    recorder().end_replay(held_of(self).graph, held_of(self).replay, failed == Py_True);
+    recorder().end_replay(capture_of(self).graph, capture_of(self).replay, failed == Py_True);
   } catch (const std::exception& e) {
     recorder().fault(e.what());
   }
-  held_of(self).replay = {};
+  capture_of(self).replay = {};
   Py_RETURN_NONE;
 }
 
 void free_capture(PyObject* self) {
-  Held* held = reinterpret_cast<CaptureObject*>(self)->held;
-  recorder().forget_graph(*held->graph);
-  delete held;
+  Capture* capture = reinterpret_cast<CaptureObject*>(self)->capture;
+  recorder().forget_graph(*capture->graph);
+  delete capture;
   PyTypeObject* type = Py_TYPE(self);
   PyObject_Free(self);
   Py_DECREF(type);
 }
 
-PyMethodDef g_methods[] = {
+PyMethodDef g_capture_methods[] = {
     {"end", capture_end, METH_NOARGS, "The capture ended, well or not"},
     {"replays", capture_replays, METH_NOARGS, "The graph is launched next"},
     {"replayed", capture_replayed, METH_O, "replayed(failed): it was, and its events are added"},
     {}};
-PyType_Slot g_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(free_capture)},
-                         {Py_tp_methods, g_methods},
+PyType_Slot g_capture_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(free_capture)},
+                         {Py_tp_methods, g_capture_methods},
                          {0, nullptr}};
-PyType_Spec g_spec = {"opguard._rt.Capture", sizeof(CaptureObject), 0, Py_TPFLAGS_DEFAULT, g_slots};
+PyType_Spec g_capture_spec = {"opguard._rt.Capture", sizeof(CaptureObject), 0, Py_TPFLAGS_DEFAULT, g_capture_slots};
 
 }  // namespace
 
@@ -76,12 +76,12 @@ PyObject* begin_capture(PyObject*, PyObject*) {
   if (!graph) Py_RETURN_NONE;
   auto* object = PyObject_New(CaptureObject, g_capture_type);
   if (object == nullptr) return nullptr;
-  object->held = new Held{graph, {}};
+  object->capture = new Capture{graph, {}};
   return reinterpret_cast<PyObject*>(object);
 }
 
 bool init_graph_capture() {
-  g_capture_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&g_spec));
+  g_capture_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&g_capture_spec));
   return g_capture_type != nullptr;
 }
 

@@ -76,7 +76,7 @@ std::atomic<Pool*> g_pool{nullptr};
 
 // Before any thread can be in a loop. A fork while another thread is within a function's first
 // initialisation would leave the child waiting for that thread for ever.
-[[maybe_unused]] const int g_watching =
+[[maybe_unused]] const int g_fork_watched =
     pthread_atfork(nullptr, nullptr, [] { g_pool.store(nullptr, std::memory_order_relaxed); });
 
 Pool& pool() {

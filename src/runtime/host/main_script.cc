@@ -9,7 +9,7 @@
 namespace opguard {
 namespace {
 
-PyTypeObject* g_type = nullptr;
+PyTypeObject* g_script_type = nullptr;
 
 // A vector call costs no level: that of tp_call does.
 struct MainScript {
@@ -35,23 +35,23 @@ void free_script(PyObject* self) {
   Py_DECREF(type);
 }
 
-PyMemberDef g_members[] = {
+PyMemberDef g_script_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(MainScript, call), READONLY, nullptr}, {}};
 
-PyType_Slot g_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(free_script)},
-                         {Py_tp_members, g_members},
+PyType_Slot g_script_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(free_script)},
+                         {Py_tp_members, g_script_members},
                          {Py_tp_call, reinterpret_cast<void*>(call)},
                          {0, nullptr}};
 
-PyType_Spec g_spec = {"opguard._rt.MainScript", sizeof(MainScript), 0,
-                      Py_TPFLAGS_DEFAULT | kHasVectorCall, g_slots};
+PyType_Spec g_script_spec = {"opguard._rt.MainScript", sizeof(MainScript), 0,
+                      Py_TPFLAGS_DEFAULT | kHasVectorCall, g_script_slots};
 
 }  // namespace
 
 PyObject* main_script(PyObject*, PyObject* args) {
   PyObject *code = nullptr, *names = nullptr;
   if (!PyArg_ParseTuple(args, "OO!", &code, &PyDict_Type, &names)) return nullptr;
-  auto* script = reinterpret_cast<MainScript*>(PyType_GenericAlloc(g_type, 0));
+  auto* script = reinterpret_cast<MainScript*>(PyType_GenericAlloc(g_script_type, 0));
   if (script == nullptr) return nullptr;
   script->call = run;
   script->code = Ref::borrow(code).release();
@@ -60,8 +60,8 @@ PyObject* main_script(PyObject*, PyObject* args) {
 }
 
 bool init_main_script() {
-  g_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&g_spec));
-  return g_type != nullptr;
+  g_script_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&g_script_spec));
+  return g_script_type != nullptr;
 }
 
 }  // namespace opguard

@@ -55,4 +55,23 @@ bool is_numpy_scalar(PyObject* object) {
   return has_type(object, generic);
 }
 
+std::optional<uint64_t> number(PyObject* value) {
+  if (value == nullptr || !PyLong_Check(value)) {
+    PyErr_Clear();
+    return {};
+  }
+  const unsigned long long n = PyLong_AsUnsignedLongLongMask(value);
+  if (PyErr_Occurred()) {
+    PyErr_Clear();
+    return {};
+  }
+  return n;
+}
+
+Ref answer(PyObject* object, const char* method) {
+  Ref said(PyObject_CallMethod(object, method, nullptr));
+  if (!said) PyErr_Clear();
+  return said;
+}
+
 }  // namespace opguard

@@ -1,6 +1,8 @@
 // runtime/host/object.h: questions about Python objects that run none of the program's code.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "runtime/host/py.h"
@@ -11,6 +13,18 @@ namespace opguard {
 inline bool has_type(PyObject* object, PyObject* type) {
   return type != nullptr &&
          PyType_IsSubtype(Py_TYPE(object), reinterpret_cast<PyTypeObject*>(type));
+}
+
+// Of what is an int; none, with no error set, of anything else.
+std::optional<uint64_t> number(PyObject* value);
+inline std::optional<uint64_t> number(PyObject* object, const char* name) {
+  return number(attribute(object, name).get());
+}
+
+// What a method without arguments answers; null, with no error set, where it does not exist or raises.
+Ref answer(PyObject* object, const char* method);
+inline bool says_true(PyObject* object, const char* method) {
+  return answer(object, method).get() == Py_True;
 }
 
 // The interpreter's own types that the limited API does not name; borrowed for ever.

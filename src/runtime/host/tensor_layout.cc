@@ -19,10 +19,11 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/host/object.h"
+
 namespace opguard {
 namespace {
 
-constexpr int kCompared = 64;
 // From torch 2.1 to 2.13 a TensorImpl has 176 to 192 bytes. Of these 184 are its own wherever it
 // lies: an allocation has no smaller size. A StorageImpl has 88 or more, a version counter 24 or
 // 32.
@@ -46,30 +47,6 @@ T at(const char* struct_, int offset) {
 }
 
 uint64_t word(const char* struct_, int offset) { return at<uint64_t>(struct_, offset); }
-
-// Of what is an int; none, with no error set, of anything else.
-std::optional<uint64_t> number(PyObject* value) {
-  if (value == nullptr || !PyLong_Check(value)) {
-    PyErr_Clear();
-    return {};
-  }
-  const unsigned long long n = PyLong_AsUnsignedLongLongMask(value);
-  if (PyErr_Occurred()) {
-    PyErr_Clear();
-    return {};
-  }
-  return n;
-}
-
-std::optional<uint64_t> number(PyObject* object, const char* name) {
-  return number(attribute(object, name).get());
-}
-
-Ref answer(PyObject* object, const char* method) {
-  Ref said(PyObject_CallMethod(object, method, nullptr));
-  if (!said) PyErr_Clear();
-  return said;
-}
 
 std::optional<std::vector<int64_t>> numbers(PyObject* tuple) {
   if (tuple == nullptr || !PyTuple_Check(tuple)) return {};

@@ -83,6 +83,7 @@ class TensorLayout {
   bool find_keys(PyObject* probes);
   bool find_checks(PyObject* probes);
 
+  static constexpr int kCompared = 64;  // tensors of the program
   static constexpr size_t kTypes = 64;  // torch numbers its element types from 0
   static constexpr size_t kKeys = 4, kChecks = 4;
 

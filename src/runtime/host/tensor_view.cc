@@ -17,19 +17,14 @@
 #include <cstdlib>
 #include <unordered_map>
 
+#include "runtime/host/object.h"
+
 namespace opguard {
 namespace {
 
 bool truth(PyObject* object, const char* name) {
   Ref value = attribute(object, name);
   return value.get() == Py_True;
-}
-
-// Call of a method without arguments that answers a bool; false also where it does not exist.
-bool ask(PyObject* object, const char* method) {
-  Ref answer(PyObject_CallMethod(object, method, nullptr));
-  if (!answer) PyErr_Clear();
-  return answer.get() == Py_True;
 }
 
 bool take_ints(PyObject* tuple, std::vector<int64_t>& out) {
@@ -333,7 +328,7 @@ void view_tensor(const TorchApi& torch, PyObject* tensor, TensorView& view) {
   }
   if (attribute(source, "layout").get() != torch.strided) return;
   // Lazily conjugated or negated: the bytes in memory are not the values.
-  if ((view.meta.dtype.starts_with("complex") && ask(source, "is_conj")) || ask(source, "is_neg")) {
+  if ((view.meta.dtype.starts_with("complex") && says_true(source, "is_conj")) || says_true(source, "is_neg")) {
     Ref plain(PyObject_CallMethod(source, "detach", nullptr));
     for (const char* resolve : {"resolve_conj", "resolve_neg"})
       if (plain) plain = Ref(PyObject_CallMethod(plain.get(), resolve, nullptr));

@@ -4,10 +4,10 @@
 
 #include <cstring>
 
+#include "runtime/host/object.h"
+
 namespace opguard {
 namespace {
-
-constexpr int kCompared = 64;
 
 // The library as the program has loaded it; nothing is loaded by us.
 void* torch_library() {
@@ -22,23 +22,6 @@ bool find(void* library, const char* name, Function& function) {
   static_assert(sizeof at == sizeof function);
   std::memcpy(&function, &at, sizeof at);
   return at != nullptr;
-}
-
-// Of an attribute that is a number; -1 with no error set where it is none.
-int64_t number(PyObject* object, const char* name) {
-  Ref value = attribute(object, name);
-  const long long n = value ? PyLong_AsLongLong(value.get()) : -1;
-  if (PyErr_Occurred()) {
-    PyErr_Clear();
-    return -1;
-  }
-  return n;
-}
-
-bool ask(PyObject* object, const char* method) {
-  Ref answer(PyObject_CallMethod(object, method, nullptr));
-  if (!answer) PyErr_Clear();
-  return answer.get() == Py_True;
 }
 
 }  // namespace
@@ -61,12 +44,14 @@ void TorchNative::load() {
 // Python is asked first, and lets other threads in meanwhile, which compare tensors of their own.
 // From its last answer on nobody does: what this object holds is read and changed in one piece.
 void TorchNative::check(PyObject* plain) {
-  const auto impl = static_cast<uint64_t>(number(plain, "_cdata"));
-  const int64_t size = number(reinterpret_cast<PyObject*>(Py_TYPE(plain)), "__basicsize__");
-  const bool negated = ask(plain, "is_neg"), inference = ask(plain, "is_inference");
+  const auto impl = number(plain, "_cdata");
+  const auto size = static_cast<Py_ssize_t>(
+      number(reinterpret_cast<PyObject*>(Py_TYPE(plain)), "__basicsize__").value_or(0));
+  const bool negated = says_true(plain, "is_neg"), inference = says_true(plain, "is_inference");
   const Ref node = attribute(plain, "grad_fn"), wanted = attribute(plain, "requires_grad");
   const bool outside = node.get() == Py_None && wanted.get() == Py_False;
-  const auto counted = inference ? 0 : static_cast<uint32_t>(number(plain, "_version"));
+  const auto counted =
+      inference ? 0 : static_cast<uint32_t>(number(plain, "_version").value_or(UINT32_MAX));
   if (left_ <= 0) return;
   // The layout first, so that no function is given what is no tensor.
   const char* object = reinterpret_cast<const char*>(plain);

@@ -51,6 +51,8 @@ class TorchNative {
   }
 
  private:
+  static constexpr int kCompared = 64;
+
   void check(PyObject* plain);
 
   bool (*is_neg_)(const void*) = nullptr;
