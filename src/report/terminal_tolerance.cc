@@ -45,10 +45,9 @@ void print_placements(TerminalLines& out, const Comparison& comparison) {
   for (size_t i = 0; i < std::min(rows.size(), kPlacementsShown); ++i) {
     const auto& [text, numbers] = rows[i];
     char line[64];
-    std::snprintf(line, sizeof line, "  %7llu  %9llu  %10llu  ",
-                  static_cast<unsigned long long>(numbers[0]),
-                  static_cast<unsigned long long>(numbers[1]),
-                  static_cast<unsigned long long>(numbers[2]));
+    std::snprintf(
+        line, sizeof line, "  %7llu  %9llu  %10llu  ", static_cast<unsigned long long>(numbers[0]),
+        static_cast<unsigned long long>(numbers[1]), static_cast<unsigned long long>(numbers[2]));
     out.line(line + text);
   }
   if (rows.size() > kPlacementsShown)
@@ -109,9 +108,10 @@ void print_error(TerminalLines& out, const Comparison& comparison) {
   const ComparedTensor& tensor = comparison.tensors[candidates.front().tensor];
   out.line("");
   out.line(out.paint("1", "the tensor that tells"));
-  out.line("  " + shown(tensor_text(comparison, tensor)) + ", step " +
-           std::to_string(tensor.a.activity.step) +
-           (tensor.micro_batch == kNone ? "" : ", micro-batch " + std::to_string(tensor.micro_batch)));
+  out.line(
+      "  " + shown(tensor_text(comparison, tensor)) + ", step " +
+      std::to_string(tensor.a.activity.step) +
+      (tensor.micro_batch == kNone ? "" : ", micro-batch " + std::to_string(tensor.micro_batch)));
   out.line("  error " + short_number(tensor.placement.error) + ", allowed " +
            short_number(tensor.allowed) + ", noise " + short_number(tensor.noise));
   out.line("  on b's ranks: " + placement_text(tensor.placement));

@@ -17,7 +17,8 @@ std::string tolerance_words(const Reason& reason) {
   const auto& names = reason.names;
   switch (reason.kind) {
     case ReasonKind::within_rounding:
-      return counted(first, "tensor") + " agree within the rounding that run a itself shows, at most " +
+      return counted(first, "tensor") +
+             " agree within the rounding that run a itself shows, at most " +
              short_number(reason.ratio) + " times it";
     case ReasonKind::beyond_rounding:
       return "in step " + std::to_string(second) + " " + names[0] +
@@ -64,9 +65,10 @@ std::string tolerance_words(const Reason& reason) {
 std::string placement_text(const TensorPlacement& placement) {
   std::string text = placement_name(placement.kind);
   if (!placement.dims.empty()) {
-    text += placement.kind == PlacementKind::partial || placement.kind == PlacementKind::partial_mean
-                ? ", sharded along "
-                : " along ";
+    text +=
+        placement.kind == PlacementKind::partial || placement.kind == PlacementKind::partial_mean
+            ? ", sharded along "
+            : " along ";
     for (size_t i = 0; i < placement.dims.size(); ++i)
       text += (i > 0 ? "," : "") + std::to_string(placement.dims[i]);
   }

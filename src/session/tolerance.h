@@ -32,8 +32,8 @@ struct ToleranceRuns {
 
 // Runs `program` so that its logs are in `<work>/<folder>/log`. Its second argument says how it is
 // called: "a, with jitter 1".
-using RecordSketched = std::function<llvm::Error(const GuardedProgram& program,
-                                                 const std::string& folder)>;
+using RecordSketched =
+    std::function<llvm::Error(const GuardedProgram& program, const std::string& folder)>;
 
 // Records b, then a as b's shapes want it, then the noise. A program that fails in any of these
 // runs is an error.

@@ -129,9 +129,8 @@ Comparison compare_tensors(const Run& reference, const Run& candidate,
   result.layers_of_none = layers.held_by_none();
   std::vector<ProcessTensors> ranks;
   for (size_t process = 0; process < candidate.processes.size(); ++process)
-    ranks.push_back(
-        renamed(tensors_of(candidate, static_cast<int32_t>(process), result.texts),
-                static_cast<int32_t>(process), layers, result.texts));
+    ranks.push_back(renamed(tensors_of(candidate, static_cast<int32_t>(process), result.texts),
+                            static_cast<int32_t>(process), layers, result.texts));
   const MicroBatches batches({result.reference, index, a}, ranks, candidate, b);
   result.micro_batches = batches.places();
 

@@ -39,8 +39,8 @@ enum class TensorState : uint8_t {
 };
 
 struct ComparedTensor {
-  SketchedTensor a;                  // of the reference
-  std::vector<SlotRef> b;    // of each rank that holds it
+  SketchedTensor a;        // of the reference
+  std::vector<SlotRef> b;  // of each rank that holds it
   std::vector<int32_t> ranks;
   uint32_t micro_batch = kNone;
   double noise = 0, allowed = 0;  // relative to the norm

@@ -43,8 +43,7 @@ std::vector<SlotRef> FlowBack::read_by(const EventRef& ref) const {
   };
   add(ref);
   const Event event = log.events[ref.event];
-  if (event.kind == EventKind::node && event.forward != kNone)
-    add({ref.process, event.forward});
+  if (event.kind == EventKind::node && event.forward != kNone) add({ref.process, event.forward});
   return read;
 }
 
@@ -171,8 +170,8 @@ std::vector<ToleranceOrigin> FlowBack::origins(const std::vector<uint32_t>& sink
     for (size_t i = 0; i < tensor.b.size(); ++i) {
       const auto& stray = tensor.placement.stray;
       const bool strays = !stray.empty() && stray.size() < tensor.b.size();
-      if (strays && std::find(stray.begin(), stray.end(),
-                              static_cast<uint32_t>(tensor.ranks[i])) == stray.end())
+      if (strays && std::find(stray.begin(), stray.end(), static_cast<uint32_t>(tensor.ranks[i])) ==
+                        stray.end())
         continue;
       const EventRef& event = tensor.b[i].event;
       if (tensor.a.activity.kind == EventKind::state) {
@@ -207,9 +206,8 @@ std::vector<ToleranceOrigin> FlowBack::origins(const std::vector<uint32_t>& sink
               [](const EventRef& x, const EventRef& y) { return x.event > y.event; });
     found.push_back({number, std::move(reached.region)});
   }
-  std::sort(found.begin(), found.end(), [](const ToleranceOrigin& x, const ToleranceOrigin& y) {
-    return x.tensor < y.tensor;
-  });
+  std::sort(found.begin(), found.end(),
+            [](const ToleranceOrigin& x, const ToleranceOrigin& y) { return x.tensor < y.tensor; });
   return found;
 }
 

@@ -6,8 +6,8 @@
 //   residual sum (beyond) <- wo's result (partial sums)       begins at wo: nobody added them up
 //
 // A multiple comes of a multiple, or forward of a number that is another; parts of a sum come of
-// parts. What else is beyond on the way to these is walked through, as a value that only this layout
-// has.
+// parts. What else is beyond on the way to these is walked through, as a value that only this
+// layout has.
 //
 // Autograd adds the gradients of one tensor where no operator sees it. Such a sum is made of what
 // the nodes of all the tensor's readers left.

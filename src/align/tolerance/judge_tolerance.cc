@@ -108,9 +108,8 @@ std::vector<uint32_t> ToleranceJudge::uneven_losses(uint32_t step) const {
     losses.push_back(i);
   }
   if (losses.size() < 2 || most - least <= kUneven * most) return {};
-  std::erase_if(losses, [&](uint32_t i) {
-    return comparison_.tensors[i].state != TensorState::scaled;
-  });
+  std::erase_if(losses,
+                [&](uint32_t i) { return comparison_.tensors[i].state != TensorState::scaled; });
   return losses;
 }
 
@@ -159,10 +158,7 @@ void ToleranceJudge::missing_layers(Verdict& verdict) const {
   Pivot pivot;
   pivot.kind = PivotKind::mapping;
   pivot.why = {{.kind = ReasonKind::layer_of_none, .numbers = {layer}, .names = {prefix}}};
-  // A layer that several have instead, and the first operator in it.
-  std::map<std::pair<std::string, uint32_t>, std::vector<const LayerPlace*>> by_layer;
-  for (const LayerPlace& place : comparison_.layers)
-    if (place.local != place.global || true) by_layer[{place.prefix, place.global}].push_back(&place);
+  // Where the reference runs it.
   const std::string module = prefix + "." + std::to_string(layer) + ".";
   for (const SketchedTensor& tensor : comparison_.reference.tensors)
     if (comparison_.texts.text(tensor.activity.module).starts_with(module)) {
@@ -175,14 +171,15 @@ void ToleranceJudge::missing_layers(Verdict& verdict) const {
 bool ToleranceJudge::has_place(const EventRef& ref) const {
   const ProcessLog& log = b_.processes[static_cast<size_t>(ref.process)];
   const Event event = log.events[ref.event];
-  return event.kind != EventKind::state && event.kind != EventKind::accumulate && log.locations.contains(log.text(event.boundary));
+  return event.kind != EventKind::state && event.kind != EventKind::accumulate &&
+         log.locations.contains(log.text(event.boundary));
 }
 
 bool ToleranceJudge::is_only_b(const EventRef& ref) const {
   const ProcessLog& log = b_.processes[static_cast<size_t>(ref.process)];
   const Event event = log.events[ref.event];
-  return (event.kind == EventKind::op || event.kind == EventKind::node) && (event.flags & kCollective) == 0 &&
-         !boundaries_of_a_.contains(log.text(event.boundary));
+  return (event.kind == EventKind::op || event.kind == EventKind::node) &&
+         (event.flags & kCollective) == 0 && !boundaries_of_a_.contains(log.text(event.boundary));
 }
 
 // What only the candidate has, between what is known and the tensor, is nearer to the cause than an
@@ -218,16 +215,15 @@ const ComparedTensor* ToleranceJudge::stale_for(const ComparedTensor& tensor, Sl
                                     static_cast<uint32_t>(tensor.ranks[rank])) == stray.end())
       continue;
     held = tensor.b[rank];
-    const RankValue value{0, reader_b_.meta(held).shape,
-                          reader_b_.sets(held)[0].sketches[0].sums};
+    const RankValue value{0, reader_b_.meta(held).shape, reader_b_.sets(held)[0].sketches[0].sums};
     const ComparedTensor* best = nullptr;
     double nearest = tensor.allowed;
     for (const uint32_t i :
          same_form_[{tensor.a.activity.boundary, tensor.a.node, tensor.a.slot}]) {
       const ComparedTensor& other = comparison_.tensors[i];
       if (&other == &tensor) continue;
-      const double error = nearest_piece(
-          {reader_a_.meta(other.a.at).shape, reader_a_.sets(other.a.at)}, value);
+      const double error =
+          nearest_piece({reader_a_.meta(other.a.at).shape, reader_a_.sets(other.a.at)}, value);
       if (error <= nearest) {
         nearest = error;
         best = &other;
@@ -271,14 +267,15 @@ PivotKind ToleranceJudge::kind_of(const ComparedTensor& tensor, Reasons& why) {
   }
   SlotRef held;
   if (const ComparedTensor* other = stale_for(tensor, held)) {
-    why.push_back({.kind = ReasonKind::another_value,
-                   .numbers = {other->a.activity.step,
-                               other->micro_batch == kNone ? 0 : other->micro_batch},
-                   .names = {comparison_.texts.text(other->a.activity.module)}});
+    why.push_back(
+        {.kind = ReasonKind::another_value,
+         .numbers = {other->a.activity.step, other->micro_batch == kNone ? 0 : other->micro_batch},
+         .names = {comparison_.texts.text(other->a.activity.module)}});
     return PivotKind::stale;
   }
   if (!found.stray.empty() && found.stray.size() < tensor.ranks.size()) {
-    why.push_back({.kind = ReasonKind::some_ranks, .numbers = {found.stray.size(), tensor.ranks.size(), found.stray.front()}});
+    why.push_back({.kind = ReasonKind::some_ranks,
+                   .numbers = {found.stray.size(), tensor.ranks.size(), found.stray.front()}});
     return PivotKind::replicas;
   }
   if (is_narrow(tensor, why)) return PivotKind::precision;
@@ -323,7 +320,8 @@ Verdict ToleranceJudge::verdict() {
   const std::vector<uint32_t> from = sinks();
   if (from.empty() && verdict.candidates.empty()) {
     verdict.outcome = Outcome::equivalent;
-    verdict.why = {{.kind = ReasonKind::within_rounding, .numbers = {comparison_.tensors.size()},
+    verdict.why = {{.kind = ReasonKind::within_rounding,
+                    .numbers = {comparison_.tensors.size()},
                     .ratio = worst_ratio(comparison_)}};
     if (inner > 0)
       verdict.notes.push_back({{.kind = ReasonKind::inner_unexplained, .numbers = {inner}}});
@@ -342,8 +340,7 @@ Verdict ToleranceJudge::verdict() {
       const bool known = std::any_of(
           verdict.candidates.begin(), verdict.candidates.end(), [&](const Pivot& other) {
             const auto id = [&](const Pivot& p) {
-              return b_.processes[static_cast<size_t>(p.b.process)]
-                  .events[p.b.event].boundary;
+              return b_.processes[static_cast<size_t>(p.b.process)].events[p.b.event].boundary;
             };
             return other.b.process >= 0 && other.b.process == pivot.b.process &&
                    id(other) == id(pivot);

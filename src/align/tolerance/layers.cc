@@ -106,7 +106,8 @@ Layers::Layers(const Run& reference, const Run& candidate) {
         told = true;
         const auto own = known->second.find(local);
         uint32_t global = local;
-        const double same = own == known->second.end() ? kFar : apart(a, own->second, b, parameters);
+        const double same =
+            own == known->second.end() ? kFar : apart(a, own->second, b, parameters);
         double nearest = same;
         if (same > kSame)
           for (const auto& [other, theirs] : known->second)

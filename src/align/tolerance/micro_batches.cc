@@ -91,8 +91,8 @@ MicroBatches::MicroBatches(const Reference& reference, const std::vector<Process
             apart[other] += of.sets.empty() ? 1 : std::min(1.0, nearest_piece(of, value));
           }
         }
-        const auto nearest = static_cast<uint32_t>(
-            std::min_element(apart.begin(), apart.end()) - apart.begin());
+        const auto nearest =
+            static_cast<uint32_t>(std::min_element(apart.begin(), apart.end()) - apart.begin());
         const uint32_t own = std::min(local, all - 1);
         global.push_back(apart[nearest] * kClear < apart[own] ? nearest : own);
         places_.push_back({number, run.processes[process].rank, step, local, global.back()});
