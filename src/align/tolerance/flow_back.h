@@ -56,8 +56,8 @@ class FlowBack {
   const Run& run_;
   const Comparison& comparison_;
   ValueIndex values_;
-  // Made when a summed gradient is first asked for: forward events by what they read, and the nodes
-  // of a forward event, both of one process.
+  // Made when a summed gradient is first asked for: forward events by what they read,
+  // and the nodes of a forward event.
   struct Readers {
     std::unordered_map<ValueKey, std::vector<uint32_t>, ValueKeyHash> of;
     std::unordered_map<uint32_t, std::vector<uint32_t>> nodes;

@@ -21,7 +21,7 @@ constexpr double kNarrowUnits = 64;
 // Factors of two micro-batches that are further apart are not rounding.
 constexpr double kUneven = 1e-3;
 
-bool differs(const ComparedTensor& tensor) {
+bool is_other(const ComparedTensor& tensor) {
   return tensor.state == TensorState::beyond || tensor.state == TensorState::scaled ||
          tensor.state == TensorState::partial;
 }
@@ -119,7 +119,7 @@ std::vector<uint32_t> ToleranceJudge::sinks() const {
   uint32_t step = kNone;
   for (uint32_t i = 0; i < comparison_.tensors.size(); ++i) {
     const ComparedTensor& tensor = comparison_.tensors[i];
-    if (!is_judged_by(tensor) || !differs(tensor)) continue;
+    if (!is_judged_by(tensor) || !is_other(tensor)) continue;
     if (tensor.a.activity.kind == EventKind::loss && tensor.state != TensorState::beyond) continue;
     if (is_summed_later(tensor)) continue;
     // Parameters are read in the step after the one that made them.
@@ -143,7 +143,7 @@ bool ToleranceJudge::unlike_weights(Verdict& verdict) const {
   for (const ComparedTensor& tensor : comparison_.tensors) {
     if (!is_first_weights(tensor) || tensor.state == TensorState::unjudged) continue;
     ++all;
-    if (!differs(tensor)) continue;
+    if (!is_other(tensor)) continue;
     if (unlike++ == 0) first = slot(tensor);
   }
   if (unlike * 2 <= all || unlike == 0) return false;
@@ -182,9 +182,9 @@ bool ToleranceJudge::is_only_b(const EventRef& ref) const {
          (event.flags & kCollective) == 0 && !boundaries_of_a_.contains(log.text(event.boundary));
 }
 
-// What only the candidate has, between what is known and the tensor, is nearer to the cause than an
-// operator that did as it should in the reference. Else the tensor's own event, where it is an
-// operator; else the last one before it that is.
+// What only the candidate has, between what is known and the tensor, comes first.
+// An operator that the reference has too did as it should there. Else the tensor's own event, where
+// it is an operator; else the last one before it that is.
 EventRef ToleranceJudge::named(const ToleranceOrigin& origin) const {
   const ComparedTensor& tensor = comparison_.tensors[origin.tensor];
   const auto& stray = tensor.placement.stray;

@@ -6,8 +6,8 @@
 //                    candidate's values were made of, to a tensor all of whose inputs are
 //   kind             missing_reduce, scale, omits, replicas, stale, mapping, precision, value
 //
-// Values of the candidate that the reference has no name for, as the parts of a collective, are
-// walked through: they are the region of what they lead to.
+// Values of the candidate that the reference has no name for, are walked
+// through, as the parts of a collective. They are the region of what they lead to.
 //
 // Counterexample: an inner value that nothing explains, where every loss, gradient and parameter is
 // explained, is no finding. A rank's part of a masked embedding is such.

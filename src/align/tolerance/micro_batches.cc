@@ -10,10 +10,10 @@ namespace {
 
 constexpr size_t kMostProbes = 12;
 // The nearest micro-batch is taken where it is so many times nearer than the one of its number.
-constexpr double kClear = 4;
+constexpr double kNearer = 4;
 
-// How many micro-batches of a step a rank has without a loss of its own, as a stage of a pipeline:
-// what most activities in layers say.
+// How many micro-batches a rank without a loss of its own has in a step, as a stage of a pipeline.
+// Most activities tell.
 std::map<uint32_t, uint32_t> told_by_layers(const ProcessTensors& rank,
                                             const MicroBatchCounts& counts) {
   std::map<uint32_t, std::map<uint32_t, uint32_t>> votes;
@@ -94,7 +94,7 @@ MicroBatches::MicroBatches(const Reference& reference, const std::vector<Process
         const auto nearest =
             static_cast<uint32_t>(std::min_element(apart.begin(), apart.end()) - apart.begin());
         const uint32_t own = std::min(local, all - 1);
-        global.push_back(apart[nearest] * kClear < apart[own] ? nearest : own);
+        global.push_back(apart[nearest] * kNearer < apart[own] ? nearest : own);
         places_.push_back({number, run.processes[process].rank, step, local, global.back()});
       }
     }

@@ -8,8 +8,8 @@
 // Nothing in a name depends on how many ranks there are. Which execution of a rank is which of the
 // reference, micro_batches.h says; which layer, layers.h.
 //
-// Counterexample: an event's own occurrence counts over all modules and steps, so it is no name: a
-// rank that holds half of the layers counts to half.
+// Counterexample: an event's own occurrence counts over all modules and steps, so it is
+// no name. A rank that holds half of the layers counts to half.
 //
 // The cost: one pass over the events that have sketches; texts are numbered once for all logs.
 #pragma once

@@ -25,9 +25,9 @@ bool cuts(const std::vector<int64_t>& whole, const std::vector<int64_t>& local, 
 
 // The tensor's own sketch, then those of its pieces of the shapes `locals`, all of which cut it.
 //
-// A first dimension may be two in one, as [2 * 16, 96] of a batch of 2: a rank with the left half
-// of each sequence holds rows 0-7 and 16-23. `outer` are the sizes that the outer of the two may
-// have.
+// A first dimension may be two in one, as [2 * 16, 96] of a batch of 2.
+// A rank with the left half of each sequence holds rows 0-7 and 16-23. `outer` are the sizes that
+// the outer of the two may have.
 std::vector<SketchSet> sketch_sets(const Elements& elements, FloatType type,
                                    const std::vector<std::vector<int64_t>>& locals = {},
                                    unsigned threads = 1, const std::vector<int64_t>& outer = {});
