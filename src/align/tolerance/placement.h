@@ -68,8 +68,8 @@ struct TensorPlacement {
 TensorPlacement find_placement(const WholeValue& whole, const std::vector<RankValue>& held,
                                double allowed, double unit = 1);
 
-// How far what one rank holds is from the nearest of all that it may hold, relative to the norm of
-// that: the tensor, a piece, two pieces. Infinite where no piece has the shape.
+// How far what one rank holds is from the nearest of all that it may hold: the tensor, a piece, two
+// pieces. Relative to the norm of that; infinite where no piece has the shape.
 double nearest_piece(const WholeValue& whole, const RankValue& held);
 
 }  // namespace opguard
