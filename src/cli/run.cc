@@ -38,7 +38,7 @@ void add_run(CLI::App& app, Pipeline& run) {
       ->check(CLI::ExistingFile);
   command
       ->add_option("--jitter", opt->jitter,
-                   "In mode sketch: move each result by up to half a unit in its last place")
+                   "In mode sketch: move each result by up to the unit roundoff of its type")
       ->type_name("SEED");
   // One value each, or the first would take all that follow.
   command
