@@ -52,6 +52,13 @@ std::string tolerance_words(const Reason& reason) {
     case ReasonKind::beyond_noise:
       return "what it was made of is run a's, and it is " + short_number(reason.ratio) +
              " times as far off as is allowed";
+    case ReasonKind::left_unjudged:
+      return std::to_string(first) + " losses, gradients or parameters" +
+             " could not be judged (not finite, zero in run a alone, or moved by jitter as far), "
+             "and " +
+             std::to_string(second) + " have no partner in run b; the first is " + names[0];
+    case ReasonKind::hole_in_log:
+      return std::string("the log of ") + "ab"[reason.side] + " is not whole: " + names[0];
     case ReasonKind::several_processes:
       return "the reference is itself of several processes: a tensor must be whole in one of them";
     case ReasonKind::no_sketches:

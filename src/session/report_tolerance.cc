@@ -16,6 +16,9 @@ Reasons unfit(const Run& a, const Run& b) {
   for (const int side : {0, 1}) {
     const int32_t process = only_process(side == 0 ? a : b);
     if (process == -1) return {{.kind = ReasonKind::no_sketches, .side = side}};
+    for (const ProcessLog& log : (side == 0 ? a : b).processes)
+      if (log.cut_short() || !log.gaps.empty() || log.lost > 0)
+        return {{.kind = ReasonKind::hole_in_log, .side = side, .names = {log.path}}};
     if (side == 0 && process == -2) return {{.kind = ReasonKind::several_processes, .side = 0}};
   }
   return {};

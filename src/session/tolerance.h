@@ -8,7 +8,7 @@
 // Counterexample: b is not run with jitter. The reference says how much rounding may do; a
 // candidate that is wrong might be noisy.
 //
-// The cost: two runs and --perturb more. Mode sketch at most doubles a step (bench/sketch.py).
+// The cost: two runs and --perturb more. What sketches cost: bench/sketch.py.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,7 @@ struct ToleranceRuns {
   ToleranceOptions options;
 };
 
-// Runs `program` so that its logs are in `<work>/<folder>/log`. Its second argument says how it is
-// called: "a, with jitter 1".
+// Runs `program` so that its logs are in `<work>/<folder>/log`.
 using RecordSketched =
     std::function<llvm::Error(const GuardedProgram& program, const std::string& folder)>;
 

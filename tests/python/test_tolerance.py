@@ -169,3 +169,11 @@ def test_a_reference_of_several_processes_is_refused(opguard, tmp_path):
 def test_options_that_mean_nothing(opguard, tmp_path, options):
     done = opguard("diff", *options, tmp_path, "--", "true")
     assert done.returncode == 2 and options[-2] in done.stderr
+
+
+@pytest.mark.parametrize("in_both", [True, False])
+def test_what_is_not_a_number_is_never_equivalent(opguard, tmp_path, in_both):
+    edit = ("    loss.backward()", "    (loss * float('nan')).backward()")
+    same = f"{sys.executable} {{tree}}/train.py"
+    done, found = compared(opguard, tmp_path, () if in_both else [edit], run_b=same, in_both=[edit] if in_both else ())
+    assert (done.returncode, found["verdict"]) == ((2, "inconclusive") if in_both else (1, "diverged")), done.stdout

@@ -167,6 +167,9 @@ enum class ReasonKind : uint8_t {
   some_ranks,         // numbers: how many of how many, the first
   narrower_type,      // names: the type
   beyond_noise,       // ratio: of the error over what is allowed
+  left_unjudged,      // numbers: losses, gradients and parameters so, and those without a partner;
+                      // names: the first
+  hole_in_log,        // side, names: the log
   several_processes,  // side: the reference is itself parallel
   no_sketches,        // side
 };

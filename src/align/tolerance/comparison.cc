@@ -76,6 +76,7 @@ class AboveLayers {
 
 TensorState state_of(const ComparedTensor& tensor, bool zero) {
   const TensorPlacement& found = tensor.placement;
+  if (tensor.finite_a && !tensor.finite_b) return TensorState::beyond;
   if (zero || tensor.noise > kTooNoisy) return TensorState::unjudged;
   if (found.kind == PlacementKind::unknown || !found.stray.empty() || found.omitted > 0)
     return TensorState::beyond;
@@ -185,6 +186,9 @@ Comparison compare_tensors(const Run& reference, const Run& candidate,
     for (size_t i = 0; i < compared.b.size(); ++i)
       values.push_back({static_cast<uint32_t>(compared.ranks[i]), b.meta(compared.b[i]).shape,
                         b.sets(compared.b[i])[0].sketches[0].sums});
+    compared.finite_a = sets[0].sketches[0].finite();
+    for (const SlotRef& held_by : compared.b)
+      compared.finite_b &= b.sets(held_by)[0].sketches[0].finite();
     const double least = unit_roundoff(a.meta(compared.a.at).dtype);
     compared.noise = std::max(levels.of(compared.a), least) * result.coarser;
     compared.allowed = std::max(options.factor * compared.noise, kSketchRounding);

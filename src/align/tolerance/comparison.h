@@ -43,8 +43,9 @@ struct ComparedTensor {
   std::vector<SlotRef> b;  // of each rank that holds it
   std::vector<int32_t> ranks;
   uint32_t micro_batch = kNone;
-  double noise = 0, allowed = 0;  // relative to the norm
-  double unit = 1;                // factor of its micro-batch's gradients
+  double noise = 0, allowed = 0;          // relative to the norm
+  double unit = 1;                        // factor of its micro-batch's gradients
+  bool finite_a = true, finite_b = true;  // every element
   TensorPlacement placement;
   TensorState state = TensorState::equal;
 };

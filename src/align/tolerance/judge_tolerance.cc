@@ -14,7 +14,6 @@
 namespace opguard {
 namespace {
 
-constexpr double kOrdinaryRatio = 1;  // of worst_ratio, where nothing was compared
 // A difference of at most so many units of a narrower type is that of its rounding.
 constexpr double kNarrowUnits = 64;
 
@@ -47,11 +46,12 @@ class ToleranceJudge {
   bool is_first_weights(const ComparedTensor& tensor) const {
     return boundary(tensor) == "<parameters>" && tensor.a.activity.step == first_step_;
   }
-  bool is_judged_by(const ComparedTensor& tensor) const;
+  bool is_judged_by(const SketchedTensor& tensor) const;
   bool is_summed_later(const ComparedTensor& tensor) const;
   std::vector<uint32_t> uneven_losses(uint32_t step) const;
   std::vector<uint32_t> sinks() const;
   bool unlike_weights(Verdict& verdict) const;
+  Reasons left_unjudged() const;
   void missing_layers(Verdict& verdict) const;
   Pivot pivot_of(const ToleranceOrigin& origin);
   PivotKind kind_of(const ComparedTensor& tensor, Reasons& why);
@@ -72,9 +72,10 @@ class ToleranceJudge {
   std::map<Form, std::vector<uint32_t>> same_form_;
 };
 
-bool ToleranceJudge::is_judged_by(const ComparedTensor& tensor) const {
-  if (tensor.a.activity.kind == EventKind::loss) return true;
-  return boundary(tensor) == "<gradients>" || boundary(tensor) == "<parameters>";
+bool ToleranceJudge::is_judged_by(const SketchedTensor& tensor) const {
+  if (tensor.activity.kind == EventKind::loss) return true;
+  const std::string& boundary = comparison_.texts.text(tensor.activity.boundary);
+  return boundary == "<gradients>" || boundary == "<parameters>";
 }
 
 // Parts of a gradient's sum are added up by the step itself, as of DTensor's Partial: the parameter
@@ -119,7 +120,7 @@ std::vector<uint32_t> ToleranceJudge::sinks() const {
   uint32_t step = kNone;
   for (uint32_t i = 0; i < comparison_.tensors.size(); ++i) {
     const ComparedTensor& tensor = comparison_.tensors[i];
-    if (!is_judged_by(tensor) || !is_other(tensor)) continue;
+    if (!is_judged_by(tensor.a) || !is_other(tensor)) continue;
     if (tensor.a.activity.kind == EventKind::loss && tensor.state != TensorState::beyond) continue;
     if (is_summed_later(tensor)) continue;
     // Parameters are read in the step after the one that made them.
@@ -150,6 +151,32 @@ bool ToleranceJudge::unlike_weights(Verdict& verdict) const {
   verdict.outcome = Outcome::inconclusive;
   verdict.why = {{.kind = ReasonKind::other_weights, .numbers = {unlike, all}, .names = {first}}};
   return true;
+}
+
+// What would have to agree, and could not be looked at: without it nothing is equivalent.
+Reasons ToleranceJudge::left_unjudged() const {
+  uint64_t unjudged = 0, missing = 0;
+  std::string first;
+  const auto note = [&](const std::string& name) {
+    if (first.empty()) first = name;
+  };
+  std::set<uint64_t> compared;  // slots of the reference
+  for (const ComparedTensor& tensor : comparison_.tensors) {
+    compared.insert(tensor.a.at.slot);
+    // Zeros on both sides agree.
+    const bool untold =
+        !tensor.finite_a || (tensor.state == TensorState::unjudged && tensor.placement.error != 0);
+    if (!is_judged_by(tensor.a) || !untold) continue;
+    ++unjudged;
+    note(slot(tensor));
+  }
+  for (const SketchedTensor& tensor : comparison_.reference.tensors) {
+    if (!is_judged_by(tensor) || compared.contains(tensor.at.slot)) continue;
+    ++missing;
+    note(comparison_.texts.text(tensor.slot));
+  }
+  if (unjudged + missing == 0) return {};
+  return {{.kind = ReasonKind::left_unjudged, .numbers = {unjudged, missing}, .names = {first}}};
 }
 
 void ToleranceJudge::missing_layers(Verdict& verdict) const {
@@ -308,8 +335,8 @@ Verdict ToleranceJudge::verdict() {
     if (boundary(tensor) == "<parameters>")
       first_step_ = std::min(first_step_, tensor.a.activity.step);
   for (const ComparedTensor& tensor : comparison_.tensors) {
-    judged += is_judged_by(tensor);
-    inner += !is_judged_by(tensor) && tensor.state == TensorState::beyond;
+    judged += is_judged_by(tensor.a);
+    inner += !is_judged_by(tensor.a) && tensor.state == TensorState::beyond;
   }
   if (judged == 0) {
     verdict.why = {{ReasonKind::nothing_compared}};
@@ -319,6 +346,7 @@ Verdict ToleranceJudge::verdict() {
   if (verdict.candidates.empty() && unlike_weights(verdict)) return verdict;
   const std::vector<uint32_t> from = sinks();
   if (from.empty() && verdict.candidates.empty()) {
+    if (verdict.why = left_unjudged(); !verdict.why.empty()) return verdict;
     verdict.outcome = Outcome::equivalent;
     verdict.why = {{.kind = ReasonKind::within_rounding,
                     .numbers = {comparison_.tensors.size()},
@@ -360,7 +388,7 @@ double worst_ratio(const Comparison& comparison) {
   for (const ComparedTensor& tensor : comparison.tensors)
     if (tensor.state != TensorState::unjudged && tensor.state != TensorState::beyond)
       worst = std::max(worst, tensor.placement.error / std::max(tensor.noise, kSketchRounding));
-  return comparison.tensors.empty() ? kOrdinaryRatio : worst;
+  return worst;
 }
 
 Verdict judge_tolerance(const Run& reference, const Run& candidate, const Comparison& comparison) {
