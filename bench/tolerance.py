@@ -276,6 +276,7 @@ def main():
         marks.put(o.table, "tolerance", tables(json.loads(o.json.read_text())["results"]))
         return
     o.opguard, o.work, o.cases = o.opguard.resolve(), o.work.resolve(), o.cases.resolve()
+    o.python = os.path.abspath(o.python)  # not resolved: the link is what makes it a virtual environment's
     for needed in (o.opguard, Path(o.python)):
         if not needed.is_file():
             sys.exit(f"tolerance.py: error: no {needed}")

@@ -3,6 +3,7 @@
 #include "cli/command.h"
 #include "cli/help_text.h"
 #include "cli/report_options.h"
+#include "cli/tolerance_options.h"
 #include "session/align_logs.h"
 
 namespace opguard {
@@ -22,6 +23,7 @@ void add_align(CLI::App& app, Pipeline& run) {
                             ->type_name("DIR");
   single->excludes(a)->excludes(b);
   add_examine_options(*command, opt->examine, 0);
+  add_tolerance_options(*command, opt->tolerance);
   command
       ->add_option("--run-a", opt->run_a,
                    "Shell command that was recorded into DIR_A, for --prove-runs and --drill")
@@ -37,6 +39,11 @@ void add_align(CLI::App& app, Pipeline& run) {
     if (!opt->single.empty()) return;
     if (opt->dir_a.empty()) throw CLI::RequiredError("DIR_A");
     if (opt->dir_b.empty()) throw CLI::RequiredError("DIR_B");
+    if (opt->tolerance.on && opt->tolerance.noise.empty())
+      throw CLI::ValidationError("--tolerance",
+                                 "nothing says what rounding can do: give --noise, a log of run a "
+                                 "with --jitter");
+    if (opt->tolerance.on) note_unused(opt->report, opt->examine);
     if (opt->examine.any() && (opt->run_a.empty() || opt->run_b.empty()))
       throw CLI::ValidationError(
           "--prove-runs",

@@ -33,9 +33,10 @@ void add_run(CLI::App& app, Pipeline& run) {
       ->type_name("NAMES");
   command
       ->add_option("--slices", opt->slices,
-                   "In mode sketch: sketch the pieces of these shapes too (opguard help tolerance)")
-      ->type_name("FILE")
-      ->check(CLI::ExistingFile);
+                   "In mode sketch: sketch the pieces of these shapes too: of a file, or of what "
+                   "the ranks of a log hold (opguard help tolerance)")
+      ->type_name("FILE_OR_LOG")
+      ->check(CLI::ExistingPath);
   command
       ->add_option("--jitter", opt->jitter,
                    "In mode sketch: move each result by up to the unit roundoff of its type")

@@ -1,14 +1,34 @@
 #include "cli/tolerance_options.h"
 
+#include <string>
+
+#include "support/say.h"
+
 namespace opguard {
+namespace {
+
+CLI::Option* add_flag(CLI::App& command, bool& on) {
+  return command
+      .add_flag("--tolerance", on,
+                "Compare within the rounding that side a itself shows: other layouts, types, "
+                "kernels (opguard help tolerance)")
+      ->group("Tolerance");
+}
+
+void add_factor(CLI::App& command, CLI::Option* on, ToleranceOptions& options) {
+  command
+      .add_option("--factor", options.factor,
+                  "Allow so many times what the jitter did to a tensor [4]")
+      ->type_name("C")
+      ->needs(on)
+      ->group("Tolerance")
+      ->check(CLI::PositiveNumber);
+}
+
+}  // namespace
 
 void add_tolerance_options(CLI::App& command, ToleranceRuns& runs) {
-  CLI::Option* on =
-      command
-          .add_flag("--tolerance", runs.on,
-                    "Compare within the rounding that side a itself shows: other layouts, types, "
-                    "kernels (opguard help tolerance)")
-          ->group("Tolerance");
+  CLI::Option* on = add_flag(command, runs.on);
   command.add_option("--perturb", runs.perturb, "Runs of a with jittered rounding [1]")
       ->type_name("N")
       ->needs(on)
@@ -18,13 +38,32 @@ void add_tolerance_options(CLI::App& command, ToleranceRuns& runs) {
       ->type_name("N")
       ->needs(on)
       ->group("Tolerance");
+  add_factor(command, on, runs.options);
+}
+
+void add_tolerance_options(CLI::App& command, ToleranceRead& read) {
+  CLI::Option* on = add_flag(command, read.on);
   command
-      .add_option("--factor", runs.options.factor,
-                  "Allow so many times what the jitter did to a tensor [4]")
-      ->type_name("C")
+      .add_option("--noise", read.noise, "Log folder of run a recorded with --jitter; repeatable")
+      ->type_name("DIR")
       ->needs(on)
       ->group("Tolerance")
-      ->check(CLI::PositiveNumber);
+      ->allow_extra_args(false)
+      ->check(CLI::ExistingDirectory);
+  add_factor(command, on, read.options);
+}
+
+void note_unused(const ReportOptions& report, const ExamineOptions& examine) {
+  std::string unused;
+  const auto add = [&](bool given, const char* name) {
+    if (given) unused += (unused.empty() ? "" : ", ") + std::string(name);
+  };
+  add(!report.ignore.empty(), "--ignore");
+  add(!report.ignore_files.empty(), "--ignore-file");
+  add(report.strict, "--strict");
+  add(!report.without.empty(), "--without");
+  add(examine.drill, "--drill");
+  if (!unused.empty()) say("note: beside --tolerance these mean nothing: " + unused);
 }
 
 }  // namespace opguard

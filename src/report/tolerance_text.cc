@@ -64,6 +64,13 @@ std::string tolerance_words(const Reason& reason) {
     case ReasonKind::no_sketches:
       return std::string("run ") + "ab"[reason.side] +
              " has no sketches: record it with --mode sketch";
+    case ReasonKind::jittered:
+      return std::string("run ") + "ab"[reason.side] + " is jittered: it says what noise is, no more";
+    case ReasonKind::not_jittered:
+      return names[0] + " is no noise: record it with --jitter SEED";
+    case ReasonKind::other_slices:
+      return "run a was not sketched in the pieces that run b holds: record it with --slices " +
+             names[0];
     default:
       return "";
   }

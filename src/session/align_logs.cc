@@ -51,6 +51,9 @@ int examine(const AlignOptions& opt) {
 
 int align_logs(const AlignOptions& opt) {
   if (!opt.single.empty()) return report_single(opt.single, opt.report);
+  if (opt.tolerance.on)
+    return report_tolerance({opt.dir_a, opt.dir_b, opt.tolerance.noise}, Coverage{},
+                            opt.tolerance.options, opt.report);
   // The preflight is not part of a log: what share of the work was instrumented is not known here.
   if (!opt.examine.any())
     return report_verdict(opt.dir_a, opt.dir_b, Coverage{}, opt.report, {}, {},

@@ -163,11 +163,12 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
                    [&] { return survey(survey_options(side, opt, left_out), *templates, diags); });
   };
 
-  say_step("1/4 preflight of " + told(a) + ": " + quote(a.command));
+  const std::string total = std::to_string(4 + (opt.tolerance.on ? opt.tolerance.perturb : 0));
+  say_step("1/" + total + " preflight of " + told(a) + ": " + quote(a.command));
   auto survey_a = surveyed(a, watched_a);
   if (!survey_a) return failed(a, survey_a.takeError());
   traced(a, *survey_a);
-  say_step("2/4 preflight of " + told(b) + ": " + quote(b.command));
+  say_step("2/" + total + " preflight of " + told(b) + ": " + quote(b.command));
   auto survey_b = surveyed(b, watched_b);
   if (!survey_b) return failed(b, survey_b.takeError());
   traced(b, *survey_b);

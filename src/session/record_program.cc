@@ -10,6 +10,7 @@
 #include "preflight/reach.h"
 #include "record/record.h"
 #include "session/log_folder.h"
+#include "session/slices.h"
 #include "session/side_trees.h"
 #include "support/exit_code.h"
 #include "support/launch.h"
@@ -199,8 +200,13 @@ int record_program(RecordOptions opt) {
   launched.environment.emplace_back("OPGUARD_TRACE", "");
   launched.environment.emplace_back("OPGUARD_CAPTURE", lines(opt.captures));
   launched.environment.emplace_back("OPGUARD_TRANSPLANT", lines(opt.transplants));
-  launched.environment.emplace_back("OPGUARD_SLICES",
-                                    opt.slices.empty() ? "" : "@" + fs::absolute(opt.slices).string());
+  std::string slices;
+  if (!opt.slices.empty()) {
+    auto file = slices_file(opt.slices, (log / "slices.txt").string());
+    if (!file) return fail(llvm::toString(file.takeError()));
+    slices = "@" + *file;
+  }
+  launched.environment.emplace_back("OPGUARD_SLICES", slices);
   launched.environment.emplace_back("OPGUARD_JITTER",
                                     opt.jitter ? std::to_string(*opt.jitter) : "");
   if (opt.deterministic)

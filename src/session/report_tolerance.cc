@@ -5,14 +5,23 @@
 #include "align/pair/settings.h"
 #include "align/tolerance/judge_tolerance.h"
 #include "session/report_verdict.h"
+#include "session/slices.h"
 #include "support/exit_code.h"
 #include "support/progress.h"
 
 namespace opguard {
 namespace {
 
-// A run that cannot be compared within rounding, and why; else no reason.
-Reasons unfit(const Run& a, const Run& b) {
+std::string setting(const Run& run, const char* key) {
+  for (const ProcessLog& log : run.processes)
+    if (const auto known = log.settings.find(key); known != log.settings.end())
+      return known->second;
+  return "";
+}
+
+// Logs that cannot be compared within rounding, and why; else no reason.
+Reasons unfit(const Run& a, const Run& b, const ToleranceLogs& logs,
+              const std::vector<Run>& noise) {
   for (const int side : {0, 1}) {
     const int32_t process = only_process(side == 0 ? a : b);
     if (process == -1) return {{.kind = ReasonKind::no_sketches, .side = side}};
@@ -20,7 +29,15 @@ Reasons unfit(const Run& a, const Run& b) {
       if (log.cut_short() || !log.gaps.empty() || log.lost > 0)
         return {{.kind = ReasonKind::hole_in_log, .side = side, .names = {log.path}}};
     if (side == 0 && process == -2) return {{.kind = ReasonKind::several_processes, .side = 0}};
+    if (!setting(side == 0 ? a : b, "jitter").empty())
+      return {{.kind = ReasonKind::jittered, .side = side}};
   }
+  for (size_t i = 0; i < noise.size(); ++i)
+    if (setting(noise[i], "jitter").empty())
+      return {{.kind = ReasonKind::not_jittered, .names = {logs.noise[i]}}};
+  // Of a candidate of one process no piece is asked for.
+  if (only_process(b) == -2 && setting(a, "slices") != slices_digest(slices_of(b)))
+    return {{.kind = ReasonKind::other_slices, .names = {logs.b}}};
   return {};
 }
 
@@ -41,7 +58,7 @@ int report_tolerance(const ToleranceLogs& logs, const Coverage& coverage,
   }
   Verdict verdict;
   Comparison comparison;
-  if (Reasons why = unfit(*a, *b); !why.empty()) {
+  if (Reasons why = unfit(*a, *b, logs, noise); !why.empty()) {
     verdict.why = std::move(why);
   } else {
     comparison = compare_tensors(*a, *b, noise, tolerance);

@@ -53,7 +53,8 @@ int report_verdict(const std::string& dir_a, const std::string& dir_b, const Cov
                    const Failures& failures = {}, const FindBackgrounds& backgrounds = {});
 
 // Of a comparison within rounding: the folders of the reference, the candidate, and of runs of the
-// reference with jitter. Exit code as above, equivalent kYes.
+// reference with jitter. Logs that cannot be compared so are inconclusive, and it is said why. Exit
+// code as above, equivalent kYes.
 struct ToleranceLogs {
   std::string a, b;
   std::vector<std::string> noise;

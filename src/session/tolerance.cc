@@ -1,9 +1,7 @@
 #include "session/tolerance.h"
 
-#include <algorithm>
-#include <set>
-
 #include "align/pair/run.h"
+#include "session/slices.h"
 #include "support/say.h"
 #include "support/write_file.h"
 
@@ -20,24 +18,6 @@ GuardedProgram sketching(GuardedProgram program, const Variables& more) {
 }
 
 }  // namespace
-
-std::string slices_of(const Run& candidate) {
-  std::set<int32_t> ranks;
-  std::set<std::vector<int64_t>> shapes;
-  for (const ProcessLog& log : candidate.processes) {
-    ranks.insert(log.rank);
-    for (const Meta& meta : log.metas)
-      if (!meta.shape.empty()) shapes.insert(meta.shape);
-  }
-  std::string text = "world " + std::to_string(std::max<size_t>(ranks.size(), 1)) + "\n";
-  if (ranks.size() < 2) return text;
-  for (const auto& shape : shapes) {
-    text += "shape";
-    for (const int64_t n : shape) text += " " + std::to_string(n);
-    text += "\n";
-  }
-  return text;
-}
 
 llvm::Expected<ToleranceLogs> record_tolerance(const ToleranceRuns& runs, const GuardedProgram& a,
                                                const GuardedProgram& b,

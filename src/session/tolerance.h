@@ -41,8 +41,5 @@ llvm::Expected<ToleranceLogs> record_tolerance(const ToleranceRuns& runs, const 
                                                const RecordSketched& record_a,
                                                const RecordSketched& record_b);
 
-// What --slices reads (docs/design/tolerance.md): "world 4" and a line "shape 8 64" for each shape
-// of a floating-point tensor that a rank has.
-std::string slices_of(const Run& candidate);
 
 }  // namespace opguard

@@ -7,7 +7,8 @@ The innermost method of a module on the Python stack tells it: the first argumen
 hook is registered, and torch.compile sees none. A module is called by the path that leads to it from its root, which
 is a module that no other holds and "<root>" itself. One without parameters, such as a loss, is "<CrossEntropyLoss>".
 
-A module that is still being made has no name. Parameters are recorded as a step's first module is called.
+A module that is still being made has no name. Parameters are recorded as a step's first module is called. Of a program
+whose optimizer is its own nobody says when a step ends: there they are recorded again once they were written.
 
 Counterexample: a module that is called by another thread's stack, or by a compiled graph, is not found.
 The cost: about a microsecond a frame, in mode `sketch` only.
@@ -21,11 +22,13 @@ from opguard.record import parameter_names
 
 # A program that makes modules all the time must not cost a walk each.
 _MOST_WALKS = 16
+# Elements of a parameter that tell whether it was written.
+_SAMPLED = 64
 
 _names = {}  # id -> (weak reference, name)
 _roots = []  # (weak reference, prefix), those with parameters
 _first_is_self = {}  # code object -> may its first argument be a module?
-_state = {"walks": 0, "parameters": None, "gradients": None, "call": None}
+_state = {"walks": 0, "parameters": None, "seen": None, "stamps": {}, "gradients": None, "call": None}
 
 
 def install():
@@ -41,7 +44,7 @@ def _meet(root, prefix):
         _names[id(module)] = (weakref.ref(module), name)
 
 
-def current(step):
+def current(step, micro_batch):
     """The name of the module that runs, or None. The first time in a step that one does, the parameters are recorded."""
     torch = sys.modules.get("torch")
     if torch is None:
@@ -57,8 +60,10 @@ def current(step):
             if isinstance(module, torch.nn.Module):
                 name = _name(module, frame)
                 if name is not None:
-                    if _state["parameters"] != step and _is_called(frame):
-                        _parameters(step)
+                    if _state["seen"] != (step, micro_batch) and _is_called(frame):
+                        _state["seen"] = (step, micro_batch)
+                        if _state["parameters"] != step or (step == 0 and _are_written()):
+                            _parameters(step)
                     return name
         frame = frame.f_back
     return None
@@ -96,7 +101,30 @@ def _name(module, frame):
 
 def _parameters(step):
     _state["parameters"] = step
-    _rt.record_tensors("<parameters>", [("param:" + name, parameter) for name, parameter in _all()])
+    found = list(_all())
+    if step == 0:
+        _state["stamps"] = {name: (weakref.ref(parameter), _stamp(parameter)) for name, parameter in found}
+    _rt.record_tensors("<parameters>", [("param:" + name, parameter) for name, parameter in found])
+
+
+def _are_written():
+    for name, parameter in _all():
+        known, stamp = _state["stamps"].get(name, (None, None))
+        if known is not None and known() is parameter and _stamp(parameter) != stamp:
+            return True
+    return False
+
+
+def _stamp(parameter):
+    """Torch's version, and of a plain tensor on the CPU some elements: what writes through `.data` changes no version."""
+    torch = sys.modules["torch"]
+    version = None if parameter.is_inference() else parameter._version
+    with torch.no_grad():
+        held = parameter.detach()
+        if type(held) is not torch.Tensor or held.device.type != "cpu" or held.layout != torch.strided or not held.numel():
+            return version
+        few = held.as_strided((min(held.numel(), _SAMPLED),), (1,)) if held.is_contiguous() else held.select(-1, 0)
+        return version, tuple(held.shape), few.flatten()[:_SAMPLED].tolist()
 
 
 def gradients(step):

@@ -172,6 +172,9 @@ enum class ReasonKind : uint8_t {
   hole_in_log,        // side, names: the log
   several_processes,  // side: the reference is itself parallel
   no_sketches,        // side
+  jittered,           // side
+  not_jittered,       // names: the log
+  other_slices,       // names: the setting that is there and the one that is needed
 };
 
 struct Reason {

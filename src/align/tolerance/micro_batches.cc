@@ -114,7 +114,9 @@ uint32_t MicroBatches::execution(int32_t process, const Activity& activity,
   const auto held = mine.find(activity);
   if (held == mine.end()) return kNone;
   const uint32_t each = counts_.runs_each(activity), batches = count_of(process, activity.step);
-  if (each > 0 && batches > 0 && held->second == each * batches) {
+  // Parameters are of no micro-batch, though a step of one has them as often.
+  if (activity.kind != EventKind::state && each > 0 && batches > 0 &&
+      held->second == each * batches) {
     const uint32_t global = global_.at({process, activity.step})[execution / each];
     return global * each + execution % each;
   }

@@ -42,7 +42,7 @@ Operation::Operation(PyObject* id, Mark mark)
   Recorder::Site& site = recorder().site(id);
   boundary_ = &site.text;
   // Parameters that it finds may make an event of their own, which comes before this one.
-  const std::string module = sketches().on() ? sketches().module(recorder().step()) : "";
+  const std::string module = sketches().on() ? sketches().module(recorder().step(), recorder().micro_batch()) : "";
   generation_ = recorder().generation();
   event_ =
       recorder().open_event(site, EventKind::op, current_phase(work_->torch(), thread), thread);

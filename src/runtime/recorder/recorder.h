@@ -184,6 +184,7 @@ class Recorder {
   // Under OwnWork.
   void record_tensors(std::string_view boundary, PyObject* items);
   uint32_t step() const { return step_; }
+  uint32_t micro_batch() const { return micro_batch_; }
   uint64_t generation() const { return generation_; }  // changes when indexes start afresh
 
   // While a graph is captured (runtime/recorder/captured_graph.h) its thread's events are the

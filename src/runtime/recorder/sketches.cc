@@ -143,10 +143,10 @@ std::string Sketches::entry(const std::vector<Slot>& slots, uint32_t module) {
   return out + coded;
 }
 
-std::string Sketches::module(uint32_t step) {
+std::string Sketches::module(uint32_t step, uint32_t micro_batch) {
   if (!modules_) return "";
-  const Ref number(PyLong_FromUnsignedLong(step));
-  const Ref name(PyObject_CallFunctionObjArgs(modules_.get(), number.get(), nullptr));
+  const Ref number(PyLong_FromUnsignedLong(step)), batch(PyLong_FromUnsignedLong(micro_batch));
+  const Ref name(PyObject_CallFunctionObjArgs(modules_.get(), number.get(), batch.get(), nullptr));
   if (!name) {
     recorder().fault("the module that runs could not be found");
     return "";

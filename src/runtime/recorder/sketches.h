@@ -35,8 +35,8 @@ class Sketches {
   bool on() const { return on_; }
   bool jitters() const { return static_cast<bool>(jitter_); }
 
-  // Slices are lines "world 4" and "shape 8 64", or "". Modules is called as modules(step) for the
-  // name of the innermost module or None. gradients(step) records them. Jitter is called as
+  // Slices are lines "world 4" and "shape 8 64", or "". Modules is called as modules(step, micro_batch)
+  // for the name of the innermost module or None. gradients(step) records them. Jitter is called as
   // jitter(boundary, occurrence, tensors), or is None. False with an error set: slices are no such
   // text.
   bool begin(std::string_view slices, PyObject* modules, PyObject* gradients, PyObject* jitter);
@@ -45,7 +45,7 @@ class Sketches {
   // threads wait meanwhile (Reading::aside).
   uint16_t take(const TensorView& view, bool aside);
   // The module that runs now, "" for none. Under OwnWork.
-  std::string module(uint32_t step);
+  std::string module(uint32_t step, uint32_t micro_batch);
   // Records the step's gradients, the first time in it: before they are clipped. Under OwnWork.
   void gradients(uint32_t step);
   // What the log holds of an event's slots; "" for nothing. Their numbers are free again.

@@ -1,0 +1,95 @@
+#include "align/tolerance/fault_kind.h"
+
+#include <algorithm>
+#include <string>
+
+#include "align/tolerance/noise_level.h"
+
+namespace opguard {
+namespace {
+
+// A difference of at most so many units of a narrower type is that of its rounding.
+constexpr double kNarrowUnits = 64;
+
+}  // namespace
+
+const ComparedTensor* FaultKinds::stale_for(const ComparedTensor& tensor) {
+  if (same_form_.empty())
+    for (uint32_t i = 0; i < comparison_.tensors.size(); ++i) {
+      const SketchedTensor& t = comparison_.tensors[i].a;
+      same_form_[{t.activity.boundary, t.node, t.slot}].push_back(i);
+    }
+  for (size_t rank = 0; rank < tensor.b.size(); ++rank) {
+    const auto& stray = tensor.placement.stray;
+    if (!stray.empty() && std::find(stray.begin(), stray.end(),
+                                    static_cast<uint32_t>(tensor.ranks[rank])) == stray.end())
+      continue;
+    const SlotRef& held = tensor.b[rank];
+    const RankValue value{0, reader_b_.meta(held).shape, reader_b_.sets(held)[0].sketches[0].sums};
+    const ComparedTensor* best = nullptr;
+    double nearest = tensor.allowed;
+    for (const uint32_t i :
+         same_form_[{tensor.a.activity.boundary, tensor.a.node, tensor.a.slot}]) {
+      const ComparedTensor& other = comparison_.tensors[i];
+      if (&other == &tensor) continue;
+      const double error =
+          nearest_piece({reader_a_.meta(other.a.at).shape, reader_a_.sets(other.a.at)}, value);
+      if (error <= nearest) {
+        nearest = error;
+        best = &other;
+      }
+    }
+    if (best != nullptr) return best;
+  }
+  return nullptr;
+}
+
+// The candidate computes in a type narrower than any of the reference's, and differs by as much.
+bool FaultKinds::is_narrow(const ComparedTensor& tensor, Reasons& why) {
+  double coarsest_a = 0, coarsest_b = 0;
+  std::string name;
+  for (const ProcessLog& log : a_.processes)
+    for (const Meta& meta : log.metas) coarsest_a = std::max(coarsest_a, unit_roundoff(meta.dtype));
+  for (const ProcessLog& log : b_.processes)
+    for (const Meta& meta : log.metas)
+      if (unit_roundoff(meta.dtype) > coarsest_b) {
+        coarsest_b = unit_roundoff(meta.dtype);
+        name = meta.dtype;
+      }
+  if (coarsest_b <= coarsest_a || tensor.placement.error > kNarrowUnits * coarsest_b) return false;
+  why.push_back({.kind = ReasonKind::narrower_type, .names = {name}});
+  return true;
+}
+
+PivotKind FaultKinds::of(const ComparedTensor& tensor, Reasons& why) {
+  const TensorPlacement& found = tensor.placement;
+  if (tensor.state == TensorState::partial) {
+    why.push_back({.kind = ReasonKind::not_summed, .numbers = {tensor.ranks.size()}});
+    return PivotKind::missing_reduce;
+  }
+  if (tensor.state == TensorState::scaled) {
+    why.push_back({.kind = ReasonKind::times_factor, .ratio = found.factor});
+    return PivotKind::scale;
+  }
+  if (found.omitted > 0 && found.stray.empty()) {
+    why.push_back({.kind = ReasonKind::pieces_omitted, .numbers = {found.omitted}});
+    return PivotKind::omits;
+  }
+  if (const ComparedTensor* other = stale_for(tensor)) {
+    why.push_back(
+        {.kind = ReasonKind::another_value,
+         .numbers = {other->a.activity.step, other->micro_batch == kNone ? 0 : other->micro_batch},
+         .names = {comparison_.texts.text(other->a.activity.module)}});
+    return PivotKind::stale;
+  }
+  if (!found.stray.empty() && found.stray.size() < tensor.ranks.size()) {
+    why.push_back({.kind = ReasonKind::some_ranks,
+                   .numbers = {found.stray.size(), tensor.ranks.size(), found.stray.front()}});
+    return PivotKind::replicas;
+  }
+  if (is_narrow(tensor, why)) return PivotKind::precision;
+  why.push_back({.kind = ReasonKind::beyond_noise, .ratio = found.error / tensor.allowed});
+  return PivotKind::value;
+}
+
+}  // namespace opguard

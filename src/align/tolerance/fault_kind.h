@@ -1,0 +1,46 @@
+// align/tolerance/fault_kind.h: in which way a tensor of the candidate is not the reference's.
+//
+//   missing_reduce   the ranks hold parts of a sum
+//   scale            a multiple
+//   omits            a piece is held by no rank
+//   stale            the reference's value of another layer, micro-batch or step
+//   replicas         some ranks have the reference's value, others not
+//   precision        off by rounding to a type that the reference does not use
+//   value            none of these
+//
+// Counterexample: `mapping` is no tensor's: no rank has a layer's parameters (judge_tolerance.cc).
+//
+// The cost: for `stale` a distance to each tensor of the same operator.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "align/judge/verdict.h"
+#include "align/tolerance/comparison.h"
+
+namespace opguard {
+
+class FaultKinds {
+ public:
+  FaultKinds(const Run& reference, const Run& candidate, const Comparison& comparison)
+      : a_(reference), b_(candidate), comparison_(comparison), reader_a_(a_), reader_b_(b_) {}
+
+  // Of one of comparison.tensors that is not equal; `why` gets what tells it.
+  PivotKind of(const ComparedTensor& tensor, Reasons& why);
+
+ private:
+  const ComparedTensor* stale_for(const ComparedTensor& tensor);
+  bool is_narrow(const ComparedTensor& tensor, Reasons& why);
+
+  const Run& a_;
+  const Run& b_;
+  const Comparison& comparison_;
+  SketchReader reader_a_, reader_b_;
+  using Form = std::tuple<uint32_t, uint32_t, uint32_t>;  // boundary, node, slot
+  std::map<Form, std::vector<uint32_t>> same_form_;
+};
+
+}  // namespace opguard

@@ -1,0 +1,155 @@
+#include "align/tolerance/judged_values.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "align/tolerance/gradient_norms.h"
+
+namespace opguard {
+namespace {
+
+// Factors of two micro-batches that are further apart are not rounding.
+constexpr double kUneven = 1e-3;
+
+bool is_other(const ComparedTensor& tensor) {
+  return tensor.state == TensorState::beyond || tensor.state == TensorState::scaled ||
+         tensor.state == TensorState::partial;
+}
+
+}  // namespace
+
+JudgedValues::JudgedValues(const Run& reference, const Comparison& comparison)
+    : reference_(reference), comparison_(comparison) {
+  for (const SketchedTensor& tensor : comparison.reference.tensors)
+    if (boundary(tensor) == "<parameters>") {
+      first_step_ = std::min(first_step_, tensor.activity.step);
+      last_step_ = std::max(last_step_, tensor.activity.step);
+    }
+}
+
+// No step reads them any more.
+bool JudgedValues::is_last_parameter(const SketchedTensor& tensor) const {
+  return tensor.activity.kind == EventKind::optimizer && tensor.activity.step >= last_step_ &&
+         slot(tensor).starts_with("param:");
+}
+
+bool JudgedValues::is_judged_by(const SketchedTensor& tensor) const {
+  return tensor.activity.kind == EventKind::loss || boundary(tensor) == "<gradients>" ||
+         boundary(tensor) == "<parameters>" || is_last_parameter(tensor);
+}
+
+bool JudgedValues::is_first_weight(const SketchedTensor& tensor) const {
+  return boundary(tensor) == "<parameters>" && tensor.activity.step == first_step_ &&
+         tensor.execution == 0;
+}
+
+bool JudgedValues::empty() const {
+  return std::none_of(comparison_.tensors.begin(), comparison_.tensors.end(),
+                      [&](const ComparedTensor& tensor) { return is_judged_by(tensor.a); });
+}
+
+// Parts of a gradient's sum are added up by the step itself, as of DTensor's Partial: the parameter
+// is the reference's behind it.
+bool JudgedValues::is_summed_later(const ComparedTensor& tensor) const {
+  if (tensor.state != TensorState::partial || boundary(tensor.a) != "<gradients>") return false;
+  const std::string parameter = "param:" + slot(tensor.a).substr(sizeof "grad:" - 1);
+  for (const ComparedTensor& other : comparison_.tensors)
+    if (other.state == TensorState::equal && slot(other.a) == parameter &&
+        ((boundary(other.a) == "<parameters>" &&
+          other.a.activity.step == tensor.a.activity.step + 1) ||
+         (other.a.activity.kind == EventKind::optimizer &&
+          other.a.activity.step == tensor.a.activity.step)))
+      return true;
+  return false;
+}
+
+// Gradients of one step that are multiples of the reference's, other ones in each micro-batch, add
+// up to no multiple. The losses of these micro-batches tell more than the sum.
+std::vector<uint32_t> JudgedValues::uneven_losses(uint32_t step) const {
+  std::vector<uint32_t> losses;
+  double least = 0, most = 0;
+  for (uint32_t i = 0; i < comparison_.tensors.size(); ++i) {
+    const ComparedTensor& tensor = comparison_.tensors[i];
+    if (tensor.a.activity.kind != EventKind::loss || tensor.a.activity.step != step ||
+        (tensor.state != TensorState::scaled && tensor.state != TensorState::equal))
+      continue;
+    const double factor = tensor.placement.factor;
+    least = losses.empty() ? factor : std::min(least, factor);
+    most = losses.empty() ? factor : std::max(most, factor);
+    losses.push_back(i);
+  }
+  if (losses.size() < 2 || most - least <= kUneven * most) return {};
+  std::erase_if(losses,
+                [&](uint32_t i) { return comparison_.tensors[i].state != TensorState::scaled; });
+  return losses;
+}
+
+std::vector<uint32_t> JudgedValues::sinks() const {
+  std::vector<uint32_t> found;
+  uint32_t earliest = kNone;
+  const auto add = [&](uint32_t number, uint32_t order) {
+    if (order < earliest) {
+      earliest = order;
+      found.clear();
+    }
+    if (order == earliest) found.push_back(number);
+  };
+  for (uint32_t i = 0; i < comparison_.tensors.size(); ++i) {
+    const ComparedTensor& tensor = comparison_.tensors[i];
+    if (!is_judged_by(tensor.a) || !is_other(tensor)) continue;
+    if (tensor.a.activity.kind == EventKind::loss && tensor.state != TensorState::beyond) continue;
+    if (is_summed_later(tensor)) continue;
+    // Of a step: parameters that it begins with, what it computes, what it leaves.
+    const bool begins = boundary(tensor.a) == "<parameters>" && tensor.a.execution == 0;
+    add(i, tensor.a.activity.step * 3 + (begins ? 0 : is_last_parameter(tensor.a) ? 2 : 1));
+  }
+  for (const uint32_t norm : multiplied_norms(reference_, comparison_))
+    add(norm, comparison_.tensors[norm].a.activity.step * 3 + 1);
+  if (!found.empty() && earliest % 3 == 1)
+    if (const std::vector<uint32_t> losses = uneven_losses(earliest / 3); !losses.empty())
+      return losses;
+  return found;
+}
+
+Reasons JudgedValues::unlike_weights() const {
+  uint64_t all = 0, unlike = 0;
+  std::string first;
+  for (const ComparedTensor& tensor : comparison_.tensors) {
+    if (!is_first_weight(tensor.a) || tensor.state == TensorState::unjudged) continue;
+    ++all;
+    if (!is_other(tensor)) continue;
+    if (unlike++ == 0) first = slot(tensor.a);
+  }
+  if (unlike * 2 <= all || unlike == 0) return {};
+  return {{.kind = ReasonKind::other_weights, .numbers = {unlike, all}, .names = {first}}};
+}
+
+Reasons JudgedValues::left_unjudged() const {
+  uint64_t unjudged = 0, missing = 0;
+  std::string first;
+  const auto note = [&](const std::string& name) {
+    if (first.empty()) first = name;
+  };
+  std::set<uint64_t> compared;  // slots of the reference
+  for (const ComparedTensor& tensor : comparison_.tensors) {
+    compared.insert(tensor.a.at.slot);
+    // Zeros on both sides agree.
+    const bool untold =
+        !tensor.finite_a || (tensor.state == TensorState::unjudged && tensor.placement.error != 0);
+    if (!is_judged_by(tensor.a) || !untold) continue;
+    ++unjudged;
+    note(slot(tensor.a));
+  }
+  for (const SketchedTensor& tensor : comparison_.reference.tensors) {
+    // An optimizer that shards has parameters of its own.
+    if (!is_judged_by(tensor) || is_last_parameter(tensor) || compared.contains(tensor.at.slot))
+      continue;
+    ++missing;
+    note(slot(tensor));
+  }
+  if (unjudged + missing == 0) return {};
+  return {{.kind = ReasonKind::left_unjudged, .numbers = {unjudged, missing}, .names = {first}}};
+}
+
+}  // namespace opguard

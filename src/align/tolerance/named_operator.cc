@@ -1,0 +1,80 @@
+#include "align/tolerance/named_operator.h"
+
+#include <algorithm>
+
+namespace opguard {
+namespace {
+
+bool is_communication(const Event& event) {
+  return event.kind == EventKind::collective || (event.flags & kCollective) != 0;
+}
+
+}  // namespace
+
+NamedOperators::NamedOperators(const Run& reference, const Run& candidate,
+                               const Comparison& comparison)
+    : run_(candidate), comparison_(comparison) {
+  for (const ProcessLog& log : reference.processes)
+    for (uint64_t i = 0; i < log.events.size(); ++i)
+      boundaries_of_a_.insert(log.text(log.events[i].boundary));
+}
+
+bool NamedOperators::has_place(const EventRef& ref) const {
+  const ProcessLog& log = run_.processes[static_cast<size_t>(ref.process)];
+  const Event event = log.events[ref.event];
+  return event.kind != EventKind::state && event.kind != EventKind::accumulate &&
+         log.locations.contains(log.text(event.boundary));
+}
+
+bool NamedOperators::is_only_b(const EventRef& ref) const {
+  const ProcessLog& log = run_.processes[static_cast<size_t>(ref.process)];
+  const Event event = log.events[ref.event];
+  return (event.kind == EventKind::op || event.kind == EventKind::node) &&
+         !is_communication(event) && !boundaries_of_a_.contains(log.text(event.boundary));
+}
+
+EventRef NamedOperators::divides(const EventRef& sum, const ComparedTensor& tensor) const {
+  const ProcessLog& log = run_.processes[static_cast<size_t>(sum.process)];
+  std::set<ValueKey> multiples;
+  const EventSlots made = log.slots_of(log.events[sum.event]);
+  for (const Slot& slot : made)
+    if (slot.kind != SlotKind::in && has_value(slot)) multiples.insert(value_key(log, slot));
+  for (uint32_t i = sum.event + 1; i < log.events.size(); ++i) {
+    const Event event = log.events[i];
+    if (event.step != tensor.a.activity.step) break;
+    if (event.kind != EventKind::op || is_communication(event) || event.scalars == kNone) continue;
+    const EventSlots slots = log.slots_of(event);
+    uint32_t read = 0;
+    bool multiple = false;
+    for (const Slot& slot : slots)
+      if (slot.kind == SlotKind::in) {
+        ++read;
+        multiple |= has_value(slot) && multiples.contains(value_key(log, slot));
+      }
+    if (read == 1 && multiple && has_place({sum.process, i})) return {sum.process, i};
+  }
+  return {};
+}
+
+EventRef NamedOperators::of(const ToleranceOrigin& origin) const {
+  const ComparedTensor& tensor = comparison_.tensors[origin.tensor];
+  const auto& stray = tensor.placement.stray;
+  EventRef own = tensor.b.front().event;
+  for (size_t i = 0; i < tensor.b.size(); ++i)
+    if (std::find(stray.begin(), stray.end(), static_cast<uint32_t>(tensor.ranks[i])) !=
+        stray.end()) {
+      own = tensor.b[i].event;
+      break;
+    }
+  for (const EventRef& ref : origin.region)
+    if (has_place(ref) && is_only_b(ref)) return ref;
+  const ProcessLog& log = run_.processes[static_cast<size_t>(own.process)];
+  if (tensor.state == TensorState::scaled && is_communication(log.events[own.event]))
+    if (const EventRef division = divides(own, tensor); division.process >= 0) return division;
+  if (has_place(own)) return own;
+  for (const EventRef& ref : origin.region)
+    if (has_place(ref)) return ref;
+  return own;
+}
+
+}  // namespace opguard

@@ -1,0 +1,43 @@
+// align/tolerance/named_operator.h: which operator of the candidate is named for a tensor at which
+// it leaves the reference.
+//
+//   the tensor is beyond, and only the candidate has an operator behind what is known: that one
+//   ranks' gradients are summed to a multiple, and then divided by 1: the division
+//   else                                                      what made the tensor
+//
+// Counterexample: an operator that both have, between what is known and the tensor. It did there as
+// it should.
+//
+// The cost: the events behind one collective, for a multiple that it made.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+
+#include "align/tolerance/comparison.h"
+#include "align/tolerance/flow_back.h"
+#include "align/values/value_index.h"
+
+namespace opguard {
+
+class NamedOperators {
+ public:
+  NamedOperators(const Run& reference, const Run& candidate, const Comparison& comparison);
+
+  EventRef of(const ToleranceOrigin& origin) const;
+
+ private:
+  bool has_place(const EventRef& ref) const;
+  // An operator that communicates nothing, and that the reference does not have.
+  bool is_only_b(const EventRef& ref) const;
+  // Ranks' values add up to a multiple. Of the operators that multiply it by a number the first
+  // one was to take that back; {} for none.
+  EventRef divides(const EventRef& sum, const ComparedTensor& tensor) const;
+
+  const Run& run_;
+  const Comparison& comparison_;
+  std::set<std::string, std::less<>> boundaries_of_a_;
+};
+
+}  // namespace opguard

@@ -1,0 +1,26 @@
+// session/slices.h: what --slices reads, of what the ranks of a run hold.
+//
+//   world 2
+//   shape 8 64      a rank of the run has a tensor of this shape
+//
+// docs/design/tolerance.md says what the reference does with it. Counterexample: a run of one
+// process has no pieces, and needs none.
+#pragma once
+
+#include <string>
+
+#include "llvm/Support/Error.h"
+#include "record/record.h"
+
+namespace opguard {
+
+std::string slices_of(const Run& candidate);
+
+// As a log's setting "slices" tells which text it was recorded with; "" for one without shapes.
+std::string slices_digest(const std::string& text);
+
+// What --slices is given: a file stays what it is, of a log folder the text is written to `file`.
+// Returns the path to read.
+llvm::Expected<std::string> slices_file(const std::string& given, const std::string& file);
+
+}  // namespace opguard
