@@ -15,6 +15,9 @@ bool is_communication(const Event& event) {
   return event.kind == EventKind::collective || (event.flags & kCollective) != 0;
 }
 
+// Zeros are made in many places: their memory alone says where these came from.
+bool is_zero(const Slot& slot) { return slot.value == Fingerprint{}; }
+
 }  // namespace
 
 FlowBack::FlowBack(const Run& candidate, const Comparison& comparison)
@@ -26,7 +29,7 @@ FlowBack::FlowBack(const Run& candidate, const Comparison& comparison)
       const Slot slot = values_.slot(b);
       if (!has_value(slot)) continue;
       const ValueKey key = value_key(values_.log(b.event), slot);
-      if (tensor.state == TensorState::equal) equal_.insert(key);
+      if (tensor.state == TensorState::equal && !is_zero(slot)) equal_.insert(key);
       if (tensor.a.activity.kind == EventKind::state) parameters_[key] = i;
     }
   }
@@ -148,7 +151,9 @@ void FlowBack::explore(const EventRef& event, bool communicates, const ComparedT
       const Slot slot = values_.slot(input);
       if (!has_value(slot)) continue;
       const ValueKey key = value_key(log, slot);
-      const SlotRef made = values_.producer(key, input.event, /*inclusive=*/false);
+      const SlotRef made = is_zero(slot)
+                               ? values_.memory().writer(input.event, slot, /*inclusive=*/false)
+                               : values_.producer(key, input.event, /*inclusive=*/false);
       lead_from(key, made, here, of, reached, seen, stack);
       if (made.event.process >= 0 || equal_.contains(key)) continue;
       for (const SlotRef& summand : summands(ref, slot))
