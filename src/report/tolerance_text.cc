@@ -33,6 +33,9 @@ std::string tolerance_words(const Reason& reason) {
              " of run b that run a does not have; no loss, gradient or parameter differs";
     case ReasonKind::layer_of_none:
       return "no rank of run b holds the parameters of " + names[0] + "." + std::to_string(first);
+    case ReasonKind::layer_again:
+      return "rank " + std::to_string(second) + " has those of " + names[0] + "." +
+             std::to_string(first) + ", as another rank has";
     case ReasonKind::not_summed:
       return "each of " + counted(first, "rank") +
              " has a part of a sum, and nothing adds them up before it is used";

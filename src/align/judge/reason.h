@@ -160,6 +160,7 @@ enum class ReasonKind : uint8_t {
   other_weights,      // numbers: how many of how many; names: the first
   inner_unexplained,  // numbers: how many
   layer_of_none,      // numbers: the layer; names: its prefix
+  layer_again,        // numbers: the layer, a rank that has it as well as another; names: its prefix
   not_summed,         // numbers: ranks
   times_factor,       // ratio
   pieces_omitted,     // numbers: how many

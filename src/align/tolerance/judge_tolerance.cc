@@ -1,6 +1,8 @@
 #include "align/tolerance/judge_tolerance.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -26,6 +28,9 @@ class ToleranceJudge {
 
  private:
   void missing_layers(Verdict& verdict) const;
+  const LayerPlace* held_again(const std::string& prefix) const;
+  // The first operator of a layer on its rank.
+  EventRef runs(const LayerPlace& place) const;
   Pivot pivot_of(const ToleranceOrigin& origin);
 
   const Run& a_;
@@ -35,6 +40,22 @@ class ToleranceJudge {
   FaultKinds kinds_;
   NamedOperators names_;
 };
+
+// Of a prefix: the last place of a layer that more ranks hold than of others.
+const LayerPlace* ToleranceJudge::held_again(const std::string& prefix) const {
+  std::map<uint32_t, std::vector<const LayerPlace*>> places;
+  for (const LayerPlace& place : comparison_.layers)
+    if (place.prefix == prefix) places[place.global].push_back(&place);
+  const LayerPlace* most = nullptr;
+  size_t fewest = SIZE_MAX, times = 0;
+  for (const auto& [layer, held] : places) {
+    fewest = std::min(fewest, held.size());
+    if (held.size() <= times) continue;
+    times = held.size();
+    most = held.back();
+  }
+  return times > fewest ? most : nullptr;
+}
 
 void ToleranceJudge::missing_layers(Verdict& verdict) const {
   if (comparison_.layers_of_none.empty()) return;
@@ -49,7 +70,26 @@ void ToleranceJudge::missing_layers(Verdict& verdict) const {
       pivot.a = tensor.at.event;
       break;
     }
-  if (pivot.a.process >= 0) verdict.candidates.push_back(std::move(pivot));
+  if (pivot.a.process < 0) return;
+  if (const LayerPlace* again = held_again(prefix)) {
+    pivot.why.push_back({.kind = ReasonKind::layer_again,
+                         .numbers = {again->global, static_cast<uint64_t>(again->rank)},
+                         .names = {prefix}});
+    pivot.b = runs(*again);
+  }
+  verdict.candidates.push_back(std::move(pivot));
+}
+
+EventRef ToleranceJudge::runs(const LayerPlace& place) const {
+  const std::string module = place.prefix + "." + std::to_string(place.global) + ".";
+  EventRef first;
+  for (const ComparedTensor& tensor : comparison_.tensors)
+    if (tensor.a.activity.kind == EventKind::op &&
+        comparison_.texts.text(tensor.a.activity.module).starts_with(module))
+      for (const SlotRef& b : tensor.b)
+        if (b.event.process == place.process && (first.process < 0 || b.event.event < first.event))
+          first = b.event;
+  return first;
 }
 
 Pivot ToleranceJudge::pivot_of(const ToleranceOrigin& origin) {
