@@ -1,6 +1,7 @@
 #include "align/tolerance/flow_back.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <string_view>
 
@@ -11,17 +12,27 @@ uint64_t id_of(int32_t process, uint64_t number) {
   return uint64_t(static_cast<uint32_t>(process)) << 40 | number;
 }
 
+// Operators that a value's way forward is followed through.
+constexpr size_t kMostReaders = 1000;
+
 bool is_communication(const Event& event) {
   return event.kind == EventKind::collective || (event.flags & kCollective) != 0;
 }
 
-// Zeros are made in many places: their memory alone says where these came from.
+// Zeros are made in many places: their memory alone says where they came from.
 bool is_zero(const Slot& slot) { return slot.value == Fingerprint{}; }
 
 }  // namespace
 
 FlowBack::FlowBack(const Run& candidate, const Comparison& comparison)
-    : run_(candidate), comparison_(comparison), values_(candidate) {
+    : run_(candidate), comparison_(comparison), values_(candidate), readers_(candidate) {
+  for (const ProcessLog& log : candidate.processes)
+    for (uint64_t i = 0; i < log.events.size(); ++i) {
+      if (log.events.kind(i) != EventKind::loss) continue;
+      const EventSlots slots = log.slots_of(log.events[i]);
+      for (const Slot& slot : slots)
+        if (has_value(slot)) losses_.insert(value_key(log, slot));
+    }
   for (uint32_t i = 0; i < comparison.tensors.size(); ++i) {
     const ComparedTensor& tensor = comparison.tensors[i];
     for (const SlotRef& b : tensor.b) {
@@ -68,40 +79,17 @@ bool FlowBack::leads_on(const ComparedTensor& tensor, const ComparedTensor& towa
   return false;
 }
 
-const FlowBack::Readers& FlowBack::readers(int32_t process) const {
-  const auto [it, fresh] = readers_.try_emplace(process);
-  if (!fresh) return it->second;
-  const ProcessLog& log = run_.processes[static_cast<size_t>(process)];
-  for (uint32_t i = 0; i < log.events.size(); ++i) {
-    const Event event = log.events[i];
-    if (event.kind == EventKind::node && event.forward != kNone) {
-      it->second.nodes[event.forward].push_back(i);
-    } else if (event.kind == EventKind::op && event.phase == Phase::forward) {
-      const EventSlots slots = log.slots_of(event);
-      for (const Slot& slot : slots)
-        if (slot.kind == SlotKind::in && has_value(slot))
-          it->second.of[value_key(log, slot)].push_back(i);
-    }
-  }
-  return it->second;
-}
-
 // What autograd may have added up to a gradient that nobody made.
 std::vector<SlotRef> FlowBack::summands(const EventRef& node, const Slot& gradient) const {
   std::vector<SlotRef> found;
   const ProcessLog& log = values_.log(node);
   const Event event = log.events[node.event];
   if (event.kind != EventKind::node || event.forward == kNone) return found;
-  const Readers& known = readers(node.process);
   const EventSlots made = log.slots_of(log.events[event.forward]);
   for (const Slot& result : made) {
     if (result.kind == SlotKind::in || !has_value(result)) continue;
-    const auto reading = known.of.find(value_key(log, result));
-    if (reading == known.of.end()) continue;
-    for (const uint32_t reader : reading->second) {
-      const auto nodes = known.nodes.find(reader);
-      if (nodes == known.nodes.end()) continue;
-      for (const uint32_t other : nodes->second) {
+    for (const uint32_t reader : readers_.of(node.process, value_key(log, result))) {
+      for (const uint32_t other : readers_.nodes(node.process, reader)) {
         if (other >= node.event) continue;
         const EventSlots slots = log.slots_of(log.events[other]);
         for (const Slot& slot : slots)
@@ -151,15 +139,47 @@ void FlowBack::explore(const EventRef& event, bool communicates, const ComparedT
       const Slot slot = values_.slot(input);
       if (!has_value(slot)) continue;
       const ValueKey key = value_key(log, slot);
-      const SlotRef made = is_zero(slot)
-                               ? values_.memory().writer(input.event, slot, /*inclusive=*/false)
-                               : values_.producer(key, input.event, /*inclusive=*/false);
+      SlotRef made = values_.memory().writer(input.event, slot, /*inclusive=*/false);
+      if (made.event.process < 0 && !is_zero(slot))
+        made = values_.producer(key, input.event, /*inclusive=*/false);
       lead_from(key, made, here, of, reached, seen, stack);
       if (made.event.process >= 0 || equal_.contains(key)) continue;
       for (const SlotRef& summand : summands(ref, slot))
         lead_from(value_key(log, values_.slot(summand)), summand, here, of, reached, seen, stack);
     }
   }
+}
+
+bool FlowBack::is_harmless(const ComparedTensor& tensor) const {
+  if (tensor.state != TensorState::beyond || tensor.a.activity.kind != EventKind::op ||
+      tensor.a.activity.phase != Phase::forward)
+    return false;
+  std::unordered_set<uint64_t> seen;
+  std::vector<SlotRef> stack = tensor.b;
+  while (!stack.empty()) {
+    const SlotRef at = stack.back();
+    stack.pop_back();
+    const Slot slot = values_.slot(at);
+    if (!has_value(slot) || seen.size() > kMostReaders) return false;
+    const ProcessLog& log = values_.log(at.event);
+    for (const uint32_t reader : readers_.of(at.event.process, value_key(log, slot))) {
+      if (reader <= at.event.event || !seen.insert(id_of(at.event.process, reader)).second)
+        continue;
+      if (is_communication(log.events[reader])) return false;  // to other ranks
+      const EventSlots slots = log.slots_of(log.events[reader]);
+      for (const Slot& made : slots) {
+        if (made.kind == SlotKind::in || !has_value(made)) continue;
+        if (losses_.contains(value_key(log, made))) return false;
+        const uint64_t index = slots.index_of(made);
+        const auto known = at_.find(id_of(at.event.process, index));
+        const bool explained = known != at_.end() &&
+                               (comparison_.tensors[known->second].state == TensorState::equal ||
+                                comparison_.tensors[known->second].state == TensorState::partial);
+        if (!explained) stack.push_back({{at.event.process, reader}, index});
+      }
+    }
+  }
+  return true;
 }
 
 std::vector<ToleranceOrigin> FlowBack::origins(const std::vector<uint32_t>& sinks) const {
@@ -211,6 +231,12 @@ std::vector<ToleranceOrigin> FlowBack::origins(const std::vector<uint32_t>& sink
               [](const EventRef& x, const EventRef& y) { return x.event > y.event; });
     found.push_back({number, std::move(reached.region)});
   }
+  std::vector<ToleranceOrigin> harmful;
+  std::copy_if(found.begin(), found.end(), std::back_inserter(harmful),
+               [&](const ToleranceOrigin& origin) {
+                 return !is_harmless(comparison_.tensors[origin.tensor]);
+               });
+  if (!harmful.empty()) found = std::move(harmful);
   std::sort(found.begin(), found.end(),
             [](const ToleranceOrigin& x, const ToleranceOrigin& y) { return x.tensor < y.tensor; });
   return found;

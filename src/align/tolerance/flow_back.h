@@ -12,7 +12,8 @@
 // Autograd adds the gradients of one tensor where no operator sees it. Such a sum is made of what
 // the nodes of all the tensor's readers left.
 //
-// Counterexample: partial sums that a collective reads are as they should be.
+// Counterexamples: partial sums that a collective reads are as they should be. So is a value that
+// only this layout has, as a rank's own token numbers, if all that is made of them is explained.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,7 @@
 #include <vector>
 
 #include "align/tolerance/comparison.h"
+#include "align/tolerance/forward_readers.h"
 #include "align/values/value_index.h"
 
 namespace opguard {
@@ -47,6 +49,9 @@ class FlowBack {
   bool leads_on(const ComparedTensor& tensor, const ComparedTensor& of, bool over_ranks) const;
   void explore(const EventRef& event, bool communicates, const ComparedTensor& of, Reached& reached,
                std::unordered_map<uint64_t, bool>& seen) const;
+  // Of the candidate's layout alone: whatever the forward pass makes of it, is explained before it
+  // comes to a loss.
+  bool is_harmless(const ComparedTensor& tensor) const;
   std::vector<SlotRef> read_by(const EventRef& event) const;
   std::vector<SlotRef> summands(const EventRef& node, const Slot& gradient) const;
   void lead_from(const ValueKey& key, const SlotRef& made, bool here, const ComparedTensor& of,
@@ -56,16 +61,10 @@ class FlowBack {
   const Run& run_;
   const Comparison& comparison_;
   ValueIndex values_;
-  // Made when a summed gradient is first asked for: forward events by what they read,
-  // and the nodes of a forward event.
-  struct Readers {
-    std::unordered_map<ValueKey, std::vector<uint32_t>, ValueKeyHash> of;
-    std::unordered_map<uint32_t, std::vector<uint32_t>> nodes;
-  };
-  const Readers& readers(int32_t process) const;
-  mutable std::unordered_map<int32_t, Readers> readers_;
+  ForwardReaders readers_;
   std::unordered_map<uint64_t, uint32_t> at_;  // tensors of the candidate, by process and slot
   std::unordered_map<ValueKey, uint32_t, ValueKeyHash> parameters_;
+  std::unordered_set<ValueKey, ValueKeyHash> losses_;
   // Of the reference under some name: whoever made it first, it is known. A piece that was cut for
   // another rank is the same bytes as the one that this rank takes.
   std::unordered_set<ValueKey, ValueKeyHash> equal_;

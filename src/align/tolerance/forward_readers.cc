@@ -1,0 +1,40 @@
+#include "align/tolerance/forward_readers.h"
+
+namespace opguard {
+namespace {
+
+const std::vector<uint32_t> kNobody;
+
+}  // namespace
+
+const ForwardReaders::Process& ForwardReaders::process(int32_t number) const {
+  const auto [it, fresh] = known_.try_emplace(number);
+  if (!fresh) return it->second;
+  const ProcessLog& log = run_.processes[static_cast<size_t>(number)];
+  for (uint32_t i = 0; i < log.events.size(); ++i) {
+    const Event event = log.events[i];
+    if (event.kind == EventKind::node && event.forward != kNone) {
+      it->second.nodes[event.forward].push_back(i);
+    } else if (event.kind == EventKind::op && event.phase == Phase::forward) {
+      const EventSlots slots = log.slots_of(event);
+      for (const Slot& slot : slots)
+        if (slot.kind == SlotKind::in && has_value(slot))
+          it->second.readers[value_key(log, slot)].push_back(i);
+    }
+  }
+  return it->second;
+}
+
+const std::vector<uint32_t>& ForwardReaders::of(int32_t number, const ValueKey& key) const {
+  const auto& readers = process(number).readers;
+  const auto known = readers.find(key);
+  return known == readers.end() ? kNobody : known->second;
+}
+
+const std::vector<uint32_t>& ForwardReaders::nodes(int32_t number, uint32_t forward) const {
+  const auto& nodes = process(number).nodes;
+  const auto known = nodes.find(forward);
+  return known == nodes.end() ? kNobody : known->second;
+}
+
+}  // namespace opguard
