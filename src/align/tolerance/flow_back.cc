@@ -150,6 +150,20 @@ void FlowBack::explore(const EventRef& event, bool communicates, const ComparedT
   }
 }
 
+// The very memory, and not the same value from elsewhere, as of masks that are all true.
+bool FlowBack::reads(const EventRef& reader, const SlotRef& made) const {
+  if (reader.event <= made.event.event) return false;
+  const ProcessLog& log = values_.log(reader);
+  const ValueKey key = value_key(log, values_.slot(made));
+  const EventSlots slots = log.slots_of(log.events[reader.event]);
+  for (const Slot& slot : slots) {
+    if (slot.kind != SlotKind::in || !has_value(slot) || value_key(log, slot) != key) continue;
+    const SlotRef writer = values_.memory().writer(reader, slot, /*inclusive=*/false);
+    if (writer.event.process < 0 || writer.event == made.event) return true;
+  }
+  return false;
+}
+
 bool FlowBack::is_harmless(const ComparedTensor& tensor) const {
   if (tensor.state != TensorState::beyond || tensor.a.activity.kind != EventKind::op ||
       tensor.a.activity.phase != Phase::forward)
@@ -163,7 +177,8 @@ bool FlowBack::is_harmless(const ComparedTensor& tensor) const {
     if (!has_value(slot) || seen.size() > kMostReaders) return false;
     const ProcessLog& log = values_.log(at.event);
     for (const uint32_t reader : readers_.of(at.event.process, value_key(log, slot))) {
-      if (reader <= at.event.event || !seen.insert(id_of(at.event.process, reader)).second)
+      if (!reads({at.event.process, reader}, at) ||
+          !seen.insert(id_of(at.event.process, reader)).second)
         continue;
       if (is_communication(log.events[reader])) return false;  // to other ranks
       const EventSlots slots = log.slots_of(log.events[reader]);

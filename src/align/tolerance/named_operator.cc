@@ -33,6 +33,10 @@ bool NamedOperators::is_only_b(const EventRef& ref) const {
          !is_communication(event) && !boundaries_of_a_.contains(log.text(event.boundary));
 }
 
+bool NamedOperators::communicates(const EventRef& ref) const {
+  return is_communication(run_.processes[static_cast<size_t>(ref.process)].events[ref.event]);
+}
+
 EventRef NamedOperators::divides(const EventRef& sum, const ComparedTensor& tensor) const {
   const ProcessLog& log = run_.processes[static_cast<size_t>(sum.process)];
   std::set<ValueKey> multiples;
@@ -68,9 +72,13 @@ EventRef NamedOperators::of(const ToleranceOrigin& origin) const {
     }
   for (const EventRef& ref : origin.region)
     if (has_place(ref) && is_only_b(ref)) return ref;
-  const ProcessLog& log = run_.processes[static_cast<size_t>(own.process)];
-  if (tensor.state == TensorState::scaled && is_communication(log.events[own.event]))
-    if (const EventRef division = divides(own, tensor); division.process >= 0) return division;
+  if (tensor.state == TensorState::scaled) {
+    std::vector<EventRef> sums = origin.region;
+    sums.insert(sums.begin(), own);
+    for (const EventRef& sum : sums)
+      if (communicates(sum))
+        if (const EventRef division = divides(sum, tensor); division.process >= 0) return division;
+  }
   if (has_place(own)) return own;
   for (const EventRef& ref : origin.region)
     if (has_place(ref)) return ref;

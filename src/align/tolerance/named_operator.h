@@ -28,6 +28,7 @@ class NamedOperators {
   EventRef of(const ToleranceOrigin& origin) const;
 
  private:
+  bool communicates(const EventRef& ref) const;
   bool has_place(const EventRef& ref) const;
   // An operator that communicates nothing, and that the reference does not have.
   bool is_only_b(const EventRef& ref) const;
