@@ -135,6 +135,17 @@ void FlowBack::explore(const EventRef& event, bool communicates, const ComparedT
     stack.pop_back();
     const ProcessLog& log = values_.log(ref);
     const bool here = over_ranks || is_communication(log.events[ref.event]);
+    if (here) {
+      // What was received is what another rank has.
+      const EventSlots slots = log.slots_of(log.events[ref.event]);
+      for (const Slot& slot : slots) {
+        if (slot.kind == SlotKind::in || !has_value(slot) || is_zero(slot)) continue;
+        const ValueKey key = value_key(log, slot);
+        const SlotRef made = values_.producer(key, ref, /*inclusive=*/false);
+        if (made.event.process >= 0 && made.event.process != ref.process)
+          lead_from(key, made, here, of, reached, seen, stack);
+      }
+    }
     for (const SlotRef& input : read_by(ref)) {
       const Slot slot = values_.slot(input);
       if (!has_value(slot)) continue;
@@ -165,8 +176,9 @@ bool FlowBack::reads(const EventRef& reader, const SlotRef& made) const {
 }
 
 bool FlowBack::is_harmless(const ComparedTensor& tensor) const {
-  if (tensor.state != TensorState::beyond || tensor.a.activity.kind != EventKind::op ||
-      tensor.a.activity.phase != Phase::forward)
+  if ((tensor.state != TensorState::beyond && tensor.state != TensorState::partial) ||
+      tensor.a.activity.kind != EventKind::op || tensor.a.activity.phase != Phase::forward ||
+      !comparison_.texts.text(tensor.a.node).empty())
     return false;
   std::unordered_set<uint64_t> seen;
   std::vector<SlotRef> stack = tensor.b;
