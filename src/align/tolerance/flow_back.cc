@@ -14,6 +14,8 @@ uint64_t id_of(int32_t process, uint64_t number) {
 
 // Operators that a value's way forward is followed through.
 constexpr size_t kMostReaders = 1000;
+// Events before a leaf's gradient among which its parts are looked for.
+constexpr uint32_t kMostSummands = 256;
 
 bool is_communication(const Event& event) {
   return event.kind == EventKind::collective || (event.flags & kCollective) != 0;
@@ -84,6 +86,19 @@ std::vector<SlotRef> FlowBack::summands(const EventRef& node, const Slot& gradie
   std::vector<SlotRef> found;
   const ProcessLog& log = values_.log(node);
   const Event event = log.events[node.event];
+  if (event.kind == EventKind::accumulate) {
+    // Of which leaf is not told: gradients of its form that were handed to nobody.
+    const uint32_t first = node.event > kMostSummands ? node.event - kMostSummands : 0;
+    for (uint32_t other = first; other < node.event; ++other) {
+      if (log.events.kind(other) != EventKind::node) continue;
+      const EventSlots slots = log.slots_of(log.events[other]);
+      for (const Slot& slot : slots)
+        if (slot.kind == SlotKind::out && slot.meta == gradient.meta && has_value(slot) &&
+            !readers_.is_handed_on(node.process, value_key(log, slot)))
+          found.push_back({{node.process, other}, slots.index_of(slot)});
+    }
+    return found;
+  }
   if (event.kind != EventKind::node || event.forward == kNone) return found;
   const EventSlots made = log.slots_of(log.events[event.forward]);
   for (const Slot& result : made) {

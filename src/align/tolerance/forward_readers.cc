@@ -13,8 +13,13 @@ const ForwardReaders::Process& ForwardReaders::process(int32_t number) const {
   const ProcessLog& log = run_.processes[static_cast<size_t>(number)];
   for (uint32_t i = 0; i < log.events.size(); ++i) {
     const Event event = log.events[i];
-    if (event.kind == EventKind::node && event.forward != kNone) {
-      it->second.nodes[event.forward].push_back(i);
+    if (event.kind == EventKind::node || event.kind == EventKind::accumulate) {
+      if (event.kind == EventKind::node && event.forward != kNone)
+        it->second.nodes[event.forward].push_back(i);
+      const EventSlots slots = log.slots_of(event);
+      for (const Slot& slot : slots)
+        if (slot.kind == SlotKind::in && has_value(slot))
+          it->second.handed_on.insert(value_key(log, slot));
     } else if (event.kind == EventKind::op && event.phase == Phase::forward) {
       const EventSlots slots = log.slots_of(event);
       for (const Slot& slot : slots)
@@ -35,6 +40,10 @@ const std::vector<uint32_t>& ForwardReaders::nodes(int32_t number, uint32_t forw
   const auto& nodes = process(number).nodes;
   const auto known = nodes.find(forward);
   return known == nodes.end() ? kNobody : known->second;
+}
+
+bool ForwardReaders::is_handed_on(int32_t number, const ValueKey& key) const {
+  return process(number).handed_on.contains(key);
 }
 
 }  // namespace opguard

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "align/values/value_index.h"
@@ -25,11 +26,14 @@ class ForwardReaders {
   // Numbers of events of that process, in their order.
   const std::vector<uint32_t>& of(int32_t process, const ValueKey& key) const;
   const std::vector<uint32_t>& nodes(int32_t process, uint32_t forward) const;
+  // A gradient that a node or a leaf was handed as it is.
+  bool is_handed_on(int32_t process, const ValueKey& key) const;
 
  private:
   struct Process {
     std::unordered_map<ValueKey, std::vector<uint32_t>, ValueKeyHash> readers;
     std::unordered_map<uint32_t, std::vector<uint32_t>> nodes;
+    std::unordered_set<ValueKey, ValueKeyHash> handed_on;
   };
   const Process& process(int32_t number) const;
 
