@@ -48,6 +48,7 @@ constexpr Rule kRules[] = {
     {PivotKind::race, "A tensor's memory changed without a recorded write."},
     {PivotKind::missing_reduce, "Ranks hold parts of a sum that nothing adds up."},
     {PivotKind::scale, "A tensor is a multiple of the reference's."},
+    {PivotKind::layout, "A tensor has the reference's elements at other places."},
     {PivotKind::omits, "A piece of the reference's tensor is held by no rank."},
     {PivotKind::replicas, "Ranks that should hold the same do not."},
     {PivotKind::stale, "The value of another layer, micro-batch or step is used."},

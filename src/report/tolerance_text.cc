@@ -47,6 +47,12 @@ std::string tolerance_words(const Reason& reason) {
     case ReasonKind::another_value:
       return "it is run a's value of " + (names[0].empty() ? "" : names[0] + ", ") + "step " +
              std::to_string(first) + ", micro-batch " + std::to_string(second);
+    case ReasonKind::saved_overwritten:
+      return "a backward pass reads what its forward pass had there, and this wrote over it before, "
+             "in micro-batch " +
+             std::to_string(first);
+    case ReasonKind::elements_moved:
+      return "it has the elements of run a's tensor, or of what it was made of, at other places";
     case ReasonKind::some_ranks:
       return std::to_string(first) + " of " + std::to_string(second) +
              " ranks have another value, the first is rank " + std::to_string(third);

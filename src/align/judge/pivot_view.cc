@@ -88,6 +88,8 @@ const char* kind_name(PivotKind kind) {
       return "missing_reduce";
     case PivotKind::scale:
       return "scale";
+    case PivotKind::layout:
+      return "layout";
     case PivotKind::omits:
       return "omits";
     case PivotKind::replicas:

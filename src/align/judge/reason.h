@@ -165,6 +165,8 @@ enum class ReasonKind : uint8_t {
   times_factor,       // ratio
   pieces_omitted,     // numbers: how many
   another_value,      // numbers: step, micro-batch; names: module
+  saved_overwritten,     // numbers: the micro-batch that did it
+  elements_moved,     //
   some_ranks,         // numbers: how many of how many, the first
   narrower_type,      // names: the type
   beyond_noise,       // ratio: of the error over what is allowed

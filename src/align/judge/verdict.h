@@ -30,6 +30,7 @@ enum class PivotKind : uint8_t {
   // Of a comparison within rounding: align/tolerance/judge_tolerance.h
   missing_reduce,  // ranks hold parts of a sum that nobody adds up
   scale,           // a multiple
+  layout,          // the right elements at other places
   omits,           // a piece that no rank holds
   replicas,        // ranks that should agree do not
   stale,           // the value of another layer, micro-batch or step

@@ -61,8 +61,36 @@ bool FaultKinds::is_narrow(const ComparedTensor& tensor, Reasons& why) {
   return true;
 }
 
-PivotKind FaultKinds::of(const ComparedTensor& tensor, Reasons& why) {
+// The digest of elements does not tell where they lie. What rounding has touched since has another
+// one: then the operator itself moves what it reads.
+bool FaultKinds::is_moved(const ComparedTensor& tensor, const EventRef& named) const {
+  const auto tells = [](const Slot& slot) { return slot.has_digest && slot.digest != 0; };
+  const Slot whole =
+      a_.processes[static_cast<size_t>(tensor.a.at.event.process)].slots[tensor.a.at.slot];
+  for (const SlotRef& b : tensor.b) {
+    const Slot held = b_.processes[static_cast<size_t>(b.event.process)].slots[b.slot];
+    if (tells(whole) && tells(held) && whole.digest == held.digest) return true;
+  }
+  const ProcessLog& log = b_.processes[static_cast<size_t>(named.process)];
+  const EventSlots slots = log.slots_of(log.events[named.event]);
+  for (const Slot& made : slots) {
+    if (made.kind == SlotKind::in || !tells(made)) continue;
+    for (const Slot& read : slots)
+      if (read.kind == SlotKind::in && tells(read) && read.digest == made.digest &&
+          read.flat != made.flat)
+        return true;
+  }
+  return false;
+}
+
+PivotKind FaultKinds::of(const ComparedTensor& tensor, const NamedOperator& named, Reasons& why) {
   const TensorPlacement& found = tensor.placement;
+  if (named.overwrites) {
+    const ProcessLog& log = b_.processes[static_cast<size_t>(named.event.process)];
+    why.push_back(
+        {.kind = ReasonKind::saved_overwritten, .numbers = {log.events[named.event.event].micro_batch}});
+    return PivotKind::stale;
+  }
   if (tensor.state == TensorState::partial) {
     why.push_back({.kind = ReasonKind::not_summed, .numbers = {tensor.ranks.size()}});
     return PivotKind::missing_reduce;
@@ -82,7 +110,12 @@ PivotKind FaultKinds::of(const ComparedTensor& tensor, Reasons& why) {
          .names = {comparison_.texts.text(other->a.activity.module)}});
     return PivotKind::stale;
   }
-  if (!found.stray.empty() && found.stray.size() < tensor.ranks.size()) {
+  if (is_moved(tensor, named.event)) {
+    why.push_back({ReasonKind::elements_moved});
+    return PivotKind::layout;
+  }
+  if (found.kind == PlacementKind::replicated && !found.stray.empty() &&
+      found.stray.size() < tensor.ranks.size()) {
     why.push_back({.kind = ReasonKind::some_ranks,
                    .numbers = {found.stray.size(), tensor.ranks.size(), found.stray.front()}});
     return PivotKind::replicas;

@@ -3,7 +3,10 @@
 //   missing_reduce   the ranks hold parts of a sum
 //   scale            a multiple
 //   omits            a piece is held by no rank
-//   stale            the reference's value of another layer, micro-batch or step
+//   layout           the reference's elements, at other places
+//   stale            the reference's value of another layer, micro-batch or step; or what a
+//   backward
+//                    pass reads was overwritten
 //   replicas         some ranks have the reference's value, others not
 //   precision        off by rounding to a type that the reference does not use
 //   value            none of these
@@ -20,6 +23,7 @@
 
 #include "align/judge/verdict.h"
 #include "align/tolerance/comparison.h"
+#include "align/tolerance/named_operator.h"
 
 namespace opguard {
 
@@ -28,11 +32,13 @@ class FaultKinds {
   FaultKinds(const Run& reference, const Run& candidate, const Comparison& comparison)
       : a_(reference), b_(candidate), comparison_(comparison), reader_a_(a_), reader_b_(b_) {}
 
-  // Of one of comparison.tensors that is not equal; `why` gets what tells it.
-  PivotKind of(const ComparedTensor& tensor, Reasons& why);
+  // Of one of comparison.tensors that is not equal, and the operator that is named for it; `why`
+  // gets what tells it.
+  PivotKind of(const ComparedTensor& tensor, const NamedOperator& named, Reasons& why);
 
  private:
   const ComparedTensor* stale_for(const ComparedTensor& tensor);
+  bool is_moved(const ComparedTensor& tensor, const EventRef& named) const;
   bool is_narrow(const ComparedTensor& tensor, Reasons& why);
 
   const Run& a_;

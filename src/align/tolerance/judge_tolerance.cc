@@ -96,8 +96,9 @@ Pivot ToleranceJudge::pivot_of(const ToleranceOrigin& origin) {
   const ComparedTensor& tensor = comparison_.tensors[origin.tensor];
   Pivot pivot;
   pivot.tensor = origin.tensor;
-  pivot.kind = kinds_.of(tensor, pivot.why);
-  pivot.b = names_.of(origin);
+  const NamedOperator named = names_.of(origin);
+  pivot.kind = kinds_.of(tensor, named, pivot.why);
+  pivot.b = named.event;
   const bool own = std::any_of(tensor.b.begin(), tensor.b.end(),
                                [&](const SlotRef& b) { return b.event == pivot.b; });
   if (own) {

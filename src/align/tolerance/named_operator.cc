@@ -60,7 +60,27 @@ EventRef NamedOperators::divides(const EventRef& sum, const ComparedTensor& tens
   return {};
 }
 
-EventRef NamedOperators::of(const ToleranceOrigin& origin) const {
+EventRef NamedOperators::overwrites(const EventRef& node) const {
+  const ProcessLog& log = run_.processes[static_cast<size_t>(node.process)];
+  const Event event = log.events[node.event];
+  if (event.kind != EventKind::node || event.forward == kNone) return {};
+  const EventSlots read = log.slots_of(log.events[event.forward]);
+  for (uint32_t i = event.forward + 1; i < node.event; ++i) {
+    if (log.events.kind(i) != EventKind::op && log.events.kind(i) != EventKind::collective)
+      continue;
+    const EventSlots slots = log.slots_of(log.events[i]);
+    for (const Slot& written : slots) {
+      if (written.kind != SlotKind::written || written.storage == 0) continue;
+      for (const Slot& input : read)
+        if (input.kind == SlotKind::in && input.storage == written.storage &&
+            input.address == written.address && input.flat != written.flat)
+          return {node.process, i};
+    }
+  }
+  return {};
+}
+
+NamedOperator NamedOperators::of(const ToleranceOrigin& origin) const {
   const ComparedTensor& tensor = comparison_.tensors[origin.tensor];
   const auto& stray = tensor.placement.stray;
   EventRef own = tensor.b.front().event;
@@ -71,18 +91,20 @@ EventRef NamedOperators::of(const ToleranceOrigin& origin) const {
       break;
     }
   for (const EventRef& ref : origin.region)
-    if (has_place(ref) && is_only_b(ref)) return ref;
+    if (has_place(ref) && is_only_b(ref)) return {ref};
+  if (const EventRef writer = overwrites(own); writer.process >= 0) return {writer, true};
   if (tensor.state == TensorState::scaled) {
     std::vector<EventRef> sums = origin.region;
     sums.insert(sums.begin(), own);
     for (const EventRef& sum : sums)
       if (communicates(sum))
-        if (const EventRef division = divides(sum, tensor); division.process >= 0) return division;
+        if (const EventRef division = divides(sum, tensor); division.process >= 0)
+          return {division};
   }
-  if (has_place(own)) return own;
+  if (has_place(own)) return {own};
   for (const EventRef& ref : origin.region)
-    if (has_place(ref)) return ref;
-  return own;
+    if (has_place(ref)) return {ref};
+  return {own};
 }
 
 }  // namespace opguard

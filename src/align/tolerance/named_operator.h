@@ -3,6 +3,7 @@
 //
 //   the tensor is beyond, and only the candidate has an operator behind what is known: that one
 //   ranks' gradients are summed to a multiple, and then divided by 1: the division
+//   a backward pass reads what was overwritten since its forward pass: what wrote it
 //   else                                                      what made the tensor
 //
 // Counterexample: an operator that both have, between what is known and the tensor. It did there as
@@ -21,17 +22,24 @@
 
 namespace opguard {
 
+struct NamedOperator {
+  EventRef event;
+  bool overwrites = false;  // memory that a backward pass was to find as its forward pass left it
+};
+
 class NamedOperators {
  public:
   NamedOperators(const Run& reference, const Run& candidate, const Comparison& comparison);
 
-  EventRef of(const ToleranceOrigin& origin) const;
+  NamedOperator of(const ToleranceOrigin& origin) const;
 
  private:
   bool communicates(const EventRef& ref) const;
   bool has_place(const EventRef& ref) const;
   // An operator that communicates nothing, and that the reference does not have.
   bool is_only_b(const EventRef& ref) const;
+  // What wrote over an input of a node's forward operator before the node ran; {} for nothing.
+  EventRef overwrites(const EventRef& node) const;
   // Ranks' values add up to a multiple. Of the operators that multiply it by a number the first
   // one was to take that back; {} for none.
   EventRef divides(const EventRef& sum, const ComparedTensor& tensor) const;
