@@ -45,7 +45,8 @@ class AboveLayers {
  public:
   explicit AboveLayers(const std::vector<LayerPlace>& places) {
     std::map<std::string, std::map<int32_t, std::set<uint32_t>>> held;
-    for (const LayerPlace& place : places) held[place.prefix][place.process].insert(place.global);
+    for (const LayerPlace& place : places)
+      if (place.depth == 0) held[place.prefix][place.process].insert(place.global);
     for (const auto& [prefix, by_process] : held) {
       bool split = false;
       uint32_t last = 0;

@@ -87,8 +87,8 @@ PivotKind FaultKinds::of(const ComparedTensor& tensor, const NamedOperator& name
   const TensorPlacement& found = tensor.placement;
   if (named.overwrites) {
     const ProcessLog& log = b_.processes[static_cast<size_t>(named.event.process)];
-    why.push_back(
-        {.kind = ReasonKind::saved_overwritten, .numbers = {log.events[named.event.event].micro_batch}});
+    why.push_back({.kind = ReasonKind::saved_overwritten,
+                   .numbers = {log.events[named.event.event].micro_batch}});
     return PivotKind::stale;
   }
   if (tensor.state == TensorState::partial) {

@@ -15,6 +15,8 @@ namespace {
 constexpr double kFar = 1;
 // Parameters of one layer at most this far apart, on the average, are the same.
 constexpr double kSame = 1e-2;
+// In a name: a chunk's, a layer's, an expert's.
+constexpr uint32_t kMostNumbers = 3;
 
 // Behind "param:" or "grad:".
 std::string_view kind_of_slot(std::string_view name) {
@@ -29,8 +31,11 @@ struct Parameter {
 };
 using LayerParameters = std::map<std::string, std::map<uint32_t, std::vector<Parameter>>>;
 
-// Of the process's first `<parameters>`, by prefix and number.
-LayerParameters parameters_of(const Run& run, int32_t process) {
+// Of the process's first `<parameters>`, by prefix and number. `renamed`: the names as they are
+// known so far.
+template <typename Rename>
+LayerParameters parameters_of(const Run& run, int32_t process, uint32_t depth, Texts& texts,
+                              Rename renamed) {
   LayerParameters found;
   const ProcessLog& log = run.processes[static_cast<size_t>(process)];
   for (uint64_t i = 0; i < log.sketches.size(); ++i) {
@@ -42,7 +47,8 @@ LayerParameters parameters_of(const Run& run, int32_t process) {
       std::string_view name = log.text(log.slots[event.first_slot + slot.slot].name);
       name.remove_prefix(kind_of_slot(name).size());
       LayerName layer;
-      if (split_layer(name, layer))
+      const std::string& known = texts.text(texts.number(renamed(name)));
+      if (split_layer(known, layer, depth))
         found[std::string(layer.prefix)][layer.number].push_back(
             {layer.rest, {{process, index}, event.first_slot + slot.slot}});
     }
@@ -72,14 +78,14 @@ double apart(SketchReader& a, const std::vector<Parameter>& whole, SketchReader&
 
 }  // namespace
 
-bool split_layer(std::string_view name, LayerName& layer) {
+bool split_layer(std::string_view name, LayerName& layer, uint32_t depth) {
   for (size_t at = 0; at < name.size();) {
     const size_t end = std::min(name.find('.', at), name.size());
     const std::string_view word = name.substr(at, end - at);
     if (at > 0 && !word.empty() && std::isdigit(static_cast<unsigned char>(word.front()))) {
       const auto [last, error] =
           std::from_chars(word.data(), word.data() + word.size(), layer.number);
-      if (error == std::errc() && last == word.data() + word.size()) {
+      if (error == std::errc() && last == word.data() + word.size() && depth-- == 0) {
         layer.prefix = name.substr(0, at - 1);
         layer.rest = name.substr(end);
         return true;
@@ -91,15 +97,24 @@ bool split_layer(std::string_view name, LayerName& layer) {
 }
 
 Layers::Layers(const Run& reference, const Run& candidate) {
+  for (uint32_t depth = 0; depth < kMostNumbers; ++depth) tell(reference, candidate, depth);
+}
+
+void Layers::tell(const Run& reference, const Run& candidate, uint32_t depth) {
+  Texts texts;
   LayerParameters whole;
   for (size_t i = 0; i < reference.processes.size() && whole.empty(); ++i)
-    whole = parameters_of(reference, static_cast<int32_t>(i));
+    whole = parameters_of(reference, static_cast<int32_t>(i), depth, texts,
+                          [](std::string_view name) { return name; });
   SketchReader a(reference), b(candidate);
   std::map<std::string, std::set<uint32_t>> covered;
   bool told = false;
   for (size_t process = 0; process < candidate.processes.size(); ++process) {
     const auto number = static_cast<int32_t>(process);
-    for (const auto& [prefix, layers] : parameters_of(candidate, number)) {
+    const LayerParameters held =
+        parameters_of(candidate, number, depth, texts,
+                      [&](std::string_view name) { return global_name(number, name); });
+    for (const auto& [prefix, layers] : held) {
       const auto known = whole.find(prefix);
       if (known == whole.end()) continue;
       for (const auto& [local, parameters] : layers) {
@@ -118,7 +133,8 @@ Layers::Layers(const Run& reference, const Run& candidate) {
         // Weights that are nobody's stay where they are.
         if (nearest > kSame && own != known->second.end()) global = local;
         covered[prefix].insert(global);
-        places_.push_back({number, candidate.processes[process].rank, prefix, local, global});
+        places_.push_back(
+            {number, candidate.processes[process].rank, prefix, local, global, depth});
         if (global != local) renamed_[{number, prefix}][local] = global;
       }
     }
@@ -131,15 +147,20 @@ Layers::Layers(const Run& reference, const Run& candidate) {
 }
 
 std::string Layers::global_name(int32_t process, std::string_view name) const {
-  const std::string_view kind = kind_of_slot(name);
+  std::string known(name);
+  if (renamed_.empty()) return known;
+  const size_t kind = kind_of_slot(name).size();
   LayerName layer;
-  if (renamed_.empty() || !split_layer(name.substr(kind.size()), layer)) return std::string(name);
-  const auto known = renamed_.find({process, std::string(layer.prefix)});
-  if (known == renamed_.end()) return std::string(name);
-  const auto global = known->second.find(layer.number);
-  if (global == known->second.end()) return std::string(name);
-  return std::string(kind) + std::string(layer.prefix) + "." + std::to_string(global->second) +
-         std::string(layer.rest);
+  for (uint32_t depth = 0; split_layer(std::string_view(known).substr(kind), layer, depth);
+       ++depth) {
+    const auto renamed = renamed_.find({process, std::string(layer.prefix)});
+    if (renamed == renamed_.end()) continue;
+    const auto global = renamed->second.find(layer.number);
+    if (global == renamed->second.end()) continue;
+    known = known.substr(0, kind) + std::string(layer.prefix) + "." +
+            std::to_string(global->second) + std::string(layer.rest);
+  }
+  return known;
 }
 
 }  // namespace opguard

@@ -6,6 +6,10 @@
 // The parameters tell: the layer of the reference whose parameters, or pieces of them, the rank's
 // are nearest to. So pipelines, interleaved stages and uneven divisions need no declaration.
 //
+// Numbers within a layer are told in the same way, from the outer one to the inner: experts.
+//
+//   reference   layers.1.ffn.up.0 ... up.3     expert parallel rank 1   layers.1.ffn.up.0: it is 2
+//
 // Counterexample: layers that are all alike at the start, as of constants, are those of the same
 // number.
 //
@@ -27,14 +31,16 @@ struct LayerPlace {
   int32_t process = -1, rank = 0;
   std::string prefix;              // "decoder.layers"
   uint32_t local = 0, global = 0;  // numbers behind it: of the rank, of the reference
+  uint32_t depth = 0;              // numbers before it
 };
 
-// "decoder.layers", 3 and ".mlp.weight" of "decoder.layers.3.mlp.weight". False: no number in it.
+// "decoder.layers", 3 and ".mlp.weight" of "decoder.layers.3.mlp.weight"; with depth 1 of the
+// second number in it. False: there are not so many.
 struct LayerName {
   std::string_view prefix, rest;
   uint32_t number = 0;
 };
-bool split_layer(std::string_view name, LayerName& layer);
+bool split_layer(std::string_view name, LayerName& layer, uint32_t depth = 0);
 
 class Layers {
  public:
@@ -48,6 +54,8 @@ class Layers {
   const std::vector<std::pair<std::string, uint32_t>>& held_by_none() const { return none_; }
 
  private:
+  void tell(const Run& reference, const Run& candidate, uint32_t depth);
+
   std::vector<LayerPlace> places_;
   std::map<std::pair<int32_t, std::string>, std::map<uint32_t, uint32_t>> renamed_;
   std::vector<std::pair<std::string, uint32_t>> none_;
