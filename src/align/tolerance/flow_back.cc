@@ -1,6 +1,7 @@
 #include "align/tolerance/flow_back.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <set>
 #include <string_view>
@@ -37,8 +38,10 @@ FlowBack::FlowBack(const Run& candidate, const Comparison& comparison)
     }
   for (uint32_t i = 0; i < comparison.tensors.size(); ++i) {
     const ComparedTensor& tensor = comparison.tensors[i];
+    // Of a form that no placement has, as tokens that were sent to experts: walked through.
+    const bool nobodys = tensor.state == TensorState::beyond && std::isinf(tensor.placement.error);
     for (const SlotRef& b : tensor.b) {
-      at_.try_emplace(id_of(b.event.process, b.slot), i);
+      if (!nobodys) at_.try_emplace(id_of(b.event.process, b.slot), i);
       const Slot slot = values_.slot(b);
       if (!has_value(slot)) continue;
       const ValueKey key = value_key(values_.log(b.event), slot);
