@@ -91,8 +91,8 @@ NamedOperator NamedOperators::of(const ToleranceOrigin& origin) const {
       break;
     }
   for (const EventRef& ref : origin.region)
-    if (has_place(ref) && is_only_b(ref)) return {ref};
-  if (const EventRef writer = overwrites(own); writer.process >= 0) return {writer, true};
+    if (has_place(ref) && is_only_b(ref)) return {ref, true};
+  if (const EventRef writer = overwrites(own); writer.process >= 0) return {writer, false, true};
   if (tensor.state == TensorState::scaled) {
     std::vector<EventRef> sums = origin.region;
     sums.insert(sums.begin(), own);

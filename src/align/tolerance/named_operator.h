@@ -24,6 +24,7 @@ namespace opguard {
 
 struct NamedOperator {
   EventRef event;
+  bool only_b = false;      // the reference does not have it
   bool overwrites = false;  // memory that a backward pass was to find as its forward pass left it
 };
 
