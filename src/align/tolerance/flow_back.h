@@ -52,6 +52,7 @@ class FlowBack {
   // Of the candidate's layout alone: whatever the forward pass makes of it, is explained before it
   // comes to a loss.
   bool is_harmless(const ComparedTensor& tensor) const;
+  std::vector<SlotRef> made_by(const SlotRef& read) const;
   bool reads(const EventRef& reader, const SlotRef& made) const;
   std::vector<SlotRef> read_by(const EventRef& event) const;
   std::vector<SlotRef> summands(const EventRef& node, const Slot& gradient) const;
