@@ -14,13 +14,9 @@ uint64_t id_of(int32_t process, uint64_t number) {
 }
 
 // Operators that a value's way forward is followed through.
-constexpr size_t kMostReaders = 1000;
+constexpr size_t kMostFollowed = 1000;
 // Events before a leaf's gradient among which its parts are looked for.
 constexpr uint32_t kMostSummands = 256;
-
-bool is_communication(const Event& event) {
-  return event.kind == EventKind::collective || (event.flags & kCollective) != 0;
-}
 
 // Zeros are made in many places: their memory alone says where they came from.
 bool is_zero(const Slot& slot) { return slot.value == Fingerprint{}; }
@@ -157,14 +153,14 @@ void FlowBack::lead_from(const ValueKey& key, const SlotRef& made, bool here,
   stack.emplace_back(made.event, here);
 }
 
-void FlowBack::explore(const EventRef& event, bool communicates, const ComparedTensor& of,
+void FlowBack::explore(const EventRef& event, bool over_ranks, const ComparedTensor& of,
                        Reached& reached, std::unordered_map<uint64_t, bool>& seen) const {
-  std::vector<std::pair<EventRef, bool>> stack{{event, communicates}};
+  std::vector<std::pair<EventRef, bool>> stack{{event, over_ranks}};
   while (!stack.empty()) {
-    const auto [ref, over_ranks] = stack.back();
+    const auto [ref, behind] = stack.back();
     stack.pop_back();
     const ProcessLog& log = values_.log(ref);
-    const bool here = over_ranks || is_communication(log.events[ref.event]);
+    const bool here = behind || communicates(log.events[ref.event]);
     if (here) {
       // What was received is what another rank has.
       const EventSlots slots = log.slots_of(log.events[ref.event]);
@@ -220,12 +216,12 @@ bool FlowBack::is_harmless(const ComparedTensor& tensor) const {
     stack.pop_back();
     const Slot slot = values_.slot(at);
     const ProcessLog& log = values_.log(at.event);
-    if (!has_value(slot) || seen.size() > kMostReaders) return false;
+    if (!has_value(slot) || seen.size() > kMostFollowed) return false;
     for (const uint32_t reader : readers_.of(at.event.process, value_key(log, slot))) {
       if (!reads({at.event.process, reader}, at) ||
           !seen.insert(id_of(at.event.process, reader)).second)
         continue;
-      if (is_communication(log.events[reader])) return false;  // to other ranks
+      if (communicates(log.events[reader])) return false;  // to other ranks
       const EventSlots slots = log.slots_of(log.events[reader]);
       for (const Slot& made : slots) {
         if (made.kind == SlotKind::in || !has_value(made)) continue;

@@ -37,7 +37,6 @@ class NamedOperators {
   bool has_place(const EventRef& ref) const;
 
  private:
-  bool communicates(const EventRef& ref) const;
   // An operator that communicates nothing, and that the reference does not have.
   bool is_only_b(const EventRef& ref) const;
   // What wrote over an input of a node's forward operator before the node ran; {} for nothing.
