@@ -4,7 +4,7 @@
 // the program that is recorded. Only flush(), close() and pause() let it wait. What cannot be
 // written is counted as lost, and where it was.
 //
-// The calls of one writer come one at a time (the recorder's mutex); error(), lost() and the like
+// The calls of one writer come one at a time (the recorder has the GIL); error(), lost() and the like
 // may come from any thread.
 #pragma once
 

@@ -11,15 +11,15 @@
 // Counterexample: a forked child has its parent's memory but not its log. It forgets that one
 // first, and begins another when it records for the first time (on()).
 //
-// All calls come with the GIL held; the mutex guards the log against a future without one. The
-// cost: 63 ns in the writer for a record. Reading the tensors is what takes the time.
+// All calls come with the GIL held, which an extension of the stable ABI always has: the log has no
+// other lock for them. The cost: 63 ns in the writer for a record. Reading the tensors is what
+// takes the time.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -87,6 +87,10 @@ struct CollectorMemory;  // values.cc
 struct ThreadState {
   uint32_t number = 0;
   bool inside = false;  // our own work is on the stack: probes it hits only forward
+  // What the guards of OwnWork ask of this thread at each event; a look-up of a thread's own
+  // variable is a call.
+  TorchFunctionOff** const functions_off = TorchFunctionOff::innermost();
+  void* const* tracing = nullptr;
   Recent recent;
   Launches launches;
   TensorView view;                           // of the tensor being read, its memory used again
@@ -228,7 +232,6 @@ class Recorder {
   void write_progress();
   void take_settings();
 
-  std::mutex mutex_;
   bool recording_ = false;
   Mode mode_ = Mode::full;
   std::string dir_;
