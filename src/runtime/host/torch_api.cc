@@ -100,10 +100,9 @@ PyObject* TorchApi::optimizer_type() const {
   return type;
 }
 
-const TorchApi* torch_api() {
-  static bool loaded = false;
-  if (!loaded) loaded = load(g_api);
-  return loaded ? &g_api : nullptr;
+const TorchApi* find_torch_api() {
+  if (load(g_api)) g_torch_api = &g_api;
+  return g_torch_api;
 }
 
 bool torch_native(bool allow) {

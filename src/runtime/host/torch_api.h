@@ -44,8 +44,12 @@ struct TorchApi {
   PyObject* optimizer_type() const;  // nullptr until torch.optim is imported
 };
 
+inline const TorchApi* g_torch_api = nullptr;
+const TorchApi* find_torch_api();
 // nullptr until `import torch` has finished.
-const TorchApi* torch_api();
+inline const TorchApi* torch_api() {
+  return g_torch_api != nullptr ? g_torch_api : find_torch_api();
+}
 
 // While it lives __torch_function__ of subclasses and modes stays silent: what we read of a tensor
 // must not run the program's code. Where no mode is on and no subclass was met, nothing need be

@@ -43,10 +43,9 @@ uint64_t clock_ns(clockid_t clock) {
 
 }  // namespace
 
-Recorder& recorder() {
-  // Never destroyed: hooks may still fire while the interpreter shuts down.
-  static Recorder* instance = new Recorder;
-  return *instance;
+Recorder& make_recorder() {
+  g_recorder = new Recorder;
+  return *g_recorder;
 }
 
 void Recorder::start(const std::string& dir, int32_t rank, int32_t world, Mode mode,

@@ -312,7 +312,10 @@ class Recorder {
   std::unordered_map<std::string, Site> sites_;  // whose elements stay where they are
 };
 
-Recorder& recorder();
+inline Recorder* g_recorder = nullptr;
+Recorder& make_recorder();
+// Never destroyed: hooks may still fire while the interpreter shuts down.
+inline Recorder& recorder() { return g_recorder != nullptr ? *g_recorder : make_recorder(); }
 
 // Around all of our own work on a thread. Probes only forward, and the program's error is put
 // aside. Whatever error of our own is left at the end is a fault.
