@@ -216,7 +216,9 @@ class Recorder {
   static uint64_t clock();
 
   void record_states(std::string_view boundary, Phase phase, PyObject* only_torch);
-  static Value digest(const TensorView& view, Reading reading = Reading::usual);
+  // known: of the same elements in another order, whose layout-free digest is taken from there.
+  static Value digest(const TensorView& view, Reading reading = Reading::usual,
+                      const Value* known = nullptr);
   Value read(const TensorView& view, ThreadState& of, Reading reading = Reading::usual);
   bool lasts(const Value& value, const TensorView& view, ThreadState& of);
   Value value_of(const TensorView& view, PyObject* object, Reading reading, ThreadState& of,
