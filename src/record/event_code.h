@@ -19,9 +19,7 @@
 
 namespace opguard {
 
-namespace format {
 class ByteWriter;
-}
 
 // What the next event is coded against.
 struct EventBase {
@@ -90,8 +88,8 @@ class EventEncoder {
   void clear();
 
  private:
-  void put_event(format::ByteWriter& out, const Event& event, size_t slot_count, uint64_t index);
-  void put_slot(format::ByteWriter& out, const Slot& slot, uint16_t expected_index);
+  void put_event(ByteWriter& out, const Event& event, size_t slot_count, uint64_t index);
+  void put_slot(ByteWriter& out, const Slot& slot, uint16_t expected_index);
 
   std::vector<char> bytes_;  // of which `size_` are written; the rest is room
   size_t size_ = 0;

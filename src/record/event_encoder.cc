@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "record/byte_writer.h"
 #include "record/event_code.h"
 #include "record/format.h"
 
@@ -50,7 +51,7 @@ void EventEncoder::clear() {
 void EventEncoder::add(const Event& e, const Slot* slots, size_t slot_count, uint64_t index) {
   const size_t most = size_ + kMostOfEvent + slot_count * kMostOfSlot;
   if (bytes_.size() < most) bytes_.resize(std::max(most, 2 * bytes_.size()));
-  format::ByteWriter out(bytes_.data() + size_);
+  ByteWriter out(bytes_.data() + size_);
   put_event(out, e, slot_count, index);
   uint16_t next[3] = {0, 0, 0};
   for (size_t i = 0; i < slot_count; ++i) {

@@ -107,40 +107,6 @@ inline void put_text(std::string& out, std::string_view s) {
   out.append(s);
 }
 
-// The same into memory that has room for all of it: whoever writes many numbers makes room once.
-class ByteWriter {
- public:
-  explicit ByteWriter(char* at) : at_(at) {}
-  char* at() const { return at_; }
-
-  void byte(uint8_t v) { *at_++ = static_cast<char>(v); }
-  void u64(uint64_t v) {
-    store(v);
-    at_ += 8;
-  }
-  // Writes into the 8 bytes behind it, where it is shorter.
-  void varint(uint64_t v) {
-    if (v < 0x80) return byte(static_cast<uint8_t>(v));  // the usual case
-    for (; v >> 56 != 0; v >>= 7) byte(static_cast<uint8_t>(v | 0x80));
-    // Groups of 7 bits to one byte each, all at once: how many there are is not to be guessed.
-    const int bytes = (std::bit_width(v | 1) + 6) / 7;
-    v = (v & 0x000000000fffffffu) | (v & 0x00fffffff0000000u) << 4;
-    v = (v & 0x00003fff00003fffu) | (v & 0x0fffc0000fffc000u) << 2;
-    v = (v & 0x007f007f007f007fu) | (v & 0x3f803f803f803f80u) << 1;
-    const uint64_t before_last = (uint64_t{1} << 8 * (bytes - 1)) - 1;
-    store(v | (0x8080808080808080u & before_last));
-    at_ += bytes;
-  }
-  void signed_varint(int64_t v) { varint(zigzag(v)); }
-
- private:
-  void store(uint64_t v) {
-    for (int i = 0; i < 8; ++i) at_[i] = static_cast<char>(v >> 8 * i);
-  }
-
-  char* at_;
-};
-
 // The first bytes of a file.
 void put_header(std::string& out, uint32_t salt);
 // A chunk as it lies in the file. Its checksums begin with the file's salt: what another log left

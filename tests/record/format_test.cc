@@ -1,4 +1,5 @@
 #include "record/format.h"
+#include "record/byte_writer.h"
 
 #include <gtest/gtest.h>
 
