@@ -5,7 +5,7 @@
     dist.all_reduce(p.grad, group=tp)               refused: the gradient is whole on each of them
     dist.all_reduce(p.grad, group=dp)               goes on: data parallelism by hand, as in the reference
 
-A collective is the program's if the innermost frame outside of torch and megatron.core is. It is part of the model's
+A collective is the program's if the frame is that calls torch.distributed's function. It is part of the model's
 arithmetic inside a module's forward or an autograd function.
 
 Counterexample: barriers, objects and broadcasts outside of a forward move no partial sum, and are left alone.
@@ -31,12 +31,17 @@ _FUNCTIONAL = (
     "all_to_all_single", "all_to_all_single_autograd", "permute_tensor", "broadcast", "all_gather_tensor_autograd",
     "reduce_scatter_tensor_autograd", "all_reduce_coalesced",
 )  # fmt: skip
+# What lies between a collective and who asks for it; any other part of torch asks on its own account.
+_API = (
+    "opguard", "contextlib", "torch.distributed.distributed_c10d", "torch.distributed.c10d_logger",
+    "torch.distributed.nn.functional", "torch.autograd.function", "torch._dynamo",
+)  # fmt: skip
 _HINT = "is sharded arithmetic by hand: no seam stands for it (docs/design/simulate.md)"
 
 
 def _program_frame(frame):
     """The frame of the program's that asks for this collective; None: a library does, at a seam of its own."""
-    while frame is not None and seams.is_library(seams.module_of(frame), ("torch", "opguard")):
+    while frame is not None and seams.is_library(seams.module_of(frame), _API):
         frame = frame.f_back
     return None if frame is None or seams.is_library(seams.module_of(frame)) else frame
 
@@ -127,7 +132,7 @@ def _functional(original, name):
     @functools.wraps(original)
     def call(*args, **kwargs):
         frame = _program_frame(sys._getframe(1))
-        if frame is not None:
+        if frame is not None and seams.world()[1] > 1:
             seams.refuse("the functional collective (%s) at %s %s" % (name, seams.place(frame), _HINT))
         return original(*args, **kwargs)
 

@@ -12,6 +12,7 @@ Counterexample: the chunks of an interleaved schedule are made by the program, s
 The cost: a process group of its own for each rank.
 """
 
+import copy
 import functools
 import sys
 import types
@@ -236,6 +237,19 @@ def _on_optimizer(module):
     module.get_megatron_optimizer = get_megatron_optimizer
 
 
+def _on_tokenizer(module):
+    original = module._vocab_size_with_padding
+
+    @functools.wraps(original)
+    def _vocab_size_with_padding(orig_vocab_size, args, *more, **options):
+        whole = copy.copy(args)
+        whole.tensor_model_parallel_size = 1
+        seams.used("padded vocabulary")
+        return original(orig_vocab_size, whole, *more, **options)
+
+    module._vocab_size_with_padding = _vocab_size_with_padding
+
+
 def _on_extension(module):
     for name, value in list(vars(module).items()):
         if isinstance(value, type) and name.startswith("TE") and value.__module__ == module.__name__:
@@ -259,6 +273,7 @@ def install():
         ("megatron.core.pipeline_parallel.schedules", _on_schedules),
         ("megatron.core.distributed.distributed_data_parallel", _on_ddp),
         ("megatron.core.optimizer", _on_optimizer),
+        ("megatron.training.tokenizer.tokenizer", _on_tokenizer),
         ("megatron.core.extensions.transformer_engine", _on_extension),
         ("megatron.core.distributed.torch_fully_sharded_data_parallel", _refuse_class("TorchFullyShardedDataParallel")),
         ("megatron.core.distributed.fsdp.mcore_fsdp_adapter", _refuse_class("FullyShardedDataParallel")),
