@@ -3,7 +3,7 @@
   simulate.py --python PY [--cases DIR] [--only NAME ...] [--seeds N] [--minutes M] [--json FILE]
   simulate.py --json FILE --table DOCUMENT      # the document's part, from what was kept; runs nothing
 
-NAME is a case or the beginning of one: `plan`, `core.padded`, `tinyllama`, `mcore`. Cases: bench/simulate/cases.py, and DIR's, by
+NAME is a case or the beginning of one: `plan`, `core.padded`, `tinyllama`, `mcore`. Cases: bench/simulate/simulate_cases.py, and DIR's, by
 their own faults.py. PY has what their programs import (bench/tolerance_env.sh). What differs in DIR's candidates is arithmetic
 or refused: ANSWERS says which. A case that is held out was not looked at while the tool was written: its first answer stays.
 
@@ -25,7 +25,7 @@ from accuracy import run, tool_digest
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "bench" / "simulate"))
-from cases import CASES  # noqa: E402
+from simulate_cases import CASES  # noqa: E402
 
 # Of the shared table: what a simulation can say. Its context parallelism is made by hand; two data ranks are no single process.
 ANSWERS = {
@@ -171,7 +171,8 @@ def tables(results):
     lines = []
     for r in results:
         if r["says"] != "arithmetic" or r["class"] not in ("right", "place"):
-            lines.append((f"{r['case']}{f', seed {r['seed']}' if r['seed'] else ''}", r["says"], r["class"], shortened(r["text"])))
+            seed = f", seed {r['seed']}" if r["seed"] else ""
+            lines.append((r["case"] + seed, r["says"], r["class"], shortened(r["text"])))
     return text + "\n" + marks.table(("case", "to be said", "class", "said"), lines)
 
 
