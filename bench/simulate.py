@@ -1,15 +1,17 @@
-"""Runs `opguard diff --simulate` on parallel programs, each right or with something configured wrongly, and scores the answers.
+"""Runs `opguard diff --simulate` on parallel programs, right ones and wrongly configured ones, and scores the answers.
 
   simulate.py --python PY [--cases DIR] [--only NAME ...] [--seeds N] [--minutes M] [--json FILE]
   simulate.py --json FILE --table DOCUMENT      # the document's part, from what was kept; runs nothing
 
-NAME is a case or the beginning of one: `plan`, `core.padded`, `tinyllama`, `mcore`. Cases: bench/simulate/simulate_cases.py, and DIR's, by
-their own faults.py. PY has what their programs import (bench/tolerance_env.sh). What differs in DIR's candidates is arithmetic
-or refused: ANSWERS says which. A case that is held out was not looked at while the tool was written: its first answer stays.
+NAME is a case or the beginning of one: `plan`, `core.padded`, `tinyllama`, `mcore`. Cases are those of
+bench/simulate/simulate_cases.py and DIR's, by their own faults.py. PY has what their programs import
+(bench/tolerance_env.sh). What differs in DIR's candidates is arithmetic or refused: ANSWERS says which. A case that is
+held out was not looked at while the tool was written: its first answer stays.
 
-right: what was to be said, and every rank bit-equal where that is `arithmetic`. place: `configuration`, at a line that is right to
-name. wrong: another answer. failed: no answer where one was due. limit: the time limit. All are counted.
+right: what was to be said, and every rank bit-equal where that is `arithmetic`. place: `configuration`, at a line that
+is right to name. wrong: another answer. failed: no answer where one was due. limit: the time limit. All are counted.
 """
+
 import argparse
 import json
 import os
@@ -27,7 +29,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "bench" / "simulate"))
 from simulate_cases import CASES  # noqa: E402
 
-# Of the shared table: what a simulation can say. Its context parallelism is made by hand; two data ranks are no single process.
+# Of the shared table: what a simulation can say.
+# Its context parallelism is made by hand; two data ranks are no single process.
 ANSWERS = {
     "tinyllama.cp_loss_scale": ("refused", "by hand"),
     "tinyllama.cp_positions": ("refused", "by hand"),
@@ -35,7 +38,11 @@ ANSWERS = {
     "tinyllama.dp_mean_of_means": ("refused", "divided among 2"),
     "tinyllama.control_fused": ("configuration", ""),
 }
-SETS = (("own, looked at", lambda r: r["set"] == "own" and not r["held_out"]), ("own, held out", lambda r: r["held_out"]), ("shared table", lambda r: r["set"] == "shared"))
+SETS = (
+    ("own, looked at", lambda r: r["set"] == "own" and not r["held_out"]),
+    ("own, held out", lambda r: r["held_out"]),
+    ("shared table", lambda r: r["set"] == "shared"),
+)
 
 
 def torchrun(python, ranks):
@@ -63,7 +70,17 @@ def shared(o):
     found = {}
     for name, case in tolerance.shared_cases(o.cases, o.python).items():
         says, word = ANSWERS.get(name, ("arithmetic", ""))
-        found[name] = {**case, "a": case["ref"], "a_ranks": 1, "b": case["args"], "says": says, "at": [word] if word else [], "seeds": 1, "set": "shared", "held_out": False}
+        found[name] = {
+            **case,
+            "a": case["ref"],
+            "a_ranks": 1,
+            "b": case["args"],
+            "says": says,
+            "at": [word] if word else [],
+            "seeds": 1,
+            "set": "shared",
+            "held_out": False,
+        }
     return found
 
 
@@ -78,26 +95,56 @@ def answer_of(name, case, seed, o):
         make_own(case, good, False)
         make_own(case, faulty, True)
     more = f" --seed {seed}" if case["set"] == "own" else ""
-    commands = [f"{torchrun(o.python, case[ranks])} {{tree}}/train.py {case[args]}{more}" for ranks, args in (("a_ranks", "a"), ("ranks", "b"))]
+    commands = [
+        f"{torchrun(o.python, case[ranks])} {{tree}}/train.py {case[args]}{more}"
+        for ranks, args in (("a_ranks", "a"), ("ranks", "b"))
+    ]
     out = folder / "answer.json"
-    command = [str(o.opguard), "diff", "--simulate", str(good), str(faulty), "--run-a", commands[0], "--run-b", commands[1]]
+    command = [
+        str(o.opguard),
+        "diff",
+        "--simulate",
+        str(good),
+        str(faulty),
+        "--run-a",
+        commands[0],
+        "--run-b",
+        commands[1],
+    ]
     if case["set"] == "own" and case["program"] == "core":
         command += ["--with", "megatron.core"]
     start = time.monotonic()
-    code, said = run([*command, "--json", str(out), "--work", str(folder / "work")], folder, tolerance.environment(o.python), o.timeout)
+    code, said = run(
+        [*command, "--json", str(out), "--work", str(folder / "work")],
+        folder,
+        tolerance.environment(o.python),
+        o.timeout,
+    )
     seconds = time.monotonic() - start
     answer = json.loads(out.read_text()) if out.is_file() else None
     told = (answer or {}).get("simulate") or {}
     (folder / "report.txt").write_text(said)
     shutil.rmtree(folder / "work", ignore_errors=True)
-    found = {"case": name, "set": case["set"], "seed": seed, "held_out": case["held_out"], "says": case["says"], "class": judge(case, told, code, said, (answer or {}), faulty),
-             "answer": told.get("answer", ""), "text": told.get("text") or last_words(said), "exit": code, "ranks": len(told.get("ranks", [])), "seconds": round(seconds, 1)}  # fmt: skip
+    found = {
+        "case": name,
+        "set": case["set"],
+        "seed": seed,
+        "held_out": case["held_out"],
+        "says": case["says"],
+        "class": judge(case, told, code, said, (answer or {}), faulty),
+        "answer": told.get("answer", ""),
+        "text": told.get("text") or last_words(said),
+        "exit": code,
+        "ranks": len(told.get("ranks", [])),
+        "seconds": round(seconds, 1),
+    }
     return found
 
 
 def last_words(said):
-    lines = [line for line in said.splitlines() if line.startswith("opguard:") and "--work" not in line]
-    return lines[-1][:300] if lines else said[-300:]
+    lines = [line for line in said.splitlines() if line.startswith("opguard:")]
+    errors = [line for line in lines if "error: " in line]
+    return (errors or lines or [said])[-1].removeprefix("opguard: ").removeprefix("error: ")[-400:]
 
 
 def judge(case, told, code, said, answer, tree):
@@ -105,7 +152,11 @@ def judge(case, told, code, said, answer, tree):
     if code is None:
         return "limit"
     if case["says"] == "refused":
-        return "right" if code == 2 and not told and all(word in last_words(said) or word in said for word in case["at"]) else "wrong"
+        return (
+            "right"
+            if code == 2 and not told and all(word in last_words(said) or word in said for word in case["at"])
+            else "wrong"
+        )
     if not told:
         return "failed"
     if told["answer"] != case["says"]:
@@ -166,8 +217,29 @@ def tables(results):
         placed = [r for r in of if r["says"] == "configuration"]
         at = f"{sum(r['class'] == 'place' for r in placed)} of {len(placed)}" if placed else "-"
         seconds = sorted(r["seconds"] for r in of)
-        rows.append((name, str(len(of)), counted(of, "arithmetic"), counted(of, "configuration"), at, counted(of, "refused"), f"{seconds[len(seconds) // 2]:.0f}" if seconds else "-"))
-    text = marks.table(("programs", "runs", "arithmetic: all ranks bit-equal", "configuration said", "at a right line", "refused as it should be", "median seconds"), rows)
+        rows.append(
+            (
+                name,
+                str(len(of)),
+                counted(of, "arithmetic"),
+                counted(of, "configuration"),
+                at,
+                counted(of, "refused"),
+                f"{seconds[len(seconds) // 2]:.0f}" if seconds else "-",
+            )
+        )
+    text = marks.table(
+        (
+            "programs",
+            "runs",
+            "arithmetic: all ranks bit-equal",
+            "configuration said",
+            "at a right line",
+            "refused as it should be",
+            "median seconds",
+        ),
+        rows,
+    )
     lines = []
     for r in results:
         if r["says"] != "arithmetic" or r["class"] not in ("right", "place"):
@@ -206,7 +278,13 @@ def main():
         if not needed.is_file():
             sys.exit(f"simulate.py: error: no {needed}")
     digest = tool_digest(o.opguard)
-    commit = subprocess.run([o.opguard, "--version"], capture_output=True, text=True).stdout.strip().partition(" (")[2].rstrip(")") or "unknown"
+    commit = (
+        subprocess.run([o.opguard, "--version"], capture_output=True, text=True)
+        .stdout.strip()
+        .partition(" (")[2]
+        .rstrip(")")
+        or "unknown"
+    )
     start, results, left = time.monotonic(), [], 0
     for name, case in {**CASES, **shared(o)}.items():
         if o.only and not any(name.startswith(n) for n in o.only):
@@ -216,7 +294,10 @@ def main():
                 left += 1
                 continue
             results.append(r := result(name, case, seed, digest, o))
-            print(f"{name:24} {seed} {r['says']:14} {r['class']:7} {r['seconds']:5.0f} s  {shortened(r['text'])}", flush=True)
+            print(
+                f"{name:24} {seed} {r['says']:14} {r['class']:7} {r['seconds']:5.0f} s  {shortened(r['text'])}",
+                flush=True,
+            )
             if o.json:
                 keep(o.json, r, commit)
     print(tables(results))

@@ -1,4 +1,5 @@
 """megatron-core asks CUDA for streams and generators: on a processor there is one stream, and torch's own generator."""
+
 import contextlib
 import warnings
 
@@ -28,7 +29,9 @@ cuda._lazy_call = lambda call, **kwargs: call()
 cuda.default_generators = type("Generators", (), {"__getitem__": lambda self, index: torch.default_generator})()
 torch.Tensor.cuda = lambda tensor, *args, **kwargs: tensor
 _type = torch.Tensor.type
-torch.Tensor.type = lambda tensor, *args: _type(tensor, *args) if args else _type(tensor).replace("torch.", "torch.cuda.")
+torch.Tensor.type = lambda tensor, *args: (
+    _type(tensor, *args) if args else _type(tensor).replace("torch.", "torch.cuda.")
+)
 
 
 def _here(make):

@@ -1,9 +1,10 @@
-"""A small language model by DTensor plans: tensor and sequence parallel, context parallel, fully_shard, DistributedDataParallel.
+"""A small language model by DTensor plans: tensor, sequence and context parallel, fully_shard, DDP.
 
-  python train.py
-  torchrun --standalone --nproc-per-node 2 train.py --tp 2
-  torchrun --standalone --nproc-per-node 4 train.py --tp 2 --data 2 --fsdp
+python train.py
+torchrun --standalone --nproc-per-node 2 train.py --tp 2
+torchrun --standalone --nproc-per-node 4 train.py --tp 2 --data 2 --fsdp
 """
+
 import argparse
 import math
 import os
@@ -73,18 +74,30 @@ def padded(tokens, multiple):
 
 
 def tensor_parallel(model, mesh):
-    parallelize_module(model, mesh, {
-        "embedding": RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(1)),
-        "norm": SequenceParallel(),
-        "head": ColwiseParallel(input_layouts=Shard(1), output_layouts=Replicate()),
-    })  # fmt: skip
+    parallelize_module(
+        model,
+        mesh,
+        {
+            "embedding": RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(1)),
+            "norm": SequenceParallel(),
+            "head": ColwiseParallel(input_layouts=Shard(1), output_layouts=Replicate()),
+        },
+    )
     for block in model.blocks:
-        parallelize_module(block, mesh, {
-            "norm1": SequenceParallel(), "norm2": SequenceParallel(),
-            "query": ColwiseParallel(input_layouts=Shard(1)), "key": ColwiseParallel(input_layouts=Shard(1)),
-            "value": ColwiseParallel(input_layouts=Shard(1)), "out": RowwiseParallel(output_layouts=Shard(1)),
-            "up": ColwiseParallel(input_layouts=Shard(1)), "down": RowwiseParallel(output_layouts=Shard(1)),
-        })  # fmt: skip
+        parallelize_module(
+            block,
+            mesh,
+            {
+                "norm1": SequenceParallel(),
+                "norm2": SequenceParallel(),
+                "query": ColwiseParallel(input_layouts=Shard(1)),
+                "key": ColwiseParallel(input_layouts=Shard(1)),
+                "value": ColwiseParallel(input_layouts=Shard(1)),
+                "out": RowwiseParallel(output_layouts=Shard(1)),
+                "up": ColwiseParallel(input_layouts=Shard(1)),
+                "down": RowwiseParallel(output_layouts=Shard(1)),
+            },
+        )
 
 
 def batch(step, number):

@@ -1,4 +1,5 @@
 """Stands where Megatron-LM's is, and pads as it does: to a multiple that has the tensor parallel size in it."""
+
 import math
 
 

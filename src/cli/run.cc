@@ -16,7 +16,7 @@ void add_run(CLI::App& app, Pipeline& run) {
       ->type_name("DIR")
       ->required();
   command->add_flag("--simulate", opt->simulate,
-                    "Compute the whole model on every rank of a parallel program (opguard help simulate)");
+                    "Compute the whole model on every parallel rank (opguard help simulate)");
   CLI::Option* deterministic =
       command->add_flag("--deterministic", opt->deterministic,
                         "Pin seeds, algorithms and collectives (opguard help determinism)");

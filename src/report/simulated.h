@@ -4,8 +4,8 @@
 //   rank 1 is not                   it is the configuration or the data, and where it begins
 //   rank 0 cannot be compared       not told, and why
 //
-// Counterexample: this says nothing of a parallel run that fails, or whose libraries are at fault in
-// what the simulation leaves out. A sum that nobody adds up is arithmetic here.
+// Counterexample: this says nothing of a parallel run that fails, or whose libraries are at fault
+// in what the simulation leaves out. A sum that nobody adds up is arithmetic here.
 #pragma once
 
 #include <string>

@@ -99,8 +99,9 @@ llvm::Expected<std::map<int32_t, int32_t>> ranks_of_a(const Run& a, const Run& b
   for (const auto& [rank, one] : first) data_b.insert(one);
   for (const ProcessLog& log : a.processes) data_a.insert(log.rank);
   if (data_a.size() != data_b.size())
-    return make_error("run a has " + counted(data_a.size(), "rank") + ", and the data of run b are " +
-                      "divided among " + std::to_string(data_b.size()) +
+    return make_error("run a has " + counted(data_a.size(), "rank") +
+                      ", and the data of run b are " + "divided among " +
+                      std::to_string(data_b.size()) +
                       ": give a reference of as many data parallel ranks, each of them whole");
   std::map<int32_t, int32_t> of_a;
   for (const auto& [rank, one] : first) {

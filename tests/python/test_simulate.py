@@ -1,4 +1,5 @@
-"""`--simulate`: parallel programs computed unsharded. Controls are bit-equal, and what is configured otherwise is said."""
+"""`--simulate`: parallel programs computed unsharded. Controls are bit-equal; what is configured otherwise is said."""
+
 import importlib.util
 import json
 import os
@@ -17,7 +18,8 @@ sys.path.insert(0, str(PROGRAMS))
 from simulate_cases import CASES  # noqa: E402
 
 needs_megatron = pytest.mark.skipif(
-    importlib.util.find_spec("megatron") is None, reason="megatron-core is not installed beside this Python (bench/tolerance_env.sh)"
+    importlib.util.find_spec("megatron") is None,
+    reason="megatron-core is not installed beside this Python (bench/tolerance_env.sh)",
 )
 
 
@@ -40,17 +42,29 @@ def torchrun(ranks):
 def ask(opguard, tmp_path, name, seed=0):
     """(the answer, what was printed, the exit code) of a case of bench/simulate/simulate_cases.py."""
     case = CASES[name]
-    good, other = tree_of(tmp_path / "good", case["program"]), tree_of(tmp_path / "other", case["program"], case["edits"])
-    a, b = (f"{torchrun(case[ranks])} {{tree}}/train.py {case[args]} --seed {seed}" for ranks, args in (("a_ranks", "a"), ("ranks", "b")))
+    good, other = tree_of(tmp_path / "good", case["program"]), tree_of(
+        tmp_path / "other", case["program"], case["edits"]
+    )
+    a, b = (
+        f"{torchrun(case[ranks])} {{tree}}/train.py {case[args]} --seed {seed}"
+        for ranks, args in (("a_ranks", "a"), ("ranks", "b"))
+    )
     out = tmp_path / "answer.json"
     more = ["--with", "megatron.core"] if case["program"] == "core" else []
     done = opguard("diff", "--simulate", good, other, "--run-a", a, "--run-b", b, "--json", out, *more)
     return (json.loads(out.read_text()) if out.is_file() else None), done.stdout + done.stderr, done.returncode
 
 
-@pytest.mark.parametrize("name, seed", [
-    ("plan.control_dropout", 0), ("plan.control_dropout", 1), ("plan.control_dropout", 2), ("plan.control_tp_fsdp", 0), ("plan.control_cp", 0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, seed",
+    [
+        ("plan.control_dropout", 0),
+        ("plan.control_dropout", 1),
+        ("plan.control_dropout", 2),
+        ("plan.control_tp_fsdp", 0),
+        ("plan.control_cp", 0),
+    ],
+)
 def test_controls_are_bit_equal(opguard, tmp_path, name, seed):
     answer, said, code = ask(opguard, tmp_path, name, seed)
     assert code == 0, said
@@ -62,9 +76,14 @@ def test_controls_are_bit_equal(opguard, tmp_path, name, seed):
     assert answer["pairs"] > 500 and answer["certified_prefix"] > 500
 
 
-@pytest.mark.parametrize("name, rank, line", [
-    ("plan.padded", 0, "8 * o.tp"), ("plan.data_order", 1, "batch(step, rank)"), ("plan.dropout_streams", 1, "1000 + rank"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, rank, line",
+    [
+        ("plan.padded", 0, "8 * o.tp"),
+        ("plan.data_order", 1, "batch(step, rank)"),
+        ("plan.dropout_streams", 1, "1000 + rank"),
+    ],
+)
 def test_a_configuration_is_said_with_its_line(opguard, tmp_path, name, rank, line):
     answer, said, code = ask(opguard, tmp_path, name)
     assert code == 1, said
@@ -84,7 +103,20 @@ def test_data_ranks_must_be_as_many(opguard, tmp_path):
 def simulated(opguard, folder, text, ranks=2, env=None):
     program = folder / "program.py"
     program.write_text(text)
-    return opguard("run", "--simulate", "--log", folder / "log", "--", "torchrun", "--standalone", "--nproc-per-node", ranks, program, cwd=folder, env=env)
+    return opguard(
+        "run",
+        "--simulate",
+        "--log",
+        folder / "log",
+        "--",
+        "torchrun",
+        "--standalone",
+        "--nproc-per-node",
+        ranks,
+        program,
+        cwd=folder,
+        env=env,
+    )
 
 
 BY_HAND = """
@@ -103,11 +135,23 @@ print("went on")
 """
 
 
-@pytest.mark.parametrize("parts, said", [
-    ({"step": "dist.all_reduce(rows.weight.grad)"}, "this program parallelises by hand: no seam of a known library"),
-    ({"sum": "rows.register_forward_hook(lambda module, given, y: dist.all_reduce(y.detach()))"}, "the collective (allreduce) at program.py"),
-    ({"step": "dist.send(loss.detach(), 1) if dist.get_rank() == 0 else dist.recv(torch.zeros(()), 0)"}, "the message ("),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "parts, said",
+    [
+        (
+            {"step": "dist.all_reduce(rows.weight.grad)"},
+            "this program parallelises by hand: no seam of a known library",
+        ),
+        (
+            {"sum": "rows.register_forward_hook(lambda module, given, y: dist.all_reduce(y.detach()))"},
+            "the collective (allreduce) at program.py",
+        ),
+        (
+            {"step": "dist.send(loss.detach(), 1) if dist.get_rank() == 0 else dist.recv(torch.zeros(()), 0)"},
+            "the message (",
+        ),
+    ],
+)
 def test_arithmetic_by_hand_is_refused(opguard, tmp_path, parts, said):
     done = simulated(opguard, tmp_path, BY_HAND.format(**{"sum": "", "step": "", **parts}))
     assert done.returncode != 0
@@ -133,14 +177,43 @@ parallelize_module(rows, mesh, ColwiseParallel())
 """
 
 
-@pytest.mark.parametrize("parts, said", [
-    ({"after": "DTensor.from_local(torch.ones(4, 4), mesh, [Shard(0)])"}, "DTensor.from_local of a piece, called at program.py"),
-    ({"before": "class Own(ParallelStyle):\n    def _apply(self, module, mesh):\n        return module\nparallelize_module(rows, mesh, Own())"}, "with the style __main__.Own"),
-    ({"after": "from torch.distributed.fsdp import fully_shard, MixedPrecisionPolicy\nfully_shard(rows, mesh=mesh, mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16))"},
-     "fully_shard with param_dtype"),
-    ({"after": "from torch.distributed.fsdp import FullyShardedDataParallel\nFullyShardedDataParallel(rows)"}, "FullyShardedDataParallel, called at program.py"),
-    ({"after": "dist.all_reduce(rows.weight.detach(), group=mesh.get_group())"}, "adds up gradients or parameters of ranks that each have them whole"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "parts, said",
+    [
+        (
+            {"after": "DTensor.from_local(torch.ones(4, 4), mesh, [Shard(0)])"},
+            "DTensor.from_local of a piece, called at program.py",
+        ),
+        (
+            {
+                "before": (
+                    "class Own(ParallelStyle):\n"
+                    "    def _apply(self, module, mesh):\n"
+                    "        return module\n"
+                    "parallelize_module(rows, mesh, Own())"
+                )
+            },
+            "with the style __main__.Own",
+        ),
+        (
+            {
+                "after": (
+                    "from torch.distributed.fsdp import fully_shard, MixedPrecisionPolicy\n"
+                    "fully_shard(rows, mesh=mesh, mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16))"
+                )
+            },
+            "fully_shard with param_dtype",
+        ),
+        (
+            {"after": "from torch.distributed.fsdp import FullyShardedDataParallel\nFullyShardedDataParallel(rows)"},
+            "FullyShardedDataParallel, called at program.py",
+        ),
+        (
+            {"after": "dist.all_reduce(rows.weight.detach(), group=mesh.get_group())"},
+            "adds up gradients or parameters of ranks that each have them whole",
+        ),
+    ],
+)
 def test_what_no_seam_stands_for_is_refused(opguard, tmp_path, parts, said):
     done = simulated(opguard, tmp_path, SHARED.format(**{"before": "", "after": "", **parts}))
     assert done.returncode != 0
@@ -150,7 +223,8 @@ def test_what_no_seam_stands_for_is_refused(opguard, tmp_path, parts, said):
 def test_parameters_stay_whole_and_answer_as_if_distributed(opguard, tmp_path):
     after = """
 assert type(rows.weight) is torch.nn.Parameter and rows.weight.shape == (8, 4)
-assert rows.weight.full_tensor() is rows.weight and rows.weight.placements == (Replicate(),) and rows.weight.device_mesh is mesh
+assert rows.weight.full_tensor() is rows.weight and rows.weight.placements == (Replicate(),)
+assert rows.weight.device_mesh is mesh
 assert not hasattr(torch.nn.Linear(2, 2).weight, "placements")
 assert (mesh.size(), mesh.get_local_rank(), dist.get_world_size()) == (2, rank, 2)
 ones = torch.ones(2, 4)
@@ -206,7 +280,16 @@ def test_another_version_of_torch_is_refused(opguard, tmp_path):
     (fake / "__init__.py").write_text('__version__ = "2.99.0+cpu"\n')
     program = tmp_path / "program.py"
     program.write_text("import torch\nprint('went on')\n")
-    done = opguard("run", "--simulate", "--log", tmp_path / "log", "--", sys.executable, program, env={"PYTHONPATH": str(tmp_path / "fake")})
+    done = opguard(
+        "run",
+        "--simulate",
+        "--log",
+        tmp_path / "log",
+        "--",
+        sys.executable,
+        program,
+        env={"PYTHONPATH": str(tmp_path / "fake")},
+    )
     assert done.returncode == 2
     assert "opguard: --simulate: the seams of torch 2.99.0+cpu are not known; known are: 2.13.0" in done.stderr
     assert "went on" not in done.stdout
@@ -218,10 +301,21 @@ def test_a_seam_that_is_not_as_it_was_known_is_refused(opguard, tmp_path):
     for folder in (fake, *list(fake.parents)[:3]):
         (folder / "__init__.py").write_text("")
     (fake / "api.py").write_text("parallelize = None\n")
-    (tmp_path / "fake" / "torch" / "__init__.py").write_text('__version__ = "2.13.0"\nfrom torch.distributed.tensor.parallel import api\n')
+    (tmp_path / "fake" / "torch" / "__init__.py").write_text(
+        '__version__ = "2.13.0"\nfrom torch.distributed.tensor.parallel import api\n'
+    )
     program = tmp_path / "program.py"
     program.write_text("import torch\nprint('went on')\n")
-    done = opguard("run", "--simulate", "--log", tmp_path / "log", "--", sys.executable, program, env={"PYTHONPATH": str(tmp_path / "fake")})
+    done = opguard(
+        "run",
+        "--simulate",
+        "--log",
+        tmp_path / "log",
+        "--",
+        sys.executable,
+        program,
+        env={"PYTHONPATH": str(tmp_path / "fake")},
+    )
     assert done.returncode == 2
     assert "the seam in torch.distributed.tensor.parallel.api is not as it was known" in done.stderr
 
@@ -230,9 +324,12 @@ def test_without_the_option_nothing_is_replaced(opguard, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
         "import sys, torch\nimport torch.distributed.tensor.parallel as p, torch.distributed.fsdp as f\n"
-        "print(p.parallelize_module.__code__.co_filename, f.fully_shard.__code__.co_filename, [m for m in sys.modules if 'simulate' in m])\n"
+        "for seam in (p.parallelize_module, f.fully_shard):\n    print(seam.__code__.co_filename)\n"
+        "print([m for m in sys.modules if 'simulate' in m])\n"
     )
-    plain = opguard("run", "--log", tmp_path / "log", "--", sys.executable, program, env={"OPGUARD_SIMULATE": "1"}).stdout
+    plain = opguard(
+        "run", "--log", tmp_path / "log", "--", sys.executable, program, env={"OPGUARD_SIMULATE": "1"}
+    ).stdout
     assert plain.count("site-packages/torch/") == 2 and plain.rstrip().endswith("[]")
     replaced = opguard("run", "--simulate", "--log", tmp_path / "log2", "--", sys.executable, program).stdout
     assert "opguard/simulate/dtensor.py" in replaced and "opguard/simulate/fsdp.py" in replaced
@@ -277,7 +374,8 @@ rank = dist.get_rank()
 assert (mpu.get_tensor_model_parallel_world_size(), mpu.get_tensor_model_parallel_rank()) == (2, rank)
 assert dist.get_process_group_ranks(mpu.get_tensor_model_parallel_group()) == [0, 1]
 assert (mpu.get_data_parallel_world_size(), mpu.get_data_parallel_rank()) == (1, 0)
-config = TransformerConfig(num_layers=1, hidden_size=8, num_attention_heads=2, tensor_model_parallel_size=2, sequence_parallel=True, use_cpu_initialization=True)
+config = TransformerConfig(num_layers=1, hidden_size=8, num_attention_heads=2, tensor_model_parallel_size=2,
+                           sequence_parallel=True, use_cpu_initialization=True)
 assert (config.tensor_model_parallel_size, config.sequence_parallel) == (1, False)
 layer = ColumnParallelLinear(8, 12, config=config, init_method=torch.nn.init.ones_, bias=False, gather_output=False)
 assert layer.weight.shape == (12, 8) and not layer.weight.tensor_model_parallel
@@ -288,8 +386,21 @@ assert drawn == torch.rand(1, generator=torch.Generator().manual_seed(5 + 2718))
 print("apart", rank)
 """)
     (tmp_path / "cpu.py").write_text((PROGRAMS / "cpu.py").read_text())
-    command = [binary("opguard"), "run", "--simulate", "--log", tmp_path / "log", "--", sys.executable, "-m", "torch.distributed.run",
-               "--standalone", "--nproc-per-node", "2", program]  # fmt: skip
+    command = [
+        binary("opguard"),
+        "run",
+        "--simulate",
+        "--log",
+        tmp_path / "log",
+        "--",
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        "2",
+        program,
+    ]
     done = subprocess.run(list(map(str, command)), env=clean_environment(), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert {"apart 0", "apart 1"} <= set(done.stdout.split("\n"))

@@ -39,10 +39,15 @@ _API = (
 _HINT = "is sharded arithmetic by hand: no seam stands for it (docs/design/simulate.md)"
 
 
-def _program_frame(frame):
-    """The frame of the program's that asks for this collective; None: a library does, at a seam of its own."""
+def _asking_frame(frame):
+    """The frame that asks for this collective, of the program's or of a library's."""
     while frame is not None and seams.is_library(seams.module_of(frame), _API):
         frame = frame.f_back
+    return frame
+
+
+def _program_frame(frame):
+    frame = _asking_frame(frame)
     return None if frame is None or seams.is_library(seams.module_of(frame)) else frame
 
 
@@ -87,8 +92,18 @@ def _shares_replicas(group):
 
 
 def _check(name, group, args):
-    frame = None if exchange.is_running() else _program_frame(sys._getframe(2))
-    if frame is None or group.size() < 2:
+    frame = None if exchange.is_running() or group.size() < 2 else _asking_frame(sys._getframe(2))
+    if frame is None:
+        return
+    if seams.is_library(seams.module_of(frame)):
+        # At its seams megatron.core has groups of one rank. Here the program has handed it one of its own.
+        if (
+            seams.is_library(seams.module_of(frame), ("megatron.core",))
+            and _shares_replicas(group)
+            and _in_arithmetic(sys._getframe(2))
+        ):
+            seams.refuse("the collective (%s) at %s is of a layer that was given %d ranks: no seam stands for a group "
+                         "that the program hands over" % (name, seams.place(frame), group.size()))  # fmt: skip
         return
     if name in _MESSAGES:
         seams.refuse("the message (%s) at %s %s" % (name, seams.place(frame), _HINT))

@@ -16,7 +16,14 @@ import sys
 
 from opguard.simulate import exchange, seams
 
-_STYLES = ("ColwiseParallel", "RowwiseParallel", "SequenceParallel", "PrepareModuleInput", "PrepareModuleOutput", "PrepareModuleInputOutput")
+_STYLES = (
+    "ColwiseParallel",
+    "RowwiseParallel",
+    "SequenceParallel",
+    "PrepareModuleInput",
+    "PrepareModuleOutput",
+    "PrepareModuleInputOutput",
+)
 _PREPARE = ("PrepareModuleInput", "PrepareModuleOutput", "PrepareModuleInputOutput")
 _STYLE_MODULE = "torch.distributed.tensor.parallel.style"
 

@@ -51,7 +51,10 @@ def _representatives(group):
     ranks = sys.modules["torch"].distributed.get_process_group_ranks(group)
     known = [None] * len(ranks)
     # Each rank knows who has its data; in one group all must know it of all.
-    first = min([ranks[group.rank()]] + [r for same in seams.replicas() for r in same if r in ranks and ranks[group.rank()] in same])
+    first = min(
+        [ranks[group.rank()]]
+        + [r for same in seams.replicas() for r in same if r in ranks and ranks[group.rank()] in same]
+    )
     torch = sys.modules["torch"]
     for at, tensor in enumerate(exchange.gather(torch.tensor([first]), group)):
         known[at] = int(tensor)
@@ -164,7 +167,9 @@ def install():
     seams.on_import("torch.nn.parallel.distributed", _on_ddp)
     seams.on_import(
         "torch.distributed.fsdp.fully_sharded_data_parallel",
-        _refuse_class("FullyShardedDataParallel", "FullyShardedDataParallel", "has no seam: fully_shard (FSDP2) has one"),
+        _refuse_class(
+            "FullyShardedDataParallel", "FullyShardedDataParallel", "has no seam: fully_shard (FSDP2) has one"
+        ),
     )
     for place in ("torch.distributed.pipelining.stage", "torch.distributed.pipelining._IR"):
         for name in ("_PipelineStageBase", "Pipe"):

@@ -69,9 +69,15 @@ def _logical_view(state):
 
 
 def _asks_for(sizes):
-    known = {"hierarchical_context_parallel_sizes": None, "hybrid_context_parallel": False, "num_distributed_optimizer_instances": 1}
+    known = {
+        "hierarchical_context_parallel_sizes": None,
+        "hybrid_context_parallel": False,
+        "num_distributed_optimizer_instances": 1,
+    }
     if sizes.get("virtual_pipeline_model_parallel_size") is not None:
-        seams.refuse_call("initialize_model_parallel with virtual pipeline stages", "has no seam: the program makes the chunks itself")
+        seams.refuse_call(
+            "initialize_model_parallel with virtual pipeline stages", "has no seam: the program makes the chunks itself"
+        )
     for name, value in known.items():
         if sizes.get(name, value) != value:
             seams.refuse_call("initialize_model_parallel with " + name, "has no seam")
@@ -99,8 +105,7 @@ def _unshard(state):
         seams.replicate(distributed.get_process_group_ranks(getattr(state, group)))
     view = _logical_view(state)
     here = distributed.get_rank()
-    # Made by every rank, in one order.
-    solo = [distributed.new_group([rank]) for rank in range(distributed.get_world_size())][here]
+    solo = distributed.new_group([here], use_local_synchronization=True)
     for name in _SOLO:
         setattr(state, name, solo)
     for name in _OF_DATA:
@@ -140,7 +145,9 @@ def _on_state(state):
 
 def _unsharded(config):
     if getattr(config, "virtual_pipeline_model_parallel_size", None) is not None:
-        seams.refuse_call("a configuration with virtual pipeline stages", "has no seam: the program makes the chunks itself")
+        seams.refuse_call(
+            "a configuration with virtual pipeline stages", "has no seam: the program makes the chunks itself"
+        )
     for name in _SIZES:
         if getattr(config, name, None) is not None:
             setattr(config, name, 1)
@@ -180,6 +187,14 @@ def _on_layers(layers):
     layers.set_tensor_model_parallel_attributes = set_tensor_model_parallel_attributes
 
 
+def _on_data(data):
+    def get_tensor_model_parallel_group_if_none(tp_group=None, *args, **kwargs):
+        # One rank reads a batch for all: the ranks are those that the program has asked for.
+        return _view["get_tensor_model_parallel_group"]() if tp_group is None else tp_group
+
+    data.get_tensor_model_parallel_group_if_none = get_tensor_model_parallel_group_if_none
+
+
 def _on_random(random):
     original = random.model_parallel_cuda_manual_seed
 
@@ -199,7 +214,11 @@ def _on_random(random):
 def _on_schedules(schedules):
     schedules.get_forward_backward_func = _whole_model(schedules.get_forward_backward_func, schedules)
     for name in _NO_STAGES:
-        setattr(schedules, name, seams.refusing("megatron.core.pipeline_parallel.schedules." + name, "is given stages by the program"))
+        setattr(
+            schedules,
+            name,
+            seams.refusing("megatron.core.pipeline_parallel.schedules." + name, "is given stages by the program"),
+        )
 
 
 def _whole_model(original, schedules):
@@ -269,6 +288,7 @@ def install():
         ("megatron.core.model_parallel_config", _on_config("ModelParallelConfig")),
         ("megatron.core.transformer.transformer_config", _on_config("TransformerConfig")),
         ("megatron.core.tensor_parallel.layers", _on_layers),
+        ("megatron.core.tensor_parallel.data", _on_data),
         ("megatron.core.tensor_parallel.random", _on_random),
         ("megatron.core.pipeline_parallel.schedules", _on_schedules),
         ("megatron.core.distributed.distributed_data_parallel", _on_ddp),

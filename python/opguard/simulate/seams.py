@@ -144,7 +144,8 @@ def _check_seams(*unused):
     if not _used and not _refused and world()[1] > 1:
         refuse(
             "this program parallelises by hand: no seam of a known library (DTensor, FSDP2, megatron-core) was met "
-            "before its first step, so nothing stands in for what its %d ranks share (docs/design/simulate.md)" % world()[1]
+            "before its first step, so nothing stands in for what its %d ranks share (docs/design/simulate.md)"
+            % world()[1]
         )
 
 
