@@ -39,7 +39,7 @@ TEST(Simulate, TensorParallelRanksAreAllTheOneProcess) {
 
 TEST(Simulate, RanksWithTheSameDataAreJoinedOverAllThatIsKnown) {
   // Tensor and context parallel: rank 3 shares a group with 1 and 2 alone.
-  const Run b = run_of({{0, "0,1;0,2"}, {1, "0,1;1,3"}, {2, "0,2;2,3"}, {3, "1,3;2,3"}});
+  const opguard::Run b = run_of({{0, "0,1;0,2"}, {1, "0,1;1,3"}, {2, "0,2;2,3"}, {3, "1,3;2,3"}});
   auto found = ranks_of_a(whole(1), b);
   ASSERT_TRUE(bool(found));
   EXPECT_EQ(*found, (Ranks{{0, 0}, {1, 0}, {2, 0}, {3, 0}}));
