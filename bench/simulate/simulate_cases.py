@@ -199,6 +199,21 @@ case(
     at=["torch.randint(0, TOKENS", "batches(step, 4)", "mpu.get_tensor_model_parallel_rank(), 1"],
 )
 case(
+    "core.data_reversed",
+    "core",
+    "",
+    "--tp 2",
+    edits=[
+        (
+            "[data_rank::data_size]\n",
+            "[data_rank::data_size]\n"
+            "        mine = mine[::-1] if mpu.get_tensor_model_parallel_rank() else mine\n",
+        )
+    ],
+    says="configuration",
+    at=["mine[::-1]", "batches(step, 4)", "torch.randint(0, TOKENS"],
+)
+case(
     "core.dropout_streams",
     "core",
     "--dropout 0.1",

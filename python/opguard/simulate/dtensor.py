@@ -34,10 +34,6 @@ def ranks_of(mesh):
     return [int(rank) for rank in mesh.mesh.flatten().tolist()]
 
 
-def _group(mesh):
-    return mesh.get_group() if mesh.ndim == 1 else mesh._flatten().get_group()
-
-
 def _check_style(style):
     kind = type(style)
     if kind.__module__ != _STYLE_MODULE or kind.__name__ not in _STYLES:
@@ -65,13 +61,23 @@ def _styles_below(module, plan):
             yield child, style
 
 
+def group_of(mesh):
+    return mesh.get_group() if mesh.ndim == 1 else mesh._flatten().get_group()
+
+
+def move(module, mesh):
+    """Parameters and buffers to the mesh's device, as whoever distributes them moves them."""
+    for tensor in [*module.parameters(), *module.buffers()]:
+        if not tensor.is_meta and tensor.device.type != mesh.device_type:
+            tensor.data = tensor.data.to(mesh.device_type)
+
+
 def _take_first_ranks(module, mesh):
     """Parameters and buffers of the mesh's rank 0: what would be scattered from there."""
-    torch = _torch()
-    with torch.no_grad():
-        for tensor in [*module.parameters(), *module.buffers()]:
-            if not tensor.is_meta:
-                exchange.broadcast(tensor, _group(mesh))
+    move(module, mesh)
+    for tensor in [*module.parameters(), *module.buffers()]:
+        if not tensor.is_meta:
+            exchange.broadcast(tensor, group_of(mesh))
     for parameter in module.parameters():
         _meshes.put(parameter, mesh)
 
@@ -105,8 +111,10 @@ def _distribute_tensor(original):
             device_mesh = _torch().distributed.device_mesh._mesh_resources.get_current_mesh()
         seams.used("distribute_tensor")
         seams.replicate(ranks_of(device_mesh))
+        if not tensor.is_meta and tensor.device.type != device_mesh.device_type:
+            tensor = tensor.to(device_mesh.device_type)
         if src_data_rank is not None and not tensor.is_meta and device_mesh.size() > 1:
-            exchange.broadcast(tensor, _group(device_mesh))
+            exchange.broadcast(tensor, group_of(device_mesh))
         return tensor
 
     return distribute_tensor

@@ -38,26 +38,24 @@ class _Managed:
             return
         self.begun = True
         mesh = self.mesh
-        group = mesh.get_group() if mesh.ndim == 1 else mesh._flatten().get_group()
-        representatives = _representatives(group)
+        group = dtensor.group_of(mesh)
+        representatives = _representatives(group, mesh.device_type)
         if len(representatives) > 1 or self.divisor != 1:
             parameters = [module._parameters[name] for module, name in self.places]
             self.reduction = exchange.Reduction(parameters, group, representatives, self.divisor)
             self.reduction.synchronises = self.synchronises
 
 
-def _representatives(group):
+def _representatives(group, device):
     """One rank of the group for each that the data are divided among, as numbers in the group."""
     ranks = sys.modules["torch"].distributed.get_process_group_ranks(group)
-    known = [None] * len(ranks)
     # Each rank knows who has its data; in one group all must know it of all.
     first = min(
         [ranks[group.rank()]]
         + [r for same in seams.replicas() for r in same if r in ranks and ranks[group.rank()] in same]
     )
     torch = sys.modules["torch"]
-    for at, tensor in enumerate(exchange.gather(torch.tensor([first]), group)):
-        known[at] = int(tensor)
+    known = [int(tensor) for tensor in exchange.gather(torch.tensor([first], device=device), group)]
     return [at for at, rank in enumerate(ranks) if known[at] == rank]
 
 
@@ -124,6 +122,7 @@ def _fully_shard(original, module):
                     found.append((part, name))
         managed = _Managed(found, mesh)
         for child in each:
+            dtensor.move(child, mesh)
             kind = type(child)
             if kind not in classes:
                 classes[kind] = type("FSDP" + kind.__name__, (whole, kind), {})
