@@ -66,10 +66,10 @@ case(
     "--tp 2",
     edits=[
         (
-            '"norm1": SequenceParallel(), ',
-            '"norm1": PrepareModuleOutput(output_layouts=Shard(1), desired_output_layouts=Shard(1)), ',
+            '"norm1": SequenceParallel(),',
+            '"norm1": PrepareModuleOutput(output_layouts=Shard(1), desired_output_layouts=Shard(1)),',
         ),
-        ("SequenceParallel, parallelize_module", "SequenceParallel, PrepareModuleOutput, parallelize_module"),
+        ("    SequenceParallel,\n", "    PrepareModuleOutput,\n    SequenceParallel,\n"),
     ],
     held_out=True,
 )
@@ -156,22 +156,26 @@ case(
     "core",
     "",
     "--tp 2",
-    says="refused",
-    at=["that the program hands over"],
     edits=[
         (
-            "    return GPTModel(config, layers,",
+            "    return GPTModel(\n",
             "    groups = ProcessGroupCollection.use_mpu_process_groups()\n"
             "    groups.tp = mpu.get_tensor_model_parallel_group()\n"
-            "    return GPTModel(config, layers,",
+            "    return GPTModel(\n"
+            "        pg_collection=groups,\n",
         ),
-        ("parallel_output=True)", "parallel_output=True, pg_collection=groups)"),
+        ("        config,\n        layers,\n", "        config=config,\n        transformer_layer_spec=layers,\n"),
+        (
+            "        vocabulary(o),\n        LENGTH,\n",
+            "        vocab_size=vocabulary(o),\n        max_sequence_length=LENGTH,\n",
+        ),
         (
             "from megatron.core.transformer.moe",
-            "from megatron.core.process_groups_config import ProcessGroupCollection\n"
-            "from megatron.core.transformer.moe",
+            "from megatron.core.process_groups_config import ProcessGroupCollection\nfrom megatron.core.transformer.moe",
         ),
     ],
+    says="refused",
+    at=["that the program hands over"],
 )
 case(
     "core.padded",
@@ -257,7 +261,7 @@ case(
     "core",
     "",
     "--pp 2",
-    edits=[("mpu.initialize_model_parallel(o.tp, o.pp, ", "mpu.initialize_model_parallel(o.tp, o.pp, 2, ")],
+    edits=[("        o.tp, o.pp, expert_model", "        o.tp, o.pp, 2, expert_model")],
     says="refused",
     at=["virtual pipeline"],
 )
