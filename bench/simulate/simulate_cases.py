@@ -69,7 +69,7 @@ case(
             '"norm1": SequenceParallel(),',
             '"norm1": PrepareModuleOutput(output_layouts=Shard(1), desired_output_layouts=Shard(1)),',
         ),
-        ("    SequenceParallel,\n", "    PrepareModuleOutput,\n    SequenceParallel,\n"),
+        ("SequenceParallel, parallelize_module", "SequenceParallel, PrepareModuleOutput, parallelize_module"),
     ],
     held_out=True,
 )
@@ -171,7 +171,8 @@ case(
         ),
         (
             "from megatron.core.transformer.moe",
-            "from megatron.core.process_groups_config import ProcessGroupCollection\nfrom megatron.core.transformer.moe",
+            "from megatron.core.process_groups_config import ProcessGroupCollection\n"
+            "from megatron.core.transformer.moe",
         ),
     ],
     says="refused",
