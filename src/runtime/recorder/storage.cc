@@ -32,9 +32,9 @@ uint64_t strides_of(const TensorView& view) {
   return h;
 }
 
-// Of the bytes that its elements lie in, whatever their order: the dimensions from the innermost,
-// those that go on where another ends as one. x and x.t() have the same, x[:, :2] has not. 0: not
-// known.
+// Of the bytes that its elements lie in, whatever their order. The dimensions are taken from the
+// innermost; one that goes on where another ends is part of it. So x and x.t() have the same.
+// Counterexample: x[:, :2] has not. 0: not known.
 uint64_t extent_of(const TensorView& view) {
   constexpr size_t kMostDims = 8;
   struct Dim {
