@@ -15,6 +15,7 @@ is right to name. wrong: another answer. failed: no answer where one was due. li
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -36,7 +37,7 @@ ANSWERS = {
     "tinyllama.cp_positions": ("refused", "by hand"),
     "tinyllama.control_cp": ("refused", "by hand"),
     "tinyllama.dp_mean_of_means": ("refused", "divided among 2"),
-    "tinyllama.control_fused": ("configuration", ""),
+    "tinyllama.control_fused": ("configuration", "F.scaled_dot_product_attention("),
 }
 SETS = (
     ("own, looked at", lambda r: r["set"] == "own" and not r["held_out"]),
@@ -165,7 +166,7 @@ def judge(case, told, code, said, answer, tree):
         whole = len(told["ranks"]) == case["ranks"] and all(rank["verdict"] == "identical" for rank in told["ranks"])
         return "right" if whole and code == 0 else "wrong"
     location = (answer.get("pivot") or {}).get("b") or (answer.get("pivot") or {}).get("a")
-    return "place" if not case["at"] or names(location, case["at"], tree) else "right"
+    return "place" if names(location, case["at"], tree) else "right"
 
 
 def names(location, texts, tree):
@@ -251,7 +252,7 @@ def tables(results):
 def shortened(text):
     for folder in (str(ROOT) + "/", "opguard: "):
         text = text.replace(folder, "")
-    words = [word.rsplit("/faulty/", 1)[-1] if "/faulty/" in word else word for word in text.split()]
+    words = [re.sub(r".*/(?:faulty|good|site-packages)/", "", word) for word in text.split()]
     text = " ".join(words).replace("|", "/")
     return text if len(text) <= 150 else text[:147] + "..."
 
