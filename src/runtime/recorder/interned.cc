@@ -7,8 +7,8 @@
 namespace opguard {
 namespace {
 
-// The bytes of a text of 8 at most as a number, by loads of known width: a copy of as many bytes as
-// it has would be a call.
+// The bytes of a text of 8 at most as a number. The loads are of known width: a copy of as many
+// bytes as it has would be a call.
 uint64_t word_of(std::string_view text) {
   const char* at = text.data();
   const size_t size = text.size();

@@ -32,9 +32,9 @@ uint64_t strides_of(const TensorView& view) {
   return h;
 }
 
-// Of the bytes that its elements lie in, whatever their order: the dimensions from the innermost,
-// those that go on where another ends as one. x and x.t() have the same, x[:, :2] has not. 0: not
-// known.
+// Of the bytes that its elements lie in, whatever their order. x and x.t() have the same, x[:, :2]
+// has not. It is made of the dimensions from the innermost on; two of which one goes on where the
+// other ends are one. 0: not known.
 uint64_t extent_of(const TensorView& view) {
   constexpr size_t kMostDims = 8;
   struct Dim {

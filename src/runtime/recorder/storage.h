@@ -57,9 +57,9 @@ class Storages {
 
   // What was last read of this tensor, if nothing says that it may have changed since.
   const Value* carried(const Place& place, PyObject* tensor, const TensorView& view, uint32_t meta);
-  // What was last read of another tensor that lives, of the same elements in memory, whose writes
-  // are counted by the same counter. whole: in the same order and shape; else only its digest is
-  // this one's too. Good until the next call.
+  // What was last read of another tensor that lives, of the same elements in memory. One counter
+  // counts the writes of both. whole: it has their order and shape too. Else only its digest is
+  // this one's. Good until the next call.
   struct Shared {
     const Value* value = nullptr;
     bool whole = false;
