@@ -127,6 +127,9 @@ def test_a_sum_that_is_never_made(opguard, tmp_path):
     assert (done.returncode, found["verdict"], found["pivot"]["kind"]) == (1, "diverged", "missing_reduce"), done.stdout
     assert found["pivot"]["b"]["line"] == line_of("part = F.linear(h, self.down)")
     assert found["pivot"]["error"]["relative"] < found["pivot"]["error"]["allowed"]
+    # A page has no rows for tensors of other layouts: it says what the terminal says.
+    page = (tmp_path / "verdict.html").read_text()
+    assert "nothing adds them up before it is used" in page and "partial sum" in page and "part = F.linear(h, self.down)" in page
 
 
 def test_a_gradient_whose_parts_are_not_added(opguard, tmp_path):
