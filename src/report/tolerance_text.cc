@@ -48,7 +48,8 @@ std::string tolerance_words(const Reason& reason) {
       return "it is run a's value of " + (names[0].empty() ? "" : names[0] + ", ") + "step " +
              std::to_string(first) + ", micro-batch " + std::to_string(second);
     case ReasonKind::saved_overwritten:
-      return "a backward pass reads what its forward pass had there, and this wrote over it before, "
+      return "a backward pass reads what its forward pass had there, and this wrote over it "
+             "before, "
              "in micro-batch " +
              std::to_string(first);
     case ReasonKind::elements_moved:
@@ -61,6 +62,10 @@ std::string tolerance_words(const Reason& reason) {
     case ReasonKind::beyond_noise:
       return "what it was made of is run a's, and it is " + short_number(reason.ratio) +
              " times as far off as is allowed";
+    case ReasonKind::drowned:
+      return counted(first, "gradient") + (first == 1 ? " says" : " say") +
+             " little: rounding to run b's narrower type alone moves " +
+             (first == 1 ? "it" : "them") + " by up to " + short_number(reason.ratio * 100) + " %";
     case ReasonKind::left_unjudged:
       return std::to_string(first) + " losses, gradients or parameters" +
              " could not be judged (not finite, zero in run a alone, or moved by jitter as far), "
@@ -74,7 +79,8 @@ std::string tolerance_words(const Reason& reason) {
       return std::string("run ") + "ab"[reason.side] +
              " has no sketches: record it with --mode sketch";
     case ReasonKind::jittered:
-      return std::string("run ") + "ab"[reason.side] + " is jittered: it says what noise is, no more";
+      return std::string("run ") + "ab"[reason.side] +
+             " is jittered: it says what noise is, no more";
     case ReasonKind::not_jittered:
       return names[0] + " is no noise: record it with --jitter SEED";
     case ReasonKind::other_slices:

@@ -3,15 +3,57 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <vector>
 
 #include "align/pair/run.h"
+#include "align/tolerance/noise_level.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/CRC.h"
 #include "support/write_file.h"
 
 namespace opguard {
+
+namespace {
+
+// Of a model under autocast a good part stays float32.
+constexpr uint64_t kNarrowPart = 4;
+
+}  // namespace
+
+std::string types_of(const Run& candidate) {
+  std::map<std::string, std::map<std::string, uint64_t>> boundaries;
+  std::map<std::string, uint64_t> all;
+  uint64_t floating = 0;
+  for (const ProcessLog& log : candidate.processes)
+    for (uint64_t i = 0; i < log.events.size(); ++i) {
+      const EventKind kind = log.events.kind(i);
+      if (kind != EventKind::op && kind != EventKind::node) continue;
+      const Event event = log.events[i];
+      for (const Slot& slot : log.slots_of(event)) {
+        if (slot.kind == SlotKind::in || slot.meta == kNone) continue;
+        const std::string& type = log.metas[slot.meta].dtype;
+        if (unit_roundoff(type) == 0) continue;
+        ++floating;
+        ++all[type];
+        ++boundaries[log.text(event.boundary)][type];
+      }
+    }
+  const auto by_times = [](const auto& x, const auto& y) { return x.second < y.second; };
+  const auto is_narrow = [](const std::string& type) {
+    return unit_roundoff(type) > unit_roundoff("float32");
+  };
+  std::erase_if(all, [&](const auto& type) { return !is_narrow(type.first); });
+  const auto most = std::max_element(all.begin(), all.end(), by_times);
+  if (most == all.end() || most->second * kNarrowPart <= floating) return "";
+  std::string text;
+  for (const auto& [boundary, types] : boundaries) {
+    const auto of = std::max_element(types.begin(), types.end(), by_times);
+    text += "type " + boundary + " " + of->first + "\n";
+  }
+  return text + "type * " + most->first + "\n";
+}
 
 std::string slices_of(const Run& candidate) {
   std::set<int32_t> ranks;
@@ -22,6 +64,7 @@ std::string slices_of(const Run& candidate) {
       if (!meta.shape.empty()) shapes.insert(meta.shape);
   }
   std::string text = "world " + std::to_string(std::max<size_t>(ranks.size(), 1)) + "\n";
+  text += types_of(candidate);
   if (ranks.size() < 2) return text;
   for (const auto& shape : shapes) {
     text += "shape";

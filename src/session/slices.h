@@ -1,8 +1,12 @@
 // session/slices.h: what --slices reads, of what the ranks of a run hold.
 //
 //   world 2
-//   shape 8 64      a rank of the run has a tensor of this shape
+//   shape 8 64                     a rank of the run has a tensor of this shape
+//   type model.linear:3nly float16   most results there are of this type
+//   type * float16                 many of the run's are; for operators that it has not
 //
+// Rounding is jittered as coarsely as the run rounds there (python/opguard/record/jitter.py). Types
+// are told of a run that has many narrow ones.
 // docs/design/tolerance.md says what the reference does with it. Counterexample: a run of one
 // process has no pieces, and needs none.
 #pragma once
@@ -15,6 +19,9 @@
 namespace opguard {
 
 std::string slices_of(const Run& candidate);
+
+// Of these the lines of types alone: one for each boundary, if many results are of a narrow type.
+std::string types_of(const Run& candidate);
 
 // As a log's setting "slices" tells which text it was recorded with; "" for one without shapes.
 std::string slices_digest(const std::string& text);

@@ -31,13 +31,20 @@ llvm::Expected<ToleranceLogs> record_tolerance(const ToleranceRuns& runs, const 
   if (!candidate) return candidate.takeError();
   const std::string slices = a.work + "/slices.txt";
   if (auto error = write_file(slices, slices_of(*candidate))) return error;
+  const std::string of_types = types_of(*candidate), types = a.work + "/types.txt";
+  const bool coarse = !of_types.empty();
+  if (coarse)
+    if (auto error = write_file(types, of_types)) return error;
   say_step("4/" + total + " guarded run of a, sketched");
   if (auto error = record_a(sketching(a, {{"OPGUARD_SLICES", "@" + slices}}), "")) return error;
   for (uint32_t i = 1; i <= runs.perturb; ++i) {
     const std::string seed = std::to_string(runs.seed + i), folder = "noise_" + std::to_string(i);
     say_step(std::to_string(4 + i) + "/" + total + " guarded run of a, rounding jittered by seed " +
              seed);
-    if (auto error = record_a(sketching(a, {{"OPGUARD_JITTER", seed}}), folder)) return error;
+    // Pieces of what jitter makes are asked for by nobody, but it has to be as coarse as b rounds.
+    Variables settings{{"OPGUARD_JITTER", seed}};
+    if (coarse) settings.emplace_back("OPGUARD_SLICES", "@" + types);
+    if (auto error = record_a(sketching(a, settings), folder)) return error;
     logs.noise.push_back(a.work + "/" + folder + "/log");
   }
   return logs;

@@ -8,6 +8,11 @@ operator, forward and backward. What a tensor moves by between the two is what r
     x of bfloat16, 1.0     1 or 0.996
     an integer, -inf       as it is
 
+Where the run to be compared rounds to a narrower type, its own roundoff is what counts. The slices name the operators:
+
+    type model.linear:3nly bfloat16     a result of float32 there moves by up to 2^-9 of itself
+    type * bfloat16                     so does what an operator makes that the other run has not
+
 The draw is a function of seed, boundary and occurrence alone, never of time, and no generator of the program is used.
 
 Counterexample: a perturbation of the input alone says nothing of an operator's own rounding.
@@ -17,9 +22,33 @@ The cost: some passes over each result; only the reference is jittered, and only
 import zlib
 
 
+def types_of(slices):
+    """{boundary: type} of the lines "type BOUNDARY TYPE"; raises ValueError for what torch has no such type of."""
+    import torch
+
+    types = {}
+    for line in slices.splitlines():
+        if line.startswith("type "):
+            _, boundary, name = line.split()
+            kind = getattr(torch, name, None)
+            if not isinstance(kind, torch.dtype) or not kind.is_floating_point:
+                raise ValueError("OPGUARD_SLICES: %s is no floating point type" % name)
+            types[boundary] = kind
+    return types
+
+
 class Jitter:
-    def __init__(self, seed):
-        self.seed = seed
+    def __init__(self, seed, slices=""):
+        self.seed, self.slices, self.types = seed, slices, None
+
+    def _roundoff(self, boundary, own):
+        """Of the coarser of two types: its own, and what the other run has there."""
+        import torch
+
+        if self.types is None:
+            self.types = types_of(self.slices)
+        other = self.types.get(boundary, self.types.get("*"))
+        return max(torch.finfo(own).eps, 0 if other is None else torch.finfo(other).eps)
 
     def __call__(self, boundary, occurrence, tensors):
         """tensors: a list; what is no floating point tensor, or overlaps itself, is left as it is."""
@@ -37,7 +66,7 @@ class Jitter:
                 # Not counted as a write: autograd keeps what it has saved, with the noise in it.
                 moved = tensor.data
                 wide = torch.float64 if moved.dtype == torch.float64 else torch.float32
-                unit = torch.finfo(moved.dtype).eps * (torch.rand(moved.shape, generator=generator, dtype=wide) - 0.5)
+                unit = self._roundoff(boundary, moved.dtype) * (torch.rand(moved.shape, generator=generator, dtype=wide) - 0.5)
                 exact = moved.to(wide)
                 noisy = (exact + exact * unit).to(moved.dtype)
                 # The largest of a type, as in a mask, stays in it; what is not finite stays what it is.

@@ -53,7 +53,7 @@ def _sketch(options):
     from opguard.record import jitter, modules
 
     modules.install()
-    _rt.sketch(options.slices, modules.current, modules.gradients, None if options.jitter is None else jitter.Jitter(options.jitter))
+    _rt.sketch(options.slices, modules.current, modules.gradients, None if options.jitter is None else jitter.Jitter(options.jitter, options.slices))
 
 
 def close():

@@ -160,16 +160,17 @@ enum class ReasonKind : uint8_t {
   other_weights,      // numbers: how many of how many; names: the first
   inner_unexplained,  // numbers: how many
   layer_of_none,      // numbers: the layer; names: its prefix
-  layer_again,        // numbers: the layer, a rank that has it as well as another; names: its prefix
-  not_summed,         // numbers: ranks
-  times_factor,       // ratio
-  pieces_omitted,     // numbers: how many
-  another_value,      // numbers: step, micro-batch; names: module
-  saved_overwritten,     // numbers: the micro-batch that did it
+  layer_again,     // numbers: the layer, a rank that has it as well as another; names: its prefix
+  not_summed,      // numbers: ranks
+  times_factor,    // ratio
+  pieces_omitted,  // numbers: how many
+  another_value,   // numbers: step, micro-batch; names: module
+  saved_overwritten,  // numbers: the micro-batch that did it
   elements_moved,     //
   some_ranks,         // numbers: how many of how many, the first
   narrower_type,      // names: the type
   beyond_noise,       // ratio: of the error over what is allowed
+  drowned,            // numbers: gradients; ratio: the most that rounding alone moves one
   left_unjudged,      // numbers: losses, gradients and parameters so, and those without a partner;
                       // names: the first
   hole_in_log,        // side, names: the log

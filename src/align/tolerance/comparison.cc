@@ -17,6 +17,8 @@ namespace {
 // Jitter alone moves a tensor by more than this part of its norm: a choice or a division went the
 // other way.
 constexpr double kTooNoisy = 0.25;
+// Units of the narrower type that rounding may become in a forward pass.
+constexpr double kMostUnits = 16;
 
 // The candidate's tensors, with activities and slots named as the reference has them.
 ProcessTensors renamed(ProcessTensors mine, int32_t process, const Layers& layers, Texts& texts) {
@@ -109,6 +111,18 @@ double coarser_of(const std::vector<ComparedTensor>& tensors, SketchReader& a, S
   return coarser;
 }
 
+// In the step before every update, and on the way to a loss.
+bool is_first_forward(const Run& candidate, const ComparedTensor& tensor,
+                      const Comparison& comparison) {
+  const auto& activity = tensor.a.activity;
+  const EventRef& made = tensor.b.front().event;
+  const ProcessLog& log = candidate.processes[static_cast<size_t>(made.process)];
+  return activity.kind == EventKind::op && activity.phase == Phase::forward &&
+         (log.events[made.event].flags & kInGraph) != 0 &&
+         activity.step == comparison.reference.tensors.front().activity.step &&
+         comparison.texts.text(tensor.a.node).empty();
+}
+
 }  // namespace
 
 int32_t only_process(const Run& run) {
@@ -192,8 +206,11 @@ Comparison compare_tensors(const Run& reference, const Run& candidate,
     compared.finite_a = sets[0].sketches[0].finite();
     for (const SlotRef& held_by : compared.b)
       compared.finite_b &= b.sets(held_by)[0].sketches[0].finite();
-    const double least = unit_roundoff(a.meta(compared.a.at).dtype);
-    compared.noise = std::max(levels.of(compared.a), least) * result.coarser;
+    const double unit_of_a = unit_roundoff(a.meta(compared.a.at).dtype);
+    const double least = std::max(unit_of_a, unit_roundoff(b.meta(compared.b.front()).dtype));
+    compared.jittered = compared.noise = std::max(levels.of(compared.a), least);
+    if (result.coarser > 1 && is_first_forward(candidate, compared, result))
+      compared.noise = std::min(compared.noise, kMostUnits * result.coarser * unit_of_a);
     compared.allowed = std::max(options.factor * compared.noise, kSketchRounding);
     const bool gradient = !result.texts.text(compared.a.node).empty();
     const std::pair<uint32_t, uint32_t> batch{compared.a.activity.step, compared.micro_batch};

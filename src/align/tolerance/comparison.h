@@ -7,8 +7,9 @@
 //   candidate   at 3e-2 from everything                                                    beyond
 //
 // What is allowed is what rounding did to the same tensor of the reference, run again with jitter,
-// times a factor. A candidate in a narrower type is allowed as many times more as its type is
-// coarser.
+// times a factor. Where the candidate's type is narrower the jitter is as coarse. No operator of a
+// first forward pass may make more of it than a few units: angles in bfloat16 have a cosine that is
+// as far off as jitter says, and that no one wants.
 //
 // Counterexample: a tensor of zeros, or one that jitter alone moves by a quarter of its norm, says
 // nothing. It is not judged, and counted.
@@ -43,8 +44,9 @@ struct ComparedTensor {
   std::vector<SlotRef> b;  // of each rank that holds it
   std::vector<int32_t> ranks;
   uint32_t micro_batch = kNone;
-  double noise = 0, allowed = 0;          // relative to the norm
-  double unit = 1;                        // factor of its micro-batch's gradients
+  double noise = 0, allowed = 0;  // relative to the norm
+  double jittered = 0;            // what jitter says alone; `noise` is at most what is wanted
+  double unit = 1;                // factor of its micro-batch's gradients
   bool finite_a = true, finite_b = true;  // every element
   TensorPlacement placement;
   TensorState state = TensorState::equal;

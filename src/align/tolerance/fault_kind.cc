@@ -56,7 +56,10 @@ bool FaultKinds::is_narrow(const ComparedTensor& tensor, Reasons& why) {
         coarsest_b = unit_roundoff(meta.dtype);
         name = meta.dtype;
       }
-  if (coarsest_b <= coarsest_a || tensor.placement.error > kNarrowUnits * coarsest_b) return false;
+  const bool by_rounding = tensor.jittered > tensor.noise;  // jitter alone explains it
+  if (coarsest_b <= coarsest_a ||
+      (!by_rounding && tensor.placement.error > kNarrowUnits * coarsest_b))
+    return false;
   why.push_back({.kind = ReasonKind::narrower_type, .names = {name}});
   return true;
 }

@@ -127,6 +127,8 @@ Verdict ToleranceJudge::verdict() {
     verdict.why = {{.kind = ReasonKind::within_rounding,
                     .numbers = {comparison_.tensors.size()},
                     .ratio = worst_ratio(comparison_)}};
+    if (Reasons drowned = judged_.drowned(); !drowned.empty())
+      verdict.notes.push_back(std::move(drowned));
     const auto inner = static_cast<uint64_t>(std::count_if(
         comparison_.tensors.begin(), comparison_.tensors.end(), [&](const ComparedTensor& tensor) {
           return !judged_.is_judged_by(tensor.a) && tensor.state == TensorState::beyond;

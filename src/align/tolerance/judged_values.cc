@@ -10,6 +10,11 @@
 namespace opguard {
 namespace {
 
+// What is off by at most so many times what jitter moves it, agrees with the jitter.
+constexpr double kDrowned = 2;
+// Gradients that have nothing in common are 1.4 apart.
+constexpr double kNobodys = 1;
+
 // Factors of two micro-batches that are further apart are not rounding.
 constexpr double kUneven = 1e-3;
 
@@ -107,6 +112,11 @@ std::vector<uint32_t> JudgedValues::sinks() const {
   }
   for (const uint32_t norm : multiplied_norms(reference_, comparison_))
     add(norm, comparison_.tensors[norm].a.activity.step * 3 + 1);
+  // What rounding to a narrower type explains, and no one wants.
+  if (found.empty() && comparison_.coarser > 1)
+    for (const uint32_t number : forward_of(first_step_))
+      if (comparison_.tensors[number].jittered > comparison_.tensors[number].noise)
+        found.push_back(number);
   if (!found.empty() && earliest % 3 == 1)
     if (const std::vector<uint32_t> losses = uneven_losses(earliest / 3); !losses.empty())
       return losses;
@@ -139,6 +149,25 @@ Reasons JudgedValues::unlike_weights() const {
   return {{.kind = ReasonKind::other_weights, .numbers = {unlike, all}, .names = {first}}};
 }
 
+// Losses and parameters must be judged in any case.
+bool JudgedValues::is_drowned(const ComparedTensor& tensor) const {
+  return comparison_.coarser > 1 && tensor.state == TensorState::unjudged && tensor.finite_a &&
+         tensor.finite_b && boundary(tensor.a) == "<gradients>" &&
+         tensor.placement.error <= std::min(kDrowned * tensor.noise, kNobodys);
+}
+
+Reasons JudgedValues::drowned() const {
+  uint64_t count = 0;
+  double most = 0;
+  for (const ComparedTensor& tensor : comparison_.tensors) {
+    if (!is_judged_by(tensor.a) || !is_drowned(tensor) || tensor.placement.error == 0) continue;
+    ++count;
+    most = std::max(most, tensor.noise);
+  }
+  if (count == 0) return {};
+  return {{.kind = ReasonKind::drowned, .numbers = {count}, .ratio = most}};
+}
+
 Reasons JudgedValues::left_unjudged() const {
   uint64_t unjudged = 0, missing = 0;
   std::string first;
@@ -151,7 +180,7 @@ Reasons JudgedValues::left_unjudged() const {
     // Zeros on both sides agree.
     const bool untold =
         !tensor.finite_a || (tensor.state == TensorState::unjudged && tensor.placement.error != 0);
-    if (!is_judged_by(tensor.a) || !untold) continue;
+    if (!is_judged_by(tensor.a) || !untold || is_drowned(tensor)) continue;
     ++unjudged;
     note(slot(tensor.a));
   }

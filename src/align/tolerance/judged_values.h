@@ -31,6 +31,9 @@ class JudgedValues {
   std::vector<uint32_t> forward_of(uint32_t step) const;
   // Most weights at the start are nobody's: these runs did not begin alike. Else no reason.
   Reasons unlike_weights() const;
+  // Gradients that rounding to the candidate's narrower type moves as far as they are off, and too
+  // far for more to be said. No reason: there are none.
+  Reasons drowned() const;
   // What would have to agree, and could not be looked at: without it nothing is equivalent.
   Reasons left_unjudged() const;
   bool empty() const;
@@ -44,6 +47,7 @@ class JudgedValues {
   const std::string& slot(const SketchedTensor& tensor) const {
     return comparison_.texts.text(tensor.slot);
   }
+  bool is_drowned(const ComparedTensor& tensor) const;
   bool is_last_parameter(const SketchedTensor& tensor) const;
   bool is_first_weight(const SketchedTensor& tensor) const;
   bool is_summed_later(const ComparedTensor& tensor) const;

@@ -66,9 +66,10 @@ bool Sketches::begin(std::string_view slices, PyObject* modules, PyObject* gradi
       if (numbers.size() >= 3 && numbers[0] > 1 && outer_.size() < kMostOuter &&
           std::find(outer_.begin(), outer_.end(), numbers[0]) == outer_.end())
         outer_.push_back(numbers[0]);
-    } else if (!text.empty()) {
+    } else if (!text.empty() && word != "type") {
       PyErr_Format(PyExc_ValueError,
-                   "OPGUARD_SLICES: line %zu is neither 'world N' nor 'shape N ...'", line);
+                   "OPGUARD_SLICES: line %zu is none of 'world N', 'shape N ...', 'type ID TYPE'",
+                   line);
       return false;
     }
   }

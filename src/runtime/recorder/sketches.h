@@ -35,10 +35,10 @@ class Sketches {
   bool on() const { return on_; }
   bool jitters() const { return static_cast<bool>(jitter_); }
 
-  // Slices are lines "world 4" and "shape 8 64", or "". Modules is called as modules(step, micro_batch)
-  // for the name of the innermost module or None. gradients(step) records them. Jitter is called as
-  // jitter(boundary, occurrence, tensors), or is None. False with an error set: slices are no such
-  // text.
+  // Slices are lines "world 4" and "shape 8 64", or ""; "type" is the jitter's. Modules is called
+  // as modules(step, micro_batch) for the name of the innermost module or None. gradients(step)
+  // records them. Jitter is called as jitter(boundary, occurrence, tensors), or is None. False with
+  // an error set: slices are no such text.
   bool begin(std::string_view slices, PyObject* modules, PyObject* gradients, PyObject* jitter);
 
   // Of a tensor that a slot tells of: a number for Slot::sketch, 0 if it has none. aside: other
