@@ -10,6 +10,7 @@
 #include "align/tolerance/flow_back.h"
 #include "align/tolerance/judged_values.h"
 #include "align/tolerance/named_operator.h"
+#include "align/tolerance/port_pivot.h"
 
 namespace opguard {
 namespace {
@@ -96,11 +97,18 @@ Pivot ToleranceJudge::pivot_of(const ToleranceOrigin& origin) {
   const ComparedTensor& tensor = comparison_.tensors[origin.tensor];
   Pivot pivot;
   pivot.tensor = origin.tensor;
-  const NamedOperator named = names_.of(origin);
+  NamedOperator named;
+  PortPlace place;
+  if (comparison_.port.told) place = PortPivot(a_, b_, comparison_).of(origin);
+  if (place.b.process >= 0)
+    named.event = place.b;
+  else
+    named = names_.of(origin);
   pivot.kind = kinds_.of(tensor, named, pivot.why);
   pivot.b = named.event;
   const bool own = std::any_of(tensor.b.begin(), tensor.b.end(),
                                [&](const SlotRef& b) { return b.event == pivot.b; });
+  pivot.a = place.a;
   if (own) {
     pivot.a = tensor.a.at.event;
     for (const SlotRef& b : tensor.b)
