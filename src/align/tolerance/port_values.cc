@@ -199,7 +199,7 @@ void PortPairs::by_names() {
     if (!kind.empty()) {
       const auto known = equal_.find(name_in(text));
       if (known == equal_.end()) {
-        if (kind == "param:" && moved_.contains(name_in(text))) found_.known.push_back(t.at);
+        if (moved_.contains(name_in(text))) found_.known.push_back(t.at);
         continue;
       }
       text = kind + known->second;
@@ -274,7 +274,7 @@ void PortPairs::pair_results(const Numbers& a, const Numbers& b) {
 // The same elements in another shape are known. In the same shape they lie at other places.
 void PortPairs::moved() {
   std::map<uint64_t, std::vector<Meta>> held;  // of a, by digest
-  const auto results = [](const PortSide& side, auto take) {
+  const auto each_result = [](const PortSide& side, auto take) {
     const size_t process = static_cast<size_t>(side.tensors.tensors.front().at.event.process);
     const ProcessLog& log = side.run.processes[process];
     for (uint32_t i = 0; i < log.events.size(); ++i) {
@@ -287,11 +287,11 @@ void PortPairs::moved() {
                SlotRef{{static_cast<int32_t>(process), i}, slots.index_of(made)});
     }
   };
-  results(a_, [&](const Meta& meta, const Slot& made, const SlotRef&) {
+  each_result(a_, [&](const Meta& meta, const Slot& made, const SlotRef&) {
     std::vector<Meta>& of = held[made.digest];
     if (std::find(of.begin(), of.end(), meta) == of.end()) of.push_back(meta);
   });
-  results(b_, [&](const Meta& meta, const Slot& made, const SlotRef& at) {
+  each_result(b_, [&](const Meta& meta, const Slot& made, const SlotRef& at) {
     const auto same = held.find(made.digest);
     if (same == held.end() || found_.partners.contains(at.slot)) return;
     const auto& metas = same->second;
