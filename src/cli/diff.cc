@@ -56,6 +56,11 @@ void add_diff(CLI::App& app, Pipeline& run) {
   command->add_option("--seed", opt->seed, "Seed of --deterministic")->type_name("N");
   add_examine_options(*command, opt->examine, kProveRuns);
   add_tolerance_options(*command, opt->tolerance);
+  command
+      ->add_flag("--simulate", opt->simulate,
+                 "Is it the arithmetic or the configuration? Run b computes the whole model on "
+                 "every rank (opguard help simulate)")
+      ->excludes("--tolerance");
   add_talk_options(*command);
   add_report_options(*command, opt->report);
   add_rule_options(*command, opt->report);

@@ -15,6 +15,8 @@ void add_run(CLI::App& app, Pipeline& run) {
   command->add_option("--log", opt->log, "Write the logs to this folder; it must not hold logs")
       ->type_name("DIR")
       ->required();
+  command->add_flag("--simulate", opt->simulate,
+                    "Compute the whole model on every parallel rank (opguard help simulate)");
   CLI::Option* deterministic =
       command->add_flag("--deterministic", opt->deterministic,
                         "Pin seeds, algorithms and collectives (opguard help determinism)");

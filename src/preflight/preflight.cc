@@ -92,6 +92,7 @@ llvm::Expected<Preflight> run_preflight(const PreflightOptions& options) {
            {"TORCHDYNAMO_DISABLE", "1"},  // operators inside compiled regions would have no frame
        })
     launched.environment.push_back(variable);
+  for (const auto& variable : options.environment) launched.environment.push_back(variable);
   add_injection(options.activities, launched.environment);
 
   llvm::Expected<LaunchResult> ran = launch(launched);

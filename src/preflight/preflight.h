@@ -8,6 +8,7 @@
 
 #include "llvm/Support/Error.h"
 #include "plan/trace.h"
+#include "support/launch.h"
 
 namespace opguard {
 
@@ -28,6 +29,7 @@ struct PreflightOptions {
   // docs/design/activities.md.
   std::string activities = "auto";
   std::string hook;         // hook map of texts to run in place of files; "": none
+  Variables environment{};  // more of it
   bool to_its_end = false;  // a program that fails having left a trace is no error
 };
 

@@ -19,6 +19,8 @@
 
 namespace opguard {
 
+class ByteWriter;
+
 // What the next event is coded against.
 struct EventBase {
   uint8_t kinds = 0, flags = 0;
@@ -80,15 +82,17 @@ class EventEncoder {
   // `index`: the event's in the log.
   void add(const Event& event, const Slot* slots, size_t slot_count, uint64_t index);
 
-  const std::string& bytes() const { return bytes_; }
+  std::string_view bytes() const { return {bytes_.data(), size_}; }
   uint32_t events() const { return events_; }
   uint64_t slots() const { return slots_; }
   void clear();
 
  private:
-  void put_slot(const Slot& slot, uint16_t expected_index);
+  void put_event(ByteWriter& out, const Event& event, size_t slot_count, uint64_t index);
+  void put_slot(ByteWriter& out, const Slot& slot, uint16_t expected_index);
 
-  std::string bytes_;
+  std::vector<char> bytes_;  // of which `size_` are written; the rest is room
+  size_t size_ = 0;
   uint32_t events_ = 0;
   uint64_t slots_ = 0;
   EventBase base_;

@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include "record/byte_writer.h"
 #include "record/event_code.h"
 #include "record/format.h"
 
@@ -9,6 +12,10 @@ namespace {
 
 // A chunk holds far fewer tensors; of two values that meet, the later one stays.
 constexpr size_t kKnown = size_t{1} << 13;
+
+// An event has 17 numbers and 3 bytes at most, a slot 8 numbers and 5 words. A number takes 10
+// bytes at most; of a short one 8 are written.
+constexpr size_t kMostOfEvent = 240, kMostOfSlot = 136;
 
 size_t place_of_value(const Fingerprint& value) {
   return (value.h ^ value.m >> 7) * 0x9e3779b97f4a7c15u >> (64 - 13);
@@ -31,7 +38,7 @@ bool same_place(const Slot& a, const Slot& b) {
 EventEncoder::EventEncoder() : known_(kKnown) {}
 
 void EventEncoder::clear() {
-  bytes_.clear();
+  size_ = 0;
   events_ = 0;
   slots_ = 0;
   base_ = {};
@@ -42,6 +49,22 @@ void EventEncoder::clear() {
 }
 
 void EventEncoder::add(const Event& e, const Slot* slots, size_t slot_count, uint64_t index) {
+  const size_t most = size_ + kMostOfEvent + slot_count * kMostOfSlot;
+  if (bytes_.size() < most) bytes_.resize(std::max(most, 2 * bytes_.size()));
+  ByteWriter out(bytes_.data() + size_);
+  put_event(out, e, slot_count, index);
+  uint16_t next[3] = {0, 0, 0};
+  for (size_t i = 0; i < slot_count; ++i) {
+    uint16_t& expected = next[static_cast<size_t>(slots[i].kind)];
+    put_slot(out, slots[i], expected);
+    expected = static_cast<uint16_t>(slots[i].index + 1);
+  }
+  size_ = static_cast<size_t>(out.at() - bytes_.data());
+  ++events_;
+  slots_ += slot_count;
+}
+
+void EventEncoder::put_event(ByteWriter& out, const Event& e, size_t slot_count, uint64_t index) {
   const uint8_t kinds =
       static_cast<uint8_t>(static_cast<uint8_t>(e.kind) | static_cast<uint8_t>(e.phase) << 4);
   const bool steps = e.step != base_.step || e.micro_batch != base_.micro_batch;
@@ -51,52 +74,44 @@ void EventEncoder::add(const Event& e, const Slot* slots, size_t slot_count, uin
       (e.thread != base_.thread ? kThread : 0) | (inside ? kInside : 0) | (forward ? kForward : 0) |
       (e.node != kNone ? kNode : 0) | (e.scalars != kNone ? kScalars : 0) |
       (e.results != kNone ? kResults : 0));
-  put_varint(bytes_, e.boundary);
-  bytes_.push_back(static_cast<char>(fields));
+  out.varint(e.boundary);
+  out.byte(fields);
   if (fields & kKinds) {
-    bytes_.push_back(static_cast<char>(kinds));
-    bytes_.push_back(static_cast<char>(e.flags));
+    out.byte(kinds);
+    out.byte(e.flags);
   }
   if (steps) {
-    put_signed(bytes_, int64_t{e.step} - base_.step);
-    put_signed(bytes_, int64_t{e.micro_batch} - base_.micro_batch);
+    out.signed_varint(int64_t{e.step} - base_.step);
+    out.signed_varint(int64_t{e.micro_batch} - base_.micro_batch);
   }
-  if (fields & kThread) put_varint(bytes_, e.thread);
-  if (inside) put_varint(bytes_, index - e.begin);
-  if (forward) put_varint(bytes_, index - e.forward);
+  if (fields & kThread) out.varint(e.thread);
+  if (inside) out.varint(index - e.begin);
+  if (forward) out.varint(index - e.forward);
   for (uint32_t string : {e.node, e.scalars, e.results})
-    if (string != kNone) put_varint(bytes_, string);
+    if (string != kNone) out.varint(string);
   if (e.flags & kCollective) {
-    put_varint(bytes_, e.group == kNone ? 0 : uint64_t{e.group} + 1);
-    put_varint(bytes_, e.sequence);
+    out.varint(e.group == kNone ? 0 : uint64_t{e.group} + 1);
+    out.varint(e.sequence);
   }
-  put_varint(bytes_, e.occurrence);
-  put_signed(bytes_, static_cast<int64_t>(e.start_ns - base_.end_ns));
-  put_signed(bytes_, static_cast<int64_t>(e.end_ns - e.start_ns));
+  out.varint(e.occurrence);
+  out.signed_varint(static_cast<int64_t>(e.start_ns - base_.end_ns));
+  out.signed_varint(static_cast<int64_t>(e.end_ns - e.start_ns));
   if (e.flags & kOnDevice) {
-    put_varint(bytes_, e.stream);
-    put_signed(bytes_, static_cast<int64_t>(e.device_start_ns - base_.device_end_ns));
-    put_signed(bytes_, static_cast<int64_t>(e.device_end_ns - e.device_start_ns));
+    out.varint(e.stream);
+    out.signed_varint(static_cast<int64_t>(e.device_start_ns - base_.device_end_ns));
+    out.signed_varint(static_cast<int64_t>(e.device_end_ns - e.device_start_ns));
     base_.device_end_ns = e.device_end_ns;
   }
-  put_varint(bytes_, slot_count);
+  out.varint(slot_count);
   base_.kinds = kinds;
   base_.flags = e.flags;
   base_.step = e.step;
   base_.micro_batch = e.micro_batch;
   base_.thread = e.thread;
   base_.end_ns = e.end_ns;
-  uint16_t next[3] = {0, 0, 0};
-  for (size_t i = 0; i < slot_count; ++i) {
-    uint16_t& expected = next[static_cast<size_t>(slots[i].kind)];
-    put_slot(slots[i], expected);
-    expected = static_cast<uint16_t>(slots[i].index + 1);
-  }
-  ++events_;
-  slots_ += slot_count;
 }
 
-void EventEncoder::put_slot(const Slot& s, uint16_t expected_index) {
+void EventEncoder::put_slot(ByteWriter& out, const Slot& s, uint16_t expected_index) {
   const bool readable = !(s.flags & kUnreadable);
   const Slot* known = nullptr;
   uint64_t back = 0;
@@ -112,31 +127,31 @@ void EventEncoder::put_slot(const Slot& s, uint16_t expected_index) {
     form = Form::row;
   const bool digest = s.has_digest && (form == Form::row || form == Form::full);
   const uint64_t flags = s.flags | (digest ? kDigestFollows : 0);
-  put_varint(bytes_, static_cast<uint64_t>(s.kind) + 4 * static_cast<uint64_t>(form) +
-                         (s.index != expected_index ? kIndexFollows : 0) + kFlagStep * flags);
-  if (s.index != expected_index) put_varint(bytes_, s.index);
-  put_varint(bytes_, s.name);
-  if (form == Form::tensor) return put_varint(bytes_, back);
-  put_varint(bytes_, s.meta);
-  put_varint(bytes_, s.version);
-  put_signed(bytes_, int64_t{s.storage} - base_.storage);
-  put_signed(bytes_, static_cast<int64_t>(s.address - addresses_.get(s.storage, base_.address)));
-  put_signed(bytes_, static_cast<int64_t>(s.size_bytes - sizes_.get(s.meta)));
+  out.varint(static_cast<uint64_t>(s.kind) + 4 * static_cast<uint64_t>(form) +
+             (s.index != expected_index ? kIndexFollows : 0) + kFlagStep * flags);
+  if (s.index != expected_index) out.varint(s.index);
+  out.varint(s.name);
+  if (form == Form::tensor) return out.varint(back);
+  out.varint(s.meta);
+  out.varint(s.version);
+  out.signed_varint(int64_t{s.storage} - base_.storage);
+  out.signed_varint(static_cast<int64_t>(s.address - addresses_.get(s.storage, base_.address)));
+  out.signed_varint(static_cast<int64_t>(s.size_bytes - sizes_.get(s.meta)));
   base_.storage = s.storage;
   base_.address = s.address;
   addresses_.set(s.storage, s.address);
   sizes_.set(s.meta, s.size_bytes);
   if (!readable) return;
   if (form == Form::value) {
-    put_varint(bytes_, back);
+    out.varint(back);
   } else {
-    put_u64(bytes_, s.value.h);
+    out.u64(s.value.h);
     if (form == Form::full) {
-      put_u64(bytes_, s.value.m);
-      put_u64(bytes_, s.flat);
+      out.u64(s.value.m);
+      out.u64(s.flat);
     }
-    if (digest) put_u64(bytes_, s.digest);
-    if (s.flags & kMask) put_u64(bytes_, s.pattern);
+    if (digest) out.u64(s.digest);
+    if (s.flags & kMask) out.u64(s.pattern);
   }
   last = {chunk_, static_cast<uint32_t>(tensors_.size())};
   tensors_.push_back(s);

@@ -24,8 +24,8 @@ namespace opguard::format {
 
 inline constexpr char kMagic[8] = {'o', 'p', 'g', 'u', 'a', 'r', 'd', '\x1a'};
 inline constexpr uint32_t kVersion = 9;
-// The oldest that is read. 8 has no sketches. The end of 7 does not bind the chunks before it, 6 does not tell what
-// wants a gradient either. 5 has no digests, 4 no devices' times.
+// The oldest that is read. 8 has no sketches. The end of 7 does not bind the chunks before it, 6
+// does not tell what wants a gradient either. 5 has no digests, 4 no devices' times.
 inline constexpr uint32_t kOldestVersion = 4;
 inline constexpr uint32_t kBindingVersion = 8;
 inline constexpr size_t kHeaderSize = 20;  // magic, version, salt, crc of the three

@@ -2,6 +2,7 @@
 // between them and the thread, and the counts.
 #include "record/writer.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
@@ -80,7 +81,7 @@ uint64_t LogWriter::lost() const {
 }
 
 void LogWriter::set(const std::map<std::string, std::string>& settings) {
-  std::lock_guard lock(mutex_);
+  const Filling filling(filling_);
   if (stopped_) return;
   for (const auto& [key, value] : settings) {
     format::put_text(batch_.settings.bytes, key);
@@ -93,7 +94,7 @@ uint32_t LogWriter::string(std::string_view text) {
   if (auto it = string_index_.find(text); it != string_index_.end()) return it->second;
   const uint32_t index = static_cast<uint32_t>(string_index_.size());
   string_index_.emplace(text, index);
-  std::lock_guard lock(mutex_);
+  const Filling filling(filling_);
   if (stopped_) return index;
   format::put_text(batch_.strings.bytes, text);
   ++batch_.strings.count;
@@ -114,7 +115,7 @@ uint32_t LogWriter::meta(const Meta& meta) {
   if (meta.shape.size() > kMostDimensions) return this->meta(folded(meta));
   auto [it, fresh] = meta_index_.try_emplace(meta, static_cast<uint32_t>(meta_index_.size()));
   if (fresh) {
-    std::lock_guard lock(mutex_);
+    const Filling filling(filling_);
     if (stopped_) return it->second;
     std::string& out = batch_.metas.bytes;
     format::put_text(out, meta.dtype);
@@ -127,7 +128,7 @@ uint32_t LogWriter::meta(const Meta& meta) {
 }
 
 void LogWriter::locate(const std::string& boundary, const Location& at) {
-  std::lock_guard lock(mutex_);
+  const Filling filling(filling_);
   if (stopped_) return;
   std::string& out = batch_.locations.bytes;
   for (const std::string* s :
@@ -137,15 +138,28 @@ void LogWriter::locate(const std::string& boundary, const Location& at) {
   ++batch_.locations.count;
 }
 
-bool LogWriter::dropping(size_t more) {
-  const size_t used = queued_bytes_ + batch_.size_bytes() + more;
+// Held for a few copies only: whoever finds it held has not long to wait.
+LogWriter::Filling::Filling(std::atomic_flag& held) : held_(held) {
+  while (held_.test_and_set(std::memory_order_acquire)) sched_yield();
+}
+
+// By the calls alone, which come one at a time: no other thread adds to it.
+template <typename Count>
+static Count count_on(std::atomic<Count>& count, Count more) {
+  const Count before = count.load(std::memory_order_relaxed);
+  count.store(before + more, std::memory_order_relaxed);
+  return before;
+}
+
+bool LogWriter::dropping(size_t size) {
+  const size_t used = queued_bytes_.load(std::memory_order_relaxed) + size;
   // Not one by one at the edge: a few long gaps say more than many short ones.
   dropping_ = used > (dropping_ ? limits_.queue_bytes / 2 : limits_.queue_bytes);
   return dropping_;
 }
 
 void LogWriter::note_loss(uint64_t records) {
-  made_.fetch_add(records, std::memory_order_relaxed);
+  count_on(made_, records);
   dropped_.fetch_add(records, std::memory_order_relaxed);
   const uint64_t event = events_.load(std::memory_order_relaxed);
   if (!batch_.gaps.empty() && batch_.gaps.back().event == event)
@@ -156,55 +170,68 @@ void LogWriter::note_loss(uint64_t records) {
 
 uint32_t LogWriter::add(const Event& event, const std::vector<Slot>& slots,
                         std::string_view sketches) {
-  std::unique_lock lock(mutex_);
   const uint64_t records = records_of(slots.size());
-  if (stopped_.load(std::memory_order_relaxed)) {
-    made_.fetch_add(records, std::memory_order_relaxed);
-    return kNone;
+  uint32_t index = 0;
+  bool first = false, full = false;
+  {
+    const Filling filling(filling_);
+    if (stopped_.load(std::memory_order_relaxed)) {
+      count_on(made_, records);
+      return kNone;
+    }
+    const size_t size = batch_.size_bytes() + sizeof event + slots.size() * sizeof(Slot);
+    if (dropping(size + sketches.size())) {
+      note_loss(records);
+      return kNone;
+    }
+    batch_.events.push_back(event);
+    batch_.events.back().slot_count = static_cast<uint32_t>(slots.size());
+    batch_.slots.insert(batch_.slots.end(), slots.begin(), slots.end());
+    count_on(made_, records);
+    index = count_on(events_, 1u);
+    if (!sketches.empty()) {
+      put_varint(batch_.sketches.bytes, index);
+      batch_.sketches.bytes += sketches;
+      ++batch_.sketches.count;
+    }
+    first = batch_.events.size() == 1;
+    full = size + sketches.size() >= limits_.batch_bytes;
   }
-  if (dropping(sizeof event + slots.size() * sizeof(Slot) + sketches.size())) {
-    note_loss(records);
-    return kNone;
-  }
-  batch_.events.push_back(event);
-  batch_.events.back().slot_count = static_cast<uint32_t>(slots.size());
-  batch_.slots.insert(batch_.slots.end(), slots.begin(), slots.end());
-  made_.fetch_add(records, std::memory_order_relaxed);
-  const uint32_t index = events_.fetch_add(1, std::memory_order_relaxed);
-  if (!sketches.empty()) {
-    put_varint(batch_.sketches.bytes, index);
-    batch_.sketches.bytes += sketches;
-    ++batch_.sketches.count;
-  }
-  if (limits_.thread && batch_.events.size() == 1) ensure_thread();
-  if (batch_.size_bytes() >= limits_.batch_bytes) {
-    hand_over();
-    if (running_)
-      wake_.notify_one();
-    else
-      drain(lock, false);
-  }
+  if ((first && limits_.thread) || full) pass_on(full);
   return index;
 }
 
+void LogWriter::pass_on(bool full) {
+  std::unique_lock lock(mutex_);
+  if (limits_.thread) ensure_thread();
+  if (!full) return;
+  hand_over();
+  if (running_)
+    wake_.notify_one();
+  else
+    drain(lock, false);
+}
+
 void LogWriter::lose(uint64_t records) {
-  std::lock_guard lock(mutex_);
+  const Filling filling(filling_);
   if (stopped_.load(std::memory_order_relaxed))
-    made_.fetch_add(records, std::memory_order_relaxed);
+    count_on(made_, records);
   else
     note_loss(records);
 }
 
 void LogWriter::hand_over() {
-  if (batch_.empty()) return;
-  queued_bytes_ += batch_.size_bytes();
-  queue_.push_back(std::move(batch_));
-  if (spare_.empty()) {
-    batch_ = {};
-  } else {
-    batch_ = std::move(spare_.back());
+  Batch batch;
+  if (!spare_.empty()) {
+    batch = std::move(spare_.back());
     spare_.pop_back();
   }
+  {
+    const Filling filling(filling_);
+    std::swap(batch_, batch);
+    queued_bytes_.fetch_add(batch.size_bytes(), std::memory_order_relaxed);
+  }
+  (batch.empty() ? spare_ : queue_).push_back(std::move(batch));
 }
 
 void LogWriter::ensure_thread() {
@@ -273,7 +300,7 @@ void LogWriter::drain(std::unique_lock<std::mutex>& lock, bool all) {
     if (!stopped_) encode(batch);
     batch.clear();
     lock.lock();
-    queued_bytes_ -= size;
+    queued_bytes_.fetch_sub(size, std::memory_order_relaxed);
     if (spare_.size() < kSpareBatches) spare_.push_back(std::move(batch));
   }
   lock.unlock();
@@ -304,9 +331,9 @@ void LogWriter::complete(Event& event, Slot* slots) {
   const size_t added = event.slot_count;
   const CompletedSlots done = complete_slots(*late_, event, slots);
   if (done.left != added)
-    made_.fetch_sub(records_of(added) - records_of(done.left), std::memory_order_relaxed);
+    made_late_.fetch_sub(records_of(added) - records_of(done.left), std::memory_order_relaxed);
   if (done.lost == 0) return;
-  made_.fetch_add(done.lost, std::memory_order_relaxed);
+  made_late_.fetch_add(done.lost, std::memory_order_relaxed);
   dropped_.fetch_add(done.lost, std::memory_order_relaxed);
   chunks_.lose(done.lost);
 }

@@ -4,8 +4,8 @@
 // the program that is recorded. Only flush(), close() and pause() let it wait. What cannot be
 // written is counted as lost, and where it was.
 //
-// The calls of one writer come one at a time (the recorder's mutex); error(), lost() and the like
-// may come from any thread.
+// The calls of one writer come one at a time (the recorder has the GIL); error(), lost() and the
+// like may come from any thread.
 #pragma once
 
 #include <pthread.h>
@@ -78,7 +78,9 @@ class LogWriter {
   // A record is a slot; an event without slots counts as one. made() = written() + lost() once
   // nothing is in between, which flush() and close() see to.
   uint32_t events() const { return events_.load(std::memory_order_relaxed); }
-  uint64_t made() const { return made_.load(std::memory_order_relaxed); }
+  uint64_t made() const {
+    return made_.load(std::memory_order_relaxed) + made_late_.load(std::memory_order_relaxed);
+  }
   uint64_t lost() const;
   uint64_t written() const { return written_.load(std::memory_order_acquire); }
   uint64_t written_events() const { return written_events_.load(std::memory_order_acquire); }
@@ -96,9 +98,26 @@ class LogWriter {
   void abandon();
 
  private:
-  // With mutex_ held.
-  bool dropping(size_t more);
+  // While it lives, what is being filled is this thread's. A mutex would wait at its end until all
+  // that was copied has left the processor, at each event.
+  class Filling {
+   public:
+    explicit Filling(std::atomic_flag& held);
+    Filling(const Filling&) = delete;
+    Filling& operator=(const Filling&) = delete;
+    ~Filling() { held_.clear(std::memory_order_release); }
+
+   private:
+    std::atomic_flag& held_;
+  };
+
+  // While filling. size: of what is being filled.
+  bool dropping(size_t size);
   void note_loss(uint64_t records);
+
+  void pass_on(bool full);  // what was filled, to a thread that is there
+
+  // With mutex_ held.
   void hand_over();
   void ensure_thread();
   void drain(std::unique_lock<std::mutex>& lock, bool all);
@@ -126,19 +145,24 @@ class LogWriter {
   std::unordered_map<std::string, uint32_t, TextHash, std::equal_to<>> string_index_;
   std::unordered_map<Meta, uint32_t, MetaHash> meta_index_;
   std::atomic<uint32_t> events_{0};
-  std::atomic<uint64_t> made_{0}, dropped_{0};
+  std::atomic<uint64_t> made_{0};
+
+  std::atomic_flag filling_;  // guards the next two; whoever has mutex_ too took that first
+  Batch batch_;               // being filled
+  bool dropping_ = false;
+
+  std::atomic<uint64_t> dropped_{0};
+  std::atomic<uint64_t> made_late_{0};   // more or fewer than was added (modulo 2^64)
+  std::atomic<size_t> queued_bytes_{0};  // of what is handed over and not written
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable wake_, done_;
-  Batch batch_;               // being filled
   std::vector<Batch> queue_;  // handed over
   std::vector<Batch> spare_;  // emptied, to be filled again
-  size_t queued_bytes_ = 0;   // of what is handed over and not written
-  bool dropping_ = false;
-  bool running_ = false;   // the thread was started and is not joined
-  bool leave_ = false;     // it is to end
-  bool left_ = false;      // it has
-  bool draining_ = false;  // somebody encodes and writes
+  bool running_ = false;      // the thread was started and is not joined
+  bool leave_ = false;        // it is to end
+  bool left_ = false;         // it has
+  bool draining_ = false;     // somebody encodes and writes
   uint64_t flushes_wanted_ = 0, flushes_done_ = 0;
   pthread_t thread_{};
   int64_t pid_ = 0;  // of the process that owns the thread

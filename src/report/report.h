@@ -23,6 +23,8 @@ struct Coverage {
   uint64_t unmatched_sites = 0;
 };
 
+struct Simulated;  // report/simulated.h
+
 struct Report {
   const Run& a;
   const Run& b;
@@ -41,6 +43,7 @@ struct Report {
   // Of each candidate, in their order; empty where the programs' texts are not known.
   std::vector<Background> backgrounds = {};
   const Comparison* tolerance = nullptr;  // of --tolerance
+  const Simulated* simulated = nullptr;   // of --simulate
   Identity identity = identity_now();
 };
 

@@ -16,6 +16,7 @@
 #include "report/report.h"
 #include "report/step_text.h"
 #include "report/tensor_json.h"
+#include "report/simulated.h"
 #include "report/tolerance_json.h"
 
 namespace opguard {
@@ -207,6 +208,7 @@ std::string format_json(const Report& report) {
   for (const RankShare& share : verdict.ranks) json["ranks"].push_back(rank_json(report, share));
   json["proof"] = proof_json(report);
   if (report.tolerance != nullptr) json["tolerance"] = tolerance_json(report);
+  if (report.simulated != nullptr) json["simulate"] = simulated_json(report);
   if (report.drill) json["drill"] = drill_json(*report.drill);
   // Names and source text need not be UTF-8; JSON must be.
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";

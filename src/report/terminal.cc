@@ -7,6 +7,7 @@
 #include "report/rank_text.h"
 #include "report/reasons.h"
 #include "report/report.h"
+#include "report/simulated.h"
 #include "report/terminal_alignment.h"
 #include "report/terminal_pivot.h"
 #include "report/terminal_tolerance.h"
@@ -83,6 +84,7 @@ std::string headline_of(const Report& report) {
 
 std::string format_terminal(const Report& report, bool colour) {
   TerminalLines out(report, colour);
+  if (report.simulated != nullptr) out.line(out.paint("1", shown(simulated_text(report))));
   print_headline(out);
   if (!report.verdict.candidates.empty())
     print_pivot(out, "pivot", report.verdict.candidates.front());

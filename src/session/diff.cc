@@ -16,6 +16,7 @@
 #include "session/report_verdict.h"
 #include "session/side.h"
 #include "session/side_trees.h"
+#include "session/simulate.h"
 #include "session/tree_copy.h"
 #include "support/exit_code.h"
 #include "support/kept_input.h"
@@ -101,6 +102,17 @@ llvm::Expected<LeftOutFiles> left_out_of_both(const DiffOptions& opt, const Diff
   return both;
 }
 
+// Side b alone is simulated, and that explicitly: a surrounding run may be.
+Variables simulated_if(const DiffOptions& opt, const DiffSide& side) {
+  return simulate_environment(opt.simulate && side.name == "b");
+}
+
+// A simulated program that was refused is not compared as far as it came.
+llvm::Error refused(const DiffOptions& opt, const std::string& output) {
+  const std::string why = opt.simulate ? refusal_in(output) : "";
+  return why.empty() ? llvm::Error::success() : make_error("run b is not simulated: " + why);
+}
+
 SurveyOptions survey_options(const DiffSide& side, const DiffOptions& opt,
                              const std::set<std::string>& left_out) {
   return {.command = side.command,
@@ -110,7 +122,8 @@ SurveyOptions survey_options(const DiffSide& side, const DiffOptions& opt,
           .steps = opt.steps,
           .work = side.work,
           .quiet = talk() == Talk::quiet,
-          .to_its_end = true};
+          .to_its_end = true,
+          .environment = simulated_if(opt, side)};
 }
 
 llvm::Expected<int> compare_sides(const DiffOptions& opt) {
@@ -170,6 +183,10 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
   traced(a, *survey_a);
   say_step("2/" + total + " preflight of " + told(b) + ": " + quote(b.command));
   auto survey_b = surveyed(b, watched_b);
+  if (auto error = refused(opt, b.work + "/trace/output.txt")) {
+    if (!survey_b) llvm::consumeError(survey_b.takeError());
+    return error;
+  }
   if (!survey_b) return failed(b, survey_b.takeError());
   traced(b, *survey_b);
 
@@ -193,8 +210,13 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
 
   Variables environment;
   if (opt.deterministic) environment = control_environment(opt.seed);
-  const GuardedProgram programs[2] = {guarded(a, *hook_a, environment),
-                                      guarded(b, *hook_b, environment)};
+  auto with_simulation = [&](const DiffSide& side) {
+    Variables all = environment;
+    for (auto& variable : simulated_if(opt, side)) all.push_back(variable);
+    return all;
+  };
+  const GuardedProgram programs[2] = {guarded(a, *hook_a, with_simulation(a)),
+                                      guarded(b, *hook_b, with_simulation(b))};
   auto recording = [&](const DiffSide& side, WatchedTree& watched, auto&&... rest) {
     return in_tree(side, watched, [&] { return record(side, rest...); });
   };
@@ -215,12 +237,20 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
   if (auto error = recording(a, watched_a, programs[0], bounds_a, *survey_a, &failures[0]))
     return failed(a, std::move(error));
   recorded(a, failures[0]);
-  say_step("4/4 guarded run of " + told(b));
+  say_step("4/4 guarded run of " + told(b) + (opt.simulate ? ", simulated" : ""));
   if (auto error = recording(b, watched_b, programs[1], bounds_b, *survey_b, &failures[1]))
     return failed(b, std::move(error));
+  if (auto error = refused(opt, b.work + "/output.txt")) return error;
   recorded(b, failures[1]);
   note_written(watched_a, watched_b);
 
+  if (opt.simulate) {
+    for (int side : {0, 1})
+      if (!failures[side].empty())
+        return make_error("run " + programs[side].name + " ended with " + failures[side] +
+                          ": nothing is told by half of a run");
+    return report_simulated(a.work + "/log", b.work + "/log", coverage, opt.report);
+  }
   // A program that fails cannot be run again to prove anything.
   Examine examine;
   const RewriteProgram rewrite = rewriter(b, programs[1], *survey_a, *survey_b, *templates);

@@ -40,6 +40,7 @@ struct DiffOptions {
   uint64_t seed = 0;
   ExamineOptions examine;
   ToleranceRuns tolerance;
+  bool simulate = false;  // b unsharded: session/simulate.h
   ReportOptions report;
   std::vector<std::string> command;
 };

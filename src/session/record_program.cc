@@ -209,6 +209,7 @@ int record_program(RecordOptions opt) {
   launched.environment.emplace_back("OPGUARD_SLICES", slices);
   launched.environment.emplace_back("OPGUARD_JITTER",
                                     opt.jitter ? std::to_string(*opt.jitter) : "");
+  launched.environment.emplace_back("OPGUARD_SIMULATE", opt.simulate ? "1" : "");
   if (opt.deterministic)
     for (auto& variable : control_environment(opt.seed)) launched.environment.push_back(variable);
 

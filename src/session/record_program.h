@@ -16,6 +16,7 @@ struct RecordOptions {
   std::optional<uint64_t> jitter;
   std::vector<std::string> command, captures, transplants;
   bool deterministic = false;
+  bool simulate = false;  // every rank unsharded: docs/design/simulate.md
   uint64_t seed = 0;
 };
 

@@ -12,7 +12,7 @@
 namespace opguard {
 namespace {
 
-std::string setting(const Run& run, const char* key) {
+std::string recorded_setting(const Run& run, const char* key) {
   for (const ProcessLog& log : run.processes)
     if (const auto known = log.settings.find(key); known != log.settings.end())
       return known->second;
@@ -29,14 +29,14 @@ Reasons unfit(const Run& a, const Run& b, const ToleranceLogs& logs,
       if (log.cut_short() || !log.gaps.empty() || log.lost > 0)
         return {{.kind = ReasonKind::hole_in_log, .side = side, .names = {log.path}}};
     if (side == 0 && process == -2) return {{.kind = ReasonKind::several_processes, .side = 0}};
-    if (!setting(side == 0 ? a : b, "jitter").empty())
+    if (!recorded_setting(side == 0 ? a : b, "jitter").empty())
       return {{.kind = ReasonKind::jittered, .side = side}};
   }
   for (size_t i = 0; i < noise.size(); ++i)
-    if (setting(noise[i], "jitter").empty())
+    if (recorded_setting(noise[i], "jitter").empty())
       return {{.kind = ReasonKind::not_jittered, .names = {logs.noise[i]}}};
   // Of a candidate of one process no piece is asked for.
-  if (only_process(b) == -2 && setting(a, "slices") != slices_digest(slices_of(b)))
+  if (only_process(b) == -2 && recorded_setting(a, "slices") != slices_digest(slices_of(b)))
     return {{.kind = ReasonKind::other_slices, .names = {logs.b}}};
   return {};
 }

@@ -90,6 +90,7 @@ llvm::Expected<Survey> survey(const SurveyOptions& options, const TemplateLibrar
                                   .quiet = options.quiet,
                                   .activities = options.activities,
                                   .hook = hook,
+                                  .environment = options.environment,
                                   .to_its_end = options.to_its_end});
   if (!preflight) return preflight.takeError();
   Survey survey{

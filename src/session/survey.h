@@ -35,6 +35,7 @@ struct SurveyOptions {
   bool quiet = false;
   std::string activities = "auto";  // PreflightOptions::activities
   bool to_its_end = false;          // likewise
+  Variables environment{};          // likewise
 };
 
 // What the tracer saw, the sources the program loaded (without probes, if the tree carries some),

@@ -98,7 +98,7 @@ def compared(opguard, tmp_path, edits=(), run_a=f"{sys.executable} {{tree}}/trai
         (tree / "train.py").write_text(text)
     out = tmp_path / "verdict.json"
     done = opguard("diff", "--tolerance", "-q", tmp_path / "a", tmp_path / "b", "--run-a", run_a, "--run-b", run_b,
-                   "--json", out, "--sarif", tmp_path / "verdict.sarif", "--html", tmp_path / "verdict.html",
+                   "--json", out, "--sarif", tmp_path / "verdict.sarif", "--html", tmp_path / "verdict.html", "--work", tmp_path / "work",
                    env={"OMP_NUM_THREADS": "1"})  # fmt: skip
     assert out.exists(), done.stderr
     return done, json.loads(out.read_text())
@@ -177,3 +177,73 @@ def test_what_is_not_a_number_is_never_equivalent(opguard, tmp_path, in_both):
     same = f"{sys.executable} {{tree}}/train.py"
     done, found = compared(opguard, tmp_path, () if in_both else [edit], run_b=same, in_both=[edit] if in_both else ())
     assert (done.returncode, found["verdict"]) == ((2, "inconclusive") if in_both else (1, "diverged")), done.stdout
+
+
+ALONE = f"{sys.executable} {{tree}}/train.py"
+
+
+def test_logs_that_were_kept_are_judged_again(opguard, tmp_path):
+    _, found = compared(opguard, tmp_path, [("return x + Sum.apply(part)", "return x + part")])
+    a, noise, b = (tmp_path / "work" / log for log in ("run_a/log", "run_a/noise_1/log", "run_b/log"))
+    again = tmp_path / "again.json"
+
+    def judged(*arguments):
+        again.unlink(missing_ok=True)
+        done = opguard("align", "--tolerance", *arguments, "--json", again)
+        return done, json.loads(again.read_text()) if again.exists() else None
+
+    done, same = judged(a, b, "--noise", noise)
+    assert done.returncode == 1 and same["tolerance"] == found["tolerance"] and same["pivot"]["kind"] == "missing_reduce"
+    for logs, why in (((noise, b, "--noise", noise), "is jittered"), ((a, b, "--noise", a), "is no noise"), ((b, a, "--noise", noise), "reference is itself")):
+        done, told = judged(*logs)
+        assert (done.returncode, told["verdict"]) == (2, "inconclusive") and why in told["why"], done.stdout
+    done, told = judged(a, b)
+    assert done.returncode == 2 and told is None and "--noise" in done.stderr
+
+
+def test_elements_at_other_places(opguard, tmp_path):
+    done, found = compared(opguard, tmp_path, [("return x + Sum.apply(part)", "return x + Sum.apply(part.flip(1))")], run_b=ALONE)
+    assert (done.returncode, found["pivot"]["kind"]) == (1, "layout"), done.stdout
+    assert found["pivot"]["b"]["line"] == line_of("return x + Sum.apply(part)")
+
+
+def test_what_was_written_over_before_its_backward_pass(opguard, tmp_path):
+    done, found = compared(opguard, tmp_path, [("        loss.backward()", "        x.data.mul_(2)\n        loss.backward()")], run_b=ALONE)
+    assert (done.returncode, found["pivot"]["kind"]) == (1, "stale"), done.stdout
+    assert found["pivot"]["b"]["line"] == line_of("        loss.backward()")  # where the new line is
+
+
+OWN_OPTIMIZER = [
+    ("optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, eps=1e-3, foreach=False)\n", ""),
+    ("    optimizer.step()\n    optimizer.zero_grad()\n", """    norm = sum(p.grad.pow(2).sum() for p in model.parameters()).sqrt()
+    with torch.no_grad():
+        for p in model.parameters():
+            p.data -= 0.1 * p.grad / norm
+            p.grad = None
+"""),
+]  # fmt: skip
+
+
+def test_a_factor_that_clipping_hides(opguard, tmp_path):
+    done, found = compared(opguard, tmp_path, [("        loss.backward()", "        (2 * loss).backward()")], run_b=ALONE, in_both=OWN_OPTIMIZER)
+    assert (done.returncode, found["verdict"], found["pivot"]["kind"]) == (1, "diverged", "scale"), done.stdout
+    assert found["pivot"]["error"]["factor"] in (2, 4)
+
+
+def test_the_parameters_of_an_own_optimizer_are_judged(opguard, tmp_path):
+    done, found = compared(opguard, tmp_path, [("p.data -= 0.1 * p.grad", "p.data -= 0.2 * p.grad")], run_b=ALONE, in_both=OWN_OPTIMIZER)
+    assert (done.returncode, found["verdict"]) == (1, "diverged"), done.stdout
+    assert found["pivot"]["b"]["file"] == "train.py" or found["pivot"]["b"]["file"].endswith("/train.py")
+    assert "p.data -= 0.2" in (tmp_path / "b" / "train.py").read_text().splitlines()[found["pivot"]["b"]["line"] - 1]
+
+
+def test_the_last_update_is_judged(opguard, tmp_path):
+    one = [("for step in range(2):", "for step in range(1):")]
+    done, found = compared(opguard, tmp_path, [("lr=1e-3, eps", "lr=2e-3, eps")], run_b=ALONE, in_both=one)
+    assert (done.returncode, found["verdict"]) == (1, "diverged"), done.stdout
+    assert found["pivot"]["phase"] == "optimizer" or "optimizer.step" in str(found["pivot"])
+
+
+def test_a_compiled_model_is_equivalent(opguard, tmp_path):
+    done, found = compared(opguard, tmp_path, [("model = Model()\n", "model = torch.compile(Model())\n")], run_b=ALONE)
+    assert (done.returncode, found["verdict"]) == (0, "equivalent"), done.stdout

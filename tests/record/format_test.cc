@@ -1,6 +1,9 @@
 #include "record/format.h"
+#include "record/byte_writer.h"
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 namespace opguard::format {
 namespace {
@@ -27,6 +30,28 @@ TEST(Cursor, NumbersOfEveryLength) {
           }
         }
     }
+}
+
+// The bytes are those of put_varint, whatever lay there before.
+TEST(ByteWriter, NumbersOfEveryLength) {
+  for (int bits = 0; bits < 64; ++bits)
+    for (uint64_t below : {0, 1})
+      for (uint64_t more : {uint64_t{0}, uint64_t{0x123456789abcdef}}) {
+        const uint64_t number = (uint64_t{1} << bits) - below + more % (uint64_t{1} << bits);
+        std::string expected;
+        put_varint(expected, number);
+        put_signed(expected, static_cast<int64_t>(number));
+        put_signed(expected, -static_cast<int64_t>(number));
+        put_u64(expected, number);
+        char bytes[64];
+        std::fill_n(bytes, sizeof bytes, '\xa5');
+        ByteWriter out(bytes);
+        out.varint(number);
+        out.signed_varint(static_cast<int64_t>(number));
+        out.signed_varint(-static_cast<int64_t>(number));
+        out.u64(number);
+        EXPECT_EQ(std::string(bytes, out.at()), expected);
+      }
 }
 
 TEST(Cursor, ANumberThatDoesNotFitIsRefused) {

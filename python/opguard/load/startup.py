@@ -10,10 +10,10 @@ class Options:
     """One field per variable of docs/design/architecture.md; a field that is not set is empty, 0 or None."""
 
     __slots__ = ("trace", "tree", "packages", "left_out", "steps", "log", "hook", "mode", "trusted", "seed", "controlled", "rank", "world",
-                 "capture", "transplant", "drill", "slices", "jitter", "until", "activities", "plugins", "injection", "cuda_home", "device_wait", "progress")  # fmt: skip
+                 "capture", "transplant", "drill", "slices", "jitter", "until", "activities", "plugins", "injection", "cuda_home", "device_wait", "progress", "simulate")  # fmt: skip
 
     def __init__(self, trace="", tree="", packages=(), left_out="", steps=0, log="", hook="", mode="default", trusted="", seed=None, controlled=(), rank=0, world=1,
-                 capture="", transplant="", drill="", slices="", jitter=None, until=None, activities="auto", plugins=(), injection="", cuda_home="", device_wait=0.0, progress=""):  # fmt: skip
+                 capture="", transplant="", drill="", slices="", jitter=None, until=None, activities="auto", plugins=(), injection="", cuda_home="", device_wait=0.0, progress="", simulate=False):  # fmt: skip
         self.trace, self.tree, self.packages, self.steps = trace, tree, list(packages), steps
         self.left_out = frozenset(left_out.splitlines())  # files of the tree that are no source
         self.log, self.hook, self.mode, self.trusted, self.seed = log, hook, mode, trusted, seed
@@ -24,6 +24,7 @@ class Options:
         self.until = until  # the last step of the run, None: all of them
         self.activities, self.plugins = activities, list(plugins)  # of devices, docs/design/activities.md
         self.injection, self.cuda_home = injection, cuda_home
+        self.simulate = simulate  # every rank computes unsharded: docs/design/simulate.md
         self.progress = progress  # the file in which steps are counted
         self.device_wait = device_wait  # seconds, 0: as long as usual (docs/design/device-runtime.md)
 
@@ -80,6 +81,7 @@ def read_environment(environment):
         cuda_home=environment.get("CUDA_HOME", ""),
         device_wait=_number(environment, "OPGUARD_DEVICE_WAIT", 0, float),
         progress=environment.get("OPGUARD_PROGRESS", ""),
+        simulate=environment.get("OPGUARD_SIMULATE", "") == "1",
     )
 
 
@@ -95,6 +97,11 @@ def begin(read):
     global options
     options = read
     importing.keep(sys.modules["opguard"])
+    if options.simulate:
+        # Before the recording, which wraps what stands in a library then.
+        from opguard.simulate import seams
+
+        seams.install()
     if options.seed is not None:
         from opguard.record import determinism
 

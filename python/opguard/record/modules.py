@@ -132,6 +132,8 @@ def gradients(step):
     if _state["gradients"] == step:
         return
     _state["gradients"] = step
+    if _state["parameters"] != step:
+        _parameters(step)  # a compiled module is not seen being called
     found = []
     for name, parameter in _all():
         gradient = getattr(parameter, "main_grad", None)

@@ -72,6 +72,10 @@ def _settings(options):
     except Exception:
         pass  # a half-made process group has no rank yet
     found.update(flights.settings(), **ddp.settings())
+    if options.simulate:
+        from opguard.simulate import seams
+
+        found.update(seams.settings())
     found["mode"] = options.mode
     if options.mode == "trusted":
         found["mode.trusted"] = options.trusted

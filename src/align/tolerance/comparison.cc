@@ -8,6 +8,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "align/tolerance/module_order.h"
 #include "align/tolerance/noise_level.h"
 
 namespace opguard {
@@ -140,6 +141,7 @@ Comparison compare_tensors(const Run& reference, const Run& candidate,
   for (size_t process = 0; process < candidate.processes.size(); ++process)
     ranks.push_back(renamed(tensors_of(candidate, static_cast<int32_t>(process), result.texts),
                             static_cast<int32_t>(process), layers, result.texts));
+  for (ProcessTensors& rank : ranks) order_modules(rank, result.reference, result.texts);
   const MicroBatches batches({result.reference, index, a}, ranks, candidate, b);
   result.micro_batches = batches.places();
 

@@ -63,7 +63,7 @@ bool FaultKinds::is_narrow(const ComparedTensor& tensor, Reasons& why) {
 
 // The digest of elements does not tell where they lie. What rounding has touched since has another
 // one: then the operator itself moves what it reads.
-bool FaultKinds::is_moved(const ComparedTensor& tensor, const EventRef& named) const {
+bool FaultKinds::is_moved(const ComparedTensor& tensor, const NamedOperator& named) const {
   const auto tells = [](const Slot& slot) { return slot.has_digest && slot.digest != 0; };
   const Slot whole =
       a_.processes[static_cast<size_t>(tensor.a.at.event.process)].slots[tensor.a.at.slot];
@@ -71,8 +71,9 @@ bool FaultKinds::is_moved(const ComparedTensor& tensor, const EventRef& named) c
     const Slot held = b_.processes[static_cast<size_t>(b.event.process)].slots[b.slot];
     if (tells(whole) && tells(held) && whole.digest == held.digest) return true;
   }
-  const ProcessLog& log = b_.processes[static_cast<size_t>(named.process)];
-  const EventSlots slots = log.slots_of(log.events[named.event]);
+  if (!named.only_b) return false;
+  const ProcessLog& log = b_.processes[static_cast<size_t>(named.event.process)];
+  const EventSlots slots = log.slots_of(log.events[named.event.event]);
   for (const Slot& made : slots) {
     if (made.kind == SlotKind::in || !tells(made)) continue;
     for (const Slot& read : slots)
@@ -110,7 +111,7 @@ PivotKind FaultKinds::of(const ComparedTensor& tensor, const NamedOperator& name
          .names = {comparison_.texts.text(other->a.activity.module)}});
     return PivotKind::stale;
   }
-  if (is_moved(tensor, named.event)) {
+  if (is_moved(tensor, named)) {
     why.push_back({ReasonKind::elements_moved});
     return PivotKind::layout;
   }

@@ -38,7 +38,7 @@ class FaultKinds {
 
  private:
   const ComparedTensor* stale_for(const ComparedTensor& tensor);
-  bool is_moved(const ComparedTensor& tensor, const EventRef& named) const;
+  bool is_moved(const ComparedTensor& tensor, const NamedOperator& named) const;
   bool is_narrow(const ComparedTensor& tensor, Reasons& why);
 
   const Run& a_;

@@ -14,13 +14,9 @@ uint64_t id_of(int32_t process, uint64_t number) {
 }
 
 // Operators that a value's way forward is followed through.
-constexpr size_t kMostReaders = 1000;
+constexpr size_t kMostFollowed = 1000;
 // Events before a leaf's gradient among which its parts are looked for.
 constexpr uint32_t kMostSummands = 256;
-
-bool is_communication(const Event& event) {
-  return event.kind == EventKind::collective || (event.flags & kCollective) != 0;
-}
 
 // Zeros are made in many places: their memory alone says where they came from.
 bool is_zero(const Slot& slot) { return slot.value == Fingerprint{}; }
@@ -52,6 +48,18 @@ FlowBack::FlowBack(const Run& candidate, const Comparison& comparison)
       if (tensor.a.activity.kind == EventKind::state) parameters_[key] = i;
     }
   }
+}
+
+// Who left the very bytes, else who made the value, else who wrote parts of that memory, as each
+// slice of a parameter.
+std::vector<SlotRef> FlowBack::made_by(const SlotRef& read) const {
+  const Slot slot = values_.slot(read);
+  SlotRef made = values_.memory().writer(read.event, slot, /*inclusive=*/false);
+  if (made.event.process < 0 && !is_zero(slot))
+    made = values_.producer(value_key(values_.log(read.event), slot), read.event,
+                            /*inclusive=*/false);
+  if (made.event.process >= 0) return {made};
+  return values_.memory().parts(read.event, slot).left;
 }
 
 // What an event was made of: its inputs; of a node those of its forward event too.
@@ -148,14 +156,14 @@ void FlowBack::lead_from(const ValueKey& key, const SlotRef& made, bool here,
   stack.emplace_back(made.event, here);
 }
 
-void FlowBack::explore(const EventRef& event, bool communicates, const ComparedTensor& of,
+void FlowBack::explore(const EventRef& event, bool over_ranks, const ComparedTensor& of,
                        Reached& reached, std::unordered_map<uint64_t, bool>& seen) const {
-  std::vector<std::pair<EventRef, bool>> stack{{event, communicates}};
+  std::vector<std::pair<EventRef, bool>> stack{{event, over_ranks}};
   while (!stack.empty()) {
-    const auto [ref, over_ranks] = stack.back();
+    const auto [ref, behind] = stack.back();
     stack.pop_back();
     const ProcessLog& log = values_.log(ref);
-    const bool here = over_ranks || is_communication(log.events[ref.event]);
+    const bool here = behind || communicates(log.events[ref.event]);
     if (here) {
       // What was received is what another rank has.
       const EventSlots slots = log.slots_of(log.events[ref.event]);
@@ -171,11 +179,10 @@ void FlowBack::explore(const EventRef& event, bool communicates, const ComparedT
       const Slot slot = values_.slot(input);
       if (!has_value(slot)) continue;
       const ValueKey key = value_key(log, slot);
-      SlotRef made = values_.memory().writer(input.event, slot, /*inclusive=*/false);
-      if (made.event.process < 0 && !is_zero(slot))
-        made = values_.producer(key, input.event, /*inclusive=*/false);
-      lead_from(key, made, here, of, reached, seen, stack);
-      if (made.event.process >= 0 || equal_.contains(key)) continue;
+      const std::vector<SlotRef> makers = made_by(input);
+      for (const SlotRef& made : makers) lead_from(key, made, here, of, reached, seen, stack);
+      if (makers.empty()) lead_from(key, {}, here, of, reached, seen, stack);
+      if (!makers.empty() || equal_.contains(key)) continue;
       for (const SlotRef& summand : summands(ref, slot))
         lead_from(value_key(log, values_.slot(summand)), summand, here, of, reached, seen, stack);
     }
@@ -201,19 +208,23 @@ bool FlowBack::is_harmless(const ComparedTensor& tensor) const {
       tensor.a.activity.kind != EventKind::op || tensor.a.activity.phase != Phase::forward ||
       !comparison_.texts.text(tensor.a.node).empty())
     return false;
+  // What autograd goes through may do its harm in a backward pass.
+  if (std::any_of(tensor.b.begin(), tensor.b.end(),
+                  [&](const SlotRef& b) { return (values_.event(b.event).flags & kInGraph) != 0; }))
+    return false;
   std::unordered_set<uint64_t> seen;
   std::vector<SlotRef> stack = tensor.b;
   while (!stack.empty()) {
     const SlotRef at = stack.back();
     stack.pop_back();
     const Slot slot = values_.slot(at);
-    if (!has_value(slot) || seen.size() > kMostReaders) return false;
     const ProcessLog& log = values_.log(at.event);
+    if (!has_value(slot) || seen.size() > kMostFollowed) return false;
     for (const uint32_t reader : readers_.of(at.event.process, value_key(log, slot))) {
       if (!reads({at.event.process, reader}, at) ||
           !seen.insert(id_of(at.event.process, reader)).second)
         continue;
-      if (is_communication(log.events[reader])) return false;  // to other ranks
+      if (communicates(log.events[reader])) return false;  // to other ranks
       const EventSlots slots = log.slots_of(log.events[reader]);
       for (const Slot& made : slots) {
         if (made.kind == SlotKind::in || !has_value(made)) continue;
@@ -251,19 +262,16 @@ std::vector<ToleranceOrigin> FlowBack::origins(const std::vector<uint32_t>& sink
         // A state event read the value; who made it comes first.
         const Slot slot = values_.slot(tensor.b[i]);
         if (!has_value(slot)) continue;
-        const SlotRef made =
-            values_.producer(value_key(values_.log(event), slot), event, /*inclusive=*/false);
-        if (made.event.process < 0) continue;
-        const auto known = at_.find(id_of(made.event.process, made.slot));
-        if (known != at_.end()) {
-          if (leads_on(comparison_.tensors[known->second], tensor, false)) {
+        for (const SlotRef& made : made_by(tensor.b[i])) {
+          const auto known = at_.find(id_of(made.event.process, made.slot));
+          if (known != at_.end() && leads_on(comparison_.tensors[known->second], tensor, false)) {
             reached.tensors.push_back(known->second);
             continue;
           }
+          if (!seen.try_emplace(id_of(made.event.process, made.event.event), true).second) continue;
+          reached.region.push_back(made.event);
+          if (known == at_.end()) explore(made.event, false, tensor, reached, seen);
         }
-        if (!seen.try_emplace(id_of(made.event.process, made.event.event), true).second) continue;
-        reached.region.push_back(made.event);
-        if (known == at_.end()) explore(made.event, false, tensor, reached, seen);
       } else {
         explore(event, false, tensor, reached, seen);
       }

@@ -47,11 +47,12 @@ class FlowBack {
   };
   // Does a tensor lead on from `of`, which was made of it?
   bool leads_on(const ComparedTensor& tensor, const ComparedTensor& of, bool over_ranks) const;
-  void explore(const EventRef& event, bool communicates, const ComparedTensor& of, Reached& reached,
+  void explore(const EventRef& event, bool over_ranks, const ComparedTensor& of, Reached& reached,
                std::unordered_map<uint64_t, bool>& seen) const;
   // Of the candidate's layout alone: whatever the forward pass makes of it, is explained before it
   // comes to a loss.
   bool is_harmless(const ComparedTensor& tensor) const;
+  std::vector<SlotRef> made_by(const SlotRef& read) const;
   bool reads(const EventRef& reader, const SlotRef& made) const;
   std::vector<SlotRef> read_by(const EventRef& event) const;
   std::vector<SlotRef> summands(const EventRef& node, const Slot& gradient) const;

@@ -149,7 +149,15 @@ Verdict ToleranceJudge::verdict() {
                     .numbers = {from.size(), first.a.activity.step},
                     .names = {comparison_.texts.text(first.a.slot)}}};
     const FlowBack flow(b_, comparison_);
-    for (const ToleranceOrigin& origin : flow.origins(from)) {
+    std::vector<ToleranceOrigin> origins = flow.origins(from);
+    // A compiled backward pass shows no nodes: then the step's forward pass tells. Of several ranks
+    // it does not: much of it is their layout's own.
+    if (only_process(b_) >= 0 && !origins.empty() &&
+        !names_.has_place(names_.of(origins.front()).event)) {
+      const auto inner = flow.origins(judged_.forward_of(first.a.activity.step));
+      origins.insert(origins.begin(), inner.begin(), inner.end());
+    }
+    for (const ToleranceOrigin& origin : origins) {
       if (verdict.candidates.size() >= kMostCandidates) break;
       Pivot pivot = pivot_of(origin);
       const bool known = std::any_of(

@@ -1,6 +1,7 @@
 #include "align/tolerance/judged_values.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <string>
 
@@ -117,6 +118,19 @@ std::vector<uint32_t> JudgedValues::sinks() const {
   if (!found.empty() && earliest % 3 == 1)
     if (const std::vector<uint32_t> losses = uneven_losses(earliest / 3); !losses.empty())
       return losses;
+  return found;
+}
+
+std::vector<uint32_t> JudgedValues::forward_of(uint32_t step) const {
+  std::vector<uint32_t> found;
+  for (uint32_t i = 0; i < comparison_.tensors.size(); ++i) {
+    const ComparedTensor& tensor = comparison_.tensors[i];
+    if (tensor.a.activity.kind == EventKind::op && tensor.a.activity.step == step &&
+        tensor.a.activity.phase == Phase::forward &&
+        comparison_.texts.text(tensor.a.node).empty() && is_other(tensor) &&
+        std::isfinite(tensor.placement.error))
+      found.push_back(i);
+  }
   return found;
 }
 

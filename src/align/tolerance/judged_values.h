@@ -26,6 +26,9 @@ class JudgedValues {
   // Numbers of Comparison::tensors, of the first step in which there are some. A loss may be any
   // multiple, as programs scale it.
   std::vector<uint32_t> sinks() const;
+  // Results of operators in a step's forward passes that are not the reference's, of a form that
+  // some placement has.
+  std::vector<uint32_t> forward_of(uint32_t step) const;
   // Most weights at the start are nobody's: these runs did not begin alike. Else no reason.
   Reasons unlike_weights() const;
   // What would have to agree, and could not be looked at: without it nothing is equivalent.

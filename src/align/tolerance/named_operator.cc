@@ -2,14 +2,9 @@
 
 #include <algorithm>
 
+#include "align/tolerance/forward_readers.h"
+
 namespace opguard {
-namespace {
-
-bool is_communication(const Event& event) {
-  return event.kind == EventKind::collective || (event.flags & kCollective) != 0;
-}
-
-}  // namespace
 
 NamedOperators::NamedOperators(const Run& reference, const Run& candidate,
                                const Comparison& comparison)
@@ -29,12 +24,8 @@ bool NamedOperators::has_place(const EventRef& ref) const {
 bool NamedOperators::is_only_b(const EventRef& ref) const {
   const ProcessLog& log = run_.processes[static_cast<size_t>(ref.process)];
   const Event event = log.events[ref.event];
-  return (event.kind == EventKind::op || event.kind == EventKind::node) &&
-         !is_communication(event) && !boundaries_of_a_.contains(log.text(event.boundary));
-}
-
-bool NamedOperators::communicates(const EventRef& ref) const {
-  return is_communication(run_.processes[static_cast<size_t>(ref.process)].events[ref.event]);
+  return (event.kind == EventKind::op || event.kind == EventKind::node) && !communicates(event) &&
+         !boundaries_of_a_.contains(log.text(event.boundary));
 }
 
 EventRef NamedOperators::divides(const EventRef& sum, const ComparedTensor& tensor) const {
@@ -46,7 +37,7 @@ EventRef NamedOperators::divides(const EventRef& sum, const ComparedTensor& tens
   for (uint32_t i = sum.event + 1; i < log.events.size(); ++i) {
     const Event event = log.events[i];
     if (event.step != tensor.a.activity.step) break;
-    if (event.kind != EventKind::op || is_communication(event) || event.scalars == kNone) continue;
+    if (event.kind != EventKind::op || communicates(event) || event.scalars == kNone) continue;
     const EventSlots slots = log.slots_of(event);
     uint32_t read = 0;
     bool multiple = false;
@@ -91,13 +82,13 @@ NamedOperator NamedOperators::of(const ToleranceOrigin& origin) const {
       break;
     }
   for (const EventRef& ref : origin.region)
-    if (has_place(ref) && is_only_b(ref)) return {ref};
-  if (const EventRef writer = overwrites(own); writer.process >= 0) return {writer, true};
+    if (has_place(ref) && is_only_b(ref)) return {ref, true};
+  if (const EventRef writer = overwrites(own); writer.process >= 0) return {writer, false, true};
   if (tensor.state == TensorState::scaled) {
     std::vector<EventRef> sums = origin.region;
     sums.insert(sums.begin(), own);
     for (const EventRef& sum : sums)
-      if (communicates(sum))
+      if (communicates(run_.processes[static_cast<size_t>(sum.process)].events[sum.event]))
         if (const EventRef division = divides(sum, tensor); division.process >= 0)
           return {division};
   }

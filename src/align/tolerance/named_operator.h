@@ -24,6 +24,7 @@ namespace opguard {
 
 struct NamedOperator {
   EventRef event;
+  bool only_b = false;      // the reference does not have it
   bool overwrites = false;  // memory that a backward pass was to find as its forward pass left it
 };
 
@@ -32,10 +33,10 @@ class NamedOperators {
   NamedOperators(const Run& reference, const Run& candidate, const Comparison& comparison);
 
   NamedOperator of(const ToleranceOrigin& origin) const;
+  // Of the candidate: an operator whose line is known.
+  bool has_place(const EventRef& ref) const;
 
  private:
-  bool communicates(const EventRef& ref) const;
-  bool has_place(const EventRef& ref) const;
   // An operator that communicates nothing, and that the reference does not have.
   bool is_only_b(const EventRef& ref) const;
   // What wrote over an input of a node's forward operator before the node ran; {} for nothing.

@@ -162,6 +162,12 @@ const void* TensorLayout::storage(PyObject* plain) const {
   return ordinary(impl) ? at<const void*>(impl, storage_) : nullptr;
 }
 
+const void* TensorLayout::counter(PyObject* plain) const {
+  if (!trusted_) return nullptr;
+  const char* impl = impl_of(plain);
+  return ordinary(impl) ? at<const void*>(impl, version_) : nullptr;
+}
+
 // --- comparing
 
 // What Python says of a tensor that is ordinary by its struct; true of any other.

@@ -51,8 +51,10 @@ class TensorLayout {
   // The same of its version counter alone, and of `outside_autograd`.
   bool version(PyObject* plain, uint32_t& out) const;
   bool outside_autograd(PyObject* plain, bool& out) const;
-  // And of the struct of its storage; nullptr: not known here.
+  // And of the structs of its storage and of its version counter, which are only compared; nullptr:
+  // not known here, or it has none.
   const void* storage(PyObject* plain) const;
+  const void* counter(PyObject* plain) const;
 
   // probes: a dict of what tensor_layout.py made. False, without an error set: something was found
   // nowhere or in two places, or differs from what Python says.

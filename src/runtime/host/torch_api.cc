@@ -100,10 +100,9 @@ PyObject* TorchApi::optimizer_type() const {
   return type;
 }
 
-const TorchApi* torch_api() {
-  static bool loaded = false;
-  if (!loaded) loaded = load(g_api);
-  return loaded ? &g_api : nullptr;
+const TorchApi* find_torch_api() {
+  if (load(g_api)) g_torch_api = &g_api;
+  return g_torch_api;
 }
 
 bool torch_native(bool allow) {
@@ -145,8 +144,10 @@ bool modes_on(const TorchApi& torch) {
 
 }  // namespace
 
-TorchFunctionOff::TorchFunctionOff(const TorchApi* torch) : torch_(torch), outer_(t_innermost) {
-  t_innermost = this;
+TorchFunctionOff** TorchFunctionOff::innermost() { return &t_innermost; }
+
+TorchFunctionOff::TorchFunctionOff(const TorchApi* torch, TorchFunctionOff** of_thread)
+    : torch_(torch), of_thread_(of_thread), outer_(std::exchange(*of_thread, this)) {
   if (torch == nullptr || torch->disable_function == nullptr) return;
   // Work within our own work is silent already, if that was.
   if (g_subclass_met || (outer_ == nullptr ? modes_on(*torch) : bool(outer_->context_))) enter();
@@ -173,16 +174,18 @@ void TorchFunctionOff::silence() {
 }
 
 TorchFunctionOff::~TorchFunctionOff() {
-  t_innermost = outer_;
+  *of_thread_ = outer_;
   if (!context_) return;
   SavedError saved;
   Ref left(PyObject_CallMethod(context_.get(), "__exit__", "OOO", Py_None, Py_None, Py_None));
   if (!left) PyErr_Clear();
 }
 
-TracerOff::TracerOff(const TorchApi* torch) : torch_(torch) {
+TracerOff::TracerOff(const TorchApi* torch, void* const*& of_thread) : torch_(torch) {
   if (torch == nullptr || torch->set_tracing == nullptr || torch->tracing == nullptr) return;
-  if (torch->native.tracing_state != nullptr && *torch->native.tracing_state() == nullptr) return;
+  if (of_thread == nullptr && torch->native.tracing_state != nullptr)
+    of_thread = torch->native.tracing_state();
+  if (of_thread != nullptr && *of_thread == nullptr) return;
   state_ = Ref(PyObject_CallNoArgs(torch->tracing));
   if (state_.get() == Py_None) state_ = Ref();
   Ref set(state_ ? PyObject_CallFunctionObjArgs(torch->set_tracing, Py_None, nullptr) : nullptr);

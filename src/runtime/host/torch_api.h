@@ -44,26 +44,34 @@ struct TorchApi {
   PyObject* optimizer_type() const;  // nullptr until torch.optim is imported
 };
 
+inline const TorchApi* g_torch_api = nullptr;
+const TorchApi* find_torch_api();
 // nullptr until `import torch` has finished.
-const TorchApi* torch_api();
+inline const TorchApi* torch_api() {
+  return g_torch_api != nullptr ? g_torch_api : find_torch_api();
+}
 
 // While it lives __torch_function__ of subclasses and modes stays silent: what we read of a tensor
 // must not run the program's code. Where no mode is on and no subclass was met, nothing need be
 // done; the first subclass met makes up for it.
 class TorchFunctionOff {
  public:
-  explicit TorchFunctionOff(const TorchApi* torch);
+  // of_thread: innermost() of this thread.
+  TorchFunctionOff(const TorchApi* torch, TorchFunctionOff** of_thread);
   TorchFunctionOff(const TorchFunctionOff&) = delete;
   TorchFunctionOff& operator=(const TorchFunctionOff&) = delete;
   ~TorchFunctionOff();
 
   // A subclass was met.
   static void silence();
+  // Where this thread keeps its innermost one: the same place as long as the thread lives.
+  static TorchFunctionOff** innermost();
 
  private:
   void enter();
 
   const TorchApi* torch_;
+  TorchFunctionOff** const of_thread_;
   TorchFunctionOff* outer_;  // of this thread
   Ref context_;
 };
@@ -72,7 +80,8 @@ class TorchFunctionOff {
 // nodes of the program's graph, and number the others.
 class TracerOff {
  public:
-  explicit TracerOff(const TorchApi* torch);
+  // of_thread: where torch keeps what this thread traces, once it was asked for.
+  TracerOff(const TorchApi* torch, void* const*& of_thread);
   TracerOff(const TracerOff&) = delete;
   TracerOff& operator=(const TracerOff&) = delete;
   ~TracerOff();

@@ -84,12 +84,27 @@ bool is_of_aten(const TorchApi* torch, PyObject* callee, std::string_view module
          in_package(utf8_attribute(self, "__name__"), "torch");
 }
 
+// A module in which nothing but its own forward runs: neither modules inside nor hooks, which may
+// be anyone's.
+bool stands_alone(PyObject* module) {
+  Ref fields(PyObject_GenericGetDict(module, nullptr));
+  if (!fields) PyErr_Clear();
+  if (!fields || !PyDict_Check(fields.get())) return false;
+  for (const char* name : {"_modules", "_forward_hooks", "_forward_pre_hooks"}) {
+    PyObject* table = PyDict_GetItemString(fields.get(), name);
+    if (table == nullptr || !PyDict_Check(table) || PyDict_Size(table) != 0) return false;
+  }
+  return true;
+}
+
 Callee describe(const TorchApi* torch, PyObject* callee) {
   Callee c;
   if (!is_callable_kind(callee)) {
     if (torch && torch->is_module(callee)) {
       Ref forward = function_of(torch, callee);
       c.foreign = forward && !instrumented(forward.get());
+      c.torch = forward && in_package(utf8_attribute(forward.get(), "__module__"), "torch") &&
+                stands_alone(callee);
       // One of the program's own says so by the operators inside it.
       c.random = c.foreign && may_draw(type_name(callee));
     }

@@ -5,21 +5,37 @@
 #include "runtime/recorder/recorder.h"
 
 namespace opguard {
+namespace {
+
+// The bytes of a text of at most 8, as a number. The loads have known widths: a copy of as many
+// bytes as the text has would be a call.
+uint64_t word_of(std::string_view text) {
+  const char* at = text.data();
+  const size_t size = text.size();
+  if (size >= 4) {
+    uint32_t first, last;
+    std::memcpy(&first, at, sizeof first);
+    std::memcpy(&last, at + size - 4, sizeof last);
+    return first | uint64_t{last} << 8 * (size - 4);  // where they overlap they are the same
+  }
+  uint64_t word = 0;
+  for (size_t i = 0; i < size; ++i) word |= uint64_t{static_cast<uint8_t>(at[i])} << 8 * i;
+  return word;
+}
+
+}  // namespace
 
 uint32_t Recorder::string(std::string_view text) {
   if (text.size() <= 8) {
-    uint64_t bytes = 0;
-    std::memcpy(&bytes, text.data(), text.size());
+    const uint64_t bytes = word_of(text);
     ShortString& known = short_strings_[bytes * 0x9e3779b97f4a7c15u >> 56];
     if (known.generation == generation_ && known.text == bytes && known.size == text.size())
       return known.index;
-    std::lock_guard lock(mutex_);
     known = {generation_, bytes, static_cast<uint32_t>(text.size()), writer_->string(text)};
     return known.index;
   }
   KnownString& known = known_strings_[std::hash<std::string_view>()(text) % kKnown];
   if (known.generation == generation_ && known.text == text) return known.index;
-  std::lock_guard lock(mutex_);
   known.index = writer_->string(text);
   known.text = text;
   known.generation = generation_;
@@ -28,7 +44,6 @@ uint32_t Recorder::string(std::string_view text) {
 
 uint32_t Recorder::meta(const TensorView& view) {
   if (view.dtype_code == 0) {
-    std::lock_guard lock(mutex_);
     return writer_->meta(view.meta);
   }
   uint64_t hash = view.dtype_code;
@@ -39,7 +54,6 @@ uint32_t Recorder::meta(const TensorView& view) {
   if (known.generation == generation_ && known.dtype == view.dtype_code &&
       known.device == view.meta.device && known.shape == view.meta.shape)
     return known.index;
-  std::lock_guard lock(mutex_);
   known.index = writer_->meta(view.meta);
   known.shape = view.meta.shape;
   known.dtype = view.dtype_code;
@@ -63,7 +77,6 @@ Recorder::Site& Recorder::site(PyObject* id) {
 bool Recorder::unlocated(const std::string& boundary) { return located_.insert(boundary).second; }
 
 void Recorder::locate(const std::string& boundary, const Location& location) {
-  std::lock_guard lock(mutex_);
   writer_->locate(boundary, location);
 }
 

@@ -24,8 +24,8 @@
 
 #include "record/generators.h"
 #include "runtime/recorder/kept.h"
-#include "runtime/recorder/tickets.h"
 #include "runtime/recorder/sketches.h"
+#include "runtime/recorder/tickets.h"
 #include "runtime/recorder/values.h"
 #include "runtime/watch/watch.h"
 
@@ -43,10 +43,9 @@ uint64_t clock_ns(clockid_t clock) {
 
 }  // namespace
 
-Recorder& recorder() {
-  // Never destroyed: hooks may still fire while the interpreter shuts down.
-  static Recorder* instance = new Recorder;
-  return *instance;
+Recorder& make_recorder() {
+  g_recorder = new Recorder;
+  return *g_recorder;
 }
 
 void Recorder::start(const std::string& dir, int32_t rank, int32_t world, Mode mode,
@@ -85,8 +84,6 @@ void Recorder::before_fork() {
 
 void Recorder::reset_after_fork() {
   g_forked.store(false, std::memory_order_relaxed);
-  // The parent's threads do not exist here, and one may have held the mutex.
-  new (&mutex_) std::mutex;
   writer_->abandon();
   devices_after_fork();
   tickets_after_fork();
@@ -304,27 +301,20 @@ uint32_t Recorder::commit(Event& event, const std::vector<Slot>& slots) {
 
 uint32_t Recorder::add(Event& event, const std::vector<Slot>& slots) {
   bool failed_before = !writer_->error().empty();
-  uint32_t index;
-  {
-    std::lock_guard lock(mutex_);
-    if (is_operator(event)) {
-      if (operators_.size() <= event.boundary) operators_.resize(event.boundary + size_t{1});
-      event.occurrence = operators_[event.boundary][static_cast<size_t>(event.phase)]++;
-    } else {
-      event.occurrence = occurrences_[key_of(event)]++;
-    }
-    index = sketches().on()
-                ? writer_->add(event, slots, sketches().entry(slots, event.module))
-                : writer_->add(event, slots);
+  if (is_operator(event)) {
+    if (operators_.size() <= event.boundary) operators_.resize(event.boundary + size_t{1});
+    event.occurrence = operators_[event.boundary][static_cast<size_t>(event.phase)]++;
+  } else {
+    event.occurrence = occurrences_[key_of(event)]++;
   }
+  const uint32_t index = sketches().on()
+                             ? writer_->add(event, slots, sketches().entry(slots, event.module))
+                             : writer_->add(event, slots);
   if (!failed_before && !writer_->error().empty()) fault(writer_->error().c_str());
   return writer_->error().empty() ? index : kNone;
 }
 
-void Recorder::lose(uint64_t records) {
-  std::lock_guard lock(mutex_);
-  writer_->lose(records);
-}
+void Recorder::lose(uint64_t records) { writer_->lose(records); }
 
 void Recorder::fault(const char* what) {
   if (faults_++ == 0 && !told_) {
@@ -402,8 +392,8 @@ OwnWork::OwnWork(ThreadState& thread)
     : thread_(thread),
       outer_inside_(std::exchange(thread_.inside, true)),
       torch_(torch_api()),
-      functions_off_(torch_),
-      tracer_off_(torch_) {
+      functions_off_(torch_, thread_.functions_off),
+      tracer_off_(torch_, thread_.tracing) {
   if (!outer_inside_) {
     thread_.recent.count = 0;
     thread_.launches.begin();

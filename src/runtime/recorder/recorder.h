@@ -11,15 +11,15 @@
 // Counterexample: a forked child has its parent's memory but not its log. It forgets that one
 // first, and begins another when it records for the first time (on()).
 //
-// All calls come with the GIL held; the mutex guards the log against a future without one. The
-// cost: 63 ns in the writer for a record. Reading the tensors is what takes the time.
+// All calls come with the GIL held, which an extension of the stable ABI always has: the log has no
+// other lock for them. The cost: 63 ns in the writer for a record. Reading the tensors is what
+// takes the time.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -87,6 +87,10 @@ struct CollectorMemory;  // values.cc
 struct ThreadState {
   uint32_t number = 0;
   bool inside = false;  // our own work is on the stack: probes it hits only forward
+  // What the guards of OwnWork ask of this thread at each event; a look-up of a thread's own
+  // variable is a call.
+  TorchFunctionOff** const functions_off = TorchFunctionOff::innermost();
+  void* const* tracing = nullptr;
   Recent recent;
   Launches launches;
   TensorView view;                           // of the tensor being read, its memory used again
@@ -213,7 +217,9 @@ class Recorder {
   static uint64_t clock();
 
   void record_states(std::string_view boundary, Phase phase, PyObject* only_torch);
-  static Value digest(const TensorView& view, Reading reading = Reading::usual);
+  // known: of the same elements in another order, whose layout-free digest is taken from there.
+  static Value digest(const TensorView& view, Reading reading = Reading::usual,
+                      const Value* known = nullptr);
   Value read(const TensorView& view, ThreadState& of, Reading reading = Reading::usual);
   bool lasts(const Value& value, const TensorView& view, ThreadState& of);
   Value value_of(const TensorView& view, PyObject* object, Reading reading, ThreadState& of,
@@ -229,7 +235,6 @@ class Recorder {
   void write_progress();
   void take_settings();
 
-  std::mutex mutex_;
   bool recording_ = false;
   Mode mode_ = Mode::full;
   std::string dir_;
@@ -310,7 +315,10 @@ class Recorder {
   std::unordered_map<std::string, Site> sites_;  // whose elements stay where they are
 };
 
-Recorder& recorder();
+inline Recorder* g_recorder = nullptr;
+Recorder& make_recorder();
+// Never destroyed: hooks may still fire while the interpreter shuts down.
+inline Recorder& recorder() { return g_recorder != nullptr ? *g_recorder : make_recorder(); }
 
 // Around all of our own work on a thread. Probes only forward, and the program's error is put
 // aside. Whatever error of our own is left at the end is a fault.

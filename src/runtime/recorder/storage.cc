@@ -32,6 +32,45 @@ uint64_t strides_of(const TensorView& view) {
   return h;
 }
 
+// Of the bytes that its elements lie in, whatever their order. The dimensions are taken from the
+// innermost; one that goes on where another ends is part of it. So x and x.t() have the same.
+// Counterexample: x[:, :2] has not. 0: not known.
+uint64_t extent_of(const TensorView& view) {
+  constexpr size_t kMostDims = 8;
+  struct Dim {
+    int64_t stride, count;
+  } dims[kMostDims];
+  size_t n = 0;
+  if (view.dtype_code == 0 || view.device != nullptr || view.elements.shape.size() > kMostDims)
+    return 0;
+  for (size_t d = 0; d < view.elements.shape.size(); ++d) {
+    const Dim dim = {view.elements.strides[d], view.elements.shape[d]};
+    if (dim.count == 1) continue;
+    if (dim.count <= 0 || dim.stride < 0) return 0;
+    size_t at = n++;
+    for (; at > 0 && dims[at - 1].stride > dim.stride; --at) dims[at] = dims[at - 1];
+    dims[at] = dim;
+  }
+  uint64_t h = view.dtype_code;
+  auto add = [&h](int64_t number) {
+    h = (h ^ static_cast<uint64_t>(number)) * 0x9e3779b97f4a7c15u ^ h >> 31;
+  };
+  for (size_t i = 0; i < n; ++i) {
+    Dim whole = dims[i];
+    for (; i + 1 < n && dims[i + 1].stride == whole.stride * whole.count; ++i)
+      whole.count *= dims[i + 1].count;
+    add(whole.stride);
+    add(whole.count);
+  }
+  return h | 1;
+}
+
+// Torch's struct of what counts its writes; nullptr where that is not known.
+const void* counter_of(PyObject* object) {
+  const TorchApi* torch = torch_api();
+  return torch != nullptr && torch->plain(object) ? torch->layout.counter(object) : nullptr;
+}
+
 size_t slot_of(const void* storage, size_t size) {
   const auto at = reinterpret_cast<uint64_t>(storage);
   return static_cast<size_t>((at >> 4) * 0x9e3779b97f4a7c15u >> 20) & (size - 1);
@@ -135,6 +174,28 @@ const Value* Storages::carried(const Place& place, PyObject* tensor, const Tenso
   return nullptr;
 }
 
+Storages::Shared Storages::shared(const Place& place, PyObject* tensor, const TensorView& view,
+                                  uint32_t meta) {
+  Shared best;
+  const void* counter = view.counted && place.storage ? counter_of(tensor) : nullptr;
+  const uint64_t extent = counter != nullptr ? extent_of(view) : 0;
+  Block* block = extent != 0 ? find(place.storage.get()) : nullptr;
+  if (block == nullptr) return best;
+  for (const Read& r : block->readings) {
+    if (r.extent != extent || r.data != view.elements.data || r.version != view.version ||
+        r.written != block->written || r.written_anywhere != written_anywhere_ || !r.value.there())
+      continue;
+    // While it lives so does its counter: no other one is at that address.
+    PyObject* other = PyWeakref_GetObject(r.tensor);
+    if (other == Py_None || counter_of(other) != counter) continue;
+    const bool whole = r.meta == meta && r.strides == strides_of(view);
+    if (whole || (best.value == nullptr && r.value.has_digest)) best = {&r.value, whole};
+    if (whole) break;
+  }
+  if (best.value != nullptr && !torch_alone(place.storage.get(), true)) return {};
+  return best;
+}
+
 void Storages::remember(const Place& place, PyObject* tensor, const TensorView& view, uint32_t meta,
                         const Value& value) {
   if (!view.counted || !place.storage) return;
@@ -157,6 +218,7 @@ void Storages::remember(const Place& place, PyObject* tensor, const TensorView& 
   }
   at->data = view.elements.data;
   at->strides = strides_of(view);
+  at->extent = extent_of(view);
   at->meta = meta;
   at->version = view.version;
   at->written = place.written;

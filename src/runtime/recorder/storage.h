@@ -10,8 +10,12 @@
 // at 0 again. So a block is torch's storage object, which lives as long as the memory is the same
 // tensors'.
 //
-// Counterexample: a value is carried over only for the very tensor object. Tensors of one storage
-// need not share a version counter (`p` and `p.data`).
+//   w.detach()               block 7, version 1    carried over: one counter counts for both
+//   w.t()                    block 7, version 1    read, but for the digest, which no order changes
+//
+// Counterexample: tensors of one storage need not share a version counter (`p` and `p.data`). Where
+// torch's struct does not say that they do, a value is carried over for the very tensor object
+// only.
 //
 // The cost: a look-up in an open hash table. Of each block the latest readings are kept. A weak
 // reference says whether the storage lives.
@@ -53,6 +57,14 @@ class Storages {
 
   // What was last read of this tensor, if nothing says that it may have changed since.
   const Value* carried(const Place& place, PyObject* tensor, const TensorView& view, uint32_t meta);
+  // What was last read of another tensor that lives and has the same elements in memory. One
+  // counter counts the writes of both. whole: in the same order and shape. Else only the digest is
+  // this one's too. Good until the next call.
+  struct Shared {
+    const Value* value = nullptr;
+    bool whole = false;
+  };
+  Shared shared(const Place& place, PyObject* tensor, const TensorView& view, uint32_t meta);
   void remember(const Place& place, PyObject* tensor, const TensorView& view, uint32_t meta,
                 const Value& value);
 
@@ -66,6 +78,7 @@ class Storages {
     PyObject* tensor;  // weak reference, owned
     const void* data;
     uint64_t strides;  // hash
+    uint64_t extent;   // hash of where its elements lie, whatever their order; 0 unknown
     uint32_t meta, version, written, written_anywhere;
     Value value;
   };

@@ -38,7 +38,6 @@ uint32_t Recorder::meta_of_row(const TensorType& type, size_t dims, int64_t coun
     return known.index;
   Meta meta{std::string(type.dtype), "cpu", std::vector<int64_t>(dims, 1)};
   if (dims > 0) meta.shape.back() = count;
-  std::lock_guard lock(mutex_);
   known = {generation_, &type, dims, count, writer_->meta(meta)};
   return known.index;
 }
@@ -46,8 +45,8 @@ uint32_t Recorder::meta_of_row(const TensorType& type, size_t dims, int64_t coun
 bool Recorder::tiny_slot(const TensorFields& tensor, PyObject* object, std::string_view name,
                          Slot& slot) {
   const int64_t count = numbers_in_a_row(tensor);
-  if (count <= 0 || tensor.data == nullptr || processor_device() != nullptr || anything_in_flight() ||
-      sketches().on())
+  if (count <= 0 || tensor.data == nullptr || processor_device() != nullptr ||
+      anything_in_flight() || sketches().on())
     return false;
   const uint64_t bytes = static_cast<uint64_t>(count) * tensor.type->size;
   Digest d;

@@ -2,6 +2,7 @@
 // earlier event says of the same memory. Or it is a ticket for what a device will say.
 #include <optional>
 
+#include "device/plugin.h"
 #include "runtime/entries/collective.h"
 #include "runtime/fingerprint/fingerprint.h"
 #include "runtime/recorder/python_fingerprint.h"
@@ -58,15 +59,17 @@ NumberType number_type(const TensorView& view) {
 // cannot free before the operator has ended. A buffer of a module that works in another thread is
 // nobody's here: `buffer.untyped_storage().resize_(0)` would take the memory from under us, so that
 // thread waits.
-Value Recorder::digest(const TensorView& view, Reading reading) {
+Value Recorder::digest(const TensorView& view, Reading reading, const Value* known) {
   const unsigned threads = threads_for(view);
-  const NumberType type = number_type(view);  // while no other thread looks it up
+  NumberType type = number_type(view);  // while no other thread looks it up
+  if (known != nullptr) type.element = OPGUARD_ELEMENT_NONE;
   Digest d;
   {
     std::optional<WhileReading> others;
     if (reading != Reading::aside) others.emplace(view);
     d = opguard::digest(view.elements, type, threads);
   }
+  if (known != nullptr) d.elements = known->digest;
   return {d.value,
           d.flat,
           d.pattern.value_or(0),
@@ -120,12 +123,21 @@ Value Recorder::value_of(const TensorView& view, PyObject* object, Reading readi
   slot.storage = place.number;
   Value value;
   const Value* known = nullptr;
-  if (carries && reading == Reading::usual) known = storages().carried(place, object, view, meta);
+  Storages::Shared shared;
+  if (carries && reading == Reading::usual) {
+    known = storages().carried(place, object, view, meta);
+    if (known == nullptr) shared = storages().shared(place, object, view, meta);
+  }
   if (known != nullptr && lasts(*known, view, of)) {
     slot.flags |= kCarried;
     value = *known;
   } else {
-    value = read(view, of, reading);
+    // A copy: other threads come here while memory is read.
+    if (shared.value != nullptr) value = *shared.value;
+    if (shared.whole)
+      slot.flags |= kCarried;
+    else
+      value = shared.value != nullptr ? digest(view, reading, &value) : read(view, of, reading);
     if (carries) storages().remember(place, object, view, meta, value);
     recent.entries[recent.count++ % Recent::kCount] = {object, view.elements.data, view.version,
                                                        meta,   place.number,       value};

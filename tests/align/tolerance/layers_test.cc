@@ -20,6 +20,15 @@ TEST(LayerName, IsCutAtTheFirstNumber) {
   EXPECT_EQ(layer.rest, "");
 }
 
+TEST(LayerName, OfAnInnerNumberHasTheOuterOneInItsPrefix) {
+  LayerName layer;
+  ASSERT_TRUE(split_layer("layers.3.mlp.experts.1.weight", layer, 1));
+  EXPECT_EQ(layer.prefix, "layers.3.mlp.experts");
+  EXPECT_EQ(layer.number, 1u);
+  EXPECT_EQ(layer.rest, ".weight");
+  EXPECT_FALSE(split_layer("layers.3.mlp.experts.1.weight", layer, 2));
+}
+
 TEST(LayerName, NeedsAPrefixAndAWholeNumber) {
   LayerName layer;
   for (const char* name : {"", "embedding.weight", "conv1.weight", "2.weight", "layers.3x.weight"})

@@ -1,0 +1,1 @@
+"""Parallel programs computed unsharded: docs/design/simulate.md."""

@@ -1,0 +1,69 @@
+#include "align/tolerance/module_order.h"
+
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace opguard {
+namespace {
+
+struct Execution {
+  Activity activity;
+  uint32_t number = 0;
+  bool operator==(const Execution&) const = default;
+};
+
+// Of an activity whatever its module: its executions in the order of their events.
+using Runs = std::unordered_map<Activity, std::vector<Execution>, ActivityHash>;
+
+Activity without_module(Activity activity) {
+  activity.module = kNone;
+  return activity;
+}
+
+Runs runs_of(const ProcessTensors& tensors, const Texts& texts) {
+  Runs runs;
+  for (const SketchedTensor& tensor : tensors.tensors) {
+    if (tensor.activity.kind != EventKind::op || !texts.text(tensor.node).empty()) continue;
+    const Execution execution{tensor.activity, tensor.execution};
+    auto& known = runs[without_module(tensor.activity)];
+    if (known.empty() || !(known.back() == execution)) known.push_back(execution);
+  }
+  return runs;
+}
+
+}  // namespace
+
+void order_modules(ProcessTensors& candidate, const ProcessTensors& reference, const Texts& texts) {
+  const auto nameless = [&](const Execution& e) { return texts.text(e.activity.module).empty(); };
+  const Runs mine = runs_of(candidate, texts), theirs = runs_of(reference, texts);
+  std::map<std::pair<uint32_t, uint64_t>, Execution> named;  // by execution, hash of its activity
+  bool any = false;
+  for (const auto& [activity, runs] : mine) {
+    const auto whole = theirs.find(activity);
+    if (whole == theirs.end() || whole->second.size() != runs.size()) continue;
+    bool all = true, new_names = false;
+    for (const Execution& run : runs) all = all && nameless(run);
+    for (const Execution& run : whole->second) new_names = new_names || !nameless(run);
+    if (!all || !new_names) continue;
+    any = true;
+    for (size_t i = 0; i < runs.size(); ++i)
+      named[{runs[i].number, ActivityHash()(runs[i].activity)}] = whole->second[i];
+  }
+  if (!any) return;
+  for (SketchedTensor& tensor : candidate.tensors) {
+    const auto known = named.find({tensor.execution, ActivityHash()(tensor.activity)});
+    if (known == named.end()) continue;
+    tensor.activity = known->second.activity;
+    tensor.execution = known->second.number;
+  }
+  decltype(candidate.executions) executions;
+  for (const auto& [activity, times] : candidate.executions)
+    for (uint32_t i = 0; i < times; ++i) {
+      const auto known = named.find({i, ActivityHash()(activity)});
+      ++executions[known == named.end() ? activity : known->second.activity];
+    }
+  candidate.executions = std::move(executions);
+}
+
+}  // namespace opguard

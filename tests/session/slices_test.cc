@@ -1,0 +1,54 @@
+// What --slices reads is made of a log's shapes, and a log says by a checksum with which it was
+// made.
+#include "session/slices.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "scratch.h"
+
+namespace opguard {
+namespace {
+
+Run ranks(int32_t count) {
+  Run run;
+  for (int32_t rank = 0; rank < count; ++rank) {
+    ProcessLog log;
+    log.rank = rank;
+    log.metas = {{"float32", "cpu", {8, 64}}, {"float32", "cpu", {}}, {"int64", "cpu", {8, 64}}};
+    run.processes.push_back(std::move(log));
+  }
+  return run;
+}
+
+TEST(Slices, AreTheShapesThatRanksHoldOnceEach) {
+  EXPECT_EQ(slices_of(ranks(2)), "world 2\nshape 8 64\n");
+}
+
+TEST(Slices, OfOneProcessAreNone) { EXPECT_EQ(slices_of(ranks(1)), "world 1\n"); }
+
+// zlib.crc32 of the same text, as the recorder writes it (python/opguard/record/recording.py).
+TEST(Slices, AreToldByTheirChecksum) {
+  EXPECT_EQ(slices_digest("world 2\nshape 8 64\n"), "8973aa4b");
+}
+
+TEST(Slices, OfAFileAreThatFile) {
+  const std::string scratch = make_scratch().string();
+  const std::string given = scratch + "/shapes.txt", other = scratch + "/other.txt";
+  std::ofstream(given) << "world 2\n";
+  auto file = slices_file(given, other);
+  ASSERT_TRUE(bool(file));
+  EXPECT_EQ(*file, given);
+  EXPECT_FALSE(std::ifstream(other).good());
+}
+
+TEST(Slices, OfAFolderWithoutLogsAreAnError) {
+  const std::string scratch = make_scratch().string();
+  auto file = slices_file(scratch, scratch + "/slices.txt");
+  ASSERT_FALSE(bool(file));
+  EXPECT_NE(llvm::toString(file.takeError()).find(scratch), std::string::npos);
+}
+
+}  // namespace
+}  // namespace opguard
