@@ -149,7 +149,6 @@ def start(mode, package, log):
     os.environ.update(OPGUARD_LOG=str(log), OPGUARD_MODE=mode)
     startup.options = startup.read_environment(os.environ)
     recording.start(startup.options)
-    return runtime
 
 
 def of_mode(options):

@@ -17,11 +17,12 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
+import answers
 import marks
 import tolerance
 from accuracy import run, tool_digest
@@ -134,7 +135,7 @@ def answer_of(name, case, seed, o):
         "says": case["says"],
         "class": judge(case, told, code, said, (answer or {}), faulty),
         "answer": told.get("answer", ""),
-        "text": told.get("text") or last_words(said),
+        "text": without_folders(told.get("text") or last_words(said)),
         "exit": code,
         "ranks": len(told.get("ranks", [])),
         "seconds": round(seconds, 1),
@@ -179,29 +180,6 @@ def names(location, texts, tree):
     first, last = tolerance.statement(path, location["line"])
     text = "\n".join(path.read_text().splitlines()[first - 1 : last])
     return any(one in text for one in texts)
-
-
-def result(name, case, seed, digest, o):
-    path = o.work / "results" / f"{name}.{seed}.json"
-    if path.is_file() and not o.fresh:
-        kept = json.loads(path.read_text())
-        if kept.get("tool") == digest:
-            return kept
-    found = {**answer_of(name, case, seed, o), "tool": digest}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(found, indent=1) + "\n")
-    return found
-
-
-def keep(path, one, commit):
-    """Into the file, in place of an earlier answer to the same. The first answer to a case that is held out stays."""
-    rows = {(r["case"], r["seed"]): r for r in json.loads(path.read_text())["results"]} if path.is_file() else {}
-    now = {k: v for k, v in one.items() if k != "tool"} | {"commit": commit}
-    if one["held_out"]:
-        before = rows.get((one["case"], one["seed"]))
-        now["first"] = before["first"] if before else {k: now[k] for k in ("class", "answer", "text", "commit")}
-    rows[one["case"], one["seed"]] = now
-    path.write_text(json.dumps({"results": [rows[k] for k in sorted(rows)]}, indent=1) + "\n")
 
 
 def counted(rows, says):
@@ -249,11 +227,14 @@ def tables(results):
     return text + "\n" + marks.table(("case", "to be said", "class", "said"), lines)
 
 
+def without_folders(text):
+    """Of a place in a tree or a package what lies below it: what is kept names no machine."""
+    text = text.replace(f"{ROOT}/", "").replace("opguard: ", "")
+    return re.sub(r"\S*/(?:faulty|good|site-packages)/", "", text)
+
+
 def shortened(text):
-    for folder in (str(ROOT) + "/", "opguard: "):
-        text = text.replace(folder, "")
-    words = [re.sub(r".*/(?:faulty|good|site-packages)/", "", word) for word in text.split()]
-    text = " ".join(words).replace("|", "/")
+    text = text.replace("|", "/")
     return text if len(text) <= 150 else text[:147] + "..."
 
 
@@ -279,13 +260,7 @@ def main():
         if not needed.is_file():
             sys.exit(f"simulate.py: error: no {needed}")
     digest = tool_digest(o.opguard)
-    commit = (
-        subprocess.run([o.opguard, "--version"], capture_output=True, text=True)
-        .stdout.strip()
-        .partition(" (")[2]
-        .rstrip(")")
-        or "unknown"
-    )
+    commit = answers.commit_of(o.opguard)
     start, results, left = time.monotonic(), [], 0
     for name, case in {**CASES, **shared(o)}.items():
         if o.only and not any(name.startswith(n) for n in o.only):
@@ -294,13 +269,14 @@ def main():
             if o.minutes and time.monotonic() - start > o.minutes * 60:
                 left += 1
                 continue
-            results.append(r := result(name, case, seed, digest, o))
+            path = o.work / "results" / f"{name}.{seed}.json"
+            results.append(r := answers.result(path, digest, o.fresh, partial(answer_of, name, case, seed, o)))
             print(
                 f"{name:24} {seed} {r['says']:14} {r['class']:7} {r['seconds']:5.0f} s  {shortened(r['text'])}",
                 flush=True,
             )
             if o.json:
-                keep(o.json, r, commit)
+                answers.keep(o.json, r, commit, ("class", "answer", "text"))
     print(tables(results))
     if left:
         print(f"not run: {left}, for --minutes")

@@ -20,8 +20,10 @@ import shutil
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
+import answers
 import marks
 import ports
 from accuracy import run, tool_digest
@@ -44,6 +46,7 @@ KINDS = {
     "exchanged": {"mapping", "layout", "stale"},  # each of two is the other's
 }
 PLACED = ("exact", "near", "module")
+FIRST = ("class", "kind_right", "verdict", "kind", "b")  # of the first answer to a case that is held out
 SETS = (("shared table", lambda r: r["set"] == "shared"),
         ("own cases, looked at", lambda r: r["set"] != "shared" and not r["held_out"]),
         ("own cases, held out", lambda r: r["set"] != "shared" and r["held_out"]))  # fmt: skip
@@ -189,30 +192,6 @@ def answer_of(name, case, seed, o):
     return found
 
 
-def result(name, case, seed, digest, o):
-    path = o.work / "results" / f"{name}.{seed}.json"
-    if path.is_file() and not o.fresh:
-        kept = json.loads(path.read_text())
-        if kept.get("tool") == digest:
-            return kept
-    found = {**answer_of(name, case, seed, o), "tool": digest}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(found, indent=1) + "\n")
-    return found
-
-
-def keep(path, results, commit):
-    """Into the file, in place of earlier answers to the same. The first answer to a case that is held out stays."""
-    rows = {(r["case"], r["seed"]): r for r in json.loads(path.read_text())["results"]} if path.is_file() else {}
-    for r in results:
-        now = {k: v for k, v in r.items() if k != "tool"} | {"commit": commit}
-        if r["held_out"]:
-            before = rows.get((r["case"], r["seed"]))
-            now["first"] = before["first"] if before else {k: now[k] for k in ("class", "kind_right", "verdict", "kind", "b", "commit")}
-        rows[r["case"], r["seed"]] = now
-    path.write_text(json.dumps({"results": [rows[k] for k in sorted(rows)]}, indent=1) + "\n")
-
-
 def counts(rows):
     """The row of the table of some faults: how many, and of each class."""
     def of(*classes):
@@ -281,17 +260,18 @@ def main():
         if not needed.is_file():
             sys.exit(f"tolerance.py: error: no {needed}")
     digest = tool_digest(o.opguard)
-    commit = subprocess.run([o.opguard, "--version"], capture_output=True, text=True).stdout.strip().partition(" (")[2].rstrip(")") or "unknown"
+    commit = answers.commit_of(o.opguard)
     start, results, left = time.monotonic(), [], 0
     for name, case, seed in chosen(o):
         if o.minutes and time.monotonic() - start > o.minutes * 60:
             left += 1
             continue
-        results.append(r := result(name, case, seed, digest, o))
+        path = o.work / "results" / f"{name}.{seed}.json"
+        results.append(r := answers.result(path, digest, o.fresh, partial(answer_of, name, case, seed, o)))
         kind = "" if r["kind_right"] is None else "kind " + ("right" if r["kind_right"] else f"{r['kind']} for {r['expected']}")
         print(f"{name:28} {seed} {r['class']:10} {r['verdict']:12} {kind:34} {r['b']:34} {r['seconds']:5.0f} s", flush=True)
         if o.json:
-            keep(o.json, [r], commit)
+            answers.keep(o.json, r, commit, FIRST)
     print(tables(results))
     if left:
         print(f"not run: {left}, for --minutes")

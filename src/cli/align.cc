@@ -43,6 +43,10 @@ void add_align(CLI::App& app, Pipeline& run) {
       throw CLI::ValidationError("--tolerance",
                                  "nothing says what rounding can do: give --noise, a log of run a "
                                  "with --jitter");
+    if (opt->tolerance.on && opt->examine.any())
+      throw CLI::ValidationError("--tolerance",
+                                 "proves and drills nothing yet: leave out "
+                                 "--prove-runs and --drill");
     if (opt->tolerance.on) note_unused(opt->report, opt->examine);
     if (opt->examine.any() && (opt->run_a.empty() || opt->run_b.empty()))
       throw CLI::ValidationError(

@@ -123,7 +123,7 @@ struct Event {
   uint32_t group =
       kNone;  // kCollective: string, the members' ranks ("0-3"): docs/design/collectives.md
   uint32_t module = kNone;  // of the recorder alone: string, in the log it is with the sketches
-  uint32_t sequence = 0;  // kCollective: number of the collective in its group, from 1; 0 unknown
+  uint32_t sequence = 0;    // kCollective: number of the collective in its group, from 1; 0 unknown
   uint64_t start_ns = 0, end_ns = 0;  // monotonic clock
   // kOnDevice: number of the stream in this process, from 1. The times are of the device's clock,
   // from the beginning of the first reading to the end of the last.
@@ -136,5 +136,10 @@ struct Event {
 
 // Whether wants_gradient() says something of what an event read.
 inline bool tells_gradients(const Event& event) { return event.flags & kGradientsTold; }
+
+// Whether it exchanges values with other ranks.
+inline bool communicates(const Event& event) {
+  return event.kind == EventKind::collective || (event.flags & kCollective) != 0;
+}
 
 }  // namespace opguard

@@ -27,12 +27,14 @@
 #include "report/excerpt.h"
 #include "report/identity.h"
 #include "report/notes_text.h"
+#include "report/page_background.h"
 #include "report/page_tables.h"
 #include "report/proof_text.h"
 #include "report/rank_text.h"
 #include "report/reasons.h"
 #include "report/region.h"
 #include "report/rows.h"
+#include "report/simulated.h"
 #include "report/step_text.h"
 #include "report/terminal_event.h"
 #include "report/unreached_text.h"
@@ -43,8 +45,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr uint32_t kContextLines = 3;   // around an expression
-constexpr uint32_t kLineColumns = 400;  // of a source line: data written into a source file
+constexpr uint32_t kContextLines = 3;  // around an expression
 
 // How a row is coloured: 0 and the kinds of Equality, then:
 enum RowState : int64_t { kOnlyA = 6, kOnlyB = 7, kLeftOut = 8, kBothValues = 16 };
@@ -301,38 +302,6 @@ class Page {
         {"b", row_json(find_row(lanes_, 1, pivot.b))}};
   }
 
-  // Suspects, and where numbers come from.
-  void add_background(size_t candidate, Json& json) const {
-    constexpr size_t kShown = 8, kLines = 4;
-    const Background* known = background_of(report_, candidate);
-    if (!known) return;
-    json["numbers"] = Json::array();
-    for (const Number& number : known->numbers) {
-      Json ways = Json::array();
-      for (const NumberWay& way : number.ways) {
-        Json steps = Json::array();
-        for (const SourceText& step : way.steps) {
-          const auto text = opguard::shown_lines(step, 1, kLineColumns);
-          steps.push_back({place_text(step), text.empty() ? "" : text[0]});
-        }
-        ways.push_back({{"side", way.side}, {"changed", way.changed}, {"steps", steps}});
-      }
-      if (!ways.empty())
-        json["numbers"].push_back({{"title", number_title(number)}, {"ways", std::move(ways)}});
-    }
-    json["suspects"] = Json::array();
-    for (size_t i = 0; i < std::min(known->suspects.size(), kShown); ++i) {
-      const Suspect& suspect = known->suspects[i];
-      json["suspects"].push_back(
-          {{"place", place_text(suspect)},
-           {"near", suspect_text(suspect)},
-           {"a", opguard::shown_lines(suspect.sides[0], kLines, kLineColumns)},
-           {"b", opguard::shown_lines(suspect.sides[1], kLines, kLineColumns)}});
-    }
-    json["more_suspects"] =
-        known->more + known->suspects.size() - std::min(known->suspects.size(), kShown);
-  }
-
   // A text for each side, "" where it has nothing.
   Json region_json(const Pivot& pivot) const {
     const auto spans = region_of(report_.a, report_.b, pivot);
@@ -396,7 +365,8 @@ class Page {
     head["candidates"] = Json::array();
     for (size_t i = 0; i < verdict.candidates.size(); ++i) {
       head["candidates"].push_back(candidate_json(verdict.candidates[i]));
-      add_background(i, head["candidates"].back());
+      if (const Background* known = background_of(report_, i))
+        add_background(*known, head["candidates"].back());
       if (i >= report_.confirmations.size() || !report_.confirmations[i].why) continue;
       const Confirmation& found = report_.confirmations[i];
       Json proof = {{"causal", found.causal ? Json(*found.causal) : Json()},
@@ -408,6 +378,9 @@ class Page {
       head["candidates"].back()["proof"] = std::move(proof);
     }
     head["ranks"] = ranks_json();
+    // Tensors of other layouts make no rows: the page shows what a terminal does.
+    if (report_.tolerance != nullptr)
+      head["text"] = shown_lines(format_terminal(report_, /*colour=*/false));
     if (report_.drill) {
       const Drill& drill = *report_.drill;
       head["drill"] = std::to_string(drill.count_a) + " ATen operators in a, " +
@@ -419,6 +392,7 @@ class Page {
     head["coverage"] = {coverage.attributed, coverage.activities, coverage.unmatched_sites};
     head["notes"] = Json::array();
     std::vector<std::string> notes = step_sentences(alignment);
+    if (report_.simulated != nullptr) notes.insert(notes.begin(), simulated_text(report_));
     for (const std::string& note : words(report_.a, report_.b, verdict.notes))
       notes.push_back(note);
     for (const std::string& note : log_notes(report_.a, report_.b)) notes.push_back(note);

@@ -1,5 +1,6 @@
 """bench/figures.py, said.py and marks.py: tables of documents from what the programs of bench/ keep."""
 import json
+import re
 import subprocess
 import sys
 
@@ -22,6 +23,11 @@ def test_only_what_lies_between_the_marks_is_written(tmp_path):
     page.write_text("before\n<!-- a -->\nold\n<!-- /a -->\nafter\n<!-- b -->\n<!-- /b -->\n")
     marks.put(page, "a", marks.table(("x", "y"), [["1", "2"]]))
     assert page.read_text() == "before\n<!-- a -->\n| x | y |\n|---|---|\n| 1 | 2 |\n<!-- /a -->\nafter\n<!-- b -->\n<!-- /b -->\n"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "bench" / "results").glob("*.json")), ids=lambda path: path.name)
+def test_what_is_kept_names_no_machine(path):
+    assert re.findall(r"(?<![\w.-])/(?:work|tmp|root|home)/\S*", path.read_text()) == []
 
 
 def test_what_is_kept_takes_the_place_of_what_was_written_down(tmp_path, monkeypatch):

@@ -127,6 +127,9 @@ def test_a_sum_that_is_never_made(opguard, tmp_path):
     assert (done.returncode, found["verdict"], found["pivot"]["kind"]) == (1, "diverged", "missing_reduce"), done.stdout
     assert found["pivot"]["b"]["line"] == line_of("part = F.linear(h, self.down)")
     assert found["pivot"]["error"]["relative"] < found["pivot"]["error"]["allowed"]
+    # A page has no rows for tensors of other layouts: it says what the terminal says.
+    page = (tmp_path / "verdict.html").read_text()
+    assert "nothing adds them up before it is used" in page and "partial sum" in page and "part = F.linear(h, self.down)" in page
 
 
 def test_a_gradient_whose_parts_are_not_added(opguard, tmp_path):
@@ -197,8 +200,9 @@ def test_logs_that_were_kept_are_judged_again(opguard, tmp_path):
     for logs, why in (((noise, b, "--noise", noise), "is jittered"), ((a, b, "--noise", a), "is no noise"), ((b, a, "--noise", noise), "reference is itself")):
         done, told = judged(*logs)
         assert (done.returncode, told["verdict"]) == (2, "inconclusive") and why in told["why"], done.stdout
-    done, told = judged(a, b)
-    assert done.returncode == 2 and told is None and "--noise" in done.stderr
+    for options, why in (((), "--noise"), (("--noise", noise, "--drill", "--run-a", "true", "--run-b", "true"), "drills nothing")):
+        done, told = judged(a, b, *options)
+        assert done.returncode == 2 and told is None and why in done.stderr
 
 
 def test_elements_at_other_places(opguard, tmp_path):
@@ -233,7 +237,6 @@ def test_a_factor_that_clipping_hides(opguard, tmp_path):
 def test_the_parameters_of_an_own_optimizer_are_judged(opguard, tmp_path):
     done, found = compared(opguard, tmp_path, [("p.data -= 0.1 * p.grad", "p.data -= 0.2 * p.grad")], run_b=ALONE, in_both=OWN_OPTIMIZER)
     assert (done.returncode, found["verdict"]) == (1, "diverged"), done.stdout
-    assert found["pivot"]["b"]["file"] == "train.py" or found["pivot"]["b"]["file"].endswith("/train.py")
     assert "p.data -= 0.2" in (tmp_path / "b" / "train.py").read_text().splitlines()[found["pivot"]["b"]["line"] - 1]
 
 
@@ -241,7 +244,7 @@ def test_the_last_update_is_judged(opguard, tmp_path):
     one = [("for step in range(2):", "for step in range(1):")]
     done, found = compared(opguard, tmp_path, [("lr=1e-3, eps", "lr=2e-3, eps")], run_b=ALONE, in_both=one)
     assert (done.returncode, found["verdict"]) == (1, "diverged"), done.stdout
-    assert found["pivot"]["phase"] == "optimizer" or "optimizer.step" in str(found["pivot"])
+    assert found["pivot"]["phase"] == "optimizer", found["pivot"]
 
 
 def test_a_compiled_model_is_equivalent(opguard, tmp_path):

@@ -8,6 +8,7 @@ import pytest
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "bench"))
+import answers  # noqa: E402
 import ports  # noqa: E402
 import tolerance  # noqa: E402
 
@@ -69,8 +70,8 @@ def test_no_answer_is_counted_and_a_control_takes_no_finding(tree):
 def test_the_first_answer_to_a_case_that_is_held_out_stays(tmp_path):
     kept = tmp_path / "tolerance.json"
     row = {"case": "a.b", "set": "a", "seed": 0, "held_out": True, "expected": "scale", "class": "wrong", "kind_right": False, "verdict": "diverged", "kind": "value", "b": "x.py:1"}
-    tolerance.keep(kept, [row], "one")
-    tolerance.keep(kept, [{**row, "class": "exact", "kind_right": True, "kind": "scale"}], "two")
+    answers.keep(kept, row, "one", tolerance.FIRST)
+    answers.keep(kept, {**row, "class": "exact", "kind_right": True, "kind": "scale"}, "two", tolerance.FIRST)
     found = json.loads(kept.read_text())["results"]
     assert len(found) == 1 and found[0]["class"] == "exact" and found[0]["commit"] == "two"
     assert found[0]["first"] == {"class": "wrong", "kind_right": False, "verdict": "diverged", "kind": "value", "b": "x.py:1", "commit": "one"}

@@ -163,8 +163,8 @@ void FlowBack::explore(const EventRef& event, bool over_ranks, const ComparedTen
     const auto [ref, behind] = stack.back();
     stack.pop_back();
     const ProcessLog& log = values_.log(ref);
-    const bool here = behind || communicates(log.events[ref.event]);
-    if (here) {
+    const bool exchanges = communicates(log.events[ref.event]), here = behind || exchanges;
+    if (exchanges) {
       // What was received is what another rank has.
       const EventSlots slots = log.slots_of(log.events[ref.event]);
       for (const Slot& slot : slots) {

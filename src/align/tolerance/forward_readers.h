@@ -19,11 +19,6 @@
 
 namespace opguard {
 
-// Does an event exchange values with other ranks?
-inline bool communicates(const Event& event) {
-  return event.kind == EventKind::collective || (event.flags & kCollective) != 0;
-}
-
 class ForwardReaders {
  public:
   explicit ForwardReaders(const Run& run) : run_(run) {}

@@ -10,6 +10,7 @@
 #include "align/tolerance/flow_back.h"
 #include "align/tolerance/judged_values.h"
 #include "align/tolerance/named_operator.h"
+#include "align/tolerance/noise_level.h"
 #include "align/tolerance/port_pivot.h"
 
 namespace opguard {

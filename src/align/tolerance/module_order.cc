@@ -1,6 +1,6 @@
 #include "align/tolerance/module_order.h"
 
-#include <map>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -37,8 +37,7 @@ Runs runs_of(const ProcessTensors& tensors, const Texts& texts) {
 void order_modules(ProcessTensors& candidate, const ProcessTensors& reference, const Texts& texts) {
   const auto nameless = [&](const Execution& e) { return texts.text(e.activity.module).empty(); };
   const Runs mine = runs_of(candidate, texts), theirs = runs_of(reference, texts);
-  std::map<std::pair<uint32_t, uint64_t>, Execution> named;  // by execution, hash of its activity
-  bool any = false;
+  Runs named;  // by activity and execution
   for (const auto& [activity, runs] : mine) {
     const auto whole = theirs.find(activity);
     if (whole == theirs.end() || whole->second.size() != runs.size()) continue;
@@ -46,23 +45,24 @@ void order_modules(ProcessTensors& candidate, const ProcessTensors& reference, c
     for (const Execution& run : runs) all = all && nameless(run);
     for (const Execution& run : whole->second) new_names = new_names || !nameless(run);
     if (!all || !new_names) continue;
-    any = true;
-    for (size_t i = 0; i < runs.size(); ++i)
-      named[{runs[i].number, ActivityHash()(runs[i].activity)}] = whole->second[i];
+    named[runs.front().activity] = whole->second;
   }
-  if (!any) return;
+  if (named.empty()) return;
   for (SketchedTensor& tensor : candidate.tensors) {
-    const auto known = named.find({tensor.execution, ActivityHash()(tensor.activity)});
+    const auto known = named.find(tensor.activity);
     if (known == named.end()) continue;
-    tensor.activity = known->second.activity;
-    tensor.execution = known->second.number;
+    const Execution& run = known->second[tensor.execution];
+    tensor.activity = run.activity;
+    tensor.execution = run.number;
   }
   decltype(candidate.executions) executions;
-  for (const auto& [activity, times] : candidate.executions)
-    for (uint32_t i = 0; i < times; ++i) {
-      const auto known = named.find({i, ActivityHash()(activity)});
-      ++executions[known == named.end() ? activity : known->second.activity];
-    }
+  for (const auto& [activity, times] : candidate.executions) {
+    const auto known = named.find(activity);
+    if (known == named.end())
+      executions[activity] += times;
+    else
+      for (const Execution& run : known->second) ++executions[run.activity];
+  }
   candidate.executions = std::move(executions);
 }
 

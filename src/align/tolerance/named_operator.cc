@@ -2,13 +2,38 @@
 
 #include <algorithm>
 
-#include "align/tolerance/forward_readers.h"
+#include "align/values/value_index.h"
 
 namespace opguard {
+namespace {
+
+// The first operator between a node's forward operator and the node that left other bytes where an
+// input of that operator lay.
+EventRef writes_over(const Run& run, const EventRef& node) {
+  const ProcessLog& log = run.processes[static_cast<size_t>(node.process)];
+  const Event event = log.events[node.event];
+  if (event.kind != EventKind::node || event.forward == kNone) return {};
+  const EventSlots read = log.slots_of(log.events[event.forward]);
+  for (uint32_t i = event.forward + 1; i < node.event; ++i) {
+    if (log.events.kind(i) != EventKind::op && log.events.kind(i) != EventKind::collective)
+      continue;
+    const EventSlots slots = log.slots_of(log.events[i]);
+    for (const Slot& written : slots) {
+      if (written.kind != SlotKind::written || written.storage == 0) continue;
+      for (const Slot& input : read)
+        if (input.kind == SlotKind::in && input.storage == written.storage &&
+            input.address == written.address && input.flat != written.flat)
+          return {node.process, i};
+    }
+  }
+  return {};
+}
+
+}  // namespace
 
 NamedOperators::NamedOperators(const Run& reference, const Run& candidate,
                                const Comparison& comparison)
-    : run_(candidate), comparison_(comparison) {
+    : reference_(reference), run_(candidate), comparison_(comparison) {
   for (const ProcessLog& log : reference.processes)
     for (uint64_t i = 0; i < log.events.size(); ++i)
       boundaries_of_a_.insert(log.text(log.events[i].boundary));
@@ -51,24 +76,16 @@ EventRef NamedOperators::divides(const EventRef& sum, const ComparedTensor& tens
   return {};
 }
 
-EventRef NamedOperators::overwrites(const EventRef& node) const {
-  const ProcessLog& log = run_.processes[static_cast<size_t>(node.process)];
-  const Event event = log.events[node.event];
-  if (event.kind != EventKind::node || event.forward == kNone) return {};
-  const EventSlots read = log.slots_of(log.events[event.forward]);
-  for (uint32_t i = event.forward + 1; i < node.event; ++i) {
-    if (log.events.kind(i) != EventKind::op && log.events.kind(i) != EventKind::collective)
-      continue;
-    const EventSlots slots = log.slots_of(log.events[i]);
-    for (const Slot& written : slots) {
-      if (written.kind != SlotKind::written || written.storage == 0) continue;
-      for (const Slot& input : read)
-        if (input.kind == SlotKind::in && input.storage == written.storage &&
-            input.address == written.address && input.flat != written.flat)
-          return {node.process, i};
-    }
-  }
-  return {};
+EventRef NamedOperators::overwrites(const EventRef& node, const EventRef& reference_node) const {
+  const EventRef writer = writes_over(run_, node);
+  if (writer.process < 0) return writer;
+  const EventRef usual = writes_over(reference_, reference_node);
+  const auto boundary = [](const Run& run, const EventRef& ref) {
+    const ProcessLog& log = run.processes[static_cast<size_t>(ref.process)];
+    return log.text(log.events[ref.event].boundary);
+  };
+  const bool as_usual = usual.process >= 0 && boundary(run_, writer) == boundary(reference_, usual);
+  return as_usual ? EventRef{} : writer;
 }
 
 NamedOperator NamedOperators::of(const ToleranceOrigin& origin) const {
@@ -83,7 +100,8 @@ NamedOperator NamedOperators::of(const ToleranceOrigin& origin) const {
     }
   for (const EventRef& ref : origin.region)
     if (has_place(ref) && is_only_b(ref)) return {ref, true};
-  if (const EventRef writer = overwrites(own); writer.process >= 0) return {writer, false, true};
+  if (const EventRef writer = overwrites(own, tensor.a.at.event); writer.process >= 0)
+    return {writer, false, true};
   if (tensor.state == TensorState::scaled) {
     std::vector<EventRef> sums = origin.region;
     sums.insert(sums.begin(), own);

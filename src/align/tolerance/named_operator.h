@@ -6,13 +6,13 @@
 //   a backward pass reads what was overwritten since its forward pass: what wrote it
 //   else                                                      what made the tensor
 //
-// Counterexample: an operator that both have, between what is known and the tensor. It did there as
-// it should.
+// Counterexamples: an operator that both have, between what is known and the tensor. It did there
+// as it should. What writes over an operator's input in the reference too, as `x += y`, does no
+// harm.
 //
 // The cost: the events behind one collective, for a multiple that it made.
 #pragma once
 
-#include <functional>
 #include <set>
 #include <string>
 
@@ -39,12 +39,14 @@ class NamedOperators {
  private:
   // An operator that communicates nothing, and that the reference does not have.
   bool is_only_b(const EventRef& ref) const;
-  // What wrote over an input of a node's forward operator before the node ran; {} for nothing.
-  EventRef overwrites(const EventRef& node) const;
+  // What wrote over an input of a node's forward operator before the node ran, and does not in the
+  // reference; {} for nothing.
+  EventRef overwrites(const EventRef& node, const EventRef& reference_node) const;
   // Ranks' values add up to a multiple. Of the operators that multiply it by a number the first
   // one was to take that back; {} for none.
   EventRef divides(const EventRef& sum, const ComparedTensor& tensor) const;
 
+  const Run& reference_;
   const Run& run_;
   const Comparison& comparison_;
   std::set<std::string, std::less<>> boundaries_of_a_;

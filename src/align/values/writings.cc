@@ -6,10 +6,10 @@ namespace opguard {
 
 void Writings::add(const Event& event, const Slot& slot, bool uncounted) {
   const bool in = slot.kind == SlotKind::in;
-  const bool communicates = event.kind == EventKind::collective || (event.flags & kCollective);
+  const bool exchanges = communicates(event);
   // A collective in flight writes until an event of its own says that it has landed; what is read
   // meanwhile is flagged unreadable.
-  const bool writes = slot.kind == SlotKind::written || communicates || (uncounted && in) ||
+  const bool writes = slot.kind == SlotKind::written || exchanges || (uncounted && in) ||
                       (in && (slot.flags & kUnreadable));
   if (!writes || (slot.storage == 0 && slot.address == 0)) return;
   // What could not be read has no address: it may be all of the block.

@@ -205,6 +205,10 @@ function showSummary() {
   box.append(el('div', 'verdict', el('h1', head.verdict, head.verdict + (head.proof ? ', ' + head.proof[0] : '')),
     el('p', 'why', head.why + (head.proof && head.proof[0] !== 'proven' ? ' (' + head.proof[1] + ')' : '')),
                 runNames(head.runs)), madeBy(head.identity));
+  if (head.text) {  // within rounding nothing is paired by rows
+    box.append(el('pre', 'mono told', head.text.slice(head.text.indexOf('\n') + 1).trim()));
+    return;
+  }
   if (head.candidates.length) box.append(pivotSection(head.candidates[0]) || '');
   box.append(facts());
   const more = [rankShares(), candidateList(), unreachedList(), rankTable(), ruleList(), noteList()].filter(section => section);

@@ -1,0 +1,39 @@
+#include "report/page_background.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "nlohmann/json.hpp"
+
+namespace opguard {
+
+void add_background(const Background& known, nlohmann::ordered_json& candidate) {
+  using Json = nlohmann::ordered_json;
+  constexpr size_t kShown = 8, kLines = 4;
+  candidate["numbers"] = Json::array();
+  for (const Number& number : known.numbers) {
+    Json ways = Json::array();
+    for (const NumberWay& way : number.ways) {
+      Json steps = Json::array();
+      for (const SourceText& step : way.steps) {
+        const auto text = shown_lines(step, 1, kLineColumns);
+        steps.push_back({place_text(step), text.empty() ? "" : text[0]});
+      }
+      ways.push_back({{"side", way.side}, {"changed", way.changed}, {"steps", steps}});
+    }
+    if (!ways.empty())
+      candidate["numbers"].push_back({{"title", number_title(number)}, {"ways", std::move(ways)}});
+  }
+  candidate["suspects"] = Json::array();
+  const size_t shown = std::min(known.suspects.size(), kShown);
+  for (size_t i = 0; i < shown; ++i) {
+    const Suspect& suspect = known.suspects[i];
+    candidate["suspects"].push_back({{"place", place_text(suspect)},
+                                     {"near", suspect_text(suspect)},
+                                     {"a", shown_lines(suspect.sides[0], kLines, kLineColumns)},
+                                     {"b", shown_lines(suspect.sides[1], kLines, kLineColumns)}});
+  }
+  candidate["more_suspects"] = known.more + known.suspects.size() - shown;
+}
+
+}  // namespace opguard
