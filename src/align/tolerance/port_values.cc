@@ -50,6 +50,30 @@ std::vector<uint32_t> first_parameters(const ProcessTensors& tensors, const Text
   return found;
 }
 
+// Names of the parameters that the first step's `<gradients>` hold one of.
+std::set<std::string_view> trained_names(const ProcessTensors& tensors, const Texts& texts) {
+  std::set<std::string_view> found;
+  uint32_t step = kNone;
+  for (const SketchedTensor& t : tensors.tensors) {
+    if (t.activity.kind != EventKind::state || texts.text(t.activity.boundary) != "<gradients>")
+      continue;
+    if (step == kNone) step = t.activity.step;
+    if (t.activity.step == step) found.insert(name_in(texts.text(t.slot)));
+  }
+  return found;
+}
+
+// Those that are trained come first: a program may hold the other's model as well, to load from.
+size_t trained_first(std::vector<uint32_t>& parameters, const ProcessTensors& tensors,
+                     const Texts& texts) {
+  const std::set<std::string_view> trained = trained_names(tensors, texts);
+  const auto rest =
+      std::stable_partition(parameters.begin(), parameters.end(), [&](uint32_t number) {
+        return trained.contains(name_in(texts.text(tensors.tensors[number].slot)));
+      });
+  return static_cast<size_t>(rest - parameters.begin());
+}
+
 class PortPairs {
  public:
   PortPairs(const PortSide& a, const PortSide& b, const Texts& texts, const NoiseLevels& levels,
@@ -87,6 +111,8 @@ class PortPairs {
   const SketchSums& sums_b(uint32_t i) { return read_b_.sets(of_b(i).at)[0].sketches[0].sums; }
 
   void parameters();
+  void pair_parameters(const Numbers& a, const Numbers& b, std::set<uint32_t>& used_a,
+                       std::set<uint32_t>& used_b);
   void join(const Numbers& one, const PortSide& of_one, const Numbers& several,
             const PortSide& of_several, bool one_is_a, std::set<uint32_t>& used_a,
             std::set<uint32_t>& used_b);
@@ -149,9 +175,9 @@ void PortPairs::join(const Numbers& one, const PortSide& of_one, const Numbers& 
   }
 }
 
-void PortPairs::parameters() {
-  const Numbers a = first_parameters(a_.tensors, texts_), b = first_parameters(b_.tensors, texts_);
-  std::set<uint32_t> used_a, used_b;
+void PortPairs::pair_parameters(const Numbers& a, const Numbers& b, std::set<uint32_t>& used_a,
+                                std::set<uint32_t>& used_b) {
+  const size_t before = used_b.size();
   for (const uint32_t mine : b)
     for (const uint32_t theirs : a) {
       if (used_a.contains(theirs) ||
@@ -163,11 +189,24 @@ void PortPairs::parameters() {
       rename(theirs, mine, true);
       break;
     }
-  found_.parameters = b.size();
-  found_.parameters_equal = used_b.size();
+  const size_t equal = used_b.size();
   join(b, b_, a, a_, /*one_is_a=*/false, used_a, used_b);
   join(a, a_, b, b_, /*one_is_a=*/true, used_a, used_b);
-  found_.parameters_moved = used_b.size() - found_.parameters_equal;
+  found_.parameters_equal += equal - before;
+  found_.parameters_moved += used_b.size() - equal;
+}
+
+// The trained ones have the first choice.
+void PortPairs::parameters() {
+  const Numbers a = first_parameters(a_.tensors, texts_);
+  Numbers b = first_parameters(b_.tensors, texts_);
+  const auto rest = b.begin() + static_cast<std::ptrdiff_t>(trained_first(b, b_.tensors, texts_));
+  const Numbers trained(b.begin(), rest), frozen(rest, b.end());
+  std::set<uint32_t> used_a, used_b;
+  pair_parameters(a, trained, used_a, used_b);
+  const size_t paired = used_b.size();
+  pair_parameters(a, frozen, used_a, used_b);
+  found_.parameters = trained.size() + used_b.size() - paired;
 }
 
 // Losses, parameters, gradients and optimizers' steps, by their order in the step.
@@ -318,7 +357,9 @@ bool is_port(const ProcessTensors& reference, const ProcessTensors& candidate, c
   std::set<uint32_t> names;
   for (const uint32_t i : first_parameters(reference, texts))
     names.insert(reference.tensors[i].slot);
-  const std::vector<uint32_t> mine = first_parameters(candidate, texts);
+  std::vector<uint32_t> mine = first_parameters(candidate, texts);
+  if (const size_t trained = trained_first(mine, candidate, texts); trained > 0)
+    mine.resize(trained);
   const auto shared = std::count_if(mine.begin(), mine.end(), [&](uint32_t i) {
     return names.contains(candidate.tensors[i].slot);
   });
