@@ -10,6 +10,10 @@ const ProcessLog& log_with(const Run& run, const EventRef& ref) {
   return run.processes[static_cast<size_t>(ref.process)];
 }
 
+bool is_differentiated(const Event& event) {
+  return event.kind != EventKind::op || (event.flags & kInGraph) != 0;
+}
+
 }  // namespace
 
 PortPivot::PortPivot(const Run& reference, const Run& candidate, const Comparison& comparison)
@@ -61,10 +65,15 @@ PortPlace PortPivot::of(const ToleranceOrigin& origin) const {
   std::sort(events.begin(), events.end(),
             [](const EventRef& x, const EventRef& y) { return x.event < y.event; });
   PortPlace found;
+  // Constants, as masks, are made otherwise in every program. What autograd goes through tells.
+  const bool of_graph = std::any_of(events.begin(), events.end(), [&](const EventRef& ref) {
+    return is_differentiated(log_with(b_, ref).events[ref.event]);
+  });
   std::unordered_set<ValueKey, ValueKeyHash> other;  // made of what is known, and not known
   for (const EventRef& ref : events) {
     const ProcessLog& log = log_with(b_, ref);
     const Event event = log.events[ref.event];
+    if (of_graph && !is_differentiated(event)) continue;
     bool reads_known = false, reads_other = false;
     ValueKey read;
     const auto look = [&](const Event& of) {

@@ -14,6 +14,9 @@ namespace {
 constexpr size_t kMostMatches = 64;  // of one result
 constexpr size_t kMostJoined = 4;    // weights in one
 constexpr size_t kMostExamples = 4;
+// What rounding moves further, as memory that nobody wrote, is no one's partner: two values that have
+// nothing in common are 1.4 apart.
+constexpr double kMostAllowed = 0.25;
 // A checkpoint was rounded to nothing else: sketches of logs may be so far apart.
 constexpr double kSameContent = 1e-9;
 
@@ -290,6 +293,7 @@ void PortPairs::pair_results(const Numbers& a, const Numbers& b) {
     const double allowed = std::max(
         factor_ * std::max(levels_.of(theirs), unit_roundoff(read_a_.meta(theirs.at).dtype)),
         kSketchRounding);
+    if (allowed > kMostAllowed) continue;
     for (const uint32_t j : same->second)
       if (distance(sums[j], whole) <= allowed * size && matches[i].size() < kMostMatches)
         matches[i].push_back(j);
