@@ -106,6 +106,10 @@ Pivot ToleranceJudge::pivot_of(const ToleranceOrigin& origin) {
   else
     named = names_.of(origin);
   pivot.kind = kinds_.of(tensor, named, pivot.why);
+  if (place.factor != 0 && pivot.kind == PivotKind::value) {
+    pivot.kind = PivotKind::scale;
+    pivot.why = {{.kind = ReasonKind::times_factor, .ratio = place.factor}};
+  }
   pivot.b = named.event;
   const bool own = std::any_of(tensor.b.begin(), tensor.b.end(),
                                [&](const SlotRef& b) { return b.event == pivot.b; });

@@ -1,10 +1,18 @@
 #include "align/tolerance/port_pivot.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <vector>
+
+#include "align/tolerance/noise_level.h"
+#include "record/sketch.h"
 
 namespace opguard {
 namespace {
+
+// A product by one number is rounded once: the distance of sketches, in units of roundoff.
+constexpr double kMostOff = 4;
 
 const ProcessLog& log_with(const Run& run, const EventRef& ref) {
   return run.processes[static_cast<size_t>(ref.process)];
@@ -30,18 +38,40 @@ PortPivot::PortPivot(const Run& reference, const Run& candidate, const Compariso
     for (const SlotRef& at : tensor.b) {
       know(at);
       const ProcessLog& log = log_with(b_, at.event);
-      partners_.try_emplace(value_key(log, log.slots[at.slot]), tensor.a.at);
+      partners_.try_emplace(value_key(log, log.slots[at.slot]), tensor.a.at, at);
     }
   }
 }
 
+// `by` makes so many times what it read. 0: it makes something else, or the very value.
+double PortPivot::multiple(const Run& run, const SlotRef& read, const EventRef& by) const {
+  SketchReader reader(run);
+  const ProcessLog& log = log_with(run, by);
+  const EventSlots slots = log.slots_of(log.events[by.event]);
+  const SketchSums x = reader.sets(read)[0].sketches[0].sums;
+  const double square = std::inner_product(x.begin(), x.end(), x.begin(), 0.0);
+  for (const Slot& slot : slots) {
+    const SlotRef made{by, slots.index_of(slot)};
+    if (slot.kind == SlotKind::in || !has_value(slot)) continue;
+    const auto& sets = reader.sets(made);
+    if (sets.empty() || square == 0 || reader.meta(made).shape != reader.meta(read).shape) continue;
+    const SketchSums& y = sets[0].sketches[0].sums;
+    const double factor = std::inner_product(x.begin(), x.end(), y.begin(), 0.0) / square;
+    const double off = kMostOff * unit_roundoff(reader.meta(made).dtype);
+    if (distance(y, x, factor) <= off * norm(y) && std::abs(factor - 1) > off) return factor;
+  }
+  return 0;
+}
+
 // The reference's first operator that reads the value and makes what the candidate does not have.
-EventRef PortPivot::reads_too(const ValueKey& key) const {
+PortPivot::Reading PortPivot::reads_too(const ValueKey& key) const {
+  Reading found;
   const auto partner = partners_.find(key);
-  if (partner == partners_.end()) return {};
-  const SlotRef& made = partner->second;
+  if (partner == partners_.end()) return found;
+  const SlotRef& made = partner->second.first;
   const ProcessLog& log = log_with(a_, made.event);
   const ValueKey theirs = value_key(log, log.slots[made.slot]);
+  size_t readers = 0;
   for (uint32_t i = made.event.event; i < log.events.size(); ++i) {
     const Event event = log.events[i];
     if (event.kind != EventKind::op || !log.locations.contains(log.text(event.boundary))) continue;
@@ -53,9 +83,11 @@ EventRef PortPivot::reads_too(const ValueKey& key) const {
       else
         other |= !paired_.contains(slots.index_of(slot));
     }
-    if (reads && other) return {made.event.process, i};
+    readers += reads;
+    if (reads && other && found.event.process < 0) found.event = {made.event.process, i};
   }
-  return {};
+  if (readers == 1 && found.event.process >= 0) found.multiple = multiple(a_, made, found.event);
+  return found;
 }
 
 PortPlace PortPivot::of(const ToleranceOrigin& origin) const {
@@ -100,7 +132,13 @@ PortPlace PortPivot::of(const ToleranceOrigin& origin) const {
                            log.locations.contains(log.text(event.boundary));
     if (reads_other || !has_place) continue;
     found.b = ref;
-    found.a = reads_too(read);
+    const Reading theirs = reads_too(read);
+    found.a = theirs.event;
+    const auto partner = partners_.find(read);
+    const double mine = partner == partners_.end() ? 0 : multiple(b_, partner->second.second, ref);
+    const bool multiplied = (theirs.multiple != 0 || mine != 0) && found.a.process >= 0;
+    found.factor =
+        multiplied ? (mine == 0 ? 1 : mine) / (theirs.multiple == 0 ? 1 : theirs.multiple) : 0;
   }
   return found;
 }

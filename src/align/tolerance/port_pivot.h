@@ -16,6 +16,7 @@
 
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "align/tolerance/comparison.h"
 #include "align/tolerance/flow_back.h"
@@ -25,6 +26,8 @@ namespace opguard {
 
 struct PortPlace {
   EventRef a, b;  // -1: none
+  // One of the two does nothing but multiply: b has so many times what a makes there. 0: no such.
+  double factor = 0;
 };
 
 class PortPivot {
@@ -34,14 +37,21 @@ class PortPivot {
   PortPlace of(const ToleranceOrigin& origin) const;
 
  private:
-  EventRef reads_too(const ValueKey& key) const;
+  // What reads one value, and makes another of it.
+  struct Reading {
+    EventRef event;       // -1: none
+    double multiple = 0;  // of the value, where nothing else is made of it. 0: none
+  };
+  Reading reads_too(const ValueKey& key) const;
+  double multiple(const Run& run, const SlotRef& read, const EventRef& by) const;
 
   const Run& a_;
   const Run& b_;
   const Comparison& comparison_;
-  std::unordered_set<ValueKey, ValueKeyHash> known_;              // of the candidate
-  std::unordered_map<ValueKey, SlotRef, ValueKeyHash> partners_;  // where the reference made it
-  std::unordered_set<uint64_t> paired_;                           // slots of the reference
+  std::unordered_set<ValueKey, ValueKeyHash> known_;  // of the candidate
+  // Of the candidate's value: where the reference made it, and the candidate.
+  std::unordered_map<ValueKey, std::pair<SlotRef, SlotRef>, ValueKeyHash> partners_;
+  std::unordered_set<uint64_t> paired_;  // slots of the reference
 };
 
 }  // namespace opguard

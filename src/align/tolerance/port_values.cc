@@ -14,8 +14,8 @@ namespace {
 constexpr size_t kMostMatches = 64;  // of one result
 constexpr size_t kMostJoined = 4;    // weights in one
 constexpr size_t kMostExamples = 4;
-// What rounding moves further, as memory that nobody wrote, is no one's partner: two values that have
-// nothing in common are 1.4 apart.
+// What rounding moves further, as memory that nobody wrote, is no one's partner: two values that
+// have nothing in common are 1.4 apart.
 constexpr double kMostAllowed = 0.25;
 // A checkpoint was rounded to nothing else: sketches of logs may be so far apart.
 constexpr double kSameContent = 1e-9;
