@@ -101,6 +101,23 @@ void print_mapping(TerminalLines& out, const Comparison& comparison) {
     out.line("  and " + std::to_string(lines.size() - kRanksShown) + " more");
 }
 
+// "layers.3.wo.weight is a's model.layers.3.self_attn.o_proj.weight".
+void print_port(TerminalLines& out, const PortValues& port) {
+  if (!port.told) return;
+  const auto of = [](uint64_t some, uint64_t all) {
+    return std::to_string(some) + " of " + std::to_string(all);
+  };
+  out.line("");
+  out.line("paired by value: " +
+           of(port.parameters_equal + port.parameters_moved, port.parameters) + " parameters, " +
+           of(port.results_paired, port.results) + " results of the first forward pass");
+  if (port.parameters_moved > 0)
+    out.line("  " + counted(port.parameters_moved, "parameter") +
+             " by the elements alone: judged by the losses behind them");
+  for (const auto& [mine, theirs] : port.examples())
+    out.line("  b's " + shown(mine) + " is a's " + shown(theirs));
+}
+
 // Of the pivot's tensor: how far it is, and how far it may be.
 void print_error(TerminalLines& out, const Comparison& comparison) {
   const auto& candidates = out.report.verdict.candidates;
@@ -123,6 +140,7 @@ void print_tolerance(TerminalLines& out) {
   const Comparison* comparison = out.report.tolerance;
   if (comparison == nullptr) return;
   print_error(out, *comparison);
+  print_port(out, comparison->port);
   print_placements(out, *comparison);
   print_worst(out, *comparison);
   print_mapping(out, *comparison);

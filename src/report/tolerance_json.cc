@@ -35,6 +35,18 @@ Json tensor_json(const Comparison& comparison, const ComparedTensor& tensor) {
           {"allowed", tensor.allowed}};
 }
 
+Json port_json(const PortValues& port) {
+  if (!port.told) return nullptr;
+  Json names = Json::array();
+  for (const auto& [mine, theirs] : port.names) names.push_back({{"b", mine}, {"a", theirs}});
+  return {{"parameters", port.parameters},
+          {"parameters_equal", port.parameters_equal},
+          {"parameters_moved", port.parameters_moved},
+          {"results", port.results},
+          {"results_paired", port.results_paired},
+          {"names", std::move(names)}};
+}
+
 }  // namespace
 
 Json tolerance_json(const Report& report) {
@@ -51,6 +63,7 @@ Json tolerance_json(const Report& report) {
                {"missing", comparison.missing},
                {"worst_ratio", finite(worst_ratio(comparison))},
                {"coarser", comparison.coarser},
+               {"port", port_json(comparison.port)},
                {"layers", Json::array()},
                {"micro_batches", Json::array()},
                {"placements", Json::array()}};

@@ -9,11 +9,15 @@ is a module that no other holds and "<root>" itself. One without parameters, suc
 
 A module that is still being made has no name. Parameters are recorded as a step's first module is called. Of a program
 whose optimizer is its own nobody says when a step ends: there they are recorded again once they were written.
+Where no module has parameters, as in a model of functions, those that optimizers step are called as these hold them:
+
+    torch.optim.AdamW(weights.values())       "param_groups.0.3"; of a second such optimizer "AdamW#2.param_groups.0.3"
 
 Counterexample: a module that is called by another thread's stack, or by a compiled graph, is not found.
 The cost: about a microsecond a frame, in mode `sketch` only.
 """
 
+import gc
 import sys
 import weakref
 
@@ -27,8 +31,9 @@ _SAMPLED = 64
 
 _names = {}  # id -> (weak reference, name)
 _roots = []  # (weak reference, prefix), those with parameters
+_loose = {}  # id -> (weak reference, name) of parameters that no module holds
 _first_is_self = {}  # code object -> may its first argument be a module?
-_state = {"walks": 0, "parameters": None, "seen": None, "stamps": {}, "gradients": None, "call": None}
+_state = {"walks": 0, "parameters": None, "seen": None, "stamps": {}, "gradients": None, "call": None, "optimizers": False}
 
 
 def install():
@@ -132,6 +137,8 @@ def gradients(step):
     if _state["gradients"] == step:
         return
     _state["gradients"] = step
+    if not _state["optimizers"]:
+        _meet_optimizers()
     if _state["parameters"] != step:
         _parameters(step)  # a compiled module is not seen being called
     found = []
@@ -144,6 +151,22 @@ def gradients(step):
         _rt.record_tensors("<gradients>", found)
 
 
+def _meet_optimizers():
+    """Before the first clipping or step, by one walk over the interpreter's objects."""
+    _state["optimizers"] = True
+    if next(_all(), None) is not None:
+        return
+    kind, number = sys.modules["torch"].optim.Optimizer, 0
+    for optimizer in gc.get_objects():
+        if kind not in type.__dict__["__mro__"].__get__(type(optimizer)):
+            continue
+        number += 1
+        prefix = "" if number == 1 else "%s#%d." % (type(optimizer).__name__, number)
+        for at, group in enumerate(optimizer.param_groups):
+            for i, parameter in enumerate(group["params"]):
+                _loose.setdefault(id(parameter), (weakref.ref(parameter), "%sparam_groups.%d.%d" % (prefix, at, i)))
+
+
 def _all():
     for reference, prefix in _roots:
         root = reference()
@@ -151,3 +174,7 @@ def _all():
             for name, parameter in parameter_names.named_parameters(root):
                 if not parameter_names.is_lazy(parameter):
                     yield prefix + name, parameter
+    for reference, name in _loose.values():
+        parameter = reference()
+        if parameter is not None:
+            yield name, parameter

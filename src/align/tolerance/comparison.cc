@@ -141,7 +141,14 @@ Comparison compare_tensors(const Run& reference, const Run& candidate,
   result.reference = tensors_of(reference, only_process(reference), result.texts);
   const TensorIndex index(result.reference);
   SketchReader a(reference), b(candidate);
-  const Layers layers(reference, candidate);
+  const NoiseLevels levels(reference, result.reference, noise, result.texts);
+  const int32_t alone = only_process(candidate);
+  if (alone >= 0)
+    if (const ProcessTensors mine = tensors_of(candidate, alone, result.texts);
+        is_port(result.reference, mine, result.texts))
+      result.port = pair_port({reference, result.reference}, {candidate, mine}, result.texts,
+                              levels, options.factor);
+  const Layers layers = result.port.told ? Layers(Run(), Run()) : Layers(reference, candidate);
   result.layers = layers.places();
   result.layers_of_none = layers.held_by_none();
   std::vector<ProcessTensors> ranks;
@@ -157,8 +164,15 @@ Comparison compare_tensors(const Run& reference, const Run& candidate,
     const auto number = static_cast<int32_t>(process);
     for (const SketchedTensor& tensor : ranks[process].tensors) {
       SketchedTensor name = tensor;
-      name.execution = batches.execution(number, tensor.activity, tensor.execution);
-      const SketchedTensor* whole = name.execution == kNone ? nullptr : index.find(name);
+      const SketchedTensor* whole = nullptr;
+      if (result.port.told) {
+        const auto partner = result.port.partners.find(tensor.at.slot);
+        if (number == alone && partner != result.port.partners.end())
+          whole = &result.reference.tensors[partner->second];
+      } else {
+        name.execution = batches.execution(number, tensor.activity, tensor.execution);
+        if (name.execution != kNone) whole = index.find(name);
+      }
       if (whole == nullptr) continue;
       ComparedTensor& compared = held[whole];
       const int32_t rank = candidate.processes[process].rank;
@@ -168,7 +182,6 @@ Comparison compare_tensors(const Run& reference, const Run& candidate,
     }
   }
   const AboveLayers above(result.layers);
-  const NoiseLevels levels(reference, result.reference, noise, result.texts);
   const MicroBatchCounts counts(result.reference);
   for (const SketchedTensor& tensor : result.reference.tensors) {
     const auto found = held.find(&tensor);
@@ -201,7 +214,8 @@ Comparison compare_tensors(const Run& reference, const Run& candidate,
     const WholeValue whole{a.meta(compared.a.at).shape, sets};
     std::vector<RankValue> values;
     for (size_t i = 0; i < compared.b.size(); ++i)
-      values.push_back({static_cast<uint32_t>(compared.ranks[i]), b.meta(compared.b[i]).shape,
+      values.push_back({static_cast<uint32_t>(compared.ranks[i]),
+                        result.port.told ? whole.shape : b.meta(compared.b[i]).shape,
                         b.sets(compared.b[i])[0].sketches[0].sums});
     compared.finite_a = sets[0].sketches[0].finite();
     for (const SlotRef& held_by : compared.b)
@@ -219,6 +233,13 @@ Comparison compare_tensors(const Run& reference, const Run& candidate,
     compared.placement = find_placement(whole, values, compared.allowed, compared.unit);
     const bool zero = norm(sets[0].sketches[0].sums) == 0;
     compared.state = state_of(compared, zero);
+    // One number is always a multiple. A port's loss is no other one's.
+    if (result.port.told && compared.a.activity.kind == EventKind::loss &&
+        compared.state == TensorState::scaled) {
+      compared.placement.error = std::abs(compared.placement.factor - 1);
+      compared.placement.factor = 1;
+      compared.state = TensorState::beyond;
+    }
     // The first gradient of a micro-batch is the unit of all.
     if (gradient && known == units.end() && !zero &&
         (compared.state == TensorState::scaled || compared.state == TensorState::equal ||

@@ -23,6 +23,7 @@
 #include "align/tolerance/layers.h"
 #include "align/tolerance/micro_batches.h"
 #include "align/tolerance/placement.h"
+#include "align/tolerance/port_values.h"
 #include "align/tolerance/tensors.h"
 
 namespace opguard {
@@ -60,6 +61,7 @@ struct Comparison {
   std::vector<LayerPlace> layers;
   std::vector<std::pair<std::string, uint32_t>> layers_of_none;
   std::vector<MicroBatchPlace> micro_batches;
+  PortValues port;
   double coarser = 1;  // the candidate's type is so many times coarser
 };
 

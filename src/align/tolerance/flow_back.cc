@@ -32,6 +32,9 @@ FlowBack::FlowBack(const Run& candidate, const Comparison& comparison)
       for (const Slot& slot : slots)
         if (has_value(slot)) losses_.insert(value_key(log, slot));
     }
+  for (const SlotRef& known : comparison.port.known)
+    if (const Slot slot = values_.slot(known); has_value(slot) && !is_zero(slot))
+      equal_.insert(value_key(values_.log(known.event), slot));
   for (uint32_t i = 0; i < comparison.tensors.size(); ++i) {
     const ComparedTensor& tensor = comparison.tensors[i];
     // Of a form that no placement has, as tokens that were sent to experts: walked through.

@@ -11,6 +11,7 @@
 #include "align/tolerance/judged_values.h"
 #include "align/tolerance/named_operator.h"
 #include "align/tolerance/noise_level.h"
+#include "align/tolerance/port_pivot.h"
 
 namespace opguard {
 namespace {
@@ -97,11 +98,22 @@ Pivot ToleranceJudge::pivot_of(const ToleranceOrigin& origin) {
   const ComparedTensor& tensor = comparison_.tensors[origin.tensor];
   Pivot pivot;
   pivot.tensor = origin.tensor;
-  const NamedOperator named = names_.of(origin);
+  NamedOperator named;
+  PortPlace place;
+  if (comparison_.port.told) place = PortPivot(a_, b_, comparison_).of(origin);
+  if (place.b.process >= 0)
+    named.event = place.b;
+  else
+    named = names_.of(origin);
   pivot.kind = kinds_.of(tensor, named, pivot.why);
+  if (place.factor != 0 && pivot.kind == PivotKind::value) {
+    pivot.kind = PivotKind::scale;
+    pivot.why = {{.kind = ReasonKind::times_factor, .ratio = place.factor}};
+  }
   pivot.b = named.event;
   const bool own = std::any_of(tensor.b.begin(), tensor.b.end(),
                                [&](const SlotRef& b) { return b.event == pivot.b; });
+  pivot.a = place.a;
   if (own) {
     pivot.a = tensor.a.at.event;
     for (const SlotRef& b : tensor.b)

@@ -117,6 +117,14 @@ std::vector<uint32_t> JudgedValues::sinks() const {
     for (const uint32_t number : forward_of(first_step_))
       if (comparison_.tensors[number].jittered > comparison_.tensors[number].noise)
         found.push_back(number);
+  // What a port's backward pass makes of another loss, tells no more.
+  if (comparison_.port.told) {
+    std::vector<uint32_t> losses = found;
+    std::erase_if(losses, [&](uint32_t i) {
+      return comparison_.tensors[i].a.activity.kind != EventKind::loss;
+    });
+    if (!losses.empty()) return losses;
+  }
   if (!found.empty() && earliest % 3 == 1)
     if (const std::vector<uint32_t> losses = uneven_losses(earliest / 3); !losses.empty())
       return losses;
@@ -175,8 +183,10 @@ Reasons JudgedValues::left_unjudged() const {
     if (first.empty()) first = name;
   };
   std::set<uint64_t> compared;  // slots of the reference
+  std::set<uint32_t> steps;     // with a loss
   for (const ComparedTensor& tensor : comparison_.tensors) {
     compared.insert(tensor.a.at.slot);
+    if (tensor.a.activity.kind == EventKind::loss) steps.insert(tensor.a.activity.step);
     // Zeros on both sides agree.
     const bool untold =
         !tensor.finite_a || (tensor.state == TensorState::unjudged && tensor.placement.error != 0);
@@ -184,10 +194,12 @@ Reasons JudgedValues::left_unjudged() const {
     ++unjudged;
     note(slot(tensor.a));
   }
+  const bool shown_by_losses = steps.size() > 1;  // what an update did
   for (const SketchedTensor& tensor : comparison_.reference.tensors) {
     // An optimizer that shards has parameters of its own.
     if (!is_judged_by(tensor) || is_last_parameter(tensor) || compared.contains(tensor.at.slot))
       continue;
+    if (shown_by_losses && comparison_.port.is_only_by_losses(slot(tensor))) continue;
     ++missing;
     note(slot(tensor));
   }

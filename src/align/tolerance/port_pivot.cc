@@ -1,0 +1,146 @@
+#include "align/tolerance/port_pivot.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "align/tolerance/noise_level.h"
+#include "record/sketch.h"
+
+namespace opguard {
+namespace {
+
+// A product by one number is rounded once: the distance of sketches, in units of roundoff.
+constexpr double kMostOff = 4;
+
+const ProcessLog& log_with(const Run& run, const EventRef& ref) {
+  return run.processes[static_cast<size_t>(ref.process)];
+}
+
+bool is_differentiated(const Event& event) {
+  return event.kind != EventKind::op || (event.flags & kInGraph) != 0;
+}
+
+}  // namespace
+
+PortPivot::PortPivot(const Run& reference, const Run& candidate, const Comparison& comparison)
+    : a_(reference), b_(candidate), comparison_(comparison) {
+  const auto know = [&](const SlotRef& at) {
+    const ProcessLog& log = log_with(b_, at.event);
+    const Slot slot = log.slots[at.slot];
+    if (has_value(slot) && slot.value != Fingerprint{}) known_.insert(value_key(log, slot));
+  };
+  for (const SlotRef& at : comparison.port.known) know(at);
+  for (const ComparedTensor& tensor : comparison.tensors) {
+    if (tensor.state != TensorState::equal) continue;
+    paired_.insert(tensor.a.at.slot);
+    for (const SlotRef& at : tensor.b) {
+      know(at);
+      const ProcessLog& log = log_with(b_, at.event);
+      partners_.try_emplace(value_key(log, log.slots[at.slot]), tensor.a.at, at);
+    }
+  }
+}
+
+// `by` makes so many times what it read. 0: it makes something else, or the very value.
+double PortPivot::multiple(const Run& run, const SlotRef& read, const EventRef& by) const {
+  SketchReader reader(run);
+  const ProcessLog& log = log_with(run, by);
+  const EventSlots slots = log.slots_of(log.events[by.event]);
+  const SketchSums x = reader.sets(read)[0].sketches[0].sums;
+  const double square = std::inner_product(x.begin(), x.end(), x.begin(), 0.0);
+  for (const Slot& slot : slots) {
+    const SlotRef made{by, slots.index_of(slot)};
+    if (slot.kind == SlotKind::in || !has_value(slot)) continue;
+    const auto& sets = reader.sets(made);
+    if (sets.empty() || square == 0 || reader.meta(made).shape != reader.meta(read).shape) continue;
+    const SketchSums& y = sets[0].sketches[0].sums;
+    const double factor = std::inner_product(x.begin(), x.end(), y.begin(), 0.0) / square;
+    const double off = kMostOff * unit_roundoff(reader.meta(made).dtype);
+    if (distance(y, x, factor) <= off * norm(y) && std::abs(factor - 1) > off) return factor;
+  }
+  return 0;
+}
+
+// The reference's first operator that reads the value and makes what the candidate does not have.
+PortPivot::Reading PortPivot::reads_too(const ValueKey& key) const {
+  Reading found;
+  const auto partner = partners_.find(key);
+  if (partner == partners_.end()) return found;
+  const SlotRef& made = partner->second.first;
+  const ProcessLog& log = log_with(a_, made.event);
+  const ValueKey theirs = value_key(log, log.slots[made.slot]);
+  size_t readers = 0;
+  for (uint32_t i = made.event.event; i < log.events.size(); ++i) {
+    const Event event = log.events[i];
+    if (event.kind != EventKind::op || !log.locations.contains(log.text(event.boundary))) continue;
+    bool reads = false, other = false;
+    const EventSlots slots = log.slots_of(event);
+    for (const Slot& slot : slots) {
+      if (slot.kind == SlotKind::in)
+        reads |= has_value(slot) && value_key(log, slot) == theirs;
+      else
+        other |= !paired_.contains(slots.index_of(slot));
+    }
+    readers += reads;
+    if (reads && other && found.event.process < 0) found.event = {made.event.process, i};
+  }
+  if (readers == 1 && found.event.process >= 0) found.multiple = multiple(a_, made, found.event);
+  return found;
+}
+
+PortPlace PortPivot::of(const ToleranceOrigin& origin) const {
+  std::vector<EventRef> events = origin.region;
+  const EventRef own = comparison_.tensors[origin.tensor].b.front().event;
+  if (std::find(events.begin(), events.end(), own) == events.end()) events.push_back(own);
+  std::sort(events.begin(), events.end(),
+            [](const EventRef& x, const EventRef& y) { return x.event < y.event; });
+  PortPlace found;
+  // Constants, as masks, are made otherwise in every program. What autograd goes through tells.
+  const bool of_graph = std::any_of(events.begin(), events.end(), [&](const EventRef& ref) {
+    return is_differentiated(log_with(b_, ref).events[ref.event]);
+  });
+  std::unordered_set<ValueKey, ValueKeyHash> other;  // made of what is known, and not known
+  for (const EventRef& ref : events) {
+    const ProcessLog& log = log_with(b_, ref);
+    const Event event = log.events[ref.event];
+    if (of_graph && !is_differentiated(event)) continue;
+    bool reads_known = false, reads_other = false;
+    ValueKey read;
+    const auto look = [&](const Event& of) {
+      const EventSlots slots = log.slots_of(of);
+      for (const Slot& slot : slots) {
+        if (slot.kind != SlotKind::in || !has_value(slot)) continue;
+        const ValueKey key = value_key(log, slot);
+        reads_other |= other.contains(key);
+        if (known_.contains(key)) {
+          // A parameter is no value on its way.
+          if (!reads_known || (slot.flags & kParameter) == 0) read = key;
+          reads_known = true;
+        }
+      }
+    };
+    look(event);
+    if (event.kind == EventKind::node && event.forward != kNone) look(log.events[event.forward]);
+    if (!reads_known && !reads_other) continue;
+    const EventSlots slots = log.slots_of(event);
+    for (const Slot& slot : slots)
+      if (slot.kind != SlotKind::in && has_value(slot))
+        if (const ValueKey key = value_key(log, slot); !known_.contains(key)) other.insert(key);
+    const bool has_place = event.kind != EventKind::state && event.kind != EventKind::accumulate &&
+                           log.locations.contains(log.text(event.boundary));
+    if (reads_other || !has_place) continue;
+    found.b = ref;
+    const Reading theirs = reads_too(read);
+    found.a = theirs.event;
+    const auto partner = partners_.find(read);
+    const double mine = partner == partners_.end() ? 0 : multiple(b_, partner->second.second, ref);
+    const bool multiplied = (theirs.multiple != 0 || mine != 0) && found.a.process >= 0;
+    found.factor =
+        multiplied ? (mine == 0 ? 1 : mine) / (theirs.multiple == 0 ? 1 : theirs.multiple) : 0;
+  }
+  return found;
+}
+
+}  // namespace opguard

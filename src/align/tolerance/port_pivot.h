@@ -1,0 +1,57 @@
+// align/tolerance/port_pivot.h: which operator of a port is named, where no operator has the
+// reference's name.
+//
+//   up(x)        equal within rounding
+//   gelu(..)     made of that alone, and not the reference's: this one
+//   down(..)     made of what is another already
+//
+// The last operator in the region all of whose tensors are known, or constants of the port's own.
+// The reference's counterpart is what reads the same value there, and is not the candidate's.
+//
+// Counterexample: a rotation in another form between equal values, as of neighbours for halves. No
+// value behind it is missing, so nobody walks there.
+//
+// The cost: one pass over what was compared, and the events of the region.
+#pragma once
+
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "align/tolerance/comparison.h"
+#include "align/tolerance/flow_back.h"
+#include "align/values/value_index.h"
+
+namespace opguard {
+
+struct PortPlace {
+  EventRef a, b;  // -1: none
+  // One of the two does nothing but multiply: b has so many times what a makes there. 0: no such.
+  double factor = 0;
+};
+
+class PortPivot {
+ public:
+  PortPivot(const Run& reference, const Run& candidate, const Comparison& comparison);
+
+  PortPlace of(const ToleranceOrigin& origin) const;
+
+ private:
+  // What reads one value, and makes another of it.
+  struct Reading {
+    EventRef event;       // -1: none
+    double multiple = 0;  // of the value, where nothing else is made of it. 0: none
+  };
+  Reading reads_too(const ValueKey& key) const;
+  double multiple(const Run& run, const SlotRef& read, const EventRef& by) const;
+
+  const Run& a_;
+  const Run& b_;
+  const Comparison& comparison_;
+  std::unordered_set<ValueKey, ValueKeyHash> known_;  // of the candidate
+  // Of the candidate's value: where the reference made it, and the candidate.
+  std::unordered_map<ValueKey, std::pair<SlotRef, SlotRef>, ValueKeyHash> partners_;
+  std::unordered_set<uint64_t> paired_;  // slots of the reference
+};
+
+}  // namespace opguard

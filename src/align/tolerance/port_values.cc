@@ -1,0 +1,405 @@
+#include "align/tolerance/port_values.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "align/values/value_index.h"
+#include "record/sketch.h"
+
+namespace opguard {
+namespace {
+
+constexpr size_t kMostMatches = 64;  // of one result
+constexpr size_t kMostJoined = 4;    // weights in one
+constexpr size_t kMostExamples = 4;
+// What rounding moves further, as memory that nobody wrote, is no one's partner: two values that
+// have nothing in common are 1.4 apart.
+constexpr double kMostAllowed = 0.25;
+// A checkpoint was rounded to nothing else: sketches of logs may be so far apart.
+constexpr double kSameContent = 1e-9;
+
+std::string_view slot_prefix(std::string_view slot) {
+  const size_t colon = slot.find(':');
+  return colon == std::string_view::npos ? std::string_view() : slot.substr(0, colon + 1);
+}
+
+std::string_view name_in(std::string_view slot) { return slot.substr(slot_prefix(slot).size()); }
+
+uint64_t count_elements(const Meta& meta) {
+  uint64_t n = 1;
+  for (const int64_t size : meta.shape) n *= static_cast<uint64_t>(size);
+  return n;
+}
+
+// Sketches of two tensors can be compared where these agree: rows may be grouped otherwise.
+std::pair<uint64_t, int64_t> form_of(const Meta& meta) {
+  return {count_elements(meta), meta.shape.empty() ? 1 : meta.shape.back()};
+}
+
+// Numbers of tensors of the first step's `<parameters>`.
+std::vector<uint32_t> first_parameters(const ProcessTensors& tensors, const Texts& texts) {
+  std::vector<uint32_t> found;
+  uint32_t step = kNone;
+  for (uint32_t i = 0; i < tensors.tensors.size(); ++i) {
+    const SketchedTensor& t = tensors.tensors[i];
+    if (t.activity.kind != EventKind::state || t.execution != 0 ||
+        texts.text(t.activity.boundary) != "<parameters>")
+      continue;
+    if (step == kNone) step = t.activity.step;
+    if (t.activity.step == step) found.push_back(i);
+  }
+  return found;
+}
+
+// Names of the parameters that the first step's `<gradients>` hold one of.
+std::set<std::string_view> trained_names(const ProcessTensors& tensors, const Texts& texts) {
+  std::set<std::string_view> found;
+  uint32_t step = kNone;
+  for (const SketchedTensor& t : tensors.tensors) {
+    if (t.activity.kind != EventKind::state || texts.text(t.activity.boundary) != "<gradients>")
+      continue;
+    if (step == kNone) step = t.activity.step;
+    if (t.activity.step == step) found.insert(name_in(texts.text(t.slot)));
+  }
+  return found;
+}
+
+// Those that are trained come first: a program may hold the other's model as well, to load from.
+size_t trained_first(std::vector<uint32_t>& parameters, const ProcessTensors& tensors,
+                     const Texts& texts) {
+  const std::set<std::string_view> trained = trained_names(tensors, texts);
+  const auto rest =
+      std::stable_partition(parameters.begin(), parameters.end(), [&](uint32_t number) {
+        return trained.contains(name_in(texts.text(tensors.tensors[number].slot)));
+      });
+  return static_cast<size_t>(rest - parameters.begin());
+}
+
+class PortPairs {
+ public:
+  PortPairs(const PortSide& a, const PortSide& b, const Texts& texts, const NoiseLevels& levels,
+            double factor)
+      : a_(a),
+        b_(b),
+        texts_(texts),
+        levels_(levels),
+        factor_(factor),
+        read_a_(a.run),
+        read_b_(b.run) {
+    found_.told = true;
+  }
+
+  PortValues pairs() {
+    parameters();
+    by_names();
+    results();
+    moved();
+    return std::move(found_);
+  }
+
+ private:
+  using Numbers = std::vector<uint32_t>;
+
+  const SketchedTensor& of_a(uint32_t i) const { return a_.tensors.tensors[i]; }
+  const SketchedTensor& of_b(uint32_t i) const { return b_.tensors.tensors[i]; }
+  static Slot slot(const PortSide& side, const SlotRef& at) {
+    return side.run.processes[static_cast<size_t>(at.event.process)].slots[at.slot];
+  }
+  static Event event(const PortSide& side, const SlotRef& at) {
+    return side.run.processes[static_cast<size_t>(at.event.process)].events[at.event.event];
+  }
+  const SketchSums& sums_a(uint32_t i) { return read_a_.sets(of_a(i).at)[0].sketches[0].sums; }
+  const SketchSums& sums_b(uint32_t i) { return read_b_.sets(of_b(i).at)[0].sketches[0].sums; }
+
+  void parameters();
+  void pair_parameters(const Numbers& a, const Numbers& b, std::set<uint32_t>& used_a,
+                       std::set<uint32_t>& used_b);
+  void join(const Numbers& one, const PortSide& of_one, const Numbers& several,
+            const PortSide& of_several, bool one_is_a, std::set<uint32_t>& used_a,
+            std::set<uint32_t>& used_b);
+  void rename(uint32_t a, uint32_t b, bool equal);
+  void by_names();
+  void results();
+  void pair_results(const Numbers& a, const Numbers& b);
+  void moved();
+
+  const PortSide a_, b_;
+  const Texts& texts_;
+  const NoiseLevels& levels_;
+  const double factor_;
+  SketchReader read_a_, read_b_;
+  PortValues found_;
+  std::map<std::string, std::string, std::less<>> equal_,
+      moved_;  // the candidate's: the reference's
+};
+
+void PortPairs::rename(uint32_t a, uint32_t b, bool equal) {
+  const std::string theirs(name_in(texts_.text(of_a(a).slot))),
+      mine(name_in(texts_.text(of_b(b).slot)));
+  (equal ? equal_ : moved_)[mine] = theirs;
+  found_.names.emplace_back(mine, theirs);
+  if (!equal) found_.only_by_losses.insert(theirs);
+}
+
+// A weight that is several of the other run's, one after the other.
+void PortPairs::join(const Numbers& one, const PortSide& of_one, const Numbers& several,
+                     const PortSide& of_several, bool one_is_a, std::set<uint32_t>& used_a,
+                     std::set<uint32_t>& used_b) {
+  std::set<uint32_t>&used_one = one_is_a ? used_a : used_b, &used = one_is_a ? used_b : used_a;
+  const auto dimensions = [](const PortSide& side, uint32_t number) {
+    const SlotRef& at = side.tensors.tensors[number].at;
+    const ProcessLog& log = side.run.processes[static_cast<size_t>(at.event.process)];
+    const uint32_t meta = log.slots[at.slot].meta;
+    return meta == kNone ? 0 : log.metas[meta].shape.size();
+  };
+  for (const uint32_t whole : one) {
+    const Slot sum = slot(of_one, of_one.tensors.tensors[whole].at);
+    if (used_one.contains(whole) || !sum.has_digest || sum.digest == 0) continue;
+    // Weights are joined with weights, and biases with biases.
+    Numbers parts;
+    for (const uint32_t part : several)
+      if (!used.contains(part) && dimensions(of_several, part) == dimensions(of_one, whole))
+        parts.push_back(part);
+    for (size_t first = 0; first < parts.size() && !used_one.contains(whole); ++first) {
+      uint64_t digest = 0;
+      for (size_t last = first; last < std::min(parts.size(), first + kMostJoined); ++last) {
+        digest += slot(of_several, of_several.tensors.tensors[parts[last]].at).digest;
+        if (digest != sum.digest) continue;
+        used_one.insert(whole);
+        for (size_t part = first; part <= last; ++part) {
+          used.insert(parts[part]);
+          rename(one_is_a ? whole : parts[part], one_is_a ? parts[part] : whole, false);
+        }
+        break;
+      }
+    }
+  }
+}
+
+void PortPairs::pair_parameters(const Numbers& a, const Numbers& b, std::set<uint32_t>& used_a,
+                                std::set<uint32_t>& used_b) {
+  const size_t before = used_b.size();
+  for (const uint32_t mine : b)
+    for (const uint32_t theirs : a) {
+      if (used_a.contains(theirs) ||
+          read_a_.meta(of_a(theirs).at).shape != read_b_.meta(of_b(mine).at).shape ||
+          distance(sums_b(mine), sums_a(theirs)) > kSameContent * norm(sums_a(theirs)))
+        continue;
+      used_a.insert(theirs);
+      used_b.insert(mine);
+      rename(theirs, mine, true);
+      break;
+    }
+  const size_t equal = used_b.size();
+  join(b, b_, a, a_, /*one_is_a=*/false, used_a, used_b);
+  join(a, a_, b, b_, /*one_is_a=*/true, used_a, used_b);
+  found_.parameters_equal += equal - before;
+  found_.parameters_moved += used_b.size() - equal;
+}
+
+// The trained ones have the first choice.
+void PortPairs::parameters() {
+  const Numbers a = first_parameters(a_.tensors, texts_);
+  Numbers b = first_parameters(b_.tensors, texts_);
+  const auto rest = b.begin() + static_cast<std::ptrdiff_t>(trained_first(b, b_.tensors, texts_));
+  const Numbers trained(b.begin(), rest), frozen(rest, b.end());
+  std::set<uint32_t> used_a, used_b;
+  pair_parameters(a, trained, used_a, used_b);
+  const size_t paired = used_b.size();
+  pair_parameters(a, frozen, used_a, used_b);
+  found_.parameters = trained.size() + used_b.size() - paired;
+}
+
+// Losses, parameters, gradients and optimizers' steps, by their order in the step.
+void PortPairs::by_names() {
+  using Name = std::tuple<EventKind, std::string, uint32_t, uint32_t, std::string>;
+  using Order = std::map<std::tuple<EventKind, std::string, uint32_t>, Numbers>;
+  const auto name_of = [&](const SketchedTensor& t, Order& order) {
+    const bool state = t.activity.kind == EventKind::state;
+    const std::string boundary = state ? texts_.text(t.activity.boundary) : "";
+    Numbers& events = order[{t.activity.kind, boundary, t.activity.step}];
+    if (events.empty() || events.back() != t.at.event.event) events.push_back(t.at.event.event);
+    return Name{t.activity.kind, boundary, t.activity.step,
+                static_cast<uint32_t>(events.size() - 1), texts_.text(t.slot)};
+  };
+  const auto is_named = [](const SketchedTensor& t) {
+    return t.activity.kind == EventKind::state || t.activity.kind == EventKind::loss ||
+           (t.activity.kind == EventKind::optimizer);
+  };
+  std::map<Name, uint32_t> names;
+  Order of_a_side, of_b_side;
+  for (uint32_t i = 0; i < a_.tensors.tensors.size(); ++i)
+    if (is_named(of_a(i))) names.try_emplace(name_of(of_a(i), of_a_side), i);
+  for (uint32_t i = 0; i < b_.tensors.tensors.size(); ++i) {
+    const SketchedTensor& t = of_b(i);
+    if (!is_named(t)) continue;
+    Name name = name_of(t, of_b_side);
+    std::string& text = std::get<4>(name);
+    const std::string kind(slot_prefix(text));
+    if (!kind.empty()) {
+      const auto known = equal_.find(name_in(text));
+      if (known == equal_.end()) {
+        if (moved_.contains(name_in(text))) found_.known.push_back(t.at);
+        continue;
+      }
+      text = kind + known->second;
+    }
+    if (const auto partner = names.find(name); partner != names.end())
+      found_.partners[t.at.slot] = partner->second;
+  }
+}
+
+void PortPairs::results() {
+  using Pass = std::tuple<uint32_t, uint32_t, bool>;  // step, micro-batch, of autograd nodes
+  std::map<Pass, std::pair<Numbers, Numbers>> passes;
+  const auto pass_of = [](const PortSide& side, const SketchedTensor& t) {
+    const Event made = event(side, t.at);
+    return Pass{made.step, made.micro_batch, made.kind == EventKind::node};
+  };
+  const auto is_result = [](const SketchedTensor& t) {
+    return t.activity.kind == EventKind::op || t.activity.kind == EventKind::node;
+  };
+  for (uint32_t i = 0; i < a_.tensors.tensors.size(); ++i)
+    if (is_result(of_a(i))) passes[pass_of(a_, of_a(i))].first.push_back(i);
+  for (uint32_t i = 0; i < b_.tensors.tensors.size(); ++i)
+    if (is_result(of_b(i))) passes[pass_of(b_, of_b(i))].second.push_back(i);
+  bool first = true;
+  for (const auto& [pass, of] : passes) {
+    const size_t before = found_.partners.size(), known = found_.known.size();
+    pair_results(of.first, of.second);
+    if (first && !of.second.empty()) {
+      found_.results = of.second.size();
+      found_.results_paired = found_.partners.size() - before + found_.known.size() - known;
+      first = false;
+    }
+  }
+}
+
+void PortPairs::pair_results(const Numbers& a, const Numbers& b) {
+  std::map<std::pair<uint64_t, int64_t>, Numbers> forms;  // of b: places in it
+  for (uint32_t j = 0; j < b.size(); ++j) forms[form_of(read_b_.meta(of_b(b[j]).at))].push_back(j);
+  std::vector<SketchSums> sums;
+  sums.reserve(b.size());
+  for (const uint32_t number : b) sums.push_back(sums_b(number));
+  std::vector<Numbers> matches(a.size());
+  for (uint32_t i = 0; i < a.size(); ++i) {
+    const SketchedTensor& theirs = of_a(a[i]);
+    const SketchSums& whole = sums_a(a[i]);
+    const double size = norm(whole);
+    const auto same = forms.find(form_of(read_a_.meta(theirs.at)));
+    if (size == 0 || same == forms.end()) continue;
+    const double allowed = std::max(
+        factor_ * std::max(levels_.of(theirs), unit_roundoff(read_a_.meta(theirs.at).dtype)),
+        kSketchRounding);
+    if (allowed > kMostAllowed) continue;
+    for (const uint32_t j : same->second)
+      if (distance(sums[j], whole) <= allowed * size && matches[i].size() < kMostMatches)
+        matches[i].push_back(j);
+  }
+  std::set<uint32_t> used_a, used_b;
+  const auto pair = [&](uint32_t i, uint32_t j) {
+    used_a.insert(i);
+    used_b.insert(j);
+    found_.partners[of_b(b[j]).at.slot] = a[i];
+  };
+  for (const auto& [i, j] : longest_in_order(matches)) pair(i, j);
+  for (uint32_t i = 0; i < a.size(); ++i)
+    for (const uint32_t j : matches[i])
+      if (!used_a.contains(i) && !used_b.contains(j)) pair(i, j);
+  std::set<uint32_t> more;
+  for (const Numbers& of : matches)
+    for (const uint32_t j : of)
+      if (!used_b.contains(j) && more.insert(j).second) found_.known.push_back(of_b(b[j]).at);
+}
+
+// The same elements in another shape are known. In the same shape they lie at other places.
+void PortPairs::moved() {
+  std::map<uint64_t, std::vector<Meta>> held;  // of a, by digest
+  const auto each_result = [](const PortSide& side, auto take) {
+    const size_t process = static_cast<size_t>(side.tensors.tensors.front().at.event.process);
+    const ProcessLog& log = side.run.processes[process];
+    for (uint32_t i = 0; i < log.events.size(); ++i) {
+      if (log.events.kind(i) != EventKind::op && log.events.kind(i) != EventKind::node) continue;
+      const EventSlots slots = log.slots_of(log.events[i]);
+      for (const Slot& made : slots)
+        if (made.kind == SlotKind::out && made.has_digest && made.digest != 0 && has_value(made) &&
+            made.meta != kNone)
+          take(log.metas[made.meta], made,
+               SlotRef{{static_cast<int32_t>(process), i}, slots.index_of(made)});
+    }
+  };
+  each_result(a_, [&](const Meta& meta, const Slot& made, const SlotRef&) {
+    std::vector<Meta>& of = held[made.digest];
+    if (std::find(of.begin(), of.end(), meta) == of.end()) of.push_back(meta);
+  });
+  each_result(b_, [&](const Meta& meta, const Slot& made, const SlotRef& at) {
+    const auto same = held.find(made.digest);
+    if (same == held.end() || found_.partners.contains(at.slot)) return;
+    const auto& metas = same->second;
+    const bool in_place = std::any_of(metas.begin(), metas.end(),
+                                      [&](const Meta& m) { return form_of(m) == form_of(meta); });
+    if (!in_place) found_.known.push_back(at);
+  });
+}
+
+}  // namespace
+
+bool PortValues::is_only_by_losses(std::string_view slot) const {
+  return !slot_prefix(slot).empty() && only_by_losses.contains(std::string(name_in(slot)));
+}
+
+std::vector<std::pair<std::string, std::string>> PortValues::examples() const {
+  std::vector<std::pair<std::string, std::string>> found;
+  for (const auto& pair : names)
+    if (pair.first != pair.second && found.size() < kMostExamples) found.push_back(pair);
+  return found;
+}
+
+bool is_port(const ProcessTensors& reference, const ProcessTensors& candidate, const Texts& texts) {
+  std::set<uint32_t> names;
+  for (const uint32_t i : first_parameters(reference, texts))
+    names.insert(reference.tensors[i].slot);
+  std::vector<uint32_t> mine = first_parameters(candidate, texts);
+  if (const size_t trained = trained_first(mine, candidate, texts); trained > 0)
+    mine.resize(trained);
+  const auto shared = std::count_if(mine.begin(), mine.end(), [&](uint32_t i) {
+    return names.contains(candidate.tensors[i].slot);
+  });
+  return !names.empty() && !mine.empty() && static_cast<size_t>(shared) * 4 < mine.size();
+}
+
+PortValues pair_port(const PortSide& reference, const PortSide& candidate, const Texts& texts,
+                     const NoiseLevels& levels, double factor) {
+  return PortPairs(reference, candidate, texts, levels, factor).pairs();
+}
+
+std::vector<std::pair<uint32_t, uint32_t>> longest_in_order(
+    const std::vector<std::vector<uint32_t>>& matches) {
+  struct Link {
+    uint32_t i, j;
+    size_t before;  // number of a link; SIZE_MAX: none
+  };
+  std::vector<Link> links;
+  std::vector<size_t> ends;  // by length - 1: the link with the smallest j
+  for (uint32_t i = 0; i < matches.size(); ++i)
+    for (auto j = matches[i].rbegin(); j != matches[i].rend(); ++j) {
+      const auto at = std::lower_bound(ends.begin(), ends.end(), *j, [&](size_t link, uint32_t to) {
+        return links[link].j < to;
+      });
+      links.push_back({i, *j, at == ends.begin() ? SIZE_MAX : *(at - 1)});
+      if (at == ends.end())
+        ends.push_back(links.size() - 1);
+      else
+        *at = links.size() - 1;
+    }
+  std::vector<std::pair<uint32_t, uint32_t>> found;
+  for (size_t link = ends.empty() ? SIZE_MAX : ends.back(); link != SIZE_MAX;
+       link = links[link].before)
+    found.emplace_back(links[link].i, links[link].j);
+  std::reverse(found.begin(), found.end());
+  return found;
+}
+
+}  // namespace opguard
