@@ -51,7 +51,7 @@ Sketch take_sketch(Cursor& in) {
 SketchSet take_set(Cursor& in) {
   SketchSet set;
   const uint8_t kind = in.byte();
-  if (kind > static_cast<uint8_t>(SketchSetKind::halves)) in.fail();
+  if (kind > static_cast<uint8_t>(SketchSetKind::exchanged)) in.fail();
   set.kind = static_cast<SketchSetKind>(kind);
   if (set.kind == SketchSetKind::whole) {
     set.sketches.push_back(take_sketch(in));

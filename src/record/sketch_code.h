@@ -6,6 +6,7 @@
 //     grid          [8, 64] cut into [4, 64]: 2 sketches, each piece as a tensor of its own
 //     halves        [8, 64] cut into [4, 64] along 0, two pieces a rank: the 4 pieces [2, 64], each
 //                   as the first and as the second half of a [4, 64], 8 sketches
+//     exchanged     [8, 64, 2] as [64, 8, 2], where another program has the two the other way round
 //
 // The cost: 64 integers of 40 bits with one exponent, 323 bytes; of 24 bits, 195, for types that
 // are narrower than float32. So a sum is off by 2^-40 or 2^-24 of the largest at most.
@@ -25,12 +26,14 @@
 
 namespace opguard {
 
-enum class SketchSetKind : uint8_t { whole, grid, halves };
+enum class SketchSetKind : uint8_t { whole, grid, halves, exchanged };
 
 struct SketchSet {
   SketchSetKind kind = SketchSetKind::whole;
-  std::vector<int64_t> local{};  // grid, halves: the shape that a rank holds
-  uint8_t dim = 0;               // halves: the dimension along which a rank holds two pieces
+  std::vector<int64_t> local{};  // the shape that a rank holds; not of the whole
+  // Halves: the dimension along which a rank holds two pieces. Exchanged: 16 times the first of the
+  // two dimensions, and the second.
+  uint8_t dim = 0;
   // Of a grid: the cells in the order of their indexes, the last dimension fastest. Of halves: for
   // each cell of the other dimensions, for each piece along `dim`, it as the first and as the
   // second.

@@ -27,6 +27,9 @@
 namespace opguard {
 namespace {
 
+// Of so many operators less than one is found in both: one program is a port of the other.
+constexpr size_t kFewShared = 4;
+
 // A side's command as an argument vector: its own shell command, or the common one.
 std::vector<std::string> side_command(const DiffOptions& opt, const std::string& shell_command,
                                       const std::string& tree) {
@@ -221,8 +224,10 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
     return in_tree(side, watched, [&] { return record(side, rest...); });
   };
   if (opt.tolerance.on) {
+    ToleranceRuns runs = opt.tolerance;
+    runs.port = matches.count(MatchStatus::matched) * kFewShared < bounds_b.size();
     auto logs = record_tolerance(
-        opt.tolerance, programs[0], programs[1],
+        runs, programs[0], programs[1],
         [&](const GuardedProgram& program, const std::string& folder) {
           return recording(a, watched_a, program, bounds_a, *survey_a, nullptr, folder);
         },

@@ -55,7 +55,7 @@ std::string types_of(const Run& candidate) {
   return text + "type * " + most->first + "\n";
 }
 
-std::string slices_of(const Run& candidate) {
+std::string slices_of(const Run& candidate, bool port) {
   std::set<int32_t> ranks;
   std::set<std::vector<int64_t>> shapes;
   for (const ProcessLog& log : candidate.processes) {
@@ -65,9 +65,10 @@ std::string slices_of(const Run& candidate) {
   }
   std::string text = "world " + std::to_string(std::max<size_t>(ranks.size(), 1)) + "\n";
   text += types_of(candidate);
-  if (ranks.size() < 2) return text;
+  if (ranks.size() < 2 && !port) return text;
   for (const auto& shape : shapes) {
-    text += "shape";
+    if (ranks.size() < 2 && shape.size() < 2) continue;
+    text += ranks.size() < 2 ? "exchange" : "shape";
     for (const int64_t n : shape) text += " " + std::to_string(n);
     text += "\n";
   }
@@ -85,7 +86,7 @@ llvm::Expected<std::string> slices_file(const std::string& given, const std::str
   if (!std::filesystem::is_directory(given)) return std::filesystem::absolute(given).string();
   auto run = load_run(given);
   if (!run) return run.takeError();
-  if (auto error = write_file(file, slices_of(*run))) return error;
+  if (auto error = write_file(file, slices_of(*run, /*port=*/true))) return error;
   return file;
 }
 

@@ -2,13 +2,14 @@
 //
 //   world 2
 //   shape 8 64                     a rank of the run has a tensor of this shape
+//   exchange 64 8                  a tensor with two dimensions exchanged may be this one
 //   type model.linear:3nly float16   most results there are of this type
 //   type * float16                 many of the run's are; for operators that it has not
 //
 // Rounding is jittered as coarsely as the run rounds there (python/opguard/record/jitter.py). Types
 // are told of a run that has many narrow ones.
 // docs/design/tolerance.md says what the reference does with it. Counterexample: a run of one
-// process has no pieces, and needs none.
+// process has no pieces, and needs none. Of a port it may have other orders of dimensions.
 #pragma once
 
 #include <string>
@@ -18,7 +19,8 @@
 
 namespace opguard {
 
-std::string slices_of(const Run& candidate);
+// `port`: no operator of the reference has the candidate's name.
+std::string slices_of(const Run& candidate, bool port = false);
 
 // Of these the lines of types alone: one for each boundary, if many results are of a narrow type.
 std::string types_of(const Run& candidate);

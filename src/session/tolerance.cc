@@ -30,7 +30,7 @@ llvm::Expected<ToleranceLogs> record_tolerance(const ToleranceRuns& runs, const 
   auto candidate = load_run(logs.b);
   if (!candidate) return candidate.takeError();
   const std::string slices = a.work + "/slices.txt";
-  if (auto error = write_file(slices, slices_of(*candidate))) return error;
+  if (auto error = write_file(slices, slices_of(*candidate, runs.port))) return error;
   const std::string of_types = types_of(*candidate), types = a.work + "/types.txt";
   const bool coarse = !of_types.empty();
   if (coarse)

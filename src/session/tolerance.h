@@ -28,6 +28,7 @@ struct ToleranceRuns {
   uint32_t perturb = 1;  // jittered runs of a, at least 1
   uint64_t seed = 0;     // of the first of them, less 1
   ToleranceOptions options;
+  bool port = false;  // few operators of b are a's
 };
 
 // Runs `program` so that its logs are in `<work>/<folder>/log`.
@@ -40,6 +41,5 @@ llvm::Expected<ToleranceLogs> record_tolerance(const ToleranceRuns& runs, const 
                                                const GuardedProgram& b,
                                                const RecordSketched& record_a,
                                                const RecordSketched& record_b);
-
 
 }  // namespace opguard

@@ -11,11 +11,26 @@
 namespace opguard {
 namespace {
 
+constexpr double kSameFactor = 1e-4;
 // A product by one number is rounded once: the distance of sketches, in units of roundoff.
 constexpr double kMostOff = 4;
 
 const ProcessLog& log_with(const Run& run, const EventRef& ref) {
   return run.processes[static_cast<size_t>(ref.process)];
+}
+
+// It makes the very elements that it reads, in another order.
+bool moves_alone(const ProcessLog& log, const Event& event) {
+  const EventSlots slots = log.slots_of(event);
+  for (const Slot& made : slots) {
+    if (made.kind == SlotKind::in || !has_value(made)) continue;
+    const bool read = std::any_of(slots.begin(), slots.end(), [&](const Slot& slot) {
+      return slot.kind == SlotKind::in && slot.has_digest && made.has_digest && made.digest != 0 &&
+             slot.digest == made.digest;
+    });
+    if (!read) return false;
+  }
+  return true;
 }
 
 bool is_differentiated(const Event& event) {
@@ -32,6 +47,14 @@ PortPivot::PortPivot(const Run& reference, const Run& candidate, const Compariso
     if (has_value(slot) && slot.value != Fingerprint{}) known_.insert(value_key(log, slot));
   };
   for (const SlotRef& at : comparison.port.known) know(at);
+  for (const SlotRef& at : comparison.port.known) {
+    const auto exchanged = comparison.port.exchanged.find(at.slot);
+    if (exchanged == comparison.port.exchanged.end()) continue;
+    const SlotRef& whole = comparison.reference.tensors[exchanged->second].at;
+    const ProcessLog& log = log_with(b_, at.event);
+    paired_.insert(whole.slot);
+    partners_.try_emplace(value_key(log, log.slots[at.slot]), whole, at);
+  }
   for (const ComparedTensor& tensor : comparison.tensors) {
     if (tensor.state != TensorState::equal) continue;
     paired_.insert(tensor.a.at.slot);
@@ -64,7 +87,8 @@ double PortPivot::multiple(const Run& run, const SlotRef& read, const EventRef& 
 }
 
 // The reference's first operator that reads the value and makes what the candidate does not have.
-PortPivot::Reading PortPivot::reads_too(const ValueKey& key) const {
+PortPivot::Reading PortPivot::reads_too(const ValueKey& key, uint32_t at_least,
+                                        bool of_graph) const {
   Reading found;
   const auto partner = partners_.find(key);
   if (partner == partners_.end()) return found;
@@ -72,9 +96,14 @@ PortPivot::Reading PortPivot::reads_too(const ValueKey& key) const {
   const ProcessLog& log = log_with(a_, made.event);
   const ValueKey theirs = value_key(log, log.slots[made.slot]);
   size_t readers = 0;
+  // A parameter is read in each step, and was made before the first.
+  const uint32_t step = std::max(log.events[made.event.event].step, at_least);
   for (uint32_t i = made.event.event; i < log.events.size(); ++i) {
     const Event event = log.events[i];
-    if (event.kind != EventKind::op || !log.locations.contains(log.text(event.boundary))) continue;
+    if (event.kind != EventKind::op || event.phase != Phase::forward ||
+        !log.locations.contains(log.text(event.boundary)) || event.step != step ||
+        (of_graph && !is_differentiated(event)))
+      continue;
     bool reads = false, other = false;
     const EventSlots slots = log.slots_of(event);
     for (const Slot& slot : slots) {
@@ -90,6 +119,32 @@ PortPivot::Reading PortPivot::reads_too(const ValueKey& key) const {
   return found;
 }
 
+// Some operator of the candidate's does so: it scales, but elsewhere.
+bool PortPivot::multiplies(const std::vector<EventRef>& events, double factor) const {
+  std::unordered_map<ValueKey, SlotRef, ValueKeyHash> made;
+  for (const EventRef& ref : events) {
+    const ProcessLog& log = log_with(b_, ref);
+    const Event event = log.events[ref.event];
+    if (event.kind != EventKind::op) continue;
+    const EventSlots slots = log.slots_of(event);
+    for (const Slot& slot : slots) {
+      if (!has_value(slot)) continue;
+      const ValueKey key = value_key(log, slot);
+      if (slot.kind != SlotKind::in) {
+        made.try_emplace(key, SlotRef{ref, slots.index_of(slot)});
+        continue;
+      }
+      const auto partner = partners_.find(key);
+      const auto here = made.find(key);
+      if (partner == partners_.end() && here == made.end()) continue;
+      const SlotRef& read = here == made.end() ? partner->second.second : here->second;
+      const double times = multiple(b_, read, ref);
+      if (times != 0 && std::abs(times / factor - 1) < kSameFactor) return true;
+    }
+  }
+  return false;
+}
+
 PortPlace PortPivot::of(const ToleranceOrigin& origin) const {
   std::vector<EventRef> events = origin.region;
   const EventRef own = comparison_.tensors[origin.tensor].b.front().event;
@@ -97,6 +152,7 @@ PortPlace PortPivot::of(const ToleranceOrigin& origin) const {
   std::sort(events.begin(), events.end(),
             [](const EventRef& x, const EventRef& y) { return x.event < y.event; });
   PortPlace found;
+  bool only_moves = true;
   // Constants, as masks, are made otherwise in every program. What autograd goes through tells.
   const bool of_graph = std::any_of(events.begin(), events.end(), [&](const EventRef& ref) {
     return is_differentiated(log_with(b_, ref).events[ref.event]);
@@ -131,12 +187,17 @@ PortPlace PortPivot::of(const ToleranceOrigin& origin) const {
     const bool has_place = event.kind != EventKind::state && event.kind != EventKind::accumulate &&
                            log.locations.contains(log.text(event.boundary));
     if (reads_other || !has_place) continue;
+    // A port has its own order of dimensions: what computes comes before what moves.
+    const bool moves = event.kind == EventKind::op && moves_alone(log, event);
+    if (moves && found.b.process >= 0 && !only_moves) continue;
+    only_moves = moves;
     found.b = ref;
-    const Reading theirs = reads_too(read);
+    const Reading theirs = reads_too(read, event.step, of_graph);
     found.a = theirs.event;
     const auto partner = partners_.find(read);
     const double mine = partner == partners_.end() ? 0 : multiple(b_, partner->second.second, ref);
-    const bool multiplied = (theirs.multiple != 0 || mine != 0) && found.a.process >= 0;
+    const bool later = mine == 0 && theirs.multiple != 0 && multiplies(events, theirs.multiple);
+    const bool multiplied = (theirs.multiple != 0 || mine != 0) && found.a.process >= 0 && !later;
     found.factor =
         multiplied ? (mine == 0 ? 1 : mine) / (theirs.multiple == 0 ? 1 : theirs.multiple) : 0;
   }

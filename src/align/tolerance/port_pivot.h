@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "align/tolerance/comparison.h"
 #include "align/tolerance/flow_back.h"
@@ -42,7 +43,9 @@ class PortPivot {
     EventRef event;       // -1: none
     double multiple = 0;  // of the value, where nothing else is made of it. 0: none
   };
-  Reading reads_too(const ValueKey& key) const;
+  // of_graph: only what autograd goes through.
+  Reading reads_too(const ValueKey& key, uint32_t at_least, bool of_graph) const;
+  bool multiplies(const std::vector<EventRef>& events, double factor) const;
   double multiple(const Run& run, const SlotRef& read, const EventRef& by) const;
 
   const Run& a_;

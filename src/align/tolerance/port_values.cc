@@ -148,19 +148,22 @@ void PortPairs::join(const Numbers& one, const PortSide& of_one, const Numbers& 
                      const PortSide& of_several, bool one_is_a, std::set<uint32_t>& used_a,
                      std::set<uint32_t>& used_b) {
   std::set<uint32_t>&used_one = one_is_a ? used_a : used_b, &used = one_is_a ? used_b : used_a;
-  const auto dimensions = [](const PortSide& side, uint32_t number) {
+  const auto meta = [](const PortSide& side, uint32_t number) {
     const SlotRef& at = side.tensors.tensors[number].at;
     const ProcessLog& log = side.run.processes[static_cast<size_t>(at.event.process)];
-    const uint32_t meta = log.slots[at.slot].meta;
-    return meta == kNone ? 0 : log.metas[meta].shape.size();
+    return log.slots[at.slot].meta == kNone ? Meta() : log.metas[log.slots[at.slot].meta];
   };
   for (const uint32_t whole : one) {
     const Slot sum = slot(of_one, of_one.tensors.tensors[whole].at);
     if (used_one.contains(whole) || !sum.has_digest || sum.digest == 0) continue;
-    // Weights are joined with weights, and biases with biases.
+    const Meta whole_meta = meta(of_one, whole);
+    // Weights are joined with weights, and biases with biases. One alone may have another form, as
+    // a convolution's kernel that is a matrix.
     Numbers parts;
     for (const uint32_t part : several)
-      if (!used.contains(part) && dimensions(of_several, part) == dimensions(of_one, whole))
+      if (const Meta of = meta(of_several, part);
+          !used.contains(part) && (of.shape.size() == whole_meta.shape.size() ||
+                                   count_elements(of) == count_elements(whole_meta)))
         parts.push_back(part);
     for (size_t first = 0; first < parts.size() && !used_one.contains(whole); ++first) {
       uint64_t digest = 0;
@@ -184,7 +187,7 @@ void PortPairs::pair_parameters(const Numbers& a, const Numbers& b, std::set<uin
   for (const uint32_t mine : b)
     for (const uint32_t theirs : a) {
       if (used_a.contains(theirs) ||
-          read_a_.meta(of_a(theirs).at).shape != read_b_.meta(of_b(mine).at).shape ||
+          form_of(read_a_.meta(of_a(theirs).at)) != form_of(read_b_.meta(of_b(mine).at)) ||
           distance(sums_b(mine), sums_a(theirs)) > kSameContent * norm(sums_a(theirs)))
         continue;
       used_a.insert(theirs);
@@ -279,30 +282,55 @@ void PortPairs::results() {
 
 void PortPairs::pair_results(const Numbers& a, const Numbers& b) {
   std::map<std::pair<uint64_t, int64_t>, Numbers> forms;  // of b: places in it
-  for (uint32_t j = 0; j < b.size(); ++j) forms[form_of(read_b_.meta(of_b(b[j]).at))].push_back(j);
+  std::map<std::vector<int64_t>, Numbers> shapes;         // the same
+  for (uint32_t j = 0; j < b.size(); ++j) {
+    const Meta& meta = read_b_.meta(of_b(b[j]).at);
+    forms[form_of(meta)].push_back(j);
+    shapes[meta.shape].push_back(j);
+  }
   std::vector<SketchSums> sums;
   sums.reserve(b.size());
   for (const uint32_t number : b) sums.push_back(sums_b(number));
   std::vector<Numbers> matches(a.size());
+  std::set<std::pair<uint32_t, uint32_t>> exchanged;
   for (uint32_t i = 0; i < a.size(); ++i) {
     const SketchedTensor& theirs = of_a(a[i]);
     const SketchSums& whole = sums_a(a[i]);
     const double size = norm(whole);
-    const auto same = forms.find(form_of(read_a_.meta(theirs.at)));
-    if (size == 0 || same == forms.end()) continue;
+    if (size == 0) continue;
     const double allowed = std::max(
         factor_ * std::max(levels_.of(theirs), unit_roundoff(read_a_.meta(theirs.at).dtype)),
         kSketchRounding);
     if (allowed > kMostAllowed) continue;
-    for (const uint32_t j : same->second)
-      if (distance(sums[j], whole) <= allowed * size && matches[i].size() < kMostMatches)
+    const auto take = [&](const Numbers& places, const SketchSums& value, bool other) {
+      for (const uint32_t j : places) {
+        if (matches[i].size() >= kMostMatches) return;
+        if (distance(sums[j], value) > allowed * size) continue;
+        if (std::find(matches[i].begin(), matches[i].end(), j) != matches[i].end()) continue;
         matches[i].push_back(j);
+        if (other) exchanged.emplace(i, j);
+      }
+    };
+    if (const auto same = forms.find(form_of(read_a_.meta(theirs.at))); same != forms.end())
+      take(same->second, whole, false);
+    const std::vector<SketchSet> sets = read_a_.sets(theirs.at);
+    for (const SketchSet& set : sets)
+      if (set.kind == SketchSetKind::exchanged)
+        if (const auto of = shapes.find(set.local); of != shapes.end())
+          take(of->second, set.sketches[0].sums, true);
+    std::sort(matches[i].begin(), matches[i].end());
   }
   std::set<uint32_t> used_a, used_b;
   const auto pair = [&](uint32_t i, uint32_t j) {
     used_a.insert(i);
     used_b.insert(j);
-    found_.partners[of_b(b[j]).at.slot] = a[i];
+    const SlotRef& mine = of_b(b[j]).at;
+    if (!exchanged.contains({i, j})) {
+      found_.partners[mine.slot] = a[i];
+    } else {
+      found_.exchanged[mine.slot] = a[i];
+      found_.known.push_back(mine);
+    }
   };
   for (const auto& [i, j] : longest_in_order(matches)) pair(i, j);
   for (uint32_t i = 0; i < a.size(); ++i)

@@ -8,7 +8,8 @@
 // Parameters are paired by their content as the first step reads them: the sketch, else the digest
 // of the elements, which a transpose leaves as it is, and which adds up where weights are joined.
 // Losses, parameters and gradients are then paired by these names and their order. What operators
-// and autograd nodes make is paired by value, in the longest common order.
+// and autograd nodes make is paired by value, in the longest common order. The reference sketches
+// its results with dimensions exchanged too: [2, 64, 12] is known as [2, 12, 64].
 //
 // Counterexample: parameters of the same constant are told by their order alone.
 //
@@ -40,6 +41,8 @@ struct PortValues {
   std::unordered_set<std::string> only_by_losses;
   // By slot of the candidate: number among the reference's tensors.
   std::unordered_map<uint64_t, uint32_t> partners;
+  // The same of results whose dimensions are exchanged: known, and not compared.
+  std::unordered_map<uint64_t, uint32_t> exchanged;
   // Of the candidate: values that the reference has as well, at other places or once more.
   std::vector<SlotRef> known;
 

@@ -1,5 +1,6 @@
 #include "runtime/fingerprint/slices.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -7,6 +8,8 @@ namespace opguard {
 namespace {
 
 using Shape = std::vector<int64_t>;
+
+constexpr size_t kMostDims = 16;  // of a set's two
 
 // Into how many parts each dimension is cut. Empty: it is not cut into equal parts.
 Shape parts_of(const Shape& whole, const Shape& local) {
@@ -102,6 +105,22 @@ void add_folded(const Elements& e, FloatType type, const Shape& local, int64_t o
   }
 }
 
+void add_exchanged(const Elements& e, FloatType type, const std::set<Shape>& wanted,
+                   unsigned threads, std::vector<SketchSet>& sets) {
+  const size_t dims = std::min(e.shape.size(), kMostDims);
+  for (size_t i = 0; i < dims; ++i)
+    for (size_t j = i + 1; j < dims; ++j) {
+      Elements other = e;
+      std::swap(other.shape[i], other.shape[j]);
+      std::swap(other.strides[i], other.strides[j]);
+      if (other.shape == e.shape || !wanted.contains(other.shape)) continue;
+      sets.push_back({SketchSetKind::exchanged,
+                      other.shape,
+                      static_cast<uint8_t>(i * 16 + j),
+                      {sketch(other, type, nullptr, threads)}});
+    }
+}
+
 }  // namespace
 
 bool cuts(const Shape& whole, const Shape& local, int64_t world) {
@@ -117,7 +136,8 @@ bool cuts(const Shape& whole, const Shape& local, int64_t world) {
 
 std::vector<SketchSet> sketch_sets(const Elements& elements, FloatType type,
                                    const std::vector<Shape>& locals, unsigned threads,
-                                   const std::vector<int64_t>& outer) {
+                                   const std::vector<int64_t>& outer,
+                                   const std::set<Shape>& exchanged) {
   std::vector<SketchSet> sets = {
       {SketchSetKind::whole, {}, 0, {sketch(elements, type, nullptr, threads)}}};
   for (const Shape& local : locals) {
@@ -129,6 +149,7 @@ std::vector<SketchSet> sketch_sets(const Elements& elements, FloatType type,
     if (!local.empty() && cut_in_first(parts))
       for (const int64_t size : outer) add_folded(elements, type, local, size, sets);
   }
+  if (!exchanged.empty()) add_exchanged(elements, type, exchanged, threads, sets);
   return sets;
 }
 

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "record/sketch_code.h"
@@ -28,8 +29,12 @@ bool cuts(const std::vector<int64_t>& whole, const std::vector<int64_t>& local, 
 // A first dimension may be two in one, as [2 * 16, 96] of a batch of 2.
 // A rank with the left half of each sequence holds rows 0-7 and 16-23. `outer` are the sizes that
 // the outer of the two may have.
+//
+// `exchanged`: shapes of another program, each sketched where it is this one with two dimensions
+// exchanged.
 std::vector<SketchSet> sketch_sets(const Elements& elements, FloatType type,
                                    const std::vector<std::vector<int64_t>>& locals = {},
-                                   unsigned threads = 1, const std::vector<int64_t>& outer = {});
+                                   unsigned threads = 1, const std::vector<int64_t>& outer = {},
+                                   const std::set<std::vector<int64_t>>& exchanged = {});
 
 }  // namespace opguard

@@ -49,6 +49,7 @@ bool Sketches::begin(std::string_view slices, PyObject* modules, PyObject* gradi
   world_ = 1;
   locals_.clear();
   outer_.clear();
+  exchanged_.clear();
   known_.clear();
   for (size_t line = 1; !slices.empty(); ++line) {
     const size_t end = slices.find('\n');
@@ -66,9 +67,12 @@ bool Sketches::begin(std::string_view slices, PyObject* modules, PyObject* gradi
       if (numbers.size() >= 3 && numbers[0] > 1 && outer_.size() < kMostOuter &&
           std::find(outer_.begin(), outer_.end(), numbers[0]) == outer_.end())
         outer_.push_back(numbers[0]);
+    } else if (good && word == "exchange") {
+      exchanged_.insert(numbers);
     } else if (!text.empty() && word != "type") {
       PyErr_Format(PyExc_ValueError,
-                   "OPGUARD_SLICES: line %zu is none of 'world N', 'shape N ...', 'type ID TYPE'",
+                   "OPGUARD_SLICES: line %zu is none of 'world N', 'shape N ...', "
+                   "'exchange N ...', 'type ID TYPE'",
                    line);
       return false;
     }
@@ -107,7 +111,8 @@ uint16_t Sketches::take(const TensorView& view, bool aside) {
       elements = elements_of(integers, view.elements.shape);
       type = FloatType::float64;
     }
-    const std::vector<SketchSet> sets = sketch_sets(elements, type, locals, threads, outer_);
+    const std::vector<SketchSet> sets =
+        sketch_sets(elements, type, locals, threads, outer_, exchanged_);
     format::put_varint(code, sets.size());
     for (const SketchSet& set : sets) put_sketch_set(code, set, bits);
   }

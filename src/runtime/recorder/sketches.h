@@ -20,6 +20,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,10 +36,10 @@ class Sketches {
   bool on() const { return on_; }
   bool jitters() const { return static_cast<bool>(jitter_); }
 
-  // Slices are lines "world 4" and "shape 8 64", or ""; "type" is the jitter's. Modules is called
-  // as modules(step, micro_batch) for the name of the innermost module or None. gradients(step)
-  // records them. Jitter is called as jitter(boundary, occurrence, tensors), or is None. False with
-  // an error set: slices are no such text.
+  // Slices are lines "world 4", "shape 8 64" and "exchange 64 8", or "". "type" is the jitter's.
+  // Modules is called as modules(step, micro_batch) for the name of the innermost module or None.
+  // gradients(step) records them. Jitter is called as jitter(boundary, occurrence, tensors), or is
+  // None. False with an error set: slices are no such text.
   bool begin(std::string_view slices, PyObject* modules, PyObject* gradients, PyObject* jitter);
 
   // Of a tensor that a slot tells of: a number for Slot::sketch, 0 if it has none. aside: other
@@ -61,7 +62,8 @@ class Sketches {
   Ref modules_, gradients_, jitter_;
   int64_t world_ = 1;
   std::vector<std::vector<int64_t>> locals_;  // that the other run has
-  std::vector<int64_t> outer_;                // sizes of its batches: sketch_sets
+  std::set<std::vector<int64_t>> exchanged_;
+  std::vector<int64_t> outer_;  // sizes of its batches: sketch_sets
   std::map<std::vector<int64_t>, std::vector<std::vector<int64_t>>> known_;
   // By Slot::sketch - 1, coded. An event that is never committed leaves its numbers behind: they
   // come round again.
