@@ -156,6 +156,27 @@ def test_another_type_is_allowed_its_own_rounding(opguard, tmp_path):
     assert found["tolerance"]["coarser"] == 2.0**16
 
 
+TURNED = [("        part = F.linear(h, self.down)", "        places = torch.arange(h.shape[1]) * 97.3 + 600.2\n"
+           "        part = F.linear(h * places.cos()[:, None].to(h.dtype), self.down)"),
+          ("    loss.backward()", "    loss.float().backward()")]  # fmt: skip
+NARROW = [("model = Model()\n", "model = Model().bfloat16()\n"),
+          ("F.mse_loss(model(x), y)", "F.mse_loss(model(x.bfloat16()).float(), y)")]  # fmt: skip
+
+
+def test_what_stays_wide_in_a_narrow_program_is_not_allowed_more(opguard, tmp_path):
+    same = f"{sys.executable} {{tree}}/train.py"
+    done, found = compared(opguard, tmp_path, NARROW, run_b=same, in_both=TURNED)
+    assert (done.returncode, found["verdict"]) == (0, "equivalent"), done.stdout
+
+
+def test_an_angle_in_the_narrow_type_is_named(opguard, tmp_path):
+    same = f"{sys.executable} {{tree}}/train.py"
+    edits = [*NARROW, ("places.cos()", "places.to(h.dtype).cos()")]
+    done, found = compared(opguard, tmp_path, edits, run_b=same, in_both=TURNED)
+    assert (done.returncode, found["verdict"], found["pivot"]["kind"]) == (1, "diverged", "precision"), done.stdout
+    assert found["pivot"]["b"]["line"] == line_of("part = F.linear(h, self.down)") + 1
+
+
 def test_other_weights_are_no_divergence(opguard, tmp_path):
     done, found = compared(opguard, tmp_path, [("manual_seed(number + 1)", "manual_seed(number + 7)")])
     assert (done.returncode, found["verdict"]) == (2, "inconclusive"), done.stdout

@@ -6,6 +6,7 @@
 
 #include <fstream>
 
+#include "align/builder.h"
 #include "scratch.h"
 
 namespace opguard {
@@ -27,6 +28,32 @@ TEST(Slices, AreTheShapesThatRanksHoldOnceEach) {
 }
 
 TEST(Slices, OfOneProcessAreNone) { EXPECT_EQ(slices_of(ranks(1)), "world 1\n"); }
+
+// Of several dimensions alone: a vector has no other order.
+TEST(Slices, OfAPortAreShapesToBeExchanged) {
+  EXPECT_EQ(slices_of(ranks(1), /*port=*/true), "world 1\nexchange 8 64\n");
+}
+
+// A run of operators with one result each: boundary and type.
+Run typed(const std::vector<std::pair<std::string, std::string>>& results) {
+  test::LogBuilder log;
+  for (const auto& [boundary, type] : results) {
+    test::S made = test::out(1);
+    made.dtype = type;
+    log.add({.boundary = boundary, .slots = {made}});
+  }
+  Run run;
+  run.processes.push_back(log.log());
+  return run;
+}
+
+TEST(Slices, TellTheTypesOfARunThatIsNarrow) {
+  const std::pair<std::string, std::string> wide = {"m.cos:bbbb", "float32"},
+                                            narrow = {"m.mul:aaaa", "bfloat16"};
+  EXPECT_EQ(types_of(typed({narrow, wide})),
+            "type m.cos:bbbb float32\ntype m.mul:aaaa bfloat16\ntype * bfloat16\n");
+  EXPECT_EQ(types_of(typed({narrow, wide, wide, wide})), "");
+}
 
 // zlib.crc32 of the same text, as the recorder writes it (python/opguard/record/recording.py).
 TEST(Slices, AreToldByTheirChecksum) {

@@ -44,8 +44,23 @@ const ComparedTensor* FaultKinds::stale_for(const ComparedTensor& tensor) {
   return nullptr;
 }
 
+// What is named makes a coarser type than `coarsest` of one that is not, and the reference does
+// not.
+bool FaultKinds::rounds(const NamedOperator& named, double coarsest) const {
+  if (!named.only_b) return false;
+  const ProcessLog& log = b_.processes[static_cast<size_t>(named.event.process)];
+  bool wide = false, narrow = false;
+  const EventSlots slots = log.slots_of(log.events[named.event.event]);
+  for (const Slot& slot : slots) {
+    const double unit = slot.meta == kNone ? 0 : unit_roundoff(log.metas[slot.meta].dtype);
+    if (unit == 0) continue;
+    (slot.kind == SlotKind::in ? wide : narrow) |= (unit > coarsest) == (slot.kind != SlotKind::in);
+  }
+  return wide && narrow;
+}
+
 // The candidate computes in a type narrower than any of the reference's, and differs by as much.
-bool FaultKinds::is_narrow(const ComparedTensor& tensor, Reasons& why) {
+bool FaultKinds::is_narrow(const ComparedTensor& tensor, const NamedOperator& named, Reasons& why) {
   double coarsest_a = 0, coarsest_b = 0;
   std::string name;
   for (const ProcessLog& log : a_.processes)
@@ -58,7 +73,8 @@ bool FaultKinds::is_narrow(const ComparedTensor& tensor, Reasons& why) {
       }
   const bool by_rounding = tensor.jittered > tensor.noise;  // jitter alone explains it
   if (coarsest_b <= coarsest_a ||
-      (!by_rounding && tensor.placement.error > kNarrowUnits * coarsest_b))
+      (!by_rounding && tensor.placement.error > kNarrowUnits * coarsest_b &&
+       !rounds(named, coarsest_a)))
     return false;
   why.push_back({.kind = ReasonKind::narrower_type, .names = {name}});
   return true;
@@ -124,7 +140,7 @@ PivotKind FaultKinds::of(const ComparedTensor& tensor, const NamedOperator& name
                    .numbers = {found.stray.size(), tensor.ranks.size(), found.stray.front()}});
     return PivotKind::replicas;
   }
-  if (is_narrow(tensor, why)) return PivotKind::precision;
+  if (is_narrow(tensor, named, why)) return PivotKind::precision;
   why.push_back({.kind = ReasonKind::beyond_noise, .ratio = found.error / tensor.allowed});
   return PivotKind::value;
 }

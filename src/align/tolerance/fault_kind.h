@@ -39,7 +39,8 @@ class FaultKinds {
  private:
   const ComparedTensor* stale_for(const ComparedTensor& tensor);
   bool is_moved(const ComparedTensor& tensor, const NamedOperator& named) const;
-  bool is_narrow(const ComparedTensor& tensor, Reasons& why);
+  bool is_narrow(const ComparedTensor& tensor, const NamedOperator& named, Reasons& why);
+  bool rounds(const NamedOperator& named, double coarsest) const;
 
   const Run& a_;
   const Run& b_;

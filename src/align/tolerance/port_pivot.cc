@@ -68,19 +68,26 @@ PortPivot::PortPivot(const Run& reference, const Run& candidate, const Compariso
 
 // `by` makes so many times what it read. 0: it makes something else, or the very value.
 double PortPivot::multiple(const Run& run, const SlotRef& read, const EventRef& by) const {
-  SketchReader reader(run);
-  const ProcessLog& log = log_with(run, by);
-  const EventSlots slots = log.slots_of(log.events[by.event]);
-  const SketchSums x = reader.sets(read)[0].sketches[0].sums;
+  const Meta meta = SketchReader(run).meta(read);
+  return multiple_of({run, read}, {run, by}, kMostOff * unit_roundoff(meta.dtype));
+}
+
+// An event makes so many times a value. 0: none of its results is a multiple, or one is the value.
+double PortPivot::multiple_of(const std::pair<const Run&, SlotRef>& value,
+                              const std::pair<const Run&, EventRef>& by, double off) const {
+  SketchReader of_value(value.first), of_made(by.first);
+  const Meta form = of_value.meta(value.second);
+  const SketchSums x = of_value.sets(value.second)[0].sketches[0].sums;
   const double square = std::inner_product(x.begin(), x.end(), x.begin(), 0.0);
+  const ProcessLog& log = log_with(by.first, by.second);
+  const EventSlots slots = log.slots_of(log.events[by.second.event]);
   for (const Slot& slot : slots) {
-    const SlotRef made{by, slots.index_of(slot)};
+    const SlotRef made{by.second, slots.index_of(slot)};
     if (slot.kind == SlotKind::in || !has_value(slot)) continue;
-    const auto& sets = reader.sets(made);
-    if (sets.empty() || square == 0 || reader.meta(made).shape != reader.meta(read).shape) continue;
+    const std::vector<SketchSet> sets = of_made.sets(made);
+    if (sets.empty() || square == 0 || of_made.meta(made).shape != form.shape) continue;
     const SketchSums& y = sets[0].sketches[0].sums;
     const double factor = std::inner_product(x.begin(), x.end(), y.begin(), 0.0) / square;
-    const double off = kMostOff * unit_roundoff(reader.meta(made).dtype);
     if (distance(y, x, factor) <= off * norm(y) && std::abs(factor - 1) > off) return factor;
   }
   return 0;
@@ -117,6 +124,21 @@ PortPivot::Reading PortPivot::reads_too(const ValueKey& key, uint32_t at_least,
   }
   if (readers == 1 && found.event.process >= 0) found.multiple = multiple(a_, made, found.event);
   return found;
+}
+
+// b makes so many times what a makes there, as a projection of what nobody scaled.
+double PortPivot::results_multiple(const EventRef& a, const EventRef& b) const {
+  const ProcessLog& log = log_with(a_, a);
+  const EventSlots slots = log.slots_of(log.events[a.event]);
+  for (const Slot& slot : slots) {
+    if (slot.kind == SlotKind::in || !has_value(slot)) continue;
+    const SlotRef made{a, slots.index_of(slot)};
+    SketchReader reader(a_);
+    if (reader.sets(made).empty()) continue;
+    if (const double factor = multiple_of({a_, made}, {b_, b}, kSameFactor); factor != 0)
+      return factor;
+  }
+  return 0;
 }
 
 // Some operator of the candidate's does so: it scales, but elsewhere.
@@ -198,8 +220,10 @@ PortPlace PortPivot::of(const ToleranceOrigin& origin) const {
     const double mine = partner == partners_.end() ? 0 : multiple(b_, partner->second.second, ref);
     const bool later = mine == 0 && theirs.multiple != 0 && multiplies(events, theirs.multiple);
     const bool multiplied = (theirs.multiple != 0 || mine != 0) && found.a.process >= 0 && !later;
-    found.factor =
-        multiplied ? (mine == 0 ? 1 : mine) / (theirs.multiple == 0 ? 1 : theirs.multiple) : 0;
+    if (multiplied)
+      found.factor = (mine == 0 ? 1 : mine) / (theirs.multiple == 0 ? 1 : theirs.multiple);
+    else
+      found.factor = found.a.process < 0 ? 0 : results_multiple(found.a, ref);
   }
   return found;
 }

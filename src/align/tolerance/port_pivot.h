@@ -47,6 +47,9 @@ class PortPivot {
   Reading reads_too(const ValueKey& key, uint32_t at_least, bool of_graph) const;
   bool multiplies(const std::vector<EventRef>& events, double factor) const;
   double multiple(const Run& run, const SlotRef& read, const EventRef& by) const;
+  double multiple_of(const std::pair<const Run&, SlotRef>& value,
+                     const std::pair<const Run&, EventRef>& by, double off) const;
+  double results_multiple(const EventRef& a, const EventRef& b) const;
 
   const Run& a_;
   const Run& b_;
