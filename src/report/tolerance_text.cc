@@ -66,6 +66,9 @@ std::string tolerance_words(const Reason& reason) {
       return counted(first, "gradient") + (first == 1 ? " says" : " say") +
              " little: rounding to run b's narrower type alone moves " +
              (first == 1 ? "it" : "them") + " by up to " + short_number(reason.ratio * 100) + " %";
+    case ReasonKind::drawn_otherwise:
+      return "up to " + names[0] + " the runs agree, and there run b draws other random numbers: " +
+             "set its probability to 0, or compare with --simulate";
     case ReasonKind::left_unjudged:
       return std::to_string(first) + " losses, gradients or parameters" +
              " could not be judged (not finite, zero in run a alone, or moved by jitter as far), "

@@ -156,6 +156,22 @@ def test_another_type_is_allowed_its_own_rounding(opguard, tmp_path):
     assert found["tolerance"]["coarser"] == 2.0**16
 
 
+DROPPED = ("        part = F.linear(h, self.down)", "        part = F.linear(F.dropout(h, 0.25), self.down)")
+
+
+def test_random_numbers_of_another_stream_are_no_finding(opguard, tmp_path):
+    done, found = compared(opguard, tmp_path, [("manual_seed(0)", "manual_seed(1)")], run_b=f"{sys.executable} {{tree}}/train.py", in_both=[DROPPED])
+    assert (done.returncode, found["verdict"]) == (2, "inconclusive"), done.stdout
+    assert f"F.dropout in train.py:{line_of('part = F.linear(h, self.down)')}" in found["why"]
+
+
+def test_a_fault_before_random_numbers_is_named(opguard, tmp_path):
+    edits = [("manual_seed(0)", "manual_seed(1)"), ("h = F.gelu(", "h = 1.01 * F.gelu(")]
+    done, found = compared(opguard, tmp_path, edits, run_b=f"{sys.executable} {{tree}}/train.py", in_both=[DROPPED])
+    assert (done.returncode, found["verdict"], found["pivot"]["kind"]) == (1, "diverged", "scale"), done.stdout
+    assert found["pivot"]["b"]["line"] == line_of("h = F.gelu(")
+
+
 TURNED = [("        part = F.linear(h, self.down)", "        places = torch.arange(h.shape[1]) * 97.3 + 600.2\n"
            "        part = F.linear(h * places.cos()[:, None].to(h.dtype), self.down)"),
           ("    loss.backward()", "    loss.float().backward()")]  # fmt: skip

@@ -171,6 +171,7 @@ enum class ReasonKind : uint8_t {
   narrower_type,      // names: the type
   beyond_noise,       // ratio: of the error over what is allowed
   drowned,            // numbers: gradients; ratio: the most that rounding alone moves one
+  drawn_otherwise,    // names: the operator and its place
   left_unjudged,      // numbers: losses, gradients and parameters so, and those without a partner;
                       // names: the first
   hole_in_log,        // side, names: the log

@@ -12,6 +12,7 @@
 #include "align/tolerance/named_operator.h"
 #include "align/tolerance/noise_level.h"
 #include "align/tolerance/port_pivot.h"
+#include "operators/operators.h"
 
 namespace opguard {
 namespace {
@@ -34,6 +35,8 @@ class ToleranceJudge {
   // The first operator of a layer on its rank.
   EventRef runs(const LayerPlace& place) const;
   Pivot pivot_of(const ToleranceOrigin& origin);
+  bool is_drawn(const Pivot& pivot) const;
+  std::string place_of(const EventRef& ref) const;
 
   const Run& a_;
   const Run& b_;
@@ -123,6 +126,25 @@ Pivot ToleranceJudge::pivot_of(const ToleranceOrigin& origin) {
   return pivot;
 }
 
+// It takes random numbers, and what it made of run a's values is nothing of run a's: another stream
+// tells nothing. Ranks that do not agree, and what is a multiple, are faults of their own.
+bool ToleranceJudge::is_drawn(const Pivot& pivot) const {
+  if (pivot.kind != PivotKind::value && pivot.kind != PivotKind::layout) return false;
+  if (pivot.b.process < 0) return false;
+  const ProcessLog& log = b_.processes[static_cast<size_t>(pivot.b.process)];
+  const std::string& id = log.text(log.events[pivot.b.event].boundary);
+  const auto found = log.locations.find(id);
+  return found != log.locations.end() &&
+         (found->second.draws || draws_random(found->second.callee));
+}
+
+// "F.dropout in model.py:31"
+std::string ToleranceJudge::place_of(const EventRef& ref) const {
+  const ProcessLog& log = b_.processes[static_cast<size_t>(ref.process)];
+  const Location& at = log.locations.at(log.text(log.events[ref.event].boundary));
+  return at.callee + " in " + at.file + ":" + std::to_string(at.line);
+}
+
 Verdict ToleranceJudge::verdict() {
   Verdict verdict;
   if (judged_.empty()) {
@@ -164,9 +186,14 @@ Verdict ToleranceJudge::verdict() {
       const auto inner = flow.origins(judged_.forward_of(first.a.activity.step));
       origins.insert(origins.begin(), inner.begin(), inner.end());
     }
+    Pivot drawn;
     for (const ToleranceOrigin& origin : origins) {
       if (verdict.candidates.size() >= kMostCandidates) break;
       Pivot pivot = pivot_of(origin);
+      if (is_drawn(pivot)) {
+        if (drawn.b.process < 0) drawn = std::move(pivot);
+        continue;
+      }
       const bool known = std::any_of(
           verdict.candidates.begin(), verdict.candidates.end(), [&](const Pivot& other) {
             const auto id = [&](const Pivot& p) {
@@ -176,6 +203,10 @@ Verdict ToleranceJudge::verdict() {
                    id(other) == id(pivot);
           });
       if (!known) verdict.candidates.push_back(std::move(pivot));
+    }
+    if (verdict.candidates.empty() && drawn.b.process >= 0) {
+      verdict.outcome = Outcome::inconclusive;
+      verdict.why = {{.kind = ReasonKind::drawn_otherwise, .names = {place_of(drawn.b)}}};
     }
   } else {
     verdict.why = verdict.candidates.front().why;
