@@ -10,8 +10,8 @@
 //
 // Tensors are real, and their sketches those of the runtime. An element is a function of the
 // tensor's number and of its index, so that ranks hold pieces of one tensor; parts of a sum differ
-// by more than the sum. Fingerprints are made of numbers. A transformer of 8 layers, 28 operators
-// each, with their backward nodes. It prints how many records there are, and how many have a
+// by more than the sum. Fingerprints are made of numbers. A transformer of 28 operators a layer,
+// with their backward nodes. It prints how many records there are, and how many have a
 // sketch.
 #include <cstdio>
 #include <cstdlib>
@@ -24,41 +24,18 @@
 #include <vector>
 
 #include "align/pair/run.h"
+#include "cut_values.h"
 #include "record/format.h"
-#include "record/sketch_code.h"
 #include "record/writer.h"
-#include "runtime/fingerprint/slices.h"
 #include "session/slices.h"
 
 using namespace opguard;
+using namespace opguard::bench;
 
 namespace {
 
-using Shape = std::vector<int64_t>;
-
 constexpr int64_t kBatch = 2, kLength = 16, kWide = 64, kHeads = 8, kInner = 128, kWords = 256;
 constexpr uint32_t kFaultyOperator = 25;
-constexpr int kParts = -2, kWhole = -1;  // as a dimension that is cut
-
-uint64_t mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15ull;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return x ^ (x >> 31);
-}
-
-float unit_number(uint64_t x) {
-  return static_cast<float>(static_cast<int32_t>(mix(x))) * 0x1p-31f;
-}
-
-// A tensor of the whole model, and the dimension that tensor parallelism cuts; kParts: ranks hold
-// parts of a sum.
-struct Value {
-  uint64_t id = 0;
-  Shape shape;
-  int cut = kWhole;
-  double scale = 1;
-};
 
 struct Operator {
   const char* name;
@@ -106,31 +83,16 @@ const std::vector<Operator> kLayer = {
     {"residual2", "", kRows, kWhole, {16, 26}},
 };
 
-struct Layout {
-  uint32_t layers, micro_batches;  // of the model, of each data-parallel rank
-  uint32_t tp = 1, dp = 1, pp = 1;
-  uint32_t ranks() const { return tp * dp * pp; }
-};
-
-// Where one process stands; the reference is the one of a layout of 1.
-struct Place {
-  uint32_t tensor = 0, data = 0, stage = 0;
-};
-
 class Training {
  public:
-  Training(LogWriter& log, const Layout& layout, const Place& place)
-      : log_(log), layout_(layout), place_(place) {
-    const uint32_t layers = layout.layers / layout.pp;
-    first_layer_ = place.stage * layers;
+  Training(LogWriter& log, const CutValues& values)
+      : log_(log), values_(values), layout_(values.layout), place_(values.place) {
+    const uint32_t layers = layout_.layers / layout_.pp;
+    first_layer_ = place_.stage * layers;
     last_layer_ = first_layer_ + layers;
   }
 
-  uint64_t jitter = 0;  // 0: exact
   uint32_t faulty_from = kNone;
-  std::vector<Shape> locals;
-  std::vector<int64_t> outer;
-  int64_t world = 1;
 
   void run(uint32_t steps) {
     for (step_ = 0; step_ < steps; ++step_) step();
@@ -144,67 +106,9 @@ class Training {
 
   // Of a value of this step; `batch` kNone: of none.
   uint64_t id(const std::string& name, uint32_t batch) const {
-    return mix(std::hash<std::string>()(name) ^ mix(step_ * uint64_t{4096} + (batch + 1) % 4096)) ^
+    return scrambled(std::hash<std::string>()(name) ^
+                     scrambled(step_ * uint64_t{4096} + (batch + 1) % 4096)) ^
            (faulty_ ? 1 : 0);
-  }
-
-  int64_t here(const Value& value, size_t dim) const {
-    return static_cast<int>(dim) == value.cut ? value.shape[dim] / layout_.tp : value.shape[dim];
-  }
-
-  Shape local(const Value& value) const {
-    Shape shape = value.shape;
-    for (size_t d = 0; d < shape.size(); ++d) shape[d] = here(value, d);
-    return shape;
-  }
-
-  // An element of the whole, as this process has it.
-  float element(const Value& value, uint64_t index) const {
-    float x = unit_number(value.id ^ index * 0xd6e8feb86659fd93u);
-    if (jitter != 0)
-      x += x * 0x1p-24f * unit_number(mix(value.id + jitter) + index * 0x9e3779b97f4a7c15u);
-    x *= static_cast<float>(value.scale);
-    if (value.cut != kParts || layout_.tp == 1) return x;
-    // Parts that add up to it: what one rank has more, the next has less.
-    const auto part = [&](uint32_t t) {
-      return unit_number(value.id + index * 97 + t % layout_.tp);
-    };
-    return x / static_cast<float>(layout_.tp) + part(place_.tensor) - part(place_.tensor + 1);
-  }
-
-  std::vector<float> elements(const Value& value) const {
-    const Shape shape = local(value);
-    size_t count = 1;
-    for (const int64_t n : shape) count *= static_cast<size_t>(n);
-    std::vector<float> all(count);
-    for (size_t i = 0; i < count; ++i) {
-      uint64_t index = 0, rest = i, scale = 1;
-      for (size_t d = shape.size(); d-- > 0;) {
-        uint64_t at = rest % static_cast<uint64_t>(shape[d]);
-        rest /= static_cast<uint64_t>(shape[d]);
-        if (static_cast<int>(d) == value.cut) at += place_.tensor * static_cast<uint64_t>(shape[d]);
-        index += at * scale;
-        scale *= static_cast<uint64_t>(value.shape[d]);
-      }
-      all[i] = element(value, index);
-    }
-    return all;
-  }
-
-  std::string code_of(const Value& value) const {
-    const std::vector<float> all = elements(value);
-    Elements e{all.data(), sizeof(float), local(value), {}};
-    e.strides.resize(e.shape.size());
-    int64_t stride = sizeof(float);
-    for (size_t d = e.shape.size(); d-- > 0; stride *= e.shape[d]) e.strides[d] = stride;
-    std::vector<Shape> cutting;
-    for (const Shape& shape : locals)
-      if (cuts(e.shape, shape, world)) cutting.push_back(shape);
-    const auto sets = sketch_sets(e, FloatType::float32, cutting, 1, outer);
-    std::string code;
-    format::put_varint(code, sets.size());
-    for (const SketchSet& set : sets) put_sketch_set(code, set, kWideSketch);
-    return code;
   }
 
   // ---- Events.
@@ -240,23 +144,23 @@ class Training {
     for (const Slot& other : slots_) slot.index += other.kind == kind;
     slot.name = log_.string(name);
     slot.flags = flags;
-    slot.meta = log_.meta({"float32", "cpu", local(value)});
+    slot.meta = log_.meta({"float32", "cpu", values_.local(value)});
     slot.version = 1;
     const bool own = value.cut != kWhole;
-    uint64_t bits = mix(value.id + (own ? place_.tensor + 1 : 0) + (jitter << 32));
-    bits = mix(bits ^ uint64_t(value.scale * 1024));
-    slot.value = {bits, mix(bits)};
-    slot.flat = mix(bits + 1);
+    uint64_t bits = scrambled(value.id + (own ? place_.tensor + 1 : 0) + (values_.jitter << 32));
+    bits = scrambled(bits ^ uint64_t(value.scale * 1024));
+    slot.value = {bits, scrambled(bits)};
+    slot.flat = scrambled(bits + 1);
     slot.has_digest = true;
-    slot.digest = mix(bits + 2);
+    slot.digest = scrambled(bits + 2);
     const auto last = static_cast<uint32_t>(storages_.size()) + 1;
     slot.storage = storages_.try_emplace(bits, last).first->second;
     slot.address = 0x7f0000000000ull + (uint64_t{slot.storage} << 21);
     slot.size_bytes = 4;
-    for (const int64_t n : local(value)) slot.size_bytes *= static_cast<uint64_t>(n);
+    for (const int64_t n : values_.local(value)) slot.size_bytes *= static_cast<uint64_t>(n);
     if (sketched) {
       format::put_varint(codes_, slots_.size());
-      codes_ += code_of(value);
+      codes_ += values_.code_of(value);
       ++sketches_;
     }
     slots_.push_back(slot);
@@ -340,7 +244,7 @@ class Training {
   // What the optimizer left before this step; the number of a layer is that of the whole model.
   Value parameter(const std::string& name, const Shape& shape, int cut) const {
     const bool other = faulty_from != kNone && step_ > faulty_from;
-    return {mix(std::hash<std::string>()(name) + step_) ^ (other ? 1 : 0), shape, cut};
+    return {scrambled(std::hash<std::string>()(name) + step_) ^ (other ? 1 : 0), shape, cut};
   }
 
   struct Weight {
@@ -372,13 +276,13 @@ class Training {
     event_.micro_batch = batch_here(batch);
     const std::vector<Value>& handed = gradients_[ran.made.id];
     // Of several readers autograd adds them up, and nobody is seen to make the sum.
-    const Value sum{mix(ran.made.id), ran.made.shape, ran.made.cut, gradient_scale()};
+    const Value sum{scrambled(ran.made.id), ran.made.shape, ran.made.cut, gradient_scale()};
     add(SlotKind::in, "grad0", handed.size() == 1 ? handed[0] : sum, false);
     std::vector<Value> parts;
     Value weight;
     for (size_t i = 0; i < ran.read.size(); ++i) {
-      Value gradient{mix(ran.read[i].id + mix(ran.made.id)) ^ (faulty_ ? 1 : 0), ran.read[i].shape,
-                     ran.read[i].cut, gradient_scale()};
+      Value gradient{scrambled(ran.read[i].id + scrambled(ran.made.id)) ^ (faulty_ ? 1 : 0),
+                     ran.read[i].shape, ran.read[i].cut, gradient_scale()};
       if (ran.is_weight[i]) {
         weight = gradient;
       } else {
@@ -448,7 +352,7 @@ class Training {
     begin(boundary, kind, phase);
     for (const Weight& w : weights()) {
       Value value = parameter(w.name, w.shape, w.cut);
-      if (gradients) value.id = mix(value.id) ^ (faulty_ ? 1 : 0);
+      if (gradients) value.id = scrambled(value.id) ^ (faulty_ ? 1 : 0);
       add(SlotKind::in, (gradients ? "grad:" : "param:") + w.here, value, true, kModelValue);
     }
     end("");
@@ -474,6 +378,7 @@ class Training {
   }
 
   LogWriter& log_;
+  const CutValues& values_;
   const Layout layout_;
   const Place place_;
   uint32_t first_layer_, last_layer_, step_ = 0, sequence_ = 0;
@@ -515,25 +420,26 @@ int main(int argc, char** argv) {
                   100 + rank, 1))
       return failed(log.error());
     const Place place{rank % layout.tp, rank / layout.tp % layout.dp, rank / layout.tp / layout.dp};
-    Training training(log, whole ? alone : layout, whole ? Place{} : place);
+    CutValues values{whole ? alone : layout, whole ? Place{} : place};
     std::map<std::string, std::string> settings = {{"mode", "sketch"}};
     // Ranks round otherwise than the reference.
-    if (kind != "reference") training.jitter = kind == "noise" ? 1 : 2;
+    if (kind != "reference") values.jitter = kind == "noise" ? 1 : 2;
     if (kind == "noise") settings["jitter"] = "1";
-    if (kind == "faulty") training.faulty_from = steps / 2;
     if (kind == "reference" && argc > 9) {
       auto candidate = load_run(argv[9]);
       if (!candidate) return failed(llvm::toString(candidate.takeError()));
       const std::string slices = slices_of(*candidate);
       settings["slices"] = slices_digest(slices);
-      training.world = layout.ranks();
-      training.outer = {kBatch};
+      values.world = layout.ranks();
+      values.outer = {kBatch};
       std::set<Shape> shapes;
       for (const ProcessLog& process : candidate->processes)
         for (const Meta& meta : process.metas) shapes.insert(meta.shape);
-      training.locals.assign(shapes.begin(), shapes.end());
+      values.locals.assign(shapes.begin(), shapes.end());
     }
     log.set(settings);
+    Training training(log, values);
+    if (kind == "faulty") training.faulty_from = steps / 2;
     training.run(steps);
     records += training.records();
     sketched += training.sketched();
