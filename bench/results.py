@@ -51,6 +51,8 @@ WRITERS = [
     ("docs/design/judgement.md", ["bench/ablation.py", "--json", f"{KEPT}/ablation.json", "--table", "docs/design/judgement.md"]),
     ("docs/formats/plan-format.md", ["bench/wraps.py", "--json", f"{KEPT}/wraps.json", "--table", "docs/formats/plan-format.md"]),
     ("docs/design/tolerance.md", ["bench/sketch.py", "--json", f"{KEPT}/sketch.json", "--table", "docs/design/tolerance.md"]),
+    ("docs/design/tolerance.md", ["bench/tolerance_cost.py", "--json", f"{KEPT}/tolerance-cost.json", "--table", "docs/design/tolerance.md"]),
+    ("docs/design/tolerance.md", ["bench/tolerance_scale.py", "--json", f"{KEPT}/tolerance-scale.json", "--table", "docs/design/tolerance.md"]),
     ("docs/design/tolerance.md", ["bench/tolerance.py", "--json", f"{KEPT}/tolerance.json", "--table", "docs/design/tolerance.md"]),
     ("docs/design/simulate.md", ["bench/simulate.py", "--json", f"{KEPT}/simulate.json", "--table", "docs/design/simulate.md"]),
     ("docs/design/index.md", ["bench/rooms.py", "--json", f"{KEPT}/rooms.json", "--table", "docs/design/index.md"]),

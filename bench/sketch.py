@@ -1,21 +1,27 @@
 """os1, the sketch of mode `sketch`: how well its 64 sums tell the norm of a difference, and what it costs.
 
-  sketch.py [--package DIR] [--json FILE] [--mib N] [--rounds N] [--tries N] [--table DOCUMENT]
+  sketch.py [--package DIR] [--before DIR] [--json FILE] [--mib N] [--rounds N] [--tries N] [--table DOCUMENT]
 
 Quality: of |y(d)| / |d| over --tries contents of a kind, mean, standard deviation and first percentile; d is float64 [96, 160].
 Cost: what a record of mode `sketch` reads (`all` of bench/fingerprint.py, and the sketch) beside torch.sum of the same tensor from memory, on one
-thread, in turn; medians of the ratios. --table writes the part of the document from the results in --json, and measures nothing.
+thread, in turn; medians of the ratios. --before: another build's package, whose calls take turns with these.
+In pieces: both readings of each 1 MiB, one after the other, while it is in the second-level cache: what one walk for both would save.
+--table writes the part of the document from the results in --json, and measures nothing.
 """
 import argparse
+import importlib.machinery
+import importlib.util
 import json
 import statistics
 import sys
+from functools import partial
 from pathlib import Path
 
 import marks
 from fingerprint import measure
 
 ROOT = Path(__file__).resolve().parents[1]
+PIECE_MIB = 1
 KINDS = ("gaussian", "one column", "one row", "one head of 8", "heavy tail", "constant", "equal rows", "rank 1")
 
 
@@ -54,29 +60,51 @@ def quality(torch, rt, tries):
     return found
 
 
-def cost(torch, rt, mib, rounds):
+def runtime_of(package):
+    """The extension of another build, beside this one's."""
+    path = str(next((package / "opguard").glob("_rt*.so")))
+    loader = importlib.machinery.ExtensionFileLoader("before._rt", path)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("before._rt", loader))
+    loader.exec_module(module)
+    return module
+
+
+def cost(torch, rt, before, mib, rounds):
     found = []
     for dtype in (torch.float32, torch.bfloat16, torch.float16):
         for columns in (64, 1024, 4096):
             x = torch.randn((mib << 20) // (columns * dtype.itemsize), columns).to(dtype)
-            times = measure([lambda: rt.fingerprint(x, "sketch"), lambda: rt.fingerprint(x, "all"), x.sum], rounds)
-            alone = statistics.median(s / t for s, _, t in zip(*times))
-            both = statistics.median((s + o) / t for s, o, t in zip(*times))
-            found.append({"dtype": str(dtype).removeprefix("torch."), "columns": columns, "sketch": alone, "record": both})
+            pieces = x.split(max((PIECE_MIB << 20) // (columns * dtype.itemsize), 1))
+            calls = [x.sum, lambda: [rt.fingerprint(p, kind) for p in pieces for kind in ("all", "sketch")]]
+            for one in (rt, before):
+                if one is not None:
+                    calls += [partial(one.fingerprint, x, "sketch"), partial(one.fingerprint, x, "all")]
+            sums, walked, *others = measure(calls, rounds)
+            row = {"dtype": str(dtype).removeprefix("torch."), "columns": columns}
+            for name, sketch, rest in zip(("", "_before"), others[::2], others[1::2]):
+                row["sketch" + name] = statistics.median(s / t for s, t in zip(sketch, sums))
+                row["record" + name] = statistics.median((s + o) / t for s, o, t in zip(sketch, rest, sums))
+            row["in_pieces"] = statistics.median(s / t for s, t in zip(walked, sums))
+            found.append(row)
     return found
 
 
 def tables(found):
     text = marks.table(("difference", "mean", "standard deviation", "first percentile"),
                        [(q["kind"], f"{q['mean']:.2f}", f"{q['deviation']:.3f}", f"{q['first_percentile']:.2f}") for q in found["quality"]])  # fmt: skip
-    text += "\n" + marks.table(("type", "columns", "the sketch / torch.sum", "a record's whole reading / torch.sum"),
-                               [(c["dtype"], f"{c['columns']:,}", f"{c['sketch']:.2f}", f"{c['record']:.2f}") for c in found["cost"]])  # fmt: skip
+    heads, keys = ["type", "columns", "the sketch / torch.sum", "a record's whole reading / torch.sum"], ["sketch", "record"]
+    if "sketch_before" in found["cost"][0]:
+        heads[3:3] = ["before"]
+        heads, keys = [*heads, "before"], ["sketch", "sketch_before", "record", "record_before"]
+    heads, keys = [*heads, "in pieces"], [*keys, "in_pieces"]
+    text += "\n" + marks.table(heads, [(c["dtype"], f"{c['columns']:,}", *(f"{c[k]:.2f}" for k in keys)) for c in found["cost"]])
     return text + f"\nTensors of {found['mib']} MiB, loops `{found['level']}`, one thread.\n"
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--package", type=Path, default=ROOT / "build" / "release" / "python")
+    p.add_argument("--before", type=Path)
     p.add_argument("--json", type=Path)
     p.add_argument("--mib", type=int, default=128)
     p.add_argument("--rounds", type=int, default=9)
@@ -91,7 +119,8 @@ def main():
     from opguard import _rt as rt
 
     torch.set_num_threads(1)
-    found = {"mib": o.mib, "level": rt.lane_sums()[0], "quality": quality(torch, rt, o.tries), "cost": cost(torch, rt, o.mib, o.rounds)}
+    found = {"mib": o.mib, "level": rt.lane_sums()[0], "quality": quality(torch, rt, o.tries),
+             "cost": cost(torch, rt, o.before and runtime_of(o.before), o.mib, o.rounds)}  # fmt: skip
     if o.json:
         o.json.write_text(json.dumps(found, indent=1) + "\n")
     print(tables(found), end="")

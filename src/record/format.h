@@ -167,6 +167,15 @@ class Cursor {
     return v <= 0xffffffffu ? static_cast<uint32_t>(v) : static_cast<uint32_t>(fail());
   }
   int64_t signed_varint() { return unzigzag(varint()); }
+  // So many bytes as they lie, stepped over; nullptr: there are not so many.
+  const char* bytes(size_t n) {
+    if (n > left()) {
+      fail();
+      return nullptr;
+    }
+    at_ += n;
+    return at_ - n;
+  }
   std::string text() {
     uint64_t n = varint();
     if (n > left()) {

@@ -67,5 +67,8 @@ OPGUARD_ALWAYS_INLINE SketchRow sketch_row(uint64_t row) {
 double norm(const SketchSums& y);
 // norm(y - factor * z).
 double distance(const SketchSums& y, const SketchSums& z, double factor = 1);
+// The same where it is at most `limit`; else something above, told from the first numbers that
+// exceed it. Most of what is compared has nothing in common, and a quarter of it says so.
+double distance_within(const SketchSums& y, const SketchSums& z, double factor, double limit);
 
 }  // namespace opguard

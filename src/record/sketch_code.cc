@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstring>
+#include <utility>
 
 #include "record/format.h"
 #include "record/limits.h"
@@ -18,68 +20,131 @@ constexpr uint8_t kCountsFollow = 0x80;
 // Behind the head of a sketch of zeros only: what is decoded stays below 100 times the bytes.
 constexpr unsigned kZeroPadding = 7;
 
-unsigned bytes_of(unsigned bits) { return bits / 8; }
+constexpr unsigned bytes_of(unsigned bits) { return bits / 8; }
 
-Sketch take_sketch(Cursor& in) {
-  Sketch sketch;
+// x * 2^exponent. One product is exact wherever the power is a double: then it is ldexp's, which
+// would be most of the time that reading takes.
+class PowerOfTwo {
+ public:
+  explicit PowerOfTwo(int exponent)
+      : exponent_(exponent),
+        factor_(exponent >= -1074 && exponent <= 1023 ? std::ldexp(1.0, exponent) : 0) {}
+
+  double times(double x) const { return factor_ != 0 ? x * factor_ : std::ldexp(x, exponent_); }
+
+ private:
+  int exponent_;
+  double factor_;
+};
+
+// `word`: the 64 numbers, of so many bits each.
+template <unsigned kBits>
+void take_numbers(const char* at, const PowerOfTwo& power, SketchSums& sums) {
+  for (size_t i = 0; i < kSketchNumbers; ++i, at += bytes_of(kBits)) {
+    uint64_t word = 0;
+    std::memcpy(&word, at, bytes_of(kBits));
+    // The sign is in the topmost of `kBits`.
+    const auto value = static_cast<int64_t>(word << (64 - kBits)) >> (64 - kBits);
+    sums[i] = power.times(static_cast<double>(value));
+  }
+}
+
+// into: nullptr to step over it.
+void take_sketch(Cursor& in, Sketch* into) {
   const uint8_t head = in.byte();
   const unsigned bits = head & 0x7f;
   if (head & kCountsFollow) {
-    sketch.positive_infinite = in.varint();
-    sketch.negative_infinite = in.varint();
-    sketch.not_a_number = in.varint();
+    uint64_t counts[3];
+    for (uint64_t& n : counts) n = in.varint();
+    if (into != nullptr) {
+      into->positive_infinite = counts[0];
+      into->negative_infinite = counts[1];
+      into->not_a_number = counts[2];
+    }
   }
   if (bits == 0) {
-    for (unsigned i = 0; i < kZeroPadding; ++i) in.byte();
-    return sketch;
+    in.bytes(kZeroPadding);
+    return;
   }
   if (bits != kWideSketch && bits != kNarrowSketch) {
     in.fail();
-    return sketch;
+    return;
   }
   const auto exponent = static_cast<int>(in.signed_varint());
-  for (double& y : sketch.sums) {
-    uint64_t word = 0;
-    for (unsigned b = 0; b < bytes_of(bits); ++b) word |= uint64_t{in.byte()} << (8 * b);
-    // The sign is in the topmost of `bits`.
-    const auto value = static_cast<int64_t>(word << (64 - bits)) >> (64 - bits);
-    y = std::ldexp(static_cast<double>(value), exponent);
-  }
-  return sketch;
+  const char* numbers = in.bytes(kSketchNumbers * bytes_of(bits));
+  if (numbers == nullptr || into == nullptr) return;
+  if (bits == kWideSketch)
+    take_numbers<kWideSketch>(numbers, PowerOfTwo(exponent), into->sums);
+  else
+    take_numbers<kNarrowSketch>(numbers, PowerOfTwo(exponent), into->sums);
 }
 
-SketchSet take_set(Cursor& in) {
-  SketchSet set;
+// wanted(set), of which kind, shape and dimension are known: whether its sketches are decoded.
+template <typename Wanted>
+bool take_set(Cursor& in, SketchSet& set, Wanted wanted) {
   const uint8_t kind = in.byte();
   if (kind > static_cast<uint8_t>(SketchSetKind::exchanged)) in.fail();
   set.kind = static_cast<SketchSetKind>(kind);
-  if (set.kind == SketchSetKind::whole) {
-    set.sketches.push_back(take_sketch(in));
-    return set;
+  uint64_t count = 1;
+  if (set.kind != SketchSetKind::whole) {
+    const uint64_t dims = in.varint();
+    if (dims > kMostDimensions || dims > in.left()) in.fail();
+    set.local.clear();
+    for (uint64_t d = 0; d < dims && in.ok(); ++d) set.local.push_back(in.signed_varint());
+    set.dim = in.byte();
+    count = in.varint();
   }
-  const uint64_t dims = in.varint();
-  if (dims > kMostDimensions || dims > in.left()) in.fail();
-  for (uint64_t d = 0; d < dims && in.ok(); ++d) set.local.push_back(in.signed_varint());
-  set.dim = in.byte();
+  const bool decode = wanted(set);
+  for (uint64_t i = 0; i < count && in.ok(); ++i)
+    take_sketch(in, decode ? &set.sketches.emplace_back() : nullptr);
+  return decode;
+}
+
+constexpr auto kEvery = [](const SketchSet&) { return true; };
+constexpr auto kNotOne = [](const SketchSet&) { return false; };
+
+template <typename Wanted>
+std::vector<SketchSet> take_sets(Cursor& in, Wanted wanted) {
+  std::vector<SketchSet> sets;
   const uint64_t count = in.varint();
-  for (uint64_t i = 0; i < count && in.ok(); ++i) set.sketches.push_back(take_sketch(in));
-  return set;
+  SketchSet set;
+  for (uint64_t i = 0; i < count && in.ok(); ++i)
+    if (take_set(in, set, wanted)) sets.push_back(std::exchange(set, {}));
+  return sets;
 }
 
 // Behind the event's index.
-EventSketches take_event(Cursor& in) {
-  EventSketches event;
+EventCode take_event(Cursor& in, std::string_view bytes) {
+  EventCode event;
   const uint64_t module = in.varint();
   event.module = module == 0 ? kNone : static_cast<uint32_t>(module - 1);
   const uint64_t slots = in.varint();
   for (uint64_t s = 0; s < slots && in.ok(); ++s) {
-    SlotSketches slot;
+    SlotCode slot;
     slot.slot = in.varint32();
-    const uint64_t sets = in.varint();
-    for (uint64_t i = 0; i < sets && in.ok(); ++i) slot.sets.push_back(take_set(in));
-    event.slots.push_back(std::move(slot));
+    const size_t from = bytes.size() - in.left();
+    take_sets(in, kNotOne);
+    slot.sets = bytes.substr(from, bytes.size() - in.left() - from);
+    event.slots.push_back(slot);
   }
   return event;
+}
+
+// The 64 numbers, rounded to multiples of 2^exponent.
+template <unsigned kBits>
+void put_numbers(std::string& out, const SketchSums& sums, const PowerOfTwo& power) {
+  // Added and taken away again it leaves a number below 2^51 without its fraction, rounded.
+  constexpr double kRounder = 0x1.8p52;
+  constexpr auto kMost = static_cast<double>((int64_t{1} << (kBits - 1)) - 1);
+  char bytes[kSketchNumbers * bytes_of(kBits)];
+  char* at = bytes;
+  for (const double y : sums) {
+    const double scaled = (power.times(y) + kRounder) - kRounder;
+    const auto word = static_cast<int64_t>(std::clamp(scaled, -kMost, kMost));
+    std::memcpy(at, &word, bytes_of(kBits));
+    at += bytes_of(kBits);
+  }
+  out.append(bytes, sizeof bytes);
 }
 
 }  // namespace
@@ -100,12 +165,10 @@ void put_sketch(std::string& out, const Sketch& sketch, unsigned bits) {
   std::frexp(largest, &exponent);  // largest < 2^exponent
   exponent -= static_cast<int>(bits) - 1;
   put_signed(out, exponent);
-  const auto most = static_cast<double>((int64_t{1} << (bits - 1)) - 1);
-  for (double y : sketch.sums) {
-    const double scaled = std::nearbyint(std::ldexp(y, -exponent));
-    const auto word = static_cast<uint64_t>(static_cast<int64_t>(std::clamp(scaled, -most, most)));
-    for (unsigned b = 0; b < bytes_of(bits); ++b) out.push_back(static_cast<char>(word >> (8 * b)));
-  }
+  if (bits == kWideSketch)
+    put_numbers<kWideSketch>(out, sketch.sums, PowerOfTwo(-exponent));
+  else
+    put_numbers<kNarrowSketch>(out, sketch.sums, PowerOfTwo(-exponent));
 }
 
 void put_sketch_set(std::string& out, const SketchSet& set, unsigned bits) {
@@ -119,12 +182,38 @@ void put_sketch_set(std::string& out, const SketchSet& set, unsigned bits) {
   for (const Sketch& sketch : set.sketches) put_sketch(out, sketch, bits);
 }
 
-EventSketches SketchTable::of_event(uint64_t event) const {
+std::vector<SketchSet> sets_of(const SlotCode& code, const std::vector<int64_t>& local) {
+  Cursor in(code.sets);
+  std::vector<SketchSet> sets = take_sets(in, [&](const SketchSet& set) {
+    return set.kind == SketchSetKind::whole || (!local.empty() && set.local == local);
+  });
+  if (!sets.empty() && (sets[0].kind != SketchSetKind::whole || sets[0].sketches.empty()))
+    sets.clear();
+  return sets;
+}
+
+std::string_view SketchTable::bytes_of_event(uint64_t event) const {
   const auto it = std::lower_bound(entries_.begin(), entries_.end(), event,
                                    [](const Entry& e, uint64_t i) { return e.event < i; });
   if (it == entries_.end() || it->event != event) return {};
-  Cursor in(std::string_view(it->at, it->bytes));
-  return take_event(in);
+  return {it->at, it->bytes};
+}
+
+EventCode SketchTable::code_of_event(uint64_t event) const {
+  const std::string_view bytes = bytes_of_event(event);
+  if (bytes.empty()) return {};
+  Cursor in(bytes);
+  return take_event(in, bytes);
+}
+
+EventSketches SketchTable::of_event(uint64_t event) const {
+  const EventCode code = code_of_event(event);
+  EventSketches decoded{code.module};
+  for (const SlotCode& slot : code.slots) {
+    Cursor in(slot.sets);
+    decoded.slots.push_back({slot.slot, take_sets(in, kEvery)});
+  }
+  return decoded;
 }
 
 std::string SketchTable::add(std::string_view payload, uint32_t count, uint64_t strings) {
@@ -139,7 +228,7 @@ std::string SketchTable::add(std::string_view payload, uint32_t count, uint64_t 
     entry.event = in.varint();
     const size_t before = in.left();
     entry.at = payload.data() + payload.size() - before;
-    const EventSketches decoded = take_event(in);
+    const EventCode decoded = take_event(in, payload);
     entry.bytes = static_cast<uint32_t>(before - in.left());
     if (decoded.module != kNone && decoded.module >= strings)
       return "it names a string that is not there";

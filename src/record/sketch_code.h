@@ -11,6 +11,8 @@
 // The cost: 64 integers of 40 bits with one exponent, 323 bytes; of 24 bits, 195, for types that
 // are narrower than float32. So a sum is off by 2^-40 or 2^-24 of the largest at most.
 //
+// A log of many pieces is mostly pieces. The reader steps over those that nobody asks for.
+//
 // Counterexample: 64 doubles would take 512 bytes, and their last bits are rounding of the sums.
 #pragma once
 
@@ -53,6 +55,21 @@ struct EventSketches {
   bool operator==(const EventSketches&) const = default;
 };
 
+// The same where it lies in a log.
+struct SlotCode {
+  uint32_t slot = 0;
+  std::string_view sets{};
+};
+
+struct EventCode {
+  uint32_t module = kNone;
+  std::vector<SlotCode> slots{};
+};
+
+// A tensor's own sketch, and those sets of its pieces that a rank with `local` may hold. None where
+// the tensor's own is not the first.
+std::vector<SketchSet> sets_of(const SlotCode& code, const std::vector<int64_t>& local);
+
 // Bits of each number: of float32 and float64, and of narrower types.
 inline constexpr unsigned kWideSketch = 40, kNarrowSketch = 24;
 
@@ -67,6 +84,8 @@ class SketchTable {
   // In ascending order.
   uint64_t event(uint64_t number) const { return entries_[number].event; }
   EventSketches of_event(uint64_t event) const;
+  // Where they lie. A log of pieces is gone through without one being decoded.
+  EventCode code_of_event(uint64_t event) const;
 
   // ---- For the reader.
 
@@ -84,6 +103,8 @@ class SketchTable {
     uint32_t bytes = 0;  // behind the index
     const char* at = nullptr;
   };
+  std::string_view bytes_of_event(uint64_t event) const;  // behind its index; "" for none
+
   std::vector<Entry> entries_;
   std::shared_ptr<const FileMap> file_;
   std::vector<std::shared_ptr<const std::string>> held_;

@@ -1,11 +1,13 @@
 """bench/tolerance.py and bench/ports.py: how answers are scored, and that the cases are what they say."""
 import importlib.util
 import json
+import shutil
+import subprocess
 import sys
 
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, build_dir
 
 sys.path.insert(0, str(ROOT / "bench"))
 import answers  # noqa: E402
@@ -106,3 +108,15 @@ def test_a_port_is_its_reference_within_rounding_and_its_fault_is_not():
     found, references = ports.tables(["gpt2"]), {}
     assert ports.check("gpt2.control", found["gpt2.control"], sys.executable, references)["right"]
     assert ports.check("gpt2.gelu_erf", found["gpt2.gelu_erf"], sys.executable, references)["right"]
+
+
+@pytest.mark.skipif(not (build_dir() / "build.ninja").is_file() or not shutil.which("ninja"), reason="no build folder of ninja")
+def test_logs_of_a_made_up_parallel_run(tmp_path):
+    """Its ranks' pieces, sums, layers and micro-batches are the reference's; a fault is found where it was put."""
+    path = tmp_path / "scale.json"
+    subprocess.run([sys.executable, ROOT / "bench" / "tolerance_scale.py", "--build", build_dir(), "--records", "3000", "--layers", "4", "--layouts",
+                    "2 2 1,1 2 2", "--work", tmp_path, "--json", path], capture_output=True, text=True)  # fmt: skip
+    rows = json.loads(path.read_text())["rows"]
+    assert [(r["layout"], r["change"], r["now"]["exit"]) for r in rows] == [
+        ("2 2 1", "equal", 0), ("2 2 1", "faulty", 1), ("1 2 2", "equal", 0), ("1 2 2", "faulty", 1)]  # fmt: skip
+    assert all(r["records"] >= 3000 for r in rows)

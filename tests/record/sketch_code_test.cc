@@ -102,6 +102,51 @@ TEST(SketchCode, WhatIsWrittenIsRead) {
     }
 }
 
+// Of a slot's pieces those that a rank of that shape may hold, and always its own sketch.
+TEST(SketchCode, OnlyThePiecesThatAreAskedFor) {
+  std::string out;
+  format::put_varint(out, 7);
+  out += entry(0, 5, random_sketch(1, 1), grid_of(2, 3), kWideSketch);
+  SketchTable table;
+  ASSERT_EQ(table.add(out, 1, 1), "");
+  table.finish(8);
+  const std::vector<SketchSet> all = table.of_event(7).slots.at(0).sets;
+  const EventCode code = table.code_of_event(7);
+  EXPECT_EQ(code.module, 0u);
+  ASSERT_EQ(code.slots.size(), 1u);
+  EXPECT_EQ(code.slots[0].slot, 5u);
+  EXPECT_EQ(sets_of(code.slots[0], {4, 64}), all);
+  for (const std::vector<int64_t>& other : {std::vector<int64_t>{}, {2, 64}, {4, 64, 1}})
+    EXPECT_EQ(sets_of(code.slots[0], other), std::vector<SketchSet>{all[0]});
+  EXPECT_TRUE(table.code_of_event(6).slots.empty());
+}
+
+// A tensor whose pieces come first is none that anything is told of.
+TEST(SketchCode, PiecesWithoutTheWhole) {
+  std::string out;
+  format::put_varint(out, 1);
+  put_sketch_set(out, grid_of(2, 3), kWideSketch);
+  EXPECT_TRUE(sets_of({0, out}, {4, 64}).empty());
+}
+
+// A limit that is exceeded is told, and nothing else is.
+TEST(Sketch, DistanceWithinALimit) {
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    const SketchSums y = random_sketch(seed, 1).sums;
+    SketchSums z = random_sketch(seed + 1000, 1).sums;
+    if (seed % 2 == 0)  // nearly the same
+      for (size_t i = 0; i < kSketchNumbers; ++i) z[i] = y[i] * (1 + 1e-7 * z[i]);
+    const double far = distance(y, z, 2);
+    double square = 0;
+    for (size_t i = 0; i < kSketchNumbers; ++i) square += (y[i] - 2 * z[i]) * (y[i] - 2 * z[i]);
+    EXPECT_NEAR(far, std::sqrt(square), 1e-14 * far);
+    EXPECT_EQ(distance_within(y, z, 2, far), far);
+    EXPECT_EQ(distance_within(y, z, 2, far * 3), far);
+    EXPECT_GT(distance_within(y, z, 2, far * (1 - 1e-9)), far * (1 - 1e-9));
+    EXPECT_EQ(distance_within(y, z, 2, far / 2), std::numeric_limits<double>::infinity());
+  }
+}
+
 TEST(SketchCode, ZerosAndWhatIsNotFinite) {
   Sketch zeros, counted = random_sketch(3, 1);
   counted.positive_infinite = 1;

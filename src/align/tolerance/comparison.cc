@@ -210,16 +210,20 @@ Comparison compare_tensors(const Run& reference, const Run& candidate,
 
   std::map<std::pair<uint32_t, uint32_t>, double> units;  // by step and micro-batch
   for (ComparedTensor& compared : result.tensors) {
-    const auto& sets = a.sets(compared.a.at);
-    const WholeValue whole{a.meta(compared.a.at).shape, sets};
+    const WholeValue whole{a.meta(compared.a.at).shape,
+                           a.sets(compared.a.at, b.meta(compared.b.front()).shape)};
     std::vector<RankValue> values;
     for (size_t i = 0; i < compared.b.size(); ++i)
-      values.push_back({static_cast<uint32_t>(compared.ranks[i]),
-                        result.port.told ? whole.shape : b.meta(compared.b[i]).shape,
-                        b.sets(compared.b[i])[0].sketches[0].sums});
-    compared.finite_a = sets[0].sketches[0].finite();
-    for (const SlotRef& held_by : compared.b)
-      compared.finite_b &= b.sets(held_by)[0].sketches[0].finite();
+      if (const Sketch* own = b.own(compared.b[i])) {
+        values.push_back({static_cast<uint32_t>(compared.ranks[i]),
+                          result.port.told ? whole.shape : b.meta(compared.b[i]).shape, own->sums});
+        compared.finite_b &= own->finite();
+      }
+    if (whole.sets.empty() || values.empty()) {
+      compared.state = TensorState::unjudged;
+      continue;
+    }
+    compared.finite_a = whole.sets[0].sketches[0].finite();
     const double unit_of_a = unit_roundoff(a.meta(compared.a.at).dtype);
     const double least = std::max(unit_of_a, unit_roundoff(b.meta(compared.b.front()).dtype));
     compared.jittered = compared.noise = std::max(levels.of(compared.a), least);
@@ -231,7 +235,7 @@ Comparison compare_tensors(const Run& reference, const Run& candidate,
     const auto known = gradient ? units.find(batch) : units.end();
     if (known != units.end()) compared.unit = known->second;
     compared.placement = find_placement(whole, values, compared.allowed, compared.unit);
-    const bool zero = norm(sets[0].sketches[0].sums) == 0;
+    const bool zero = norm(whole.sets[0].sketches[0].sums) == 0;
     compared.state = state_of(compared, zero);
     // One number is always a multiple. A port's loss is no other one's.
     if (result.port.told && compared.a.activity.kind == EventKind::loss &&

@@ -25,15 +25,17 @@ const ComparedTensor* FaultKinds::stale_for(const ComparedTensor& tensor) {
                                     static_cast<uint32_t>(tensor.ranks[rank])) == stray.end())
       continue;
     const SlotRef& held = tensor.b[rank];
-    const RankValue value{0, reader_b_.meta(held).shape, reader_b_.sets(held)[0].sketches[0].sums};
+    const Sketch* own = reader_b_.own(held);
+    if (own == nullptr) continue;
+    const RankValue value{0, reader_b_.meta(held).shape, own->sums};
     const ComparedTensor* best = nullptr;
     double nearest = tensor.allowed;
     for (const uint32_t i :
          same_form_[{tensor.a.activity.boundary, tensor.a.node, tensor.a.slot}]) {
       const ComparedTensor& other = comparison_.tensors[i];
       if (&other == &tensor) continue;
-      const double error =
-          nearest_piece({reader_a_.meta(other.a.at).shape, reader_a_.sets(other.a.at)}, value);
+      const double error = nearest_piece(
+          {reader_a_.meta(other.a.at).shape, reader_a_.sets(other.a.at, value.shape)}, value);
       if (error <= nearest) {
         nearest = error;
         best = &other;

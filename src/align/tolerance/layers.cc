@@ -43,7 +43,7 @@ LayerParameters parameters_of(const Run& run, int32_t process, uint32_t depth, T
     if (log.events.kind(index) != EventKind::state) continue;
     const Event event = log.events[index];
     if (log.text(event.boundary) != "<parameters>") continue;
-    for (const SlotSketches& slot : log.sketches.of_event(index).slots) {
+    for (const SlotCode& slot : log.sketches.code_of_event(index).slots) {
       std::string_view name = log.text(log.slots[event.first_slot + slot.slot].name);
       name.remove_prefix(kind_of_slot(name).size());
       LayerName layer;
@@ -64,13 +64,13 @@ double apart(SketchReader& a, const std::vector<Parameter>& whole, SketchReader&
   for (const Parameter& mine : held) {
     const auto other = std::find_if(whole.begin(), whole.end(),
                                     [&](const Parameter& p) { return p.rest == mine.rest; });
-    const auto& sets = b.sets(mine.at);
-    if (other == whole.end() || sets.empty()) {
+    const Sketch* own = b.own(mine.at);
+    if (other == whole.end() || own == nullptr) {
       sum += kFar;
       continue;
     }
-    const WholeValue value{a.meta(other->at).shape, a.sets(other->at)};
-    const RankValue rank{0, b.meta(mine.at).shape, sets[0].sketches[0].sums};
+    const RankValue rank{0, b.meta(mine.at).shape, own->sums};
+    const WholeValue value{a.meta(other->at).shape, a.sets(other->at, rank.shape)};
     sum += value.sets.empty() ? kFar : std::min(kFar, nearest_piece(value, rank));
   }
   return held.empty() ? kFar : sum / static_cast<double>(held.size());

@@ -78,16 +78,16 @@ MicroBatches::MicroBatches(const Reference& reference, const std::vector<Process
           const uint32_t each = counts_.runs_each(probe->activity);
           const auto mine = at.find({probe, local * each});
           if (mine == at.end()) continue;
-          const auto& held = sketches.sets(mine->second);
-          if (held.empty()) continue;
-          const RankValue value{0, sketches.meta(mine->second).shape, held[0].sketches[0].sums};
+          const Sketch* held = sketches.own(mine->second);
+          if (held == nullptr) continue;
+          const RankValue value{0, sketches.meta(mine->second).shape, held->sums};
           for (uint32_t other = 0; other < all; ++other) {
             SketchedTensor name = *probe;
             name.execution = other * each;
             const SketchedTensor* whole = reference.index.find(name);
             if (whole == nullptr) continue;
             const WholeValue of{reference.sketches.meta(whole->at).shape,
-                                reference.sketches.sets(whole->at)};
+                                reference.sketches.sets(whole->at, value.shape)};
             apart[other] += of.sets.empty() ? 1 : std::min(1.0, nearest_piece(of, value));
           }
         }

@@ -41,9 +41,9 @@ NoiseLevels::NoiseLevels(const Run& reference, const ProcessTensors& tensors,
     for (const SketchedTensor& tensor : tensors.tensors) {
       const SketchedTensor* other = index.find(tensor);
       if (other == nullptr || mine.meta(tensor.at).shape != theirs.meta(other->at).shape) continue;
-      const SketchSums &a = mine.sets(tensor.at)[0].sketches[0].sums,
-                       &b = theirs.sets(other->at)[0].sketches[0].sums;
-      const double of = norm(a), apart = distance(a, b);
+      const Sketch *a = mine.own(tensor.at), *b = theirs.own(other->at);
+      if (a == nullptr || b == nullptr) continue;
+      const double of = norm(a->sums), apart = distance(a->sums, b->sums);
       double& level = levels_[tensor.at.slot];
       level = std::max(level, apart == 0 ? 0 : of == 0 ? 1 : apart / of);
     }

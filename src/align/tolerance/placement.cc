@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstddef>
+#include <optional>
 
 namespace opguard {
 namespace {
@@ -97,9 +98,18 @@ uint32_t omitted_by(const std::vector<bool>& covered) {
   return static_cast<uint32_t>(std::count(covered.begin(), covered.end(), false));
 }
 
-// Each rank has what is nearest to it.
+// Relative to `of`, where that is at most `limit`; else something above.
+double relative_within(const SketchSums& y, const SketchSums& z, double factor, double of,
+                       double limit) {
+  return relative(distance_within(y, z, factor, of == 0 ? kNever : limit * of), of);
+}
+
+// Which hypotheses are told apart: all, or those alone that fit.
+enum class Search : uint8_t { nearest, fitting };
+
+// Each rank has what is nearest to it. Fitting: of one that a rank does not fit, only that is told.
 TensorPlacement each_alone(const Targets& targets, const std::vector<RankValue>& held,
-                           double allowed, double factor) {
+                           double allowed, double factor, Search search) {
   TensorPlacement found{targets.kind, targets.dims};
   found.error = 0;
   std::vector<bool> covered(targets.pieces, false);
@@ -109,13 +119,18 @@ TensorPlacement each_alone(const Targets& targets, const std::vector<RankValue>&
     const Target* best = nullptr;
     for (const Target& target : targets.all) {
       const double error =
-          relative(distance(value.sketch, target.sketch, factor), std::fabs(factor) * target.norm);
+          relative_within(value.sketch, target.sketch, factor, std::fabs(factor) * target.norm,
+                          std::max(search == Search::nearest ? nearest : 0, allowed));
       // A piece that a rank may hold as well is not called omitted.
       if (error <= allowed) covered[target.first] = covered[target.second] = true;
       if (error < nearest || best == nullptr) {
         nearest = error;
         best = &target;
       }
+    }
+    if (nearest > allowed && search == Search::fitting) {
+      found.error = kNever;
+      return found;
     }
     if (best != nullptr) covered[best->first] = covered[best->second] = true;
     of_grid &= best != nullptr && best->of_grid;
@@ -128,11 +143,11 @@ TensorPlacement each_alone(const Targets& targets, const std::vector<RankValue>&
   return found;
 }
 
-// A sum over some ranks, as near to a target as any.
-struct Sum {
+// What some of the ranks hold, added up.
+struct HeldSum {
   uint32_t ranks = 0;  // bits
-  size_t target = 0;
-  double error = kNever;
+  SketchSums sum{};
+  double parts = 0;  // norms of the summands, which may be larger than that of their sum
 };
 
 // Do they all hold the same? Then their sum is a multiple, and says nothing of sums.
@@ -140,47 +155,68 @@ bool alike(const std::vector<RankValue>& held, const std::vector<double>& norms,
            double allowed) {
   const auto first = static_cast<size_t>(std::countr_zero(ranks));
   for (size_t r = first + 1; r < held.size(); ++r)
-    if ((ranks >> r & 1) != 0 &&
-        relative(distance(held[r].sketch, held[first].sketch), norms[first]) > 2 * allowed)
+    if ((ranks >> r & 1) != 0 && relative_within(held[r].sketch, held[first].sketch, 1,
+                                                 norms[first], 2 * allowed) > 2 * allowed)
       return false;
   return true;
 }
 
+// The sums that may be tried, by how many ranks are in each: of a size that divides the ranks into
+// groups. They are the same whatever they are compared with.
+class HeldSums {
+ public:
+  HeldSums(const std::vector<RankValue>& held, double allowed) : by_size_(held.size() + 1) {
+    std::vector<double> norms;
+    for (const RankValue& value : held) norms.push_back(norm(value.sketch));
+    for (uint32_t ranks = 1; ranks < uint32_t{1} << held.size(); ++ranks) {
+      const auto size = static_cast<size_t>(std::popcount(ranks));
+      if (size < 2 || held.size() % size != 0 || alike(held, norms, ranks, allowed)) continue;
+      HeldSum& sum = by_size_[size].emplace_back(HeldSum{ranks});
+      for (size_t r = 0; r < held.size(); ++r) {
+        if ((ranks >> r & 1) == 0) continue;
+        sum.parts += norms[r];
+        for (size_t i = 0; i < kSketchNumbers; ++i) sum.sum[i] += held[r].sketch[i];
+      }
+    }
+  }
+
+  const std::vector<HeldSum>& of(size_t size) const { return by_size_[size]; }
+
+ private:
+  std::vector<std::vector<HeldSum>> by_size_;
+};
+
+// A sum, as near to a target as any.
+struct NearSum {
+  uint32_t ranks = 0;  // bits
+  size_t target = 0;
+  double error = kNever;
+};
+
 // The ranks fall into groups of one size, whose sums (or means) are the targets, each target as
 // often as any other.
-TensorPlacement in_groups(const Targets& targets, const std::vector<RankValue>& held, size_t size,
-                          bool mean, double allowed, double factor) {
+TensorPlacement in_groups(const Targets& targets, const HeldSums& held_sums, size_t ranks,
+                          size_t size, bool mean, double allowed, double factor) {
   TensorPlacement found{mean ? PlacementKind::partial_mean : PlacementKind::partial, targets.dims};
   const double scale = factor * (mean ? static_cast<double>(size) : 1);
-  std::vector<Sum> sums;
-  std::vector<double> norms;
-  for (const RankValue& value : held) norms.push_back(norm(value.sketch));
-  const uint32_t end = uint32_t{1} << held.size();
-  for (uint32_t ranks = 0; ranks < end; ++ranks) {
-    if (static_cast<size_t>(std::popcount(ranks)) != size || alike(held, norms, ranks, allowed))
-      continue;
-    SketchSums sum{};
-    double parts = 0;  // rounding is that of the summands, which may be larger than their sum
-    for (size_t r = 0; r < held.size(); ++r) {
-      if ((ranks >> r & 1) == 0) continue;
-      parts += norms[r];
-      for (size_t i = 0; i < kSketchNumbers; ++i) sum[i] += held[r].sketch[i];
-    }
-    Sum best{ranks};
+  std::vector<NearSum> sums;
+  for (const HeldSum& sum : held_sums.of(size)) {
+    NearSum best{sum.ranks};
     for (size_t t = 0; t < targets.all.size(); ++t) {
       const double of = std::fabs(scale) * targets.all[t].norm;
       const double error =
-          relative(distance(sum, targets.all[t].sketch, scale), std::max(of, parts));
-      if (error < best.error) best = {ranks, t, error};
+          relative_within(sum.sum, targets.all[t].sketch, scale, std::max(of, sum.parts), allowed);
+      if (error < best.error) best = {sum.ranks, t, error};
     }
     if (best.error <= allowed) sums.push_back(best);
   }
-  std::sort(sums.begin(), sums.end(), [](const Sum& a, const Sum& b) { return a.error < b.error; });
+  std::sort(sums.begin(), sums.end(),
+            [](const NearSum& a, const NearSum& b) { return a.error < b.error; });
   uint32_t taken = 0;
   bool of_grid = targets.kind == PlacementKind::pieces;
   std::vector<bool> covered(targets.pieces, false);
   found.error = 0;
-  for (const Sum& sum : sums) {
+  for (const NearSum& sum : sums) {
     if (taken & sum.ranks) continue;
     taken |= sum.ranks;
     covered[targets.all[sum.target].first] = covered[targets.all[sum.target].second] = true;
@@ -188,7 +224,8 @@ TensorPlacement in_groups(const Targets& targets, const std::vector<RankValue>& 
     found.error = std::max(found.error, sum.error);
   }
   found.omitted = omitted_by(covered);
-  if (taken != end - 1 || found.omitted > 0 || of_grid) found.error = kNever;
+  const uint32_t all = (uint32_t{1} << ranks) - 1;
+  if (taken != all || found.omitted > 0 || of_grid) found.error = kNever;
   return found;
 }
 
@@ -214,10 +251,10 @@ bool better(const TensorPlacement& a, const TensorPlacement& b, double allowed) 
   return a.error < b.error;
 }
 
-// The best of all hypotheses with one factor.
+// The best of all hypotheses with one factor. sums: nullptr where none are tried.
 TensorPlacement best_with(const std::vector<Targets>& hypotheses,
                           const std::vector<RankValue>& held, double allowed, double factor,
-                          bool sums) {
+                          Search search, const HeldSums* sums) {
   TensorPlacement best;
   const auto offer = [&](const TensorPlacement& other) {
     if (better(other, best, allowed)) {
@@ -229,13 +266,14 @@ TensorPlacement best_with(const std::vector<Targets>& hypotheses,
     }
   };
   for (const Targets& targets : hypotheses) {
-    offer(each_alone(targets, held, allowed, factor));
-    if (!sums || held.size() > kMostSummed) continue;
+    offer(each_alone(targets, held, allowed, factor, search));
+    if (sums == nullptr) continue;
     for (size_t size = 2; size <= held.size(); ++size) {
       if (held.size() % size != 0) continue;
       for (const bool mean : {false, true}) {
         // A mean of equal values is each of them.
-        const TensorPlacement found = in_groups(targets, held, size, mean, allowed, factor);
+        const TensorPlacement found =
+            in_groups(targets, *sums, held.size(), size, mean, allowed, factor);
         if (found.error < kNever) offer(found);
       }
     }
@@ -263,15 +301,18 @@ TensorPlacement find_placement(const WholeValue& whole, const std::vector<RankVa
   if (all.empty()) return {};
   const bool zero = norm(whole.sets[0].sketches[0].sums) == 0;
   // Sums over ranks only where no rank alone explains what it has: a mean of equal values is each.
-  TensorPlacement best = best_with(all, held, allowed, unit, false);
-  if (best.error > allowed && held.size() > 1 && !zero)
-    best = best_with(all, held, allowed, unit, true);
+  TensorPlacement best = best_with(all, held, allowed, unit, Search::nearest, nullptr);
+  std::optional<HeldSums> of_ranks;
+  if (best.error > allowed && held.size() > 1 && held.size() <= kMostSummed)
+    of_ranks.emplace(held, allowed);
+  const HeldSums* sums = of_ranks ? &*of_ranks : nullptr;
+  if (sums != nullptr && !zero) best = best_with(all, held, allowed, unit, Search::nearest, sums);
   if (best.error <= allowed) {
     best.ambiguous = zero || best.other_error <= std::min(allowed, kClear * best.error);
     return best;
   }
   for (const double factor : {2.0, 0.5, 4.0, 0.25, 8.0, 0.125, 3.0, 1.0 / 3}) {
-    TensorPlacement scaled = best_with(all, held, allowed, unit * factor, held.size() > 1);
+    TensorPlacement scaled = best_with(all, held, allowed, unit * factor, Search::fitting, sums);
     if (scaled.error > allowed) continue;
     scaled.factor = factor;
     scaled.ambiguous = scaled.other_error <= std::min(allowed, kClear * scaled.error);
@@ -280,7 +321,8 @@ TensorPlacement find_placement(const WholeValue& whole, const std::vector<RankVa
   TensorPlacement multiple;
   for (const Targets& targets : all)
     for (const double factor : fitted(targets, held.front(), unit)) {
-      TensorPlacement scaled = each_alone(targets, held, kFitAllowance * allowed, unit * factor);
+      TensorPlacement scaled =
+          each_alone(targets, held, kFitAllowance * allowed, unit * factor, Search::fitting);
       scaled.factor = factor;
       if (better(scaled, multiple, kFitAllowance * allowed)) multiple = scaled;
     }

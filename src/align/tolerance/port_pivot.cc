@@ -77,16 +77,18 @@ double PortPivot::multiple_of(const std::pair<const Run&, SlotRef>& value,
                               const std::pair<const Run&, EventRef>& by, double off) const {
   SketchReader of_value(value.first), of_made(by.first);
   const Meta form = of_value.meta(value.second);
-  const SketchSums x = of_value.sets(value.second)[0].sketches[0].sums;
+  const Sketch* own = of_value.own(value.second);
+  if (own == nullptr) return 0;
+  const SketchSums& x = own->sums;
   const double square = std::inner_product(x.begin(), x.end(), x.begin(), 0.0);
   const ProcessLog& log = log_with(by.first, by.second);
   const EventSlots slots = log.slots_of(log.events[by.second.event]);
   for (const Slot& slot : slots) {
     const SlotRef made{by.second, slots.index_of(slot)};
     if (slot.kind == SlotKind::in || !has_value(slot)) continue;
-    const std::vector<SketchSet> sets = of_made.sets(made);
-    if (sets.empty() || square == 0 || of_made.meta(made).shape != form.shape) continue;
-    const SketchSums& y = sets[0].sketches[0].sums;
+    const Sketch* result = of_made.own(made);
+    if (result == nullptr || square == 0 || of_made.meta(made).shape != form.shape) continue;
+    const SketchSums& y = result->sums;
     const double factor = std::inner_product(x.begin(), x.end(), y.begin(), 0.0) / square;
     if (distance(y, x, factor) <= off * norm(y) && std::abs(factor - 1) > off) return factor;
   }
@@ -133,8 +135,6 @@ double PortPivot::results_multiple(const EventRef& a, const EventRef& b) const {
   for (const Slot& slot : slots) {
     if (slot.kind == SlotKind::in || !has_value(slot)) continue;
     const SlotRef made{a, slots.index_of(slot)};
-    SketchReader reader(a_);
-    if (reader.sets(made).empty()) continue;
     if (const double factor = multiple_of({a_, made}, {b_, b}, kSameFactor); factor != 0)
       return factor;
   }

@@ -33,6 +33,12 @@ uint64_t count_elements(const Meta& meta) {
   return n;
 }
 
+// Zeros, which nothing is paired with, of a tensor without a sketch.
+SketchSums sums_of(SketchReader& reader, const SlotRef& at) {
+  const Sketch* own = reader.own(at);
+  return own == nullptr ? SketchSums{} : own->sums;
+}
+
 // Sketches of two tensors can be compared where these agree: rows may be grouped otherwise.
 std::pair<uint64_t, int64_t> form_of(const Meta& meta) {
   return {count_elements(meta), meta.shape.empty() ? 1 : meta.shape.back()};
@@ -110,8 +116,8 @@ class PortPairs {
   static Event event(const PortSide& side, const SlotRef& at) {
     return side.run.processes[static_cast<size_t>(at.event.process)].events[at.event.event];
   }
-  const SketchSums& sums_a(uint32_t i) { return read_a_.sets(of_a(i).at)[0].sketches[0].sums; }
-  const SketchSums& sums_b(uint32_t i) { return read_b_.sets(of_b(i).at)[0].sketches[0].sums; }
+  SketchSums sums_a(uint32_t i) { return sums_of(read_a_, of_a(i).at); }
+  SketchSums sums_b(uint32_t i) { return sums_of(read_b_, of_b(i).at); }
 
   void parameters();
   void pair_parameters(const Numbers& a, const Numbers& b, std::set<uint32_t>& used_a,
@@ -295,7 +301,7 @@ void PortPairs::pair_results(const Numbers& a, const Numbers& b) {
   std::set<std::pair<uint32_t, uint32_t>> exchanged;
   for (uint32_t i = 0; i < a.size(); ++i) {
     const SketchedTensor& theirs = of_a(a[i]);
-    const SketchSums& whole = sums_a(a[i]);
+    const SketchSums whole = sums_a(a[i]);
     const double size = norm(whole);
     if (size == 0) continue;
     const double allowed = std::max(
@@ -313,11 +319,15 @@ void PortPairs::pair_results(const Numbers& a, const Numbers& b) {
     };
     if (const auto same = forms.find(form_of(read_a_.meta(theirs.at))); same != forms.end())
       take(same->second, whole, false);
-    const std::vector<SketchSet> sets = read_a_.sets(theirs.at);
-    for (const SketchSet& set : sets)
-      if (set.kind == SketchSetKind::exchanged)
-        if (const auto of = shapes.find(set.local); of != shapes.end())
-          take(of->second, set.sketches[0].sums, true);
+    const Meta& meta = read_a_.meta(theirs.at);
+    for (const auto& [shape, places] : shapes) {
+      if (shape.size() != meta.shape.size() || shape == meta.shape ||
+          !std::is_permutation(shape.begin(), shape.end(), meta.shape.begin()))
+        continue;
+      const std::vector<SketchSet> sets = read_a_.sets(theirs.at, shape);
+      for (const SketchSet& set : sets)
+        if (set.kind == SketchSetKind::exchanged) take(places, set.sketches[0].sums, true);
+    }
     std::sort(matches[i].begin(), matches[i].end());
   }
   std::set<uint32_t> used_a, used_b;

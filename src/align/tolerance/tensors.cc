@@ -42,7 +42,7 @@ ProcessTensors tensors_of(const Run& run, int32_t process, Texts& texts) {
   for (uint64_t i = 0; i < log.sketches.size(); ++i) {
     const auto index = static_cast<uint32_t>(log.sketches.event(i));
     const Event event = log.events[index];
-    const EventSketches sketches = log.sketches.of_event(index);
+    const EventCode sketches = log.sketches.code_of_event(index);
     if (event.kind == EventKind::loss) {
       if (found.losses.size() <= event.step) found.losses.resize(event.step + size_t{1});
       ++found.losses[event.step];
@@ -62,7 +62,7 @@ ProcessTensors tensors_of(const Run& run, int32_t process, Texts& texts) {
       if (event.kind != EventKind::node) executions[index] = {tensor.activity, tensor.execution};
     }
     const EventSlots slots = log.slots_of(event);
-    for (const SlotSketches& slot : sketches.slots) {
+    for (const SlotCode& slot : sketches.slots) {
       const uint32_t name = log.slots[event.first_slot + slot.slot].name;
       if (is_left_out(event, log.text(name))) continue;
       tensor.slot = number(name);
@@ -95,19 +95,32 @@ const SketchedTensor* TensorIndex::find(const SketchedTensor& name) const {
   return found == all_.end() ? nullptr : *found;
 }
 
-const std::vector<SketchSet>& SketchReader::sets(const SlotRef& at) {
+const SlotCode* SketchReader::code_of(const SlotRef& at) {
   const auto process = static_cast<size_t>(at.event.process);
   const ProcessLog& log = run_.processes[process];
   Last& last = last_[process];
   if (last.event != at.event.event) {
     last.event = at.event.event;
-    last.sketches = log.sketches.of_event(at.event.event);
+    last.code = log.sketches.code_of_event(at.event.event);
   }
   const uint64_t slot = at.slot - log.events[at.event.event].first_slot;
-  for (const SlotSketches& sketched : last.sketches.slots)
-    if (sketched.slot == slot) return sketched.sets;
-  static const std::vector<SketchSet> none;
-  return none;
+  for (const SlotCode& code : last.code.slots)
+    if (code.slot == slot) return &code;
+  return nullptr;
+}
+
+std::vector<SketchSet> SketchReader::sets(const SlotRef& at, const std::vector<int64_t>& local) {
+  const SlotCode* code = code_of(at);
+  return code == nullptr ? std::vector<SketchSet>() : sets_of(*code, local);
+}
+
+const Sketch* SketchReader::own(const SlotRef& at) {
+  if (own_.empty() || !(own_at_ == at)) {
+    // A number is no piece of anything.
+    own_ = sets(at, {});
+    own_at_ = at;
+  }
+  return own_.empty() ? nullptr : &own_[0].sketches[0];
 }
 
 const Meta& SketchReader::meta(const SlotRef& at) const {

@@ -91,22 +91,29 @@ class TensorIndex {
   std::unordered_set<const SketchedTensor*, Hash, SameName> all_;
 };
 
-// The last event's sketches are kept, since its slots are asked for one after the other.
+// Where the last event's sketches lie is kept, since its slots are asked for one after the other.
 class SketchReader {
  public:
   explicit SketchReader(const Run& run) : run_(run), last_(run.processes.size()) {}
 
-  // Of a tensor that tensors_of() gave.
-  const std::vector<SketchSet>& sets(const SlotRef& at);
+  // Of a tensor that tensors_of() gave: its own, and those of the pieces that a rank with `local`
+  // may hold.
+  std::vector<SketchSet> sets(const SlotRef& at, const std::vector<int64_t>& local);
+  // Its own; of a tensor without sketches nullptr. It stays until the next call.
+  const Sketch* own(const SlotRef& at);
   const Meta& meta(const SlotRef& at) const;
 
  private:
   struct Last {
     uint32_t event = kNone;
-    EventSketches sketches;
+    EventCode code;
   };
+  const SlotCode* code_of(const SlotRef& at);
+
   const Run& run_;
   std::vector<Last> last_;
+  SlotRef own_at_;
+  std::vector<SketchSet> own_;
 };
 
 }  // namespace opguard

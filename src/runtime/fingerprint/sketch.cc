@@ -143,10 +143,12 @@ struct Tasks {
 
 SketchSums folded(const RotatedSums& sums) {
   SketchSums y{};
-  for (unsigned rotation = 0; rotation < kSketchNumbers; ++rotation) {
-    if ((sums.used >> rotation & 1) == 0) continue;
-    for (size_t k = 0; k < kSketchNumbers; ++k)
-      y[(k + rotation) % kSketchNumbers] += sums.lanes[rotation][k];
+  for (unsigned set = 0; set < RotatedSums::kSets; ++set) {
+    if ((sums.used >> set & 1) == 0) continue;
+    const double *once = sums.lanes[set], *again = once + kSketchNumbers;
+    const size_t before = kSketchNumbers - set;  // lanes that do not come round
+    for (size_t k = 0; k < before; ++k) y[k + set] += once[k] + again[k];
+    for (size_t k = before; k < kSketchNumbers; ++k) y[k - before] += once[k] + again[k];
   }
   return y;
 }

@@ -10,18 +10,24 @@
 
 namespace opguard {
 
-// Sums of rows before they are rotated, one set for each rotation. A row is added where its lanes
-// are, so consecutive rows do not wait for one another's sums to be stored.
+// Sums of rows, rotated by eights. A row with rotation 19 is added to set 3 from lane 16 on; what
+// goes beyond lane 63 comes round at the end.
+//
+// So a row's vectors are stored where those of another row lie, or beside them, never across.
+// Across them each addition would wait for the one before to leave the processor. One set for each
+// of the 64 rotations would take 32 KiB: to clear and to add up these is more than a small tensor.
 struct RotatedSums {
-  alignas(64) double lanes[kSketchNumbers][kSketchNumbers];  // by rotation; only of those in `used`
-  uint64_t used = 0;                                         // bits
+  static constexpr unsigned kSets = 8;
+  alignas(64) double lanes[kSets][2 * kSketchNumbers];  // only of those in `used`
+  unsigned used = 0;                                    // bits
 
   __attribute__((always_inline)) double* of(unsigned rotation) {
-    if ((used >> rotation & 1) == 0) {
-      used |= uint64_t{1} << rotation;
-      for (double& y : lanes[rotation]) y = 0;
+    const unsigned set = rotation % kSets;
+    if ((used >> set & 1) == 0) {
+      used |= 1u << set;
+      for (double& y : lanes[set]) y = 0;
     }
-    return lanes[rotation];
+    return lanes[set] + (rotation - set);
   }
 };
 
