@@ -27,6 +27,7 @@ struct ToleranceRuns {
   bool on = false;
   uint32_t perturb = 1;  // jittered runs of a, at least 1
   uint64_t seed = 0;     // of the first of them, less 1
+  bool isolate = false;  // a fault's followers are told from faults, by two further runs
   ToleranceOptions options;
 };
 
@@ -40,6 +41,5 @@ llvm::Expected<ToleranceLogs> record_tolerance(const ToleranceRuns& runs, const 
                                                const GuardedProgram& b,
                                                const RecordSketched& record_a,
                                                const RecordSketched& record_b);
-
 
 }  // namespace opguard
