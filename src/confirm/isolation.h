@@ -56,11 +56,11 @@ struct IsolatingPut {
 };
 
 struct IsolationPlan {
-  std::vector<IsolatingPut> puts;  // in the order of b's events, process by process
-  NotPutCounts not_put{};          // values that operators read
-  uint64_t gradients = 0;          // tensors of backward passes on the way: none is put in
-  std::set<uint32_t> on_way;       // tensors that the judged values were made of, and are other
-  std::set<uint32_t> partial;      // of these, that are parts of a sum
+  std::vector<IsolatingPut> puts;   // in the order of b's events, process by process
+  NotPutCounts not_put{};           // values that operators read
+  uint64_t gradients = 0;           // tensors of backward passes on the way: none is put in
+  std::set<uint32_t> on_way;        // tensors that the judged values were made of, and are other
+  std::set<uint32_t> read_as_sums;  // parts of a sum, and what reads them adds nothing up
   uint32_t last_step = 0;
 };
 

@@ -40,7 +40,7 @@ class IsolationJudge {
       const auto known = first_at_.find(tensor.a.at.slot);
       if (known == first_at_.end() || !plan_.on_way.contains(known->second)) continue;
       if (tensor.state == TensorState::beyond || tensor.state == TensorState::scaled ||
-          (tensor.state == TensorState::partial && plan_.partial.contains(known->second)))
+          (tensor.state == TensorState::partial && plan_.read_as_sums.contains(known->second)))
         still.push_back(i);
       else if (tensor.state != TensorState::unjudged)
         followed.insert(known->second);

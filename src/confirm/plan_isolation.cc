@@ -9,16 +9,23 @@
 //
 // Counterexample: a view of a parameter. What is put there would stay.
 #include <algorithm>
+#include <set>
+#include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "align/tolerance/expected_placement.h"
 #include "align/tolerance/flow_back.h"
+#include "align/tolerance/forward_readers.h"
 #include "align/tolerance/judged_values.h"
 #include "confirm/experiment.h"
 #include "confirm/isolation.h"
 
 namespace opguard {
 namespace {
+
+// Operators between a part of a sum and what adds it up: a copy, a view, another type.
+constexpr int kMostCopies = 4;
 
 uint64_t elements_of(const std::vector<int64_t>& shape) {
   uint64_t count = 1;
@@ -29,10 +36,15 @@ uint64_t elements_of(const std::vector<int64_t>& shape) {
 class IsolationPlanner {
  public:
   IsolationPlanner(const Run& a, const Run& b, const Comparison& comparison)
-      : a_(a), b_(b), comparison_(comparison), flow_(b, comparison), expected_(a, b, comparison) {
+      : a_(a),
+        b_(b),
+        comparison_(comparison),
+        flow_(b, comparison),
+        readers_(b),
+        expected_(a, b, comparison) {
     for (uint32_t i = 0; i < comparison.tensors.size(); ++i)
       for (const SlotRef& at : comparison.tensors[i].b)
-        of_a_.insert(id_of(at.event.process, at.event.event));
+        results_[id_of(at.event.process, at.event.event)].push_back(i);
     for (size_t p = 0; p < b.processes.size(); ++p) note_parameters(static_cast<int32_t>(p));
   }
 
@@ -44,11 +56,10 @@ class IsolationPlanner {
     std::set<uint32_t> wanted;
     for (const uint32_t number : plan_.on_way) {
       const ComparedTensor& tensor = comparison_.tensors[number];
-      if (tensor.state == TensorState::partial) plan_.partial.insert(number);
       plan_.gradients += !comparison_.texts.text(tensor.a.node).empty();
       if (tensor.a.activity.kind != EventKind::state)
         plan_.last_step = std::max(plan_.last_step, tensor.a.activity.step);
-      if (is_forward(tensor) && tensor.state != TensorState::partial) wanted.insert(number);
+      if (is_forward(tensor)) wanted.insert(number);
     }
     for (const ToleranceRead& read : flow_.reads_of(wanted)) add(read);
     return std::move(plan_);
@@ -64,6 +75,42 @@ class IsolationPlanner {
             tensor.a.activity.kind == EventKind::collective) &&
            tensor.a.activity.phase == Phase::forward &&
            comparison_.texts.text(tensor.a.node).empty();
+  }
+
+  // Parts of a sum that an operator reads are added up behind it, at once or by what reads its
+  // copies; or its result is parts in the reference's other layers.
+  bool adds_up(const EventRef& reader) {
+    const auto made = results_.find(id_of(reader.process, reader.event));
+    if (made != results_.end())
+      for (const uint32_t result : made->second)
+        if (const auto expected = expected_.of(result);
+            expected && expected->kind == PlacementKind::partial)
+          return true;
+    return leads_to_collective(reader, kMostCopies);
+  }
+
+  bool leads_to_collective(const EventRef& ref, int most) const {
+    const ProcessLog& log = b_.processes[static_cast<size_t>(ref.process)];
+    const Event event = log.events[ref.event];
+    if (communicates(event)) return true;
+    if (most == 0) return false;
+    std::set<ValueKey> read, left;
+    uint64_t elements = 0;
+    const EventSlots slots = log.slots_of(event);
+    for (const Slot& slot : slots) {
+      if (!has_value(slot) || slot.meta == kNone) continue;
+      (slot.kind == SlotKind::in ? read : left).insert(value_key(log, slot));
+      if (slot.kind == SlotKind::in) elements = elements_of(log.metas[slot.meta].shape);
+    }
+    if (read.size() != 1) return false;
+    for (const Slot& slot : slots) {
+      if (slot.kind == SlotKind::in || !has_value(slot) || slot.meta == kNone ||
+          elements_of(log.metas[slot.meta].shape) != elements)
+        continue;
+      for (const uint32_t next : readers_.of(ref.process, value_key(log, slot)))
+        if (next > ref.event && leads_to_collective({ref.process, next}, most - 1)) return true;
+    }
+    return false;
   }
 
   // The memory that parameters and buffers of modules lie in.
@@ -96,16 +143,15 @@ class IsolationPlanner {
     if (!expected || rank == tensor.ranks.end()) return NotPut::no_placement;
     const auto at = static_cast<size_t>(rank - tensor.ranks.begin());
     if (at >= expected->held.size()) return NotPut::no_placement;
-    const Event reader = log.events[read.at.event.event];
-    // What both have, and adds nothing up, reads no parts of sums.
-    if (expected->source == PlacementSource::shape &&
-        (communicates(reader) ||
-         !of_a_.contains(id_of(read.at.event.process, read.at.event.event))))
-      return NotPut::may_be_parts;
+    const bool parts = expected->kind == PlacementKind::partial, adds = adds_up(read.at.event);
+    if (expected->source == PlacementSource::shape && adds) return NotPut::may_be_parts;
+    if (tensor.state == TensorState::partial && adds) return std::nullopt;  // it is as it should be
     TensorCut cut{expected->set, expected->dim, expected->local, expected->held[at]};
-    // Whole on one rank, and zeros elsewhere: the sum is right.
-    if (expected->kind == PlacementKind::partial)
+    // Whole on one rank, and zeros elsewhere: the sum is right. What adds nothing up should have
+    // read the sum.
+    if (parts && adds)
       for (size_t i = 0; i < at; ++i) cut.zeros |= expected->held[i] == expected->held[at];
+    if (parts && !adds) plan_.read_as_sums.insert(read.tensor);
     if (slot.meta == kNone || elements_of(log.metas[slot.meta].shape) != elements_of(cut.local))
       return NotPut::other_elements;
     if (selection_of(b_, read.at.event, tensor_name(log, slot)).empty()) return NotPut::unnamed;
@@ -119,9 +165,10 @@ class IsolationPlanner {
   const Run& b_;
   const Comparison& comparison_;
   FlowBack flow_;
+  ForwardReaders readers_;
   ExpectedPlacements expected_;
-  std::unordered_set<uint64_t> of_a_;        // events of b that the reference has too
-  std::unordered_set<uint64_t> parameters_;  // blocks of memory, by process
+  std::unordered_map<uint64_t, std::vector<uint32_t>> results_;  // tensors, by b's event
+  std::unordered_set<uint64_t> parameters_;                      // blocks of memory, by process
   uint64_t bytes_ = 0;
   IsolationPlan plan_;
 };

@@ -21,7 +21,7 @@ const char* not_put_words(NotPut why) {
     case NotPut::no_placement:
       return "what the ranks would hold of it is not known";
     case NotPut::may_be_parts:
-      return "it may be parts of a sum, by its shape alone, and goes to what only run b has";
+      return "it may be parts of a sum, and goes where those are added up";
     case NotPut::shares_memory:
       return "it lies in the memory of a parameter or buffer, which would stay changed";
     case NotPut::other_elements:
@@ -73,7 +73,7 @@ void print_isolation(TerminalLines& out) {
   if (found.hidden > 0)
     out.line("  " + counted(found.hidden, "tensor") + " still " +
              (found.hidden == 1 ? "differs" : "differ") +
-             " and was made of such: whether by itself too is not told");
+             ", made of what could not be put in: whether by itself too is not told");
   for (size_t i = 0; i < kNotPuts; ++i)
     if (found.not_put[i] > 0)
       out.line("  not put in: " + counted(found.not_put[i], "value") + ", since " +
