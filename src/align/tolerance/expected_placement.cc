@@ -1,6 +1,5 @@
 #include "align/tolerance/expected_placement.h"
 
-#include <algorithm>
 #include <cctype>
 
 namespace opguard {
@@ -55,13 +54,13 @@ ExpectedPlacements::ExpectedPlacements(const Run& reference, const Run& candidat
     const ComparedTensor& tensor = comparison.tensors[i];
     if (!is_explained(tensor)) continue;
     alike_[form_of(tensor)].push_back(i);
-    const auto& sets = a_.sets(tensor.a.at);
-    if (tensor.placement.kind != PlacementKind::sharded || is_folded(sets, tensor.placement.set))
+    if (tensor.placement.kind != PlacementKind::sharded &&
+        tensor.placement.kind != PlacementKind::pieces)
       continue;
     Held held;
     for (const HeldPieces& pieces : tensor.placement.held)
       held.emplace_back(pieces.first, pieces.second);
-    ++held_[{tensor.ranks, cut_parts(a_.meta(tensor.a.at).shape, local_of(tensor))}][held];
+    held_[{tensor.ranks, cut_parts(a_.meta(tensor.a.at).shape, local_of(tensor))}].insert(held);
   }
 }
 
@@ -93,14 +92,18 @@ std::optional<ExpectedPlacement> ExpectedPlacements::by_shape(const ComparedTens
   if (whole == local) return expected;
   const Parts parts = cut_parts(whole, local);
   const auto known = parts.empty() ? held_.end() : held_.find({tensor.ranks, parts});
-  if (known == held_.end()) return std::nullopt;
-  const auto most =
-      std::max_element(known->second.begin(), known->second.end(),
-                       [](const auto& x, const auto& y) { return x.second < y.second; });
+  // Two ways to hold such pieces are known, as of tensor and of data parallel groups.
+  if (known == held_.end() || known->second.size() != 1) return std::nullopt;
+  const auto& sets = a_.sets(tensor.a.at);
+  for (size_t i = 0; i < sets.size(); ++i)
+    if (sets[i].local == local && is_folded(sets, i)) return std::nullopt;
+  const Held& only = *known->second.begin();
   expected.kind = PlacementKind::sharded;
   expected.set = SketchSetKind::grid;
-  for (size_t i = 0; i < most->first.size(); ++i)
-    expected.held[i] = {most->first[i].first, most->first[i].second};
+  for (size_t i = 0; i < only.size(); ++i) {
+    if (only[i].first != only[i].second) return std::nullopt;  // a zigzag
+    expected.held[i] = {only[i].first, only[i].second};
+  }
   return expected;
 }
 

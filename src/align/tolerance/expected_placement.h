@@ -4,11 +4,12 @@
 //   it is twice the reference's, sharded along 0        found: sharded along 0
 //   layers.1's, and layers.0's is a partial sum         alike: a partial sum
 //   of the reference's shape                            shape: replicated
-//   half of it along 2, and rank 0 of all others        shape: sharded along 2, rank 0 the first
-//   has the first half
+//   half of it along 2; of all others that are cut      shape: sharded along 2, rank 0 the first
+//   so rank 0 has the first half
 //
 // Counterexample: by its shape alone a part of a sum looks replicated. Who puts a value in by that
-// must not hand it to what adds up.
+// must not hand it to what adds up. Two ways to hold such pieces, or rows of a folded batch, are no
+// answer.
 //
 // The cost: one pass over what was compared, and a look at those alike for each that is asked.
 #pragma once
@@ -16,6 +17,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -59,10 +61,9 @@ class ExpectedPlacements {
   const Comparison& comparison_;
   SketchReader a_, b_;
   std::map<Form, std::vector<uint32_t>> alike_;  // that are explained
-  // By the ranks and into how many parts the dimensions are cut: how often which ranks have which
-  // pieces.
+  // By the ranks and into how many parts the dimensions are cut: which ranks have which pieces.
   using Held = std::vector<std::pair<uint32_t, uint32_t>>;
-  std::map<std::pair<std::vector<int32_t>, Parts>, std::map<Held, uint64_t>> held_;
+  std::map<std::pair<std::vector<int32_t>, Parts>, std::set<Held>> held_;
 };
 
 }  // namespace opguard
