@@ -61,7 +61,7 @@ class IsolationPlanner {
         plan_.last_step = std::max(plan_.last_step, tensor.a.activity.step);
       if (is_forward(tensor)) wanted.insert(number);
     }
-    for (const ToleranceRead& read : flow_.reads_of(wanted)) add(read);
+    for (const ReadTensor& read : flow_.reads_of(wanted)) add(read);
     return std::move(plan_);
   }
 
@@ -128,11 +128,11 @@ class IsolationPlanner {
   }
 
   // None: it can be put in, and is in plan_.puts.
-  void add(const ToleranceRead& read) {
+  void add(const ReadTensor& read) {
     if (const auto why = refusal(read)) ++plan_.not_put[static_cast<size_t>(*why)];
   }
 
-  std::optional<NotPut> refusal(const ToleranceRead& read) {
+  std::optional<NotPut> refusal(const ReadTensor& read) {
     const ComparedTensor& tensor = comparison_.tensors[read.tensor];
     const ProcessLog& log = b_.processes[static_cast<size_t>(read.at.event.process)];
     const Slot slot = log.slots[read.at.slot];

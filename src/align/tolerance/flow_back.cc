@@ -304,8 +304,8 @@ std::vector<ToleranceOrigin> FlowBack::origins(const std::vector<uint32_t>& sink
   return found;
 }
 
-std::vector<ToleranceRead> FlowBack::reads_of(const std::set<uint32_t>& tensors) const {
-  std::vector<ToleranceRead> found;
+std::vector<ReadTensor> FlowBack::reads_of(const std::set<uint32_t>& tensors) const {
+  std::vector<ReadTensor> found;
   for (size_t p = 0; p < run_.processes.size(); ++p) {
     const ProcessLog& log = run_.processes[p];
     for (uint32_t i = 0; i < log.events.size(); ++i) {

@@ -37,10 +37,10 @@ struct ToleranceOrigin {
 };
 
 // A tensor of the candidate that an operator reads.
-struct ToleranceRead {
+struct ReadTensor {
   uint32_t tensor = 0;  // of Comparison::tensors
   SlotRef at;           // of the candidate, what the operator reads
-  bool operator==(const ToleranceRead&) const = default;
+  bool operator==(const ReadTensor&) const = default;
 };
 
 class FlowBack {
@@ -54,7 +54,7 @@ class FlowBack {
   std::vector<ToleranceOrigin> all_origins(const std::vector<uint32_t>& sinks,
                                            std::set<uint32_t>& visited) const;
   // Operators of forward passes that read some of these tensors, as their makers left them.
-  std::vector<ToleranceRead> reads_of(const std::set<uint32_t>& tensors) const;
+  std::vector<ReadTensor> reads_of(const std::set<uint32_t>& tensors) const;
   // What an operator reads there is the reference's, whoever made it: it was put in.
   void know(const SlotRef& read);
   // Of the candidate's layout alone: whatever the forward pass makes of it, is explained before it
