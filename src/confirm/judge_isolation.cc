@@ -7,6 +7,7 @@
 // Counterexample: parts of a sum. They were parts before and still are; only those that were read
 // as if they were the sum are at fault.
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
 
 #include "align/tolerance/flow_back.h"
@@ -115,6 +116,40 @@ class IsolationJudge {
     return log.text(log.events[ref.event].boundary);
   }
 
+  bool same_line(const EventRef& x, const EventRef& y) const {
+    const auto location = [&](const EventRef& ref) -> const Location* {
+      const ProcessLog& log = b_.processes[static_cast<size_t>(ref.process)];
+      const auto known = log.locations.find(statement(ref));
+      return known == log.locations.end() ? nullptr : &known->second;
+    };
+    const Location *one = location(x), *other = location(y);
+    return one != nullptr && other != nullptr && one->file == other->file &&
+           one->line == other->line;
+  }
+
+  // What ranks exchange is not put in, so what is made of it may follow.
+  bool is_exchanged(const ToleranceOrigin& origin) const {
+    const auto exchanges = [&](const EventRef& ref) {
+      return communicates(again_.run.processes[static_cast<size_t>(ref.process)].events[ref.event]);
+    };
+    if (std::any_of(origin.region.begin(), origin.region.end(), exchanges)) return true;
+    const auto& ranks = again_.comparison.tensors[origin.tensor].b;
+    return std::any_of(ranks.begin(), ranks.end(),
+                       [&](const SlotRef& at) { return exchanges(at.event); });
+  }
+
+  // A program may scale its losses, by ranks or micro-batches.
+  bool is_of_the_loss(const ComparedTensor& tensor) const {
+    if (tensor.state != TensorState::scaled) return false;
+    return std::any_of(again_.comparison.tensors.begin(), again_.comparison.tensors.end(),
+                       [&](const ComparedTensor& other) {
+                         return other.a.activity.kind == EventKind::loss &&
+                                other.state == TensorState::scaled &&
+                                std::fabs(other.placement.factor - tensor.placement.factor) <
+                                    1e-3 * std::fabs(tensor.placement.factor);
+                       });
+  }
+
   // Of its tensor, in the first comparison.
   uint32_t number_of(const ToleranceOrigin& origin) const {
     return first_at_.at(again_.comparison.tensors[origin.tensor].a.at.slot);
@@ -138,10 +173,12 @@ class IsolationJudge {
     std::erase_if(pivot.region[1], [](const EventRef& ref) { return ref.process < 0; });
     pivot.tensor = number_of(origin);
     if (pivot.b.process < 0) return;
-    const bool sound = found_.unrepeated.process < 0;
+    const bool sound =
+        found_.unrepeated.process < 0 && !is_exchanged(origin) && !is_of_the_loss(tensor);
     // A statement is one fault, however often it runs, and in its backward pass too.
     for (IndependentFault& fault : found_.faults) {
-      if (statement(fault.pivot.b) != statement(pivot.b)) continue;
+      if (statement(fault.pivot.b) != statement(pivot.b) && !same_line(fault.pivot.b, pivot.b))
+        continue;
       if (!fault.proven && origin.unknown == 0 && sound) fault.proven = true, fault.unknown = 0;
       return;
     }
