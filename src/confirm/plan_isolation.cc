@@ -78,7 +78,7 @@ class IsolationPlanner {
   }
 
   // Parts of a sum that an operator reads are added up behind it, at once or by what reads its
-  // copies; or its result is parts in the reference's other layers.
+  // copies. Or its result was found to be parts, there or in another layer.
   bool adds_up(const EventRef& reader) {
     const auto made = results_.find(id_of(reader.process, reader.event));
     if (made != results_.end())

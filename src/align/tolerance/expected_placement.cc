@@ -35,8 +35,8 @@ bool is_explained(const ComparedTensor& tensor) {
          tensor.placement.kind != PlacementKind::unknown && !tensor.placement.ambiguous;
 }
 
-// The first of its form is cut in the dimensions as they are; those behind it within each sequence
-// of a batch that is folded into rows.
+// The first set of its form is cut in the dimensions as they are. Those behind it are cut within
+// each sequence of a batch that is folded into rows.
 bool is_folded(const std::vector<SketchSet>& sets, size_t number) {
   for (size_t i = 0; i < number; ++i)
     if (sets[i].kind == sets[number].kind && sets[i].local == sets[number].local &&
