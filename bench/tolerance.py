@@ -169,7 +169,7 @@ def answer_of(name, case, seed, o):
     good, faulty, expect = make_trees(case, folder, o.python)
     a, b = ports.commands(case, o.python)
     out = folder / "answer.json"
-    command = [str(o.opguard), "diff", "--tolerance", str(good), str(faulty), "--run-a", a, "--run-b", b, "--jitter-seed", str(seed)]
+    command = [str(o.opguard), "diff", "--tolerance", *(["--isolate"] if o.isolate else []), str(good), str(faulty), "--run-a", a, "--run-b", b, "--jitter-seed", str(seed)]
     for package in case["packages"]:
         command += ["--with", package]
     start = time.monotonic()
@@ -183,6 +183,8 @@ def answer_of(name, case, seed, o):
         "kind_right": kind_is_right(expect, answer), "exit": code, "verdict": answer["verdict"] if answer else "", "kind": pivot.get("kind", ""), "phase": pivot.get("phase", ""),
         "a": place(pivot.get("a")), "b": place(pivot.get("b")), "compared": tolerance.get("compared"), "beyond": tolerance.get("beyond"),
         "worst_ratio": tolerance.get("worst_ratio"), "seconds": round(seconds, 1), "why": (answer or {}).get("why", "") if answer else said[-1500:]}  # fmt: skip
+    if o.isolate:
+        found["isolated"] = isolation_of(answer)
     (folder / "report.txt").write_text(said)
     if o.keep:
         kept = o.keep / folder.name
@@ -190,6 +192,24 @@ def answer_of(name, case, seed, o):
         shutil.copytree(folder, kept)
     shutil.rmtree(folder / "work", ignore_errors=True)
     return found
+
+
+def isolation_of(answer):
+    """What --isolate told: the proof's state, and how many faults, of them proven, followers, values in place."""
+    told = ((answer or {}).get("tolerance") or {}).get("isolation")
+    if not told:
+        return None
+    return {"state": answer["proof"]["state"], "faults": len(told["faults"]), "proven": sum(f["state"] == "proven" for f in told["faults"]),
+            "follow": told["follow"], "hidden": told["hidden"], "put": told["put"], "not_put": sum(told["not_put"].values()), "pivot_follows": told["pivot_follows"],
+            "first": told["faults"][0]["place"] if told["faults"] else "", "why": answer["proof"]["why"]}  # fmt: skip
+
+
+def isolated_line(results):
+    """How many verdicts were proven, of those that are `diverged`."""
+    told = [r["isolated"] for r in results if r.get("isolated")]
+    return (f"isolated: {len(told)} diverged, {sum(t['state'] == 'proven' for t in told)} proven, {sum(t['faults'] == 1 for t in told)} with one fault, "
+            f"{sum(t['faults'] > 1 for t in told)} with several, {sum(t['put'] == 0 for t in told)} without a value that could be put in, "
+            f"{sum(t['pivot_follows'] for t in told)} whose first pivot only follows")  # fmt: skip
 
 
 def counts(rows):
@@ -248,6 +268,7 @@ def main():
     p.add_argument("--minutes", type=float, help="start no further case after that")
     p.add_argument("--keep", type=Path, metavar="DIR", help="copy trees, logs and reports there")
     p.add_argument("--fresh", action="store_true", help="repeat finished cases")
+    p.add_argument("--isolate", action="store_true", help="diff with --isolate; prints how many verdicts are proven")
     p.add_argument("--json", type=Path)
     p.add_argument("--table", type=Path, metavar="DOCUMENT")
     o = p.parse_args()
@@ -266,13 +287,17 @@ def main():
         if o.minutes and time.monotonic() - start > o.minutes * 60:
             left += 1
             continue
-        path = o.work / "results" / f"{name}.{seed}.json"
+        path = o.work / ("isolated" if o.isolate else "results") / f"{name}.{seed}.json"
         results.append(r := answers.result(path, digest, o.fresh, partial(answer_of, name, case, seed, o)))
         kind = "" if r["kind_right"] is None else "kind " + ("right" if r["kind_right"] else f"{r['kind']} for {r['expected']}")
         print(f"{name:28} {seed} {r['class']:10} {r['verdict']:12} {kind:34} {r['b']:34} {r['seconds']:5.0f} s", flush=True)
+        if r.get("isolated"):
+            print("    " + ", ".join(f"{k} {v}" for k, v in r["isolated"].items()), flush=True)
         if o.json:
             answers.keep(o.json, r, commit, FIRST)
     print(tables(results))
+    if o.isolate:
+        print(isolated_line(results))
     if left:
         print(f"not run: {left}, for --minutes")
 

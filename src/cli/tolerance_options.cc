@@ -38,6 +38,12 @@ void add_tolerance_options(CLI::App& command, ToleranceRuns& runs) {
       ->type_name("N")
       ->needs(on)
       ->group("Tolerance");
+  command
+      .add_flag("--isolate", runs.isolate,
+                "Put the reference's values into the candidate: every independent fault, by two "
+                "more runs (opguard help tolerance)")
+      ->needs(on)
+      ->group("Tolerance");
   add_factor(command, on, runs.options);
 }
 

@@ -154,6 +154,8 @@ class Again {
   explicit Again(const Run& again);
   // Did the re-run give at this event what the run gave?
   Repeat repeats(const Run& run, const EventRef& event) const;
+  // The event of that name in the re-run; {} for none.
+  EventRef find(const Run& run, const EventRef& event) const;
 
  private:
   const Run* again_;

@@ -323,11 +323,15 @@ Again::Again(const Run& again) : again_(&again) {
   }
 }
 
+EventRef Again::find(const Run& run, const EventRef& ref) const {
+  const auto found = events_.find(selection_of(run, ref, ""));
+  return found == events_.end() ? EventRef{} : found->second;
+}
+
 Repeat Again::repeats(const Run& run, const EventRef& ref) const {
   const ProcessLog& log = run.processes[ref.process];
-  auto found = events_.find(selection_of(run, ref, ""));
-  if (found == events_.end()) return Repeat::not_reached;
-  const EventRef& other = found->second;
+  const EventRef other = find(run, ref);
+  if (other.process < 0) return Repeat::not_reached;
   const ProcessLog& again = again_->processes[other.process];
   return compare_events(log, log.events[ref.event], again, again.events[other.event]) ==
                  Equality::equal

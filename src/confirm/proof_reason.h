@@ -42,6 +42,10 @@ enum class ProofReasonKind : uint8_t {
   exchanged,     // places: of the text that was put in; outcomes
   healed_alone,  // all was healed by another cause alone; event: where, of run b
   left_out,      // run a stayed as it is with run b's results here
+  // --isolate: reads of the candidate have the reference's values in place.
+  isolated,          // what was made of these is another result
+  isolated_unknown,  // it is, and `executions` values it was made of nobody recorded made
+  nothing_isolated,  // nothing is at fault by itself: each is made of what could not be put in
 };
 
 // A stretch of a file's lines, as a person names it.

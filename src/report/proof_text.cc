@@ -207,6 +207,16 @@ std::string words(const Run& a, const Run& b, const ProofReason& reason) {
              " alone, every model value of run b is run a's";
     case ProofReasonKind::left_out:
       return "with run b's results put in place here, every model value of run a stays as it is";
+    case ProofReasonKind::isolated:
+      return "with run a's values in place of all that it is made of, it is another result still";
+    case ProofReasonKind::isolated_unknown:
+      if (reason.executions == 0)
+        return "it is another result with run a's values in place, but it may follow what ranks "
+               "exchanged, or scale a loss as programs do";
+      return "it is another result with run a's values in place, but nobody recorded made " +
+             counted(reason.executions, "value") + " that it is made of";
+    case ProofReasonKind::nothing_isolated:
+      return "with run a's values in place nothing that differs stands by itself";
   }
   return "";
 }

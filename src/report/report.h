@@ -12,6 +12,7 @@
 #include "align/rules/hidden.h"
 #include "align/tolerance/comparison.h"
 #include "confirm/drill.h"
+#include "confirm/isolation.h"
 #include "confirm/proof.h"
 #include "report/identity.h"
 #include "suspects/suspects.h"
@@ -42,8 +43,9 @@ struct Report {
   std::optional<ProofReport> proof = {};  // none: it was not asked for
   // Of each candidate, in their order; empty where the programs' texts are not known.
   std::vector<Background> backgrounds = {};
-  const Comparison* tolerance = nullptr;  // of --tolerance
-  const Simulated* simulated = nullptr;   // of --simulate
+  const Comparison* tolerance = nullptr;    // of --tolerance
+  const Simulated* simulated = nullptr;     // of --simulate
+  std::optional<Isolation> isolation = {};  // of --isolate
   Identity identity = identity_now();
 };
 

@@ -8,6 +8,7 @@
 
 #include "align/tolerance/judge_tolerance.h"
 #include "align/tolerance/noise_level.h"
+#include "report/isolation_text.h"
 #include "report/tolerance_text.h"
 #include "support/text.h"
 
@@ -141,6 +142,7 @@ void print_tolerance(TerminalLines& out) {
   if (comparison == nullptr) return;
   print_error(out, *comparison);
   print_port(out, comparison->port);
+  print_isolation(out);
   print_placements(out, *comparison);
   print_worst(out, *comparison);
   print_mapping(out, *comparison);

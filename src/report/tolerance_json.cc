@@ -5,6 +5,7 @@
 
 #include "align/judge/pivot_view.h"
 #include "align/tolerance/judge_tolerance.h"
+#include "report/isolation_text.h"
 #include "report/tolerance_text.h"
 
 namespace opguard {
@@ -66,6 +67,7 @@ Json tolerance_json(const Report& report) {
                {"port", port_json(comparison.port)},
                {"layers", Json::array()},
                {"micro_batches", Json::array()},
+               {"isolation", isolation_json(report)},
                {"placements", Json::array()}};
   for (const LayerPlace& place : comparison.layers)
     json["layers"].push_back({{"rank", place.rank},

@@ -10,6 +10,7 @@
 #include "matcher/share.h"
 #include "preflight/control.h"
 #include "session/examine.h"
+#include "session/isolate.h"
 #include "session/leave_out.h"
 #include "session/link_data.h"
 #include "session/program_texts.h"
@@ -236,7 +237,10 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
         });
     if (!logs) return logs.takeError();
     note_written(watched_a, watched_b);
-    return report_tolerance(*logs, coverage, opt.tolerance.options, opt.report);
+    Isolate isolate;
+    if (opt.tolerance.isolate)
+      isolate = isolate_with(programs[0], programs[1], opt.tolerance.options);
+    return report_tolerance(*logs, coverage, opt.tolerance.options, opt.report, isolate);
   }
   say_step("3/4 guarded run of " + told(a));
   if (auto error = recording(a, watched_a, programs[0], bounds_a, *survey_a, &failures[0]))

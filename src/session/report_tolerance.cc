@@ -1,4 +1,5 @@
 #include <memory>
+#include <utility>
 
 #include "align/judge/conclude.h"
 #include "align/pair/run.h"
@@ -44,7 +45,8 @@ Reasons unfit(const Run& a, const Run& b, const ToleranceLogs& logs,
 }  // namespace
 
 int report_tolerance(const ToleranceLogs& logs, const Coverage& coverage,
-                     const ToleranceOptions& tolerance, const ReportOptions& options) {
+                     const ToleranceOptions& tolerance, const ReportOptions& options,
+                     const Isolate& isolate) {
   auto progress = std::make_unique<Progress>("comparing " + logs.a + " and " + logs.b);
   llvm::Expected<Run> a = load_run(logs.a);
   if (!a) return fail(llvm::toString(a.takeError()));
@@ -64,6 +66,11 @@ int report_tolerance(const ToleranceLogs& logs, const Coverage& coverage,
     comparison = compare_tensors(*a, *b, noise, tolerance);
     verdict = judge_tolerance(*a, *b, comparison);
   }
+  Examined examined;
+  if (isolate && verdict.outcome == Outcome::diverged) {
+    progress.reset();
+    examined = isolate(*a, *b, noise, comparison, verdict);
+  }
   const Alignment none;
   const Report report{.a = *a,
                       .b = *b,
@@ -71,7 +78,10 @@ int report_tolerance(const ToleranceLogs& logs, const Coverage& coverage,
                       .verdict = verdict,
                       .coverage = coverage,
                       .explain = options.explain,
-                      .tolerance = &comparison};
+                      .confirmations = std::move(examined.confirmations),
+                      .proof = std::move(examined.proof),
+                      .tolerance = &comparison,
+                      .isolation = std::move(examined.isolation)};
   progress.reset();
   if (llvm::Error error = present(report, options)) return fail(llvm::toString(std::move(error)));
   return exit_code(verdict, options.strict);

@@ -34,6 +34,7 @@ struct Examined {
   std::optional<ProofReport> proof;
   std::vector<Confirmation> confirmations;  // of the candidates, in their order
   std::optional<Drill> drill;               // of the pivot
+  std::optional<Isolation> isolation = {};  // of --isolate
 };
 // May put the candidates in another order.
 using Examine = std::function<Examined(const Run& a, const Run& b, const Alignment& alignment,
@@ -59,8 +60,12 @@ struct ToleranceLogs {
   std::string a, b;
   std::vector<std::string> noise;
 };
+// May put the candidates in another order.
+using Isolate = std::function<Examined(const Run& a, const Run& b, const std::vector<Run>& noise,
+                                       const Comparison& comparison, Verdict& verdict)>;
 int report_tolerance(const ToleranceLogs& logs, const Coverage& coverage,
-                     const ToleranceOptions& tolerance, const ReportOptions& options);
+                     const ToleranceOptions& tolerance, const ReportOptions& options,
+                     const Isolate& isolate = {});
 
 // One run on its own: kYes when nothing is found, else kNo.
 int report_single(const std::string& dir, const ReportOptions& options);

@@ -27,6 +27,7 @@ struct ToleranceRuns {
   bool on = false;
   uint32_t perturb = 1;  // jittered runs of a, at least 1
   uint64_t seed = 0;     // of the first of them, less 1
+  bool isolate = false;  // a fault's followers are told from faults, by two further runs
   ToleranceOptions options;
   bool port = false;  // few operators of b are a's
 };

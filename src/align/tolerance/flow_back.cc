@@ -177,14 +177,16 @@ void FlowBack::explore(const EventRef& event, bool over_ranks, const ComparedTen
     }
     for (const SlotRef& input : read_by(ref)) {
       const Slot slot = values_.slot(input);
-      if (!has_value(slot)) continue;
+      if (!has_value(slot) || put_in_.contains(id_of(input.event.process, input.slot))) continue;
       const ValueKey key = value_key(log, slot);
       const std::vector<SlotRef> makers = made_by(input);
       for (const SlotRef& made : makers) lead_from(key, made, here, of, reached, seen, stack);
       if (makers.empty()) lead_from(key, {}, here, of, reached, seen, stack);
       if (!makers.empty() || equal_.contains(key)) continue;
-      for (const SlotRef& summand : summands(ref, slot))
+      const std::vector<SlotRef> parts = summands(ref, slot);
+      for (const SlotRef& summand : parts)
         lead_from(value_key(log, values_.slot(summand)), summand, here, of, reached, seen, stack);
+      reached.unknown += parts.empty() && !is_zero(slot) && !parameters_.contains(key);
     }
   }
 }
@@ -241,9 +243,10 @@ bool FlowBack::is_harmless(const ComparedTensor& tensor) const {
   return true;
 }
 
-std::vector<ToleranceOrigin> FlowBack::origins(const std::vector<uint32_t>& sinks) const {
+std::vector<ToleranceOrigin> FlowBack::all_origins(const std::vector<uint32_t>& sinks,
+                                                   std::set<uint32_t>& visited) const {
   std::vector<ToleranceOrigin> found;
-  std::set<uint32_t> visited(sinks.begin(), sinks.end());
+  visited.insert(sinks.begin(), sinks.end());
   std::vector<uint32_t> stack(sinks.begin(), sinks.end());
   while (!stack.empty()) {
     const uint32_t number = stack.back();
@@ -285,17 +288,55 @@ std::vector<ToleranceOrigin> FlowBack::origins(const std::vector<uint32_t>& sink
     if (further) continue;
     std::sort(reached.region.begin(), reached.region.end(),
               [](const EventRef& x, const EventRef& y) { return x.event > y.event; });
-    found.push_back({number, std::move(reached.region)});
+    found.push_back({number, std::move(reached.region), reached.unknown});
   }
+  std::sort(found.begin(), found.end(),
+            [](const ToleranceOrigin& x, const ToleranceOrigin& y) { return x.tensor < y.tensor; });
+  return found;
+}
+
+std::vector<ToleranceOrigin> FlowBack::origins(const std::vector<uint32_t>& sinks) const {
+  std::set<uint32_t> visited;
+  std::vector<ToleranceOrigin> found = all_origins(sinks, visited);
   std::vector<ToleranceOrigin> harmful;
   std::copy_if(found.begin(), found.end(), std::back_inserter(harmful),
                [&](const ToleranceOrigin& origin) {
                  return !is_harmless(comparison_.tensors[origin.tensor]);
                });
   if (!harmful.empty()) found = std::move(harmful);
-  std::sort(found.begin(), found.end(),
-            [](const ToleranceOrigin& x, const ToleranceOrigin& y) { return x.tensor < y.tensor; });
   return found;
+}
+
+std::vector<ReadTensor> FlowBack::reads_of(const std::set<uint32_t>& tensors) const {
+  std::vector<ReadTensor> found;
+  for (size_t p = 0; p < run_.processes.size(); ++p) {
+    const ProcessLog& log = run_.processes[p];
+    for (uint32_t i = 0; i < log.events.size(); ++i) {
+      const Event event = log.events[i];
+      const bool collective = event.kind == EventKind::collective && event.forward == kNone;
+      if ((event.kind != EventKind::op && !collective) || event.phase != Phase::forward) continue;
+      const EventRef reader{static_cast<int32_t>(p), i};
+      const EventSlots slots = log.slots_of(event);
+      for (const Slot& slot : slots) {
+        if (slot.kind != SlotKind::in || !has_value(slot)) continue;
+        const SlotRef at{reader, slots.index_of(slot)};
+        const std::vector<SlotRef> makers = made_by(at);
+        if (makers.size() != 1 || makers.front().event.process != reader.process) continue;
+        const SlotRef& made = makers.front();
+        const auto known = at_.find(id_of(made.event.process, made.slot));
+        if (known != at_.end() && tensors.contains(known->second) &&
+            values_.slot(made).flat == slot.flat)
+          found.push_back({known->second, at});
+      }
+    }
+  }
+  return found;
+}
+
+void FlowBack::know(const SlotRef& read) {
+  put_in_.insert(id_of(read.event.process, read.slot));
+  const Slot slot = values_.slot(read);
+  if (has_value(slot) && !is_zero(slot)) equal_.insert(value_key(values_.log(read.event), slot));
 }
 
 }  // namespace opguard

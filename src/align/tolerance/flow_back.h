@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -30,28 +31,46 @@ namespace opguard {
 struct ToleranceOrigin {
   uint32_t tensor = 0;           // of Comparison::tensors
   std::vector<EventRef> region;  // of the candidate, between it and what is known; latest first
+  // Values it was made of that nobody recorded made, and that are not the reference's.
+  uint32_t unknown = 0;
   bool operator==(const ToleranceOrigin&) const = default;
+};
+
+// A tensor of the candidate that an operator reads.
+struct ReadTensor {
+  uint32_t tensor = 0;  // of Comparison::tensors
+  SlotRef at;           // of the candidate, what the operator reads
+  bool operator==(const ReadTensor&) const = default;
 };
 
 class FlowBack {
  public:
   FlowBack(const Run& candidate, const Comparison& comparison);
 
-  // By the order of the reference. `sinks` are numbers of Comparison::tensors.
+  // By the order of the reference. `sinks` are numbers of Comparison::tensors. Harmless ones are
+  // left out, unless there are no others.
   std::vector<ToleranceOrigin> origins(const std::vector<uint32_t>& sinks) const;
+  // The same with harmless ones. `visited`: all tensors that the way leads through.
+  std::vector<ToleranceOrigin> all_origins(const std::vector<uint32_t>& sinks,
+                                           std::set<uint32_t>& visited) const;
+  // Operators of forward passes that read some of these tensors, as their makers left them.
+  std::vector<ReadTensor> reads_of(const std::set<uint32_t>& tensors) const;
+  // What an operator reads there is the reference's, whoever made it: it was put in.
+  void know(const SlotRef& read);
+  // Of the candidate's layout alone: whatever the forward pass makes of it, is explained before it
+  // comes to a loss.
+  bool is_harmless(const ComparedTensor& tensor) const;
 
  private:
   struct Reached {
     std::vector<uint32_t> tensors;
     std::vector<EventRef> region;
+    uint32_t unknown = 0;
   };
   // Does a tensor lead on from `of`, which was made of it?
   bool leads_on(const ComparedTensor& tensor, const ComparedTensor& of, bool over_ranks) const;
   void explore(const EventRef& event, bool over_ranks, const ComparedTensor& of, Reached& reached,
                std::unordered_map<uint64_t, bool>& seen) const;
-  // Of the candidate's layout alone: whatever the forward pass makes of it, is explained before it
-  // comes to a loss.
-  bool is_harmless(const ComparedTensor& tensor) const;
   std::vector<SlotRef> made_by(const SlotRef& read) const;
   bool reads(const EventRef& reader, const SlotRef& made) const;
   std::vector<SlotRef> read_by(const EventRef& event) const;
@@ -70,6 +89,7 @@ class FlowBack {
   // Of the reference under some name: whoever made it first, it is known. A piece that was cut for
   // another rank is the same bytes as the one that this rank takes.
   std::unordered_set<ValueKey, ValueKeyHash> equal_;
+  std::unordered_set<uint64_t> put_in_;  // by process and slot
 };
 
 }  // namespace opguard

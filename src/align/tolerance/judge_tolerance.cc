@@ -28,13 +28,13 @@ class ToleranceJudge {
         names_(a, b, comparison) {}
 
   Verdict verdict();
+  Pivot pivot_of(const ToleranceOrigin& origin);
 
  private:
   void missing_layers(Verdict& verdict) const;
   const LayerPlace* held_again(const std::string& prefix) const;
   // The first operator of a layer on its rank.
   EventRef runs(const LayerPlace& place) const;
-  Pivot pivot_of(const ToleranceOrigin& origin);
   bool is_drawn(const Pivot& pivot) const;
   std::string place_of(const EventRef& ref) const;
 
@@ -226,6 +226,15 @@ double worst_ratio(const Comparison& comparison) {
 
 Verdict judge_tolerance(const Run& reference, const Run& candidate, const Comparison& comparison) {
   return ToleranceJudge(reference, candidate, comparison).verdict();
+}
+
+std::vector<Pivot> tolerance_pivots(const Run& reference, const Run& candidate,
+                                    const Comparison& comparison,
+                                    const std::vector<ToleranceOrigin>& origins) {
+  ToleranceJudge judge(reference, candidate, comparison);
+  std::vector<Pivot> pivots;
+  for (const ToleranceOrigin& origin : origins) pivots.push_back(judge.pivot_of(origin));
+  return pivots;
 }
 
 }  // namespace opguard

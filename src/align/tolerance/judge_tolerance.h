@@ -15,8 +15,11 @@
 // The cost: the walk touches what differs, and the producers of it are looked up in an index.
 #pragma once
 
+#include <vector>
+
 #include "align/judge/verdict.h"
 #include "align/tolerance/comparison.h"
+#include "align/tolerance/flow_back.h"
 
 namespace opguard {
 
@@ -25,5 +28,10 @@ double worst_ratio(const Comparison& comparison);
 
 // Pivot::tensor says which of comparison.tensors a candidate is about.
 Verdict judge_tolerance(const Run& reference, const Run& candidate, const Comparison& comparison);
+
+// The operators that are named for origins, and their kinds.
+std::vector<Pivot> tolerance_pivots(const Run& reference, const Run& candidate,
+                                    const Comparison& comparison,
+                                    const std::vector<ToleranceOrigin>& origins);
 
 }  // namespace opguard

@@ -31,6 +31,7 @@ struct Targets {
   std::vector<uint8_t> dims{};
   std::vector<Target> all{};
   uint32_t pieces = 1;  // that make up the whole
+  size_t set = 0;       // of WholeValue::sets
 };
 
 Target target_of(const SketchSums& sketch, uint32_t first, uint32_t second) {
@@ -85,6 +86,7 @@ std::vector<Targets> hypotheses(const WholeValue& whole, const std::vector<int64
     if (set.local != local) continue;
     if (set.kind == SketchSetKind::grid) all.push_back(of_grid(set, whole.shape));
     if (set.kind == SketchSetKind::halves) all.push_back(of_halves(set, whole.shape));
+    all.back().set = static_cast<size_t>(&set - whole.sets.data());
   }
   return all;
 }
@@ -112,6 +114,7 @@ TensorPlacement each_alone(const Targets& targets, const std::vector<RankValue>&
                            double allowed, double factor, Search search) {
   TensorPlacement found{targets.kind, targets.dims};
   found.error = 0;
+  found.set = targets.set;
   std::vector<bool> covered(targets.pieces, false);
   bool of_grid = targets.kind == PlacementKind::pieces;
   for (const RankValue& value : held) {
@@ -133,6 +136,7 @@ TensorPlacement each_alone(const Targets& targets, const std::vector<RankValue>&
       return found;
     }
     if (best != nullptr) covered[best->first] = covered[best->second] = true;
+    found.held.push_back(best != nullptr ? HeldPieces{best->first, best->second} : HeldPieces{});
     of_grid &= best != nullptr && best->of_grid;
     if (nearest > allowed) found.stray.push_back(value.rank);
     found.error = std::max(found.error, nearest);
@@ -216,9 +220,14 @@ TensorPlacement in_groups(const Targets& targets, const HeldSums& held_sums, siz
   bool of_grid = targets.kind == PlacementKind::pieces;
   std::vector<bool> covered(targets.pieces, false);
   found.error = 0;
+  found.set = targets.set;
+  found.held.resize(ranks);
   for (const NearSum& sum : sums) {
     if (taken & sum.ranks) continue;
     taken |= sum.ranks;
+    const Target& target = targets.all[sum.target];
+    for (size_t r = 0; r < ranks; ++r)
+      if ((sum.ranks >> r & 1) != 0) found.held[r] = {target.first, target.second};
     covered[targets.all[sum.target].first] = covered[targets.all[sum.target].second] = true;
     of_grid &= targets.all[sum.target].of_grid;
     found.error = std::max(found.error, sum.error);

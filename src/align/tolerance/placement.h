@@ -49,6 +49,12 @@ enum class PlacementKind : uint8_t {
   unknown        // no hypothesis is within what is allowed; the nearest is told in `error`
 };
 
+// Numbers of pieces; equal if it is one.
+struct HeldPieces {
+  uint32_t first = 0, second = 0;
+  bool operator==(const HeldPieces&) const = default;
+};
+
 struct TensorPlacement {
   PlacementKind kind = PlacementKind::unknown;
   std::vector<uint8_t> dims{};  // that are cut
@@ -60,6 +66,10 @@ struct TensorPlacement {
   bool ambiguous = false;
   uint32_t omitted = 0;           // pieces that no rank holds
   std::vector<uint32_t> stray{};  // ranks that are not within what is allowed
+  // Of WholeValue::sets, what it was told by; and for each rank its piece, or two, in that set's
+  // order. Ranks of one sum have the same ones.
+  size_t set = 0;
+  std::vector<HeldPieces> held{};
 };
 
 // A rank is held once, and there is at least one. What is allowed is the relative difference that
