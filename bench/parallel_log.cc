@@ -9,7 +9,7 @@
 //   noise       the reference once more, each element moved by at most its unit roundoff
 //
 // Tensors are real, and their sketches those of the runtime. An element is a function of the
-// tensor's number and of its index, so that ranks hold pieces of one tensor; parts of a sum differ
+// tensor's number and of its index, so that ranks hold pieces of one tensor. Parts of a sum differ
 // by more than the sum. Fingerprints are made of numbers. A transformer of 28 operators a layer,
 // with their backward nodes. It prints how many records there are, and how many have a
 // sketch.

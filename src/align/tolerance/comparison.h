@@ -8,7 +8,7 @@
 //
 // What is allowed is what rounding did to the same tensor of the reference, run again with jitter,
 // times a factor. Where the candidate's type is narrower the jitter is as coarse. No operator of a
-// first forward pass may make more of it than a few units: angles in bfloat16 have a cosine that is
+// first forward pass may make more of it than a few units. Angles in bfloat16 have a cosine that is
 // as far off as jitter says, and that no one wants.
 //
 // Counterexample: a tensor of zeros, or one that jitter alone moves by a quarter of its norm, says

@@ -107,11 +107,11 @@ double relative_within(const SketchSums& y, const SketchSums& z, double factor, 
 }
 
 // Which hypotheses are told apart: all, or those alone that fit.
-enum class Search : uint8_t { nearest, fitting };
+enum class Hypotheses : uint8_t { nearest, fitting };
 
 // Each rank has what is nearest to it. Fitting: of one that a rank does not fit, only that is told.
 TensorPlacement each_alone(const Targets& targets, const std::vector<RankValue>& held,
-                           double allowed, double factor, Search search) {
+                           double allowed, double factor, Hypotheses search) {
   TensorPlacement found{targets.kind, targets.dims};
   found.error = 0;
   found.set = targets.set;
@@ -123,7 +123,7 @@ TensorPlacement each_alone(const Targets& targets, const std::vector<RankValue>&
     for (const Target& target : targets.all) {
       const double error =
           relative_within(value.sketch, target.sketch, factor, std::fabs(factor) * target.norm,
-                          std::max(search == Search::nearest ? nearest : 0, allowed));
+                          std::max(search == Hypotheses::nearest ? nearest : 0, allowed));
       // A piece that a rank may hold as well is not called omitted.
       if (error <= allowed) covered[target.first] = covered[target.second] = true;
       if (error < nearest || best == nullptr) {
@@ -131,7 +131,7 @@ TensorPlacement each_alone(const Targets& targets, const std::vector<RankValue>&
         best = &target;
       }
     }
-    if (nearest > allowed && search == Search::fitting) {
+    if (nearest > allowed && search == Hypotheses::fitting) {
       found.error = kNever;
       return found;
     }
@@ -263,7 +263,7 @@ bool better(const TensorPlacement& a, const TensorPlacement& b, double allowed) 
 // The best of all hypotheses with one factor. sums: nullptr where none are tried.
 TensorPlacement best_with(const std::vector<Targets>& hypotheses,
                           const std::vector<RankValue>& held, double allowed, double factor,
-                          Search search, const HeldSums* sums) {
+                          Hypotheses search, const HeldSums* sums) {
   TensorPlacement best;
   const auto offer = [&](const TensorPlacement& other) {
     if (better(other, best, allowed)) {
@@ -310,18 +310,20 @@ TensorPlacement find_placement(const WholeValue& whole, const std::vector<RankVa
   if (all.empty()) return {};
   const bool zero = norm(whole.sets[0].sketches[0].sums) == 0;
   // Sums over ranks only where no rank alone explains what it has: a mean of equal values is each.
-  TensorPlacement best = best_with(all, held, allowed, unit, Search::nearest, nullptr);
+  TensorPlacement best = best_with(all, held, allowed, unit, Hypotheses::nearest, nullptr);
   std::optional<HeldSums> of_ranks;
   if (best.error > allowed && held.size() > 1 && held.size() <= kMostSummed)
     of_ranks.emplace(held, allowed);
   const HeldSums* sums = of_ranks ? &*of_ranks : nullptr;
-  if (sums != nullptr && !zero) best = best_with(all, held, allowed, unit, Search::nearest, sums);
+  if (sums != nullptr && !zero)
+    best = best_with(all, held, allowed, unit, Hypotheses::nearest, sums);
   if (best.error <= allowed) {
     best.ambiguous = zero || best.other_error <= std::min(allowed, kClear * best.error);
     return best;
   }
   for (const double factor : {2.0, 0.5, 4.0, 0.25, 8.0, 0.125, 3.0, 1.0 / 3}) {
-    TensorPlacement scaled = best_with(all, held, allowed, unit * factor, Search::fitting, sums);
+    TensorPlacement scaled =
+        best_with(all, held, allowed, unit * factor, Hypotheses::fitting, sums);
     if (scaled.error > allowed) continue;
     scaled.factor = factor;
     scaled.ambiguous = scaled.other_error <= std::min(allowed, kClear * scaled.error);
@@ -331,7 +333,7 @@ TensorPlacement find_placement(const WholeValue& whole, const std::vector<RankVa
   for (const Targets& targets : all)
     for (const double factor : fitted(targets, held.front(), unit)) {
       TensorPlacement scaled =
-          each_alone(targets, held, kFitAllowance * allowed, unit * factor, Search::fitting);
+          each_alone(targets, held, kFitAllowance * allowed, unit * factor, Hypotheses::fitting);
       scaled.factor = factor;
       if (better(scaled, multiple, kFitAllowance * allowed)) multiple = scaled;
     }

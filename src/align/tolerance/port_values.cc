@@ -34,7 +34,7 @@ uint64_t count_elements(const Meta& meta) {
 }
 
 // Zeros, which nothing is paired with, of a tensor without a sketch.
-SketchSums sums_of(SketchReader& reader, const SlotRef& at) {
+SketchSums own_sums(SketchReader& reader, const SlotRef& at) {
   const Sketch* own = reader.own(at);
   return own == nullptr ? SketchSums{} : own->sums;
 }
@@ -116,8 +116,8 @@ class PortPairs {
   static Event event(const PortSide& side, const SlotRef& at) {
     return side.run.processes[static_cast<size_t>(at.event.process)].events[at.event.event];
   }
-  SketchSums sums_a(uint32_t i) { return sums_of(read_a_, of_a(i).at); }
-  SketchSums sums_b(uint32_t i) { return sums_of(read_b_, of_b(i).at); }
+  SketchSums sums_a(uint32_t i) { return own_sums(read_a_, of_a(i).at); }
+  SketchSums sums_b(uint32_t i) { return own_sums(read_b_, of_b(i).at); }
 
   void parameters();
   void pair_parameters(const Numbers& a, const Numbers& b, std::set<uint32_t>& used_a,

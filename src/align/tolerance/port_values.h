@@ -6,7 +6,7 @@
 //   a   the result of silu(gate)                 b   the same within rounding, in the same order
 //
 // Parameters are paired by their content as the first step reads them: the sketch, else the digest
-// of the elements, which a transpose leaves as it is, and which adds up where weights are joined.
+// of the elements. A transpose leaves that as it is, and it adds up where weights are joined.
 // Losses, parameters and gradients are then paired by these names and their order. What operators
 // and autograd nodes make is paired by value, in the longest common order. The reference sketches
 // its results with dimensions exchanged too: [2, 64, 12] is known as [2, 12, 64].
