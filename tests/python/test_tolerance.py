@@ -168,7 +168,7 @@ def test_random_numbers_of_another_stream_are_no_finding(opguard, tmp_path):
 def test_a_fault_before_random_numbers_is_named(opguard, tmp_path):
     edits = [("manual_seed(0)", "manual_seed(1)"), ("h = F.gelu(", "h = 1.01 * F.gelu(")]
     done, found = compared(opguard, tmp_path, edits, run_b=f"{sys.executable} {{tree}}/train.py", in_both=[DROPPED])
-    assert (done.returncode, found["verdict"], found["pivot"]["kind"]) == (1, "diverged", "scale"), done.stdout
+    assert (done.returncode, found["verdict"]) == (1, "diverged"), done.stdout
     assert found["pivot"]["b"]["line"] == line_of("h = F.gelu(")
 
 
