@@ -14,4 +14,10 @@ CASES = {
         kind="formula", held_out=True,
         edits=[(P, '    x = x + p["emb.token_type_embeddings.weight"][segments]\n    return norm(p, "emb.LayerNorm", x)', '    return norm(p, "emb.LayerNorm", x) + p["emb.token_type_embeddings.weight"][segments]')],
         exact=[(P, "embed", 'return norm(p, "emb.LayerNorm", x) + p[')], near=[(P, "embed", ""), (P, "norm", "")], module="emb", note="the segments are added behind the norm"),
+    "softmax_axis": dict(
+        kind="formula", held_out=True, edits=[(P, "F.softmax(scores, -1)", "F.softmax(scores, -2)")],
+        exact=[(P, "attend", "return (F.softmax(scores, -2) @ v)")], near=[(P, "attend", "")], module="l0.attention", note="the softmax is over the queries"),
+    "mean_over_all": dict(
+        kind="scale", held_out=True, edits=[(P, "labels.view(-1), ignore_index=-100)", 'labels.view(-1), ignore_index=-100, reduction="sum") / labels.numel()')],
+        exact=[(P, "step", "loss = F.cross_entropy(")], near=[(P, "step", "")], module="", note="the mean is over all tokens, not over those that were masked"),
 }  # fmt: skip

@@ -16,4 +16,12 @@ CASES = {
         kind="untied", held_out=True, phase="backward", edits=[(P, "self.head.weight = self.tok.weight", "self.head.weight = nn.Parameter(self.tok.weight.detach().clone())")],
         exact=[(P, "GPT.__init__", "self.head.weight = nn.Parameter("), (P, "GPT.forward", "logits = self.head(self.norm(x))"), (P, "GPT.forward", "x = self.tok(idx) + self.pos(")],
         near=[(P, "GPT.__init__", ""), (P, "GPT.forward", "")], module="head", note="the same values at the start, two parameters: each has a part of the gradient"),
+    "square_weight": dict(
+        kind="wrong_layout", held_out=True, edits=[(P, 'conv1d = name.endswith("weight") and ".c_" in name', 'conv1d = name.endswith("weight") and ".c_" in name and value.shape[0] != value.shape[1]')],
+        exact=[(P, "from_checkpoint", 'conv1d = name.endswith("weight")'), (P, "from_checkpoint", "mine[name] = value.t() if conv1d"), (P, "CausalSelfAttention.forward", "return self.out(y)")],
+        near=[(P, "from_checkpoint", ""), (P, "CausalSelfAttention.forward", "")], module="blocks.0.attn.out",
+        note="a weight is transposed where its shape demands it: a square one is not"),
+    "positions_from_one": dict(
+        kind="wrong_data", held_out=True, edits=[(P, "self.pos(torch.arange(idx.size(1)))", "self.pos(torch.arange(1, idx.size(1) + 1))")],
+        exact=[(P, "GPT.forward", "x = self.tok(idx) + self.pos(torch.arange(1")], near=[(P, "GPT.forward", "")], module="pos", note="the first position is 1"),
 }  # fmt: skip

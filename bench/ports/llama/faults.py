@@ -18,4 +18,12 @@ CASES = {
         kind="wrong_layout", held_out=True, edits=[(P, "x.repeat_interleave(HEADS // KV_HEADS, dim=2)", "x.repeat(1, 1, HEADS // KV_HEADS, 1)")],
         exact=[(P, "repeat_kv", "return x.repeat(")], near=[(P, "repeat_kv", ""), (P, "Attention.forward", "")], module="layers.0.attention",
         note="heads 0 1 0 1 for 0 0 1 1"),
+    "gate_up": dict(
+        kind="exchanged", held_out=True, edits=[(P, '"mlp.gate_proj": "feed_forward.w1"', '"mlp.gate_proj": "feed_forward.w3"'), (P, '"mlp.up_proj": "feed_forward.w3"', '"mlp.up_proj": "feed_forward.w1"')],
+        exact=[(P, "convert", "name = name.replace(theirs, ours)"), (P, "convert", "mine[name] = value"), (P, "FeedForward.forward", "return self.w2(F.silu(self.w1(x)) * self.w3(x))")],
+        near=[(P, "convert", ""), (P, "FeedForward.forward", "")], module="layers.0.feed_forward", note="the gate's weight is the projection's"),
+    "norm_detached": dict(
+        kind="formula", held_out=True, phase="backward", edits=[(P, "torch.rsqrt(x.pow(2).mean(", "torch.rsqrt(x.detach().pow(2).mean(")],
+        exact=[(P, "RMSNorm.forward", "scale = torch.rsqrt(x.detach()")], near=[(P, "RMSNorm.forward", "")], module="norm",
+        note="no gradient goes through the root mean square"),
 }  # fmt: skip

@@ -15,4 +15,12 @@ CASES = {
         kind="scale", held_out=True, edits=[(P, "        y = y * DIM**-0.5\n", "")],
         exact=[(P, "T5.forward", "logits = F.linear(y, self.words.weight)"), (P, "T5.forward", "y = self.writer(self.words(begun), memory)")], near=[(P, "T5.forward", "")],
         module="", note="the tied head wants its input over sqrt(dim)"),
+    "cross_residual": dict(
+        kind="formula", held_out=True, edits=[(P, "x = x + self.cross[i](", "x = self.cross[i](")],
+        exact=[(P, "Stack.forward", "x = self.cross[i](self.cross_norm[i](x), memory, None)")], near=[(P, "Stack.forward", "")], module="writer",
+        note="no residual around the cross attention"),
+    "head_detached": dict(
+        kind="formula", held_out=True, phase="backward", edits=[(P, "logits = F.linear(y, self.words.weight)", "logits = F.linear(y, self.words.weight.detach())")],
+        exact=[(P, "T5.forward", "logits = F.linear(y, self.words.weight.detach())")], near=[(P, "T5.forward", "")], module="",
+        note="the tied weight gets the gradient of the embeddings alone"),
 }  # fmt: skip

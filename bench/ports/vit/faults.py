@@ -17,4 +17,11 @@ CASES = {
         edits=[(P, "        x = torch.cat((first, x), dim=1)\n        x = x + self.positions\n", "        x = x + self.positions[1:]\n        x = torch.cat((first, x), dim=1)\n")],
         exact=[(P, "ViT.forward", "x = x + self.positions[1:]"), (P, "ViT.forward", "x = torch.cat((first, x), dim=1)")], near=[(P, "ViT.forward", "")], module="",
         note="the class token gets no position"),
+    "mean_of_tokens": dict(
+        kind="formula", held_out=True, edits=[(P, "return self.classifier(x[:, 0])", "return self.classifier(x.mean(dim=1))")],
+        exact=[(P, "ViT.forward", "return self.classifier(x.mean(dim=1))")], near=[(P, "ViT.forward", "")], module="", note="the mean of all tokens for the class token"),
+    "channels_last": dict(
+        kind="wrong_layout", held_out=True, edits=[(P, "grid.permute(0, 2, 4, 1, 3, 5)", "grid.permute(0, 2, 4, 3, 5, 1)")],
+        exact=[(P, "ViT.patches", "return grid.permute(0, 2, 4, 3, 5, 1)")], near=[(P, "ViT.patches", ""), (P, "load", "")], module="",
+        note="a patch has its channels last, the weight has them first"),
 }  # fmt: skip
