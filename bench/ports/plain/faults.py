@@ -38,4 +38,25 @@ CASES = {
         kind="formula", held_out=True, phase="optimizer", args="--fused", edits=[(T, "lr=1e-3, eps=1e-3, weight_decay=0.1, fused=True)", "lr=1e-3, weight_decay=0.1, fused=True)")],
         exact=[(T, "make_optimizer", "return torch.optim.AdamW(parameters, lr=1e-3, weight_decay=0.1, fused=True)"), (T, "train", "optimizer.step()")],
         near=[(T, "make_optimizer", ""), (T, "train", "")], module="", note="the default epsilon"),
+    "bf16_statistics": dict(
+        kind="formula", held_out=True, phase="backward", **BF16,
+        edits=[(M, "        wide = x.float()\n", "        wide = x.float()\n        if x.dtype == torch.bfloat16:\n            scale = torch.rsqrt(wide.detach().pow(2).mean(-1, keepdim=True) + 1e-5)\n            return (wide * scale).to(x.dtype) * self.weight\n")],
+        exact=[(M, "Norm.forward", "scale = torch.rsqrt(wide.detach()")], near=[(M, "Norm.forward", "")], module="norm",
+        note="in bfloat16 no gradient goes through the root mean square"),
+    "sdpa_over_heads": dict(
+        kind="formula", held_out=True, args="--sdpa",
+        edits=[(M, "return F.scaled_dot_product_attention(q, k, v, is_causal=True)", "q, k, v = (t.transpose(1, 2) for t in (q, k, v))\n    return F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2)")],
+        exact=[(M, "fused", "q, k, v = (t.transpose(1, 2)"), (M, "fused", "return F.scaled_dot_product_attention(")], near=[(M, "fused", "")], module="blocks.0.attention",
+        note="batch, length, heads, as another library wants it: heads attend to heads"),
+    "compile_gate": dict(
+        kind="exchanged", held_out=True, args="--compile",
+        edits=[(M, "        return self.down(F.silu(self.gate(x)) * self.up(x))\n", "        if torch.compiler.is_compiling():\n            return self.down(F.silu(self.up(x)) * self.gate(x))\n        return self.down(F.silu(self.gate(x)) * self.up(x))\n")],
+        exact=[(M, "FeedForward.forward", "return self.down(F.silu(self.up(x)) * self.gate(x))")], near=[(M, "FeedForward.forward", "")], module="blocks.0.ffn",
+        note="the other projection goes through silu where the program is compiled"),
+    "fused_groups": dict(
+        kind="formula", held_out=True, phase="optimizer", args="--fused",
+        edits=[(T, "        return torch.optim.AdamW(parameters, lr=1e-3, eps=1e-3, weight_decay=0.1, fused=True)\n",
+            '        parameters = list(parameters)\n        groups = [{"params": [p for p in parameters if p.ndim > 1]}, {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0}]\n        return torch.optim.AdamW(groups, lr=1e-3, eps=1e-3, weight_decay=0.1, fused=True)\n')],
+        exact=[(T, "make_optimizer", "groups = [{"), (T, "make_optimizer", "return torch.optim.AdamW(groups"), (T, "train", "optimizer.step()")],
+        near=[(T, "make_optimizer", ""), (T, "train", "")], module="", note="norms have no weight decay, and the reference's do"),
 }  # fmt: skip
