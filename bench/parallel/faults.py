@@ -60,4 +60,52 @@ CASES = {
         kind="scale", held_out=True, phase="backward", ref="--clip 10", args="--dp 2 --clip 10", edits=[(U, "        p.grad.div_(dp.size)\n", "        p.grad.div_(cp.size)\n")],
         exact=[(U, "finish_gradients", "p.grad.div_(cp.size)"), (U, "finish_gradients", "dp.sum(p.grad)")], near=[(U, "finish_gradients", "")], module="",
         note="the same, and no clipping"),
+    "blocks_gradient": dict(
+        kind="missing_reduce", held_out=True, phase="backward", args="--cp 2",
+        edits=[(A, "return ctx.group.mine(ctx.group.sum(grad.clone()), 1).contiguous(), None", "return ctx.group.mine(grad, 1).contiguous(), None")],
+        exact=[(A, "GatherBlocks.backward", "return ctx.group.mine(grad, 1)")], near=[(A, "GatherBlocks.backward", "")], module="layers.3.attention",
+        note="keys and values get the gradient of their own rank's queries alone"),
+    "mirrored_peer": dict(
+        kind="wrong_layout", held_out=True, ranks=4, args="--tp 2 --sp --pp 2", edits=[(P, "return self.pp.ranks[self.pp.rank + step]", "return dist.get_world_size() - 1 - dist.get_rank()")],
+        exact=[(P, "Stage.peer", "return dist.get_world_size() - 1"), (P, "Stage.receive", "dist.recv(buffer, src=source)"), (P, "Stage.run", "dist.send(made.detach()"),
+               (P, "Stage.run", "given = tokens if self.first else")],
+        near=[(P, "Stage.peer", ""), (P, "Stage.receive", ""), (P, "Stage.run", "")], module="layers.2",
+        note="right for two stages alone; with two tensor-parallel ranks each gets the other's part of the sequence"),
+    "backward_order": dict(
+        kind="stale", held_out=True, phase="backward", args="--pp 2", edits=[(P, "for given, made in kept:", "for given, made in kept if self.last else reversed(kept):")],
+        exact=[(P, "Stage.run", "for given, made in kept if"), (P, "Stage.run", "made.backward(self.receive(")], near=[(P, "Stage.run", ""), (P, "Stage.receive", "")], module="layers.1",
+        note="the first stage takes the micro-batches backward from the last one: each has another's gradient"),
+    "sequence_first_part": dict(
+        kind="omits", held_out=True, phase="backward", args="--tp 2 --sp",
+        edits=[(R, "return ctx.group.mine(ctx.group.sum(grad.clone()), 1).contiguous(), None", "return ctx.group.sum(grad.clone()).chunk(ctx.group.size, 1)[0].contiguous(), None")],
+        exact=[(R, "GatherSequence.backward", "return ctx.group.sum(grad.clone()).chunk(")], near=[(R, "GatherSequence.backward", "")], module="norm",
+        note="every rank keeps the gradient of the first part of the sequence"),
+    "expert_average": dict(
+        kind="scale", held_out=True, phase="backward", ref="--moe", args="--dp 2 --moe",
+        edits=[(U, "            dp.sum(p.grad)\n        p.grad.div_(dp.size)\n", "            dp.sum(p.grad)\n            p.grad.div_(dp.size)\n")],
+        exact=[(U, "finish_gradients", 'if not getattr(p, "expert", False)'), (U, "finish_gradients", "p.grad.div_(dp.size)")], near=[(U, "finish_gradients", "")], module="layers.1.ffn",
+        note="the experts' gradients are of all ranks' tokens, and not divided by the ranks"),
+    "expert_first": dict(
+        kind="mapping", held_out=True, ref="--moe", args="--dp 2 --moe", edits=[(E, "first = group.rank * self.here", "first = group.rank * (self.here - 1)")],
+        exact=[(E, "Experts.__init__", "first = group.rank * (self.here - 1)"), (E, "Experts.__init__", "self.up = nn.ParameterList("), (E, "Experts.__init__", "self.down = nn.ParameterList("),
+               (E, "Experts.apply_experts", "parts[i] = F.silu(")],
+        near=[(E, "Experts.__init__", ""), (E, "Experts.apply_experts", "")], module="layers.1.ffn", note="the ranks have experts 0 1 and 1 2"),
+    "not_broadcast": dict(
+        kind="diverged_replicas", held_out=True, args="--tp 2",
+        edits=[(L, '"""What tensor parallelism cuts: columns, rows, the vocabulary. Weights are drawn whole, by name, and cut."""\n', '"""What tensor parallelism cuts: columns, rows, the vocabulary. Weights are drawn whole, by name, and cut."""\nimport os\n'),
+               (L, "    whole = draw(name, *shape)\n", '    whole = draw(name, *shape)\n    if dim is None and int(os.environ.get("RANK", 0)):\n        whole = torch.full(shape, float(name.endswith("gain")))\n')],
+        exact=[(L, "parameter", "whole = torch.full(shape"), (L, "parameter", "if dim is None and int("), (L, "parameter", "p = nn.Parameter("), (L, "Norm.forward", "return x * torch.rsqrt(")],
+        near=[(L, "parameter", ""), (L, "Norm.forward", "")], module="layers.0.norm1", note="rank 0 has the parameters that are not cut, the others keep ones and zeros"),
+    "small_gradients": dict(
+        kind="missing_reduce", held_out=True, phase="backward", args="--dp 2", edits=[(U, 'if not getattr(p, "expert", False):\n            dp.sum', 'if not getattr(p, "expert", False) and p.ndim > 1:\n            dp.sum')],
+        exact=[(U, "finish_gradients", 'if not getattr(p, "expert", False) and p.ndim > 1'), (U, "finish_gradients", "p.grad.div_(dp.size)")], near=[(U, "finish_gradients", "")], module="norm",
+        note="gains and biases are in no bucket: their gradients stay each rank's own"),
+    "zero_gather_early": dict(
+        kind="stale", held_out=True, phase="optimizer", ref="--zero", args="--dp 2 --zero",
+        edits=[(U, "        whole = self.group.gather(w, 0)\n", ""), (U, "        self.first.lerp_(g, 0.1)\n", "        whole = self.group.gather(w, 0)\n        self.first.lerp_(g, 0.1)\n")],
+        exact=[(U, "ShardedAdamW.step", "whole = self.group.gather(w, 0)"), (U, "ShardedAdamW.step", "part = whole[at : at + p.numel()]"), (U, "ShardedAdamW.step", "p.view(-1)[: part.numel()].copy_(part)")],
+        near=[(U, "ShardedAdamW.step", "")], module="", note="the parameters are gathered before they are updated"),
+    "sum_in_bfloat16": dict(
+        kind="precision", held_out=True, args="--tp 2", edits=[(R, "        return group.sum(x.clone())\n", "        return group.sum(x.bfloat16()).to(x.dtype)\n")],
+        exact=[(R, "Reduce.forward", "return group.sum(x.bfloat16())")], near=[(R, "Reduce.forward", ""), (R, "leave", "")], module="words", note="the ranks' parts are rounded to bfloat16 before they are added"),
 }  # fmt: skip
