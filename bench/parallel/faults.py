@@ -9,6 +9,8 @@ CASES = {
     "control_ep": dict(kind="none", ref="--moe", args="--dp 2 --moe", note="tokens go to the experts' ranks: those are permuted, and experts renumbered"),
     "control_cp": dict(kind="none", args="--cp 2", held_out=True, note="attention by blocks"),
     "control_tp_pp": dict(kind="none", ranks=4, args="--tp 2 --sp --pp 2", held_out=True),
+    "control_scatter": dict(kind="none", args="--tp 2 --sp --scatter", held_out=True, note="sequence parallelism by reduce-scatter, not by all-reduce and a part of it"),
+    "control_pp_uneven": dict(kind="none", args="--pp 2 --in-first 3", held_out=True, note="three layers in the first stage, one in the last"),
     "vocab_sum": dict(
         kind="missing_reduce", args="--tp 2", edits=[(L, "        total = Reduce.apply(total, tp)\n", "")],
         exact=[(L, "cross_entropy", "return (total.log() - right).mean()"), (L, "cross_entropy", "total = shifted.exp().sum(-1)")], near=[(L, "cross_entropy", "")],

@@ -12,6 +12,7 @@ class Group:
     rank: int
     ranks: list
     handle: object = None
+    scatter: bool = False  # sequence parallelism adds up by reduce-scatter
 
     def sum(self, x):
         if self.size > 1:
@@ -29,6 +30,13 @@ class Group:
         parts = [torch.empty_like(x) for _ in range(self.size)]
         dist.all_gather(parts, x.contiguous(), group=self.handle)
         return torch.cat(parts, dim)
+
+    def sum_mine(self, x, dim):
+        """This rank's part of the sum: the others' parts of it do not come here."""
+        parts = x.movedim(dim, 0).contiguous()
+        mine = parts.new_empty(parts.shape[0] // self.size, *parts.shape[1:])
+        dist.reduce_scatter_tensor(mine, parts, group=self.handle)
+        return mine.movedim(0, dim).contiguous()
 
     def mine(self, x, dim):
         return x.chunk(self.size, dim)[self.rank]

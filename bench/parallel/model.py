@@ -37,14 +37,25 @@ class Layer(nn.Module):
         return x + self.ffn(self.norm2(x))
 
 
+def stage_layers(pp, in_first):
+    """The numbers of a stage's layers: as many in each, or `in_first` in the first and as many in each of the others."""
+    if pp.size == 1 or not in_first:
+        each = LAYERS // pp.size
+        return range(each * pp.rank, each * (pp.rank + 1))
+    each, left = divmod(LAYERS - in_first, pp.size - 1)
+    if in_first < 0 or left or each < 1:
+        raise ValueError(f"{LAYERS} layers, {in_first} of them in the first of {pp.size} stages: the others cannot have as many each")
+    start = in_first + each * (pp.rank - 1)
+    return range(in_first) if pp.rank == 0 else range(start, start + each)
+
+
 class Model(nn.Module):
     def __init__(self, groups, o):
         super().__init__()
         self.tp, self.sequence = groups["tp"], o.sp
         pp = groups["pp"]
-        first = LAYERS // pp.size * pp.rank
         self.words = Embedding("words", VOCAB, DIM, self.tp, o.sp) if pp.rank == 0 else None
-        self.layers = nn.ModuleList(Layer(first + i, groups, o) for i in range(LAYERS // pp.size))
+        self.layers = nn.ModuleList(Layer(number, groups, o) for number in stage_layers(pp, o.in_first))
         self.last = pp.rank == pp.size - 1
         if self.last:
             self.norm, self.head = Norm("norm", DIM), Column("head", DIM, VOCAB, self.tp)

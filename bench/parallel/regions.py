@@ -49,13 +49,41 @@ class ReduceSequence(torch.autograd.Function):
         return ctx.group.gather(grad, 1), None
 
 
+class GatherThenScatter(torch.autograd.Function):
+    """GatherSequence, whose backward pass is one reduce-scatter."""
+    @staticmethod
+    def forward(ctx, x, group):
+        ctx.group = group
+        return group.gather(x, 1)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return ctx.group.sum_mine(grad, 1), None
+
+
+class ScatterThenGather(torch.autograd.Function):
+    """ReduceSequence as one reduce-scatter."""
+    @staticmethod
+    def forward(ctx, x, group):
+        ctx.group = group
+        return group.sum_mine(x, 1)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return ctx.group.gather(grad, 1), None
+
+
 def enter(x, group, sequence):
     if group.size == 1:
         return x
+    if sequence and group.scatter:
+        return GatherThenScatter.apply(x, group)
     return GatherSequence.apply(x, group) if sequence else Copy.apply(x, group)
 
 
 def leave(x, group, sequence):
     if group.size == 1:
         return x
+    if sequence and group.scatter:
+        return ScatterThenGather.apply(x, group)
     return ReduceSequence.apply(x, group) if sequence else Reduce.apply(x, group)

@@ -1,4 +1,4 @@
-"""python train.py, or torchrun --nproc-per-node N train.py --tp 2 [--sp] --pp 2 --cp 2 --dp 2 [--moe] [--zero]: the same training."""
+"""python train.py, or torchrun --nproc-per-node N train.py --tp 2 [--sp [--scatter]] --pp 2 [--in-first N] --cp 2 --dp 2 [--moe] [--zero]: the same training."""
 import argparse
 
 import torch
@@ -15,8 +15,9 @@ def arguments():
     p = argparse.ArgumentParser()
     for name in ("dp", "pp", "cp", "tp"):
         p.add_argument(f"--{name}", type=int, default=1)
-    for name in ("sp", "moe", "zero"):
+    for name in ("sp", "scatter", "moe", "zero"):
         p.add_argument(f"--{name}", action="store_true")
+    p.add_argument("--in-first", type=int, default=0, metavar="N", help="layers in the first stage of a pipeline")
     p.add_argument("--clip", type=float, default=1.0)
     return p.parse_args()
 
@@ -40,6 +41,7 @@ def main():
     o = arguments()
     torch.set_num_threads(1)
     groups = make_groups(dp=o.dp, pp=o.pp, cp=o.cp, tp=o.tp)
+    groups["tp"].scatter = o.scatter
     model = Model(groups, o)
     for p in model.parameters():
         p.cut = getattr(p, "cut", False)
