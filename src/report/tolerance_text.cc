@@ -47,6 +47,8 @@ std::string tolerance_words(const Reason& reason) {
     case ReasonKind::another_value:
       return "it is run a's value of " + (names[0].empty() ? "" : names[0] + ", ") + "step " +
              std::to_string(first) + ", micro-batch " + std::to_string(second);
+    case ReasonKind::left_as_it_was:
+      return "it writes what was there before, where run a leaves another value";
     case ReasonKind::saved_overwritten:
       return "a backward pass reads what its forward pass had there, and this wrote over it "
              "before, "
@@ -106,6 +108,8 @@ std::string placement_text(const TensorPlacement& placement) {
   }
   if (placement.factor != 1) text += " x " + short_number(placement.factor);
   if (placement.omitted > 0) text += ", " + counted(placement.omitted, "piece") + " omitted";
+  for (size_t i = 0; i < placement.stray.size() && placement.kind != PlacementKind::unknown; ++i)
+    text += (i == 0 ? ", not on rank " : ", ") + std::to_string(placement.stray[i]);
   return text;
 }
 

@@ -234,7 +234,9 @@ Comparison compare_tensors(const Run& reference, const Run& candidate,
     const std::pair<uint32_t, uint32_t> batch{compared.a.activity.step, compared.micro_batch};
     const auto known = gradient ? units.find(batch) : units.end();
     if (known != units.end()) compared.unit = known->second;
-    compared.placement = find_placement(whole, values, compared.allowed, compared.unit);
+    const bool parameter = result.texts.text(compared.a.slot).starts_with("param:");
+    compared.placement = find_placement(whole, values, compared.allowed, compared.unit,
+                                        parameter ? Sums::none : Sums::tried);
     const bool zero = norm(whole.sets[0].sketches[0].sums) == 0;
     compared.state = state_of(compared, zero);
     // One number is always a multiple. A port's loss is no other one's.

@@ -1,22 +1,7 @@
 #include "align/tolerance/expected_placement.h"
 
-#include <cctype>
-
 namespace opguard {
 namespace {
-
-// "layers.#.attention": the same module of any layer.
-std::string without_numbers(const std::string& module) {
-  std::string text;
-  for (const char c : module) {
-    const bool digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
-    if (!digit)
-      text += c;
-    else if (text.empty() || text.back() != '#')
-      text += '#';
-  }
-  return text;
-}
 
 // Into how many parts each dimension that is cut is; empty where the shapes do not divide.
 std::vector<int64_t> cut_parts(const std::vector<int64_t>& whole,

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "align/tolerance/noise_level.h"
+#include "align/values/value_index.h"
 
 namespace opguard {
 namespace {
@@ -95,14 +96,35 @@ bool FaultKinds::is_moved(const ComparedTensor& tensor, const NamedOperator& nam
   if (!named.only_b) return false;
   const ProcessLog& log = b_.processes[static_cast<size_t>(named.event.process)];
   const EventSlots slots = log.slots_of(log.events[named.event.event]);
+  uint64_t joined = 0;  // digests add up, as those of what is concatenated
+  for (const Slot& read : slots)
+    if (read.kind == SlotKind::in && tells(read)) joined += read.digest;
+  const auto type = [&](const Slot& slot) { return log.metas[slot.meta].dtype; };
   for (const Slot& made : slots) {
     if (made.kind == SlotKind::in || !tells(made)) continue;
     for (const Slot& read : slots)
-      if (read.kind == SlotKind::in && tells(read) && read.digest == made.digest &&
-          read.flat != made.flat)
+      if (read.kind == SlotKind::in && tells(read) && type(read) == type(made) &&
+          read.flat != made.flat && (read.digest == made.digest || joined == made.digest))
         return true;
   }
   return false;
+}
+
+// What it writes was there before on every rank, and in the reference is not.
+bool FaultKinds::leaves_as_it_was(const ComparedTensor& tensor) const {
+  const auto wrote_the_same = [](const Run& run, const EventRef& event) {
+    const ProcessLog& log = run.processes[static_cast<size_t>(event.process)];
+    const EventSlots slots = log.slots_of(log.events[event.event]);
+    for (const Slot& written : slots)
+      for (const Slot& read : slots)
+        if (written.kind == SlotKind::written && read.kind == SlotKind::in &&
+            read.name == written.name && has_value(read) && written.value == read.value)
+          return true;
+    return false;
+  };
+  return !wrote_the_same(a_, tensor.a.at.event) &&
+         std::all_of(tensor.b.begin(), tensor.b.end(),
+                     [&](const SlotRef& b) { return wrote_the_same(b_, b.event); });
 }
 
 PivotKind FaultKinds::of(const ComparedTensor& tensor, const NamedOperator& named, Reasons& why) {
@@ -125,6 +147,11 @@ PivotKind FaultKinds::of(const ComparedTensor& tensor, const NamedOperator& name
     why.push_back({.kind = ReasonKind::pieces_omitted, .numbers = {found.omitted}});
     return PivotKind::omits;
   }
+  if (found.is_of_some(tensor.ranks.size())) {
+    why.push_back({.kind = ReasonKind::some_ranks,
+                   .numbers = {found.stray.size(), tensor.ranks.size(), found.stray.front()}});
+    return PivotKind::replicas;
+  }
   if (const ComparedTensor* other = stale_for(tensor)) {
     why.push_back(
         {.kind = ReasonKind::another_value,
@@ -132,15 +159,13 @@ PivotKind FaultKinds::of(const ComparedTensor& tensor, const NamedOperator& name
          .names = {comparison_.texts.text(other->a.activity.module)}});
     return PivotKind::stale;
   }
+  if (leaves_as_it_was(tensor)) {
+    why.push_back({ReasonKind::left_as_it_was});
+    return PivotKind::stale;
+  }
   if (is_moved(tensor, named)) {
     why.push_back({ReasonKind::elements_moved});
     return PivotKind::layout;
-  }
-  if (found.kind == PlacementKind::replicated && !found.stray.empty() &&
-      found.stray.size() < tensor.ranks.size()) {
-    why.push_back({.kind = ReasonKind::some_ranks,
-                   .numbers = {found.stray.size(), tensor.ranks.size(), found.stray.front()}});
-    return PivotKind::replicas;
   }
   if (is_narrow(tensor, named, why)) return PivotKind::precision;
   why.push_back({.kind = ReasonKind::beyond_noise, .ratio = found.error / tensor.allowed});

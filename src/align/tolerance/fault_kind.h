@@ -38,6 +38,7 @@ class FaultKinds {
 
  private:
   const ComparedTensor* stale_for(const ComparedTensor& tensor);
+  bool leaves_as_it_was(const ComparedTensor& tensor) const;
   bool is_moved(const ComparedTensor& tensor, const NamedOperator& named) const;
   bool is_narrow(const ComparedTensor& tensor, const NamedOperator& named, Reasons& why);
   bool rounds(const NamedOperator& named, double coarsest) const;

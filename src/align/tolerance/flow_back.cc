@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <set>
 #include <string_view>
 
@@ -20,6 +21,11 @@ constexpr uint32_t kMostSummands = 256;
 
 // Zeros are made in many places: their memory alone says where they came from.
 bool is_zero(const Slot& slot) { return slot.value == Fingerprint{}; }
+
+// Factors that rounding alone keeps apart are of one class.
+int64_t factor_class(double factor) {
+  return std::llround(std::log2(std::abs(factor)) * 1024) * 2 + (factor < 0);
+}
 
 }  // namespace
 
@@ -48,6 +54,51 @@ FlowBack::FlowBack(const Run& candidate, const Comparison& comparison)
       if (tensor.a.activity.kind == EventKind::state) parameters_[key] = i;
     }
   }
+  tell_common_factors();
+}
+
+void FlowBack::tell_common_factors() {
+  std::map<uint32_t, std::map<uint32_t, std::map<int64_t, uint32_t>>> counts;
+  for (const ComparedTensor& tensor : comparison_.tensors)
+    if (!comparison_.texts.text(tensor.a.node).empty() &&
+        (tensor.state == TensorState::equal || tensor.state == TensorState::scaled))
+      ++counts[tensor.a.activity.step][tensor.micro_batch]
+              [factor_class(tensor.unit * tensor.placement.factor)];
+  for (const auto& [step, batches] : counts) {
+    std::set<int64_t> most;
+    for (const auto& [batch, classes] : batches)
+      most.insert(
+          std::max_element(classes.begin(), classes.end(), [](const auto& x, const auto& y) {
+            return x.second < y.second;
+          })->first);
+    // Micro-batches with other factors add up to no multiple.
+    if (most.size() == 1) common_[step] = *most.begin();
+  }
+}
+
+bool FlowBack::has_common_factor(const ComparedTensor& tensor) const {
+  const auto common = common_.find(tensor.a.activity.step);
+  return common != common_.end() && !comparison_.texts.text(tensor.a.node).empty() &&
+         factor_class(tensor.unit * tensor.placement.factor) == common->second;
+}
+
+std::vector<EventRef> FlowBack::readers_among(const std::vector<EventRef>& region,
+                                              const ComparedTensor& tensor) const {
+  std::unordered_set<ValueKey, ValueKeyHash> made;
+  for (const SlotRef& b : tensor.b)
+    if (const Slot slot = values_.slot(b); has_value(slot) && !is_zero(slot))
+      made.insert(value_key(values_.log(b.event), slot));
+  std::vector<EventRef> found;
+  for (const EventRef& ref : region) {
+    const ProcessLog& log = values_.log(ref);
+    const EventSlots slots = log.slots_of(log.events[ref.event]);
+    if (std::any_of(slots.begin(), slots.end(), [&](const Slot& slot) {
+          return slot.kind == SlotKind::in && has_value(slot) &&
+                 made.contains(value_key(log, slot));
+        }))
+      found.push_back(ref);
+  }
+  return found;
 }
 
 // Who left the very bytes, else who made the value, else who wrote parts of that memory, as each
@@ -78,19 +129,21 @@ std::vector<SlotRef> FlowBack::read_by(const EventRef& ref) const {
 }
 
 bool FlowBack::leads_on(const ComparedTensor& tensor, const ComparedTensor& towards,
-                        bool over_ranks) const {
+                        const Way& way) const {
   const TensorState of = towards.state;
   switch (tensor.state) {
     case TensorState::equal:
     case TensorState::unjudged:
       return false;
     case TensorState::partial:
-      return !over_ranks && of != TensorState::scaled;
+      return !way.over_ranks && of != TensorState::scaled;
     case TensorState::scaled:
-      return of != TensorState::partial;
+      return of != TensorState::partial &&
+             !(of == TensorState::beyond && has_common_factor(tensor));
     case TensorState::beyond:
       return of == TensorState::beyond ||
-             (of == TensorState::scaled && comparison_.texts.text(towards.a.node).empty());
+             (of == TensorState::scaled && comparison_.texts.text(towards.a.node).empty() &&
+              !way.through_node && comparison_.texts.text(tensor.a.node).empty());
   }
   return false;
 }
@@ -131,10 +184,10 @@ std::vector<SlotRef> FlowBack::summands(const EventRef& node, const Slot& gradie
 }
 
 // A value that an event read: known, a tensor to go on from, or what is to be walked through.
-void FlowBack::lead_from(const ValueKey& key, const SlotRef& made, bool here,
+void FlowBack::lead_from(const ValueKey& key, const SlotRef& made, const Way& way,
                          const ComparedTensor& of, Reached& reached,
                          std::unordered_map<uint64_t, bool>& seen,
-                         std::vector<std::pair<EventRef, bool>>& stack) const {
+                         std::vector<std::pair<EventRef, Way>>& stack) const {
   if (equal_.contains(key)) return;
   uint32_t tensor = kNone;
   if (made.event.process >= 0)
@@ -144,7 +197,7 @@ void FlowBack::lead_from(const ValueKey& key, const SlotRef& made, bool here,
       tensor == kNone && parameter != parameters_.end())
     tensor = parameter->second;
   if (tensor != kNone) {
-    if (leads_on(comparison_.tensors[tensor], of, here)) {
+    if (leads_on(comparison_.tensors[tensor], of, way)) {
       reached.tensors.push_back(tensor);
       return;
     }
@@ -153,17 +206,19 @@ void FlowBack::lead_from(const ValueKey& key, const SlotRef& made, bool here,
   if (made.event.process < 0) return;
   if (!seen.try_emplace(id_of(made.event.process, made.event.event), true).second) return;
   reached.region.push_back(made.event);
-  stack.emplace_back(made.event, here);
+  stack.emplace_back(made.event, way);
 }
 
-void FlowBack::explore(const EventRef& event, bool over_ranks, const ComparedTensor& of,
-                       Reached& reached, std::unordered_map<uint64_t, bool>& seen) const {
-  std::vector<std::pair<EventRef, bool>> stack{{event, over_ranks}};
+void FlowBack::explore(const EventRef& event, const ComparedTensor& of, Reached& reached,
+                       std::unordered_map<uint64_t, bool>& seen) const {
+  std::vector<std::pair<EventRef, Way>> stack{{event, {}}};
   while (!stack.empty()) {
     const auto [ref, behind] = stack.back();
     stack.pop_back();
     const ProcessLog& log = values_.log(ref);
-    const bool exchanges = communicates(log.events[ref.event]), here = behind || exchanges;
+    const bool exchanges = communicates(log.events[ref.event]);
+    const Way way{behind.over_ranks || exchanges,
+                  behind.through_node || log.events.kind(ref.event) == EventKind::node};
     if (exchanges) {
       // What was received is what another rank has.
       const EventSlots slots = log.slots_of(log.events[ref.event]);
@@ -171,8 +226,9 @@ void FlowBack::explore(const EventRef& event, bool over_ranks, const ComparedTen
         if (slot.kind == SlotKind::in || !has_value(slot) || is_zero(slot)) continue;
         const ValueKey key = value_key(log, slot);
         const SlotRef made = values_.producer(key, ref, /*inclusive=*/false);
-        if (made.event.process >= 0 && made.event.process != ref.process)
-          lead_from(key, made, here, of, reached, seen, stack);
+        if (made.event.process < 0 || made.event.process == ref.process) continue;
+        if (!communicates(values_.event(made.event))) reached.received.push_back(ref);
+        lead_from(key, made, way, of, reached, seen, stack);
       }
     }
     for (const SlotRef& input : read_by(ref)) {
@@ -180,12 +236,12 @@ void FlowBack::explore(const EventRef& event, bool over_ranks, const ComparedTen
       if (!has_value(slot) || put_in_.contains(id_of(input.event.process, input.slot))) continue;
       const ValueKey key = value_key(log, slot);
       const std::vector<SlotRef> makers = made_by(input);
-      for (const SlotRef& made : makers) lead_from(key, made, here, of, reached, seen, stack);
-      if (makers.empty()) lead_from(key, {}, here, of, reached, seen, stack);
+      for (const SlotRef& made : makers) lead_from(key, made, way, of, reached, seen, stack);
+      if (makers.empty()) lead_from(key, {}, way, of, reached, seen, stack);
       if (!makers.empty() || equal_.contains(key)) continue;
       const std::vector<SlotRef> parts = summands(ref, slot);
       for (const SlotRef& summand : parts)
-        lead_from(value_key(log, values_.slot(summand)), summand, here, of, reached, seen, stack);
+        lead_from(value_key(log, values_.slot(summand)), summand, way, of, reached, seen, stack);
       reached.unknown += parts.empty() && !is_zero(slot) && !parameters_.contains(key);
     }
   }
@@ -248,6 +304,7 @@ std::vector<ToleranceOrigin> FlowBack::all_origins(const std::vector<uint32_t>& 
   std::vector<ToleranceOrigin> found;
   visited.insert(sinks.begin(), sinks.end());
   std::vector<uint32_t> stack(sinks.begin(), sinks.end());
+  std::unordered_map<uint32_t, std::vector<EventRef>> readers;  // of parts of a sum
   while (!stack.empty()) {
     const uint32_t number = stack.back();
     stack.pop_back();
@@ -265,30 +322,39 @@ std::vector<ToleranceOrigin> FlowBack::all_origins(const std::vector<uint32_t>& 
         // A state event read the value; who made it comes first.
         const Slot slot = values_.slot(tensor.b[i]);
         if (!has_value(slot)) continue;
-        for (const SlotRef& made : made_by(tensor.b[i])) {
+        // Who wrote last, though it wrote what was there.
+        const Memory::Parts written = values_.memory().parts(event, slot);
+        for (const SlotRef& made : written.complete ? written.left : made_by(tensor.b[i])) {
           const auto known = at_.find(id_of(made.event.process, made.slot));
-          if (known != at_.end() && leads_on(comparison_.tensors[known->second], tensor, false)) {
+          if (known != at_.end() && leads_on(comparison_.tensors[known->second], tensor, {})) {
             reached.tensors.push_back(known->second);
             continue;
           }
           if (!seen.try_emplace(id_of(made.event.process, made.event.event), true).second) continue;
           reached.region.push_back(made.event);
-          if (known == at_.end()) explore(made.event, false, tensor, reached, seen);
+          if (known == at_.end()) explore(made.event, tensor, reached, seen);
         }
       } else {
-        explore(event, false, tensor, reached, seen);
+        explore(event, tensor, reached, seen);
       }
     }
     bool further = false;
     for (const uint32_t next : reached.tensors) {
       if (next == number) continue;
       further = true;
-      if (visited.insert(next).second) stack.push_back(next);
+      if (!visited.insert(next).second) continue;
+      stack.push_back(next);
+      const ComparedTensor& parts = comparison_.tensors[next];
+      if (parts.state == TensorState::partial)
+        readers[next] = tensor.state == TensorState::partial ? readers[number]
+                                                             : readers_among(reached.region, parts);
     }
     if (further) continue;
-    std::sort(reached.region.begin(), reached.region.end(),
-              [](const EventRef& x, const EventRef& y) { return x.event > y.event; });
-    found.push_back({number, std::move(reached.region), reached.unknown});
+    const auto later = [](const EventRef& x, const EventRef& y) { return x.event > y.event; };
+    std::sort(reached.region.begin(), reached.region.end(), later);
+    std::sort(reached.received.begin(), reached.received.end(), later);
+    found.push_back({number, std::move(reached.region), reached.unknown, std::move(readers[number]),
+                     std::move(reached.received)});
   }
   std::sort(found.begin(), found.end(),
             [](const ToleranceOrigin& x, const ToleranceOrigin& y) { return x.tensor < y.tensor; });

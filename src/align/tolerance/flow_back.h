@@ -6,8 +6,8 @@
 //   residual sum (beyond) <- wo's result (partial sums)       begins at wo: nobody added them up
 //
 // A multiple comes of a multiple, or forward of a number that is another; parts of a sum come of
-// parts. What else is beyond on the way to these is walked through, as a value that only this
-// layout has.
+// parts. A factor that most gradients of a step have explains none that is no multiple. What else
+// is beyond on the way to these is walked through, as a value that only this layout has.
 //
 // Autograd adds the gradients of one tensor where no operator sees it. Such a sum is made of what
 // the nodes of all the tensor's readers left.
@@ -33,6 +33,10 @@ struct ToleranceOrigin {
   std::vector<EventRef> region;  // of the candidate, between it and what is known; latest first
   // Values it was made of that nobody recorded made, and that are not the reference's.
   uint32_t unknown = 0;
+  // Of parts of a sum: of the candidate, what read them on the way to a value that is none.
+  std::vector<EventRef> readers;
+  // Exchanges by which a value came here as another rank left it; latest first.
+  std::vector<EventRef> received;
   bool operator==(const ToleranceOrigin&) const = default;
 };
 
@@ -64,20 +68,30 @@ class FlowBack {
  private:
   struct Reached {
     std::vector<uint32_t> tensors;
-    std::vector<EventRef> region;
+    std::vector<EventRef> region, received;
     uint32_t unknown = 0;
   };
+  // Of a step, what most of its gradients are multiplied by, in each of its micro-batches.
+  void tell_common_factors();
+  bool has_common_factor(const ComparedTensor& tensor) const;
+  std::vector<EventRef> readers_among(const std::vector<EventRef>& region,
+                                      const ComparedTensor& tensor) const;
+  // What lies on the way from a tensor to what it was made of.
+  struct Way {
+    bool over_ranks = false;    // ranks exchanged something
+    bool through_node = false;  // of autograd
+  };
   // Does a tensor lead on from `of`, which was made of it?
-  bool leads_on(const ComparedTensor& tensor, const ComparedTensor& of, bool over_ranks) const;
-  void explore(const EventRef& event, bool over_ranks, const ComparedTensor& of, Reached& reached,
+  bool leads_on(const ComparedTensor& tensor, const ComparedTensor& of, const Way& way) const;
+  void explore(const EventRef& event, const ComparedTensor& of, Reached& reached,
                std::unordered_map<uint64_t, bool>& seen) const;
   std::vector<SlotRef> made_by(const SlotRef& read) const;
   bool reads(const EventRef& reader, const SlotRef& made) const;
   std::vector<SlotRef> read_by(const EventRef& event) const;
   std::vector<SlotRef> summands(const EventRef& node, const Slot& gradient) const;
-  void lead_from(const ValueKey& key, const SlotRef& made, bool here, const ComparedTensor& of,
+  void lead_from(const ValueKey& key, const SlotRef& made, const Way& way, const ComparedTensor& of,
                  Reached& reached, std::unordered_map<uint64_t, bool>& seen,
-                 std::vector<std::pair<EventRef, bool>>& stack) const;
+                 std::vector<std::pair<EventRef, Way>>& stack) const;
 
   const Run& run_;
   const Comparison& comparison_;
@@ -89,7 +103,8 @@ class FlowBack {
   // Of the reference under some name: whoever made it first, it is known. A piece that was cut for
   // another rank is the same bytes as the one that this rank takes.
   std::unordered_set<ValueKey, ValueKeyHash> equal_;
-  std::unordered_set<uint64_t> put_in_;  // by process and slot
+  std::unordered_map<uint32_t, int64_t> common_;  // by step, as factor_class has it
+  std::unordered_set<uint64_t> put_in_;           // by process and slot
 };
 
 }  // namespace opguard

@@ -36,6 +36,16 @@ const std::vector<uint32_t>& ForwardReaders::of(int32_t number, const ValueKey& 
   return known == readers.end() ? kNobody : known->second;
 }
 
+EventRef ForwardReaders::first_of(const SlotRef& value) const {
+  const ProcessLog& log = run_.processes[static_cast<size_t>(value.event.process)];
+  const Slot slot = log.slots[value.slot];
+  if (!has_value(slot)) return {};
+  const std::vector<uint32_t>& readers = of(value.event.process, value_key(log, slot));
+  for (const uint32_t reader : readers)
+    if (log.events[reader].flags & kInGraph) return {value.event.process, reader};
+  return readers.empty() ? EventRef{} : EventRef{value.event.process, readers.front()};
+}
+
 const std::vector<uint32_t>& ForwardReaders::nodes(int32_t number, uint32_t forward) const {
   const auto& nodes = process(number).nodes;
   const auto known = nodes.find(forward);

@@ -25,6 +25,9 @@ class ForwardReaders {
 
   // Numbers of events of that process, in their order.
   const std::vector<uint32_t>& of(int32_t process, const ValueKey& key) const;
+  // The first of what reads the value there, of those that autograd goes through if there are
+  // some; no event if nothing reads it.
+  EventRef first_of(const SlotRef& value) const;
   const std::vector<uint32_t>& nodes(int32_t process, uint32_t forward) const;
   // A gradient that a node or a leaf was handed as it is.
   bool is_handed_on(int32_t process, const ValueKey& key) const;

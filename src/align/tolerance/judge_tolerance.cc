@@ -8,6 +8,7 @@
 
 #include "align/tolerance/fault_kind.h"
 #include "align/tolerance/flow_back.h"
+#include "align/tolerance/forward_readers.h"
 #include "align/tolerance/judged_values.h"
 #include "align/tolerance/named_operator.h"
 #include "align/tolerance/noise_level.h"
@@ -35,6 +36,7 @@ class ToleranceJudge {
   const LayerPlace* held_again(const std::string& prefix) const;
   // The first operator of a layer on its rank.
   EventRef runs(const LayerPlace& place) const;
+  bool is_of(const SketchedTensor& tensor, const std::string& layer) const;
   bool is_drawn(const Pivot& pivot) const;
   std::string place_of(const EventRef& ref) const;
 
@@ -75,6 +77,10 @@ void ToleranceJudge::missing_layers(Verdict& verdict) const {
       pivot.a = tensor.at.event;
       break;
     }
+  // A list of parameters is no module.
+  const ForwardReaders readers(a_);
+  for (const SketchedTensor& tensor : comparison_.reference.tensors)
+    if (pivot.a.process < 0 && is_of(tensor, module)) pivot.a = readers.first_of(tensor.at);
   if (pivot.a.process < 0) return;
   if (const LayerPlace* again = held_again(prefix)) {
     pivot.why.push_back({.kind = ReasonKind::layer_again,
@@ -94,7 +100,18 @@ EventRef ToleranceJudge::runs(const LayerPlace& place) const {
       for (const SlotRef& b : tensor.b)
         if (b.event.process == place.process && (first.process < 0 || b.event.event < first.event))
           first = b.event;
+  const ForwardReaders readers(b_);
+  for (const ComparedTensor& tensor : comparison_.tensors)
+    if (first.process < 0 && is_of(tensor.a, module))
+      for (const SlotRef& b : tensor.b)
+        if (b.event.process == place.process) first = readers.first_of(b);
   return first;
+}
+
+// A parameter of a layer, "decoder.layers.3.".
+bool ToleranceJudge::is_of(const SketchedTensor& tensor, const std::string& layer) const {
+  return comparison_.texts.text(tensor.activity.boundary) == "<parameters>" &&
+         (comparison_.texts.text(tensor.slot) + ".").starts_with("param:" + layer);
 }
 
 Pivot ToleranceJudge::pivot_of(const ToleranceOrigin& origin) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <set>
 #include <string>
 
@@ -31,7 +32,16 @@ JudgedValues::JudgedValues(const Run& reference, const Comparison& comparison)
     if (boundary(tensor) == "<parameters>") {
       first_step_ = std::min(first_step_, tensor.activity.step);
       last_step_ = std::max(last_step_, tensor.activity.step);
+      begins_[tensor.activity.step].insert(tensor.at.event.event);
     }
+}
+
+JudgedValues::Round JudgedValues::round_of(const SketchedTensor& tensor) const {
+  Round round{tensor.activity.step, 0};
+  if (const auto begins = begins_.find(round.step); begins != begins_.end())
+    round.number = static_cast<uint32_t>(
+        std::distance(begins->second.begin(), begins->second.upper_bound(tensor.at.event.event)));
+  return round;
 }
 
 // No step reads them any more.
@@ -72,12 +82,12 @@ bool JudgedValues::is_summed_later(const ComparedTensor& tensor) const {
 
 // Gradients of one step that are multiples of the reference's, other ones in each micro-batch, add
 // up to no multiple. The losses of these micro-batches tell more than the sum.
-std::vector<uint32_t> JudgedValues::uneven_losses(uint32_t step) const {
+std::vector<uint32_t> JudgedValues::uneven_losses(const Round& round) const {
   std::vector<uint32_t> losses;
   double least = 0, most = 0;
   for (uint32_t i = 0; i < comparison_.tensors.size(); ++i) {
     const ComparedTensor& tensor = comparison_.tensors[i];
-    if (tensor.a.activity.kind != EventKind::loss || tensor.a.activity.step != step ||
+    if (tensor.a.activity.kind != EventKind::loss || round_of(tensor.a) != round ||
         (tensor.state != TensorState::scaled && tensor.state != TensorState::equal))
       continue;
     const double factor = tensor.placement.factor;
@@ -93,8 +103,12 @@ std::vector<uint32_t> JudgedValues::uneven_losses(uint32_t step) const {
 
 std::vector<uint32_t> JudgedValues::sinks() const {
   std::vector<uint32_t> found;
-  uint32_t earliest = kNone;
-  const auto add = [&](uint32_t number, uint32_t order) {
+  // Of a round: parameters that it begins with, what it computes, what it leaves.
+  enum Part : uint8_t { begins, computes, leaves };
+  using Order = std::pair<Round, Part>;
+  Order earliest{{kNone, 0}, begins};
+  const auto add = [&](uint32_t number, Part part) {
+    const Order order{round_of(comparison_.tensors[number].a), part};
     if (order < earliest) {
       earliest = order;
       found.clear();
@@ -106,12 +120,11 @@ std::vector<uint32_t> JudgedValues::sinks() const {
     if (!is_judged_by(tensor.a) || !is_other(tensor)) continue;
     if (tensor.a.activity.kind == EventKind::loss && tensor.state != TensorState::beyond) continue;
     if (is_summed_later(tensor)) continue;
-    // Of a step: parameters that it begins with, what it computes, what it leaves.
-    const bool begins = boundary(tensor.a) == "<parameters>" && tensor.a.execution == 0;
-    add(i, tensor.a.activity.step * 3 + (begins ? 0 : is_last_parameter(tensor.a) ? 2 : 1));
+    add(i, boundary(tensor.a) == "<parameters>" ? begins
+           : is_last_parameter(tensor.a)        ? leaves
+                                                : computes);
   }
-  for (const uint32_t norm : multiplied_norms(reference_, comparison_))
-    add(norm, comparison_.tensors[norm].a.activity.step * 3 + 1);
+  for (const uint32_t norm : multiplied_norms(reference_, comparison_)) add(norm, computes);
   // What rounding to a narrower type explains, and no one wants.
   if (found.empty() && comparison_.coarser > 1)
     for (const uint32_t number : forward_of(first_step_))
@@ -125,8 +138,8 @@ std::vector<uint32_t> JudgedValues::sinks() const {
     });
     if (!losses.empty()) return losses;
   }
-  if (!found.empty() && earliest % 3 == 1)
-    if (const std::vector<uint32_t> losses = uneven_losses(earliest / 3); !losses.empty())
+  if (!found.empty() && earliest.second == computes)
+    if (const std::vector<uint32_t> losses = uneven_losses(earliest.first); !losses.empty())
       return losses;
   return found;
 }
@@ -150,7 +163,8 @@ Reasons JudgedValues::unlike_weights() const {
   for (const ComparedTensor& tensor : comparison_.tensors) {
     if (!is_first_weight(tensor.a) || tensor.state == TensorState::unjudged) continue;
     ++all;
-    if (!is_other(tensor)) continue;
+    // Where some ranks have them, the others are at fault.
+    if (!is_other(tensor) || tensor.placement.is_of_some(tensor.ranks.size())) continue;
     if (unlike++ == 0) first = slot(tensor.a);
   }
   if (unlike * 2 <= all || unlike == 0) return {};

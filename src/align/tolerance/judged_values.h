@@ -12,6 +12,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <set>
 #include <vector>
 
 #include "align/judge/reason.h"
@@ -51,11 +53,20 @@ class JudgedValues {
   bool is_last_parameter(const SketchedTensor& tensor) const;
   bool is_first_weight(const SketchedTensor& tensor) const;
   bool is_summed_later(const ComparedTensor& tensor) const;
-  std::vector<uint32_t> uneven_losses(uint32_t step) const;
+  // A step, and in it what lies between two `<parameters>`: a program with an optimizer of its own
+  // is in one step all the time.
+  struct Round {
+    uint32_t step = 0, number = 0;
+    auto operator<=>(const Round&) const = default;
+  };
+  Round round_of(const SketchedTensor& tensor) const;
+  std::vector<uint32_t> uneven_losses(const Round& round) const;
 
   const Run& reference_;
   const Comparison& comparison_;
   uint32_t first_step_ = kNone, last_step_ = 0;  // with `<parameters>`
+  std::map<uint32_t, std::set<uint32_t>>
+      begins_;  // by step: `<parameters>`, events of the reference
 };
 
 }  // namespace opguard

@@ -96,6 +96,18 @@ bool split_layer(std::string_view name, LayerName& layer, uint32_t depth) {
   return false;
 }
 
+std::string without_numbers(const std::string& module) {
+  std::string text;
+  for (const char c : module) {
+    const bool digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
+    if (!digit)
+      text += c;
+    else if (text.empty() || text.back() != '#')
+      text += '#';
+  }
+  return text;
+}
+
 Layers::Layers(const Run& reference, const Run& candidate) {
   for (uint32_t depth = 0; depth < kMostNumbers; ++depth) tell(reference, candidate, depth);
 }

@@ -42,6 +42,9 @@ struct LayerName {
 };
 bool split_layer(std::string_view name, LayerName& layer, uint32_t depth = 0);
 
+// "layers.#.attention": the same module of any layer.
+std::string without_numbers(const std::string& module);
+
 class Layers {
  public:
   // `reference` and `candidate` hold `<parameters>` events; a log without has layers as they are.

@@ -1,8 +1,10 @@
 #include "align/tolerance/named_operator.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "align/values/value_index.h"
+#include "operators/operators.h"
 
 namespace opguard {
 namespace {
@@ -29,6 +31,23 @@ EventRef writes_over(const Run& run, const EventRef& node) {
   return {};
 }
 
+// "groups.chunk:ftyh 2": in backward passes.
+std::string pass_of(const ProcessLog& log, const Event& event) {
+  return log.text(event.boundary) + " " + std::to_string(static_cast<int>(event.phase));
+}
+
+// "x.mul_", "" where the place is not known.
+std::string_view callee_of(const ProcessLog& log, const Event& event) {
+  const auto found = log.locations.find(log.text(event.boundary));
+  return found == log.locations.end() ? std::string_view() : found->second.callee;
+}
+
+// "layers.#.attention", "" for none.
+std::string module_of(const ProcessLog& log, uint32_t index) {
+  const uint32_t module = log.sketches.code_of_event(index).module;
+  return module == kNone ? "" : without_numbers(log.text(module));
+}
+
 }  // namespace
 
 NamedOperators::NamedOperators(const Run& reference, const Run& candidate,
@@ -36,7 +55,7 @@ NamedOperators::NamedOperators(const Run& reference, const Run& candidate,
     : reference_(reference), run_(candidate), comparison_(comparison) {
   for (const ProcessLog& log : reference.processes)
     for (uint64_t i = 0; i < log.events.size(); ++i)
-      boundaries_of_a_.insert(log.text(log.events[i].boundary));
+      ran_in_a_[pass_of(log, log.events[i])].insert(module_of(log, static_cast<uint32_t>(i)));
 }
 
 bool NamedOperators::has_place(const EventRef& ref) const {
@@ -49,8 +68,12 @@ bool NamedOperators::has_place(const EventRef& ref) const {
 bool NamedOperators::is_only_b(const EventRef& ref) const {
   const ProcessLog& log = run_.processes[static_cast<size_t>(ref.process)];
   const Event event = log.events[ref.event];
-  return (event.kind == EventKind::op || event.kind == EventKind::node) && !communicates(event) &&
-         !boundaries_of_a_.contains(log.text(event.boundary));
+  if ((event.kind != EventKind::op && event.kind != EventKind::node) || communicates(event))
+    return false;
+  const auto ran = ran_in_a_.find(pass_of(log, event));
+  if (ran == ran_in_a_.end()) return true;
+  const std::string module = module_of(log, ref.event);
+  return !module.empty() && !ran->second.contains(module) && !ran->second.contains("");
 }
 
 EventRef NamedOperators::divides(const EventRef& sum, const ComparedTensor& tensor) const {
@@ -62,7 +85,9 @@ EventRef NamedOperators::divides(const EventRef& sum, const ComparedTensor& tens
   for (uint32_t i = sum.event + 1; i < log.events.size(); ++i) {
     const Event event = log.events[i];
     if (event.step != tensor.a.activity.step) break;
-    if (event.kind != EventKind::op || communicates(event) || event.scalars == kNone) continue;
+    if (event.kind != EventKind::op || communicates(event) || event.scalars == kNone ||
+        moves_bytes(callee_of(log, event)))
+      continue;
     const EventSlots slots = log.slots_of(event);
     uint32_t read = 0;
     bool multiple = false;
@@ -98,8 +123,11 @@ NamedOperator NamedOperators::of(const ToleranceOrigin& origin) const {
       own = tensor.b[i].event;
       break;
     }
-  for (const EventRef& ref : origin.region)
-    if (has_place(ref) && is_only_b(ref)) return {ref, true};
+  for (const std::vector<EventRef>* way : {&origin.readers, &origin.region})
+    for (const EventRef& ref : *way)
+      if (has_place(ref) && is_only_b(ref)) return {ref, true};
+  for (const EventRef& ref : origin.received)
+    if (has_place(ref)) return {ref};
   if (const EventRef writer = overwrites(own, tensor.a.at.event); writer.process >= 0)
     return {writer, false, true};
   if (tensor.state == TensorState::scaled) {

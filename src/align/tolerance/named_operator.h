@@ -2,6 +2,8 @@
 // it leaves the reference.
 //
 //   the tensor is beyond, and only the candidate has an operator behind what is known: that one
+//   parts of a sum are read by one that only the candidate has: that one, which adds nothing up
+//   a value came from another rank as it was there, and is not what belongs here: the exchange
 //   ranks' gradients are summed to a multiple, and then divided by 1: the division
 //   a backward pass reads what was overwritten since its forward pass: what wrote it
 //   else                                                      what made the tensor
@@ -13,6 +15,7 @@
 // The cost: the events behind one collective, for a multiple that it made.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 
@@ -37,7 +40,8 @@ class NamedOperators {
   bool has_place(const EventRef& ref) const;
 
  private:
-  // An operator that communicates nothing, and that the reference does not have.
+  // An operator that communicates nothing, and that the reference does not have in that module and
+  // pass.
   bool is_only_b(const EventRef& ref) const;
   // What wrote over an input of a node's forward operator before the node ran, and does not in the
   // reference; {} for nothing.
@@ -49,7 +53,7 @@ class NamedOperators {
   const Run& reference_;
   const Run& run_;
   const Comparison& comparison_;
-  std::set<std::string, std::less<>> boundaries_of_a_;
+  std::map<std::string, std::set<std::string>> ran_in_a_;  // by operator and pass: modules
 };
 
 }  // namespace opguard

@@ -302,7 +302,7 @@ double nearest_piece(const WholeValue& whole, const RankValue& held) {
 }
 
 TensorPlacement find_placement(const WholeValue& whole, const std::vector<RankValue>& held,
-                               double allowed, double unit) {
+                               double allowed, double unit, Sums tried) {
   const std::vector<int64_t>& local = held.front().shape;
   for (const RankValue& value : held)
     if (value.shape != local) return {};
@@ -312,7 +312,7 @@ TensorPlacement find_placement(const WholeValue& whole, const std::vector<RankVa
   // Sums over ranks only where no rank alone explains what it has: a mean of equal values is each.
   TensorPlacement best = best_with(all, held, allowed, unit, Hypotheses::nearest, nullptr);
   std::optional<HeldSums> of_ranks;
-  if (best.error > allowed && held.size() > 1 && held.size() <= kMostSummed)
+  if (tried == Sums::tried && best.error > allowed && held.size() > 1 && held.size() <= kMostSummed)
     of_ranks.emplace(held, allowed);
   const HeldSums* sums = of_ranks ? &*of_ranks : nullptr;
   if (sums != nullptr && !zero)
@@ -338,7 +338,7 @@ TensorPlacement find_placement(const WholeValue& whole, const std::vector<RankVa
       if (better(scaled, multiple, kFitAllowance * allowed)) multiple = scaled;
     }
   if (multiple.error <= kFitAllowance * allowed) return multiple;
-  best.kind = PlacementKind::unknown;
+  if (!best.is_of_some(held.size())) best.kind = PlacementKind::unknown;
   return best;
 }
 

@@ -70,13 +70,20 @@ struct TensorPlacement {
   // order. Ranks of one sum have the same ones.
   size_t set = 0;
   std::vector<HeldPieces> held{};
+
+  // Some of so many ranks have the whole tensor, and others something else.
+  bool is_of_some(size_t ranks) const {
+    return kind == PlacementKind::replicated && !stray.empty() && stray.size() < ranks;
+  }
 };
 
 // A rank is held once, and there is at least one. What is allowed is the relative difference that
 // rounding may make. The unit is the factor that is expected, as of gradients of a scaled loss;
-// TensorPlacement::factor is relative to it. Sums over ranks are tried of at most 16 ranks.
+// TensorPlacement::factor is relative to it. Sums over ranks are tried of at most 16 ranks, and not
+// of what is no part of any, as a parameter: zeros on all ranks but one are other weights there.
+enum class Sums : uint8_t { tried, none };
 TensorPlacement find_placement(const WholeValue& whole, const std::vector<RankValue>& held,
-                               double allowed, double unit = 1);
+                               double allowed, double unit = 1, Sums tried = Sums::tried);
 
 // How far what one rank holds is from the nearest of all that it may hold: the tensor, a piece, two
 // pieces. Relative to the norm of that; infinite where no piece has the shape.
