@@ -20,6 +20,11 @@ constexpr double kTooNoisy = 0.25;
 // Units of the narrower type that rounding may become in a forward pass.
 constexpr double kMostUnits = 16;
 
+// Where the reference was jittered as coarsely as the candidate rounds, operator by operator, so
+// much of the factor does for a gradient: many roundings lie behind it, and the two differ by their
+// draws alone.
+constexpr double kAsCoarse = 0.5;
+
 // The candidate's tensors, with activities and slots named as the reference has them.
 ProcessTensors renamed(ProcessTensors mine, int32_t process, const Layers& layers, Texts& texts) {
   std::unordered_map<uint32_t, uint32_t> known;
@@ -229,8 +234,11 @@ Comparison compare_tensors(const Run& reference, const Run& candidate,
     compared.jittered = compared.noise = std::max(levels.of(compared.a), least);
     if (result.coarser > 1 && is_first_forward(candidate, compared, result))
       compared.noise = std::min(compared.noise, kMostUnits * result.coarser * unit_of_a);
-    compared.allowed = std::max(options.factor * compared.noise, kSketchRounding);
     const bool gradient = !result.texts.text(compared.a.node).empty();
+    const bool as_coarse = result.coarser > 1 && compared.noise == compared.jittered &&
+                           (gradient || result.texts.text(compared.a.slot).starts_with("grad:"));
+    compared.allowed = std::max(options.factor * (as_coarse ? kAsCoarse : 1) * compared.noise,
+                                kSketchRounding);
     const std::pair<uint32_t, uint32_t> batch{compared.a.activity.step, compared.micro_batch};
     const auto known = gradient ? units.find(batch) : units.end();
     if (known != units.end()) compared.unit = known->second;

@@ -322,8 +322,10 @@ std::vector<ToleranceOrigin> FlowBack::all_origins(const std::vector<uint32_t>& 
         // A state event read the value; who made it comes first.
         const Slot slot = values_.slot(tensor.b[i]);
         if (!has_value(slot)) continue;
-        // Who wrote last, though it wrote what was there.
-        const Memory::Parts written = values_.memory().parts(event, slot);
+        // Who wrote a parameter last, though it wrote what was there.
+        const bool parameter = comparison_.texts.text(tensor.a.slot).starts_with("param:");
+        const Memory::Parts written =
+            parameter ? values_.memory().parts(event, slot) : Memory::Parts();
         for (const SlotRef& made : written.complete ? written.left : made_by(tensor.b[i])) {
           const auto known = at_.find(id_of(made.event.process, made.slot));
           if (known != at_.end() && leads_on(comparison_.tensors[known->second], tensor, {})) {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "align/tolerance/fault_kind.h"
@@ -17,6 +19,17 @@
 
 namespace opguard {
 namespace {
+
+// "dropout_p=0.1, is_causal=True"; not "dropout_p=0.0", nor without it.
+bool asks_for_dropout(std::string_view scalars) {
+  for (const std::string_view name : {"dropout_p=", "dropout=", "arg4="})
+    if (const size_t at = scalars.find(name); at != std::string_view::npos) {
+      const std::string value(scalars.substr(at + name.size(), 32));
+      const double asked = std::strtod(value.c_str(), nullptr);
+      if (asked > 0 && asked < 1) return true;
+    }
+  return false;
+}
 
 class ToleranceJudge {
  public:
@@ -149,10 +162,13 @@ bool ToleranceJudge::is_drawn(const Pivot& pivot) const {
   if (pivot.kind != PivotKind::value && pivot.kind != PivotKind::layout) return false;
   if (pivot.b.process < 0) return false;
   const ProcessLog& log = b_.processes[static_cast<size_t>(pivot.b.process)];
-  const std::string& id = log.text(log.events[pivot.b.event].boundary);
-  const auto found = log.locations.find(id);
-  return found != log.locations.end() &&
-         (found->second.draws || draws_random(found->second.callee));
+  const Event event = log.events[pivot.b.event];
+  const auto found = log.locations.find(log.text(event.boundary));
+  if (found == log.locations.end()) return false;
+  const std::string& callee = found->second.callee;
+  if (may_draw(callee) && !draws_random(callee))
+    return event.scalars != kNone && asks_for_dropout(log.text(event.scalars));
+  return found->second.draws || draws_random(callee);
 }
 
 // "F.dropout in model.py:31"

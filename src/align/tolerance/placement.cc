@@ -12,6 +12,8 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 // A fitted factor explains what is a multiple within so many times what is allowed.
 constexpr double kFitAllowance = 4;
+// It explains nothing that leaves more than this part of the difference.
+constexpr double kLeftByFactor = 0.5;
 // Another hypothesis that leaves less than so many times the difference fits as well.
 constexpr double kClear = 4;
 constexpr size_t kMostSummed = 16;
@@ -337,7 +339,8 @@ TensorPlacement find_placement(const WholeValue& whole, const std::vector<RankVa
       scaled.factor = factor;
       if (better(scaled, multiple, kFitAllowance * allowed)) multiple = scaled;
     }
-  if (multiple.error <= kFitAllowance * allowed) return multiple;
+  if (multiple.error <= std::min(kFitAllowance * allowed, kLeftByFactor * best.error))
+    return multiple;
   if (!best.is_of_some(held.size())) best.kind = PlacementKind::unknown;
   return best;
 }
