@@ -22,6 +22,14 @@ constexpr uint32_t kMostSummands = 256;
 // Zeros are made in many places: their memory alone says where they came from.
 bool is_zero(const Slot& slot) { return slot.value == Fingerprint{}; }
 
+// Of what is allowed: what is further off may come from what is another.
+constexpr double kNear = 0.5;
+
+bool is_near(const ComparedTensor& tensor) {
+  return tensor.state == TensorState::equal &&
+         tensor.placement.error > std::max(kNear * tensor.allowed, kSketchRounding);
+}
+
 // Factors that rounding alone keeps apart are of one class.
 int64_t factor_class(double factor) {
   return std::llround(std::log2(std::abs(factor)) * 1024) * 2 + (factor < 0);
@@ -130,7 +138,9 @@ std::vector<SlotRef> FlowBack::read_by(const EventRef& ref) const {
 
 bool FlowBack::leads_on(const ComparedTensor& tensor, const ComparedTensor& towards,
                         const Way& way) const {
-  const TensorState of = towards.state;
+  // What is near to be another, leads on as what is.
+  const TensorState of =
+      towards.state == TensorState::equal ? TensorState::beyond : towards.state;
   switch (tensor.state) {
     case TensorState::equal:
     case TensorState::unjudged:
@@ -188,7 +198,13 @@ void FlowBack::lead_from(const ValueKey& key, const SlotRef& made, const Way& wa
                          const ComparedTensor& of, Reached& reached,
                          std::unordered_map<uint64_t, bool>& seen,
                          std::vector<std::pair<EventRef, Way>>& stack) const {
-  if (equal_.contains(key)) return;
+  if (equal_.contains(key)) {
+    const auto known =
+        made.event.process < 0 ? at_.end() : at_.find(id_of(made.event.process, made.slot));
+    if (known != at_.end() && is_near(comparison_.tensors[known->second]))
+      reached.near.push_back(known->second);
+    return;
+  }
   uint32_t tensor = kNone;
   if (made.event.process >= 0)
     if (const auto known = at_.find(id_of(made.event.process, made.slot)); known != at_.end())
@@ -351,6 +367,13 @@ std::vector<ToleranceOrigin> FlowBack::all_origins(const std::vector<uint32_t>& 
         readers[next] = tensor.state == TensorState::partial ? readers[number]
                                                              : readers_among(reached.region, parts);
     }
+    // What is within its rounding by little alone may be made of what is not.
+    if (!further && tensor.state != TensorState::partial)
+      for (const uint32_t next : reached.near)
+        if (visited.insert(next).second) {
+          further = true;
+          stack.push_back(next);
+        }
     if (further) continue;
     const auto later = [](const EventRef& x, const EventRef& y) { return x.event > y.event; };
     std::sort(reached.region.begin(), reached.region.end(), later);

@@ -68,6 +68,7 @@ class FlowBack {
  private:
   struct Reached {
     std::vector<uint32_t> tensors;
+    std::vector<uint32_t> near;  // equal, and not far from what is not
     std::vector<EventRef> region, received;
     uint32_t unknown = 0;
   };

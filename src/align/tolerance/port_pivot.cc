@@ -191,7 +191,8 @@ PortPlace PortPivot::of(const ToleranceOrigin& origin) const {
       for (const Slot& slot : slots) {
         if (slot.kind != SlotKind::in || !has_value(slot)) continue;
         const ValueKey key = value_key(log, slot);
-        reads_other |= other.contains(key);
+        // Autograd adds up where no one sees it: a gradient that is not known was made of others.
+        reads_other |= other.contains(key) || (of.kind == EventKind::node && !known_.contains(key));
         if (known_.contains(key)) {
           // A parameter is no value on its way.
           if (!reads_known || (slot.flags & kParameter) == 0) read = key;
