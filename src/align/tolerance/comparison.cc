@@ -237,8 +237,8 @@ Comparison compare_tensors(const Run& reference, const Run& candidate,
     const bool gradient = !result.texts.text(compared.a.node).empty();
     const bool as_coarse = result.coarser > 1 && compared.noise == compared.jittered &&
                            (gradient || result.texts.text(compared.a.slot).starts_with("grad:"));
-    compared.allowed = std::max(options.factor * (as_coarse ? kAsCoarse : 1) * compared.noise,
-                                kSketchRounding);
+    compared.allowed =
+        std::max(options.factor * (as_coarse ? kAsCoarse : 1) * compared.noise, kSketchRounding);
     const std::pair<uint32_t, uint32_t> batch{compared.a.activity.step, compared.micro_batch};
     const auto known = gradient ? units.find(batch) : units.end();
     if (known != units.end()) compared.unit = known->second;

@@ -135,6 +135,10 @@ PivotKind FaultKinds::of(const ComparedTensor& tensor, const NamedOperator& name
                    .numbers = {log.events[named.event.event].micro_batch}});
     return PivotKind::stale;
   }
+  if (named.cuts) {
+    why.push_back({ReasonKind::gradient_cut});
+    return PivotKind::value;
+  }
   if (tensor.state == TensorState::partial) {
     why.push_back({.kind = ReasonKind::not_summed, .numbers = {tensor.ranks.size()}});
     return PivotKind::missing_reduce;

@@ -139,8 +139,7 @@ std::vector<SlotRef> FlowBack::read_by(const EventRef& ref) const {
 bool FlowBack::leads_on(const ComparedTensor& tensor, const ComparedTensor& towards,
                         const Way& way) const {
   // What is near to be another, leads on as what is.
-  const TensorState of =
-      towards.state == TensorState::equal ? TensorState::beyond : towards.state;
+  const TensorState of = towards.state == TensorState::equal ? TensorState::beyond : towards.state;
   switch (tensor.state) {
     case TensorState::equal:
     case TensorState::unjudged:
@@ -198,17 +197,18 @@ void FlowBack::lead_from(const ValueKey& key, const SlotRef& made, const Way& wa
                          const ComparedTensor& of, Reached& reached,
                          std::unordered_map<uint64_t, bool>& seen,
                          std::vector<std::pair<EventRef, Way>>& stack) const {
-  if (equal_.contains(key)) {
-    const auto known =
-        made.event.process < 0 ? at_.end() : at_.find(id_of(made.event.process, made.slot));
-    if (known != at_.end() && is_near(comparison_.tensors[known->second]))
-      reached.near.push_back(known->second);
+  const auto known =
+      made.event.process < 0 ? at_.end() : at_.find(id_of(made.event.process, made.slot));
+  uint32_t tensor = known == at_.end() ? kNone : known->second;
+  // Of a port: known under another name, and not what belongs there, as a gradient that lacks a
+  // summand.
+  const bool is_other = tensor != kNone && comparison_.port.told &&
+                        comparison_.tensors[tensor].state == TensorState::beyond &&
+                        !comparison_.texts.text(comparison_.tensors[tensor].a.node).empty();
+  if (equal_.contains(key) && !is_other) {
+    if (tensor != kNone && is_near(comparison_.tensors[tensor])) reached.near.push_back(tensor);
     return;
   }
-  uint32_t tensor = kNone;
-  if (made.event.process >= 0)
-    if (const auto known = at_.find(id_of(made.event.process, made.slot)); known != at_.end())
-      tensor = known->second;
   if (const auto parameter = parameters_.find(key);
       tensor == kNone && parameter != parameters_.end())
     tensor = parameter->second;

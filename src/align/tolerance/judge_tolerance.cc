@@ -134,7 +134,9 @@ Pivot ToleranceJudge::pivot_of(const ToleranceOrigin& origin) {
   NamedOperator named;
   PortPlace place;
   if (comparison_.port.told) place = PortPivot(a_, b_, comparison_).of(origin);
-  if (place.b.process >= 0)
+  if (named = names_.cut(origin); named.event.process >= 0)
+    place = {};
+  else if (place.b.process >= 0)
     named.event = place.b;
   else
     named = names_.of(origin);

@@ -52,7 +52,10 @@ std::string module_of(const ProcessLog& log, uint32_t index) {
 
 NamedOperators::NamedOperators(const Run& reference, const Run& candidate,
                                const Comparison& comparison)
-    : reference_(reference), run_(candidate), comparison_(comparison) {
+    : reference_(reference),
+      run_(candidate),
+      comparison_(comparison),
+      cuts_(candidate, comparison) {
   for (const ProcessLog& log : reference.processes)
     for (uint64_t i = 0; i < log.events.size(); ++i)
       ran_in_a_[pass_of(log, log.events[i])].insert(module_of(log, static_cast<uint32_t>(i)));
@@ -113,6 +116,12 @@ EventRef NamedOperators::overwrites(const EventRef& node, const EventRef& refere
   return as_usual ? EventRef{} : writer;
 }
 
+NamedOperator NamedOperators::cut(const ToleranceOrigin& origin) const {
+  for (const EventRef& ref : cuts_.of(origin))
+    if (has_place(ref) && is_only_b(ref)) return {.event = ref, .only_b = true, .cuts = true};
+  return {};
+}
+
 NamedOperator NamedOperators::of(const ToleranceOrigin& origin) const {
   const ComparedTensor& tensor = comparison_.tensors[origin.tensor];
   const auto& stray = tensor.placement.stray;
@@ -129,7 +138,7 @@ NamedOperator NamedOperators::of(const ToleranceOrigin& origin) const {
   for (const EventRef& ref : origin.received)
     if (has_place(ref)) return {ref};
   if (const EventRef writer = overwrites(own, tensor.a.at.event); writer.process >= 0)
-    return {writer, false, true};
+    return {.event = writer, .overwrites = true};
   if (tensor.state == TensorState::scaled) {
     std::vector<EventRef> sums = origin.region;
     sums.insert(sums.begin(), own);

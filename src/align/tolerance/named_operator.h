@@ -5,6 +5,7 @@
 //   parts of a sum are read by one that only the candidate has: that one, which adds nothing up
 //   a value came from another rank as it was there, and is not what belongs here: the exchange
 //   ranks' gradients are summed to a multiple, and then divided by 1: the division
+//   a gradient lacks a summand: what cut it off
 //   a backward pass reads what was overwritten since its forward pass: what wrote it
 //   else                                                      what made the tensor
 //
@@ -20,6 +21,7 @@
 #include <string>
 
 #include "align/tolerance/comparison.h"
+#include "align/tolerance/cut_gradient.h"
 #include "align/tolerance/flow_back.h"
 #include "align/values/value_index.h"
 
@@ -28,6 +30,7 @@ namespace opguard {
 struct NamedOperator {
   EventRef event;
   bool only_b = false;      // the reference does not have it
+  bool cuts = false;        // no gradient comes back through it
   bool overwrites = false;  // memory that a backward pass was to find as its forward pass left it
 };
 
@@ -36,6 +39,9 @@ class NamedOperators {
   NamedOperators(const Run& reference, const Run& candidate, const Comparison& comparison);
 
   NamedOperator of(const ToleranceOrigin& origin) const;
+  // Of a gradient that lacks a summand: what cut that off, and does not in the reference. Its event
+  // is no event if nothing did.
+  NamedOperator cut(const ToleranceOrigin& origin) const;
   // Of the candidate: an operator whose line is known.
   bool has_place(const EventRef& ref) const;
 
@@ -53,6 +59,7 @@ class NamedOperators {
   const Run& reference_;
   const Run& run_;
   const Comparison& comparison_;
+  CutGradients cuts_;
   std::map<std::string, std::set<std::string>> ran_in_a_;  // by operator and pass: modules
 };
 

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "align/values/value_index.h"
+#include "operators/operators.h"
 #include "record/sketch.h"
 
 namespace opguard {
@@ -128,6 +129,7 @@ class PortPairs {
   void rename(uint32_t a, uint32_t b, bool equal);
   void by_names();
   void results();
+  void pair_nodes(Numbers& a, Numbers& b);
   void pair_results(const Numbers& a, const Numbers& b);
   void moved();
 
@@ -275,8 +277,9 @@ void PortPairs::results() {
   for (uint32_t i = 0; i < b_.tensors.tensors.size(); ++i)
     if (is_result(of_b(i))) passes[pass_of(b_, of_b(i))].second.push_back(i);
   bool first = true;
-  for (const auto& [pass, of] : passes) {
+  for (auto& [pass, of] : passes) {
     const size_t before = found_.partners.size(), known = found_.known.size();
+    if (std::get<2>(pass)) pair_nodes(of.first, of.second);
     pair_results(of.first, of.second);
     if (first && !of.second.empty()) {
       found_.results = of.second.size();
@@ -284,6 +287,41 @@ void PortPairs::results() {
       first = false;
     }
   }
+}
+
+// Of two operators that made the same value, the gradients of what they read are the same, too. A
+// gradient that is another one is not known, though the reference has it elsewhere:
+//   h = x + y; norm(h) + h      the gradient of h, where norm's part of it is missing
+// What moves elements is left out: a value may be shown by several such.
+void PortPairs::pair_nodes(Numbers& a, Numbers& b) {
+  using Name = std::tuple<uint32_t, uint32_t, uint32_t>;  // forward event, node, slot
+  std::map<Name, uint32_t> nodes;
+  for (const uint32_t i : a)
+    nodes.try_emplace({event(a_, of_a(i).at).forward, of_a(i).node, of_a(i).slot}, i);
+  std::set<uint32_t> used_a, used_b;
+  for (const uint32_t j : b) {
+    const SketchedTensor& mine = of_b(j);
+    const ProcessLog& log = b_.run.processes[static_cast<size_t>(mine.at.event.process)];
+    const uint32_t forward = event(b_, mine.at).forward;
+    if (forward == kNone) continue;
+    const auto place = log.locations.find(log.text(log.events[forward].boundary));
+    if (place == log.locations.end() || moves_bytes(place->second.callee)) continue;
+    const EventSlots slots = log.slots_of(log.events[forward]);
+    for (const Slot& made : slots) {
+      const auto partner = found_.partners.find(slots.index_of(made));
+      if (made.kind != SlotKind::out || partner == found_.partners.end()) continue;
+      const auto theirs = nodes.find({of_a(partner->second).at.event.event, mine.node, mine.slot});
+      if (theirs == nodes.end() || used_a.contains(theirs->second) ||
+          form_of(read_a_.meta(of_a(theirs->second).at)) != form_of(read_b_.meta(mine.at)))
+        continue;
+      found_.partners[mine.at.slot] = theirs->second;
+      used_a.insert(theirs->second);
+      used_b.insert(j);
+      break;
+    }
+  }
+  std::erase_if(a, [&](uint32_t i) { return used_a.contains(i); });
+  std::erase_if(b, [&](uint32_t j) { return used_b.contains(j); });
 }
 
 void PortPairs::pair_results(const Numbers& a, const Numbers& b) {
