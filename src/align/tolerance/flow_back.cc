@@ -200,9 +200,8 @@ void FlowBack::lead_from(const ValueKey& key, const SlotRef& made, const Way& wa
   const auto known =
       made.event.process < 0 ? at_.end() : at_.find(id_of(made.event.process, made.slot));
   uint32_t tensor = known == at_.end() ? kNone : known->second;
-  // Of a port: known under another name, and not what belongs there, as a gradient that lacks a
-  // summand.
-  const bool is_other = tensor != kNone && comparison_.port.told &&
+  // Known under another name, and not what belongs there, as a gradient that lacks a summand.
+  const bool is_other = tensor != kNone &&
                         comparison_.tensors[tensor].state == TensorState::beyond &&
                         !comparison_.texts.text(comparison_.tensors[tensor].a.node).empty();
   if (equal_.contains(key) && !is_other) {

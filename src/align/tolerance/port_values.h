@@ -63,9 +63,4 @@ struct PortSide {
 PortValues pair_port(const PortSide& reference, const PortSide& candidate, const Texts& texts,
                      const NoiseLevels& levels, double factor);
 
-// Pairs (i, j) that grow in both, as many as there are. `matches`: of each i the j that it may be
-// paired with, ascending.
-std::vector<std::pair<uint32_t, uint32_t>> longest_in_order(
-    const std::vector<std::vector<uint32_t>>& matches);
-
 }  // namespace opguard

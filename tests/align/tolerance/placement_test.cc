@@ -241,8 +241,40 @@ TEST(Placement, ARankThatDisagreesIsNamed) {
   made.ranks.assign(3, made.whole);
   made.ranks[1].values[5] += 3;
   const TensorPlacement found = find_placement(whole_of(made), held_by(made), 1e-6);
-  EXPECT_EQ(found.kind, PlacementKind::unknown);
+  EXPECT_EQ(found.kind, PlacementKind::replicated);
   EXPECT_EQ(found.stray, (std::vector<uint32_t>{1}));
+  EXPECT_TRUE(found.is_of_some(3));
+  for (Tensor& rank : made.ranks) rank.values[5] += 2;
+  EXPECT_EQ(find_placement(whole_of(made), held_by(made), 1e-6).kind, PlacementKind::unknown);
+}
+
+// Zeros beside the whole are parts of a sum, where there may be one.
+TEST(Placement, AParameterIsNoPartOfASum) {
+  Maker maker(8);
+  Case made;
+  made.whole = maker.tensor({48});
+  made.ranks.assign(2, made.whole);
+  std::fill(made.ranks[1].values.begin(), made.ranks[1].values.end(), 0);
+  const WholeValue whole = whole_of(made);
+  EXPECT_EQ(find_placement(whole, held_by(made), 1e-6).kind, PlacementKind::partial);
+  const TensorPlacement found = find_placement(whole, held_by(made), 1e-6, 1, Sums::none);
+  EXPECT_EQ(found.kind, PlacementKind::replicated);
+  EXPECT_EQ(found.stray, (std::vector<uint32_t>{1}));
+}
+
+// With coarse rounding some factor is always a little nearer than one.
+TEST(Placement, AFactorExplainsMostOfADifferenceOrNothing) {
+  Maker maker(9);
+  Case made;
+  made.whole = maker.tensor({16, 64});
+  made.ranks.assign(1, made.whole);
+  maker.add_noise(made, 0.3);
+  const TensorPlacement found = find_placement(whole_of(made), held_by(made), 0.1);
+  EXPECT_EQ(found.kind, PlacementKind::unknown);
+  EXPECT_EQ(found.factor, 1);
+  made.ranks.assign(1, made.whole);
+  for (double& value : made.ranks[0].values) value *= 1.37;
+  EXPECT_NEAR(find_placement(whole_of(made), held_by(made), 0.1).factor, 1.37, 1e-6);
 }
 
 TEST(Placement, OfOtherShapesNothingIsKnown) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "align/tolerance/longest_in_order.h"
+
 namespace opguard {
 namespace {
 
