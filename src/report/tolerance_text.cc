@@ -47,6 +47,8 @@ std::string tolerance_words(const Reason& reason) {
     case ReasonKind::another_value:
       return "it is run a's value of " + (names[0].empty() ? "" : names[0] + ", ") + "step " +
              std::to_string(first) + ", micro-batch " + std::to_string(second);
+    case ReasonKind::held_twice:
+      return "run b has two parameters for " + names[0] + ": " + names[1] + " and " + names[2];
     case ReasonKind::gradient_cut:
       return "no gradient comes back through it, and the sum that lacks it is not run a's";
     case ReasonKind::left_as_it_was:

@@ -165,6 +165,7 @@ enum class ReasonKind : uint8_t {
   times_factor,    // ratio
   pieces_omitted,  // numbers: how many
   another_value,   // numbers: step, micro-batch; names: module
+  held_twice,      // names: a parameter of the reference, of the candidate two for it
   gradient_cut,    // a summand is missing
   left_as_it_was,  // it wrote what was there
   saved_overwritten,  // numbers: the micro-batch that did it

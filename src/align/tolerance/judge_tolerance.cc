@@ -15,6 +15,7 @@
 #include "align/tolerance/named_operator.h"
 #include "align/tolerance/noise_level.h"
 #include "align/tolerance/port_pivot.h"
+#include "align/values/value_index.h"
 #include "operators/operators.h"
 
 namespace opguard {
@@ -51,6 +52,7 @@ class ToleranceJudge {
   EventRef runs(const LayerPlace& place) const;
   bool is_of(const SketchedTensor& tensor, const std::string& layer) const;
   bool is_drawn(const Pivot& pivot) const;
+  Reasons held_twice(const ComparedTensor& gradient) const;
   std::string place_of(const EventRef& ref) const;
 
   const Run& a_;
@@ -145,6 +147,10 @@ Pivot ToleranceJudge::pivot_of(const ToleranceOrigin& origin) {
     pivot.kind = PivotKind::scale;
     pivot.why = {{.kind = ReasonKind::times_factor, .ratio = place.factor}};
   }
+  if (Reasons twice = held_twice(tensor); !twice.empty() && pivot.kind == PivotKind::value) {
+    pivot.kind = PivotKind::mapping;
+    pivot.why = std::move(twice);
+  }
   pivot.b = named.event;
   const bool own = std::any_of(tensor.b.begin(), tensor.b.end(),
                                [&](const SlotRef& b) { return b.event == pivot.b; });
@@ -156,6 +162,41 @@ Pivot ToleranceJudge::pivot_of(const ToleranceOrigin& origin) {
   }
   pivot.region[1] = origin.region;
   return pivot;
+}
+
+// Another parameter with the same value, in memory of its own; nullptr for none.
+const std::string* twin_of(const ProcessLog& log, const SlotRef& at) {
+  const Slot held = log.slots[at.slot];
+  const EventSlots slots = log.slots_of(log.events[at.event.event]);
+  for (const Slot& other : slots)
+    if (has_value(other) && other.name != held.name && other.storage != held.storage &&
+        value_key(log, other) == value_key(log, held))
+      return &log.text(other.name);
+  return nullptr;
+}
+
+// A gradient of what the candidate began with twice, under two names: each has a part of it.
+Reasons ToleranceJudge::held_twice(const ComparedTensor& gradient) const {
+  const std::string& slot = comparison_.texts.text(gradient.a.slot);
+  if (!slot.starts_with("grad:")) return {};
+  const std::string name = slot.substr(sizeof "grad:" - 1);
+  for (const ComparedTensor& tensor : comparison_.tensors) {
+    if (comparison_.texts.text(tensor.a.slot) != "param:" + name ||
+        comparison_.texts.text(tensor.a.activity.boundary) != "<parameters>")
+      continue;
+    // As zeros and ones are in the reference, too.
+    if (twin_of(a_.processes[static_cast<size_t>(tensor.a.at.event.process)], tensor.a.at))
+      return {};
+    for (const SlotRef& b : tensor.b) {
+      const ProcessLog& log = b_.processes[static_cast<size_t>(b.event.process)];
+      const auto name_of = [](const std::string& held) { return held.substr(sizeof "param:" - 1); };
+      if (const std::string* twin = twin_of(log, b))
+        return {{.kind = ReasonKind::held_twice,
+                 .names = {name, name_of(log.text(log.slots[b.slot].name)), name_of(*twin)}}};
+    }
+    return {};
+  }
+  return {};
 }
 
 // It takes random numbers, and what it made of run a's values is nothing of run a's: another stream

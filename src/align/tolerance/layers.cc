@@ -18,13 +18,6 @@ constexpr double kSame = 1e-2;
 // In a name: a chunk's, a layer's, an expert's.
 constexpr uint32_t kMostNumbers = 3;
 
-// Behind "param:" or "grad:".
-std::string_view kind_of_slot(std::string_view name) {
-  for (const std::string_view kind : {"param:", "grad:"})
-    if (name.starts_with(kind)) return name.substr(0, kind.size());
-  return {};
-}
-
 struct Parameter {
   std::string_view rest;  // of its name, behind the number
   SlotRef at;

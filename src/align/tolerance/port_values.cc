@@ -22,13 +22,6 @@ constexpr double kMostAllowed = 0.25;
 // A checkpoint was rounded to nothing else: sketches of logs may be so far apart.
 constexpr double kSameContent = 1e-9;
 
-std::string_view slot_prefix(std::string_view slot) {
-  const size_t colon = slot.find(':');
-  return colon == std::string_view::npos ? std::string_view() : slot.substr(0, colon + 1);
-}
-
-std::string_view name_in(std::string_view slot) { return slot.substr(slot_prefix(slot).size()); }
-
 uint64_t count_elements(const Meta& meta) {
   uint64_t n = 1;
   for (const int64_t size : meta.shape) n *= static_cast<uint64_t>(size);
@@ -249,7 +242,7 @@ void PortPairs::by_names() {
     if (!is_named(t)) continue;
     Name name = name_of(t, of_b_side);
     std::string& text = std::get<4>(name);
-    const std::string kind(slot_prefix(text));
+    const std::string kind(kind_of_slot(text));
     if (!kind.empty()) {
       const auto known = equal_.find(name_in(text));
       if (known == equal_.end()) {
@@ -297,9 +290,9 @@ void PortPairs::results() {
 void PortPairs::pair_nodes(Numbers& a, Numbers& b) {
   using Name = std::tuple<uint32_t, uint32_t, uint32_t>;  // forward event, node, slot
   std::map<Name, uint32_t> nodes;
+  std::set<uint32_t> used;
   for (const uint32_t i : a)
     nodes.try_emplace({event(a_, of_a(i).at).forward, of_a(i).node, of_a(i).slot}, i);
-  std::set<uint32_t> used_a, used_b;
   for (const uint32_t j : b) {
     const SketchedTensor& mine = of_b(j);
     const ProcessLog& log = b_.run.processes[static_cast<size_t>(mine.at.event.process)];
@@ -311,18 +304,18 @@ void PortPairs::pair_nodes(Numbers& a, Numbers& b) {
     for (const Slot& made : slots) {
       const auto partner = found_.partners.find(slots.index_of(made));
       if (made.kind != SlotKind::out || partner == found_.partners.end()) continue;
-      const auto theirs = nodes.find({of_a(partner->second).at.event.event, mine.node, mine.slot});
-      if (theirs == nodes.end() || used_a.contains(theirs->second) ||
+      const SketchedTensor& whole = of_a(partner->second);
+      const auto theirs = nodes.find({whole.at.event.event, mine.node, mine.slot});
+      if (theirs == nodes.end() || used.contains(theirs->second) ||
           form_of(read_a_.meta(of_a(theirs->second).at)) != form_of(read_b_.meta(mine.at)))
         continue;
       found_.partners[mine.at.slot] = theirs->second;
-      used_a.insert(theirs->second);
-      used_b.insert(j);
+      used.insert(theirs->second);
       break;
     }
   }
-  std::erase_if(a, [&](uint32_t i) { return used_a.contains(i); });
-  std::erase_if(b, [&](uint32_t j) { return used_b.contains(j); });
+  std::erase_if(a, [&](uint32_t i) { return used.contains(i); });
+  std::erase_if(b, [&](uint32_t j) { return found_.partners.contains(of_b(j).at.slot); });
 }
 
 void PortPairs::pair_results(const Numbers& a, const Numbers& b) {
@@ -424,7 +417,7 @@ void PortPairs::moved() {
 }  // namespace
 
 bool PortValues::is_only_by_losses(std::string_view slot) const {
-  return !slot_prefix(slot).empty() && only_by_losses.contains(std::string(name_in(slot)));
+  return !kind_of_slot(slot).empty() && only_by_losses.contains(std::string(name_in(slot)));
 }
 
 std::vector<std::pair<std::string, std::string>> PortValues::examples() const {

@@ -73,6 +73,14 @@ ProcessTensors tensors_of(const Run& run, int32_t process, Texts& texts) {
   return found;
 }
 
+std::string_view kind_of_slot(std::string_view name) {
+  for (const std::string_view kind : {"param:", "grad:"})
+    if (name.starts_with(kind)) return name.substr(0, kind.size());
+  return {};
+}
+
+std::string_view name_in(std::string_view slot) { return slot.substr(kind_of_slot(slot).size()); }
+
 size_t TensorIndex::Hash::operator()(const SketchedTensor* t) const {
   uint64_t h = ActivityHash()(t->activity);
   for (const uint32_t part : {t->execution, t->node, t->again, t->slot})

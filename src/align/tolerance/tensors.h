@@ -74,6 +74,11 @@ struct ProcessTensors {
 
 ProcessTensors tensors_of(const Run& run, int32_t process, Texts& texts);
 
+// "param:" or "grad:", with which a slot's name begins; else "".
+std::string_view kind_of_slot(std::string_view slot);
+// "layers.0.wq" of "grad:layers.0.wq".
+std::string_view name_in(std::string_view slot);
+
 // Tensors of a process by their names. The first of several of one name counts.
 class TensorIndex {
  public:
