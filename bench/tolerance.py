@@ -1,6 +1,7 @@
 """Runs `opguard diff --tolerance` on programs in other layouts, each right and with faults, and scores the answers.
 
   tolerance.py --python PY [--cases DIR] [--only NAME ...] [--faults | --controls] [--seeds N] [--minutes M] [--json FILE] [--keep DIR]
+  tolerance.py --again DIR [--only NAME ...] [--json FILE]     # judges what --keep kept there with this build; records nothing
   tolerance.py --json FILE --table DOCUMENT     # the document's part, from what was kept; runs nothing
 
 NAME is a case or the beginning of one: `tinyllama.cp_positions`, `mcore`, `gpt2`, `plain`, `parallel`.
@@ -163,17 +164,29 @@ def environment(python):
 
 def answer_of(name, case, seed, o):
     """The result of one case, as it is kept. Trees and logs go once it is known, unless --keep."""
-    folder = o.work / "runs" / f"{name}.{seed}"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    good, faulty, expect = make_trees(case, folder, o.python)
-    a, b = ports.commands(case, o.python)
-    out = folder / "answer.json"
-    command = [str(o.opguard), "diff", "--tolerance", *(["--isolate"] if o.isolate else []), str(good), str(faulty), "--run-a", a, "--run-b", b, "--jitter-seed", str(seed)]
-    for package in case["packages"]:
-        command += ["--with", package]
+    if o.again:
+        folder = o.again / f"{name}.{seed}"
+        faulty, logs = folder / "faulty", folder / "work"
+        expect = case if case["kind"] == "none" else json.loads((folder / "EXPECT.json").read_text())
+        out = o.work / "again" / f"{name}.{seed}.json"
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.unlink(missing_ok=True)
+        command = [str(o.opguard), "align", "--tolerance", str(logs / "run_a" / "log"), str(logs / "run_b" / "log")]
+        for noise in sorted((logs / "run_a").glob("noise_*")):
+            command += ["--noise", str(noise / "log")]
+    else:
+        folder = o.work / "runs" / f"{name}.{seed}"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        good, faulty, expect = make_trees(case, folder, o.python)
+        a, b = ports.commands(case, o.python)
+        out = folder / "answer.json"
+        command = [str(o.opguard), "diff", "--tolerance", *(["--isolate"] if o.isolate else []), str(good), str(faulty), "--run-a", a, "--run-b", b, "--jitter-seed", str(seed)]
+        for package in case["packages"]:
+            command += ["--with", package]
+        command += ["--work", str(folder / "work")]
     start = time.monotonic()
-    code, said = run([*command, "--json", str(out), "--work", str(folder / "work")], folder, environment(o.python), o.timeout)
+    code, said = run([*command, "--json", str(out)], folder, environment(o.python), o.timeout)
     seconds = time.monotonic() - start
     answer = json.loads(out.read_text()) if out.is_file() else None
     pivot = (answer or {}).get("pivot") or {}
@@ -185,6 +198,8 @@ def answer_of(name, case, seed, o):
         "worst_ratio": tolerance.get("worst_ratio"), "seconds": round(seconds, 1), "why": (answer or {}).get("why", "") if answer else said[-1500:]}  # fmt: skip
     if o.isolate:
         found["isolated"] = isolation_of(answer)
+    if o.again:
+        return found
     (folder / "report.txt").write_text(said)
     if o.keep:
         kept = o.keep / folder.name
@@ -267,6 +282,7 @@ def main():
     p.add_argument("--timeout", type=float, default=900, help="seconds for one command")
     p.add_argument("--minutes", type=float, help="start no further case after that")
     p.add_argument("--keep", type=Path, metavar="DIR", help="copy trees, logs and reports there")
+    p.add_argument("--again", type=Path, metavar="DIR", help="judge the logs there again, of --keep, and run nothing")
     p.add_argument("--fresh", action="store_true", help="repeat finished cases")
     p.add_argument("--isolate", action="store_true", help="diff with --isolate; prints how many verdicts are proven")
     p.add_argument("--json", type=Path)
@@ -282,12 +298,15 @@ def main():
             sys.exit(f"tolerance.py: error: no {needed}")
     digest = tool_digest(o.opguard)
     commit = answers.commit_of(o.opguard)
-    start, results, left = time.monotonic(), [], 0
+    start, results, left, missing = time.monotonic(), [], 0, []
     for name, case, seed in chosen(o):
         if o.minutes and time.monotonic() - start > o.minutes * 60:
             left += 1
             continue
-        path = o.work / ("isolated" if o.isolate else "results") / f"{name}.{seed}.json"
+        if o.again and not (o.again / f"{name}.{seed}" / "work").is_dir():
+            missing.append(f"{name}.{seed}")
+            continue
+        path = o.work / ("isolated" if o.isolate else "judged" if o.again else "results") / f"{name}.{seed}.json"
         results.append(r := answers.result(path, digest, o.fresh, partial(answer_of, name, case, seed, o)))
         kind = "" if r["kind_right"] is None else "kind " + ("right" if r["kind_right"] else f"{r['kind']} for {r['expected']}")
         print(f"{name:28} {seed} {r['class']:10} {r['verdict']:12} {kind:34} {r['b']:34} {r['seconds']:5.0f} s", flush=True)
@@ -298,6 +317,8 @@ def main():
     print(tables(results))
     if o.isolate:
         print(isolated_line(results))
+    if missing:
+        print(f"not kept: {len(missing)}, as {missing[0]}")
     if left:
         print(f"not run: {left}, for --minutes")
 

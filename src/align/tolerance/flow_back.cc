@@ -23,7 +23,7 @@ constexpr uint32_t kMostSummands = 256;
 bool is_zero(const Slot& slot) { return slot.value == Fingerprint{}; }
 
 // Of what is allowed: what is further off may come from what is another.
-constexpr double kNear = 0.5;
+constexpr double kNear = 0.75;
 
 bool is_near(const ComparedTensor& tensor) {
   return tensor.state == TensorState::equal &&
@@ -367,7 +367,7 @@ std::vector<ToleranceOrigin> FlowBack::all_origins(const std::vector<uint32_t>& 
                                                              : readers_among(reached.region, parts);
     }
     // What is within its rounding by little alone may be made of what is not.
-    if (!further && tensor.state != TensorState::partial)
+    if (!further && (tensor.state == TensorState::beyond || tensor.state == TensorState::equal))
       for (const uint32_t next : reached.near)
         if (visited.insert(next).second) {
           further = true;
