@@ -141,17 +141,51 @@ struct Tasks {
   uint64_t rows, groups, parts, columns;
 };
 
-SketchSums folded(const RotatedSums& sums) {
-  SketchSums y{};
-  for (unsigned set = 0; set < RotatedSums::kSets; ++set) {
-    if ((sums.used >> set & 1) == 0) continue;
-    const double *once = sums.lanes[set], *again = once + kSketchNumbers;
+// Adds the sums of all sets, which are then unused.
+template <typename Sets>
+void fold(Sets& sets, SketchSums& y) {
+  for (unsigned set = 0; set < Sets::kSets; ++set) {
+    if ((sets.used >> set & 1) == 0) continue;
+    const auto *once = sets.lanes[set], *again = once + kSketchNumbers;
     const size_t before = kSketchNumbers - set;  // lanes that do not come round
-    for (size_t k = 0; k < before; ++k) y[k + set] += once[k] + again[k];
-    for (size_t k = before; k < kSketchNumbers; ++k) y[k - before] += once[k] + again[k];
+    for (size_t k = 0; k < before; ++k) y[k + set] += double{once[k]} + double{again[k]};
+    for (size_t k = before; k < kSketchNumbers; ++k)
+      y[k - before] += double{once[k]} + double{again[k]};
   }
-  return y;
+  sets.used = 0;
 }
+
+// The sums of one task.
+class TaskSums {
+ public:
+  void add(SketchRows rows, FloatType type, const SketchLoops& loops) {
+    for (uint64_t rest = rows.rows; rest > 0; rest -= rows.rows) {
+      rows.rows = std::min(rest, RotatedSums::kFloatRows - narrow_);
+      loops.add(rows, type, sums_);
+      rows.data += static_cast<int64_t>(rows.rows) * rows.stride;
+      rows.first_row += rows.rows;
+      narrow_ += rows.rows;
+      if (narrow_ < RotatedSums::kFloatRows) continue;
+      fold(sums_.narrow, y_);
+      narrow_ = 0;
+    }
+  }
+  void add_finite(const SketchRows& rows, FloatType type, const SketchLoops& loops,
+                  Sketch& counts) {
+    loops.add_finite(rows, type, sums_, counts);
+  }
+
+  SketchSums result() {
+    fold(sums_.narrow, y_);
+    fold(sums_.wide, y_);
+    return y_;
+  }
+
+ private:
+  RotatedSums sums_;
+  uint64_t narrow_ = 0;  // rows since what is narrow was folded
+  SketchSums y_{};
+};
 
 bool all_finite(const SketchSums& y) {
   double all = 0;
@@ -171,9 +205,9 @@ Sketch sketch(const Elements& elements, FloatType type, const Frame* frame, unsi
   const SketchLoops& loops = sketch_loops();
   std::vector<SketchSums> parts(tasks.count());
   const auto add = [&](size_t task) {
-    RotatedSums sums;
-    tasks.run(piece, task, [&](const SketchRows& rows) { loops.add(rows, type, sums); });
-    parts[task] = folded(sums);
+    TaskSums sums;
+    tasks.run(piece, task, [&](const SketchRows& rows) { sums.add(rows, type, loops); });
+    parts[task] = sums.result();
   };
   if (parts.size() == 1 || threads <= 1)
     for (size_t task = 0; task < parts.size(); ++task) add(task);
@@ -181,10 +215,10 @@ Sketch sketch(const Elements& elements, FloatType type, const Frame* frame, unsi
     parallel_for(parts.size(), threads, add);
   for (size_t task = 0; task < parts.size(); ++task) {
     if (!all_finite(parts[task])) {
-      RotatedSums sums;
+      TaskSums sums;
       tasks.run(piece, task,
-                [&](const SketchRows& rows) { loops.add_finite(rows, type, sums, result); });
-      parts[task] = folded(sums);
+                [&](const SketchRows& rows) { sums.add_finite(rows, type, loops, result); });
+      parts[task] = sums.result();
     }
     for (size_t i = 0; i < kSketchNumbers; ++i) result.sums[i] += parts[task][i];
   }

@@ -117,8 +117,8 @@ TEST(Sketch, IsWhatTheDefinitionSays) {
   at_every_level([] {
     for (FloatType type : kTypes) {
       uint64_t seed = 1;
-      for (int64_t columns = 1; columns < 700; columns += columns < 140 ? 1 : 37) {
-        Tensor x({3, columns}, type);
+      for (int64_t columns = 1; columns < 2400; columns += columns < 140 ? 1 : 37) {
+        Tensor x({6, columns}, type);
         const auto values = numbers(x.count(), seed++);
         x.fill(values);
         // Sums of these numbers are exact, so there is no rounding to allow for.
@@ -156,16 +156,19 @@ TEST(Sketch, EmptyAndWithoutDimensions) {
 TEST(Sketch, OfALargeTensorDoesNotDependOnThreads) {
   for (const auto& shape : std::vector<std::vector<int64_t>>{
            {3'000'000}, {1, 3'000'000}, {3000, 1000}, {300'000, 10}}) {
-    Tensor x(shape, FloatType::float32);
-    std::mt19937_64 random(3);
-    std::vector<double> values(x.count());
-    for (double& v : values) v = std::normal_distribution<>()(random);
-    x.fill(values);
-    const Sketch alone = sketch(x.elements, FloatType::float32);
-    EXPECT_EQ(sketch(x.elements, FloatType::float32, nullptr, 4), alone);
-    const SketchSums expected = defined(values, static_cast<uint64_t>(shape.back()));
-    EXPECT_LT(distance(alone.sums, expected), 1e-6 * norm(expected));
-    at_every_level([&] { EXPECT_EQ(sketch(x.elements, FloatType::float32), alone); });
+    for (FloatType type : kTypes) {
+      Tensor x(shape, type);
+      std::mt19937_64 random(3);
+      std::vector<double> values(x.count());
+      for (double& v : values) v = std::normal_distribution<>()(random);
+      x.fill(values);
+      const Sketch alone = sketch(x.elements, type);
+      EXPECT_EQ(sketch(x.elements, type, nullptr, 4), alone);
+      at_every_level([&] { EXPECT_EQ(sketch(x.elements, type), alone); });
+      if (x.elements.size < 4) continue;  // fill() cuts the values short
+      const SketchSums expected = defined(values, static_cast<uint64_t>(shape.back()));
+      EXPECT_LT(distance(alone.sums, expected), 1e-6 * norm(expected));
+    }
   }
 }
 
@@ -215,6 +218,46 @@ TEST(Sketch, WhatIsNotFiniteIsCountedAndStandsAsZero) {
       EXPECT_EQ(y.not_a_number, 1u);
       EXPECT_FALSE(y.finite());
     }
+  });
+}
+
+// Numbers that have leading zeros in their type are no less exact, and as many rows as are summed
+// as float32 before they are summed as float64.
+TEST(Sketch, OfSmallNumbersAndOfManyRows) {
+  at_every_level([] {
+    for (FloatType type : kTypes)
+      for (int64_t columns : {10, 64, 100, 1100}) {
+        Tensor x({1300, columns}, type);
+        auto values = numbers(x.count(), 21);
+        const double unit = type == FloatType::float16 ? 0x1p-18 : 0x1p-130;
+        for (double& v : values) v *= unit;
+        if (type != FloatType::float16) {
+          x.fill(values);
+        } else {
+          // fill() knows no small halves: their bits are multiples of 2^-24.
+          for (double& v : values) v = std::trunc(v * 0x1p18) * 0x1p-24;
+          for (uint64_t i = 0; i < x.count(); ++i) {
+            const auto bits =
+                static_cast<uint16_t>(static_cast<uint16_t>(std::fabs(values[i]) * 0x1p24) |
+                                      (std::signbit(values[i]) ? 0x8000 : 0));
+            std::memcpy(x.memory.data() + i * 2, &bits, 2);
+          }
+        }
+        ASSERT_EQ(sketch(x.elements, type).sums, defined(values, static_cast<uint64_t>(columns)))
+            << columns;
+      }
+  });
+}
+
+// A float32 does not hold the sums of such.
+TEST(Sketch, OfNumbersAsLargeAsAFloat32Holds) {
+  at_every_level([] {
+    Tensor x({40, 300}, FloatType::bfloat16);
+    const std::vector<double> values(x.count(), 0x1p127);
+    x.fill(values);
+    const Sketch y = sketch(x.elements, FloatType::bfloat16);
+    EXPECT_EQ(y.sums, defined(values, 300));
+    EXPECT_TRUE(y.finite());
   });
 }
 
