@@ -11,7 +11,7 @@
 namespace opguard {
 
 // Sums of rows, rotated by the unit of a vector. With 8 sets a row with rotation 19 is added to set
-// 3 from lane 16 on; what goes beyond lane 63 comes round at the end.
+// 3 from lane 16 on. What goes beyond lane 63 comes round at the end.
 //
 // So a row's vectors are stored where those of another row lie, or beside them, never across.
 // Across them each addition would wait for the one before to leave the processor. One set for each

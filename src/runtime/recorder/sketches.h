@@ -14,18 +14,20 @@
 // Counterexample: inputs have no sketch, for they are somebody's results. What no operator made is
 // recorded once a step: parameters at `<parameters>`, gradients at `<gradients>`.
 //
-// The cost: a second pass over each result (bench/sketch.py), some us for the walk over frames,
-// 323 bytes of log. In other modes: one test of a flag.
+// The cost: the sums, in the pass over each result that og1 makes (bench/sketch.py), some us for
+// the walk over frames, 323 bytes of log. In other modes: one test of a flag.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "record/event.h"
+#include "record/sketch.h"
 #include "runtime/host/py.h"
 #include "runtime/host/tensor_view.h"
 
@@ -44,7 +46,8 @@ class Sketches {
 
   // Of a tensor that a slot tells of: a number for Slot::sketch, 0 if it has none. aside: other
   // threads wait meanwhile (Reading::aside).
-  uint16_t take(const TensorView& view, bool aside);
+  // known: its sketch, where it came with its digest.
+  uint16_t take(const TensorView& view, bool aside, const std::optional<Sketch>& known);
   // The module that runs now, "" for none. Under OwnWork.
   std::string module(uint32_t step, uint32_t micro_batch);
   // Records the step's gradients, the first time in it: before they are clipped. Under OwnWork.

@@ -221,7 +221,36 @@ TEST(Sketch, WhatIsNotFiniteIsCountedAndStandsAsZero) {
   });
 }
 
-// Numbers that have leading zeros in their type are no less exact, and as many rows as are summed
+// Tasks of rows, lanes of two bytes that straddle rows, rows longer than what is read together.
+TEST(Sketch, InOnePassWithTheDigestIsWhatBothAre) {
+  const std::vector<std::vector<int64_t>> shapes = {
+      {700'000}, {1000, 333}, {9, 50'257}, {5000, 64}, {3, 300, 257}, {40, 9}, {2, 600'000}};
+  at_every_level([&] {
+    for (FloatType type : kTypes) {
+      const char* name = type == FloatType::float16    ? "float16"
+                         : type == FloatType::bfloat16 ? "bfloat16"
+                         : type == FloatType::float32  ? "float32"
+                                                       : "float64";
+      for (const auto& shape : shapes)
+        for (const bool mask : {false, true}) {
+          Tensor x(shape, type);
+          auto values = numbers(x.count(), 31);
+          if (mask)
+            for (double& v : values) v = v < 0 ? -65504 : 0;
+          values.back() = mask ? 0 : kInfinity;
+          x.fill(values);
+          const NumberType number(name, x.elements.size);
+          Sketch y;
+          const Digest d = digest_and_sketch(x.elements, number, type, mask ? 3 : 1, y);
+          EXPECT_EQ(y, sketch(x.elements, type));
+          EXPECT_EQ(d, digest(x.elements, number));
+          EXPECT_EQ(d.pattern.has_value(), mask);
+        }
+    }
+  });
+}
+
+// Numbers with leading zeros in their type are no less exact. There are as many rows as are summed
 // as float32 before they are summed as float64.
 TEST(Sketch, OfSmallNumbersAndOfManyRows) {
   at_every_level([] {
@@ -247,6 +276,26 @@ TEST(Sketch, OfSmallNumbersAndOfManyRows) {
             << columns;
       }
   });
+}
+
+// What docs/formats/record-format.md says of it.
+TEST(Sketch, OfTwoBytesIsNearTheSumsInFloat64) {
+  std::mt19937_64 random(4);
+  for (const auto& shape :
+       std::vector<std::vector<int64_t>>{{40'000, 64}, {4000, 1000}, {1, 500'000}}) {
+    std::vector<double> values(static_cast<size_t>(shape[0] * shape[1]));
+    for (double& v : values) {
+      v = std::pow(std::normal_distribution<>()(random), 5);
+      v = std::bit_cast<float>(std::bit_cast<uint32_t>(static_cast<float>(v)) & 0xffff0000u);
+    }
+    Tensor x(shape, FloatType::bfloat16);
+    x.fill(values);
+    const SketchSums exact = defined(values, static_cast<uint64_t>(shape[1]));
+    EXPECT_LT(distance(sketch(x.elements, FloatType::bfloat16).sums, exact), 0x1p-22 * norm(exact));
+    Tensor y(shape, FloatType::float32);
+    y.fill(values);
+    EXPECT_LT(distance(sketch(y.elements, FloatType::float32).sums, exact), 0x1p-48 * norm(exact));
+  }
 }
 
 // A float32 does not hold the sums of such.
