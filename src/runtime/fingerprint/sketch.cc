@@ -39,7 +39,7 @@ constexpr uint64_t kTaskBytes = 1 << 20;
 // What two passes find in the cache anyway.
 constexpr uint64_t kWorthTogether = 256 << 10;
 // Rows that og1 and then the sketch read, in the second-level cache.
-constexpr uint64_t kTogetherBytes = 64 << 10;
+constexpr uint64_t kTogetherBytes = 32 << 10;
 // What is not contiguous is copied so many bytes at a time.
 constexpr uint64_t kGatherBytes = 32 << 10;
 

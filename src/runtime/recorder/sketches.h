@@ -44,9 +44,8 @@ class Sketches {
   // None. False with an error set: slices are no such text.
   bool begin(std::string_view slices, PyObject* modules, PyObject* gradients, PyObject* jitter);
 
-  // Of a tensor that a slot tells of: a number for Slot::sketch, 0 if it has none. aside: other
-  // threads wait meanwhile (Reading::aside).
-  // known: its sketch, where it came with its digest.
+  // Of a tensor that a slot tells of: a number for Slot::sketch, 0 if it has none. Other threads
+  // wait meanwhile where it is read aside (Reading::aside). What is known came with its digest.
   uint16_t take(const TensorView& view, bool aside, const std::optional<Sketch>& known);
   // The module that runs now, "" for none. Under OwnWork.
   std::string module(uint32_t step, uint32_t micro_batch);
