@@ -3,9 +3,9 @@
   sketch.py [--package DIR] [--before DIR] [--json FILE] [--mib N] [--rounds N] [--tries N] [--table DOCUMENT]
 
 Quality: of |y(d)| / |d| over --tries contents of a kind, mean, standard deviation and first percentile; d is float64 [96, 160].
-Cost: what a record of mode `sketch` reads (`all` of bench/fingerprint.py, and the sketch) beside torch.sum of the same tensor from memory, on one
-thread, in turn; medians of the ratios. --before: another build's package, whose calls take turns with these.
-In pieces: both readings of each 1 MiB, one after the other, while it is in the second-level cache: what one walk for both would save.
+Cost: what a record of mode `sketch` reads (`record`: all of bench/fingerprint.py, and the sketch, in one pass) beside torch.sum of the same tensor from
+memory, on one thread, in turn; medians of the ratios. In two passes: `all`, then `sketch`. og1 alone: what is left of `record` without the layout-free digest.
+--before: another build's package, whose two passes take turns with these.
 --table writes the part of the document from the results in --json, and measures nothing.
 """
 import argparse
@@ -21,7 +21,6 @@ import marks
 from fingerprint import measure
 
 ROOT = Path(__file__).resolve().parents[1]
-PIECE_MIB = 1
 KINDS = ("gaussian", "one column", "one row", "one head of 8", "heavy tail", "constant", "equal rows", "rank 1")
 
 
@@ -74,17 +73,15 @@ def cost(torch, rt, before, mib, rounds):
     for dtype in (torch.float32, torch.bfloat16, torch.float16):
         for columns in (64, 1024, 4096):
             x = torch.randn((mib << 20) // (columns * dtype.itemsize), columns).to(dtype)
-            pieces = x.split(max((PIECE_MIB << 20) // (columns * dtype.itemsize), 1))
-            calls = [x.sum, lambda: [rt.fingerprint(p, kind) for p in pieces for kind in ("all", "sketch")]]
-            for one in (rt, before):
-                if one is not None:
-                    calls += [partial(one.fingerprint, x, "sketch"), partial(one.fingerprint, x, "all")]
-            sums, walked, *others = measure(calls, rounds)
-            row = {"dtype": str(dtype).removeprefix("torch."), "columns": columns}
-            for name, sketch, rest in zip(("", "_before"), others[::2], others[1::2]):
-                row["sketch" + name] = statistics.median(s / t for s, t in zip(sketch, sums))
-                row["record" + name] = statistics.median((s + o) / t for s, o, t in zip(sketch, rest, sums))
-            row["in_pieces"] = statistics.median(s / t for s, t in zip(walked, sums))
+            calls = [x.sum, *(partial(rt.fingerprint, x, kind) for kind in ("sketch", "all", "og1", "record"))]
+            if before is not None:
+                calls += [partial(before.fingerprint, x, "sketch"), partial(before.fingerprint, x, "all")]
+            sums, sketch, everything, og1, record, *earlier = measure(calls, rounds)
+            ratio = lambda *parts: statistics.median(sum(p) / t for *p, t in zip(*parts, sums))
+            row = {"dtype": str(dtype).removeprefix("torch."), "columns": columns, "sketch": ratio(sketch), "record": ratio(record),
+                   "two_passes": ratio(sketch, everything), "all": ratio(everything), "og1": ratio(og1)}  # fmt: skip
+            if before is not None:
+                row |= {"sketch_before": ratio(earlier[0]), "two_passes_before": ratio(*earlier)}
             found.append(row)
     return found
 
@@ -92,11 +89,12 @@ def cost(torch, rt, before, mib, rounds):
 def tables(found):
     text = marks.table(("difference", "mean", "standard deviation", "first percentile"),
                        [(q["kind"], f"{q['mean']:.2f}", f"{q['deviation']:.3f}", f"{q['first_percentile']:.2f}") for q in found["quality"]])  # fmt: skip
-    heads, keys = ["type", "columns", "the sketch / torch.sum", "a record's whole reading / torch.sum"], ["sketch", "record"]
-    if "sketch_before" in found["cost"][0]:
-        heads[3:3] = ["before"]
-        heads, keys = [*heads, "before"], ["sketch", "sketch_before", "record", "record_before"]
-    heads, keys = [*heads, "in pieces"], [*keys, "in_pieces"]
+    columns = [("the sketch / torch.sum", "sketch"), ("before", "sketch_before"), ("og1", "og1"), ("og1 and digest", "all"),
+               ("a record, one pass", "record"), ("two passes", "two_passes"), ("two passes before", "two_passes_before")]  # fmt: skip
+    heads, keys = ["type", "columns"], []
+    for head, key in columns:
+        if key in found["cost"][0]:
+            heads, keys = [*heads, head], [*keys, key]
     text += "\n" + marks.table(heads, [(c["dtype"], f"{c['columns']:,}", *(f"{c[k]:.2f}" for k in keys)) for c in found["cost"]])
     return text + f"\nTensors of {found['mib']} MiB, loops `{found['level']}`, one thread.\n"
 

@@ -1,5 +1,6 @@
 """Mode `sketch`: what the log holds of values, by the letter of docs/formats/record-format.md; and what it leaves as it is."""
 
+import og1
 import pytest
 from runtime_log import MASK64, record, run_program
 
@@ -87,6 +88,32 @@ def test_each_result_has_its_sketch_and_its_module(tmp_path):
     assert log.sketches[relu.index][0] == "<root>"
     (total,) = (e for e in log.of("train.sum:1") if e.step == 0)
     assert log.sketches[total.index][0] is None
+
+
+# Large enough for one pass over memory with og1, of one thread and of two.
+LARGE = """
+import torch
+torch.set_num_threads(2)
+x = torch.arange(300 * 500, dtype=torch.float32).view(300, 500).sin()
+og("large.mul:1", x) * 2
+og("large.bfloat16:1", x.bfloat16)()
+og("large.cat:1", torch.cat)([x] * 5)
+"""
+
+
+def test_large_results_are_read_once_for_both(tmp_path):
+    from fingerprints import content
+
+    log = record(LARGE, tmp_path, env=sketch_mode())
+    x = torch.arange(300 * 500, dtype=torch.float32).view(300, 500).sin()
+    for boundary, result in (("large.mul:1", x * 2), ("large.bfloat16:1", x.bfloat16()), ("large.cat:1", torch.cat([x] * 5))):
+        (event,) = log.of(boundary)
+        ((place, ((_, _, _, (found,)),)),) = log.sketches[event.index][1].items()
+        expected = os1(result)
+        most = max(map(abs, expected))
+        bound = 2.0**-22 if result.dtype == torch.bfloat16 else 2.0**-39
+        assert max(abs(y - z) for y, z in zip(found, expected)) <= most * bound
+        assert event.slots[place].value == og1.og1(content(result))
 
 
 def test_parameters_and_gradients_once_a_step(tmp_path):

@@ -352,30 +352,44 @@ Partial by_parts(const Plan& plan, unsigned threads) {
   return sum;
 }
 
-Partial run(const Plan& plan, unsigned threads) {
+Partial with_beside(const Plan& plan, unsigned threads, const Beside& beside) {
+  const uint64_t rows = plan.rows.rows;
+  std::vector<Partial> parts((rows + beside.rows - 1) / beside.rows);
+  parallel_for(parts.size(), threads, [&](size_t i) {
+    Pass pass(plan, i * beside.rows, 0);
+    beside.take(i, [&](uint64_t n) { pass.take_rows(n); });
+    parts[i] = pass.result();
+  });
+  Partial sum;
+  for (const Partial& p : parts) sum.add(p);
+  return sum;
+}
+
+Partial run(const Plan& plan, unsigned threads, const Beside* beside) {
+  if (beside != nullptr) return with_beside(plan, threads, *beside);
   const uint64_t bytes = plan.rows.rows * plan.rows.row_bytes;
   if (threads <= 1 || bytes < kParallelBytes) return whole(plan);
   uint64_t group = (kTaskBytes / plan.rows.row_bytes + 7) & ~uint64_t{7};
   group = std::max<uint64_t>(group, 8);
   if (plan.rows.rows / group >= threads) return by_rows(plan, group, threads);
   // Lanes of the whole that straddle rows cannot be cut where a row is.
-  const bool straddles = plan.flat_of_bytes || (plan.mask != FloatType::none && plan.rows.rows > 1 &&
-                                                plan.rows.count % 8 != 0);
+  const bool straddles = plan.flat_of_bytes || (plan.mask != FloatType::none &&
+                                                plan.rows.rows > 1 && plan.rows.count % 8 != 0);
   if (straddles || plan.rows.row_bytes < kTaskBytes)
     return plan.rows.rows > group ? by_rows(plan, group, threads) : whole(plan);
   return by_parts(plan, threads);
 }
 
-Digest digest_of(const Elements& e, FloatType mask, uint32_t type, bool want_flat,
-                 unsigned threads) {
+Digest digest_of(const Elements& e, FloatType mask, uint32_t type, bool want_flat, unsigned threads,
+                 const Beside* beside = nullptr) {
   Digest result;
   if (type != OPGUARD_ELEMENT_NONE) result.elements = 0;
   for (int64_t n : e.shape)
     if (n <= 0) return result;
   const bool as_mask = may_be_mask(e, mask);
-  if (!as_mask && small_row(e, type, result)) return result;
+  if (!as_mask && beside == nullptr && small_row(e, type, result)) return result;
   const Plan plan(e, as_mask ? mask : FloatType::none, type, want_flat);
-  const Partial sum = run(plan, threads);
+  const Partial sum = run(plan, threads, beside);
   result.value = {sum.h, sum.m};
   result.flat = sum.flat;
   if (type != OPGUARD_ELEMENT_NONE) result.elements = sum.elements;
@@ -391,6 +405,10 @@ Digest digest(const Elements& elements, std::string_view dtype, unsigned threads
 
 Digest digest(const Elements& elements, NumberType type, unsigned threads) {
   return digest_of(elements, type.mask, type.element, true, threads);
+}
+
+Digest digest(const Elements& elements, NumberType type, unsigned threads, const Beside& beside) {
+  return digest_of(elements, type.mask, type.element, true, threads, &beside);
 }
 
 NumberType::NumberType(std::string_view dtype, uint32_t element_bytes)

@@ -13,7 +13,9 @@
 // kParallelBytes on several threads share a tensor; the result does not depend on them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
 
@@ -49,6 +51,15 @@ struct NumberType {
 // included; the result does not depend on them.
 Digest digest(const Elements& elements, std::string_view dtype, unsigned threads = 1);
 Digest digest(const Elements& elements, NumberType type, unsigned threads = 1);
+
+// Who reads the same rows while they are in the cache. A task is `rows` rows, a multiple of 8, the
+// last one fewer. Its thread calls take(task, read). That calls read(n) for the next n rows until
+// all are read, and may read them itself after that.
+struct Beside {
+  uint64_t rows = 8;
+  std::function<void(size_t task, const std::function<void(uint64_t)>& read)> take;
+};
+Digest digest(const Elements& elements, NumberType type, unsigned threads, const Beside& beside);
 
 // The same of `bytes` bytes in one row of elements of `size` bytes: a multiple of 8 up to
 // kTinyBytes. It may not be a mask. False: not such, and nothing is known.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <memory>
 
 #include "runtime/fingerprint/parallel.h"
@@ -35,6 +36,10 @@ namespace {
 // What one task reads. The tasks of a tensor depend on its shape alone, and their sums are added in
 // order. So the result does not depend on who works on them.
 constexpr uint64_t kTaskBytes = 1 << 20;
+// What two passes find in the cache anyway.
+constexpr uint64_t kWorthTogether = 256 << 10;
+// Rows that og1 and then the sketch read, in the second-level cache.
+constexpr uint64_t kTogetherBytes = 32 << 10;
 // What is not contiguous is copied so many bytes at a time.
 constexpr uint64_t kGatherBytes = 32 << 10;
 
@@ -123,7 +128,9 @@ class Piece {
 struct Tasks {
   explicit Tasks(const Piece& piece) {
     const uint64_t bytes = std::max<uint64_t>(piece.row_bytes(), 1);
-    rows = std::max<uint64_t>(kTaskBytes / bytes, 1);
+    rows = kTaskBytes / bytes;
+    // By eights, so that what reads them beside it keeps its lanes.
+    rows = bytes > kTaskBytes ? 1 : std::max<uint64_t>(rows & ~uint64_t{7}, 8);
     groups = (piece.rows() + rows - 1) / rows;
     parts = std::max<uint64_t>(bytes / kTaskBytes, 1);
     columns = ((piece.count() + parts - 1) / parts + 63) / 64 * 64;
@@ -141,22 +148,73 @@ struct Tasks {
   uint64_t rows, groups, parts, columns;
 };
 
-SketchSums folded(const RotatedSums& sums) {
-  SketchSums y{};
-  for (unsigned set = 0; set < RotatedSums::kSets; ++set) {
-    if ((sums.used >> set & 1) == 0) continue;
-    const double *once = sums.lanes[set], *again = once + kSketchNumbers;
+// Adds the sums of all sets, which are then unused.
+template <typename Sets>
+void fold(Sets& sets, SketchSums& y) {
+  for (unsigned set = 0; set < Sets::kSets; ++set) {
+    if ((sets.used >> set & 1) == 0) continue;
+    const auto *once = sets.lanes[set], *again = once + kSketchNumbers;
     const size_t before = kSketchNumbers - set;  // lanes that do not come round
-    for (size_t k = 0; k < before; ++k) y[k + set] += once[k] + again[k];
-    for (size_t k = before; k < kSketchNumbers; ++k) y[k - before] += once[k] + again[k];
+    for (size_t k = 0; k < before; ++k) y[k + set] += double{once[k]} + double{again[k]};
+    for (size_t k = before; k < kSketchNumbers; ++k)
+      y[k - before] += double{once[k]} + double{again[k]};
   }
-  return y;
+  sets.used = 0;
 }
+
+// The sums of one task.
+class TaskSums {
+ public:
+  void add(SketchRows rows, FloatType type, const SketchLoops& loops) {
+    for (uint64_t rest = rows.rows; rest > 0; rest -= rows.rows) {
+      rows.rows = std::min(rest, RotatedSums::kFloatRows - narrow_);
+      loops.add(rows, type, sums_);
+      rows.data += static_cast<int64_t>(rows.rows) * rows.stride;
+      rows.first_row += rows.rows;
+      narrow_ += rows.rows;
+      if (narrow_ < RotatedSums::kFloatRows) continue;
+      fold(sums_.narrow, y_);
+      narrow_ = 0;
+    }
+  }
+  void add_finite(const SketchRows& rows, FloatType type, const SketchLoops& loops,
+                  Sketch& counts) {
+    loops.add_finite(rows, type, sums_, counts);
+  }
+
+  SketchSums result() {
+    fold(sums_.narrow, y_);
+    fold(sums_.wide, y_);
+    return y_;
+  }
+
+ private:
+  RotatedSums sums_;
+  uint64_t narrow_ = 0;  // rows since what is narrow was folded
+  SketchSums y_{};
+};
 
 bool all_finite(const SketchSums& y) {
   double all = 0;
   for (const double sum : y) all += sum - sum;
   return all == 0;
+}
+
+// Of the sums of all tasks. Where something is not finite, a task is read again.
+Sketch total(const Piece& piece, const Tasks& tasks, FloatType type,
+             std::vector<SketchSums>& parts) {
+  Sketch result;
+  const SketchLoops& loops = sketch_loops();
+  for (size_t task = 0; task < parts.size(); ++task) {
+    if (!all_finite(parts[task])) {
+      TaskSums sums;
+      tasks.run(piece, task,
+                [&](const SketchRows& rows) { sums.add_finite(rows, type, loops, result); });
+      parts[task] = sums.result();
+    }
+    for (size_t i = 0; i < kSketchNumbers; ++i) result.sums[i] += parts[task][i];
+  }
+  return result;
 }
 
 }  // namespace
@@ -171,24 +229,49 @@ Sketch sketch(const Elements& elements, FloatType type, const Frame* frame, unsi
   const SketchLoops& loops = sketch_loops();
   std::vector<SketchSums> parts(tasks.count());
   const auto add = [&](size_t task) {
-    RotatedSums sums;
-    tasks.run(piece, task, [&](const SketchRows& rows) { loops.add(rows, type, sums); });
-    parts[task] = folded(sums);
+    TaskSums sums;
+    tasks.run(piece, task, [&](const SketchRows& rows) { sums.add(rows, type, loops); });
+    parts[task] = sums.result();
   };
   if (parts.size() == 1 || threads <= 1)
     for (size_t task = 0; task < parts.size(); ++task) add(task);
   else
     parallel_for(parts.size(), threads, add);
-  for (size_t task = 0; task < parts.size(); ++task) {
-    if (!all_finite(parts[task])) {
-      RotatedSums sums;
-      tasks.run(piece, task,
-                [&](const SketchRows& rows) { loops.add_finite(rows, type, sums, result); });
-      parts[task] = folded(sums);
+  return total(piece, tasks, type, parts);
+}
+
+Digest digest_and_sketch(const Elements& elements, NumberType number, FloatType type,
+                         unsigned threads, Sketch& y) {
+  uint64_t bytes = elements.size;
+  for (const int64_t n : elements.shape) bytes *= static_cast<uint64_t>(std::max<int64_t>(n, 0));
+  const bool adjacent =
+      !elements.shape.empty() && elements.strides.back() == static_cast<int64_t>(elements.size);
+  const bool worth = type != FloatType::none && adjacent && bytes >= kWorthTogether;
+  const auto apart = [&] {
+    y = sketch(elements, type, nullptr, threads);
+    return digest(elements, number, threads);
+  };
+  if (!worth) return apart();
+  const Piece piece(elements, nullptr);
+  const Tasks tasks(piece);
+  if (tasks.parts != 1 || tasks.rows < 8) return apart();
+  const uint64_t at_once = std::max<uint64_t>(kTogetherBytes / piece.row_bytes() & ~uint64_t{3}, 4);
+  const SketchLoops& loops = sketch_loops();
+  std::vector<SketchSums> parts(tasks.count());
+  const auto take = [&](size_t task, const std::function<void(uint64_t)>& read) {
+    TaskSums sums;
+    const uint64_t last = std::min((task + 1) * tasks.rows, piece.rows());
+    for (uint64_t row = task * tasks.rows, n; row < last; row += n) {
+      n = std::min(at_once, last - row);
+      read(n);
+      piece.walk(row, row + n, 0, piece.count(),
+                 [&](const SketchRows& rows) { sums.add(rows, type, loops); });
     }
-    for (size_t i = 0; i < kSketchNumbers; ++i) result.sums[i] += parts[task][i];
-  }
-  return result;
+    parts[task] = sums.result();
+  };
+  const Digest d = digest(elements, number, threads, {tasks.rows, take});
+  y = total(piece, tasks, type, parts);
+  return d;
 }
 
 }  // namespace opguard

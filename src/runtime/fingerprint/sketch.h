@@ -6,8 +6,8 @@
 //
 // Counterexample: an integer tensor has no sketch. Its values are labels more often than amounts.
 //
-// The cost: one pass, in double precision; bench/sketch.py has it beside torch.sum. The result
-// does not depend on the number of threads.
+// The cost: one pass; bench/sketch.py has it beside torch.sum. With og1 in the same pass memory is
+// read once. The result does not depend on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "record/sketch.h"
+#include "runtime/fingerprint/fingerprint.h"
 #include "runtime/fingerprint/lane_sums.h"
 #include "runtime/fingerprint/row_walk.h"
 
@@ -30,5 +31,9 @@ struct Frame {
 // it is the whole. So many threads may work on it, the caller included.
 Sketch sketch(const Elements& elements, FloatType type, const Frame* frame = nullptr,
               unsigned threads = 1);
+
+// Both of a tensor in one pass over memory: what digest() and sketch() would say.
+Digest digest_and_sketch(const Elements& elements, NumberType number, FloatType type,
+                         unsigned threads, Sketch& sketch);
 
 }  // namespace opguard

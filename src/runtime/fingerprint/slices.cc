@@ -137,9 +137,12 @@ bool cuts(const Shape& whole, const Shape& local, int64_t world) {
 std::vector<SketchSet> sketch_sets(const Elements& elements, FloatType type,
                                    const std::vector<Shape>& locals, unsigned threads,
                                    const std::vector<int64_t>& outer,
-                                   const std::set<Shape>& exchanged) {
+                                   const std::set<Shape>& exchanged, const Sketch* known) {
   std::vector<SketchSet> sets = {
-      {SketchSetKind::whole, {}, 0, {sketch(elements, type, nullptr, threads)}}};
+      {SketchSetKind::whole,
+       {},
+       0,
+       {known != nullptr ? *known : sketch(elements, type, nullptr, threads)}}};
   for (const Shape& local : locals) {
     const Shape parts = parts_of(elements.shape, local);
     sets.push_back(grid_of(elements, type, local, parts));

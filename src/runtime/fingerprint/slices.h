@@ -30,11 +30,14 @@ bool cuts(const std::vector<int64_t>& whole, const std::vector<int64_t>& local, 
 // A rank with the left half of each sequence holds rows 0-7 and 16-23. `outer` are the sizes that
 // the outer of the two may have.
 //
+// `known`: the tensor's own sketch, where it was made before.
+//
 // `exchanged`: shapes of another program, each sketched where it is this one with two dimensions
 // exchanged.
 std::vector<SketchSet> sketch_sets(const Elements& elements, FloatType type,
                                    const std::vector<std::vector<int64_t>>& locals = {},
                                    unsigned threads = 1, const std::vector<int64_t>& outer = {},
-                                   const std::set<std::vector<int64_t>>& exchanged = {});
+                                   const std::set<std::vector<int64_t>>& exchanged = {},
+                                   const Sketch* known = nullptr);
 
 }  // namespace opguard

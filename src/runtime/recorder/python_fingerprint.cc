@@ -15,6 +15,15 @@ namespace {
 
 PyObject* number(uint64_t x) { return PyLong_FromUnsignedLongLong(x); }
 
+PyObject* tuple_of(const Sketch& sketch) {
+  Ref sums(PyList_New(0));
+  for (const double y : sketch.sums) {
+    Ref item(PyFloat_FromDouble(y));
+    if (!sums || !item || PyList_Append(sums.get(), item.get()) < 0) return nullptr;
+  }
+  return PyList_AsTuple(sums.get());
+}
+
 PyObject* sketch_sums(const TensorView& view, unsigned threads) {
   const FloatType type = float_type(view.meta.dtype);
   if (type == FloatType::none) Py_RETURN_NONE;
@@ -23,12 +32,29 @@ PyObject* sketch_sums(const TensorView& view, unsigned threads) {
     WhileReading reading(view);
     found = sketch(view.elements, type, nullptr, threads);
   }
-  Ref sums(PyList_New(0));
-  for (const double y : found.sums) {
-    Ref item(PyFloat_FromDouble(y));
-    if (!sums || !item || PyList_Append(sums.get(), item.get()) < 0) return nullptr;
+  return tuple_of(found);
+}
+
+PyObject* tuple_of(const Digest& d) {
+  PyObject* sum = d.elements ? number(*d.elements) : Ref::borrow(Py_None).release();
+  PyObject* pattern = d.pattern ? number(*d.pattern) : Ref::borrow(Py_None).release();
+  return Py_BuildValue("KKKNN", static_cast<unsigned long long>(d.value.h),
+                       static_cast<unsigned long long>(d.value.m),
+                       static_cast<unsigned long long>(d.flat), pattern, sum);
+}
+
+// What mode `sketch` records, in one pass: the tuples of `all` and of `sketch`.
+PyObject* record_of(const TensorView& view, unsigned threads) {
+  const NumberType type(view.meta.dtype, view.elements.size);
+  Digest d;
+  Sketch found;
+  {
+    WhileReading reading(view);
+    d = digest_and_sketch(view.elements, type, type.mask, threads, found);
   }
-  return PyList_AsTuple(sums.get());
+  return Py_BuildValue(
+      "NN", tuple_of(d),
+      type.mask == FloatType::none ? Ref::borrow(Py_None).release() : tuple_of(found));
 }
 
 }  // namespace
@@ -60,8 +86,8 @@ PyObject* fingerprint_of(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "O|s", &value, &name)) return nullptr;
   const std::string_view kind = name;
   if (kind != "og1" && kind != "xor32" && kind != "xor64" && kind != "digest" && kind != "all" &&
-      kind != "sketch") {
-    PyErr_SetString(PyExc_ValueError, "kind is og1, digest, xor32, xor64, all or sketch");
+      kind != "sketch" && kind != "record") {
+    PyErr_SetString(PyExc_ValueError, "kind is og1, digest, xor32, xor64, all, sketch or record");
     return nullptr;
   }
   OwnWork work;
@@ -75,6 +101,7 @@ PyObject* fingerprint_of(PyObject*, PyObject* args) {
   const unsigned threads = threads_for(view);
   const Elements& elements = view.elements;
   if (kind == "sketch") return sketch_sums(view, threads);
+  if (kind == "record") return record_of(view, threads);
   if (kind.starts_with("xor")) {
     uint64_t x;
     {
@@ -94,12 +121,8 @@ PyObject* fingerprint_of(PyObject*, PyObject* args) {
   if (kind == "og1")
     return Py_BuildValue("KK", static_cast<unsigned long long>(d.value.h),
                          static_cast<unsigned long long>(d.value.m));
-  PyObject* sum = d.elements ? number(*d.elements) : Ref::borrow(Py_None).release();
-  if (kind == "digest") return sum;
-  PyObject* pattern = d.pattern ? number(*d.pattern) : Ref::borrow(Py_None).release();
-  return Py_BuildValue("KKKNN", static_cast<unsigned long long>(d.value.h),
-                       static_cast<unsigned long long>(d.value.m),
-                       static_cast<unsigned long long>(d.flat), pattern, sum);
+  if (kind == "digest") return d.elements ? number(*d.elements) : Ref::borrow(Py_None).release();
+  return tuple_of(d);
 }
 
 PyObject* lane_sums_of(PyObject*, PyObject* args) {

@@ -20,6 +20,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -27,6 +28,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "record/sketch.h"
 #include "record/writer.h"
 #include "runtime/host/py.h"
 #include "runtime/host/tensor_view.h"
@@ -218,12 +220,14 @@ class Recorder {
 
   void record_states(std::string_view boundary, Phase phase, PyObject* only_torch);
   // known: of the same elements in another order, whose layout-free digest is taken from there.
+  // sketch: where it is wanted, and comes with it.
   static Value digest(const TensorView& view, Reading reading = Reading::usual,
-                      const Value* known = nullptr);
-  Value read(const TensorView& view, ThreadState& of, Reading reading = Reading::usual);
+                      const Value* known = nullptr, std::optional<Sketch>* sketch = nullptr);
+  Value read(const TensorView& view, ThreadState& of, Reading reading = Reading::usual,
+             std::optional<Sketch>* sketch = nullptr);
   bool lasts(const Value& value, const TensorView& view, ThreadState& of);
   Value value_of(const TensorView& view, PyObject* object, Reading reading, ThreadState& of,
-                 Slot& slot);
+                 Slot& slot, std::optional<Sketch>* sketch);
 
   uint32_t meta_of_row(const TensorType& type, size_t dims, int64_t count);
   uint32_t add(Event& event, const std::vector<Slot>& slots);

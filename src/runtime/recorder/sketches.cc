@@ -92,7 +92,7 @@ const std::vector<Shape>& Sketches::locals_of(const Shape& shape) {
   return it->second;
 }
 
-uint16_t Sketches::take(const TensorView& view, bool aside) {
+uint16_t Sketches::take(const TensorView& view, bool aside, const std::optional<Sketch>& known) {
   FloatType type = float_type(view.meta.dtype);
   if (!view.readable) return 0;
   const unsigned threads = threads_for(view);
@@ -112,7 +112,7 @@ uint16_t Sketches::take(const TensorView& view, bool aside) {
       type = FloatType::float64;
     }
     const std::vector<SketchSet> sets =
-        sketch_sets(elements, type, locals, threads, outer_, exchanged_);
+        sketch_sets(elements, type, locals, threads, outer_, exchanged_, known ? &*known : nullptr);
     format::put_varint(code, sets.size());
     for (const SketchSet& set : sets) put_sketch_set(code, set, bits);
   }

@@ -14,18 +14,20 @@
 // Counterexample: inputs have no sketch, for they are somebody's results. What no operator made is
 // recorded once a step: parameters at `<parameters>`, gradients at `<gradients>`.
 //
-// The cost: a second pass over each result (bench/sketch.py), some us for the walk over frames,
-// 323 bytes of log. In other modes: one test of a flag.
+// The cost: the sums, in the pass over each result that og1 makes (bench/sketch.py), some us for
+// the walk over frames, 323 bytes of log. In other modes: one test of a flag.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "record/event.h"
+#include "record/sketch.h"
 #include "runtime/host/py.h"
 #include "runtime/host/tensor_view.h"
 
@@ -42,9 +44,9 @@ class Sketches {
   // None. False with an error set: slices are no such text.
   bool begin(std::string_view slices, PyObject* modules, PyObject* gradients, PyObject* jitter);
 
-  // Of a tensor that a slot tells of: a number for Slot::sketch, 0 if it has none. aside: other
-  // threads wait meanwhile (Reading::aside).
-  uint16_t take(const TensorView& view, bool aside);
+  // Of a tensor that a slot tells of: a number for Slot::sketch, 0 if it has none. Other threads
+  // wait meanwhile where it is read aside (Reading::aside). What is known came with its digest.
+  uint16_t take(const TensorView& view, bool aside, const std::optional<Sketch>& known);
   // The module that runs now, "" for none. Under OwnWork.
   std::string module(uint32_t step, uint32_t micro_batch);
   // Records the step's gradients, the first time in it: before they are clipped. Under OwnWork.

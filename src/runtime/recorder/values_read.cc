@@ -5,6 +5,7 @@
 #include "device/plugin.h"
 #include "runtime/entries/collective.h"
 #include "runtime/fingerprint/fingerprint.h"
+#include "runtime/fingerprint/sketch.h"
 #include "runtime/recorder/python_fingerprint.h"
 #include "runtime/recorder/recorder.h"
 #include "runtime/recorder/sketches.h"
@@ -59,7 +60,8 @@ NumberType number_type(const TensorView& view) {
 // cannot free before the operator has ended. A buffer of a module that works in another thread is
 // nobody's here: `buffer.untyped_storage().resize_(0)` would take the memory from under us, so that
 // thread waits.
-Value Recorder::digest(const TensorView& view, Reading reading, const Value* known) {
+Value Recorder::digest(const TensorView& view, Reading reading, const Value* known,
+                       std::optional<Sketch>* sketch) {
   const unsigned threads = threads_for(view);
   NumberType type = number_type(view);  // while no other thread looks it up
   if (known != nullptr) type.element = OPGUARD_ELEMENT_NONE;
@@ -67,7 +69,10 @@ Value Recorder::digest(const TensorView& view, Reading reading, const Value* kno
   {
     std::optional<WhileReading> others;
     if (reading != Reading::aside) others.emplace(view);
-    d = opguard::digest(view.elements, type, threads);
+    if (sketch != nullptr && type.mask != FloatType::none)
+      d = digest_and_sketch(view.elements, type, type.mask, threads, sketch->emplace());
+    else
+      d = opguard::digest(view.elements, type, threads);
   }
   if (known != nullptr) d.elements = known->digest;
   return {d.value,
@@ -79,8 +84,9 @@ Value Recorder::digest(const TensorView& view, Reading reading, const Value* kno
 }
 
 // Where it is read on a device, a ticket.
-Value Recorder::read(const TensorView& view, ThreadState& of, Reading reading) {
-  if (view.device == nullptr) return digest(view, reading);
+Value Recorder::read(const TensorView& view, ThreadState& of, Reading reading,
+                     std::optional<Sketch>* sketch) {
+  if (view.device == nullptr) return digest(view, reading, nullptr, sketch);
   const Launches::Stream& stream = of.launches.stream_of(view);
   Value value;
   value.stream = stream.number;
@@ -98,13 +104,14 @@ bool Recorder::lasts(const Value& value, const TensorView& view, ThreadState& of
 
 // Fills in the block's number, and whether the value was carried over.
 Value Recorder::value_of(const TensorView& view, PyObject* object, Reading reading, ThreadState& of,
-                         Slot& slot) {
+                         Slot& slot, std::optional<Sketch>* sketch) {
   Recent& recent = of.recent;
   const bool carries = mode_ != Mode::full;
-  if (object == nullptr || reading == Reading::compiled) return read(view, of);
+  if (object == nullptr || reading == Reading::compiled)
+    return read(view, of, Reading::usual, sketch);
   const uint64_t bytes = view.content_bytes();
   if (carries && bytes < kWorthFinding && reading == Reading::usual && view.device == nullptr)
-    return read(view, of, reading);
+    return read(view, of, reading, sketch);
   const uint32_t meta = slot.meta;
   for (size_t i = 0; i < std::min(recent.count, Recent::kCount); ++i) {
     const Recent::Entry& e = recent.entries[i];
@@ -137,7 +144,8 @@ Value Recorder::value_of(const TensorView& view, PyObject* object, Reading readi
     if (shared.whole)
       slot.flags |= kCarried;
     else
-      value = shared.value != nullptr ? digest(view, reading, &value) : read(view, of, reading);
+      value = shared.value != nullptr ? digest(view, reading, &value, sketch)
+                                      : read(view, of, reading, sketch);
     if (carries) storages().remember(place, object, view, meta, value);
     recent.entries[recent.count++ % Recent::kCount] = {object, view.elements.data, view.version,
                                                        meta,   place.number,       value};
@@ -157,7 +165,10 @@ Slot Recorder::slot(const TensorView& view, SlotKind kind, uint16_t index, std::
   if (read_in_flight(view, s)) {
     // Another thread is writing these bytes.
   } else if (view.has_value()) {
-    const Value value = value_of(view, object, reading, of ? *of : thread(), s);
+    const bool sketched = sketches().on() && (kind != SlotKind::in || (flags & kModelValue));
+    std::optional<Sketch> sketch;
+    const Value value =
+        value_of(view, object, reading, of ? *of : thread(), s, sketched ? &sketch : nullptr);
     if (value.there()) {
       if (view.device != nullptr) s.flags |= kUnreadable;  // it could not be launched
       s.value = value.value;
@@ -173,8 +184,7 @@ Slot Recorder::slot(const TensorView& view, SlotKind kind, uint16_t index, std::
       s.value = {value.ticket, 0};
       s.pattern = value.stream;
     }
-    if (sketches().on() && (kind != SlotKind::in || (flags & kModelValue)))
-      s.sketch = sketches().take(view, reading == Reading::aside);
+    if (sketched) s.sketch = sketches().take(view, reading == Reading::aside, sketch);
     s.address = view.first_byte();
     s.size_bytes = view.span_bytes();
     if (!in_memory_order(view.elements)) s.flags |= kPermuted;
