@@ -35,6 +35,14 @@ FlowBack::FlowBack(const Run& candidate, const Comparison& comparison)
   for (const SlotRef& known : comparison.port.known)
     if (const Slot slot = values_.slot(known); has_value(slot) && !is_zero(slot))
       equal_.insert(value_key(values_.log(known.event), slot));
+  for (uint32_t i = 0; i < comparison.declared.size(); ++i) {
+    const DeclaredTensor& declared = comparison.declared[i];
+    if (declared.state != DeclaredState::otherwise) continue;
+    if (declared.compared) declared_of_[declared.tensor] = i;
+    for (const SlotRef& b : declared.b)
+      if (const Slot slot = values_.slot(b); has_value(slot) && !is_zero(slot))
+        declared_[value_key(values_.log(b.event), slot)].push_back(i);
+  }
   for (uint32_t i = 0; i < comparison.tensors.size(); ++i) {
     const ComparedTensor& tensor = comparison.tensors[i];
     // Of a form that no placement has, as tokens that were sent to experts: walked through.
@@ -48,6 +56,34 @@ FlowBack::FlowBack(const Run& candidate, const Comparison& comparison)
       if (tensor.a.activity.kind == EventKind::state) parameters_[key] = i;
     }
   }
+}
+
+// The first in its step with these very bytes at that address, else the last before it: a parameter
+// is declared once.
+uint32_t FlowBack::declared_before(const SlotRef& read) const {
+  if (declared_.empty()) return kNone;
+  const Slot slot = values_.slot(read);
+  const auto same = declared_.find(value_key(values_.log(read.event), slot));
+  if (same == declared_.end()) return kNone;
+  const uint32_t step = values_.event(read.event).step;
+  uint32_t last = kNone, last_event = 0;
+  for (const uint32_t number : same->second)
+    for (const SlotRef& b : comparison_.declared[number].b) {
+      if (b.event.process != read.event.process || b.event.event >= read.event.event ||
+          values_.slot(b).address != slot.address)
+        continue;
+      if (values_.event(b.event).step == step) return number;
+      if (last == kNone || b.event.event > last_event) {
+        last = number;
+        last_event = b.event.event;
+      }
+    }
+  return last;
+}
+
+// Who adds up parts of a sum does no harm to them, whatever they are called.
+bool FlowBack::matters(const DeclaredTensor& declared, bool over_ranks) const {
+  return !over_ranks || comparison_.tensors[declared.tensor].state != TensorState::partial;
 }
 
 // Who left the very bytes, else who made the value, else who wrote parts of that memory, as each
@@ -178,6 +214,11 @@ void FlowBack::explore(const EventRef& event, bool over_ranks, const ComparedTen
     for (const SlotRef& input : read_by(ref)) {
       const Slot slot = values_.slot(input);
       if (!has_value(slot) || put_in_.contains(id_of(input.event.process, input.slot))) continue;
+      if (const uint32_t declared = declared_before(input);
+          declared != kNone && matters(comparison_.declared[declared], here)) {
+        reached.declared.push_back(declared);
+        continue;
+      }
       const ValueKey key = value_key(log, slot);
       const std::vector<SlotRef> makers = made_by(input);
       for (const SlotRef& made : makers) lead_from(key, made, here, of, reached, seen, stack);
@@ -243,66 +284,138 @@ bool FlowBack::is_harmless(const ComparedTensor& tensor) const {
   return true;
 }
 
+// What a tensor of the candidate was made of that is not the reference's either.
+FlowBack::Reached FlowBack::reached_from(const ComparedTensor& tensor) const {
+  Reached reached;
+  std::unordered_map<uint64_t, bool> seen;
+  for (size_t i = 0; i < tensor.b.size(); ++i) {
+    const auto& stray = tensor.placement.stray;
+    const bool strays = !stray.empty() && stray.size() < tensor.b.size();
+    if (strays && std::find(stray.begin(), stray.end(), static_cast<uint32_t>(tensor.ranks[i])) ==
+                      stray.end())
+      continue;
+    const EventRef& event = tensor.b[i].event;
+    if (tensor.a.activity.kind == EventKind::state) {
+      // A state event read the value; who made it comes first.
+      const Slot slot = values_.slot(tensor.b[i]);
+      if (!has_value(slot)) continue;
+      if (const uint32_t declared = declared_before(tensor.b[i]); declared != kNone) {
+        reached.declared.push_back(declared);
+        continue;
+      }
+      for (const SlotRef& made : made_by(tensor.b[i])) {
+        const auto known = at_.find(id_of(made.event.process, made.slot));
+        if (known != at_.end() && leads_on(comparison_.tensors[known->second], tensor, false)) {
+          reached.tensors.push_back(known->second);
+          continue;
+        }
+        if (!seen.try_emplace(id_of(made.event.process, made.event.event), true).second) continue;
+        reached.region.push_back(made.event);
+        if (known == at_.end()) explore(made.event, false, tensor, reached, seen);
+      }
+    } else {
+      explore(event, false, tensor, reached, seen);
+    }
+  }
+  return reached;
+}
+
+// The same of what is declared otherwise than it is held. That is told by what the ranks have, and
+// what they have may be as it should. Of nobody's value who made it comes first.
+FlowBack::Reached FlowBack::reached_from(const DeclaredTensor& declared) const {
+  const ComparedTensor& tensor = comparison_.tensors[declared.tensor];
+  Reached reached;
+  std::unordered_map<uint64_t, bool> seen;
+  for (const SlotRef& b : declared.b)
+    if (values_.event(b.event).kind != EventKind::state)
+      explore(b.event, false, tensor, reached, seen);
+    else
+      for (const SlotRef& made : made_by(b)) reached.region.push_back(made.event);
+  if (tensor.state != TensorState::beyond) reached.tensors.clear();
+  return reached;
+}
+
 std::vector<ToleranceOrigin> FlowBack::all_origins(const std::vector<uint32_t>& sinks,
                                                    std::set<uint32_t>& visited) const {
   std::vector<ToleranceOrigin> found;
   visited.insert(sinks.begin(), sinks.end());
-  std::vector<uint32_t> stack(sinks.begin(), sinks.end());
-  while (!stack.empty()) {
-    const uint32_t number = stack.back();
-    stack.pop_back();
-    const ComparedTensor& tensor = comparison_.tensors[number];
-    Reached reached;
-    std::unordered_map<uint64_t, bool> seen;
-    for (size_t i = 0; i < tensor.b.size(); ++i) {
-      const auto& stray = tensor.placement.stray;
-      const bool strays = !stray.empty() && stray.size() < tensor.b.size();
-      if (strays && std::find(stray.begin(), stray.end(), static_cast<uint32_t>(tensor.ranks[i])) ==
-                        stray.end())
-        continue;
-      const EventRef& event = tensor.b[i].event;
-      if (tensor.a.activity.kind == EventKind::state) {
-        // A state event read the value; who made it comes first.
-        const Slot slot = values_.slot(tensor.b[i]);
-        if (!has_value(slot)) continue;
-        for (const SlotRef& made : made_by(tensor.b[i])) {
-          const auto known = at_.find(id_of(made.event.process, made.slot));
-          if (known != at_.end() && leads_on(comparison_.tensors[known->second], tensor, false)) {
-            reached.tensors.push_back(known->second);
-            continue;
-          }
-          if (!seen.try_emplace(id_of(made.event.process, made.event.event), true).second) continue;
-          reached.region.push_back(made.event);
-          if (known == at_.end()) explore(made.event, false, tensor, reached, seen);
-        }
-      } else {
-        explore(event, false, tensor, reached, seen);
-      }
-    }
+  std::vector<uint32_t> stack(sinks.begin(), sinks.end()), declared_stack;
+  std::set<uint32_t> declared;
+  std::vector<std::pair<uint32_t, uint32_t>> copies;  // of which tensor, and it
+  const auto go_on = [&](const Reached& reached, uint32_t tensor, uint32_t of_declared) {
     bool further = false;
+    for (const uint32_t next : reached.declared) {
+      further |= next != of_declared;
+      if (declared.insert(next).second) declared_stack.push_back(next);
+    }
     for (const uint32_t next : reached.tensors) {
-      if (next == number) continue;
+      if (next == tensor) continue;
       further = true;
+      if (of_declared == kNone && same_shape(next, tensor)) copies.emplace_back(next, tensor);
       if (visited.insert(next).second) stack.push_back(next);
     }
-    if (further) continue;
+    return further;
+  };
+  const auto leave = [&](Reached& reached, uint32_t tensor, uint32_t of_declared) {
     std::sort(reached.region.begin(), reached.region.end(),
               [](const EventRef& x, const EventRef& y) { return x.event > y.event; });
-    found.push_back({number, std::move(reached.region), reached.unknown});
+    found.push_back({tensor, std::move(reached.region), reached.unknown, of_declared});
+  };
+  while (!stack.empty() || !declared_stack.empty()) {
+    const bool is_declared = stack.empty();
+    std::vector<uint32_t>& from = is_declared ? declared_stack : stack;
+    const uint32_t number = from.back();
+    from.pop_back();
+    if (is_declared) {
+      const DeclaredTensor& of = comparison_.declared[number];
+      Reached reached = reached_from(of);
+      if (!go_on(reached, of.tensor, number)) leave(reached, of.tensor, number);
+    } else {
+      Reached reached = reached_from(comparison_.tensors[number]);
+      if (!go_on(reached, number, kNone)) leave(reached, number, kNone);
+    }
   }
+  tell_declared(copies, found);
   std::sort(found.begin(), found.end(),
             [](const ToleranceOrigin& x, const ToleranceOrigin& y) { return x.tensor < y.tensor; });
   return found;
+}
+
+// A gradient is declared by its parameter's attributes, and so is what it was copied and
+// accumulated from.
+void FlowBack::tell_declared(const std::vector<std::pair<uint32_t, uint32_t>>& copies,
+                             std::vector<ToleranceOrigin>& found) const {
+  std::unordered_map<uint32_t, uint32_t> declared = declared_of_;
+  for (bool more = !declared.empty(); more;) {
+    more = false;
+    for (const auto& [made, of] : copies) {
+      const auto known = declared.find(of);
+      if (known != declared.end() && !declared.contains(made))
+        more = declared.emplace(made, uint32_t{known->second}).second;
+    }
+  }
+  for (ToleranceOrigin& origin : found)
+    if (const auto known = declared.find(origin.tensor);
+        known != declared.end() && origin.declared == kNone)
+      origin.declared = known->second;
+}
+
+bool FlowBack::same_shape(uint32_t x, uint32_t y) const {
+  const auto shape = [&](uint32_t number) -> const std::vector<int64_t>& {
+    const SlotRef& b = comparison_.tensors[number].b.front();
+    return values_.log(b.event).metas[values_.slot(b).meta].shape;
+  };
+  return shape(x) == shape(y);
 }
 
 std::vector<ToleranceOrigin> FlowBack::origins(const std::vector<uint32_t>& sinks) const {
   std::set<uint32_t> visited;
   std::vector<ToleranceOrigin> found = all_origins(sinks, visited);
   std::vector<ToleranceOrigin> harmful;
-  std::copy_if(found.begin(), found.end(), std::back_inserter(harmful),
-               [&](const ToleranceOrigin& origin) {
-                 return !is_harmless(comparison_.tensors[origin.tensor]);
-               });
+  std::copy_if(
+      found.begin(), found.end(), std::back_inserter(harmful), [&](const ToleranceOrigin& origin) {
+        return origin.declared != kNone || !is_harmless(comparison_.tensors[origin.tensor]);
+      });
   if (!harmful.empty()) found = std::move(harmful);
   return found;
 }

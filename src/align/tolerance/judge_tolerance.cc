@@ -37,6 +37,7 @@ class ToleranceJudge {
   EventRef runs(const LayerPlace& place) const;
   bool is_drawn(const Pivot& pivot) const;
   std::string place_of(const EventRef& ref) const;
+  Reasons declared_note() const;
 
   const Run& a_;
   const Run& b_;
@@ -108,7 +109,17 @@ Pivot ToleranceJudge::pivot_of(const ToleranceOrigin& origin) {
     named.event = place.b;
   else
     named = names_.of(origin);
-  pivot.kind = kinds_.of(tensor, named, pivot.why);
+  const DeclaredTensor* declared =
+      origin.declared == kNone ? nullptr : &comparison_.declared[origin.declared];
+  if (declared != nullptr) {
+    // Who declares it; of a parameter's gradient who made that.
+    if (declared->tensor == origin.tensor && names_.has_place(declared->b.front().event))
+      named = {declared->b.front().event};
+    pivot.kind = PivotKind::declared;
+    pivot.why = kinds_.declared(*declared);
+  } else {
+    pivot.kind = kinds_.of(tensor, named, pivot.why);
+  }
   if (place.factor != 0 && pivot.kind == PivotKind::value) {
     pivot.kind = PivotKind::scale;
     pivot.why = {{.kind = ReasonKind::times_factor, .ratio = place.factor}};
@@ -122,6 +133,8 @@ Pivot ToleranceJudge::pivot_of(const ToleranceOrigin& origin) {
     for (const SlotRef& b : tensor.b)
       if (b.event == pivot.b) pivot.slot = static_cast<uint32_t>(b.slot);
   }
+  if (declared != nullptr && pivot.b == declared->b.front().event)
+    pivot.slot = static_cast<uint32_t>(declared->b.front().slot);
   pivot.region[1] = origin.region;
   return pivot;
 }
@@ -136,6 +149,27 @@ bool ToleranceJudge::is_drawn(const Pivot& pivot) const {
   const auto found = log.locations.find(id);
   return found != log.locations.end() &&
          (found->second.draws || draws_random(found->second.callee));
+}
+
+// How many placements are declared, and whether they are found so.
+Reasons ToleranceJudge::declared_note() const {
+  uint64_t otherwise = 0, untold = 0;
+  const DeclaredTensor* first = nullptr;
+  for (const DeclaredTensor& declared : comparison_.declared) {
+    untold += declared.state == DeclaredState::untold;
+    if (declared.state != DeclaredState::otherwise) continue;
+    if (otherwise++ == 0) first = &declared;
+  }
+  if (comparison_.declared.empty()) return {};
+  Reason note{.kind = ReasonKind::placements_declared,
+              .numbers = {comparison_.declared.size(), otherwise, untold}};
+  if (first != nullptr) {
+    const SketchedTensor& tensor = comparison_.tensors[first->tensor].a;
+    const std::string& module = comparison_.texts.text(tensor.activity.module);
+    note.names = {(module.empty() ? "" : module + " ") + comparison_.texts.text(tensor.slot),
+                  first->text};
+  }
+  return {note};
 }
 
 // "F.dropout in model.py:31"
@@ -163,6 +197,8 @@ Verdict ToleranceJudge::verdict() {
                     .ratio = worst_ratio(comparison_)}};
     if (Reasons drowned = judged_.drowned(); !drowned.empty())
       verdict.notes.push_back(std::move(drowned));
+    if (Reasons declared = declared_note(); !declared.empty())
+      verdict.notes.push_back(std::move(declared));
     const auto inner = static_cast<uint64_t>(std::count_if(
         comparison_.tensors.begin(), comparison_.tensors.end(), [&](const ComparedTensor& tensor) {
           return !judged_.is_judged_by(tensor.a) && tensor.state == TensorState::beyond;

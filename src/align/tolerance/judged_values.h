@@ -19,6 +19,10 @@
 
 namespace opguard {
 
+// Parts of a gradient's sum are added up by the step itself, as of DTensor's Partial: the parameter
+// is the reference's behind it.
+bool is_summed_later(const Comparison& comparison, const ComparedTensor& tensor);
+
 class JudgedValues {
  public:
   JudgedValues(const Run& reference, const Comparison& comparison);
@@ -50,7 +54,6 @@ class JudgedValues {
   bool is_drowned(const ComparedTensor& tensor) const;
   bool is_last_parameter(const SketchedTensor& tensor) const;
   bool is_first_weight(const SketchedTensor& tensor) const;
-  bool is_summed_later(const ComparedTensor& tensor) const;
   std::vector<uint32_t> uneven_losses(uint32_t step) const;
 
   const Run& reference_;
