@@ -112,9 +112,9 @@ Pivot ToleranceJudge::pivot_of(const ToleranceOrigin& origin) {
   const DeclaredTensor* declared =
       origin.declared == kNone ? nullptr : &comparison_.declared[origin.declared];
   if (declared != nullptr) {
-    // Who declares it; of a parameter's gradient who made that.
-    if (declared->tensor == origin.tensor && names_.has_place(declared->b.front().event))
-      named = {declared->b.front().event};
+    // Who declares it; of a parameter's gradient who made that, for what it read is known.
+    for (const EventRef& event : {tensor.b.front().event, declared->b.front().event})
+      if (names_.has_place(event)) named = {event};
     pivot.kind = PivotKind::declared;
     pivot.why = kinds_.declared(*declared);
   } else {
