@@ -172,8 +172,8 @@ enum class ReasonKind : uint8_t {
   beyond_noise,       // ratio: of the error over what is allowed
   // names: what is declared, the dimensions and the ranks; numbers: the kind of placement
   declared_otherwise,
-  // numbers: how many placements are declared, how many are otherwise, of how many nothing is told;
-  // names: the first that is otherwise, and what is declared of it
+  // numbers: placements that are declared, that are otherwise, of which nothing is told; names: the
+  // first that is otherwise, and its declaration
   placements_declared,
   drowned,            // numbers: gradients; ratio: the most that rounding alone moves one
   drawn_otherwise,    // names: the operator and its place

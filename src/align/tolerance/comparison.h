@@ -54,8 +54,8 @@ struct ComparedTensor {
   TensorState state = TensorState::equal;
 };
 
-// What a library says of a tensor of the candidate's: of a compared one, or of the same bytes under
-// another name, which the reference does not have. DTensor.from_local(part, mesh, [Replicate()]) is
+// What a library says of a tensor of the candidate's. It is a compared one, or the same bytes under
+// a name that the reference does not have. DTensor.from_local(part, mesh, [Replicate()]) is
 // such.
 struct DeclaredTensor {
   uint32_t tensor = 0;       // of Comparison::tensors, whose value it is

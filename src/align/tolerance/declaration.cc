@@ -284,8 +284,8 @@ class DeclarationCheck {
     return fit(all, 1) || fit(all, static_cast<double>(values.size()));
   }
 
-  // Of how many times the reference the declared sums are. Of ranks that have the same it is told:
-  // the sum of two wholes is twice the whole, and that of two halves of each element the whole.
+  // Of how many times the reference the declared sums are. Of ranks that have the same it is told.
+  // The sum of two wholes is twice the whole, and that of two halves of each element the whole.
   // Else it may be a sum or a mean, for the factor is no layout.
   std::vector<double> scales_of_sums() const {
     double ranks = 1, summed = 1;

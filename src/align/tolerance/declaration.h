@@ -14,7 +14,7 @@
 // contradict it as well, whatever they hold.
 //
 // A mesh need not be all of the ranks. Of two meshes each may have another part of the batch, or of
-// a sum: what is cut or added up beyond the declaration is free. So is the order of two pieces in a
+// a sum. What is cut or added up beyond the declaration is free. So is the order of two pieces in a
 // rank: Megatron's gate and projection, and zigzag context parallelism, are declared as shards.
 //
 // Counterexample: a factor. Twice what is declared is laid out as declared; `scale` tells it.
