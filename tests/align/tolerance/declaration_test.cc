@@ -22,7 +22,7 @@ namespace {
 using enum DeclaredKind;
 
 // Beside a mesh there are others, as of data parallelism, of which each has ...
-enum class Beside { nothing, same, piece, part_of_sum };
+enum class Beside { nothing, same, piece, piece_of_each, part_of_sum };
 
 struct DeclaredCase {
   Tensor whole;
@@ -107,7 +107,7 @@ class DeclaredMaker {
   DeclaredCase make(const Declaration& of, Beside beside, double noise) {
     DeclaredCase made{tensor({48, 48, 1 + below(3)}), {}, {}};
     std::vector<Tensor> of_mesh{made.whole};
-    if (beside == Beside::same) of_mesh.push_back(made.whole);
+    if (beside == Beside::same || beside == Beside::piece_of_each) of_mesh.push_back(made.whole);
     const auto dim = static_cast<size_t>(below(2));
     if (beside == Beside::piece)
       of_mesh = {part_of(made.whole, dim, 0, 24), part_of(made.whole, dim, 24, 24)};
@@ -117,6 +117,10 @@ class DeclaredMaker {
       Declaration mine = of;
       for (uint32_t& rank : mine.ranks) rank += mesh * size;
       for (Tensor& t : distributed(of_mesh[mesh], of)) {
+        if (beside == Beside::piece_of_each) {
+          const int64_t half = t.shape[dim] / 2;
+          t = part_of(t, dim, mesh * half, half);
+        }
         const double scale = std::sqrt(square(t) / static_cast<double>(t.values.size()));
         for (double& x : t.values) x += noise * scale * normal_(random_);
         made.held.push_back(std::move(t));
@@ -173,7 +177,7 @@ TEST(Declaration, NoRightOneIsCalledWrong) {
   int untold = 0, wrong = 0;
   for (int i = 0; i < kCases; ++i) {
     const Declaration of = maker.declaration();
-    const auto beside = static_cast<Beside>(maker.below(4));
+    const auto beside = static_cast<Beside>(maker.below(5));
     const double noise = noises[i % 4];
     const DeclaredCase made = maker.make(of, beside, noise);
     const DeclaredState state = checked(made, 4 * std::max(noise, 6e-8));
