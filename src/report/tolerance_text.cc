@@ -38,12 +38,12 @@ std::string held_words(PlacementKind kind, const std::string& dims) {
 // do not tell".
 std::string declared_counts(const Reason& reason) {
   const auto& [all, otherwise, untold] = reason.numbers;
-  std::string text = std::to_string(all - otherwise - untold) + " as found";
+  std::string text = grouped(all - otherwise - untold) + " as found";
   if (otherwise > 0)
-    text += ", " + std::to_string(otherwise) + " not, as that of " + reason.names[0] +
-            ", declared " + reason.names[1];
+    text += ", " + grouped(otherwise) + " not, as that of " + reason.names[0] + ", declared " +
+            reason.names[1];
   if (untold > 0)
-    text += (otherwise > 0 ? "; of " : ", of ") + std::to_string(untold) + " the data do not tell";
+    text += (otherwise > 0 ? "; of " : ", of ") + grouped(untold) + " the data do not tell";
   return text;
 }
 
