@@ -58,34 +58,6 @@ FlowBack::FlowBack(const Run& candidate, const Comparison& comparison)
   }
 }
 
-// The first in its step with these very bytes at that address, else the last before it: a parameter
-// is declared once.
-uint32_t FlowBack::declared_before(const SlotRef& read) const {
-  if (declared_.empty()) return kNone;
-  const Slot slot = values_.slot(read);
-  const auto same = declared_.find(value_key(values_.log(read.event), slot));
-  if (same == declared_.end()) return kNone;
-  const uint32_t step = values_.event(read.event).step;
-  uint32_t last = kNone, last_event = 0;
-  for (const uint32_t number : same->second)
-    for (const SlotRef& b : comparison_.declared[number].b) {
-      if (b.event.process != read.event.process || b.event.event >= read.event.event ||
-          values_.slot(b).address != slot.address)
-        continue;
-      if (values_.event(b.event).step == step) return number;
-      if (last == kNone || b.event.event > last_event) {
-        last = number;
-        last_event = b.event.event;
-      }
-    }
-  return last;
-}
-
-// Who adds up parts of a sum does no harm to them, whatever they are called.
-bool FlowBack::matters(const DeclaredTensor& declared, bool over_ranks) const {
-  return !over_ranks || comparison_.tensors[declared.tensor].state != TensorState::partial;
-}
-
 // Who left the very bytes, else who made the value, else who wrote parts of that memory, as each
 // slice of a parameter.
 std::vector<SlotRef> FlowBack::made_by(const SlotRef& read) const {
@@ -320,21 +292,6 @@ FlowBack::Reached FlowBack::reached_from(const ComparedTensor& tensor) const {
   return reached;
 }
 
-// The same of what is declared otherwise than it is held. That is told by what the ranks have, and
-// what they have may be as it should. Of nobody's value who made it comes first.
-FlowBack::Reached FlowBack::reached_from(const DeclaredTensor& declared) const {
-  const ComparedTensor& tensor = comparison_.tensors[declared.tensor];
-  Reached reached;
-  std::unordered_map<uint64_t, bool> seen;
-  for (const SlotRef& b : declared.b)
-    if (values_.event(b.event).kind != EventKind::state)
-      explore(b.event, false, tensor, reached, seen);
-    else
-      for (const SlotRef& made : made_by(b)) reached.region.push_back(made.event);
-  if (tensor.state != TensorState::beyond) reached.tensors.clear();
-  return reached;
-}
-
 std::vector<ToleranceOrigin> FlowBack::all_origins(const std::vector<uint32_t>& sinks,
                                                    std::set<uint32_t>& visited) const {
   std::vector<ToleranceOrigin> found;
@@ -379,33 +336,6 @@ std::vector<ToleranceOrigin> FlowBack::all_origins(const std::vector<uint32_t>& 
   std::sort(found.begin(), found.end(),
             [](const ToleranceOrigin& x, const ToleranceOrigin& y) { return x.tensor < y.tensor; });
   return found;
-}
-
-// A gradient is declared by its parameter's attributes, and so is what it was copied and
-// accumulated from.
-void FlowBack::tell_declared(const std::vector<std::pair<uint32_t, uint32_t>>& copies,
-                             std::vector<ToleranceOrigin>& found) const {
-  std::unordered_map<uint32_t, uint32_t> declared = declared_of_;
-  for (bool more = !declared.empty(); more;) {
-    more = false;
-    for (const auto& [made, of] : copies) {
-      const auto known = declared.find(of);
-      if (known != declared.end() && !declared.contains(made))
-        more = declared.emplace(made, uint32_t{known->second}).second;
-    }
-  }
-  for (ToleranceOrigin& origin : found)
-    if (const auto known = declared.find(origin.tensor);
-        known != declared.end() && origin.declared == kNone)
-      origin.declared = known->second;
-}
-
-bool FlowBack::same_shape(uint32_t x, uint32_t y) const {
-  const auto shape = [&](uint32_t number) -> const std::vector<int64_t>& {
-    const SlotRef& b = comparison_.tensors[number].b.front();
-    return values_.log(b.event).metas[values_.slot(b).meta].shape;
-  };
-  return shape(x) == shape(y);
 }
 
 std::vector<ToleranceOrigin> FlowBack::origins(const std::vector<uint32_t>& sinks) const {
