@@ -1,5 +1,5 @@
-// The part of the walk back that is about declarations: where a value is declared otherwise than it
-// is held, and what that was made of.
+// The part of the walk back that is about declarations. Where is a value declared otherwise than it
+// is held, and what was it made of?
 #include "align/tolerance/flow_back.h"
 
 namespace opguard {
