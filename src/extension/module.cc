@@ -65,17 +65,18 @@ PyObject* start(PyObject*, PyObject* args) {
 
 PyObject* step(PyObject*, PyObject*) { return PyLong_FromUnsignedLong(recorder().step()); }
 
-// sketch(slices, modules, gradients, jitter): before the first event.
+// sketch(slices, modules, gradients, jitter, declared): before the first event.
 PyObject* sketch(PyObject*, PyObject* args) {
   const char* slices = nullptr;
-  PyObject *modules = nullptr, *gradients = nullptr, *jitter = nullptr;
-  if (!PyArg_ParseTuple(args, "sOOO", &slices, &modules, &gradients, &jitter) ||
-      !sketches().begin(slices, modules, gradients, jitter))
+  PyObject *modules = nullptr, *gradients = nullptr, *jitter = nullptr, *declared = nullptr;
+  if (!PyArg_ParseTuple(args, "sOOOO", &slices, &modules, &gradients, &jitter, &declared) ||
+      !sketches().begin(slices, modules, gradients, jitter, declared))
     return nullptr;
   Py_RETURN_NONE;
 }
 
-// record_tensors(boundary, [(name, tensor)]): an event of its own. Also while a probe works.
+// record_tensors(boundary, [(name, tensor, declared or None)]): an event of its own. Also while a
+// probe works.
 PyObject* record_tensors(PyObject*, PyObject* args) {
   const char* boundary = nullptr;
   PyObject* items = nullptr;

@@ -46,7 +46,8 @@ std::string number_cell(uint64_t number, size_t width) {
 const std::string kIndent(9, ' ');
 
 // What mode `sketch` adds to a record: the estimate of its norm, and what is not finite.
-std::string sketch_text(const SlotSketches& slot) {
+// And what a library declares of it.
+std::string sketch_text(const ProcessLog& log, const SlotSketches& slot) {
   if (slot.sets.empty() || slot.sets.front().sketches.empty()) return "";
   const Sketch& own = slot.sets.front().sketches.front();
   char text[32];
@@ -58,6 +59,7 @@ std::string sketch_text(const SlotSketches& slot) {
        {std::pair(own.positive_infinite, "inf"), std::pair(own.negative_infinite, "-inf"),
         std::pair(own.not_a_number, "nan")})
     if (count > 0) line += " " + std::to_string(count) + " " + name;
+  if (slot.declared != kNone) line += ", declared " + printable(log.text(slot.declared));
   return line;
 }
 
@@ -207,7 +209,7 @@ void dump(const ProcessLog& log, const EventSelection& selection, uint64_t& limi
     for (const Slot& slot : slots) {
       const bool has =
           sketched != sketches.slots.end() && sketched->slot == slots.index_of(slot) - e.first_slot;
-      piece += slot_line(log, slot, has ? sketch_text(*sketched++) : "");
+      piece += slot_line(log, slot, has ? sketch_text(log, *sketched++) : "");
       if (piece.size() < kPieceBytes) continue;
       if (!out(piece)) return;
       piece.clear();

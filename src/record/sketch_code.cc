@@ -81,8 +81,7 @@ void take_sketch(Cursor& in, Sketch* into) {
 
 // wanted(set), of which kind, shape and dimension are known: whether its sketches are decoded.
 template <typename Wanted>
-bool take_set(Cursor& in, SketchSet& set, Wanted wanted) {
-  const uint8_t kind = in.byte();
+bool take_set(Cursor& in, uint8_t kind, SketchSet& set, Wanted wanted) {
   if (kind > static_cast<uint8_t>(SketchSetKind::exchanged)) in.fail();
   set.kind = static_cast<SketchSetKind>(kind);
   uint64_t count = 1;
@@ -103,13 +102,21 @@ bool take_set(Cursor& in, SketchSet& set, Wanted wanted) {
 constexpr auto kEvery = [](const SketchSet&) { return true; };
 constexpr auto kNotOne = [](const SketchSet&) { return false; };
 
+// declared: nullptr where nobody asks what is.
 template <typename Wanted>
-std::vector<SketchSet> take_sets(Cursor& in, Wanted wanted) {
+std::vector<SketchSet> take_sets(Cursor& in, Wanted wanted, uint32_t* declared = nullptr) {
   std::vector<SketchSet> sets;
   const uint64_t count = in.varint();
   SketchSet set;
-  for (uint64_t i = 0; i < count && in.ok(); ++i)
-    if (take_set(in, set, wanted)) sets.push_back(std::exchange(set, {}));
+  for (uint64_t i = 0; i < count && in.ok(); ++i) {
+    const uint8_t kind = in.byte();
+    if (kind == kDeclaredSet) {
+      const uint32_t string = in.varint32();
+      if (declared != nullptr) *declared = string;
+    } else if (take_set(in, kind, set, wanted)) {
+      sets.push_back(std::exchange(set, {}));
+    }
+  }
   return sets;
 }
 
@@ -123,7 +130,7 @@ EventCode take_event(Cursor& in, std::string_view bytes) {
     SlotCode slot;
     slot.slot = in.varint32();
     const size_t from = bytes.size() - in.left();
-    take_sets(in, kNotOne);
+    take_sets(in, kNotOne, &slot.declared);
     slot.sets = bytes.substr(from, bytes.size() - in.left() - from);
     event.slots.push_back(slot);
   }
@@ -182,6 +189,11 @@ void put_sketch_set(std::string& out, const SketchSet& set, unsigned bits) {
   for (const Sketch& sketch : set.sketches) put_sketch(out, sketch, bits);
 }
 
+void put_declared(std::string& out, uint32_t string) {
+  out.push_back(static_cast<char>(kDeclaredSet));
+  put_varint(out, string);
+}
+
 std::vector<SketchSet> sets_of(const SlotCode& code, const std::vector<int64_t>& local) {
   Cursor in(code.sets);
   std::vector<SketchSet> sets = take_sets(in, [&](const SketchSet& set) {
@@ -211,7 +223,7 @@ EventSketches SketchTable::of_event(uint64_t event) const {
   EventSketches decoded{code.module};
   for (const SlotCode& slot : code.slots) {
     Cursor in(slot.sets);
-    decoded.slots.push_back({slot.slot, take_sets(in, kEvery)});
+    decoded.slots.push_back({slot.slot, take_sets(in, kEvery), slot.declared});
   }
   return decoded;
 }
@@ -230,8 +242,10 @@ std::string SketchTable::add(std::string_view payload, uint32_t count, uint64_t 
     entry.at = payload.data() + payload.size() - before;
     const EventCode decoded = take_event(in, payload);
     entry.bytes = static_cast<uint32_t>(before - in.left());
-    if (decoded.module != kNone && decoded.module >= strings)
-      return "it names a string that is not there";
+    const auto unknown = [&](uint32_t string) { return string != kNone && string >= strings; };
+    bool refused = unknown(decoded.module);
+    for (const SlotCode& slot : decoded.slots) refused |= unknown(slot.declared);
+    if (refused) return "it names a string that is not there";
     fresh.push_back(entry);
   }
   if (!in.ok() || in.left() != 0) return "its length does not fit its content";

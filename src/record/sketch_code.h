@@ -7,6 +7,8 @@
 //     halves        [8, 64] cut into [4, 64] along 0, two pieces a rank: the 4 pieces [2, 64], each
 //                   as the first and as the second half of a [4, 64], 8 sketches
 //     exchanged     [8, 64, 2] as [64, 8, 2], where another program has the two the other way round
+//   a declaration   "Shard(0) over ranks 0-1": what a library says of how ranks hold the tensor. It
+//                   is a string of the log, so each costs two bytes a slot
 //
 // The cost: 64 integers of 40 bits with one exponent, 323 bytes; of 24 bits, 195, for types that
 // are narrower than float32. So a sum is off by 2^-40 or 2^-24 of the largest at most.
@@ -29,6 +31,8 @@
 namespace opguard {
 
 enum class SketchSetKind : uint8_t { whole, grid, halves, exchanged };
+// Stands among the sets of a slot, behind the whole; a string follows, and no sketch.
+inline constexpr uint8_t kDeclaredSet = 4;
 
 struct SketchSet {
   SketchSetKind kind = SketchSetKind::whole;
@@ -46,6 +50,7 @@ struct SketchSet {
 struct SlotSketches {
   uint32_t slot = 0;  // among the event's
   std::vector<SketchSet> sets{};
+  uint32_t declared = kNone;  // string: align/tolerance/declared.h
   bool operator==(const SlotSketches&) const = default;
 };
 
@@ -59,6 +64,7 @@ struct EventSketches {
 struct SlotCode {
   uint32_t slot = 0;
   std::string_view sets{};
+  uint32_t declared = kNone;
 };
 
 struct EventCode {
@@ -75,6 +81,7 @@ inline constexpr unsigned kWideSketch = 40, kNarrowSketch = 24;
 
 void put_sketch(std::string& out, const Sketch& sketch, unsigned bits);
 void put_sketch_set(std::string& out, const SketchSet& set, unsigned bits);
+void put_declared(std::string& out, uint32_t string);
 
 // The sketches of one log, decoded where they are asked for.
 class SketchTable {

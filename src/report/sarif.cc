@@ -54,6 +54,7 @@ constexpr Rule kRules[] = {
     {PivotKind::stale, "The value of another layer, micro-batch or step is used."},
     {PivotKind::mapping, "A layer of the reference is held by no rank."},
     {PivotKind::precision, "A narrower type is computed in."},
+    {PivotKind::declared, "Ranks hold a tensor otherwise than a library declares."},
 };
 
 // RFC 3986: all bytes of a path but these are spelled out.

@@ -21,8 +21,10 @@ constexpr size_t kPlacementsShown = 12;
 // "placement   forward   gradients   parameters": how many tensors of each.
 void print_placements(TerminalLines& out, const Comparison& comparison) {
   std::map<std::string, std::array<uint64_t, 3>> counts;
+  const std::map<uint32_t, const DeclaredTensor*> declared = declared_by_tensor(comparison);
   uint64_t beyond = 0, unjudged = 0;
-  for (const ComparedTensor& tensor : comparison.tensors) {
+  for (uint32_t number = 0; number < comparison.tensors.size(); ++number) {
+    const ComparedTensor& tensor = comparison.tensors[number];
     if (tensor.state == TensorState::unjudged) {
       ++unjudged;
       continue;
@@ -34,7 +36,12 @@ void print_placements(TerminalLines& out, const Comparison& comparison) {
     const bool gradient = !comparison.texts.text(tensor.a.node).empty() ||
                           comparison.texts.text(tensor.a.activity.boundary) == "<gradients>";
     const bool parameter = comparison.texts.text(tensor.a.activity.boundary) == "<parameters>";
-    ++counts[placement_text(tensor.placement)][parameter ? 2 : gradient ? 1 : 0];
+    const auto said = declared.find(number);
+    ++counts[placement_text(tensor.placement) +
+             (said == declared.end() ? "" : "; declared " + placements_of(said->second->text))]
+            [parameter  ? 2
+             : gradient ? 1
+                        : 0];
   }
   out.line("");
   out.line(out.paint("1", "what the ranks of b hold of a's tensors"));
@@ -133,6 +140,11 @@ void print_error(TerminalLines& out, const Comparison& comparison) {
   out.line("  error " + short_number(tensor.placement.error) + ", allowed " +
            short_number(tensor.allowed) + ", noise " + short_number(tensor.noise));
   out.line("  on b's ranks: " + placement_text(tensor.placement));
+  // Where the declaration is the finding, the pivot's sentence says it.
+  const auto declared = declared_by_tensor(comparison);
+  const auto said = declared.find(candidates.front().tensor);
+  if (said != declared.end() && candidates.front().kind != PivotKind::declared)
+    out.line("  declared: " + shown(said->second->text));
 }
 
 }  // namespace

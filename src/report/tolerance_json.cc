@@ -18,7 +18,47 @@ constexpr size_t kMostPlacements = 10000;
 // JSON has no infinity: null where nothing comes near.
 Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
-Json tensor_json(const Comparison& comparison, const ComparedTensor& tensor) {
+// null where nothing is declared.
+Json declared_json(const DeclaredTensor* declared) {
+  if (declared == nullptr) return nullptr;
+  return {{"text", declared->text}, {"state", declared_name(declared->state)}};
+}
+
+// What is not held as it is declared. `of`: a compared tensor has its value, if under another name.
+Json otherwise_json(const Report& report, const DeclaredTensor& declared) {
+  const Comparison& comparison = *report.tolerance;
+  const ComparedTensor& of = comparison.tensors[declared.tensor];
+  const ProcessLog& log = report.b.processes[static_cast<size_t>(declared.b.front().event.process)];
+  const Event event = log.events[declared.b.front().event.event];
+  return {{"boundary", log.text(event.boundary)},
+          {"slot", log.text(log.slots[declared.b.front().slot].name)},
+          {"step", event.step},
+          {"of", tensor_text(comparison, of)},
+          {"declared", declared.text},
+          {"found", placement_text(of.placement)},
+          {"ranks", declared.ranks}};
+}
+
+// How many placements are declared; null in logs without one.
+Json declarations_json(const Report& report) {
+  const std::vector<DeclaredTensor>& all = report.tolerance->declared;
+  if (all.empty()) return nullptr;
+  uint64_t as_found = 0, untold = 0;
+  Json otherwise = Json::array();
+  for (const DeclaredTensor& declared : all) {
+    as_found += declared.state == DeclaredState::as_found;
+    untold += declared.state == DeclaredState::untold;
+    if (declared.state == DeclaredState::otherwise && otherwise.size() < kMostPlacements)
+      otherwise.push_back(otherwise_json(report, declared));
+  }
+  return {{"placements", all.size()},
+          {"as_found", as_found},
+          {"untold", untold},
+          {"otherwise", std::move(otherwise)}};
+}
+
+Json tensor_json(const Comparison& comparison, const ComparedTensor& tensor,
+                 const DeclaredTensor* declared) {
   const Texts& texts = comparison.texts;
   const Activity& activity = tensor.a.activity;
   return {{"boundary", texts.text(activity.boundary)},
@@ -29,6 +69,7 @@ Json tensor_json(const Comparison& comparison, const ComparedTensor& tensor) {
           {"micro_batch", tensor.micro_batch == kNone ? Json() : Json(tensor.micro_batch)},
           {"state", state_name(tensor.state)},
           {"found", placement_text(tensor.placement)},
+          {"declared", declared_json(declared)},
           {"ranks", tensor.ranks},
           {"factor", tensor.placement.factor},
           {"error", finite(tensor.placement.error)},
@@ -68,6 +109,7 @@ Json tolerance_json(const Report& report) {
                {"layers", Json::array()},
                {"micro_batches", Json::array()},
                {"isolation", isolation_json(report)},
+               {"declared", declarations_json(report)},
                {"placements", Json::array()}};
   for (const LayerPlace& place : comparison.layers)
     json["layers"].push_back({{"rank", place.rank},
@@ -79,8 +121,12 @@ Json tolerance_json(const Report& report) {
                                      {"step", place.step},
                                      {"local", place.local},
                                      {"global", place.global}});
-  for (size_t i = 0; i < std::min(comparison.tensors.size(), kMostPlacements); ++i)
-    json["placements"].push_back(tensor_json(comparison, comparison.tensors[i]));
+  const std::map<uint32_t, const DeclaredTensor*> declared = declared_by_tensor(comparison);
+  for (uint32_t i = 0; i < std::min(comparison.tensors.size(), kMostPlacements); ++i) {
+    const auto said = declared.find(i);
+    json["placements"].push_back(tensor_json(comparison, comparison.tensors[i],
+                                             said == declared.end() ? nullptr : said->second));
+  }
   return json;
 }
 

@@ -12,6 +12,43 @@ std::string short_number(double value) {
   return text;
 }
 
+namespace {
+
+// "holds parts of a sum (partial), sharded along 0".
+std::string held_words(PlacementKind kind, const std::string& dims) {
+  const std::string along = dims.empty() ? "" : " along " + dims;
+  switch (kind) {
+    case PlacementKind::replicated:
+      return "holds the whole tensor (replicated)";
+    case PlacementKind::sharded:
+      return "holds pieces" + along + " (sharded)";
+    case PlacementKind::pieces:
+      return "holds two pieces a rank" + along;
+    case PlacementKind::partial:
+    case PlacementKind::partial_mean:
+      return std::string("holds parts of a ") + (kind == PlacementKind::partial ? "sum" : "mean") +
+             " (partial)" + (dims.empty() ? "" : ", sharded" + along);
+    case PlacementKind::unknown:
+      break;
+  }
+  return "holds values that differ";
+}
+
+// "10 as found, 1 not, as that of layers.0 out0, declared Replicate() over ranks 0-1; of 2 the data
+// do not tell".
+std::string declared_counts(const Reason& reason) {
+  const auto& [all, otherwise, untold] = reason.numbers;
+  std::string text = grouped(all - otherwise - untold) + " as found";
+  if (otherwise > 0)
+    text += ", " + grouped(otherwise) + " not, as that of " + reason.names[0] + ", declared " +
+            reason.names[1];
+  if (untold > 0)
+    text += (otherwise > 0 ? "; of " : ", of ") + grouped(untold) + " the data do not tell";
+  return text;
+}
+
+}  // namespace
+
 std::string tolerance_words(const Reason& reason) {
   const auto& [first, second, third] = reason.numbers;
   const auto& names = reason.names;
@@ -68,6 +105,12 @@ std::string tolerance_words(const Reason& reason) {
     case ReasonKind::beyond_noise:
       return "what it was made of is run a's, and it is " + short_number(reason.ratio) +
              " times as far off as is allowed";
+    case ReasonKind::declared_otherwise:
+      return "declared " + names[0] + ", " +
+             held_words(static_cast<PlacementKind>(first), names[1]) + " over ranks " + names[2];
+    case ReasonKind::placements_declared:
+      return counted(first, "placement") + " declared" +
+             (second + third == 0 ? ", all as found" : ": " + declared_counts(reason));
     case ReasonKind::drowned:
       return counted(first, "gradient") + (first == 1 ? " says" : " say") +
              " little: rounding to run b's narrower type alone moves " +
@@ -124,6 +167,27 @@ std::string tensor_text(const Comparison& comparison, const ComparedTensor& tens
   const std::string &module = texts.text(tensor.a.activity.module),
                     &node = texts.text(tensor.a.node);
   return (module.empty() ? "" : module + " ") + (node.empty() ? "" : node + " ") + slot;
+}
+
+std::string placements_of(const std::string& text) { return text.substr(0, text.find(" over ")); }
+
+std::map<uint32_t, const DeclaredTensor*> declared_by_tensor(const Comparison& comparison) {
+  std::map<uint32_t, const DeclaredTensor*> by_tensor;
+  for (const DeclaredTensor& declared : comparison.declared)
+    if (declared.compared) by_tensor.emplace(declared.tensor, &declared);
+  return by_tensor;
+}
+
+const char* declared_name(DeclaredState state) {
+  switch (state) {
+    case DeclaredState::as_found:
+      return "as_found";
+    case DeclaredState::otherwise:
+      return "otherwise";
+    case DeclaredState::untold:
+      return "untold";
+  }
+  return "";
 }
 
 const char* state_name(TensorState state) {

@@ -4,6 +4,8 @@
 //   "layers.0.attention out0"         tensor_text
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 
 #include "align/judge/reason.h"
@@ -22,6 +24,13 @@ std::string tensor_text(const Comparison& comparison, const ComparedTensor& tens
 
 // Three digits: "2.1e-07", "0.5".
 std::string short_number(double value);
+
+// Of a DeclaredTensor's text: "Shard(0)" of "Shard(0) over ranks 0-1".
+std::string placements_of(const std::string& text);
+// What is declared of a compared tensor itself.
+std::map<uint32_t, const DeclaredTensor*> declared_by_tensor(const Comparison& comparison);
+// "as_found", "otherwise", "untold".
+const char* declared_name(DeclaredState state);
 
 const char* state_name(TensorState state);
 const char* placement_name(PlacementKind kind);

@@ -82,7 +82,7 @@ class Log:
         assert data[:8] == b"opguard\x1a" and struct.unpack_from("<I", data, 8)[0] == 9
         self.settings, self.strings, self.metas, self.locations, self.events = {}, [], [], {}, []
         self.lost, self.gaps, self.closed, at = 0, [], False, 20
-        self.sketches = {}  # event -> (module, {slot: [(kind, shape, dim, [sums])]})
+        self.sketches = {}  # event -> (module, {slot: [(kind, shape, dim, [sums]) or ("declared", text)]})
         self.chunks = self.chain = 0  # so far, and what binds them
         while at < len(data):
             mark, kind, length, count, _, _ = struct.unpack_from("<3sBIIII", data, at)
@@ -200,7 +200,9 @@ class Log:
             self.sketches[event] = (self.strings[module - 1] if module else None, slots)
 
     def _set(self, c):
-        kind = ("whole", "grid", "halves")[c.byte()]
+        kind = ("whole", "grid", "halves", "exchanged", "declared")[c.byte()]
+        if kind == "declared":
+            return kind, self.strings[c.varint()]
         if kind == "whole":
             return kind, (), 0, [self._sketch(c)]
         shape, dim = tuple(c.signed() for _ in range(c.varint())), c.byte()

@@ -121,6 +121,34 @@ TEST(SketchCode, OnlyThePiecesThatAreAskedFor) {
   EXPECT_TRUE(table.code_of_event(6).slots.empty());
 }
 
+// What is declared is a string of the log: two bytes beside the sketch, and none for who asks for
+// sketches alone.
+TEST(SketchCode, WhatIsDeclared) {
+  std::string out, sets;
+  put_sketch_set(sets, {SketchSetKind::whole, {}, 0, {random_sketch(1, 1)}}, kWideSketch);
+  for (const uint64_t head : {uint64_t{7}, uint64_t{0}, uint64_t{2}, uint64_t{0}, uint64_t{1}})
+    format::put_varint(out, head);  // slot 0 has one set
+  out += sets;
+  for (const uint64_t head : {uint64_t{4}, uint64_t{2}})
+    format::put_varint(out, head);  // slot 4 has one more
+  out += sets;
+  const size_t before = out.size();
+  put_declared(out, 5);
+  EXPECT_EQ(out.size() - before, 2u);
+  SketchTable table;
+  EXPECT_EQ(table.add(out, 1, 5), "it names a string that is not there");
+  ASSERT_EQ(table.add(out, 1, 6), "");
+  table.finish(8);
+  const EventCode code = table.code_of_event(7);
+  ASSERT_EQ(code.slots.size(), 2u);
+  EXPECT_EQ(code.slots[0].declared, kNone);
+  EXPECT_EQ(code.slots[1].declared, 5u);
+  EXPECT_EQ(sets_of(code.slots[0], {}), sets_of(code.slots[1], {}));
+  const EventSketches read = table.of_event(7);
+  EXPECT_EQ(read.slots[1].declared, 5u);
+  EXPECT_EQ(read.slots[0].sets, read.slots[1].sets);
+}
+
 // A tensor whose pieces come first is none that anything is told of.
 TEST(SketchCode, PiecesWithoutTheWhole) {
   std::string out;

@@ -22,7 +22,7 @@ import sys
 import weakref
 
 from opguard import _rt
-from opguard.record import parameter_names
+from opguard.record import declared, parameter_names
 
 # A program that makes modules all the time must not cost a walk each.
 _MOST_WALKS = 16
@@ -109,7 +109,7 @@ def _parameters(step):
     found = list(_all())
     if step == 0:
         _state["stamps"] = {name: (weakref.ref(parameter), _stamp(parameter)) for name, parameter in found}
-    _rt.record_tensors("<parameters>", [("param:" + name, parameter) for name, parameter in found])
+    _rt.record_tensors("<parameters>", [("param:" + name, parameter, declared.of_parameter(parameter)) for name, parameter in found])
 
 
 def _are_written():
@@ -146,7 +146,7 @@ def gradients(step):
         gradient = getattr(parameter, "main_grad", None)
         gradient = parameter.grad if gradient is None else gradient
         if gradient is not None:
-            found.append(("grad:" + name, gradient))
+            found.append(("grad:" + name, gradient, declared.of_parameter(parameter)))
     if found:
         _rt.record_tensors("<gradients>", found)
 

@@ -50,10 +50,11 @@ def start(options):
 
 
 def _sketch(options):
-    from opguard.record import jitter, modules
+    from opguard.record import declared, jitter, modules
 
     modules.install()
-    _rt.sketch(options.slices, modules.current, modules.gradients, None if options.jitter is None else jitter.Jitter(options.jitter, options.slices))
+    moves = None if options.jitter is None else jitter.Jitter(options.jitter, options.slices)
+    _rt.sketch(options.slices, modules.current, modules.gradients, moves, declared.of_tensor)
 
 
 def close():

@@ -100,6 +100,8 @@ const char* kind_name(PivotKind kind) {
       return "mapping";
     case PivotKind::precision:
       return "precision";
+    case PivotKind::declared:
+      return "declared";
   }
   return "";
 }

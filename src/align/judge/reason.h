@@ -173,6 +173,11 @@ enum class ReasonKind : uint8_t {
   some_ranks,         // numbers: how many of how many, the first
   narrower_type,      // names: the type
   beyond_noise,       // ratio: of the error over what is allowed
+  // names: what is declared, the dimensions and the ranks; numbers: the kind of placement
+  declared_otherwise,
+  // numbers: placements that are declared, that are otherwise, of which nothing is told; names: the
+  // first that is otherwise, and its declaration
+  placements_declared,
   drowned,            // numbers: gradients; ratio: the most that rounding alone moves one
   drawn_otherwise,    // names: the operator and its place
   left_unjudged,      // numbers: losses, gradients and parameters so, and those without a partner;

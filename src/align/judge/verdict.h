@@ -35,7 +35,8 @@ enum class PivotKind : uint8_t {
   replicas,        // ranks that should agree do not
   stale,           // the value of another layer, micro-batch or step
   mapping,         // a layer that no rank holds
-  precision        // rounding of a narrower type
+  precision,       // rounding of a narrower type
+  declared         // a library says that ranks hold it otherwise
 };
 
 // An operator at which the runs part. At least one side is set.

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "align/tolerance/declared_tensors.h"
 #include "align/tolerance/module_order.h"
 #include "align/tolerance/noise_level.h"
 
@@ -263,6 +264,7 @@ Comparison compare_tensors(const Run& reference, const Run& candidate,
       compared.state = state_of(compared, zero);
     }
   }
+  result.declared = declared_tensors(reference, candidate, result, ranks);
   return result;
 }
 

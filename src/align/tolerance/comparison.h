@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "align/tolerance/declaration.h"
 #include "align/tolerance/layers.h"
 #include "align/tolerance/micro_batches.h"
 #include "align/tolerance/placement.h"
@@ -53,6 +54,18 @@ struct ComparedTensor {
   TensorState state = TensorState::equal;
 };
 
+// What a library says of a tensor of the candidate's. It is a compared one, or the same bytes under
+// a name that the reference does not have. DTensor.from_local(part, mesh, [Replicate()]) is
+// such.
+struct DeclaredTensor {
+  uint32_t tensor = 0;       // of Comparison::tensors, whose value it is
+  bool compared = true;      // `b` are the compared tensor's own
+  std::vector<SlotRef> b{};  // of each rank
+  std::vector<int32_t> ranks{};
+  std::string text{};  // "Replicate() over ranks 0-1", of the first rank
+  DeclaredState state = DeclaredState::untold;
+};
+
 struct Comparison {
   Texts texts;
   ProcessTensors reference;
@@ -61,6 +74,7 @@ struct Comparison {
   std::vector<LayerPlace> layers;
   std::vector<std::pair<std::string, uint32_t>> layers_of_none;
   std::vector<MicroBatchPlace> micro_batches;
+  std::vector<DeclaredTensor> declared;  // by `tensor`
   PortValues port;
   double coarser = 1;  // the candidate's type is so many times coarser
 };

@@ -47,6 +47,20 @@ const ComparedTensor* FaultKinds::stale_for(const ComparedTensor& tensor) {
   return nullptr;
 }
 
+Reasons FaultKinds::declared(const DeclaredTensor& declared) const {
+  const auto listed = [](const auto& numbers) {
+    std::string text;
+    for (const auto n : numbers) text += (text.empty() ? "" : ", ") + std::to_string(n);
+    return text;
+  };
+  const TensorPlacement& found = comparison_.tensors[declared.tensor].placement;
+  const bool told = found.kind != PlacementKind::unknown && found.stray.empty();
+  const PlacementKind kind = told ? found.kind : PlacementKind::unknown;
+  return {{.kind = ReasonKind::declared_otherwise,
+           .numbers = {static_cast<uint64_t>(kind)},
+           .names = {declared.text, listed(found.dims), listed(declared.ranks)}}};
+}
+
 // What is named makes a coarser type than `coarsest` of one that is not, and the reference does
 // not.
 bool FaultKinds::rounds(const NamedOperator& named, double coarsest) const {

@@ -5,11 +5,12 @@
 //   omits            a piece is held by no rank
 //   layout           the reference's elements, at other places
 //   stale            the reference's value of another layer, micro-batch or step; or what a
-//   backward
-//                    pass reads was overwritten
+//                    backward pass reads was overwritten
 //   replicas         some ranks have the reference's value, others not
 //   precision        off by rounding to a type that the reference does not use
 //   value            none of these
+//
+//   declared         a library says that ranks hold it otherwise (declaration.h)
 //
 // Counterexample: `mapping` is no tensor's: no rank has a layer's parameters (judge_tolerance.cc).
 //
@@ -35,6 +36,8 @@ class FaultKinds {
   // Of one of comparison.tensors that is not equal, and the operator that is named for it; `why`
   // gets what tells it.
   PivotKind of(const ComparedTensor& tensor, const NamedOperator& named, Reasons& why);
+  // What is declared of it, and what the ranks hold.
+  Reasons declared(const DeclaredTensor& declared) const;
 
  private:
   const ComparedTensor* stale_for(const ComparedTensor& tensor);

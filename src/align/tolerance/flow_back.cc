@@ -49,6 +49,14 @@ FlowBack::FlowBack(const Run& candidate, const Comparison& comparison)
   for (const SlotRef& known : comparison.port.known)
     if (const Slot slot = values_.slot(known); has_value(slot) && !is_zero(slot))
       equal_.insert(value_key(values_.log(known.event), slot));
+  for (uint32_t i = 0; i < comparison.declared.size(); ++i) {
+    const DeclaredTensor& declared = comparison.declared[i];
+    if (declared.state != DeclaredState::otherwise) continue;
+    if (declared.compared) declared_of_[declared.tensor] = i;
+    for (const SlotRef& b : declared.b)
+      if (const Slot slot = values_.slot(b); has_value(slot) && !is_zero(slot))
+        declared_[value_key(values_.log(b.event), slot)].push_back(i);
+  }
   for (uint32_t i = 0; i < comparison.tensors.size(); ++i) {
     const ComparedTensor& tensor = comparison.tensors[i];
     // Of a form that no placement has, as tokens that were sent to experts: walked through.
@@ -249,6 +257,11 @@ void FlowBack::explore(const EventRef& event, const ComparedTensor& of, Reached&
     for (const SlotRef& input : read_by(ref)) {
       const Slot slot = values_.slot(input);
       if (!has_value(slot) || put_in_.contains(id_of(input.event.process, input.slot))) continue;
+      if (const uint32_t declared = declared_before(input);
+          declared != kNone && matters(comparison_.declared[declared], way.over_ranks)) {
+        reached.declared.push_back(declared);
+        continue;
+      }
       const ValueKey key = value_key(log, slot);
       const std::vector<SlotRef> makers = made_by(input);
       for (const SlotRef& made : makers) lead_from(key, made, way, of, reached, seen, stack);
@@ -314,72 +327,104 @@ bool FlowBack::is_harmless(const ComparedTensor& tensor) const {
   return true;
 }
 
+// What a tensor of the candidate was made of that is not the reference's either.
+FlowBack::Reached FlowBack::reached_from(const ComparedTensor& tensor) const {
+  Reached reached;
+  std::unordered_map<uint64_t, bool> seen;
+  for (size_t i = 0; i < tensor.b.size(); ++i) {
+    const auto& stray = tensor.placement.stray;
+    const bool strays = !stray.empty() && stray.size() < tensor.b.size();
+    if (strays && std::find(stray.begin(), stray.end(), static_cast<uint32_t>(tensor.ranks[i])) ==
+                      stray.end())
+      continue;
+    const EventRef& event = tensor.b[i].event;
+    if (tensor.a.activity.kind == EventKind::state) {
+      // A state event read the value; who made it comes first.
+      const Slot slot = values_.slot(tensor.b[i]);
+      if (!has_value(slot)) continue;
+      if (const uint32_t declared = declared_before(tensor.b[i]); declared != kNone) {
+        reached.declared.push_back(declared);
+        continue;
+      }
+      // Who wrote a parameter last, though it wrote what was there.
+      const bool parameter = comparison_.texts.text(tensor.a.slot).starts_with("param:");
+      const Memory::Parts written =
+          parameter ? values_.memory().parts(event, slot) : Memory::Parts();
+      for (const SlotRef& made : written.complete ? written.left : made_by(tensor.b[i])) {
+        const auto known = at_.find(id_of(made.event.process, made.slot));
+        if (known != at_.end() && leads_on(comparison_.tensors[known->second], tensor, {})) {
+          reached.tensors.push_back(known->second);
+          continue;
+        }
+        if (!seen.try_emplace(id_of(made.event.process, made.event.event), true).second) continue;
+        reached.region.push_back(made.event);
+        if (known == at_.end()) explore(made.event, tensor, reached, seen);
+      }
+    } else {
+      explore(event, tensor, reached, seen);
+    }
+  }
+  return reached;
+}
+
 std::vector<ToleranceOrigin> FlowBack::all_origins(const std::vector<uint32_t>& sinks,
                                                    std::set<uint32_t>& visited) const {
   std::vector<ToleranceOrigin> found;
   visited.insert(sinks.begin(), sinks.end());
-  std::vector<uint32_t> stack(sinks.begin(), sinks.end());
+  std::vector<uint32_t> stack(sinks.begin(), sinks.end()), declared_stack;
+  std::set<uint32_t> declared;
+  std::vector<std::pair<uint32_t, uint32_t>> copies;            // of which tensor, and it
   std::unordered_map<uint32_t, std::vector<EventRef>> readers;  // of parts of a sum
-  while (!stack.empty()) {
-    const uint32_t number = stack.back();
-    stack.pop_back();
-    const ComparedTensor& tensor = comparison_.tensors[number];
-    Reached reached;
-    std::unordered_map<uint64_t, bool> seen;
-    for (size_t i = 0; i < tensor.b.size(); ++i) {
-      const auto& stray = tensor.placement.stray;
-      const bool strays = !stray.empty() && stray.size() < tensor.b.size();
-      if (strays && std::find(stray.begin(), stray.end(), static_cast<uint32_t>(tensor.ranks[i])) ==
-                        stray.end())
-        continue;
-      const EventRef& event = tensor.b[i].event;
-      if (tensor.a.activity.kind == EventKind::state) {
-        // A state event read the value; who made it comes first.
-        const Slot slot = values_.slot(tensor.b[i]);
-        if (!has_value(slot)) continue;
-        // Who wrote a parameter last, though it wrote what was there.
-        const bool parameter = comparison_.texts.text(tensor.a.slot).starts_with("param:");
-        const Memory::Parts written =
-            parameter ? values_.memory().parts(event, slot) : Memory::Parts();
-        for (const SlotRef& made : written.complete ? written.left : made_by(tensor.b[i])) {
-          const auto known = at_.find(id_of(made.event.process, made.slot));
-          if (known != at_.end() && leads_on(comparison_.tensors[known->second], tensor, {})) {
-            reached.tensors.push_back(known->second);
-            continue;
-          }
-          if (!seen.try_emplace(id_of(made.event.process, made.event.event), true).second) continue;
-          reached.region.push_back(made.event);
-          if (known == at_.end()) explore(made.event, tensor, reached, seen);
-        }
-      } else {
-        explore(event, tensor, reached, seen);
-      }
-    }
+  const auto go_on = [&](const Reached& reached, uint32_t tensor, uint32_t of_declared) {
+    const TensorState state = comparison_.tensors[tensor].state;
     bool further = false;
+    for (const uint32_t next : reached.declared) {
+      further |= next != of_declared;
+      if (declared.insert(next).second) declared_stack.push_back(next);
+    }
     for (const uint32_t next : reached.tensors) {
-      if (next == number) continue;
+      if (next == tensor) continue;
       further = true;
+      if (of_declared == kNone && same_shape(next, tensor)) copies.emplace_back(next, tensor);
       if (!visited.insert(next).second) continue;
       stack.push_back(next);
       const ComparedTensor& parts = comparison_.tensors[next];
       if (parts.state == TensorState::partial)
-        readers[next] = tensor.state == TensorState::partial ? readers[number]
-                                                             : readers_among(reached.region, parts);
+        readers[next] =
+            state == TensorState::partial ? readers[tensor] : readers_among(reached.region, parts);
     }
     // What is within its rounding by little alone may be made of what is not.
-    if (!further && (tensor.state == TensorState::beyond || tensor.state == TensorState::equal))
+    if (!further && of_declared == kNone &&
+        (state == TensorState::beyond || state == TensorState::equal))
       for (const uint32_t next : reached.near)
         if (visited.insert(next).second) {
           further = true;
           stack.push_back(next);
         }
-    if (further) continue;
+    return further;
+  };
+  const auto leave = [&](Reached& reached, uint32_t tensor, uint32_t of_declared) {
     const auto later = [](const EventRef& x, const EventRef& y) { return x.event > y.event; };
     std::sort(reached.region.begin(), reached.region.end(), later);
     std::sort(reached.received.begin(), reached.received.end(), later);
-    found.push_back({number, std::move(reached.region), reached.unknown, std::move(readers[number]),
-                     std::move(reached.received)});
+    found.push_back({tensor, std::move(reached.region), reached.unknown, of_declared,
+                     readers[tensor], std::move(reached.received)});
+  };
+  while (!stack.empty() || !declared_stack.empty()) {
+    const bool is_declared = stack.empty();
+    std::vector<uint32_t>& from = is_declared ? declared_stack : stack;
+    const uint32_t number = from.back();
+    from.pop_back();
+    if (is_declared) {
+      const DeclaredTensor& of = comparison_.declared[number];
+      Reached reached = reached_from(of);
+      if (!go_on(reached, of.tensor, number)) leave(reached, of.tensor, number);
+    } else {
+      Reached reached = reached_from(comparison_.tensors[number]);
+      if (!go_on(reached, number, kNone)) leave(reached, number, kNone);
+    }
   }
+  tell_declared(copies, found);
   std::sort(found.begin(), found.end(),
             [](const ToleranceOrigin& x, const ToleranceOrigin& y) { return x.tensor < y.tensor; });
   return found;
@@ -389,10 +434,10 @@ std::vector<ToleranceOrigin> FlowBack::origins(const std::vector<uint32_t>& sink
   std::set<uint32_t> visited;
   std::vector<ToleranceOrigin> found = all_origins(sinks, visited);
   std::vector<ToleranceOrigin> harmful;
-  std::copy_if(found.begin(), found.end(), std::back_inserter(harmful),
-               [&](const ToleranceOrigin& origin) {
-                 return !is_harmless(comparison_.tensors[origin.tensor]);
-               });
+  std::copy_if(
+      found.begin(), found.end(), std::back_inserter(harmful), [&](const ToleranceOrigin& origin) {
+        return origin.declared != kNone || !is_harmless(comparison_.tensors[origin.tensor]);
+      });
   if (!harmful.empty()) found = std::move(harmful);
   return found;
 }

@@ -12,6 +12,9 @@
 // Autograd adds the gradients of one tensor where no operator sees it. Such a sum is made of what
 // the nodes of all the tensor's readers left.
 //
+// What is declared otherwise than it is held (declaration.h) begins where that is declared. What it
+// was made of may be as it should: parts of a sum that DTensor.from_local() calls a whole.
+//
 // Counterexamples: partial sums that a collective reads are as they should be. So is a value that
 // only this layout has, as a rank's own token numbers, if all that is made of them is explained.
 #pragma once
@@ -20,6 +23,7 @@
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "align/tolerance/comparison.h"
@@ -33,6 +37,9 @@ struct ToleranceOrigin {
   std::vector<EventRef> region;  // of the candidate, between it and what is known; latest first
   // Values it was made of that nobody recorded made, and that are not the reference's.
   uint32_t unknown = 0;
+  // Of Comparison::declared: it is declared so, and held otherwise; or its gradient is, as the
+  // parameter's attributes have it. kNone: neither.
+  uint32_t declared = kNone;
   // Of parts of a sum: of the candidate, what read them on the way to a value that is none.
   std::vector<EventRef> readers;
   // Exchanges by which a value came here as another rank left it; latest first.
@@ -71,6 +78,7 @@ class FlowBack {
     std::vector<uint32_t> near;  // equal, and not far from what is not
     std::vector<EventRef> region, received;
     uint32_t unknown = 0;
+    std::vector<uint32_t> declared;  // of Comparison::declared
   };
   // Of a step, what most of its gradients are multiplied by, in each of its micro-batches.
   void tell_common_factors();
@@ -87,6 +95,15 @@ class FlowBack {
   void explore(const EventRef& event, const ComparedTensor& of, Reached& reached,
                std::unordered_map<uint64_t, bool>& seen) const;
   std::vector<SlotRef> made_by(const SlotRef& read) const;
+  // Of Comparison::declared: what an operator reads there was declared before, and otherwise than
+  // it is held; kNone: it was not.
+  uint32_t declared_before(const SlotRef& read) const;
+  bool matters(const DeclaredTensor& declared, bool over_ranks) const;
+  Reached reached_from(const ComparedTensor& tensor) const;
+  Reached reached_from(const DeclaredTensor& declared) const;
+  void tell_declared(const std::vector<std::pair<uint32_t, uint32_t>>& copies,
+                     std::vector<ToleranceOrigin>& found) const;
+  bool same_shape(uint32_t x, uint32_t y) const;
   bool reads(const EventRef& reader, const SlotRef& made) const;
   std::vector<SlotRef> read_by(const EventRef& event) const;
   std::vector<SlotRef> summands(const EventRef& node, const Slot& gradient) const;
@@ -106,6 +123,9 @@ class FlowBack {
   std::unordered_set<ValueKey, ValueKeyHash> equal_;
   std::unordered_map<uint32_t, int64_t> common_;  // by step, as factor_class has it
   std::unordered_set<uint64_t> put_in_;           // by process and slot
+  // Of Comparison::declared, what is held otherwise: by value, and by compared tensor.
+  std::unordered_map<ValueKey, std::vector<uint32_t>, ValueKeyHash> declared_;
+  std::unordered_map<uint32_t, uint32_t> declared_of_;
 };
 
 }  // namespace opguard

@@ -54,6 +54,7 @@ class ToleranceJudge {
   bool is_drawn(const Pivot& pivot) const;
   Reasons held_twice(const ComparedTensor& gradient) const;
   std::string place_of(const EventRef& ref) const;
+  Reasons declared_note() const;
 
   const Run& a_;
   const Run& b_;
@@ -142,7 +143,17 @@ Pivot ToleranceJudge::pivot_of(const ToleranceOrigin& origin) {
     named.event = place.b;
   else
     named = names_.of(origin);
-  pivot.kind = kinds_.of(tensor, named, pivot.why);
+  const DeclaredTensor* declared =
+      origin.declared == kNone ? nullptr : &comparison_.declared[origin.declared];
+  if (declared != nullptr) {
+    // Who declares it; of a parameter's gradient who made that, for what it read is known.
+    for (const EventRef& event : {tensor.b.front().event, declared->b.front().event})
+      if (names_.has_place(event)) named = {event};
+    pivot.kind = PivotKind::declared;
+    pivot.why = kinds_.declared(*declared);
+  } else {
+    pivot.kind = kinds_.of(tensor, named, pivot.why);
+  }
   if (place.factor != 0 && pivot.kind == PivotKind::value) {
     pivot.kind = PivotKind::scale;
     pivot.why = {{.kind = ReasonKind::times_factor, .ratio = place.factor}};
@@ -160,6 +171,8 @@ Pivot ToleranceJudge::pivot_of(const ToleranceOrigin& origin) {
     for (const SlotRef& b : tensor.b)
       if (b.event == pivot.b) pivot.slot = static_cast<uint32_t>(b.slot);
   }
+  if (declared != nullptr && pivot.b == declared->b.front().event)
+    pivot.slot = static_cast<uint32_t>(declared->b.front().slot);
   pivot.region[1] = origin.region;
   return pivot;
 }
@@ -214,6 +227,27 @@ bool ToleranceJudge::is_drawn(const Pivot& pivot) const {
   return found->second.draws || draws_random(callee);
 }
 
+// How many placements are declared, and whether they are found so.
+Reasons ToleranceJudge::declared_note() const {
+  uint64_t otherwise = 0, untold = 0;
+  const DeclaredTensor* first = nullptr;
+  for (const DeclaredTensor& declared : comparison_.declared) {
+    untold += declared.state == DeclaredState::untold;
+    if (declared.state != DeclaredState::otherwise) continue;
+    if (otherwise++ == 0) first = &declared;
+  }
+  if (comparison_.declared.empty()) return {};
+  Reason note{.kind = ReasonKind::placements_declared,
+              .numbers = {comparison_.declared.size(), otherwise, untold}};
+  if (first != nullptr) {
+    const SketchedTensor& tensor = comparison_.tensors[first->tensor].a;
+    const std::string& module = comparison_.texts.text(tensor.activity.module);
+    note.names = {(module.empty() ? "" : module + " ") + comparison_.texts.text(tensor.slot),
+                  first->text};
+  }
+  return {note};
+}
+
 // "F.dropout in model.py:31"
 std::string ToleranceJudge::place_of(const EventRef& ref) const {
   const ProcessLog& log = b_.processes[static_cast<size_t>(ref.process)];
@@ -239,6 +273,8 @@ Verdict ToleranceJudge::verdict() {
                     .ratio = worst_ratio(comparison_)}};
     if (Reasons drowned = judged_.drowned(); !drowned.empty())
       verdict.notes.push_back(std::move(drowned));
+    if (Reasons declared = declared_note(); !declared.empty())
+      verdict.notes.push_back(std::move(declared));
     const auto inner = static_cast<uint64_t>(std::count_if(
         comparison_.tensors.begin(), comparison_.tensors.end(), [&](const ComparedTensor& tensor) {
           return !judged_.is_judged_by(tensor.a) && tensor.state == TensorState::beyond;

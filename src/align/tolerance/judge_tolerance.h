@@ -4,7 +4,8 @@
 //   judged by        losses, gradients before they are clipped, parameters as they are next read
 //   the walk back    from the first of these that is not the reference's, through what the
 //                    candidate's values were made of, to a tensor all of whose inputs are
-//   kind             missing_reduce, scale, omits, replicas, stale, mapping, precision, value
+//   kind             missing_reduce, scale, omits, replicas, stale, mapping, precision,
+//                    declared, value
 //
 // Values of the candidate that the reference has no name for, are walked
 // through, as the parts of a collective. They are the region of what they lead to.

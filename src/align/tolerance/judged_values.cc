@@ -26,6 +26,24 @@ bool is_other(const ComparedTensor& tensor) {
 
 }  // namespace
 
+bool is_summed_later(const Comparison& comparison, const ComparedTensor& tensor) {
+  const auto boundary = [&](const ComparedTensor& of) -> const std::string& {
+    return comparison.texts.text(of.a.activity.boundary);
+  };
+  const auto slot = [&](const ComparedTensor& of) -> const std::string& {
+    return comparison.texts.text(of.a.slot);
+  };
+  if (tensor.state != TensorState::partial || boundary(tensor) != "<gradients>") return false;
+  const std::string parameter = "param:" + slot(tensor).substr(sizeof "grad:" - 1);
+  return std::any_of(comparison.tensors.begin(), comparison.tensors.end(),
+                     [&](const ComparedTensor& other) {
+                       const Activity &mine = tensor.a.activity, &its = other.a.activity;
+                       return other.state == TensorState::equal && slot(other) == parameter &&
+                              ((boundary(other) == "<parameters>" && its.step == mine.step + 1) ||
+                               (its.kind == EventKind::optimizer && its.step == mine.step));
+                     });
+}
+
 JudgedValues::JudgedValues(const Run& reference, const Comparison& comparison)
     : reference_(reference), comparison_(comparison) {
   for (const SketchedTensor& tensor : comparison.reference.tensors)
@@ -63,21 +81,6 @@ bool JudgedValues::is_first_weight(const SketchedTensor& tensor) const {
 bool JudgedValues::empty() const {
   return std::none_of(comparison_.tensors.begin(), comparison_.tensors.end(),
                       [&](const ComparedTensor& tensor) { return is_judged_by(tensor.a); });
-}
-
-// Parts of a gradient's sum are added up by the step itself, as of DTensor's Partial: the parameter
-// is the reference's behind it.
-bool JudgedValues::is_summed_later(const ComparedTensor& tensor) const {
-  if (tensor.state != TensorState::partial || boundary(tensor.a) != "<gradients>") return false;
-  const std::string parameter = "param:" + slot(tensor.a).substr(sizeof "grad:" - 1);
-  for (const ComparedTensor& other : comparison_.tensors)
-    if (other.state == TensorState::equal && slot(other.a) == parameter &&
-        ((boundary(other.a) == "<parameters>" &&
-          other.a.activity.step == tensor.a.activity.step + 1) ||
-         (other.a.activity.kind == EventKind::optimizer &&
-          other.a.activity.step == tensor.a.activity.step)))
-      return true;
-  return false;
 }
 
 // Gradients of one step that are multiples of the reference's, other ones in each micro-batch, add
@@ -119,7 +122,7 @@ std::vector<uint32_t> JudgedValues::sinks() const {
     const ComparedTensor& tensor = comparison_.tensors[i];
     if (!is_judged_by(tensor.a) || !is_other(tensor)) continue;
     if (tensor.a.activity.kind == EventKind::loss && tensor.state != TensorState::beyond) continue;
-    if (is_summed_later(tensor)) continue;
+    if (is_summed_later(comparison_, tensor)) continue;
     add(i, boundary(tensor.a) == "<parameters>" ? begins
            : is_last_parameter(tensor.a)        ? leaves
                                                 : computes);

@@ -21,6 +21,10 @@
 
 namespace opguard {
 
+// Parts of a gradient's sum are added up by the step itself, as of DTensor's Partial: the parameter
+// is the reference's behind it.
+bool is_summed_later(const Comparison& comparison, const ComparedTensor& tensor);
+
 class JudgedValues {
  public:
   JudgedValues(const Run& reference, const Comparison& comparison);
@@ -52,7 +56,6 @@ class JudgedValues {
   bool is_drowned(const ComparedTensor& tensor) const;
   bool is_last_parameter(const SketchedTensor& tensor) const;
   bool is_first_weight(const SketchedTensor& tensor) const;
-  bool is_summed_later(const ComparedTensor& tensor) const;
   // A step, and in it what lies between two `<parameters>`: a program with an optimizer of its own
   // is in one step all the time.
   struct Round {

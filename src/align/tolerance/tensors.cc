@@ -66,6 +66,7 @@ ProcessTensors tensors_of(const Run& run, int32_t process, Texts& texts) {
       const uint32_t name = log.slots[event.first_slot + slot.slot].name;
       if (is_left_out(event, log.text(name))) continue;
       tensor.slot = number(name);
+      tensor.declared = slot.declared == kNone ? kNone : number(slot.declared);
       tensor.at = {{process, index}, event.first_slot + slot.slot};
       found.tensors.push_back(tensor);
     }

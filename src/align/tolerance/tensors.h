@@ -62,6 +62,7 @@ struct SketchedTensor {
   uint32_t again = 0;      // nodes of that name that ran before for the same execution
   uint32_t slot = 0;       // of Texts
   SlotRef at;
+  uint32_t declared = kNone;  // of Texts: declaration.h
 };
 
 // Those of one process, in the order of its events. What accumulates gradients is left out:

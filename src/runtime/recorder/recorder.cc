@@ -207,8 +207,11 @@ void Recorder::record_tensors(std::string_view boundary, PyObject* items) {
   Collector in(torch_api(), SlotKind::in, 0xffff);
   for (Py_ssize_t i = 0, n = PyList_Size(items); i < n; ++i) {
     PyObject* item = PyList_GetItem(items, i);
+    PyObject* declared = PyTuple_GetItem(item, 2);
+    sketches().declare(declared == Py_None ? "" : utf8(declared));
     in.add_tensors(utf8(PyTuple_GetItem(item, 0)), PyTuple_GetItem(item, 1), kModelValue);
   }
+  sketches().declare("");
   if (in.beyond() > 0) lose(in.beyond());
   commit(event, in.slots());
 }

@@ -45,7 +45,7 @@ Sketches& sketches() {
 }
 
 bool Sketches::begin(std::string_view slices, PyObject* modules, PyObject* gradients,
-                     PyObject* jitter) {
+                     PyObject* jitter, PyObject* declared) {
   world_ = 1;
   locals_.clear();
   outer_.clear();
@@ -80,6 +80,7 @@ bool Sketches::begin(std::string_view slices, PyObject* modules, PyObject* gradi
   modules_ = Ref::borrow(modules);
   gradients_ = Ref::borrow(gradients);
   if (jitter != Py_None) jitter_ = Ref::borrow(jitter);
+  declared_ = Ref::borrow(declared);
   on_ = true;
   return true;
 }
@@ -92,6 +93,19 @@ const std::vector<Shape>& Sketches::locals_of(const Shape& shape) {
   return it->second;
 }
 
+// A plain tensor says nothing. One whose bytes another object owns may be a DTensor.
+uint32_t Sketches::declared_of(const TensorView& view) {
+  if (view.keep && view.object != nullptr) {
+    const Ref text(PyObject_CallFunctionObjArgs(declared_.get(), view.object, nullptr));
+    if (!text) {
+      recorder().fault("what is declared of a tensor could not be read");
+    } else if (text.get() != Py_None) {
+      return recorder().string(utf8(text.get()));
+    }
+  }
+  return of_next_.empty() ? kNone : recorder().string(of_next_);
+}
+
 uint16_t Sketches::take(const TensorView& view, bool aside, const std::optional<Sketch>& known) {
   FloatType type = float_type(view.meta.dtype);
   if (!view.readable) return 0;
@@ -99,6 +113,7 @@ uint16_t Sketches::take(const TensorView& view, bool aside, const std::optional<
   const bool narrow = type != FloatType::none && view.elements.size < 4;
   const unsigned bits = narrow ? kNarrowSketch : kWideSketch;
   const std::vector<Shape> locals = locals_of(view.elements.shape);
+  const uint32_t declared = declared_of(view);
   std::string code;
   {
     std::optional<WhileReading> others;
@@ -113,8 +128,9 @@ uint16_t Sketches::take(const TensorView& view, bool aside, const std::optional<
     }
     const std::vector<SketchSet> sets =
         sketch_sets(elements, type, locals, threads, outer_, exchanged_, known ? &*known : nullptr);
-    format::put_varint(code, sets.size());
+    format::put_varint(code, sets.size() + (declared != kNone));
     for (const SketchSet& set : sets) put_sketch_set(code, set, bits);
+    if (declared != kNone) put_declared(code, declared);
   }
   const uint16_t place = next_;
   next_ = static_cast<uint16_t>((next_ + 1) % kMostTaken);

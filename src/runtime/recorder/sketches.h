@@ -7,6 +7,7 @@
 //                                       module on the Python stack, so no hook is needed
 //   jitter                              each result that is new memory moves by up to half a unit
 //                                       in its last place, by seed, boundary and occurrence alone
+//   declared            what DTensor or Megatron says of how ranks hold a tensor, where they do
 //
 // With `slices` the pieces that ranks of another layout may hold are sketched too. If the other run
 // had tensors [8, 64], both halves of a tensor [16, 64] are.
@@ -41,12 +42,17 @@ class Sketches {
   // Slices are lines "world 4", "shape 8 64" and "exchange 64 8", or "". "type" is the jitter's.
   // Modules is called as modules(step, micro_batch) for the name of the innermost module or None.
   // gradients(step) records them. Jitter is called as jitter(boundary, occurrence, tensors), or is
-  // None. False with an error set: slices are no such text.
-  bool begin(std::string_view slices, PyObject* modules, PyObject* gradients, PyObject* jitter);
+  // None. Declared is called as declared(tensor) for what a tensor of a class of its own says of
+  // its layout, or None. False with an error set: slices are no such text.
+  bool begin(std::string_view slices, PyObject* modules, PyObject* gradients, PyObject* jitter,
+             PyObject* declared);
 
   // Of a tensor that a slot tells of: a number for Slot::sketch, 0 if it has none. Other threads
   // wait meanwhile where it is read aside (Reading::aside). What is known came with its digest.
   uint16_t take(const TensorView& view, bool aside, const std::optional<Sketch>& known);
+  // What is declared of the tensors that are read next, which do not say it themselves; "":
+  // nothing.
+  void declare(std::string_view text) { of_next_ = text; }
   // The module that runs now, "" for none. Under OwnWork.
   std::string module(uint32_t step, uint32_t micro_batch);
   // Records the step's gradients, the first time in it: before they are clipped. Under OwnWork.
@@ -61,7 +67,10 @@ class Sketches {
   const std::vector<std::vector<int64_t>>& locals_of(const std::vector<int64_t>& shape);
 
   bool on_ = false;
-  Ref modules_, gradients_, jitter_;
+  // A string of the log; kNone where nothing is declared.
+  uint32_t declared_of(const TensorView& view);
+  Ref modules_, gradients_, jitter_, declared_;
+  std::string of_next_;
   int64_t world_ = 1;
   std::vector<std::vector<int64_t>> locals_;  // that the other run has
   std::set<std::vector<int64_t>> exchanged_;
