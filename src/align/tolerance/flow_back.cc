@@ -10,12 +10,6 @@
 namespace opguard {
 namespace {
 
-uint64_t id_of(int32_t process, uint64_t number) {
-  return uint64_t(static_cast<uint32_t>(process)) << 40 | number;
-}
-
-// Operators that a value's way forward is followed through.
-constexpr size_t kMostFollowed = 1000;
 // Events before a leaf's gradient among which its parts are looked for.
 constexpr uint32_t kMostSummands = 256;
 
@@ -62,7 +56,7 @@ FlowBack::FlowBack(const Run& candidate, const Comparison& comparison)
     // Of a form that no placement has, as tokens that were sent to experts: walked through.
     const bool nobodys = tensor.state == TensorState::beyond && std::isinf(tensor.placement.error);
     for (const SlotRef& b : tensor.b) {
-      if (!nobodys) at_.try_emplace(id_of(b.event.process, b.slot), i);
+      if (!nobodys) at_.try_emplace(process_slot(b.event.process, b.slot), i);
       const Slot slot = values_.slot(b);
       if (!has_value(slot)) continue;
       const ValueKey key = value_key(values_.log(b.event), slot);
@@ -206,7 +200,7 @@ void FlowBack::lead_from(const ValueKey& key, const SlotRef& made, const Way& wa
                          std::unordered_map<uint64_t, bool>& seen,
                          std::vector<std::pair<EventRef, Way>>& stack) const {
   const auto known =
-      made.event.process < 0 ? at_.end() : at_.find(id_of(made.event.process, made.slot));
+      made.event.process < 0 ? at_.end() : at_.find(process_slot(made.event.process, made.slot));
   uint32_t tensor = known == at_.end() ? kNone : known->second;
   // Known under another name, and not what belongs there, as a gradient that lacks a summand.
   const bool is_other = tensor != kNone &&
@@ -227,7 +221,7 @@ void FlowBack::lead_from(const ValueKey& key, const SlotRef& made, const Way& wa
     if (comparison_.tensors[tensor].state != TensorState::beyond) return;
   }
   if (made.event.process < 0) return;
-  if (!seen.try_emplace(id_of(made.event.process, made.event.event), true).second) return;
+  if (!seen.try_emplace(process_slot(made.event.process, made.event.event), true).second) return;
   reached.region.push_back(made.event);
   stack.emplace_back(made.event, way);
 }
@@ -256,7 +250,8 @@ void FlowBack::explore(const EventRef& event, const ComparedTensor& of, Reached&
     }
     for (const SlotRef& input : read_by(ref)) {
       const Slot slot = values_.slot(input);
-      if (!has_value(slot) || put_in_.contains(id_of(input.event.process, input.slot))) continue;
+      if (!has_value(slot) || put_in_.contains(process_slot(input.event.process, input.slot)))
+        continue;
       if (const uint32_t declared = declared_before(input);
           declared != kNone && matters(comparison_.declared[declared], way.over_ranks)) {
         reached.declared.push_back(declared);
@@ -273,58 +268,6 @@ void FlowBack::explore(const EventRef& event, const ComparedTensor& of, Reached&
       reached.unknown += parts.empty() && !is_zero(slot) && !parameters_.contains(key);
     }
   }
-}
-
-// The very memory, and not the same value from elsewhere, as of masks that are all true.
-bool FlowBack::reads(const EventRef& reader, const SlotRef& made) const {
-  if (reader.event <= made.event.event) return false;
-  const ProcessLog& log = values_.log(reader);
-  const ValueKey key = value_key(log, values_.slot(made));
-  const EventSlots slots = log.slots_of(log.events[reader.event]);
-  for (const Slot& slot : slots) {
-    if (slot.kind != SlotKind::in || !has_value(slot) || value_key(log, slot) != key) continue;
-    const SlotRef writer = values_.memory().writer(reader, slot, /*inclusive=*/false);
-    if (writer.event.process < 0 || writer.event == made.event) return true;
-  }
-  return false;
-}
-
-bool FlowBack::is_harmless(const ComparedTensor& tensor) const {
-  if ((tensor.state != TensorState::beyond && tensor.state != TensorState::partial) ||
-      tensor.a.activity.kind != EventKind::op || tensor.a.activity.phase != Phase::forward ||
-      !comparison_.texts.text(tensor.a.node).empty())
-    return false;
-  // What autograd goes through may do its harm in a backward pass.
-  if (std::any_of(tensor.b.begin(), tensor.b.end(),
-                  [&](const SlotRef& b) { return (values_.event(b.event).flags & kInGraph) != 0; }))
-    return false;
-  std::unordered_set<uint64_t> seen;
-  std::vector<SlotRef> stack = tensor.b;
-  while (!stack.empty()) {
-    const SlotRef at = stack.back();
-    stack.pop_back();
-    const Slot slot = values_.slot(at);
-    const ProcessLog& log = values_.log(at.event);
-    if (!has_value(slot) || seen.size() > kMostFollowed) return false;
-    for (const uint32_t reader : readers_.of(at.event.process, value_key(log, slot))) {
-      if (!reads({at.event.process, reader}, at) ||
-          !seen.insert(id_of(at.event.process, reader)).second)
-        continue;
-      if (communicates(log.events[reader])) return false;  // to other ranks
-      const EventSlots slots = log.slots_of(log.events[reader]);
-      for (const Slot& made : slots) {
-        if (made.kind == SlotKind::in || !has_value(made)) continue;
-        if (losses_.contains(value_key(log, made))) return false;
-        const uint64_t index = slots.index_of(made);
-        const auto known = at_.find(id_of(at.event.process, index));
-        const bool explained = known != at_.end() &&
-                               (comparison_.tensors[known->second].state == TensorState::equal ||
-                                comparison_.tensors[known->second].state == TensorState::partial);
-        if (!explained) stack.push_back({{at.event.process, reader}, index});
-      }
-    }
-  }
-  return true;
 }
 
 // What a tensor of the candidate was made of that is not the reference's either.
@@ -351,12 +294,13 @@ FlowBack::Reached FlowBack::reached_from(const ComparedTensor& tensor) const {
       const Memory::Parts written =
           parameter ? values_.memory().parts(event, slot) : Memory::Parts();
       for (const SlotRef& made : written.complete ? written.left : made_by(tensor.b[i])) {
-        const auto known = at_.find(id_of(made.event.process, made.slot));
+        const auto known = at_.find(process_slot(made.event.process, made.slot));
         if (known != at_.end() && leads_on(comparison_.tensors[known->second], tensor, {})) {
           reached.tensors.push_back(known->second);
           continue;
         }
-        if (!seen.try_emplace(id_of(made.event.process, made.event.event), true).second) continue;
+        if (!seen.try_emplace(process_slot(made.event.process, made.event.event), true).second)
+          continue;
         reached.region.push_back(made.event);
         if (known == at_.end()) explore(made.event, tensor, reached, seen);
       }
@@ -458,7 +402,7 @@ std::vector<ReadTensor> FlowBack::reads_of(const std::set<uint32_t>& tensors) co
         const std::vector<SlotRef> makers = made_by(at);
         if (makers.size() != 1 || makers.front().event.process != reader.process) continue;
         const SlotRef& made = makers.front();
-        const auto known = at_.find(id_of(made.event.process, made.slot));
+        const auto known = at_.find(process_slot(made.event.process, made.slot));
         if (known != at_.end() && tensors.contains(known->second) &&
             values_.slot(made).flat == slot.flat)
           found.push_back({known->second, at});
@@ -469,7 +413,7 @@ std::vector<ReadTensor> FlowBack::reads_of(const std::set<uint32_t>& tensors) co
 }
 
 void FlowBack::know(const SlotRef& read) {
-  put_in_.insert(id_of(read.event.process, read.slot));
+  put_in_.insert(process_slot(read.event.process, read.slot));
   const Slot slot = values_.slot(read);
   if (has_value(slot) && !is_zero(slot)) equal_.insert(value_key(values_.log(read.event), slot));
 }

@@ -86,8 +86,12 @@ std::vector<Targets> hypotheses(const WholeValue& whole, const std::vector<int64
   }
   for (const SketchSet& set : whole.sets) {
     if (set.local != local) continue;
-    if (set.kind == SketchSetKind::grid) all.push_back(of_grid(set, whole.shape));
-    if (set.kind == SketchSetKind::halves) all.push_back(of_halves(set, whole.shape));
+    if (set.kind == SketchSetKind::grid)
+      all.push_back(of_grid(set, whole.shape));
+    else if (set.kind == SketchSetKind::halves)
+      all.push_back(of_halves(set, whole.shape));
+    else
+      continue;
     all.back().set = static_cast<size_t>(&set - whole.sets.data());
   }
   return all;
