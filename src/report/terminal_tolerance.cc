@@ -70,7 +70,8 @@ void print_placements(TerminalLines& out, const Comparison& comparison) {
 void print_worst(TerminalLines& out, const Comparison& comparison) {
   std::vector<const ComparedTensor*> all;
   for (const ComparedTensor& tensor : comparison.tensors)
-    if (tensor.state == TensorState::equal || tensor.state == TensorState::partial)
+    if (tensor.placement.error > 0 &&
+        (tensor.state == TensorState::equal || tensor.state == TensorState::partial))
       all.push_back(&tensor);
   const auto ratio = [](const ComparedTensor& t) {
     return t.placement.error / std::max(t.noise, kSketchRounding);

@@ -226,6 +226,26 @@ void FlowBack::lead_from(const ValueKey& key, const SlotRef& made, const Way& wa
   stack.emplace_back(made.event, way);
 }
 
+// A gradient may be handed on as it is by several nodes, in the same memory. The last of them that
+// handed it to this node, if it is not what belongs there; else kNone.
+uint32_t FlowBack::handed_on(const SlotRef& read, const ValueKey& key) const {
+  const ProcessLog& log = values_.log(read.event);
+  if (log.events.kind(read.event.event) != EventKind::node) return kNone;
+  const uint32_t first = read.event.event > kMostSummands ? read.event.event - kMostSummands : 0;
+  for (uint32_t other = read.event.event; other-- > first;) {
+    if (log.events.kind(other) != EventKind::node) continue;
+    const EventSlots slots = log.slots_of(log.events[other]);
+    for (const Slot& slot : slots) {
+      if (slot.kind != SlotKind::out || !has_value(slot) || value_key(log, slot) != key) continue;
+      const auto known = at_.find(process_slot(read.event.process, slots.index_of(slot)));
+      const bool is_other =
+          known != at_.end() && comparison_.tensors[known->second].state == TensorState::beyond;
+      return is_other ? known->second : kNone;
+    }
+  }
+  return kNone;
+}
+
 void FlowBack::explore(const EventRef& event, const ComparedTensor& of, Reached& reached,
                        std::unordered_map<uint64_t, bool>& seen) const {
   std::vector<std::pair<EventRef, Way>> stack{{event, {}}};
@@ -258,6 +278,11 @@ void FlowBack::explore(const EventRef& event, const ComparedTensor& of, Reached&
         continue;
       }
       const ValueKey key = value_key(log, slot);
+      if (const uint32_t handed = handed_on(input, key);
+          handed != kNone && leads_on(comparison_.tensors[handed], of, way)) {
+        reached.tensors.push_back(handed);
+        continue;
+      }
       const std::vector<SlotRef> makers = made_by(input);
       for (const SlotRef& made : makers) lead_from(key, made, way, of, reached, seen, stack);
       if (makers.empty()) lead_from(key, {}, way, of, reached, seen, stack);

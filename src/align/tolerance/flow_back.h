@@ -100,6 +100,7 @@ class FlowBack {
   void explore(const EventRef& event, const ComparedTensor& of, Reached& reached,
                std::unordered_map<uint64_t, bool>& seen) const;
   std::vector<SlotRef> made_by(const SlotRef& read) const;
+  uint32_t handed_on(const SlotRef& read, const ValueKey& key) const;
   // Of Comparison::declared: what an operator reads there was declared before, and otherwise than
   // it is held; kNone: it was not.
   uint32_t declared_before(const SlotRef& read) const;
