@@ -17,11 +17,11 @@ constexpr uint32_t kMostSummands = 256;
 bool is_zero(const Slot& slot) { return slot.value == Fingerprint{}; }
 
 // Of what is allowed: what is further off may come from what is another.
-constexpr double kNear = 0.75;
+constexpr double kNearlyBeyond = 0.75;
 
 bool is_near(const ComparedTensor& tensor) {
   return tensor.state == TensorState::equal &&
-         tensor.placement.error > std::max(kNear * tensor.allowed, kSketchRounding);
+         tensor.placement.error > std::max(kNearlyBeyond * tensor.allowed, kSketchRounding);
 }
 
 // Factors that rounding alone keeps apart are of one class.

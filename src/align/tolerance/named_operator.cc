@@ -37,7 +37,7 @@ std::string pass_of(const ProcessLog& log, const Event& event) {
 }
 
 // "x.mul_", "" where the place is not known.
-std::string_view callee_of(const ProcessLog& log, const Event& event) {
+std::string_view called_at(const ProcessLog& log, const Event& event) {
   const auto found = log.locations.find(log.text(event.boundary));
   return found == log.locations.end() ? std::string_view() : found->second.callee;
 }
@@ -89,7 +89,7 @@ EventRef NamedOperators::divides(const EventRef& sum, const ComparedTensor& tens
     const Event event = log.events[i];
     if (event.step != tensor.a.activity.step) break;
     if (event.kind != EventKind::op || communicates(event) || event.scalars == kNone ||
-        moves_bytes(callee_of(log, event)))
+        moves_bytes(called_at(log, event)))
       continue;
     const EventSlots slots = log.slots_of(event);
     uint32_t read = 0;
