@@ -21,9 +21,9 @@ constexpr double kTooNoisy = 0.25;
 // Units of the narrower type that rounding may become in a forward pass.
 constexpr double kMostUnits = 16;
 
-// Where the reference was jittered as coarsely as the candidate rounds, operator by operator, so
-// much of the factor does for a gradient: many roundings lie behind it, and the two differ by their
-// draws alone.
+// Of a gradient, where the reference was jittered as coarsely as the candidate rounds, operator by
+// operator. Many roundings lie behind it, and the two differ by their draws alone. So much of the
+// factor does.
 constexpr double kAsCoarse = 0.5;
 
 // The candidate's tensors, with activities and slots named as the reference has them.

@@ -25,8 +25,8 @@ class CutGradients {
   CutGradients(const Run& candidate, const Comparison& comparison)
       : run_(candidate), comparison_(comparison), readers_(candidate) {}
 
-  // Of a gradient that is not the reference's: operators of the forward pass that read what it is
-  // the gradient of, or what was made of that on the way, and cut it off. In their order.
+  // Of a gradient that is not the reference's, operators of the forward pass that cut it off. They
+  // read what it is the gradient of, or what was made of that on the way. In their order.
   std::vector<EventRef> of(const ToleranceOrigin& origin) const;
 
  private:

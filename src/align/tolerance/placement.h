@@ -80,7 +80,7 @@ struct TensorPlacement {
 // A rank is held once, and there is at least one. What is allowed is the relative difference that
 // rounding may make. The unit is the factor that is expected, as of gradients of a scaled loss;
 // TensorPlacement::factor is relative to it. Sums over ranks are tried of at most 16 ranks, and not
-// of what is no part of any, as a parameter: zeros on all ranks but one are other weights there.
+// of what is no part of any. Such is a parameter: zeros on all ranks but one are other weights.
 enum class Sums : uint8_t { tried, none };
 TensorPlacement find_placement(const WholeValue& whole, const std::vector<RankValue>& held,
                                double allowed, double unit = 1, Sums tried = Sums::tried);
