@@ -76,3 +76,11 @@ def test_attention_without_dropout_draws_nothing(opguard, tmp_path):
 def test_the_program_is_what_the_edits_expect():
     for text in (LINEAR, PARTS, UPDATE):
         assert PROGRAM.count(text) == 1
+
+
+@pytest.mark.parametrize("given", ["None, 0.5", "dropout_p=0.5"])
+def test_attention_with_dropout_draws(opguard, tmp_path, given):
+    fused = PARTS + f"        part = F.scaled_dot_product_attention(part, part, part, {given})\n"
+    done, verdict = compared(opguard, tmp_path, [("torch.manual_seed(0)\n", "torch.manual_seed(1)\n")], run_b=ALONE, in_both=[(PARTS, fused)])
+    assert (done.returncode, verdict["verdict"]) == (2, "inconclusive")
+    assert "scaled_dot_product_attention" in verdict["why"]

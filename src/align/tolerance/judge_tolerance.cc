@@ -21,15 +21,14 @@
 namespace opguard {
 namespace {
 
-// "dropout_p=0.1, is_causal=True"; not "dropout_p=0.0", nor without it.
-bool asks_for_dropout(std::string_view scalars) {
-  for (const std::string_view name : {"dropout_p=", "dropout=", "arg4="})
-    if (const size_t at = scalars.find(name); at != std::string_view::npos) {
-      const std::string value(scalars.substr(at + name.size(), 32));
-      const double asked = std::strtod(value.c_str(), nullptr);
-      if (asked > 0 && asked < 1) return true;
-    }
-  return false;
+// F.scaled_dot_product_attention(q, k, v, mask, 0.1), or with dropout_p=0.1, draws; with 0 or
+// without it does not, though the kernel may. Of others what they were asked is not known.
+bool draws_nothing(std::string_view callee, std::string_view scalars) {
+  if (callee.substr(callee.rfind('.') + 1) != "scaled_dot_product_attention") return false;
+  for (const std::string_view name : {"dropout_p=", "arg4="})
+    if (const size_t at = scalars.find(name); at != std::string_view::npos)
+      return std::strtod(std::string(scalars.substr(at + name.size())).c_str(), nullptr) == 0;
+  return true;
 }
 
 class ToleranceJudge {
@@ -158,10 +157,11 @@ Pivot ToleranceJudge::pivot_of(const ToleranceOrigin& origin) {
     pivot.kind = PivotKind::scale;
     pivot.why = {{.kind = ReasonKind::times_factor, .ratio = place.factor}};
   }
-  if (Reasons twice = held_twice(tensor); !twice.empty() && pivot.kind == PivotKind::value) {
-    pivot.kind = PivotKind::mapping;
-    pivot.why = std::move(twice);
-  }
+  if (pivot.kind == PivotKind::value && !named.cuts)
+    if (Reasons twice = held_twice(tensor); !twice.empty()) {
+      pivot.kind = PivotKind::mapping;
+      pivot.why = std::move(twice);
+    }
   pivot.b = named.event;
   const bool own = std::any_of(tensor.b.begin(), tensor.b.end(),
                                [&](const SlotRef& b) { return b.event == pivot.b; });
@@ -222,8 +222,7 @@ bool ToleranceJudge::is_drawn(const Pivot& pivot) const {
   const auto found = log.locations.find(log.text(event.boundary));
   if (found == log.locations.end()) return false;
   const std::string& callee = found->second.callee;
-  if (may_draw(callee) && !draws_random(callee))
-    return event.scalars != kNone && asks_for_dropout(log.text(event.scalars));
+  if (draws_nothing(callee, event.scalars == kNone ? "" : log.text(event.scalars))) return false;
   return found->second.draws || draws_random(callee);
 }
 

@@ -13,7 +13,8 @@
 // as it should. What writes over an operator's input in the reference too, as `x += y`, does no
 // harm.
 //
-// The cost: the events behind one collective, for a multiple that it made.
+// The cost: one pass over the reference's events; those behind one collective, for a multiple that
+// it made.
 #pragma once
 
 #include <map>
