@@ -12,6 +12,7 @@
 #include "align/tolerance/flow_back.h"
 #include "align/tolerance/forward_readers.h"
 #include "align/tolerance/judged_values.h"
+#include "align/tolerance/helper_call.h"
 #include "align/tolerance/named_operator.h"
 #include "align/tolerance/noise_level.h"
 #include "align/tolerance/port_pivot.h"
@@ -37,6 +38,7 @@ class ToleranceJudge {
       : a_(a),
         b_(b),
         comparison_(comparison),
+        helper_calls_(b),
         judged_(a, comparison),
         kinds_(a, b, comparison),
         names_(a, b, comparison) {}
@@ -58,6 +60,7 @@ class ToleranceJudge {
   const Run& a_;
   const Run& b_;
   const Comparison& comparison_;
+  HelperCalls helper_calls_;
   JudgedValues judged_;
   FaultKinds kinds_;
   NamedOperators names_;
@@ -163,6 +166,7 @@ Pivot ToleranceJudge::pivot_of(const ToleranceOrigin& origin) {
       pivot.why = std::move(twice);
     }
   pivot.b = named.event;
+  if (pivot.b.process >= 0 && declared == nullptr) pivot.call[1] = helper_calls_.of(pivot.b);
   const bool own = std::any_of(tensor.b.begin(), tensor.b.end(),
                                [&](const SlotRef& b) { return b.event == pivot.b; });
   pivot.a = place.a;

@@ -54,7 +54,8 @@ class PortPivot {
   const Run& a_;
   const Run& b_;
   const Comparison& comparison_;
-  std::unordered_set<ValueKey, ValueKeyHash> known_;  // of the candidate
+  std::unordered_set<ValueKey, ValueKeyHash> known_;       // of the candidate
+  std::unordered_set<ValueKey, ValueKeyHash> parameters_;  // of these
   // Of the candidate's value: where the reference made it, and the candidate.
   std::unordered_map<ValueKey, std::pair<SlotRef, SlotRef>, ValueKeyHash> partners_;
   std::unordered_set<uint64_t> paired_;  // slots of the reference
