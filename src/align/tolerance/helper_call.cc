@@ -40,6 +40,22 @@ Location HelperCalls::place(const Caller& caller, const std::string& callee) con
   return at;
 }
 
+std::optional<Location> HelperCalls::out_to(const EventRef& ref,
+                                            const std::set<std::string>& functions) {
+  const ProcessLog& log = run_.processes[static_cast<size_t>(ref.process)];
+  const auto at = log.locations.find(log.text(log.events[ref.event].boundary));
+  const uint32_t string = log.sketches.code_of_event(ref.event).calls;
+  if (string == kNone || at == log.locations.end()) return {};
+  std::string callee = scope_of(at->second.function);
+  if (functions.contains(callee)) return {};
+  for (const Caller& caller : callers(ref.process, string)) {
+    const std::string scope = scope_of(caller.function);
+    if (functions.contains(scope)) return place(caller, callee);
+    callee = scope;
+  }
+  return {};
+}
+
 std::optional<Location> HelperCalls::of(const EventRef& ref) {
   const ProcessLog& log = run_.processes[static_cast<size_t>(ref.process)];
   const Event event = log.events[ref.event];
@@ -68,8 +84,8 @@ std::optional<Location> HelperCalls::of(const EventRef& ref) {
          !have_operators_.contains({stack[level].path, scope_of(stack[level].function)}) &&
          called_elsewhere(level + 1))
     ++level;
-  const std::string callee = scope_of(level == 0 ? location->second.function
-                                                 : stack[level - 1].function);
+  const std::string callee =
+      scope_of(level == 0 ? location->second.function : stack[level - 1].function);
   return place(stack[level], callee);
 }
 

@@ -8,8 +8,8 @@
 // places passes on what it is given: then its caller is named.
 //
 // Counterexamples: an operator that runs for the first time; a helper with one caller, or none that
-// came before; a node of a backward pass, of which other forward passes say nothing; a log that does
-// not tell who called (before format 10, or of another mode).
+// came before; a node of a backward pass, of which other forward passes say nothing; a log that
+// does not tell who called (before format 10, or of another mode).
 //
 // Facts: the calls that each execution came by (record/call_stack.h), and where calls stand
 // (record/calls.h). The cost: one pass over the candidate's events when the first is asked for.
@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "record/call_stack.h"
+#include "record/event_ref.h"
 #include "record/record.h"
 
 namespace opguard {
@@ -34,6 +35,8 @@ class HelperCalls {
 
   // {}: the operator itself is named.
   std::optional<Location> of(const EventRef& event);
+  // The innermost call on the way to an event that stands in one of these functions (scopes).
+  std::optional<Location> out_to(const EventRef& event, const std::set<std::string>& functions);
 
  private:
   struct Execution {
