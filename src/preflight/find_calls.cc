@@ -8,8 +8,8 @@
 
 #include "parser/functions.h"
 #include "preflight/attribute.h"
-#include "record/call_stack.h"
 #include "support/parallel.h"
+#include "support/qualified_name.h"
 
 namespace opguard {
 namespace {

@@ -27,7 +27,4 @@ struct Caller {
 // What is no such line is left out.
 std::vector<Caller> callers_of(std::string_view text);
 
-// Site::scope of a __qualname__: "f.<locals>.g.<listcomp>" -> "f.g".
-std::string scope_of(std::string_view qualified);
-
 }  // namespace opguard

@@ -19,11 +19,5 @@ TEST(CallStack, WhatIsNoLineOfOneIsLeftOut) {
   EXPECT_EQ(callers_of("nothing\nfile.py:3:f\n").size(), 1u);
 }
 
-TEST(CallStack, ScopeOfAName) {
-  EXPECT_EQ(scope_of("f.<locals>.g.<listcomp>"), "f.g");
-  EXPECT_EQ(scope_of("<module>"), "<module>");
-  EXPECT_EQ(scope_of("Model.__init__.<locals>.<lambda>"), "Model.__init__.<lambda>");
-}
-
 }  // namespace
 }  // namespace opguard

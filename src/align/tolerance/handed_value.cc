@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "support/qualified_name.h"
+
 namespace opguard {
 namespace {
 
