@@ -10,7 +10,9 @@ that it gave to torch.compile. Torch's own functions are not, since they would t
 Counterexample: a call below a graph break. A compiled run is not compiling there, and this cannot be known before.
 """
 
+import contextlib
 import functools
+import os
 import sys
 import weakref
 
@@ -23,7 +25,7 @@ class _Compiled:
     """What was given to torch.compile: functions by their code, modules."""
 
     def __init__(self, torch):
-        self.torch, self.codes, self.modules = torch, set(), weakref.WeakSet()
+        self.torch, self.codes, self.modules, self.said = torch, set(), weakref.WeakSet(), False
 
     def add(self, given):
         given = getattr(given, "__self__", given)  # module.compile() gives its _call_impl
@@ -33,6 +35,13 @@ class _Compiled:
             code = getattr(given, "__code__", None)
             if code is not None:
                 self.codes.add(code)
+
+    def say_told(self, folder):
+        """To preflight.cc: a program that fails may do so because it was told."""
+        if not self.said:
+            self.said = True
+            with contextlib.suppress(OSError):
+                open(os.path.join(folder, "told-compiling"), "w").close()
 
     def runs(self, frame):
         """Is the frame not torch's, and below one of these?"""
@@ -84,6 +93,11 @@ def _noting(original, compiled):
 def _told(original, tracer, compiled):
     @functools.wraps(original)
     def asked():
-        return original() or (tracer.active and compiled.runs(sys._getframe(1)))
+        if original():
+            return True
+        if not (tracer.active and compiled.runs(sys._getframe(1))):
+            return False
+        compiled.say_told(tracer.options.trace)
+        return True
 
     return asked

@@ -412,7 +412,8 @@ def install(torch, options):
     marks.install(tracer)
     kernels.install(tracer)
     script.install(torch, mode_class)
-    compiling.install(torch, tracer)
+    if options.compiling:
+        compiling.install(torch, tracer)
     exits.at_exit(tracer.finish)
     mode.follow_threads(mode_class)
     tracer.mode = mode_class()
