@@ -51,13 +51,20 @@ std::optional<std::string> HandedValues::counterpart(const std::string& module) 
   return found;
 }
 
+bool HandedValues::is_part(const std::string& own, const std::string& theirs) const {
+  return std::any_of(
+      comparison_.port.names.begin(), comparison_.port.names.end(), [&](const auto& pair) {
+        return pair.first.starts_with(own + ".") && pair.second.starts_with(theirs + ".");
+      });
+}
+
 std::optional<Location> HandedValues::call(const PortPlace& place, HelperCalls& calls) const {
   if (place.a.process < 0 || place.b.process < 0) return {};
   const std::string theirs = module_at(a_, place.a);
   if (theirs.empty()) return {};
   const std::optional<std::string> mine = counterpart(theirs);
   const std::string own = module_at(b_, place.b);
-  if (!mine) return {};
+  if (!mine || is_part(own, theirs)) return {};
   const std::string both = holds_both(*mine, own);
   const auto functions = functions_.find(both);
   if (both == own || functions == functions_.end()) return {};

@@ -9,8 +9,8 @@
 // module that holds both, encoder.0, is where the one is called and not the other: its call is
 // named.
 //
-// Counterexamples: an operator in that module's own function; a module without parameters; a log
-// that does not tell who called.
+// Counterexamples: an operator in that module's own function; a module that is a part of what the
+// reference has as one; a module without parameters; a log that does not tell who called.
 //
 // The cost: one pass over the candidate's events.
 #pragma once
@@ -36,6 +36,8 @@ class HandedValues {
  private:
   // The candidate's module that has the parameters of one of the reference's; {} for none.
   std::optional<std::string> counterpart(const std::string& module) const;
+  // The reference's module has parameters of the candidate's: it does that one's work too.
+  bool is_part(const std::string& own, const std::string& theirs) const;
 
   const Run& a_;
   const Run& b_;
