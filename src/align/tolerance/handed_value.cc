@@ -64,7 +64,8 @@ std::optional<Location> HandedValues::call(const PortPlace& place, HelperCalls& 
   if (theirs.empty()) return {};
   const std::optional<std::string> mine = counterpart(theirs);
   const std::string own = module_at(b_, place.b);
-  if (!mine || is_part(own, theirs)) return {};
+  // With the reference's parameter it does what that one's operator does, to another value.
+  if (!mine || (!place.reads_parameter && is_part(own, theirs))) return {};
   const std::string both = holds_both(*mine, own);
   const auto functions = functions_.find(both);
   if (both == own || functions == functions_.end()) return {};

@@ -193,6 +193,7 @@ PortPlace PortPivot::of(const ToleranceOrigin& origin) const {
     const Event event = log.events[ref.event];
     if (of_graph && !is_differentiated(event)) continue;
     bool reads_known = false, reads_other = false, reads_behind = false;
+    bool reads_parameter = false;
     bool on_its_way = false;  // reads a value that was made of the input
     ValueKey read;
     const auto look = [&](const Event& of) {
@@ -207,6 +208,7 @@ PortPlace PortPivot::of(const ToleranceOrigin& origin) const {
           // A parameter is no value on its way.
           const bool parameter = (slot.flags & kParameter) != 0 || parameters_.contains(key);
           if (!reads_known || !parameter) read = key;
+          reads_parameter |= parameter;
           on_its_way |= !parameter && wants_gradient(slot);
           reads_known = true;
         }
@@ -231,6 +233,7 @@ PortPlace PortPivot::of(const ToleranceOrigin& origin) const {
     if (moves && found.b.process >= 0 && !only_moves) continue;
     only_moves = moves;
     found.b = ref;
+    found.reads_parameter = reads_parameter;
     behind.clear();
     if (on_its_way)
       for (const Slot& slot : slots)

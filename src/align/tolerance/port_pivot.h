@@ -26,7 +26,8 @@
 namespace opguard {
 
 struct PortPlace {
-  EventRef a, b;  // -1: none
+  EventRef a, b;                 // -1: none
+  bool reads_parameter = false;  // b does, one that is the reference's
   // One of the two does nothing but multiply: b has so many times what a makes there. 0: no such.
   double factor = 0;
 };

@@ -161,7 +161,8 @@ std::optional<UnfinishedGradient> UnfinishedGradients::left_in_parts(
     for (const auto& [other, passed] : of_rank)
       if (const auto event = missed(own, passed, true))
         return UnfinishedGradient{.event = *event, .gradient = name, .other = other};
-    if (!own.empty()) return UnfinishedGradient{.event = own.front(), .gradient = name, .other = ""};
+    if (!own.empty())
+      return UnfinishedGradient{.event = own.front(), .gradient = name, .other = ""};
   }
   return {};
 }
