@@ -9,8 +9,8 @@
 // module that holds both, encoder.0, is where the one is called and not the other: its call is
 // named.
 //
-// Counterexamples: an operator in that module's own function; a module that is a part of what the
-// reference has as one; a module without parameters; a log that does not tell who called.
+// Not named: an operator in that module's own function. Nor a module that is a part of what the
+// reference has as one, nor one without parameters. A log has to tell who called.
 //
 // The cost: one pass over the candidate's events.
 #pragma once

@@ -4,12 +4,12 @@
 //   groups.py:32        return torch.cat(parts, dim)  where the wrong tensor is made
 //
 // The helper did its work before, called from elsewhere, and no harm came of it. So what it is
-// given here is in question. A function that runs no operator of its own and is called from several
-// places passes on what it is given: then its caller is named.
+// given here is in question. A function that runs no operator of its own passes on what it is given.
+// Where several places call it, its caller is named.
 //
-// Counterexamples: an operator that runs for the first time; a helper with one caller, or none that
-// came before; a node of a backward pass, of which other forward passes say nothing; a log that
-// does not tell who called (before format 10, or of another mode).
+// Not named: the call of an operator that runs for the first time. Nor of a helper with one caller,
+// or with none that came before. Nor of a node of a backward pass: other forward passes say nothing
+// of it. A log has to tell who called: format 10 in the sketch mode does.
 //
 // Facts: the calls that each execution came by (record/call_stack.h), and where calls stand
 // (record/calls.h). The cost: one pass over the candidate's events when the first is asked for.

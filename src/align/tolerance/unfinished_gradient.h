@@ -8,8 +8,9 @@
 //
 // The backward pass itself made what it should: parts of a sum, or a multiple, are right there.
 //
-// Counterexamples: a backward pass with a value that is not the reference's; a gradient that
-// nothing touches before the optimizer; one that all others share the multiple of, as by clipping.
+// Not named where the backward pass has a value that is not the reference's. Nor where nothing
+// touches the gradient before the optimizer. Nor where all others have the same multiple, as by
+// clipping.
 //
 // Facts: by their values, the statements that each gradient passed through in place. The cost: one
 // pass over the events between the backward pass and the optimizer.
