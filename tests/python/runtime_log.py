@@ -200,12 +200,14 @@ class Log:
             self.sketches[event] = (self.strings[module - 1] if module else None, slots)
 
     def _set(self, c):
-        kind = ("whole", "grid", "halves", "exchanged", "declared")[c.byte()]
+        kind = ("whole", "grid", "halves", "exchanged", "declared", "uneven")[c.byte()]
         if kind == "declared":
             return kind, self.strings[c.varint()]
         if kind == "whole":
             return kind, (), 0, [self._sketch(c)]
         shape, dim = tuple(c.signed() for _ in range(c.varint())), c.byte()
+        if kind == "uneven":  # where pieces begin, by dimension
+            dim = [[c.varint() for _ in range(c.varint())] for _ in range(len(shape) + (dim > 0))]
         return kind, shape, dim, [self._sketch(c) for _ in range(c.varint())]
 
     @staticmethod

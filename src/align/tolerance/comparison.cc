@@ -216,8 +216,12 @@ Comparison compare_tensors(const Run& reference, const Run& candidate,
 
   std::map<std::pair<uint32_t, uint32_t>, double> units;  // by step and micro-batch
   for (ComparedTensor& compared : result.tensors) {
-    const WholeValue whole{a.meta(compared.a.at).shape,
-                           a.sets(compared.a.at, b.meta(compared.b.front()).shape)};
+    std::vector<std::vector<int64_t>> locals;
+    for (const SlotRef& held_at : compared.b)
+      if (const auto& shape = b.meta(held_at).shape;
+          std::find(locals.begin(), locals.end(), shape) == locals.end())
+        locals.push_back(shape);
+    const WholeValue whole{a.meta(compared.a.at).shape, a.sets(compared.a.at, locals)};
     std::vector<RankValue> values;
     for (size_t i = 0; i < compared.b.size(); ++i)
       if (const Sketch* own = b.own(compared.b[i])) {
