@@ -205,6 +205,22 @@ RankShapes::RankShapes(const std::vector<RankValue>& held) {
 
 bool RankShapes::is_empty(size_t rank) const { return has_no_elements(shapes[of_rank[rank]]); }
 
+const SketchSums* piece_at(const WholeValue& whole, const Shape& local, const Shape& first) {
+  bool has_grid = false;
+  for (const SketchSet& set : whole.sets) {
+    const bool is_whole = set.kind == SketchSetKind::whole && local == whole.shape;
+    const bool is_uneven = set.kind == SketchSetKind::uneven && set.local == local && set.dim == 0;
+    // Behind the first grid are those of a folded batch.
+    const bool is_grid = set.kind == SketchSetKind::grid && set.local == local && !has_grid;
+    has_grid |= is_grid;
+    if (!is_whole && !is_uneven && !is_grid) continue;
+    const std::vector<PieceBox> boxes = boxes_of(set, whole.shape, local);
+    for (size_t i = 0; i < boxes.size(); ++i)
+      if (boxes[i].first == first) return &set.sketches[i].sums;
+  }
+  return nullptr;
+}
+
 std::vector<Targets> placement_hypotheses(const WholeValue& whole, const RankShapes& ranks) {
   std::vector<Targets> all;
   for (const Shape& shape : ranks.shapes)

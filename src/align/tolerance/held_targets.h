@@ -65,6 +65,10 @@ struct RankShapes {
   bool is_empty(size_t rank) const;
 };
 
+// The sketch of the piece of shape `local` that begins there; nullptr: none was made.
+const SketchSums* piece_at(const WholeValue& whole, const std::vector<int64_t>& local,
+                           const std::vector<int64_t>& first);
+
 std::vector<Targets> placement_hypotheses(const WholeValue& whole, const RankShapes& ranks);
 
 }  // namespace opguard
