@@ -109,7 +109,7 @@ uint64_t cells_of(const SketchSet& set) {
 // wanted(set), of which kind, shape and dimension are known: whether its sketches are decoded.
 template <typename Wanted>
 bool take_set(Cursor& in, uint8_t kind, SketchSet& set, Wanted wanted) {
-  if (kind > static_cast<uint8_t>(SketchSetKind::uneven)) in.fail();
+  if (kind > static_cast<uint8_t>(SketchSetKind::unpadded)) in.fail();
   set.kind = static_cast<SketchSetKind>(kind);
   uint64_t count = 1;
   if (set.kind != SketchSetKind::whole) {
@@ -232,7 +232,7 @@ std::vector<SketchSet> sets_of(const SlotCode& code,
   Cursor in(code.sets);
   std::vector<SketchSet> sets = take_sets(in, [&](const SketchSet& set) {
     // A number is no piece of anything.
-    return set.kind == SketchSetKind::whole ||
+    return set.kind == SketchSetKind::whole || set.kind == SketchSetKind::unpadded ||
            (!set.local.empty() &&
             std::find(locals.begin(), locals.end(), set.local) != locals.end());
   });

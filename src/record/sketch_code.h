@@ -10,6 +10,8 @@
 //     uneven        [103, 64] cut into [26, 64] three times and one [25, 64]: a set for each of the
 //                   two shapes, with where its pieces begin; a padded piece counts as zero behind
 //                   its end
+//     unpadded      of a rank's [26, 64]: the same with zeros in its last row, which the reference
+//                   of 103 rows has not
 //   a declaration   "Shard(0) over ranks 0-1": what a library says of how ranks hold the tensor. It
 //                   is a string of the log, so each costs two bytes a slot
 //
@@ -35,14 +37,22 @@ namespace opguard {
 
 // Stands among the sets of a slot, behind the whole; a string follows, and no sketch.
 inline constexpr uint8_t kDeclaredSet = 4;
-enum class SketchSetKind : uint8_t { whole, grid, halves, exchanged, uneven = kDeclaredSet + 1 };
+enum class SketchSetKind : uint8_t {
+  whole,
+  grid,
+  halves,
+  exchanged,
+  uneven = kDeclaredSet + 1,
+  unpadded
+};
 
 struct SketchSet {
   SketchSetKind kind = SketchSetKind::whole;
   std::vector<int64_t> local{};  // the shape that a rank holds; not of the whole
   // Halves: the dimension along which a rank holds two pieces. Exchanged: 16 times the first of the
   // two dimensions, and the second. Uneven: into how many the first dimension is unfolded, [34, 96]
-  // as [2, 17, 96]; 0 where it is not.
+  // as [2, 17, 96]; 0 where it is not. Unpadded: the dimension that is padded. `local` is what is
+  // left of the tensor then.
   uint8_t dim = 0;
   // Of a grid: the cells in the order of their indexes, the last dimension fastest. Of halves: for
   // each cell of the other dimensions, for each piece along `dim`, it as the first and as the

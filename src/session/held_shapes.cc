@@ -146,6 +146,23 @@ std::map<std::string, Shape> first_parameters(const ProcessLog& log) {
 
 }  // namespace
 
+std::set<PaddedDim> padded_dims(const Run& reference, const Run& candidate) {
+  std::set<PaddedDim> found;
+  const auto ranks = static_cast<int64_t>(logs_of_ranks(candidate).size());
+  const HeldShapes held = held_shapes(candidate);
+  for (const ProcessLog* log : logs_of_ranks(reference))
+    for (const auto& [name, whole] : first_parameters(*log)) {
+      const auto other = held.parameters.find(name);
+      if (other == held.parameters.end() || other->second.size() != whole.size()) continue;
+      for (size_t d = 0; d < whole.size(); ++d) {
+        const int64_t local = other->second[d];
+        if (local > 0 && whole[d] % local != 0 && local * ranks >= whole[d])
+          found.insert({whole[d], local});
+      }
+    }
+  return found;
+}
+
 HeldShapes held_shapes(const Run& run) {
   HeldShapes found;
   const std::vector<const ProcessLog*> logs = logs_of_ranks(run);

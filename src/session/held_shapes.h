@@ -10,7 +10,9 @@
 // The cost: one pass over the slots of results, and eight bytes for each.
 #pragma once
 
+#include <compare>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,5 +28,15 @@ struct HeldShapes {
 };
 
 HeldShapes held_shapes(const Run& run);
+
+// A dimension of the reference's, and what each rank of the candidate holds of it: together they
+// hold more than it has.
+struct PaddedDim {
+  int64_t whole = 0, local = 0;
+  auto operator<=>(const PaddedDim&) const = default;
+};
+
+// Of parameters that both runs have.
+std::set<PaddedDim> padded_dims(const Run& reference, const Run& candidate);
 
 }  // namespace opguard

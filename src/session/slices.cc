@@ -98,6 +98,13 @@ std::string slices_of(const Run& candidate, bool port) {
 
 std::string even_slices_of(const Run& candidate) { return shape_lines(candidate, /*port=*/false); }
 
+std::string pads_of(const Run& reference, const Run& candidate) {
+  std::string text;
+  for (const PaddedDim& dim : padded_dims(reference, candidate))
+    text += "pad " + std::to_string(dim.whole) + " " + std::to_string(dim.local) + "\n";
+  return text.empty() ? text : "world 1\n" + text;
+}
+
 std::string slices_digest(const std::string& text) {
   char digest[9];
   const llvm::ArrayRef<uint8_t> bytes(reinterpret_cast<const uint8_t*>(text.data()), text.size());

@@ -200,7 +200,7 @@ class Log:
             self.sketches[event] = (self.strings[module - 1] if module else None, slots)
 
     def _set(self, c):
-        kind = ("whole", "grid", "halves", "exchanged", "declared", "uneven")[c.byte()]
+        kind = ("whole", "grid", "halves", "exchanged", "declared", "uneven", "unpadded")[c.byte()]
         if kind == "declared":
             return kind, self.strings[c.varint()]
         if kind == "whole":

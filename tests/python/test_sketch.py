@@ -199,7 +199,7 @@ def test_jitter_is_a_function_of_its_seed(tmp_path):
 
 def test_what_is_no_list_of_shapes_is_told(tmp_path):
     result = run_program("print(og('a', 3) + 4)", tmp_path / "log", env=sketch_mode(OPGUARD_SLICES="world 2\nshape two\n"), status=1)
-    assert "OPGUARD_SLICES: line 2 is none of 'world N', 'shape N ...', 'exchange N ...', 'parts N ...', 'parameter NxN NAME', 'type ID TYPE'" in result.stderr
+    assert "OPGUARD_SLICES: line 2 is none of 'world N', 'shape N ...', 'exchange N ...', 'parts N ...', 'parameter NxN NAME', 'pad N N', 'type ID TYPE'" in result.stderr
 
 
 def test_run_records_in_the_mode_and_dump_shows_it(opguard, tmp_path):

@@ -20,7 +20,8 @@ constexpr uint64_t kMostParts = 4096;
 // What the ranks of one mesh hold, in its order; or sums over several meshes.
 struct MeshValues {
   std::vector<SketchSums> sums;
-  std::vector<double> parts;  // norms of the summands
+  std::vector<double> parts;            // norms of the summands
+  std::vector<const RankValue*> alone;  // where it is no sum but one rank's
 };
 
 class DeclarationCheck {
@@ -235,8 +236,10 @@ class DeclarationCheck {
       if (fresh) {
         values.sums.emplace_back();
         values.parts.push_back(0);
+        values.alone.push_back(nullptr);
       }
       add(values, sum->second, held_[places[place]].sketch, 1);
+      values.alone[sum->second] = fresh ? &held_[places[place]] : nullptr;
     }
     return values;
   }
@@ -282,6 +285,7 @@ class DeclarationCheck {
       return false;
     // Each mesh may have a part of a sum, as data parallelism beside it has.
     MeshValues all = values.front();
+    all.alone.assign(all.sums.size(), nullptr);
     for (size_t mesh = 1; mesh < values.size(); ++mesh)
       for (size_t i = 0; i < all.sums.size(); ++i) {
         add(all, i, values[mesh].sums[i], 0);
@@ -345,7 +349,13 @@ class DeclarationCheck {
   bool is_target(const MeshValues& values, size_t i, const SketchSums& target, double scale) const {
     const double factor = factor_ * scale;
     const double of = std::max(std::fabs(factor) * norm(target), values.parts[i]);
-    return distance(values.sums[i], target, factor) <= allowed_ * of;
+    if (distance(values.sums[i], target, factor) <= allowed_ * of) return true;
+    if (!uneven_ || values.alone[i] == nullptr) return false;
+    // What lies in a pad may be anything.
+    const std::vector<SketchSums>& without = values.alone[i]->unpadded;
+    return std::any_of(without.begin(), without.end(), [&](const SketchSums& sums) {
+      return distance(sums, target, factor) <= allowed_ * std::fabs(factor) * norm(target);
+    });
   }
 
   // There is a part of the reference of which these are the pieces.

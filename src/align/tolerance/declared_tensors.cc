@@ -107,6 +107,8 @@ class DeclaredTensors {
       declared.push_back(*known->second);
       values.push_back(
           {static_cast<uint32_t>(tensor.ranks[i]), b_.meta(tensor.b[i]).shape, own->sums});
+      for (const Sketch& unpadded : b_.unpadded(tensor.b[i]))
+        values.back().unpadded.push_back(unpadded.sums);
     }
     if (of.state == TensorState::unjudged || !of.finite_a || !of.finite_b || values.empty())
       return DeclaredState::untold;

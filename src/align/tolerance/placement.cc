@@ -33,6 +33,16 @@ double relative_within(const SketchSums& y, const SketchSums& z, double factor, 
 // Which hypotheses are told apart: all, or those alone that fit.
 enum class Hypotheses : uint8_t { nearest, fitting };
 
+// Of one that is padded what lies behind its end may be anything.
+double distance_to(const Target& target, const RankValue& value, double factor, double limit) {
+  const double of = std::fabs(factor) * target.norm;
+  double nearest = relative_within(value.sketch, target.sketch, factor, of, limit);
+  if (!target.padded || target.first == kNoPiece) return nearest;
+  for (const SketchSums& unpadded : value.unpadded)
+    nearest = std::min(nearest, relative_within(unpadded, target.sketch, factor, of, limit));
+  return nearest;
+}
+
 // Each rank has what is nearest to it. Fitting: of one that a rank does not fit, only that is told.
 TensorPlacement each_alone(const Targets& targets, const std::vector<RankValue>& held,
                            const RankShapes& ranks, double allowed, double factor,
@@ -50,9 +60,8 @@ TensorPlacement each_alone(const Targets& targets, const std::vector<RankValue>&
     double nearest = kNever;
     const Target* best = nullptr;
     for (const Target& target : targets.of_shape[ranks.of_rank[r]]) {
-      const double error =
-          relative_within(value.sketch, target.sketch, factor, std::fabs(factor) * target.norm,
-                          std::max(search == Hypotheses::nearest ? nearest : 0, allowed));
+      const double error = distance_to(
+          target, value, factor, std::max(search == Hypotheses::nearest ? nearest : 0, allowed));
       // A piece that a rank may hold as well is not called omitted.
       if (error <= allowed) cover(target);
       if (error < nearest || best == nullptr) {

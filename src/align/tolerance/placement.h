@@ -38,6 +38,8 @@ struct RankValue {
   uint32_t rank = 0;
   std::vector<int64_t> shape;
   SketchSums sketch{};
+  // The same without what may be padded, where that may be anything.
+  std::vector<SketchSums> unpadded{};
 };
 
 enum class PlacementKind : uint8_t {

@@ -132,6 +132,14 @@ const Sketch* SketchReader::own(const SlotRef& at) {
   return own_.empty() ? nullptr : &own_[0].sketches[0];
 }
 
+std::vector<Sketch> SketchReader::unpadded(const SlotRef& at) {
+  std::vector<Sketch> found;
+  for (const SketchSet& set : sets(at, {}))
+    if (set.kind == SketchSetKind::unpadded && !set.sketches.empty())
+      found.push_back(set.sketches[0]);
+  return found;
+}
+
 const Meta& SketchReader::meta(const SlotRef& at) const {
   static const Meta none;
   const ProcessLog& log = run_.processes[static_cast<size_t>(at.event.process)];

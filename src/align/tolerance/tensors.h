@@ -107,6 +107,8 @@ class SketchReader {
   std::vector<SketchSet> sets(const SlotRef& at, const std::vector<std::vector<int64_t>>& locals);
   // Its own; of a tensor without sketches nullptr. It stays until the next call.
   const Sketch* own(const SlotRef& at);
+  // The same of its elements that may be no pad, where it was recorded so.
+  std::vector<Sketch> unpadded(const SlotRef& at);
   const Meta& meta(const SlotRef& at) const;
 
  private:

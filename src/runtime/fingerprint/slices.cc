@@ -177,6 +177,16 @@ std::vector<SketchSet> sketch_sets(const Elements& elements, FloatType type,
       for (const int64_t size : wanted.outer) add_folded(elements, type, local, size, sets);
   }
   for (const UnevenPieces& pieces : wanted.uneven) add_uneven(elements, type, pieces, sets);
+  for (const Unpadded& without : wanted.unpadded) {
+    Shape shape = elements.shape;
+    shape[without.dim] = without.size;
+    const Shape first(shape.size(), 0);
+    const Frame frame{elements.shape, first};
+    sets.push_back({SketchSetKind::unpadded,
+                    shape,
+                    without.dim,
+                    {sketch(part_of(elements, first, shape), type, &frame)}});
+  }
   if (!wanted.exchanged.empty()) add_exchanged(elements, type, wanted.exchanged, threads, sets);
   return sets;
 }

@@ -29,6 +29,11 @@ namespace opguard {
 // May at most `world` ranks hold such pieces of a tensor of shape `whole`? Not if it is the whole.
 bool cuts(const std::vector<int64_t>& whole, const std::vector<int64_t>& local, int64_t world);
 
+struct Unpadded {
+  uint8_t dim = 0;
+  int64_t size = 0;
+};
+
 // The pieces of a tensor that are asked for.
 struct PiecesWanted {
   std::vector<std::vector<int64_t>> locals{};  // of these shapes, all of which cut it
@@ -39,6 +44,8 @@ struct PiecesWanted {
   // Shapes of another program, each sketched where it is this one with two dimensions exchanged.
   std::set<std::vector<int64_t>> exchanged{};
   std::vector<UnevenPieces> uneven{};
+  // The tensor itself with zeros behind the first `size` of this dimension.
+  std::vector<Unpadded> unpadded{};
 };
 
 // The tensor's own sketch, then those of its pieces. `known`: the tensor's own, where it was made

@@ -18,6 +18,7 @@ namespace {
 
 constexpr uint16_t kMostTaken = 0xfffe;
 constexpr size_t kMostOuter = 4;
+constexpr size_t kMostPaddedDims = 16;
 
 using Shape = std::vector<int64_t>;
 
@@ -68,6 +69,8 @@ bool Sketches::take_line(std::string_view text) {
       outer_.push_back(numbers[0]);
   } else if (word == "exchange") {
     exchanged_.insert(numbers);
+  } else if (word == "pad" && numbers.size() == 2) {
+    if (numbers[1] > 0 && numbers[0] % numbers[1] != 0) pads_[numbers[1]] = numbers[0] % numbers[1];
   } else if (word == "parts") {
     uneven_.add_parts(numbers);
   } else {
@@ -83,15 +86,17 @@ bool Sketches::begin(std::string_view slices, PyObject* modules, PyObject* gradi
   outer_.clear();
   exchanged_.clear();
   uneven_ = {};
+  pads_.clear();
   parameters_.clear();
   known_.clear();
   for (size_t line = 1; !slices.empty(); ++line) {
     const size_t end = slices.find('\n');
     if (!take_line(slices.substr(0, end))) {
-      PyErr_Format(PyExc_ValueError,
-                   "OPGUARD_SLICES: line %zu is none of 'world N', 'shape N ...', "
-                   "'exchange N ...', 'parts N ...', 'parameter NxN NAME', 'type ID TYPE'",
-                   line);
+      PyErr_Format(
+          PyExc_ValueError,
+          "OPGUARD_SLICES: line %zu is none of 'world N', 'shape N ...', "
+          "'exchange N ...', 'parts N ...', 'parameter NxN NAME', 'pad N N', 'type ID TYPE'",
+          line);
       return false;
     }
     slices.remove_prefix(end == std::string_view::npos ? slices.size() : end + 1);
@@ -115,6 +120,9 @@ std::shared_ptr<const PiecesWanted> Sketches::pieces_of(const Shape& shape) {
     for (UnevenPieces& pieces : uneven_.pieces(shape, local, world_, outer_))
       wanted->uneven.push_back(std::move(pieces));
   }
+  for (size_t d = 0; d < std::min(shape.size(), kMostPaddedDims); ++d)
+    if (const auto pad = pads_.find(shape[d]); pad != pads_.end())
+      wanted->unpadded.push_back({static_cast<uint8_t>(d), pad->second});
   it->second = std::move(wanted);
   return it->second;
 }

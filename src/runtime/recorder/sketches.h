@@ -43,7 +43,7 @@ class Sketches {
   bool jitters() const { return static_cast<bool>(jitter_); }
 
   // Slices are lines "world 4", "shape 8 64", "exchange 64 8", "parts 26 26 25" and
-  // "parameter 26x64 NAME", or "". "type" is the jitter's.
+  // "parameter 26x64 NAME", "pad 103 26", or "". "type" is the jitter's.
   // Modules is called as modules(step, micro_batch) for the name of the innermost module or None.
   // gradients(step) records them. Jitter is called as jitter(boundary, occurrence, tensors), or is
   // None. Declared is called as declared(tensor) for what a tensor of a class of its own says of
@@ -87,6 +87,7 @@ class Sketches {
   std::set<std::vector<int64_t>> exchanged_;
   std::vector<int64_t> outer_;  // sizes of its batches
   UnevenCuts uneven_;
+  std::map<int64_t, int64_t> pads_;  // of a dimension of that size, how much is no pad
   std::map<std::string, std::vector<int64_t>, std::less<>> parameters_;  // by name, of each rank
   std::map<std::vector<int64_t>, std::shared_ptr<const PiecesWanted>> known_;
   // By Slot::sketch - 1, coded. An event that is never committed leaves its numbers behind: they
