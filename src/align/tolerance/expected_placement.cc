@@ -66,6 +66,7 @@ std::optional<ExpectedPlacement> ExpectedPlacements::as_found(const ComparedTens
       is_folded(sets, found.set))
     return std::nullopt;
   const SketchSet& set = sets[found.set];
+  if (set.kind == SketchSetKind::uneven) return std::nullopt;
   return ExpectedPlacement{source, found.kind, set.kind, set.dim, local_of(tensor), found.held};
 }
 

@@ -119,9 +119,12 @@ Shape unfolded(Shape shape, uint8_t outer) {
 
 // One cut of all ranks. None where a rank's shape has no pieces in it, or all is as even cuts have
 // it.
-std::optional<Targets> of_boxes(const WholeValue& whole, const RankShapes& ranks, uint8_t outer) {
-  Targets targets{PlacementKind::sharded, cut_dims(whole.shape, ranks.shapes)};
-  targets.whole = unfolded(whole.shape, outer);
+std::optional<Targets> of_boxes(const WholeValue& whole, const Shape& shape_of_whole,
+                                const RankShapes& ranks, uint8_t outer) {
+  const bool flat = shape_of_whole != whole.shape;
+  Targets targets{PlacementKind::sharded};
+  if (!flat) targets.dims = cut_dims(whole.shape, ranks.shapes);
+  targets.whole = unfolded(shape_of_whole, outer);
   targets.set = whole.sets.size();
   bool uneven = ranks.shapes.size() > 1;
   for (const Shape& shape : ranks.shapes) {
@@ -136,7 +139,8 @@ std::optional<Targets> of_boxes(const WholeValue& whole, const RankShapes& ranks
       const bool is_uneven = own && set.kind == SketchSetKind::uneven && set.dim == outer;
       // Those behind the first of a form are folded.
       const bool is_grid = own && set.kind == SketchSetKind::grid && outer == 0 && !has_grid;
-      const bool is_whole = set.kind == SketchSetKind::whole && outer == 0 && shape == whole.shape;
+      const bool is_whole =
+          set.kind == SketchSetKind::whole && outer == 0 && !flat && shape == whole.shape;
       has_grid |= is_grid;
       if (!is_uneven && !is_grid && !is_whole) continue;
       uneven |= is_uneven;
@@ -150,7 +154,8 @@ std::optional<Targets> of_boxes(const WholeValue& whole, const RankShapes& ranks
       std::move(boxes.begin(), boxes.end(), std::back_inserter(targets.boxes));
     }
     if (all.empty()) return std::nullopt;
-    if (may_lie_behind(ranks, all.size()) || exceeds(shape, whole.shape)) all.push_back(kNothing);
+    if (may_lie_behind(ranks, all.size()) || exceeds(shape, shape_of_whole))
+      all.push_back(kNothing);
   }
   if (!uneven || targets.boxes.empty()) return std::nullopt;
   targets.pieces = static_cast<uint32_t>(targets.boxes.size());
@@ -223,6 +228,17 @@ const SketchSums* piece_at(const WholeValue& whole, const Shape& local, const Sh
 
 std::vector<Targets> placement_hypotheses(const WholeValue& whole, const RankShapes& ranks) {
   std::vector<Targets> all;
+  // Elements laid end to end have no dimension of the tensor's.
+  const bool flat =
+      whole.shape.size() > 1 && std::all_of(ranks.shapes.begin(), ranks.shapes.end(),
+                                            [](const Shape& shape) { return shape.size() == 1; });
+  if (flat) {
+    int64_t count = 1;
+    for (const int64_t n : whole.shape) count *= n;
+    if (std::optional<Targets> cut = of_boxes(whole, {count}, ranks, 0))
+      all.push_back(std::move(*cut));
+    return all;
+  }
   for (const Shape& shape : ranks.shapes)
     if (shape.size() != whole.shape.size()) return all;
   const bool alike = ranks.shapes.size() == 1;
@@ -244,7 +260,8 @@ std::vector<Targets> placement_hypotheses(const WholeValue& whole, const RankSha
     all.back().set = static_cast<size_t>(&set - whole.sets.data());
   }
   for (const uint8_t size : outer)
-    if (std::optional<Targets> cut = of_boxes(whole, ranks, size)) all.push_back(std::move(*cut));
+    if (std::optional<Targets> cut = of_boxes(whole, whole.shape, ranks, size))
+      all.push_back(std::move(*cut));
   return all;
 }
 

@@ -6,6 +6,8 @@
 //                         78-102
 //   reference [103, 64], ranks hold [26, 64]
 //     sharded along 0     4 pieces, the last with a row of zeros: it is padded
+//   reference [31, 13], ranks hold [300] and [103]
+//     sharded             elements 0-299 and 300-402, laid end to end
 //   reference [8, 64], ranks hold [4, 64]
 //     sharded along 0     2 pieces
 //     pieces along 0      12 ordered pairs of the 4 quarters

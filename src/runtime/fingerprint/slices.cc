@@ -105,11 +105,23 @@ void add_folded(const Elements& e, FloatType type, const Shape& local, int64_t o
   }
 }
 
+// False: its elements do not follow each other in memory.
+bool lay_end_to_end(Elements& e) {
+  auto step = static_cast<int64_t>(e.size);
+  for (size_t d = e.shape.size(); d-- > 0; step *= e.shape[d])
+    if (e.shape[d] != 1 && e.strides[d] != step) return false;
+  const auto size = static_cast<int64_t>(e.size);
+  e.shape = {step / size};
+  e.strides = {size};
+  return true;
+}
+
 // What lies behind the end of a padded dimension counts as zero.
 void add_uneven(const Elements& e, FloatType type, const UnevenPieces& pieces,
                 std::vector<SketchSet>& sets) {
   SketchSet set{SketchSetKind::uneven, pieces.local, pieces.outer, {}, pieces.starts};
   Elements whole = e;
+  if (pieces.local.size() != e.shape.size() && !lay_end_to_end(whole)) return;
   Shape local = pieces.local, counts;
   if (pieces.outer != 0) {
     unfold(whole.shape, pieces.outer);

@@ -72,6 +72,13 @@ const UnevenCuts::Starts& UnevenCuts::starts_of(int64_t whole) {
   return starts;
 }
 
+std::vector<UnevenPieces> UnevenCuts::flat_pieces(int64_t count, int64_t local) {
+  const Starts& known = starts_of(count);
+  const auto own = known.find(local);
+  if (own == known.end()) return {};
+  return {{{local}, 0, {{own->second.begin(), own->second.end()}}}};
+}
+
 bool UnevenCuts::add_pieces(const Sizes& whole, const Sizes& local, int64_t world,
                             UnevenPieces& found) {
   bool uneven = false;

@@ -4,6 +4,7 @@
 //   103 rows, ranks hold 26, 26, 26, 25     26 at 0, 26, 52; 25 at 78
 //   5 rows, ranks hold 2, 2, 1, 0           2 at 0, 2; 1 at 4
 //   103 rows, ranks hold 52, 51, 52, 51     two groups of ranks: 52 at 0, 51 at 52
+//   [31, 13] as 300 and 103 elements        flat: the elements laid end to end, as FSDP1 cuts them
 //   103 rows, each of 4 ranks holds 26      padded: 26 at 0, 26, 52, 78, the last with one row less
 //
 // What ranks hold of one tensor is listed in their order. The pieces of the ranks of a group follow
@@ -24,7 +25,8 @@ namespace opguard {
 
 // Pieces of one shape, of a tensor.
 struct UnevenPieces {
-  std::vector<int64_t> local;  // that a rank holds
+  // That a rank holds. Of one dimension where the tensor has several: its elements end to end.
+  std::vector<int64_t> local;
   // The first dimension of tensor and piece is that many times another one; 0: it is not.
   uint8_t outer = 0;
   // Of each dimension, the unfolded ones where there is an outer one.
@@ -45,6 +47,9 @@ class UnevenCuts {
   std::vector<UnevenPieces> pieces(const std::vector<int64_t>& whole,
                                    const std::vector<int64_t>& local, int64_t world,
                                    const std::vector<int64_t>& outer);
+
+  // Those of a tensor whose elements are laid end to end: `count` of them, `local` in a rank.
+  std::vector<UnevenPieces> flat_pieces(int64_t count, int64_t local);
 
  private:
   using Starts = std::map<int64_t, std::set<int64_t>>;  // by the size of a piece

@@ -18,6 +18,7 @@ namespace {
 
 constexpr uint16_t kMostTaken = 0xfffe;
 constexpr size_t kMostOuter = 4;
+constexpr std::string_view kParameterSlot = "param:";
 constexpr size_t kMostPaddedDims = 16;
 
 using Shape = std::vector<int64_t>;
@@ -37,6 +38,12 @@ bool numbers_of(std::string_view text, Shape& numbers, char between = ' ') {
     }
   }
   return true;
+}
+
+int64_t elements_in(const Shape& shape) {
+  int64_t count = 1;
+  for (const int64_t n : shape) count *= n;
+  return count;
 }
 
 }  // namespace
@@ -109,13 +116,16 @@ bool Sketches::begin(std::string_view slices, PyObject* modules, PyObject* gradi
   return true;
 }
 
-std::shared_ptr<const PiecesWanted> Sketches::pieces_of(const Shape& shape) {
-  const auto [it, fresh] = known_.try_emplace(shape);
+std::shared_ptr<const PiecesWanted> Sketches::pieces_of(const Shape& shape, bool flat) {
+  const auto [it, fresh] = known_.try_emplace({shape, flat});
   if (!fresh) return it->second;
   auto wanted = std::make_shared<PiecesWanted>();
   wanted->outer = outer_;
   wanted->exchanged = exchanged_;
   for (const Shape& local : locals_) {
+    if (flat && local.size() == 1)
+      for (UnevenPieces& pieces : uneven_.flat_pieces(elements_in(shape), local[0]))
+        wanted->uneven.push_back(std::move(pieces));
     if (cuts(shape, local, world_)) wanted->locals.push_back(local);
     for (UnevenPieces& pieces : uneven_.pieces(shape, local, world_, outer_))
       wanted->uneven.push_back(std::move(pieces));
@@ -128,12 +138,15 @@ std::shared_ptr<const PiecesWanted> Sketches::pieces_of(const Shape& shape) {
 }
 
 void Sketches::learn_padding(std::string_view name, const Shape& shape) {
-  constexpr std::string_view kParameter = "param:";
-  if (parameters_.empty() || !name.starts_with(kParameter)) return;
-  const auto held = parameters_.find(name.substr(kParameter.size()));
+  if (parameters_.empty() || !name.starts_with(kParameterSlot)) return;
+  const auto held = parameters_.find(name.substr(kParameterSlot.size()));
   if (held == parameters_.end()) return;
   const Shape local = std::move(held->second);
   parameters_.erase(held);
+  if (local.size() == 1 && shape.size() > 1 && local[0] * world_ >= elements_in(shape)) {
+    uneven_.add_padded(elements_in(shape), local[0]);
+    known_.clear();
+  }
   if (local.size() != shape.size()) return;
   for (size_t d = 0; d < shape.size(); ++d) {
     if (local[d] == 0 || shape[d] % local[d] == 0 || local[d] * world_ < shape[d]) continue;
@@ -163,7 +176,9 @@ uint16_t Sketches::take(const TensorView& view, std::string_view name, bool asid
   const bool narrow = type != FloatType::none && view.elements.size < 4;
   const unsigned bits = narrow ? kNarrowSketch : kWideSketch;
   learn_padding(name, view.elements.shape);
-  const std::shared_ptr<const PiecesWanted> wanted = pieces_of(view.elements.shape);
+  const std::shared_ptr<const PiecesWanted> wanted = pieces_of(
+      view.elements.shape, view.elements.shape.size() > 1 &&
+                               (name.starts_with(kParameterSlot) || name.starts_with("grad:")));
   const uint32_t declared = declared_of(view);
   std::string code;
   {

@@ -27,6 +27,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "record/event.h"
@@ -71,8 +72,9 @@ class Sketches {
  private:
   // False: it is no line of slices.
   bool take_line(std::string_view text);
-  // What a rank may hold of a tensor of that shape.
-  std::shared_ptr<const PiecesWanted> pieces_of(const std::vector<int64_t>& shape);
+  // What a rank may hold of a tensor of that shape. Of a parameter and its gradient that may be
+  // elements laid end to end.
+  std::shared_ptr<const PiecesWanted> pieces_of(const std::vector<int64_t>& shape, bool flat);
   // A parameter of which each rank of the other run has more than its part is padded. So is then
   // what is made of it.
   void learn_padding(std::string_view name, const std::vector<int64_t>& shape);
@@ -89,7 +91,8 @@ class Sketches {
   UnevenCuts uneven_;
   std::map<int64_t, int64_t> pads_;  // of a dimension of that size, how much is no pad
   std::map<std::string, std::vector<int64_t>, std::less<>> parameters_;  // by name, of each rank
-  std::map<std::vector<int64_t>, std::shared_ptr<const PiecesWanted>> known_;
+  // By a tensor's shape, and whether it may be flat.
+  std::map<std::pair<std::vector<int64_t>, bool>, std::shared_ptr<const PiecesWanted>> known_;
   // By Slot::sketch - 1, coded. An event that is never committed leaves its numbers behind: they
   // come round again.
   std::vector<std::string> taken_;

@@ -245,5 +245,65 @@ TEST(UnevenPlacement, AShardThatNoRankHoldsIsOmitted) {
   EXPECT_EQ(find_placement(whole, held, 1e-6).omitted, 2u);
 }
 
+// FSDP1 lays all parameters end to end: a rank has the end of one, or nothing of it.
+TEST(UnevenPlacement, ElementsLaidEndToEnd) {
+  UnevenMaker maker(9);
+  const Tensor whole = maker.tensor({31, 13});
+  const std::vector<int64_t> sizes = {0, 300, 103};
+  UnevenCuts known;
+  known.add_parts(sizes);
+  PiecesWanted wanted;
+  for (const int64_t size : sizes)
+    for (UnevenPieces& pieces : known.flat_pieces(403, size))
+      wanted.uneven.push_back(std::move(pieces));
+  const WholeValue value{whole.shape, sketch_sets(whole.elements(), FloatType::float64, wanted)};
+  const Tensor flat{{403}, whole.values};
+  std::vector<RankValue> held;
+  int64_t first = 0;
+  for (const int64_t size : sizes) {
+    held.push_back(part_of(flat, 0, first, size).held(static_cast<uint32_t>(held.size())));
+    first += size;
+  }
+  const TensorPlacement found = find_placement(value, held, 1e-6);
+  EXPECT_EQ(found.kind, PlacementKind::sharded);
+  EXPECT_TRUE(found.dims.empty());
+  EXPECT_EQ(found.omitted, 0u);
+  held[2] = part_of(flat, 0, 299, 103).held(2);
+  EXPECT_EQ(find_placement(value, held, 1e-6).kind, PlacementKind::unknown);
+  held.pop_back();
+  EXPECT_EQ(find_placement(value, held, 1e-6).omitted, 1u);
+}
+
+// The pad of a rank may be anything, if its sketch without it is there; its rows may not.
+TEST(UnevenPlacement, APadMayBeAnything) {
+  UnevenMaker maker(10);
+  const Tensor whole = maker.tensor({103, 8});
+  UnevenCuts known;
+  known.add_padded(103, 26);
+  PiecesWanted wanted;
+  wanted.uneven = known.pieces({103, 8}, {26, 8}, 4, {});
+  const WholeValue value{whole.shape, sketch_sets(whole.elements(), FloatType::float64, wanted)};
+  std::vector<RankValue> held;
+  for (uint32_t r = 0; r < 4; ++r) {
+    Tensor part = part_of(whole, 0, 26 * r, r == 3 ? 25 : 26);
+    if (r == 3) part = joined(part, maker.tensor({1, 8}), 0);
+    held.push_back(part.held(r));
+    PiecesWanted without;
+    without.unpadded = {{0, 25}};
+    const std::vector<SketchSet> sets = sketch_sets(part.elements(), FloatType::float64, without);
+    held.back().unpadded = {sets.at(1).sketches.at(0).sums};
+  }
+  EXPECT_EQ(find_placement(value, held, 1e-6).kind, PlacementKind::sharded);
+  EXPECT_TRUE(find_placement(value, held, 1e-6).stray.empty());
+  // A rank in the middle has no pad.
+  std::swap(held[1].sketch, held[3].sketch);
+  EXPECT_NE(
+      find_placement(value, held, 1e-6).omitted + find_placement(value, held, 1e-6).stray.size(),
+      0u);
+  std::swap(held[1].sketch, held[3].sketch);
+  held[3].unpadded.clear();
+  EXPECT_EQ(find_placement(value, held, 1e-6).kind, PlacementKind::unknown);
+}
+
 }  // namespace
 }  // namespace opguard
