@@ -32,8 +32,8 @@ std::string types_of(const Run& candidate);
 // say as much.
 std::string even_slices_of(const Run& candidate);
 
-// What a candidate that is padded is to be recorded with: then what lies in the pad is left out of
-// a sketch of its own. "": nothing is padded.
+// What a candidate that is padded is to be recorded with. Its tensors get a sketch without the pad
+// then. "": nothing is padded.
 std::string pads_of(const Run& reference, const Run& candidate);
 
 // As a log's setting "slices" tells which text it was recorded with; "" for one without shapes.

@@ -9,7 +9,7 @@ namespace opguard {
 namespace {
 
 // So many ranks of one shape have every subset tried.
-constexpr size_t kMostSubsets = 16;
+constexpr size_t kMostSubsets = 12;
 
 }  // namespace
 

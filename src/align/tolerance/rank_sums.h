@@ -1,7 +1,7 @@
 // align/tolerance/rank_sums.h: sums of what some of the ranks hold, which may be a tensor or its
 // pieces.
 //
-//   up to 16 ranks     every subset of a size that divides the ranks
+//   up to 12 ranks     every subset of a size that divides the ranks
 //   more               the groups of a mesh: ranks that are one step apart, as 0-7, 8-15, ... or 0,
 //                      8, 16, ...; and of two dimensions of a mesh, as 0, 1, 8, 9, ...
 //

@@ -43,8 +43,8 @@ class Sketches {
   bool on() const { return on_; }
   bool jitters() const { return static_cast<bool>(jitter_); }
 
-  // Slices are lines "world 4", "shape 8 64", "exchange 64 8", "parts 26 26 25" and
-  // "parameter 26x64 NAME", "pad 103 26", or "". "type" is the jitter's.
+  // Slices are lines "world 4", "shape 8 64", "exchange 64 8", "parts 26 26 25". Others are
+  // "parameter 26x64 NAME", "pad 103 26" and "type", which is the jitter's. "" is none.
   // Modules is called as modules(step, micro_batch) for the name of the innermost module or None.
   // gradients(step) records them. Jitter is called as jitter(boundary, occurrence, tensors), or is
   // None. Declared is called as declared(tensor) for what a tensor of a class of its own says of

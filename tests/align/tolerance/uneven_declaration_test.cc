@@ -1,4 +1,4 @@
-// What DTensor declares of uneven shards, beside what ranks hold: of 2,000 right ones none is
+// What DTensor declares of uneven shards, beside what ranks hold. Of 2,000 right ones none is
 // called otherwise, and of those over wrong placements none is called as found.
 #include <gtest/gtest.h>
 
