@@ -150,7 +150,7 @@ TensorPlacement in_groups(const Targets& targets, const HeldSums& held_sums,
 // The factors by which a rank's value may be a multiple of what it may hold, in units. It is the
 // first rank that has something.
 std::vector<double> fitted(const Targets& targets, const std::vector<RankValue>& held,
-                           const RankShapes& ranks, double unit) {
+                           const RankShapes& ranks, double allowed, double unit) {
   std::vector<double> factors;
   size_t first = 0;
   while (first + 1 < held.size() && norm(held[first].sketch) == 0) ++first;
@@ -158,9 +158,11 @@ std::vector<double> fitted(const Targets& targets, const std::vector<RankValue>&
     double product = 0;
     for (size_t i = 0; i < kSketchNumbers; ++i) product += held[first].sketch[i] * target.sketch[i];
     const double square = target.norm * target.norm;
-    // Below this, what is left is no multiple but nothing.
-    if (square > 0 && std::fabs(product / square / unit) > 1e-3)
-      factors.push_back(product / square / unit);
+    const double factor = square > 0 ? product / square : 0;
+    // Below this, what is left is no multiple but nothing. One that this rank does not fit is none.
+    if (std::fabs(factor / unit) > 1e-3 &&
+        distance_to(target, held[first], factor, allowed) <= allowed)
+      factors.push_back(factor / unit);
   }
   return factors;
 }
@@ -243,7 +245,7 @@ TensorPlacement find_placement(const WholeValue& whole, const std::vector<RankVa
   }
   TensorPlacement multiple;
   for (const Targets& targets : all)
-    for (const double factor : fitted(targets, held, ranks, unit)) {
+    for (const double factor : fitted(targets, held, ranks, kFitAllowance * allowed, unit)) {
       TensorPlacement scaled = each_alone(targets, held, ranks, kFitAllowance * allowed,
                                           unit * factor, Hypotheses::fitting);
       scaled.factor = factor;
