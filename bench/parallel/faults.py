@@ -1,7 +1,7 @@
 """Faults of parallelism written by hand. The reference is the same program in one process."""
 FILES = ["groups.py", "regions.py", "layers.py", "attention.py", "experts.py", "model.py", "pipeline.py", "update.py", "train.py"]
 COMMON = {"reference": "train.py", "candidate": "train.py", "ranks": 2}
-G, R, L, A, E, P, U, T = "groups.py", "regions.py", "layers.py", "attention.py", "experts.py", "pipeline.py", "update.py", "train.py"
+G, R, L, A, E, M, P, U, T = "groups.py", "regions.py", "layers.py", "attention.py", "experts.py", "model.py", "pipeline.py", "update.py", "train.py"
 CASES = {
     "control_tp_sp": dict(kind="none", args="--tp 2 --sp"),
     "control_pp": dict(kind="none", args="--pp 2"),
@@ -11,6 +11,7 @@ CASES = {
     "control_tp_pp": dict(kind="none", ranks=4, args="--tp 2 --sp --pp 2", held_out=True),
     "control_scatter": dict(kind="none", args="--tp 2 --sp --scatter", held_out=True, note="sequence parallelism by reduce-scatter, not by all-reduce and a part of it"),
     "control_pp_uneven": dict(kind="none", args="--pp 2 --in-first 3", held_out=True, note="three layers in the first stage, one in the last"),
+    "control_checkpoint": dict(kind="none", args="--tp 2 --sp --checkpoint", held_out=True, note="activations are not kept but made once more, with their collectives"),
     "vocab_sum": dict(
         kind="missing_reduce", args="--tp 2", edits=[(L, "        total = Reduce.apply(total, tp)\n", "")],
         exact=[(L, "cross_entropy", "return (total.log() - right).mean()"), (L, "cross_entropy", "total = shifted.exp().sum(-1)")], near=[(L, "cross_entropy", "")],
@@ -110,4 +111,56 @@ CASES = {
     "sum_in_bfloat16": dict(
         kind="precision", held_out=True, args="--tp 2", edits=[(R, "        return group.sum(x.clone())\n", "        return group.sum(x.bfloat16()).to(x.dtype)\n")],
         exact=[(R, "Reduce.forward", "return group.sum(x.bfloat16())")], near=[(R, "Reduce.forward", ""), (R, "leave", "")], module="words", note="the ranks' parts are rounded to bfloat16 before they are added"),
+    "router_seed": dict(
+        kind="diverged_replicas", held_out=True, ref="--moe", args="--dp 2 --moe", edits=[(E, 'parameter(f"{name}.router", shape', 'parameter(f"{name}.router{group.rank or str()}", shape')],
+        exact=[(E, "Experts.__init__", 'self.router = parameter(f"{name}.router{group.rank')], near=[(E, "Experts.__init__", ""), (E, "Experts.forward", ""), (L, "parameter", ""), (L, "draw", "")],
+        module="layers.1.ffn", note="routers are drawn as experts are, by rank; parameter and draw are right"),
+    "late_inbox": dict(
+        kind="stale", held_out=True, args="--pp 2",
+        edits=[(P, "        kept, total = [], torch.zeros(())\n", "        kept, total, inbox = [], torch.zeros(()), []\n"),
+               (P, "            given = tokens if self.first else self.receive(shape, self.peer(-1)).requires_grad_()\n",
+                   "            if not self.first:\n                inbox.append(self.receive(shape, self.peer(-1)))\n            given = tokens if self.first else inbox[max(len(kept) - 1, 0)].requires_grad_()\n")],
+        exact=[(P, "Stage.run", "given = tokens if self.first else inbox[")], near=[(P, "Stage.run", ""), (P, "Stage.receive", "")], module="layers.2",
+        note="two buffers in turn, one step late: the last stage takes the first micro-batch's activations twice, then each one's of the one before"),
+    "gains_not_given": dict(
+        kind="omits", held_out=True, phase="optimizer", ref="--zero", args="--dp 2 --zero",
+        edits=[(T, "ShardedAdamW(model.parameters(), groups", "ShardedAdamW([p for p in model.parameters() if o.dp == 1 or p.ndim > 1], groups")],
+        exact=[(T, "main", "optimizer = ShardedAdamW([")], near=[(T, "main", ""), (U, "ShardedAdamW.__init__", ""), (U, "ShardedAdamW.step", "")], module="",
+        note="the group without weight decay is given to no optimizer: gains and biases stay as they are; ShardedAdamW is right"),
+    "reduce_twice": dict(
+        kind="scale", held_out=True, phase="backward", args="--tp 2",
+        edits=[(R, "        return group.sum(x.clone())\n\n    @staticmethod\n    def backward(ctx, grad):\n        return grad, None\n",
+                   "        ctx.group = group\n        return group.sum(x.clone())\n\n    @staticmethod\n    def backward(ctx, grad):\n        return ctx.group.sum(grad.clone().contiguous()), None\n")],
+        exact=[(R, "Reduce.backward", "return ctx.group.sum(grad.clone().contiguous()), None")], near=[(R, "Reduce.backward", ""), (L, "cross_entropy", "")], module="",
+        note="the gradient of an all-reduce is taken for an all-reduce: every rank has it whole already"),
+    "gradient_in_bfloat16": dict(
+        kind="precision", held_out=True, phase="backward", ranks=4, args="--tp 2 --sp --pp 2",
+        edits=[(P, "    def receive(self, shape, source):\n        buffer = torch.empty(shape)\n", "    def receive(self, shape, source, dtype=torch.float32):\n        buffer = torch.empty(shape, dtype=dtype)\n"),
+               (P, "made.backward(self.receive(made.shape, self.peer(1)))", "made.backward(self.receive(made.shape, self.peer(1), torch.bfloat16).float())"),
+               (P, "dist.send(given.grad, dst", "dist.send(given.grad.bfloat16(), dst")],
+        exact=[(P, "Stage.run", "dist.send(given.grad.bfloat16(), dst"), (P, "Stage.run", "made.backward(self.receive(made.shape, self.peer(1), torch.bfloat16).float())")],
+        near=[(P, "Stage.run", ""), (P, "Stage.receive", "")], module="layers.1", note="stages send gradients in half the bytes, activations in float32"),
+    "head_input": dict(
+        kind="missing_reduce", held_out=True, phase="backward", args="--tp 2", edits=[(M, "return self.head(enter(self.norm(x), self.tp, self.sequence))", "return self.head(self.norm(x))")],
+        exact=[(M, "Model.forward", "return self.head(self.norm(x))")], near=[(M, "Model.forward", "")], module="norm",
+        note="the last norm gets the gradient of this rank's words alone"),
+    "sequence_flag": dict(
+        kind="missing_reduce", held_out=True, phase="backward", args="--tp 2 --sp", edits=[(T, "finish_gradients(model, groups, o.sp)", "finish_gradients(model, groups, o.scatter)")],
+        exact=[(T, "main", "finish_gradients(model, groups, o.scatter)")], near=[(T, "main", ""), (U, "finish_gradients", "")], module="norm",
+        note="the other flag of sequence parallelism: gains and biases keep the gradient of their rank's tokens; finish_gradients is right"),
+    "uneven_start": dict(
+        kind="mapping", held_out=True, args="--pp 2 --in-first 3", edits=[(M, "start = in_first + each * (pp.rank - 1)", "start = each * pp.rank")],
+        exact=[(M, "stage_layers", "start = each * pp.rank")], near=[(M, "stage_layers", ""), (M, "Model.__init__", "")],
+        module="layers.1", note="where stages of as many layers each begin: layer 1 is there twice, layer 3 nowhere"),
+    "places_group": dict(
+        kind="wrong_data", held_out=True, ranks=4, args="--cp 2 --tp 2", edits=[(T, 'places = groups["cp"].mine(torch.arange(LENGTH), 0)', 'places = groups["tp"].mine(torch.arange(LENGTH), 0)')],
+        exact=[(T, "main", 'places = groups["tp"].mine(')], near=[(T, "main", ""), (A, "Attention.forward", ""), (A, "rotate", "")], module="layers.0.attention",
+        note="each rank's positions are those of its tensor-parallel rank: they have the right shape, and mine is right"),
+    "scatter_rows": dict(
+        kind="wrong_layout", held_out=True, args="--tp 2 --sp --scatter",
+        edits=[(G, "        parts = x.movedim(dim, 0).contiguous()\n        mine = parts.new_empty(parts.shape[0] // self.size, *parts.shape[1:])\n", "        parts = x.flatten()\n        mine = parts.new_empty(parts.numel() // self.size)\n"),
+               (G, "        return mine.movedim(0, dim).contiguous()\n", "        return mine.view_as(x.chunk(self.size, dim)[0])\n")],
+        exact=[(G, "Group.sum_mine", "parts = x.flatten()"), (G, "Group.sum_mine", "dist.reduce_scatter_tensor(mine, parts"), (G, "Group.sum_mine", "return mine.view_as(")],
+        near=[(G, "Group.sum_mine", ""), (R, "ScatterThenGather.forward", ""), (R, "leave", "")], module="words",
+        note="a reduce-scatter cuts memory, which has the batch first: a rank gets one sequence for its half of both"),
 }  # fmt: skip

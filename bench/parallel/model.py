@@ -6,6 +6,7 @@ from experts import Experts
 from layers import Column, Embedding, Norm, Row, cross_entropy
 from regions import enter
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 VOCAB, DIM, HEADS, HIDDEN, LAYERS, EXPERTS = 96, 48, 4, 96, 4, 4
 
@@ -52,7 +53,7 @@ def stage_layers(pp, in_first):
 class Model(nn.Module):
     def __init__(self, groups, o):
         super().__init__()
-        self.tp, self.sequence = groups["tp"], o.sp
+        self.tp, self.sequence, self.checkpoint = groups["tp"], o.sp, o.checkpoint
         pp = groups["pp"]
         self.words = Embedding("words", VOCAB, DIM, self.tp, o.sp) if pp.rank == 0 else None
         self.layers = nn.ModuleList(Layer(number, groups, o) for number in stage_layers(pp, o.in_first))
@@ -65,7 +66,8 @@ class Model(nn.Module):
         if self.words is not None:
             x = self.words(x)
         for layer in self.layers:
-            x = layer(x, places)
+            # With --checkpoint backward makes the activations of a layer once more.
+            x = checkpoint(layer, x, places, use_reentrant=False) if self.checkpoint else layer(x, places)
         if not self.last:
             return x
         return self.head(enter(self.norm(x), self.tp, self.sequence))

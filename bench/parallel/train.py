@@ -1,4 +1,4 @@
-"""python train.py, or torchrun --nproc-per-node N train.py --tp 2 [--sp [--scatter]] --pp 2 [--in-first N] --cp 2 --dp 2 [--moe] [--zero]: the same training."""
+"""python train.py, or torchrun --nproc-per-node N train.py --tp 2 [--sp [--scatter]] --pp 2 [--in-first N] --cp 2 --dp 2 [--moe] [--zero] [--checkpoint]: the same training."""
 import argparse
 
 import torch
@@ -15,7 +15,7 @@ def arguments():
     p = argparse.ArgumentParser()
     for name in ("dp", "pp", "cp", "tp"):
         p.add_argument(f"--{name}", type=int, default=1)
-    for name in ("sp", "scatter", "moe", "zero"):
+    for name in ("sp", "scatter", "moe", "zero", "checkpoint"):
         p.add_argument(f"--{name}", action="store_true")
     p.add_argument("--in-first", type=int, default=0, metavar="N", help="layers in the first stage of a pipeline")
     p.add_argument("--clip", type=float, default=1.0)

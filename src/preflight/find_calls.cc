@@ -9,6 +9,7 @@
 #include "parser/functions.h"
 #include "preflight/attribute.h"
 #include "support/parallel.h"
+#include "support/qualified_name.h"
 
 namespace opguard {
 namespace {
@@ -18,20 +19,6 @@ std::string text_of(const SourceFile& file, const Site& site) {
 }
 
 FunctionName function_of(const Site& site) { return {site.package, site.file, site.scope}; }
-
-// "f.<locals>.g.<listcomp>" -> "f.g"
-std::string scope_of(std::string_view qualified) {
-  std::string scope;
-  while (!qualified.empty()) {
-    const size_t dot = std::min(qualified.find('.'), qualified.size());
-    const std::string_view part = qualified.substr(0, dot);
-    qualified.remove_prefix(std::min(dot + 1, qualified.size()));
-    if (part.starts_with('<') && part != "<lambda>" && part != "<module>") continue;
-    if (!scope.empty()) scope += '.';
-    scope += part;
-  }
-  return scope;
-}
 
 struct Found {
   const SourceFile* callee;

@@ -10,6 +10,7 @@
 #include "support/install.h"
 #include "support/launch.h"
 #include "support/progress.h"
+#include "support/say.h"
 #include "support/write_file.h"
 
 namespace opguard {
@@ -25,13 +26,31 @@ std::string join(const std::vector<std::string>& words) {
   return out;
 }
 
-bool holds_traces(const std::string& dir) {
+std::vector<fs::path> traces_in(const std::string& dir) {
+  std::vector<fs::path> found;
   std::error_code ec;
   for (fs::directory_iterator it(dir, ec), end; !ec && it != end; it.increment(ec)) {
     std::string name = it->path().filename().string();
-    if (name.rfind("trace-", 0) == 0 && it->path().extension() == ".json") return true;
+    if (name.rfind("trace-", 0) == 0 && it->path().extension() == ".json")
+      found.push_back(it->path());
   }
-  return false;
+  return found;
+}
+
+bool holds_traces(const std::string& dir) { return !traces_in(dir).empty(); }
+
+// python/opguard/trace/compiling.py leaves this file.
+fs::path told_file(const std::string& dir) { return fs::path(dir) / "told-compiling"; }
+
+bool was_told_compiling(const std::string& dir) {
+  std::error_code ec;
+  return fs::exists(told_file(dir), ec);
+}
+
+void remove_traces(const std::string& dir) {
+  std::error_code ec;
+  for (const fs::path& trace : traces_in(dir)) fs::remove(trace, ec);
+  fs::remove(told_file(dir), ec);
 }
 
 // The driver's device files: NVIDIA's own, and that of Windows' Linux subsystem.
@@ -98,6 +117,15 @@ llvm::Expected<Preflight> run_preflight(const PreflightOptions& options) {
   llvm::Expected<LaunchResult> ran = launch(launched);
   if (!ran) return ran.takeError();
   if (auto stopped = ran->stopped()) return stopped;
+  if (!ran->failure().empty() && was_told_compiling(options.work_dir)) {
+    say("the program failed under preflight, where it was told that it is being compiled; it runs "
+        "once more and is not");
+    remove_traces(options.work_dir);
+    launched.environment.emplace_back("OPGUARD_COMPILING", "0");
+    ran = launch(launched);
+    if (!ran) return ran.takeError();
+    if (auto stopped = ran->stopped()) return stopped;
+  }
   std::string failure = ran->failure();
   if (!failure.empty() && !(options.to_its_end && holds_traces(options.work_dir))) {
     // Shown already unless quiet.

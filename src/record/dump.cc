@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 
+#include "record/call_stack.h"
 #include "record/log_words.h"
 #include "record/selection_text.h"
 
@@ -204,6 +205,12 @@ void dump(const ProcessLog& log, const EventSelection& selection, uint64_t& limi
     const EventSketches sketches = log.sketches.of_event(i);
     if (sketches.module != kNone)
       piece += kIndent + cell("module", 7) + printable(log.text(sketches.module)) + "\n";
+    if (sketches.calls != kNone)
+      for (const Caller& caller : callers_of(log.text(sketches.calls)))
+        piece +=
+            kIndent + cell("from", 7) +
+            printable(caller.path + ":" + std::to_string(caller.line) + " in " + caller.function) +
+            "\n";
     auto sketched = sketches.slots.begin();
     const EventSlots slots = log.slots_of(e);
     for (const Slot& slot : slots) {

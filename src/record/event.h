@@ -122,8 +122,9 @@ struct Event {
   uint32_t results = kNone;  // string: canonical text of the non-tensor results
   uint32_t group =
       kNone;  // kCollective: string, the members' ranks ("0-3"): docs/design/collectives.md
-  uint32_t module = kNone;  // of the recorder alone: string, in the log it is with the sketches
-  uint32_t sequence = 0;    // kCollective: number of the collective in its group, from 1; 0 unknown
+  // Of the recorder alone: strings, in the log they are with the sketches (sketch_code.h).
+  uint32_t module = kNone, calls = kNone;
+  uint32_t sequence = 0;  // kCollective: number of the collective in its group, from 1; 0 unknown
   uint64_t start_ns = 0, end_ns = 0;  // monotonic clock
   // kOnDevice: number of the stream in this process, from 1. The times are of the device's clock,
   // from the beginning of the first reading to the end of the last.

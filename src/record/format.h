@@ -23,11 +23,13 @@
 namespace opguard::format {
 
 inline constexpr char kMagic[8] = {'o', 'p', 'g', 'u', 'a', 'r', 'd', '\x1a'};
-inline constexpr uint32_t kVersion = 9;
-// The oldest that is read. 8 has no sketches. The end of 7 does not bind the chunks before it, 6
-// does not tell what wants a gradient either. 5 has no digests, 4 no devices' times.
+inline constexpr uint32_t kVersion = 10;
+// The oldest that is read. 9 does not tell who called an operator. 8 has no sketches. The end of 7
+// does not bind the chunks before it, 6 does not tell what wants a gradient either. 5 has no
+// digests, 4 no devices' times.
 inline constexpr uint32_t kOldestVersion = 4;
 inline constexpr uint32_t kBindingVersion = 8;
+inline constexpr uint32_t kCallsVersion = 10;
 inline constexpr size_t kHeaderSize = 20;  // magic, version, salt, crc of the three
 inline constexpr size_t kChunkHeaderSize = 20;
 inline constexpr char kMark[3] = {'o', 'p', 'g'};  // a chunk begins with it: found again by it

@@ -324,6 +324,7 @@ std::string Reader::run() {
   // they grow. Memory that is not touched costs nothing.
   if (bytes_.size() > 1 << 20) log_.events.reserve(bytes_.size() / 44);
   log_.bound = finder_.version() >= kBindingVersion;
+  log_.sketches.set_tells_calls(finder_.version() >= kCallsVersion);
   size_t at = kHeaderSize;
   while (!log_.closed) {
     if (at == bytes_.size()) {

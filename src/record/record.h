@@ -49,7 +49,7 @@ struct ProcessLog {
   std::vector<Meta> metas;
   EventTable events;  // in order of completion
   SlotTable slots;
-  SketchTable sketches;  // of mode `sketch`
+  SketchTable sketches;                       // of mode `sketch`
   std::map<std::string, Location> locations;  // by boundary id
   bool closed = false;                        // false: cut short; what was flushed is here
   bool bound = true;  // false: its format does not notice whole chunks that are dropped, doubled or

@@ -149,11 +149,16 @@ std::vector<SketchSet> take_sets(Cursor& in, Wanted wanted, uint32_t* declared =
   return sets;
 }
 
+uint32_t take_optional(Cursor& in) {
+  const uint64_t code = in.varint();
+  return code == 0 ? kNone : static_cast<uint32_t>(code - 1);
+}
+
 // Behind the event's index.
-EventCode take_event(Cursor& in, std::string_view bytes) {
+EventCode take_event(Cursor& in, std::string_view bytes, bool tells_calls) {
   EventCode event;
-  const uint64_t module = in.varint();
-  event.module = module == 0 ? kNone : static_cast<uint32_t>(module - 1);
+  event.module = take_optional(in);
+  if (tells_calls) event.calls = take_optional(in);
   const uint64_t slots = in.varint();
   for (uint64_t s = 0; s < slots && in.ok(); ++s) {
     SlotCode slot;
@@ -252,12 +257,12 @@ EventCode SketchTable::code_of_event(uint64_t event) const {
   const std::string_view bytes = bytes_of_event(event);
   if (bytes.empty()) return {};
   Cursor in(bytes);
-  return take_event(in, bytes);
+  return take_event(in, bytes, tells_calls_);
 }
 
 EventSketches SketchTable::of_event(uint64_t event) const {
   const EventCode code = code_of_event(event);
-  EventSketches decoded{code.module};
+  EventSketches decoded{code.module, code.calls};
   for (const SlotCode& slot : code.slots) {
     Cursor in(slot.sets);
     decoded.slots.push_back({slot.slot, take_sets(in, kEvery), slot.declared});
@@ -277,10 +282,10 @@ std::string SketchTable::add(std::string_view payload, uint32_t count, uint64_t 
     entry.event = in.varint();
     const size_t before = in.left();
     entry.at = payload.data() + payload.size() - before;
-    const EventCode decoded = take_event(in, payload);
+    const EventCode decoded = take_event(in, payload, tells_calls_);
     entry.bytes = static_cast<uint32_t>(before - in.left());
     const auto unknown = [&](uint32_t string) { return string != kNone && string >= strings; };
-    bool refused = unknown(decoded.module);
+    bool refused = unknown(decoded.module) || unknown(decoded.calls);
     for (const SlotCode& slot : decoded.slots) refused |= unknown(slot.declared);
     if (refused) return "it names a string that is not there";
     fresh.push_back(entry);

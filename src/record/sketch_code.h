@@ -1,6 +1,7 @@
 // record/sketch_code.h: sketches (sketch.h) as a log holds them, in chunks of type 9.
 //
-//   an event        its index, the module it ran in, and for some of its slots one set or more
+//   an event        its index, the module it ran in, the calls that led to it (call_stack.h), and
+//                   for some of its slots one set or more
 //   a set           the tensor's own sketch; or, where the log was recorded for comparison with
 //                   another layout, those of the pieces that ranks of that layout may hold:
 //     grid          [8, 64] cut into [4, 64]: 2 sketches, each piece as a tensor of its own
@@ -73,6 +74,7 @@ struct SlotSketches {
 
 struct EventSketches {
   uint32_t module = kNone;  // string: "layers.0.attention", the innermost module it ran in
+  uint32_t calls = kNone;   // string: call_stack.h
   std::vector<SlotSketches> slots{};
   bool operator==(const EventSketches&) const = default;
 };
@@ -85,7 +87,7 @@ struct SlotCode {
 };
 
 struct EventCode {
-  uint32_t module = kNone;
+  uint32_t module = kNone, calls = kNone;
   std::vector<SlotCode> slots{};
 };
 
@@ -116,6 +118,8 @@ class SketchTable {
 
   // What the payloads to come lie in; of a table without a file they are copied.
   void set_file(std::shared_ptr<const FileMap> file) { file_ = std::move(file); }
+  // Logs before format::kCallsVersion do not.
+  void set_tells_calls(bool tells) { tells_calls_ = tells; }
   // "" or what is wrong with a chunk, of which nothing is taken then.
   std::string add(std::string_view payload, uint32_t count, uint64_t strings);
   // Those of events that the log does not hold, since it was cut, are left out.
@@ -131,6 +135,7 @@ class SketchTable {
   std::string_view bytes_of_event(uint64_t event) const;  // behind its index; "" for none
 
   std::vector<Entry> entries_;
+  bool tells_calls_ = true;
   std::shared_ptr<const FileMap> file_;
   std::vector<std::shared_ptr<const std::string>> held_;
 };

@@ -78,6 +78,11 @@ std::string tolerance_words(const Reason& reason) {
              " has a part of a sum, and nothing adds them up before it is used";
     case ReasonKind::times_factor:
       return "it is run a's times " + short_number(reason.ratio);
+    case ReasonKind::others_finished:
+      return "the gradient of " + names[1] + " passes through it, and that of " + names[0] +
+             " does not";
+    case ReasonKind::read_unfinished:
+      return "it takes the gradient of " + names[0] + " for the whole sum";
     case ReasonKind::pieces_omitted:
       return counted(first, "piece") + " of run a's tensor " + (first == 1 ? "is" : "are") +
              " held by no rank";

@@ -79,9 +79,10 @@ class Event:
 class Log:
     def __init__(self, path):
         self.path, data = Path(path), Path(path).read_bytes()
-        assert data[:8] == b"opguard\x1a" and struct.unpack_from("<I", data, 8)[0] == 9
+        assert data[:8] == b"opguard\x1a" and struct.unpack_from("<I", data, 8)[0] == 10
         self.settings, self.strings, self.metas, self.locations, self.events = {}, [], [], {}, []
         self.lost, self.gaps, self.closed, at = 0, [], False, 20
+        self.calls = {}  # event -> ["file:line:function"], the innermost first
         self.sketches = {}  # event -> (module, {slot: [(kind, shape, dim, [sums]) or ("declared", text)]})
         self.chunks = self.chain = 0  # so far, and what binds them
         while at < len(data):
@@ -192,12 +193,13 @@ class Log:
 
     def _sketches(self, c, count):
         for _ in range(count):
-            event, module = c.varint(), c.varint()
+            event, module, calls = c.varint(), c.varint(), c.varint()
             slots = {}
             for _ in range(c.varint()):
                 slot = c.varint()
                 slots[slot] = [self._set(c) for _ in range(c.varint())]
             self.sketches[event] = (self.strings[module - 1] if module else None, slots)
+            self.calls[event] = self.strings[calls - 1].split("\n") if calls else []
 
     def _set(self, c):
         kind = ("whole", "grid", "halves", "exchanged", "declared", "uneven", "unpadded")[c.byte()]

@@ -196,3 +196,64 @@ def test_a_trainer_loop(opguard, tmp_path):
     assert "2 optimizer steps, 2 micro-batches each" in said
     # Nothing is left but forms that no probe has yet.
     assert {u["what"] for u in plan["unwrapped"]} <= {"truth test"}
+
+
+BRANCHES = """
+import torch
+
+def branch(x):
+    if torch.compiler.is_compiling():
+        return torch.tanh(x)
+    return torch.relu(x)
+
+@torch.compiler.disable
+def never(x):
+    return branch(x)
+
+@torch.compile
+def both(x):
+    return branch(x) + never(x)
+
+class Gate(torch.nn.Module):
+    def forward(self, x):
+        return x.exp() if torch.compiler.is_compiling() else x.sin()
+
+x = torch.ones(3)
+print(both(x), torch.compile(Gate())(x), branch(x))
+gate = Gate()
+gate.compile()
+gate(x)
+"""
+
+
+def test_branches_that_only_a_compiled_run_takes(opguard, tmp_path):
+    plan, _ = preflight(opguard, tmp_path, {"train.py": BRANCHES}, [sys.executable, "train.py"])
+    found = by_text(plan)
+    # branch() is called compiled, below disable() and outside of both.
+    assert {"torch.tanh(x)", "torch.relu(x)", "x.exp()"} <= set(found) and "x.sin()" not in found
+
+
+FAILS_IF_TOLD = """
+import torch
+
+@torch.compile
+def f(x):
+    if torch.compiler.is_compiling():
+        raise RuntimeError("only dynamo can do this")
+    return torch.relu(x)
+
+f(torch.ones(3))
+"""
+
+
+def test_a_program_that_cannot_be_told_runs_once_more(opguard, tmp_path):
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "train.py").write_text(FAILS_IF_TOLD)
+    ran = opguard("preflight", "-o", tmp_path / "plan.json", "--quiet", "--", sys.executable, "train.py", cwd=tree)
+    assert ran.returncode == 0, ran.stderr
+    assert "told that it is being compiled" in ran.stderr
+    assert "torch.relu(x)" in by_text(json.loads((tmp_path / "plan.json").read_text()))
+    (tree / "train.py").write_text(FAILS_IF_TOLD.replace("f(torch", "1 / 0; f(torch"))
+    ran = opguard("preflight", "-o", tmp_path / "plan.json", "--quiet", "--", sys.executable, "train.py", cwd=tree)
+    assert ran.returncode == 2 and "once more" not in ran.stderr and "ZeroDivisionError" in ran.stderr

@@ -88,6 +88,14 @@ def test_each_result_has_its_sketch_and_its_module(tmp_path):
     assert log.sketches[relu.index][0] == "<root>"
     (total,) = (e for e in log.of("train.sum:1") if e.step == 0)
     assert log.sketches[total.index][0] is None
+    # Who called: of an operator in the program's own function, the functions that lead to it.
+    called = [entry.rsplit(":", 1)[1] for entry in log.calls[relu.index]]
+    assert called == ["Whole.forward", "<module>"]
+    inner, outer = (int(entry.split(":")[1]) for entry in log.calls[relu.index])
+    lines = [text.strip() for text in MODEL.splitlines()]
+    assert outer - inner == lines.index("y = model(torch.arange(24.0).view(4, 6) / 8 + step)") - lines.index("return helper(x)")
+    assert [entry.rsplit(":", 1)[1] for entry in log.calls[forward[0].index]] == ["Whole.forward", "<module>"]
+    assert log.calls[total.index] == []
 
 
 # Large enough for one pass over memory with og1, of one thread and of two.

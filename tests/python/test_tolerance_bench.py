@@ -84,7 +84,7 @@ def test_the_first_answer_to_a_case_that_is_held_out_stays(tmp_path):
 
 def test_every_case_has_its_places_and_a_kind_that_is_known(tmp_path):
     found = ports.tables()
-    assert len(found) == 83
+    assert len(found) == 111
     for name, case in found.items():
         ports.make(case, tmp_path / name, True)  # fails where an edit's text is not there once
         assert case["kind"] == "none" or (case["edits"] and case["exact"] and case["near"]), name
@@ -94,12 +94,12 @@ def test_every_case_has_its_places_and_a_kind_that_is_known(tmp_path):
             assert f"def {function.rpartition('.')[2]}(" in source, (name, function)
 
 
-def test_every_port_is_right_once_and_has_three_faults_that_are_held_out():
+def test_every_port_is_right_once_and_most_of_its_faults_are_held_out():
     found = ports.tables()
-    for port in ("bert", "gpt2", "llama", "mamba", "t5", "vit"):
+    for port, faults, held_out in (*((port, 6, 4) for port in ("bert", "gpt2", "llama", "mamba", "t5", "vit")), ("mixtral", 4, 4)):
         of = [case for name, case in found.items() if name.startswith(port + ".")]
-        assert sum(case["kind"] != "none" for case in of) == 5
-        assert sum(case["held_out"] for case in of) == 3
+        assert sum(case["kind"] != "none" for case in of) == faults
+        assert sum(case["kind"] != "none" and case["held_out"] for case in of) == held_out
         assert any(case["kind"] == "none" for case in of)
 
 
@@ -122,9 +122,9 @@ def test_logs_of_a_made_up_parallel_run(tmp_path):
     assert all(r["records"] >= 3000 for r in rows)
 
 
-@pytest.mark.parametrize("name", ["control_scatter", "control_pp_uneven"])
-def test_a_layout_that_is_right_is_its_reference_within_rounding(name):
-    assert ports.check(name, ports.tables(["parallel"])[f"parallel.{name}"], sys.executable, {})["right"]
+@pytest.mark.parametrize("name", ["parallel.control_scatter", "parallel.control_pp_uneven", "parallel.control_checkpoint", "plain.control_flash", "plain.control_together"])
+def test_a_layout_or_form_that_is_right_is_its_reference_within_rounding(name):
+    assert ports.check(name, ports.tables([name.partition(".")[0]])[name], sys.executable, {})["right"]
 
 
 def test_uneven_stages_have_every_layer_once_or_are_refused():

@@ -30,6 +30,7 @@ std::string entry(uint32_t module, uint32_t slot, const Sketch& own, const Sketc
                   unsigned bits) {
   std::string out;
   format::put_varint(out, module + 1);
+  format::put_varint(out, 0);  // no calls
   format::put_varint(out, 1);
   format::put_varint(out, slot);
   format::put_varint(out, 2);
@@ -126,7 +127,7 @@ TEST(SketchCode, OnlyThePiecesThatAreAskedFor) {
 TEST(SketchCode, WhatIsDeclared) {
   std::string out, sets;
   put_sketch_set(sets, {SketchSetKind::whole, {}, 0, {random_sketch(1, 1)}}, kWideSketch);
-  for (const uint64_t head : {uint64_t{7}, uint64_t{0}, uint64_t{2}, uint64_t{0}, uint64_t{1}})
+  for (const uint64_t head : {uint64_t{7}, uint64_t{0}, uint64_t{0}, uint64_t{2}, uint64_t{0}, uint64_t{1}})
     format::put_varint(out, head);  // slot 0 has one set
   out += sets;
   for (const uint64_t head : {uint64_t{4}, uint64_t{2}})
@@ -225,6 +226,7 @@ TEST(SketchCode, ZerosAndWhatIsNotFinite) {
     std::string out;
     format::put_varint(out, 7);  // the event
     format::put_varint(out, 0);  // no module
+    format::put_varint(out, 0);  // no calls
     format::put_varint(out, 1);
     format::put_varint(out, 0);
     format::put_varint(out, 1);

@@ -20,4 +20,8 @@ CASES = {
     "mean_over_all": dict(
         kind="scale", held_out=True, edits=[(P, "labels.view(-1), ignore_index=-100)", 'labels.view(-1), ignore_index=-100, reduction="sum") / labels.numel()')],
         exact=[(P, "step", "loss = F.cross_entropy(")], near=[(P, "step", "")], module="", note="the mean is over all tokens, not over those that were masked"),
+    "norm_name": dict(
+        kind="wrong_data", held_out=True, edits=[(P, 'norm(p, f"l{i}.output.LayerNorm", x + feed_forward(', 'norm(p, f"l{i}.attention.output.LayerNorm", x + feed_forward(')],
+        exact=[(P, "encode", 'x = norm(p, f"l{i}.attention.output.LayerNorm", x + feed_forward(')], near=[(P, "encode", ""), (P, "norm", "")], module="",
+        note="a copied line: the norm behind the feed-forward part reads the weights of the one behind attention; norm is right"),
 }  # fmt: skip

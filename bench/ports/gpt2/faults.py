@@ -24,4 +24,8 @@ CASES = {
     "positions_from_one": dict(
         kind="wrong_data", held_out=True, edits=[(P, "self.pos(torch.arange(idx.size(1)))", "self.pos(torch.arange(1, idx.size(1) + 1))")],
         exact=[(P, "GPT.forward", "x = self.tok(idx) + self.pos(torch.arange(1")], near=[(P, "GPT.forward", "")], module="pos", note="the first position is 1"),
+    "heads_not_merged": dict(
+        kind="wrong_layout", held_out=True, edits=[(P, "y = y.transpose(1, 2).contiguous().view(B, T, C)", "y = y.reshape(B, T, C)")],
+        exact=[(P, "CausalSelfAttention.forward", "y = y.reshape(B, T, C)")], near=[(P, "CausalSelfAttention.forward", "")], module="blocks.0.attn",
+        note="heads and positions are not exchanged back: a row has one head's four positions"),
 }  # fmt: skip

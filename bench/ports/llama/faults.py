@@ -26,4 +26,8 @@ CASES = {
         kind="formula", held_out=True, phase="backward", edits=[(P, "torch.rsqrt(x.pow(2).mean(", "torch.rsqrt(x.detach().pow(2).mean(")],
         exact=[(P, "RMSNorm.forward", "scale = torch.rsqrt(x.detach()")], near=[(P, "RMSNorm.forward", "")], module="norm",
         note="no gradient goes through the root mean square"),
+    "freqs_over_dim": dict(
+        kind="formula", held_out=True, edits=[(P, "(torch.arange(0, HEAD, 2).float() / HEAD))", "(torch.arange(0, HEAD, 2).float() / DIM))")],
+        exact=[(P, "freqs_cis", "freqs = 1.0 /")], near=[(P, "freqs_cis", ""), (P, "apply_rotary_emb", ""), (P, "Transformer.forward", "")], module="layers.0.attention",
+        note="frequencies over the model's dimension, not over a head's"),
 }  # fmt: skip

@@ -22,4 +22,8 @@ CASES = {
         kind="exchanged", held_out=True, edits=[(P, "delta, b, c = self.select(u)", "delta, c, b = self.select(u)")],
         exact=[(P, S, "delta, c, b = self.select(u).split("), (P, S, "return self.scan(u, delta, a, b, c)"), (P, "SelectiveSSM.scan", "driven = torch.einsum(")], near=[(P, S, ""), (P, "SelectiveSSM.scan", "")],
         module="stack.0.ssm", note="what writes the state reads it, and the other way round"),
+    "state_detached": dict(
+        kind="formula", held_out=True, phase="backward", edits=[(P, "h = decay[:, t] * h + driven[:, t]", "h = decay[:, t] * h.detach() + driven[:, t]")],
+        exact=[(P, "SelectiveSSM.scan", "h = decay[:, t] * h.detach()")], near=[(P, "SelectiveSSM.scan", "")], module="stack.1.ssm",
+        note="no gradient goes from a token to those before it by the state"),
 }  # fmt: skip

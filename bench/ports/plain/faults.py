@@ -1,5 +1,5 @@
 """The same program in another type, with a fused kernel, compiled, with another optimizer's kernel. No layout differs."""
-FILES = ["model.py", "train.py"]
+FILES = ["model.py", "flash.py", "train.py"]
 COMMON = {"reference": "train.py", "candidate": "train.py"}
 M, T = "model.py", "train.py"
 # What bfloat16 does to a loss is thousands of times what float32 does: 2^-8 against 2^-24.
@@ -9,6 +9,8 @@ CASES = {
     "control_sdpa": dict(kind="none", args="--sdpa"),
     "control_compile": dict(kind="none", args="--compile"),
     "control_fused": dict(kind="none", args="--fused"),
+    "control_flash": dict(kind="none", held_out=True, args="--flash", note="attention by blocks, forward and backward written out"),
+    "control_together": dict(kind="none", held_out=True, args="--together", note="one batch for the micro-batches whose gradients are added up"),
     "bf16_angles": dict(
         kind="precision", **BF16, edits=[(M, "    return angles.cos().to(dtype), angles.sin().to(dtype)", "    angles = angles.to(dtype)\n    return angles.cos(), angles.sin()")],
         exact=[(M, "rotation", "angles = angles.to(dtype)"), (M, "rotation", "return angles.cos()")], near=[(M, "rotation", "")], module="",
@@ -59,4 +61,22 @@ CASES = {
             '        parameters = list(parameters)\n        groups = [{"params": [p for p in parameters if p.ndim > 1]}, {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0}]\n        return torch.optim.AdamW(groups, lr=1e-3, eps=1e-3, weight_decay=0.1, fused=True)\n')],
         exact=[(T, "make_optimizer", "groups = [{"), (T, "make_optimizer", "return torch.optim.AdamW(groups"), (T, "train", "optimizer.step()")],
         near=[(T, "make_optimizer", ""), (T, "train", "")], module="", note="norms have no weight decay, and the reference's do"),
+    "fused_no_zero": dict(
+        kind="formula", held_out=True, phase="backward", args="--fused", edits=[(T, "        optimizer.zero_grad()\n", "        if not o.fused:\n            optimizer.zero_grad()\n")],
+        exact=[(T, "train", "if not o.fused:"), (T, "train", "optimizer.zero_grad()")], near=[(T, "train", "")], module="",
+        note="gradients of a step are added to those of the step before"),
+    "compile_rotation": dict(
+        kind="formula", held_out=True, args="--compile",
+        edits=[(M, "    a, b = x.chunk(2, dim=-1)\n", "    if torch.compiler.is_compiling():\n        a, b = x[..., ::2], x[..., 1::2]\n        return torch.stack((a * cos - b * sin, b * cos + a * sin), dim=-1).flatten(-2)\n    a, b = x.chunk(2, dim=-1)\n")],
+        exact=[(M, "rotate", "a, b = x[..., ::2], x[..., 1::2]"), (M, "rotate", "return torch.stack((a * cos")], near=[(M, "rotate", "")], module="blocks.0.attention",
+        note="neighbours are rotated with each other where the program is compiled, halves where it is not"),
+    "bf16_not_unscaled": dict(
+        kind="scale", held_out=True, phase="backward", **BF16, edits=[(T, "            loss.backward()\n", "            (loss * 1024).backward()\n")],
+        exact=[(T, "train", "(loss * 1024).backward()"), (T, "train", "optimizer.step()")], near=[(T, "train", "")], module="",
+        note="the loss is scaled up, as float16 wants it, and nothing scales the gradients back before the update"),
+    "sdpa_mask_inverted": dict(
+        kind="formula", held_out=True, args="--sdpa",
+        edits=[(M, "    return F.scaled_dot_product_attention(q, k, v, is_causal=True)\n", "    later = torch.ones(q.shape[-2], q.shape[-2], dtype=torch.bool).triu(1)\n    return F.scaled_dot_product_attention(q, k, v, attn_mask=later)\n")],
+        exact=[(M, "fused", "later = torch.ones(q.shape[-2]"), (M, "fused", "return F.scaled_dot_product_attention(q, k, v, attn_mask=later)")], near=[(M, "fused", "")], module="blocks.0.attention",
+        note="True in the mask is what a query sees here, and what it does not see in the formula"),
 }  # fmt: skip

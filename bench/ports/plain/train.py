@@ -1,8 +1,9 @@
-"""python train.py [--bf16] [--sdpa] [--compile] [--fused]: the same training in float32 and formulas, or not."""
+"""python train.py [--bf16] [--sdpa] [--flash] [--compile] [--fused] [--together]: the same training in float32 and formulas, or not."""
 import argparse
 
 import torch
 import torch.nn.functional as F
+from flash import blocked
 from model import VOCAB, Model, formula, fused
 
 MICRO, LENGTH = 2, 300
@@ -10,7 +11,7 @@ MICRO, LENGTH = 2, 300
 
 def arguments():
     p = argparse.ArgumentParser()
-    for name in ("bf16", "sdpa", "compile", "fused"):
+    for name in ("bf16", "sdpa", "flash", "compile", "fused", "together"):
         p.add_argument(f"--{name}", action="store_true")
     return p.parse_args()
 
@@ -18,6 +19,12 @@ def arguments():
 def batch(step, number):
     tokens = torch.randint(0, VOCAB, (1, LENGTH + 1), generator=torch.Generator().manual_seed(step * 10 + number))
     return tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
+
+
+def whole_batch(step):
+    """All micro-batches of a step in one."""
+    tokens, labels = zip(*(batch(step, number) for number in range(MICRO)))
+    return torch.cat(tokens), torch.cat(labels)
 
 
 def make_optimizer(parameters, o):
@@ -30,17 +37,21 @@ def loss_of(logits, labels):
     return F.cross_entropy(logits.float().flatten(0, 1), labels.flatten()) / MICRO
 
 
+def whole_loss(logits, labels):
+    return F.cross_entropy(logits.float().flatten(0, 1), labels.flatten())
+
+
 def train(o):
-    model = Model(fused if o.sdpa else formula)
+    model = Model(fused if o.sdpa else blocked if o.flash else formula)
     if o.bf16:
         model.bfloat16()
     forward = torch.compile(model) if o.compile else model
     optimizer = make_optimizer(model.parameters(), o)
     for step in range(2):
         report = torch.zeros(())
-        for number in range(MICRO):
-            tokens, labels = batch(step, number)
-            loss = loss_of(forward(tokens), labels)
+        for number in range(1 if o.together else MICRO):
+            tokens, labels = whole_batch(step) if o.together else batch(step, number)
+            loss = (whole_loss if o.together else loss_of)(forward(tokens), labels)
             loss.backward()
             report += loss.detach()
         norm = torch.nn.utils.get_total_norm([p.grad for p in model.parameters()])

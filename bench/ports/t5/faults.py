@@ -23,4 +23,9 @@ CASES = {
         kind="formula", held_out=True, phase="backward", edits=[(P, "logits = F.linear(y, self.words.weight)", "logits = F.linear(y, self.words.weight.detach())")],
         exact=[(P, "T5.forward", "logits = F.linear(y, self.words.weight.detach())")], near=[(P, "T5.forward", "")], module="",
         note="the tied weight gets the gradient of the embeddings alone"),
+    "decoder_buckets": dict(
+        kind="wrong_data", held_out=True, edits=[(P, "RelativeBias(both=not causal)", "RelativeBias(both=True)")],
+        exact=[(P, "Stack.__init__", "self.causal, self.bias, self.last = causal, RelativeBias(both=True)")],
+        near=[(P, "Stack.__init__", ""), (P, "Stack.forward", ""), (P, "RelativeBias.forward", ""), (P, "bucket", "")], module="writer.bias",
+        note="the decoder's buckets are for both directions, as the encoder's; bucket is right"),
 }  # fmt: skip

@@ -24,4 +24,8 @@ CASES = {
         kind="wrong_layout", held_out=True, edits=[(P, "grid.permute(0, 2, 4, 1, 3, 5)", "grid.permute(0, 2, 4, 3, 5, 1)")],
         exact=[(P, "ViT.patches", "return grid.permute(0, 2, 4, 3, 5, 1)")], near=[(P, "ViT.patches", ""), (P, "load", "")], module="",
         note="a patch has its channels last, the weight has them first"),
+    "smoothed_labels": dict(
+        kind="formula", held_out=True, edits=[(P, "nn.CrossEntropyLoss()", "nn.CrossEntropyLoss(label_smoothing=0.1)")],
+        exact=[(P, "fit", "nn.CrossEntropyLoss(label_smoothing=0.1)"), (P, "fit", "error = criterion(prediction, target)")], near=[(P, "fit", "")], module="",
+        note="the port is trained by its own recipe, which smooths labels"),
 }  # fmt: skip

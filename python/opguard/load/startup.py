@@ -9,12 +9,13 @@ from opguard.load import importing, messages
 class Options:
     """One field per variable of docs/design/architecture.md; a field that is not set is empty, 0 or None."""
 
-    __slots__ = ("trace", "tree", "packages", "left_out", "steps", "log", "hook", "mode", "trusted", "seed", "controlled", "rank", "world",
+    __slots__ = ("trace", "tree", "packages", "left_out", "steps", "compiling", "log", "hook", "mode", "trusted", "seed", "controlled", "rank", "world",
                  "capture", "transplant", "drill", "slices", "jitter", "until", "activities", "plugins", "injection", "cuda_home", "device_wait", "progress", "simulate")  # fmt: skip
 
-    def __init__(self, trace="", tree="", packages=(), left_out="", steps=0, log="", hook="", mode="default", trusted="", seed=None, controlled=(), rank=0, world=1,
+    def __init__(self, trace="", tree="", packages=(), left_out="", steps=0, compiling=True, log="", hook="", mode="default", trusted="", seed=None, controlled=(), rank=0, world=1,
                  capture="", transplant="", drill="", slices="", jitter=None, until=None, activities="auto", plugins=(), injection="", cuda_home="", device_wait=0.0, progress="", simulate=False):  # fmt: skip
         self.trace, self.tree, self.packages, self.steps = trace, tree, list(packages), steps
+        self.compiling = compiling  # below torch.compile a traced program is told so: trace/compiling.py
         self.left_out = frozenset(left_out.splitlines())  # files of the tree that are no source
         self.log, self.hook, self.mode, self.trusted, self.seed = log, hook, mode, trusted, seed
         self.controlled = dict(controlled)  # variables that determinism control has set
@@ -61,6 +62,7 @@ def read_environment(environment):
         packages=[p for p in environment.get("OPGUARD_WITH", "").split(",") if p],
         left_out=_lines(environment, "OPGUARD_LEFT_OUT"),
         steps=None if environment.get("OPGUARD_STEPS") == "auto" else _number(environment, "OPGUARD_STEPS", 0),
+        compiling=environment.get("OPGUARD_COMPILING", "1") != "0",
         log=environment.get("OPGUARD_LOG", ""),
         hook=environment.get("OPGUARD_HOOK", ""),
         mode=environment.get("OPGUARD_MODE") or "default",

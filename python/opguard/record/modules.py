@@ -22,7 +22,7 @@ import sys
 import weakref
 
 from opguard import _rt
-from opguard.record import declared, parameter_names
+from opguard.record import call_stack, declared, parameter_names
 
 # A program that makes modules all the time must not cost a walk each.
 _MOST_WALKS = 16
@@ -32,7 +32,9 @@ _SAMPLED = 64
 _names = {}  # id -> (weak reference, name)
 _roots = []  # (weak reference, prefix), those with parameters
 _loose = {}  # id -> (weak reference, name) of parameters that no module holds
-_first_is_self = {}  # code object -> may its first argument be a module?
+# By the id of a code object: it, which stays alive, whether its first argument may be a module, and whether it is the
+# user's.
+_codes = {}
 _state = {"walks": 0, "parameters": None, "seen": None, "stamps": {}, "gradients": None, "call": None, "optimizers": False}
 
 
@@ -50,28 +52,32 @@ def _meet(root, prefix):
 
 
 def current(step, micro_batch):
-    """The name of the module that runs, or None. The first time in a step that one does, the parameters are recorded."""
+    """(the name of the module that runs or None, the calls that led here: call_stack.py).
+
+    The first time in a step that a module runs, the parameters are recorded."""
     torch = sys.modules.get("torch")
     if torch is None:
-        return None
-    frame = sys._getframe()
-    while frame is not None:
+        return None, None
+    frame, named, calls = sys._getframe(1), None, []
+    while frame is not None and (named is None or len(calls) < call_stack.MOST):
         code = frame.f_code
-        takes = _first_is_self.get(code)
-        if takes is None:
-            takes = _first_is_self[code] = code.co_argcount > 0 and code.co_varnames[0] == "self"
-        if takes:
+        known = _codes.get(id(code))
+        if known is None:
+            known = _codes[id(code)] = (code, code.co_argcount > 0 and code.co_varnames[0] == "self", call_stack.is_of_user(frame))
+        if known[2]:
+            calls.append(frame)
+        if known[1] and named is None:
             module = frame.f_locals.get("self")
             if isinstance(module, torch.nn.Module):
                 name = _name(module, frame)
                 if name is not None:
+                    named = name
                     if _state["seen"] != (step, micro_batch) and _is_called(frame):
                         _state["seen"] = (step, micro_batch)
                         if _state["parameters"] != step or (step == 0 and _are_written()):
                             _parameters(step)
-                    return name
         frame = frame.f_back
-    return None
+    return named, call_stack.text(calls[1:call_stack.MOST])
 
 
 def _is_called(frame):

@@ -22,7 +22,7 @@ import time
 
 from opguard.load import exits, messages, roots
 from opguard.record import hook_numbers
-from opguard.trace import calls, device, file, graph, kernels, marks, mode, script
+from opguard.trace import calls, compiling, device, file, graph, kernels, marks, mode, script
 from opguard.trace.compute import computes_cached
 from opguard.trace.positions import Positions
 
@@ -412,6 +412,8 @@ def install(torch, options):
     marks.install(tracer)
     kernels.install(tracer)
     script.install(torch, mode_class)
+    if options.compiling:
+        compiling.install(torch, tracer)
     exits.at_exit(tracer.finish)
     mode.follow_threads(mode_class)
     tracer.mode = mode_class()

@@ -160,14 +160,16 @@ enum class ReasonKind : uint8_t {
   other_weights,      // numbers: how many of how many; names: the first
   inner_unexplained,  // numbers: how many
   layer_of_none,      // numbers: the layer; names: its prefix
-  layer_again,     // numbers: the layer, a rank that has it as well as another; names: its prefix
-  not_summed,      // numbers: ranks
-  times_factor,    // ratio
-  pieces_omitted,  // numbers: how many
-  another_value,   // numbers: step, micro-batch; names: module
-  held_twice,      // names: a parameter of the reference, of the candidate two for it
-  gradient_cut,    // a summand is missing
-  left_as_it_was,  // it wrote what was there
+  layer_again,      // numbers: the layer, a rank that has it as well as another; names: its prefix
+  not_summed,       // numbers: ranks
+  times_factor,     // ratio
+  others_finished,  // names: a gradient, another one
+  read_unfinished,  // names: a gradient
+  pieces_omitted,   // numbers: how many
+  another_value,    // numbers: step, micro-batch; names: module
+  held_twice,       // names: a parameter of the reference, of the candidate two for it
+  gradient_cut,     // a summand is missing
+  left_as_it_was,   // it wrote what was there
   saved_overwritten,  // numbers: the micro-batch that did it
   elements_moved,     //
   some_ranks,         // numbers: how many of how many, the first

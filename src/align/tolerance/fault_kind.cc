@@ -107,18 +107,27 @@ bool FaultKinds::is_moved(const ComparedTensor& tensor, const NamedOperator& nam
     const Slot held = b_.processes[static_cast<size_t>(b.event.process)].slots[b.slot];
     if (tells(whole) && tells(held) && whole.digest == held.digest) return true;
   }
-  if (!named.only_b) return false;
+  if (!named.only_b && !comparison_.port.told) return false;
   const ProcessLog& log = b_.processes[static_cast<size_t>(named.event.process)];
   const EventSlots slots = log.slots_of(log.events[named.event.event]);
   uint64_t joined = 0;  // digests add up, as those of what is concatenated
   for (const Slot& read : slots)
     if (read.kind == SlotKind::in && tells(read)) joined += read.digest;
+  // So often the elements stand there, as of k.repeat(1, 2, 1).
+  const auto times = [&](const Slot& made, const Slot& read) {
+    uint64_t count[2] = {1, 1};
+    for (const Slot* slot : {&made, &read})
+      for (int64_t n : log.metas[slot->meta].shape)
+        count[slot == &read] *= static_cast<uint64_t>(n);
+    return count[1] != 0 && count[0] % count[1] == 0 ? count[0] / count[1] : 0;
+  };
   const auto type = [&](const Slot& slot) { return log.metas[slot.meta].dtype; };
   for (const Slot& made : slots) {
     if (made.kind == SlotKind::in || !tells(made)) continue;
     for (const Slot& read : slots)
       if (read.kind == SlotKind::in && tells(read) && type(read) == type(made) &&
-          read.flat != made.flat && (read.digest == made.digest || joined == made.digest))
+          read.flat != made.flat &&
+          (read.digest * times(made, read) == made.digest || joined == made.digest))
         return true;
   }
   return false;

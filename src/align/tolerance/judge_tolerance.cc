@@ -11,10 +11,13 @@
 #include "align/tolerance/fault_kind.h"
 #include "align/tolerance/flow_back.h"
 #include "align/tolerance/forward_readers.h"
+#include "align/tolerance/handed_value.h"
+#include "align/tolerance/helper_call.h"
 #include "align/tolerance/judged_values.h"
 #include "align/tolerance/named_operator.h"
 #include "align/tolerance/noise_level.h"
 #include "align/tolerance/port_pivot.h"
+#include "align/tolerance/unfinished_gradient.h"
 #include "align/values/value_index.h"
 #include "operators/operators.h"
 
@@ -37,6 +40,9 @@ class ToleranceJudge {
       : a_(a),
         b_(b),
         comparison_(comparison),
+        helper_calls_(b),
+        handed_(a, b, comparison),
+        gradients_(b, comparison),
         judged_(a, comparison),
         kinds_(a, b, comparison),
         names_(a, b, comparison) {}
@@ -51,6 +57,9 @@ class ToleranceJudge {
   EventRef runs(const LayerPlace& place) const;
   bool is_of(const SketchedTensor& tensor, const std::string& layer) const;
   bool is_drawn(const Pivot& pivot) const;
+  // Where the backward pass did as it should, what was to finish its gradients is named.
+  void finish(const ComparedTensor& tensor, PivotKind kind, NamedOperator& named,
+              Reasons& why) const;
   Reasons held_twice(const ComparedTensor& gradient) const;
   std::string place_of(const EventRef& ref) const;
   Reasons declared_note() const;
@@ -58,6 +67,9 @@ class ToleranceJudge {
   const Run& a_;
   const Run& b_;
   const Comparison& comparison_;
+  HelperCalls helper_calls_;
+  HandedValues handed_;
+  UnfinishedGradients gradients_;
   JudgedValues judged_;
   FaultKinds kinds_;
   NamedOperators names_;
@@ -162,7 +174,12 @@ Pivot ToleranceJudge::pivot_of(const ToleranceOrigin& origin) {
       pivot.kind = PivotKind::mapping;
       pivot.why = std::move(twice);
     }
+  if (place.b.process < 0 && declared == nullptr) finish(tensor, pivot.kind, named, pivot.why);
   pivot.b = named.event;
+  if (place.b.process >= 0)
+    pivot.call[1] = handed_.call(place, helper_calls_);
+  else if (pivot.b.process >= 0 && declared == nullptr)
+    pivot.call[1] = helper_calls_.of(pivot.b);
   const bool own = std::any_of(tensor.b.begin(), tensor.b.end(),
                                [&](const SlotRef& b) { return b.event == pivot.b; });
   pivot.a = place.a;
@@ -214,6 +231,19 @@ Reasons ToleranceJudge::held_twice(const ComparedTensor& gradient) const {
 
 // It takes random numbers, and what it made of run a's values is nothing of run a's: another stream
 // tells nothing. Ranks that do not agree, and what is a multiple, are faults of their own.
+void ToleranceJudge::finish(const ComparedTensor& tensor, PivotKind kind, NamedOperator& named,
+                            Reasons& why) const {
+  std::optional<UnfinishedGradient> found;
+  if (kind == PivotKind::missing_reduce) found = gradients_.left_in_parts(tensor);
+  if (kind == PivotKind::scale) found = gradients_.scaled(tensor);
+  if (!found || !names_.has_place(found->event)) return;
+  named = {found->event};
+  if (kind == PivotKind::scale) why = {{.kind = ReasonKind::times_factor, .ratio = found->factor}};
+  why.push_back(
+      {.kind = found->other.empty() ? ReasonKind::read_unfinished : ReasonKind::others_finished,
+       .names = {found->gradient, found->other}});
+}
+
 bool ToleranceJudge::is_drawn(const Pivot& pivot) const {
   if (pivot.kind != PivotKind::value && pivot.kind != PivotKind::layout) return false;
   if (pivot.b.process < 0) return false;

@@ -58,10 +58,13 @@ PortPivot::PortPivot(const Run& reference, const Run& candidate, const Compariso
   for (const ComparedTensor& tensor : comparison.tensors) {
     if (tensor.state != TensorState::equal) continue;
     paired_.insert(tensor.a.at.slot);
+    const bool of_parameter = kind_of_slot(comparison.texts.text(tensor.a.slot)) == "param:";
     for (const SlotRef& at : tensor.b) {
       know(at);
       const ProcessLog& log = log_with(b_, at.event);
-      partners_.try_emplace(value_key(log, log.slots[at.slot]), tensor.a.at, at);
+      const ValueKey key = value_key(log, log.slots[at.slot]);
+      partners_.try_emplace(key, tensor.a.at, at);
+      if (of_parameter) parameters_.insert(key);
     }
   }
 }
@@ -179,12 +182,19 @@ PortPlace PortPivot::of(const ToleranceOrigin& origin) const {
   const bool of_graph = std::any_of(events.begin(), events.end(), [&](const EventRef& ref) {
     return is_differentiated(log_with(b_, ref).events[ref.event]);
   });
-  std::unordered_set<ValueKey, ValueKeyHash> other;  // made of what is known, and not known
-  for (const EventRef& ref : events) {
+  std::unordered_set<ValueKey, ValueKeyHash> other;   // made of what is known, and not known
+  std::unordered_set<ValueKey, ValueKeyHash> behind;  // made of what is named so far
+  // What lies between the region's operators is not named, and yet hands on what is not known.
+  auto next = events.begin();
+  for (EventRef ref = events.front(); ref.event <= events.back().event; ++ref.event) {
+    const bool named = next != events.end() && *next == ref;
+    next += named;
     const ProcessLog& log = log_with(b_, ref);
     const Event event = log.events[ref.event];
     if (of_graph && !is_differentiated(event)) continue;
-    bool reads_known = false, reads_other = false;
+    bool reads_known = false, reads_other = false, reads_behind = false;
+    bool reads_parameter = false;
+    bool on_its_way = false;  // reads a value that was made of the input
     ValueKey read;
     const auto look = [&](const Event& of) {
       const EventSlots slots = log.slots_of(of);
@@ -193,9 +203,13 @@ PortPlace PortPivot::of(const ToleranceOrigin& origin) const {
         const ValueKey key = value_key(log, slot);
         // Autograd adds up where no one sees it: a gradient that is not known was made of others.
         reads_other |= other.contains(key) || (of.kind == EventKind::node && !known_.contains(key));
+        reads_behind |= behind.contains(key);
         if (known_.contains(key)) {
           // A parameter is no value on its way.
-          if (!reads_known || (slot.flags & kParameter) == 0) read = key;
+          const bool parameter = (slot.flags & kParameter) != 0 || parameters_.contains(key);
+          if (!reads_known || !parameter) read = key;
+          reads_parameter |= parameter;
+          on_its_way |= !parameter && wants_gradient(slot);
           reads_known = true;
         }
       }
@@ -204,17 +218,26 @@ PortPlace PortPivot::of(const ToleranceOrigin& origin) const {
     if (event.kind == EventKind::node && event.forward != kNone) look(log.events[event.forward]);
     if (!reads_known && !reads_other) continue;
     const EventSlots slots = log.slots_of(event);
-    for (const Slot& slot : slots)
-      if (slot.kind != SlotKind::in && has_value(slot))
-        if (const ValueKey key = value_key(log, slot); !known_.contains(key)) other.insert(key);
+    for (const Slot& slot : slots) {
+      if (slot.kind == SlotKind::in || !has_value(slot)) continue;
+      const ValueKey key = value_key(log, slot);
+      if (!known_.contains(key)) other.insert(key);
+      if (reads_behind) behind.insert(key);
+    }
     const bool has_place = event.kind != EventKind::state && event.kind != EventKind::accumulate &&
                            log.locations.contains(log.text(event.boundary));
-    if (reads_other || !has_place) continue;
+    // A value behind the fault may be known by chance: a sequence that is shifted has the others.
+    if (reads_other || reads_behind || !has_place || !named) continue;
     // A port has its own order of dimensions: what computes comes before what moves.
     const bool moves = event.kind == EventKind::op && moves_alone(log, event);
     if (moves && found.b.process >= 0 && !only_moves) continue;
     only_moves = moves;
     found.b = ref;
+    found.reads_parameter = reads_parameter;
+    behind.clear();
+    if (on_its_way)
+      for (const Slot& slot : slots)
+        if (slot.kind != SlotKind::in && has_value(slot)) behind.insert(value_key(log, slot));
     const Reading theirs = reads_too(read, event.step, of_graph);
     found.a = theirs.event;
     const auto partner = partners_.find(read);

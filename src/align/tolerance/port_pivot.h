@@ -26,7 +26,8 @@
 namespace opguard {
 
 struct PortPlace {
-  EventRef a, b;  // -1: none
+  EventRef a, b;                 // -1: none
+  bool reads_parameter = false;  // b does, one that is the reference's
   // One of the two does nothing but multiply: b has so many times what a makes there. 0: no such.
   double factor = 0;
 };
@@ -54,7 +55,8 @@ class PortPivot {
   const Run& a_;
   const Run& b_;
   const Comparison& comparison_;
-  std::unordered_set<ValueKey, ValueKeyHash> known_;  // of the candidate
+  std::unordered_set<ValueKey, ValueKeyHash> known_;       // of the candidate
+  std::unordered_set<ValueKey, ValueKeyHash> parameters_;  // of these
   // Of the candidate's value: where the reference made it, and the candidate.
   std::unordered_map<ValueKey, std::pair<SlotRef, SlotRef>, ValueKeyHash> partners_;
   std::unordered_set<uint64_t> paired_;  // slots of the reference

@@ -42,11 +42,13 @@ Operation::Operation(PyObject* id, Mark mark)
   Recorder::Site& site = recorder().site(id);
   boundary_ = &site.text;
   // Parameters that it finds may make an event of their own, which comes before this one.
-  const std::string module = sketches().on() ? sketches().module(recorder().step(), recorder().micro_batch()) : "";
+  WhereItRuns where;
+  if (sketches().on()) where = sketches().where(recorder().step(), recorder().micro_batch());
   generation_ = recorder().generation();
   event_ =
       recorder().open_event(site, EventKind::op, current_phase(work_->torch(), thread), thread);
-  if (!module.empty()) event_.module = recorder().string(module);
+  if (!where.module.empty()) event_.module = recorder().string(where.module);
+  if (!where.calls.empty()) event_.calls = recorder().string(where.calls);
   // Asked for, the interpreter makes an object of its frame.
   if (!recorder().located(site))
     locate_boundary(*boundary_, reinterpret_cast<PyObject*>(PyEval_GetFrame()));
@@ -213,8 +215,7 @@ void Operation::jitter(PyObject* result, const OwnWork& work) {
   const bool several = PyTuple_Check(result) || PyList_Check(result);
   const Ref fresh(PyList_New(0));
   for (Py_ssize_t i = 0, n = several ? PySequence_Size(result) : 1; fresh && i < n; ++i) {
-    const Ref item =
-        several ? Ref(PySequence_GetItem(result, i)) : Ref::borrow(result);
+    const Ref item = several ? Ref(PySequence_GetItem(result, i)) : Ref::borrow(result);
     if (!item || !work.torch()->is_tensor(item.get()) || in_others_memory(item.get())) continue;
     bool given = false;
     for (const Collector::Item& input : inputs_.items()) given |= input.object.get() == item.get();

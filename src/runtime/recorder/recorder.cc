@@ -311,7 +311,7 @@ uint32_t Recorder::add(Event& event, const std::vector<Slot>& slots) {
     event.occurrence = occurrences_[key_of(event)]++;
   }
   const uint32_t index = sketches().on()
-                             ? writer_->add(event, slots, sketches().entry(slots, event.module))
+                             ? writer_->add(event, slots, sketches().entry(slots, event))
                              : writer_->add(event, slots);
   if (!failed_before && !writer_->error().empty()) fault(writer_->error().c_str());
   return writer_->error().empty() ? index : kNone;

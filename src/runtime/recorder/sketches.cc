@@ -212,7 +212,7 @@ void Sketches::gradients(uint32_t step) {
   if (!done) recorder().fault("the gradients could not be recorded");
 }
 
-std::string Sketches::entry(const std::vector<Slot>& slots, uint32_t module) {
+std::string Sketches::entry(const std::vector<Slot>& slots, const Event& event) {
   std::string coded;
   uint64_t count = 0;
   for (size_t i = 0; i < slots.size(); ++i) {
@@ -226,20 +226,25 @@ std::string Sketches::entry(const std::vector<Slot>& slots, uint32_t module) {
   }
   if (count == 0) return "";
   std::string out;
-  format::put_varint(out, module == kNone ? 0 : uint64_t{module} + 1);
+  for (const uint32_t string : {event.module, event.calls})
+    format::put_varint(out, string == kNone ? 0 : uint64_t{string} + 1);
   format::put_varint(out, count);
   return out + coded;
 }
 
-std::string Sketches::module(uint32_t step, uint32_t micro_batch) {
-  if (!modules_) return "";
+WhereItRuns Sketches::where(uint32_t step, uint32_t micro_batch) {
+  if (!modules_) return {};
   const Ref number(PyLong_FromUnsignedLong(step)), batch(PyLong_FromUnsignedLong(micro_batch));
-  const Ref name(PyObject_CallFunctionObjArgs(modules_.get(), number.get(), batch.get(), nullptr));
-  if (!name) {
+  const Ref found(PyObject_CallFunctionObjArgs(modules_.get(), number.get(), batch.get(), nullptr));
+  if (!found || !PyTuple_Check(found.get()) || PyTuple_Size(found.get()) != 2) {
     recorder().fault("the module that runs could not be found");
-    return "";
+    return {};
   }
-  return name.get() == Py_None ? "" : std::string(utf8(name.get()));
+  const auto text = [&](Py_ssize_t i) {
+    PyObject* string = PyTuple_GetItem(found.get(), i);
+    return string == Py_None ? std::string() : std::string(utf8(string));
+  };
+  return {.module = text(0), .calls = text(1)};
 }
 
 void Sketches::jitter(std::string_view boundary, uint32_t occurrence, PyObject* tensors) {

@@ -1,5 +1,5 @@
 // runtime/recorder/sketches.h: what mode `sketch` adds. It is os1 (record/sketch.h) of what
-// operators leave, the module that an operator runs in, and noise of rounding.
+// operators leave, where an operator runs, and noise of rounding.
 //
 //   y = og("linear:3f0a", self.wq)(x)   the slot out0 gets a number; commit() turns the numbers of
 //                                       an event's slots into its entry (record/sketch_code.h)
@@ -38,6 +38,12 @@
 
 namespace opguard {
 
+// "" for none.
+struct WhereItRuns {
+  std::string module;  // the innermost
+  std::string calls;   // record/call_stack.h
+};
+
 class Sketches {
  public:
   bool on() const { return on_; }
@@ -45,7 +51,8 @@ class Sketches {
 
   // Slices are lines "world 4", "shape 8 64", "exchange 64 8", "parts 26 26 25". Others are
   // "parameter 26x64 NAME", "pad 103 26" and "type", which is the jitter's. "" is none.
-  // Modules is called as modules(step, micro_batch) for the name of the innermost module or None.
+  // Modules is called as modules(step, micro_batch) for a tuple: the name of the innermost module
+  // or None, and the calls that led here or None.
   // gradients(step) records them. Jitter is called as jitter(boundary, occurrence, tensors), or is
   // None. Declared is called as declared(tensor) for what a tensor of a class of its own says of
   // its layout, or None. False with an error set: slices are no such text.
@@ -60,12 +67,12 @@ class Sketches {
   // What is declared of the tensors that are read next, which do not say it themselves; "":
   // nothing.
   void declare(std::string_view text) { of_next_ = text; }
-  // The module that runs now, "" for none. Under OwnWork.
-  std::string module(uint32_t step, uint32_t micro_batch);
+  // Where the program is now. Under OwnWork.
+  WhereItRuns where(uint32_t step, uint32_t micro_batch);
   // Records the step's gradients, the first time in it: before they are clipped. Under OwnWork.
   void gradients(uint32_t step);
   // What the log holds of an event's slots; "" for nothing. Their numbers are free again.
-  std::string entry(const std::vector<Slot>& slots, uint32_t module);
+  std::string entry(const std::vector<Slot>& slots, const Event& event);
   // Under OwnWork. tensors: a list.
   void jitter(std::string_view boundary, uint32_t occurrence, PyObject* tensors);
 

@@ -1,0 +1,94 @@
+#include "align/tolerance/helper_call.h"
+
+#include <algorithm>
+
+#include "support/qualified_name.h"
+
+namespace opguard {
+
+void HelperCalls::read() {
+  if (std::exchange(read_, true)) return;
+  for (size_t p = 0; p < run_.processes.size(); ++p) {
+    const ProcessLog& log = run_.processes[p];
+    for (const auto& [boundary, at] : log.locations)
+      have_operators_.emplace(at.path, scope_of(at.function));
+    for (uint64_t n = 0; n < log.sketches.size(); ++n) {
+      const auto i = static_cast<uint32_t>(log.sketches.event(n));
+      const uint32_t calls = log.sketches.code_of_event(i).calls;
+      if (calls != kNone)
+        ran_[{static_cast<int32_t>(p), log.events[i].boundary}].push_back({i, calls});
+    }
+  }
+}
+
+const std::vector<Caller>& HelperCalls::callers(int32_t process, uint32_t string) {
+  const auto [it, fresh] = known_.try_emplace({process, string});
+  if (fresh) it->second = callers_of(run_.processes[static_cast<size_t>(process)].text(string));
+  return it->second;
+}
+
+Location HelperCalls::place(const Caller& caller, const std::string& callee) const {
+  const FunctionCall* found = nullptr;
+  for (const FunctionCall& call : run_.calls.all)
+    if (call.at.path == caller.path && call.at.line <= caller.line &&
+        caller.line <= call.at.end_line && call.callee.scope == callee &&
+        (found == nullptr || call.at.line > found->at.line))
+      found = &call;
+  if (found != nullptr) return found->at;
+  Location at;
+  at.path = at.file = caller.path;
+  at.line = caller.line;
+  at.function = scope_of(caller.function);
+  return at;
+}
+
+std::optional<Location> HelperCalls::out_to(const EventRef& ref,
+                                            const std::set<std::string>& functions) {
+  const ProcessLog& log = run_.processes[static_cast<size_t>(ref.process)];
+  const auto at = log.locations.find(log.text(log.events[ref.event].boundary));
+  const uint32_t string = log.sketches.code_of_event(ref.event).calls;
+  if (string == kNone || at == log.locations.end()) return {};
+  std::string callee = scope_of(at->second.function);
+  if (functions.contains(callee)) return {};
+  for (const Caller& caller : callers(ref.process, string)) {
+    const std::string scope = scope_of(caller.function);
+    if (functions.contains(scope)) return place(caller, callee);
+    callee = scope;
+  }
+  return {};
+}
+
+std::optional<Location> HelperCalls::of(const EventRef& ref) {
+  const ProcessLog& log = run_.processes[static_cast<size_t>(ref.process)];
+  const Event event = log.events[ref.event];
+  const auto location = log.locations.find(log.text(event.boundary));
+  if (event.kind == EventKind::node || location == log.locations.end()) return {};
+  read();
+  const auto ran = ran_.find({ref.process, event.boundary});
+  if (ran == ran_.end()) return {};
+  const auto self = std::find_if(ran->second.begin(), ran->second.end(),
+                                 [&](const Execution& e) { return e.event == ref.event; });
+  if (self == ran->second.end()) return {};
+  const std::vector<Caller> stack = callers(ref.process, self->calls);
+  // Another call of what is called at `level` that came before, by the same way from there on.
+  const auto called_elsewhere = [&](size_t level) {
+    return std::any_of(ran->second.begin(), self, [&](const Execution& e) {
+      const std::vector<Caller>& other = callers(ref.process, e.calls);
+      return other.size() > level &&
+             std::equal(other.begin(), other.begin() + static_cast<ptrdiff_t>(level),
+                        stack.begin()) &&
+             other[level] != stack[level];
+    });
+  };
+  if (stack.empty() || !called_elsewhere(0)) return {};
+  size_t level = 0;
+  while (level + 1 < stack.size() &&
+         !have_operators_.contains({stack[level].path, scope_of(stack[level].function)}) &&
+         called_elsewhere(level + 1))
+    ++level;
+  const std::string callee =
+      scope_of(level == 0 ? location->second.function : stack[level - 1].function);
+  return place(stack[level], callee);
+}
+
+}  // namespace opguard

@@ -1,0 +1,59 @@
+// align/tolerance/helper_call.h: the call that is named in place of an operator in a helper.
+//
+//   update.py:66    whole = group.gather(w, 0)        this call is at fault,
+//   groups.py:32        return torch.cat(parts, dim)  where the wrong tensor is made
+//
+// The helper did its work before, called from elsewhere, and no harm came of it. So what it is
+// given here is in question. A function that runs no operator of its own and is called from several
+// places passes on what it is given: then its caller is named.
+//
+// Counterexamples: an operator that runs for the first time; a helper with one caller, or none that
+// came before; a node of a backward pass, of which other forward passes say nothing; a log that
+// does not tell who called (before format 10, or of another mode).
+//
+// Facts: the calls that each execution came by (record/call_stack.h), and where calls stand
+// (record/calls.h). The cost: one pass over the candidate's events when the first is asked for.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "record/call_stack.h"
+#include "record/event_ref.h"
+#include "record/record.h"
+
+namespace opguard {
+
+class HelperCalls {
+ public:
+  explicit HelperCalls(const Run& run) : run_(run) {}
+
+  // {}: the operator itself is named.
+  std::optional<Location> of(const EventRef& event);
+  // The innermost call on the way to an event that stands in one of these functions (scopes).
+  std::optional<Location> out_to(const EventRef& event, const std::set<std::string>& functions);
+
+ private:
+  struct Execution {
+    uint32_t event = 0;
+    uint32_t calls = kNone;  // string
+  };
+  void read();
+  const std::vector<Caller>& callers(int32_t process, uint32_t string);
+  // Where the call from that caller stands; of one that the preflight did not see its line alone.
+  Location place(const Caller& caller, const std::string& callee) const;
+
+  const Run& run_;
+  bool read_ = false;
+  std::map<std::pair<int32_t, uint32_t>, std::vector<Execution>> ran_;  // by process and boundary
+  std::map<std::pair<int32_t, uint32_t>, std::vector<Caller>> known_;   // by process and string
+  // Functions in which an operator ran, by path and scope.
+  std::set<std::pair<std::string, std::string>> have_operators_;
+};
+
+}  // namespace opguard
