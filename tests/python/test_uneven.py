@@ -261,8 +261,12 @@ def test_a_flat_shard_with_another_gradient(opguard, tmp_path):
 """
     done, found = compared(opguard, tmp_path, LIBRARY, [("    optimizer.step()\n", wrong)], PLAN="fsdp1")
     assert (done.returncode, found["verdict"]) == (1, "diverged"), done.stdout
-    beyond = [t["slot"] for t in found["tolerance"]["placements"] if t["boundary"] == "<gradients>" and t["state"] == "beyond"]
-    assert beyond and set(beyond) <= {"grad:0.up.weight", "grad:0.up.bias", "grad:0.down.weight", "grad:0.down.bias"}
+    # Rank 1 of 4 holds nothing of the last parameters, so the first step's gradients of these agree.
+    first = {}
+    for t in found["tolerance"]["placements"]:
+        if t["boundary"] == "<gradients>":
+            first.setdefault(t["slot"], t["state"])
+    assert first["grad:0.up.bias"] == "beyond" and first["grad:1.down.bias"] == "equal"
 
 
 def test_flat_shards_without_the_parameters_names_are_not_judged(opguard, tmp_path):

@@ -150,10 +150,10 @@ TEST(SketchCode, WhatIsDeclared) {
   EXPECT_EQ(read.slots[0].sets, read.slots[1].sets);
 }
 
-// An event 7 with one slot: its own sketch, and an uneven set.
+// An event 7 with a module, no callers and one slot: its own sketch, and an uneven set.
 std::string uneven_entry(const SketchSet& set) {
   std::string out;
-  for (const uint64_t n : {7, 1, 1, 5, 2}) format::put_varint(out, n);
+  for (const uint64_t n : {7, 1, 0, 1, 5, 2}) format::put_varint(out, n);
   put_sketch_set(out, {SketchSetKind::whole, {}, 0, {random_sketch(1, 1)}}, kWideSketch);
   put_sketch_set(out, set, kWideSketch);
   return out;
