@@ -113,7 +113,7 @@ struct CutValues {
     std::vector<Shape> cutting;
     for (const Shape& shape : locals)
       if (cuts(e.shape, shape, world)) cutting.push_back(shape);
-    const auto sets = sketch_sets(e, FloatType::float32, cutting, 1, outer);
+    const auto sets = sketch_sets(e, FloatType::float32, {cutting, outer});
     std::string code;
     format::put_varint(code, sets.size());
     for (const SketchSet& set : sets) put_sketch_set(code, set, kWideSketch);

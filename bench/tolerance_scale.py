@@ -1,7 +1,7 @@
 """Time and memory of `opguard align --tolerance` by the length of the logs, and the bytes that a sketch takes in them.
 
   tolerance_scale.py [--build DIR] [--before FILE] [--records N] [--layouts "4 2 1,2 2 2"] [--layers N] [--steps N] [--work DIR] [--json FILE]
-  tolerance_scale.py --json FILE --table DOCUMENT     # the document's part, from what was kept; runs nothing
+  tolerance_scale.py --json FILE --table DOCUMENT [--mark NAME]     # the document's part, from what was kept; runs nothing
 
 Logs of a made-up training (bench/parallel_log.cc): a reference of one process with the pieces that the candidate's ranks hold, the same with jitter,
 a candidate, and one in which an operator leaves another value from the middle step on. A layout is the ranks of tensor, data and pipeline
@@ -87,9 +87,10 @@ def main():
     p.add_argument("--work", type=Path)
     p.add_argument("--json", type=Path)
     p.add_argument("--table", type=Path)
+    p.add_argument("--mark", default="tolerance-scale")
     o = p.parse_args()
     if o.table:
-        marks.put(o.table, "tolerance-scale", table(json.loads(o.json.read_text())))
+        marks.put(o.table, o.mark, table(json.loads(o.json.read_text())))
         return 0
     o.cores = os.sched_getaffinity(0)
     subprocess.run(["ninja", "-C", o.build, "opguard", "parallel_log"], check=True, stdout=subprocess.DEVNULL)

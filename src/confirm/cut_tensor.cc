@@ -76,7 +76,8 @@ std::optional<std::vector<unsigned char>> piece_of(const Tensor& whole, const Te
     copy.copy(0, 0, 0, first, place);
     return bytes;
   }
-  if (cut.dim >= box.size() || box[cut.dim] % 2 != 0) return std::nullopt;
+  if (cut.set != SketchSetKind::halves || cut.dim >= box.size() || box[cut.dim] % 2 != 0)
+    return std::nullopt;
   const int64_t along = parts[cut.dim] * 2;
   parts[cut.dim] = 1;
   box[cut.dim] /= 2;

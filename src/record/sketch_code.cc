@@ -20,6 +20,9 @@ constexpr uint8_t kCountsFollow = 0x80;
 // Behind the head of a sketch of zeros only: what is decoded stays below 100 times the bytes.
 constexpr unsigned kZeroPadding = 7;
 
+// Of a piece, in a dimension.
+constexpr uint64_t kMostStart = INT64_MAX;
+
 constexpr unsigned bytes_of(unsigned bits) { return bits / 8; }
 
 // x * 2^exponent. One product is exact wherever the power is a double: then it is ldexp's, which
@@ -79,10 +82,34 @@ void take_sketch(Cursor& in, Sketch* into) {
     take_numbers<kNarrowSketch>(numbers, PowerOfTwo(exponent), into->sums);
 }
 
+// Where the pieces of an uneven set begin, by dimension.
+void take_starts(Cursor& in, SketchSet& set) {
+  const uint64_t dims = set.local.size() + (set.dim != 0 ? 1 : 0);
+  set.starts.clear();
+  for (uint64_t d = 0; d < dims && in.ok(); ++d) {
+    const uint64_t count = in.varint();
+    if (count > in.left()) in.fail();
+    std::vector<int64_t>& starts = set.starts.emplace_back();
+    for (uint64_t i = 0; i < count && in.ok(); ++i) {
+      const uint64_t start = in.varint();
+      if (start > kMostStart) in.fail();
+      starts.push_back(static_cast<int64_t>(start));
+    }
+  }
+}
+
+// Cells of an uneven set; more than any log has where the product is too large.
+uint64_t cells_of(const SketchSet& set) {
+  uint64_t cells = 1;
+  for (const std::vector<int64_t>& starts : set.starts)
+    if (__builtin_mul_overflow(cells, uint64_t{starts.size()}, &cells)) return UINT64_MAX;
+  return cells;
+}
+
 // wanted(set), of which kind, shape and dimension are known: whether its sketches are decoded.
 template <typename Wanted>
 bool take_set(Cursor& in, uint8_t kind, SketchSet& set, Wanted wanted) {
-  if (kind > static_cast<uint8_t>(SketchSetKind::exchanged)) in.fail();
+  if (kind > static_cast<uint8_t>(SketchSetKind::unpadded)) in.fail();
   set.kind = static_cast<SketchSetKind>(kind);
   uint64_t count = 1;
   if (set.kind != SketchSetKind::whole) {
@@ -91,7 +118,9 @@ bool take_set(Cursor& in, uint8_t kind, SketchSet& set, Wanted wanted) {
     set.local.clear();
     for (uint64_t d = 0; d < dims && in.ok(); ++d) set.local.push_back(in.signed_varint());
     set.dim = in.byte();
+    if (set.kind == SketchSetKind::uneven) take_starts(in, set);
     count = in.varint();
+    if (set.kind == SketchSetKind::uneven && count != cells_of(set)) in.fail();
   }
   const bool decode = wanted(set);
   for (uint64_t i = 0; i < count && in.ok(); ++i)
@@ -189,6 +218,10 @@ void put_sketch_set(std::string& out, const SketchSet& set, unsigned bits) {
     put_varint(out, set.local.size());
     for (int64_t n : set.local) put_signed(out, n);
     out.push_back(static_cast<char>(set.dim));
+    for (const std::vector<int64_t>& starts : set.starts) {
+      put_varint(out, starts.size());
+      for (const int64_t start : starts) put_varint(out, static_cast<uint64_t>(start));
+    }
     put_varint(out, set.sketches.size());
   }
   for (const Sketch& sketch : set.sketches) put_sketch(out, sketch, bits);
@@ -199,10 +232,14 @@ void put_declared(std::string& out, uint32_t string) {
   put_varint(out, string);
 }
 
-std::vector<SketchSet> sets_of(const SlotCode& code, const std::vector<int64_t>& local) {
+std::vector<SketchSet> sets_of(const SlotCode& code,
+                               const std::vector<std::vector<int64_t>>& locals) {
   Cursor in(code.sets);
   std::vector<SketchSet> sets = take_sets(in, [&](const SketchSet& set) {
-    return set.kind == SketchSetKind::whole || (!local.empty() && set.local == local);
+    // A number is no piece of anything.
+    return set.kind == SketchSetKind::whole || set.kind == SketchSetKind::unpadded ||
+           (!set.local.empty() &&
+            std::find(locals.begin(), locals.end(), set.local) != locals.end());
   });
   if (!sets.empty() && (sets[0].kind != SketchSetKind::whole || sets[0].sketches.empty()))
     sets.clear();

@@ -8,6 +8,11 @@
 //     halves        [8, 64] cut into [4, 64] along 0, two pieces a rank: the 4 pieces [2, 64], each
 //                   as the first and as the second half of a [4, 64], 8 sketches
 //     exchanged     [8, 64, 2] as [64, 8, 2], where another program has the two the other way round
+//     uneven        [103, 64] cut into [26, 64] three times and one [25, 64]: a set for each of the
+//                   two shapes, with where its pieces begin; a padded piece counts as zero behind
+//                   its end
+//     unpadded      of a rank's [26, 64]: the same with zeros in its last row, which the reference
+//                   of 103 rows has not
 //   a declaration   "Shard(0) over ranks 0-1": what a library says of how ranks hold the tensor. It
 //                   is a string of the log, so each costs two bytes a slot
 //
@@ -31,20 +36,32 @@
 
 namespace opguard {
 
-enum class SketchSetKind : uint8_t { whole, grid, halves, exchanged };
 // Stands among the sets of a slot, behind the whole; a string follows, and no sketch.
 inline constexpr uint8_t kDeclaredSet = 4;
+enum class SketchSetKind : uint8_t {
+  whole,
+  grid,
+  halves,
+  exchanged,
+  uneven = kDeclaredSet + 1,
+  unpadded
+};
 
 struct SketchSet {
   SketchSetKind kind = SketchSetKind::whole;
   std::vector<int64_t> local{};  // the shape that a rank holds; not of the whole
   // Halves: the dimension along which a rank holds two pieces. Exchanged: 16 times the first of the
-  // two dimensions, and the second.
+  // two dimensions, and the second. Uneven: into how many the first dimension is unfolded, [34, 96]
+  // as [2, 17, 96]; 0 where it is not. Unpadded: the dimension that is padded. `local` is what is
+  // left of the tensor then.
   uint8_t dim = 0;
   // Of a grid: the cells in the order of their indexes, the last dimension fastest. Of halves: for
   // each cell of the other dimensions, for each piece along `dim`, it as the first and as the
   // second.
   std::vector<Sketch> sketches{};
+  // Of an uneven set: for each dimension, of the unfolded tensor, where its pieces begin. Cells
+  // come as those of a grid.
+  std::vector<std::vector<int64_t>> starts{};
   bool operator==(const SketchSet&) const = default;
 };
 
@@ -74,9 +91,10 @@ struct EventCode {
   std::vector<SlotCode> slots{};
 };
 
-// A tensor's own sketch, and those sets of its pieces that a rank with `local` may hold. None where
-// the tensor's own is not the first.
-std::vector<SketchSet> sets_of(const SlotCode& code, const std::vector<int64_t>& local);
+// A tensor's own sketch, and those sets of its pieces that ranks with one of `locals` may hold.
+// None where the tensor's own is not the first.
+std::vector<SketchSet> sets_of(const SlotCode& code,
+                               const std::vector<std::vector<int64_t>>& locals);
 
 // Bits of each number: of float32 and float64, and of narrower types.
 inline constexpr unsigned kWideSketch = 40, kNarrowSketch = 24;

@@ -37,7 +37,9 @@ Reasons unfit(const Run& a, const Run& b, const ToleranceLogs& logs,
     if (recorded_setting(noise[i], "jitter").empty())
       return {{.kind = ReasonKind::not_jittered, .names = {logs.noise[i]}}};
   // Of a candidate of one process no piece is asked for.
-  if (only_process(b) == -2 && recorded_setting(a, "slices") != slices_digest(slices_of(b)))
+  const std::string slices = recorded_setting(a, "slices");
+  if (only_process(b) == -2 && slices != slices_digest(slices_of(b)) &&
+      slices != slices_digest(even_slices_of(b)))
     return {{.kind = ReasonKind::other_slices, .names = {logs.b}}};
   return {};
 }

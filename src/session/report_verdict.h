@@ -59,6 +59,7 @@ int report_verdict(const std::string& dir_a, const std::string& dir_b, const Cov
 struct ToleranceLogs {
   std::string a, b;
   std::vector<std::string> noise;
+  std::string pads{};  // a file: with which slices b was recorded; "": it is not padded
 };
 // May put the candidates in another order.
 using Isolate = std::function<Examined(const Run& a, const Run& b, const std::vector<Run>& noise,

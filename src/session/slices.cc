@@ -11,6 +11,7 @@
 #include "align/tolerance/noise_level.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/CRC.h"
+#include "session/held_shapes.h"
 #include "support/write_file.h"
 
 namespace opguard {
@@ -55,7 +56,9 @@ std::string types_of(const Run& candidate) {
   return text + "type * " + most->first + "\n";
 }
 
-std::string slices_of(const Run& candidate, bool port) {
+namespace {
+
+std::string shape_lines(const Run& candidate, bool port) {
   std::set<int32_t> ranks;
   std::set<std::vector<int64_t>> shapes;
   for (const ProcessLog& log : candidate.processes) {
@@ -73,6 +76,33 @@ std::string slices_of(const Run& candidate, bool port) {
     text += "\n";
   }
   return text;
+}
+
+std::string numbers_text(const std::vector<int64_t>& numbers, char between) {
+  std::string text;
+  for (const int64_t n : numbers)
+    text += (text.empty() ? "" : std::string(1, between)) + std::to_string(n);
+  return text;
+}
+
+}  // namespace
+
+std::string slices_of(const Run& candidate, bool port) {
+  std::string text = shape_lines(candidate, port);
+  const HeldShapes held = held_shapes(candidate);
+  for (const auto& sizes : held.parts) text += "parts " + numbers_text(sizes, ' ') + "\n";
+  for (const auto& [name, shape] : held.parameters)
+    if (!shape.empty()) text += "parameter " + numbers_text(shape, 'x') + " " + name + "\n";
+  return text;
+}
+
+std::string even_slices_of(const Run& candidate) { return shape_lines(candidate, /*port=*/false); }
+
+std::string pads_of(const Run& reference, const Run& candidate) {
+  std::string text;
+  for (const PaddedDim& dim : padded_dims(reference, candidate))
+    text += "pad " + std::to_string(dim.whole) + " " + std::to_string(dim.local) + "\n";
+  return text.empty() ? text : "world 1\n" + text;
 }
 
 std::string slices_digest(const std::string& text) {

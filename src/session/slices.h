@@ -2,6 +2,9 @@
 //
 //   world 2
 //   shape 8 64                     a rank of the run has a tensor of this shape
+//   parts 26 26 26 25              the ranks, in their order, hold so many of one dimension
+//   parameter 26x64 emb.weight     each rank holds this shape of it
+//   pad 103 26                     what is cut in steps of 26 has 103; the rest is no one's
 //   exchange 64 8                  a tensor with two dimensions exchanged may be this one
 //   type model.linear:3nly float16   most results there are of this type
 //   type * float16                 many of the run's are; for operators that it has not
@@ -24,6 +27,14 @@ std::string slices_of(const Run& candidate, bool port = false);
 
 // Of these the lines of types alone: one for each boundary, if many results are of a narrow type.
 std::string types_of(const Run& candidate);
+
+// The same as builds wrote it that knew nothing of parts and padding. Where all is even such logs
+// say as much.
+std::string even_slices_of(const Run& candidate);
+
+// What a candidate that is padded is to be recorded with. Its tensors get a sketch without the pad
+// then. "": nothing is padded.
+std::string pads_of(const Run& reference, const Run& candidate);
 
 // As a log's setting "slices" tells which text it was recorded with; "" for one without shapes.
 std::string slices_digest(const std::string& text);

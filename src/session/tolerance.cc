@@ -17,13 +17,31 @@ GuardedProgram sketching(GuardedProgram program, const Variables& more) {
   return program;
 }
 
+// Where the candidate's vocabulary is padded, its pad may be anything that has no effect. Only once
+// the reference has run it is known what is pad.
+llvm::Error record_padded(const GuardedProgram& a, const GuardedProgram& b, const Run& candidate,
+                          const RecordSketched& record_b, ToleranceLogs& logs) {
+  auto reference = load_run(logs.a);
+  if (!reference) return reference.takeError();
+  const std::string pads = pads_of(*reference, candidate);
+  if (pads.empty()) return llvm::Error::success();
+  logs.pads = a.work + "/pads.txt";
+  if (auto error = write_file(logs.pads, pads)) return error;
+  say_step("guarded run of b, sketched without what is padded");
+  constexpr const char* kFolder = "unpadded";
+  if (auto error = record_b(sketching(b, {{"OPGUARD_SLICES", "@" + logs.pads}}), kFolder))
+    return error;
+  logs.b = b.work + "/" + kFolder + "/log";
+  return llvm::Error::success();
+}
+
 }  // namespace
 
 llvm::Expected<ToleranceLogs> record_tolerance(const ToleranceRuns& runs, const GuardedProgram& a,
                                                const GuardedProgram& b,
                                                const RecordSketched& record_a,
                                                const RecordSketched& record_b) {
-  ToleranceLogs logs{a.work + "/log", b.work + "/log", {}};
+  ToleranceLogs logs{a.work + "/log", b.work + "/log", {}, ""};
   const std::string total = std::to_string(4 + runs.perturb);
   say_step("3/" + total + " guarded run of b, sketched");
   if (auto error = record_b(sketching(b, {}), "")) return error;
@@ -37,6 +55,7 @@ llvm::Expected<ToleranceLogs> record_tolerance(const ToleranceRuns& runs, const 
     if (auto error = write_file(types, of_types)) return error;
   say_step("4/" + total + " guarded run of a, sketched");
   if (auto error = record_a(sketching(a, {{"OPGUARD_SLICES", "@" + slices}}), "")) return error;
+  if (auto error = record_padded(a, b, *candidate, record_b, logs)) return error;
   for (uint32_t i = 1; i <= runs.perturb; ++i) {
     const std::string seed = std::to_string(runs.seed + i), folder = "noise_" + std::to_string(i);
     say_step(std::to_string(4 + i) + "/" + total + " guarded run of a, rounding jittered by seed " +

@@ -3,6 +3,8 @@
 //   3/5  b in mode sketch            what each of its ranks has, with no knowledge of its layout
 //        shapes                      that b's ranks hold: run_a/slices.txt
 //   4/5  a in mode sketch            its tensors, and their pieces of those shapes
+//        pads                        where b's ranks hold more than a has, b again: what lies in a
+//                                    pad gets a sketch without it
 //   5/5  a with jitter, --perturb    what rounding alone can do to each tensor
 //
 // Counterexample: b is not run with jitter. The reference says how much rounding may do; a

@@ -37,7 +37,7 @@ TEST(CutTensor, ThePieceThatIsSketched) {
   uint64_t pieces = 0;
   for (const Shape& local : {Shape{2, 6, 8}, Shape{4, 6, 4}, Shape{4, 2, 8}, Shape{2, 6, 2}}) {
     const auto sets =
-        sketch_sets(rows_of(values.data(), 4, whole), FloatType::float32, {local}, 1, {});
+        sketch_sets(rows_of(values.data(), 4, whole), FloatType::float32, {{local}});
     for (const SketchSet& set : sets) {
       if (set.kind == SketchSetKind::whole) continue;
       const bool halves = set.kind == SketchSetKind::halves;

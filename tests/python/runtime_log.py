@@ -202,12 +202,14 @@ class Log:
             self.calls[event] = self.strings[calls - 1].split("\n") if calls else []
 
     def _set(self, c):
-        kind = ("whole", "grid", "halves", "exchanged", "declared")[c.byte()]
+        kind = ("whole", "grid", "halves", "exchanged", "declared", "uneven", "unpadded")[c.byte()]
         if kind == "declared":
             return kind, self.strings[c.varint()]
         if kind == "whole":
             return kind, (), 0, [self._sketch(c)]
         shape, dim = tuple(c.signed() for _ in range(c.varint())), c.byte()
+        if kind == "uneven":  # where pieces begin, by dimension
+            dim = [[c.varint() for _ in range(c.varint())] for _ in range(len(shape) + (dim > 0))]
         return kind, shape, dim, [self._sketch(c) for _ in range(c.varint())]
 
     @staticmethod

@@ -156,6 +156,22 @@ def test_pieces_of_the_shapes_that_another_layout_holds(tmp_path):
         assert near(first, os1(torch.cat([x[row : row + 1], empty]))) and near(second, os1(torch.cat([empty, x[row : row + 1]])))
 
 
+def test_pieces_of_ranks_that_hold_unequal_parts(tmp_path):
+    shapes = tmp_path / "shapes.txt"
+    shapes.write_text("world 2\nshape 3 6\nshape 1 6\nshape 4 4\nparts 3 1\nparameter 4x6 parts.0.weight\n")
+    log = record(MODEL, tmp_path / "log", env=sketch_mode(OPGUARD_SLICES=f"@{shapes}"))
+    torch.manual_seed(0)
+    x = torch.arange(24.0).view(4, 6) / 8 @ torch.randn(6, 6)
+    event = log.of("part.matmul:1")[0]
+    (sets,) = log.sketches[event.index][1].values()
+    # The parameter says that 6 rows are cut in steps of 4; of columns that is learned as well.
+    assert [(kind, shape, starts, len(sums)) for kind, shape, starts, sums in sets] == [
+        ("whole", (), 0, 1), ("uneven", (3, 6), [[0], [0]], 1), ("uneven", (1, 6), [[3], [0]], 1), ("uneven", (4, 4), [[0], [0, 4]], 2),
+    ]  # fmt: skip
+    assert near(sets[1][3][0], os1(x[:3])) and near(sets[2][3][0], os1(x[3:]))
+    assert near(sets[3][3][1], os1(torch.cat([x[:, 4:], torch.zeros(4, 2)], 1)))
+
+
 def test_the_program_is_as_it_was(tmp_path):
     bare = run_program(MODEL)
     shapes = tmp_path / "shapes.txt"
@@ -191,7 +207,7 @@ def test_jitter_is_a_function_of_its_seed(tmp_path):
 
 def test_what_is_no_list_of_shapes_is_told(tmp_path):
     result = run_program("print(og('a', 3) + 4)", tmp_path / "log", env=sketch_mode(OPGUARD_SLICES="world 2\nshape two\n"), status=1)
-    assert "OPGUARD_SLICES: line 2 is none of 'world N', 'shape N ...', 'exchange N ...', 'type ID TYPE'" in result.stderr
+    assert "OPGUARD_SLICES: line 2 is none of 'world N', 'shape N ...', 'exchange N ...', 'parts N ...', 'parameter NxN NAME', 'pad N N', 'type ID TYPE'" in result.stderr
 
 
 def test_run_records_in_the_mode_and_dump_shows_it(opguard, tmp_path):

@@ -116,9 +116,9 @@ TEST(SketchCode, OnlyThePiecesThatAreAskedFor) {
   EXPECT_EQ(code.module, 0u);
   ASSERT_EQ(code.slots.size(), 1u);
   EXPECT_EQ(code.slots[0].slot, 5u);
-  EXPECT_EQ(sets_of(code.slots[0], {4, 64}), all);
+  EXPECT_EQ(sets_of(code.slots[0], {{4, 64}}), all);
   for (const std::vector<int64_t>& other : {std::vector<int64_t>{}, {2, 64}, {4, 64, 1}})
-    EXPECT_EQ(sets_of(code.slots[0], other), std::vector<SketchSet>{all[0]});
+    EXPECT_EQ(sets_of(code.slots[0], {other}), std::vector<SketchSet>{all[0]});
   EXPECT_TRUE(table.code_of_event(6).slots.empty());
 }
 
@@ -150,12 +150,54 @@ TEST(SketchCode, WhatIsDeclared) {
   EXPECT_EQ(read.slots[0].sets, read.slots[1].sets);
 }
 
+// An event 7 with a module, no callers and one slot: its own sketch, and an uneven set.
+std::string uneven_entry(const SketchSet& set) {
+  std::string out;
+  for (const uint64_t n : {7, 1, 0, 1, 5, 2}) format::put_varint(out, n);
+  put_sketch_set(out, {SketchSetKind::whole, {}, 0, {random_sketch(1, 1)}}, kWideSketch);
+  put_sketch_set(out, set, kWideSketch);
+  return out;
+}
+
+// Where the pieces of an uneven set begin comes with it; its pieces are asked for by their shape.
+TEST(SketchCode, UnevenPiecesSayWhereTheyBegin) {
+  SketchSet set{SketchSetKind::uneven, {4, 64}, 0, {}, {{0, 4, 8}, {0, 64}}};
+  for (uint64_t i = 0; i < 6; ++i) set.sketches.push_back(random_sketch(i, 1));
+  for (const uint8_t outer : {0, 2}) {
+    set.dim = outer;
+    if (outer != 0) set.starts.insert(set.starts.begin(), {0});
+    SketchTable table;
+    ASSERT_EQ(table.add(uneven_entry(set), 1, 1), "");
+    table.finish(8);
+    const EventCode code = table.code_of_event(7);
+    const std::vector<SketchSet> sets = sets_of(code.slots.at(0), {{2, 64}, {4, 64}});
+    ASSERT_EQ(sets.size(), 2u);
+    EXPECT_EQ(sets[1].kind, SketchSetKind::uneven);
+    EXPECT_EQ(sets[1].dim, outer);
+    EXPECT_EQ(sets[1].starts, set.starts);
+    ASSERT_EQ(sets[1].sketches.size(), 6u);
+    expect_near(sets[1].sketches[5], random_sketch(5, 1), kWideSketch);
+    EXPECT_EQ(sets_of(code.slots[0], {{2, 64}}).size(), 1u);
+  }
+}
+
+// As many sketches as the starts say, and none of a product that no log has.
+TEST(SketchCode, UnevenPiecesThatDoNotFitTheirStartsAreRefused) {
+  SketchSet set{SketchSetKind::uneven, {4, 64}, 0, {random_sketch(1, 1)}, {{0, 4}, {0}}};
+  EXPECT_NE(SketchTable().add(uneven_entry(set), 1, 1), "");
+  set.starts = {{0}, {0}};
+  EXPECT_EQ(SketchTable().add(uneven_entry(set), 1, 1), "");
+  const std::string whole = uneven_entry(set);
+  for (size_t cut = 1; cut < whole.size(); ++cut)
+    EXPECT_NE(SketchTable().add(whole.substr(0, cut), 1, 1), "");
+}
+
 // A tensor whose pieces come first is none that anything is told of.
 TEST(SketchCode, PiecesWithoutTheWhole) {
   std::string out;
   format::put_varint(out, 1);
   put_sketch_set(out, grid_of(2, 3), kWideSketch);
-  EXPECT_TRUE(sets_of({0, out}, {4, 64}).empty());
+  EXPECT_TRUE(sets_of({0, out}, {{4, 64}}).empty());
 }
 
 // A limit that is exceeded is told, and nothing else is.

@@ -216,14 +216,27 @@ Comparison compare_tensors(const Run& reference, const Run& candidate,
 
   std::map<std::pair<uint32_t, uint32_t>, double> units;  // by step and micro-batch
   for (ComparedTensor& compared : result.tensors) {
-    const WholeValue whole{a.meta(compared.a.at).shape,
-                           a.sets(compared.a.at, b.meta(compared.b.front()).shape)};
+    std::vector<std::vector<int64_t>> locals;
+    for (const SlotRef& held_at : compared.b)
+      if (const auto& shape = b.meta(held_at).shape;
+          std::find(locals.begin(), locals.end(), shape) == locals.end())
+        locals.push_back(shape);
+    const WholeValue whole{a.meta(compared.a.at).shape, a.sets(compared.a.at, locals)};
+    const bool gradient = !result.texts.text(compared.a.node).empty();
+    const bool of_gradient = gradient || result.texts.text(compared.a.slot).starts_with("grad:");
     std::vector<RankValue> values;
     for (size_t i = 0; i < compared.b.size(); ++i)
       if (const Sketch* own = b.own(compared.b[i])) {
         values.push_back({static_cast<uint32_t>(compared.ranks[i]),
                           result.port.told ? whole.shape : b.meta(compared.b[i]).shape, own->sums});
-        compared.finite_b &= own->finite();
+        bool finite = own->finite();
+        // A pad without effect has a gradient of zeros.
+        if (!of_gradient)
+          for (const Sketch& unpadded : b.unpadded(compared.b[i])) {
+            values.back().unpadded.push_back(unpadded.sums);
+            finite |= unpadded.finite();
+          }
+        compared.finite_b &= finite;
       }
     if (whole.sets.empty() || values.empty()) {
       compared.state = TensorState::unjudged;
@@ -235,9 +248,7 @@ Comparison compare_tensors(const Run& reference, const Run& candidate,
     compared.jittered = compared.noise = std::max(levels.of(compared.a), least);
     if (result.coarser > 1 && is_first_forward(candidate, compared, result))
       compared.noise = std::min(compared.noise, kMostUnits * result.coarser * unit_of_a);
-    const bool gradient = !result.texts.text(compared.a.node).empty();
-    const bool as_coarse = result.coarser > 1 && compared.noise == compared.jittered &&
-                           (gradient || result.texts.text(compared.a.slot).starts_with("grad:"));
+    const bool as_coarse = result.coarser > 1 && compared.noise == compared.jittered && of_gradient;
     compared.allowed =
         std::max(options.factor * (as_coarse ? kAsCoarse : 1) * compared.noise, kSketchRounding);
     const std::pair<uint32_t, uint32_t> batch{compared.a.activity.step, compared.micro_batch};

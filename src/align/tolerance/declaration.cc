@@ -1,10 +1,12 @@
 #include "align/tolerance/declaration.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <utility>
+
+#include "align/tolerance/declared_cut.h"
+#include "align/tolerance/held_targets.h"
 
 namespace opguard {
 namespace {
@@ -12,78 +14,14 @@ namespace {
 constexpr double kNowhere = std::numeric_limits<double>::infinity();
 // What is a fitted multiple is compared less narrowly, as find_placement() does.
 constexpr double kMultipleAllowance = 4;
-// Parts of a tensor that a mesh may have, and ranks of a mesh. Beyond them nothing is said.
+// Parts of a tensor that a mesh may have. Beyond them nothing is said.
 constexpr uint64_t kMostParts = 4096;
-constexpr size_t kMostRanks = 1 << 16;
-
-// A reader of `word`, `word(`, numbers.
-class Words {
- public:
-  explicit Words(std::string_view text) : rest_(text) {}
-
-  bool take(std::string_view word) {
-    if (!rest_.starts_with(word)) return false;
-    rest_.remove_prefix(word.size());
-    return true;
-  }
-  template <typename Number>
-  bool take_number(Number& number) {
-    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), number);
-    if (error != std::errc()) return false;
-    rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
-    return true;
-  }
-  std::string_view take_until(char end) {
-    const std::string_view taken = rest_.substr(0, rest_.find(end));
-    rest_.remove_prefix(taken.size());
-    return taken;
-  }
-  bool ended() const { return rest_.empty(); }
-  std::string_view rest() const { return rest_; }
-
- private:
-  std::string_view rest_;
-};
-
-// "Shard(0)", "_StridedShard(0, 2)", "Partial(sum)", "_MaskPartial()".
-bool take_along(Words& words, DeclaredAlong& along) {
-  const std::string_view kind = words.take_until('(');
-  if (kind.empty() || !words.take("(")) return false;
-  const std::string_view fields = words.take_until(')');
-  if (!words.take(")")) return false;
-  Words in(fields);
-  if (kind == "Replicate") {
-    along.kind = DeclaredKind::replicate;
-  } else if (kind == "Shard") {
-    along.kind = DeclaredKind::shard;
-    return in.take_number(along.dim) && in.ended();
-  } else if (kind == "_StridedShard") {
-    along.kind = DeclaredKind::shard;
-    return in.take_number(along.dim) && in.take(", ") && in.take_number(along.split) && in.ended();
-  } else if (kind == "Partial" && (fields == "sum" || fields == "avg")) {
-    along.kind = fields == "sum" ? DeclaredKind::partial : DeclaredKind::partial_mean;
-  }
-  return true;
-}
-
-// "0-2,5".
-bool take_ranks(Words& words, std::vector<uint32_t>& ranks) {
-  do {
-    uint32_t first = 0, last = 0;
-    if (!words.take_number(first)) return false;
-    last = first;
-    if (words.take("-") && !words.take_number(last)) return false;
-    if (last < first || last - first >= kMostRanks) return false;
-    for (uint32_t rank = first; rank <= last; ++rank) ranks.push_back(rank);
-    if (ranks.size() > kMostRanks) return false;
-  } while (words.take(","));
-  return true;
-}
 
 // What the ranks of one mesh hold, in its order; or sums over several meshes.
 struct MeshValues {
   std::vector<SketchSums> sums;
-  std::vector<double> parts;  // norms of the summands
+  std::vector<double> parts;            // norms of the summands
+  std::vector<const RankValue*> alone;  // where it is no sum but one rank's
 };
 
 class DeclarationCheck {
@@ -101,12 +39,12 @@ class DeclarationCheck {
         factor_(found.kind == PlacementKind::unknown ? unit : unit * found.factor) {}
 
   DeclaredState state() {
-    const std::vector<int64_t>& local = held_.front().shape;
-    if (whole_.sets.empty() || local.size() != whole_.shape.size()) return DeclaredState::untold;
+    if (whole_.sets.empty()) return DeclaredState::untold;
     for (size_t r = 0; r < held_.size(); ++r)
-      if (held_[r].shape != local || declared_[r].along != of_.along ||
+      if (held_[r].shape.size() != whole_.shape.size() || declared_[r].along != of_.along ||
           declared_[r].mesh != of_.mesh)
         return DeclaredState::untold;
+    const std::vector<int64_t>& local = held_.front().shape;
     for (DeclaredAlong& along : of_.along) {
       if (along.kind == DeclaredKind::other) return DeclaredState::untold;
       if (along.kind != DeclaredKind::shard) continue;
@@ -117,17 +55,26 @@ class DeclarationCheck {
     if (of_.mesh.empty()) return without_mesh();
     if (!take_meshes()) return DeclaredState::untold;
     for (size_t d = 0; d < local.size(); ++d) {
-      if (local[d] <= 0 || whole_.shape[d] % local[d] != 0) return DeclaredState::untold;
-      pieces_.push_back(static_cast<uint64_t>(whole_.shape[d] / local[d]));
       uint64_t declared = 1;
       for (size_t m = 0; m < of_.mesh.size(); ++m)
         if (is_cut_along(m, d)) declared *= of_.mesh[m];
       cut_.push_back(declared);
-      // The shape alone says that it is not cut so.
-      if (pieces_[d] % declared != 0) return otherwise_if(told_);
-      beyond_.push_back(pieces_[d] / declared);
     }
-    if (!take_cells()) return DeclaredState::untold;
+    if (is_uneven()) {
+      if (const std::optional<DeclaredState> told = take_uneven()) return *told;
+      return state_of_cells();
+    }
+    for (size_t d = 0; d < local.size(); ++d) {
+      pieces_.push_back(static_cast<uint64_t>(whole_.shape[d] / local[d]));
+      // The shape alone says that it is not cut so.
+      if (pieces_[d] % cut_[d] != 0) return otherwise_if(told_);
+      beyond_.push_back(pieces_[d] / cut_[d]);
+    }
+    return take_cells() ? state_of_cells() : DeclaredState::untold;
+  }
+
+ private:
+  DeclaredState state_of_cells() const {
     if (fits()) return DeclaredState::as_found;
     if (found_.kind == PlacementKind::pieces && told_ && !has_sums())
       return same_where_declared() ? DeclaredState::as_found : DeclaredState::otherwise;
@@ -137,7 +84,6 @@ class DeclarationCheck {
     return otherwise_if(!has_sums() && !same_where_declared());
   }
 
- private:
   static DeclaredState otherwise_if(bool wrong) {
     return wrong ? DeclaredState::otherwise : DeclaredState::untold;
   }
@@ -221,6 +167,61 @@ class DeclarationCheck {
     return true;
   }
 
+  bool is_uneven() const {
+    for (const RankValue& value : held_)
+      for (size_t d = 0; d < cut_.size(); ++d)
+        if (value.shape[d] != held_.front().shape[d] || value.shape[d] <= 0 ||
+            whole_.shape[d] % value.shape[d] != 0)
+          return true;
+    return false;
+  }
+
+  // Where each place of a mesh has its piece, as DTensor cuts: cells_ are where these begin. What
+  // no dimension of the mesh cuts may be cut evenly beyond it.
+  std::optional<DeclaredState> take_uneven() {
+    uneven_ = true;
+    const std::vector<int64_t>& local = held_.front().shape;
+    const size_t places = meshes_.front().size();
+    cells_.assign(places, std::vector<uint64_t>(local.size(), 0));
+    for (size_t d = 0; d < local.size(); ++d) {
+      const int64_t whole = whole_.shape[d];
+      const bool alike = std::all_of(held_.begin(), held_.end(), [&](const RankValue& value) {
+        return value.shape[d] == local[d];
+      });
+      if (cut_[d] == 1) {
+        if (!alike || local[d] <= 0 || whole % local[d] != 0) return otherwise_if(told_);
+        pieces_.push_back(static_cast<uint64_t>(whole / local[d]));
+        beyond_.push_back(pieces_[d]);
+        continue;
+      }
+      pieces_.push_back(1);
+      beyond_.push_back(1);
+      // In equal steps of which the last are padded.
+      const bool padded = alike && local[d] > 0 && whole > 0 &&
+                          static_cast<uint64_t>(whole) <= cut_[d] * static_cast<uint64_t>(local[d]);
+      const int64_t of = padded ? static_cast<int64_t>(cut_[d]) * local[d] : whole;
+      for (size_t place = 0; place < places; ++place) {
+        const std::optional<DeclaredInterval> mine = interval_of(place, d, of);
+        if (!mine) return DeclaredState::untold;
+        for (const std::vector<size_t>& mesh : meshes_)
+          if (held_[mesh[place]].shape[d] != mine->size) return otherwise_if(told_);
+        cells_[place][d] = static_cast<uint64_t>(mine->first);
+      }
+    }
+    return std::nullopt;
+  }
+
+  std::optional<DeclaredInterval> interval_of(size_t place, size_t d, int64_t whole) const {
+    DeclaredCut cut(whole);
+    size_t inner = meshes_.front().size();
+    for (size_t m = 0; m < of_.mesh.size(); ++m) {
+      inner /= of_.mesh[m];
+      if (is_cut_along(m, d))
+        cut.take(place / inner % of_.mesh[m], of_.mesh[m], of_.along[m].split);
+    }
+    return cut.interval();
+  }
+
   // Added up over what is declared as parts: of each place the sum, at its other coordinates.
   MeshValues added(const std::vector<size_t>& places) const {
     MeshValues values;
@@ -235,8 +236,10 @@ class DeclarationCheck {
       if (fresh) {
         values.sums.emplace_back();
         values.parts.push_back(0);
+        values.alone.push_back(nullptr);
       }
       add(values, sum->second, held_[places[place]].sketch, 1);
+      values.alone[sum->second] = fresh ? &held_[places[place]] : nullptr;
     }
     return values;
   }
@@ -246,9 +249,9 @@ class DeclarationCheck {
     values.parts[at] += parts * norm(sketch);
   }
 
-  // The cell of each of added()'s sums.
-  std::vector<std::vector<uint64_t>> cells_of_sums() const {
-    std::vector<std::vector<uint64_t>> cells;
+  // The first place of each of added()'s sums.
+  std::vector<size_t> origins_of_sums() const {
+    std::vector<size_t> origins;
     for (size_t place = 0; place < cells_.size(); ++place) {
       size_t inner = cells_.size();
       bool first = true;
@@ -256,8 +259,14 @@ class DeclarationCheck {
         inner /= of_.mesh[m];
         first &= !adds_along(m) || place / inner % of_.mesh[m] == 0;
       }
-      if (first) cells.push_back(cells_[place]);
+      if (first) origins.push_back(place);
     }
+    return origins;
+  }
+
+  std::vector<std::vector<uint64_t>> cells_of_sums() const {
+    std::vector<std::vector<uint64_t>> cells;
+    for (const size_t place : origins_of_sums()) cells.push_back(cells_[place]);
     return cells;
   }
 
@@ -276,6 +285,7 @@ class DeclarationCheck {
       return false;
     // Each mesh may have a part of a sum, as data parallelism beside it has.
     MeshValues all = values.front();
+    all.alone.assign(all.sums.size(), nullptr);
     for (size_t mesh = 1; mesh < values.size(); ++mesh)
       for (size_t i = 0; i < all.sums.size(); ++i) {
         add(all, i, values[mesh].sums[i], 0);
@@ -302,8 +312,55 @@ class DeclarationCheck {
     return {1, ranks};
   }
 
+  // Of a part of the reference the pieces of these sums; empty: one is not known.
+  std::vector<const SketchSums*> uneven_targets(uint64_t part) const {
+    std::vector<const SketchSums*> targets;
+    static constexpr SketchSums kZeros{};
+    for (const size_t place : origins_of_sums()) {
+      const std::vector<int64_t>& local = held_[meshes_.front()[place]].shape;
+      std::vector<int64_t> first;
+      bool is_nothing = false;
+      uint64_t rest = part;
+      for (size_t d = 0; d < local.size(); ++d) {
+        const auto beyond = static_cast<int64_t>(rest % beyond_[d]);
+        rest /= beyond_[d];
+        first.push_back(static_cast<int64_t>(cells_[place][d]) + beyond * local[d]);
+        is_nothing |= local[d] == 0 || first[d] >= whole_.shape[d];
+      }
+      targets.push_back(is_nothing ? &kZeros : piece_at(whole_, local, first));
+      if (targets.back() == nullptr) return {};
+    }
+    return targets;
+  }
+
+  bool fits_uneven(const MeshValues& values, double scale) const {
+    uint64_t parts = 1;
+    for (const uint64_t beyond : beyond_) parts *= beyond;
+    for (uint64_t part = 0; part < std::min(parts, kMostParts); ++part) {
+      const std::vector<const SketchSums*> targets = uneven_targets(part);
+      bool all = !targets.empty();
+      for (size_t i = 0; i < targets.size() && all; ++i)
+        all = is_target(values, i, *targets[i], scale);
+      if (all) return true;
+    }
+    return false;
+  }
+
+  bool is_target(const MeshValues& values, size_t i, const SketchSums& target, double scale) const {
+    const double factor = factor_ * scale;
+    const double of = std::max(std::fabs(factor) * norm(target), values.parts[i]);
+    if (distance(values.sums[i], target, factor) <= allowed_ * of) return true;
+    if (!uneven_ || values.alone[i] == nullptr) return false;
+    // What lies in a pad may be anything.
+    const std::vector<SketchSums>& without = values.alone[i]->unpadded;
+    return std::any_of(without.begin(), without.end(), [&](const SketchSums& sums) {
+      return distance(sums, target, factor) <= allowed_ * std::fabs(factor) * norm(target);
+    });
+  }
+
   // There is a part of the reference of which these are the pieces.
   bool fits_somewhere(const MeshValues& values, double scale) const {
+    if (uneven_) return fits_uneven(values, scale);
     const std::vector<std::vector<uint64_t>> cells = cells_of_sums();
     uint64_t cells_of_whole = 1, parts = 1;
     for (size_t d = 0; d < pieces_.size(); ++d) {
@@ -317,12 +374,8 @@ class DeclarationCheck {
       if ((!is_whole && !is_grid) || set.sketches.size() != cells_of_whole) continue;
       for (uint64_t part = 0; part < parts; ++part) {
         bool all = true;
-        for (size_t i = 0; i < values.sums.size() && all; ++i) {
-          const SketchSums& target = set.sketches[cell_of(cells[i], part)].sums;
-          const double factor = factor_ * scale;
-          const double of = std::max(std::fabs(factor) * norm(target), values.parts[i]);
-          all = distance(values.sums[i], target, factor) <= allowed_ * of;
-        }
+        for (size_t i = 0; i < values.sums.size() && all; ++i)
+          all = is_target(values, i, set.sketches[cell_of(cells[i], part)].sums, scale);
         if (all) return true;
       }
     }
@@ -368,38 +421,10 @@ class DeclarationCheck {
   // Of each dimension: its pieces, how many of them are declared, and how many each of these has.
   std::vector<uint64_t> pieces_, cut_, beyond_;
   std::vector<std::vector<uint64_t>> cells_;  // of each place of a mesh, by dimension
+  bool uneven_ = false;                       // then a cell is where the piece begins
 };
 
 }  // namespace
-
-std::optional<Declaration> parse_declaration(std::string_view text) {
-  Declaration read;
-  Words words(text);
-  do {
-    if (!take_along(words, read.along.emplace_back())) return std::nullopt;
-  } while (words.take(", "));
-  std::string placements(text.substr(0, text.size() - words.rest().size())), over;
-  if (words.take(" over ")) {
-    do {
-      if (!words.take_number(read.mesh.emplace_back()) || read.mesh.back() == 0)
-        return std::nullopt;
-    } while (words.take("x"));
-    const std::string_view before = words.rest();
-    if (!words.take(" ranks ") || !take_ranks(words, read.ranks)) return std::nullopt;
-    over = " over" + std::string(before.substr(0, before.size() - words.rest().size()));
-    uint64_t size = 1;
-    for (const uint32_t n : read.mesh) size = std::min<uint64_t>(size * n, kMostRanks + 1);
-    if (size != read.ranks.size() || read.mesh.size() != read.along.size()) return std::nullopt;
-  }
-  if (words.take(" as ")) {
-    read.by_attributes = true;
-    placements = words.rest();
-  } else if (!words.ended()) {
-    return std::nullopt;
-  }
-  read.text = placements + over;
-  return read;
-}
 
 DeclaredState check_declaration(const WholeValue& whole, const std::vector<RankValue>& held,
                                 const std::vector<Declaration>& declared,

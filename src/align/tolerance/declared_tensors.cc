@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "align/tolerance/held_targets.h"
 #include "align/tolerance/judged_values.h"
 #include "align/values/value_index.h"
 
@@ -106,10 +107,12 @@ class DeclaredTensors {
       declared.push_back(*known->second);
       values.push_back(
           {static_cast<uint32_t>(tensor.ranks[i]), b_.meta(tensor.b[i]).shape, own->sums});
+      for (const Sketch& unpadded : b_.unpadded(tensor.b[i]))
+        values.back().unpadded.push_back(unpadded.sums);
     }
     if (of.state == TensorState::unjudged || !of.finite_a || !of.finite_b || values.empty())
       return DeclaredState::untold;
-    const WholeValue whole{a_.meta(of.a.at).shape, a_.sets(of.a.at, values.front().shape)};
+    const WholeValue whole{a_.meta(of.a.at).shape, a_.sets(of.a.at, RankShapes(values).shapes)};
     const DeclaredState state =
         check_declaration(whole, values, declared, of.placement, of.allowed, of.unit);
     const bool summed_later = state == DeclaredState::otherwise && declared.front().by_attributes &&

@@ -61,11 +61,12 @@ std::vector<int64_t> ExpectedPlacements::local_of(const ComparedTensor& tensor) 
 std::optional<ExpectedPlacement> ExpectedPlacements::as_found(const ComparedTensor& tensor,
                                                               PlacementSource source) {
   const TensorPlacement& found = tensor.placement;
-  const std::vector<SketchSet> sets = a_.sets(tensor.a.at, local_of(tensor));
+  const std::vector<SketchSet> sets = a_.sets(tensor.a.at, {local_of(tensor)});
   if (found.kind == PlacementKind::unknown || found.set >= sets.size() ||
       is_folded(sets, found.set))
     return std::nullopt;
   const SketchSet& set = sets[found.set];
+  if (set.kind == SketchSetKind::uneven) return std::nullopt;
   return ExpectedPlacement{source, found.kind, set.kind, set.dim, local_of(tensor), found.held};
 }
 
@@ -79,7 +80,7 @@ std::optional<ExpectedPlacement> ExpectedPlacements::by_shape(const ComparedTens
   const auto known = parts.empty() ? held_.end() : held_.find({tensor.ranks, parts});
   // Two ways to hold such pieces are known, as of tensor and of data parallel groups.
   if (known == held_.end() || known->second.size() != 1) return std::nullopt;
-  const std::vector<SketchSet> sets = a_.sets(tensor.a.at, local_of(tensor));
+  const std::vector<SketchSet> sets = a_.sets(tensor.a.at, {local_of(tensor)});
   for (size_t i = 0; i < sets.size(); ++i)
     if (sets[i].local == local && is_folded(sets, i)) return std::nullopt;
   const Held& only = *known->second.begin();

@@ -36,7 +36,7 @@ const ComparedTensor* FaultKinds::stale_for(const ComparedTensor& tensor) {
       const ComparedTensor& other = comparison_.tensors[i];
       if (&other == &tensor) continue;
       const double error = nearest_piece(
-          {reader_a_.meta(other.a.at).shape, reader_a_.sets(other.a.at, value.shape)}, value);
+          {reader_a_.meta(other.a.at).shape, reader_a_.sets(other.a.at, {value.shape})}, value);
       if (error <= nearest) {
         nearest = error;
         best = &other;

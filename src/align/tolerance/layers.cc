@@ -63,7 +63,7 @@ double apart(SketchReader& a, const std::vector<Parameter>& whole, SketchReader&
       continue;
     }
     const RankValue rank{0, b.meta(mine.at).shape, own->sums};
-    const WholeValue value{a.meta(other->at).shape, a.sets(other->at, rank.shape)};
+    const WholeValue value{a.meta(other->at).shape, a.sets(other->at, {rank.shape})};
     sum += value.sets.empty() ? kFar : std::min(kFar, nearest_piece(value, rank));
   }
   return held.empty() ? kFar : sum / static_cast<double>(held.size());

@@ -87,7 +87,7 @@ MicroBatches::MicroBatches(const Reference& reference, const std::vector<Process
             const SketchedTensor* whole = reference.index.find(name);
             if (whole == nullptr) continue;
             const WholeValue of{reference.sketches.meta(whole->at).shape,
-                                reference.sketches.sets(whole->at, value.shape)};
+                                reference.sketches.sets(whole->at, {value.shape})};
             apart[other] += of.sets.empty() ? 1 : std::min(1.0, nearest_piece(of, value));
           }
         }

@@ -15,7 +15,7 @@
 // `ambiguous`, which is no finding.
 //
 // The cost: a product of 64 numbers for each rank and piece. Where sums over ranks are tried, one
-// for each subset of up to 16 ranks.
+// for each subset of up to 12 ranks; of more, for each group of a mesh.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +38,8 @@ struct RankValue {
   uint32_t rank = 0;
   std::vector<int64_t> shape;
   SketchSums sketch{};
+  // The same without what may be padded, where that may be anything.
+  std::vector<SketchSums> unpadded{};
 };
 
 enum class PlacementKind : uint8_t {
@@ -79,7 +81,7 @@ struct TensorPlacement {
 
 // A rank is held once, and there is at least one. What is allowed is the relative difference that
 // rounding may make. The unit is the factor that is expected, as of gradients of a scaled loss;
-// TensorPlacement::factor is relative to it. Sums over ranks are tried of at most 16 ranks, and not
+// TensorPlacement::factor is relative to it. Sums over ranks are not tried
 // of what is no part of any. Such is a parameter: zeros on all ranks but one are other weights.
 enum class Sums : uint8_t { tried, none };
 TensorPlacement find_placement(const WholeValue& whole, const std::vector<RankValue>& held,

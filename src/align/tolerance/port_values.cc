@@ -356,7 +356,7 @@ void PortPairs::pair_results(const Numbers& a, const Numbers& b) {
       if (shape.size() != meta.shape.size() || shape == meta.shape ||
           !std::is_permutation(shape.begin(), shape.end(), meta.shape.begin()))
         continue;
-      const std::vector<SketchSet> sets = read_a_.sets(theirs.at, shape);
+      const std::vector<SketchSet> sets = read_a_.sets(theirs.at, {shape});
       for (const SketchSet& set : sets)
         if (set.kind == SketchSetKind::exchanged) take(places, set.sketches[0].sums, true);
     }

@@ -118,18 +118,26 @@ const SlotCode* SketchReader::code_of(const SlotRef& at) {
   return nullptr;
 }
 
-std::vector<SketchSet> SketchReader::sets(const SlotRef& at, const std::vector<int64_t>& local) {
+std::vector<SketchSet> SketchReader::sets(const SlotRef& at,
+                                          const std::vector<std::vector<int64_t>>& locals) {
   const SlotCode* code = code_of(at);
-  return code == nullptr ? std::vector<SketchSet>() : sets_of(*code, local);
+  return code == nullptr ? std::vector<SketchSet>() : sets_of(*code, locals);
 }
 
 const Sketch* SketchReader::own(const SlotRef& at) {
   if (own_.empty() || !(own_at_ == at)) {
-    // A number is no piece of anything.
     own_ = sets(at, {});
     own_at_ = at;
   }
   return own_.empty() ? nullptr : &own_[0].sketches[0];
+}
+
+std::vector<Sketch> SketchReader::unpadded(const SlotRef& at) {
+  std::vector<Sketch> found;
+  for (const SketchSet& set : sets(at, {}))
+    if (set.kind == SketchSetKind::unpadded && !set.sketches.empty())
+      found.push_back(set.sketches[0]);
+  return found;
 }
 
 const Meta& SketchReader::meta(const SlotRef& at) const {

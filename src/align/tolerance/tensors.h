@@ -102,11 +102,13 @@ class SketchReader {
  public:
   explicit SketchReader(const Run& run) : run_(run), last_(run.processes.size()) {}
 
-  // Of a tensor that tensors_of() gave: its own, and those of the pieces that a rank with `local`
-  // may hold.
-  std::vector<SketchSet> sets(const SlotRef& at, const std::vector<int64_t>& local);
+  // Of a tensor that tensors_of() gave: its own, and those of the pieces that ranks with
+  // `locals` may hold.
+  std::vector<SketchSet> sets(const SlotRef& at, const std::vector<std::vector<int64_t>>& locals);
   // Its own; of a tensor without sketches nullptr. It stays until the next call.
   const Sketch* own(const SlotRef& at);
+  // The same of its elements that may be no pad, where it was recorded so.
+  std::vector<Sketch> unpadded(const SlotRef& at);
   const Meta& meta(const SlotRef& at) const;
 
  private:

@@ -105,6 +105,43 @@ void add_folded(const Elements& e, FloatType type, const Shape& local, int64_t o
   }
 }
 
+// False: its elements do not follow each other in memory.
+bool lay_end_to_end(Elements& e) {
+  auto step = static_cast<int64_t>(e.size);
+  for (size_t d = e.shape.size(); d-- > 0; step *= e.shape[d])
+    if (e.shape[d] != 1 && e.strides[d] != step) return false;
+  const auto size = static_cast<int64_t>(e.size);
+  e.shape = {step / size};
+  e.strides = {size};
+  return true;
+}
+
+// What lies behind the end of a padded dimension counts as zero.
+void add_uneven(const Elements& e, FloatType type, const UnevenPieces& pieces,
+                std::vector<SketchSet>& sets) {
+  SketchSet set{SketchSetKind::uneven, pieces.local, pieces.outer, {}, pieces.starts};
+  Elements whole = e;
+  if (pieces.local.size() != e.shape.size() && !lay_end_to_end(whole)) return;
+  Shape local = pieces.local, counts;
+  if (pieces.outer != 0) {
+    unfold(whole.shape, pieces.outer);
+    whole.strides.insert(whole.strides.begin(), e.strides[0] * whole.shape[1]);
+    unfold(local, pieces.outer);
+  }
+  for (const Shape& starts : pieces.starts) counts.push_back(static_cast<int64_t>(starts.size()));
+  each_cell(counts, [&](const Shape& index) {
+    Shape first(local.size()), shape(local.size());
+    for (size_t d = 0; d < local.size(); ++d) {
+      first[d] = pieces.starts[d][static_cast<size_t>(index[d])];
+      shape[d] = std::min(local[d], whole.shape[d] - first[d]);
+    }
+    const Frame frame{local, Shape(local.size(), 0)};
+    set.sketches.push_back(
+        sketch(part_of(whole, first, shape), type, shape == local ? nullptr : &frame));
+  });
+  sets.push_back(std::move(set));
+}
+
 void add_exchanged(const Elements& e, FloatType type, const std::set<Shape>& wanted,
                    unsigned threads, std::vector<SketchSet>& sets) {
   const size_t dims = std::min(e.shape.size(), kMostDims);
@@ -135,24 +172,34 @@ bool cuts(const Shape& whole, const Shape& local, int64_t world) {
 }
 
 std::vector<SketchSet> sketch_sets(const Elements& elements, FloatType type,
-                                   const std::vector<Shape>& locals, unsigned threads,
-                                   const std::vector<int64_t>& outer,
-                                   const std::set<Shape>& exchanged, const Sketch* known) {
+                                   const PiecesWanted& wanted, unsigned threads,
+                                   const Sketch* known) {
   std::vector<SketchSet> sets = {
       {SketchSetKind::whole,
        {},
        0,
        {known != nullptr ? *known : sketch(elements, type, nullptr, threads)}}};
-  for (const Shape& local : locals) {
+  for (const Shape& local : wanted.locals) {
     const Shape parts = parts_of(elements.shape, local);
     sets.push_back(grid_of(elements, type, local, parts));
     for (size_t d = 0; d < local.size(); ++d)
       if (parts[d] > 1 && local[d] % 2 == 0)
         sets.push_back(halves_of(elements, type, local, parts, d));
     if (!local.empty() && cut_in_first(parts))
-      for (const int64_t size : outer) add_folded(elements, type, local, size, sets);
+      for (const int64_t size : wanted.outer) add_folded(elements, type, local, size, sets);
   }
-  if (!exchanged.empty()) add_exchanged(elements, type, exchanged, threads, sets);
+  for (const UnevenPieces& pieces : wanted.uneven) add_uneven(elements, type, pieces, sets);
+  for (const Unpadded& without : wanted.unpadded) {
+    Shape shape = elements.shape;
+    shape[without.dim] = without.size;
+    const Shape first(shape.size(), 0);
+    const Frame frame{elements.shape, first};
+    sets.push_back({SketchSetKind::unpadded,
+                    shape,
+                    without.dim,
+                    {sketch(part_of(elements, first, shape), type, &frame)}});
+  }
+  if (!wanted.exchanged.empty()) add_exchanged(elements, type, wanted.exchanged, threads, sets);
   return sets;
 }
 

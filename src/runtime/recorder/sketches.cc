@@ -18,11 +18,13 @@ namespace {
 
 constexpr uint16_t kMostTaken = 0xfffe;
 constexpr size_t kMostOuter = 4;
+constexpr std::string_view kParameterSlot = "param:";
+constexpr size_t kMostPaddedDims = 16;
 
 using Shape = std::vector<int64_t>;
 
-// Numbers separated by spaces. False: something else is there.
-bool numbers_of(std::string_view text, Shape& numbers) {
+// Numbers with `between` between them. False: something else is there.
+bool numbers_of(std::string_view text, Shape& numbers, char between = ' ') {
   while (!text.empty()) {
     int64_t n = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
@@ -30,11 +32,18 @@ bool numbers_of(std::string_view text, Shape& numbers) {
     numbers.push_back(n);
     text.remove_prefix(static_cast<size_t>(end - text.data()));
     if (!text.empty()) {
-      if (text.front() != ' ') return false;
+      if (text.front() != between) return false;
       text.remove_prefix(1);
+      if (text.empty()) return false;
     }
   }
   return true;
+}
+
+int64_t elements_in(const Shape& shape) {
+  int64_t count = 1;
+  for (const int64_t n : shape) count *= n;
+  return count;
 }
 
 }  // namespace
@@ -44,38 +53,60 @@ Sketches& sketches() {
   return *all;
 }
 
+bool Sketches::take_line(std::string_view text) {
+  const size_t space = text.find(' ');
+  const std::string_view word = text.substr(0, space);
+  std::string_view rest = space == std::string_view::npos ? "" : text.substr(space + 1);
+  if (text.empty() || word == "type") return true;
+  Shape numbers;
+  if (word == "parameter") {
+    const size_t end = rest.find(' ');
+    if (end == std::string_view::npos || !numbers_of(rest.substr(0, end), numbers, 'x'))
+      return false;
+    parameters_.insert_or_assign(std::string(rest.substr(end + 1)), numbers);
+    return true;
+  }
+  if (!numbers_of(rest, numbers)) return false;
+  if (word == "world" && numbers.size() == 1) {
+    world_ = numbers[0];
+  } else if (word == "shape") {
+    locals_.push_back(numbers);
+    if (numbers.size() >= 3 && numbers[0] > 1 && outer_.size() < kMostOuter &&
+        std::find(outer_.begin(), outer_.end(), numbers[0]) == outer_.end())
+      outer_.push_back(numbers[0]);
+  } else if (word == "exchange") {
+    exchanged_.insert(numbers);
+  } else if (word == "pad" && numbers.size() == 2) {
+    if (numbers[1] > 0 && numbers[0] % numbers[1] != 0) pads_[numbers[1]] = numbers[0] % numbers[1];
+  } else if (word == "parts") {
+    uneven_.add_parts(numbers);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 bool Sketches::begin(std::string_view slices, PyObject* modules, PyObject* gradients,
                      PyObject* jitter, PyObject* declared) {
   world_ = 1;
   locals_.clear();
   outer_.clear();
   exchanged_.clear();
+  uneven_ = {};
+  pads_.clear();
+  parameters_.clear();
   known_.clear();
   for (size_t line = 1; !slices.empty(); ++line) {
     const size_t end = slices.find('\n');
-    const std::string_view text = slices.substr(0, end);
-    slices.remove_prefix(end == std::string_view::npos ? slices.size() : end + 1);
-    Shape numbers;
-    const size_t space = text.find(' ');
-    const std::string_view word = text.substr(0, space);
-    const bool good =
-        numbers_of(space == std::string_view::npos ? "" : text.substr(space + 1), numbers);
-    if (good && word == "world" && numbers.size() == 1) {
-      world_ = numbers[0];
-    } else if (good && word == "shape") {
-      locals_.push_back(numbers);
-      if (numbers.size() >= 3 && numbers[0] > 1 && outer_.size() < kMostOuter &&
-          std::find(outer_.begin(), outer_.end(), numbers[0]) == outer_.end())
-        outer_.push_back(numbers[0]);
-    } else if (good && word == "exchange") {
-      exchanged_.insert(numbers);
-    } else if (!text.empty() && word != "type") {
-      PyErr_Format(PyExc_ValueError,
-                   "OPGUARD_SLICES: line %zu is none of 'world N', 'shape N ...', "
-                   "'exchange N ...', 'type ID TYPE'",
-                   line);
+    if (!take_line(slices.substr(0, end))) {
+      PyErr_Format(
+          PyExc_ValueError,
+          "OPGUARD_SLICES: line %zu is none of 'world N', 'shape N ...', "
+          "'exchange N ...', 'parts N ...', 'parameter NxN NAME', 'pad N N', 'type ID TYPE'",
+          line);
       return false;
     }
+    slices.remove_prefix(end == std::string_view::npos ? slices.size() : end + 1);
   }
   modules_ = Ref::borrow(modules);
   gradients_ = Ref::borrow(gradients);
@@ -85,12 +116,43 @@ bool Sketches::begin(std::string_view slices, PyObject* modules, PyObject* gradi
   return true;
 }
 
-const std::vector<Shape>& Sketches::locals_of(const Shape& shape) {
-  const auto [it, fresh] = known_.try_emplace(shape);
+std::shared_ptr<const PiecesWanted> Sketches::pieces_of(const Shape& shape, bool flat) {
+  const auto [it, fresh] = known_.try_emplace({shape, flat});
   if (!fresh) return it->second;
-  for (const Shape& local : locals_)
-    if (cuts(shape, local, world_)) it->second.push_back(local);
+  auto wanted = std::make_shared<PiecesWanted>();
+  wanted->outer = outer_;
+  wanted->exchanged = exchanged_;
+  for (const Shape& local : locals_) {
+    if (flat && local.size() == 1)
+      for (UnevenPieces& pieces : uneven_.flat_pieces(elements_in(shape), local[0]))
+        wanted->uneven.push_back(std::move(pieces));
+    if (cuts(shape, local, world_)) wanted->locals.push_back(local);
+    for (UnevenPieces& pieces : uneven_.pieces(shape, local, world_, outer_))
+      wanted->uneven.push_back(std::move(pieces));
+  }
+  for (size_t d = 0; d < std::min(shape.size(), kMostPaddedDims); ++d)
+    if (const auto pad = pads_.find(shape[d]); pad != pads_.end())
+      wanted->unpadded.push_back({static_cast<uint8_t>(d), pad->second});
+  it->second = std::move(wanted);
   return it->second;
+}
+
+void Sketches::learn_padding(std::string_view name, const Shape& shape) {
+  if (parameters_.empty() || !name.starts_with(kParameterSlot)) return;
+  const auto held = parameters_.find(name.substr(kParameterSlot.size()));
+  if (held == parameters_.end()) return;
+  const Shape local = std::move(held->second);
+  parameters_.erase(held);
+  if (local.size() == 1 && shape.size() > 1 && local[0] * world_ >= elements_in(shape)) {
+    uneven_.add_padded(elements_in(shape), local[0]);
+    known_.clear();
+  }
+  if (local.size() != shape.size()) return;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (local[d] == 0 || shape[d] % local[d] == 0 || local[d] * world_ < shape[d]) continue;
+    uneven_.add_padded(shape[d], local[d]);
+    known_.clear();
+  }
 }
 
 // A plain tensor says nothing. One whose bytes another object owns may be a DTensor.
@@ -106,13 +168,17 @@ uint32_t Sketches::declared_of(const TensorView& view) {
   return of_next_.empty() ? kNone : recorder().string(of_next_);
 }
 
-uint16_t Sketches::take(const TensorView& view, bool aside, const std::optional<Sketch>& known) {
+uint16_t Sketches::take(const TensorView& view, std::string_view name, bool aside,
+                        const std::optional<Sketch>& known) {
   FloatType type = float_type(view.meta.dtype);
   if (!view.readable) return 0;
   const unsigned threads = threads_for(view);
   const bool narrow = type != FloatType::none && view.elements.size < 4;
   const unsigned bits = narrow ? kNarrowSketch : kWideSketch;
-  const std::vector<Shape> locals = locals_of(view.elements.shape);
+  learn_padding(name, view.elements.shape);
+  const std::shared_ptr<const PiecesWanted> wanted = pieces_of(
+      view.elements.shape, view.elements.shape.size() > 1 &&
+                               (name.starts_with(kParameterSlot) || name.starts_with("grad:")));
   const uint32_t declared = declared_of(view);
   std::string code;
   {
@@ -127,7 +193,7 @@ uint16_t Sketches::take(const TensorView& view, bool aside, const std::optional<
       type = FloatType::float64;
     }
     const std::vector<SketchSet> sets =
-        sketch_sets(elements, type, locals, threads, outer_, exchanged_, known ? &*known : nullptr);
+        sketch_sets(elements, type, *wanted, threads, known ? &*known : nullptr);
     format::put_varint(code, sets.size() + (declared != kNone));
     for (const SketchSet& set : sets) put_sketch_set(code, set, bits);
     if (declared != kNone) put_declared(code, declared);

@@ -20,15 +20,19 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "record/event.h"
 #include "record/sketch.h"
+#include "runtime/fingerprint/slices.h"
 #include "runtime/host/py.h"
 #include "runtime/host/tensor_view.h"
 
@@ -45,7 +49,8 @@ class Sketches {
   bool on() const { return on_; }
   bool jitters() const { return static_cast<bool>(jitter_); }
 
-  // Slices are lines "world 4", "shape 8 64" and "exchange 64 8", or "". "type" is the jitter's.
+  // Slices are lines "world 4", "shape 8 64", "exchange 64 8", "parts 26 26 25". Others are
+  // "parameter 26x64 NAME", "pad 103 26" and "type", which is the jitter's. "" is none.
   // Modules is called as modules(step, micro_batch) for a tuple: the name of the innermost module
   // or None, and the calls that led here or None.
   // gradients(step) records them. Jitter is called as jitter(boundary, occurrence, tensors), or is
@@ -56,7 +61,9 @@ class Sketches {
 
   // Of a tensor that a slot tells of: a number for Slot::sketch, 0 if it has none. Other threads
   // wait meanwhile where it is read aside (Reading::aside). What is known came with its digest.
-  uint16_t take(const TensorView& view, bool aside, const std::optional<Sketch>& known);
+  // `name`: the slot's.
+  uint16_t take(const TensorView& view, std::string_view name, bool aside,
+                const std::optional<Sketch>& known);
   // What is declared of the tensors that are read next, which do not say it themselves; "":
   // nothing.
   void declare(std::string_view text) { of_next_ = text; }
@@ -70,19 +77,29 @@ class Sketches {
   void jitter(std::string_view boundary, uint32_t occurrence, PyObject* tensors);
 
  private:
-  // The shapes that a rank may hold of a tensor of that shape.
-  const std::vector<std::vector<int64_t>>& locals_of(const std::vector<int64_t>& shape);
-
-  bool on_ = false;
+  // False: it is no line of slices.
+  bool take_line(std::string_view text);
+  // What a rank may hold of a tensor of that shape. Of a parameter and its gradient that may be
+  // elements laid end to end.
+  std::shared_ptr<const PiecesWanted> pieces_of(const std::vector<int64_t>& shape, bool flat);
+  // A parameter of which each rank of the other run has more than its part is padded. So is then
+  // what is made of it.
+  void learn_padding(std::string_view name, const std::vector<int64_t>& shape);
   // A string of the log; kNone where nothing is declared.
   uint32_t declared_of(const TensorView& view);
+
+  bool on_ = false;
   Ref modules_, gradients_, jitter_, declared_;
   std::string of_next_;
   int64_t world_ = 1;
   std::vector<std::vector<int64_t>> locals_;  // that the other run has
   std::set<std::vector<int64_t>> exchanged_;
-  std::vector<int64_t> outer_;  // sizes of its batches: sketch_sets
-  std::map<std::vector<int64_t>, std::vector<std::vector<int64_t>>> known_;
+  std::vector<int64_t> outer_;  // sizes of its batches
+  UnevenCuts uneven_;
+  std::map<int64_t, int64_t> pads_;  // of a dimension of that size, how much is no pad
+  std::map<std::string, std::vector<int64_t>, std::less<>> parameters_;  // by name, of each rank
+  // By a tensor's shape, and whether it may be flat.
+  std::map<std::pair<std::vector<int64_t>, bool>, std::shared_ptr<const PiecesWanted>> known_;
   // By Slot::sketch - 1, coded. An event that is never committed leaves its numbers behind: they
   // come round again.
   std::vector<std::string> taken_;

@@ -184,7 +184,7 @@ Slot Recorder::slot(const TensorView& view, SlotKind kind, uint16_t index, std::
       s.value = {value.ticket, 0};
       s.pattern = value.stream;
     }
-    if (sketched) s.sketch = sketches().take(view, reading == Reading::aside, sketch);
+    if (sketched) s.sketch = sketches().take(view, name, reading == Reading::aside, sketch);
     s.address = view.first_byte();
     s.size_bytes = view.span_bytes();
     if (!in_memory_order(view.elements)) s.flags |= kPermuted;

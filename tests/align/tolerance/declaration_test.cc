@@ -151,7 +151,7 @@ WholeValue reference_of(const DeclaredCase& made) {
   const Shape& local = made.held.front().shape;
   std::vector<Shape> locals;
   if (local != made.whole.shape) locals.push_back(local);
-  return {made.whole.shape, sketch_sets(made.whole.elements(), FloatType::float64, locals)};
+  return {made.whole.shape, sketch_sets(made.whole.elements(), FloatType::float64, {locals})};
 }
 
 DeclaredState checked(const DeclaredCase& made, double allowed) {

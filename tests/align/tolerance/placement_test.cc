@@ -116,7 +116,7 @@ WholeValue whole_of(const Case& made) {
   std::vector<Shape> locals;
   if (cuts(made.whole.shape, made.ranks[0].shape, static_cast<int64_t>(made.ranks.size())))
     locals.push_back(made.ranks[0].shape);
-  return {made.whole.shape, sketch_sets(made.whole.elements(), FloatType::float64, locals)};
+  return {made.whole.shape, sketch_sets(made.whole.elements(), FloatType::float64, {locals})};
 }
 
 std::vector<RankValue> held_by(const Case& made) {

@@ -32,8 +32,8 @@ inline Tensor part_of(const Tensor& whole, size_t dim, int64_t first, int64_t co
   Tensor part{whole.shape, {}};
   part.shape[dim] = count;
   int64_t inner = 1, outer = 1;
-  for (size_t d = 0; d < whole.shape.size(); ++d) (d < dim ? outer : inner) *= whole.shape[d];
-  inner /= whole.shape[dim];
+  for (size_t d = 0; d < whole.shape.size(); ++d)
+    if (d != dim) (d < dim ? outer : inner) *= whole.shape[d];
   for (int64_t o = 0; o < outer; ++o)
     for (int64_t i = first * inner; i < (first + count) * inner; ++i)
       part.values.push_back(whole.values[static_cast<size_t>(o * whole.shape[dim] * inner + i)]);
