@@ -11,6 +11,7 @@
 #include "align/tolerance/declared_tensors.h"
 #include "align/tolerance/module_order.h"
 #include "align/tolerance/noise_level.h"
+#include "align/tolerance/summed_losses.h"
 
 namespace opguard {
 namespace {
@@ -275,6 +276,10 @@ Comparison compare_tensors(const Run& reference, const Run& candidate,
       compared.state = state_of(compared, zero);
     }
   }
+  double allowed = 0;  // of losses
+  for (const ComparedTensor& compared : result.tensors)
+    if (compared.a.activity.kind == EventKind::loss) allowed = std::max(allowed, compared.allowed);
+  result.summed_losses = steps_with_summed_losses(result.reference, a, ranks, b, allowed);
   result.declared = declared_tensors(reference, candidate, result, ranks);
   return result;
 }

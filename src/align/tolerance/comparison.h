@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "align/tolerance/declaration.h"
@@ -76,6 +77,7 @@ struct Comparison {
   std::vector<MicroBatchPlace> micro_batches;
   std::vector<DeclaredTensor> declared;  // by `tensor`
   PortValues port;
+  std::set<uint32_t> summed_losses;  // steps: summed_losses.h
   double coarser = 1;  // the candidate's type is so many times coarser
 };
 

@@ -10,8 +10,6 @@
 namespace opguard {
 namespace {
 
-// Events before a leaf's gradient among which its parts are looked for.
-constexpr uint32_t kMostSummands = 256;
 
 // Zeros are made in many places: their memory alone says where they came from.
 bool is_zero(const Slot& slot) { return slot.value == Fingerprint{}; }
@@ -42,7 +40,7 @@ FlowBack::FlowBack(const Run& candidate, const Comparison& comparison)
     }
   for (const SlotRef& known : comparison.port.known)
     if (const Slot slot = values_.slot(known); has_value(slot) && !is_zero(slot))
-      equal_.insert(value_key(values_.log(known.event), slot));
+      equal_.try_emplace(value_key(values_.log(known.event), slot), kNone);
   for (uint32_t i = 0; i < comparison.declared.size(); ++i) {
     const DeclaredTensor& declared = comparison.declared[i];
     if (declared.state != DeclaredState::otherwise) continue;
@@ -60,7 +58,7 @@ FlowBack::FlowBack(const Run& candidate, const Comparison& comparison)
       const Slot slot = values_.slot(b);
       if (!has_value(slot)) continue;
       const ValueKey key = value_key(values_.log(b.event), slot);
-      if (tensor.state == TensorState::equal && !is_zero(slot)) equal_.insert(key);
+      if (tensor.state == TensorState::equal && !is_zero(slot)) equal_.try_emplace(key, i);
       if (tensor.a.activity.kind == EventKind::state) parameters_[key] = i;
     }
   }
@@ -159,39 +157,16 @@ bool FlowBack::leads_on(const ComparedTensor& tensor, const ComparedTensor& towa
   return false;
 }
 
-// What autograd may have added up to a gradient that nobody made.
-std::vector<SlotRef> FlowBack::summands(const EventRef& node, const Slot& gradient) const {
-  std::vector<SlotRef> found;
-  const ProcessLog& log = values_.log(node);
-  const Event event = log.events[node.event];
-  if (event.kind == EventKind::accumulate) {
-    // Of which leaf is not told: gradients of its form that were handed to nobody.
-    const uint32_t first = node.event > kMostSummands ? node.event - kMostSummands : 0;
-    for (uint32_t other = first; other < node.event; ++other) {
-      if (log.events.kind(other) != EventKind::node) continue;
-      const EventSlots slots = log.slots_of(log.events[other]);
-      for (const Slot& slot : slots)
-        if (slot.kind == SlotKind::out && slot.meta == gradient.meta && has_value(slot) &&
-            !readers_.is_handed_on(node.process, value_key(log, slot)))
-          found.push_back({{node.process, other}, slots.index_of(slot)});
-    }
-    return found;
-  }
-  if (event.kind != EventKind::node || event.forward == kNone) return found;
-  const EventSlots made = log.slots_of(log.events[event.forward]);
-  for (const Slot& result : made) {
-    if (result.kind == SlotKind::in || !has_value(result)) continue;
-    for (const uint32_t reader : readers_.of(node.process, value_key(log, result))) {
-      for (const uint32_t other : readers_.nodes(node.process, reader)) {
-        if (other >= node.event) continue;
-        const EventSlots slots = log.slots_of(log.events[other]);
-        for (const Slot& slot : slots)
-          if (slot.kind == SlotKind::out && slot.meta == gradient.meta && has_value(slot))
-            found.push_back({{node.process, other}, slots.index_of(slot)});
-      }
-    }
-  }
-  return found;
+// Known under another name, and not what belongs there: a gradient that lacks a summand, or what the
+// same operator made of another micro-batch.
+bool FlowBack::belongs_elsewhere(uint32_t tensor, uint32_t equal) const {
+  if (tensor == kNone || comparison_.tensors[tensor].state != TensorState::beyond) return false;
+  const SketchedTensor& mine = comparison_.tensors[tensor].a;
+  if (!comparison_.texts.text(mine.node).empty()) return true;
+  if (equal == kNone) return false;
+  const SketchedTensor& other = comparison_.tensors[equal].a;
+  return other.activity == mine.activity && other.slot == mine.slot &&
+         other.execution != mine.execution;
 }
 
 // A value that an event read: known, a tensor to go on from, or what is to be walked through.
@@ -202,11 +177,8 @@ void FlowBack::lead_from(const ValueKey& key, const SlotRef& made, const Way& wa
   const auto known =
       made.event.process < 0 ? at_.end() : at_.find(process_slot(made.event.process, made.slot));
   uint32_t tensor = known == at_.end() ? kNone : known->second;
-  // Known under another name, and not what belongs there, as a gradient that lacks a summand.
-  const bool is_other = tensor != kNone &&
-                        comparison_.tensors[tensor].state == TensorState::beyond &&
-                        !comparison_.texts.text(comparison_.tensors[tensor].a.node).empty();
-  if (equal_.contains(key) && !is_other) {
+  const auto equal = equal_.find(key);
+  if (equal != equal_.end() && !belongs_elsewhere(tensor, equal->second)) {
     if (tensor != kNone && is_near(comparison_.tensors[tensor])) reached.near.push_back(tensor);
     return;
   }
@@ -224,26 +196,6 @@ void FlowBack::lead_from(const ValueKey& key, const SlotRef& made, const Way& wa
   if (!seen.try_emplace(process_slot(made.event.process, made.event.event), true).second) return;
   reached.region.push_back(made.event);
   stack.emplace_back(made.event, way);
-}
-
-// A gradient may be handed on as it is by several nodes, in the same memory. The last of them that
-// handed it to this node, if it is not what belongs there; else kNone.
-uint32_t FlowBack::handed_on(const SlotRef& read, const ValueKey& key) const {
-  const ProcessLog& log = values_.log(read.event);
-  if (log.events.kind(read.event.event) != EventKind::node) return kNone;
-  const uint32_t first = read.event.event > kMostSummands ? read.event.event - kMostSummands : 0;
-  for (uint32_t other = read.event.event; other-- > first;) {
-    if (log.events.kind(other) != EventKind::node) continue;
-    const EventSlots slots = log.slots_of(log.events[other]);
-    for (const Slot& slot : slots) {
-      if (slot.kind != SlotKind::out || !has_value(slot) || value_key(log, slot) != key) continue;
-      const auto known = at_.find(process_slot(read.event.process, slots.index_of(slot)));
-      const bool is_other =
-          known != at_.end() && comparison_.tensors[known->second].state == TensorState::beyond;
-      return is_other ? known->second : kNone;
-    }
-  }
-  return kNone;
 }
 
 void FlowBack::explore(const EventRef& event, const ComparedTensor& of, Reached& reached,
@@ -440,7 +392,7 @@ std::vector<ReadTensor> FlowBack::reads_of(const std::set<uint32_t>& tensors) co
 void FlowBack::know(const SlotRef& read) {
   put_in_.insert(process_slot(read.event.process, read.slot));
   const Slot slot = values_.slot(read);
-  if (has_value(slot) && !is_zero(slot)) equal_.insert(value_key(values_.log(read.event), slot));
+  if (has_value(slot) && !is_zero(slot)) equal_.try_emplace(value_key(values_.log(read.event), slot), kNone);
 }
 
 }  // namespace opguard

@@ -100,6 +100,7 @@ class FlowBack {
   void explore(const EventRef& event, const ComparedTensor& of, Reached& reached,
                std::unordered_map<uint64_t, bool>& seen) const;
   std::vector<SlotRef> made_by(const SlotRef& read) const;
+  bool belongs_elsewhere(uint32_t tensor, uint32_t equal) const;
   uint32_t handed_on(const SlotRef& read, const ValueKey& key) const;
   // Of Comparison::declared: what an operator reads there was declared before, and otherwise than
   // it is held; kNone: it was not.
@@ -126,7 +127,8 @@ class FlowBack {
   std::unordered_set<ValueKey, ValueKeyHash> losses_;
   // Of the reference under some name: whoever made it first, it is known. A piece that was cut for
   // another rank is the same bytes as the one that this rank takes.
-  std::unordered_set<ValueKey, ValueKeyHash> equal_;
+  // The tensor that has it; kNone: of the port's, or put in.
+  std::unordered_map<ValueKey, uint32_t, ValueKeyHash> equal_;
   std::unordered_map<uint32_t, int64_t> common_;  // by step, as factor_class has it
   std::unordered_set<uint64_t> put_in_;           // by process and slot
   // Of Comparison::declared, what is held otherwise: by value, and by compared tensor.

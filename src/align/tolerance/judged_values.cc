@@ -216,6 +216,9 @@ Reasons JudgedValues::left_unjudged() const {
     // An optimizer that shards has parameters of its own.
     if (!is_judged_by(tensor) || is_last_parameter(tensor) || compared.contains(tensor.at.slot))
       continue;
+    if (tensor.activity.kind == EventKind::loss &&
+        comparison_.summed_losses.contains(tensor.activity.step))
+      continue;
     if (shown_by_losses && comparison_.port.is_only_by_losses(slot(tensor))) continue;
     ++missing;
     note(slot(tensor));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 
 #include "align/tolerance/placement.h"
 
@@ -26,6 +27,11 @@ std::map<uint32_t, uint32_t> told_by_layers(const ProcessTensors& rank,
                    return a.second < b.second;
                  })->first;
   return told;
+}
+
+bool has_twice(std::vector<uint32_t> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  return std::adjacent_find(numbers.begin(), numbers.end()) != numbers.end();
 }
 
 }  // namespace
@@ -95,8 +101,10 @@ MicroBatches::MicroBatches(const Reference& reference, const std::vector<Process
             static_cast<uint32_t>(std::min_element(apart.begin(), apart.end()) - apart.begin());
         const uint32_t own = std::min(local, all - 1);
         global.push_back(apart[nearest] * kNearer < apart[own] ? nearest : own);
-        places_.push_back({number, run.processes[process].rank, step, local, global.back()});
       }
+      if (count == all && has_twice(global)) std::iota(global.begin(), global.end(), 0);
+      for (uint32_t local = 0; local < count; ++local)
+        places_.push_back({number, run.processes[process].rank, step, local, global[local]});
     }
   }
 }

@@ -68,6 +68,12 @@ bool NamedOperators::has_place(const EventRef& ref) const {
          log.locations.contains(log.text(event.boundary));
 }
 
+bool NamedOperators::accumulates_at_a_place(const EventRef& ref) const {
+  const ProcessLog& log = run_.processes[static_cast<size_t>(ref.process)];
+  const Event event = log.events[ref.event];
+  return event.kind == EventKind::accumulate && log.locations.contains(log.text(event.boundary));
+}
+
 bool NamedOperators::is_only_b(const EventRef& ref) const {
   const ProcessLog& log = run_.processes[static_cast<size_t>(ref.process)];
   const Event event = log.events[ref.event];
@@ -150,6 +156,8 @@ NamedOperator NamedOperators::of(const ToleranceOrigin& origin) const {
   if (has_place(own)) return {own};
   for (const EventRef& ref : origin.region)
     if (has_place(ref)) return {ref};
+  for (const EventRef& ref : origin.region)
+    if (accumulates_at_a_place(ref)) return {ref};
   return {own};
 }
 

@@ -7,7 +7,7 @@
 //   ranks' gradients are summed to a multiple, and then divided by 1: the division
 //   a gradient lacks a summand: what cut it off
 //   a backward pass reads what was overwritten since its forward pass: what wrote it
-//   else                                                      what made the tensor
+//   else what made the tensor; of a gradient without one, the backward pass that added to it
 //
 // Counterexamples: an operator that both have, between what is known and the tensor. It did there
 // as it should. What writes over an operator's input in the reference too, as `x += y`, does no
@@ -47,6 +47,8 @@ class NamedOperators {
   bool has_place(const EventRef& ref) const;
 
  private:
+  // What adds to a parameter's gradient, in a backward pass whose line is known.
+  bool accumulates_at_a_place(const EventRef& ref) const;
   // An operator that communicates nothing, and that the reference does not have in that module and
   // pass.
   bool is_only_b(const EventRef& ref) const;
