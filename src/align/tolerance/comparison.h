@@ -50,6 +50,9 @@ struct ComparedTensor {
   double noise = 0, allowed = 0;  // relative to the norm
   double jittered = 0;            // what jitter says alone; `noise` is at most what is wanted
   double unit = 1;                // factor of its micro-batch's gradients
+  // Of the reference jitter moves it by far less than its type rounds. It is a constant, or numbers
+  // that are much larger than the others hide these, as a mask's -1e30 does.
+  bool drowned = false;
   bool finite_a = true, finite_b = true;  // every element
   TensorPlacement placement;
   TensorState state = TensorState::equal;

@@ -16,10 +16,16 @@ bool is_zero(const Slot& slot) { return slot.value == Fingerprint{}; }
 
 // Of what is allowed: what is further off may come from what is another.
 constexpr double kNearlyBeyond = 0.75;
+// So many tensors that do not tell are walked through at most.
+constexpr size_t kMostDrowned = 64;
 
 bool is_near(const ComparedTensor& tensor) {
   return tensor.state == TensorState::equal &&
          tensor.placement.error > std::max(kNearlyBeyond * tensor.allowed, kSketchRounding);
+}
+
+bool is_drowned(const ComparedTensor& tensor) {
+  return tensor.state == TensorState::equal && tensor.drowned;
 }
 
 // Factors that rounding alone keeps apart are of one class.
@@ -40,7 +46,7 @@ FlowBack::FlowBack(const Run& candidate, const Comparison& comparison)
     }
   for (const SlotRef& known : comparison.port.known)
     if (const Slot slot = values_.slot(known); has_value(slot) && !is_zero(slot))
-      equal_.try_emplace(value_key(values_.log(known.event), slot), kNone);
+      equal_[value_key(values_.log(known.event), slot)];
   for (uint32_t i = 0; i < comparison.declared.size(); ++i) {
     const DeclaredTensor& declared = comparison.declared[i];
     if (declared.state != DeclaredState::otherwise) continue;
@@ -58,8 +64,9 @@ FlowBack::FlowBack(const Run& candidate, const Comparison& comparison)
       const Slot slot = values_.slot(b);
       if (!has_value(slot)) continue;
       const ValueKey key = value_key(values_.log(b.event), slot);
-      if (tensor.state == TensorState::equal && !is_zero(slot)) equal_.try_emplace(key, i);
       if (tensor.a.activity.kind == EventKind::state) parameters_[key] = i;
+      if (tensor.state != TensorState::equal || is_zero(slot)) continue;
+      equal_[key].push_back(i);
     }
   }
   tell_common_factors();
@@ -157,16 +164,27 @@ bool FlowBack::leads_on(const ComparedTensor& tensor, const ComparedTensor& towa
   return false;
 }
 
-// Known under another name, and not what belongs there: a gradient that lacks a summand, or what the
-// same operator made of another micro-batch.
-bool FlowBack::belongs_elsewhere(uint32_t tensor, uint32_t equal) const {
-  if (tensor == kNone || comparison_.tensors[tensor].state != TensorState::beyond) return false;
-  const SketchedTensor& mine = comparison_.tensors[tensor].a;
-  if (!comparison_.texts.text(mine.node).empty()) return true;
-  if (equal == kNone) return false;
-  const SketchedTensor& other = comparison_.tensors[equal].a;
-  return other.activity == mine.activity && other.slot == mine.slot &&
-         other.execution != mine.execution;
+// The value is the reference's under another name, and not what belongs here: a gradient that lacks
+// a summand; what this operator is to make of another micro-batch; or another micro-batch's value
+// that was received.
+bool FlowBack::belongs_elsewhere(uint32_t tensor, const std::vector<uint32_t>& equal,
+                                 const SlotRef& made, const ComparedTensor& of) const {
+  if (tensor != kNone) {
+    const ComparedTensor& mine = comparison_.tensors[tensor];
+    if (mine.state != TensorState::beyond) return false;
+    if (!comparison_.texts.text(mine.a.node).empty()) return true;
+    return std::any_of(equal.begin(), equal.end(), [&](uint32_t i) {
+      const SketchedTensor& other = comparison_.tensors[i].a;
+      return other.activity == mine.a.activity && other.slot == mine.a.slot;
+    });
+  }
+  const bool was_received =
+      made.event.process >= 0 && communicates(values_.event(made.event));
+  return was_received && of.micro_batch != kNone && !equal.empty() &&
+         std::all_of(equal.begin(), equal.end(), [&](uint32_t i) {
+           const uint32_t batch = comparison_.tensors[i].micro_batch;
+           return batch != kNone && batch != of.micro_batch;
+         });
 }
 
 // A value that an event read: known, a tensor to go on from, or what is to be walked through.
@@ -178,8 +196,10 @@ void FlowBack::lead_from(const ValueKey& key, const SlotRef& made, const Way& wa
       made.event.process < 0 ? at_.end() : at_.find(process_slot(made.event.process, made.slot));
   uint32_t tensor = known == at_.end() ? kNone : known->second;
   const auto equal = equal_.find(key);
-  if (equal != equal_.end() && !belongs_elsewhere(tensor, equal->second)) {
+  if (equal != equal_.end() && !belongs_elsewhere(tensor, equal->second, made, of)) {
     if (tensor != kNone && is_near(comparison_.tensors[tensor])) reached.near.push_back(tensor);
+    if (tensor != kNone && is_drowned(comparison_.tensors[tensor]))
+      reached.drowned.push_back(tensor);
     return;
   }
   if (const auto parameter = parameters_.find(key);
@@ -288,6 +308,19 @@ FlowBack::Reached FlowBack::reached_from(const ComparedTensor& tensor) const {
   return reached;
 }
 
+std::vector<uint32_t> FlowBack::behind_drowned(std::vector<uint32_t> drowned) const {
+  std::vector<uint32_t> found;
+  std::set<uint32_t> seen(drowned.begin(), drowned.end());
+  while (!drowned.empty() && seen.size() < kMostDrowned) {
+    const Reached reached = reached_from(comparison_.tensors[drowned.back()]);
+    drowned.pop_back();
+    found.insert(found.end(), reached.tensors.begin(), reached.tensors.end());
+    for (const uint32_t next : reached.drowned)
+      if (seen.insert(next).second) drowned.push_back(next);
+  }
+  return found;
+}
+
 std::vector<ToleranceOrigin> FlowBack::all_origins(const std::vector<uint32_t>& sinks,
                                                    std::set<uint32_t>& visited) const {
   std::vector<ToleranceOrigin> found;
@@ -322,6 +355,11 @@ std::vector<ToleranceOrigin> FlowBack::all_origins(const std::vector<uint32_t>& 
           further = true;
           stack.push_back(next);
         }
+    if (!further && of_declared == kNone && state == TensorState::beyond)
+      for (const uint32_t next : behind_drowned(reached.drowned)) {
+        further = true;
+        if (visited.insert(next).second) stack.push_back(next);
+      }
     return further;
   };
   const auto leave = [&](Reached& reached, uint32_t tensor, uint32_t of_declared) {
@@ -392,7 +430,7 @@ std::vector<ReadTensor> FlowBack::reads_of(const std::set<uint32_t>& tensors) co
 void FlowBack::know(const SlotRef& read) {
   put_in_.insert(process_slot(read.event.process, read.slot));
   const Slot slot = values_.slot(read);
-  if (has_value(slot) && !is_zero(slot)) equal_.try_emplace(value_key(values_.log(read.event), slot), kNone);
+  if (has_value(slot) && !is_zero(slot)) equal_[value_key(values_.log(read.event), slot)].clear();
 }
 
 }  // namespace opguard
