@@ -18,7 +18,7 @@ COLUMNS = {
     "overwrites": (None, "self first list"),
     "uncounted": ("Uncounted", "statistics module parameters"),
     "parameters": ("Parameters", "lists clips"),
-    "elements": ("Elements", "none array"),
+    "elements": ("Elements", "none form array"),
     "communicates": (None, "c10d functional operator"),
     "python": (
         "",

@@ -14,7 +14,7 @@ enum class Moves : uint8_t { no, view, either, copy };
 enum class Allocates : uint8_t { no, garbage, constant, resized };
 enum class Uncounted : uint8_t { no, statistics, module, parameters };
 enum class Parameters : uint8_t { no, lists, clips };
-enum class Elements : uint8_t { some, none, array };
+enum class Elements : uint8_t { some, none, form, array };
 constexpr uint8_t kTorch = 1, kNumpy = 2, kPython = 4, kAsked = 8;  // draws, seeds
 constexpr uint8_t kSelf = 1, kFirst = 2, kList = 4;                 // overwrites
 
@@ -115,6 +115,8 @@ bool clips_gradients(std::string_view callee) {
 bool touches_no_element(std::string_view callee) {
   return known(callee).elements == Elements::none;
 }
+
+bool reads_form_alone(std::string_view callee) { return known(callee).elements == Elements::form; }
 
 bool hands_array(std::string_view callee) { return known(callee).elements == Elements::array; }
 

@@ -58,6 +58,10 @@ bool clips_gradients(std::string_view callee);
 // Neither reads nor writes an element, and leaves no tensor: size. Not detach.
 bool touches_no_element(std::string_view callee);
 
+// Of its last tensor it reads the shape, the type or the device, and no element: view_as,
+// zeros_like.
+bool reads_form_alone(std::string_view callee);
+
 // Leaves an array of the very values: numpy. Not item.
 bool hands_array(std::string_view callee);
 

@@ -27,6 +27,7 @@ int main() {
       {"lists_parameters", lists_parameters},
       {"clips_gradients", clips_gradients},
       {"touches_no_element", touches_no_element},
+      {"reads_form_alone", reads_form_alone},
       {"hands_array", hands_array},
   };
   for (std::string name; std::getline(std::cin, name);) {

@@ -70,6 +70,7 @@ def test_cpp_and_python_give_the_same_answers():
             "lists_parameters": "parameters" in row,
             "clips_gradients": has(row, "parameters", "clips"),
             "touches_no_element": has(row, "elements", "none"),
+            "reads_form_alone": has(row, "elements", "form"),
             "hands_array": has(row, "elements", "array"),
             "overwrites:self": has(row, "overwrites", "self"),
             "overwrites:arg0": has(row, "overwrites", "first"),

@@ -363,6 +363,25 @@ def test_the_measure_of_elements_finds_what_reads():
             assert not isinstance(result, torch.Tensor)
 
 
+@pytest.mark.parametrize("name", names("elements", "form"))
+def test_what_reads_the_form_alone(name):
+    def left(last):
+        torch.manual_seed(1)
+        if name.startswith("new_"):
+            return getattr(last, name)((2, 3))
+        if name.endswith("_like"):
+            return getattr(torch, name)(last, *((9,) if name == "randint_like" else ()))
+        return getattr(ROWS[:1] if name == "expand_as" else ROWS, name)(last)
+
+    zeros, others = left(torch.zeros(4, 6)), left(torch.full((4, 6), float("nan")))
+    assert zeros.shape == others.shape
+    assert "empty" in name or torch.equal(zeros, others)
+
+
+def test_the_measure_of_form_finds_what_reads():
+    assert not torch.equal(ROWS.copy_(ROWS), ROWS.clone().copy_(torch.full((4, 6), float("nan"))))
+
+
 @pytest.mark.parametrize("name", names("elements", "array"))
 def test_what_hands_out_an_array(name):
     array = getattr(ROWS, name)()

@@ -22,9 +22,6 @@ constexpr double kTooNoisy = 0.25;
 // Units of the narrower type that rounding may become in a forward pass.
 constexpr double kMostUnits = 16;
 
-// Jitter moves a tensor by less than this part of its type's rounding.
-constexpr double kDrowned = 1e-3;
-
 // Of a gradient, where the reference was jittered as coarsely as the candidate rounds, operator by
 // operator. Many roundings lie behind it, and the two differ by their draws alone. So much of the
 // factor does.
@@ -249,9 +246,7 @@ Comparison compare_tensors(const Run& reference, const Run& candidate,
     compared.finite_a = whole.sets[0].sketches[0].finite();
     const double unit_of_a = unit_roundoff(a.meta(compared.a.at).dtype);
     const double least = std::max(unit_of_a, unit_roundoff(b.meta(compared.b.front()).dtype));
-    const double level = levels.of(compared.a);
-    compared.jittered = compared.noise = std::max(level, least);
-    compared.drowned = level < kDrowned * unit_of_a;
+    compared.jittered = compared.noise = std::max(levels.of(compared.a), least);
     if (result.coarser > 1 && is_first_forward(candidate, compared, result))
       compared.noise = std::min(compared.noise, kMostUnits * result.coarser * unit_of_a);
     const bool as_coarse = result.coarser > 1 && compared.noise == compared.jittered && of_gradient;
@@ -263,7 +258,8 @@ Comparison compare_tensors(const Run& reference, const Run& candidate,
     const bool parameter = result.texts.text(compared.a.slot).starts_with("param:");
     compared.placement = find_placement(whole, values, compared.allowed, compared.unit,
                                         parameter ? Sums::none : Sums::tried);
-    const bool zero = norm(whole.sets[0].sketches[0].sums) == 0;
+    compared.norm = norm(whole.sets[0].sketches[0].sums);
+    const bool zero = compared.norm == 0;
     compared.state = state_of(compared, zero);
     // One number is always a multiple. A port's loss is no other one's.
     if (result.port.told && compared.a.activity.kind == EventKind::loss &&

@@ -50,9 +50,7 @@ struct ComparedTensor {
   double noise = 0, allowed = 0;  // relative to the norm
   double jittered = 0;            // what jitter says alone; `noise` is at most what is wanted
   double unit = 1;                // factor of its micro-batch's gradients
-  // Of the reference jitter moves it by far less than its type rounds. It is a constant, or numbers
-  // that are much larger than the others hide these, as a mask's -1e30 does.
-  bool drowned = false;
+  double norm = 0;                // of the reference's value
   bool finite_a = true, finite_b = true;  // every element
   TensorPlacement placement;
   TensorState state = TensorState::equal;
@@ -81,7 +79,7 @@ struct Comparison {
   std::vector<DeclaredTensor> declared;  // by `tensor`
   PortValues port;
   std::set<uint32_t> summed_losses;  // steps: summed_losses.h
-  double coarser = 1;  // the candidate's type is so many times coarser
+  double coarser = 1;                // the candidate's type is so many times coarser
 };
 
 // `reference` has one process with sketches. `noise`: the same program with jitter, one process

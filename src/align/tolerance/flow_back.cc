@@ -7,25 +7,27 @@
 #include <set>
 #include <string_view>
 
+#include "operators/operators.h"
+
 namespace opguard {
 namespace {
-
 
 // Zeros are made in many places: their memory alone says where they came from.
 bool is_zero(const Slot& slot) { return slot.value == Fingerprint{}; }
 
 // Of what is allowed: what is further off may come from what is another.
 constexpr double kNearlyBeyond = 0.75;
-// So many tensors that do not tell are walked through at most.
-constexpr size_t kMostDrowned = 64;
+// So many tensors that hide what they were made of are walked through at most.
+constexpr size_t kMostHiding = 64;
 
 bool is_near(const ComparedTensor& tensor) {
   return tensor.state == TensorState::equal &&
          tensor.placement.error > std::max(kNearlyBeyond * tensor.allowed, kSketchRounding);
 }
 
-bool is_drowned(const ComparedTensor& tensor) {
-  return tensor.state == TensorState::equal && tensor.drowned;
+// What is allowed of it is more than all of `of`: the -1e30 of a mask hide the scores beside them.
+bool hides(const ComparedTensor& tensor, const ComparedTensor& of) {
+  return tensor.state == TensorState::equal && tensor.allowed * tensor.norm > of.norm;
 }
 
 // Factors that rounding alone keeps apart are of one class.
@@ -133,9 +135,14 @@ std::vector<SlotRef> FlowBack::read_by(const EventRef& ref) const {
   std::vector<SlotRef> read;
   const ProcessLog& log = values_.log(ref);
   const auto add = [&](const EventRef& of) {
-    const EventSlots slots = log.slots_of(log.events[of.event]);
+    const Event event = log.events[of.event];
+    const EventSlots slots = log.slots_of(event);
     for (const Slot& slot : slots)
       if (slot.kind == SlotKind::in) read.push_back({of, slots.index_of(slot)});
+    const auto place = log.locations.find(log.text(event.boundary));
+    if (event.kind == EventKind::op && !read.empty() && place != log.locations.end() &&
+        reads_form_alone(place->second.callee))
+      read.pop_back();
   };
   add(ref);
   const Event event = log.events[ref.event];
@@ -178,8 +185,7 @@ bool FlowBack::belongs_elsewhere(uint32_t tensor, const std::vector<uint32_t>& e
       return other.activity == mine.a.activity && other.slot == mine.a.slot;
     });
   }
-  const bool was_received =
-      made.event.process >= 0 && communicates(values_.event(made.event));
+  const bool was_received = made.event.process >= 0 && communicates(values_.event(made.event));
   return was_received && of.micro_batch != kNone && !equal.empty() &&
          std::all_of(equal.begin(), equal.end(), [&](uint32_t i) {
            const uint32_t batch = comparison_.tensors[i].micro_batch;
@@ -198,8 +204,7 @@ void FlowBack::lead_from(const ValueKey& key, const SlotRef& made, const Way& wa
   const auto equal = equal_.find(key);
   if (equal != equal_.end() && !belongs_elsewhere(tensor, equal->second, made, of)) {
     if (tensor != kNone && is_near(comparison_.tensors[tensor])) reached.near.push_back(tensor);
-    if (tensor != kNone && is_drowned(comparison_.tensors[tensor]))
-      reached.drowned.push_back(tensor);
+    if (tensor != kNone) reached.equal.push_back(tensor);
     return;
   }
   if (const auto parameter = parameters_.find(key);
@@ -308,15 +313,20 @@ FlowBack::Reached FlowBack::reached_from(const ComparedTensor& tensor) const {
   return reached;
 }
 
-std::vector<uint32_t> FlowBack::behind_drowned(std::vector<uint32_t> drowned) const {
-  std::vector<uint32_t> found;
-  std::set<uint32_t> seen(drowned.begin(), drowned.end());
-  while (!drowned.empty() && seen.size() < kMostDrowned) {
-    const Reached reached = reached_from(comparison_.tensors[drowned.back()]);
-    drowned.pop_back();
+std::vector<uint32_t> FlowBack::behind_hiding(const std::vector<uint32_t>& equal,
+                                              uint32_t of) const {
+  std::vector<uint32_t> found, stack;
+  std::set<uint32_t> seen;
+  const auto add = [&](const std::vector<uint32_t>& tensors) {
+    for (const uint32_t next : tensors)
+      if (hides(comparison_.tensors[next], comparison_.tensors[of]) && seen.insert(next).second)
+        stack.push_back(next);
+  };
+  for (add(equal); !stack.empty() && seen.size() < kMostHiding;) {
+    const Reached reached = reached_from(comparison_.tensors[stack.back()]);
+    stack.pop_back();
     found.insert(found.end(), reached.tensors.begin(), reached.tensors.end());
-    for (const uint32_t next : reached.drowned)
-      if (seen.insert(next).second) drowned.push_back(next);
+    add(reached.equal);
   }
   return found;
 }
@@ -356,7 +366,7 @@ std::vector<ToleranceOrigin> FlowBack::all_origins(const std::vector<uint32_t>& 
           stack.push_back(next);
         }
     if (!further && of_declared == kNone && state == TensorState::beyond)
-      for (const uint32_t next : behind_drowned(reached.drowned)) {
+      for (const uint32_t next : behind_hiding(reached.equal, tensor)) {
         further = true;
         if (visited.insert(next).second) stack.push_back(next);
       }

@@ -80,8 +80,8 @@ class FlowBack {
  private:
   struct Reached {
     std::vector<uint32_t> tensors;
-    std::vector<uint32_t> near;     // equal, and not far from what is not
-    std::vector<uint32_t> drowned;  // equal, and they would be whatever they were made of
+    std::vector<uint32_t> near;   // equal, and not far from what is not
+    std::vector<uint32_t> equal;  // all that are
     std::vector<EventRef> region, received;
     uint32_t unknown = 0;
     std::vector<uint32_t> declared;  // of Comparison::declared
@@ -101,8 +101,8 @@ class FlowBack {
   void explore(const EventRef& event, const ComparedTensor& of, Reached& reached,
                std::unordered_map<uint64_t, bool>& seen) const;
   std::vector<SlotRef> made_by(const SlotRef& read) const;
-  bool belongs_elsewhere(uint32_t tensor, const std::vector<uint32_t>& equal,
-                         const SlotRef& made, const ComparedTensor& of) const;
+  bool belongs_elsewhere(uint32_t tensor, const std::vector<uint32_t>& equal, const SlotRef& made,
+                         const ComparedTensor& of) const;
   uint32_t handed_on(const SlotRef& read, const ValueKey& key) const;
   // Of Comparison::declared: what an operator reads there was declared before, and otherwise than
   // it is held; kNone: it was not.
@@ -110,8 +110,8 @@ class FlowBack {
   bool matters(const DeclaredTensor& declared, bool over_ranks) const;
   Reached reached_from(const ComparedTensor& tensor) const;
   Reached reached_from(const DeclaredTensor& declared) const;
-  // What is not the reference's behind tensors that do not tell.
-  std::vector<uint32_t> behind_drowned(std::vector<uint32_t> drowned) const;
+  // What is not the reference's behind those of `equal` that hide it from `of`.
+  std::vector<uint32_t> behind_hiding(const std::vector<uint32_t>& equal, uint32_t of) const;
   void tell_declared(const std::vector<std::pair<uint32_t, uint32_t>>& copies,
                      std::vector<ToleranceOrigin>& found) const;
   bool same_shape(uint32_t x, uint32_t y) const;
