@@ -58,6 +58,25 @@ std::optional<Location> HelperCalls::out_to(const EventRef& ref,
   return {};
 }
 
+std::optional<Location> HelperCalls::apart_from(const EventRef& event, const EventRef& other) {
+  const auto stack = [&](const EventRef& ref) -> const std::vector<Caller>& {
+    const ProcessLog& log = run_.processes[static_cast<size_t>(ref.process)];
+    return callers(ref.process, log.sketches.code_of_event(ref.event).calls);
+  };
+  const std::vector<Caller> mine = stack(event), theirs = stack(other);
+  const auto [at, of_other] =
+      std::mismatch(mine.rbegin(), mine.rend(), theirs.rbegin(), theirs.rend());
+  if (at == mine.rend() || of_other == theirs.rend() || at->path != of_other->path ||
+      at->function != of_other->function)
+    return {};
+  const ProcessLog& log = run_.processes[static_cast<size_t>(event.process)];
+  const auto inner = std::next(at);
+  const auto own = log.locations.find(log.text(log.events[event.event].boundary));
+  return place(*at, scope_of(inner != mine.rend()         ? inner->function
+                             : own == log.locations.end() ? std::string()
+                                                          : own->second.function));
+}
+
 std::optional<Location> HelperCalls::of(const EventRef& ref) {
   const ProcessLog& log = run_.processes[static_cast<size_t>(ref.process)];
   const Event event = log.events[ref.event];

@@ -37,6 +37,9 @@ class HelperCalls {
   std::optional<Location> of(const EventRef& event);
   // The innermost call on the way to an event that stands in one of these functions (scopes).
   std::optional<Location> out_to(const EventRef& event, const std::set<std::string>& functions);
+  // The call by which the way to one event parts from the way to another, in a function that leads
+  // to both: of a layer's parameter and the head's, the line of Model.__init__ that makes the layer.
+  std::optional<Location> apart_from(const EventRef& event, const EventRef& other);
 
  private:
   struct Execution {

@@ -51,10 +51,11 @@ class ToleranceJudge {
   Pivot pivot_of(const ToleranceOrigin& origin);
 
  private:
-  void missing_layers(Verdict& verdict) const;
+  void missing_layers(Verdict& verdict);
   const LayerPlace* held_again(const std::string& prefix) const;
   // The first operator of a layer on its rank.
   EventRef runs(const LayerPlace& place) const;
+  std::optional<Location> makes_layer(const LayerPlace& place);
   bool is_of(const SketchedTensor& tensor, const std::string& layer) const;
   bool is_drawn(const Pivot& pivot) const;
   // Where the backward pass did as it should, what was to finish its gradients is named.
@@ -91,7 +92,7 @@ const LayerPlace* ToleranceJudge::held_again(const std::string& prefix) const {
   return times > fewest ? most : nullptr;
 }
 
-void ToleranceJudge::missing_layers(Verdict& verdict) const {
+void ToleranceJudge::missing_layers(Verdict& verdict) {
   if (comparison_.layers_of_none.empty()) return;
   const auto& [prefix, layer] = comparison_.layers_of_none.front();
   Pivot pivot;
@@ -114,6 +115,7 @@ void ToleranceJudge::missing_layers(Verdict& verdict) const {
                          .numbers = {again->global, static_cast<uint64_t>(again->rank)},
                          .names = {prefix}});
     pivot.b = runs(*again);
+    if (pivot.b.process >= 0) pivot.call[1] = makes_layer(*again);
   }
   verdict.candidates.push_back(std::move(pivot));
 }
@@ -133,6 +135,31 @@ EventRef ToleranceJudge::runs(const LayerPlace& place) const {
       for (const SlotRef& b : tensor.b)
         if (b.event.process == place.process) first = readers.first_of(b);
   return first;
+}
+
+// The call by which a rank makes this layer, and not what lies beside the layers.
+std::optional<Location> ToleranceJudge::makes_layer(const LayerPlace& place) {
+  const ValueIndex values(b_);
+  EventRef of_layer, of_other;
+  ptrdiff_t nearest = -1;  // how much of the layer's name the other's begins with
+  for (const ComparedTensor& tensor : comparison_.tensors) {
+    if (comparison_.texts.text(tensor.a.activity.boundary) != "<parameters>") continue;
+    const bool mine = is_of(tensor.a, place.prefix + "." + std::to_string(place.global) + ".");
+    if (!mine && is_of(tensor.a, place.prefix + ".")) continue;
+    const std::string& name = comparison_.texts.text(tensor.a.slot);
+    const std::string layer = "param:" + place.prefix;
+    const auto shared = std::mismatch(layer.begin(), layer.end(), name.begin(), name.end());
+    if (mine ? of_layer.process >= 0 : shared.first - layer.begin() <= nearest) continue;
+    for (const SlotRef& b : tensor.b) {
+      if (b.event.process != place.process) continue;
+      const SlotRef maker = values.memory().writer(b.event, values.slot(b), /*inclusive=*/false);
+      if (maker.event.process < 0) continue;
+      if (!mine) nearest = shared.first - layer.begin();
+      (mine ? of_layer : of_other) = maker.event;
+    }
+  }
+  if (of_layer.process != place.process || of_other.process != place.process) return {};
+  return helper_calls_.apart_from(of_layer, of_other);
 }
 
 // A parameter of a layer, "decoder.layers.3.".
