@@ -15,6 +15,11 @@ namespace opguard {
 
 using namespace format;
 
+std::string_view ProcessLog::callee(const Event& event) const {
+  const auto found = locations.find(text(event.boundary));
+  return found == locations.end() ? std::string_view() : found->second.callee;
+}
+
 const std::string& ProcessLog::text(uint32_t string) const {
   static const std::string kEmpty;
   return string < strings.size() ? strings[string] : kEmpty;

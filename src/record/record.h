@@ -69,6 +69,8 @@ struct ProcessLog {
   }
   EventSlots slots_of(const Event& event) const&& = delete;
   const std::string& text(uint32_t string) const;  // "" for kNone
+  // As the program writes it, "x.mul_"; "" where the event's place is not known.
+  std::string_view callee(const Event& event) const;
 };
 
 struct Run {

@@ -7,6 +7,7 @@ operator, forward and backward. What a tensor moves by between the two is what r
     x of float32, 1.9      1.9 or one of its neighbours, 1.2e-7 away
     x of bfloat16, 1.0     1 or 0.996
     an integer, -inf       as it is
+    2.0 among whole ones   as it is: counts, indices and masks are exact in any order of addition
 
 Where the run to be compared rounds to a narrower type, its own roundoff is what counts. The slices name the operators:
 
@@ -66,8 +67,11 @@ class Jitter:
                 # Not counted as a write: autograd keeps what it has saved, with the noise in it.
                 moved = tensor.data
                 wide = torch.float64 if moved.dtype == torch.float64 else torch.float32
-                unit = self._roundoff(boundary, moved.dtype) * (torch.rand(moved.shape, generator=generator, dtype=wide) - 0.5)
+                roundoff = self._roundoff(boundary, moved.dtype)
                 exact = moved.to(wide)
+                if bool(((exact == exact.round()) & (exact.abs() <= 1 / roundoff)).all()):
+                    continue
+                unit = roundoff * (torch.rand(moved.shape, generator=generator, dtype=wide) - 0.5)
                 noisy = (exact + exact * unit).to(moved.dtype)
                 # The largest of a type, as in a mask, stays in it; what is not finite stays what it is.
                 moved.copy_(torch.where(torch.isfinite(noisy), noisy, moved))

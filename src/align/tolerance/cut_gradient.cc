@@ -5,6 +5,7 @@
 #include <string>
 
 #include "align/tolerance/noise_level.h"
+#include "operators/operators.h"
 
 namespace opguard {
 namespace {
@@ -49,7 +50,9 @@ std::vector<ValueKey> CutGradients::values_of(const ToleranceOrigin& origin,
 bool CutGradients::cuts(const EventRef& reader, const ValueKey& key) const {
   const ProcessLog& log = run_.processes[static_cast<size_t>(reader.process)];
   const Event event = log.events[reader.event];
-  if ((event.flags & kInGraph) != 0 || !tells_gradients(event) || communicates(event)) return false;
+  if ((event.flags & kInGraph) != 0 || !tells_gradients(event) || communicates(event) ||
+      reads_form_alone(log.callee(event)))
+    return false;
   bool wants = false, makes = false;
   const EventSlots slots = log.slots_of(event);
   for (const Slot& slot : slots) {

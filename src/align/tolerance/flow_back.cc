@@ -139,9 +139,7 @@ std::vector<SlotRef> FlowBack::read_by(const EventRef& ref) const {
     const EventSlots slots = log.slots_of(event);
     for (const Slot& slot : slots)
       if (slot.kind == SlotKind::in) read.push_back({of, slots.index_of(slot)});
-    const auto place = log.locations.find(log.text(event.boundary));
-    if (event.kind == EventKind::op && !read.empty() && place != log.locations.end() &&
-        reads_form_alone(place->second.callee))
+    if (event.kind == EventKind::op && !read.empty() && reads_form_alone(log.callee(event)))
       read.pop_back();
   };
   add(ref);

@@ -36,12 +36,6 @@ std::string pass_of(const ProcessLog& log, const Event& event) {
   return log.text(event.boundary) + " " + std::to_string(static_cast<int>(event.phase));
 }
 
-// "x.mul_", "" where the place is not known.
-std::string_view called_at(const ProcessLog& log, const Event& event) {
-  const auto found = log.locations.find(log.text(event.boundary));
-  return found == log.locations.end() ? std::string_view() : found->second.callee;
-}
-
 // "layers.#.attention", "" for none.
 std::string module_of(const ProcessLog& log, uint32_t index) {
   const uint32_t module = log.sketches.code_of_event(index).module;
@@ -95,7 +89,7 @@ EventRef NamedOperators::divides(const EventRef& sum, const ComparedTensor& tens
     const Event event = log.events[i];
     if (event.step != tensor.a.activity.step) break;
     if (event.kind != EventKind::op || communicates(event) || event.scalars == kNone ||
-        moves_bytes(called_at(log, event)))
+        moves_bytes(log.callee(event)))
       continue;
     const EventSlots slots = log.slots_of(event);
     uint32_t read = 0;

@@ -19,11 +19,6 @@
 namespace opguard {
 namespace {
 
-std::string callee_of(const ProcessLog& log, const Event& event) {
-  auto found = log.locations.find(log.text(event.boundary));
-  return found == log.locations.end() ? std::string() : found->second.callee;
-}
-
 // Every byte of a slot's span is an element of it.
 bool is_dense(const ProcessLog& log, const Slot& slot) {
   const Meta& meta = log.metas[slot.meta];
@@ -57,7 +52,7 @@ void LastingValues::read(const ProcessLog& log, const Event& event, const EventS
   if (std::none_of(slots.begin(), slots.end(),
                    [&](const Slot& slot) { return slot.kind != SlotKind::in && !is_view(slot); }))
     return;
-  const std::string callee = callee_of(log, event);
+  const std::string_view callee = log.callee(event);
   for (const Slot& slot : slots) {
     if (slot.storage == 0 || slot.kind != SlotKind::in) continue;
     const auto at = remainder_.find(slot.storage);
