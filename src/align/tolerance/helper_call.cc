@@ -1,7 +1,9 @@
 #include "align/tolerance/helper_call.h"
 
 #include <algorithm>
+#include <unordered_set>
 
+#include "align/values/value_index.h"
 #include "support/qualified_name.h"
 
 namespace opguard {
@@ -75,6 +77,34 @@ std::optional<Location> HelperCalls::apart_from(const EventRef& event, const Eve
   return place(*at, scope_of(inner != mine.rend()         ? inner->function
                              : own == log.locations.end() ? std::string()
                                                           : own->second.function));
+}
+
+std::optional<Location> HelperCalls::of_parts(const EventRef& node) {
+  const ProcessLog& log = run_.processes[static_cast<size_t>(node.process)];
+  const Event event = log.events[node.event];
+  if (event.kind != EventKind::node || event.forward == kNone) return {};
+  std::unordered_set<ValueKey, ValueKeyHash> exchanged;
+  const auto is_exchanged = [&](const Event& of) {
+    const EventSlots slots = log.slots_of(of);
+    return std::any_of(slots.begin(), slots.end(), [&](const Slot& slot) {
+      return slot.kind == SlotKind::out && has_value(slot) &&
+             exchanged.contains(value_key(log, slot));
+    });
+  };
+  for (uint64_t i = 0; i < log.events.size(); ++i) {
+    const Event other = log.events[i];
+    if (!communicates(other)) continue;
+    const EventSlots slots = log.slots_of(other);
+    for (const Slot& slot : slots)
+      if (slot.kind == SlotKind::in && has_value(slot)) exchanged.insert(value_key(log, slot));
+  }
+  if (is_exchanged(event)) return {};
+  for (uint64_t i = 0; i < log.events.size(); ++i)
+    if (const Event other = log.events[i]; other.kind == EventKind::node &&
+                                           other.boundary == event.boundary &&
+                                           other.node == event.node && is_exchanged(other))
+      return of({node.process, event.forward});
+  return {};
 }
 
 std::optional<Location> HelperCalls::of(const EventRef& ref) {

@@ -4,12 +4,15 @@
 //   groups.py:32        return torch.cat(parts, dim)  where the wrong tensor is made
 //
 // The helper did its work before, called from elsewhere, and no harm came of it. So what it is
-// given here is in question. A function that runs no operator of its own passes on what it is given.
-// Where several places call it, its caller is named.
+// given here is in question. A function that runs no operator of its own passes on what it is
+// given. Where several places call it, its caller is named.
+//
+// A helper's backward pass may leave parts of a gradient, which its callers add up. Where they do
+// for other calls, and not for this one, the call is named too.
 //
 // Not named: the call of an operator that runs for the first time. Nor of a helper with one caller,
-// or with none that came before. Nor of a node of a backward pass: other forward passes say nothing
-// of it. A log has to tell who called: format 10 in the sketch mode does.
+// or with none that came before. Nor of another node of a backward pass: other forward passes
+// say nothing of it. A log has to tell who called: format 10 in the sketch mode does.
 //
 // Facts: the calls that each execution came by (record/call_stack.h), and where calls stand
 // (record/calls.h). The cost: one pass over the candidate's events when the first is asked for.
@@ -35,10 +38,14 @@ class HelperCalls {
 
   // {}: the operator itself is named.
   std::optional<Location> of(const EventRef& event);
+  // Of a node whose gradient ranks have parts of, where those of the helper's other calls are added
+  // up as soon as they are made, and this one is not.
+  std::optional<Location> of_parts(const EventRef& node);
   // The innermost call on the way to an event that stands in one of these functions (scopes).
   std::optional<Location> out_to(const EventRef& event, const std::set<std::string>& functions);
   // The call by which the way to one event parts from the way to another, in a function that leads
-  // to both: of a layer's parameter and the head's, the line of Model.__init__ that makes the layer.
+  // to both: of a layer's parameter and the head's, the line of Model.__init__ that makes the
+  // layer.
   std::optional<Location> apart_from(const EventRef& event, const EventRef& other);
 
  private:

@@ -206,6 +206,9 @@ Pivot ToleranceJudge::pivot_of(const ToleranceOrigin& origin) {
   if (place.b.process >= 0)
     pivot.call[1] = handed_.call(place, helper_calls_);
   else if (pivot.b.process >= 0 && declared == nullptr)
+    pivot.call[1] =
+        pivot.kind == PivotKind::missing_reduce ? helper_calls_.of_parts(pivot.b) : std::nullopt;
+  if (pivot.b.process >= 0 && place.b.process < 0 && declared == nullptr && !pivot.call[1])
     pivot.call[1] = helper_calls_.of(pivot.b);
   const bool own = std::any_of(tensor.b.begin(), tensor.b.end(),
                                [&](const SlotRef& b) { return b.event == pivot.b; });
