@@ -97,6 +97,16 @@ TensorState state_of(const ComparedTensor& tensor, bool zero) {
   return TensorState::equal;
 }
 
+// How many tensors an operator leaves. Of x.chunk(1) and x.chunk(2) the first is not the same one.
+size_t results_of(const Run& run, const SlotRef& at) {
+  const ProcessLog& log = run.processes[static_cast<size_t>(at.event.process)];
+  const Event event = log.events[at.event.event];
+  if (event.kind != EventKind::op) return 1;
+  const EventSlots slots = log.slots_of(event);
+  return static_cast<size_t>(std::count_if(
+      slots.begin(), slots.end(), [](const Slot& slot) { return slot.kind == SlotKind::out; }));
+}
+
 // Most of what both have is in a narrower type in the candidate: the ratio of the types' units.
 double coarser_of(const std::vector<ComparedTensor>& tensors, SketchReader& a, SketchReader& b) {
   uint64_t floating = 0;
@@ -179,6 +189,9 @@ Comparison compare_tensors(const Run& reference, const Run& candidate,
       } else {
         name.execution = batches.execution(number, tensor.activity, tensor.execution);
         if (name.execution != kNone) whole = index.find(name);
+        if (whole != nullptr &&
+            results_of(reference, whole->at) != results_of(candidate, tensor.at))
+          whole = nullptr;
       }
       if (whole == nullptr) continue;
       ComparedTensor& compared = held[whole];
