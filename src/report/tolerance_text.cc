@@ -95,6 +95,8 @@ std::string tolerance_words(const Reason& reason) {
       return "no gradient comes back through it, and the sum that lacks it is not run a's";
     case ReasonKind::left_as_it_was:
       return "it writes what was there before, where run a leaves another value";
+    case ReasonKind::left_out:
+      return "it updates other parameters, and leaves " + names[0] + " as it was";
     case ReasonKind::saved_overwritten:
       return "a backward pass reads what its forward pass had there, and this wrote over it "
              "before, "

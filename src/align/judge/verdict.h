@@ -31,7 +31,7 @@ enum class PivotKind : uint8_t {
   missing_reduce,  // ranks hold parts of a sum that nobody adds up
   scale,           // a multiple
   layout,          // the right elements at other places
-  omits,           // a piece that no rank holds
+  omits,           // a piece that no rank holds, a parameter that no update writes
   replicas,        // ranks that should agree do not
   stale,           // the value of another layer, micro-batch or step
   mapping,         // a layer that no rank holds

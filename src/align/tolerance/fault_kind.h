@@ -2,7 +2,7 @@
 //
 //   missing_reduce   the ranks hold parts of a sum
 //   scale            a multiple
-//   omits            a piece is held by no rank
+//   omits            a piece is held by no rank; or no update writes a parameter (missed_update.h)
 //   layout           the reference's elements, at other places
 //   stale            the reference's value of another layer, micro-batch or step; or what a
 //                    backward pass reads was overwritten

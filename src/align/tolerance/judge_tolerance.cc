@@ -14,6 +14,7 @@
 #include "align/tolerance/handed_value.h"
 #include "align/tolerance/helper_call.h"
 #include "align/tolerance/judged_values.h"
+#include "align/tolerance/missed_update.h"
 #include "align/tolerance/named_operator.h"
 #include "align/tolerance/noise_level.h"
 #include "align/tolerance/port_pivot.h"
@@ -59,7 +60,7 @@ class ToleranceJudge {
   bool is_of(const SketchedTensor& tensor, const std::string& layer) const;
   bool is_drawn(const Pivot& pivot) const;
   // Where the backward pass did as it should, what was to finish its gradients is named.
-  void finish(const ComparedTensor& tensor, PivotKind kind, NamedOperator& named,
+  void finish(const ComparedTensor& tensor, PivotKind& kind, NamedOperator& named,
               Reasons& why) const;
   Reasons held_twice(const ComparedTensor& gradient) const;
   std::string place_of(const EventRef& ref) const;
@@ -261,11 +262,18 @@ Reasons ToleranceJudge::held_twice(const ComparedTensor& gradient) const {
 
 // It takes random numbers, and what it made of run a's values is nothing of run a's: another stream
 // tells nothing. Ranks that do not agree, and what is a multiple, are faults of their own.
-void ToleranceJudge::finish(const ComparedTensor& tensor, PivotKind kind, NamedOperator& named,
+void ToleranceJudge::finish(const ComparedTensor& tensor, PivotKind& kind, NamedOperator& named,
                             Reasons& why) const {
   std::optional<UnfinishedGradient> found;
   if (kind == PivotKind::missing_reduce) found = gradients_.left_in_parts(tensor);
   if (kind == PivotKind::scale) found = gradients_.scaled(tensor);
+  if (kind == PivotKind::stale)
+    if (const EventRef update = missed_update(b_, comparison_, tensor, named.event);
+        update.process >= 0 && names_.has_place(update)) {
+      named = {update};
+      kind = PivotKind::omits;
+      why = {{.kind = ReasonKind::left_out, .names = {comparison_.texts.text(tensor.a.slot)}}};
+    }
   if (!found || !names_.has_place(found->event)) return;
   named = {found->event};
   if (kind == PivotKind::scale) why = {{.kind = ReasonKind::times_factor, .ratio = found->factor}};

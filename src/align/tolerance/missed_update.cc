@@ -1,0 +1,40 @@
+#include "align/tolerance/missed_update.h"
+
+#include "align/values/value_index.h"
+
+namespace opguard {
+
+EventRef missed_update(const Run& candidate, const Comparison& comparison,
+                       const ComparedTensor& parameter, const EventRef& maker) {
+  const Texts& texts = comparison.texts;
+  const auto is_read = [&](const SketchedTensor& tensor) {
+    return texts.text(tensor.activity.boundary) == "<parameters>" &&
+           texts.text(tensor.slot).starts_with("param:");
+  };
+  if (!is_read(parameter.a) || maker.process < 0) return {};
+  EventRef before;  // where the program read it last
+  for (const ComparedTensor& other : comparison.tensors)
+    if (other.a.slot == parameter.a.slot && is_read(other.a))
+      for (const SlotRef& b : other.b)
+        if (b.event.process == maker.process && b.event.event < parameter.b.front().event.event &&
+            (before.process < 0 || before.event < b.event.event))
+          before = b.event;
+  if (before.process < 0 || maker.event > before.event) return {};
+  const ValueIndex values(candidate);
+  for (const ComparedTensor& other : comparison.tensors) {
+    if (!(other.a.activity == parameter.a.activity) || !is_read(other.a) ||
+        other.a.execution != parameter.a.execution || other.state != TensorState::equal)
+      continue;
+    for (const SlotRef& b : other.b) {
+      if (b.event.process != maker.process) continue;
+      const SlotRef writer = values.memory().writer(b.event, values.slot(b), /*inclusive=*/false);
+      if (writer.event.process >= 0 && writer.event.event > before.event) return writer.event;
+      const auto parts = values.memory().parts(b.event, values.slot(b)).left;
+      for (const SlotRef& part : parts)
+        if (part.event.event > before.event) return part.event;
+    }
+  }
+  return {};
+}
+
+}  // namespace opguard
