@@ -37,6 +37,7 @@ static_assert(std::ranges::is_sorted(kOperators, {}, &Operator::name));
 constexpr Operator kUnknown;
 
 std::string_view last_part(std::string_view callee) {
+  if (callee == "[]") return "getitem";                 // as the parser has x[i]
   return callee.substr(callee.find_last_of(".:") + 1);  // npos + 1 is 0
 }
 

@@ -3,7 +3,7 @@
 // Facts only, those of operators.txt: moves_bytes("torch.cat") is true, and of "x.add" it is false.
 // Who asks decides what follows: mode `trusted` records no mover, the recorder flags what
 // torch.empty leaves, the judge looks behind a draw. A callee is a name as a program writes it, of
-// which the last part counts: "torch.cat" and "self.cat" are one to the table. An ATen name,
+// which the last part counts: "torch.cat" and "self.cat" are one to the table. "[]" is getitem. An ATen name,
 // "aten::cat.out", goes through aten_name() first. The cost: a binary search in some 400 names.
 #pragma once
 

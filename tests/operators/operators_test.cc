@@ -24,6 +24,7 @@ TEST(Operators, NamesOfAten) {
 TEST(Operators, OtherNamesOfOneOperatorHaveItsProperties) {
   for (const char* name : {"concat", "concatenate", "moveaxis", "diagonal", "atleast_2d", "hsplit"})
     EXPECT_TRUE(moves_bytes(name)) << name;
+  EXPECT_TRUE(moves_bytes("[]"));  // x[i], as the parser has it
 }
 
 TEST(Operators, WhatIsOverwritten) {

@@ -11,6 +11,7 @@
 #include "align/tolerance/declared_tensors.h"
 #include "align/tolerance/module_order.h"
 #include "align/tolerance/noise_level.h"
+#include "align/tolerance/parameter_parts.h"
 #include "align/tolerance/summed_losses.h"
 
 namespace opguard {
@@ -165,6 +166,10 @@ Comparison compare_tensors(const Run& reference, const Run& candidate,
         is_port(result.reference, mine, result.texts))
       result.port = pair_port({reference, result.reference}, {candidate, mine}, result.texts,
                               levels, options.factor);
+  if (result.port.told) {
+    const std::vector<SlotRef> parts = parameter_parts(candidate, alone);
+    result.port.known.insert(result.port.known.end(), parts.begin(), parts.end());
+  }
   const Layers layers = result.port.told ? Layers(Run(), Run()) : Layers(reference, candidate);
   result.layers = layers.places();
   result.layers_of_none = layers.held_by_none();
