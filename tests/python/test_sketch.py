@@ -205,6 +205,21 @@ def test_jitter_is_a_function_of_its_seed(tmp_path):
                 assert 0 < apart < 3e-6 * norm
 
 
+def test_numbers_that_are_exact_are_not_jittered():
+    torch = pytest.importorskip("torch")
+    from opguard.record.jitter import Jitter
+
+    def moved(values, dtype=torch.float32, slices=""):
+        tensor = torch.tensor(values, dtype=dtype)
+        Jitter(1, slices)("site", 0, [tensor])
+        return not torch.equal(tensor, torch.tensor(values, dtype=dtype))
+
+    assert not moved([0.0, 3.0, -2.0] * 20) and not moved([0.0, float("-inf")] * 20)
+    assert moved([0.5, 3.0, -2.0] * 20)
+    # Beyond 2^23 every float32 is a whole number, and says nothing; so do those beyond 2^7 of bfloat16.
+    assert moved([2.0**24 + 2] * 60) and moved([300.0] * 60, torch.bfloat16) and moved([300.0] * 60, slices="type site bfloat16")
+
+
 def test_what_is_no_list_of_shapes_is_told(tmp_path):
     result = run_program("print(og('a', 3) + 4)", tmp_path / "log", env=sketch_mode(OPGUARD_SLICES="world 2\nshape two\n"), status=1)
     assert "OPGUARD_SLICES: line 2 is none of 'world N', 'shape N ...', 'exchange N ...', 'parts N ...', 'parameter NxN NAME', 'pad N N', 'type ID TYPE'" in result.stderr

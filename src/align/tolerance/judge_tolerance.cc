@@ -83,7 +83,7 @@ const LayerPlace* ToleranceJudge::held_again(const std::string& prefix) const {
   for (const LayerPlace& place : comparison_.layers)
     if (place.prefix == prefix) places[place.global].push_back(&place);
   const LayerPlace* most = nullptr;
-  size_t fewest = SIZE_MAX, times = 0;
+  size_t fewest = places.size() == 1 ? 1 : SIZE_MAX, times = 0;
   for (const auto& [layer, held] : places) {
     fewest = std::min(fewest, held.size());
     if (held.size() <= times) continue;
