@@ -87,7 +87,8 @@ def test_two_stages_are_equivalent(opguard, tmp_path):
 
 
 def test_a_layer_that_is_there_twice_is_named_where_it_is_made(opguard, tmp_path):
-    done, verdict = compared(opguard, tmp_path, [("[RANK] if WORLD > 1", "[0] if WORLD > 1")], in_both=PIPELINE)
+    beside = ("        self.blocks = torch", "        self.unused = torch.nn.Parameter(torch.linspace(0.5, 1.5, 16) * 2)\n        self.blocks = torch")
+    done, verdict = compared(opguard, tmp_path, [("[RANK] if WORLD > 1", "[0] if WORLD > 1")], in_both=[*PIPELINE, beside])
     pivot = verdict["pivot"]
     assert (done.returncode, pivot["kind"], pivot["b"]["line"]) == (1, "mapping", line_in(tmp_path / "b", "Block(i) for i in"))
 

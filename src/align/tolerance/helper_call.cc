@@ -61,22 +61,24 @@ std::optional<Location> HelperCalls::out_to(const EventRef& ref,
 }
 
 std::optional<Location> HelperCalls::apart_from(const EventRef& event, const EventRef& other) {
-  const auto stack = [&](const EventRef& ref) -> const std::vector<Caller>& {
+  // The operator's own line comes first.
+  const auto stack = [&](const EventRef& ref) {
     const ProcessLog& log = run_.processes[static_cast<size_t>(ref.process)];
-    return callers(ref.process, log.sketches.code_of_event(ref.event).calls);
+    std::vector<Caller> lines;
+    const auto at = log.locations.find(log.text(log.events[ref.event].boundary));
+    if (at != log.locations.end())
+      lines.push_back({at->second.path, at->second.line, at->second.function});
+    const auto& calls = callers(ref.process, log.sketches.code_of_event(ref.event).calls);
+    lines.insert(lines.end(), calls.begin(), calls.end());
+    return lines;
   };
   const std::vector<Caller> mine = stack(event), theirs = stack(other);
   const auto [at, of_other] =
       std::mismatch(mine.rbegin(), mine.rend(), theirs.rbegin(), theirs.rend());
-  if (at == mine.rend() || of_other == theirs.rend() || at->path != of_other->path ||
-      at->function != of_other->function)
+  if (at == mine.rend() || of_other == theirs.rend() || std::next(at) == mine.rend() ||
+      at->path != of_other->path || scope_of(at->function) != scope_of(of_other->function))
     return {};
-  const ProcessLog& log = run_.processes[static_cast<size_t>(event.process)];
-  const auto inner = std::next(at);
-  const auto own = log.locations.find(log.text(log.events[event.event].boundary));
-  return place(*at, scope_of(inner != mine.rend()         ? inner->function
-                             : own == log.locations.end() ? std::string()
-                                                          : own->second.function));
+  return place(*at, scope_of(std::next(at)->function));
 }
 
 std::optional<Location> HelperCalls::of_parts(const EventRef& node) {
