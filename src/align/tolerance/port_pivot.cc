@@ -131,12 +131,15 @@ PortPivot::Reading PortPivot::reads_too(const ValueKey& key, uint32_t at_least,
   return found;
 }
 
-// b makes so many times what a makes there, as a projection of what nobody scaled.
+// b makes so many times what a makes there, as a projection of what nobody scaled. One number is
+// always a multiple of another.
 double PortPivot::results_multiple(const EventRef& a, const EventRef& b) const {
   const ProcessLog& log = log_with(a_, a);
   const EventSlots slots = log.slots_of(log.events[a.event]);
   for (const Slot& slot : slots) {
-    if (slot.kind == SlotKind::in || !has_value(slot)) continue;
+    if (slot.kind == SlotKind::in || !has_value(slot) || slot.meta == kNone ||
+        elements_of(log.metas[slot.meta]) < 2)
+      continue;
     const SlotRef made{a, slots.index_of(slot)};
     if (const double factor = multiple_of({a_, made}, {b_, b}, kSameFactor); factor != 0)
       return factor;
