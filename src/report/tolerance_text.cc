@@ -97,6 +97,8 @@ std::string tolerance_words(const Reason& reason) {
       return "it writes what was there before, where run a leaves another value";
     case ReasonKind::left_out:
       return "it updates other parameters, and leaves " + names[0] + " as it was";
+    case ReasonKind::left_in_part:
+      return "it writes a part of " + names[0] + ", and the rest stays as it was";
     case ReasonKind::saved_overwritten:
       return "a backward pass reads what its forward pass had there, and this wrote over it "
              "before, "

@@ -171,6 +171,7 @@ enum class ReasonKind : uint8_t {
   gradient_cut,     // a summand is missing
   left_as_it_was,   // it wrote what was there
   left_out,         // it writes the other parameters, and not this one: names[0]
+  left_in_part,     // it writes a part of it alone: names[0]
   saved_overwritten,  // numbers: the micro-batch that did it
   elements_moved,     //
   some_ranks,         // numbers: how many of how many, the first

@@ -63,6 +63,7 @@ class ToleranceJudge {
   void finish(const ComparedTensor& tensor, PivotKind& kind, NamedOperator& named,
               Reasons& why) const;
   Reasons held_twice(const ComparedTensor& gradient) const;
+  std::optional<Location> call_of(PivotKind kind, const NamedOperator& named);
   std::string place_of(const EventRef& ref) const;
   Reasons declared_note() const;
 
@@ -169,6 +170,14 @@ bool ToleranceJudge::is_of(const SketchedTensor& tensor, const std::string& laye
          (comparison_.texts.text(tensor.slot) + ".").starts_with("param:" + layer);
 }
 
+// What cuts a gradient off and does not in the reference, is at fault wherever it is called from.
+std::optional<Location> ToleranceJudge::call_of(PivotKind kind, const NamedOperator& named) {
+  if (named.cuts) return {};
+  if (kind == PivotKind::missing_reduce)
+    if (std::optional<Location> call = helper_calls_.of_parts(named.event)) return call;
+  return helper_calls_.of(named.event);
+}
+
 Pivot ToleranceJudge::pivot_of(const ToleranceOrigin& origin) {
   const ComparedTensor& tensor = comparison_.tensors[origin.tensor];
   Pivot pivot;
@@ -207,10 +216,7 @@ Pivot ToleranceJudge::pivot_of(const ToleranceOrigin& origin) {
   if (place.b.process >= 0)
     pivot.call[1] = handed_.call(place, helper_calls_);
   else if (pivot.b.process >= 0 && declared == nullptr)
-    pivot.call[1] =
-        pivot.kind == PivotKind::missing_reduce ? helper_calls_.of_parts(pivot.b) : std::nullopt;
-  if (pivot.b.process >= 0 && place.b.process < 0 && declared == nullptr && !pivot.call[1])
-    pivot.call[1] = helper_calls_.of(pivot.b);
+    pivot.call[1] = call_of(pivot.kind, named);
   const bool own = std::any_of(tensor.b.begin(), tensor.b.end(),
                                [&](const SlotRef& b) { return b.event == pivot.b; });
   pivot.a = place.a;
@@ -267,12 +273,14 @@ void ToleranceJudge::finish(const ComparedTensor& tensor, PivotKind& kind, Named
   std::optional<UnfinishedGradient> found;
   if (kind == PivotKind::missing_reduce) found = gradients_.left_in_parts(tensor);
   if (kind == PivotKind::scale) found = gradients_.scaled(tensor);
-  if (kind == PivotKind::stale)
-    if (const EventRef update = missed_update(b_, comparison_, tensor, named.event);
-        update.process >= 0 && names_.has_place(update)) {
-      named = {update};
+  if (kind == PivotKind::stale || kind == PivotKind::layout || kind == PivotKind::value)
+    if (const MissedUpdate update = missed_update(b_, comparison_, tensor, named.event);
+        update.event.process >= 0 && (update.part || kind == PivotKind::stale) &&
+        names_.has_place(update.event)) {
+      named = {update.event};
       kind = PivotKind::omits;
-      why = {{.kind = ReasonKind::left_out, .names = {comparison_.texts.text(tensor.a.slot)}}};
+      why = {{.kind = update.part ? ReasonKind::left_in_part : ReasonKind::left_out,
+              .names = {comparison_.texts.text(tensor.a.slot)}}};
     }
   if (!found || !names_.has_place(found->event)) return;
   named = {found->event};

@@ -1,11 +1,13 @@
 #include "align/tolerance/missed_update.h"
 
+#include <algorithm>
+
 #include "align/values/value_index.h"
 
 namespace opguard {
 
-EventRef missed_update(const Run& candidate, const Comparison& comparison,
-                       const ComparedTensor& parameter, const EventRef& maker) {
+MissedUpdate missed_update(const Run& candidate, const Comparison& comparison,
+                           const ComparedTensor& parameter, const EventRef& maker) {
   const Texts& texts = comparison.texts;
   const auto is_read = [&](const SketchedTensor& tensor) {
     return texts.text(tensor.activity.boundary) == "<parameters>" &&
@@ -19,8 +21,18 @@ EventRef missed_update(const Run& candidate, const Comparison& comparison,
         if (b.event.process == maker.process && b.event.event < parameter.b.front().event.event &&
             (before.process < 0 || before.event < b.event.event))
           before = b.event;
-  if (before.process < 0 || maker.event > before.event) return {};
+  if (before.process < 0) return {};
   const ValueIndex values(candidate);
+  for (const SlotRef& b : parameter.b) {
+    if (b.event.process != maker.process) continue;
+    const Memory::Parts written = values.memory().parts(b.event, values.slot(b));
+    const auto later = [&](const SlotRef& part) { return part.event.event > before.event; };
+    const auto newer = std::find_if(written.left.begin(), written.left.end(), later);
+    if (newer != written.left.end() &&
+        !(written.complete && std::all_of(written.left.begin(), written.left.end(), later)))
+      return {newer->event, true};
+  }
+  if (maker.event > before.event) return {};
   for (const ComparedTensor& other : comparison.tensors) {
     if (!(other.a.activity == parameter.a.activity) || !is_read(other.a) ||
         other.a.execution != parameter.a.execution || other.state != TensorState::equal)
@@ -28,10 +40,10 @@ EventRef missed_update(const Run& candidate, const Comparison& comparison,
     for (const SlotRef& b : other.b) {
       if (b.event.process != maker.process) continue;
       const SlotRef writer = values.memory().writer(b.event, values.slot(b), /*inclusive=*/false);
-      if (writer.event.process >= 0 && writer.event.event > before.event) return writer.event;
+      if (writer.event.process >= 0 && writer.event.event > before.event) return {writer.event};
       const auto parts = values.memory().parts(b.event, values.slot(b)).left;
       for (const SlotRef& part : parts)
-        if (part.event.event > before.event) return part.event;
+        if (part.event.event > before.event) return {part.event};
     }
   }
   return {};

@@ -6,7 +6,11 @@
 // The value was right when it was made, so its maker is not at fault. What writes the others
 // between the two times that the program read it, is to write this one too.
 //
-// Not named: anything where the parameter was written since the step began, or no other was.
+//   p.view(-1)[: part.numel()].copy_(part)      writes some elements, and the others stay
+//
+// What writes a part of a parameter alone is named likewise.
+//
+// Not named: anything where the whole parameter was written since the step began, or no other was.
 //
 // The cost: one index of the candidate's writes.
 #pragma once
@@ -15,8 +19,13 @@
 
 namespace opguard {
 
-// `maker`: what made the value of the parameter. Its event is no event where nothing is named.
-EventRef missed_update(const Run& candidate, const Comparison& comparison,
-                       const ComparedTensor& parameter, const EventRef& maker);
+struct MissedUpdate {
+  EventRef event;     // no event: nothing is named
+  bool part = false;  // of this parameter it writes a part
+};
+
+// `maker`: what made the value of the parameter.
+MissedUpdate missed_update(const Run& candidate, const Comparison& comparison,
+                           const ComparedTensor& parameter, const EventRef& maker);
 
 }  // namespace opguard

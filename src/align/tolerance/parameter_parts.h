@@ -1,5 +1,5 @@
-// align/tolerance/parameter_parts.h: parts of a port's parameters, which are known as the parameters
-// are.
+// align/tolerance/parameter_parts.h: parts of a port's parameters, which are known as the
+// parameters are.
 //
 //   part @ self.up[expert]     self.up[2] is a third of a weight that the reference has as
 //                              gate_up_proj, and that no operator of the reference leaves
