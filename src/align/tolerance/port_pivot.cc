@@ -137,9 +137,9 @@ double PortPivot::results_multiple(const EventRef& a, const EventRef& b) const {
   const ProcessLog& log = log_with(a_, a);
   const EventSlots slots = log.slots_of(log.events[a.event]);
   for (const Slot& slot : slots) {
-    if (slot.kind == SlotKind::in || !has_value(slot) || slot.meta == kNone ||
-        elements_of(log.metas[slot.meta]) < 2)
-      continue;
+    if (slot.kind == SlotKind::in || !has_value(slot) || slot.meta == kNone) continue;
+    const std::vector<int64_t>& shape = log.metas[slot.meta].shape;
+    if (std::all_of(shape.begin(), shape.end(), [](int64_t size) { return size == 1; })) continue;
     const SlotRef made{a, slots.index_of(slot)};
     if (const double factor = multiple_of({a_, made}, {b_, b}, kSameFactor); factor != 0)
       return factor;
