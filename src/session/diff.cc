@@ -237,13 +237,12 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
         });
     if (!logs) return logs.takeError();
     note_written(watched_a, watched_b);
+    GuardedProgram sketched_b = programs[1];  // which `isolate` refers to
+    if (!logs->pads.empty())
+      sketched_b.environment.emplace_back("OPGUARD_SLICES", "@" + logs->pads);
     Isolate isolate;
-    if (opt.tolerance.isolate) {
-      GuardedProgram sketched_b = programs[1];
-      if (!logs->pads.empty())
-        sketched_b.environment.emplace_back("OPGUARD_SLICES", "@" + logs->pads);
+    if (opt.tolerance.isolate)
       isolate = isolate_with(programs[0], sketched_b, opt.tolerance.options);
-    }
     return report_tolerance(*logs, coverage, opt.tolerance.options, opt.report, isolate);
   }
   say_step("3/4 guarded run of " + told(a));

@@ -16,7 +16,7 @@
 
 namespace opguard {
 
-// a, b: how the programs are run.
+// a, b: how the programs are run. They and `tolerance` outlive what is returned.
 Isolate isolate_with(const GuardedProgram& a, const GuardedProgram& b,
                      const ToleranceOptions& tolerance);
 
