@@ -169,9 +169,9 @@ bool FlowBack::leads_on(const ComparedTensor& tensor, const ComparedTensor& towa
   return false;
 }
 
-// The value is the reference's under another name, and not what belongs here: a gradient that lacks
-// a summand; what this operator is to make of another micro-batch; or another micro-batch's value
-// that was received.
+// The value is the reference's under another name, and not what belongs here. It is a gradient that
+// lacks a summand. Or this operator is to make it of another micro-batch. Or it was received, and
+// is another micro-batch's.
 bool FlowBack::belongs_elsewhere(uint32_t tensor, const std::vector<uint32_t>& equal,
                                  const SlotRef& made, const ComparedTensor& of) const {
   if (tensor != kNone) {

@@ -38,14 +38,13 @@ class HelperCalls {
 
   // {}: the operator itself is named.
   std::optional<Location> of(const EventRef& event);
-  // Of a node whose gradient ranks have parts of, where those of the helper's other calls are added
-  // up as soon as they are made, and this one is not.
+  // Of a node whose gradient ranks have parts of. Those of the helper's other calls are added up as
+  // soon as they are made, and this one is not.
   std::optional<Location> of_parts(const EventRef& node);
   // The innermost call on the way to an event that stands in one of these functions (scopes).
   std::optional<Location> out_to(const EventRef& event, const std::set<std::string>& functions);
-  // The call by which the way to one event parts from the way to another, in a function that leads
-  // to both: of a layer's parameter and the head's, the line of Model.__init__ that makes the
-  // layer.
+  // The call by which the way to one event parts from that to another, in a function that leads to
+  // both. Of a layer's parameter and the head's it is the line of Model.__init__ for the layer.
   std::optional<Location> apart_from(const EventRef& event, const EventRef& other);
 
  private:

@@ -9,7 +9,7 @@
 // to. Tokens and positions are sketched too, so what is taken from the data counts.
 //
 // A rank with as many as the reference has each once. Where two of its own are nearest to the same
-// one, they are in the reference's order: a stage was given one of them in place of another.
+// one, they are in the reference's order. A stage was given one of them in place of another.
 //
 // Counterexample: what runs once a step, or another number of times a micro-batch than in the
 // reference, belongs to none. It is compared where it runs as often in both.

@@ -18,8 +18,8 @@
 
 namespace opguard {
 
-// Steps in which the one process with losses has fewer of them than the reference, and in which
-// their sums agree within `allowed`, relative to the larger.
+// Steps in which the one process with losses has fewer of them than the reference. Their sums agree
+// there within `allowed`, relative to the larger.
 std::set<uint32_t> steps_with_summed_losses(const ProcessTensors& reference, SketchReader& a,
                                             const std::vector<ProcessTensors>& ranks,
                                             SketchReader& b, double allowed);
