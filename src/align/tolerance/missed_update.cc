@@ -14,11 +14,15 @@ MissedUpdate missed_update(const Run& candidate, const Comparison& comparison,
            texts.text(tensor.slot).starts_with("param:");
   };
   if (!is_read(parameter.a) || maker.process < 0) return {};
+  const auto held = std::find_if(parameter.b.begin(), parameter.b.end(), [&](const SlotRef& b) {
+    return b.event.process == maker.process;
+  });
+  if (held == parameter.b.end()) return {};
   EventRef before;  // where the program read it last
   for (const ComparedTensor& other : comparison.tensors)
     if (other.a.slot == parameter.a.slot && is_read(other.a))
       for (const SlotRef& b : other.b)
-        if (b.event.process == maker.process && b.event.event < parameter.b.front().event.event &&
+        if (b.event.process == maker.process && b.event.event < held->event.event &&
             (before.process < 0 || before.event < b.event.event))
           before = b.event;
   if (before.process < 0) return {};
