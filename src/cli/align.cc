@@ -34,7 +34,7 @@ void add_align(CLI::App& app, Pipeline& run) {
   add_report_options(*command, opt->report);
   add_rule_options(*command, opt->report);
   add_heuristic_option(*command, opt->report);
-  command->callback([opt, &run] {
+  command->callback([opt, command, &run] {
     run = [opt] { return align_logs(*opt); };
     if (!opt->single.empty()) return;
     if (opt->dir_a.empty()) throw CLI::RequiredError("DIR_A");
@@ -47,7 +47,7 @@ void add_align(CLI::App& app, Pipeline& run) {
       throw CLI::ValidationError("--tolerance",
                                  "proves and drills nothing yet: leave out "
                                  "--prove-runs and --drill");
-    if (opt->tolerance.on) note_unused(opt->report, opt->examine);
+    if (opt->tolerance.on) note_unused_by_tolerance(*command);
     if (opt->examine.any() && (opt->run_a.empty() || opt->run_b.empty()))
       throw CLI::ValidationError(
           "--prove-runs",

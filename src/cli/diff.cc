@@ -68,7 +68,8 @@ void add_diff(CLI::App& app, Pipeline& run) {
   command->callback([opt, command, &run] {
     const bool both = !opt->run_a.empty() && !opt->run_b.empty();
     opt->command = both ? program_words() : program_words(*command);
-    if (opt->tolerance.on) note_unused(opt->report, opt->examine);
+    if (opt->tolerance.on) note_unused_by_tolerance(*command);
+    if (opt->simulate) note_unused(*command, "--simulate", {"--prove-runs", "--drill"});
     run = [opt] { return diff(*opt); };
   });
 }

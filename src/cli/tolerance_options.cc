@@ -59,17 +59,20 @@ void add_tolerance_options(CLI::App& command, ToleranceRead& read) {
   add_factor(command, on, read.options);
 }
 
-void note_unused(const ReportOptions& report, const ExamineOptions& examine) {
+void note_unused(const CLI::App& command, const std::string& beside,
+                 std::initializer_list<const char*> options) {
   std::string unused;
-  const auto add = [&](bool given, const char* name) {
-    if (given) unused += (unused.empty() ? "" : ", ") + std::string(name);
-  };
-  add(!report.ignore.empty(), "--ignore");
-  add(!report.ignore_files.empty(), "--ignore-file");
-  add(report.strict, "--strict");
-  add(!report.without.empty(), "--without");
-  add(examine.drill, "--drill");
-  if (!unused.empty()) say("note: beside --tolerance these mean nothing: " + unused);
+  for (const char* name : options) {
+    const CLI::Option* option = command.get_option_no_throw(name);
+    if (option != nullptr && option->count() > 0)
+      unused += (unused.empty() ? "" : ", ") + std::string(name);
+  }
+  if (!unused.empty()) say("note: beside " + beside + " these mean nothing: " + unused);
+}
+
+void note_unused_by_tolerance(const CLI::App& command) {
+  note_unused(command, "--tolerance",
+              {"--ignore", "--ignore-file", "--strict", "--without", "--prove-runs", "--drill"});
 }
 
 }  // namespace opguard

@@ -39,9 +39,10 @@ enum class NotPut : uint8_t {
   unnamed,         // no selection means it
   unrepeated,      // the reference, made again, has another value, or wrote none
   too_much,        // beyond kMostPuts values or kMostIsolated bytes
-  refused          // by the run: the log's settings say why
+  refused,         // by the run: the log's settings say why
+  added_up         // a gradient's sum, and which of the reference's nodes reads it is not known
 };
-inline constexpr size_t kNotPuts = 8;
+inline constexpr size_t kNotPuts = 9;
 using NotPutCounts = std::array<uint64_t, kNotPuts>;
 
 inline constexpr uint64_t kMostIsolated = 1u << 30;
@@ -49,7 +50,7 @@ inline constexpr uint64_t kMostIsolated = 1u << 30;
 // One rank's value for what one of its operators reads.
 struct IsolatingPut {
   uint32_t tensor = 0;  // of Comparison::tensors
-  SlotRef a;            // of the reference, who left it
+  SlotRef a;            // of the reference, who left it; of a gradient, who reads it
   SlotRef b;            // of the candidate, who reads it
   TensorCut cut{};
   bool operator==(const IsolatingPut&) const = default;
@@ -58,7 +59,6 @@ struct IsolatingPut {
 struct IsolationPlan {
   std::vector<IsolatingPut> puts;   // in the order of b's events, process by process
   NotPutCounts not_put{};           // values that operators read
-  uint64_t gradients = 0;           // tensors of backward passes on the way: none is put in
   std::set<uint32_t> on_way;        // tensors that the judged values were made of, and are other
   std::set<uint32_t> read_as_sums;  // parts of a sum, and what reads them adds nothing up
   uint32_t last_step = 0;
@@ -81,7 +81,6 @@ struct Isolation {
   uint64_t put = 0;
   NotPutCounts not_put{};
   std::map<std::string, uint64_t> refusals;  // by the run, each with its reason
-  uint64_t gradients = 0;
   bool pivot_follows = false;  // what was named before is the reference's now
   EventRef unrepeated{};       // of run b: it is not what it was before anything was put in
 };

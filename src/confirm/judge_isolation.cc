@@ -28,7 +28,6 @@ class IsolationJudge {
 
   Isolation judge(const Pivot& named) {
     found_.not_put = plan_.not_put;
-    found_.gradients = plan_.gradients;
     find_unrepeated();
     FlowBack flow(again_.run, again_.comparison);
     for (size_t i = 0; i < plan_.puts.size(); ++i) know(flow, i);

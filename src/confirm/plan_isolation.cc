@@ -2,10 +2,11 @@
 //
 //   an operator reads a tensor that is not the reference's    the reference's is put in
 //   a tensor that is explained                                stays; rounding is no fault
-//   a gradient                                                stays; it is counted
+//   an autograd node reads such a gradient                    what the reference's node reads is
 //
 // What the operator before left is asked for, not what the reader reads: an operator of the
-// candidate alone reads known values too.
+// candidate alone reads known values too. Of a gradient it is the other way round. Autograd adds up
+// what several nodes leave, and nobody records that sum but who reads it.
 //
 // Counterexample: a view of a parameter. What is put there would stay.
 #include <algorithm>
@@ -56,10 +57,9 @@ class IsolationPlanner {
     std::set<uint32_t> wanted;
     for (const uint32_t number : plan_.on_way) {
       const ComparedTensor& tensor = comparison_.tensors[number];
-      plan_.gradients += !comparison_.texts.text(tensor.a.node).empty();
       if (tensor.a.activity.kind != EventKind::state)
         plan_.last_step = std::max(plan_.last_step, tensor.a.activity.step);
-      if (is_forward(tensor)) wanted.insert(number);
+      if (is_forward(tensor) || is_gradient(tensor)) wanted.insert(number);
     }
     for (const ReadTensor& read : flow_.reads_of(wanted)) add(read);
     return std::move(plan_);
@@ -75,6 +75,30 @@ class IsolationPlanner {
             tensor.a.activity.kind == EventKind::collective) &&
            tensor.a.activity.phase == Phase::forward &&
            comparison_.texts.text(tensor.a.node).empty();
+  }
+
+  bool is_gradient(const ComparedTensor& tensor) const {
+    return !comparison_.texts.text(tensor.a.node).empty();
+  }
+
+  // Of the reference: what the node reads that left what the candidate's node leaves. None: there
+  // is no such node, or it is another operator's.
+  std::optional<SlotRef> read_in_reference(const SlotRef& at) const {
+    const auto made = results_.find(id_of(at.event.process, at.event.event));
+    if (made == results_.end()) return std::nullopt;
+    const ProcessLog& log = b_.processes[static_cast<size_t>(at.event.process)];
+    const Event event = log.events[at.event.event];
+    const std::string& name = log.text(log.slots[at.slot].name);
+    for (const uint32_t result : made->second) {
+      const EventRef& other = comparison_.tensors[result].a.at.event;
+      const ProcessLog& of = a_.processes[static_cast<size_t>(other.process)];
+      if (of.text(of.events[other.event].node) != log.text(event.node)) continue;
+      const EventSlots slots = of.slots_of(of.events[other.event]);
+      for (const Slot& slot : slots)
+        if (slot.kind == SlotKind::in && has_value(slot) && of.text(slot.name) == name)
+          return SlotRef{other, slots.index_of(slot)};
+    }
+    return std::nullopt;
   }
 
   // Parts of a sum that an operator reads are added up behind it, at once or by what reads its
@@ -143,7 +167,18 @@ class IsolationPlanner {
     if (!expected || rank == tensor.ranks.end()) return NotPut::no_placement;
     const auto at = static_cast<size_t>(rank - tensor.ranks.begin());
     if (at >= expected->held.size()) return NotPut::no_placement;
+    const bool gradient = is_gradient(tensor);
     const bool parts = expected->kind == PlacementKind::partial, adds = adds_up(read.at.event);
+    SlotRef value = tensor.a.at;
+    if (gradient) {
+      // What leads from a gradient to a collective is not looked for.
+      if (parts || (expected->source == PlacementSource::shape && tensor.ranks.size() > 1 &&
+                    expected->set == SketchSetKind::whole))
+        return NotPut::may_be_parts;
+      const auto same = read_in_reference(read.at);
+      if (!same && read.added_up) return NotPut::added_up;
+      if (same) value = *same;
+    }
     if (expected->source == PlacementSource::shape && adds) return NotPut::may_be_parts;
     if (tensor.state == TensorState::partial && adds) return std::nullopt;  // it is as it should be
     TensorCut cut{expected->set, expected->dim, expected->local, expected->held[at]};
@@ -157,7 +192,7 @@ class IsolationPlanner {
     if (selection_of(b_, read.at.event, tensor_name(log, slot)).empty()) return NotPut::unnamed;
     bytes_ += slot.size_bytes;
     if (plan_.puts.size() >= kMostPuts || bytes_ > kMostIsolated) return NotPut::too_much;
-    plan_.puts.push_back({read.tensor, tensor.a.at, read.at, std::move(cut)});
+    plan_.puts.push_back({read.tensor, value, read.at, std::move(cut)});
     return std::nullopt;
   }
 

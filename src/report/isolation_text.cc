@@ -34,6 +34,8 @@ const char* not_put_words(NotPut why) {
       return "it is more than one run is given";
     case NotPut::refused:
       return "the run refused it";
+    case NotPut::added_up:
+      return "autograd added it up, and which node of run a reads that sum is not known";
   }
   return "";
 }
@@ -41,7 +43,7 @@ const char* not_put_words(NotPut why) {
 const char* not_put_name(NotPut why) {
   static constexpr const char* kNames[kNotPuts] = {
       "no_placement", "may_be_parts", "shares_memory", "other_elements",
-      "unnamed",      "unrepeated",   "too_much",      "refused"};
+      "unnamed",      "unrepeated",   "too_much",      "refused",       "added_up"};
   return kNames[static_cast<size_t>(why)];
 }
 
@@ -80,9 +82,6 @@ void print_isolation(TerminalLines& out) {
                not_put_words(static_cast<NotPut>(i)));
   for (const auto& [why, count] : found.refusals)
     out.line("    " + counted(count, "value") + ": " + shown(why));
-  if (found.gradients > 0)
-    out.line("  not put in: " + counted(found.gradients, "gradient") +
-             "; a backward pass is judged with what its forward pass leaves it");
 }
 
 Json isolation_json(const Report& report) {
@@ -90,7 +89,7 @@ Json isolation_json(const Report& report) {
   const Isolation& found = *report.isolation;
   Json json = {{"faults", Json::array()},      {"follow", found.follow},
                {"hidden", found.hidden},       {"put", found.put},
-               {"gradients", found.gradients}, {"pivot_follows", found.pivot_follows},
+               {"pivot_follows", found.pivot_follows},
                {"not_put", Json::object()},    {"refusals", Json::object()}};
   for (const IndependentFault& fault : found.faults) {
     const PivotView pivot = view(report.a, report.b, fault.pivot);

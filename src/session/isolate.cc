@@ -53,7 +53,6 @@ class Isolator {
     if (plan_.puts.empty()) {
       Isolation nothing;
       nothing.not_put = plan_.not_put;
-      nothing.gradients = plan_.gradients;
       return unproven({ProofReasonKind::nothing_to_put}, verdict, std::move(nothing));
     }
     if (ProofReason why = write_a()) return unproven(why, verdict);

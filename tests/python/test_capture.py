@@ -275,6 +275,22 @@ for i in range(2):
     assert result.stdout == "[1.0, 1.0] [1.0, 1.0]\n[7.0, 8.0] [1.0, 1.0]\n" and result.stderr == ""
 
 
+def test_a_gradient_is_replaced_before_the_node_reads_it(tmp_path):
+    source = """
+import torch
+x = torch.tensor([1.0, 2.0], requires_grad=True)
+y = og("t.mul:0", torch.mul)(x, 3.0)
+z = og("t.add:1", torch.add)(y, y)
+(z.sum() + y.sum()).backward()
+print(x.grad.tolist())
+"""
+    value = tensor_files.write(tmp_path / "v.safetensors", {"v": torch.tensor([10.0, 20.0])})
+    at = f"t.mul:0@0:in/grad0,kind=node,phase=backward,node=MulBackward0={value}"
+    result = run_program(source, tmp_path / "log", env={"OPGUARD_TRANSPLANT": at})
+    assert result.stdout == "[30.0, 60.0]\n"  # the sum of three ways is what the node would have read
+    assert result.stderr == ""
+
+
 def test_a_parameter_after_the_step_is_replaced(tmp_path):
     value = tensor_files.write(tmp_path / "v.safetensors", {"w": torch.full((2,), 9.0)})
     source = """

@@ -12,6 +12,11 @@ NO_SUM = ("        return x + Sum.apply(part)", "        return x + (part if sel
 SCALED = ("        part = F.linear(h, self.down)", "        h = h * (1.5 if self.number == 1 and WORLD > 1 else 1.0)\n        part = F.linear(h, self.down)")
 NUMBER = ("        super().__init__()\n        g = torch", "        super().__init__()\n        self.number = number\n        g = torch")
 
+# Of the block whose gradient comes first, and of the other one.
+ONE_BLOCK = ("class Copied(torch.autograd.Function):", "BACK = [0, 0]\n\nclass Copied(torch.autograd.Function):")
+NO_SUM_BACK = ("        if WORLD > 1:\n            dist.all_reduce(grad)\n        return grad", "        BACK[0] += 1\n        if WORLD > 1 and BACK[0] % 2 == 0:\n            dist.all_reduce(grad)\n        return grad")  # fmt: skip
+SCALED_BACK = ("    def backward(ctx, grad):\n        return grad\n", "    def backward(ctx, grad):\n        BACK[1] += 1\n        if WORLD > 1 and BACK[1] % 2 == 0:\n            grad = grad * 1.5\n        return grad\n")  # fmt: skip
+
 
 def isolated(opguard, tmp_path, edits):
     text = PROGRAM.replace(*NUMBER)
@@ -45,6 +50,16 @@ def test_two_independent_faults_are_shown_in_one_run(opguard, tmp_path):
     assert told["follow"] > 0 and told["put"] > 0 and not told["pivot_follows"]
     assert "only followed" in done.stdout and "diverged, proven" in done.stdout
     assert "2 independent faults" in (tmp_path / "verdict.html").read_text()
+
+
+def test_two_faults_in_backward_passes(opguard, tmp_path):
+    done, found, told, lines = isolated(opguard, tmp_path, [ONE_BLOCK, NO_SUM_BACK, SCALED_BACK])
+    # Block 1's gradient is not added up; block 0's is, and begins as a multiple of it. In b alone both follow one another.
+    first, second = statements(told, lines)
+    assert first == ("proven", "h = F.gelu(F.linear(Copied.apply(x), self.up))") and told["faults"][0]["kind"] == "missing_reduce"
+    assert second == ("proven", "grad = grad * 1.5") and told["faults"][1]["kind"] == "scale"
+    assert (found["verdict"], found["proof"]["state"]) == ("diverged", "proven") and "2 independent faults" in done.stdout
+    assert told["follow"] > 0 and told["put"] > 0 and not told["refusals"]
 
 
 def test_one_fault_is_one_whatever_follows(opguard, tmp_path):

@@ -409,32 +409,6 @@ std::vector<ToleranceOrigin> FlowBack::origins(const std::vector<uint32_t>& sink
   return found;
 }
 
-std::vector<ReadTensor> FlowBack::reads_of(const std::set<uint32_t>& tensors) const {
-  std::vector<ReadTensor> found;
-  for (size_t p = 0; p < run_.processes.size(); ++p) {
-    const ProcessLog& log = run_.processes[p];
-    for (uint32_t i = 0; i < log.events.size(); ++i) {
-      const Event event = log.events[i];
-      const bool collective = event.kind == EventKind::collective && event.forward == kNone;
-      if ((event.kind != EventKind::op && !collective) || event.phase != Phase::forward) continue;
-      const EventRef reader{static_cast<int32_t>(p), i};
-      const EventSlots slots = log.slots_of(event);
-      for (const Slot& slot : slots) {
-        if (slot.kind != SlotKind::in || !has_value(slot)) continue;
-        const SlotRef at{reader, slots.index_of(slot)};
-        const std::vector<SlotRef> makers = made_by(at);
-        if (makers.size() != 1 || makers.front().event.process != reader.process) continue;
-        const SlotRef& made = makers.front();
-        const auto known = at_.find(process_slot(made.event.process, made.slot));
-        if (known != at_.end() && tensors.contains(known->second) &&
-            values_.slot(made).flat == slot.flat)
-          found.push_back({known->second, at});
-      }
-    }
-  }
-  return found;
-}
-
 void FlowBack::know(const SlotRef& read) {
   put_in_.insert(process_slot(read.event.process, read.slot));
   const Slot slot = values_.slot(read);

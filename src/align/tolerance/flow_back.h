@@ -52,10 +52,11 @@ struct ToleranceOrigin {
   bool operator==(const ToleranceOrigin&) const = default;
 };
 
-// A tensor of the candidate that an operator reads.
+// A tensor of the candidate that an operator or an autograd node reads.
 struct ReadTensor {
-  uint32_t tensor = 0;  // of Comparison::tensors
-  SlotRef at;           // of the candidate, what the operator reads
+  uint32_t tensor = 0;    // of Comparison::tensors
+  SlotRef at;             // of the candidate, what the operator reads
+  bool added_up = false;  // a gradient that autograd added up of this one and others
   bool operator==(const ReadTensor&) const = default;
 };
 
@@ -69,7 +70,8 @@ class FlowBack {
   // The same with harmless ones. `visited`: all tensors that the way leads through.
   std::vector<ToleranceOrigin> all_origins(const std::vector<uint32_t>& sinks,
                                            std::set<uint32_t>& visited) const;
-  // Operators of forward passes that read some of these tensors, as their makers left them.
+  // Operators of forward passes and autograd nodes that read some of these tensors, as their makers
+  // left them or added up.
   std::vector<ReadTensor> reads_of(const std::set<uint32_t>& tensors) const;
   // What an operator reads there is the reference's, whoever made it: it was put in.
   void know(const SlotRef& read);
@@ -118,6 +120,8 @@ class FlowBack {
   bool reads(const EventRef& reader, const SlotRef& made) const;
   std::vector<SlotRef> read_by(const EventRef& event) const;
   std::vector<SlotRef> summands(const EventRef& node, const Slot& gradient) const;
+  // Which of these tensors is read there.
+  std::optional<ReadTensor> read_of(const std::set<uint32_t>& tensors, const SlotRef& at) const;
   void lead_from(const ValueKey& key, const SlotRef& made, const Way& way, const ComparedTensor& of,
                  Reached& reached, std::unordered_map<uint64_t, bool>& seen,
                  std::vector<std::pair<EventRef, Way>>& stack) const;

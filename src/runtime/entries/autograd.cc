@@ -45,7 +45,7 @@ struct NodeHook {
   std::string* node;
   uint32_t forward;
   uint64_t generation;
-  std::shared_ptr<Watch>* drill;  // from before the node runs to after it; or nullptr
+  std::shared_ptr<Watch>* before;  // from before the node runs to after it; or nullptr
 };
 
 // A gradient that is being added to a leaf.
@@ -71,7 +71,7 @@ constexpr size_t kAdding = 64;
 PyObject* call_node_hook(PyObject* self, PyObject* args, PyObject*) {
   auto* hook = reinterpret_cast<NodeHook*>(self);
   if (hook->boundary == nullptr) Py_RETURN_NONE;
-  if (hook->drill != nullptr && *hook->drill) (*hook->drill)->end();
+  if (hook->before != nullptr && *hook->before) (*hook->before)->end();
   if (!recorder().on() || recorder().thread().inside || PyTuple_Size(args) < 2) Py_RETURN_NONE;
   OwnWork work;
   Ref replaced;  // what the engine goes on with in place of `outgoing`
@@ -105,27 +105,31 @@ PyObject* call_node_hook(PyObject* self, PyObject* args, PyObject*) {
     if (uint64_t beyond = in.beyond() + out.beyond(); beyond > 0) recorder().lose(beyond);
     recorder().commit(event, slots);
     if (watch) watch->committed(event);
-    if (hook->drill != nullptr && *hook->drill) (*hook->drill)->drilled(event);
+    if (hook->before != nullptr && *hook->before) (*hook->before)->drilled(event);
   } catch (const std::exception& e) {
     recorder().fault(e.what());
   }
-  if (hook->drill != nullptr) hook->drill->reset();
+  if (hook->before != nullptr) hook->before->reset();
   if (replaced) return replaced.release();
   Py_RETURN_NONE;
 }
 
-// --drill: the node is about to run.
-PyObject* before_node(PyObject* self, PyObject*) {
+// The node is about to run: what it is to read instead.
+PyObject* before_node(PyObject* self, PyObject* args) {
   auto* hook = reinterpret_cast<NodeHook*>(self);
-  if (hook->drill == nullptr || !recorder().on() || recorder().thread().inside) Py_RETURN_NONE;
+  if (hook->before == nullptr || !recorder().on() || recorder().thread().inside) Py_RETURN_NONE;
+  Ref replaced;
   try {
+    PyObject* incoming = PyTuple_Size(args) > 0 ? PyTuple_GetItem(args, 0) : Py_None;
     {
       OwnWork work;
       Event event = recorder().open_event(*hook->boundary, EventKind::node, Phase::backward);
       event.node = recorder().string(*hook->node);
-      *hook->drill = watch_event(event, *hook->boundary, *hook->node);
+      *hook->before = watch_event(event, *hook->boundary, *hook->node);
+      if (*hook->before) replaced = (*hook->before)->read_apart(incoming);
     }
-    if (*hook->drill) (*hook->drill)->begin();
+    if (*hook->before) (*hook->before)->begin();
+    if (replaced && replaced.get() != incoming) return replaced.release();
   } catch (const std::exception& e) {
     recorder().fault(e.what());
   }
@@ -134,7 +138,7 @@ PyObject* before_node(PyObject* self, PyObject*) {
 
 void free_node_hook(PyObject* self) {
   auto* hook = reinterpret_cast<NodeHook*>(self);
-  delete hook->drill;
+  delete hook->before;
   delete hook->boundary;
   delete hook->node;
   PyTypeObject* type = Py_TYPE(self);
@@ -278,11 +282,11 @@ Claim take_node(PyObject* node, const std::string& name, const std::string& boun
   hook->node = told ? nullptr : new std::string(name);
   hook->forward = index;
   hook->generation = recorder().generation();
-  const bool drilled = !told && g_watching && drills_node(boundary, name);
-  hook->drill = drilled ? new std::shared_ptr<Watch> : nullptr;
+  const bool before = !told && g_watching && watched_before(boundary, name);
+  hook->before = before ? new std::shared_ptr<Watch> : nullptr;
   Ref held(reinterpret_cast<PyObject*>(hook)), hooks;
   const Claim claimed = claim(node, held.get(), hooks);
-  if (claimed == Claim::taken && drilled && !add_prehook(node, held.get())) return Claim::refused;
+  if (claimed == Claim::taken && before && !add_prehook(node, held.get())) return Claim::refused;
   return claimed;
 }
 

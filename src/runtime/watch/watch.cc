@@ -158,22 +158,24 @@ void Watch::meet(const TensorView& view, PyObject* object, SlotKind kind, const 
 }
 
 // What holds the value already is left as it is, with the memory it shares.
-bool Watch::replaces(const std::string& name, PyObject* object) const {
+bool Watch::replaces(std::string_view kind, const std::string& name, PyObject* object) const {
   const TorchApi* torch = torch_api();
   for (const Wanted& wanted : transplants_)
-    if (slot_meant(wanted.slot, "out", name) && due(wanted.index) &&
+    if (slot_meant(wanted.slot, kind, name) && due(wanted.index) &&
         !(torch != nullptr && torch->is_tensor(object) &&
           holds_value(*torch, object, watch_list().transplants[wanted.index].value)))
       return true;
   return false;
 }
 
-Ref Watch::apart(PyObject* gradients) {
+Ref Watch::copied(PyObject* gradients, SlotKind kind) const {
+  const std::string stem = kind == SlotKind::in ? "grad" : "out";
   Ref out = Ref::borrow(gradients);
   if (transplants_.empty() || !PyTuple_Check(gradients)) return out;
   for (Py_ssize_t i = 0, n = PyTuple_Size(gradients); i < n; ++i) {
     PyObject* gradient = PyTuple_GetItem(gradients, i);
-    if (gradient == Py_None || !replaces("out" + std::to_string(i), gradient)) continue;
+    if (gradient == Py_None ||
+        !replaces(slot_kind_name(kind), stem + std::to_string(i), gradient)) continue;
     // clone() is differentiable where the program asked for create_graph.
     Ref copy(PyObject_CallMethod(gradient, "clone", nullptr));
     Ref tuple(copy ? PyTuple_New(n) : nullptr);
@@ -190,13 +192,27 @@ Ref Watch::apart(PyObject* gradients) {
   return out;
 }
 
+Ref Watch::apart(PyObject* gradients) { return copied(gradients, SlotKind::out); }
+
+Ref Watch::read_apart(PyObject* gradients) {
+  Ref given = copied(gradients, SlotKind::in);
+  if (given.get() == gradients) return given;
+  const TorchApi* torch = torch_api();
+  for (Py_ssize_t i = 0, n = PyTuple_Size(given.get()); i < n; ++i) {
+    PyObject* gradient = PyTuple_GetItem(given.get(), i);
+    if (gradient != PyTuple_GetItem(gradients, i))
+      meet(view_tensor(*torch, gradient), gradient, SlotKind::in, "grad" + std::to_string(i));
+  }
+  return given;
+}
+
 Ref Watch::own_result(const OwnWork& work, PyObject* result,
                       const std::function<bool(PyObject*)>& shares) {
   Ref out = Ref::borrow(result);
   if (transplants_.empty() || compiled_ || work.torch() == nullptr) return out;
   auto copy_of = [&](PyObject* value, const std::string& name) {
     if (!work.torch()->is_tensor(value) || !work.torch()->plain(value) || !shares(value) ||
-        !replaces(name, value))
+        !replaces("out", name, value))
       return Ref();
     // Differentiable: the gradient flows on as it did.
     Ref copy(PyObject_CallMethod(value, "clone", nullptr));

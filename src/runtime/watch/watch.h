@@ -38,6 +38,8 @@ class Watch {
   // The gradients an autograd node hands on: the tuple, or one with copies in the places to be
   // replaced. A gradient may share its memory with others.
   Ref apart(PyObject* gradients);
+  // Those a node is about to read: as apart(), and those to be replaced are, in their copies.
+  Ref read_apart(PyObject* gradients);
   // An operator's result, or a copy where it is to be replaced and lies in memory that is not its
   // own, as `shares` says. A view's other holders keep what they have.
   Ref own_result(const OwnWork& work, PyObject* result,
@@ -60,7 +62,8 @@ class Watch {
   };
   bool due(size_t transplant) const;
   // Whether a result of that name is to be replaced, by another value than it holds.
-  bool replaces(const std::string& name, PyObject* object) const;
+  bool replaces(std::string_view kind, const std::string& name, PyObject* object) const;
+  Ref copied(PyObject* gradients, SlotKind kind) const;
 
   Event event_;
   std::string boundary_, node_;
@@ -77,8 +80,9 @@ void start_watching(std::string_view captures, std::string_view transplants, con
                     int32_t rank);
 // Executions whose ATen operators are recorded: one selection a line; driller: drill.py's.
 void start_drilling(std::string_view selections, PyObject* driller);
-// Whether the window of some execution of this autograd node is wanted.
-bool drills_node(std::string_view boundary, std::string_view node);
+// Whether something is to be done before some execution of this autograd node: a window, or a
+// gradient that it reads to be replaced.
+bool watched_before(std::string_view boundary, std::string_view node);
 // In a forked child: nothing was done yet, but what its parent did.
 void watch_after_fork();
 // "transplant" -> "done 1 of 1", "capture" -> "3 tensors in 2 files", and each one's own fate as

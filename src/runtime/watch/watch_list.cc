@@ -120,12 +120,19 @@ void start_drilling(std::string_view selections, PyObject* driller) {
   g_watching = g_watching || !w.drills.empty();
 }
 
-bool drills_node(std::string_view boundary, std::string_view node) {
-  for (const WantedDrill& drilled : watch_list().drills) {
-    const Selection& s = drilled.selection;
-    if (s.boundary == boundary && (s.kind.empty() || s.kind == "node") &&
-        (s.node.empty() || s.node == node))
-      return true;
+bool watched_before(std::string_view boundary, std::string_view node) {
+  const auto means = [&](const Selection& s) {
+    return s.boundary == boundary && (s.kind.empty() || s.kind == "node") &&
+           (s.node.empty() || s.node == node);
+  };
+  const WatchList& w = watch_list();
+  for (const WantedDrill& drilled : w.drills)
+    if (means(drilled.selection)) return true;
+  const auto at = w.transplants_at.find(boundary);
+  if (at == w.transplants_at.end()) return false;
+  for (const size_t i : at->second) {
+    const Selection& s = w.transplants[i].transplant.selection;
+    if (s.phase == "backward" && !s.slot.starts_with("out") && means(s)) return true;
   }
   return false;
 }
