@@ -7,8 +7,9 @@
 // Counterexample: were this a part of src/runtime, the runtime would use reading, which uses the
 // runtime's CPython (runtime/host/py.h): a circle of rooms.
 #include "reading/python_log.h"
-#include "runtime/entries/autograd.h"
 #include "runtime/entries/collective.h"
+#include "runtime/entries/autograd.h"
+#include "runtime/entries/gradient_hooks.h"
 #include "runtime/entries/graph_capture.h"
 #include "runtime/entries/graph_event.h"
 #include "runtime/entries/optimizer.h"
@@ -29,13 +30,14 @@ namespace opguard {
 namespace {
 
 bool mode_of(std::string_view name, Mode& mode) {
-  static constexpr std::pair<std::string_view, Mode> kModes[] = {{"model", Mode::model},
-                                                                 {"sdc", Mode::sdc},
-                                                                 {"trusted", Mode::trusted},
-                                                                 {"default", Mode::carrying},
-                                                                 {"full", Mode::full},
-                                                                 // And what recorder/sketches.h adds.
-                                                                 {"sketch", Mode::full}};
+  static constexpr std::pair<std::string_view, Mode> kModes[] = {
+      {"model", Mode::model},
+      {"sdc", Mode::sdc},
+      {"trusted", Mode::trusted},
+      {"default", Mode::carrying},
+      {"full", Mode::full},
+      // And what recorder/sketches.h adds.
+      {"sketch", Mode::full}};
   for (const auto& [known, value] : kModes)
     if (name == known) {
       mode = value;
@@ -337,7 +339,7 @@ PyModuleDef g_module = {PyModuleDef_HEAD_INIT,
 PyMODINIT_FUNC PyInit__rt() {
   using namespace opguard;
   Ref module(PyModule_Create(&g_module));
-  if (!module || !init_autograd() || !init_probe(module.get()) || !init_collective() ||
+  if (!module || !init_gradient_hooks() || !init_probe(module.get()) || !init_collective() ||
       !init_graph_capture() || !init_main_script() || !init_python_log())
     return nullptr;
   return module.release();

@@ -8,10 +8,10 @@
 // An operator claims every node between its result and what its inputs came from. Inner operators
 // ended first and have claimed theirs, so an outer one gets what is left.
 //
-// Counterexample: a Python reference from hook to tensor would keep a graph alive. The hook belongs
-// to the node and points to nothing.
+// Counterexample: a node that an operator met inside another one. It stays the inner one's.
 //
-// The cost: a walk over the operator's own nodes. In backward one call a node, and two a leaf.
+// The cost: a walk over the operator's own nodes. In backward what a hook costs
+// (gradient_hooks.h).
 #pragma once
 
 #include <string>
@@ -33,8 +33,5 @@ bool in_graph(const TorchApi& torch, PyObject* result);
 
 // torch.autograd.backward or grad begins with these roots (a tensor or a sequence of them).
 void record_loss(PyObject* roots);
-
-// Makes the hooks' types; false with an error set.
-bool init_autograd();
 
 }  // namespace opguard

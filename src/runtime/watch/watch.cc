@@ -174,8 +174,8 @@ Ref Watch::copied(PyObject* gradients, SlotKind kind) const {
   if (transplants_.empty() || !PyTuple_Check(gradients)) return out;
   for (Py_ssize_t i = 0, n = PyTuple_Size(gradients); i < n; ++i) {
     PyObject* gradient = PyTuple_GetItem(gradients, i);
-    if (gradient == Py_None ||
-        !replaces(slot_kind_name(kind), stem + std::to_string(i), gradient)) continue;
+    if (gradient == Py_None || !replaces(slot_kind_name(kind), stem + std::to_string(i), gradient))
+      continue;
     // clone() is differentiable where the program asked for create_graph.
     Ref copy(PyObject_CallMethod(gradient, "clone", nullptr));
     Ref tuple(copy ? PyTuple_New(n) : nullptr);
