@@ -23,7 +23,8 @@ class IsolationJudge {
   IsolationJudge(const Run& a, const Run& b, const Comparison& first, const IsolationPlan& plan,
                  const IsolatedRun& again)
       : a_(a), b_(b), first_(first), plan_(plan), again_(again), in_again_(again.run), in_b_(b) {
-    for (uint32_t i = 0; i < first.tensors.size(); ++i) first_at_[first.tensors[i].a.at.slot] = i;
+    for (uint32_t i = 0; i < first.tensors.size(); ++i)
+      first_at_[slot_key(first.tensors[i].a.at)] = i;
   }
 
   Isolation judge(const Pivot& named) {
@@ -37,7 +38,7 @@ class IsolationJudge {
     std::set<uint32_t> followed;
     for (uint32_t i = 0; i < again_.comparison.tensors.size(); ++i) {
       const ComparedTensor& tensor = again_.comparison.tensors[i];
-      const auto known = first_at_.find(tensor.a.at.slot);
+      const auto known = first_at_.find(slot_key(tensor.a.at));
       if (known == first_at_.end() || !plan_.on_way.contains(known->second)) continue;
       if (tensor.state == TensorState::beyond || tensor.state == TensorState::scaled ||
           (tensor.state == TensorState::partial && plan_.read_as_sums.contains(known->second)))
@@ -151,7 +152,7 @@ class IsolationJudge {
 
   // Of its tensor, in the first comparison.
   uint32_t number_of(const ToleranceOrigin& origin) const {
-    return first_at_.at(again_.comparison.tensors[origin.tensor].a.at.slot);
+    return first_at_.at(slot_key(again_.comparison.tensors[origin.tensor].a.at));
   }
 
   void add(const ToleranceOrigin& origin, Pivot pivot) {

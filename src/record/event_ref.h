@@ -19,4 +19,10 @@ struct SlotRef {
   bool operator==(const SlotRef&) const = default;
 };
 
+// A slot of a run as one number.
+inline uint64_t slot_key(int32_t process, uint64_t slot) {
+  return uint64_t(static_cast<uint32_t>(process)) << 40 | slot;
+}
+inline uint64_t slot_key(const SlotRef& at) { return slot_key(at.event.process, at.slot); }
+
 }  // namespace opguard

@@ -5,6 +5,7 @@
 #include "align/pair/run.h"
 #include "align/pair/settings.h"
 #include "align/tolerance/judge_tolerance.h"
+#include "align/tolerance/reference_tensors.h"
 #include "session/report_verdict.h"
 #include "session/slices.h"
 #include "support/exit_code.h"
@@ -29,7 +30,7 @@ Reasons unfit(const Run& a, const Run& b, const ToleranceLogs& logs,
     for (const ProcessLog& log : (side == 0 ? a : b).processes)
       if (log.cut_short() || !log.gaps.empty() || log.lost > 0)
         return {{.kind = ReasonKind::hole_in_log, .side = side, .names = {log.path}}};
-    if (side == 0 && process == -2) return {{.kind = ReasonKind::several_processes, .side = 0}};
+    if (side == 0 && !are_replicas(a)) return {{.kind = ReasonKind::several_processes, .side = 0}};
     if (!recorded_setting(side == 0 ? a : b, "jitter").empty())
       return {{.kind = ReasonKind::jittered, .side = side}};
   }

@@ -187,7 +187,7 @@ enum class ReasonKind : uint8_t {
   left_unjudged,      // numbers: losses, gradients and parameters so, and those without a partner;
                       // names: the first
   hole_in_log,        // side, names: the log
-  several_processes,  // side: the reference is itself parallel
+  several_processes,  // side: the reference is itself parallel, and no data parallel replicas
   no_sketches,        // side
   jittered,           // side
   not_jittered,       // names: the log

@@ -12,6 +12,7 @@
 #include "align/tolerance/module_order.h"
 #include "align/tolerance/noise_level.h"
 #include "align/tolerance/parameter_parts.h"
+#include "align/tolerance/reference_tensors.h"
 #include "align/tolerance/summed_losses.h"
 
 namespace opguard {
@@ -156,12 +157,12 @@ int32_t only_process(const Run& run) {
 Comparison compare_tensors(const Run& reference, const Run& candidate,
                            const std::vector<Run>& noise, const ToleranceOptions& options) {
   Comparison result;
-  result.reference = tensors_of(reference, only_process(reference), result.texts);
+  result.reference = reference_tensors(reference, result.texts);
   const TensorIndex index(result.reference);
   SketchReader a(reference), b(candidate);
   const NoiseLevels levels(reference, result.reference, noise, result.texts);
   const int32_t alone = only_process(candidate);
-  if (alone >= 0)
+  if (alone >= 0 && only_process(reference) >= 0)
     if (const ProcessTensors mine = tensors_of(candidate, alone, result.texts);
         is_port(result.reference, mine, result.texts))
       result.port = pair_port({reference, result.reference}, {candidate, mine}, result.texts,

@@ -82,8 +82,8 @@ struct Comparison {
   double coarser = 1;                // the candidate's type is so many times coarser
 };
 
-// `reference` has one process with sketches. `noise`: the same program with jitter, one process
-// each.
+// `reference` has one process with sketches, or several that are_replicas(). `noise`: the same
+// program with jitter.
 Comparison compare_tensors(const Run& reference, const Run& candidate,
                            const std::vector<Run>& noise, const ToleranceOptions& options);
 

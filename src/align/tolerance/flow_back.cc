@@ -62,7 +62,7 @@ FlowBack::FlowBack(const Run& candidate, const Comparison& comparison)
     // Of a form that no placement has, as tokens that were sent to experts: walked through.
     const bool nobodys = tensor.state == TensorState::beyond && std::isinf(tensor.placement.error);
     for (const SlotRef& b : tensor.b) {
-      if (!nobodys) at_.try_emplace(process_slot(b.event.process, b.slot), i);
+      if (!nobodys) at_.try_emplace(slot_key(b), i);
       const Slot slot = values_.slot(b);
       if (!has_value(slot)) continue;
       const ValueKey key = value_key(values_.log(b.event), slot);
@@ -196,8 +196,7 @@ void FlowBack::lead_from(const ValueKey& key, const SlotRef& made, const Way& wa
                          const ComparedTensor& of, Reached& reached,
                          std::unordered_map<uint64_t, bool>& seen,
                          std::vector<std::pair<EventRef, Way>>& stack) const {
-  const auto known =
-      made.event.process < 0 ? at_.end() : at_.find(process_slot(made.event.process, made.slot));
+  const auto known = made.event.process < 0 ? at_.end() : at_.find(slot_key(made));
   uint32_t tensor = known == at_.end() ? kNone : known->second;
   const auto equal = equal_.find(key);
   if (equal != equal_.end() && !belongs_elsewhere(tensor, equal->second, made, of)) {
@@ -216,7 +215,7 @@ void FlowBack::lead_from(const ValueKey& key, const SlotRef& made, const Way& wa
     if (comparison_.tensors[tensor].state != TensorState::beyond) return;
   }
   if (made.event.process < 0) return;
-  if (!seen.try_emplace(process_slot(made.event.process, made.event.event), true).second) return;
+  if (!seen.try_emplace(slot_key(made.event.process, made.event.event), true).second) return;
   reached.region.push_back(made.event);
   stack.emplace_back(made.event, way);
 }
@@ -245,8 +244,7 @@ void FlowBack::explore(const EventRef& event, const ComparedTensor& of, Reached&
     }
     for (const SlotRef& input : read_by(ref)) {
       const Slot slot = values_.slot(input);
-      if (!has_value(slot) || put_in_.contains(process_slot(input.event.process, input.slot)))
-        continue;
+      if (!has_value(slot) || put_in_.contains(slot_key(input))) continue;
       if (const uint32_t declared = declared_before(input);
           declared != kNone && matters(comparison_.declared[declared], way.over_ranks)) {
         reached.declared.push_back(declared);
@@ -294,12 +292,12 @@ FlowBack::Reached FlowBack::reached_from(const ComparedTensor& tensor) const {
       const Memory::Parts written =
           parameter ? values_.memory().parts(event, slot) : Memory::Parts();
       for (const SlotRef& made : written.complete ? written.left : made_by(tensor.b[i])) {
-        const auto known = at_.find(process_slot(made.event.process, made.slot));
+        const auto known = at_.find(slot_key(made));
         if (known != at_.end() && leads_on(comparison_.tensors[known->second], tensor, {})) {
           reached.tensors.push_back(known->second);
           continue;
         }
-        if (!seen.try_emplace(process_slot(made.event.process, made.event.event), true).second)
+        if (!seen.try_emplace(slot_key(made.event.process, made.event.event), true).second)
           continue;
         reached.region.push_back(made.event);
         if (known == at_.end()) explore(made.event, tensor, reached, seen);
@@ -410,7 +408,7 @@ std::vector<ToleranceOrigin> FlowBack::origins(const std::vector<uint32_t>& sink
 }
 
 void FlowBack::know(const SlotRef& read) {
-  put_in_.insert(process_slot(read.event.process, read.slot));
+  put_in_.insert(slot_key(read));
   const Slot slot = values_.slot(read);
   if (has_value(slot) && !is_zero(slot)) equal_[value_key(values_.log(read.event), slot)].clear();
 }

@@ -32,11 +32,6 @@
 
 namespace opguard {
 
-// A slot of a run as one number.
-inline uint64_t process_slot(int32_t process, uint64_t number) {
-  return uint64_t(static_cast<uint32_t>(process)) << 40 | number;
-}
-
 struct ToleranceOrigin {
   uint32_t tensor = 0;           // of Comparison::tensors
   std::vector<EventRef> region;  // of the candidate, between it and what is known; latest first

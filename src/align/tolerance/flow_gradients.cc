@@ -57,7 +57,7 @@ uint32_t FlowBack::handed_on(const SlotRef& read, const ValueKey& key) const {
     const EventSlots slots = log.slots_of(log.events[other]);
     for (const Slot& slot : slots) {
       if (slot.kind != SlotKind::out || !has_value(slot) || value_key(log, slot) != key) continue;
-      const auto known = at_.find(process_slot(read.event.process, slots.index_of(slot)));
+      const auto known = at_.find(slot_key(read.event.process, slots.index_of(slot)));
       const bool is_other =
           known != at_.end() && comparison_.tensors[known->second].state == TensorState::beyond;
       return is_other ? known->second : kNone;

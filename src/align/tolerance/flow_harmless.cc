@@ -45,7 +45,7 @@ bool FlowBack::is_harmless(const ComparedTensor& tensor) const {
     if (!has_value(slot) || seen.size() > kMostFollowed) return false;
     for (const uint32_t reader : readers_.of(at.event.process, value_key(log, slot))) {
       if (!reads({at.event.process, reader}, at) ||
-          !seen.insert(process_slot(at.event.process, reader)).second)
+          !seen.insert(slot_key(at.event.process, reader)).second)
         continue;
       if (communicates(log.events[reader])) return false;  // to other ranks
       const EventSlots slots = log.slots_of(log.events[reader]);
@@ -53,7 +53,7 @@ bool FlowBack::is_harmless(const ComparedTensor& tensor) const {
         if (made.kind == SlotKind::in || !has_value(made)) continue;
         if (losses_.contains(value_key(log, made))) return false;
         const uint64_t index = slots.index_of(made);
-        const auto known = at_.find(process_slot(at.event.process, index));
+        const auto known = at_.find(slot_key(at.event.process, index));
         const bool explained = known != at_.end() &&
                                (comparison_.tensors[known->second].state == TensorState::equal ||
                                 comparison_.tensors[known->second].state == TensorState::partial);

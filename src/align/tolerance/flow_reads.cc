@@ -19,7 +19,7 @@ std::optional<ReadTensor> FlowBack::read_of(const std::set<uint32_t>& tensors,
     makers = summands(at.event, slot);
   for (const SlotRef& maker : makers) {
     if (maker.event.process != at.event.process) return std::nullopt;
-    const auto known = at_.find(process_slot(maker.event.process, maker.slot));
+    const auto known = at_.find(slot_key(maker));
     if (known == at_.end() || !tensors.contains(known->second)) continue;
     if (made && values_.slot(maker).flat != slot.flat) continue;
     return ReadTensor{known->second, at, /*added_up=*/!made};

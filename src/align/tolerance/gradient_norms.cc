@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <unordered_set>
 
 #include "align/values/value_index.h"
@@ -50,7 +51,7 @@ std::unordered_set<uint64_t> made_of_gradients(const ProcessLog& log) {
 
 std::vector<uint32_t> multiplied_norms(const Run& reference, const Comparison& comparison) {
   std::vector<uint32_t> found;
-  std::unordered_set<uint64_t> made;
+  std::map<int32_t, std::unordered_set<uint64_t>> made;  // by process
   for (uint32_t i = 0; i < comparison.tensors.size(); ++i) {
     const ComparedTensor& tensor = comparison.tensors[i];
     if (tensor.state != TensorState::scaled || tensor.a.activity.kind != EventKind::op ||
@@ -61,8 +62,9 @@ std::vector<uint32_t> multiplied_norms(const Run& reference, const Comparison& c
     if (meta == kNone) continue;
     const auto& shape = log.metas[meta].shape;
     if (!std::all_of(shape.begin(), shape.end(), [](int64_t n) { return n == 1; })) continue;
-    if (made.empty()) made = made_of_gradients(log);
-    if (made.contains(tensor.a.at.slot)) found.push_back(i);
+    const auto [of, fresh] = made.try_emplace(tensor.a.at.event.process);
+    if (fresh) of->second = made_of_gradients(log);
+    if (of->second.contains(tensor.a.at.slot)) found.push_back(i);
   }
   return found;
 }

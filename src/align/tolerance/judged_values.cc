@@ -202,7 +202,7 @@ Reasons JudgedValues::left_unjudged() const {
   std::set<uint64_t> compared;  // slots of the reference
   std::set<uint32_t> steps;     // with a loss
   for (const ComparedTensor& tensor : comparison_.tensors) {
-    compared.insert(tensor.a.at.slot);
+    compared.insert(slot_key(tensor.a.at));
     if (tensor.a.activity.kind == EventKind::loss) steps.insert(tensor.a.activity.step);
     // Zeros on both sides agree.
     const bool untold =
@@ -214,7 +214,8 @@ Reasons JudgedValues::left_unjudged() const {
   const bool shown_by_losses = steps.size() > 1;  // what an update did
   for (const SketchedTensor& tensor : comparison_.reference.tensors) {
     // An optimizer that shards has parameters of its own.
-    if (!is_judged_by(tensor) || is_last_parameter(tensor) || compared.contains(tensor.at.slot))
+    if (!is_judged_by(tensor) || is_last_parameter(tensor) ||
+        compared.contains(slot_key(tensor.at)))
       continue;
     if (tensor.activity.kind == EventKind::loss &&
         comparison_.summed_losses.contains(tensor.activity.step))

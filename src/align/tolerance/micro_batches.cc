@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
+#include <optional>
 
 #include "align/tolerance/placement.h"
 
@@ -27,6 +28,24 @@ std::map<uint32_t, uint32_t> told_by_layers(const ProcessTensors& rank,
                    return a.second < b.second;
                  })->first;
   return told;
+}
+
+// Whether the reference has another value in another of its micro-batches. What a model is built of
+// tells nothing.
+bool differs_by_batch(const MicroBatches::Reference& reference, const SketchedTensor& probe,
+                      uint32_t batches, uint32_t each) {
+  if (batches == 1) return true;
+  std::optional<SketchSums> first;
+  for (uint32_t batch = 0; batch < batches; ++batch) {
+    SketchedTensor name = probe;
+    name.execution = batch * each;
+    const SketchedTensor* whole = reference.index.find(name);
+    const Sketch* own = whole == nullptr ? nullptr : reference.sketches.own(whole->at);
+    if (own == nullptr) return false;
+    if (first && own->sums != *first) return true;
+    first = own->sums;
+  }
+  return false;
 }
 
 bool has_twice(std::vector<uint32_t> numbers) {
@@ -66,7 +85,9 @@ MicroBatches::MicroBatches(const Reference& reference, const std::vector<Process
           rank.executions.at(activity) != each * of_step->second)
         continue;
       auto& of = probes[activity.step];
-      if (of.size() < kMostProbes) of.push_back(&tensor);
+      if (of.size() < kMostProbes &&
+          differs_by_batch(reference, tensor, counts_.of_step(activity.step), each))
+        of.push_back(&tensor);
     }
     // By activity and slot: where the executions of the rank's tensors are.
     std::map<std::pair<const SketchedTensor*, uint32_t>, SlotRef> at;

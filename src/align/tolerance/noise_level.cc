@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "align/tolerance/comparison.h"
+#include "align/tolerance/reference_tensors.h"
 #include "align/values/value_index.h"
 #include "record/sketch.h"
 
@@ -33,9 +33,7 @@ NoiseLevels::NoiseLevels(const Run& reference, const ProcessTensors& tensors,
                          const std::vector<Run>& noise, Texts& texts) {
   SketchReader mine(reference);
   for (const Run& run : noise) {
-    const int32_t process = only_process(run);
-    if (process < 0) continue;
-    const ProcessTensors jittered = tensors_of(run, process, texts);
+    const ProcessTensors jittered = reference_tensors(run, texts);
     const TensorIndex index(jittered);
     SketchReader theirs(run);
     for (const SketchedTensor& tensor : tensors.tensors) {
@@ -44,7 +42,7 @@ NoiseLevels::NoiseLevels(const Run& reference, const ProcessTensors& tensors,
       const Sketch *a = mine.own(tensor.at), *b = theirs.own(other->at);
       if (a == nullptr || b == nullptr) continue;
       const double of = norm(a->sums), apart = distance(a->sums, b->sums);
-      double& level = levels_[tensor.at.slot];
+      double& level = levels_[slot_key(tensor.at)];
       level = std::max(level, apart == 0 ? 0 : of == 0 ? 1 : apart / of);
     }
   }
@@ -57,7 +55,7 @@ void NoiseLevels::spread(const Run& reference, const ProcessTensors& tensors) {
   for (const SketchedTensor& tensor : tensors.tensors) {
     const ProcessLog& log = reference.processes[static_cast<size_t>(tensor.at.event.process)];
     const Slot slot = log.slots[tensor.at.slot];
-    double& level = levels_[tensor.at.slot];
+    double& level = levels_[slot_key(tensor.at)];
     if (slot.meta != kNone && elements_of(log.metas[slot.meta]) < kFewElements) {
       const EventSlots slots = log.slots_of(log.events[tensor.at.event.event]);
       for (const Slot& input : slots) {
@@ -72,7 +70,7 @@ void NoiseLevels::spread(const Run& reference, const ProcessTensors& tensors) {
 }
 
 double NoiseLevels::of(const SketchedTensor& tensor) const {
-  const auto known = levels_.find(tensor.at.slot);
+  const auto known = levels_.find(slot_key(tensor.at));
   return known == levels_.end() ? 0 : known->second;
 }
 
