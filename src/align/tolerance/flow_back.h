@@ -70,6 +70,8 @@ class FlowBack {
   std::vector<ReadTensor> reads_of(const std::set<uint32_t>& tensors) const;
   // What an operator reads there is the reference's, whoever made it: it was put in.
   void know(const SlotRef& read);
+  // Also what the reference's operator of that name reads too, whoever made it there.
+  void know_same_reads(const Run& reference);
   // Of the candidate's layout alone: whatever the forward pass makes of it, is explained before it
   // comes to a loss.
   bool is_harmless(const ComparedTensor& tensor) const;

@@ -364,7 +364,8 @@ Verdict ToleranceJudge::verdict() {
     verdict.why = {{.kind = ReasonKind::beyond_rounding,
                     .numbers = {from.size(), first.a.activity.step},
                     .names = {comparison_.texts.text(first.a.slot)}}};
-    const FlowBack flow(b_, comparison_);
+    FlowBack flow(b_, comparison_);
+    flow.know_same_reads(a_);
     std::vector<ToleranceOrigin> origins = flow.origins(from);
     // A compiled backward pass shows no nodes: then the step's forward pass tells. Of several ranks
     // it does not: much of it is their layout's own.

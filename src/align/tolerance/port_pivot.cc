@@ -14,6 +14,8 @@ namespace {
 constexpr double kSameFactor = 1e-4;
 // A product by one number is rounded once: the distance of sketches, in units of roundoff.
 constexpr double kMostOff = 4;
+// So many times larger than what it was made of: a mask's -1e9 or -3e38 among scores.
+constexpr double kHides = 1e6;
 
 const ProcessLog& log_with(const Run& run, const EventRef& ref) {
   return run.processes[static_cast<size_t>(ref.process)];
@@ -54,6 +56,7 @@ PortPivot::PortPivot(const Run& reference, const Run& candidate, const Compariso
     const ProcessLog& log = log_with(b_, at.event);
     paired_.insert(whole.slot);
     partners_.try_emplace(value_key(log, log.slots[at.slot]), whole, at);
+    exchanged_.insert(value_key(log, log.slots[at.slot]));
   }
   for (const ComparedTensor& tensor : comparison.tensors) {
     if (tensor.state != TensorState::equal) continue;
@@ -67,6 +70,94 @@ PortPivot::PortPivot(const Run& reference, const Run& candidate, const Compariso
       if (of_parameter) parameters_.insert(key);
     }
   }
+  know_hidden();
+}
+
+SlotRef PortPivot::hiding(const Run& run, const SlotRef& value, const EventRef& by) const {
+  SketchReader sketches(run);
+  const Sketch* own = sketches.own(value);
+  if (own == nullptr) return {};
+  const double size = norm(own->sums);
+  const std::vector<int64_t> shape = sketches.meta(value).shape;
+  const ProcessLog& log = log_with(run, by);
+  const EventSlots slots = log.slots_of(log.events[by.event]);
+  for (const Slot& slot : slots) {
+    const SlotRef made{by, slots.index_of(slot)};
+    if (slot.kind == SlotKind::in || !has_value(slot) || sketches.meta(made).shape != shape)
+      continue;
+    if (const Sketch* result = sketches.own(made);
+        result != nullptr && size > 0 &&
+        (norm(result->sums) > kHides * size || result->negative_infinite > 0))
+      return made;
+  }
+  return {};
+}
+
+bool PortPivot::is_multiple(const SlotRef& b, const SlotRef& a) const {
+  SketchReader of_a(a_), of_b(b_);
+  const Sketch *x = of_a.own(a), *y = of_b.own(b);
+  if (x == nullptr || y == nullptr || x->negative_infinite != y->negative_infinite) return false;
+  const SketchSums &z = x->sums, &w = y->sums;
+  const double square = std::inner_product(z.begin(), z.end(), z.begin(), 0.0);
+  const double factor = std::inner_product(z.begin(), z.end(), w.begin(), 0.0) / square;
+  return square > 0 && factor > 0 && distance(w, z, factor) <= kSameFactor * norm(w);
+}
+
+void PortPivot::know_hidden() {
+  for (size_t p = 0; p < b_.processes.size(); ++p) {
+    const ProcessLog& log = b_.processes[p];
+    for (uint32_t i = 0; i < log.events.size(); ++i) {
+      const Event event = log.events[i];
+      if (event.kind != EventKind::op || event.phase != Phase::forward || !is_differentiated(event))
+        continue;
+      const EventRef ref{static_cast<int32_t>(p), i};
+      const EventSlots slots = log.slots_of(event);
+      for (const Slot& slot : slots) {
+        if (slot.kind != SlotKind::in || !has_value(slot) || !wants_gradient(slot)) continue;
+        const auto partner = partners_.find(value_key(log, slot));
+        if (partner == partners_.end()) continue;
+        const SlotRef mine = hiding(b_, partner->second.second, ref);
+        if (mine.event.process < 0) continue;
+        const EventRef reader = reads_too(value_key(log, slot), event.step, true).event;
+        if (reader.process < 0) continue;
+        const SlotRef theirs = hiding(a_, partner->second.first, reader);
+        if (theirs.event.process < 0 || !is_multiple(mine, theirs)) continue;
+        const ValueKey key = value_key(log, log.slots[mine.slot]);
+        known_.insert(key);
+        hidden_.insert(key);
+        paired_.insert(theirs.slot);
+        partners_.try_emplace(key, theirs, mine);
+        break;
+      }
+    }
+  }
+}
+
+EventRef PortPivot::merges_exchanged(const EventRef& reader) const {
+  const ProcessLog& log = log_with(b_, reader);
+  const EventSlots read = log.slots_of(log.events[reader.event]);
+  for (const Slot& slot : read) {
+    if (slot.kind != SlotKind::in || !has_value(slot) || slot.meta == kNone) continue;
+    const ValueKey key = value_key(log, slot);
+    if (!exchanged_.contains(key)) continue;
+    const SlotRef& known = partners_.at(key).second;
+    if (log.metas[log.slots[known.slot].meta].shape.size() <= log.metas[slot.meta].shape.size())
+      continue;
+    for (uint32_t i = reader.event; i-- > known.event.event + 1;) {
+      const Event event = log.events[i];
+      if (event.kind != EventKind::op || !log.locations.contains(log.text(event.boundary)))
+        continue;
+      bool reads = false, makes = false;
+      const EventSlots slots = log.slots_of(event);
+      for (const Slot& other : slots) {
+        if (!has_value(other) || other.meta == kNone || value_key(log, other) != key) continue;
+        (other.kind == SlotKind::in ? reads : makes) |=
+            (other.meta == slot.meta) == (other.kind != SlotKind::in);
+      }
+      if (reads && makes) return {reader.process, i};
+    }
+  }
+  return {};
 }
 
 // `by` makes so many times what it read. 0: it makes something else, or the very value.
@@ -220,17 +311,19 @@ PortPlace PortPivot::of(const ToleranceOrigin& origin) const {
     look(event);
     if (event.kind == EventKind::node && event.forward != kNone) look(log.events[event.forward]);
     if (!reads_known && !reads_other) continue;
+    bool masks = false;
     const EventSlots slots = log.slots_of(event);
     for (const Slot& slot : slots) {
       if (slot.kind == SlotKind::in || !has_value(slot)) continue;
       const ValueKey key = value_key(log, slot);
       if (!known_.contains(key)) other.insert(key);
+      masks |= hidden_.contains(key);
       if (reads_behind) behind.insert(key);
     }
     const bool has_place = event.kind != EventKind::state && event.kind != EventKind::accumulate &&
                            log.locations.contains(log.text(event.boundary));
     // A value behind the fault may be known by chance: a sequence that is shifted has the others.
-    if (reads_other || reads_behind || !has_place || !named) continue;
+    if (reads_other || reads_behind || masks || !has_place || !named) continue;
     // A port has its own order of dimensions: what computes comes before what moves.
     const bool moves = event.kind == EventKind::op && moves_alone(log, event);
     if (moves && found.b.process >= 0 && !only_moves) continue;
@@ -252,6 +345,11 @@ PortPlace PortPivot::of(const ToleranceOrigin& origin) const {
     else
       found.factor = found.a.process < 0 ? 0 : results_multiple(found.a, ref);
   }
+  if (found.b.process >= 0)
+    if (const EventRef merging = merges_exchanged(found.b); merging.process >= 0) {
+      found.b = merging;
+      found.factor = 0;
+    }
   return found;
 }
 

@@ -6,6 +6,7 @@
 //   down(..)     made of what is another already
 //
 // The last operator in the region all of whose tensors are known, or constants of the port's own.
+// Scores to which both runs add a mask count as known behind it too: one may add -1e9, one -3e38.
 // The reference's counterpart is what reads the same value there, and is not the candidate's.
 //
 // Counterexample: a rotation in another form between equal values, as of neighbours for halves. No
@@ -51,6 +52,14 @@ class PortPivot {
   double multiple_of(const std::pair<const Run&, SlotRef>& value,
                      const std::pair<const Run&, EventRef>& by, double off) const;
   double results_multiple(const EventRef& a, const EventRef& b) const;
+  // What a mask stands in is taken for known: it hides what it was made of in both runs.
+  void know_hidden();
+  // The result of an event that is so much larger than a value of its shape that it hides it; slot
+  // 0 of no process: none.
+  SlotRef hiding(const Run& run, const SlotRef& value, const EventRef& by) const;
+  bool is_multiple(const SlotRef& b, const SlotRef& a) const;
+  // Before `reader`: what merged dimensions that were not exchanged back yet. None: process -1.
+  EventRef merges_exchanged(const EventRef& reader) const;
 
   const Run& a_;
   const Run& b_;
@@ -59,7 +68,9 @@ class PortPivot {
   std::unordered_set<ValueKey, ValueKeyHash> parameters_;  // of these
   // Of the candidate's value: where the reference made it, and the candidate.
   std::unordered_map<ValueKey, std::pair<SlotRef, SlotRef>, ValueKeyHash> partners_;
-  std::unordered_set<uint64_t> paired_;  // slots of the reference
+  std::unordered_set<uint64_t> paired_;                   // slots of the reference
+  std::unordered_set<ValueKey, ValueKeyHash> exchanged_;  // known with dimensions exchanged
+  std::unordered_set<ValueKey, ValueKeyHash> hidden_;     // known behind a mask
 };
 
 }  // namespace opguard
