@@ -71,36 +71,6 @@ bool failed(int error, const char* what) {
   return error != 0;
 }
 
-// The context is the calling thread's while this lives. Mostly it is already.
-class Current {
- public:
-  explicit Current(CudaContext context) {
-    CudaContext now = nullptr;
-    if (g_driver.cuCtxGetCurrent(&now) == 0 && now == context) return;
-    good_ = pushed_ = g_driver.cuCtxPushCurrent_v2(context) == 0;
-  }
-  ~Current() {
-    CudaContext popped;
-    if (pushed_) g_driver.cuCtxPopCurrent_v2(&popped);
-  }
-  Current(const Current&) = delete;
-  bool good() const { return good_; }
-
- private:
-  bool good_ = true, pushed_ = false;
-};
-
-// Loading and allocating are allowed while some stream is captured: they are no part of the graph.
-class Uncaptured {
- public:
-  Uncaptured() { g_driver.cuThreadExchangeStreamCaptureMode(&mode_); }
-  ~Uncaptured() { g_driver.cuThreadExchangeStreamCaptureMode(&mode_); }
-  Uncaptured(const Uncaptured&) = delete;
-
- private:
-  int mode_ = kCudaCaptureModeRelaxed;
-};
-
 CudaModule load_module(const char* ptx) {
   char log[2048] = "";
   int options[] = {kCudaJitErrorLog, kCudaJitErrorLogBytes};
@@ -121,7 +91,7 @@ class Scratch {
     bytes = (bytes + 127) & ~uint64_t{127};
     if (bytes > left_) {
       if (bytes > kPoolBytes || pools_ == kMaxPools) return 0;
-      const Uncaptured uncaptured;
+      const Uncaptured uncaptured(g_driver);
       const CudaModule module = load_module(kPoolModule);
       CudaAddress pool = 0;
       size_t size = 0;
@@ -175,7 +145,7 @@ class Device {
 
   uint64_t capture(CudaStream stream) {
     if (!alive()) return 0;
-    const Current current(context_);
+    const CurrentContext current(g_driver, context_);
     uint64_t id = 0;
     return current.good() && capturing(stream, id) && id != 0 ? id : 0;
   }
@@ -184,7 +154,7 @@ class Device {
                   device::Mode mode) {
     // Before anything that was its context's is used: after a reset those are no handles.
     if (!alive()) return 0;
-    const Current current(context_);
+    const CurrentContext current(g_driver, context_);
     uint64_t capture = 0, stream_id = 0;
     // A stream that cannot be asked cannot be launched on either: a legacy stream beside a capture.
     if (!current.good() || !capturing(stream, capture) ||
@@ -245,9 +215,9 @@ class Device {
         failed(g_driver.cuCtxGetId(context_, &context_id_), "cuCtxGetId"))
       return false;
     ordinal_ = ordinal;
-    const Current current(context_);
+    const CurrentContext current(g_driver, context_);
     if (!current.good()) return false;
-    const Uncaptured uncaptured;
+    const Uncaptured uncaptured(g_driver);
     limits_.blocks =
         static_cast<uint32_t>(std::max(multiprocessors, 1)) * g_options.blocks_per_multiprocessor;
     limits_.scratch_bytes = kStreamScratch;
@@ -264,7 +234,7 @@ class Device {
   }
 
   static CudaFunction kernel(const char* ptx, const char* name) {
-    const Uncaptured uncaptured;
+    const Uncaptured uncaptured(g_driver);
     const CudaModule module = load_module(ptx);
     CudaFunction function = nullptr;
     if (module == nullptr ||
@@ -318,7 +288,7 @@ class Device {
     void* parameters[] = {&launch};
     // Before 12.4 a kernel may be loaded as late as by its first launch.
     std::optional<Uncaptured> loading;
-    if (!launched_[small].exchange(true, std::memory_order_relaxed)) loading.emplace();
+    if (!launched_[small].exchange(true, std::memory_order_relaxed)) loading.emplace(g_driver);
     return !failed(g_driver.cuLaunchKernel(function, plan.blocks(), 1, 1, device::kThreads, 1, 1, 0,
                                            stream, parameters, nullptr),
                    "cuLaunchKernel");

@@ -56,4 +56,38 @@ constexpr int kCudaCaptureActive = 1;
 constexpr int kCudaCaptureModeRelaxed = 2;
 constexpr int kCudaJitErrorLog = 5, kCudaJitErrorLogBytes = 6;
 
+// The context is the calling thread's while this lives. Mostly it is already.
+class CurrentContext {
+ public:
+  CurrentContext(const CudaDriver& driver, CudaContext context) : driver_(driver) {
+    CudaContext now = nullptr;
+    if (driver_.cuCtxGetCurrent(&now) == 0 && now == context) return;
+    good_ = pushed_ = driver_.cuCtxPushCurrent_v2(context) == 0;
+  }
+  ~CurrentContext() {
+    CudaContext popped;
+    if (pushed_) driver_.cuCtxPopCurrent_v2(&popped);
+  }
+  CurrentContext(const CurrentContext&) = delete;
+  bool good() const { return good_; }
+
+ private:
+  const CudaDriver& driver_;
+  bool good_ = true, pushed_ = false;
+};
+
+// Loading and allocating are allowed while some stream is captured: they are no part of the graph.
+class Uncaptured {
+ public:
+  explicit Uncaptured(const CudaDriver& driver) : driver_(driver) {
+    driver_.cuThreadExchangeStreamCaptureMode(&mode_);
+  }
+  ~Uncaptured() { driver_.cuThreadExchangeStreamCaptureMode(&mode_); }
+  Uncaptured(const Uncaptured&) = delete;
+
+ private:
+  const CudaDriver& driver_;
+  int mode_ = kCudaCaptureModeRelaxed;
+};
+
 }  // namespace opguard

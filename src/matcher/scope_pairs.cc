@@ -29,6 +29,7 @@
 #include "matcher/exchanged_names.h"
 #include "matcher/operator_names.h"
 #include "matcher/renamed_words.h"
+#include "matcher/scope_likeness.h"
 #include "matcher/scope_tree.h"
 
 namespace opguard {
@@ -45,44 +46,8 @@ constexpr double kNameBonus = 0.1, kWholeNameBonus = 0.05, kFileBonus = 0.2, kFo
 // A new function that nobody calls from the one of the old name must hold this much more of it.
 // That one must hold no more than half.
 constexpr double kNameKept = 0.35, kNameLost = 0.5;
-// What a scope without its name must share with another, if nothing in it reads alike.
-constexpr size_t kMinCommon = 3;
 // Files are compared with each other for an exchange of names only where they lost so much.
 constexpr double kFileKept = 0.8;
-
-// 0..1: how much of the longer name its beginning and end have in common with the other's.
-double name_likeness(std::string_view a, std::string_view b) {
-  const size_t most = std::min(a.size(), b.size());
-  size_t head = 0, tail = 0;
-  while (head < most && a[head] == b[head]) ++head;
-  while (tail < most - head && a[a.size() - 1 - tail] == b[b.size() - 1 - tail]) ++tail;
-  return static_cast<double>(head + tail) / static_cast<double>(std::max(a.size(), b.size()));
-}
-
-// 0..1: how much of a is in b, as likeness() counts.
-double held(const Bag& a, const Bag& b) {
-  if (a.empty()) return 0;
-  return static_cast<double>(common(a.kinds, b.kinds) + common(a.bodies, b.bodies)) /
-         static_cast<double>(a.kinds.size() + a.bodies.size());
-}
-
-// Few operators of the same kinds, none of which reads alike, are in many functions.
-bool share_enough(const Bag& a, const Bag& b) {
-  return common(a.bodies, b.bodies) > 0 || common(a.kinds, b.kinds) >= kMinCommon;
-}
-
-// Names of the functions called in a node by their name alone.
-std::set<std::string> callees(const Side& side, const ScopeTree& tree, uint32_t n) {
-  std::set<std::string> names;
-  tree.each(n, [&](uint32_t inside) {
-    if (tree.node(inside).scope < 0) return;
-    for (uint32_t i :
-         side.signatures().scopes()[static_cast<size_t>(tree.node(inside).scope)].sites)
-      if (const Site& site = side.site(i); site.form == Form::call && site.receiver.empty())
-        names.insert(site.callee);
-  });
-  return names;
-}
 
 class ScopePairer {
  public:
