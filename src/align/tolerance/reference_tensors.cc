@@ -30,7 +30,7 @@ struct Weights {
   bool operator==(const Weights&) const = default;
 };
 
-std::map<std::string, Weights> first_parameters(const Run& run, int32_t process) {
+std::map<std::string, Weights> parameters_at_first(const Run& run, int32_t process) {
   std::map<std::string, Weights> found;
   Texts texts;
   const ProcessLog& log = run.processes[static_cast<size_t>(process)];
@@ -59,10 +59,10 @@ std::pair<size_t, size_t> ends_of_step(const std::vector<SketchedTensor>& tensor
 bool are_replicas(const Run& reference) {
   const std::vector<int32_t> processes = sketched_processes(reference);
   if (processes.size() < 2) return true;
-  const auto first = first_parameters(reference, processes.front());
+  const auto first = parameters_at_first(reference, processes.front());
   return !first.empty() &&
          std::all_of(processes.begin() + 1, processes.end(), [&](int32_t process) {
-           return first_parameters(reference, process) == first;
+           return parameters_at_first(reference, process) == first;
          });
 }
 
