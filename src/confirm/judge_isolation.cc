@@ -31,7 +31,7 @@ class IsolationJudge {
     found_.not_put = plan_.not_put;
     find_unrepeated();
     FlowBack flow(again_.run, again_.comparison);
-    flow.know_same_reads(a_);
+    flow.learn_from(a_);
     for (size_t i = 0; i < plan_.puts.size(); ++i) know(flow, i);
 
     const FlowBack before(b_, first_);

@@ -46,7 +46,7 @@ class IsolationPlanner {
     for (uint32_t i = 0; i < comparison.tensors.size(); ++i)
       for (const SlotRef& at : comparison.tensors[i].b)
         results_[id_of(at.event.process, at.event.event)].push_back(i);
-    flow_.know_same_reads(a);
+    flow_.learn_from(a);
     for (size_t p = 0; p < b.processes.size(); ++p) note_parameters(static_cast<int32_t>(p));
   }
 

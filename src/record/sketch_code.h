@@ -7,7 +7,9 @@
 //     grid          [8, 64] cut into [4, 64]: 2 sketches, each piece as a tensor of its own
 //     halves        [8, 64] cut into [4, 64] along 0, two pieces a rank: the 4 pieces [2, 64], each
 //                   as the first and as the second half of a [4, 64], 8 sketches
-//     exchanged     [8, 64, 2] as [64, 8, 2], where another program has the two the other way round
+//     exchanged     [8, 64, 2] as [64, 8, 2], where another program has the two the other way
+//     round;
+//                   [2, 8, 8, 64] as [2, 64, 8, 8], where it has the last one elsewhere
 //     uneven        [103, 64] cut into [26, 64] three times and one [25, 64]: a set for each of the
 //                   two shapes, with where its pieces begin; a padded piece counts as zero behind
 //                   its end
@@ -47,13 +49,15 @@ enum class SketchSetKind : uint8_t {
   unpadded
 };
 
+inline constexpr uint8_t kMovedTo = 8;  // of SketchSet::dim
+
 struct SketchSet {
   SketchSetKind kind = SketchSetKind::whole;
   std::vector<int64_t> local{};  // the shape that a rank holds; not of the whole
   // Halves: the dimension along which a rank holds two pieces. Exchanged: 16 times the first of the
-  // two dimensions, and the second. Uneven: into how many the first dimension is unfolded, [34, 96]
-  // as [2, 17, 96]; 0 where it is not. Unpadded: the dimension that is padded. `local` is what is
-  // left of the tensor then.
+  // two dimensions, and the second; kMovedTo more where it is moved there, and those between give
+  // way. Uneven: into how many the first dimension is unfolded, [34, 96] as [2, 17, 96]; 0 where it
+  // is not. Unpadded: the dimension that is padded. `local` is what is left of the tensor then.
   uint8_t dim = 0;
   // Of a grid: the cells in the order of their indexes, the last dimension fastest. Of halves: for
   // each cell of the other dimensions, for each piece along `dim`, it as the first and as the

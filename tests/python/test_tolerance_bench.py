@@ -84,7 +84,7 @@ def test_the_first_answer_to_a_case_that_is_held_out_stays(tmp_path):
 
 def test_every_case_has_its_places_and_a_kind_that_is_known(tmp_path):
     found = ports.tables()
-    assert len(found) == 111
+    assert len(found) == 162
     for name, case in found.items():
         ports.make(case, tmp_path / name, True)  # fails where an edit's text is not there once
         assert case["kind"] == "none" or (case["edits"] and case["exact"] and case["near"]), name

@@ -100,7 +100,7 @@ def renamed(theirs):
 
 
 def adopt(net, theirs):
-    """Weights come by content: a matrix for each kernel, a column for each vector, except around a pixel."""
+    """By content: a kernel over patches or one pixel becomes a matrix, a vector a column of channels."""
     with torch.no_grad():
         mine = renamed(theirs)
         for name, p in net.named_parameters():

@@ -120,14 +120,16 @@ def translate(theirs):
     theirs = {name.removeprefix("model."): value for name, value in theirs.items()}
     mine = {"speaker.words.weight": theirs["decoder.embed_tokens.weight"], "speaker.places": theirs["decoder.embed_positions.weight"]}
     for conv, ours in (("conv1", "fine"), ("conv2", "coarse")):
-        mine[f"listener.{ours}.product.weight"], mine[f"listener.{ours}.product.bias"] = theirs[f"encoder.{conv}.weight"].flatten(1), theirs[f"encoder.{conv}.bias"]
+        mine[f"listener.{ours}.product.weight"] = theirs[f"encoder.{conv}.weight"].flatten(1)
+        mine[f"listener.{ours}.product.bias"] = theirs[f"encoder.{conv}.bias"]
     memory = []
     for side, ours in (("encoder", "listener"), ("decoder", "speaker")):
         for what in ("weight", "bias"):
             mine[f"{ours}.norm.{what}"] = theirs[f"{side}.layer_norm.{what}"]
         for i in range(LAYERS):
             a, within, across, think = f"{side}.layers.{i}.", f"{ours}.within.{i}.", f"{ours}.across.{i}.", f"{ours}.think.{i}."
-            same = {"self_attn_layer_norm": f"{within}norm", "self_attn.out_proj": f"{within}out", "fc1": f"{think}up", "fc2": f"{think}down", "final_layer_norm": f"{think}norm"}
+            same = {"self_attn_layer_norm": f"{within}norm", "self_attn.out_proj": f"{within}out"}
+            same |= {"fc1": f"{think}up", "fc2": f"{think}down", "final_layer_norm": f"{think}norm"}
             mine[f"{within}qkv.weight"] = torch.cat([theirs[f"{a}self_attn.{n}_proj.weight"] for n in "qkv"])
             mine[f"{within}q_bias"], mine[f"{within}v_bias"] = theirs[f"{a}self_attn.q_proj.bias"], theirs[f"{a}self_attn.v_proj.bias"]
             if side == "decoder":

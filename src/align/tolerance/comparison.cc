@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "align/tolerance/declared_tensors.h"
+#include "align/tolerance/loss_names.h"
 #include "align/tolerance/module_order.h"
 #include "align/tolerance/noise_level.h"
 #include "align/tolerance/parameter_parts.h"
@@ -157,13 +158,15 @@ int32_t only_process(const Run& run) {
 Comparison compare_tensors(const Run& reference, const Run& candidate,
                            const std::vector<Run>& noise, const ToleranceOptions& options) {
   Comparison result;
-  result.reference = reference_tensors(reference, result.texts);
+  const StepsBy steps = has_optimizer(reference) == has_optimizer(candidate) ? StepsBy::optimizer
+                                                                             : StepsBy::parameters;
+  result.reference = reference_tensors(reference, result.texts, steps);
   const TensorIndex index(result.reference);
   SketchReader a(reference), b(candidate);
-  const NoiseLevels levels(reference, result.reference, noise, result.texts);
+  const NoiseLevels levels(reference, result.reference, noise, result.texts, steps);
   const int32_t alone = only_process(candidate);
   if (alone >= 0 && only_process(reference) >= 0)
-    if (const ProcessTensors mine = tensors_of(candidate, alone, result.texts);
+    if (const ProcessTensors mine = tensors_of(candidate, alone, result.texts, steps);
         is_port(result.reference, mine, result.texts))
       result.port = pair_port({reference, result.reference}, {candidate, mine}, result.texts,
                               levels, options.factor);
@@ -176,8 +179,10 @@ Comparison compare_tensors(const Run& reference, const Run& candidate,
   result.layers_of_none = layers.held_by_none();
   std::vector<ProcessTensors> ranks;
   for (size_t process = 0; process < candidate.processes.size(); ++process)
-    ranks.push_back(renamed(tensors_of(candidate, static_cast<int32_t>(process), result.texts),
-                            static_cast<int32_t>(process), layers, result.texts));
+    ranks.push_back(
+        renamed(tensors_of(candidate, static_cast<int32_t>(process), result.texts, steps),
+                static_cast<int32_t>(process), layers, result.texts));
+  name_losses(ranks, result.reference);
   for (ProcessTensors& rank : ranks) order_modules(rank, result.reference, result.texts);
   const MicroBatches batches({result.reference, index, a}, ranks, candidate, b);
   result.micro_batches = batches.places();

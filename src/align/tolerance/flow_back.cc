@@ -148,6 +148,15 @@ std::vector<SlotRef> FlowBack::read_by(const EventRef& ref) const {
   return read;
 }
 
+bool FlowBack::is_update_number(const ComparedTensor& tensor) const {
+  const Slot slot = values_.slot(tensor.b.front());
+  if (slot.meta == kNone || (values_.event(tensor.b.front().event).flags & kInGraph) != 0 ||
+      tensor.a.activity.kind != EventKind::op)
+    return false;
+  const auto& shape = values_.log(tensor.b.front().event).metas[slot.meta].shape;
+  return std::all_of(shape.begin(), shape.end(), [](int64_t size) { return size == 1; });
+}
+
 bool FlowBack::leads_on(const ComparedTensor& tensor, const ComparedTensor& towards,
                         const Way& way) const {
   // What is near to be another, leads on as what is.
@@ -162,7 +171,9 @@ bool FlowBack::leads_on(const ComparedTensor& tensor, const ComparedTensor& towa
       return of != TensorState::partial &&
              !(of == TensorState::beyond && has_common_factor(tensor));
     case TensorState::beyond:
+      // One number is a multiple of any other: the norm of gradients that are none.
       return of == TensorState::beyond ||
+             (way.by_number && of == TensorState::scaled && is_update_number(towards)) ||
              (of == TensorState::scaled && comparison_.texts.text(towards.a.node).empty() &&
               !way.through_node && comparison_.texts.text(tensor.a.node).empty());
   }
@@ -221,15 +232,15 @@ void FlowBack::lead_from(const ValueKey& key, const SlotRef& made, const Way& wa
 }
 
 void FlowBack::explore(const EventRef& event, const ComparedTensor& of, Reached& reached,
-                       std::unordered_map<uint64_t, bool>& seen) const {
-  std::vector<std::pair<EventRef, Way>> stack{{event, {}}};
+                       std::unordered_map<uint64_t, bool>& seen, bool by_number) const {
+  std::vector<std::pair<EventRef, Way>> stack{{event, {.by_number = by_number}}};
   while (!stack.empty()) {
     const auto [ref, behind] = stack.back();
     stack.pop_back();
     const ProcessLog& log = values_.log(ref);
     const bool exchanges = communicates(log.events[ref.event]);
     const Way way{behind.over_ranks || exchanges,
-                  behind.through_node || log.events.kind(ref.event) == EventKind::node};
+                  behind.through_node || log.events.kind(ref.event) == EventKind::node, by_number};
     if (exchanges) {
       // What was received is what another rank has.
       const EventSlots slots = log.slots_of(log.events[ref.event]);
@@ -268,8 +279,21 @@ void FlowBack::explore(const EventRef& event, const ComparedTensor& of, Reached&
   }
 }
 
+FlowBack::Reached FlowBack::reached_by_numbers(const ComparedTensor& tensor) const {
+  Reached reached;
+  if (!numbers_ || tensor.a.activity.kind != EventKind::op) return reached;
+  std::unordered_map<uint64_t, bool> seen;
+  for (const SlotRef& at : tensor.b)
+    for (const EventRef& handed : numbers_->behind(at.event))
+      if (seen.try_emplace(slot_key(handed.process, handed.event), true).second) {
+        reached.region.push_back(handed);
+        explore(handed, tensor, reached, seen, /*by_number=*/true);
+      }
+  return reached;
+}
+
 // What a tensor of the candidate was made of that is not the reference's either.
-FlowBack::Reached FlowBack::reached_from(const ComparedTensor& tensor) const {
+FlowBack::Reached FlowBack::reached_from(const ComparedTensor& tensor, bool by_number) const {
   Reached reached;
   std::unordered_map<uint64_t, bool> seen;
   for (size_t i = 0; i < tensor.b.size(); ++i) {
@@ -303,7 +327,7 @@ FlowBack::Reached FlowBack::reached_from(const ComparedTensor& tensor) const {
         if (known == at_.end()) explore(made.event, tensor, reached, seen);
       }
     } else {
-      explore(event, tensor, reached, seen);
+      explore(event, tensor, reached, seen, by_number);
     }
   }
   return reached;
@@ -332,7 +356,7 @@ std::vector<ToleranceOrigin> FlowBack::all_origins(const std::vector<uint32_t>& 
   std::vector<ToleranceOrigin> found;
   visited.insert(sinks.begin(), sinks.end());
   std::vector<uint32_t> stack(sinks.begin(), sinks.end()), declared_stack;
-  std::set<uint32_t> declared;
+  std::set<uint32_t> declared, by_number;  // what a number was made of that Python handed on
   std::vector<std::pair<uint32_t, uint32_t>> copies;            // of which tensor, and it
   std::unordered_map<uint32_t, std::vector<EventRef>> readers;  // of parts of a sum
   const auto go_on = [&](const Reached& reached, uint32_t tensor, uint32_t of_declared) {
@@ -346,6 +370,7 @@ std::vector<ToleranceOrigin> FlowBack::all_origins(const std::vector<uint32_t>& 
       if (next == tensor) continue;
       further = true;
       if (of_declared == kNone && same_shape(next, tensor)) copies.emplace_back(next, tensor);
+      if (by_number.contains(tensor)) by_number.insert(next);
       if (!visited.insert(next).second) continue;
       stack.push_back(next);
       const ComparedTensor& parts = comparison_.tensors[next];
@@ -360,6 +385,13 @@ std::vector<ToleranceOrigin> FlowBack::all_origins(const std::vector<uint32_t>& 
         if (visited.insert(next).second) {
           further = true;
           stack.push_back(next);
+        }
+    if (!further && of_declared == kNone)
+      for (const uint32_t next : reached_by_numbers(comparison_.tensors[tensor]).tensors)
+        if (next != tensor) {
+          further = true;
+          by_number.insert(next);
+          if (visited.insert(next).second) stack.push_back(next);
         }
     if (!further && of_declared == kNone && state == TensorState::beyond)
       for (const uint32_t next : behind_hiding(reached.equal, tensor)) {
@@ -385,7 +417,7 @@ std::vector<ToleranceOrigin> FlowBack::all_origins(const std::vector<uint32_t>& 
       Reached reached = reached_from(of);
       if (!go_on(reached, of.tensor, number)) leave(reached, of.tensor, number);
     } else {
-      Reached reached = reached_from(comparison_.tensors[number]);
+      Reached reached = reached_from(comparison_.tensors[number], by_number.contains(number));
       if (!go_on(reached, number, kNone)) leave(reached, number, kNone);
     }
   }

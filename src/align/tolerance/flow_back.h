@@ -28,6 +28,7 @@
 
 #include "align/tolerance/comparison.h"
 #include "align/tolerance/forward_readers.h"
+#include "align/tolerance/handed_numbers.h"
 #include "align/values/value_index.h"
 
 namespace opguard {
@@ -70,8 +71,9 @@ class FlowBack {
   std::vector<ReadTensor> reads_of(const std::set<uint32_t>& tensors) const;
   // What an operator reads there is the reference's, whoever made it: it was put in.
   void know(const SlotRef& read);
-  // Also what the reference's operator of that name reads too, whoever made it there.
-  void know_same_reads(const Run& reference);
+  // Also what the reference's operator of that name reads too, whoever made it there. And of which
+  // numbers the candidate's operators were given, that the reference's were not.
+  void learn_from(const Run& reference);
   // Of the candidate's layout alone: whatever the forward pass makes of it, is explained before it
   // comes to a loss.
   bool is_harmless(const ComparedTensor& tensor) const;
@@ -94,11 +96,14 @@ class FlowBack {
   struct Way {
     bool over_ranks = false;    // ranks exchanged something
     bool through_node = false;  // of autograd
+    bool by_number = false;     // what it leads to is a number that Python handed on
   };
+  // One that no gradient goes through.
+  bool is_update_number(const ComparedTensor& tensor) const;
   // Does a tensor lead on from `of`, which was made of it?
   bool leads_on(const ComparedTensor& tensor, const ComparedTensor& of, const Way& way) const;
   void explore(const EventRef& event, const ComparedTensor& of, Reached& reached,
-               std::unordered_map<uint64_t, bool>& seen) const;
+               std::unordered_map<uint64_t, bool>& seen, bool by_number = false) const;
   std::vector<SlotRef> made_by(const SlotRef& read) const;
   bool belongs_elsewhere(uint32_t tensor, const std::vector<uint32_t>& equal, const SlotRef& made,
                          const ComparedTensor& of) const;
@@ -107,8 +112,10 @@ class FlowBack {
   // it is held; kNone: it was not.
   uint32_t declared_before(const SlotRef& read) const;
   bool matters(const DeclaredTensor& declared, bool over_ranks) const;
-  Reached reached_from(const ComparedTensor& tensor) const;
+  Reached reached_from(const ComparedTensor& tensor, bool by_number = false) const;
   Reached reached_from(const DeclaredTensor& declared) const;
+  // Of right tensors another number makes another result: what that was made of.
+  Reached reached_by_numbers(const ComparedTensor& tensor) const;
   // What is not the reference's behind those of `equal` that hide it from `of`.
   std::vector<uint32_t> behind_hiding(const std::vector<uint32_t>& equal, uint32_t of) const;
   void tell_declared(const std::vector<std::pair<uint32_t, uint32_t>>& copies,
@@ -117,6 +124,7 @@ class FlowBack {
   bool reads(const EventRef& reader, const SlotRef& made) const;
   std::vector<SlotRef> read_by(const EventRef& event) const;
   std::vector<SlotRef> summands(const EventRef& node, const Slot& gradient) const;
+  void know_same_reads(const Run& reference);
   // Which of these tensors is read there.
   std::optional<ReadTensor> read_of(const std::set<uint32_t>& tensors, const SlotRef& at) const;
   void lead_from(const ValueKey& key, const SlotRef& made, const Way& way, const ComparedTensor& of,
@@ -136,6 +144,7 @@ class FlowBack {
   std::unordered_map<ValueKey, std::vector<uint32_t>, ValueKeyHash> equal_;
   std::unordered_map<uint32_t, int64_t> common_;  // by step, as factor_class has it
   std::unordered_set<uint64_t> put_in_;           // by process and slot
+  std::optional<HandedNumbers> numbers_;
   // Of Comparison::declared, what is held otherwise: by value, and by compared tensor.
   std::unordered_map<ValueKey, std::vector<uint32_t>, ValueKeyHash> declared_;
   std::unordered_map<uint32_t, uint32_t> declared_of_;

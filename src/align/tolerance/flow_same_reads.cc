@@ -28,6 +28,11 @@ uint64_t read_as(const EventSlots& slots, const ProcessLog& log, const std::stri
 
 }  // namespace
 
+void FlowBack::learn_from(const Run& reference) {
+  know_same_reads(reference);
+  numbers_.emplace(reference, run_);
+}
+
 void FlowBack::know_same_reads(const Run& reference) {
   const ValueIndex theirs(reference);
   SketchReader of_a(reference), of_b(run_);

@@ -365,7 +365,7 @@ Verdict ToleranceJudge::verdict() {
                     .numbers = {from.size(), first.a.activity.step},
                     .names = {comparison_.texts.text(first.a.slot)}}};
     FlowBack flow(b_, comparison_);
-    flow.know_same_reads(a_);
+    flow.learn_from(a_);
     std::vector<ToleranceOrigin> origins = flow.origins(from);
     // A compiled backward pass shows no nodes: then the step's forward pass tells. Of several ranks
     // it does not: much of it is their layout's own.

@@ -193,6 +193,13 @@ Reasons JudgedValues::drowned() const {
   return {{.kind = ReasonKind::drowned, .numbers = {count}, .ratio = most}};
 }
 
+bool JudgedValues::is_frozen(const std::string& name) const {
+  if (kind_of_slot(name) != "param:") return false;
+  const std::string gradient = "grad:" + std::string(name_in(name));
+  return std::none_of(comparison_.reference.tensors.begin(), comparison_.reference.tensors.end(),
+                      [&](const SketchedTensor& tensor) { return slot(tensor) == gradient; });
+}
+
 Reasons JudgedValues::left_unjudged() const {
   uint64_t unjudged = 0, missing = 0;
   std::string first;
@@ -201,8 +208,12 @@ Reasons JudgedValues::left_unjudged() const {
   };
   std::set<uint64_t> compared;  // slots of the reference
   std::set<uint32_t> steps;     // with a loss
+  std::set<uint32_t> updated;   // with parameters
+  bool gradients = false;       // those of some step
   for (const ComparedTensor& tensor : comparison_.tensors) {
     compared.insert(slot_key(tensor.a.at));
+    gradients |= boundary(tensor.a) == "<gradients>";
+    if (boundary(tensor.a) == "<parameters>") updated.insert(tensor.a.activity.step);
     if (tensor.a.activity.kind == EventKind::loss) steps.insert(tensor.a.activity.step);
     // Zeros on both sides agree.
     const bool untold =
@@ -221,6 +232,10 @@ Reasons JudgedValues::left_unjudged() const {
         comparison_.summed_losses.contains(tensor.activity.step))
       continue;
     if (shown_by_losses && comparison_.port.is_only_by_losses(slot(tensor))) continue;
+    // An optimizer of the candidate's own shows them nowhere but in what it makes of them.
+    if (!gradients && updated.size() > 1 && boundary(tensor) == "<gradients>") continue;
+    // What a reference keeps as a parameter and does not train, a port may compute.
+    if (shown_by_losses && comparison_.port.told && is_frozen(slot(tensor))) continue;
     ++missing;
     note(slot(tensor));
   }

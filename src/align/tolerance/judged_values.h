@@ -54,6 +54,8 @@ class JudgedValues {
     return comparison_.texts.text(tensor.slot);
   }
   bool is_drowned(const ComparedTensor& tensor) const;
+  // A parameter that has no gradient in any step.
+  bool is_frozen(const std::string& slot) const;
   bool is_last_parameter(const SketchedTensor& tensor) const;
   bool is_first_weight(const SketchedTensor& tensor) const;
   // A step, and in it what lies between two `<parameters>`: a program with an optimizer of its own

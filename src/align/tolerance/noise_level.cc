@@ -30,10 +30,10 @@ double unit_roundoff(std::string_view dtype) {
 }
 
 NoiseLevels::NoiseLevels(const Run& reference, const ProcessTensors& tensors,
-                         const std::vector<Run>& noise, Texts& texts) {
+                         const std::vector<Run>& noise, Texts& texts, StepsBy steps) {
   SketchReader mine(reference);
   for (const Run& run : noise) {
-    const ProcessTensors jittered = reference_tensors(run, texts);
+    const ProcessTensors jittered = reference_tensors(run, texts, steps);
     const TensorIndex index(jittered);
     SketchReader theirs(run);
     for (const SketchedTensor& tensor : tensors.tensors) {

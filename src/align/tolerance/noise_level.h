@@ -27,7 +27,7 @@ class NoiseLevels {
  public:
   // Runs of several processes, or of none with sketches, tell nothing.
   NoiseLevels(const Run& reference, const ProcessTensors& tensors, const std::vector<Run>& noise,
-              Texts& texts);
+              Texts& texts, StepsBy steps = StepsBy::optimizer);
 
   // Relative to its norm; 0 for one that no run has.
   double of(const SketchedTensor& tensor) const;

@@ -35,6 +35,43 @@ bool moves_alone(const ProcessLog& log, const Event& event) {
   return true;
 }
 
+// Whether `merged` has in one dimension what the reference does not have side by side and in this
+// order, if `shape` is its own with the dimensions exchanged as a set's byte says.
+//
+//   [2, 4, 16, 12] of [2, 16, 4, 12], as [2, 4, 192]     no: the last two are its last two
+//   the same as [2, 16, 48]                              yes: heads and tokens as they lie
+bool merges_apart(const std::vector<int64_t>& shape, const std::vector<int64_t>& merged,
+                  uint8_t dims) {
+  std::vector<size_t> place(shape.size());  // in the reference
+  std::iota(place.begin(), place.end(), 0);
+  const size_t from = dims >> 4, to = dims & (kMovedTo - 1);
+  if (from >= place.size() || to >= place.size()) return false;
+  if ((dims & kMovedTo) == 0) {
+    std::swap(place[from], place[to]);
+  } else {
+    place.erase(place.begin() + static_cast<ptrdiff_t>(from));
+    place.insert(place.begin() + static_cast<ptrdiff_t>(to), from);
+  }
+  // Stretches of both with as many elements, as short as can be.
+  size_t mine = 0, other = 0;
+  while (mine < shape.size() && other < merged.size()) {
+    int64_t size = shape[mine], made = merged[other++];
+    bool apart = false;
+    for (++mine; size != made;) {
+      if (size < made && mine < shape.size()) {
+        apart |= place[mine] != place[mine - 1] + 1;
+        size *= shape[mine++];
+      } else if (size > made && other < merged.size()) {
+        made *= merged[other++];
+      } else {
+        return false;
+      }
+    }
+    if (apart) return true;
+  }
+  return false;
+}
+
 bool is_differentiated(const Event& event) {
   return event.kind != EventKind::op || (event.flags & kInGraph) != 0;
 }
@@ -52,11 +89,11 @@ PortPivot::PortPivot(const Run& reference, const Run& candidate, const Compariso
   for (const SlotRef& at : comparison.port.known) {
     const auto exchanged = comparison.port.exchanged.find(at.slot);
     if (exchanged == comparison.port.exchanged.end()) continue;
-    const SlotRef& whole = comparison.reference.tensors[exchanged->second].at;
+    const SlotRef& whole = comparison.reference.tensors[exchanged->second.tensor].at;
     const ProcessLog& log = log_with(b_, at.event);
     paired_.insert(whole.slot);
     partners_.try_emplace(value_key(log, log.slots[at.slot]), whole, at);
-    exchanged_.insert(value_key(log, log.slots[at.slot]));
+    exchanged_.try_emplace(value_key(log, log.slots[at.slot]), exchanged->second.dims);
   }
   for (const ComparedTensor& tensor : comparison.tensors) {
     if (tensor.state != TensorState::equal) continue;
@@ -139,9 +176,11 @@ EventRef PortPivot::merges_exchanged(const EventRef& reader) const {
   for (const Slot& slot : read) {
     if (slot.kind != SlotKind::in || !has_value(slot) || slot.meta == kNone) continue;
     const ValueKey key = value_key(log, slot);
-    if (!exchanged_.contains(key)) continue;
+    const auto exchanged = exchanged_.find(key);
+    if (exchanged == exchanged_.end()) continue;
     const SlotRef& known = partners_.at(key).second;
-    if (log.metas[log.slots[known.slot].meta].shape.size() <= log.metas[slot.meta].shape.size())
+    if (!merges_apart(log.metas[log.slots[known.slot].meta].shape, log.metas[slot.meta].shape,
+                      exchanged->second))
       continue;
     for (uint32_t i = reader.event; i-- > known.event.event + 1;) {
       const Event event = log.events[i];

@@ -68,9 +68,10 @@ class PortPivot {
   std::unordered_set<ValueKey, ValueKeyHash> parameters_;  // of these
   // Of the candidate's value: where the reference made it, and the candidate.
   std::unordered_map<ValueKey, std::pair<SlotRef, SlotRef>, ValueKeyHash> partners_;
-  std::unordered_set<uint64_t> paired_;                   // slots of the reference
-  std::unordered_set<ValueKey, ValueKeyHash> exchanged_;  // known with dimensions exchanged
-  std::unordered_set<ValueKey, ValueKeyHash> hidden_;     // known behind a mask
+  std::unordered_set<uint64_t> paired_;  // slots of the reference
+  // Known with dimensions exchanged: how, as SketchSet::dim says it.
+  std::unordered_map<ValueKey, uint8_t, ValueKeyHash> exchanged_;
+  std::unordered_set<ValueKey, ValueKeyHash> hidden_;  // known behind a mask
 };
 
 }  // namespace opguard

@@ -14,7 +14,7 @@ namespace opguard {
 namespace {
 
 constexpr size_t kMostMatches = 64;  // of one result
-constexpr size_t kMostJoined = 4;    // weights in one
+constexpr size_t kMostJoined = 64;   // weights in one
 constexpr size_t kMostExamples = 4;
 // What rounding moves further, as memory that nobody wrote, is no one's partner: two values that
 // have nothing in common are 1.4 apart.
@@ -120,6 +120,8 @@ class PortPairs {
   void join(const Numbers& one, const PortSide& of_one, const Numbers& several,
             const PortSide& of_several, bool one_is_a, std::set<uint32_t>& used_a,
             std::set<uint32_t>& used_b);
+  std::pair<size_t, size_t> summing_up(uint64_t digest, const Numbers& parts,
+                                       const PortSide& side) const;
   void rename(uint32_t a, uint32_t b, bool equal);
   void by_names();
   void results();
@@ -145,6 +147,19 @@ void PortPairs::rename(uint32_t a, uint32_t b, bool equal) {
   if (!equal) found_.only_by_losses.insert(theirs);
 }
 
+// From which to before which of these, one after the other, have a digest together; two equal
+// numbers: none.
+std::pair<size_t, size_t> PortPairs::summing_up(uint64_t digest, const Numbers& parts,
+                                                const PortSide& side) const {
+  for (size_t first = 0; first < parts.size(); ++first) {
+    uint64_t sum = 0;
+    for (size_t last = first; last < std::min(parts.size(), first + kMostJoined); ++last)
+      if ((sum += slot(side, side.tensors.tensors[parts[last]].at).digest) == digest)
+        return {first, last + 1};
+  }
+  return {0, 0};
+}
+
 // A weight that is several of the other run's, one after the other.
 void PortPairs::join(const Numbers& one, const PortSide& of_one, const Numbers& several,
                      const PortSide& of_several, bool one_is_a, std::set<uint32_t>& used_a,
@@ -159,26 +174,29 @@ void PortPairs::join(const Numbers& one, const PortSide& of_one, const Numbers& 
     const Slot sum = slot(of_one, of_one.tensors.tensors[whole].at);
     if (used_one.contains(whole) || !sum.has_digest || sum.digest == 0) continue;
     const Meta whole_meta = meta(of_one, whole);
-    // Weights are joined with weights, and biases with biases. One alone may have another form, as
-    // a convolution's kernel that is a matrix.
-    Numbers parts;
-    for (const uint32_t part : several)
-      if (const Meta of = meta(of_several, part);
-          !used.contains(part) && (of.shape.size() == whole_meta.shape.size() ||
-                                   count_elements(of) == count_elements(whole_meta)))
-        parts.push_back(part);
-    for (size_t first = 0; first < parts.size() && !used_one.contains(whole); ++first) {
-      uint64_t digest = 0;
-      for (size_t last = first; last < std::min(parts.size(), first + kMostJoined); ++last) {
-        digest += slot(of_several, of_several.tensors.tensors[parts[last]].at).digest;
-        if (digest != sum.digest) continue;
-        used_one.insert(whole);
-        for (size_t part = first; part <= last; ++part) {
-          used.insert(parts[part]);
-          rename(one_is_a ? whole : parts[part], one_is_a ? parts[part] : whole, false);
-        }
-        break;
+    // Weights are joined with weights, biases with biases; or they are stacked. One alone may have
+    // another form, as a convolution's kernel that is a matrix.
+    const auto fits = [&](const std::vector<int64_t>& shape, bool stacked) {
+      const std::vector<int64_t>& all = whole_meta.shape;
+      return stacked ? shape.size() + 1 == all.size() &&
+                           std::equal(shape.begin(), shape.end(), all.begin() + 1)
+                     : shape.size() == all.size();
+    };
+    const uint64_t count = count_elements(whole_meta);
+    for (const bool stacked : {false, true}) {
+      Numbers parts;
+      for (const uint32_t part : several)
+        if (const Meta of = meta(of_several, part);
+            !used.contains(part) && (fits(of.shape, stacked) || count_elements(of) == count))
+          parts.push_back(part);
+      const auto [first, last] = summing_up(sum.digest, parts, of_several);
+      if (first == last) continue;
+      used_one.insert(whole);
+      for (size_t part = first; part < last; ++part) {
+        used.insert(parts[part]);
+        rename(one_is_a ? whole : parts[part], one_is_a ? parts[part] : whole, false);
       }
+      break;
     }
   }
 }
@@ -198,8 +216,12 @@ void PortPairs::pair_parameters(const Numbers& a, const Numbers& b, std::set<uin
       break;
     }
   const size_t equal = used_b.size();
-  join(b, b_, a, a_, /*one_is_a=*/false, used_a, used_b);
-  join(a, a_, b, b_, /*one_is_a=*/true, used_a, used_b);
+  // What one weight is joined of may stand between those of another.
+  for (size_t known = SIZE_MAX; known != used_a.size() + used_b.size();) {
+    known = used_a.size() + used_b.size();
+    join(b, b_, a, a_, /*one_is_a=*/false, used_a, used_b);
+    join(a, a_, b, b_, /*one_is_a=*/true, used_a, used_b);
+  }
   found_.parameters_equal += equal - before;
   found_.parameters_moved += used_b.size() - equal;
 }
@@ -330,7 +352,7 @@ void PortPairs::pair_results(const Numbers& a, const Numbers& b) {
   sums.reserve(b.size());
   for (const uint32_t number : b) sums.push_back(sums_b(number));
   std::vector<Numbers> matches(a.size());
-  std::set<std::pair<uint32_t, uint32_t>> exchanged;
+  std::map<std::pair<uint32_t, uint32_t>, uint8_t> exchanged;
   for (uint32_t i = 0; i < a.size(); ++i) {
     const SketchedTensor& theirs = of_a(a[i]);
     const SketchSums whole = sums_a(a[i]);
@@ -340,17 +362,17 @@ void PortPairs::pair_results(const Numbers& a, const Numbers& b) {
         factor_ * std::max(levels_.of(theirs), unit_roundoff(read_a_.meta(theirs.at).dtype)),
         kSketchRounding);
     if (allowed > kMostAllowed) continue;
-    const auto take = [&](const Numbers& places, const SketchSums& value, bool other) {
+    const auto take = [&](const Numbers& places, const SketchSums& value, const SketchSet* other) {
       for (const uint32_t j : places) {
         if (matches[i].size() >= kMostMatches) return;
         if (distance(sums[j], value) > allowed * size) continue;
         if (std::find(matches[i].begin(), matches[i].end(), j) != matches[i].end()) continue;
         matches[i].push_back(j);
-        if (other) exchanged.emplace(i, j);
+        if (other != nullptr) exchanged[{i, j}] = other->dim;
       }
     };
     if (const auto same = forms.find(form_of(read_a_.meta(theirs.at))); same != forms.end())
-      take(same->second, whole, false);
+      take(same->second, whole, nullptr);
     const Meta& meta = read_a_.meta(theirs.at);
     for (const auto& [shape, places] : shapes) {
       if (shape.size() != meta.shape.size() || shape == meta.shape ||
@@ -358,7 +380,7 @@ void PortPairs::pair_results(const Numbers& a, const Numbers& b) {
         continue;
       const std::vector<SketchSet> sets = read_a_.sets(theirs.at, {shape});
       for (const SketchSet& set : sets)
-        if (set.kind == SketchSetKind::exchanged) take(places, set.sketches[0].sums, true);
+        if (set.kind == SketchSetKind::exchanged) take(places, set.sketches[0].sums, &set);
     }
     std::sort(matches[i].begin(), matches[i].end());
   }
@@ -367,10 +389,10 @@ void PortPairs::pair_results(const Numbers& a, const Numbers& b) {
     used_a.insert(i);
     used_b.insert(j);
     const SlotRef& mine = of_b(b[j]).at;
-    if (!exchanged.contains({i, j})) {
+    if (const auto dims = exchanged.find({i, j}); dims == exchanged.end()) {
       found_.partners[mine.slot] = a[i];
     } else {
-      found_.exchanged[mine.slot] = a[i];
+      found_.exchanged[mine.slot] = {a[i], dims->second};
       found_.known.push_back(mine);
     }
   };

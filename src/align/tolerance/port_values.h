@@ -42,7 +42,11 @@ struct PortValues {
   // By slot of the candidate: number among the reference's tensors.
   std::unordered_map<uint64_t, uint32_t> partners;
   // The same of results whose dimensions are exchanged: known, and not compared.
-  std::unordered_map<uint64_t, uint32_t> exchanged;
+  struct Exchanged {
+    uint32_t tensor = 0;  // of the reference
+    uint8_t dims = 0;     // SketchSet::dim
+  };
+  std::unordered_map<uint64_t, Exchanged> exchanged;
   // Of the candidate: values that the reference has as well, at other places or once more.
   std::vector<SlotRef> known;
 

@@ -66,10 +66,10 @@ bool are_replicas(const Run& reference) {
          });
 }
 
-ProcessTensors reference_tensors(const Run& reference, Texts& texts) {
+ProcessTensors reference_tensors(const Run& reference, Texts& texts, StepsBy steps) {
   std::vector<ProcessTensors> all;
   for (const int32_t process : sketched_processes(reference))
-    all.push_back(tensors_of(reference, process, texts));
+    all.push_back(tensors_of(reference, process, texts, steps));
   return replicas_as_one(std::move(all));
 }
 

@@ -24,7 +24,8 @@ namespace opguard {
 bool are_replicas(const Run& reference);
 
 // Empty without sketches.
-ProcessTensors reference_tensors(const Run& reference, Texts& texts);
+ProcessTensors reference_tensors(const Run& reference, Texts& texts,
+                                 StepsBy steps = StepsBy::optimizer);
 
 // By step: the forward and backward passes process by process, then what the first one records
 // behind them.

@@ -1,5 +1,6 @@
 #include "align/tolerance/tensors.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace opguard {
@@ -23,7 +24,14 @@ uint32_t Texts::number(std::string_view text) {
   return it->second;
 }
 
-ProcessTensors tensors_of(const Run& run, int32_t process, Texts& texts) {
+bool has_optimizer(const Run& run) {
+  for (const ProcessLog& log : run.processes)
+    for (uint64_t i = 0; i < log.events.size(); ++i)
+      if (log.events.kind(i) == EventKind::optimizer) return true;
+  return false;
+}
+
+ProcessTensors tensors_of(const Run& run, int32_t process, Texts& texts, StepsBy steps) {
   ProcessTensors found;
   const ProcessLog& log = run.processes[static_cast<size_t>(process)];
   std::vector<uint32_t> numbers(log.strings.size(), kNone);  // of Texts
@@ -39,13 +47,16 @@ ProcessTensors tensors_of(const Run& run, int32_t process, Texts& texts) {
   };
   std::unordered_map<uint32_t, Execution> executions;  // by event
   std::unordered_map<uint64_t, uint32_t> nodes;        // that have run
+  uint32_t times = 0;                                  // parameters were recorded
   for (uint64_t i = 0; i < log.sketches.size(); ++i) {
     const auto index = static_cast<uint32_t>(log.sketches.event(i));
     const Event event = log.events[index];
     const EventCode sketches = log.sketches.code_of_event(index);
+    times += event.kind == EventKind::state && log.text(event.boundary) == "<parameters>";
+    const uint32_t step = steps == StepsBy::optimizer ? event.step : std::max(times, 1u) - 1;
     if (event.kind == EventKind::loss) {
-      if (found.losses.size() <= event.step) found.losses.resize(event.step + size_t{1});
-      ++found.losses[event.step];
+      if (found.losses.size() <= step) found.losses.resize(step + size_t{1});
+      ++found.losses[step];
     }
     SketchedTensor tensor;
     tensor.node = number(event.kind == EventKind::node ? event.node : kNone);
@@ -57,7 +68,7 @@ ProcessTensors tensors_of(const Run& run, int32_t process, Texts& texts) {
       tensor.again = nodes[node_of(event.forward, event.node)]++;
     } else {
       tensor.activity = {number(event.boundary), number(sketches.module), event.kind, event.phase,
-                         event.step};
+                         step};
       tensor.execution = found.executions[tensor.activity]++;
       if (event.kind != EventKind::node) executions[index] = {tensor.activity, tensor.execution};
     }

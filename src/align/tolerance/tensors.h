@@ -73,7 +73,12 @@ struct ProcessTensors {
   std::vector<uint32_t> losses;  // by step: backward passes begun at a recorded root
 };
 
-ProcessTensors tensors_of(const Run& run, int32_t process, Texts& texts);
+// A step ends with an optimizer's, or where parameters are recorded anew (`<parameters>`). The
+// second holds of programs with an optimizer of their own, too.
+enum class StepsBy : uint8_t { optimizer, parameters };
+bool has_optimizer(const Run& run);
+ProcessTensors tensors_of(const Run& run, int32_t process, Texts& texts,
+                          StepsBy steps = StepsBy::optimizer);
 
 // "param:" or "grad:", with which a slot's name begins; else "".
 std::string_view kind_of_slot(std::string_view slot);

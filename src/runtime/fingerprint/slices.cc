@@ -9,7 +9,7 @@ namespace {
 
 using Shape = std::vector<int64_t>;
 
-constexpr size_t kMostDims = 16;  // of a set's two
+constexpr size_t kMostDims = 8;  // of an exchange
 
 // Into how many parts each dimension is cut. Empty: it is not cut into equal parts.
 Shape parts_of(const Shape& whole, const Shape& local) {
@@ -142,19 +142,37 @@ void add_uneven(const Elements& e, FloatType type, const UnevenPieces& pieces,
   sets.push_back(std::move(set));
 }
 
+void move_dim(Shape& dims, size_t from, size_t to) {
+  const int64_t moved = dims[from];
+  dims.erase(dims.begin() + static_cast<ptrdiff_t>(from));
+  dims.insert(dims.begin() + static_cast<ptrdiff_t>(to), moved);
+}
+
 void add_exchanged(const Elements& e, FloatType type, const std::set<Shape>& wanted,
                    unsigned threads, std::vector<SketchSet>& sets) {
   const size_t dims = std::min(e.shape.size(), kMostDims);
+  const auto add = [&](const Elements& other, size_t code) {
+    if (other.shape == e.shape || !wanted.contains(other.shape)) return;
+    sets.push_back({SketchSetKind::exchanged,
+                    other.shape,
+                    static_cast<uint8_t>(code),
+                    {sketch(other, type, nullptr, threads)}});
+  };
   for (size_t i = 0; i < dims; ++i)
     for (size_t j = i + 1; j < dims; ++j) {
       Elements other = e;
       std::swap(other.shape[i], other.shape[j]);
       std::swap(other.strides[i], other.strides[j]);
-      if (other.shape == e.shape || !wanted.contains(other.shape)) continue;
-      sets.push_back({SketchSetKind::exchanged,
-                      other.shape,
-                      static_cast<uint8_t>(i * 16 + j),
-                      {sketch(other, type, nullptr, threads)}});
+      add(other, i * 16 + j);
+    }
+  // Neighbours that move are exchanged.
+  for (size_t from = 0; from < dims; ++from)
+    for (size_t to = 0; to < dims; ++to) {
+      if (from + 1 >= to && to + 1 >= from) continue;
+      Elements other = e;
+      move_dim(other.shape, from, to);
+      move_dim(other.strides, from, to);
+      add(other, from * 16 + kMovedTo + to);
     }
 }
 
