@@ -98,3 +98,53 @@ def test_another_micro_batch_that_was_received_names_the_exchange(opguard, tmp_p
     pivot = verdict["pivot"]
     assert (done.returncode, pivot["kind"], pivot["b"]["line"]) == (1, "stale", line_in(tmp_path / "b", "dist.recv(inbox"))
     assert "micro-batch 0" in pivot["why"]
+
+
+SGD = ("torch.optim.AdamW(model.parameters(), lr=1e-3, eps=1e-3, foreach=False)", "torch.optim.SGD(model.parameters(), lr=0.1)")
+CLIPPED = ("    optimizer.step()\n", """    grads = [p.grad for p in model.parameters()]
+    scale = (0.1 / torch.nn.utils.get_total_norm(grads)).clamp(max=1.0).item()
+    for p in model.parameters():
+        p.grad.mul_(scale)
+    optimizer.step()
+""")  # fmt: skip
+OWN = [
+    ("torch.manual_seed(0)\n", """class Descent:
+    def __init__(self, parameters):
+        self.parameters = list(parameters)
+
+    @torch.no_grad()
+    def step(self):
+        for p in self.parameters:
+            p.sub_(p.grad, alpha=0.1)
+
+    def zero_grad(self):
+        for p in self.parameters:
+            p.grad = None
+
+def learn(loss):
+    loss.backward()
+
+torch.manual_seed(0)
+"""),
+    ("torch.optim.SGD(model.parameters(), lr=0.1)", "Descent(model.parameters())"),
+    ("        loss.backward()\n    ", "        learn(loss)\n    "),
+]  # fmt: skip
+
+
+def test_an_optimizer_of_its_own_ends_steps_too(opguard, tmp_path):
+    done, verdict = compared(opguard, tmp_path, OWN, run_b=ALONE, in_both=[SGD])
+    assert (done.returncode, verdict["verdict"]) == (0, "equivalent"), done.stdout
+    steps = {t["step"] for t in verdict["tolerance"]["placements"] if t["boundary"] == "<parameters>"}
+    assert len(steps) > 1, "those behind the first update are compared"
+
+
+def test_a_fault_in_an_optimizer_of_its_own_is_named(opguard, tmp_path):
+    done, verdict = compared(opguard, tmp_path, [*OWN, ("alpha=0.1)", "alpha=0.1 if p.shape[0] > 16 else 0.2)")], run_b=ALONE, in_both=[SGD])
+    named = {line_in(tmp_path / "b", text) for text in ("p.sub_(p.grad", "optimizer.step()")}  # both run that call
+    assert done.returncode == 1 and verdict["pivot"]["b"]["line"] in named, done.stdout
+
+
+def test_a_number_that_went_through_python_is_followed(opguard, tmp_path):
+    done, verdict = compared(opguard, tmp_path, [("for p in model.parameters()]", "for p in list(model.parameters())[1:]]")], run_b=ALONE, in_both=[SGD, CLIPPED])
+    pivot = verdict["pivot"]["b"]
+    assert (done.returncode, pivot["line"]) == (1, line_in(tmp_path / "b", "scale = (0.1")), done.stdout

@@ -35,8 +35,8 @@ bool moves_alone(const ProcessLog& log, const Event& event) {
   return true;
 }
 
-// Whether `merged` has in one dimension what the reference does not have side by side and in this
-// order, if `shape` is its own with the dimensions exchanged as a set's byte says.
+// Whether `merged` has in one dimension what the reference does not have side by side. `shape` is
+// the reference's with the dimensions exchanged as a set's byte says.
 //
 //   [2, 4, 16, 12] of [2, 16, 4, 12], as [2, 4, 192]     no: the last two are its last two
 //   the same as [2, 16, 48]                              yes: heads and tokens as they lie

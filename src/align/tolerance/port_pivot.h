@@ -54,8 +54,8 @@ class PortPivot {
   double results_multiple(const EventRef& a, const EventRef& b) const;
   // What a mask stands in is taken for known: it hides what it was made of in both runs.
   void know_hidden();
-  // The result of an event that is so much larger than a value of its shape that it hides it; slot
-  // 0 of no process: none.
+  // The result of an event that is so much larger than a value of its shape that it hides it. None:
+  // the slot is of no process.
   SlotRef hiding(const Run& run, const SlotRef& value, const EventRef& by) const;
   bool is_multiple(const SlotRef& b, const SlotRef& a) const;
   // Before `reader`: what merged dimensions that were not exchanged back yet. None: process -1.

@@ -41,8 +41,8 @@ struct PiecesWanted {
   // of each sequence holds rows 0-7 and 16-23. These are the sizes that the outer of the two may
   // have.
   std::vector<int64_t> outer{};
-  // Shapes of another program, each sketched where it is this one with two dimensions exchanged, or
-  // one moved to another place: [B, C, H, W] and [B, H, W, C].
+  // Shapes of another program. Each is sketched where it is this one with two dimensions exchanged,
+  // or with one moved: [B, C, H, W] and [B, H, W, C].
   std::set<std::vector<int64_t>> exchanged{};
   std::vector<UnevenPieces> uneven{};
   // The tensor itself with zeros behind the first `size` of this dimension.
