@@ -48,7 +48,7 @@ void FlowBack::know_same_reads(const Run& reference) {
       const ProcessLog& log = values_.log(result.event);
       const EventSlots slots = log.slots_of(values_.event(result.event));
       for (const Slot& slot : slots) {
-        if (slot.kind != SlotKind::in || !has_value(slot) || is_zero(slot)) continue;
+        if (slot.kind != SlotKind::in || !has_value(slot) || slot.value == Fingerprint{}) continue;
         const SlotRef at{result.event, slots.index_of(slot)};
         const std::vector<SlotRef> makers = made_by(at);
         if (makers.size() != 1 || at_.contains(slot_key(makers.front())) ||
