@@ -7,7 +7,8 @@
 // Nothing in the reference has the exchange's name, so `back` is compared with nothing. It is the
 // same value at the same place: the way back ends there, and not among the rows that were sent.
 //
-// Counterexample: a piece of what the reference reads. Which piece belongs here is not told by it.
+// Counterexamples: a piece of what the reference reads, for which piece belongs here is not told by
+// it. And the same in another type: what rounds it is to be found.
 #include "align/tolerance/flow_back.h"
 #include "record/sketch.h"
 
@@ -63,7 +64,8 @@ void FlowBack::know_same_reads(const Run& reference) {
         if (made.event.process < 0 || theirs.slot(made).flat != slot_a.flat) continue;
         const Sketch *x = of_a.own(made), *y = of_b.own(makers.front());
         if (x == nullptr || y == nullptr ||
-            of_a.meta(made).shape != of_b.meta(makers.front()).shape)
+            of_a.meta(made).shape != of_b.meta(makers.front()).shape ||
+            of_a.meta(made).dtype != of_b.meta(makers.front()).dtype)
           continue;
         if (const double size = norm(x->sums);
             size > 0 && distance(y->sums, x->sums) <= tensor.allowed * size)
