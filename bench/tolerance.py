@@ -244,10 +244,17 @@ def tables(results):
     first = [{**r, **r["first"]} for r in faults if "first" in r]
     rows.append(("held out, first tries", *counts(first)))
     text = marks.table(head, rows)
+    met = sorted({r["first"]["commit"] for r in faults if "first" in r})
+    batches = [[r for r in faults if r.get("first", {}).get("commit") == build] for build in met]
+    rows = [(f"{build}, {when}", *counts([{**r, **r["first"]} if when == "first" else r for r in of])) for build, of in zip(met, batches) for when in ("first", "now")]
+    rows.append(("all, now", *counts(faults)))
+    text += "\n" + marks.table(("held out, by the build that met them", *head[1:]), rows)
     alike = []
     for name, which in SETS:
         of = [r for r in controls if which(r)]
         alike.append((name, str(len({r["case"] for r in of})), str(len(of)), *(str(sum(r["class"] in c for r in of)) for c in (("right",), ("alarm",), ("undecided",), ("failed", "limit")))))
+    met = [{**r, **r["first"]} for r in controls if "first" in r]
+    alike.append(("held out, first tries", str(len({r["case"] for r in met})), str(len(met)), *(str(sum(r["class"] in c for r in met)) for c in (("right",), ("alarm",), ("undecided",), ("failed", "limit")))))
     text += "\n" + marks.table(("controls", "of them", "runs", "equivalent", "diverged", "undecided", "no answer"), alike)
     other = [r for r in results if r["class"] not in ("exact", "right") or r["kind_right"] is False]
     lines = [(f"{r['case']}{'' if r['expected'] != 'none' else ', seed ' + str(r['seed'])}", r["expected"], r["class"], r["kind"], f"`{r['b']}`" if r["b"] else "") for r in other]

@@ -72,6 +72,14 @@ bool merges_apart(const std::vector<int64_t>& shape, const std::vector<int64_t>&
   return false;
 }
 
+// By what y is a multiple of x, to within `off` of its norm; 0: it is none.
+double factor_of(const SketchSums& y, const SketchSums& x, double off) {
+  const double square = std::inner_product(x.begin(), x.end(), x.begin(), 0.0);
+  if (square == 0) return 0;
+  const double factor = std::inner_product(x.begin(), x.end(), y.begin(), 0.0) / square;
+  return distance(y, x, factor) <= off * norm(y) ? factor : 0;
+}
+
 bool is_differentiated(const Event& event) {
   return event.kind != EventKind::op || (event.flags & kInGraph) != 0;
 }
@@ -134,10 +142,7 @@ bool PortPivot::is_multiple(const SlotRef& b, const SlotRef& a) const {
   SketchReader of_a(a_), of_b(b_);
   const Sketch *x = of_a.own(a), *y = of_b.own(b);
   if (x == nullptr || y == nullptr || x->negative_infinite != y->negative_infinite) return false;
-  const SketchSums &z = x->sums, &w = y->sums;
-  const double square = std::inner_product(z.begin(), z.end(), z.begin(), 0.0);
-  const double factor = std::inner_product(z.begin(), z.end(), w.begin(), 0.0) / square;
-  return square > 0 && factor > 0 && distance(w, z, factor) <= kSameFactor * norm(w);
+  return factor_of(y->sums, x->sums, kSameFactor) > 0;
 }
 
 void PortPivot::know_hidden() {
@@ -212,18 +217,16 @@ double PortPivot::multiple_of(const std::pair<const Run&, SlotRef>& value,
   const Meta form = of_value.meta(value.second);
   const Sketch* own = of_value.own(value.second);
   if (own == nullptr) return 0;
-  const SketchSums& x = own->sums;
-  const double square = std::inner_product(x.begin(), x.end(), x.begin(), 0.0);
+  const SketchSums x = own->sums;
   const ProcessLog& log = log_with(by.first, by.second);
   const EventSlots slots = log.slots_of(log.events[by.second.event]);
   for (const Slot& slot : slots) {
     const SlotRef made{by.second, slots.index_of(slot)};
     if (slot.kind == SlotKind::in || !has_value(slot)) continue;
     const Sketch* result = of_made.own(made);
-    if (result == nullptr || square == 0 || of_made.meta(made).shape != form.shape) continue;
-    const SketchSums& y = result->sums;
-    const double factor = std::inner_product(x.begin(), x.end(), y.begin(), 0.0) / square;
-    if (distance(y, x, factor) <= off * norm(y) && std::abs(factor - 1) > off) return factor;
+    if (result == nullptr || of_made.meta(made).shape != form.shape) continue;
+    const double factor = factor_of(result->sums, x, off);
+    if (factor != 0 && std::abs(factor - 1) > off) return factor;
   }
   return 0;
 }

@@ -5,6 +5,7 @@
 #include <set>
 #include <tuple>
 
+#include "align/tolerance/joined_parameters.h"
 #include "align/tolerance/longest_in_order.h"
 #include "align/values/value_index.h"
 #include "operators/operators.h"
@@ -14,7 +15,6 @@ namespace opguard {
 namespace {
 
 constexpr size_t kMostMatches = 64;  // of one result
-constexpr size_t kMostJoined = 64;   // weights in one
 constexpr size_t kMostExamples = 4;
 // What rounding moves further, as memory that nobody wrote, is no one's partner: two values that
 // have nothing in common are 1.4 apart.
@@ -120,8 +120,6 @@ class PortPairs {
   void join(const Numbers& one, const PortSide& of_one, const Numbers& several,
             const PortSide& of_several, bool one_is_a, std::set<uint32_t>& used_a,
             std::set<uint32_t>& used_b);
-  std::pair<size_t, size_t> summing_up(uint64_t digest, const Numbers& parts,
-                                       const PortSide& side) const;
   void rename(uint32_t a, uint32_t b, bool equal);
   void by_names();
   void results();
@@ -147,58 +145,14 @@ void PortPairs::rename(uint32_t a, uint32_t b, bool equal) {
   if (!equal) found_.only_by_losses.insert(theirs);
 }
 
-// From which to before which of these, one after the other, have a digest together; two equal
-// numbers: none.
-std::pair<size_t, size_t> PortPairs::summing_up(uint64_t digest, const Numbers& parts,
-                                                const PortSide& side) const {
-  for (size_t first = 0; first < parts.size(); ++first) {
-    uint64_t sum = 0;
-    for (size_t last = first; last < std::min(parts.size(), first + kMostJoined); ++last)
-      if ((sum += slot(side, side.tensors.tensors[parts[last]].at).digest) == digest)
-        return {first, last + 1};
-  }
-  return {0, 0};
-}
-
-// A weight that is several of the other run's, one after the other.
 void PortPairs::join(const Numbers& one, const PortSide& of_one, const Numbers& several,
                      const PortSide& of_several, bool one_is_a, std::set<uint32_t>& used_a,
                      std::set<uint32_t>& used_b) {
   std::set<uint32_t>&used_one = one_is_a ? used_a : used_b, &used = one_is_a ? used_b : used_a;
-  const auto meta = [](const PortSide& side, uint32_t number) {
-    const SlotRef& at = side.tensors.tensors[number].at;
-    const ProcessLog& log = side.run.processes[static_cast<size_t>(at.event.process)];
-    return log.slots[at.slot].meta == kNone ? Meta() : log.metas[log.slots[at.slot].meta];
-  };
-  for (const uint32_t whole : one) {
-    const Slot sum = slot(of_one, of_one.tensors.tensors[whole].at);
-    if (used_one.contains(whole) || !sum.has_digest || sum.digest == 0) continue;
-    const Meta whole_meta = meta(of_one, whole);
-    // Weights are joined with weights, biases with biases; or they are stacked. One alone may have
-    // another form, as a convolution's kernel that is a matrix.
-    const auto fits = [&](const std::vector<int64_t>& shape, bool stacked) {
-      const std::vector<int64_t>& all = whole_meta.shape;
-      return stacked ? shape.size() + 1 == all.size() &&
-                           std::equal(shape.begin(), shape.end(), all.begin() + 1)
-                     : shape.size() == all.size();
-    };
-    const uint64_t count = count_elements(whole_meta);
-    for (const bool stacked : {false, true}) {
-      Numbers parts;
-      for (const uint32_t part : several)
-        if (const Meta of = meta(of_several, part);
-            !used.contains(part) && (fits(of.shape, stacked) || count_elements(of) == count))
-          parts.push_back(part);
-      const auto [first, last] = summing_up(sum.digest, parts, of_several);
-      if (first == last) continue;
-      used_one.insert(whole);
-      for (size_t part = first; part < last; ++part) {
-        used.insert(parts[part]);
-        rename(one_is_a ? whole : parts[part], one_is_a ? parts[part] : whole, false);
-      }
-      break;
-    }
-  }
+  for (const JoinedParameter& joined :
+       joined_parameters({one, of_one, used_one}, {several, of_several, used}))
+    for (const uint32_t part : joined.parts)
+      rename(one_is_a ? joined.whole : part, one_is_a ? part : joined.whole, false);
 }
 
 void PortPairs::pair_parameters(const Numbers& a, const Numbers& b, std::set<uint32_t>& used_a,
