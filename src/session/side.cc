@@ -120,6 +120,12 @@ llvm::Expected<std::string> run_guarded(const GuardedProgram& program, const std
   return log;
 }
 
+llvm::Error write_places(const std::string& log, const std::vector<Bound>& bounds,
+                         const Survey& survey) {
+  return write_sites(log, locate(bounds, survey),
+                     find_calls(survey.trace, survey.sources, survey.sites));
+}
+
 llvm::Error record(const DiffSide& side, const GuardedProgram& program,
                    const std::vector<Bound>& bounds, const Survey& survey, std::string* failure,
                    const std::string& folder) {
@@ -128,8 +134,7 @@ llvm::Error record(const DiffSide& side, const GuardedProgram& program,
   auto log = run_guarded(counted, folder, {}, failure);
   if (!log) return log.takeError();
   if (auto error = write_provenance(*log, side.provenance)) return error;
-  return write_sites(*log, locate(bounds, survey),
-                     find_calls(survey.trace, survey.sources, survey.sites));
+  return write_places(*log, bounds, survey);
 }
 
 }  // namespace opguard

@@ -70,6 +70,10 @@ llvm::Expected<std::string> instrument_side(const DiffSide& side, const Survey& 
 // The side's program under the hook, as often as it is wanted.
 GuardedProgram guarded(const DiffSide& side, const std::string& hook, const Variables& environment);
 
+// Writes sites.json into a folder of logs: where each boundary stands in the survey's sources.
+llvm::Error write_places(const std::string& log, const std::vector<Bound>& bounds,
+                         const Survey& survey);
+
 // Runs it; its logs and their sites.json are in `<work>/<folder>/log`. Error if the program fails;
 // see run_guarded.
 llvm::Error record(const DiffSide& side, const GuardedProgram& program,

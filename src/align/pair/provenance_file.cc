@@ -21,6 +21,15 @@ std::string provenance_path(const std::string& dir) {
 
 }  // namespace
 
+std::string path_from(const std::string& dir, const std::string& path) {
+  if (path.empty() || llvm::sys::path::is_absolute(path)) return path;
+  llvm::SmallString<256> whole(dir);
+  llvm::sys::path::append(whole, path);
+  llvm::sys::fs::make_absolute(whole);
+  llvm::sys::path::remove_dots(whole, /*remove_dot_dot=*/true);
+  return std::string(whole.str());
+}
+
 llvm::Expected<Provenance> read_provenance(const std::string& dir) {
   Provenance provenance;
   const std::string path = provenance_path(dir);
@@ -34,7 +43,7 @@ llvm::Expected<Provenance> read_provenance(const std::string& dir) {
       return make_error(path + ": version " + std::to_string(version) + ", this opguard reads " +
                         std::to_string(kProvenanceVersion));
     provenance.command = json.value("command", "");
-    provenance.tree = json.value("tree", "");
+    provenance.tree = path_from(dir, json.value("tree", ""));
     provenance.home = json.value("home", "");
     provenance.revision = json.value("revision", "");
     provenance.repository = json.value("repository", "");

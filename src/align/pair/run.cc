@@ -23,11 +23,11 @@ std::string sites_path(const std::string& dir) {
   return std::string(path.str());
 }
 
-Location location_of(const Json& json) {
+Location location_of(const Json& json, const std::string& dir) {
   Location at;
   at.package = json.value("package", "");
   at.file = json.at("file").get<std::string>();
-  at.path = json.value("path", "");
+  at.path = path_from(dir, json.value("path", ""));
   at.line = json.at("line").get<uint32_t>();
   at.column = json.value("column", 0u);
   at.end_line = json.value("end_line", 0u);
@@ -67,13 +67,13 @@ FunctionName function_name(const Json& json) {
           json.at("function").get<std::string>()};
 }
 
-Calls calls_of(const Json& json) {
+Calls calls_of(const Json& json, const std::string& dir) {
   Calls calls;
   if (json.contains("calls"))
     for (const Json& item : json.at("calls")) {
       FunctionCall& call = calls.all.emplace_back();
       call.callee = function_name(item.at("callee"));
-      call.at = location_of(item.at("at"));
+      call.at = location_of(item.at("at"), dir);
       for (const Json& argument : item.at("arguments"))
         call.arguments.push_back(
             {argument.at(0).get<std::string>(), argument.at(1).get<std::string>()});
@@ -139,8 +139,8 @@ llvm::Expected<SitesFile> read_sites(const std::string& dir) {
       return make_error(path + ": version " + std::to_string(version) + ", this opguard reads " +
                         std::to_string(kSitesVersion));
     for (const auto& [boundary, site] : json.at("sites").items())
-      found.sites[boundary] = location_of(site);
-    found.calls = calls_of(json);
+      found.sites[boundary] = location_of(site, dir);
+    found.calls = calls_of(json, dir);
   } catch (const Json::exception& e) {
     return make_error(path + ": not a table of sites (" + e.what() + ")");
   }
