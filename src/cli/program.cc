@@ -20,6 +20,9 @@ void add_commands(CLI::App& app, Pipeline& run) {
   add_run(app, run);
   add_align(app, run);
   add_noise(app, run);
+  add_record(app, run);
+  add_against(app, run);
+  add_store(app, run);
   add_compare(app, run);
   add_dump(app, run);
   add_export(app, run);

@@ -265,7 +265,7 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
   }
   // A program that fails cannot be run again to prove anything.
   Examine examine;
-  const RewriteProgram rewrite = rewriter(b, programs[1], *survey_a, *survey_b, *templates);
+  const RewriteProgram rewrite = rewriter(b, programs[1], survey_a->plan, survey_b->sources, *templates);
   const auto texts =
       texts_of({a.tree, std::move(survey_a->sources), read_files(a.work + "/trace")},
                {b.tree, std::move(survey_b->sources), read_files(b.work + "/trace")});

@@ -87,7 +87,29 @@ uint32_t runs_left(const std::optional<ProofReport>& proof, uint32_t most) {
   return most - std::min(most, proof->runs);
 }
 
+// What an exchange of text has proven is the first candidate's cause.
+void take(Exchanged exchanged, const Verdict& verdict, Examined& found) {
+  if (!exchanged.proof) return;
+  found.proof = std::move(exchanged.proof);
+  found.confirmations.resize(verdict.candidates.size());
+  found.confirmations.front().causal = true;
+  found.confirmations.front().why = found.proof->why;
+}
+
 }  // namespace
+
+Examine examine_by_text(uint32_t runs, const ExchangeText& text) {
+  if (runs == 0) return {};
+  return [runs, text](const Run& a, const Run& b, const Alignment& alignment, Verdict& verdict) {
+    Examined found;
+    Exchanged exchanged = exchange_text(text, a, b, alignment, verdict, {runs, 0});
+    if (!exchanged.proof && exchanged.runs < runs)
+      exchanged =
+          exchange_text(text, a, b, alignment, verdict, {runs - exchanged.runs, 0, /*own=*/true});
+    take(std::move(exchanged), verdict, found);
+    return found;
+  };
+}
 
 Examine examine_with(const ExamineOptions& options, const GuardedProgram& a,
                      const GuardedProgram& b, const ExchangeText& text) {
@@ -109,12 +131,7 @@ Examine examine_with(const ExamineOptions& options, const GuardedProgram& a,
         if (exchanged.proof) exchanged.proof->runs = found.proof->runs;
       }
     }
-    if (exchanged.proof) {
-      found.proof = std::move(exchanged.proof);
-      found.confirmations.resize(verdict.candidates.size());
-      found.confirmations.front().causal = true;
-      found.confirmations.front().why = found.proof->why;
-    }
+    take(std::move(exchanged), verdict, found);
     const GuardedProgram programs[2] = {a, b};
     if (options.drill && !verdict.candidates.empty())
       found.drill = Driller(programs, run_a, run_b).look_into(verdict.candidates.front());

@@ -16,6 +16,10 @@ struct ExamineOptions {
   bool any() const { return prove_runs > 0 || drill; }
 };
 
+// By text alone: of a there is only the log and the sources, and it is not run again. At most
+// `runs` runs of b.
+Examine examine_by_text(uint32_t runs, const ExchangeText& text);
+
 // None if nothing was asked for. text: what is known of both programs' texts.
 Examine examine_with(const ExamineOptions& options, const GuardedProgram& a,
                      const GuardedProgram& b, const ExchangeText& text = {});

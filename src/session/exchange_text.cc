@@ -212,9 +212,9 @@ Exchanged exchange_text(const ExchangeText& source, const Run& a, const Run& b,
   return Exchanger(source, a, b, alignment, verdict, budget).run(alignment);
 }
 
-RewriteProgram rewriter(const DiffSide& b, const GuardedProgram& program, const Survey& survey_a,
-                        const Survey& survey_b, const TemplateLibrary& templates) {
-  return [=, plan = survey_a.plan, sources_b = survey_b.sources](
+RewriteProgram rewriter(const DiffSide& b, const GuardedProgram& program, const Plan& plan,
+                        const SourceSet& sources_b, const TemplateLibrary& templates) {
+  return [=](
              const std::map<std::string, std::string>& texts,
              const std::string& folder) -> llvm::Expected<GuardedProgram> {
     SourceSet sources = sources_b;

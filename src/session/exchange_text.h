@@ -52,8 +52,7 @@ Exchanged exchange_text(const ExchangeText& source, const Run& a, const Run& b,
                         const Alignment& alignment, Verdict& verdict, const ExchangeBudget& budget);
 
 // Matches the sites of b's rewritten sources with a's plan, and wraps those.
-struct Survey;
-RewriteProgram rewriter(const DiffSide& b, const GuardedProgram& program, const Survey& survey_a,
-                        const Survey& survey_b, const TemplateLibrary& templates);
+RewriteProgram rewriter(const DiffSide& b, const GuardedProgram& program, const Plan& plan_a,
+                        const SourceSet& sources_b, const TemplateLibrary& templates);
 
 }  // namespace opguard

@@ -75,7 +75,7 @@ llvm::Error move_folder(const std::string& from, const std::string& to) {
   return llvm::Error::success();
 }
 
-std::string json_text(const Json& json) {
+std::string kept_json(const Json& json) {
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -120,7 +120,7 @@ llvm::Error keep_run(const RecordedSide& recorded, const KeepOptions& options) {
   json["failure"] = recorded.failure;
   json["sources"] = std::move(sources);
   json["read"] = std::move(*read);
-  return write_file(folder + "/kept.json", json_text(json));
+  return write_file(folder + "/kept.json", kept_json(json));
 }
 
 llvm::Expected<KeptRun> read_kept_run(const std::string& folder) {

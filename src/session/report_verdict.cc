@@ -93,61 +93,80 @@ llvm::Expected<std::vector<Rule>> read_rules(const ReportOptions& options) {
   return rules;
 }
 
-int report_verdict(const std::string& dir_a, const std::string& dir_b, const Coverage& coverage,
-                   const ReportOptions& options, const Examine& examine, const Failures& failures,
-                   const FindBackgrounds& backgrounds) {
-  auto rules = read_rules(options);
-  if (!rules) return fail(llvm::toString(rules.takeError()));
-  auto progress = std::make_unique<Progress>("comparing " + dir_a + " and " + dir_b);
-  llvm::Expected<Run> a = load_run(dir_a);
-  if (!a) return fail(llvm::toString(a.takeError()));
-  llvm::Expected<Run> b = load_run(dir_b);
-  if (!b) return fail(llvm::toString(b.takeError()));
+Report ComparedRuns::report(bool explain) const {
+  return {*a,
+          *b,
+          found.alignment,
+          found.verdict,
+          coverage,
+          differing,
+          explain,
+          examined.confirmations,
+          examined.drill,
+          hidden.get(),
+          found.isolated,
+          examined.proof,
+          behind};
+}
 
-  const SettingsReport settings = compare_settings(*a, *b);
+llvm::Expected<std::unique_ptr<ComparedRuns>> compare_logs(const LogPair& logs,
+                                                           const ReportOptions& options,
+                                                           const Examine& examine,
+                                                           const FindBackgrounds& backgrounds) {
+  auto rules = read_rules(options);
+  if (!rules) return rules.takeError();
+  auto progress = std::make_unique<Progress>("comparing " + logs.a + " and " + logs.b);
+  llvm::Expected<Run> run_a = load_run(logs.a);
+  if (!run_a) return run_a.takeError();
+  llvm::Expected<Run> run_b = load_run(logs.b);
+  if (!run_b) return run_b.takeError();
+  auto compared = std::make_unique<ComparedRuns>();
+  compared->a = std::make_unique<Run>(std::move(*run_a));
+  compared->b = std::make_unique<Run>(std::move(*run_b));
+  compared->coverage = logs.coverage;
+  Run &a = *compared->a, &b = *compared->b;
+
+  const SettingsReport settings = compare_settings(a, b);
   const std::array<uint64_t, 2> behind_cut =
-      read_to_common_end(*a, *b, {!failures[0].empty(), !failures[1].empty()});
-  HiddenRecords hidden(*rules, *a, *b);
-  Conclusion found = conclude(*a, *b, settings, hidden, failures, options.without);
-  Verdict& verdict = found.verdict;
+      read_to_common_end(a, b, {!logs.failures[0].empty(), !logs.failures[1].empty()});
+  compared->hidden = std::make_unique<HiddenRecords>(*rules, a, b);
+  compared->found = conclude(a, b, settings, *compared->hidden, logs.failures, options.without);
+  Verdict& verdict = compared->found.verdict;
   for (int side : {0, 1})
     if (behind_cut[side] > 0)
       verdict.notes.push_back(
           {{.kind = ReasonKind::behind_cut, .side = side, .numbers = {behind_cut[side]}}});
-  const Alignment& alignment = found.alignment;
-  std::vector<SettingDifference> differing = settings.refused;
-  differing.insert(differing.end(), settings.noted.begin(), settings.noted.end());
-
-  Examined examined;
-  if (examine && verdict.outcome == Outcome::diverged) {
+  compared->refused = !settings.refused.empty();
+  compared->differing = settings.refused;
+  compared->differing.insert(compared->differing.end(), settings.noted.begin(),
+                             settings.noted.end());
+  if (verdict.outcome != Outcome::diverged) return compared;
+  if (examine) {
     progress.reset();
-    examined = examine(*a, *b, alignment, verdict);
+    compared->examined = examine(a, b, compared->found.alignment, verdict);
   }
   // Proving may put the candidates in another order.
-  std::vector<Background> behind;
-  if (backgrounds && verdict.outcome == Outcome::diverged)
-    behind = backgrounds(*a, *b, alignment, verdict);
-  const Report report{*a,
-                      *b,
-                      alignment,
-                      verdict,
-                      coverage,
-                      differing,
-                      options.explain,
-                      std::move(examined.confirmations),
-                      std::move(examined.drill),
-                      &hidden,
-                      std::move(found.isolated),
-                      std::move(examined.proof),
-                      std::move(behind)};
-  progress.reset();
-  if (settings.refused.empty()) {
-    if (llvm::Error error = present(report, options)) return fail(llvm::toString(std::move(error)));
-    return exit_code(verdict, options.strict);
+  if (backgrounds) compared->behind = backgrounds(a, b, compared->found.alignment, verdict);
+  return compared;
+}
+
+llvm::Expected<int> show_compared(const ComparedRuns& compared, const ReportOptions& options) {
+  const Report report = compared.report(options.explain);
+  if (!compared.refused) {
+    if (llvm::Error error = present(report, options)) return error;
+    return exit_code(report.verdict, options.strict);
   }
-  if (llvm::Error error = write_files(report, options))
-    return fail(llvm::toString(std::move(error)));
-  return fail(words(*a, *b, verdict.why));
+  if (llvm::Error error = write_files(report, options)) return error;
+  return make_error(words(report.a, report.b, report.verdict.why));
+}
+
+int report_verdict(const std::string& dir_a, const std::string& dir_b, const Coverage& coverage,
+                   const ReportOptions& options, const Examine& examine, const Failures& failures,
+                   const FindBackgrounds& backgrounds) {
+  auto compared = compare_logs({dir_a, dir_b, coverage, failures}, options, examine, backgrounds);
+  if (!compared) return fail(llvm::toString(compared.takeError()));
+  auto code = show_compared(**compared, options);
+  return code ? *code : fail(llvm::toString(code.takeError()));
 }
 
 int report_single(const std::string& dir, const ReportOptions& options) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,6 +47,37 @@ using FindBackgrounds = std::function<std::vector<Background>(
 
 // strict: ReportOptions::strict.
 int exit_code(const Verdict& verdict, bool strict);
+
+// Two folders of logs, and what is known of the runs that wrote them.
+struct LogPair {
+  std::string a, b;
+  Coverage coverage;
+  Failures failures;
+};
+
+// Both runs and what is told of them. It owns what a Report refers to.
+struct ComparedRuns {
+  std::unique_ptr<Run> a, b;
+  std::unique_ptr<HiddenRecords> hidden;
+  Conclusion found;
+  Coverage coverage;
+  bool refused = false;  // settings differ under which nothing can be compared
+  std::vector<SettingDifference> differing;
+  Examined examined;
+  std::vector<Background> behind;
+
+  Report report(bool explain = false) const;
+};
+
+// Aligns, judges and examines; prints nothing but progress. Error: logs or rules cannot be read.
+llvm::Expected<std::unique_ptr<ComparedRuns>> compare_logs(const LogPair& logs,
+                                                           const ReportOptions& options,
+                                                           const Examine& examine = {},
+                                                           const FindBackgrounds& backgrounds = {});
+
+// Prints the report and writes the files of the options. The exit code; error: settings under which
+// nothing can be compared, or a file cannot be written.
+llvm::Expected<int> show_compared(const ComparedRuns& compared, const ReportOptions& options);
 
 // The exit code: identical kYes (kNo if --strict and some pairs differ), diverged kNo, otherwise
 // kCouldNotTell.

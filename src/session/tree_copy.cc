@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "support/diagnostics.h"
+#include "support/source.h"
 
 namespace opguard {
 namespace {
@@ -44,7 +45,7 @@ llvm::Error copy_entry(const fs::path& from, const fs::path& to, const fs::path&
   if (fs::is_symlink(status)) {
     fs::copy_symlink(from, to, error);
   } else if (fs::is_directory(status)) {
-    if (from == leave_out) return llvm::Error::success();
+    if (from == leave_out || from.filename() == kStoreFolder) return llvm::Error::success();
     if (!is_environment(from)) return copy_folder(from, to, leave_out);
     fs::create_directory_symlink(from, to, error);
   } else if (fs::is_regular_file(status)) {
@@ -116,7 +117,8 @@ WatchedTree::Stamps WatchedTree::stamps() const {
     if (lstat(path.c_str(), &file) != 0) continue;
     if (S_ISDIR(file.st_mode)) {
       const fs::path name = path.filename();
-      if (name == ".git" || name == "__pycache__" || path == leave_out_ || is_environment(path))
+      if (name == ".git" || name == "__pycache__" || name == kStoreFolder || path == leave_out_ ||
+          is_environment(path))
         it.disable_recursion_pending();
       continue;
     }

@@ -78,7 +78,7 @@ void mark_columns(SourceFile& file) {
 
 // Folders that hold no source of the user: caches, version control, environments.
 bool skipped_folder(const std::string& dir, llvm::StringRef name) {
-  if (name == "__pycache__" || name == ".git" || name == ".hg" || name == ".svn" ||
+  if (name == "__pycache__" || name == ".git" || name == ".hg" || name == ".svn" || name == kStoreFolder ||
       name == "node_modules" || name == "site-packages" || name == "dist-packages" ||
       name == ".tox" || name == ".nox" || name == ".mypy_cache" || name == ".pytest_cache")
     return true;

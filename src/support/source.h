@@ -18,6 +18,9 @@
 
 namespace opguard {
 
+// Where runs are kept (store/run_store.h). It holds copies of sources, which are no source.
+inline constexpr const char* kStoreFolder = ".opguard";
+
 // A folder whose Python files belong to the user: the tree itself (package "") or a package
 // named by --with, such as "transformers" or "megatron.core".
 struct SourceRoot {
@@ -77,7 +80,8 @@ struct SourceSet {
 
 SourceFile make_source(std::string package, std::string name, std::string path, std::string text);
 
-// Every .py file under the roots, without caches, virtual environments and .git. Symbolic links to
+// Every .py file under the roots, without caches, virtual environments, .git and
+// kStoreFolder. Symbolic links to
 // folders are not followed. What cannot be read is skipped and listed in `unread`. Error if a root
 // cannot be read or holds no Python file.
 llvm::Expected<SourceSet> read_sources(const std::vector<SourceRoot>& roots);

@@ -1,0 +1,20 @@
+// session/compare_kept.h: a side recorded by a kept run's plan, compared with that run.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "llvm/Support/Error.h"
+#include "session/kept_run.h"
+#include "session/recorded_side.h"
+#include "session/report_verdict.h"
+
+namespace opguard {
+
+// b was recorded with share = the kept run's plan. prove_runs: at most so many further runs of b,
+// with kept text in place of its own.
+llvm::Expected<std::unique_ptr<ComparedRuns>> compare_with_kept(
+    const KeptRun& kept, const Plan& plan, const RecordedSide& b, const TemplateLibrary& templates,
+    uint32_t prove_runs, const ReportOptions& options);
+
+}  // namespace opguard
