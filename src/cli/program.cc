@@ -20,6 +20,7 @@ void add_commands(CLI::App& app, Pipeline& run) {
   add_run(app, run);
   add_align(app, run);
   add_noise(app, run);
+  add_certify(app, run);
   add_record(app, run);
   add_against(app, run);
   add_store(app, run);

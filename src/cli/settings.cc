@@ -25,8 +25,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A table of a command that is to come.
-constexpr std::string_view kReserved[] = {"certify"};
+// Tables in this table are its checks: certify/read_checks.h reads them.
+constexpr std::string_view kNested = "certify.";
 
 // Options of one run, one question or one machine: a repository has no standing value of them.
 constexpr std::string_view kOfOneRun[] = {
@@ -142,13 +142,17 @@ std::optional<Diagnostic> first_fault(const CLI::App& all, const SettingsFile& f
   std::vector<std::string> names;
   for (const CLI::App* command : commands)
     if (has_settings(*command)) names.push_back(command->get_name());
-  for (const SettingTable& table : file.tables)
-    if (!among(kReserved, table.name) &&
-        std::find(names.begin(), names.end(), table.name) == names.end())
+  for (const SettingTable& table : file.tables) {
+    if (table.name.starts_with(kNested)) continue;
+    if (const size_t dot = table.name.find('.'); dot != std::string::npos)
+      return file.error_at(table.at, table.name.substr(0, dot) + " has no option '" +
+                                         table.name.substr(dot + 1) + "'");
+    if (std::find(names.begin(), names.end(), table.name) == names.end())
       return file.error_at(table.at, "no command '" + table.name + "' with settings" +
                                          did_you_mean(table.name, names));
+  }
   for (const Setting& setting : file.settings) {
-    if (among(kReserved, setting.table)) continue;
+    if (setting.table.starts_with(kNested)) continue;
     std::vector<const CLI::App*> in = commands;
     if (!setting.table.empty())
       std::erase_if(in, [&](const CLI::App* c) { return c->get_name() != setting.table; });

@@ -32,12 +32,12 @@ using Json = nlohmann::ordered_json;
 // Variables that no option sets, and that change what a command does.
 constexpr const char* kVariables[] = {"OPGUARD_DEVICE_PLUGIN", "OPGUARD_DEVICE_WAIT"};
 
-enum class Origin : uint8_t { built_in, file, environment, command_line };
+enum class ValueOrigin : uint8_t { built_in, file, environment, command_line };
 
 struct Shown {
   std::string name;  // "--with"; "command"
   Json value;        // null: none
-  Origin origin = Origin::built_in;
+  ValueOrigin origin = ValueOrigin::built_in;
   const Setting* setting = nullptr;
   std::string variable;  // of the environment
 };
@@ -83,10 +83,10 @@ Shown shown_option(CLI::Option& option, const AppliedSettings& settings) {
   const auto set = settings.values.find(shown.name.substr(2));
   if (option.count() > 0) {
     shown.value = as_value(text, option.results());
-    shown.origin = Origin::command_line;
+    shown.origin = ValueOrigin::command_line;
   } else if (set != settings.values.end()) {
     shown.value = as_value(text, set->second.values);
-    shown.origin = Origin::file;
+    shown.origin = ValueOrigin::file;
     shown.setting = &set->second;
   } else {
     shown.value = built_in(option, text);
@@ -94,7 +94,7 @@ Shown shown_option(CLI::Option& option, const AppliedSettings& settings) {
   const char* no_color = std::getenv("NO_COLOR");
   if (shown.name == "--color" && shown.value == "auto" && no_color && *no_color) {
     shown.value = "never";
-    shown.origin = Origin::environment;
+    shown.origin = ValueOrigin::environment;
     shown.variable = "NO_COLOR";
   }
   return shown;
@@ -109,11 +109,11 @@ std::vector<Shown> everything(CLI::App& command, const AppliedSettings& settings
     const auto set = settings.values.find(kCommandKey);
     if (!program.empty()) {
       shown.value = program;
-      shown.origin = Origin::command_line;
+      shown.origin = ValueOrigin::command_line;
     } else if (set != settings.values.end()) {
       shown.value = set->second.kind == SettingKind::text ? Json(set->second.values.front())
                                                           : Json(set->second.values);
-      shown.origin = Origin::file;
+      shown.origin = ValueOrigin::file;
       shown.setting = &set->second;
     }
     all.push_back(std::move(shown));
@@ -125,7 +125,7 @@ std::vector<Shown> everything(CLI::App& command, const AppliedSettings& settings
   }
   for (const char* name : kVariables)
     if (const char* value = std::getenv(name); value && *value)
-      all.push_back({name, value, Origin::environment, nullptr, name});
+      all.push_back({name, value, ValueOrigin::environment, nullptr, name});
   return all;
 }
 
@@ -142,14 +142,14 @@ std::string value_text(const Shown& shown) {
 
 std::string origin_text(const Shown& shown, const AppliedSettings& settings) {
   switch (shown.origin) {
-    case Origin::built_in:
+    case ValueOrigin::built_in:
       return "default";
-    case Origin::file:
+    case ValueOrigin::file:
       return settings.file->name + ":" + std::to_string(shown.setting->key_at.line) + ":" +
              std::to_string(shown.setting->key_at.column);
-    case Origin::environment:
+    case ValueOrigin::environment:
       return "environment: " + shown.variable;
-    case Origin::command_line:
+    case ValueOrigin::command_line:
       return "command line";
   }
   return "";

@@ -88,6 +88,34 @@ std::optional<WorkTree> work_tree_of(const std::string& dir) {
   return tree;
 }
 
+llvm::Expected<MergeBase> merge_base_of(const std::string& dir, const std::string& revision) {
+  start_git();
+  GitRepository repository = open_repository(dir);
+  if (!repository) return make_error("no git repository holds '" + dir + "'");
+  MergeBase base{"", revision};
+  std::string other;
+  const char* const usual[] = {"origin/HEAD", "origin/main", "origin/master", "main", "master"};
+  if (revision.empty()) {
+    for (const char* name : usual)
+      if (other = hash_of(repository.get(), std::string(name) + "^{commit}"); !other.empty()) {
+        base.revision = name;
+        break;
+      }
+    if (other.empty()) return make_error("no main branch is known here; name one: --against REV");
+  } else {
+    other = hash_of(repository.get(), revision + "^{commit}");
+    if (other.empty()) return make_error("no revision '" + revision + "'");
+  }
+  const std::string head = hash_of(repository.get(), "HEAD^{commit}");
+  git_oid ours, theirs, found;
+  if (head.empty() || git_oid_fromstr(&ours, head.c_str()) ||
+      git_oid_fromstr(&theirs, other.c_str()) ||
+      git_merge_base(&found, repository.get(), &ours, &theirs))
+    return make_error("HEAD and '" + base.revision + "' have no commit in common");
+  base.commit = git_oid_tostr_s(&found);
+  return base;
+}
+
 llvm::Expected<std::string> export_revision(const std::string& dir, const std::string& revision,
                                             const std::string& out) {
   start_git();

@@ -25,6 +25,15 @@ std::optional<WorkTree> work_tree_of(const std::string& dir);
 // "https://user:secret@host/x.git" -> "https://host/x.git"; "git@host:x.git" -> "ssh://host/x.git".
 std::string public_url(const std::string& url);
 
+// The commit from which HEAD of the repository that holds `dir` went its own way.
+struct MergeBase {
+  std::string commit;    // 40 hex digits
+  std::string revision;  // as it was named: "main"
+};
+// revision: "" is the main branch: what origin/HEAD names, else origin/main, origin/master, main or
+// master. Error: no repository, no such revision, no common commit.
+llvm::Expected<MergeBase> merge_base_of(const std::string& dir, const std::string& revision);
+
 // Writes the tree of `revision` ("v1.2", "HEAD~3", a hash) of the repository that holds `dir` into
 // `out`, which is made. Gives the commit, "" for a revision that names a tree. The repository, its
 // index and its work tree stay as they are; no hook or filter runs. Error: no repository, no such

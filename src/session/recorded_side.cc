@@ -13,7 +13,9 @@ llvm::Expected<Survey> surveyed(const SideRequest& request, const TemplateLibrar
   auto left_out = left_out_of(request.tree, request.sources, request.command, request.exported);
   if (!left_out) return left_out.takeError();
   say_left_out(*left_out, request.sources);
-  say_step("preflight of " + request.name + ": " + quote(request.command));
+  if (request.before_run)
+    if (auto failed = request.before_run()) return failed;
+  say_step("preflight of " + request.name + ": " + command_text(request.command));
   auto found = survey({.command = request.command,
                        .tree = request.tree,
                        .packages = request.packages,
@@ -53,6 +55,8 @@ llvm::Expected<RecordedSide> record_side(const SideRequest& request,
   auto hook = instrument_side(made.side, made.survey, made.bounds, diags);
   if (!hook) return hook.takeError();
   made.program = guarded(made.side, *hook, request.environment);
+  if (request.before_run)
+    if (auto failed = request.before_run()) return failed;
   say_step("guarded run of " + request.name);
   if (auto error = record(made.side, made.program, made.bounds, made.survey, &made.failure))
     return error;

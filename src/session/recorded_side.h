@@ -9,6 +9,7 @@
 // The cost: two runs of the program, one of them slowed by the tracer.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ struct SideRequest {
   std::string work;                   // folder of ours
   Provenance provenance{};
   bool exported = false;  // left_out_of(): git keeps all of the tree
+  // Called before each run: what the last one has written is put back.
+  std::function<llvm::Error()> before_run{};
 };
 
 struct RecordedSide {

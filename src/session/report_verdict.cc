@@ -124,12 +124,13 @@ llvm::Expected<std::unique_ptr<ComparedRuns>> compare_logs(const LogPair& logs,
   compared->a = std::make_unique<Run>(std::move(*run_a));
   compared->b = std::make_unique<Run>(std::move(*run_b));
   compared->coverage = logs.coverage;
+  compared->rules = std::move(*rules);
   Run &a = *compared->a, &b = *compared->b;
 
   const SettingsReport settings = compare_settings(a, b);
   const std::array<uint64_t, 2> behind_cut =
       read_to_common_end(a, b, {!logs.failures[0].empty(), !logs.failures[1].empty()});
-  compared->hidden = std::make_unique<HiddenRecords>(*rules, a, b);
+  compared->hidden = std::make_unique<HiddenRecords>(compared->rules, a, b);
   compared->found = conclude(a, b, settings, *compared->hidden, logs.failures, options.without);
   Verdict& verdict = compared->found.verdict;
   for (int side : {0, 1})

@@ -58,7 +58,8 @@ struct LogPair {
 // Both runs and what is told of them. It owns what a Report refers to.
 struct ComparedRuns {
   std::unique_ptr<Run> a, b;
-  std::unique_ptr<HiddenRecords> hidden;
+  std::vector<Rule> rules;
+  std::unique_ptr<HiddenRecords> hidden;  // refers to them
   Conclusion found;
   Coverage coverage;
   bool refused = false;  // settings differ under which nothing can be compared

@@ -110,6 +110,8 @@ llvm::Expected<std::string> run_guarded(const GuardedProgram& program, const std
   }();
   if (!result) return result.takeError();
   if (auto stopped = result->stopped()) return stopped;
+  const std::string peak = options.log.substr(0, options.log.rfind('/')) + "/peak_bytes";
+  if (auto error = write_file(peak, std::to_string(result->peak_bytes) + "\n")) return error;
   if (std::string how = result->failure(); !how.empty()) {
     std::string last = last_lines(result->output, 20);
     if (failure == nullptr || fs::is_empty(log, failed))

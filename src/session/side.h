@@ -52,7 +52,8 @@ struct Ending {
 
 // Runs it once: logs in `<work>/<folder>/log`, which is given back, output beside it in output.txt.
 // more: added to its environment. Error if the program fails; with `failure`, where it has left a
-// log all the same, that says how it ended ("exit code 1").
+// log all the same, that says how it ended ("exit code 1"). Beside the log, in peak_bytes: the most
+// memory that a process of it had.
 llvm::Expected<std::string> run_guarded(const GuardedProgram& program, const std::string& folder,
                                         const Variables& more, std::string* failure = nullptr,
                                         const Ending& ending = {});

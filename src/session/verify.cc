@@ -8,6 +8,7 @@
 #include "align/pair/run.h"
 #include "preflight/control.h"
 #include "preflight/reach.h"
+#include "session/compile_counts.h"
 #include "session/survey.h"
 #include "support/launch.h"
 #include "support/progress.h"
@@ -22,19 +23,6 @@ struct Ran {
   std::string failure;  // "" if it ended well
   Run log;              // without processes if nothing was recorded
 };
-
-std::optional<uint64_t> sum_setting(const Run& run, const std::string& name) {
-  std::optional<uint64_t> sum;
-  for (const ProcessLog& log : run.processes)
-    if (auto at = log.settings.find(name); at != log.settings.end())
-      sum = sum.value_or(0) + std::strtoull(at->second.c_str(), nullptr, 10);
-  return sum;
-}
-
-CompileCounts compile_counts(const Run& run) {
-  return {sum_setting(run, "dynamo_graphs"), sum_setting(run, "dynamo_graph_breaks"),
-          sum_setting(run, "dynamo_recompiles")};
-}
 
 LogLoss log_loss(const Run& run) {
   LogLoss loss;

@@ -79,8 +79,17 @@ void read_table(const toml::table& table, SettingsFile& file) {
     }
     const std::string name(key.str());
     file.tables.push_back({name, place_of(key.source())});
-    for (const auto& [own_key, own_node] : *command)
-      file.settings.push_back(setting_of(name, own_key, own_node));
+    for (const auto& [own_key, own_node] : *command) {
+      const toml::table* inner = own_node.as_table();
+      if (!inner) {
+        file.settings.push_back(setting_of(name, own_key, own_node));
+        continue;
+      }
+      const std::string inner_name = name + "." + std::string(own_key.str());
+      file.tables.push_back({inner_name, place_of(own_key.source())});
+      for (const auto& [inner_key, inner_node] : *inner)
+        file.settings.push_back(setting_of(inner_name, inner_key, inner_node));
+    }
   }
   // toml++ gives them by name.
   std::sort(file.settings.begin(), file.settings.end(),

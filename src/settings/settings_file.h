@@ -6,6 +6,7 @@
 //   with = ["transformers"]              with = ["transformers"]    of every command
 //   [tool.opguard.diff]                  [diff]
 //   steps = 20                           steps = 20                 of opguard diff alone
+//   [tool.opguard.certify.resume]        [certify.resume]           a table in a table: by both names
 //
 // What a key means is not known here: cli/settings.h puts values into options.
 #pragma once
@@ -28,7 +29,7 @@ struct SettingPlace {
 enum class SettingKind : uint8_t { flag, number, text, list, table, other };
 
 struct Setting {
-  std::string table;  // a command's name; "": of every command
+  std::string table;  // "diff", "certify.resume"; "": of every command
   std::string key;
   SettingKind kind = SettingKind::other;
   std::vector<std::string> values;  // as a command line has them: "true", "20"
@@ -36,7 +37,7 @@ struct Setting {
   std::string type;  // TOML's word for what `other` is, or what a list holds: "float"
 };
 
-// A command's table, also an empty one.
+// A command's table, or one in it, also an empty one.
 struct SettingTable {
   std::string name;
   SettingPlace at;

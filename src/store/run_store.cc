@@ -130,7 +130,7 @@ llvm::Expected<std::string> RunStore::begin() const {
 
 llvm::Expected<std::string> RunStore::add(const std::string& filled,
                                           const std::string& name) const {
-  if (!is_run_name(name)) return make_error("'" + name + "' is no name of a run");
+  if (!name.empty() && !is_run_name(name)) return make_error("'" + name + "' is no name of a run");
   auto manifest = manifest_of(filled, kManifest);
   if (!manifest) return manifest.takeError();
   const std::string text = format_manifest(*manifest);
@@ -143,6 +143,7 @@ llvm::Expected<std::string> RunStore::add(const std::string& filled,
     fs::rename(filled, target, error);
   if (error) return make_error("cannot write '" + target + "': " + error.message());
   release_folder(filled);
+  if (name.empty()) return id;
   if (auto failed = write_file(folder_ + "/names/" + name, id + "\n")) return failed;
   return id;
 }

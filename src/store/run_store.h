@@ -56,7 +56,8 @@ class RunStore {
   // An empty folder of the store, to be filled and added. What is not added is removed by
   // collect() after a day.
   llvm::Expected<std::string> begin() const;
-  // Takes a filled folder in under a name, which leaves the run that had it. The run's id.
+  // Takes a filled folder in under a name, which leaves the run that had it; or under none
+  // (""), until collect() takes it. The run's id.
   llvm::Expected<std::string> add(const std::string& filled, const std::string& name) const;
 
   // By its name or the first digits of its id, of which 6 at least. Every byte is verified, and the

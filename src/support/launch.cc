@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -239,8 +240,10 @@ LaunchResult wait_for(pid_t pid, bool own_group, int fd, Sink& sink, const Launc
     // With a pipe to watch this only looks; without, or past its end, it waits, a signal ends the
     // wait.
     bool look = fd >= 0 || timeout_s > 0 || !options.done.empty();
-    pid_t done = waitpid(pid, &status, look ? WNOHANG : 0);
+    rusage used{};
+    pid_t done = wait4(pid, &status, look ? WNOHANG : 0, &used);
     if (done == pid) {
+      result.peak_bytes = uint64_t(used.ru_maxrss) * 1024;  // Linux counts KiB
       running = false;
       ended = Clock::now();
       continue;
@@ -368,6 +371,11 @@ std::string quote(const std::vector<std::string>& command) {
     out += '\'';
   }
   return out;
+}
+
+std::string command_text(const std::vector<std::string>& command) {
+  const bool of_shell = command.size() == 3 && command[0] == "/bin/sh" && command[1] == "-c";
+  return of_shell ? command[2] : command.empty() ? "" : quote(command);
 }
 
 std::string last_lines(const std::string& text, size_t lines) {

@@ -46,6 +46,8 @@ struct LaunchResult {
   int signal = 0;     // that ended the child, or that we were asked to end with
   int asked = 0;      // the signal that this process was asked to end with meanwhile (Ctrl-C), or 0
   bool timed_out = false;
+  uint64_t peak_bytes =
+      0;               // resident, of the largest of the command's processes that were waited for
   std::string output;  // the last keep_bytes, from the start of a line
 
   // "exit code 7", "signal 9 (Killed)", "no end after 60 s"; "" if it ended well.
@@ -63,6 +65,9 @@ llvm::Expected<LaunchResult> launch(const LaunchOptions& options);
 
 // Shell text of a command, to show it.
 std::string quote(const std::vector<std::string>& command);
+
+// The same as people have given it: of a shell's command its text, "cd x && python train.py".
+std::string command_text(const std::vector<std::string>& command);
 
 // The last `lines` lines of a text, indented.
 std::string last_lines(const std::string& text, size_t lines);

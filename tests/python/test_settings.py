@@ -164,8 +164,8 @@ def test_a_fault_is_one_error_at_its_place(opguard, repo, text, said):
     assert opguard("diff", "--help", cwd=repo).returncode == 0 and opguard("help", cwd=repo).returncode == 0
 
 
-def test_a_table_for_a_command_to_come_is_left_alone(opguard, repo):
-    (repo / "opguard.toml").write_text("[certify]\nanything = 1\n[certify.more]\nx = 2\n")
+def test_tables_in_the_table_of_certify_are_not_of_other_commands(opguard, repo):
+    (repo / "opguard.toml").write_text("[certify]\nseed = 1\n[certify.more]\nx = 2\n")
     assert opguard("diff", "--show-config", cwd=repo).returncode == 0
 
 
