@@ -39,7 +39,7 @@ def collect():
         found["numpy"] = str(numpy.__version__)
     torch = sys.modules.get("torch")
     if hasattr(torch, "__version__"):
-        for name, read in _READERS:
+        for name, read in READERS:
             try:
                 value = read(torch)
             except Exception:
@@ -95,7 +95,7 @@ _COMPILER = {
     },
 }
 
-_READERS = (
+READERS = (
     ("torch", lambda torch: torch.__version__),
     ("cuda", lambda torch: torch.version.cuda),
     ("cudnn", lambda torch: torch.backends.cudnn.version() if torch.cuda.is_initialized() else None),
