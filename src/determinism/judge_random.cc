@@ -108,7 +108,9 @@ void judge_generator(const RunFacts& run, const RunFacts* again, const std::stri
       finding.value = seed.text("seed");
       finding.names = {other};
     } else {
-      if (seed.number("at_step") == 0) holds = &seed;
+      // A seed for a while (fork_rng) is no longer torch's in the end.
+      const bool lasts = generator != "torch" || seed.text("seed") == first.values.text("torch_seed");
+      if (seed.number("at_step") == 0 && (!holds || lasts)) holds = &seed;
       continue;
     }
     wrong = true;

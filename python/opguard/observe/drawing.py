@@ -17,10 +17,11 @@ import sys
 from opguard.observe import facts, places
 
 _CONTROL = os.path.join("opguard", "record", "determinism.py")
+_STATES = 64  # that are kept to be known again
 _SITES = 8  # unseeded draws of one generator, before its functions are left alone
 
 _asking = False  # numpy asks the system for a seed
-_got = set()  # digests of states that the program took: to set one again is no seed
+_got = {}  # id(a state that the program took) -> the state: to set it again is no seed
 
 
 class Generator:
@@ -92,8 +93,9 @@ class Generator:
         except Exception:
             return False
 
-    def restored(self, digest, call):
-        if digest in _got:
+    def restored(self, state, call):
+        """Set back to where it was for a while, it is neither seeded nor restored. What a file held is another object."""
+        if _got.get(id(state)) is state:
             return
         facts.add("restored", {"what": "generator", "name": self.name, "call": call, "place": places.caller()})
         self.seeded = True
@@ -119,10 +121,9 @@ def digest(state):
 
 
 def took(state):
-    try:
-        _got.add(digest(state))
-    except Exception:
-        pass  # a state of another kind
+    if len(_got) > _STATES:
+        _got.clear()
+    _got[id(state)] = state
 
 
 def after(owner, attribute, tell):
@@ -181,7 +182,7 @@ def _python_seeds(random):
     random.Random.seed = seed
     random.seed = random._inst.seed
     after(random, "getstate", lambda state, args, kwargs: took(state))
-    after(random, "setstate", lambda _, args, kwargs: PYTHON.restored(digest(args[0]), "random.setstate"))
+    after(random, "setstate", lambda _, args, kwargs: PYTHON.restored(args[0], "random.setstate"))
     PYTHON.settled()
 
 
@@ -216,7 +217,7 @@ def numpy(held):
         if name not in ("get_state", "set_state"):
             NUMPY.wrap(held, name)
     after(held, "get_state", lambda state, args, kwargs: took(state))
-    after(held, "set_state", lambda _, args, kwargs: NUMPY.restored(digest(args[0]), "numpy.random.set_state"))
+    after(held, "set_state", lambda _, args, kwargs: NUMPY.restored(args[0], "numpy.random.set_state"))
     original = held.seed
 
     @functools.wraps(original)
@@ -268,7 +269,7 @@ def torch(module, control):
                 setattr(owner, name, told)
     for owner, call in ((module.random, "torch.set_rng_state"), (module.cuda.random, "torch.cuda.set_rng_state")):
         original = owner.set_rng_state
-        after(owner, "set_rng_state", lambda _, args, kwargs, call=call: TORCH.restored(digest(args[0]), call))
+        after(owner, "set_rng_state", lambda _, args, kwargs, call=call: TORCH.restored(args[0], call))
         after(owner, "get_rng_state", lambda state, args, kwargs: took(state))
         for other in (module, module.cuda):
             if getattr(other, "set_rng_state", None) is original:

@@ -24,6 +24,9 @@ _THROUGH = ("random", "secrets", "numpy", "torch", "functools", "contextlib")
 # Since 3.10; before that the library is named too.
 _STANDARD = getattr(sys, "stdlib_module_names", frozenset())
 
+# Frames that stand around many calls of torch's own: torch._dynamo puts them around torch.manual_seed as it is imported.
+_TRANSPARENT = ("torch._dynamo.eval_frame", "torch._compile")
+
 _roots = None
 _main = ""
 _own = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -75,6 +78,9 @@ def caller(most=0):
             if is_users(frame):
                 return describe(frame.f_code, frame.f_lineno, through)
             name = _module(frame)
+            if name in _TRANSPARENT:
+                frame = frame.f_back
+                continue
             if _below(name, _PLUMBING) and not through:
                 return None
             if name and not through and not _below(name, _THROUGH) and name.partition(".")[0] not in _STANDARD:
