@@ -28,12 +28,12 @@ const Fact* counterpart(const std::vector<Fact>& others, size_t number, const Fa
   return other.place() == loader.place() ? &other : nullptr;
 }
 
+// Where an order is drawn before the seed, the draw has a row of its own.
 bool torch_is_seeded(const std::vector<Finding>& so_far) {
   bool seeded = false;
   for (const Finding& finding : so_far) {
     if (finding.subject != Subject::generator || finding.name != "torch") continue;
-    if (finding.ground == Ground::seed_differs || finding.ground == Ground::seeded_by_system ||
-        finding.ground == Ground::drawn_unseeded)
+    if (finding.ground == Ground::seed_differs || finding.ground == Ground::seeded_by_system)
       return false;
     seeded |= finding.hold == Hold::controlled;
   }

@@ -44,7 +44,8 @@ std::string other_seed(const Fact& seed, const ProcessFacts* again) {
 void add_once(std::vector<Finding>& out, Finding finding) {
   for (const Finding& known : out)
     if (known.subject == finding.subject && known.ground == finding.ground &&
-        known.name == finding.name && known.place == finding.place)
+        known.name == finding.name && known.place.file == finding.place.file &&
+        known.place.line == finding.place.line)
       return;
   out.push_back(std::move(finding));
 }

@@ -114,7 +114,7 @@ struct Resume {
       finding.hold = Hold::controlled;
       finding.ground = Ground::asked_again;
       finding.place = fact->place();
-    } else if (passed > 0) {
+    } else if (passed > 1) {  // one: a loader that reads ahead
       finding.hold = Hold::controlled;
       finding.ground = Ground::skipped;
       finding.numbers = {passed};

@@ -101,7 +101,8 @@ def _wrap_set_epoch(kind):
 def _made(loader):
     if loader in _entries:
         return
-    sampler = loader.sampler
+    # Of a batch sampler of the program's own, the sampler below it.
+    sampler = getattr(getattr(loader, "batch_sampler", None), "sampler", None) or loader.sampler
     entry = {
         "place": places.caller(), "workers": loader.num_workers, "sampler": type(sampler).__name__, "data": type(loader.dataset).__name__,
         "worker_init": getattr(loader, "worker_init_fn", None) is not None, "generator": _seed_of(getattr(loader, "generator", None)),

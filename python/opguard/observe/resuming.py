@@ -85,7 +85,7 @@ def _loading(original, what):
             result = original(self, *args, **kwargs)
         finally:
             _depth[0] -= 1
-        if outer:
+        if outer and not (what == "optimizer" and _is_own(args, kwargs)):
             facts.add("restored", {"what": what, "name": type(self).__name__, "call": "load_state_dict", "place": places.caller()})
             if what == "optimizer":
                 _resumed()
@@ -93,6 +93,12 @@ def _loading(original, what):
 
     load_state_dict._opguard = True
     return load_state_dict
+
+
+def _is_own(args, kwargs):
+    """An empty state in a program that read no file: a library hands an optimizer what it holds already."""
+    state = args[0] if args else kwargs.get("state_dict")
+    return isinstance(state, dict) and not state.get("state") and facts.count("loaded") == 0
 
 
 def _resumed():
