@@ -1,6 +1,7 @@
 """What `opguard doctor -- CMD` finds in programs with a known fault, and in sound ones.
 
   doctor.py [--json FILE] [--folder DIR ...] [--only NAME] [-v]
+  doctor.py --json FILE --table docs/guide/determinism.md     # from what --json wrote; runs nothing
 
 A program says itself what is to be found, in comments:
   # expect: SUBJECT GROUND [NAME]   the finding that must be violated (docs/formats/json.md), `nothing` of a sound one
@@ -20,13 +21,15 @@ import tempfile
 import time
 from pathlib import Path
 
+import marks
+
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAMS = ROOT / "tests" / "fixtures" / "determinism"
 
 
 class Case:
     def __init__(self, path):
-        self.path, self.name, self.suite = path, path.stem, "held_out" if path.parent.name == "held_out" else "tuning"
+        self.path, self.name, self.suite = path.resolve(), path.stem, "held_out" if path.parent.name == "held_out" else "tuning"
         self.also, self.command, self.steps, self.line, self.expected = [], ["python"], "3", None, None
         for number, line in enumerate(path.read_text().splitlines(), 1):
             word, _, rest = line.removeprefix("# ").partition(": ")
@@ -87,13 +90,31 @@ def run(case, opguard, environment, more=()):
         return (json.loads(out.read_text()) if out.exists() else None), done
 
 
+def place_table(kept, document):
+    """The document's table, a row a program."""
+    rows = [[f"`{r['program']}`", r["suite"], ", ".join(f"`{e}`" for e in r["expected"]) or "nothing", r["outcome"]] for r in kept["results"]]
+    sums = [f"- {line}\n" for line in counts(kept["results"])]
+    marks.put(document, "doctor", marks.table(["program", "suite", "to be found", "outcome"], rows) + "\n" + marks.wrapped("".join(sums)))
+
+
+def counts(results):
+    for suite in sorted({r["suite"] for r in results}):
+        mine = [r for r in results if r["suite"] == suite]
+        faulty, sound = [r for r in mine if r["expected"]], [r for r in mine if not r["expected"]]
+        yield (f"{suite}: {sum(r['outcome'] == 'found' for r in faulty)} of {len(faulty)} faults found at their line and nothing else; "
+               f"{sum(r['outcome'] == 'sound' for r in sound)} of {len(sound)} sound programs without an alarm")  # fmt: skip
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--json", type=Path)
     parser.add_argument("--folder", type=Path, action="append")
     parser.add_argument("--only", default="")
     parser.add_argument("-v", "--verbose", action="store_true")
+    parser.add_argument("--table", type=Path, metavar="DOCUMENT")
     args = parser.parse_args()
+    if args.table:
+        return place_table(json.loads(args.json.read_text()), args.table)
     opguard = ROOT / "build" / "release" / "src" / "cli" / "opguard"
     environment = {**os.environ, "PATH": str(Path(sys.executable).parent) + os.pathsep + os.environ["PATH"], "OMP_NUM_THREADS": "1"}
     environment = {k: v for k, v in environment.items() if not k.startswith("OPGUARD_") and k != "PYTHONHASHSEED"}
@@ -113,11 +134,7 @@ def main():
         print(f"{case.suite:9} {case.name:32} {outcome:10} exit {code} {seconds:5.1f} s  {'; '.join(others)}", flush=True)
         if args.verbose:
             print(done.stdout + done.stderr)
-    for suite in sorted({r["suite"] for r in results}):
-        mine = [r for r in results if r["suite"] == suite]
-        faulty, sound = [r for r in mine if r["expected"]], [r for r in mine if not r["expected"]]
-        print(f"{suite}: {sum(r['outcome'] == 'found' for r in faulty)} of {len(faulty)} faults found at their line and nothing else; "
-              f"{sum(r['outcome'] == 'sound' for r in sound)} of {len(sound)} sound programs without an alarm")
+    print(*counts(results), sep="\n")
     if args.json:
         held = json.loads(args.json.read_text()) if args.json.exists() else {}
         held.update(results=results)

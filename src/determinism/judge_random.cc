@@ -110,7 +110,8 @@ void judge_generator(const RunFacts& run, const RunFacts* again, const std::stri
       finding.names = {other};
     } else {
       // A seed for a while (fork_rng) is no longer torch's in the end.
-      const bool lasts = generator != "torch" || seed.text("seed") == first.values.text("torch_seed");
+      const bool lasts =
+          generator != "torch" || seed.text("seed") == first.values.text("torch_seed");
       if (seed.number("at_step") == 0 && (!holds || lasts)) holds = &seed;
       continue;
     }
