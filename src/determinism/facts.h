@@ -9,8 +9,8 @@
 // Facts carry no opinion: judge.h has it. Counterexample: "unseeded" is none of them. A draw is
 // noted while its generator has no seed, and that is all the fact says.
 //
-// The program may write what it likes into this folder: what is of another form is left out, and a
-// file that is no JSON is an error that names it.
+// The program may write what it likes into this folder. What is of another form is left out. A file
+// that is no JSON is an error that names it.
 #pragma once
 
 #include <cstdint>

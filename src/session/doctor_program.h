@@ -3,8 +3,8 @@
 //   opguard doctor -- python train.py
 //
 // The program runs for a few steps under observation, as it is. Then it runs once more, and
-// deterministic algorithms are asked for: that names the operators without one, and what differs
-// by itself between two runs (determinism/judge.h).
+// deterministic algorithms are asked for. The second run names the operators without one, and what
+// differs by itself between two runs (determinism/judge.h).
 //
 // Counterexample: `opguard doctor -- python3` asks an interpreter (doctor.h).
 #pragma once
