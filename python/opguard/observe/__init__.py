@@ -1,1 +1,1 @@
-"""What `opguard doctor -- CMD` sees of a program: who seeds, who draws, which switches stand, what a resume restores."""
+"""What `opguard doctor -- CMD` sees of a program: seeds, draws, switches, loaders, checkpoints."""

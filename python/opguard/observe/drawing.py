@@ -75,7 +75,17 @@ class Generator:
         place = None if by else places.caller()
         if not by and place is None and value is None:
             return
-        facts.add("seeds", {"generator": self.name, "call": call, "seed": None if value is None else _shown(value), "place": place, "by": by, "at_step": facts.step})
+        facts.add(
+            "seeds",
+            {
+                "generator": self.name,
+                "call": call,
+                "seed": None if value is None else _shown(value),
+                "place": place,
+                "by": by,
+                "at_step": facts.step,
+            },
+        )
         if value is not None:
             self.seeded = True
             self.leave()
@@ -94,7 +104,7 @@ class Generator:
             return False
 
     def restored(self, state, call):
-        """Set back to where it was for a while, it is neither seeded nor restored. What a file held is another object."""
+        """A state set back for a while neither seeds nor restores. What a file held is another object."""
         if _got.get(id(state)) is state:
             return
         facts.add("restored", {"what": "generator", "name": self.name, "call": call, "place": places.caller()})
@@ -212,7 +222,9 @@ def numpy(held):
     generators = sys.modules.get("numpy.random.bit_generator")
     mtrand = sys.modules.get("numpy.random.mtrand")
     inner = getattr(mtrand, "_rand", None)
-    names = [n for n in held.__all__ if inner is not None and getattr(getattr(held, n, None), "__self__", None) is inner]
+    names = [
+        n for n in held.__all__ if inner is not None and getattr(getattr(held, n, None), "__self__", None) is inner
+    ]
     for name in names + ["ranf", "sample"]:
         if name not in ("get_state", "set_state"):
             NUMPY.wrap(held, name)
@@ -248,7 +260,8 @@ def numpy(held):
 
 
 _TORCH = (
-    "rand randn randint randperm normal bernoulli multinomial poisson rand_like randn_like randint_like dropout alpha_dropout rrelu",
+    "rand randn randint randperm normal bernoulli multinomial poisson rand_like randn_like randint_like "
+    "dropout alpha_dropout rrelu",
     "uniform_ normal_ random_ bernoulli_ bernoulli exponential_ geometric_ log_normal_ cauchy_ multinomial",
     "dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout rrelu scaled_dot_product_attention",
 )
@@ -314,7 +327,11 @@ def _wrap_torch(module):
     for name in _TORCH[1].split():
         TORCH.wrap(module.Tensor, name, default)
     for name in _TORCH[2].split():
-        TORCH.wrap(functional, name, attends if name.startswith("scaled") else dropped(2) if name == "dropout" else dropped(1))
+        TORCH.wrap(
+            functional,
+            name,
+            attends if name.startswith("scaled") else dropped(2) if name == "dropout" else dropped(1),
+        )
     after(module, "compile", lambda *_: TORCH.leave())  # what is traced is torch's own
 
 
@@ -322,7 +339,7 @@ _default = {}
 
 
 def _watch_default(module):
-    """Of torch's generator on the processor, since its seeding by method and its draws in C++ pass no function of ours."""
+    """Of torch's generator on the processor: seeding by method and draws in C++ pass no function of ours."""
     TORCH.settled()
     _default.update(state=TORCH.baseline, seed=module.initial_seed())
 
@@ -335,7 +352,17 @@ def poll():
     if module.initial_seed() != _default["seed"]:
         _default["seed"] = module.initial_seed()
         if not TORCH.seeded or facts.step > 0:
-            facts.add("seeds", {"generator": "torch", "call": "a method of the generator", "seed": str(_default["seed"]), "place": None, "by": "", "at_step": facts.step})
+            facts.add(
+                "seeds",
+                {
+                    "generator": "torch",
+                    "call": "a method of the generator",
+                    "seed": str(_default["seed"]),
+                    "place": None,
+                    "by": "",
+                    "at_step": facts.step,
+                },
+            )
         TORCH.seeded = True
         TORCH.leave()
     elif not TORCH.seeded and TORCH.sites == 0 and digest(module.default_generator.get_state()) != _default["state"]:

@@ -3,7 +3,8 @@
     facts.add("draws", {"source": "numpy", "call": "rand", "place": ...})     the same again only counts
 
 Facts are values: which call, where, in which step. Whether that is well is told elsewhere. The cost: one entry for each
-distinct fact, MANY of a kind at most; what is over that is counted. Counterexample: nothing is written for each draw."""
+distinct fact, MANY of a kind at most; what is over that is counted.
+Counterexample: nothing is written for each draw."""
 
 import json
 import os
@@ -84,7 +85,8 @@ def write():
             except Exception as error:
                 _values.setdefault("problems", []).append("%s: %s" % (type(error).__name__, error))
         found = {
-            "facts": 1, "pid": os.getpid(), "parent": os.getppid(), "child": is_child() or _is_helper(), "rank": _rank, "world": _world,
+            "facts": 1, "pid": os.getpid(), "parent": os.getppid(), "child": is_child() or _is_helper(),
+            "rank": _rank, "world": _world,
             "argv": [str(word) for word in getattr(sys, "argv", [])], "steps": step, "values": _values,
         }  # fmt: skip
         found.update((kind, list(entries.values())) for kind, entries in _lists.items())
@@ -95,4 +97,3 @@ def write():
             os.replace(path + ".part", path)
         except OSError:
             pass  # the folder is gone: nobody waits for it
-

@@ -72,7 +72,12 @@ def _note_sampler(sampler):
 def _with_epochs(loader):
     """What of a loader has `set_epoch`: sampler, batch sampler, its sampler, data set."""
     found = []
-    for owner in (getattr(loader, "sampler", None), getattr(loader, "batch_sampler", None), getattr(getattr(loader, "batch_sampler", None), "sampler", None), getattr(loader, "dataset", None)):
+    for owner in (
+        getattr(loader, "sampler", None),
+        getattr(loader, "batch_sampler", None),
+        getattr(getattr(loader, "batch_sampler", None), "sampler", None),
+        getattr(loader, "dataset", None),
+    ):
         if owner is not None and callable(getattr(owner, "set_epoch", None)) and not any(owner is f for f in found):
             found.append(owner)
     return found
@@ -104,9 +109,12 @@ def _made(loader):
     # Of a batch sampler of the program's own, the sampler below it.
     sampler = getattr(getattr(loader, "batch_sampler", None), "sampler", None) or loader.sampler
     entry = {
-        "place": places.caller(), "workers": loader.num_workers, "sampler": type(sampler).__name__, "data": type(loader.dataset).__name__,
-        "worker_init": getattr(loader, "worker_init_fn", None) is not None, "generator": _seed_of(getattr(loader, "generator", None)),
-        "sampler_generator": _seed_of(getattr(sampler, "generator", None)), "held": [], "passes": 0, "order": [], "batches": [], "epochs": [],
+        "place": places.caller(), "workers": loader.num_workers, "sampler": type(sampler).__name__,
+        "data": type(loader.dataset).__name__,
+        "worker_init": getattr(loader, "worker_init_fn", None) is not None,
+        "generator": _seed_of(getattr(loader, "generator", None)),
+        "sampler_generator": _seed_of(getattr(sampler, "generator", None)), "held": [], "passes": 0, "order": [],
+        "batches": [], "epochs": [],
         "method": str(getattr(getattr(loader, "multiprocessing_context", None), "_name", "") or ""),
     }  # fmt: skip
     if loader.num_workers > 0:
@@ -114,7 +122,15 @@ def _made(loader):
     for owner in _with_epochs(loader):
         _note_sampler(owner)
         _wrap_set_epoch(type(owner))
-        entry["epochs"].append({"kind": type(owner).__name__, "place": _samplers[owner]["place"], "shuffle": bool(getattr(owner, "shuffle", True)), "passes": [], "called": []})
+        entry["epochs"].append(
+            {
+                "kind": type(owner).__name__,
+                "place": _samplers[owner]["place"],
+                "shuffle": bool(getattr(owner, "shuffle", True)),
+                "passes": [],
+                "called": [],
+            }
+        )
     _entries[loader] = entry
     _all.append(entry)
 
@@ -132,7 +148,8 @@ def _held_generators(dataset):
 def _is_generator(value):
     kind = type(value)
     return (kind.__module__, kind.__name__) in (
-        ("numpy.random._generator", "Generator"), ("numpy.random.mtrand", "RandomState"), ("random", "Random"), ("torch._C", "Generator"),
+        ("numpy.random._generator", "Generator"), ("numpy.random.mtrand", "RandomState"), ("random", "Random"),
+        ("torch._C", "Generator"),
     )  # fmt: skip
 
 
@@ -192,7 +209,10 @@ def _wrap_next(base):
 
 def _entry_of(sampler):
     for loader, entry in list(_entries.items()):
-        if sampler is not None and sampler in (getattr(loader, "batch_sampler", None), getattr(loader, "sampler", None)):
+        if sampler is not None and sampler in (
+            getattr(loader, "batch_sampler", None),
+            getattr(loader, "sampler", None),
+        ):
             return entry
     return None
 
@@ -218,7 +238,12 @@ def digest(data, depth=0, total=0):
 
 
 def _digest_tensor(torch, data, total):
-    if type(data) is not torch.Tensor or data.device.type != "cpu" or data.layout is not torch.strided or not data.is_contiguous():
+    if (
+        type(data) is not torch.Tensor
+        or data.device.type != "cpu"
+        or data.layout is not torch.strided
+        or not data.is_contiguous()
+    ):
         return total
     size = data.numel() * data.element_size()
     return zlib.crc32(ctypes.string_at(data.data_ptr(), size), total) if 0 < size < 1 << 28 else total
@@ -250,7 +275,13 @@ def _states(dataset):
         for read in ("bit_generator", "getstate", "get_state"):
             state = getattr(value, read, None)
             if state is not None:
-                found[name] = repr(state.state) if read == "bit_generator" else repr(state()) if read == "getstate" else repr(state() if not hasattr(value, "initial_seed") else state().tolist())
+                found[name] = (
+                    repr(state.state)
+                    if read == "bit_generator"
+                    else repr(state())
+                    if read == "getstate"
+                    else repr(state() if not hasattr(value, "initial_seed") else state().tolist())
+                )
                 break
     return found
 

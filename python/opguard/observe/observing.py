@@ -1,4 +1,4 @@
-"""OPGUARD_OBSERVE=DIR: a run is observed, and each of its processes leaves its facts in DIR (docs/guide/determinism.md).
+"""OPGUARD_OBSERVE=DIR: a run is observed, and each process leaves its facts in DIR (docs/guide/determinism.md).
 
     OPGUARD_OBSERVE_OPERATORS=1   deterministic algorithms are asked for, so that operators without one are named
     OPGUARD_UNTIL_STEP=N          the run ends well when step N is over

@@ -76,7 +76,9 @@ def note(text):
 def _in_backward():
     frame = sys._getframe(1)
     while frame is not None:
-        if frame.f_code.co_name in ("backward", "_engine_run_backward") and frame.f_globals.get("__name__", "").startswith("torch."):
+        if frame.f_code.co_name in ("backward", "_engine_run_backward") and frame.f_globals.get(
+            "__name__", ""
+        ).startswith("torch."):
             return True
         frame = frame.f_back
     return False
@@ -91,4 +93,12 @@ def gather():
             if places.is_users(trace.tb_frame):
                 place = places.describe(trace.tb_frame.f_code, trace.tb_lineno)
             trace = trace.tb_next
-        facts.add("operators", {"name": str(error).split(_MARK)[0].strip().split(" ")[-1], "place": place, "backward": False, "stopped": True})
+        facts.add(
+            "operators",
+            {
+                "name": str(error).split(_MARK)[0].strip().split(" ")[-1],
+                "place": place,
+                "backward": False,
+                "stopped": True,
+            },
+        )

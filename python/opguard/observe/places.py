@@ -14,9 +14,11 @@ from opguard.load import roots
 
 # Whoever draws below these names files, ports and processes.
 _PLUMBING = (
-    "tempfile", "multiprocessing", "asyncio", "uuid", "socket", "ssl", "http", "urllib", "urllib3", "requests", "email", "filelock",
+    "tempfile", "multiprocessing", "asyncio", "uuid", "socket", "ssl", "http", "urllib", "urllib3", "requests",
+    "email", "filelock",
     "huggingface_hub", "fsspec", "concurrent", "subprocess", "wandb", "tensorboard", "logging", "importlib", "hashlib",
-    "torch.distributed", "torch._inductor", "torch._dynamo", "torch.multiprocessing", "torch.fx", "torch._functorch", "triton", "torchelastic",
+    "torch.distributed", "torch._inductor", "torch._dynamo", "torch.multiprocessing", "torch.fx", "torch._functorch",
+    "triton", "torchelastic",
 )  # fmt: skip
 # Part of drawing itself.
 _THROUGH = ("random", "secrets", "numpy", "torch", "functools", "contextlib")
@@ -24,7 +26,7 @@ _THROUGH = ("random", "secrets", "numpy", "torch", "functools", "contextlib")
 # Since 3.10; before that the library is named too.
 _STANDARD = getattr(sys, "stdlib_module_names", frozenset())
 
-# Frames that stand around many calls of torch's own: torch._dynamo puts them around torch.manual_seed as it is imported.
+# Frames that stand around calls of torch's own: torch._dynamo puts them around torch.manual_seed.
 _TRANSPARENT = ("torch._dynamo.eval_frame", "torch._compile")
 
 _roots = None

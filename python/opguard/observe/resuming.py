@@ -1,6 +1,6 @@
 """Checkpoints: what the program holds, what it writes of it, what it restores.
 
-    torch.save({"model": ..., "optimizer": ...}, "c.pt")     written: a model and an optimizer; the scheduler is not in it
+    torch.save({"model": ..., "optimizer": ...}, "c.pt")     written: a model and an optimizer, no scheduler
     optimizer.load_state_dict(c["optimizer"])                restored: the optimizer, in train.py:30
 
 A run resumes where an optimizer's state is restored. Counterexample: a model alone is restored where training begins
@@ -28,13 +28,17 @@ def install(torch):
     importing.when_imported("torch.optim.lr_scheduler", _schedulers)
     for name in ("torch.amp.grad_scaler", "torch.cuda.amp.grad_scaler"):
         importing.when_imported(name, _scaler)
-    importing.when_imported("torchdata.stateful_dataloader.stateful_dataloader", lambda m: _watch_class(m.StatefulDataLoader, "loader"))
+    importing.when_imported(
+        "torchdata.stateful_dataloader.stateful_dataloader", lambda m: _watch_class(m.StatefulDataLoader, "loader")
+    )
     _watch_files(torch)
 
 
 def _schedulers(module):
     base = getattr(module, "LRScheduler", None) or module._LRScheduler
-    for kind in [k for k in vars(module).values() if isinstance(k, type) and issubclass(k, base)] + [module.ReduceLROnPlateau]:
+    for kind in [k for k in vars(module).values() if isinstance(k, type) and issubclass(k, base)] + [
+        module.ReduceLROnPlateau
+    ]:
         _watch_class(kind, "scheduler")
     _use(base, "step", "scheduler")
     _use(module.ReduceLROnPlateau, "step", "scheduler")
@@ -86,7 +90,10 @@ def _loading(original, what):
         finally:
             _depth[0] -= 1
         if outer and not (what == "optimizer" and _is_own(args, kwargs)):
-            facts.add("restored", {"what": what, "name": type(self).__name__, "call": "load_state_dict", "place": places.caller()})
+            facts.add(
+                "restored",
+                {"what": what, "name": type(self).__name__, "call": "load_state_dict", "place": places.caller()},
+            )
             if what == "optimizer":
                 _resumed()
         return result
@@ -150,7 +157,8 @@ def _watch_files(torch):
             _contents(obj, held, keys, 0)
             name = args[0] if args else kwargs.get("f")
             facts.add("saved", {
-                "file": os.path.basename(name) if isinstance(name, (str, os.PathLike)) else "", "place": places.caller(),
+                "file": os.path.basename(name) if isinstance(name, (str, os.PathLike)) else "",
+                "place": places.caller(),
                 "holds": sorted(held), "keys": sorted(keys)[:40], "in_use": in_use(), "at_step": facts.step,
             })  # fmt: skip
         except Exception:
@@ -167,9 +175,16 @@ def _watch_files(torch):
         })  # fmt: skip
 
     drawing.after(torch, "load", loaded)
-    for owner, name, what in ((random, "getstate", "python"), (torch, "get_rng_state", "torch"), (torch.random, "get_rng_state", "torch")):
+    for owner, name, what in (
+        (random, "getstate", "python"),
+        (torch, "get_rng_state", "torch"),
+        (torch.random, "get_rng_state", "torch"),
+    ):
         drawing.after(owner, name, lambda state, args, kwargs, what=what: tag_generator(state, what))
-    importing.when_imported("numpy.random", lambda held: drawing.after(held, "get_state", lambda state, args, kwargs: tag_generator(state, "numpy")))
+    importing.when_imported(
+        "numpy.random",
+        lambda held: drawing.after(held, "get_state", lambda state, args, kwargs: tag_generator(state, "numpy")),
+    )
 
 
 def _contents(value, held, keys, depth):
@@ -198,8 +213,15 @@ def in_use():
 def gather():
     facts.put("in_use", in_use())
     if _states:
-        random, numpy, torch = sys.modules.get("random"), sys.modules.get("numpy.random.mtrand"), sys.modules.get("torch")
+        random, numpy, torch = (
+            sys.modules.get("random"),
+            sys.modules.get("numpy.random.mtrand"),
+            sys.modules.get("torch"),
+        )
         now = {"python": random.getstate(), "torch": torch.default_generator.get_state()}
         if numpy is not None:
             now["numpy"] = numpy._rand.get_state()
-        facts.put("drawn_since_resume", sorted(n for n, s in now.items() if n in _states and drawing.digest(s) != _states[n]))
+        facts.put(
+            "drawn_since_resume",
+            sorted(n for n, s in now.items() if n in _states and drawing.digest(s) != _states[n]),
+        )

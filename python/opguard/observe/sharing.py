@@ -26,7 +26,15 @@ def _groups(module):
     def init_process_group(*args, **kwargs):
         result = original(*args, **kwargs)
         try:
-            facts.add("groups", {"place": places.caller(), "backend": str(module.get_backend()), "world": module.get_world_size(), "rank": module.get_rank()})
+            facts.add(
+                "groups",
+                {
+                    "place": places.caller(),
+                    "backend": str(module.get_backend()),
+                    "world": module.get_world_size(),
+                    "rank": module.get_rank(),
+                },
+            )
         except Exception:
             pass  # a group of another kind
         return result
@@ -65,7 +73,10 @@ def _meshes(module):
     def __init__(self, *args, **kwargs):
         original(self, *args, **kwargs)
         try:
-            facts.add("meshes", {"place": places.caller(), "shape": list(self.shape), "names": list(self.mesh_dim_names or ())})
+            facts.add(
+                "meshes",
+                {"place": places.caller(), "shape": list(self.shape), "names": list(self.mesh_dim_names or ())},
+            )
         except Exception:
             pass
 
@@ -78,22 +89,40 @@ def gather():
         held = replica()
         if held is not None:
             told = held._get_ddp_logging_data()
-            buckets.append({name: str(told.get(name, "")) for name in ("bucket_sizes", "rebuilt_bucket_sizes", "has_rebuilt_buckets")})
+            buckets.append(
+                {
+                    name: str(told.get(name, ""))
+                    for name in ("bucket_sizes", "rebuilt_bucket_sizes", "has_rebuilt_buckets")
+                }
+            )
     facts.put("buckets", buckets)
     layout = {name: os.environ[name] for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE") if name in os.environ}
     megatron = sys.modules.get("megatron.core.parallel_state")
     for kind in ("tensor", "pipeline", "context", "expert"):
-        ask = getattr(megatron, "get_%s_model_parallel_world_size" % kind, None) or getattr(megatron, "get_%s_parallel_world_size" % kind, None)
+        ask = getattr(megatron, "get_%s_model_parallel_world_size" % kind, None) or getattr(
+            megatron, "get_%s_parallel_world_size" % kind, None
+        )
         try:
             layout[kind] = str(ask())
         except Exception:
             continue  # not this library, or not set up
-    for name, what in (("torch.distributed.fsdp", "fsdp"), ("torch.distributed.tensor.parallel", "tensor_parallel"), ("torch.distributed.pipelining", "pipelining"), ("deepspeed", "deepspeed")):
-        if name in sys.modules and any(getattr(m, "__file__", None) and places.is_users_file(m.__file__) and _uses(m, name) for m in list(sys.modules.values())):
+    for name, what in (
+        ("torch.distributed.fsdp", "fsdp"),
+        ("torch.distributed.tensor.parallel", "tensor_parallel"),
+        ("torch.distributed.pipelining", "pipelining"),
+        ("deepspeed", "deepspeed"),
+    ):
+        if name in sys.modules and any(
+            getattr(m, "__file__", None) and places.is_users_file(m.__file__) and _uses(m, name)
+            for m in list(sys.modules.values())
+        ):
             layout[what] = "1"
     facts.put("layout", layout)
 
 
 def _uses(module, name):
     """Has a module of the program's taken something of that package?"""
-    return any(str(getattr(value, "__module__", None) or getattr(value, "__name__", "")).startswith(name) for value in list(vars(module).values()))
+    return any(
+        str(getattr(value, "__module__", None) or getattr(value, "__name__", "")).startswith(name)
+        for value in list(vars(module).values())
+    )

@@ -1,4 +1,4 @@
-"""Switches of the library's arithmetic and variables of the environment: what they are, who set them, whether they stay.
+"""Switches of the library's arithmetic and variables of the environment: values, who set them, whether they stay.
 
     torch.backends.cudnn.benchmark = True     set to True in train.py:12, in step 0
     a library that sets it back in step 2     another value at the end of step 2, found by reading
@@ -14,18 +14,22 @@ from opguard.observe import facts, places
 from opguard.record import settings
 
 NAMES = (
-    "deterministic_algorithms", "deterministic_warn_only", "fill_uninitialized_memory", "cudnn.deterministic", "cudnn.benchmark",
+    "deterministic_algorithms", "deterministic_warn_only", "fill_uninitialized_memory", "cudnn.deterministic",
+    "cudnn.benchmark",
     "cudnn.allow_tf32", "matmul.allow_tf32", "matmul.allow_bf16_reduced_precision_reduction",
-    "matmul.allow_fp16_reduced_precision_reduction", "float32_matmul_precision", "num_threads", "default_dtype", "flush_denormal",
+    "matmul.allow_fp16_reduced_precision_reduction", "float32_matmul_precision", "num_threads", "default_dtype",
+    "flush_denormal",
 )  # fmt: skip
 _VARIABLES = (
-    "PYTHONHASHSEED", "CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "MKL_CBWR",
+    "PYTHONHASHSEED", "CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "OMP_NUM_THREADS", "MKL_NUM_THREADS",
+    "MKL_CBWR",
     "CUDA_DEVICE_MAX_CONNECTIONS", "FLASH_ATTENTION_DETERMINISTIC",
 )  # fmt: skip
 _PREFIXES = ("NCCL_", "TORCHINDUCTOR_", "TRITON_CACHE", "NVTE_ALLOW", "TORCH_NCCL_")
 # (below torch, function, the switch it sets)
 _SETTERS = (
-    ("", "use_deterministic_algorithms", "deterministic_algorithms"), ("", "set_deterministic_debug_mode", "deterministic_algorithms"),
+    ("", "use_deterministic_algorithms", "deterministic_algorithms"),
+    ("", "set_deterministic_debug_mode", "deterministic_algorithms"),
     ("", "set_float32_matmul_precision", "float32_matmul_precision"), ("", "set_num_threads", "num_threads"),
     ("", "set_default_dtype", "default_dtype"), ("", "set_flush_denormal", "flush_denormal"),
 )  # fmt: skip
@@ -176,7 +180,9 @@ def _wrap_compile(torch):
         place = places.caller()
         if place is not None:
             options = kwargs.get("options") or {}
-            tuned = "max-autotune" in str(kwargs.get("mode")) or any(options.get(o) for o in ("max_autotune", "coordinate_descent_tuning"))
+            tuned = "max-autotune" in str(kwargs.get("mode")) or any(
+                options.get(o) for o in ("max_autotune", "coordinate_descent_tuning")
+            )
             facts.add("compiled", {"place": place, "mode": str(kwargs.get("mode") or ""), "tuned": bool(tuned)})
         return original(model, *args, **kwargs)
 
@@ -193,7 +199,14 @@ def gather():
     config = sys.modules.get("torch._inductor.config")
     utils = sys.modules.get("torch._dynamo.utils")
     if config is not None:
-        facts.put("inductor", {name: str(getattr(config, name)) for name in ("max_autotune", "max_autotune_gemm", "coordinate_descent_tuning", "deterministic") if hasattr(config, name)})
+        facts.put(
+            "inductor",
+            {
+                name: str(getattr(config, name))
+                for name in ("max_autotune", "max_autotune_gemm", "coordinate_descent_tuning", "deterministic")
+                if hasattr(config, name)
+            },
+        )
     if utils is not None:
         facts.put("compiled_frames", int(utils.counters.get("frames", {}).get("ok", 0)))
     facts.put("triton_autotuners", _autotuners())
@@ -206,4 +219,6 @@ def _autotuners():
         return 0
     import gc
 
-    return sum(1 for held in gc.get_objects() if type(held) is module.Autotuner and len(getattr(held, "configs", ())) > 1)
+    return sum(
+        1 for held in gc.get_objects() if type(held) is module.Autotuner and len(getattr(held, "configs", ())) > 1
+    )
