@@ -10,10 +10,10 @@ class Options:
     """One field per variable of docs/design/architecture.md; a field that is not set is empty, 0 or None."""
 
     __slots__ = ("trace", "tree", "packages", "left_out", "steps", "compiling", "log", "hook", "mode", "trusted", "seed", "controlled", "rank", "world",
-                 "capture", "transplant", "drill", "slices", "jitter", "until", "activities", "plugins", "injection", "cuda_home", "device_wait", "progress", "simulate")  # fmt: skip
+                 "capture", "transplant", "drill", "slices", "jitter", "until", "activities", "plugins", "injection", "cuda_home", "device_wait", "progress", "simulate", "observe", "observe_operators")  # fmt: skip
 
     def __init__(self, trace="", tree="", packages=(), left_out="", steps=0, compiling=True, log="", hook="", mode="default", trusted="", seed=None, controlled=(), rank=0, world=1,
-                 capture="", transplant="", drill="", slices="", jitter=None, until=None, activities="auto", plugins=(), injection="", cuda_home="", device_wait=0.0, progress="", simulate=False):  # fmt: skip
+                 capture="", transplant="", drill="", slices="", jitter=None, until=None, activities="auto", plugins=(), injection="", cuda_home="", device_wait=0.0, progress="", simulate=False, observe="", observe_operators=False):  # fmt: skip
         self.trace, self.tree, self.packages, self.steps = trace, tree, list(packages), steps
         self.compiling = compiling  # below torch.compile a traced program is told so: trace/compiling.py
         self.left_out = frozenset(left_out.splitlines())  # files of the tree that are no source
@@ -26,6 +26,7 @@ class Options:
         self.activities, self.plugins = activities, list(plugins)  # of devices, docs/design/activities.md
         self.injection, self.cuda_home = injection, cuda_home
         self.simulate = simulate  # every rank computes unsharded: docs/design/simulate.md
+        self.observe, self.observe_operators = observe, observe_operators  # the folder of facts: observe/observing.py
         self.progress = progress  # the file in which steps are counted
         self.device_wait = device_wait  # seconds, 0: as long as usual (docs/design/device-runtime.md)
 
@@ -84,6 +85,8 @@ def read_environment(environment):
         device_wait=_number(environment, "OPGUARD_DEVICE_WAIT", 0, float),
         progress=environment.get("OPGUARD_PROGRESS", ""),
         simulate=environment.get("OPGUARD_SIMULATE", "") == "1",
+        observe=environment.get("OPGUARD_OBSERVE", ""),
+        observe_operators=environment.get("OPGUARD_OBSERVE_OPERATORS", "") == "1",
     )
 
 
@@ -117,6 +120,10 @@ def begin(read):
 
         _try("files that are read are not noted", opened.install, options.trace, options.tree)
         importing.when_imported("torch", lambda torch: tracer.install(torch, options))
+    if options.observe:
+        from opguard.observe import observing
+
+        _try("not observed", observing.start, options)
     if options.log:
         _try("not recording", _record)
 

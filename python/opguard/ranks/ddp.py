@@ -18,8 +18,11 @@ _loggers = weakref.WeakKeyDictionary()  # reducer -> its logger
 _failed = ""  # why buckets are not seen
 
 
+_made = {}  # how buckets are cut, as the last reducer was told
+
+
 def settings():
-    return {"ddp_buckets": "not recorded: " + _failed} if _failed else {}
+    return dict(_made, **({"ddp_buckets": "not recorded: " + _failed} if _failed else {}))
 
 
 def install(torch):
@@ -236,6 +239,9 @@ def _make_buckets(watched, params, indices, group, args, kwargs):
     try:
         names = dict(argument(4, "param_to_name_mapping", {}) or {})
         views = bool(argument(3, "gradient_as_bucket_view", False))
+        _made["ddp.bucket_bytes"] = str(argument(1, "bucket_bytes_cap", "default"))
+        _made["ddp.find_unused_parameters"] = str(argument(2, "find_unused_parameters", False))
+        _made["ddp.first_buckets"] = " ".join(str(len(bucket)) for bucket in indices)
         return watched(group, Buckets(group, list(params), [list(b) for b in indices], names, views))
     except Exception as error:
         _fail(error)

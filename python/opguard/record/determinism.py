@@ -74,9 +74,19 @@ _SWITCHES = (
 )
 
 
+# For versions that read no environment. What is tuned by time is another kernel in another run.
+_INDUCTOR = (
+    ("emulate_precision_casts", True),
+    ("deterministic", True),
+    ("max_autotune", False),
+    ("max_autotune_gemm", False),
+    ("coordinate_descent_tuning", False),
+)
+
+
 def _steady_inductor(config):
     # Fusion skips the rounding of intermediates in low precision; a probe in between would bring it back.
-    for name, value in (("emulate_precision_casts", True), ("deterministic", True), ("max_autotune", False)):
+    for name, value in _INDUCTOR:
         try:
             _set("inductor." + name, _attribute(config, name), value)
         except AttributeError:

@@ -4,6 +4,7 @@ unlike settings can be told apart (docs/guide/determinism.md)."""
 import os
 import platform
 import sys
+import zlib
 
 # What determinism control has set in this process: name -> value.
 CONTROL = {}
@@ -11,11 +12,14 @@ CONTROL = {}
 _VARIABLES = (
     "PYTHONHASHSEED", "CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "OMP_NUM_THREADS", "MKL_NUM_THREADS",
     "MKL_CBWR", "TORCHDYNAMO_DISABLE", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_LAUNCH_BLOCKING",
-    "ATEN_CPU_CAPABILITY", "DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA",
+    "ATEN_CPU_CAPABILITY", "DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA", "FLASH_ATTENTION_DETERMINISTIC", "TRITON_CACHE_AUTOTUNING",
 )  # fmt: skip
 _PREFIXES = ("NCCL_", "GLOO_", "TORCH_NCCL_", "TORCHINDUCTOR_", "PYTORCH_CUDA_ALLOC_CONF", "NVTE_")
 # Where things are kept and what is said about them changes no bit.
 _HARMLESS = ("_DIR", "_FILE", "_DEBUG", "_DEBUG_SUBSYS")
+
+# Files that say which rings and trees NCCL makes: what is in them counts, not where they lie.
+_READ = ("NCCL_TOPO_FILE", "NCCL_GRAPH_FILE")
 
 
 def control():
@@ -32,14 +36,16 @@ def collect():
         optimize=str(sys.flags.optimize),
     )
     for name, value in os.environ.items():
-        if name in _VARIABLES or (name.startswith(_PREFIXES) and not name.endswith(_HARMLESS)):
+        if name in _READ:
+            found["env." + name] = _contents(value)
+        elif name in _VARIABLES or (name.startswith(_PREFIXES) and not name.endswith(_HARMLESS)):
             found["env." + name] = value
     numpy = sys.modules.get("numpy")
     if hasattr(numpy, "__version__"):
         found["numpy"] = str(numpy.__version__)
     torch = sys.modules.get("torch")
     if hasattr(torch, "__version__"):
-        for name, read in _READERS:
+        for name, read in READERS:
             try:
                 value = read(torch)
             except Exception:
@@ -48,6 +54,14 @@ def collect():
                 found[name] = str(value)
     found.update(_compiled())
     return found
+
+
+def _contents(path):
+    try:
+        with open(path, "rb") as file:
+            return "crc32 %08x" % zlib.crc32(file.read())
+    except OSError:
+        return "cannot be read"
 
 
 def _compiled():
@@ -95,7 +109,7 @@ _COMPILER = {
     },
 }
 
-_READERS = (
+READERS = (
     ("torch", lambda torch: torch.__version__),
     ("cuda", lambda torch: torch.version.cuda),
     ("cudnn", lambda torch: torch.backends.cudnn.version() if torch.cuda.is_initialized() else None),

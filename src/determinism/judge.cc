@@ -1,0 +1,36 @@
+#include "determinism/judge.h"
+
+#include <algorithm>
+
+namespace opguard {
+
+bool loaded_alike(const RunFacts& run, const RunFacts& again) {
+  auto files = [](const RunFacts& facts) {
+    std::vector<std::string> all;
+    for (const ProcessFacts* process : facts.trained())
+      for (const Fact& fact : process->list("loaded")) all.push_back(fact.text("file"));
+    return all;
+  };
+  return files(run) == files(again);
+}
+
+std::vector<Finding> judge_determinism(const RunFacts& run, const RunFacts* again) {
+  std::vector<Finding> found;
+  if (run.trained().empty()) return found;
+  // Of what is compared; operators are none of it.
+  const RunFacts* same = again && loaded_alike(run, *again) ? again : nullptr;
+  judge_random(run, same, found);
+  judge_data(run, same, found);
+  judge_arithmetic(run, again, found);
+  judge_collectives(run, same, found);
+  judge_resume(run, found);
+  judge_layout(run, found);
+  auto rank = [](const Finding& finding) {
+    return std::pair(finding.surface, 2 - static_cast<int>(finding.hold));
+  };
+  std::stable_sort(found.begin(), found.end(),
+                   [&](const Finding& a, const Finding& b) { return rank(a) < rank(b); });
+  return found;
+}
+
+}  // namespace opguard
