@@ -142,6 +142,18 @@ PyObject* close(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
+// phase() -> the number of record/event.h's Phase of an operator that begins now.
+PyObject* phase(PyObject*, PyObject*) {
+  OwnWork work;
+  return PyLong_FromLong(static_cast<long>(current_phase(work.torch(), recorder().thread())));
+}
+
+PyObject* rest(PyObject*, PyObject*) {
+  SavedError saved;
+  recorder().rest();
+  Py_RETURN_NONE;
+}
+
 PyObject* recording(PyObject*, PyObject*) { return PyBool_FromLong(recorder().on()); }
 
 PyObject* buffers(PyObject*, PyObject* function) {
@@ -279,6 +291,9 @@ PyMethodDef g_module_methods[] = {
     {"drill", drill, METH_VARARGS,
      "drill(selections, driller): executions whose ATen operators are recorded (drill.py)"},
     {"close", close, METH_NOARGS, "Write the end of the log; nothing is recorded after it"},
+    {"rest", rest, METH_NOARGS, "Write the end of the log; start() may begin another one"},
+    {"phase", phase, METH_NOARGS,
+     "0 forward, 1 recompute, 2 backward, 3 optimizer: of an operator that begins now"},
     {"recording", recording, METH_NOARGS, "Do probes record?"},
     {"buffers", buffers, METH_O, "buffers(function): who finds the buffers of modules"},
     {"saved", saved, METH_O, "This is about to be written to a file"},
