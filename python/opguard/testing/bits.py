@@ -118,12 +118,12 @@ def _number(value):
 
 
 def differences(found_a, found_b):
-    """[(name, how)] of what differs or is there on one side alone; `{a}` and `{b}` stand for the sides."""
+    """[(name, how)] of what differs or is there on one side alone."""
     a, b = dict(found_a), dict(found_b)
     told = []
     for name in list(a) + [name for name in b if name not in a]:
         if name not in a or name not in b:
-            told.append((name, "only {%s} has it" % ("a" if name in a else "b")))
+            told.append((name, "only %s has it" % ("a" if name in a else "b")))
         elif not same(a[name], b[name]):
             told.append((name, how(a[name], b[name])))
     return told
@@ -132,20 +132,20 @@ def differences(found_a, found_b):
 def how(a, b):
     """In words, of two leaves that differ."""
     if not (isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor)):
-        return "%s in {a}, %s in {b}" % (_short(a), _short(b))
+        return "%s in a, %s in b" % (_short(a), _short(b))
     if a.dtype != b.dtype:
-        return "%s in {a}, %s in {b}%s" % (_type(a), _type(b), "" if a.shape != b.shape else _beside(a, b))
+        return "%s in a, %s in b%s" % (_type(a), _type(b), "" if a.shape != b.shape else _beside(a, b))
     if a.shape != b.shape:
-        return "shape %s in {a}, %s in {b}" % (list(a.shape), list(b.shape))
+        return "shape %s in a, %s in b" % (list(a.shape), list(b.shape))
     rows = (raw(a) != raw(b)).any(1)
     first = int(rows.nonzero()[0])
     place = [int(i) for i in torch.unravel_index(torch.tensor(first), a.shape)] if a.dim() else []
     x, y = a.reshape(-1)[first].item(), b.reshape(-1)[first].item()
     text = "%d of %d elements differ" % (int(rows.sum()), a.numel()) if a.numel() > 1 else "differs"
-    text += ", the first at %s: " % place if place else ": "
+    text += ", the first at %s: " % place if a.numel() > 1 else ": "
     if x == y or (x != x and y != y):
-        return text + "%r in both, in bits %s in {a}, %s in {b}" % (x, _hex(a, first), _hex(b, first))
-    return text + "%r in {a}, %r in {b}" % (x, y) + _apart(a, b, rows)
+        return text + "%r in both, in bits %s in a, %s in b" % (x, _hex(a, first), _hex(b, first))
+    return text + "%r in a, %r in b" % (x, y) + _apart(a, b, rows)
 
 
 def _type(tensor):

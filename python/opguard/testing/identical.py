@@ -16,17 +16,17 @@ _SHOWN = 6  # differing values named in a failure
 def check(fn_a, fn_b, args, kwargs, backward):
     __tracebackhide__ = True
     both = [Call(fn, args, kwargs, backward) for fn in (fn_a, fn_b)]
-    names = {"title": "a (%s) and b (%s)" % (_title(fn_a), _title(fn_b)), "a": "a", "b": "b"}
+    title = "not bit-identical: a (%s) and b (%s)" % (_title(fn_a), _title(fn_b))
     before = kept.Kept(fn_a, fn_b, args, kwargs)
     try:
-        text, differing, found = _compare(both, names, before)
+        text, differing, found = _compare(both, title, before)
     finally:
         before.restore()
     if differing:
         raise NotBitIdentical(text, [name for name, _ in differing], found)
 
 
-def _compare(both, names, before):
+def _compare(both, title, before):
     """-> (text, [(name, how)], pivot)"""
     a, b = both
     unlike = bits.differences(*_common(a.state(), b.state()))
@@ -34,21 +34,21 @@ def _compare(both, names, before):
     differing = _differences(*left)
     if not differing:
         return "", [], None
-    lines = ["not bit-identical: {title}"] + _listed(differing)
+    lines = [title] + listed(differing)
     if unlike:
         lines.append("before either ran, %s differed already: %s" % (unlike[0][0], unlike[0][1]))
         lines.append("give both the same: b.load_state_dict(a.state_dict())")
-    lines = "\n".join(lines).format(**names).split("\n")
     # One that does not repeat itself is compared with itself: that is the difference to be found.
     for side, call in zip("ab", both):
         if _differences(left["ab".index(side)], _run(call, before)):
-            text, found = _look(call, call, {"a": "its first run", "b": "its second"}, before)
-            return "\n".join(lines + ["%s differs from itself when it runs again from the same state" % side, text]), differing, found
-    text, found = _look(a, b, names, before)
+            text, found = _look(call, call, before)
+            lines.append("%s differs from itself when it runs again from the same state; below, a and b are two runs of it" % side)
+            return "\n".join(lines + [text]), differing, found
+    text, found = _look(a, b, before)
     return "\n".join(lines + [text]), differing, found
 
 
-def _look(a, b, names, before):
+def _look(a, b, before):
     """Both recorded. What is compiled runs eagerly then: no difference any more means that compiling makes it."""
     recorded = []
 
@@ -61,7 +61,7 @@ def _look(a, b, names, before):
         run.names = call.names()
         return run
 
-    text, found = pivot.find(recording(a), recording(b), names)
+    text, found = pivot.find(recording(a), recording(b))
     if len(recorded) == 2 and not _differences(*(list(left.items()) for left in recorded)):
         if "torch._dynamo" in sys.modules:
             return "with what is compiled run eagerly they agree: compiling makes the difference, and no operator inside is told", None
@@ -80,13 +80,9 @@ def _common(left_a, left_b):
     return [[(name, value) for name, value in left if name.startswith("out") or name in known[0] & known[1]] for left in (left_a, left_b)]
 
 
-def _listed(differing):
-    lines = ["  %s: %s" % (pivot._braced(name), how) for name, how in ((n, _kept_braces(h)) for n, h in differing[:_SHOWN])]
+def listed(differing):
+    lines = ["  %s: %s" % told for told in differing[:_SHOWN]]
     return lines + (["  and %d more" % (len(differing) - _SHOWN)] if len(differing) > _SHOWN else [])
-
-
-def _kept_braces(how):
-    return pivot._braced(how).replace("{{a}}", "{a}").replace("{{b}}", "{b}")
 
 
 def _run(call, before, watched=contextlib.nullcontext()):

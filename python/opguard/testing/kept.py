@@ -139,7 +139,7 @@ class Kept:
                         tensor.grad = gradient
         for generator, state in self.generators:
             generator.set_state(state)
-        _set_random(self.random)
+        set_random(self.random)
         self.restore_flags()
 
     def restore_flags(self):
@@ -177,7 +177,7 @@ def _random():
     )
 
 
-def _set_random(state):
+def set_random(state):
     cpu, cuda, python, numpy = state
     torch.set_rng_state(cpu)
     if cuda is not None:

@@ -20,8 +20,8 @@ _KINDS = {
 }
 
 
-def find(call_a, call_b, names):
-    """-> (text, pivot as in JSON or None). names: of the sides, for people."""
+def find(call_a, call_b):
+    """-> (text, pivot as in JSON or None)"""
     if calls.busy():
         return "where they part was not looked for: this process is itself being recorded by opguard", None
     program = command.program()
@@ -43,9 +43,19 @@ def find(call_a, call_b, names):
     if pivot is None:
         return "no operator is named: %s" % verdict.get("why", verdict["verdict"]), None
     for side, one in zip("ab", found):
-        if pivot[side] is not None:
-            pivot[side]["site"] = _site_of(pivot, pivot[side], one.sites)
-    return _text(pivot, names), pivot
+        for event in [pivot, *verdict["candidates"]]:
+            if event[side] is not None:
+                event[side]["site"] = _site_of(event, event[side], one.sites)
+    return _text(pivot, _meanwhile(pivot, verdict["candidates"])), pivot
+
+
+def _meanwhile(pivot, candidates):
+    """What the side without the pivot's operator runs in its place, as far as that is known: {side: event}."""
+    for event in candidates:
+        for side, other in ("ab", "ba"):
+            if pivot[side] is None and event[side] is not None and event[side]["site"] is not None:
+                return {side: event[side]}
+    return {}
 
 
 def _site_of(pivot, side, known):
@@ -57,28 +67,31 @@ def _site_of(pivot, side, known):
 # -- words
 
 
-def _text(pivot, names):
+def _text(pivot, meanwhile):
     what = "backward node %s of %s" % (pivot["node"], pivot["boundary"]) if pivot["node"] else pivot["boundary"]
     if pivot["a"] and pivot["b"] and pivot["a"]["boundary"] != pivot["b"]["boundary"]:
-        what = "%s in {a}, %s in {b}" % (pivot["a"]["boundary"], pivot["b"]["boundary"])
+        what = "%s in a, %s in b" % (pivot["a"]["boundary"], pivot["b"]["boundary"])
     lines = ["they part first at %s, %s: %s" % (what, pivot["phase"], _kind(pivot))]
     for side in "ab":
-        lines += _side(side, pivot[side], names)
+        lines += _side(side, pivot[side], meanwhile.get(side))
     lines += _slots(pivot)
-    return "\n".join(lines).format(**names)
+    return "\n".join(lines)
 
 
 def _kind(pivot):
     if pivot["kind"] in _KINDS:
         return _KINDS[pivot["kind"]]
     if pivot["a"] and pivot["b"]:
-        return "from equal values on, other operators"
-    return "only {%s} has it, on values both hold" % ("a" if pivot["a"] else "b")
+        alike = pivot["a"]["boundary"] == pivot["b"]["boundary"]
+        return "equal inputs, a result of another type or shape" if alike else "from equal values on, other operators"
+    return "only %s has it, on values both hold" % ("a" if pivot["a"] else "b")
 
 
-def _side(side, event, names):
-    if event is None:
+def _side(side, event, instead):
+    if event is None and instead is None:
         return ["  %s  has no such operator" % side]
+    if event is None:
+        return ["  %s  has no such operator, and parts next at %s:" % (side, instead["boundary"])] + _place(" ", instead["site"])
     site = event.pop("site", None)
     if site is None:
         return ["  %s  %s, called by no line outside torch" % (side, event["boundary"])]
@@ -96,16 +109,12 @@ def _place(side, site):
     column = ":%d" % (site.column + 1) if site.column >= 0 else ""
     lines = ["  %s  %s:%d%s: in %s" % (side, _shown(site.path), site.line, column, site.function.replace("<locals>.", ""))]
     if not text:
-        return [_braced(line) for line in lines]
+        return lines
     first = site.column if site.column >= 0 else indent
     last = site.end_column if site.end_line == site.line and site.end_column > 0 else len(text)
     lines.append("        " + text[indent:])
     lines.append("        " + " " * (first - indent) + "^" + "~" * (last - first - 1))
-    return [_braced(line) for line in lines]
-
-
-def _braced(line):
-    return line.replace("{", "{{").replace("}", "}}")
+    return lines
 
 
 def _shown(path):
@@ -117,12 +126,16 @@ def _slots(pivot):
     lines = []
     scalars = [side and side["scalars"] for side in (pivot["a"], pivot["b"])]
     if pivot["kind"] == "scalar" or (scalars[0] != scalars[1] and all(scalars)):
-        lines.append("  arguments: %s in {a}, %s in {b}" % tuple(_braced(text or "none") for text in scalars))
+        lines.append("  arguments: %s in a, %s in b" % tuple(_cut(text or "none") for text in scalars))
     for pair in pivot["differs"][:4]:
         a, b = (_slot(pair[side]) for side in "ab")
         name = (pair["a"] or pair["b"])["name"]
-        lines.append("  %s: %s" % (_braced(name), "another value, %s" % a if a == b else "%s in {a}, %s in {b}" % (a or "none", b or "none")))
+        lines.append("  %s: %s" % (name, "another value, %s" % a if a == b else "%s in a, %s in b" % (a or "none", b or "none")))
     return lines
+
+
+def _cut(text):
+    return text if len(text) <= 120 else text[:117] + "..."
 
 
 def _slot(slot):
