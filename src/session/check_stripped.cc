@@ -15,7 +15,7 @@
 namespace opguard {
 namespace {
 
-struct Found {
+struct Carried {
   size_t files = 0, unread = 0;
 };
 
@@ -25,7 +25,7 @@ void tell(const SourceFile& file, uint32_t offset, const std::string& what) {
               "\n");
 }
 
-void look_at(const SourceFile& file, Found& found) {
+void look_at(const SourceFile& file, Carried& found) {
   const size_t mark = file.text.find(kImportMark);
   if (mark == std::string::npos) return;
   Diagnostics diags;
@@ -45,12 +45,12 @@ void look_at(const SourceFile& file, Found& found) {
     if (!probe.undo.empty()) tell(file, probe.undo.front().start, "a probe: " + probe.boundary);
 }
 
-void complain(const std::string& path, const std::string& why, Found& found) {
+void complain(const std::string& path, const std::string& why, Carried& found) {
   print_diagnostics(shown(path + ": error: it cannot be read: " + why) + "\n");
   ++found.unread;
 }
 
-void look_at_file(const std::string& path, Found& found) {
+void look_at_file(const std::string& path, Carried& found) {
   // A name in the index whose file is gone is no file of the commit.
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
                                             /*RequiresNullTerminator=*/false);
@@ -58,7 +58,7 @@ void look_at_file(const std::string& path, Found& found) {
   look_at(make_source("", path, path, (*buffer)->getBuffer().str()), found);
 }
 
-void look_at_folder(const std::string& path, Found& found) {
+void look_at_folder(const std::string& path, Carried& found) {
   std::error_code error;
   const std::string folder = std::filesystem::canonical(path, error).string();
   auto sources = read_sources({{"", folder, ""}});
@@ -73,7 +73,7 @@ void look_at_folder(const std::string& path, Found& found) {
 }  // namespace
 
 int check_stripped(const std::vector<std::string>& paths) {
-  Found found;
+  Carried found;
   for (const std::string& path : paths.empty() ? std::vector<std::string>{"."} : paths) {
     std::error_code error;
     if (std::filesystem::is_directory(path, error))

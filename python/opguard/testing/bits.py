@@ -78,6 +78,13 @@ def readable(tensor, name):
     return tensor
 
 
+def is_plain(tensor):
+    try:
+        return readable(tensor, "") is tensor
+    except CannotCompare:
+        return False
+
+
 def state_of(module):
     """Parameters and buffers by name, uninitialised ones of lazy modules left out."""
     lazy = torch.nn.parameter.is_lazy
@@ -143,7 +150,7 @@ def how(a, b):
     x, y = a.reshape(-1)[first].item(), b.reshape(-1)[first].item()
     text = "%d of %d elements differ" % (int(rows.sum()), a.numel()) if a.numel() > 1 else "differs"
     text += ", the first at %s: " % place if a.numel() > 1 else ": "
-    if x == y or (x != x and y != y):
+    if repr(x) == repr(y):
         return text + "%r in both, in bits %s in a, %s in b" % (x, _hex(a, first), _hex(b, first))
     return text + "%r in a, %r in b" % (x, y) + _apart(a, b, rows)
 

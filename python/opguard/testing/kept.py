@@ -115,7 +115,7 @@ class Kept:
         self.flags = _flags()
 
     def keep_tensor(self, tensor):
-        if tensor.device.type == "meta" or tensor.layout is not torch.strided or torch.nn.parameter.is_lazy(tensor):
+        if torch.nn.parameter.is_lazy(tensor) or not bits.is_plain(tensor):
             return
         gradient = tensor.grad if tensor.is_leaf else None
         with torch.no_grad():

@@ -82,8 +82,8 @@ void Recorder::forget_log() {
   located_.clear();
   occurrences_.clear();
   operators_.clear();
-  // The operators that were running are those of what was recorded before, this thread's too: their
-  // ends are not reached any more, or end what is no more.
+  // The operators that were running are of the log before, this thread's too. Their ends are not
+  // reached any more, or end what is no more.
   running_.clear();
   thread().running.clear();
   thread().optimizers.clear();
