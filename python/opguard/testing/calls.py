@@ -75,7 +75,10 @@ class Calls(TorchFunctionMode):
             return func(*args, **kwargs)
         if func in _PASSES:
             return func(*args, **kwargs)
-        return self.record(name, sys._getframe(1), func, args, kwargs)
+        frame = sys._getframe(1)
+        if name in _COMMUTE and len(args) == 2 and not kwargs and _size(args[0]) < _size(args[1]):
+            func, args = _flipped(func), args[::-1]
+        return self.record(name, frame, func, args, kwargs)
 
     def record(self, name, frame, func, args, kwargs):
         site, phase = self.site(frame), _PHASES[_rt.phase()]
@@ -120,11 +123,24 @@ def operator_name(func):
         name = str(func).split(".")[-2] if str(func).count(".") else name
     if name.startswith("__") and name.endswith("__"):
         name = name[2:-2]
-        return name[1:] + "_" if name in _AUGMENTED else name
-    return name
+        name = name[1:] + "_" if name in _AUGMENTED else name
+    return _NAMES.get(name, name)
 
 
 _AUGMENTED = frozenset("iadd isub imul itruediv ifloordiv imod ipow imatmul iand ior ixor ilshift irshift".split())
+# Other names of the same operator. The reflected ones take the tensor first, as the others do.
+_NAMES = {"radd": "add", "rmul": "mul", "multiply": "mul", "multiply_": "mul_", "truediv": "div", "true_divide": "div", "divide": "div",
+          "truediv_": "div_", "divide_": "div_", "subtract": "sub", "subtract_": "sub_", "absolute": "abs", "negative": "neg"}  # fmt: skip
+# `x * gate` and `gate * x` are one: the larger operand is recorded first.
+_COMMUTE = ("add", "mul", "eq", "ne", "minimum", "maximum")
+
+
+def _size(operand):
+    return operand.numel() if isinstance(operand, torch.Tensor) else 0
+
+
+def _flipped(func):
+    return lambda second, first: func(first, second)
 
 
 def busy():

@@ -82,8 +82,10 @@ def _kind(pivot):
     if pivot["kind"] in _KINDS:
         return _KINDS[pivot["kind"]]
     if pivot["a"] and pivot["b"]:
-        alike = pivot["a"]["boundary"] == pivot["b"]["boundary"]
-        return "equal inputs, a result of another type or shape" if alike else "from equal values on, other operators"
+        if pivot["a"]["boundary"] != pivot["b"]["boundary"]:
+            return "from equal values on, other operators"
+        results = all((pair["a"] or pair["b"])["name"].startswith("out") for pair in pivot["differs"])
+        return "equal inputs, a result of another type or shape" if results else "inputs of other types or shapes"
     return "only %s has it, on values both hold" % ("a" if pivot["a"] else "b")
 
 
