@@ -9,6 +9,7 @@ Each pair that passes or raises something else is wrong too. Costs: the time of 
 import argparse
 import json
 import re
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -102,7 +103,10 @@ def cost(check):
         return min(times)
 
     alone_s, checked_s = best(alone), best(lambda: check(model, model, x))
-    return {"alone_ms": round(alone_s * 1e3, 1), "checked_ms": round(checked_s * 1e3, 1)}
+    imported = "import pytest, time; t = time.perf_counter(); import opguard.testing.plugin; print(time.perf_counter() - t)"
+    imports = [subprocess.run([sys.executable, "-c", imported], cwd=ROOT / "build" / "release" / "python", capture_output=True, text=True, check=True)
+               for _ in range(5)]  # fmt: skip
+    return {"plugin_ms": round(min(float(done.stdout) for done in imports) * 1e3, 1), "alone_ms": round(alone_s * 1e3, 1), "checked_ms": round(checked_s * 1e3, 1)}
 
 
 def write_table(found, document):
@@ -114,6 +118,7 @@ def write_table(found, document):
     if "first" in found:
         text += f"At the first try they were {found['first']['exact']}, {found['first']['near']} and {found['first']['wrong']}.\n"
     text += f"A pair that is equal took {found['checked_ms']:g} ms, both functions alone {found['alone_ms']:g} ms (8 layers).\n"
+    text += f"Loading the plugin takes {found['plugin_ms']:g} ms.\n"
     path = ROOT / document
     page = path.read_text()
     begin, end = "<!-- bit_identical -->\n", "<!-- /bit_identical -->"

@@ -13,6 +13,8 @@ from conftest import ROOT, build_dir, clean_environment
 
 PAIRS = ROOT / "tests" / "fixtures" / "testing" / "identical" / "test_pairs.py"
 
+ENVIRONMENT = {**clean_environment(), "PYTHONPATH": str(build_dir() / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
+
 # What the failure of each pair says, beside the lines marked in it.
 TOLD = {
     "test_argument": ["not bit-identical: a (Mlp) and b (Tanh)", "gelu, forward: equal tensors, other arguments", "approximate='tanh' in b",
@@ -38,11 +40,10 @@ TOLD = {
 def told(tmp_path_factory):
     """{test: its failure, "" if it passed}"""
     folder = tmp_path_factory.mktemp("pairs")
-    environment = {**clean_environment(), "PYTHONPATH": str(build_dir() / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "-p", "opguard.testing.plugin", "--rootdir", folder,
          f"--junitxml={folder / 'junit.xml'}", PAIRS],
-        cwd=folder, env=environment, capture_output=True, text=True, timeout=600,
+        cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=600,
     )  # fmt: skip
     assert done.returncode == 1, done.stdout + done.stderr
     assert sorted(os.listdir(folder)) == ["junit.xml"]
@@ -71,6 +72,20 @@ def test_what_differs_is_told(told, test):
             assert re.search(rf"^E +{side}  \S*test_pairs.py:{line}:\d+: in ", text, re.M), text
     # Nothing of the temporary logs, nothing of ours in the traceback.
     assert "opguard-test-" not in text and "identical.py" not in text
+
+
+def test_values_that_a_device_reads(tmp_path):
+    """Several logs in one process, whose values come late: as from a GPU, through the example plugin."""
+    plugin = build_dir() / "tests" / "device" / "opguard_example_values.so"
+    if not plugin.exists():
+        pytest.skip("the example plugin is not built: ninja -C build/release")
+    (tmp_path / "conftest.py").write_text(f"from opguard import _rt\n_rt.device_plugins({str(plugin)!r}, 5.0)\n")
+    (tmp_path / "test_pairs.py").write_text(PAIRS.read_text())
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path, "-k", "argument or chain or gradient or behind"],
+                          cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=600)  # fmt: skip
+    assert "3 failed, 2 passed" in done.stdout, done.stdout + done.stderr
+    for part in ["gelu, forward: equal tensors, other arguments", "rsqrt in a, sqrt in b, forward", "mul, backward"]:
+        assert part in done.stdout, done.stdout
 
 
 def test_what_is_equal_passes(told):

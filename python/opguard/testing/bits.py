@@ -47,8 +47,17 @@ def _take(value, name, found, above):
             _take(getattr(value, field.name), "%s.%s" % (name, field.name), found, inside)
     elif isinstance(value, (float, complex) + _ITSELF):
         found.append((name, value))
+    elif _is_own_object(value):
+        for key, item in vars(value).items():  # a cache of keys and values, an output of one's own
+            _take(item, "%s.%s" % (name, key), found, inside)
     else:
         found.append((name, _of_numpy(value, name)))
+
+
+def _is_own_object(value):
+    """An object of the program's that holds something; no function, no class of torch's."""
+    module = (type(value).__module__ or "").partition(".")[0]
+    return module not in ("torch", "numpy", "builtins") and not callable(value) and bool(getattr(value, "__dict__", None))
 
 
 def _of_numpy(value, name):
@@ -146,13 +155,20 @@ def how(a, b):
         return "shape %s in a, %s in b" % (list(a.shape), list(b.shape))
     rows = (raw(a) != raw(b)).any(1)
     first = int(rows.nonzero()[0])
-    place = [int(i) for i in torch.unravel_index(torch.tensor(first), a.shape)] if a.dim() else []
+    place = _place(first, a.shape)
     x, y = a.reshape(-1)[first].item(), b.reshape(-1)[first].item()
-    text = "%d of %d elements differ" % (int(rows.sum()), a.numel()) if a.numel() > 1 else "differs"
-    text += ", the first at %s: " % place if a.numel() > 1 else ": "
+    text = "%d of %d elements differ, the first at %s: " % (int(rows.sum()), a.numel(), place) if a.numel() > 1 else ""
     if repr(x) == repr(y):
         return text + "%r in both, in bits %s in a, %s in b" % (x, _hex(a, first), _hex(b, first))
     return text + "%r in a, %r in b" % (x, y) + _apart(a, b, rows)
+
+
+def _place(index, shape):
+    place = []
+    for size in reversed(shape):
+        index, at = divmod(index, size)
+        place.insert(0, at)
+    return place
 
 
 def _type(tensor):

@@ -5,6 +5,7 @@ import copy
 import dataclasses
 import functools
 import sys
+import types
 
 import torch
 
@@ -199,6 +200,8 @@ def copied(value, memo=None):
 def _title(fn):
     while isinstance(fn, functools.partial):
         fn = fn.func
+    if isinstance(getattr(fn, "__wrapped__", None), types.FunctionType) and not hasattr(fn, "_torchdynamo_orig_callable"):
+        fn = fn.__wrapped__
     original = getattr(fn, "_orig_mod", None)
     if original is not None:
         return "compiled " + _title(original)

@@ -68,6 +68,8 @@ def _site_of(pivot, side, known):
 
 
 def _text(pivot, meanwhile):
+    if pivot["boundary"].startswith("<"):
+        return _unmade(pivot)
     what = "backward node %s of %s" % (pivot["node"], pivot["boundary"]) if pivot["node"] else pivot["boundary"]
     if pivot["a"] and pivot["b"] and pivot["a"]["boundary"] != pivot["b"]["boundary"]:
         what = "%s in a, %s in b" % (pivot["a"]["boundary"], pivot["b"]["boundary"])
@@ -76,6 +78,15 @@ def _text(pivot, meanwhile):
         lines += _side(side, pivot[side], meanwhile.get(side))
     lines += _slots(pivot)
     return "\n".join(lines)
+
+
+def _unmade(pivot):
+    """No operator: a value that was made out of sight, or a gradient as it is added to its leaf."""
+    names = [(pair["a"] or pair["b"])["name"] for pair in pivot["differs"]]
+    if pivot["event"] == "accumulate":
+        leaf = next((name for name in names if name.startswith("grad:")), "grad:a tensor")[len("grad:") :]
+        return "no operator is named: they part first in the gradients added to %s" % leaf
+    return "no operator is named: what differs was made where no function of torch is seen (numpy, an extension, a thread, vmap and torch.func)"
 
 
 def _kind(pivot):
