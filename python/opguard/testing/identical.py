@@ -127,7 +127,8 @@ class Call:
         with watched:
             out = self.fn(*args, **kwargs)
         found = bits.leaves(out)
-        if self.backward and not any(tensor.grad is not gradients.get(name) for name, tensor in state):
+        passed = any(tensor.grad is not gradients.get(name) for name, tensor in state) or any(t.grad is not None for t in _leaves((args, kwargs)))
+        if self.backward and not passed:
             _backward([value for _, value in found if isinstance(value, torch.Tensor)], watched)
         found = bits.kept(found)
         inputs = [("args[%d]" % i, value) for i, value in enumerate(args)] + list(kwargs.items())
@@ -153,6 +154,10 @@ def _gradients(name, value):
             if tensor.is_leaf and tensor.grad is not None:
                 found.append((path + ".grad", tensor.grad))
     return found if not isinstance(value, torch.nn.Module) else []
+
+
+def _leaves(value):
+    return [t for t in kept.reached(value) if isinstance(t, torch.Tensor) and t.is_leaf and not isinstance(t, torch.nn.Parameter)]
 
 
 def _backward(results, watched):

@@ -101,12 +101,14 @@ class Kept:
     """What was reached from `roots`, as it is now; restore() as often as wanted."""
 
     def __init__(self, *roots):
-        self.tensors, self.tables, self.generators = [], [], []
+        self.tensors, self.tables, self.generators, self.arrays = [], [], [], []
         for value in reached(*roots):
             if isinstance(value, torch.Tensor):
                 self.keep_tensor(value)
             elif isinstance(value, torch.Generator):
                 self.generators.append((value, value.get_state()))
+            elif type(value).__module__ == "numpy" and type(value).__name__ == "ndarray":
+                self.arrays.append((value, value.copy()))
             elif isinstance(value, _CONTAINERS):
                 self.tables.append((value, _copy(value)))
             elif not isinstance(value, (types.FunctionType, types.MethodType, tuple, frozenset, functools.partial)) and hasattr(value, "__dict__"):
@@ -137,6 +139,9 @@ class Kept:
                         _write(gradient, gradient_values)
                     if tensor.grad is not gradient:
                         tensor.grad = gradient
+        for array, values in self.arrays:
+            if array.flags.writeable:
+                array[...] = values
         for generator, state in self.generators:
             generator.set_state(state)
         set_random(self.random)
