@@ -104,16 +104,19 @@ def _side(side, event, instead):
     if event is None and instead is None:
         return ["  %s  has no such operator" % side]
     if event is None:
-        return ["  %s  has no such operator, and parts next at %s:" % (side, instead["boundary"])] + _place(" ", instead["site"])
+        return ["  %s  has no such operator, and parts next at %s:" % (side, instead["boundary"])] + _places(" ", instead["site"])
     site = event.pop("site", None)
     if site is None:
         return ["  %s  %s, called by no line outside torch" % (side, event["boundary"])]
-    lines = _place(side, site)
-    if site.caller is not None:
-        lines += ["  called at"] + _place(" ", site.caller)
+    lines = _places(side, site)
     event.update(file=_shown(site.path), path=site.path, line=site.line, column=max(site.column, 0), end_line=site.end_line,
                  end_column=max(site.end_column, 0), function=site.function)  # fmt: skip
     return lines
+
+
+def _places(side, site):
+    """In an installed package, and the line of the program's that led there."""
+    return _place(side, site) + (["  called at"] + _place(" ", site.caller) if site.caller is not None else [])
 
 
 def _place(side, site):
