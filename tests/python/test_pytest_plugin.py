@@ -106,6 +106,15 @@ def test_unused_it_costs_no_torch(tmp_path):
     assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
 
 
-def test_the_wheel_registers_it():
-    text = (ROOT / "pyproject.toml").read_text()
-    assert '[project.entry-points.pytest11]\nopguard = "opguard.testing.plugin"\n' in text
+def test_a_session_finds_it_by_its_entry_point(tmp_path):
+    entry = '[project.entry-points.pytest11]\nopguard = "opguard.testing.plugin"\n'
+    assert entry in (ROOT / "pyproject.toml").read_text()
+    # As an installed wheel leaves it.
+    about = tmp_path / "site" / "opguard_instrument-0.1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: opguard-instrument\nVersion: 0.1.0\n")
+    (about / "entry_points.txt").write_text(entry.replace("project.entry-points.", "").replace('"', ""))
+    env = {**clean_environment(), "PYTHONPATH": f"{tmp_path / 'site'}:{build_dir() / 'python'}"}
+    for words, found in ((["--markers"], True), (["--markers", "-p", "no:opguard"], False)):
+        done = subprocess.run([sys.executable, "-m", "pytest", *words], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0 and ("@pytest.mark.bitwise(runs=2" in done.stdout) == found, done.stdout + done.stderr
