@@ -2,10 +2,20 @@
 import os
 import sys
 
+_PACKAGE = os.path.dirname(os.path.abspath(__file__))
+
+
+def program():
+    """The program that belongs to this package; None where there is none. Of a build folder it is the one that was built with it."""
+    for path in (os.path.join(_PACKAGE, "bin", "opguard"), os.path.join(_PACKAGE, "..", "..", "src", "cli", "opguard")):
+        if os.access(path, os.X_OK):
+            return os.path.normpath(path)
+    return None
+
 
 def main():
-    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "opguard")
+    path = os.path.join(_PACKAGE, "bin", "opguard")
     try:
-        os.execv(program, sys.argv)
+        os.execv(path, sys.argv)
     except OSError as error:
-        sys.exit(f"opguard: {program}: {error.strerror}")
+        sys.exit(f"opguard: {path}: {error.strerror}")

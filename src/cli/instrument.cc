@@ -3,13 +3,14 @@
 #include "cli/command.h"
 #include "cli/help_text.h"
 #include "cli/report_options.h"
+#include "session/check_stripped.h"
 #include "session/instrument.h"
 
 namespace opguard {
 
 void add_instrument_options(CLI::App& command, Pipeline& run) {
   auto opt = std::make_shared<InstrumentOptions>();
-  command.add_option("TREE", opt->repo, "The tree whose sources get probes")->required();
+  auto* tree = command.add_option("TREE", opt->repo, "The tree whose sources get probes");
   auto* plan = command.add_option("--plan", opt->plan, "Boundaries to wrap; no program is run")
                    ->type_name("FILE");
   command.add_option("--with", opt->packages, "Count an installed package as source; repeatable")
@@ -53,6 +54,15 @@ void add_instrument_options(CLI::App& command, Pipeline& run) {
                   "Find the probe that changes something with at most so many runs [20]")
       ->type_name("N")
       ->needs(verify);
+  auto* stripped =
+      command
+          .add_option("--check-stripped", opt->stripped,
+                      "Name the probes that these files and folders still carry; exit code 1 if "
+                      "there is one")
+          ->type_name("PATH")
+          ->expected(0, CLI::detail::expected_max_vector_size);
+  for (CLI::Option* other : {plan, apply, branch, check, strip, all, comments, verify})
+    stripped->excludes(other);
   add_source_options(command, opt->sources);
   add_talk_options(command);
   command.footer(
@@ -61,8 +71,16 @@ void add_instrument_options(CLI::App& command, Pipeline& run) {
   describe(command, {"[-- CMD]",
                      {full_name(command) + " . -- python train.py --steps 3 > probes.diff",
                       full_name(command) + " . --plan plan.json --branch probes",
-                      full_name(command) + " . --strip --apply"}});
-  command.callback([opt, &run] {
+                      full_name(command) + " . --strip --apply",
+                      full_name(command) + " --check-stripped model/*.py"}});
+  command.callback([opt, tree, stripped, &run] {
+    if (stripped->count() > 0) {
+      std::erase(opt->stripped, "");  // what CLI11 gives for none
+      if (tree->count() > 0) opt->stripped.insert(opt->stripped.begin(), opt->repo);
+      run = [opt] { return check_stripped(opt->stripped); };
+      return;
+    }
+    if (tree->count() == 0) throw CLI::RequiredError("TREE");
     opt->command = program_words();
     run = [opt] { return instrument(*opt); };
   });

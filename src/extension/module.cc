@@ -7,8 +7,8 @@
 // Counterexample: were this a part of src/runtime, the runtime would use reading, which uses the
 // runtime's CPython (runtime/host/py.h): a circle of rooms.
 #include "reading/python_log.h"
-#include "runtime/entries/collective.h"
 #include "runtime/entries/autograd.h"
+#include "runtime/entries/collective.h"
 #include "runtime/entries/gradient_hooks.h"
 #include "runtime/entries/graph_capture.h"
 #include "runtime/entries/graph_event.h"
@@ -139,6 +139,18 @@ PyObject* drill(PyObject*, PyObject* args) {
 PyObject* close(PyObject*, PyObject*) {
   SavedError saved;
   recorder().close();
+  Py_RETURN_NONE;
+}
+
+// phase() -> the number of record/event.h's Phase of an operator that begins now.
+PyObject* phase(PyObject*, PyObject*) {
+  OwnWork work;
+  return PyLong_FromLong(static_cast<long>(current_phase(work.torch(), recorder().thread())));
+}
+
+PyObject* rest(PyObject*, PyObject*) {
+  SavedError saved;
+  recorder().rest();
   Py_RETURN_NONE;
 }
 
@@ -279,6 +291,9 @@ PyMethodDef g_module_methods[] = {
     {"drill", drill, METH_VARARGS,
      "drill(selections, driller): executions whose ATen operators are recorded (drill.py)"},
     {"close", close, METH_NOARGS, "Write the end of the log; nothing is recorded after it"},
+    {"rest", rest, METH_NOARGS, "Write the end of the log; start() may begin another one"},
+    {"phase", phase, METH_NOARGS,
+     "0 forward, 1 recompute, 2 backward, 3 optimizer: of an operator that begins now"},
     {"recording", recording, METH_NOARGS, "Do probes record?"},
     {"buffers", buffers, METH_O, "buffers(function): who finds the buffers of modules"},
     {"saved", saved, METH_O, "This is about to be written to a file"},

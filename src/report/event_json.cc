@@ -28,6 +28,12 @@ nlohmann::ordered_json side_json(const EventView& side) {
   json["operator"] = side.operator_name;
   json["scalars"] = side.log->text(side.event->scalars);
   json["step"] = side.event->step;
+  json["occurrence"] = side.event->occurrence;
+  // A backward node stands where its forward operator does.
+  const uint32_t forward = side.event->kind == EventKind::node ? side.event->forward : kNone;
+  if (forward < side.log->events.size())
+    json["forward"] = {{"phase", phase_name(side.log->events[forward].phase)},
+                       {"occurrence", side.log->events[forward].occurrence}};
   // Named at a call: where the operator itself stands.
   if (!side.inner.file.empty()) json["operator_at"] = place_json(*side.log->provenance, side.inner);
   return json;

@@ -20,6 +20,7 @@ struct InstrumentOptions {
   bool apply = false, check = false, strip = false, all_sites = false;
   bool comments = false;  // say above each line what its probes record
   bool verify = false;
+  std::vector<std::string> stripped;  // --check-stripped: session/check_stripped.h
   std::string json, work;
   uint64_t seed = 0, runs = 20;
   std::vector<std::string> command;

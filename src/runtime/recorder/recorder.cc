@@ -6,6 +6,7 @@
 //   fork                    the parent's writer is paused; the child forgets it, and its own log
 //                           begins with the first event there
 //   close()                 the last buffers, what the settings are now, the end
+//   rest(), start()         the same, and another log of the same process begins (opguard.testing)
 //
 // Counterexample: a file made by start(). Every process that inherits the variable would leave one,
 // the shells and compilers too; only those that record something do.
@@ -65,11 +66,29 @@ void Recorder::start(const std::string& dir, int32_t rank, int32_t world, Mode m
   settings_ = settings;
   Py_XINCREF(states);
   states_ = states;
+  tickets().open();
+  forget_log();
+  step_ = micro_batch_ = 0;
+  marked_steps_ = marked_micro_batches_ = false;
+  recording_ = true;
+}
+
+void Recorder::forget_log() {
   writer_ = new LogWriter;
   writer_->complete_with(&tickets());
   opened_ = false;
+  capturing_.reset();
+  graphs_.clear();
+  located_.clear();
+  occurrences_.clear();
+  operators_.clear();
+  // The operators that were running are of the log before, this thread's too. Their ends are not
+  // reached any more, or end what is no more.
+  running_.clear();
+  thread().running.clear();
+  thread().optimizers.clear();
+  faults_ = 0;
   ++generation_;
-  recording_ = true;
 }
 
 bool Recorder::on() {
@@ -87,21 +106,7 @@ void Recorder::reset_after_fork() {
   writer_->abandon();
   devices_after_fork();
   tickets_after_fork();
-  writer_ = new LogWriter;
-  writer_->complete_with(&tickets());
-  opened_ = false;
-  capturing_.reset();
-  graphs_.clear();
-  located_.clear();
-  occurrences_.clear();
-  operators_.clear();
-  // The operators that were running are the parent's, this thread's too: their ends are not reached
-  // here, or end what is no more.
-  running_.clear();
-  thread().running.clear();
-  thread().optimizers.clear();
-  faults_ = 0;
-  ++generation_;
+  forget_log();
   watch_after_fork();
 }
 
@@ -368,6 +373,19 @@ std::string Recorder::innermost(const ThreadState& thread, std::string_view fall
 
 void Recorder::close() {
   if (!on()) return;
+  end_log();
+  close_devices();
+}
+
+void Recorder::rest() {
+  if (!on()) return;
+  end_log();
+  delete std::exchange(writer_, nullptr);
+  Py_CLEAR(settings_);
+  Py_CLEAR(states_);
+}
+
+void Recorder::end_log() {
   if (opened_ && writer_->is_open()) {
     {
       OwnWork work;
@@ -388,7 +406,6 @@ void Recorder::close() {
                       static_cast<unsigned long long>(writer_->lost()),
                       static_cast<unsigned long long>(writer_->made()));
   recording_ = false;
-  close_devices();
 }
 
 OwnWork::OwnWork(ThreadState& thread)

@@ -127,6 +127,8 @@ class Recorder {
   // False also in a forked child until it has forgotten its parent's log.
   bool on();
   void close();
+  // The same of a log within a process that goes on: start() may follow, and begins another one.
+  void rest();
   // By the thread that forks, with or without the GIL.
   void before_fork();
 
@@ -233,6 +235,8 @@ class Recorder {
   uint32_t add(Event& event, const std::vector<Slot>& slots);
   Event event_now(uint32_t boundary, EventKind kind, Phase phase, const ThreadState& thread);
   void reset_after_fork();
+  void forget_log();
+  void end_log();
   bool ensure_open();
   void begin_log();
   void begin_step();

@@ -67,6 +67,7 @@ class Tickets final : public LateValues {
   static constexpr int kRunning = 20;
   void set_patience(std::chrono::nanoseconds patience) { patience_ = patience; }
   std::chrono::nanoseconds patience() const { return patience_; }
+  void open() { closing_.store(false, std::memory_order_relaxed); }
   void close() { closing_.store(true, std::memory_order_relaxed); }
 
   bool fetch(const std::vector<Slot>& slots, uint64_t wait_ns) override;
