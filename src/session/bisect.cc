@@ -77,6 +77,8 @@ class Bisection {
     if (auto error = record_reference()) return error;
     for (uint32_t i = 0; i < subjects_.all.size(); ++i)
       if (auto kept = read_result(folder_of(i))) take(i, *kept, true);
+    if (!result_.tried.empty())
+      say_step(counted(result_.tried.size(), "result") + " of an earlier call taken");
     if (auto error = search()) return error;
     const BisectStep end = bisect_step(subjects_.parents, marks_);
     result_.suspects = end.suspects;
@@ -344,11 +346,12 @@ llvm::Error Bisection::name(uint32_t found) {
   return llvm::Error::success();
 }
 
-llvm::Expected<int> bisect_in(BisectOptions options) {
+llvm::Expected<int> bisect_in(BisectOptions options, bool& claimed) {
   if (auto rules = read_rules(options.report); !rules) return rules.takeError();
   auto subjects = find_subjects(options);
   if (!subjects) return subjects.takeError();
   if (auto error = claim_folder(options.work, options, *subjects)) return error;
+  claimed = true;
   if (!options.package.empty() && options.environments.empty())
     options.environments = options.work + "/environments";
   if (!options.package.empty()) {
@@ -390,10 +393,12 @@ int bisect(BisectOptions options) {
   if (!work) return fail(llvm::toString(work.takeError()));
   const bool kept = !options.work.empty();
   options.work = work->path();
-  auto code = bisect_in(options);
+  bool claimed = false;
+  auto code = bisect_in(options, claimed);
   if (!code) {
     fail(llvm::toString(code.takeError()));
-    if (kept) say("what was found by then is in " + work->path() + ": the same command goes on");
+    if (kept && claimed)
+      say("what was found by then is in " + work->path() + ": the same command goes on");
     return kCouldNotTell;
   }
   if (kept) say("a report of each is in " + work->path() + "/commits");

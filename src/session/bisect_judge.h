@@ -27,11 +27,11 @@ namespace opguard {
 
 struct Judged {
   CommitMark mark = CommitMark::skipped;
-  std::string why;                // one sentence
-  std::optional<uint32_t> step;   // bad: the first step in which a model value differs
-  std::optional<uint32_t> until;  // the run was ended behind this step
-  uint32_t runs = 0;              // of the program
-  double seconds = 0;             // in all, with export and setup
+  std::string why{};                // one sentence
+  std::optional<uint32_t> step{};   // bad: the first step in which a model value differs
+  std::optional<uint32_t> until{};  // the run was ended behind this step
+  uint32_t runs = 0;                // of the program
+  double seconds = 0;               // in all, with export and setup
 };
 
 struct JudgeRequest {
