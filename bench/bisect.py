@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`opguard bisect` on histories with a planted fault, and on the releases of two packages: is the commit found, and by how many runs of the program?
 
-  bisect.py [--opguard FILE] [--python FILE] [--only TEXT] [--jobs N] [--json FILE] [--check] [--keep DIR]
+  bisect.py [--opguard FILE] [--python FILE] [--only TEXT] [--all] [--jobs N] [--json FILE] [--check] [--keep DIR]
   bisect.py --json FILE --table docs/guide/bisect.md     # puts what FILE holds into the page; runs nothing
 
 A history has 64 commits behind the good one: one fault, 20 refactorings, and comments, prints, files (bisect_history.py). With `merges` some of it came
@@ -27,8 +27,8 @@ import marks
 
 ROOT = Path(__file__).resolve().parents[1]
 GOAL = 7
-HISTORIES = [("line", 1, {}), ("line", 2, {}), ("line", 3, {}), ("line", 4, {}), ("line", 5, {}), ("merges", 6, {"merges": True}), ("merges", 7, {"merges": True}),
-             ("broken", 8, {"broken": 6}), ("broken", 9, {"broken": 6})]
+HISTORIES = [("line", 1, {}), ("line", 2, {}), ("line", 3, {}), ("merges", 6, {"merges": True}), ("broken", 8, {"broken": 6})]
+MORE = [("line", 4, {}), ("line", 5, {}), ("merges", 7, {"merges": True}), ("broken", 9, {"broken": 6})]
 LION = """import hashlib
 import torch
 from lion_pytorch import Lion
@@ -174,6 +174,7 @@ def main():
     parser.add_argument("--opguard", type=Path, default=ROOT / "build" / "release" / "src" / "cli" / "opguard")
     parser.add_argument("--python", default=str(ROOT / ".venv" / "bin" / "python"))
     parser.add_argument("--only", default="", help="part of a row's name: line, merges, broken, lion")
+    parser.add_argument("--all", action="store_true", help="four more histories")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--keep", type=Path)
@@ -187,7 +188,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="opguard-bench-bisect-") as folder:
         work = options.keep or Path(folder)
         work.mkdir(parents=True, exist_ok=True)
-        for kind, seed, settings in HISTORIES:
+        for kind, seed, settings in HISTORIES + (MORE if options.all else []):
             if options.only in f"{kind}{seed}":
                 data["histories"].append(run_history(options, kind, seed, settings, work))
                 print(json.dumps(data["histories"][-1]), flush=True)

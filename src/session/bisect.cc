@@ -74,6 +74,13 @@ class Bisection {
 
   llvm::Expected<BisectResult> run() {
     const auto begin = Clock::now();
+    if (const std::string& content = subjects_.all.back().content;
+        !content.empty() && content == subjects_.good.content) {
+      take_like(static_cast<uint32_t>(subjects_.all.size() - 1));
+      result_.outcome = BisectOutcome::no_difference;
+      return std::move(result_);
+    }
+    result_.reference_runs = 1;
     if (auto error = record_reference()) return error;
     for (uint32_t i = 0; i < subjects_.all.size(); ++i)
       if (auto kept = read_result(folder_of(i))) take(i, *kept, true);

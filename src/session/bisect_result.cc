@@ -210,6 +210,7 @@ std::string result_text(const Subjects& subjects, const BisectResult& result) {
   text += "\n" + counted(subjects.all.size(), noun) + ", " + std::to_string(result.tried.size()) +
           " judged: " + std::to_string(marks[1]) + " good, " + std::to_string(marks[2]) + " bad, " +
           std::to_string(marks[3]) + " skipped\n";
+  if (result.reference_runs == 0) return text + "both hold the same files: nothing was run\n";
   text += "runs of the program: " + std::to_string(1 + runs_of(result, false)) +
           " (the reference, and " + std::to_string(runs_of(result, false)) +
           " to judge); the reference's preflight";
@@ -246,8 +247,8 @@ std::string result_json(const Subjects& subjects, const BisectResult& result) {
     one["folder"] = "commits/" + subjects.all[tried.subject].key;
     json["tried"].push_back(std::move(one));
   }
-  json["runs"] = {{"reference", 1},
-                  {"preflights", 1},
+  json["runs"] = {{"reference", result.reference_runs},
+                  {"preflights", result.reference_runs},
                   {"judged", runs_of(result, false)},
                   {"judged_now", runs_of(result, true)},
                   {"naming", result.naming ? result.naming->runs : 0}};

@@ -46,6 +46,7 @@ struct BisectResult {
   BisectOutcome outcome = BisectOutcome::remain;
   std::vector<uint32_t> suspects;
   std::vector<Tried> tried;
+  uint32_t reference_runs = 0;  // and as many preflights
   bool reference_kept = false;  // it was recorded by an earlier call
   std::optional<Naming> naming;
   double seconds = 0;
