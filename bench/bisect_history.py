@@ -49,6 +49,9 @@ class Net(nn.Module):
         return self.head(x)
 """
 TRAIN = """import os
+
+with open(os.environ["BISECT_RUNS"], "a") as file:
+    file.write("traced\\n" if "OPGUARD_LOG" not in os.environ else "guarded\\n")
 import torch
 import torch.nn.functional as F
 
@@ -59,8 +62,6 @@ STEPS = 4
 
 {definitions}
 def main():
-    with open(os.environ["BISECT_RUNS"], "a") as file:
-        file.write("traced\\n" if "OPGUARD_LOG" not in os.environ else "guarded\\n")
     torch.manual_seed(0)
     torch.set_num_threads(1)
     net = Net()

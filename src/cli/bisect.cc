@@ -18,6 +18,7 @@ void add_release_options(CLI::App& command, BisectOptions& opt) {
       .add_option("--releases", opt.releases,
                   "The releases to search, oldest first [all of the package index]")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->type_name("VERSIONS")
       ->needs("--package");
   command.add_option("--module", opt.module, "What the package is imported by [its name, - as _]")

@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from conftest import clean_environment, tree_digest, until
+from conftest import binary, clean_environment, tree_digest, until
 
 MODEL = """import torch
 
@@ -16,11 +16,12 @@ def loss_of(model, x):
     return model(x).square().mean() * 2.0
 """
 TRAIN = """import os
-import torch
-from model import loss_of
 
 with open(os.environ["RUNS"], "a") as file:
     file.write("run\\n")
+import torch
+from model import loss_of
+
 torch.manual_seed(0)
 net = torch.nn.Linear(8, 1)
 optimizer = torch.optim.SGD(net.parameters(), lr=0.5)
@@ -156,8 +157,8 @@ def test_killed_and_started_again_repeats_no_run(opguard, repo, runs, tmp_path):
     pytest.importorskip("torch")
     fault = long_history(repo)
     words = ["bisect", "good", "main", "--no-name", "--work", tmp_path / "w", *COMMAND]
-    process = opguard.start(*words, cwd=repo.tree) if hasattr(opguard, "start") else subprocess.Popen(
-        [str(opguard_path()), *map(str, words)], cwd=repo.tree, env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [str(binary("opguard")), *map(str, words)], cwd=repo.tree, env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert until(lambda: list((tmp_path / "w").glob("commits/*/result.json")), 120)
     process.send_signal(signal.SIGTERM)
     said = process.communicate(timeout=60)[1]
@@ -168,11 +169,6 @@ def test_killed_and_started_again_repeats_no_run(opguard, repo, runs, tmp_path):
     assert done.returncode == 0 and f"first bad commit: {fault[:12]}" in done.stdout
     assert all(p.read_text() == text for p, text in kept.items())
     assert runs() - before == len(list((tmp_path / "w").glob("commits/*/result.json"))) - len(kept)
-
-
-def opguard_path():
-    from conftest import binary
-    return binary("opguard")
 
 
 def test_only_commits_that_do_not_run_are_left(opguard, repo, runs):
