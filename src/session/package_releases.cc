@@ -179,18 +179,23 @@ llvm::Expected<std::string> install_release(const std::string& python, const std
   }
   // The interpreter has just this one: it is put into the folder all the same.
   if (names.empty()) names.push_back(what);
-  const Words pip = find_pip(python);
-  Words install = {"uv", "pip", "install", "--quiet", "--python", python};
-  if (!llvm::sys::findProgramByName("uv")) {
-    install = pip;
-    if (pip.front() != python) install.insert(install.end(), {"--python", python});
-    install.insert(install.end(), {"install", "--disable-pip-version-check", "--quiet"});
+  // uv knows nothing of pip's settings: where it finds no such release, pip is asked.
+  Words by_pip = find_pip(python);
+  if (by_pip.front() != python) by_pip.insert(by_pip.end(), {"--python", python});
+  by_pip.insert(by_pip.end(), {"install", "--disable-pip-version-check", "--quiet"});
+  std::vector<Words> ways;
+  if (llvm::sys::findProgramByName("uv"))
+    ways.push_back({"uv", "pip", "install", "--quiet", "--python", python});
+  ways.push_back(by_pip);
+  for (const Words& install : ways) {
+    auto result =
+        run_quietly(with(with(install, {"--no-deps", "--target", folder}), names), folder + ".txt");
+    if (!result) return result.takeError();
+    const bool failed = !result->failure().empty();
+    if (!failed) break;
+    if (&install == &ways.back())
+      return what + " cannot be installed: " + last_lines(result->output, 1);
   }
-  auto result =
-      run_quietly(with(with(install, {"--no-deps", "--target", folder}), names), folder + ".txt");
-  if (!result) return result.takeError();
-  if (std::string how = result->failure(); !how.empty())
-    return what + " cannot be installed: " + last_lines(result->output, 1);
   if (auto failed = write_file(ready, "")) return failed;
   return std::string();
 }
