@@ -1,6 +1,3 @@
 #!/bin/sh
 # judge.sh, for `git bisect run`: is this checkout's training bit-identical to that of ../good? 125 skips a commit.
-opguard diff --no-prove ../good . -- python train.py >/dev/null 2>&1
-status=$?
-[ $status = 2 ] && status=125
-exit $status
+exec opguard diff --bisect-exit --no-prove ../good . -- python train.py >/dev/null 2>&1

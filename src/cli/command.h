@@ -20,6 +20,7 @@ void add_instrument_options(CLI::App& command, Pipeline& run);  // the program o
 void add_run(CLI::App& app, Pipeline& run);
 void add_align(CLI::App& app, Pipeline& run);
 void add_diff(CLI::App& app, Pipeline& run);
+void add_bisect(CLI::App& app, Pipeline& run);
 void add_noise(CLI::App& app, Pipeline& run);
 void add_certify(CLI::App& app, Pipeline& run);
 void add_record(CLI::App& app, Pipeline& run);

@@ -61,6 +61,8 @@ void add_diff(CLI::App& app, Pipeline& run) {
                  "Is it the arithmetic or the configuration? Run b computes the whole model on "
                  "every rank (opguard help simulate)")
       ->excludes("--tolerance");
+  command->add_flag("--bisect-exit", opt->bisect_exit,
+                    "Exit with 125 where it could not tell, for git bisect run");
   add_talk_options(*command);
   add_report_options(*command, opt->report);
   add_rule_options(*command, opt->report);

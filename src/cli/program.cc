@@ -19,6 +19,7 @@ void add_commands(CLI::App& app, Pipeline& run) {
   add_instrument(app, run);
   add_run(app, run);
   add_align(app, run);
+  add_bisect(app, run);
   add_noise(app, run);
   add_certify(app, run);
   add_record(app, run);

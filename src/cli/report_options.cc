@@ -89,7 +89,7 @@ void add_heuristic_option(CLI::App& command, ReportOptions& options) {
       ->allow_extra_args(false);
 }
 
-void add_rule_options(CLI::App& command, ReportOptions& options) {
+void add_ignore_options(CLI::App& command, ReportOptions& options) {
   command
       .add_option(
           "--ignore", options.ignore,
@@ -101,6 +101,10 @@ void add_rule_options(CLI::App& command, ReportOptions& options) {
       ->type_name("FILE")
       ->group("Report")
       ->allow_extra_args(false);
+}
+
+void add_rule_options(CLI::App& command, ReportOptions& options) {
+  add_ignore_options(command, options);
   command
       .add_flag("--strict", options.strict,
                 "Exit with 1 also where operators differ that no model value depends on")

@@ -10,7 +10,9 @@ namespace opguard {
 
 // --json, --html, --perfetto, --sarif, --color, --explain.
 void add_report_options(CLI::App& command, ReportOptions& options);
-// --ignore, --ignore-file, --strict.
+// --ignore, --ignore-file.
+void add_ignore_options(CLI::App& command, ReportOptions& options);
+// These and --strict.
 void add_rule_options(CLI::App& command, ReportOptions& options);
 
 // --exclude, --extend-exclude; and --include too.

@@ -280,10 +280,11 @@ llvm::Expected<int> compare_sides(const DiffOptions& opt) {
 
 int diff(DiffOptions opt) {
   keep_input();
-  return work_in(opt.work, "logs, plans and outputs", [&](const std::string& path) {
+  const int code = work_in(opt.work, "logs, plans and outputs", [&](const std::string& path) {
     opt.work = path;
     return compare_sides(opt);
   });
+  return code == kCouldNotTell && opt.bisect_exit ? kSkipCommit : code;
 }
 
 }  // namespace opguard

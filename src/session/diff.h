@@ -41,6 +41,7 @@ struct DiffOptions {
   ExamineOptions examine;
   ToleranceRuns tolerance;
   bool simulate = false;  // b unsharded: session/simulate.h
+  bool bisect_exit = false;  // kSkipCommit for kCouldNotTell
   ReportOptions report;
   std::vector<std::string> command;
 };
