@@ -21,10 +21,10 @@ namespace fs = std::filesystem;
 // Never installed beside the interpreter's own: gigabytes, and another arithmetic.
 const std::set<std::string> kNever = {"torch", "triton"};
 
-using Words = std::vector<std::string>;
+using ArgumentWords = std::vector<std::string>;
 
 // log: a file for what it says; "": none.
-llvm::Expected<LaunchResult> run_quietly(const Words& command, const std::string& log = "") {
+llvm::Expected<LaunchResult> run_quietly(const ArgumentWords& command, const std::string& log = "") {
   LaunchOptions options;
   options.command = command;
   options.output = Output::capture;
@@ -37,10 +37,10 @@ llvm::Expected<LaunchResult> run_quietly(const Words& command, const std::string
 }
 
 // pip, as this interpreter or another has it. Empty: nobody has.
-Words find_pip(const std::string& python) {
-  for (const Words& pip : {Words{python, "-m", "pip"}, Words{"python3", "-m", "pip"}, Words{"pip"},
-                           Words{"uv", "tool", "run", "pip"}}) {
-    Words asked = pip;
+ArgumentWords find_pip(const std::string& python) {
+  for (const ArgumentWords& pip : {ArgumentWords{python, "-m", "pip"}, ArgumentWords{"python3", "-m", "pip"}, ArgumentWords{"pip"},
+                           ArgumentWords{"uv", "tool", "run", "pip"}}) {
+    ArgumentWords asked = pip;
     asked.push_back("--version");
     auto result = run_quietly(asked);
     if (!result)
@@ -51,7 +51,7 @@ Words find_pip(const std::string& python) {
   return {};
 }
 
-Words with(Words words, const Words& more) {
+ArgumentWords with(ArgumentWords words, const ArgumentWords& more) {
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
@@ -64,7 +64,7 @@ struct Requirement {
 llvm::Expected<std::vector<Requirement>> needed(const std::string& python, const std::string& what,
                                                 const std::string& folder, std::string& failure) {
   const std::string report = folder + ".json";
-  Words pip = find_pip(python);
+  ArgumentWords pip = find_pip(python);
   if (pip.empty()) return make_error("no pip can be asked: install it for " + python);
   // Another Python's pip resolves for the interpreter it is told.
   if (pip.front() != python) pip.insert(pip.end(), {"--python", python});
@@ -107,7 +107,7 @@ std::vector<uint64_t> release_numbers(const std::string& release) {
 
 llvm::Expected<std::vector<std::string>> list_releases(const std::string& python,
                                                        const std::string& package) {
-  const Words pip = find_pip(python);
+  const ArgumentWords pip = find_pip(python);
   if (pip.empty())
     return make_error("no pip can be asked for the releases of " + package +
                       ": name them with --releases");
@@ -170,7 +170,7 @@ llvm::Expected<std::string> install_release(const std::string& python, const std
   auto missing = needed(python, what, folder, failure);
   if (!missing) return missing.takeError();
   if (!failure.empty()) return failure;
-  Words names;
+  ArgumentWords names;
   for (const Requirement& one : *missing) {
     if (kNever.contains(one.name))
       return what + " asks for " + one.name + " " + one.version + ", and " + python +
@@ -180,14 +180,14 @@ llvm::Expected<std::string> install_release(const std::string& python, const std
   // The interpreter has just this one: it is put into the folder all the same.
   if (names.empty()) names.push_back(what);
   // uv knows nothing of pip's settings: where it finds no such release, pip is asked.
-  Words by_pip = find_pip(python);
+  ArgumentWords by_pip = find_pip(python);
   if (by_pip.front() != python) by_pip.insert(by_pip.end(), {"--python", python});
   by_pip.insert(by_pip.end(), {"install", "--disable-pip-version-check", "--quiet"});
-  std::vector<Words> ways;
+  std::vector<ArgumentWords> ways;
   if (llvm::sys::findProgramByName("uv"))
     ways.push_back({"uv", "pip", "install", "--quiet", "--python", python});
   ways.push_back(by_pip);
-  for (const Words& install : ways) {
+  for (const ArgumentWords& install : ways) {
     auto result =
         run_quietly(with(with(install, {"--no-deps", "--target", folder}), names), folder + ".txt");
     if (!result) return result.takeError();
