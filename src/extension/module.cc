@@ -108,6 +108,23 @@ PyObject* end_after(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+// record_steps(window, first, marked, callback): before the first event. window: "100..103".
+PyObject* record_steps(PyObject*, PyObject* args) {
+  const char* text = nullptr;
+  unsigned first = 0;
+  int marked = 0;
+  PyObject* callback = nullptr;
+  StepWindow window;
+  std::string error;
+  if (!PyArg_ParseTuple(args, "sIpO", &text, &first, &marked, &callback)) return nullptr;
+  if (*text != '\0' && !parse_window(text, window, error)) {
+    PyErr_SetString(PyExc_ValueError, error.c_str());
+    return nullptr;
+  }
+  recorder().record_steps(window, first, marked != 0, callback);
+  Py_RETURN_NONE;
+}
+
 // progress(path): at the end of each step the number of steps stands there.
 PyObject* progress(PyObject*, PyObject* path) {
   const char* text = PyUnicode_AsUTF8AndSize(path, nullptr);
@@ -142,7 +159,7 @@ PyObject* close(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
-PyObject* recording(PyObject*, PyObject*) { return PyBool_FromLong(recorder().on()); }
+PyObject* recording(PyObject*, PyObject*) { return PyBool_FromLong(recorder().alive()); }
 
 PyObject* buffers(PyObject*, PyObject* function) {
   set_buffers(function);
@@ -197,7 +214,7 @@ PyObject* locate(PyObject*, PyObject* args) {
 }
 
 PyObject* mark_step(PyObject*, PyObject*) {
-  if (recorder().on() && !recorder().thread().inside) {
+  if (recorder().alive() && !recorder().thread().inside) {
     OwnWork work;
     recorder().mark_step();
   }
@@ -205,7 +222,7 @@ PyObject* mark_step(PyObject*, PyObject*) {
 }
 
 PyObject* mark_micro_batch(PyObject*, PyObject*) {
-  if (recorder().on() && !recorder().thread().inside) {
+  if (recorder().alive() && !recorder().thread().inside) {
     OwnWork work;
     recorder().mark_micro_batch();
   }
@@ -267,6 +284,8 @@ PyMethodDef g_module_methods[] = {
      "watch(captures, transplants, dir, rank): tensors to write, and values to replace"},
     {"end_after", end_after, METH_VARARGS,
      "end_after(step, callback): call it once the step is over and recorded"},
+    {"record_steps", record_steps, METH_VARARGS,
+     "record_steps(window, first, marked, callback): record these steps only"},
     {"progress", progress, METH_O, "progress(path): the file in which steps are counted"},
     {"device_plugins", device_plugins, METH_VARARGS,
      "device_plugins(paths, patience): libraries that read tensors on devices (device/plugin.h)"},

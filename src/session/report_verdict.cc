@@ -8,6 +8,7 @@
 
 #include "align/judge/conclude.h"
 #include "align/pair/common_end.h"
+#include "align/pair/common_steps.h"
 #include "align/pair/run.h"
 #include "align/pair/settings.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -105,6 +106,7 @@ int report_verdict(const std::string& dir_a, const std::string& dir_b, const Cov
   if (!b) return fail(llvm::toString(b.takeError()));
 
   const SettingsReport settings = compare_settings(*a, *b);
+  cut_to_common_steps(*a, *b);
   const std::array<uint64_t, 2> behind_cut =
       read_to_common_end(*a, *b, {!failures[0].empty(), !failures[1].empty()});
   HiddenRecords hidden(*rules, *a, *b);

@@ -5,7 +5,7 @@ recording itself is C++ (src/runtime).
 
     start      options -> _rt.start(folder, rank, mode, ...): nothing is opened yet
     on_torch   as torch has been imported: hooks of optimizers, of modules' buffers, of saving
-    close      at exit, also by os._exit: the log gets its end and loses the name `.incomplete`
+    close      at exit, behind the last step of a window, also by os._exit: the log gets its end and loses the name `.incomplete`
 
 Counterexample: a program that makes no event leaves no file, as a launcher or a worker that only reads data."""
 
@@ -19,6 +19,9 @@ from opguard.compiled import device_graphs
 from opguard.load import exits, importing
 from opguard.ranks import collectives, ddp, flights, functional
 from opguard.record import buffers, generators, hook_numbers, parameter_names, saving, tensor_layout
+
+
+_installed = set()  # a second recording in this process finds the hooks of the first
 
 
 def start(options):
@@ -38,6 +41,8 @@ def start(options):
         _rt.buffers(buffers.collect)
         if options.mode == "sketch":
             _sketch(options)
+        if options.steps_recorded or options.first_step or options.marked_steps:
+            _rt.record_steps(options.steps_recorded, options.first_step, options.marked_steps, close)
         if options.progress and options.rank == 0:
             _rt.progress(options.progress)
         if options.until is not None:
@@ -45,8 +50,12 @@ def start(options):
 
             _rt.end_after(options.until, functools.partial(until.end, os.path.abspath(options.log)))
         exits.at_exit(close)
-        collectives.install()
-    importing.when_imported("torch", on_torch)
+        if not _installed:
+            collectives.install()
+    if not _installed:
+        importing.when_imported("torch", on_torch)
+    if options.mode != "off":
+        _installed.add("hooks")
 
 
 def _sketch(options):
@@ -78,6 +87,8 @@ def _settings(options):
 
         found.update(seams.settings())
     found["mode"] = options.mode
+    if options.steps_recorded:
+        found["steps"] = options.steps_recorded
     if options.mode == "trusted":
         found["mode.trusted"] = options.trusted
     if options.jitter is not None:

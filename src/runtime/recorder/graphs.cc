@@ -52,12 +52,14 @@ std::shared_ptr<CapturedGraph> Recorder::begin_capture() {
   graph->generation = generation_;
   graphs_.push_back(graph);
   capturing_ = graph;
+  look_whether_active();
   return graph;
 }
 
 void Recorder::end_capture(const std::shared_ptr<CapturedGraph>& graph) {
   graph->open = false;
   if (capturing_ == graph) capturing_.reset();
+  look_whether_active();
 }
 
 bool Recorder::captures(const ThreadState& thread, Phase phase) const {
@@ -183,7 +185,9 @@ void Recorder::end_replay(const std::shared_ptr<CapturedGraph>& graph, const Rep
 
 void Recorder::forget_graph(CapturedGraph& graph) {
   if (graph.tickets != 0 && graph.generation == generation_) tickets().close_graph(graph.tickets);
-  if (capturing_.get() == &graph) capturing_.reset();
+  if (capturing_.get() != &graph) return;
+  capturing_.reset();
+  look_whether_active();
 }
 
 }  // namespace opguard

@@ -67,12 +67,29 @@ void Recorder::start(const std::string& dir, int32_t rank, int32_t world, Mode m
   states_ = states;
   writer_ = new LogWriter;
   writer_->complete_with(&tickets());
-  opened_ = false;
-  ++generation_;
+  forget_log();
+  window_ = {};
+  step_ = micro_batch_ = 0;
+  marked_steps_ = marked_micro_batches_ = false;
   recording_ = true;
+  look_whether_active();
 }
 
-bool Recorder::on() {
+void Recorder::record_steps(const StepWindow& window, uint32_t first, bool marked,
+                            PyObject* callback) {
+  window_ = window;
+  step_ = first;
+  marked_steps_ = marked;
+  at_window_end_ = PyCallable_Check(callback) ? Ref::borrow(callback).release() : nullptr;
+  look_whether_active();
+}
+
+// While a graph is captured, as what it does is replayed in steps to come.
+void Recorder::look_whether_active() {
+  active_ = recording_ && (window_.holds(step_) || capturing_);
+}
+
+bool Recorder::alive() {
   if (!recording_) return false;
   if (g_forked.load(std::memory_order_relaxed)) reset_after_fork();
   return true;
@@ -89,20 +106,26 @@ void Recorder::reset_after_fork() {
   tickets_after_fork();
   writer_ = new LogWriter;
   writer_->complete_with(&tickets());
+  forget_log();
+  // The operators that were running are the parent's, this thread's too: their ends are not reached
+  // here, or end what is no more.
+  running_.clear();
+  thread().running.clear();
+  thread().optimizers.clear();
+  look_whether_active();
+  watch_after_fork();
+}
+
+// What is next is the first of another log.
+void Recorder::forget_log() {
   opened_ = false;
   capturing_.reset();
   graphs_.clear();
   located_.clear();
   occurrences_.clear();
   operators_.clear();
-  // The operators that were running are the parent's, this thread's too: their ends are not reached
-  // here, or end what is no more.
-  running_.clear();
-  thread().running.clear();
-  thread().optimizers.clear();
   faults_ = 0;
   ++generation_;
-  watch_after_fork();
 }
 
 ThreadState& Recorder::thread() {
@@ -146,21 +169,44 @@ void Recorder::begin_log() {
 }
 
 void Recorder::begin_step() {
-  record_buffers();  // what this step leaves of them
+  const bool was_active = active_;
+  if (was_active) record_buffers();  // what this step leaves of them
+  // Of the window's last step something may have been in progress until now.
+  if (window_.is_over(step_)) call_later(at_window_end_, "the log could not be closed");
   ++step_;
   micro_batch_ = 0;
   write_progress();
-  record_state();
-  if (at_last_step_ == nullptr || step_ <= last_step_) return;
-  // Not from in here: the program's own work and ours are on the stack.
+  look_whether_active();
+  if (active_) {
+    if (!was_active) storages().forget_all();  // what happened meanwhile nobody has seen
+    if (opened_)
+      record_state();
+    else
+      begin_log();
+    if (!was_active) enter_window();
+  }
+  if (step_ > last_step_) call_later(at_last_step_, "the run could not be ended after its step");
+}
+
+// All of them: of what an earlier event says of some, nobody knows whether it still holds.
+void Recorder::enter_window() {
+  forget_buffers();
+  record_buffers();
+}
+
+// Not from in here: the program's own work and ours are on the stack.
+void Recorder::call_later(PyObject*& callback, const char* failure) {
+  if (callback == nullptr) return;
+  static const char* g_failure = "";
+  g_failure = failure;
   if (Py_AddPendingCall(
           [](void* callback) {
             Ref called(PyObject_CallNoArgs(static_cast<PyObject*>(callback)));
-            if (!called) recorder().fault("the run could not be ended after its step");
+            if (!called) recorder().fault(g_failure);
             return 0;
           },
-          at_last_step_) == 0)
-    at_last_step_ = nullptr;
+          callback) == 0)
+    callback = nullptr;
 }
 
 void Recorder::count_steps_in(const char* path) {
@@ -303,6 +349,8 @@ uint32_t Recorder::commit(Event& event, const std::vector<Slot>& slots) {
 }
 
 uint32_t Recorder::add(Event& event, const std::vector<Slot>& slots) {
+  // It began outside of the window.
+  if (!window_.holds(event.step)) return kNone;
   bool failed_before = !writer_->error().empty();
   if (is_operator(event)) {
     if (operators_.size() <= event.boundary) operators_.resize(event.boundary + size_t{1});
@@ -367,11 +415,11 @@ std::string Recorder::innermost(const ThreadState& thread, std::string_view fall
 }
 
 void Recorder::close() {
-  if (!on()) return;
+  if (!alive()) return;
   if (opened_ && writer_->is_open()) {
     {
       OwnWork work;
-      record_buffers();
+      if (active_) record_buffers();
     }
     take_settings();
     writer_->set(watch_settings());
@@ -387,7 +435,7 @@ void Recorder::close() {
     PySys_WriteStderr("opguard: %llu of %llu records were lost\n",
                       static_cast<unsigned long long>(writer_->lost()),
                       static_cast<unsigned long long>(writer_->made()));
-  recording_ = false;
+  recording_ = active_ = false;
   close_devices();
 }
 
