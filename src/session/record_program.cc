@@ -127,8 +127,12 @@ bool print_recorded(const RecordOptions& opt, const LogFolder& folder, const fs:
   if (!holds_logs(log)) {
     if (!now) return opt.transplants.empty();
     if (opt.ring > 0) return print_kept(log);
-    if (opt.from_step || !opt.steps.empty())
-      say("none of the steps was reached that are to be recorded; steps are counted from 0");
+    if (opt.from_step || !opt.steps.empty()) {
+      say("no log in " + log.string() +
+          ": none of the steps was reached that are to be recorded; steps are counted from 0, as "
+          "optimizers of torch.optim step");
+      return opt.transplants.empty();
+    }
     std::fprintf(
         stderr,
         "opguard: no log in %s: no probe was reached. Is the program's source instrumented? "
