@@ -1,6 +1,6 @@
 """python -m opguard.launch [OPTIONS] SCRIPT [ARGS...] or [OPTIONS] -m MODULE [ARGS...]: what `opguard run` does, by a Python module.
 
-    torchrun --nproc-per-node 8 -m opguard.launch --log logs/run1 --steps 100..103 train.py --batch 4
+    torchrun --nproc-per-node 8 -m opguard.launch --record logs/run1 --steps 100..103 train.py --batch 4
 
 The process becomes the script's own interpreter (execv), so process ids, signals and exit codes are the script's. Our
 package is loaded as it starts, before torch: sources with probes on disk, or named in a hook map, record every operator.
@@ -30,7 +30,8 @@ def main(words):
 
 def parse(words):
     parser = argparse.ArgumentParser(prog="python -m opguard.launch", allow_abbrev=False, description="Record a script's training steps.")
-    parser.add_argument("--log", required=True, help="write the logs to this folder")
+    # Of --log torchrun would say that it might be --log-dir, though it stands behind our name.
+    parser.add_argument("--record", "--log", dest="log", required=True, metavar="DIR", help="write the logs to this folder")
     parser.add_argument("--steps", default="", metavar="M..N", help="record steps M to N only, counted from 0")
     parser.add_argument("--from-step", type=int, metavar="N", help="record from step N on")
     parser.add_argument("--every", type=int, default=1, metavar="K", help="record every K-th step only")

@@ -125,6 +125,22 @@ PyObject* record_steps(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+// hold_steps(count, watchers): before the first event.
+PyObject* hold_steps(PyObject*, PyObject* args) {
+  unsigned count = 0;
+  PyObject* watchers = nullptr;
+  if (!PyArg_ParseTuple(args, "IO", &count, &watchers)) return nullptr;
+  recorder().hold_steps(count, watchers);
+  Py_RETURN_NONE;
+}
+
+// write_ring(folder, why) -> whether it was done.
+PyObject* write_ring(PyObject*, PyObject* args) {
+  const char *folder = nullptr, *why = nullptr;
+  if (!PyArg_ParseTuple(args, "ss", &folder, &why)) return nullptr;
+  return PyBool_FromLong(recorder().alive() && recorder().write_ring_now(folder, why));
+}
+
 // progress(path): at the end of each step the number of steps stands there.
 PyObject* progress(PyObject*, PyObject* path) {
   const char* text = PyUnicode_AsUTF8AndSize(path, nullptr);
@@ -286,6 +302,9 @@ PyMethodDef g_module_methods[] = {
      "end_after(step, callback): call it once the step is over and recorded"},
     {"record_steps", record_steps, METH_VARARGS,
      "record_steps(window, first, marked, callback): record these steps only"},
+    {"hold_steps", hold_steps, METH_VARARGS,
+     "hold_steps(count, watchers): the last steps are held until a watcher wants them written"},
+    {"write_ring", write_ring, METH_VARARGS, "write_ring(folder, why): what is held, at once"},
     {"progress", progress, METH_O, "progress(path): the file in which steps are counted"},
     {"device_plugins", device_plugins, METH_VARARGS,
      "device_plugins(paths, patience): libraries that read tensors on devices (device/plugin.h)"},

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "align/pair/provenance_file.h"
 #include "preflight/control.h"
@@ -203,6 +204,18 @@ bool check_selections(RecordOptions& opt, std::string& error) {
   return false;
 }
 
+// "nan,spike,signal=USR1". Whether there is such a signal is Python's to say, of its own platform.
+bool are_watchers(std::string_view text) {
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(','), text.size());
+    const std::string_view word = text.substr(0, end);
+    if (word != "nan" && word != "spike" && word != "signal" && !word.starts_with("signal="))
+      return false;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return true;
+}
+
 // What --from-step, --steps and --every say together.
 bool read_window(const RecordOptions& opt, StepWindow& window, std::string& error) {
   if (!opt.steps.empty() && opt.from_step) {
@@ -215,6 +228,10 @@ bool read_window(const RecordOptions& opt, StepWindow& window, std::string& erro
   }
   if (opt.from_step) window.from = *opt.from_step;
   if (opt.every != 1) window.every = opt.every;
+  if (!are_watchers(opt.ring_on)) {
+    error = "--on takes nan, spike and signal=NAME, separated by commas, not " + opt.ring_on;
+    return false;
+  }
   if (opt.ring == 0 || (opt.captures.empty() && opt.transplants.empty())) return true;
   error = "--ring keeps events alone: not with --capture or --transplant";
   return false;

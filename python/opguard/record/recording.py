@@ -43,6 +43,10 @@ def start(options):
             _sketch(options)
         if options.steps_recorded or options.first_step or options.marked_steps:
             _rt.record_steps(options.steps_recorded, options.first_step, options.marked_steps, close)
+        if options.ring:
+            from opguard.record import ring
+
+            ring.install(options)
         if options.progress and options.rank == 0:
             _rt.progress(options.progress)
         if options.until is not None:
@@ -69,6 +73,9 @@ def _sketch(options):
 def close():
     flights.close(functional.pending())
     _rt.close()
+    rings = sys.modules.get("opguard.record.ring")
+    if rings is not None:
+        rings.close()
 
 
 def _settings(options):
@@ -119,6 +126,9 @@ def _step_begins(optimizer, args, kwargs):
     modules = sys.modules.get("opguard.record.modules")
     if modules is not None:
         modules.gradients(_rt.step())
+    rings = sys.modules.get("opguard.record.ring")
+    if rings is not None:
+        rings.gradients(optimizer)
     _rt.step_begins(optimizer)
     # args[0] is the optimizer. What the closure runs is the program's forward and backward, no part of the step.
     if len(args) > 1 and callable(args[1]):
@@ -159,6 +169,9 @@ def _announced(original, roots):
         # Before 2.13 torch does not call itself compiling while AOTAutograd traces a backward pass.
         if not compiling() and not _traced(outputs):
             _rt.loss(outputs)
+            rings = sys.modules.get("opguard.record.ring")
+            if rings is not None:
+                rings.loss(outputs)
         return original(*args, **kwargs)
 
     announced._opguard = True

@@ -92,7 +92,7 @@ bool Recorder::left_capture(const Event& event, const std::vector<Slot>& slots) 
 }
 
 void Recorder::leave_capture(Event& event, std::vector<Slot>& slots) const {
-  event.begin = std::min<uint64_t>(event.begin, writer_->events());
+  event.begin = std::min<uint64_t>(event.begin, events());
   if (is_captured(event.forward)) event.forward = replayed_index(event.forward);
   for (Slot& slot : slots) {
     if (!is_of_graph(slot)) continue;
@@ -162,7 +162,7 @@ void Recorder::end_replay(const std::shared_ptr<CapturedGraph>& graph, const Rep
     event.micro_batch = micro_batch_;
     if (event.thread == graph->thread) event.thread = thread().number;
     const uint64_t begin = event.begin - kFirstCaptured, next = begins.size();
-    begins.push_back(writer_->events());
+    begins.push_back(events());
     event.begin = begin < next ? begins[begin] : begins.back();
     if (is_captured(event.forward)) event.forward = replayed_index(event.forward);
     event.start_ns = now;

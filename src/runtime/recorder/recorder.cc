@@ -69,24 +69,11 @@ void Recorder::start(const std::string& dir, int32_t rank, int32_t world, Mode m
   writer_->complete_with(&tickets());
   forget_log();
   window_ = {};
+  ring_.begin(0);
   step_ = micro_batch_ = 0;
   marked_steps_ = marked_micro_batches_ = false;
   recording_ = true;
   look_whether_active();
-}
-
-void Recorder::record_steps(const StepWindow& window, uint32_t first, bool marked,
-                            PyObject* callback) {
-  window_ = window;
-  step_ = first;
-  marked_steps_ = marked;
-  at_window_end_ = PyCallable_Check(callback) ? Ref::borrow(callback).release() : nullptr;
-  look_whether_active();
-}
-
-// While a graph is captured, as what it does is replayed in steps to come.
-void Recorder::look_whether_active() {
-  active_ = recording_ && (window_.holds(step_) || capturing_);
 }
 
 bool Recorder::alive() {
@@ -140,8 +127,7 @@ ThreadState& Recorder::thread() {
 bool Recorder::ensure_open() {
   if (opened_) return writer_->is_open();
   opened_ = true;
-  bool ok =
-      writer_->open(dir_, rank_, world_, getpid(), static_cast<int64_t>(clock_ns(CLOCK_REALTIME)));
+  bool ok = writer_->open(dir_, rank_, world_, getpid(), wall_clock_ns());
   if (!ok) fault(writer_->error().c_str());
   return ok;
 }
@@ -163,50 +149,13 @@ void Recorder::take_settings() {
 
 // At the first event: how the process was set up, and where its random numbers begin.
 void Recorder::begin_log() {
-  ensure_open();
-  take_settings();
-  record_state();
-}
-
-void Recorder::begin_step() {
-  const bool was_active = active_;
-  if (was_active) record_buffers();  // what this step leaves of them
-  // Of the window's last step something may have been in progress until now.
-  if (window_.is_over(step_)) call_later(at_window_end_, "the log could not be closed");
-  ++step_;
-  micro_batch_ = 0;
-  write_progress();
-  look_whether_active();
-  if (active_) {
-    if (!was_active) storages().forget_all();  // what happened meanwhile nobody has seen
-    if (opened_)
-      record_state();
-    else
-      begin_log();
-    if (!was_active) enter_window();
+  if (ring_.on()) {
+    opened_ = true;
+  } else {
+    ensure_open();
+    take_settings();
   }
-  if (step_ > last_step_) call_later(at_last_step_, "the run could not be ended after its step");
-}
-
-// All of them: of what an earlier event says of some, nobody knows whether it still holds.
-void Recorder::enter_window() {
-  forget_buffers();
-  record_buffers();
-}
-
-// Not from in here: the program's own work and ours are on the stack.
-void Recorder::call_later(PyObject*& callback, const char* failure) {
-  if (callback == nullptr) return;
-  static const char* g_failure = "";
-  g_failure = failure;
-  if (Py_AddPendingCall(
-          [](void* callback) {
-            Ref called(PyObject_CallNoArgs(static_cast<PyObject*>(callback)));
-            if (!called) recorder().fault(g_failure);
-            return 0;
-          },
-          callback) == 0)
-    callback = nullptr;
+  record_state();
 }
 
 void Recorder::count_steps_in(const char* path) {
@@ -226,6 +175,8 @@ void Recorder::end_after(uint32_t step, PyObject* callback) {
   Py_INCREF(callback);
   at_last_step_ = callback;
 }
+
+int64_t Recorder::wall_clock_ns() { return static_cast<int64_t>(clock_ns(CLOCK_REALTIME)); }
 
 uint64_t Recorder::clock() { return clock_ns(CLOCK_MONOTONIC); }
 
@@ -321,7 +272,7 @@ Event Recorder::event_now(uint32_t boundary, EventKind kind, Phase phase,
   e.step = step_;
   e.micro_batch = micro_batch_;
   e.thread = thread.number;
-  e.begin = captures(thread, phase) ? kFirstCaptured + capturing_->events : writer_->events();
+  e.begin = captures(thread, phase) ? kFirstCaptured + capturing_->events : events();
   e.start_ns = clock_ns(CLOCK_MONOTONIC);
   return e;
 }
@@ -351,12 +302,16 @@ uint32_t Recorder::commit(Event& event, const std::vector<Slot>& slots) {
 uint32_t Recorder::add(Event& event, const std::vector<Slot>& slots) {
   // It began outside of the window.
   if (!window_.holds(event.step)) return kNone;
-  bool failed_before = !writer_->error().empty();
+  const bool failed_before = !writer_->error().empty();
   if (is_operator(event)) {
     if (operators_.size() <= event.boundary) operators_.resize(event.boundary + size_t{1});
     event.occurrence = operators_[event.boundary][static_cast<size_t>(event.phase)]++;
   } else {
     event.occurrence = occurrences_[key_of(event)]++;
+  }
+  if (ring_.on()) {
+    const std::string sketched = sketches().on() ? sketches().entry(slots, event) : std::string();
+    return ring_.add(event, slots, sketched);
   }
   const uint32_t index = sketches().on()
                              ? writer_->add(event, slots, sketches().entry(slots, event))
@@ -365,7 +320,9 @@ uint32_t Recorder::add(Event& event, const std::vector<Slot>& slots) {
   return writer_->error().empty() ? index : kNone;
 }
 
-void Recorder::lose(uint64_t records) { writer_->lose(records); }
+void Recorder::lose(uint64_t records) {
+  if (!ring_.on()) writer_->lose(records);
+}
 
 void Recorder::fault(const char* what) {
   if (faults_++ == 0 && !told_) {
@@ -416,6 +373,12 @@ std::string Recorder::innermost(const ThreadState& thread, std::string_view fall
 
 void Recorder::close() {
   if (!alive()) return;
+  if (ring_.on() && opened_) {
+    OwnWork work;
+    if (active_) record_buffers();
+    ask_watchers(true);
+    ring_.begin(0);
+  }
   if (opened_ && writer_->is_open()) {
     {
       OwnWork work;

@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "record/sketch.h"
+#include "record/step_ring.h"
 #include "record/step_window.h"
 #include "record/writer.h"
 #include "runtime/host/py.h"
@@ -126,6 +127,11 @@ class Recorder {
   // window's end `callback` is called as end_after() does, a step later, to close the log. Not a
   // callable: none. marked: nothing but mark_step() ends a step.
   void record_steps(const StepWindow& window, uint32_t first, bool marked, PyObject* callback);
+  // Before the first event: the last steps are held, and written when `watchers` says so. It is
+  // called as a step ends, with its number and whether the run is over: None, or (folder, why).
+  void hold_steps(uint32_t steps, PyObject* watchers);
+  // Now, in the middle of a step. False: just now it cannot be.
+  bool write_ring_now(const std::string& folder, std::string_view why);
   Mode mode() const { return mode_; }
   // Does it record operators?
   bool on_operators() { return mode_ != Mode::sdc && on(); }
@@ -247,6 +253,11 @@ class Recorder {
   void begin_log();
   void begin_step();
   void enter_window();
+  void ask_watchers(bool ending);
+  void write_ring(const std::string& folder, std::string_view why, bool whole);
+  // Of the log, also where it is not written yet.
+  uint64_t events() const { return ring_.on() ? ring_.events() : writer_->events(); }
+  static int64_t wall_clock_ns();
   void forget_log();
   void call_later(PyObject*& callback, const char* failure);
   void look_whether_active();
@@ -257,6 +268,8 @@ class Recorder {
   bool active_ = false;  // and this step is one to record
   StepWindow window_;
   PyObject* at_window_end_ = nullptr;
+  StepRing ring_;
+  PyObject* watchers_ = nullptr;
   Mode mode_ = Mode::full;
   std::string dir_;
   int32_t rank_ = 0, world_ = 1;
