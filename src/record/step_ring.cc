@@ -8,6 +8,7 @@
 namespace opguard {
 namespace {
 
+constexpr size_t kFlushBytes = size_t{8} << 20;  // a writer's queue is bounded, and drops beyond
 constexpr uint32_t kNumbers = 0x7fffffff;  // above are those of captured graphs
 
 }  // namespace
@@ -46,7 +47,9 @@ void StepRing::begin_step(uint32_t step) {
   }
   while (held_.size() >= steps_ && !held_.empty()) forget_first();
   for (; bytes_ > most_bytes_ && !held_.empty(); ++went_early_) forget_first();
-  held_.push_back({.step = step, .first = added_});
+  Step& begun = held_.emplace_back();
+  begun.step = step;
+  begun.first = added_;
 }
 
 uint32_t StepRing::add(const Event& event, const std::vector<Slot>& slots,
@@ -107,28 +110,40 @@ void StepRing::write(LogWriter& writer) const {
   const auto first_number = static_cast<uint32_t>(first & kNumbers);
   std::map<std::tuple<uint32_t, EventKind, Phase, uint32_t>, uint32_t> occurrences;
   std::vector<Slot> slots;
+  std::vector<uint32_t> numbers;  // in the file, of each event that is held; kNone: not written
+  std::vector<uint32_t> before;   // of each: how many are written before it
   uint32_t written = 0;
+  size_t queued = 0;
   for (const Step& step : held_) {
     size_t slot = 0, sketch = 0;
     for (size_t i = 0; i < step.events.size(); ++i) {
       Event event = step.events[i];
-      event.begin = event.begin > first ? event.begin - first : 0;
+      const size_t from = slot, of_sketch = sketch;
+      const uint32_t size = i < step.sketch_sizes.size() ? step.sketch_sizes[i] : 0;
+      slot += event.slot_count;
+      sketch += size;
+      before.push_back(written);
+      // One that ended here began in a step that is forgotten.
+      numbers.push_back(event.step < held_.front().step ? kNone : written);
+      if (numbers.back() == kNone) continue;
+      const uint64_t begin = event.begin > first ? event.begin - first : 0;
+      event.begin = begin < before.size() ? before[begin] : written;
       if (event.forward != kNone) {
-        const uint32_t back = (event.forward - first_number) & kNumbers;
-        event.forward = back < written ? back : kNone;
+        const uint32_t forward = (event.forward - first_number) & kNumbers;
+        event.forward = forward + 1 < numbers.size() ? numbers[forward] : kNone;
       }
       event.occurrence = occurrences[{event.boundary, event.kind, event.phase, event.node}]++;
-      slots.assign(step.slots.begin() + slot, step.slots.begin() + slot + event.slot_count);
-      slot += event.slot_count;
-      const uint32_t size = i < step.sketch_sizes.size() ? step.sketch_sizes[i] : 0;
-      writer.add(event, slots, std::string_view(step.sketches).substr(sketch, size));
-      sketch += size;
+      slots.assign(step.slots.begin() + from, step.slots.begin() + slot);
+      writer.add(event, slots, std::string_view(step.sketches).substr(of_sketch, size));
       ++written;
-      if (written % 4096 == 0) writer.flush();  // its queue is bounded, and nothing is to be lost
+      queued += sizeof(Event) + slots.size() * sizeof(Slot) + size;
+      if (queued < kFlushBytes) continue;
+      writer.flush();
+      queued = 0;
     }
     if (step.lost > 0) writer.lose(step.lost);
-    writer.flush();
   }
+  writer.flush();
 }
 
 }  // namespace opguard

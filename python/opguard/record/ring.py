@@ -18,6 +18,7 @@ import math
 import os
 import signal
 import sys
+import threading
 
 from opguard import _rt
 from opguard.load import messages
@@ -33,6 +34,8 @@ MADS, LOSSES, LEAST, FLOOR = 8.0, 64, 16, 0.01
 
 # Nobody sends these for what they do by themselves, which is to kill; any other one still does what it did.
 _OURS = ("SIGUSR1", "SIGUSR2")
+
+_MOST_TRIES = 500
 
 _rings = []  # of this process: at most one
 
@@ -199,14 +202,19 @@ class Ring:
         """Our handler stands in front of the program's, be that set before or after: signal.signal() and getsignal() know
         theirs alone."""
         number, setting, getting = getattr(signal, name), signal.signal, signal.getsignal
-        theirs = [getting(number)]
+        theirs, again = [getting(number)], [0]
 
         def handler(received, frame):
             ends = theirs[0] == signal.SIG_DFL and name not in _OURS
-            self._signalled("signal: " + name, ends)
+            if self.why or not again[0]:  # else the step has ended meanwhile, and the ring is written
+                self._signalled("signal: " + name, ends)
             if callable(theirs[0]):
                 theirs[0](received, frame)
             elif ends:  # what the signal does by itself
+                if self.why and again[0] < _MOST_TRIES:
+                    again[0] += 1  # just now the recorder is at work
+                    threading.Timer(0.01, os.kill, (os.getpid(), number)).start()
+                    return
                 setting(number, signal.SIG_DFL)
                 os.kill(os.getpid(), number)
 
@@ -232,9 +240,10 @@ class Ring:
         again = bool(self.why) or ends
         self.say(why)
         if again and self.kept < MOST_KEPT:
-            self.kept += 1
-            why += ", in the middle of step %d" % _rt.step()
-            if _rt.write_ring(self._make("kept-step%d" % _rt.step(), why), why):
+            name, why = "kept-step%d" % _rt.step(), "%s, in the middle of step %d" % (why, _rt.step())
+            if _rt.write_ring(os.path.join(self.log, name), why):
+                self.kept += 1
+                self._make(name, why)
                 self.why = ""
 
 
