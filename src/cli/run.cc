@@ -24,8 +24,9 @@ void add_run(CLI::App& app, Pipeline& run) {
       ->type_name("N")
       ->needs(deterministic);
   command
-      ->add_option("--mode", opt->mode,
-                   "Record default, full, sketch, trusted, sdc or off (opguard help runtime) [default]")
+      ->add_option(
+          "--mode", opt->mode,
+          "Record default, full, sketch, trusted, sdc or off (opguard help runtime) [default]")
       ->type_name("MODE")
       ->check(CLI::IsMember({"default", "full", "sketch", "trusted", "sdc", "off"}));
   command

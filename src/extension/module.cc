@@ -7,8 +7,8 @@
 // Counterexample: were this a part of src/runtime, the runtime would use reading, which uses the
 // runtime's CPython (runtime/host/py.h): a circle of rooms.
 #include "reading/python_log.h"
-#include "runtime/entries/collective.h"
 #include "runtime/entries/autograd.h"
+#include "runtime/entries/collective.h"
 #include "runtime/entries/gradient_hooks.h"
 #include "runtime/entries/graph_capture.h"
 #include "runtime/entries/graph_event.h"

@@ -9,7 +9,7 @@ namespace opguard {
 namespace {
 
 constexpr size_t kFlushBytes = size_t{8} << 20;  // a writer's queue is bounded, and drops beyond
-constexpr uint32_t kNumbers = 0x7fffffff;  // above are those of captured graphs
+constexpr uint32_t kNumbers = 0x7fffffff;        // above are those of captured graphs
 
 }  // namespace
 

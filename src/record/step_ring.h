@@ -1,15 +1,17 @@
-// record/step_ring.h: the events of a run's last steps, in memory until somebody wants them written.
+// record/step_ring.h: the events of a run's last steps, in memory until somebody wants them
+// written.
 //
 //   keep 3      step 7 | step 8 | step 9 ...    as step 10 begins, step 7 is forgotten
 //   write()     an ordinary log of steps 8, 9 and 10: numbers of events begin at 0, and occurrences
 //
-// Strings and shapes are the writer's, which has no file meanwhile; they are as many as the run has.
-// What refers to an event that was forgotten refers to none, and what began in a forgotten step is
-// left out, though it ended later.
-// Counterexample: a file that is cut at its front. Each chunk needs the strings before it.
+// Strings and shapes are the writer's, which has no file meanwhile; they are as many as the run
+// has. What refers to an event that was forgotten refers to none, and what began in a forgotten
+// step is left out, though it ended later. Counterexample: a file that is cut at its front. Each
+// chunk needs the strings before it.
 //
 // The cost: 136 bytes an event and 112 a slot, of so many steps as are kept; at most most_bytes.
-// Beyond it the oldest steps go early. One step that is larger alone loses its last events, counted.
+// Beyond it the oldest steps go early. One step that is larger alone loses its last events,
+// counted.
 #pragma once
 
 #include <cstdint>

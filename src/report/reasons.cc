@@ -128,9 +128,9 @@ std::string window_words(const std::string& text) {
   StepWindow window;
   std::string error;
   if (!parse_window(text, window, error)) return "all steps";
-  std::string words = window.to == kNone ? "steps from " + number(window.from) + " on"
-                                         : "steps " + number(window.from) + " to " +
-                                               number(window.to);
+  std::string words = window.to == kNone
+                          ? "steps from " + number(window.from) + " on"
+                          : "steps " + number(window.from) + " to " + number(window.to);
   return window.every == 1 ? words : words + ", every " + number(window.every) + "th,";
 }
 

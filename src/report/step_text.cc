@@ -42,8 +42,8 @@ std::string compared(const std::vector<StepStretch>& stretches) {
     count += stretches[i].count;
     if (i > kShown) continue;
     for (int side : {0, 1})
-      ranges[side] += (i == 0 ? "" : ", ") + (i == kShown ? "..." : range(begin(side, stretches[i]),
-                                                                        stretches[i].count));
+      ranges[side] += (i == 0 ? "" : ", ") +
+                      (i == kShown ? "..." : range(begin(side, stretches[i]), stretches[i].count));
   }
   const std::string of_b = ranges[0] == ranges[1] ? "the same ones" : ranges[1];
   return "compared are " + ranges[0] + " of run a with " + of_b + " of run b, " +

@@ -56,8 +56,7 @@ bool begins(const ProcessLog& log, uint32_t step) {
 std::optional<Beginning> first_apart(const Run& a, const Run& b, const ProcessPair& both) {
   const ProcessLog &log_a = a.processes[both.a], &log_b = b.processes[both.b];
   for (const Pair& pair : both.pairs) {
-    if (pair.equality == Equality::equal ||
-        log_a.events.kind(pair.a) != EventKind::optimizer)
+    if (pair.equality == Equality::equal || log_a.events.kind(pair.a) != EventKind::optimizer)
       continue;
     Beginning found{{{both.a, pair.a}, {both.b, pair.b}},
                     {log_a.events.step(pair.a), log_b.events.step(pair.b)}};

@@ -1,4 +1,5 @@
-// align/judge/windows.h: what logs that hold some steps of their runs can tell, and what they cannot.
+// align/judge/windows.h: what logs that hold some steps of their runs can tell, and what they
+// cannot.
 //
 //   a   steps 100 to 103      b   all steps      compared are 100 to 103, and a note says so
 //

@@ -25,9 +25,8 @@ void cut_log(ProcessLog& log, const StepPairs& steps, int side) {
     Event event = log.events[e];
     event.begin = kept_before[event.begin];
     if (event.forward != kNone)
-      event.forward = event.forward < kept.size() && kept[event.forward]
-                          ? kept_before[event.forward]
-                          : kNone;
+      event.forward =
+          event.forward < kept.size() && kept[event.forward] ? kept_before[event.forward] : kNone;
     event.occurrence = counts[{event.boundary, event.kind, event.phase, event.node}]++;
     left.push_back(event);
   }
@@ -41,10 +40,8 @@ void cut_log(ProcessLog& log, const StepPairs& steps, int side) {
 void cut_to_common_steps(Run& a, Run& b) {
   if (!have_common_steps(a, b)) return;
   std::map<int32_t, std::pair<std::vector<size_t>, std::vector<size_t>>> ranks;
-  for (size_t i = 0; i < a.processes.size(); ++i)
-    ranks[a.processes[i].rank].first.push_back(i);
-  for (size_t i = 0; i < b.processes.size(); ++i)
-    ranks[b.processes[i].rank].second.push_back(i);
+  for (size_t i = 0; i < a.processes.size(); ++i) ranks[a.processes[i].rank].first.push_back(i);
+  for (size_t i = 0; i < b.processes.size(); ++i) ranks[b.processes[i].rank].second.push_back(i);
   for (const auto& [rank, both] : ranks)
     for (size_t i = 0; i < both.first.size() && i < both.second.size(); ++i) {
       ProcessLog &of_a = a.processes[both.first[i]], &of_b = b.processes[both.second[i]];

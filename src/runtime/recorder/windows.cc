@@ -4,8 +4,8 @@
 //   ring of 2       3, 4 held          a watcher speaks in 4: both are a log, and 5 begins a ring
 //
 // Between the steps of a window only steps and backward passes are counted, and the numbers of
-// collectives. What began in a step that is not recorded never comes into the log (add()). What began
-// in one that is may end a step later, so the log is closed a step behind the window.
+// collectives. What began in a step that is not recorded never comes into the log (add()). What
+// began in one that is may end a step later, so the log is closed a step behind the window.
 //
 // Counterexample: a value carried over a pause. What was written meanwhile nobody saw.
 #include <Python.h>
