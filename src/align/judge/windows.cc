@@ -12,7 +12,6 @@ namespace {
 
 // A step that begins where the one before it was not recorded.
 struct Beginning {
-  EventRef optimizer[2];
   uint32_t step[2] = {0, 0};
   uint64_t differing = 0, tensors = 0;
   std::string first;
@@ -58,8 +57,9 @@ std::optional<Beginning> first_apart(const Run& a, const Run& b, const ProcessPa
   for (const Pair& pair : both.pairs) {
     if (pair.equality == Equality::equal || log_a.events.kind(pair.a) != EventKind::optimizer)
       continue;
-    Beginning found{{{both.a, pair.a}, {both.b, pair.b}},
-                    {log_a.events.step(pair.a), log_b.events.step(pair.b)}};
+    Beginning found;
+    found.step[0] = log_a.events.step(pair.a);
+    found.step[1] = log_b.events.step(pair.b);
     if (!begins(log_a, found.step[0]) && !begins(log_b, found.step[1])) continue;
     const Values of_a = found_by(log_a, log_a.events[pair.a]),
                  of_b = found_by(log_b, log_b.events[pair.b]);
