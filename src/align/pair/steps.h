@@ -33,8 +33,8 @@ struct StepStretch {
 class StepPairs {
  public:
   StepPairs() = default;
-  // Increasing on both sides; only the last one may be without an end. windowed: of the steps
-  // between them a log has no records, which is not to say that its run does not make them.
+  // Increasing on both sides; only the last one may be without an end. windowed: a log has no
+  // records of the steps between them. Its run may have made them all the same.
   explicit StepPairs(std::vector<StepStretch> stretches, bool windowed = false);
 
   bool by_number() const { return stretches_.empty(); }
