@@ -10,7 +10,7 @@ of one whose sources have probes every operator.
 Every rank records into the same folder. What torchrun has started again after a failure goes into a folder of its own:
 logs/run1.restart1. Counterexample: a program under `opguard run` is recorded already; the block then only runs.
 
-The cost outside of `steps`: docs/guide/long-jobs.md."""
+The cost outside of `steps`: docs/guide/longjobs.md."""
 
 import os
 

@@ -46,7 +46,7 @@ void add_run(CLI::App& app, Pipeline& run) {
       ->type_name("SEED");
   command
       ->add_option("--steps", opt->steps,
-                   "Record steps M to N only, counted from 0 (opguard help long-jobs)")
+                   "Record steps M to N only, counted from 0 (opguard help longjobs)")
       ->type_name("M..N");
   command->add_option("--from-step", opt->from_step, "Record from step N on")->type_name("N");
   command->add_option("--every", opt->every, "Of these, record every K-th step only")
@@ -55,7 +55,7 @@ void add_run(CLI::App& app, Pipeline& run) {
   CLI::Option* ring = command
                           ->add_option("--ring", opt->ring,
                                        "Keep the last K steps in memory, and write them when a "
-                                       "watcher says so (opguard help long-jobs)")
+                                       "watcher says so (opguard help longjobs)")
                           ->type_name("K")
                           ->check(CLI::PositiveNumber);
   command->add_option("--on", opt->ring_on, "Watchers: nan, spike, signal=USR1 [nan,spike]")

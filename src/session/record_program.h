@@ -18,7 +18,7 @@ struct RecordOptions {
   std::optional<uint32_t> from_step;
   uint32_t every = 1;
   // The last so many are kept in memory, and written when a watcher says so:
-  // docs/guide/long-jobs.md.
+  // docs/guide/longjobs.md.
   uint32_t ring = 0;
   std::string ring_on = "nan,spike";
   std::vector<std::string> command, captures, transplants;

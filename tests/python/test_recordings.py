@@ -133,7 +133,7 @@ lightning.Trainer(max_steps=6, accumulate_grad_batches=2, accelerator="cpu", log
 
 
 def lightning_python():
-    """An interpreter that has Lightning: this one, or that of docs/guide/long-jobs.md's environment."""
+    """An interpreter that has Lightning: this one, or that of docs/guide/longjobs.md's environment."""
     for python in (sys.executable, ROOT / "build" / "venv-lightning" / "bin" / "python"):
         if os.path.exists(python) and subprocess.run([str(python), "-c", "import lightning"], capture_output=True).returncode == 0:
             return python

@@ -1,4 +1,4 @@
-"""The ring of the last steps, and who watches over it: docs/guide/long-jobs.md.
+"""The ring of the last steps, and who watches over it: docs/guide/longjobs.md.
 
     nan       the loss or the gradients' norm is not a finite number
     spike     the loss is far above its last ones: is_spike()
