@@ -1,10 +1,12 @@
 """opguard: what instrumented sources import. `og(id, operand)` stands for the operand during one operator."""
 
+import sys
+
 from opguard.load import importing
 from opguard._rt import aug, mark_micro_batch, mark_step, name, probe, probe_micro_batch, probe_step, probe_writes
 from opguard.ranks.shards import combine
 
-__all__ = ["combine", "micro_batch", "og", "read_log", "step"]
+__all__ = ["combine", "keep", "micro_batch", "og", "read_log", "recording", "step"]
 
 
 # A function of Python, not of C: torch.compile traces into it, and reads its attributes. It has returned before the
@@ -40,6 +42,20 @@ def read_log(path):
     from opguard import logs  # a program that is recorded needs none of it
 
     return logs.read_log(path)
+
+
+def recording(log, steps=None, **options):
+    """with recording("logs/run1", steps=(100, 103)): train() -- records without a command: opguard.recordings.Recording."""
+    from opguard import recordings
+
+    return recordings.Recording(log, steps, **options)
+
+
+def keep(why="opguard.keep()"):
+    """The ring of the last steps is written once this step is over. Where none is kept, nothing."""
+    rings = sys.modules.get("opguard.record.ring")
+    if rings is not None:
+        rings.keep(why)
 
 
 og.aug = aug

@@ -24,8 +24,9 @@ void add_run(CLI::App& app, Pipeline& run) {
       ->type_name("N")
       ->needs(deterministic);
   command
-      ->add_option("--mode", opt->mode,
-                   "Record default, full, sketch, trusted, sdc or off (opguard help runtime) [default]")
+      ->add_option(
+          "--mode", opt->mode,
+          "Record default, full, sketch, trusted, sdc or off (opguard help runtime) [default]")
       ->type_name("MODE")
       ->check(CLI::IsMember({"default", "full", "sketch", "trusted", "sdc", "off"}));
   command
@@ -43,6 +44,23 @@ void add_run(CLI::App& app, Pipeline& run) {
       ->add_option("--jitter", opt->jitter,
                    "In mode sketch: move each result by up to the unit roundoff of its type")
       ->type_name("SEED");
+  command
+      ->add_option("--steps", opt->steps,
+                   "Record steps M to N only, counted from 0 (opguard help longjobs)")
+      ->type_name("M..N");
+  command->add_option("--from-step", opt->from_step, "Record from step N on")->type_name("N");
+  command->add_option("--every", opt->every, "Of these, record every K-th step only")
+      ->type_name("K")
+      ->check(CLI::PositiveNumber);
+  CLI::Option* ring = command
+                          ->add_option("--ring", opt->ring,
+                                       "Keep the last K steps in memory, and write them when a "
+                                       "watcher says so (opguard help longjobs)")
+                          ->type_name("K")
+                          ->check(CLI::PositiveNumber);
+  command->add_option("--on", opt->ring_on, "Watchers: nan, spike, signal=USR1 [nan,spike]")
+      ->type_name("NAMES")
+      ->needs(ring);
   // One value each, or the first would take all that follow.
   command
       ->add_option("--capture", opt->captures,

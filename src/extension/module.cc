@@ -108,6 +108,39 @@ PyObject* end_after(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+// record_steps(window, first, marked, callback): before the first event. window: "100..103".
+PyObject* record_steps(PyObject*, PyObject* args) {
+  const char* text = nullptr;
+  unsigned first = 0;
+  int marked = 0;
+  PyObject* callback = nullptr;
+  StepWindow window;
+  std::string error;
+  if (!PyArg_ParseTuple(args, "sIpO", &text, &first, &marked, &callback)) return nullptr;
+  if (*text != '\0' && !parse_window(text, window, error)) {
+    PyErr_SetString(PyExc_ValueError, error.c_str());
+    return nullptr;
+  }
+  recorder().record_steps(window, first, marked != 0, callback);
+  Py_RETURN_NONE;
+}
+
+// hold_steps(count, watchers): before the first event.
+PyObject* hold_steps(PyObject*, PyObject* args) {
+  unsigned count = 0;
+  PyObject* watchers = nullptr;
+  if (!PyArg_ParseTuple(args, "IO", &count, &watchers)) return nullptr;
+  recorder().hold_steps(count, watchers);
+  Py_RETURN_NONE;
+}
+
+// write_ring(folder, why) -> whether it was done.
+PyObject* write_ring(PyObject*, PyObject* args) {
+  const char *folder = nullptr, *why = nullptr;
+  if (!PyArg_ParseTuple(args, "ss", &folder, &why)) return nullptr;
+  return PyBool_FromLong(recorder().alive() && recorder().write_ring_now(folder, why));
+}
+
 // progress(path): at the end of each step the number of steps stands there.
 PyObject* progress(PyObject*, PyObject* path) {
   const char* text = PyUnicode_AsUTF8AndSize(path, nullptr);
@@ -154,7 +187,7 @@ PyObject* rest(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
-PyObject* recording(PyObject*, PyObject*) { return PyBool_FromLong(recorder().on()); }
+PyObject* recording(PyObject*, PyObject*) { return PyBool_FromLong(recorder().alive()); }
 
 PyObject* buffers(PyObject*, PyObject* function) {
   set_buffers(function);
@@ -209,7 +242,7 @@ PyObject* locate(PyObject*, PyObject* args) {
 }
 
 PyObject* mark_step(PyObject*, PyObject*) {
-  if (recorder().on() && !recorder().thread().inside) {
+  if (recorder().alive() && !recorder().thread().inside) {
     OwnWork work;
     recorder().mark_step();
   }
@@ -217,7 +250,7 @@ PyObject* mark_step(PyObject*, PyObject*) {
 }
 
 PyObject* mark_micro_batch(PyObject*, PyObject*) {
-  if (recorder().on() && !recorder().thread().inside) {
+  if (recorder().alive() && !recorder().thread().inside) {
     OwnWork work;
     recorder().mark_micro_batch();
   }
@@ -279,6 +312,11 @@ PyMethodDef g_module_methods[] = {
      "watch(captures, transplants, dir, rank): tensors to write, and values to replace"},
     {"end_after", end_after, METH_VARARGS,
      "end_after(step, callback): call it once the step is over and recorded"},
+    {"record_steps", record_steps, METH_VARARGS,
+     "record_steps(window, first, marked, callback): record these steps only"},
+    {"hold_steps", hold_steps, METH_VARARGS,
+     "hold_steps(count, watchers): the last steps are held until a watcher wants them written"},
+    {"write_ring", write_ring, METH_VARARGS, "write_ring(folder, why): what is held, at once"},
     {"progress", progress, METH_O, "progress(path): the file in which steps are counted"},
     {"device_plugins", device_plugins, METH_VARARGS,
      "device_plugins(paths, patience): libraries that read tensors on devices (device/plugin.h)"},

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "align/judge/pivot_view.h"
+#include "record/step_window.h"
 #include "report/tolerance_text.h"
 #include "support/text.h"
 
@@ -47,6 +48,7 @@ constexpr Plain kPlain[] = {
     {equal_until_ended, "until then every model value is equal"},
     {compared_until_end, "what it did until then is compared"},
     {held_agrees, "what both logs hold agrees"},
+    {cause_unrecorded, "the cause is in a step that was not recorded"},
     {held_differs, "the runs differ by what one log does not hold"},
     {without_digest, "a value of theirs has no digest in the logs, or a rule hides it"},
     {element_sums_differ, "the sums over their elements differ"},
@@ -121,6 +123,17 @@ std::string cut(const std::string& text) {
   return text.size() <= 40 ? "`" + text + "`" : "`" + text.substr(0, 37) + "...`";
 }
 
+// "steps 100 to 103", "steps from 0 on, every 10th"
+std::string window_words(const std::string& text) {
+  StepWindow window;
+  std::string error;
+  if (!parse_window(text, window, error)) return "all steps";
+  std::string words = window.to == kNone
+                          ? "steps from " + number(window.from) + " on"
+                          : "steps " + number(window.from) + " to " + number(window.to);
+  return window.every == 1 ? words : words + ", every " + number(window.every) + "th,";
+}
+
 class Wording {
  public:
   Wording(const Run& a, const Run& b, const Reason& reason) : runs_{&a, &b}, reason_(reason) {}
@@ -151,6 +164,16 @@ class Wording {
         return "the runs were made under unlike settings of opguard: " + refused(names[0]);
       case ended:
         return run + " ended with " + names[0];
+      case no_common_step:
+        return "no step is recorded in both runs: run a has " + window_words(names[0]) +
+               ", run b has " + window_words(names[1]);
+      case apart_at_window:
+        return "the runs already differed as step " + number(first) + " began: " + number(second) +
+               " of " + counted(third, "tensor") + " that its optimizer finds, " + names[0] +
+               " first";
+      case window:
+        return "of " + run + " " + window_words(names[0]) +
+               " are recorded: nothing is said of other steps";
       case log_not_whole: {
         const ProcessLog& log =
             runs_[reason_.side]->processes[reason_.events[reason_.side].process];

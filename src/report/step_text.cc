@@ -33,6 +33,23 @@ std::string besides(int side, const std::vector<StepStretch>& stretches) {
          ranges + ")";
 }
 
+// "compared are steps 100 to 103 of run a with the same ones of run b, 4 in all"
+std::string compared(const std::vector<StepStretch>& stretches) {
+  constexpr size_t kShown = 4;
+  uint32_t count = 0;
+  std::string ranges[2];
+  for (size_t i = 0; i < stretches.size(); ++i) {
+    count += stretches[i].count;
+    if (i > kShown) continue;
+    for (int side : {0, 1})
+      ranges[side] += (i == 0 ? "" : ", ") +
+                      (i == kShown ? "..." : range(begin(side, stretches[i]), stretches[i].count));
+  }
+  const std::string of_b = ranges[0] == ranges[1] ? "the same ones" : ranges[1];
+  return "compared are " + ranges[0] + " of run a with " + of_b + " of run b, " +
+         counted(count, "step") + " in all";
+}
+
 }  // namespace
 
 std::vector<const ProcessPair*> paired_otherwise(const Alignment& alignment) {
@@ -50,6 +67,10 @@ std::vector<std::string> step_sentences(const Alignment& alignment) {
   for (const ProcessPair* both : paired_otherwise(alignment)) {
     std::string text;
     const std::vector<StepStretch>& stretches = both->steps.stretches();
+    if (both->steps.windowed()) {
+      sentences.push_back(compared(stretches));
+      continue;
+    }
     for (const StepStretch& s : stretches) {
       const bool last = s.count == kNone;
       text += (text.empty() ? "" : ", ") +

@@ -11,6 +11,7 @@
 
 #include "align/pair/alignment.h"
 #include "align/pair/provenance_file.h"
+#include "align/pair/common_steps.h"
 #include "align/pair/run.h"
 #include "nlohmann/json.hpp"
 #include "plan/plan.h"
@@ -158,6 +159,7 @@ int dump_alignment(const std::string& dir_a, const std::string& dir_b) {
   if (!a) return fail(llvm::toString(a.takeError()));
   llvm::Expected<Run> b = load_run(dir_b);
   if (!b) return fail(llvm::toString(b.takeError()));
+  cut_to_common_steps(*a, *b);
   return print(dump(align_runs(*a, *b), *a, *b));
 }
 

@@ -1,17 +1,20 @@
 #include "session/record_program.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "align/pair/provenance_file.h"
 #include "preflight/control.h"
 #include "preflight/reach.h"
 #include "record/record.h"
+#include "record/step_window.h"
 #include "session/log_folder.h"
-#include "session/slices.h"
 #include "session/side_trees.h"
+#include "session/slices.h"
 #include "support/exit_code.h"
 #include "support/launch.h"
 #include "support/say.h"
@@ -91,6 +94,29 @@ bool transplants_done(const RecordOptions& opt, const Run& recorded) {
   return all;
 }
 
+// The logs of a ring lie in folders of their own, `kept-step1203`.
+bool print_kept(const fs::path& log) {
+  std::vector<std::string> folders;
+  std::error_code ec;
+  for (fs::directory_iterator it(log, ec), end; !ec && it != end; it.increment(ec))
+    if (it->is_directory(ec) && holds_logs(it->path())) folders.push_back(it->path().string());
+  std::sort(folders.begin(), folders.end());
+  for (const std::string& folder : folders) {
+    Run kept;
+    std::string error;
+    if (!read_run(folder, kept, error)) {
+      say("warning: " + error);
+      continue;
+    }
+    const std::string* why = setting(kept.processes[0], "steps.kept");
+    const std::string* steps = setting(kept.processes[0], "steps");
+    say("kept steps " + shown(steps ? *steps : "?") + ", " + shown(why ? *why : "?") + ": " +
+        folder);
+  }
+  if (folders.empty()) say("no watcher said anything: nothing was kept");
+  return true;
+}
+
 // What was recorded and what was not. False: a transplant was not done.
 bool print_recorded(const RecordOptions& opt, const LogFolder& folder, const fs::path& wanted) {
   if (opt.mode == "off") {
@@ -101,6 +127,13 @@ bool print_recorded(const RecordOptions& opt, const LogFolder& folder, const fs:
   const fs::path log = now.value_or(wanted);  // a process that began later may have made it anew
   if (!holds_logs(log)) {
     if (!now) return opt.transplants.empty();
+    if (opt.ring > 0) return print_kept(log);
+    if (opt.from_step || !opt.steps.empty()) {
+      say("no log in " + log.string() +
+          ": none of the steps was reached that are to be recorded; steps are counted from 0, as "
+          "optimizers of torch.optim step");
+      return opt.transplants.empty();
+    }
     std::fprintf(
         stderr,
         "opguard: no log in %s: no probe was reached. Is the program's source instrumented? "
@@ -171,6 +204,39 @@ bool check_selections(RecordOptions& opt, std::string& error) {
   return false;
 }
 
+// "nan,spike,signal=USR1". Whether there is such a signal is Python's to say, of its own platform.
+bool are_watchers(std::string_view text) {
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(','), text.size());
+    const std::string_view word = text.substr(0, end);
+    if (word != "nan" && word != "spike" && word != "signal" && !word.starts_with("signal="))
+      return false;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return true;
+}
+
+// What --from-step, --steps and --every say together.
+bool read_window(const RecordOptions& opt, StepWindow& window, std::string& error) {
+  if (!opt.steps.empty() && opt.from_step) {
+    error = "--steps and --from-step both say where to begin: leave one out";
+    return false;
+  }
+  if (!opt.steps.empty() && !parse_window(opt.steps, window, error)) {
+    error = "--steps: " + error;
+    return false;
+  }
+  if (opt.from_step) window.from = *opt.from_step;
+  if (opt.every != 1) window.every = opt.every;
+  if (!are_watchers(opt.ring_on)) {
+    error = "--on takes nan, spike and signal=NAME, separated by commas, not " + opt.ring_on;
+    return false;
+  }
+  if (opt.ring == 0 || (opt.captures.empty() && opt.transplants.empty())) return true;
+  error = "--ring keeps events alone: not with --capture or --transplant";
+  return false;
+}
+
 }  // namespace
 
 int record_program(RecordOptions opt) {
@@ -179,6 +245,8 @@ int record_program(RecordOptions opt) {
   std::error_code ec;
   std::string wrong;
   if (!check_selections(opt, wrong)) return fail(wrong);
+  StepWindow window;
+  if (!read_window(opt, window, wrong)) return fail(wrong);
   if (opt.mode != "sketch" && (!opt.slices.empty() || opt.jitter))
     return fail("--slices and --jitter need --mode sketch");
   fs::path log = fs::absolute(opt.log, ec);
@@ -200,6 +268,10 @@ int record_program(RecordOptions opt) {
   launched.environment.emplace_back("OPGUARD_TRACE", "");
   launched.environment.emplace_back("OPGUARD_CAPTURE", lines(opt.captures));
   launched.environment.emplace_back("OPGUARD_TRANSPLANT", lines(opt.transplants));
+  launched.environment.emplace_back("OPGUARD_RECORD_STEPS",
+                                    window.all() ? "" : window_text(window));
+  launched.environment.emplace_back("OPGUARD_RING", opt.ring ? std::to_string(opt.ring) : "");
+  launched.environment.emplace_back("OPGUARD_RING_ON", opt.ring ? opt.ring_on : "");
   std::string slices;
   if (!opt.slices.empty()) {
     auto file = slices_file(opt.slices, (log / "slices.txt").string());

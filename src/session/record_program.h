@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +13,14 @@ struct RecordOptions {
   // Mode sketch (runtime/recorder/sketches.h): a file of shapes, "" for none; noise of rounding.
   std::string slices;
   std::optional<uint64_t> jitter;
+  // Which steps (record/step_window.h): `steps`, or `from_step`, of which every `every`-th.
+  std::string steps;
+  std::optional<uint32_t> from_step;
+  uint32_t every = 1;
+  // The last so many are kept in memory, and written when a watcher says so:
+  // docs/guide/longjobs.md.
+  uint32_t ring = 0;
+  std::string ring_on = "nan,spike";
   std::vector<std::string> command, captures, transplants;
   bool deterministic = false;
   bool simulate = false;  // every rank unsharded: docs/design/simulate.md

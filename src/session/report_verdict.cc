@@ -8,6 +8,7 @@
 
 #include "align/judge/conclude.h"
 #include "align/pair/common_end.h"
+#include "align/pair/common_steps.h"
 #include "align/pair/run.h"
 #include "align/pair/settings.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -128,6 +129,7 @@ llvm::Expected<std::unique_ptr<ComparedRuns>> compare_logs(const LogPair& logs,
   Run &a = *compared->a, &b = *compared->b;
 
   const SettingsReport settings = compare_settings(a, b);
+  cut_to_common_steps(a, b);
   const std::array<uint64_t, 2> behind_cut =
       read_to_common_end(a, b, {!logs.failures[0].empty(), !logs.failures[1].empty()});
   compared->hidden = std::make_unique<HiddenRecords>(compared->rules, a, b);

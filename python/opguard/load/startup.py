@@ -10,10 +10,10 @@ class Options:
     """One field per variable of docs/design/architecture.md; a field that is not set is empty, 0 or None."""
 
     __slots__ = ("trace", "tree", "packages", "left_out", "steps", "compiling", "log", "hook", "mode", "trusted", "seed", "controlled", "rank", "world",
-                 "capture", "transplant", "drill", "slices", "jitter", "until", "activities", "plugins", "injection", "cuda_home", "device_wait", "progress", "simulate", "observe", "observe_operators")  # fmt: skip
+                 "capture", "transplant", "drill", "slices", "jitter", "until", "steps_recorded", "first_step", "marked_steps", "ring", "ring_on", "activities", "plugins", "injection", "cuda_home", "device_wait", "progress", "simulate", "observe", "observe_operators")  # fmt: skip
 
     def __init__(self, trace="", tree="", packages=(), left_out="", steps=0, compiling=True, log="", hook="", mode="default", trusted="", seed=None, controlled=(), rank=0, world=1,
-                 capture="", transplant="", drill="", slices="", jitter=None, until=None, activities="auto", plugins=(), injection="", cuda_home="", device_wait=0.0, progress="", simulate=False, observe="", observe_operators=False):  # fmt: skip
+                 capture="", transplant="", drill="", slices="", jitter=None, until=None, steps_recorded="", first_step=0, marked_steps=False, ring=0, ring_on="", activities="auto", plugins=(), injection="", cuda_home="", device_wait=0.0, progress="", simulate=False, observe="", observe_operators=False):  # fmt: skip
         self.trace, self.tree, self.packages, self.steps = trace, tree, list(packages), steps
         self.compiling = compiling  # below torch.compile a traced program is told so: trace/compiling.py
         self.left_out = frozenset(left_out.splitlines())  # files of the tree that are no source
@@ -23,6 +23,9 @@ class Options:
         self.capture, self.transplant, self.drill = capture, transplant, drill  # a selection a line
         self.slices, self.jitter = slices, jitter  # of mode sketch: src/runtime/recorder/sketches.h; a seed or None
         self.until = until  # the last step of the run, None: all of them
+        self.steps_recorded = steps_recorded  # "100..103", "": all; counted from first_step on
+        self.first_step, self.marked_steps = first_step, marked_steps  # marked: only opguard.step() ends one
+        self.ring, self.ring_on = ring, ring_on  # the last steps are kept, 0: all are written; by which watchers
         self.activities, self.plugins = activities, list(plugins)  # of devices, docs/design/activities.md
         self.injection, self.cuda_home = injection, cuda_home
         self.simulate = simulate  # every rank computes unsharded: docs/design/simulate.md
@@ -78,6 +81,9 @@ def read_environment(environment):
         slices=_lines(environment, "OPGUARD_SLICES"),
         jitter=_number(environment, "OPGUARD_JITTER", 0) if environment.get("OPGUARD_JITTER") else None,
         until=_number(environment, "OPGUARD_UNTIL_STEP", 0) if environment.get("OPGUARD_UNTIL_STEP") else None,
+        steps_recorded=environment.get("OPGUARD_RECORD_STEPS", ""),
+        ring=_number(environment, "OPGUARD_RING", 0),
+        ring_on=environment.get("OPGUARD_RING_ON", ""),
         activities=environment.get("OPGUARD_ACTIVITIES") or "auto",
         plugins=[p for p in environment.get("OPGUARD_DEVICE_PLUGIN", "").split(os.pathsep) if p],
         injection=environment.get("CUDA_INJECTION64_PATH", ""),

@@ -5,7 +5,7 @@ recording itself is C++ (src/runtime).
 
     start      options -> _rt.start(folder, rank, mode, ...): nothing is opened yet
     on_torch   as torch has been imported: hooks of optimizers, of modules' buffers, of saving
-    close      at exit, also by os._exit: the log gets its end and loses the name `.incomplete`
+    close      at exit, behind the last step of a window, also by os._exit: the log gets its end and loses the name `.incomplete`
 
 Counterexample: a program that makes no event leaves no file, as a launcher or a worker that only reads data."""
 
@@ -19,6 +19,9 @@ from opguard.compiled import device_graphs
 from opguard.load import exits, importing
 from opguard.ranks import collectives, ddp, flights, functional
 from opguard.record import buffers, generators, hook_numbers, parameter_names, saving, tensor_layout
+
+
+_installed = set()  # a second recording in this process finds the hooks of the first
 
 
 def start(options):
@@ -38,6 +41,12 @@ def start(options):
         _rt.buffers(buffers.collect)
         if options.mode == "sketch":
             _sketch(options)
+        if options.steps_recorded or options.first_step or options.marked_steps:
+            _rt.record_steps(options.steps_recorded, options.first_step, options.marked_steps, close)
+        if options.ring:
+            from opguard.record import ring
+
+            ring.install(options)
         if options.progress and options.rank == 0:
             _rt.progress(options.progress)
         if options.until is not None:
@@ -45,8 +54,12 @@ def start(options):
 
             _rt.end_after(options.until, functools.partial(until.end, os.path.abspath(options.log)))
         exits.at_exit(close)
-        collectives.install()
-    importing.when_imported("torch", on_torch)
+        if not _installed:
+            collectives.install()
+    if not _installed:
+        importing.when_imported("torch", on_torch)
+    if options.mode != "off":
+        _installed.add("hooks")
 
 
 def _sketch(options):
@@ -60,6 +73,9 @@ def _sketch(options):
 def close():
     flights.close(functional.pending())
     _rt.close()
+    rings = sys.modules.get("opguard.record.ring")
+    if rings is not None:
+        rings.close()
 
 
 def _settings(options):
@@ -78,6 +94,8 @@ def _settings(options):
 
         found.update(seams.settings())
     found["mode"] = options.mode
+    if options.steps_recorded:
+        found["steps"] = options.steps_recorded
     if options.mode == "trusted":
         found["mode.trusted"] = options.trusted
     if options.jitter is not None:
@@ -108,6 +126,9 @@ def _step_begins(optimizer, args, kwargs):
     modules = sys.modules.get("opguard.record.modules")
     if modules is not None:
         modules.gradients(_rt.step())
+    rings = sys.modules.get("opguard.record.ring")
+    if rings is not None:
+        rings.gradients(optimizer)
     _rt.step_begins(optimizer)
     # args[0] is the optimizer. What the closure runs is the program's forward and backward, no part of the step.
     if len(args) > 1 and callable(args[1]):
@@ -148,6 +169,9 @@ def _announced(original, roots):
         # Before 2.13 torch does not call itself compiling while AOTAutograd traces a backward pass.
         if not compiling() and not _traced(outputs):
             _rt.loss(outputs)
+            rings = sys.modules.get("opguard.record.ring")
+            if rings is not None:
+                rings.loss(outputs)
         return original(*args, **kwargs)
 
     announced._opguard = True

@@ -4,6 +4,8 @@
 #include "align/check/recompute.h"
 #include "align/judge/holes.h"
 #include "align/judge/random_state.h"
+#include "align/judge/windows.h"
+#include "align/pair/steps.h"
 
 namespace opguard {
 namespace {
@@ -41,6 +43,13 @@ Conclusion conclude(const Run& a, const Run& b, const SettingsReport& settings,
         {.kind = ReasonKind::unlike_settings, .names = {settings.refused.front().key}}};
     return found;
   }
+  if (!have_common_steps(a, b)) {
+    found.verdict.outcome = Outcome::inconclusive;
+    found.verdict.why = {{.kind = ReasonKind::no_common_step,
+                          .names = {window_text(window_of(a.processes[0])),
+                                    window_text(window_of(b.processes[0]))}}};
+    return found;
+  }
   found.alignment = align_runs(a, b);
   hidden.apply(found.alignment);
   const bool ended_early =
@@ -53,6 +62,7 @@ Conclusion conclude(const Run& a, const Run& b, const SettingsReport& settings,
   // May put the first use of overwritten memory before the reader that was named.
   add_overwritten_findings(a, b, found.alignment, found.verdict);
   found.verdict = end_early(std::move(found.verdict), failures);
+  found.verdict = limit_by_windows(std::move(found.verdict), a, b, found.alignment);
   // Last: an incomplete log takes back what it cannot bear out, whoever said it.
   found.verdict = limit_by_holes(std::move(found.verdict), a, b, found.alignment);
   // What may explain an early end explains nothing where there was none: a data loader's worker

@@ -51,8 +51,12 @@ enum class ReasonKind : uint8_t {
   compared_until_end,  // behind `ended`
   held_agrees,
   held_differs,
-  log_not_whole,  // side, events[side]: the process
-  behind_cut,     // side, numbers: its events behind the end of the other's log
+  log_not_whole,     // side, events[side]: the process
+  no_common_step,    // names: which steps a has, which b has
+  apart_at_window,   // numbers: the step, differing, tensors; names: the first that differs
+  cause_unrecorded,  // behind it
+  window,            // side, names: which steps its log has
+  behind_cut,        // side, numbers: its events behind the end of the other's log
   // What one run alone has, or has otherwise.
   saves,              // numbers: times, a and b
   backward_passes,    // numbers: the one and the other

@@ -10,6 +10,7 @@ namespace {
 // What says where and when a program ran, not how.
 bool incidental(const std::string& key, const std::string& a, const std::string& b) {
   if (key == "capture" || key.starts_with("capture.")) return true;  // writing changes nothing
+  if (key == "steps" || key.starts_with("steps.")) return true;      // nor does writing less
   static const std::set<std::string_view> kKeys = {
       "argv", "command", "cwd",    "executable", "host",  "hostname", "log",  "main", "node",
       "pid",  "ppid",    "prefix", "run",        "start", "time",     "tree", "user"};

@@ -45,7 +45,8 @@ StepEvents::StepEvents(const ProcessLog& log, const StepPairs& steps, int side)
   const StepStretch& first = steps.stretches().front();
   first_ = steps.number(0, first.a);
   std::vector<bool> belongs;
-  if (steps.besides(side, 0)) belongs = setup(log);
+  // Where a window begins later, the other run's setup is not recorded.
+  if (steps.besides(side, 0) && !steps.windowed()) belongs = setup(log);
   std::map<Key, uint32_t> counts;
   occurrences_.resize(log.events.size());
   for (uint32_t e = 0; e < log.events.size(); ++e) {

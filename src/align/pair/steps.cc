@@ -90,7 +90,8 @@ std::vector<StepStretch> stretches_of(const std::vector<Anchor>& anchors, const 
 
 }  // namespace
 
-StepPairs::StepPairs(std::vector<StepStretch> stretches) : stretches_(std::move(stretches)) {
+StepPairs::StepPairs(std::vector<StepStretch> stretches, bool windowed)
+    : stretches_(std::move(stretches)), windowed_(windowed) {
   uint32_t number = 0, end[2] = {0, 0};
   for (const StepStretch& s : stretches_) {
     number += std::max(s.a - end[0], s.b - end[1]);
@@ -111,6 +112,7 @@ uint32_t StepPairs::number(int side, uint32_t step) const {
   const size_t i = at(side, step);
   if (!besides(side, step)) return numbers_[i] + (step - begin(side, stretches_[i]));
   const size_t next = i == stretches_.size() ? 0 : i + 1;
+  if (next == stretches_.size()) return numbers_[i] + (step - begin(side, stretches_[i]));
   return numbers_[next] - (begin(side, stretches_[next]) - step);
 }
 
@@ -119,7 +121,8 @@ uint32_t StepPairs::step(int side, uint32_t number) const {
   for (size_t i = stretches_.size(); i-- > 0;) {
     const StepStretch& s = stretches_[i];
     if (numbers_[i] > number) continue;
-    if (number - numbers_[i] < s.count) return begin(side, s) + (number - numbers_[i]);
+    if (number - numbers_[i] < s.count || i + 1 == stretches_.size())
+      return begin(side, s) + (number - numbers_[i]);
     return begin(side, stretches_[i + 1]);
   }
   return begin(side, stretches_[0]);
@@ -131,9 +134,39 @@ bool StepPairs::besides(int side, uint32_t step) const {
   return i == stretches_.size() || step - begin(side, stretches_[i]) >= stretches_[i].count;
 }
 
+static uint32_t end_of(const std::vector<const ProcessLog*>& processes) {
+  uint32_t end = 0;
+  for (const ProcessLog* log : processes)
+    for (uint64_t e = 0; e < log->events.size(); ++e) end = std::max(end, log->events.step(e) + 1);
+  return end;
+}
+
+// Of these the steps that both logs have. None: one stretch without any, behind all there is.
+static StepPairs in_windows(const StepPairs& steps, const SteppingProcesses& processes) {
+  if (processes.a.empty() || processes.b.empty()) return steps;
+  const StepWindow a = window_of(*processes.a[0]), b = window_of(*processes.b[0]);
+  if (a.all() && b.all()) return steps;
+  if (a == b && steps.by_number()) return steps;
+  const uint32_t end[2] = {end_of(processes.a), end_of(processes.b)};
+  std::vector<StepStretch> given = steps.stretches(), kept;
+  if (given.empty()) given.push_back({});
+  for (const StepStretch& s : given)
+    for (uint32_t i = 0; i < s.count && (s.a + i < end[0] || s.b + i < end[1]); ++i) {
+      if (!a.holds(s.a + i) || !b.holds(s.b + i)) continue;
+      const bool follows = !kept.empty() && kept.back().a + kept.back().count == s.a + i &&
+                           kept.back().b + kept.back().count == s.b + i;
+      if (follows)
+        ++kept.back().count;
+      else
+        kept.push_back({s.a + i, s.b + i, 1});
+    }
+  if (kept.empty()) kept.push_back({end[0], end[1], 0});
+  return StepPairs(std::move(kept), true);
+}
+
 StepPairs pair_steps(const SteppingProcesses& processes) {
   const StepStates a = step_states(processes.a), b = step_states(processes.b);
-  if (a.first == kNone || b.first == kNone) return {};
+  if (a.first == kNone || b.first == kNone) return in_windows({}, processes);
   std::vector<Anchor> anchors = longest_chain(equal_beginnings(a, b));
   const bool unknown =
       anchors.empty() || (anchors[0].first != a.first && anchors[0].second != b.first);
@@ -146,8 +179,22 @@ StepPairs pair_steps(const SteppingProcesses& processes) {
       anchors.insert(anchors.begin(), *first);
     }
   std::vector<StepStretch> stretches = stretches_of(anchors, a, b);
-  if (stretches.empty() || (stretches.size() == 1 && stretches[0] == StepStretch{})) return {};
-  return StepPairs(std::move(stretches));
+  if (stretches.size() == 1 && stretches[0] == StepStretch{}) stretches.clear();
+  return in_windows(StepPairs(std::move(stretches)), processes);
+}
+
+StepWindow window_of(const ProcessLog& log) {
+  StepWindow window;
+  std::string error;
+  if (auto at = log.settings.find("steps"); at != log.settings.end())
+    parse_window(at->second, window, error);
+  return window;
+}
+
+bool have_common_steps(const Run& a, const Run& b) {
+  if (a.processes.empty() || b.processes.empty()) return true;
+  const StepPairs steps = pair_steps({{&a.processes[0]}, {&b.processes[0]}});
+  return !steps.windowed() || steps.stretches().front().count > 0;
 }
 
 }  // namespace opguard

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "record/record.h"
+#include "record/step_window.h"
 
 namespace opguard {
 
@@ -32,10 +33,12 @@ struct StepStretch {
 class StepPairs {
  public:
   StepPairs() = default;
-  // Increasing on both sides; only the last one is without an end.
-  explicit StepPairs(std::vector<StepStretch> stretches);
+  // Increasing on both sides; only the last one may be without an end. windowed: a log has no
+  // records of the steps between them. Its run may have made them all the same.
+  explicit StepPairs(std::vector<StepStretch> stretches, bool windowed = false);
 
   bool by_number() const { return stretches_.empty(); }
+  bool windowed() const { return windowed_; }
   const std::vector<StepStretch>& stretches() const { return stretches_; }
 
   // Sides are 0 (a) and 1 (b). A number that a step has in common with its counterpart, and that
@@ -55,6 +58,7 @@ class StepPairs {
   size_t at(int side, uint32_t step) const;
 
   std::vector<StepStretch> stretches_;
+  bool windowed_ = false;
   std::vector<uint32_t> numbers_;  // of the first step of each stretch
 };
 
@@ -63,7 +67,13 @@ struct SteppingProcesses {
   std::vector<const ProcessLog*> a, b;  // as many of each, those of one rank at one place
 };
 
-// By number where nothing else is known.
+// Which steps a log has, by its setting `steps`.
+StepWindow window_of(const ProcessLog& log);
+
+// Both windows: a log says so of itself. False also where no step is recorded in both runs.
+bool have_common_steps(const Run& a, const Run& b);
+
+// By number where nothing else is known. Only steps that both logs have.
 StepPairs pair_steps(const SteppingProcesses& processes);
 
 }  // namespace opguard

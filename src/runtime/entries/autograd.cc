@@ -198,10 +198,11 @@ void attach_hooks(const TorchApi& torch, const std::string& boundary, uint32_t i
 }
 
 void record_loss(PyObject* roots) {
-  if (!recorder().on() || recorder().thread().inside) return;
+  if (!recorder().alive() || recorder().thread().inside) return;
   OwnWork work;
   // A backward inside a backward (checkpointing) is part of the outer one.
   if (work.torch() == nullptr || in_backward(*work.torch())) return;
+  if (!recorder().on()) return recorder().count_backward();
   try {
     std::string boundary = recorder().innermost(recorder().thread(), "<backward>");
     if (boundary == "<backward>") locate_boundary(boundary, user_frame().get());

@@ -116,7 +116,7 @@ void land(Flight& flight, bool late) {
   // Collectives count no versions, and write buffers that others are views of.
   storages().forget_all();
   bool own = !flight.at_site;
-  if (recorder().on() && flight.generation == recorder().generation() &&
+  if (recorder().alive() && flight.generation == recorder().generation() &&
       (own || flight.launch != kNone)) {
     OwnWork work;
     try {

@@ -26,7 +26,7 @@ PyObject* capture_end(PyObject* self, PyObject*) {
 }
 
 PyObject* capture_replays(PyObject* self, PyObject*) {
-  if (!recorder().on() || recorder().thread().inside) Py_RETURN_NONE;
+  if (!recorder().alive() || recorder().thread().inside) Py_RETURN_NONE;
   OwnWork work;
   try {
     capture_of(self).replay = recorder().begin_replay(capture_of(self).graph);
@@ -37,7 +37,7 @@ PyObject* capture_replays(PyObject* self, PyObject*) {
 }
 
 PyObject* capture_replayed(PyObject* self, PyObject* failed) {
-  if (!recorder().on() || recorder().thread().inside) Py_RETURN_NONE;
+  if (!recorder().alive() || recorder().thread().inside) Py_RETURN_NONE;
   OwnWork work;
   try {
     recorder().end_replay(capture_of(self).graph, capture_of(self).replay, failed == Py_True);
@@ -70,7 +70,7 @@ PyType_Spec g_capture_spec = {"opguard._rt.Capture", sizeof(CaptureObject), 0, P
 }  // namespace
 
 PyObject* begin_capture(PyObject*, PyObject*) {
-  if (!recorder().on() || recorder().thread().inside) Py_RETURN_NONE;
+  if (!recorder().alive() || recorder().thread().inside) Py_RETURN_NONE;
   OwnWork work;
   std::shared_ptr<CapturedGraph> graph = recorder().begin_capture();
   if (!graph) Py_RETURN_NONE;

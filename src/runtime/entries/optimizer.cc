@@ -74,7 +74,7 @@ bool parameters_moved(const std::vector<Slot>& before, const std::vector<Slot>& 
 }  // namespace
 
 void optimizer_begins(PyObject* optimizer) {
-  if (!recorder().on() || recorder().thread().inside) return;
+  if (!recorder().alive() || recorder().thread().inside) return;
   OwnWork work;
   if (work.torch() == nullptr) return;
   ThreadState& thread = recorder().thread();
@@ -82,6 +82,14 @@ void optimizer_begins(PyObject* optimizer) {
     // The same optimizer twice: its earlier step raised and never ended.
     for (size_t i = 0; i < thread.optimizers.size(); ++i)
       if (thread.optimizers[i].optimizer == optimizer) thread.optimizers.resize(i);
+    if (!recorder().on()) {
+      // Only counted: of no log, so that its end records nothing.
+      OptimizerStep counted;
+      counted.optimizer = optimizer;
+      counted.depth = thread.running.size();
+      thread.optimizers.push_back(std::move(counted));
+      return;
+    }
     std::string boundary =
         thread.running.empty() ? "<optimizer.step>" : *thread.running.back().boundary;
     if (thread.running.empty()) locate_boundary(boundary, user_frame().get());
@@ -118,7 +126,7 @@ void optimizer_begins(PyObject* optimizer) {
 }
 
 void optimizer_ended(PyObject* optimizer) {
-  if (!recorder().on() || recorder().thread().inside) return;
+  if (!recorder().alive() || recorder().thread().inside) return;
   OwnWork work;
   ThreadState& thread = recorder().thread();
   try {
@@ -159,7 +167,7 @@ bool steps_unhooked(const TorchApi& torch, PyObject* object) {
 }
 
 void optimizer_dropped(PyObject* optimizer) {
-  if (!recorder().on()) return;
+  if (!recorder().alive()) return;
   std::vector<OptimizerStep>& steps = recorder().thread().optimizers;
   if (steps.empty() || steps.back().optimizer != optimizer) return;
   if (steps.back().watch) steps.back().watch->end();
@@ -167,13 +175,13 @@ void optimizer_dropped(PyObject* optimizer) {
 }
 
 void closure_begins() {
-  if (!recorder().on() || recorder().thread().inside) return;
+  if (!recorder().alive() || recorder().thread().inside) return;
   ThreadState& thread = recorder().thread();
   if (!thread.optimizers.empty()) ++thread.optimizers.back().closures;
 }
 
 void closure_ended() {
-  if (!recorder().on() || recorder().thread().inside) return;
+  if (!recorder().alive() || recorder().thread().inside) return;
   ThreadState& thread = recorder().thread();
   if (!thread.optimizers.empty() && thread.optimizers.back().closures > 0)
     --thread.optimizers.back().closures;

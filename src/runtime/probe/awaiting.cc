@@ -147,7 +147,7 @@ PyObject* iterate_operand_async(PyObject* self) {
   }
   Ref iterator(begin(p->real));
   // One without __anext__ is the interpreter's to complain about.
-  if (!iterator || !recorder().on_operators() ||
+  if (!iterator || !recorder().may_record_operators() ||
       type_slot<unaryfunc>(iterator.get(), Py_am_anext) == nullptr)
     return iterator.release();
   return make_stand_in(g_async_items_type, p->id, iterator.get(), p->mark);

@@ -75,7 +75,7 @@ PyObject* iterate_operand(PyObject* self) {
   StandIn* p = stand_in(self);
   Ref iterator(PyObject_GetIter(p->real));
   if (!iterator) name_unpacking(p->real);
-  if (!iterator || !recorder().on_operators()) return iterator.release();
+  if (!iterator || !recorder().may_record_operators()) return iterator.release();
   const TorchApi* torch = torch_api();
   bool tensor = (torch && torch->is_tensor(p->real)) || is_numpy_array(p->real);
   auto* items =

@@ -114,7 +114,7 @@ bool Operation::done() {
     if (r.serial == serial_) flight_ = r.flight;
   recorder().leave(*thread_, serial_);
   // Closed, or forked by the operator itself: the event belongs to the parent's log.
-  return recorder().on() && recorder().generation() == generation_;
+  return recorder().alive() && recorder().generation() == generation_;
 }
 
 // A view: of an input, or of what only the program knows. An input itself was written in place.
@@ -227,7 +227,7 @@ void Operation::jitter(PyObject* result, const OwnWork& work) {
 
 void Operation::set_mark() {
   if (mark_ != Mark::step && mark_ != Mark::micro_batch) return;
-  if (!recorder().on()) return;
+  if (!recorder().alive()) return;
   OwnWork work;
   if (mark_ == Mark::step) recorder().mark_step();
   if (mark_ == Mark::micro_batch) recorder().mark_micro_batch();
@@ -242,7 +242,7 @@ PyObject* Operation::finish(PyObject* result) {
   }
   if (!done()) {
     // Where operators are not recorded the mark is the program's word all the same.
-    if (recorder().mode() == Mode::sdc && result != nullptr) set_mark();
+    if (result != nullptr && !recorder().on_operators()) set_mark();
     return result;
   }
   OwnWork work(*thread_);

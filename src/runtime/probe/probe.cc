@@ -1,5 +1,6 @@
 #include "runtime/probe/probe.h"
 
+#include "runtime/host/torch_api.h"
 #include "runtime/probe/stand_in.h"
 
 namespace opguard {
@@ -11,10 +12,35 @@ bool are_two(Py_ssize_t count) {
   return false;
 }
 
+// Between the steps of a window most operands are used at once, or not at all: the program gets
+// them as they are. Counterexample: an iterator, from which a step to come may take.
+bool is_used_up_at_once(PyObject* operand) {
+  static PyTypeObject* const* types = [] {
+    static PyTypeObject* found[3] = {};
+    const Ref builtins(PyImport_ImportModule("types"));
+    size_t at = 0;
+    for (const char* name : {"FunctionType", "BuiltinFunctionType", "MethodType"}) {
+      const Ref type(builtins ? PyObject_GetAttrString(builtins.get(), name) : nullptr);
+      if (type) found[at++] = reinterpret_cast<PyTypeObject*>(Ref(type).release());
+    }
+    PyErr_Clear();
+    return found;
+  }();
+  PyTypeObject* const type = Py_TYPE(operand);
+  if (type == types[0] || type == types[1] || type == types[2]) return true;
+  const TorchApi* torch = torch_api();
+  return torch != nullptr && torch->plain(operand);
+}
+
 }  // namespace
 
 PyObject* probe(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  return are_two(count) ? make_probe(args[0], args[1], nullptr) : nullptr;
+  if (!are_two(count)) return nullptr;
+  if (!recorder().on_operators() && is_used_up_at_once(args[1])) {
+    Py_INCREF(args[1]);
+    return args[1];
+  }
+  return make_probe(args[0], args[1], nullptr);
 }
 
 PyObject* name(PyObject*, PyObject* const* args, Py_ssize_t count) {

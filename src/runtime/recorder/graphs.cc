@@ -52,12 +52,14 @@ std::shared_ptr<CapturedGraph> Recorder::begin_capture() {
   graph->generation = generation_;
   graphs_.push_back(graph);
   capturing_ = graph;
+  look_whether_active();
   return graph;
 }
 
 void Recorder::end_capture(const std::shared_ptr<CapturedGraph>& graph) {
   graph->open = false;
   if (capturing_ == graph) capturing_.reset();
+  look_whether_active();
 }
 
 bool Recorder::captures(const ThreadState& thread, Phase phase) const {
@@ -90,7 +92,7 @@ bool Recorder::left_capture(const Event& event, const std::vector<Slot>& slots) 
 }
 
 void Recorder::leave_capture(Event& event, std::vector<Slot>& slots) const {
-  event.begin = std::min<uint64_t>(event.begin, writer_->events());
+  event.begin = std::min<uint64_t>(event.begin, events());
   if (is_captured(event.forward)) event.forward = replayed_index(event.forward);
   for (Slot& slot : slots) {
     if (!is_of_graph(slot)) continue;
@@ -160,7 +162,7 @@ void Recorder::end_replay(const std::shared_ptr<CapturedGraph>& graph, const Rep
     event.micro_batch = micro_batch_;
     if (event.thread == graph->thread) event.thread = thread().number;
     const uint64_t begin = event.begin - kFirstCaptured, next = begins.size();
-    begins.push_back(writer_->events());
+    begins.push_back(events());
     event.begin = begin < next ? begins[begin] : begins.back();
     if (is_captured(event.forward)) event.forward = replayed_index(event.forward);
     event.start_ns = now;
@@ -183,7 +185,9 @@ void Recorder::end_replay(const std::shared_ptr<CapturedGraph>& graph, const Rep
 
 void Recorder::forget_graph(CapturedGraph& graph) {
   if (graph.tickets != 0 && graph.generation == generation_) tickets().close_graph(graph.tickets);
-  if (capturing_.get() == &graph) capturing_.reset();
+  if (capturing_.get() != &graph) return;
+  capturing_.reset();
+  look_whether_active();
 }
 
 }  // namespace opguard

@@ -98,6 +98,8 @@ void set_buffers(PyObject* function) {
   g_buffers = function;
 }
 
+void forget_buffers() { known_buffers().by_name.clear(); }
+
 void record_buffers() {
   const TorchApi* torch = torch_api();
   if (g_buffers == nullptr || torch == nullptr || recorder().capturing() ||

@@ -17,6 +17,8 @@ void set_buffers(PyObject* function);
 
 // Under OwnWork.
 void record_buffers();
+// The next event of them has all, whatever an earlier one had.
+void forget_buffers();
 
 // An event `<saved>` with the tensors of `value`, which is about to be written to a file.
 void record_saved(PyObject* value);

@@ -20,7 +20,7 @@ PyObject* fail(const std::string& why) {
 }  // namespace
 
 PyObject* device_state(PyObject*, PyObject* type) {
-  if (recorder().on()) return fail("the device is in use by the recording");
+  if (recorder().alive()) return fail("the device is in use by the recording");
   const std::string name(utf8(type));
   const Device* device = device_of_type(name);
   std::string why = why_no_values(name);
@@ -32,7 +32,7 @@ PyObject* device_state(PyObject*, PyObject* type) {
 }
 
 PyObject* read_on_device(PyObject*, PyObject* tensor) {
-  if (recorder().on()) return fail("the device is in use by the recording");
+  if (recorder().alive()) return fail("the device is in use by the recording");
   OwnWork work;
   if (work.torch() == nullptr || !work.torch()->is_tensor(tensor)) return fail("it is no tensor");
   const TensorView view = view_tensor(*work.torch(), tensor);

@@ -67,31 +67,28 @@ void Recorder::start(const std::string& dir, int32_t rank, int32_t world, Mode m
   Py_XINCREF(states);
   states_ = states;
   tickets().open();
-  forget_log();
+  begin_writer();
+  window_ = {};
+  ring_.begin(0);
   step_ = micro_batch_ = 0;
   marked_steps_ = marked_micro_batches_ = false;
   recording_ = true;
+  look_whether_active();
 }
 
-void Recorder::forget_log() {
+// Another log, of a run or of a process that begins.
+void Recorder::begin_writer() {
   writer_ = new LogWriter;
   writer_->complete_with(&tickets());
-  opened_ = false;
-  capturing_.reset();
-  graphs_.clear();
-  located_.clear();
-  occurrences_.clear();
-  operators_.clear();
+  forget_log();
   // The operators that were running are of the log before, this thread's too. Their ends are not
   // reached any more, or end what is no more.
   running_.clear();
   thread().running.clear();
   thread().optimizers.clear();
-  faults_ = 0;
-  ++generation_;
 }
 
-bool Recorder::on() {
+bool Recorder::alive() {
   if (!recording_) return false;
   if (g_forked.load(std::memory_order_relaxed)) reset_after_fork();
   return true;
@@ -106,8 +103,21 @@ void Recorder::reset_after_fork() {
   writer_->abandon();
   devices_after_fork();
   tickets_after_fork();
-  forget_log();
+  begin_writer();
+  look_whether_active();
   watch_after_fork();
+}
+
+// What is next is the first of another log.
+void Recorder::forget_log() {
+  opened_ = false;
+  capturing_.reset();
+  graphs_.clear();
+  located_.clear();
+  occurrences_.clear();
+  operators_.clear();
+  faults_ = 0;
+  ++generation_;
 }
 
 ThreadState& Recorder::thread() {
@@ -122,8 +132,7 @@ ThreadState& Recorder::thread() {
 bool Recorder::ensure_open() {
   if (opened_) return writer_->is_open();
   opened_ = true;
-  bool ok =
-      writer_->open(dir_, rank_, world_, getpid(), static_cast<int64_t>(clock_ns(CLOCK_REALTIME)));
+  bool ok = writer_->open(dir_, rank_, world_, getpid(), wall_clock_ns());
   if (!ok) fault(writer_->error().c_str());
   return ok;
 }
@@ -145,27 +154,13 @@ void Recorder::take_settings() {
 
 // At the first event: how the process was set up, and where its random numbers begin.
 void Recorder::begin_log() {
-  ensure_open();
-  take_settings();
+  if (ring_.on()) {
+    opened_ = true;
+  } else {
+    ensure_open();
+    take_settings();
+  }
   record_state();
-}
-
-void Recorder::begin_step() {
-  record_buffers();  // what this step leaves of them
-  ++step_;
-  micro_batch_ = 0;
-  write_progress();
-  record_state();
-  if (at_last_step_ == nullptr || step_ <= last_step_) return;
-  // Not from in here: the program's own work and ours are on the stack.
-  if (Py_AddPendingCall(
-          [](void* callback) {
-            Ref called(PyObject_CallNoArgs(static_cast<PyObject*>(callback)));
-            if (!called) recorder().fault("the run could not be ended after its step");
-            return 0;
-          },
-          at_last_step_) == 0)
-    at_last_step_ = nullptr;
 }
 
 void Recorder::count_steps_in(const char* path) {
@@ -185,6 +180,8 @@ void Recorder::end_after(uint32_t step, PyObject* callback) {
   Py_INCREF(callback);
   at_last_step_ = callback;
 }
+
+int64_t Recorder::wall_clock_ns() { return static_cast<int64_t>(clock_ns(CLOCK_REALTIME)); }
 
 uint64_t Recorder::clock() { return clock_ns(CLOCK_MONOTONIC); }
 
@@ -280,7 +277,7 @@ Event Recorder::event_now(uint32_t boundary, EventKind kind, Phase phase,
   e.step = step_;
   e.micro_batch = micro_batch_;
   e.thread = thread.number;
-  e.begin = captures(thread, phase) ? kFirstCaptured + capturing_->events : writer_->events();
+  e.begin = captures(thread, phase) ? kFirstCaptured + capturing_->events : events();
   e.start_ns = clock_ns(CLOCK_MONOTONIC);
   return e;
 }
@@ -308,12 +305,18 @@ uint32_t Recorder::commit(Event& event, const std::vector<Slot>& slots) {
 }
 
 uint32_t Recorder::add(Event& event, const std::vector<Slot>& slots) {
-  bool failed_before = !writer_->error().empty();
+  // It began outside of the window.
+  if (!window_.holds(event.step)) return kNone;
+  const bool failed_before = !writer_->error().empty();
   if (is_operator(event)) {
     if (operators_.size() <= event.boundary) operators_.resize(event.boundary + size_t{1});
     event.occurrence = operators_[event.boundary][static_cast<size_t>(event.phase)]++;
   } else {
     event.occurrence = occurrences_[key_of(event)]++;
+  }
+  if (ring_.on()) {
+    const std::string sketched = sketches().on() ? sketches().entry(slots, event) : std::string();
+    return ring_.add(event, slots, sketched);
   }
   const uint32_t index = sketches().on()
                              ? writer_->add(event, slots, sketches().entry(slots, event))
@@ -322,7 +325,9 @@ uint32_t Recorder::add(Event& event, const std::vector<Slot>& slots) {
   return writer_->error().empty() ? index : kNone;
 }
 
-void Recorder::lose(uint64_t records) { writer_->lose(records); }
+void Recorder::lose(uint64_t records) {
+  if (!ring_.on()) writer_->lose(records);
+}
 
 void Recorder::fault(const char* what) {
   if (faults_++ == 0 && !told_) {
@@ -372,13 +377,13 @@ std::string Recorder::innermost(const ThreadState& thread, std::string_view fall
 }
 
 void Recorder::close() {
-  if (!on()) return;
+  if (!alive()) return;
   end_log();
   close_devices();
 }
 
 void Recorder::rest() {
-  if (!on()) return;
+  if (!alive()) return;
   end_log();
   delete std::exchange(writer_, nullptr);
   Py_CLEAR(settings_);
@@ -386,10 +391,16 @@ void Recorder::rest() {
 }
 
 void Recorder::end_log() {
+  if (ring_.on() && opened_) {
+    OwnWork work;
+    if (active_) record_buffers();
+    ask_watchers(true);
+    ring_.begin(0);
+  }
   if (opened_ && writer_->is_open()) {
     {
       OwnWork work;
-      record_buffers();
+      if (active_) record_buffers();
     }
     take_settings();
     writer_->set(watch_settings());
@@ -405,7 +416,7 @@ void Recorder::end_log() {
     PySys_WriteStderr("opguard: %llu of %llu records were lost\n",
                       static_cast<unsigned long long>(writer_->lost()),
                       static_cast<unsigned long long>(writer_->made()));
-  recording_ = false;
+  recording_ = active_ = false;
 }
 
 OwnWork::OwnWork(ThreadState& thread)

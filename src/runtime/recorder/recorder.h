@@ -29,6 +29,8 @@
 #include <vector>
 
 #include "record/sketch.h"
+#include "record/step_ring.h"
+#include "record/step_window.h"
 #include "record/writer.h"
 #include "runtime/host/py.h"
 #include "runtime/host/tensor_view.h"
@@ -121,11 +123,24 @@ class Recorder {
   void end_after(uint32_t step, PyObject* callback);
   // From now on the number of steps that are over stands in this file.
   void count_steps_in(const char* path);
+  // Before the first event: only these steps are recorded, the first of all is `first`. Behind the
+  // window's end `callback` is called as end_after() does, a step later, to close the log. Not a
+  // callable: none. marked: nothing but mark_step() ends a step.
+  void record_steps(const StepWindow& window, uint32_t first, bool marked, PyObject* callback);
+  // Before the first event: the last steps are held, and written when `watchers` says so. It is
+  // called as a step ends, with its number and whether the run is over: None, or (folder, why).
+  void hold_steps(uint32_t steps, PyObject* watchers);
+  // Now, in the middle of a step. False: just now it cannot be.
+  bool write_ring_now(const std::string& folder, std::string_view why);
   Mode mode() const { return mode_; }
   // Does it record operators?
   bool on_operators() { return mode_ != Mode::sdc && on(); }
-  // False also in a forked child until it has forgotten its parent's log.
-  bool on();
+  // Now or in a step to come?
+  bool may_record_operators() { return mode_ != Mode::sdc && alive(); }
+  // Does it record this step? False also in a forked child until it has forgotten its parent's log.
+  bool on() { return active_ && alive(); }
+  // Does it count steps, to record some? Between the steps of a window only that.
+  bool alive();
   void close();
   // The same of a log within a process that goes on: start() may follow, and begins another one.
   void rest();
@@ -173,6 +188,7 @@ class Recorder {
 
   // A backward pass begins, an optimizer has stepped: how steps are recognised without marks.
   void count_backward() {
+    if (!alive()) return;
     if (note_in_capture(CapturedGraph::Kind::backward)) return;
     if (!marked_micro_batches_) ++micro_batch_;
   }
@@ -235,15 +251,29 @@ class Recorder {
   uint32_t add(Event& event, const std::vector<Slot>& slots);
   Event event_now(uint32_t boundary, EventKind kind, Phase phase, const ThreadState& thread);
   void reset_after_fork();
-  void forget_log();
+  void begin_writer();
   void end_log();
   bool ensure_open();
   void begin_log();
   void begin_step();
+  void enter_window();
+  void ask_watchers(bool ending);
+  void write_ring(const std::string& folder, std::string_view why, bool whole);
+  // Of the log, also where it is not written yet.
+  uint64_t events() const { return ring_.on() ? ring_.events() : writer_->events(); }
+  static int64_t wall_clock_ns();
+  void forget_log();
+  void call_later(PyObject*& callback, const char* failure);
+  void look_whether_active();
   void write_progress();
   void take_settings();
 
   bool recording_ = false;
+  bool active_ = false;  // and this step is one to record
+  StepWindow window_;
+  PyObject* at_window_end_ = nullptr;
+  StepRing ring_;
+  PyObject* watchers_ = nullptr;
   Mode mode_ = Mode::full;
   std::string dir_;
   int32_t rank_ = 0, world_ = 1;

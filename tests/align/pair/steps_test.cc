@@ -117,6 +117,38 @@ TEST(Steps, AFaultInTheResumeLeavesEnoughToTell) {
             kByNumber);
 }
 
+ProcessLog windowed(const Training& t, const char* window) {
+  ProcessLog log = log_of(t);
+  log.settings["steps"] = window;
+  return log;
+}
+
+TEST(Steps, OnlyStepsThatBothLogsHave) {
+  const std::vector<StepStretch> inner = {{2, 2, 2}};
+  const StepPairs pairs = paired(log_of({}), windowed({}, "2..3"));
+  EXPECT_EQ(pairs.stretches(), inner);
+  EXPECT_TRUE(pairs.windowed());
+  for (int side : {0, 1}) {
+    EXPECT_TRUE(pairs.besides(side, 1));
+    EXPECT_FALSE(pairs.besides(side, 3));
+    EXPECT_TRUE(pairs.besides(side, 4));
+    EXPECT_LT(pairs.number(side, 1), pairs.number(side, 2));
+    EXPECT_LT(pairs.number(side, 3), pairs.number(side, 4));
+    EXPECT_EQ(pairs.step(side, pairs.number(side, 3)), 3u);
+  }
+  const std::vector<StepStretch> every = {{2, 2, 1}, {4, 4, 1}};
+  EXPECT_EQ(paired(windowed({}, "0../2"), windowed({}, "1..4")).stretches(), every);
+  // Of equal windows nothing is missing.
+  EXPECT_EQ(paired(windowed({}, "2..3"), windowed({}, "2..3")).stretches(), kByNumber);
+  // A resumed run that counts from 0: its step 1 is the other's step 4.
+  const std::vector<StepStretch> resumed = {{4, 1, 2}};
+  EXPECT_EQ(paired(log_of({}), windowed({.from = 3, .steps = 3}, "1..")).stretches(), resumed);
+  opguard::Run a, b;
+  a.processes.push_back(windowed({}, "0..1"));
+  b.processes.push_back(windowed({}, "3..4"));
+  EXPECT_FALSE(have_common_steps(a, b));
+}
+
 TEST(Steps, ARunThatBeginsWhereTheOtherEnds) {
   const std::vector<StepStretch> wanted = {{3, 0}};
   EXPECT_EQ(stretches({.steps = 3}, {.from = 3, .steps = 3}), wanted);

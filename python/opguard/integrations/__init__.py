@@ -1,0 +1,1 @@
+"""Callbacks of trainers: opguard.integrations.hf, opguard.integrations.lightning. Each imports its library."""
