@@ -26,10 +26,11 @@ namespace opguard {
 
 enum class CheckKind : uint8_t { default_path, replay, resume, ranks, canaries };
 
-// bit_exact: every loss, gradient, parameter and state has the same bits.
-// tolerance: they agree within the rounding that the reference itself shows.
-// recorded: numbers are those that were recorded, or better.
-enum class Tier : uint8_t { bit_exact, tolerance, recorded };
+enum class Tier : uint8_t {
+  bit_exact,  // every loss, gradient, parameter and state has the same bits
+  tolerance,  // they agree within the rounding that the reference itself shows
+  recorded,   // numbers are those that were recorded, or better
+};
 
 struct Check {
   std::string name;

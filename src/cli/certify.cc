@@ -32,7 +32,7 @@ void add_certify(CLI::App& app, Pipeline& run) {
                    "Record what this check finds now, or accept its difference, in "
                    "opguard-certified.json")
       ->type_name("NAME");
-  command->add_option("--reason", opt->reason, "Why: of --update")->type_name("TEXT");
+  command->add_option("--reason", opt->reason, "Why: of --update")->type_name("WHY");
   command
       ->add_option("--until", opt->until,
                    "Last day on which the difference is accepted [in 90 days]")

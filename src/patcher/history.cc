@@ -23,7 +23,7 @@ std::string utc(git_time_t seconds) {
   return text;
 }
 
-Commit describe(git_commit* commit) {
+Commit told_commit(git_commit* commit) {
   Commit made;
   made.id = text_of(git_commit_id(commit));
   made.tree = text_of(git_commit_tree_id(commit));
@@ -61,7 +61,7 @@ llvm::Expected<History> history_between(const std::string& dir, const std::strin
   if (const auto tree = work_tree_of(git_repository_workdir(repository.get())))
     history.root = tree->root, history.remote = tree->remote;
   if (history.root.empty()) history.root = git_repository_workdir(repository.get());
-  history.good = describe(good_commit->get());
+  history.good = told_commit(good_commit->get());
   git_oid base;
   if (git_merge_base(&base, repository.get(), &good_id, &bad_id))
     return make_error("'" + good + "' and '" + bad + "' have no commit in common");
@@ -85,7 +85,7 @@ llvm::Expected<History> history_between(const std::string& dir, const std::strin
     if (history.commits.size() == most)
       return make_error("more than " + std::to_string(most) + " commits between '" + good +
                         "' and '" + bad + "'");
-    Commit commit = describe(GitCommit(found).get());
+    Commit commit = told_commit(GitCommit(found).get());
     std::vector<uint32_t>& parents = history.parents.emplace_back();
     for (const std::string& parent : commit.parents)
       if (auto at = numbers.find(parent); at != numbers.end()) parents.push_back(at->second);

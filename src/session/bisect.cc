@@ -271,9 +271,9 @@ llvm::Error Bisection::search() {
 }
 
 llvm::Error Bisection::name(uint32_t found) {
-  const Subject& bad = subjects_.all[found];
+  const BisectSubject& bad = subjects_.all[found];
   // A parent that runs, else the reference.
-  const Subject* before = &subjects_.good;
+  const BisectSubject* before = &subjects_.good;
   std::string before_folder = reference_folder();
   Naming naming;
   naming.parent = !bad.parents.empty() && bad.parents[0] == subjects_.good.id;
@@ -316,7 +316,7 @@ llvm::Error Bisection::name(uint32_t found) {
         diff_options.links = options_.links;
       } else {
         std::string* const commands[2] = {&diff_options.run_a, &diff_options.run_b};
-        const Subject* const sides[2] = {before, &bad};
+        const BisectSubject* const sides[2] = {before, &bad};
         const std::string folders[2] = {before_folder, folder_of(found)};
         for (int side : {0, 1}) {
           auto prepared = prepare(options_, subjects_, *sides[side], folders[side]);

@@ -29,7 +29,7 @@ Json read_json(const std::string& path) {
 Json search_json(const BisectOptions& options, const Subjects& subjects) {
   std::vector<std::string> releases;
   if (subjects.releases)
-    for (const Subject& subject : subjects.all) releases.push_back(subject.id);
+    for (const BisectSubject& subject : subjects.all) releases.push_back(subject.id);
   return {{"opguard_bisect", kBisectVersion},
           {"good", subjects.good.id},
           {"bad", subjects.all.back().id},
@@ -47,7 +47,7 @@ Json search_json(const BisectOptions& options, const Subjects& subjects) {
           {"ignore_files", options.report.ignore_files}};
 }
 
-Json subject_json(const Subject& subject, bool release) {
+Json subject_json(const BisectSubject& subject, bool release) {
   if (release) return {{"release", subject.id}};
   return {{"commit", subject.id},
           {"parents", subject.parents},
@@ -56,13 +56,13 @@ Json subject_json(const Subject& subject, bool release) {
           {"title", subject.title}};
 }
 
-std::string name_of(const Subject& subject) {
+std::string name_of(const BisectSubject& subject) {
   return shown(subject.date.empty() ? subject.title : subject.key + " " + subject.title);
 }
 
 std::string name_of_id(const Subjects& subjects, const std::string& id) {
   if (id == subjects.good.id) return name_of(subjects.good);
-  for (const Subject& subject : subjects.all)
+  for (const BisectSubject& subject : subjects.all)
     if (subject.id == id) return name_of(subject);
   return id;
 }
@@ -185,7 +185,7 @@ std::string result_text(const Subjects& subjects, const BisectResult& result) {
   std::string text;
   switch (result.outcome) {
     case BisectOutcome::found: {
-      const Subject& first = subjects.all[result.suspects.front()];
+      const BisectSubject& first = subjects.all[result.suspects.front()];
       text = "first bad " + noun + ": " + name_of(first) + "\n";
       if (!subjects.releases)
         text += "  author: " + shown(first.author) + "\n  date: " + first.date + "\n";

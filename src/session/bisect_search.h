@@ -41,8 +41,8 @@ struct BisectStep {
 };
 
 // The last commit is taken to be bad whatever its mark. A commit that is good although an ancestor
-// of it is bad is passed over: somewhere before it the first bad one is. wanted: at most so many
-// in `next`.
+// of it is bad is passed over: somewhere before it the first bad one is.
+// At most `wanted` are in `next`.
 BisectStep bisect_step(const CommitParents& parents, const std::vector<CommitMark>& marks,
                        uint32_t wanted = 1);
 

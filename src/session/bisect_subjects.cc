@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kKeyDigits = 12;
 
-Subject subject_of(const Commit& commit) {
+BisectSubject subject_of(const Commit& commit) {
   return {commit.id.substr(0, kKeyDigits),
           commit.id,
           commit.author,
@@ -76,7 +76,7 @@ llvm::Expected<Subjects> releases_between(const BisectOptions& options, const st
   auto releases = releases_from_to(options.package, *listed, good, bad);
   if (!releases) return releases.takeError();
   for (const std::string& release : *releases) {
-    Subject subject;
+    BisectSubject subject;
     subject.key = subject.id = release;
     subject.title = options.package + " " + release;
     if (found.good.id.empty()) {
@@ -99,7 +99,7 @@ std::vector<std::string> command_in(const BisectOptions& options, const std::str
 }
 
 llvm::Expected<Prepared> prepare_commit(const BisectOptions& options, const Subjects& subjects,
-                                        const Subject& commit, const std::string& folder) {
+                                        const BisectSubject& commit, const std::string& folder) {
   Prepared made;
   const std::string tree = folder + "/tree", ready = folder + "/ready";
   made.provenance.tree = tree;
@@ -134,7 +134,7 @@ llvm::Expected<Prepared> prepare_commit(const BisectOptions& options, const Subj
 }
 
 llvm::Expected<Prepared> prepare_release(const BisectOptions& options, const Subjects& subjects,
-                                         const Subject& release) {
+                                         const BisectSubject& release) {
   Prepared made;
   made.provenance.tree = made.provenance.home = subjects.root;
   made.provenance.revision = options.package + " " + release.id;
@@ -164,7 +164,7 @@ llvm::Expected<Subjects> find_subjects(const BisectOptions& options) {
 std::string noun_of(const Subjects& subjects) { return subjects.releases ? "release" : "commit"; }
 
 llvm::Expected<Prepared> prepare(const BisectOptions& options, const Subjects& subjects,
-                                 const Subject& subject, const std::string& folder) {
+                                 const BisectSubject& subject, const std::string& folder) {
   return subjects.releases ? prepare_release(options, subjects, subject)
                            : prepare_commit(options, subjects, subject, folder);
 }

@@ -19,7 +19,7 @@
 
 namespace opguard {
 
-struct Subject {
+struct BisectSubject {
   std::string key;                   // a folder's name: "1a2b3c4d5e6f", "0.4.2"
   std::string id;                    // 40 hex digits, or the release
   std::string author, date, title;   // of a commit
@@ -28,8 +28,8 @@ struct Subject {
 };
 
 struct Subjects {
-  Subject good;
-  std::vector<Subject> all;  // behind GOOD, the last is BAD
+  BisectSubject good;
+  std::vector<BisectSubject> all;  // behind GOOD, the last is BAD
   CommitParents parents;
   std::string root;    // the repository's work tree, or the user's tree
   std::string remote;  // Provenance::remote
@@ -55,6 +55,6 @@ struct Prepared {
 // What is there already is used again. Error: a folder of ours cannot be written, or we were
 // stopped.
 llvm::Expected<Prepared> prepare(const BisectOptions& options, const Subjects& subjects,
-                                 const Subject& subject, const std::string& folder);
+                                 const BisectSubject& subject, const std::string& folder);
 
 }  // namespace opguard

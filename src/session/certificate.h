@@ -34,8 +34,9 @@ struct Certificate {
   uint64_t prefix = 0;                          // Alignment::certified_prefix
 };
 
-// Digest of the interpreter's installed packages, of the machine's processor, and of environment
-// variables that change what torch computes. command: a shell command that runs in the tree.
+// Digest of the interpreter's installed packages, of the processor, and of environment variables
+// that change what torch computes.
+// The command is one of a shell, and runs in the tree.
 std::string environment_digest(const std::string& command);
 // base: commit that the tree is compared with; "": none.
 std::string certificate_key(const Check& check, const std::string& base);

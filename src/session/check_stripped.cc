@@ -19,7 +19,7 @@ struct Carried {
   size_t files = 0, unread = 0;
 };
 
-void tell(const SourceFile& file, uint32_t offset, const std::string& what) {
+void tell_file(const SourceFile& file, uint32_t offset, const std::string& what) {
   print_lines(shown(file.name + ":" + std::to_string(file.line_of(offset)) + ":" +
                     std::to_string(file.column_of(offset) + 1) + ": error: " + what) +
               "\n");
@@ -33,16 +33,16 @@ void look_at(const SourceFile& file, Carried& found) {
   const std::vector<Probe> probes = parse_probes(file, import, diags);
   if (diags.has_errors()) {
     // A file that was torn in the middle of a merge, say.
-    tell(file, static_cast<uint32_t>(mark),
+    tell_file(file, static_cast<uint32_t>(mark),
          "the import line of probes, in a file that cannot be parsed");
     ++found.files;
     return;
   }
   if (import.end == import.start) return;
   ++found.files;
-  tell(file, import.start, "the import line of probes");
+  tell_file(file, import.start, "the import line of probes");
   for (const Probe& probe : probes)
-    if (!probe.undo.empty()) tell(file, probe.undo.front().start, "a probe: " + probe.boundary);
+    if (!probe.undo.empty()) tell_file(file, probe.undo.front().start, "a probe: " + probe.boundary);
 }
 
 void complain(const std::string& path, const std::string& why, Carried& found) {

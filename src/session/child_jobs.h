@@ -3,8 +3,8 @@
 //   jobs.start(7, "commits/1a2b3c/output.txt", [] { ...; });
 //   jobs.wait_for_one();    // 7
 //
-// A process and no thread: support/launch.h has one program at a time in a process, and an error in
-// one piece ends none of the others. What a piece finds out it leaves in a file.
+// A process and no thread: support/launch.h has one program at a time in a process. An error in one
+// piece ends none of the others. What a piece finds out it leaves in a file.
 //
 // Counterexample: Ctrl-C. Every piece is asked to end, is waited for, and stopped() says so.
 #pragma once

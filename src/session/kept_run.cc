@@ -34,7 +34,7 @@ llvm::Error write_copy(const std::string& folder, const std::string& name,
   return write_file(path.string(), text);
 }
 
-llvm::Expected<std::string> text_at(const fs::path& path) {
+llvm::Expected<std::string> kept_text(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
@@ -51,7 +51,7 @@ llvm::Expected<Json> copy_read(const RecordedSide& recorded, const std::string& 
     if (!path.starts_with(tree + "/") || !fs::is_regular_file(path, error) ||
         fs::file_size(path, error) > kMostText || error)
       continue;
-    auto text = text_at(path);
+    auto text = kept_text(path);
     if (!text) {
       llvm::consumeError(text.takeError());  // it was removed since: the program's own file
       continue;
@@ -125,7 +125,7 @@ llvm::Error keep_run(const RecordedSide& recorded, const KeepOptions& options) {
 
 llvm::Expected<KeptRun> read_kept_run(const std::string& folder) {
   const std::string path = folder + "/kept.json";
-  auto text = text_at(path);
+  auto text = kept_text(path);
   if (!text) return text.takeError();
   KeptRun kept;
   kept.folder = folder;
@@ -146,7 +146,7 @@ llvm::Expected<KeptRun> read_kept_run(const std::string& folder) {
     kept.failure = json.at("failure").get<std::string>();
     for (const Json& file : json.at("sources")) {
       const std::string at = folder + "/" + file.at("path").get<std::string>();
-      auto source = text_at(at);
+      auto source = kept_text(at);
       if (!source) return source.takeError();
       kept.sources.files.push_back(make_source(file.at("package").get<std::string>(),
                                                file.at("name").get<std::string>(), at, *source));

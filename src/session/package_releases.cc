@@ -24,7 +24,8 @@ const std::set<std::string> kNever = {"torch", "triton"};
 using ArgumentWords = std::vector<std::string>;
 
 // log: a file for what it says; "": none.
-llvm::Expected<LaunchResult> run_quietly(const ArgumentWords& command, const std::string& log = "") {
+llvm::Expected<LaunchResult> run_quietly(const ArgumentWords& command,
+                                         const std::string& log = "") {
   LaunchOptions options;
   options.command = command;
   options.output = Output::capture;
@@ -38,8 +39,9 @@ llvm::Expected<LaunchResult> run_quietly(const ArgumentWords& command, const std
 
 // pip, as this interpreter or another has it. Empty: nobody has.
 ArgumentWords find_pip(const std::string& python) {
-  for (const ArgumentWords& pip : {ArgumentWords{python, "-m", "pip"}, ArgumentWords{"python3", "-m", "pip"}, ArgumentWords{"pip"},
-                           ArgumentWords{"uv", "tool", "run", "pip"}}) {
+  for (const ArgumentWords& pip :
+       {ArgumentWords{python, "-m", "pip"}, ArgumentWords{"python3", "-m", "pip"},
+        ArgumentWords{"pip"}, ArgumentWords{"uv", "tool", "run", "pip"}}) {
     ArgumentWords asked = pip;
     asked.push_back("--version");
     auto result = run_quietly(asked);
@@ -130,7 +132,7 @@ llvm::Expected<std::vector<std::string>> list_releases(const std::string& python
   }
   std::reverse(releases.begin(), releases.end());
   return releases;
-}  // namespace opguard
+}
 
 llvm::Expected<std::vector<std::string>> releases_from_to(const std::string& package,
                                                           std::vector<std::string> listed,
