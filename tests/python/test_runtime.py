@@ -395,7 +395,7 @@ def bare(x, y):
     return w, h.sum(), w < 0, h
 def probed(x, y):
     h = og("a", og("b", torch.softmax)(x, dim=-1)) * 2
-    h = og("c", h).iadd(y)
+    h = og.name("c", h).iadd(y)
     h = og("d", 2) * h
     n = 0
     n = og.name("e", n).iadd(h)
