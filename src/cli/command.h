@@ -23,6 +23,7 @@ void add_diff(CLI::App& app, Pipeline& run);
 void add_bisect(CLI::App& app, Pipeline& run);
 void add_noise(CLI::App& app, Pipeline& run);
 void add_certify(CLI::App& app, Pipeline& run);
+void add_replay(CLI::App& app, Pipeline& run);
 void add_record(CLI::App& app, Pipeline& run);
 void add_against(CLI::App& app, Pipeline& run);
 void add_store(CLI::App& app, Pipeline& run);

@@ -23,6 +23,7 @@ void add_commands(CLI::App& app, Pipeline& run) {
   add_noise(app, run);
   add_certify(app, run);
   add_record(app, run);
+  add_replay(app, run);
   add_against(app, run);
   add_store(app, run);
   add_compare(app, run);

@@ -52,6 +52,10 @@ void add_run(CLI::App& app, Pipeline& run) {
   command->add_option("--every", opt->every, "Of these, record every K-th step only")
       ->type_name("K")
       ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--first-step", opt->first_step,
+                   "The program resumes: its first step is step N of the job [0]")
+      ->type_name("N");
   CLI::Option* ring = command
                           ->add_option("--ring", opt->ring,
                                        "Keep the last K steps in memory, and write them when a "

@@ -173,7 +173,7 @@ bool print_recorded(const RecordOptions& opt, const LogFolder& folder, const fs:
   print_captures(opt, recorded);
   const bool done = transplants_done(opt, recorded);
   const std::string named = log == wanted ? opt.log : log.string();
-  std::fprintf(stderr, "opguard: next: opguard align %s OTHER_LOG_DIR\n", quote({named}).c_str());
+  if (opt.hint) say("next: opguard align " + quote({named}) + " OTHER_LOG_DIR");
   return done;
 }
 
@@ -228,6 +228,8 @@ bool read_window(const RecordOptions& opt, StepWindow& window, std::string& erro
   }
   if (opt.from_step) window.from = *opt.from_step;
   if (opt.every != 1) window.every = opt.every;
+  // What comes before is not this run's. `every` counts from the window's beginning.
+  if (window.from < opt.first_step && window.every == 1) window.from = opt.first_step;
   if (!are_watchers(opt.ring_on)) {
     error = "--on takes nan, spike and signal=NAME, separated by commas, not " + opt.ring_on;
     return false;
@@ -270,6 +272,8 @@ int record_program(RecordOptions opt) {
   launched.environment.emplace_back("OPGUARD_TRANSPLANT", lines(opt.transplants));
   launched.environment.emplace_back("OPGUARD_RECORD_STEPS",
                                     window.all() ? "" : window_text(window));
+  launched.environment.emplace_back("OPGUARD_FIRST_STEP",
+                                    opt.first_step ? std::to_string(opt.first_step) : "");
   launched.environment.emplace_back("OPGUARD_RING", opt.ring ? std::to_string(opt.ring) : "");
   launched.environment.emplace_back("OPGUARD_RING_ON", opt.ring ? opt.ring_on : "");
   std::string slices;

@@ -17,6 +17,8 @@ struct RecordOptions {
   std::string steps;
   std::optional<uint32_t> from_step;
   uint32_t every = 1;
+  // Of a program that resumes: the number of its first step.
+  uint32_t first_step = 0;  // of a program that resumes: the number of its first step
   // The last so many are kept in memory, and written when a watcher says so:
   // docs/guide/longjobs.md.
   uint32_t ring = 0;
@@ -25,6 +27,7 @@ struct RecordOptions {
   bool deterministic = false;
   bool simulate = false;  // every rank unsharded: docs/design/simulate.md
   uint64_t seed = 0;
+  bool hint = true;  // what to do next is said
 };
 
 // The exit code (support/exit_code.h).

@@ -359,7 +359,7 @@ llvm::Error CheckRunner::run_diff(const Check& check, const std::string& base, C
   }
   for (const char* scratch : {"/scratch_a", "/scratch_b"})
     if (auto failed = renew_scratch(folder + scratch, "")) return failed;
-  say_step("diff of " + check.name + ": " + quote({second}));
+  say_step("diff of " + check.name + ": " + second);
   LaunchOptions launched;
   launched.command = words;
   launched.cwd = options_.tree;
@@ -382,8 +382,13 @@ llvm::Error CheckRunner::run_diff(const Check& check, const std::string& base, C
   result.report = done->output;
   result.json = all_text(json);
   result.sarif = all_text(sarif);
-  if (const Json pivot = verdict.value("pivot", Json()); pivot.is_object()) {
+  if (Json pivot = verdict.value("pivot", Json()); pivot.is_object()) {
     run.drift.place = pivot.value("boundary", "");
+    const Json& side = pivot[pivot.value("b", Json()).is_object() ? "b" : "a"];
+    if (side.is_object()) {
+      result.file = side.value("file", "");
+      result.line = side.value("line", 0u);
+    }
     run.drift.values = run.drift.place;
   }
   return llvm::Error::success();

@@ -138,6 +138,43 @@ def test_a_resume_names_what_was_not_restored(certify, repo):
     assert done.returncode == 1 and "momentum" in done.stdout, done.stdout
 
 
+RANKS = """
+import os
+import torch
+import torch.distributed as dist
+
+world, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
+if world > 1:
+    dist.init_process_group("gloo")
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4))
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+for step in range(2):
+    x = torch.randn(8, 16, generator=torch.Generator().manual_seed(step)).chunk(world)[rank]
+    optimizer.zero_grad()
+    model(x).square().mean().backward()
+    for p in model.parameters() if world > 1 else ():
+        dist.all_reduce(p.grad)
+        p.grad /= world
+    optimizer.step()
+if world > 1:
+    dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_ranks_are_compared_within_rounding(certify, repo, right):
+    (repo / "train.py").write_text(RANKS if right else RANKS.replace("p.grad /= world", "pass"))
+    (repo / "opguard.toml").write_text('[certify]\ncommand = "python train.py"\n[certify.ranks]\n'
+                                       'many = "torchrun --nproc-per-node 2 train.py"\n')
+    done, checks = certify()
+    assert done.returncode == (0 if right else 1), done.stdout + done.stderr
+    assert checks["ranks"]["tier"] == "tolerance"
+    if not right:
+        assert "it is run a's times 2" in done.stdout
+        assert checks["ranks"]["file"] == "train.py" and "all_reduce" in RANKS.splitlines()[checks["ranks"]["line"] - 1]
+
+
 @pytest.mark.parametrize("text, said", [
     ("[certify.foo]\n", "opguard.toml:1:10: error: 'foo' is no kind of check"),
     ("[certify.replay]\nagianst = 'x'\n", "did you mean 'against'?"),

@@ -82,6 +82,7 @@ def read_environment(environment):
         jitter=_number(environment, "OPGUARD_JITTER", 0) if environment.get("OPGUARD_JITTER") else None,
         until=_number(environment, "OPGUARD_UNTIL_STEP", 0) if environment.get("OPGUARD_UNTIL_STEP") else None,
         steps_recorded=environment.get("OPGUARD_RECORD_STEPS", ""),
+        first_step=_number(environment, "OPGUARD_FIRST_STEP", 0),
         ring=_number(environment, "OPGUARD_RING", 0),
         ring_on=environment.get("OPGUARD_RING_ON", ""),
         activities=environment.get("OPGUARD_ACTIVITIES") or "auto",
