@@ -104,7 +104,7 @@ int code_of(const ReplayCheck& check) {
   return check.first_step == kNone || count(check, ReplayRole::unknown) > 0 ? kCouldNotTell : kYes;
 }
 
-llvm::Error write_json(const ReplayCheck& check, const Run& job, const std::string& path) {
+llvm::Error write_replay(const ReplayCheck& check, const Run& job, const std::string& path) {
   Json json = identity_json(identity_now());
   json["conclusion"] = replay_sentence(check);
   json["first_step"] = check.first_step == kNone ? Json() : Json(check.first_step);
@@ -168,7 +168,7 @@ llvm::Expected<int> replay_in(const ReplayOptions& opt, const std::string& work)
     for (const std::string& setting : words(*list)) text += "note: " + shown(setting) + "\n";
   print_lines(text);
   if (!opt.json.empty())
-    if (auto failed = write_json(check, *job, opt.json)) return failed;
+    if (auto failed = write_replay(check, *job, opt.json)) return failed;
   return code_of(check);
 }
 
