@@ -168,7 +168,7 @@ class Wording {
         return "no step is recorded in both runs: run a has " + window_words(names[0]) +
                ", run b has " + window_words(names[1]);
       case apart_at_window:
-        return "the runs already differed as step " + number(first) + " began: " + number(second) +
+        return "the runs already differed as step " + number(first) + " began: " + grouped(second) +
                " of " + counted(third, "tensor") + " that its optimizer finds, " + names[0] +
                " first";
       case window:
