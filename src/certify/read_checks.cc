@@ -59,19 +59,6 @@ const Key kKeys[] = {
     {"seed", SettingKind::number, [](auto& s, auto& c) { c.seed = std::stoull(s.values[0]); }},
 };
 
-const char* told_type(SettingKind kind) {
-  switch (kind) {
-    case SettingKind::flag:
-      return "true or false";
-    case SettingKind::number:
-      return "a whole number";
-    case SettingKind::list:
-      return "a list of strings";
-    default:
-      return "a string";
-  }
-}
-
 class Reader {
  public:
   Reader(const SettingsFile& file, const CheckDefaults& defaults, Diagnostics& diags)

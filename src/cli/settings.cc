@@ -72,19 +72,6 @@ std::vector<const CLI::App*> commands_of(const CLI::App& all) {
   return commands;
 }
 
-const char* told(SettingKind kind) {
-  switch (kind) {
-    case SettingKind::flag:
-      return "true or false";
-    case SettingKind::number:
-      return "a whole number";
-    case SettingKind::list:
-      return "a list of strings";
-    default:
-      return "a string";
-  }
-}
-
 SettingKind kind_of(const CLI::Option& option) {
   const OptionText text = text_of(option);
   if (text.value.empty()) return SettingKind::flag;
@@ -108,7 +95,7 @@ Fault wrong_type(const CLI::App& command, const Setting& setting) {
   if (wanted == SettingKind::number && setting.kind == wanted && setting.values[0].starts_with("-"))
     return {"'" + setting.key + "' is not below 0", true};
   if (setting.kind == wanted || one) return {};
-  return {"'" + setting.key + "' takes " + told(wanted) +
+  return {"'" + setting.key + "' takes " + told_type(wanted) +
               (program ? ", or a string for the shell" : "") + ", not " + setting.type,
           true};
 }

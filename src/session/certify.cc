@@ -15,6 +15,7 @@
 #include "session/work_folder.h"
 #include "settings/find_file.h"
 #include "settings/settings_file.h"
+#include "support/diagnostics.h"
 #include "support/exit_code.h"
 #include "support/kept_input.h"
 #include "support/say.h"

@@ -13,6 +13,7 @@
 #include "report/reasons.h"
 #include "session/record_program.h"
 #include "session/work_folder.h"
+#include "support/diagnostics.h"
 #include "support/exit_code.h"
 #include "support/say.h"
 #include "support/text.h"

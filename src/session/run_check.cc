@@ -19,6 +19,7 @@
 #include "session/compare_kept.h"
 #include "session/compile_counts.h"
 #include "session/side_trees.h"
+#include "support/diagnostics.h"
 #include "support/launch.h"
 #include "support/say.h"
 #include "support/text.h"

@@ -106,6 +106,19 @@ std::string name_from_here(const fs::path& path) {
 
 }  // namespace
 
+const char* told_type(SettingKind kind) {
+  switch (kind) {
+    case SettingKind::flag:
+      return "true or false";
+    case SettingKind::number:
+      return "a whole number";
+    case SettingKind::list:
+      return "a list of strings";
+    default:
+      return "a string";
+  }
+}
+
 Diagnostic SettingsFile::error_at(const SettingPlace& place, std::string message) const {
   const SourceFile source = make_source("", name, name, text);
   Diagnostic item;

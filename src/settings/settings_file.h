@@ -6,7 +6,8 @@
 //   with = ["transformers"]              with = ["transformers"]    of every command
 //   [tool.opguard.diff]                  [diff]
 //   steps = 20                           steps = 20                 of opguard diff alone
-//   [tool.opguard.certify.resume]        [certify.resume]           a table in a table: by both names
+//   [tool.opguard.certify.resume]        [certify.resume]           a table in a table: by both
+//   names
 //
 // What a key means is not known here: cli/settings.h puts values into options.
 #pragma once
@@ -27,6 +28,9 @@ struct SettingPlace {
 };
 
 enum class SettingKind : uint8_t { flag, number, text, list, table, other };
+
+// What a value of the kind is, for people: "true or false", "a list of strings".
+const char* told_type(SettingKind kind);
 
 struct Setting {
   std::string table;  // "diff", "certify.resume"; "": of every command

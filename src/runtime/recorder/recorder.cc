@@ -16,12 +16,9 @@
 // of rarer events a map.
 #include "runtime/recorder/recorder.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cstdio>
 
 #include "record/generators.h"
 #include "runtime/recorder/kept.h"
@@ -161,18 +158,6 @@ void Recorder::begin_log() {
     take_settings();
   }
   record_state();
-}
-
-void Recorder::count_steps_in(const char* path) {
-  progress_fd_ = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-}
-
-// For someone who waits: what cannot be written is not worth a word.
-void Recorder::write_progress() {
-  if (progress_fd_ < 0) return;
-  char text[32];
-  const int size = std::snprintf(text, sizeof text, "%10u\n", step_);
-  (void)!pwrite(progress_fd_, text, size_t(size), 0);
 }
 
 void Recorder::end_after(uint32_t step, PyObject* callback) {
