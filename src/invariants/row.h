@@ -41,15 +41,15 @@ inline constexpr uint32_t kUnknown = kNone;  // a cell nobody can fill
 
 struct Row {
   uint16_t view = 0;
-  uint32_t step = 0;             // optimizer steps that had ended before
-  int32_t rank = -1;             // -1: of all ranks
-  uint64_t order = 0;            // of two rows of a step, the smaller one was earlier
+  uint32_t step = 0;                  // optimizer steps that had ended before
+  int32_t rank = -1;                  // -1: of all ranks
+  uint64_t order = 0;                 // of two rows of a step, the smaller one was earlier
   std::span<const uint32_t> cells{};  // one a column, CellTexts' numbers or kUnknown
-  std::string_view name{};       // "fc1.weight", "AdamW", "" where there is none
-  std::string_view module{};     // "layers.0.attn (Attention)", ""
-  std::string_view place{};      // "/home/me/train.py:38:main", "" where it is not known
-  std::string_view detail{};     // the values in words: "5f1c... on rank 0, 90aa... on rank 1"
-  uint64_t event = kNone;        // the log's events from which on it counts, to look for an operator
+  std::string_view name{};            // "fc1.weight", "AdamW", "" where there is none
+  std::string_view module{};          // "layers.0.attn (Attention)", ""
+  std::string_view place{};           // "/home/me/train.py:38:main", "" where it is not known
+  std::string_view detail{};          // the values in words: "5f1c... on rank 0, 90aa... on rank 1"
+  uint64_t event = kNone;  // the log's events from which on it counts, to look for an operator
   double number = std::numeric_limits<double>::quiet_NaN();  // of views with ranges
 };
 

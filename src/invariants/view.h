@@ -35,7 +35,8 @@ struct View {
   std::string_view name;     // "parameter"
   std::string_view subject;  // "parameter at an optimizer step", behind "every"
   std::span<const Column> columns;
-  // The column that every rule's condition must ask: a rule of a call must say which call. -1: none.
+  // The column that every rule's condition must ask: a rule of a call must say which call. -1:
+  // none.
   int anchor = -1;
   // It compares ranks: one program is enough as a counterexample's witness.
   bool across_ranks = false;
@@ -43,7 +44,7 @@ struct View {
 
 // All of them, in a fixed order; their numbers are the positions. Names never change their meaning.
 std::span<const View> views();
-int view_number(std::string_view name);                    // -1: unknown
+int view_number(std::string_view name);                      // -1: unknown
 int column_number(const View& view, std::string_view name);  // -1: unknown
 
 }  // namespace opguard

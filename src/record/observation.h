@@ -30,7 +30,7 @@ struct ObservedValue {
   union {
     int64_t integer = 0;  // integer
     double real;
-    uint64_t bits;        // a digest
+    uint64_t bits;  // a digest
   };
 };
 
@@ -41,12 +41,12 @@ struct ObservationSchema {
 
 // One entry as it is handed to a reader; the values live until the next one is asked for.
 struct Observation {
-  uint32_t schema = 0;   // in the order in which the log says them
-  uint32_t step = 0;     // Event::step at that time
-  uint64_t event = 0;    // events of the log that had ended before
-  int64_t time_ns = 0;   // the clock of Event::start_ns
-  std::span<const ObservedValue> values;   // all of them, lists in place
-  std::span<const uint32_t> starts;        // where value i begins in `values`, for each field
+  uint32_t schema = 0;                    // in the order in which the log says them
+  uint32_t step = 0;                      // Event::step at that time
+  uint64_t event = 0;                     // events of the log that had ended before
+  int64_t time_ns = 0;                    // the clock of Event::start_ns
+  std::span<const ObservedValue> values;  // all of them, lists in place
+  std::span<const uint32_t> starts;       // where value i begins in `values`, for each field
 
   // The value of a field and, where it is a list, its elements.
   std::span<const ObservedValue> field(size_t i) const {

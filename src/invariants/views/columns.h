@@ -1,0 +1,210 @@
+// invariants/views/columns.h: the columns of each view, as numbers for those who fill them.
+//
+//   RowMaker row(context, ViewNumber::parameter);
+//   row.set(parameter::has_grad, true);
+//
+// tables.cc says what each is called and what may be concluded of it, in the same order.
+#pragma once
+
+#include <cstdint>
+
+namespace opguard {
+
+enum class ViewNumber : uint16_t {
+  parameter,
+  optimizer,
+  call,
+  root,
+  random,
+  sequence,
+  backward,
+  save,
+  load,
+  epoch,
+  rank_batches,
+  rank_parameters,
+  rank_calls,
+  collective,
+  p2p,
+  init,
+  buffer,
+  loss,
+  argument,
+  told
+};
+
+namespace parameter {
+enum : uint8_t {
+  requires_grad,
+  held,
+  used,
+  has_grad,
+  gradient_zero,
+  gradient_finite,
+  finite,
+  changed,
+  noticeable,
+  dtype,
+  gradient_dtype_same,
+  training,
+  tied,
+  copied,
+  leaf,
+  first,
+  decays,
+  lr_zero,
+  skipped,
+  backward,
+  had_grad,
+  module,
+  attr,
+  dims,
+  optimizer,
+  several,
+  name,
+  columns
+};
+}
+namespace optimizer {
+enum : uint8_t {
+  type,
+  strangers,
+  holds_all_trainable,
+  holds_trainable,
+  changes_some,
+  gradient_zero,
+  finite,
+  lr_positive,
+  skipped,
+  backward_before,
+  used_held,
+  several,
+  first,
+  columns
+};
+}
+namespace call {
+enum : uint8_t {
+  module,
+  training,
+  grad,
+  autocast,
+  dtype,
+  out_is_in,
+  out_is_parameter,
+  out_is_autocast,
+  wants,
+  in_wants,
+  parameter_wants,
+  dim0_kept,
+  dim0_equal,
+  drew,
+  type,
+  columns
+};
+}
+namespace root {
+enum : uint8_t {
+  training,
+  grad,
+  uniform,
+  dim0_equal,
+  trained_before,
+  train_called,
+  drew,
+  wants,
+  several,
+  module,
+  type,
+  columns
+};
+}
+namespace random {
+enum : uint8_t { function, on, module_training, root_training, grad, columns };
+}
+namespace backward {
+enum : uint8_t {
+  reaches_step,
+  training,
+  wants,
+  finite,
+  forward_before,
+  stale,
+  several,
+  accumulates,
+  columns
+};
+}
+namespace save {
+enum : uint8_t { has_all, equals_live, mixed, some, columns };
+}
+namespace load {
+enum : uint8_t { type, complete, nothing_unexpected, equals_given, columns };
+}
+namespace epoch {
+enum : uint8_t {
+  complete,
+  samples_distinct,
+  new_order,
+  shuffled,
+  distributed,
+  workers,
+  sampler,
+  first,
+  ended,
+  set_epoch,
+  as_long,
+  columns
+};
+}
+namespace rank_batches {
+enum : uint8_t { disjoint, replicas, distributed, sampler, same_shapes, columns };
+}
+namespace rank_parameters {
+enum : uint8_t {
+  equal,
+  was_equal,
+  gradient_equal,
+  gradient_was_equal,
+  has_grad_alike,
+  constant,
+  same_shape,
+  split,
+  reduced,
+  wrapped,
+  placed,
+  module,
+  attr,
+  dims,
+  requires_grad,
+  held,
+  finite,
+  columns
+};
+}
+namespace rank_calls {
+enum : uint8_t { module, same_shape, same_mode, training, grad, type, columns };
+}
+namespace collective {
+enum : uint8_t { function, same_call, same_shape, same_dtype, left_equal, grouped, columns };
+}
+namespace p2p {
+enum : uint8_t { read_is_sent, same_shape, same_dtype, columns };
+}
+namespace init {
+enum : uint8_t { function, filled_once, fills_le2, module, attr, columns };
+}
+namespace buffer {
+enum : uint8_t { changed, finite, training, called, called_in_training, module, attr, columns };
+}
+namespace loss {
+enum : uint8_t { finite, repeats, several, columns };
+}
+namespace argument {
+enum : uint8_t { function, output, argument, relation, columns };
+}
+namespace told {
+enum : uint8_t { name, holds, columns };
+}
+
+}  // namespace opguard

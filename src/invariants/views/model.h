@@ -1,0 +1,78 @@
+// invariants/views/model.h: what is known of a process's modules, forms and parameters.
+//
+//   module 3      "layers.0.attn", Attention, of root 0, last called in model.py:20:Block.forward
+//   form 7        a call in training, float32 [8, 64] -> float32 [8, 64]
+//   parameter 12  "layers.0.attn.q.weight", module 3, held by optimizer 0
+//
+// The cost: one entry each; nothing grows with the steps.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "invariants/views/fields.h"
+
+namespace opguard {
+
+struct ObservedModule {
+  std::string name, type;
+  bool library = false;
+  int64_t root = -1;
+  bool called = false, called_in_training = false;  // since the last step
+  bool called_for_gradients = false;                // with gradients enabled, since the last step
+  std::string place;                                // of its last call
+  // "layers.0.attn (Attention)", "(Net)" of a root.
+  std::string words() const;
+  // The type, where a rule of other programs may name it: a library's, or a class that is called
+  // as one of torch.nn. Else "user".
+  std::string_view type_for_rules() const;
+};
+
+// Columns of a form of call: they are the same whenever it occurs.
+struct ObservedForm {
+  std::optional<bool> uniform, dim0_kept, dim0_equal, out_is_in, out_is_parameter, out_is_autocast;
+  std::optional<bool> wants, in_wants, parameter_wants;
+  bool training = false, grad = false;
+  std::string autocast, dtype;
+  uint64_t shapes = 0;  // a digest of all shapes and types
+  std::string shape_words;
+};
+
+struct ObservedParameter {
+  std::string name, attr, dtype, placement;
+  int64_t root = -1, module = -1, storage = -1, optimizer = -1;
+  size_t dims = 0;
+  uint64_t shape = 0;  // a digest
+  bool requires_grad = false, leaf = true, buffer = false, tied = false, constant = false;
+  bool split = false;  // its own attributes say that ranks hold parts of it
+  bool copied = false;
+  std::optional<bool> decays;
+  bool had_grad = false, met = false;
+  uint32_t fills = 0;
+};
+
+class ObservedModel {
+ public:
+  void module(const Fields& fields);
+  void form(const Fields& fields);
+  // True where requires_grad was taken from it since it was met.
+  void parameter(const Fields& fields);
+  // After a process's optimizer has stepped.
+  void step_ended();
+
+  // nullptr: not known.
+  ObservedModule* module_at(std::optional<int64_t> number);
+  const ObservedForm* form_at(std::optional<int64_t> number) const;
+  ObservedParameter* parameter_at(std::optional<int64_t> number);
+  std::vector<ObservedParameter>& parameters() { return parameters_; }
+
+ private:
+  std::vector<ObservedModule> modules_;
+  std::vector<ObservedForm> forms_;
+  std::vector<ObservedParameter> parameters_;
+};
+
+}  // namespace opguard

@@ -1,0 +1,291 @@
+#include "invariants/views/process_views.h"
+
+#include <cmath>
+#include <limits>
+
+#include "invariants/view.h"
+
+namespace opguard {
+
+namespace {
+
+// Functions that leave every rank with the same value.
+bool leaves_alike(std::string_view function) {
+  return function.starts_with("all_") || function.starts_with("broadcast");
+}
+
+bool is_reduction(std::string_view function) {
+  return function.find("reduce") != std::string_view::npos;
+}
+
+}  // namespace
+
+size_t RowMaker::columns_of(uint16_t view) {
+  static const std::vector<size_t> counts = [] {
+    std::vector<size_t> made;
+    for (const View& v : views()) made.push_back(v.columns.size());
+    return made;
+  }();
+  return counts[view];
+}
+
+ProcessViews::ProcessViews(CellTexts& texts, RowSink& sink, const std::vector<std::string>& strings,
+                           RankViews& ranks, int32_t rank)
+    : strings_(strings), ranks_(ranks), context_{texts, sink, 0, rank, 0, kNone} {}
+
+void ProcessViews::add(const Observation& observation, std::span<const ObservationSchema> schemas) {
+  Kind kind = kinds_.kind(observation.schema, schemas, strings_);
+  if (kind == Kind::unknown) return;
+  Fields fields(observation, kinds_.positions(observation.schema), strings_);
+  context_.step = observation.step;
+  context_.order = static_cast<uint64_t>(observation.time_ns);
+  context_.event = observation.event;
+  switch (kind) {
+    case Kind::group:
+      return group(fields);
+    case Kind::module:
+      return model_.module(fields);
+    case Kind::form:
+      return model_.form(fields);
+    case Kind::call:
+      return call(fields);
+    case Kind::api:
+      return api(fields);
+    case Kind::parameter:
+      return parameter(fields);
+    case Kind::update:
+      return update(fields);
+    case Kind::optimizer:
+      return optimizer(fields);
+    case Kind::loader:
+      return passes_.loader(fields);
+    case Kind::batch:
+      return passes_.batch(context_, fields);
+    case Kind::pass:
+      return passes_.pass(context_, fields);
+    case Kind::random:
+      return random(fields);
+    case Kind::save:
+      return save(fields);
+    case Kind::load:
+      return load(fields);
+    case Kind::collective:
+      return collective(fields);
+    case Kind::p2p:
+      return p2p(fields);
+    case Kind::told:
+      return told(fields);
+    case Kind::unknown:
+      return;
+  }
+}
+
+void ProcessViews::finish() {
+  backward_rows(std::nullopt);
+  init_rows();
+  if (grouped_) ranks_.process_ended(context_.rank);
+}
+
+void ProcessViews::group(const Fields& fields) {
+  context_.rank = static_cast<int32_t>(fields.integer(field::group_rank).value_or(context_.rank));
+  grouped_ = fields.integer(field::group_world).value_or(1) > 1;
+  if (!grouped_) return;
+  ranks_.joined(context_.rank,
+                static_cast<int32_t>(fields.integer(field::group_world).value_or(1)));
+}
+
+void ProcessViews::call(const Fields& fields) {
+  ObservedModule* module = model_.module_at(fields.integer(field::call_module));
+  const ObservedForm* form = model_.form_at(fields.integer(field::call_form));
+  if (!module || !form) return;
+  std::string_view place = fields.text(field::call_place);
+  module->called = true;
+  module->called_in_training = module->called_in_training || form->training;
+  module->called_for_gradients = module->called_for_gradients || form->grad;
+  module->place = place;
+  RowMaker row(context_, ViewNumber::call);
+  row.set(call::module, module->type_for_rules());
+  row.set(call::training, form->training);
+  row.set(call::grad, form->grad);
+  row.set(call::autocast, form->autocast.empty() ? "no" : std::string_view(form->autocast));
+  row.set(call::dtype, form->dtype);
+  row.set(call::out_is_in, form->out_is_in);
+  row.set(call::out_is_parameter, form->out_is_parameter);
+  row.set(call::out_is_autocast, form->out_is_autocast);
+  row.set(call::wants, form->wants);
+  row.set(call::in_wants, form->in_wants);
+  row.set(call::parameter_wants, form->parameter_wants);
+  row.set(call::dim0_kept, form->dim0_kept);
+  row.set(call::dim0_equal, form->dim0_equal);
+  row.set(call::drew, fields.yes(field::call_drew));
+  row.set(call::type, module->type);
+  std::string words = module->words();
+  row.name = module->name;
+  row.module = words;
+  row.place = place;
+  if ((form->dim0_equal && !*form->dim0_equal) ||
+      (form->out_is_autocast && !*form->out_is_autocast))
+    row.detail = form->shape_words;
+  row.give();
+  if (grouped_)
+    ranks_.call(context_.rank, context_.step, module->name,
+                {std::string(module->type_for_rules()), module->type, form->shapes, form->training,
+                 form->grad, std::string(place), form->shape_words});
+  if (!fields.known(field::call_caller)) root_call(fields, *module, *form);
+}
+
+void ProcessViews::root_call(const Fields& fields, const ObservedModule& module,
+                             const ObservedForm& form) {
+  int64_t number = fields.integer(field::call_module).value_or(-1);
+  if (first_root_ < 0) first_root_ = number;
+  several_roots_ = several_roots_ || number != first_root_;
+  RowMaker row(context_, ViewNumber::root);
+  row.set(root::training, form.training);
+  row.set(root::grad, form.grad);
+  row.set(root::uniform, form.uniform);
+  row.set(root::dim0_equal, form.dim0_equal);
+  row.set(root::trained_before, trained_before_);
+  row.set(root::train_called, train_called_);
+  row.set(root::drew, fields.yes(field::call_drew));
+  row.set(root::wants, form.wants);
+  row.set(root::several, several_roots_);
+  row.set(root::module, module.type_for_rules());
+  row.set(root::type, module.type);
+  std::string words = module.words();
+  row.name = module.name;
+  row.module = words;
+  row.place = fields.text(field::call_place);
+  if (form.dim0_equal && !*form.dim0_equal) row.detail = form.shape_words;
+  row.give();
+  last_root_place_ = row.place;
+  last_root_training_ = form.training;
+  if (form.training) trained_before_ = true;
+  if (form.grad && form.wants.value_or(true)) forward_for_gradients_ = true;
+  if (grouped_ && module.type == "DistributedDataParallel") ranks_.wrapped(context_.rank);
+  sequence_.add(context_, {.name = form.training ? "forward_train" : "forward_eval",
+                           .place = row.place,
+                           .training = form.training,
+                           .grad = form.grad,
+                           .several = optimizers_.size() > 1});
+}
+
+void ProcessViews::random(const Fields& fields) {
+  RowMaker row(context_, ViewNumber::random);
+  const ObservedModule* module = model_.module_at(fields.integer(field::random_module));
+  row.set(random::function, fields.text(field::random_function));
+  row.set(random::on, fields.yes(field::random_asked));
+  row.set(random::grad, fields.yes(field::random_grad));
+  std::string words = module ? module->words() : "";
+  row.module = words;
+  row.place = fields.text(field::random_place);
+  row.name = fields.text(field::random_function);
+  if (auto training = fields.yes(field::random_module_training))
+    row.set(random::module_training, *training);
+  if (fields.yes(field::random_asked).value_or(false))
+    row.detail = "p = " + std::to_string(fields.real(field::random_p).value_or(0)).substr(0, 5);
+  row.give();
+}
+
+void ProcessViews::save(const Fields& fields) {
+  auto live = fields.integer(field::save_live).value_or(0);
+  auto same = fields.integer(field::save_same).value_or(0);
+  auto missing = fields.texts(field::save_missing);
+  auto unlike = fields.texts(field::save_unlike);
+  sequence_.add(context_, {.name = "save", .place = fields.text(field::save_place)});
+  if (live == 0) return;
+  RowMaker row(context_, ViewNumber::save);
+  // Of a checkpoint that has none of the models' tensors nothing can be told.
+  bool some = same > 0 || !unlike.empty();
+  row.set(save::some, some);
+  row.set(save::mixed, same > 0 && !unlike.empty());
+  if (some) {
+    row.set(save::has_all, missing.empty());
+    row.set(save::equals_live, unlike.empty());
+  }
+  for (std::string_view name : unlike)
+    row.detail += (row.detail.empty() ? "not the live value: " : ", ") + std::string(name);
+  for (std::string_view name : missing)
+    row.detail += (row.detail.empty() ? "not there: " : ", ") + std::string(name);
+  if (!unlike.empty()) row.name = unlike[0];
+  row.place = fields.text(field::save_place);
+  row.give();
+}
+
+void ProcessViews::load(const Fields& fields) {
+  auto unlike = fields.texts(field::load_unlike);
+  sequence_.add(context_, {.name = "load", .place = fields.text(field::load_place)});
+  RowMaker row(context_, ViewNumber::load);
+  row.set(load::type, fields.text(field::load_type));
+  if (auto missing = fields.integer(field::load_missing)) row.set(load::complete, *missing == 0);
+  if (auto unexpected = fields.integer(field::load_unexpected))
+    row.set(load::nothing_unexpected, *unexpected == 0);
+  row.set(load::equals_given, unlike.empty());
+  row.name = fields.text(field::load_type);
+  row.place = fields.text(field::load_place);
+  if (auto missing = fields.integer(field::load_missing); missing && *missing > 0)
+    row.detail = std::to_string(*missing) + " names were not given";
+  for (std::string_view name : unlike)
+    row.detail += (row.detail.empty() ? "unlike what was given: " : ", ") + std::string(name);
+  row.give();
+}
+
+void ProcessViews::collective(const Fields& fields) {
+  std::string function(fields.text(field::collective_function));
+  auto shape = fields.integers(field::collective_shape);
+  int64_t elements = 1;
+  for (int64_t size : shape) elements *= size;
+  if (grouped_ && is_reduction(function) && elements > 1) ranks_.reduced(context_.rank, context_.step);
+  auto sequence = fields.integer(field::collective_sequence);
+  if (!grouped_ || !sequence) return;
+  RankCollective collective{function,
+                            std::string(fields.text(field::collective_dtype)),
+                            std::string(fields.text(field::collective_place)),
+                            std::move(shape),
+                            fields.bits(field::collective_left),
+                            leaves_alike(function)};
+  ranks_.collective(context_.rank, context_.step, std::string(fields.text(field::collective_group)),
+                    *sequence, std::move(collective));
+}
+
+void ProcessViews::p2p(const Fields& fields) {
+  auto peer = fields.integer(field::p2p_peer);
+  auto number = fields.integer(field::p2p_number);
+  if (!grouped_ || !peer || !number) return;
+  RankMessage message;
+  message.sent = fields.text(field::p2p_function).find("send") != std::string_view::npos;
+  int32_t other = static_cast<int32_t>(*peer);
+  message.from = message.sent ? context_.rank : other;
+  message.to = message.sent ? other : context_.rank;
+  message.tag = fields.integer(field::p2p_tag).value_or(0);
+  message.number = *number;
+  message.dtype = fields.text(field::p2p_dtype);
+  message.shape = fields.integers(field::p2p_shape);
+  message.value = fields.bits(field::p2p_value);
+  message.place = fields.text(field::p2p_place);
+  ranks_.message(context_.rank, context_.step, std::move(message));
+}
+
+void ProcessViews::told(const Fields& fields) {
+  RowMaker row(context_, ViewNumber::told);
+  row.set(told::name, fields.text(field::told_name));
+  row.set(told::holds, fields.yes(field::told_holds));
+  row.name = fields.text(field::told_name);
+  row.place = fields.text(field::told_place);
+  if (!fields.yes(field::told_holds).value_or(true))
+    for (const ObservedValue& value : fields.list(field::told_values)) {
+      if (!row.detail.empty()) row.detail += " ";
+      if (value.kind == ObservedKind::text)
+        row.detail += fields.text_of(value);
+      else if (value.kind == ObservedKind::integer)
+        row.detail += std::to_string(value.integer);
+      else if (value.kind == ObservedKind::real)
+        row.detail += std::to_string(value.real);
+      else if (value.kind == ObservedKind::yes)
+        row.detail += "yes";
+      else if (value.kind == ObservedKind::no)
+        row.detail += "no";
+    }
+  row.give();
+}
+
+}  // namespace opguard

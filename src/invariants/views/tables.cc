@@ -1,0 +1,266 @@
+// What the columns of columns.h are called, and what may be concluded of them.
+#include <algorithm>
+#include <array>
+
+#include "invariants/view.h"
+#include "invariants/views/columns.h"
+
+namespace opguard {
+
+namespace {
+
+// May be concluded, and asked before.
+constexpr Column concluded(std::string_view name, std::string_view relation,
+                           std::string_view family = {}) {
+  return {.name = name, .concluded = true, .family = family, .relation = relation};
+}
+// Concluded, and what it means as a condition is known.
+constexpr Column meaning(std::string_view name, std::string_view relation,
+                         std::string_view family = {}) {
+  return {
+      .name = name, .concluded = true, .semantic = true, .family = family, .relation = relation};
+}
+// Asked before, never concluded.
+constexpr Column asked(std::string_view name) { return {.name = name}; }
+constexpr Column known(std::string_view name) { return {.name = name, .semantic = true}; }
+constexpr Column own(std::string_view name) { return {.name = name, .names = true}; }
+
+constexpr std::array kParameter = {known("requires_grad"),
+                                   meaning("held", "coverage"),
+                                   known("used"),
+                                   meaning("has_grad", "coverage", "gradient"),
+                                   concluded("gradient_zero", "contain", "gradient"),
+                                   concluded("gradient_finite", "finite", "gradient"),
+                                   concluded("finite", "finite"),
+                                   concluded("changed", "contain"),
+                                   known("noticeable"),
+                                   concluded("dtype", "dtype"),
+                                   concluded("gradient_dtype_same", "dtype", "gradient"),
+                                   concluded("training", "mode"),
+                                   concluded("tied", "alias"),
+                                   concluded("copied", "alias"),
+                                   asked("leaf"),
+                                   asked("first"),
+                                   asked("decays"),
+                                   known("lr_zero"),
+                                   known("skipped"),
+                                   known("backward"),
+                                   asked("had_grad"),
+                                   asked("module"),
+                                   asked("attr"),
+                                   asked("dims"),
+                                   asked("optimizer"),
+                                   asked("several"),
+                                   own("name")};
+static_assert(kParameter.size() == parameter::columns);
+
+constexpr std::array kOptimizer = {asked("type"),
+                                   concluded("strangers", "coverage"),
+                                   concluded("holds_all_trainable", "coverage"),
+                                   concluded("holds_trainable", "coverage"),
+                                   concluded("changes_some", "contain"),
+                                   concluded("gradient_zero", "contain"),
+                                   concluded("finite", "finite"),
+                                   concluded("lr_positive", "contain"),
+                                   known("skipped"),
+                                   concluded("backward_before", "sequence"),
+                                   concluded("used_held", "coverage"),
+                                   known("several"),
+                                   asked("first")};
+static_assert(kOptimizer.size() == optimizer::columns);
+
+constexpr std::array kCall = {asked("module"),
+                              meaning("training", "mode"),
+                              known("grad"),
+                              known("autocast"),
+                              asked("dtype"),
+                              concluded("out_is_in", "dtype", "out"),
+                              concluded("out_is_parameter", "dtype", "out"),
+                              concluded("out_is_autocast", "dtype", "out"),
+                              concluded("wants", "coverage"),
+                              known("in_wants"),
+                              known("parameter_wants"),
+                              concluded("dim0_kept", "shape"),
+                              concluded("dim0_equal", "shape"),
+                              concluded("drew", "argument"),
+                              own("type")};
+static_assert(kCall.size() == call::columns);
+
+constexpr std::array kRoot = {meaning("training", "mode"),
+                              known("grad"),
+                              concluded("uniform", "mode"),
+                              concluded("dim0_equal", "shape"),
+                              concluded("trained_before", "sequence"),
+                              concluded("train_called", "sequence"),
+                              concluded("drew", "argument"),
+                              concluded("wants", "coverage"),
+                              known("several"),
+                              asked("module"),
+                              own("type")};
+static_assert(kRoot.size() == root::columns);
+
+constexpr std::array kRandom = {asked("function"), concluded("on", "argument"),
+                                known("module_training"), known("root_training"), known("grad")};
+static_assert(kRandom.size() == random::columns);
+
+constexpr std::array kBackward = {concluded("reaches_step", "contain"),
+                                  concluded("training", "mode"),
+                                  concluded("wants", "coverage"),
+                                  concluded("finite", "finite"),
+                                  concluded("forward_before", "sequence"),
+                                  concluded("stale", "sequence"),
+                                  known("several"),
+                                  known("accumulates")};
+static_assert(kBackward.size() == backward::columns);
+
+constexpr std::array kSave = {concluded("has_all", "checkpoint", "same"),
+                              concluded("equals_live", "checkpoint", "same"),
+                              concluded("mixed", "checkpoint", "same"), known("some")};
+static_assert(kSave.size() == save::columns);
+
+constexpr std::array kLoad = {asked("type"), concluded("complete", "checkpoint"),
+                              concluded("nothing_unexpected", "checkpoint"),
+                              concluded("equals_given", "checkpoint")};
+static_assert(kLoad.size() == load::columns);
+
+constexpr std::array kEpoch = {concluded("complete", "distinct"),
+                               concluded("samples_distinct", "distinct"),
+                               concluded("new_order", "distinct"),
+                               known("shuffled"),
+                               known("distributed"),
+                               known("workers"),
+                               asked("sampler"),
+                               known("first"),
+                               known("ended"),
+                               concluded("set_epoch", "sequence"),
+                               concluded("as_long", "distinct")};
+static_assert(kEpoch.size() == epoch::columns);
+
+constexpr std::array kRankBatches = {concluded("disjoint", "distinct"), known("replicas"),
+                                     known("distributed"), asked("sampler"),
+                                     concluded("same_shapes", "shape")};
+static_assert(kRankBatches.size() == rank_batches::columns);
+
+constexpr std::array kRankParameters = {concluded("equal", "rank_equal", "equal"),
+                                        known("was_equal"),
+                                        meaning("gradient_equal", "rank_equal", "gradient"),
+                                        known("gradient_was_equal"),
+                                        concluded("has_grad_alike", "rank_equal", "gradient"),
+                                        known("constant"),
+                                        concluded("same_shape", "shape"),
+                                        known("split"),
+                                        known("reduced"),
+                                        known("wrapped"),
+                                        known("placed"),
+                                        asked("module"),
+                                        asked("attr"),
+                                        asked("dims"),
+                                        known("requires_grad"),
+                                        known("held"),
+                                        known("finite")};
+static_assert(kRankParameters.size() == rank_parameters::columns);
+
+constexpr std::array kRankCalls = {asked("module"),
+                                   concluded("same_shape", "shape"),
+                                   concluded("same_mode", "mode"),
+                                   known("training"),
+                                   known("grad"),
+                                   own("type")};
+static_assert(kRankCalls.size() == rank_calls::columns);
+
+constexpr std::array kCollective = {asked("function"),
+                                    concluded("same_call", "rank_equal"),
+                                    concluded("same_shape", "shape"),
+                                    concluded("same_dtype", "dtype"),
+                                    concluded("left_equal", "rank_equal"),
+                                    known("grouped")};
+static_assert(kCollective.size() == collective::columns);
+
+constexpr std::array kP2p = {concluded("read_is_sent", "rank_equal"),
+                             concluded("same_shape", "shape"), concluded("same_dtype", "dtype")};
+static_assert(kP2p.size() == p2p::columns);
+
+constexpr std::array kInit = {asked("function"), concluded("filled_once", "distinct", "fills"),
+                              concluded("fills_le2", "distinct", "fills"), asked("module"),
+                              asked("attr")};
+static_assert(kInit.size() == init::columns);
+
+constexpr std::array kBuffer = {concluded("changed", "contain"),
+                                concluded("finite", "finite"),
+                                meaning("training", "mode"),
+                                known("called"),
+                                known("called_in_training"),
+                                asked("module"),
+                                asked("attr")};
+static_assert(kBuffer.size() == buffer::columns);
+
+constexpr std::array kLoss = {concluded("finite", "finite"), concluded("repeats", "contain"),
+                              known("several")};
+static_assert(kLoss.size() == loss::columns);
+
+constexpr std::array kArgument = {own("function"), own("output"), own("argument"),
+                                  concluded("relation", "output")};
+static_assert(kArgument.size() == argument::columns);
+
+constexpr std::array kTold = {own("name"), concluded("holds", "told")};
+static_assert(kTold.size() == told::columns);
+
+}  // namespace
+
+// In sequence.cc, which makes the columns of its calls.
+std::span<const Column> sequence_columns();
+
+std::span<const View> views() {
+  static const std::array kViews = {
+      View{"parameter", "parameter at an optimizer's step", kParameter},
+      View{"optimizer", "optimizer's step", kOptimizer},
+      View{"call", "module's call", kCall, call::module},
+      View{"root", "call of a root module", kRoot},
+      View{"random", "call of a dropout", kRandom},
+      View{"sequence", "call of the library", sequence_columns(), 0},
+      View{"backward", "backward pass", kBackward},
+      View{"save", "checkpoint that is saved", kSave},
+      View{"load", "load_state_dict", kLoad},
+      View{"epoch", "pass over a loader", kEpoch},
+      View{.name = "rank_batches",
+           .subject = "batch on several ranks",
+           .columns = kRankBatches,
+           .across_ranks = true},
+      View{.name = "rank_parameters",
+           .subject = "parameter on all ranks",
+           .columns = kRankParameters,
+           .across_ranks = true},
+      View{.name = "rank_calls",
+           .subject = "module's call on several ranks",
+           .columns = kRankCalls,
+           .across_ranks = true},
+      View{.name = "collective",
+           .subject = "collective",
+           .columns = kCollective,
+           .across_ranks = true},
+      View{.name = "p2p",
+           .subject = "tensor that one rank sends to another",
+           .columns = kP2p,
+           .across_ranks = true},
+      View{"init", "parameter that is initialised", kInit},
+      View{"buffer", "buffer at an optimizer's step", kBuffer},
+      View{"loss", "loss", kLoss},
+      View{"argument", "call of a function of the program", kArgument, argument::function},
+      View{"told", "opguard.invariant of the program", kTold, told::name},
+  };
+  return kViews;
+}
+
+int view_number(std::string_view name) {
+  auto all = views();
+  auto it = std::find_if(all.begin(), all.end(), [&](const View& v) { return v.name == name; });
+  return it == all.end() ? -1 : static_cast<int>(it - all.begin());
+}
+
+int column_number(const View& view, std::string_view name) {
+  auto it = std::find_if(view.columns.begin(), view.columns.end(),
+                         [&](const Column& c) { return c.name == name; });
+  return it == view.columns.end() ? -1 : static_cast<int>(it - view.columns.begin());
+}
+
+}  // namespace opguard
