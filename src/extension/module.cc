@@ -17,6 +17,7 @@
 #include "runtime/probe/primitives.h"
 #include "runtime/probe/probe.h"
 #include "runtime/recorder/kept.h"
+#include "runtime/recorder/observations.h"
 #include "runtime/recorder/parameter_names.h"
 #include "runtime/recorder/python_devices.h"
 #include "runtime/recorder/python_fingerprint.h"
@@ -359,6 +360,13 @@ PyMethodDef g_module_methods[] = {
     {"fingerprint", method(fingerprint_of), METH_VARARGS,
      "fingerprint(x, kind='og1'): (h, m); an int for digest, xor32, xor64; for all (h, m, flat, "
      "pattern, digest)"},
+    {"observation", observation_schema, METH_VARARGS,
+     "observation(kind, fields) -> the number of this schema; a field 'name:bits' takes 64 bits"},
+    {"observe", method(observe), METH_FASTCALL,
+     "observe(schema, values): a row, where this step is recorded"},
+    {"flush_soon", flush_soon, METH_NOARGS, "What was recorded is handed on soon, unwaited for"},
+    {"hashes", hashes_of, METH_O,
+     "hashes(tensors): og1's h of each, None of one that cannot be read here"},
     {"lane_sums", method(lane_sums_of), METH_VARARGS,
      "lane_sums(name=''): versions of the inner loops; a name chooses one"},
     {"torch_native", torch_native_of, METH_O,

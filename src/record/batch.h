@@ -17,28 +17,32 @@
 #include <vector>
 
 #include "record/event.h"
+#include "record/observation_code.h"
 #include "record/record.h"
 
 namespace opguard {
 
-// Entries of a chunk of strings, metas, locations, settings or sketches, as they will lie in it.
+// Entries of a chunk of strings, schemas, metas, locations, settings or sketches, as they will lie
+// in it.
 struct ChunkText {
   std::string bytes;
   uint32_t count = 0;
 };
 
 struct Batch {
-  ChunkText settings, strings, metas, locations, sketches;
+  ChunkText settings, strings, schemas, metas, locations, sketches;
   std::vector<Event> events;  // with slot_count set
   std::vector<Slot> slots;    // of all events, in their order
-  std::vector<Gap> gaps;      // by own index
+  std::vector<ObservedHead> observations;
+  std::string observed;   // the values of all observations, in their order
+  std::vector<Gap> gaps;  // by own index
 
   size_t size_bytes() const;
   bool empty() const;
   void clear();
 };
 
-// A record is a slot; an event without slots counts as one.
+// A record is a slot; an event without slots counts as one, and an observation.
 inline uint64_t records_of(size_t slots) { return slots == 0 ? 1 : slots; }
 
 }  // namespace opguard

@@ -49,6 +49,7 @@ std::string ChunkMaker::end(const ChunkedSoFar& held, uint64_t lost, uint64_t ch
   put_varint(payload, held.events);
   put_varint(payload, held.slots);
   put_varint(payload, lost);
+  put_varint(payload, held.observations);
   put_varint(payload, chunks);
   put_u64(payload, chain);
   put_chunk(out, salt_, Chunk::end, 1, payload);
@@ -58,6 +59,7 @@ std::string ChunkMaker::end(const ChunkedSoFar& held, uint64_t lost, uint64_t ch
 void ChunkMaker::add_texts(const Batch& batch) {
   append(settings_, batch.settings);
   append(strings_, batch.strings);
+  append(schemas_, batch.schemas);
   append(metas_, batch.metas);
   append(locations_, batch.locations);
   append(sketches_, batch.sketches);
@@ -72,11 +74,17 @@ void ChunkMaker::add(const Event& event, const Slot* slots) {
     finish_chunk();
 }
 
+void ChunkMaker::add(const ObservedHead& head, std::string_view values) {
+  observations_.add(head, values);
+  if (observations_.bytes().size() >= chunk_bytes_) finish_chunk();
+}
+
 void ChunkMaker::lose(uint64_t records) { gaps_.push_back({next_event(), records}); }
 
 void ChunkMaker::finish_chunk() {
   put_text_chunk(bytes_, salt_, Chunk::settings, settings_);
   put_text_chunk(bytes_, salt_, Chunk::strings, strings_, &first_string_);
+  put_text_chunk(bytes_, salt_, Chunk::schemas, schemas_, &first_schema_);
   put_text_chunk(bytes_, salt_, Chunk::metas, metas_, &first_meta_);
   put_text_chunk(bytes_, salt_, Chunk::locations, locations_);
   // Losses before the events around them: a log cut behind this chunk shows a hole too many, never
@@ -92,6 +100,7 @@ void ChunkMaker::finish_chunk() {
   }
   if (encoder_.events() > 0) put_events();
   put_text_chunk(bytes_, salt_, Chunk::sketches, sketches_);
+  if (observations_.rows() > 0) put_observations();
 }
 
 void ChunkMaker::put_events() {
@@ -105,6 +114,17 @@ void ChunkMaker::put_events() {
   chunked_.slots += encoder_.slots();
   chunked_.records += std::exchange(pending_records_, 0);
   encoder_.clear();
+}
+
+void ChunkMaker::put_observations() {
+  std::string payload;
+  payload.reserve(observations_.bytes().size() + 8);
+  put_varint(payload, chunked_.observations);
+  payload += observations_.bytes();
+  put_chunk(bytes_, salt_, Chunk::observations, observations_.rows(), payload);
+  chunked_.observations += observations_.rows();
+  chunked_.records += observations_.rows();
+  observations_.clear();
 }
 
 }  // namespace opguard

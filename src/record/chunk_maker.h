@@ -2,7 +2,8 @@
 //
 //   add_texts(batch)         "matmul" and "out0" wait for the next chunk of strings
 //   add(event, slots) ...    coded against the event before it, until 64 KiB or 4096 events
-//   finish_chunk()           bytes() has the texts first, the losses, the events, sketches
+//   finish_chunk()           bytes() has the texts first, the losses, the events, sketches,
+//                            observations
 //
 // So a chunk is behind all that it refers to, and a log cut anywhere can be read up to the cut.
 // Counterexample: events first and their strings behind them would leave, after a kill in between,
@@ -16,16 +17,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "record/batch.h"
 #include "record/event_code.h"
+#include "record/observation_code.h"
 
 namespace opguard {
 
 // How much of a log is in chunks.
 struct ChunkedSoFar {
-  uint64_t events = 0, slots = 0;
+  uint64_t events = 0, slots = 0, observations = 0;
   uint64_t records = 0;
 };
 
@@ -44,6 +47,8 @@ class ChunkMaker {
   void add_texts(const Batch& batch);
   // `event` with slot_count set.
   void add(const Event& event, const Slot* slots);
+  // An observation, behind the events that had ended before it.
+  void add(const ObservedHead& head, std::string_view values);
   // Records that should have been before the next event.
   void lose(uint64_t records);
   // A chunk of the events added so far, be it full or not, behind all that they refer to.
@@ -56,16 +61,18 @@ class ChunkMaker {
 
  private:
   void put_events();
+  void put_observations();
   uint64_t next_event() const { return chunked_.events + encoder_.events(); }
 
   const size_t chunk_bytes_;
   const uint32_t chunk_events_;
   uint32_t salt_ = 0;
   EventEncoder encoder_;
-  ChunkText settings_, strings_, metas_, locations_, sketches_;
+  ObservationEncoder observations_;
+  ChunkText settings_, strings_, schemas_, metas_, locations_, sketches_;
   std::vector<Gap> gaps_;
-  uint32_t first_string_ = 0, first_meta_ = 0;  // of the next chunk of each
-  uint64_t pending_records_ = 0;                // coded, not yet in a chunk
+  uint32_t first_string_ = 0, first_schema_ = 0, first_meta_ = 0;  // of the next chunk of each
+  uint64_t pending_records_ = 0;                                   // coded, not yet in a chunk
   ChunkedSoFar chunked_;
   std::string bytes_;
 };

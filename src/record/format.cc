@@ -20,6 +20,10 @@ const char* chunk_name(Chunk type) {
       return "events";
     case Chunk::sketches:
       return "sketches";
+    case Chunk::observations:
+      return "observations";
+    case Chunk::schemas:
+      return "schemas";
     case Chunk::lost:
       return "lost";
     case Chunk::end:

@@ -23,13 +23,14 @@
 namespace opguard::format {
 
 inline constexpr char kMagic[8] = {'o', 'p', 'g', 'u', 'a', 'r', 'd', '\x1a'};
-inline constexpr uint32_t kVersion = 10;
-// The oldest that is read. 9 does not tell who called an operator. 8 has no sketches. The end of 7
-// does not bind the chunks before it, 6 does not tell what wants a gradient either. 5 has no
-// digests, 4 no devices' times.
+inline constexpr uint32_t kVersion = 11;
+// The oldest that is read. 10 has no observations. 9 does not tell who called an operator. 8 has no
+// sketches. The end of 7 does not bind the chunks before it, 6 does not tell what wants a gradient
+// either. 5 has no digests, 4 no devices' times.
 inline constexpr uint32_t kOldestVersion = 4;
 inline constexpr uint32_t kBindingVersion = 8;
 inline constexpr uint32_t kCallsVersion = 10;
+inline constexpr uint32_t kObservationsVersion = 11;
 inline constexpr size_t kHeaderSize = 20;  // magic, version, salt, crc of the three
 inline constexpr size_t kChunkHeaderSize = 20;
 inline constexpr char kMark[3] = {'o', 'p', 'g'};  // a chunk begins with it: found again by it
@@ -78,6 +79,8 @@ enum class Chunk : uint32_t {
   lost = 7,
   end = 8,
   sketches = 9,
+  observations = 10,
+  schemas = 11,
 };
 
 const char* chunk_name(Chunk type);

@@ -54,6 +54,8 @@ class Reader {
   std::string take_metas(Cursor& in, uint32_t count);
   std::string take_locations(Cursor& in, uint32_t count);
   std::string take_events(std::string_view payload, uint32_t count);
+  std::string take_schemas(std::string_view payload, uint32_t count);
+  std::string take_observations(std::string_view payload, uint32_t count);
   std::string take_lost(Cursor& in, uint32_t count);
   std::string take_end(Cursor& in);
   // True if entries up to `first` may be missing before those of a chunk.
@@ -72,12 +74,13 @@ class Reader {
   std::vector<Event> chunk_events_;  // of the chunk being read
   std::vector<Slot> chunk_slots_;
   std::vector<EventDecoder::Stretch> stretches_{{0, 0}};
-  std::vector<Gap> lost_;     // by own index
-  uint64_t next_event_ = 0;   // own index
-  uint64_t next_slot_ = 0;    // as the writer counts
-  uint64_t passed_over_ = 0;  // bytes
-  ChunkChain chain_;          // of the chunks believed so far
-  bool started_ = false;      // the chunk of process was there
+  std::vector<Gap> lost_;          // by own index
+  uint64_t next_event_ = 0;        // own index
+  uint64_t next_slot_ = 0;         // as the writer counts
+  uint64_t next_observation_ = 0;  // as well
+  uint64_t passed_over_ = 0;       // bytes
+  ChunkChain chain_;               // of the chunks believed so far
+  bool started_ = false;           // the chunk of process was there
 };
 
 std::string Reader::take_process(Cursor& in) {
@@ -189,6 +192,34 @@ std::string Reader::take_events(std::string_view payload, uint32_t count) {
   return "";
 }
 
+std::string Reader::take_schemas(std::string_view payload, uint32_t count) {
+  Cursor in(payload);
+  std::vector<ObservationSchema>& schemas = log_.observations.edit_schemas();
+  const uint64_t first = in.varint();
+  if (first != schemas.size()) {
+    if (!may_skip_to(first, schemas.size())) return "schemas before it are missing";
+    schemas.resize(first);
+  }
+  payload.remove_prefix(payload.size() - in.left());
+  return opguard::take_schemas(payload, count, log_.strings.size(), schemas);
+}
+
+std::string Reader::take_observations(std::string_view payload, uint32_t count) {
+  Cursor in(payload);
+  const uint64_t first = in.varint();
+  if (!in.ok()) return "its length does not fit its content";
+  const bool hole = first != next_observation_;
+  if (hole && (!options_.salvage || log_.damage.empty() || first < next_observation_))
+    return "observations before it are missing";
+  payload.remove_prefix(payload.size() - in.left());
+  if (std::string wrong = log_.observations.add(payload, count, log_.strings.size());
+      !wrong.empty())
+    return wrong;
+  if (hole) log_.gaps.push_back({log_.events.size(), first - next_observation_});
+  next_observation_ = first + count;
+  return "";
+}
+
 std::string Reader::take_lost(Cursor& in, uint32_t count) {
   std::vector<Gap> places;
   for (uint32_t i = 0; i < count && in.ok(); ++i) {
@@ -205,6 +236,7 @@ std::string Reader::take_lost(Cursor& in, uint32_t count) {
 
 std::string Reader::take_end(Cursor& in) {
   const uint64_t events = in.varint(), slots = in.varint(), lost = in.varint();
+  const uint64_t observations = finder_.version() >= kObservationsVersion ? in.varint() : 0;
   const uint64_t chunks = log_.bound ? in.varint() : 0, chain = log_.bound ? in.u64() : 0;
   if (!in.ok() || in.left() != 0) return "";  // the caller says so
   const bool whole = log_.damage.empty();
@@ -216,9 +248,13 @@ std::string Reader::take_end(Cursor& in) {
   }
   if (whole && (events != next_event_ || slots != next_slot_))
     return "it counts other events than the log holds";
+  if (whole && observations != next_observation_)
+    return "it counts other observations than the log holds";
   if (lost < log_.lost) return "it counts fewer losses than the log";
   if (!whole && (events > next_event_ || slots > next_slot_))
     log_.gaps.push_back({log_.events.size(), slots - std::min(slots, next_slot_)});
+  if (!whole && observations > next_observation_)
+    log_.gaps.push_back({log_.events.size(), observations - next_observation_});
   if (lost > log_.lost) lost_.push_back({events, lost - log_.lost});
   log_.lost = lost;
   log_.closed = true;
@@ -253,6 +289,10 @@ std::string Reader::take(const RawChunk& chunk) {
       return stretches_.size() > 1
                  ? ""
                  : log_.sketches.add(chunk.payload, chunk.count, log_.strings.size());
+    case Chunk::schemas:
+      return take_schemas(chunk.payload, chunk.count);
+    case Chunk::observations:
+      return take_observations(chunk.payload, chunk.count);
     case Chunk::lost:
       wrong = take_lost(in, chunk.count);
       break;
@@ -342,6 +382,7 @@ std::string Reader::run() {
       // The checksum held, yet what is inside may still contradict the rest: then nothing of it
       // stays.
       const size_t strings = log_.strings.size(), metas = log_.metas.size();
+      const size_t schemas = log_.observations.schemas().size();
       wrong = take(chunk);
       if (wrong.empty()) {
         chain_.add(bytes_.data() + at);
@@ -350,6 +391,7 @@ std::string Reader::run() {
       }
       log_.strings.resize(strings);
       log_.metas.resize(metas);
+      log_.observations.edit_schemas().resize(schemas);
       wrong = std::string("the chunk of ") + chunk_name(chunk.type) + " is refused: " + wrong;
     }
     if (!options_.salvage) {
@@ -368,6 +410,9 @@ std::string Reader::run() {
   log_.events.finish();
   log_.slots.finish(log_.strings.size(), log_.metas.size());
   log_.sketches.finish(log_.events.size());
+  for (const EventDecoder::Stretch& stretch : stretches_)
+    log_.observations.add_stretch(stretch.first, stretch.at);
+  log_.observations.finish(log_.events.size());
   place_gaps();
   return "";
 }
@@ -394,6 +439,7 @@ bool read_log(const std::string& path, ProcessLog& log, std::string& error,
   }
   log.slots.set_file(map);
   log.sketches.set_file(map);
+  log.observations.set_file(map);
   error = Reader(map->bytes(), options, log).run();
   if (error.empty()) return true;
   error = path + ": " + error;

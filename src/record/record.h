@@ -25,6 +25,7 @@
 #include "record/event_slots.h"
 #include "record/event_table.h"
 #include "record/location.h"
+#include "record/observation_code.h"
 #include "record/provenance.h"
 #include "record/sketch_code.h"
 #include "record/slot_table.h"
@@ -50,6 +51,7 @@ struct ProcessLog {
   EventTable events;  // in order of completion
   SlotTable slots;
   SketchTable sketches;                       // of mode `sketch`
+  ObservationTable observations;              // of `run --observe`
   std::map<std::string, Location> locations;  // by boundary id
   bool closed = false;                        // false: cut short; what was flushed is here
   bool bound = true;  // false: its format does not notice whole chunks that are dropped, doubled or

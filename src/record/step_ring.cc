@@ -15,7 +15,8 @@ constexpr uint32_t kNumbers = 0x7fffffff;        // above are those of captured 
 
 size_t StepRing::Step::size_bytes() const {
   return events.size() * sizeof(Event) + slots.size() * sizeof(Slot) + sketches.size() +
-         sketch_sizes.size() * sizeof(uint32_t);
+         sketch_sizes.size() * sizeof(uint32_t) + observations.size() * sizeof(ObservedHead) +
+         observed.size();
 }
 
 void StepRing::begin(uint32_t steps, size_t most_bytes) {
@@ -31,7 +32,8 @@ void StepRing::clear() {
 }
 
 bool StepRing::empty() const {
-  return std::all_of(held_.begin(), held_.end(), [](const Step& s) { return s.events.empty(); });
+  return std::all_of(held_.begin(), held_.end(),
+                     [](const Step& s) { return s.events.empty() && s.observations.empty(); });
 }
 
 void StepRing::forget_first() {
@@ -40,7 +42,9 @@ void StepRing::forget_first() {
 }
 
 void StepRing::begin_step(uint32_t step) {
-  if (!held_.empty() && held_.back().events.empty() && held_.back().lost == 0) held_.pop_back();
+  if (!held_.empty() && held_.back().events.empty() && held_.back().observations.empty() &&
+      held_.back().lost == 0)
+    held_.pop_back();
   if (!held_.empty()) {
     held_.back().slots.shrink_to_fit();
     bytes_ += held_.back().size_bytes();
@@ -71,6 +75,17 @@ uint32_t StepRing::add(const Event& event, const std::vector<Slot>& slots,
   return static_cast<uint32_t>(added_++ & kNumbers);
 }
 
+void StepRing::observe(const ObservedHead& head, std::string_view values) {
+  if (held_.empty()) begin_step(head.step);
+  Step& now = held_.back();
+  if (now.size_bytes() > most_bytes_) {
+    ++now.lost;
+    return;
+  }
+  now.observations.push_back(head);
+  now.observed += values;
+}
+
 void StepRing::settle(LateValues& late) {
   for (size_t i = 0; i + 1 < held_.size(); ++i) {
     Step& step = held_[i];
@@ -97,11 +112,29 @@ StepWindow StepRing::window() const {
   StepWindow window;
   bool any = false;
   for (const Step& step : held_) {
-    if (step.events.empty()) continue;
+    if (step.events.empty() && step.observations.empty()) continue;
     if (!std::exchange(any, true)) window.from = step.step;
     window.to = step.step;
   }
   return window;
+}
+
+// before: as in write().
+void StepRing::write_observations(const Step& step, const std::vector<uint32_t>& before,
+                                  uint32_t written, LogWriter& writer) const {
+  const uint64_t first = held_.front().first;
+  std::string_view values = step.observed;
+  size_t queued = 0;
+  for (ObservedHead head : step.observations) {
+    const uint64_t event = head.event > first ? head.event - first : 0;
+    head.event = event < before.size() ? before[event] : written;
+    writer.observe(head, values.substr(0, head.bytes));
+    values.remove_prefix(head.bytes);
+    queued += sizeof head + head.bytes;
+    if (queued < kFlushBytes) continue;
+    writer.flush();
+    queued = 0;
+  }
 }
 
 void StepRing::write(LogWriter& writer) const {
@@ -141,6 +174,7 @@ void StepRing::write(LogWriter& writer) const {
       writer.flush();
       queued = 0;
     }
+    write_observations(step, before, written, writer);
     if (step.lost > 0) writer.lose(step.lost);
   }
   writer.flush();

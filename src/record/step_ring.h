@@ -39,7 +39,9 @@ class StepRing {
   void begin_step(uint32_t step);
   // As LogWriter::add(), whose number it stands for until write(): below 2^31, and again from 0.
   uint32_t add(const Event& event, const std::vector<Slot>& slots, std::string_view sketches = {});
-  // How many were added in all.
+  // An observation of the step in progress.
+  void observe(const ObservedHead& head, std::string_view values);
+  // How many events were added in all.
   uint64_t events() const { return added_; }
   // Takes in what devices have computed by now of the steps that are over.
   void settle(LateValues& late);
@@ -60,11 +62,15 @@ class StepRing {
     std::vector<Event> events;
     std::vector<Slot> slots;
     std::string sketches;
+    std::vector<ObservedHead> observations;
+    std::string observed;                // their values
     std::vector<uint32_t> sketch_sizes;  // by event; empty: none has any
     uint64_t lost = 0;
     size_t size_bytes() const;
   };
   void forget_first();
+  void write_observations(const Step& step, const std::vector<uint32_t>& before, uint32_t written,
+                          LogWriter& writer) const;
 
   uint32_t steps_ = 0, went_early_ = 0;
   size_t most_bytes_ = kMostBytes, bytes_ = 0;  // of steps that are over

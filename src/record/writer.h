@@ -28,6 +28,7 @@
 #include "record/late_values.h"
 #include "record/location.h"
 #include "record/log_file.h"
+#include "record/observation_code.h"
 
 namespace opguard {
 
@@ -69,14 +70,18 @@ class LogWriter {
   uint32_t string(std::string_view text);  // its index in ProcessLog::strings
   uint32_t meta(const Meta& meta);         // its index in ProcessLog::metas
   void locate(const std::string& boundary, const Location& location);
+  // A schema's number in ObservationTable::schemas(). The same one again is another one.
+  uint32_t schema(const ObservationSchema& schema);
   // The event's index; kNone if it was dropped. first_slot and slot_count are filled in from
   // `slots`.
   // sketches: of its slots, as sketch_code.h codes them behind the event's index; "" for none.
   uint32_t add(const Event& event, const std::vector<Slot>& slots, std::string_view sketches = {});
+  // values: as put_value() (observation_code.h) makes them. False: it was dropped.
+  bool observe(const ObservedHead& head, std::string_view values);
   void lose(uint64_t records);
 
-  // A record is a slot; an event without slots counts as one. made() = written() + lost() once
-  // nothing is in between, which flush() and close() see to.
+  // A record is a slot; an event without slots counts as one, and an observation. made() =
+  // written() + lost() once nothing is in between, which flush() and close() see to.
   uint32_t events() const { return events_.load(std::memory_order_relaxed); }
   uint64_t made() const {
     return made_.load(std::memory_order_relaxed) + made_late_.load(std::memory_order_relaxed);
@@ -87,6 +92,8 @@ class LogWriter {
 
   // Hands all that is buffered to the operating system, and waits for it.
   bool flush();
+  // The same, and does not wait.
+  void flush_soon();
   // Flushes, writes the end, syncs and renames the file to `.log`. False if anything could not be
   // written.
   bool close();
@@ -144,6 +151,7 @@ class LogWriter {
   };
   std::unordered_map<std::string, uint32_t, TextHash, std::equal_to<>> string_index_;
   std::unordered_map<Meta, uint32_t, MetaHash> meta_index_;
+  uint32_t schemas_ = 0;
   std::atomic<uint32_t> events_{0};
   std::atomic<uint64_t> made_{0};
 

@@ -17,7 +17,7 @@ void put(std::string& bytes, size_t at, uint32_t value) {
 // The end's count and chain, in the room that its payload has for them.
 void bind(std::string& bytes, size_t at, size_t length, const ChunkChain& chain) {
   format::Cursor in(std::string_view(bytes).substr(at, length));
-  for (int i = 0; i < 3; ++i) in.varint();
+  for (int i = 0; i < 4; ++i) in.varint();
   if (!in.ok() || in.left() < 9 || in.left() > 8 + 9) return;
   at += length - in.left();
   uint64_t count = chain.chunks();

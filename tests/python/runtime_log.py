@@ -76,14 +76,30 @@ class Event:
         return [s.name for s in self.slots if s.kind == kind]
 
 
+class Bits(int):
+    """Of 64."""
+
+
+class Observation:
+    def __init__(self, kind, step, event, time_ns, row):
+        self.kind, self.step, self.event, self.time_ns, self.row = kind, step, event, time_ns, row
+
+    def __getitem__(self, field):
+        return self.row[field]
+
+    def __repr__(self):
+        return f"{self.kind} {self.step} {self.row}"
+
+
 class Log:
     def __init__(self, path):
         self.path, data = Path(path), Path(path).read_bytes()
-        assert data[:8] == b"opguard\x1a" and struct.unpack_from("<I", data, 8)[0] == 10
+        assert data[:8] == b"opguard\x1a" and struct.unpack_from("<I", data, 8)[0] == 11
         self.settings, self.strings, self.metas, self.locations, self.events = {}, [], [], {}, []
         self.lost, self.gaps, self.closed, at = 0, [], False, 20
         self.calls = {}  # event -> ["file:line:function"], the innermost first
         self.sketches = {}  # event -> (module, {slot: [(kind, shape, dim, [sums]) or ("declared", text)]})
+        self.schemas, self.observations = [], []  # (kind, fields); Observation
         self.chunks = self.chain = 0  # so far, and what binds them
         while at < len(data):
             mark, kind, length, count, _, _ = struct.unpack_from("<3sBIIII", data, at)
@@ -91,7 +107,7 @@ class Log:
             cursor = Cursor(data[at + 20 : at + 20 + length])
             at += 20 + length
             (None, self._process, self._settings, self._strings, self._metas, self._locations, self._events, self._lost,
-             self._end, self._sketches)[kind](cursor, count)  # fmt: skip
+             self._end, self._sketches, self._observations, self._schemas)[kind](cursor, count)  # fmt: skip
             assert cursor.at == length
             sums = struct.unpack_from("<Q", data, at - length - 8)[0]
             self.chunks, self.chain = self.chunks + 1, mix((self.chain + 0x9E3779B97F4A7C15 & MASK64) ^ sums)
@@ -227,9 +243,45 @@ class Log:
         data = c.data[c.at - 64 * size : c.at]
         return [int.from_bytes(data[i : i + size], "little", signed=True) * 2.0**exponent for i in range(0, 64 * size, size)]
 
+    def _schemas(self, c, count):
+        assert c.varint() == len(self.schemas)
+        for _ in range(count):
+            kind = self.strings[c.varint()]
+            self.schemas.append((kind, [self.strings[c.varint()] for _ in range(c.varint())]))
+
+    def _observations(self, c, count):
+        assert c.varint() == len(self.observations)
+        step = event = time_ns = 0
+        for _ in range(count):
+            kind, fields = self.schemas[c.varint()]
+            values = c.varint()
+            step, event, time_ns = step + c.signed(), event + c.signed(), time_ns + c.signed()
+            given = [self._value(c) for _ in range(values)]
+            row = dict(zip(fields, given + [None] * (len(fields) - values), strict=True))
+            self.observations.append(Observation(kind, step, event, time_ns, row))
+
+    def _value(self, c):
+        head = c.byte()
+        kind, small = head & 7, head >> 3
+        if kind < 3:
+            return (None, False, True)[kind]
+        if kind == 4:
+            c.at += 4 if small else 8
+            return struct.unpack_from("<f" if small else "<d", c.data, c.at - (4 if small else 8))[0]
+        if kind == 6:
+            return Bits(c.u64())
+        number = c.varint() if small == 31 else small
+        if kind == 3:
+            return (number >> 1) ^ -(number & 1)
+        return self.strings[number] if kind == 5 else [self._value(c) for _ in range(number)]
+
+    def observed(self, kind):
+        return [o for o in self.observations if o.kind == kind]
+
     def _end(self, c, count):
         assert c.varint() == len(self.events) and c.varint() == sum(len(e.slots) for e in self.events)
         self.lost = c.varint()
+        assert c.varint() == len(self.observations)
         assert (c.varint(), c.u64()) == (self.chunks, self.chain)
         self.closed = True
 

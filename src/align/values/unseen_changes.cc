@@ -23,7 +23,7 @@ struct Life {
   bool in_use = false;    // a reader found the bytes as they were left
   bool renewed = false;   // it was handed out with bytes no such result had before
   Fingerprint left_value;
-  Observation left, seen;
+  Sighting left, seen;
   std::vector<uint32_t> readers;  // boundaries
   size_t candidate = SIZE_MAX;
 
@@ -103,7 +103,7 @@ class Lives {
   UnseenChanges changes() {
     collect();
     auto next = late_.begin();
-    visit([&](const Observation& at, const Event& e, const Slot& slot) {
+    visit([&](const Sighting& at, const Event& e, const Slot& slot) {
       for (; next != late_.end() && next->time_ns < at.time_ns; ++next) observe(*next);
       observe(at, e, slot);
     });
@@ -124,15 +124,15 @@ class Lives {
     bool refilled = false;
   };
 
-  Event event(const Observation& at) const { return log_.events[at.event]; }
-  Slot slot(const Observation& at) const { return log_.slots[at.slot]; }
+  Event event(const Sighting& at) const { return log_.events[at.event]; }
+  Slot slot(const Sighting& at) const { return log_.slots[at.slot]; }
 
   static bool is_observed(const Slot& slot) {
     return slot.storage != 0 && !(slot.flags & (kCarried | kPermuted));
   }
 
-  static Observation observation(const Event& e, uint32_t event, const EventSlots& slots,
-                                 const Slot& slot) {
+  static Sighting sighting(const Event& e, uint32_t event, const EventSlots& slots,
+                           const Slot& slot) {
     return {slot.kind == SlotKind::in ? e.start_ns : e.end_ns, event,
             uint32_t(slots.index_of(slot))};
   }
@@ -150,16 +150,15 @@ class Lives {
         if (slot.storage == 0) continue;
         if (names_.of_model(e, slot)) block(slot.storage).of_model = true;
         if (!is_observed(slot)) continue;
-        const Observation at = observation(e, i, slots, slot);
+        const Sighting at = sighting(e, i, slots, slot);
         if (at.time_ns < last_ns)
           late_.push_back(at);
         else
           last_ns = at.time_ns;
       }
     }
-    std::stable_sort(late_.begin(), late_.end(), [](const Observation& x, const Observation& y) {
-      return x.time_ns < y.time_ns;
-    });
+    std::stable_sort(late_.begin(), late_.end(),
+                     [](const Sighting& x, const Sighting& y) { return x.time_ns < y.time_ns; });
   }
 
   // All that is observed but for what is late.
@@ -172,7 +171,7 @@ class Lives {
       const EventSlots slots = log_.slots_of(e);
       for (const Slot& slot : slots) {
         if (!is_observed(slot)) continue;
-        const Observation at = observation(e, i, slots, slot);
+        const Sighting at = sighting(e, i, slots, slot);
         if (at.time_ns < last_ns) continue;
         last_ns = at.time_ns;
         visit(at, e, slot);
@@ -180,12 +179,12 @@ class Lives {
     }
   }
 
-  void observe(const Observation& at) {
+  void observe(const Sighting& at) {
     const Slot seen = slot(at);
     observe(at, event(at), seen);
   }
 
-  void observe(const Observation& at, const Event& e, const Slot& slot) {
+  void observe(const Sighting& at, const Event& e, const Slot& slot) {
     if (slot.kind == SlotKind::in)
       read(at, e, slot);
     else
@@ -208,7 +207,7 @@ class Lives {
     block.highest = std::max(block.highest, s.version);
   }
 
-  void left(const Observation& at, const Event& e, const Slot& s) {
+  void left(const Sighting& at, const Event& e, const Slot& s) {
     Block& mine = block(s.storage);
     if (mine.of_model) return;
     watch_counter(mine, s);
@@ -233,12 +232,12 @@ class Lives {
     life = std::move(next);
   }
 
-  bool inside(const Observation& outer, const Observation& inner) const {
+  bool inside(const Sighting& outer, const Sighting& inner) const {
     const Event &o = event(outer), &i = event(inner);
     return o.thread == i.thread && inner.event < outer.event && inner.event >= o.begin;
   }
 
-  void read(const Observation& at, const Event& e, const Slot& s) {
+  void read(const Sighting& at, const Event& e, const Slot& s) {
     ++result_.reads;
     Block& mine = block(s.storage);
     if (mine.of_model || !has_value(s)) return;
@@ -265,7 +264,7 @@ class Lives {
     if (e.kind == EventKind::op && !life.has_read(e.boundary)) life.readers.push_back(e.boundary);
   }
 
-  void changed(Life& life, const Observation& at, const Event& e, const Slot& s) {
+  void changed(Life& life, const Sighting& at, const Event& e, const Slot& s) {
     if (!life.held) return;
     if (writings_.between(s, life.seen.time_ns, std::max(e.end_ns, at.time_ns))) {
       life.held = false;
@@ -290,7 +289,7 @@ class Lives {
   }
 
   // A result in memory of its own, made from tensors: not a view that may be filled later.
-  bool computed(const Observation& at) const {
+  bool computed(const Sighting& at) const {
     const Slot result = slot(at);
     if (result.kind == SlotKind::written) return true;
     bool reads = false;
@@ -306,8 +305,8 @@ class Lives {
   const ProcessLog& log_;
   TextNumbers names_;
   Writings writings_;
-  std::vector<Observation> late_;  // by time
-  std::vector<Block> blocks_;      // by storage
+  std::vector<Sighting> late_;  // by time
+  std::vector<Block> blocks_;   // by storage
   std::unordered_map<uint32_t, Block> strange_blocks_;
   std::unordered_set<uint64_t> intact_;  // steps after which the first reader found all as left
   // A block at the address of another one says that the other is gone: memory is bounded by what

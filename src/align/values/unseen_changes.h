@@ -22,14 +22,14 @@
 namespace opguard {
 
 // One slot, when it was read or left.
-struct Observation {
+struct Sighting {
   uint64_t time_ns = 0;
   uint32_t event = 0;
   uint32_t slot = 0;  // index in ProcessLog::slots
 };
 
 struct UnseenChange {
-  Observation left, seen, read;  // by its operator; last as it was left; with other bytes
+  Sighting left, seen, read;  // by its operator; last as it was left; with other bytes
   // That the value was not meant to be filled later. It was an operator's own result, already in
   // use, handed out with new contents. Or the same step of the program finds it intact elsewhere.
   bool proven = false;

@@ -168,6 +168,12 @@ class Recorder {
   // The event's index, kNone if it was lost.
   uint32_t commit(Event& event, const std::vector<Slot>& slots);
   void lose(uint64_t records);
+  // Is this step recorded? Then the log has begun.
+  bool may_observe();
+  uint32_t schema(const ObservationSchema& schema);
+  // An observation of now (observations.h); values: their code.
+  void observe(uint32_t schema, uint32_t values, std::string_view code);
+  void flush_soon();
   // Something of ours failed: counted, the first one told on stderr. Clears the error in flight.
   void fault(const char* what);
 

@@ -1,0 +1,234 @@
+#include "runtime/recorder/observations.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "record/limits.h"
+#include "record/observation_code.h"
+#include "runtime/entries/collective.h"
+#include "runtime/fingerprint/fingerprint.h"
+#include "runtime/recorder/python_fingerprint.h"
+#include "runtime/recorder/recorder.h"
+
+namespace opguard {
+namespace {
+
+constexpr std::string_view kBitsMark = ":bits";
+// A list within itself ends somewhere. What is deeper is none.
+constexpr int kMostDepth = 8;
+
+struct Schema {
+  std::string kind;
+  std::vector<std::string> fields;
+  std::vector<bool> bits;   // by field
+  uint64_t generation = 0;  // of the log in which it has the number
+  uint32_t number = 0;
+};
+
+// Never destroyed, as the recorder.
+std::vector<Schema>& schemas() {
+  static auto* all = new std::vector<Schema>;
+  return *all;
+}
+
+std::string& code_buffer() {
+  static auto* code = new std::string;
+  return *code;
+}
+
+void put_kind(std::string& out, ObservedKind kind, uint32_t number = 0) {
+  ObservedValue value;
+  value.kind = kind;
+  value.text = number;
+  put_value(out, value);
+}
+
+void put_integer(std::string& out, PyObject* object, bool bits) {
+  if (bits) return put_value(out, observed_bits(PyLong_AsUnsignedLongLongMask(object)));
+  int overflow = 0;
+  const long long n = PyLong_AsLongLongAndOverflow(object, &overflow);
+  if (overflow == 0) return put_value(out, observed_integer(n));
+  const unsigned long long large = overflow > 0 ? PyLong_AsUnsignedLongLong(object) : ~0ull;
+  if (overflow < 0 || PyErr_Occurred()) {
+    PyErr_Clear();
+    return put_kind(out, ObservedKind::none);
+  }
+  put_value(out, observed_bits(large));
+}
+
+void put_text_value(std::string& out, PyObject* object) {
+  Py_ssize_t size = 0;
+  const char* text = PyUnicode_AsUTF8AndSize(object, &size);
+  if (text == nullptr) {  // half a surrogate pair
+    PyErr_Clear();
+    return put_kind(out, ObservedKind::none);
+  }
+  const std::string_view whole(text, static_cast<size_t>(size));
+  put_kind(out, ObservedKind::text,
+           whole.size() <= kLongText ? recorder().string(whole)
+                                     : recorder().string(kept_text(std::string(whole))));
+}
+
+// Runs no code of the program.
+void put_object(std::string& out, PyObject* object, bool bits, int depth) {
+  if (object == Py_None) return put_kind(out, ObservedKind::none);
+  if (object == Py_True) return put_kind(out, ObservedKind::yes);
+  if (object == Py_False) return put_kind(out, ObservedKind::no);
+  const PyTypeObject* type = Py_TYPE(object);
+  if (type == &PyUnicode_Type || PyUnicode_Check(object)) return put_text_value(out, object);
+  if (type == &PyLong_Type || PyLong_Check(object)) return put_integer(out, object, bits);
+  if (type == &PyFloat_Type || PyFloat_Check(object))
+    return put_value(out, observed_real(PyFloat_AsDouble(object)));
+  const bool list = PyList_Check(object);
+  if (depth >= kMostDepth || (!list && !PyTuple_Check(object)))
+    return put_kind(out, ObservedKind::none);
+  const Py_ssize_t count = list ? PyList_Size(object) : PyTuple_Size(object);
+  put_kind(out, ObservedKind::list, static_cast<uint32_t>(count));
+  for (Py_ssize_t i = 0; i < count; ++i)
+    put_object(out, list ? PyList_GetItem(object, i) : PyTuple_GetItem(object, i), bits, depth + 1);
+}
+
+// Its number in the log that is written now.
+uint32_t number_of(Schema& schema) {
+  Recorder& log = recorder();
+  if (schema.generation == log.generation()) return schema.number;
+  ObservationSchema said;
+  said.kind = log.string(schema.kind);
+  for (const std::string& field : schema.fields) said.fields.push_back(log.string(field));
+  schema.number = log.schema(said);
+  schema.generation = log.generation();
+  return schema.number;
+}
+
+PyObject* hash_object(const TorchApi& torch, PyObject* tensor, TensorView& view) {
+  view_tensor(torch, tensor, view);
+  if (PyErr_Occurred()) PyErr_Clear();
+  if (!view.readable) return Ref::borrow(Py_None).release();
+  Slot slot;
+  if (anything_in_flight() && read_in_flight(view, slot))
+    return slot.flags & (kUnreadable | kPending) ? Ref::borrow(Py_None).release()
+                                                 : PyLong_FromUnsignedLongLong(slot.value.h);
+  const unsigned threads = threads_for(view);
+  uint64_t h = 0;
+  {
+    WhileReading reading(view);
+    h = fingerprint(view.elements, nullptr, threads).h;
+  }
+  return PyLong_FromUnsignedLongLong(h);
+}
+
+}  // namespace
+
+// ---- The recorder's part.
+
+bool Recorder::may_observe() {
+  if (!on()) return false;
+  if (!opened_) {
+    OwnWork work;
+    begin_log();
+  }
+  return true;
+}
+
+uint32_t Recorder::schema(const ObservationSchema& schema) { return writer_->schema(schema); }
+
+void Recorder::observe(uint32_t schema, uint32_t values, std::string_view code) {
+  const ObservedHead head{schema,   step_,
+                          events(), static_cast<int64_t>(clock()),
+                          values,   static_cast<uint32_t>(code.size())};
+  if (ring_.on())
+    ring_.observe(head, code);
+  else
+    writer_->observe(head, code);
+}
+
+void Recorder::flush_soon() {
+  if (alive() && opened_ && !ring_.on()) writer_->flush_soon();
+}
+
+// ---- Python's functions.
+
+PyObject* observation_schema(PyObject*, PyObject* args) {
+  static auto* numbers = new std::map<std::pair<std::string, std::vector<std::string>>, long>;
+  const char* kind = nullptr;
+  PyObject* names = nullptr;
+  if (!PyArg_ParseTuple(args, "sO!", &kind, &PyTuple_Type, &names)) return nullptr;
+  const Py_ssize_t count = PyTuple_Size(names);
+  if (static_cast<size_t>(count) > kMostFields)
+    return PyErr_Format(PyExc_ValueError, "%.80s has more than %d fields", kind,
+                        static_cast<int>(kMostFields));
+  std::pair<std::string, std::vector<std::string>> key{kind, {}};
+  Schema schema{kind, {}, {}, 0, 0};
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    std::string name(utf8(PyTuple_GetItem(names, i)));
+    key.second.push_back(name);
+    schema.bits.push_back(name.ends_with(kBitsMark));
+    if (schema.bits.back()) name.resize(name.size() - kBitsMark.size());
+    schema.fields.push_back(std::move(name));
+  }
+  const auto [known, fresh] = numbers->try_emplace(key, static_cast<long>(schemas().size()));
+  if (fresh) schemas().push_back(std::move(schema));
+  return PyLong_FromLong(known->second);
+}
+
+PyObject* observe(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  const long which = count == 2 ? PyLong_AsLong(args[0]) : -1;
+  if (which < 0 || static_cast<size_t>(which) >= schemas().size() || !PyTuple_Check(args[1])) {
+    recorder().fault("an observation is not of a schema and a tuple");
+    Py_RETURN_NONE;
+  }
+  if (!recorder().may_observe()) Py_RETURN_NONE;
+  Schema& schema = schemas()[static_cast<size_t>(which)];
+  const uint32_t number = number_of(schema);
+  std::string& code = code_buffer();
+  code.clear();
+  const auto given = static_cast<size_t>(PyTuple_Size(args[1]));
+  size_t end = 0;  // of the code, with all but what is none at the end
+  uint32_t values = 0;
+  for (size_t i = 0; i < std::min(given, schema.bits.size()); ++i) {
+    PyObject* object = PyTuple_GetItem(args[1], static_cast<Py_ssize_t>(i));
+    put_object(code, object, schema.bits[i], 0);
+    if (object == Py_None) continue;
+    end = code.size();
+    values = static_cast<uint32_t>(i + 1);
+  }
+  code.resize(end);
+  recorder().observe(number, values, code);
+  Py_RETURN_NONE;
+}
+
+PyObject* flush_soon(PyObject*, PyObject*) {
+  recorder().flush_soon();
+  Py_RETURN_NONE;
+}
+
+PyObject* hashes_of(PyObject*, PyObject* tensors) {
+  const bool list = PyList_Check(tensors);
+  if (!list && !PyTuple_Check(tensors)) {
+    PyErr_SetString(PyExc_TypeError, "hashes() takes a list or a tuple of tensors");
+    return nullptr;
+  }
+  // A copy: what a subclass does as it is looked at may change the list.
+  Ref all(list ? PyList_AsTuple(tensors) : Ref::borrow(tensors).release());
+  const Py_ssize_t count = all ? PyTuple_Size(all.get()) : 0;
+  Ref found(all ? PyList_New(count) : nullptr);
+  if (!found) return nullptr;
+  OwnWork work;
+  TensorView& view = recorder().thread().view;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* object = PyTuple_GetItem(all.get(), i);
+    PyObject* hash = work.torch() != nullptr && work.torch()->is_tensor(object)
+                         ? hash_object(*work.torch(), object, view)
+                         : Ref::borrow(Py_None).release();
+    if (hash == nullptr) {
+      PyErr_Clear();
+      hash = Ref::borrow(Py_None).release();
+    }
+    PyList_SetItem(found.get(), i, hash);
+  }
+  return found.release();
+}
+
+}  // namespace opguard
