@@ -6,7 +6,11 @@ from opguard.load import importing
 from opguard._rt import aug, mark_micro_batch, mark_step, name, probe, probe_micro_batch, probe_step, probe_writes
 from opguard.ranks.shards import combine
 
-__all__ = ["combine", "keep", "micro_batch", "og", "read_log", "recording", "step"]
+__all__ = ["InvariantViolation", "combine", "invariant", "keep", "micro_batch", "og", "read_log", "recording", "step"]
+
+
+class InvariantViolation(RuntimeError):
+    """A rule of training was broken, and `opguard run --check F --on-violation stop` was asked for."""
 
 
 # A function of Python, not of C: torch.compile traces into it, and reads its attributes. It has returned before the
@@ -56,6 +60,16 @@ def keep(why="opguard.keep()"):
     rings = sys.modules.get("opguard.record.ring")
     if rings is not None:
         rings.keep(why)
+
+
+def invariant(name, holds, **values):
+    """What the program says of itself: opguard.invariant("loss falls", loss < last, loss=loss).
+
+    `opguard check` tells a run in which it does not hold, with the values (numbers and texts). Where nothing is observed,
+    nothing."""
+    told = sys.modules.get("opguard.training.told")
+    if told is not None:
+        told.tell(name, holds, values)
 
 
 og.aug = aug

@@ -18,6 +18,7 @@ from opguard.load import messages
 
 _MANY = 256  # works nobody has waited for, before the ended ones are looked for
 
+on_launch = []  # called with what launch() is given, and the number
 _world = None  # torch.distributed.distributed_c10d
 _names = weakref.WeakKeyDictionary()  # process group -> its name
 _made = {}  # members -> groups made of them
@@ -101,6 +102,8 @@ def launch(boundary, group, inputs=(), outputs=(), scalars="", structure=False, 
     """The flight of a collective that is called next; None where nothing is recorded. Names and values of
     inputs and outputs: ((name, tensors, flags), ...)."""
     number = next_number(group) if numbered else 0
+    for observe in on_launch:
+        observe(boundary, group, number, inputs, outputs, scalars)
     return _rt.collective(boundary, group, number, tuple(inputs), tuple(outputs), scalars, structure)
 
 

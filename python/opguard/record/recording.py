@@ -54,6 +54,11 @@ def start(options):
 
             _rt.end_after(options.until, functools.partial(until.end, os.path.abspath(options.log)))
         exits.at_exit(close)
+        if options.observations:
+            # Before our own hooks of optimizers: what it sees of a step belongs to that step.
+            from opguard.training import start as training
+
+            training.begin(options)
         if not _installed:
             collectives.install()
     if not _installed:
