@@ -69,7 +69,7 @@ const RowChecker::Verdict& RowChecker::verdict(OfView& view, std::span<const uin
   return view.verdicts.back();
 }
 
-void RowChecker::add(const Row& row) {
+void RowChecker::add(const ViewRow& row) {
   ++rows_;
   steps_ = std::max(steps_, row.step + 1);
   OfView& view = views_[row.view];
@@ -85,7 +85,7 @@ void RowChecker::add(const Row& row) {
   }
 }
 
-void RowChecker::breaks(size_t rule, const Row& row) {
+void RowChecker::breaks(size_t rule, const ViewRow& row) {
   BrokenRule& broken = broken_[rule];
   if (broken.times++ == 0) {
     broken.rule = &rules_[rule];

@@ -40,7 +40,7 @@ class RowChecker : public RowSink {
   // `rules` and `texts` outlive it; muted rules are left out.
   RowChecker(std::span<const Invariant> rules, std::span<const View> views, CellTexts& texts);
 
-  void add(const Row& row) override;
+  void add(const ViewRow& row) override;
 
   // In the order in which they were broken first.
   std::vector<BrokenRule> broken() const;
@@ -72,7 +72,7 @@ class RowChecker : public RowSink {
     uint32_t last = kNone;
   };
   const Verdict& verdict(OfView& view, std::span<const uint32_t> cells);
-  void breaks(size_t rule, const Row& row);
+  void breaks(size_t rule, const ViewRow& row);
 
   std::span<const Invariant> rules_;
   std::vector<OfView> views_;

@@ -90,8 +90,8 @@ class ViewMiner {
   }
 
   bool may_be_condition(size_t column, size_t conclusion) const {
-    const Column& asked = view_.columns[column];
-    const Column& concluded = view_.columns[conclusion];
+    const ViewColumn& asked = view_.columns[column];
+    const ViewColumn& concluded = view_.columns[conclusion];
     if (column == conclusion || !asked.condition) return false;
     if (asked.names && !options_.one_program) return false;
     return asked.family.empty() || asked.family != concluded.family;
@@ -121,7 +121,7 @@ class ViewMiner {
                       const PatternSet& negative, const PatternSet& known) const {
     if (options_.one_program) return true;
     for (size_t left_out : tried.literals) {
-      const Column& column = view_.columns[literals[left_out].column];
+      const ViewColumn& column = view_.columns[literals[left_out].column];
       if (static_cast<int>(literals[left_out].column) == view_.anchor) continue;
       PatternSet rest = known;
       for (size_t other : tried.literals)

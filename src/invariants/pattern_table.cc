@@ -34,7 +34,7 @@ Pattern& PatternTable::pattern(Table& table, std::span<const uint32_t> cells, ui
   return table.patterns.back();
 }
 
-void PatternTable::add(const Row& row) {
+void PatternTable::add(const ViewRow& row) {
   Table& table = tables_[row.view];
   ++rows_;
   // Rows of a kind come one after the other.
@@ -56,7 +56,8 @@ void PatternTable::end() {
   }
 }
 
-void PatternTable::merge(const PatternTable& other, const CellTexts& from, CellTexts& into) {
+void PatternTable::merge(const PatternTable& other, const CellTexts& from, CellTexts& into,
+                         uint32_t program) {
   for (size_t v = 0; v < tables_.size(); ++v)
     for (const Pattern& theirs : other.tables_[v].patterns) {
       std::vector<uint32_t> cells = theirs.cells;
@@ -65,7 +66,7 @@ void PatternTable::merge(const PatternTable& other, const CellTexts& from, CellT
       uint32_t number = 0;
       Pattern& mine = pattern(tables_[v], cells, number);
       mine.rows += theirs.rows;
-      mine.programs.insert(theirs.programs.begin(), theirs.programs.end());
+      mine.programs.insert(program);
       mine.runs.insert(theirs.runs.begin(), theirs.runs.end());
     }
   rows_ += other.rows_;

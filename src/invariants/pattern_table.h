@@ -31,11 +31,11 @@ class PatternTable : public RowSink {
 
   // What rows belong to from now on; programs and runs are numbered by the caller.
   void begin(uint32_t program, uint32_t run);
-  void add(const Row& row) override;
+  void add(const ViewRow& row) override;
   void end();  // of a run
 
-  // Another table's rows as well; its texts are those of `from`.
-  void merge(const PatternTable& other, const CellTexts& from, CellTexts& into);
+  // The rows of another table, as those of `program`; its texts are those of `from`.
+  void merge(const PatternTable& other, const CellTexts& from, CellTexts& into, uint32_t program);
 
   const std::vector<Pattern>& patterns(size_t view) const { return tables_[view].patterns; }
   uint64_t rows() const { return rows_; }
