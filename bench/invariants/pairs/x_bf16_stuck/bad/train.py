@@ -31,35 +31,16 @@ class Lm(nn.Module):
         return self.output(x + self.w2(nn.functional.silu(self.w1(x)) * self.w3(x)))
 
 
-class MasterSgd:
-    """Keeps a float32 copy of bf16 weights, steps it, and rounds it back."""
-
-    def __init__(self, params, lr):
-        self.params = list(params)
-        self.master = [p.detach().float().requires_grad_() for p in self.params]
-        self.inner = torch.optim.SGD(self.master, lr=lr)
-
-    def zero_grad(self):
-        for p in self.params:
-            p.grad = None
-
-    @torch.no_grad()
-    def step(self):
-        for p, m in zip(self.params, self.master):
-            m.grad = p.grad.float()
-        self.inner.step()
-        for p, m in zip(self.params, self.master):
-            p.copy_(m)
-
-
 def main():
     torch.manual_seed(SEED)
     model = Lm().to(torch.bfloat16)
-    optimizer = torch.optim.SGD(model.parameters(), lr=2e-6)
+    optimizer = torch.optim.SGD(model.parameters(), lr=2e-5)
     model.train()
     done = 0
     for ids, labels in DataLoader(Chars(), batch_size=4, shuffle=True):
-        loss = nn.functional.cross_entropy(model(ids).float().flatten(0, 1), labels.flatten())
+        with torch.autocast("cpu", torch.bfloat16):
+            logits = model(ids)
+        loss = nn.functional.cross_entropy(logits.float().flatten(0, 1), labels.flatten())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
