@@ -159,3 +159,7 @@ def test_the_whole_with_a_tool_that_looks_for_a_word(tmp_path):
     assert [tiers[t]["pairs"][0]["told"][0]["at"] for t in ("builtin", "program")] == ["train.py:1"] * 2
     done = subprocess.run([*words, "--only", "three"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and "no program three" in done.stderr
+    done = subprocess.run([*words, "--only", "one,two", "--infer", tmp_path / "rules.json"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "from 4 runs of 2 programs" in done.stdout, done.stderr
+    said = json.loads((tmp_path / "rules.json").read_text())["invariants"]
+    assert [word.partition("=")[0] for word in said if "=" in word] == ["clean-two", "clean-two", "good-one", "good-one"]
