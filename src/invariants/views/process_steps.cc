@@ -163,8 +163,7 @@ void ProcessViews::optimizer(const Fields& fields) {
                            .place = last_step_place_,
                            .several = optimizers_.size() > 1});
   model_.step_ended();
-  if (grouped_)
-    ranks_.step_ended(context_.rank, context_.step, context_.order, context_.event);
+  if (grouped_) ranks_.step_ended(context_.rank, context_.step, context_.order, context_.event);
 }
 
 void ProcessViews::optimizer_row(const Fields& fields, double lr) {

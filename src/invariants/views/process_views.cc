@@ -234,7 +234,8 @@ void ProcessViews::collective(const Fields& fields) {
   auto shape = fields.integers(field::collective_shape);
   int64_t elements = 1;
   for (int64_t size : shape) elements *= size;
-  if (grouped_ && is_reduction(function) && elements > 1) ranks_.reduced(context_.rank, context_.step);
+  if (grouped_ && is_reduction(function) && elements > 1)
+    ranks_.reduced(context_.rank, context_.step);
   auto sequence = fields.integer(field::collective_sequence);
   if (!grouped_ || !sequence) return;
   RankCollective collective{function,

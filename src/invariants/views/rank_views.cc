@@ -14,12 +14,12 @@ namespace {
 constexpr size_t kMostStepsHeld = 4096;
 
 // Which ranks hold equal values: a number for each rank, that of the first one of its class. A rank
-// without a value is in a class of its own.
+// without a value is in a class of its own; so is one of zeros, which says nothing.
 std::vector<uint32_t> classes_of(const std::vector<std::optional<uint64_t>>& values) {
   std::vector<uint32_t> classes(values.size());
   for (uint32_t i = 0; i < values.size(); ++i) {
     classes[i] = i;
-    for (uint32_t j = 0; j < i && values[i]; ++j)
+    for (uint32_t j = 0; j < i && values[i].value_or(0) != 0; ++j)
       if (values[j] == values[i]) {
         classes[i] = classes[j];
         break;

@@ -1,0 +1,77 @@
+// What a run's invariants say, for programs: docs/formats/invariants.md.
+#include "nlohmann/json.hpp"
+#include "report/violations.h"
+
+namespace opguard {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json violation_place(const Location& at) {
+  if (!at.line) return nullptr;
+  Json json = {{"file", at.file.empty() ? at.path : at.file},
+               {"path", at.path},
+               {"line", at.line},
+               {"text", at.text}};
+  if (at.column) json["column"] = at.column;
+  if (!at.function.empty()) json["function"] = at.function;
+  return json;
+}
+
+Json violation_json(const Violation& violation) {
+  const Location& nearest = violation.source.line ? violation.source : violation.at;
+  Json json = {{"invariant",
+                {{"id", violation.id},
+                 {"says", violation.says},
+                 {"severity", violation.severity},
+                 {"tier", violation.tier},
+                 {"evidence", violation.evidence}}},
+               {"relation", violation.relation},
+               {"step", violation.step},
+               {"rank", violation.rank < 0 ? Json(nullptr) : Json(violation.rank)},
+               {"name", violation.name},
+               {"module", violation.module},
+               {"detail", violation.detail},
+               {"times", violation.times},
+               {"place", violation_place(nearest)}};
+  if (violation.source.line) {
+    json["seen_at"] = violation_place(violation.at);
+    json["because"] = violation.because;
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string format_violations_json(const Violations& found) {
+  Json json = identity_json(found.identity);
+  json["program"] = found.program;
+  json["verdict"] = verdict_of(found);
+  json["why"] = headline_of(found);
+  json["steps"] = found.steps;
+  json["rules"] = {{"applied", found.applied},
+                   {"violated", found.violated},
+                   {"not_applied", found.not_applied},
+                   {"muted", found.muted}};
+  json["rows"] = found.rows;
+  json["findings"] = Json::array();
+  for (const ViolationFinding& finding : found.findings) {
+    Json one = violation_json(finding.first);
+    one["places"] = Json::array({one["place"]});
+    if (finding.first.source.line && finding.first.at.line)
+      one["places"].push_back(violation_place(finding.first.at));
+    one["others"] = Json::array();
+    for (const Violation& other : finding.others) {
+      one["others"].push_back(violation_json(other));
+      Json place = one["others"].back()["place"];
+      if (!place.is_null() &&
+          std::find(one["places"].begin(), one["places"].end(), place) == one["places"].end())
+        one["places"].push_back(std::move(place));
+    }
+    json["findings"].push_back(std::move(one));
+  }
+  json["notes"] = found.notes;
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace opguard

@@ -1,0 +1,312 @@
+// The rows that observations give (src/invariants/views).
+#include <gtest/gtest.h>
+
+#include "observed_program.h"
+
+namespace opguard {
+namespace {
+
+using Fields = std::vector<std::pair<std::string, SeenValue>>;
+
+struct OneProcess {
+  CollectedRows rows;
+  RunViews views{rows.texts, rows};
+  ObservedProgram program{views};
+};
+
+// A linear model of one parameter, and an optimizer that holds it.
+void describe_model(ObservedProgram& program, bool requires_grad = true, SeenValue optimizer = 0) {
+  program.see("module", {{"number", 0},
+                         {"name", ""},
+                         {"type", "Net"},
+                         {"library", false},
+                         {"root", 0},
+                         {"parameters", 0}});
+  program.see("module", {{"number", 1},
+                         {"name", "fc"},
+                         {"type", "Linear"},
+                         {"library", true},
+                         {"root", 0},
+                         {"parameters", 1}});
+  program.see("parameter", {{"number", 0},
+                            {"root", 0},
+                            {"name", "fc.weight"},
+                            {"module", 1},
+                            {"kind", "parameter"},
+                            {"attr", "weight"},
+                            {"dtype", "float32"},
+                            {"requires_grad", requires_grad},
+                            {"leaf", true},
+                            {"storage", 0},
+                            {"names", std::vector<std::string>{"fc.weight"}},
+                            {"constant", false},
+                            {"optimizer", optimizer}});
+}
+
+void forward(ObservedProgram& program, bool training = true) {
+  program.see("form", {{"number", training ? 0 : 1},
+                       {"training", training},
+                       {"grad", true},
+                       {"inputs", std::vector<TensorValue>{{"x", "float32", {8, 4}, false}}},
+                       {"outputs", std::vector<TensorValue>{{"", "float32", {8, 2}, true}}},
+                       {"parameter_wants", true},
+                       {"uniform", true}});
+  program.see("call", {{"module", 1},
+                       {"form", training ? 0 : 1},
+                       {"caller", 0},
+                       {"place", "model.py:7:Net.forward"}});
+  program.see("call", {{"module", 0}, {"form", training ? 0 : 1}, {"place", "train.py:20:main"}});
+}
+
+void step(ObservedProgram& program, const Fields& update) {
+  Fields all = {{"parameter", 0}, {"optimizer", 0}};
+  all.insert(all.end(), update.begin(), update.end());
+  program.see("update", all);
+  program.see("optimizer", {{"number", 0},
+                            {"type", "SGD"},
+                            {"lr", std::vector<double>{0.1}},
+                            {"held", 1},
+                            {"strangers", 0},
+                            {"changed", 1},
+                            {"trainable_left", 0},
+                            {"gradient_norm", 1.0},
+                            {"skipped", false},
+                            {"place", "train.py:22:main"}});
+  program.end_step();
+}
+
+const Fields kGoodUpdate = {{"value", Bits{2}},     {"before", Bits{1}},
+                            {"gradient", Bits{9}},  {"gradient_dtype", "float32"},
+                            {"gradient_norm", 1.0}, {"norm", 2.0},
+                            {"changed", true},      {"training", true}};
+
+TEST(Views, AParameterThatTrains) {
+  OneProcess run;
+  describe_model(run.program);
+  forward(run.program);
+  run.program.see("api", {{"name", "backward"},
+                          {"number", 0.5},
+                          {"flag", true},
+                          {"result", 0},
+                          {"place", "train.py:21:main"}});
+  step(run.program, kGoodUpdate);
+  const SeenRow row = run.rows.only("parameter", "fc.weight");
+  EXPECT_EQ(row["requires_grad"], "yes");
+  EXPECT_EQ(row["held"], "yes");
+  EXPECT_EQ(row["used"], "yes");
+  EXPECT_EQ(row["has_grad"], "yes");
+  EXPECT_EQ(row["changed"], "yes");
+  EXPECT_EQ(row["noticeable"], "yes");
+  EXPECT_EQ(row["backward"], "yes");
+  EXPECT_EQ(row["module"], "Linear");
+  EXPECT_EQ(row.module, "fc (Linear)");
+  EXPECT_EQ(row.place, "train.py:22:main");
+  EXPECT_EQ(run.rows.only("optimizer")["holds_trainable"], "yes");
+}
+
+TEST(Views, WithoutAGradientTheModulesCallIsThePlace) {
+  OneProcess run;
+  describe_model(run.program);
+  forward(run.program);
+  step(run.program, {{"value", Bits{1}}, {"before", Bits{1}}, {"changed", false}});
+  const SeenRow row = run.rows.only("parameter");
+  EXPECT_EQ(row["has_grad"], "no");
+  EXPECT_EQ(row.place, "model.py:7:Net.forward");
+  EXPECT_EQ(row.detail, "no gradient, not changed by the step");
+}
+
+TEST(Views, AFrozenParameterIsHeldForNothing) {
+  OneProcess run;
+  describe_model(run.program, /*requires_grad=*/false);
+  forward(run.program);
+  step(run.program, {{"value", Bits{1}}, {"before", Bits{1}}, {"changed", false}});
+  EXPECT_EQ(run.rows.only("optimizer")["holds_trainable"], "no");
+}
+
+TEST(Views, GradientsOfTheLastStepAreStale) {
+  OneProcess run;
+  describe_model(run.program);
+  for (int stale : {0, 1}) {
+    forward(run.program);
+    run.program.see("api", {{"name", "backward"},
+                            {"number", 0.5},
+                            {"flag", true},
+                            {"result", stale},
+                            {"place", "train.py:21:main"}});
+    step(run.program, kGoodUpdate);
+  }
+  auto rows = run.rows.of("backward");
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0]["stale"], "no");
+  EXPECT_EQ(rows[1]["stale"], "yes");
+  EXPECT_EQ(rows[1]["reaches_step"], "yes");
+  EXPECT_EQ(rows[1].place, "train.py:21:main");
+}
+
+TEST(Views, GradientsThatAreThrownAway) {
+  OneProcess run;
+  describe_model(run.program);
+  forward(run.program);
+  run.program.see("api", {{"name", "backward"}, {"flag", true}, {"place", "train.py:21:main"}});
+  run.program.see("api", {{"name", "zero_grad"}, {"number", 1}, {"place", "train.py:22:main"}});
+  EXPECT_EQ(run.rows.only("backward")["reaches_step"], "no");
+}
+
+TEST(Views, TheOrderOfCalls) {
+  OneProcess run;
+  describe_model(run.program);
+  for (int i = 0; i < 2; ++i) {
+    run.program.see("api", {{"name", "zero_grad"}, {"place", "train.py:19:main"}});
+    forward(run.program);
+    run.program.see("api", {{"name", "backward"}, {"place", "train.py:21:main"}});
+    step(run.program, kGoodUpdate);
+  }
+  const SeenRow row = run.rows.last("sequence", "backward");
+  EXPECT_EQ(row["call"], "backward");
+  EXPECT_EQ(row["since_step:zero_grad"], "yes");
+  EXPECT_EQ(row["since_last:step"], "yes");
+  EXPECT_EQ(row["ever:clip_grad"], "no");
+  EXPECT_EQ(row["first"], "no");
+}
+
+TEST(Views, EvaluationModeBehindABackward) {
+  OneProcess run;
+  describe_model(run.program);
+  forward(run.program, /*training=*/false);
+  run.program.see("api", {{"name", "backward"}, {"place", "train.py:21:main"}});
+  step(run.program, kGoodUpdate);
+  EXPECT_EQ(run.rows.only("backward")["training"], "no");
+  EXPECT_EQ(run.rows.only("root")["training"], "no");
+}
+
+TEST(Views, ACheckpointOfTwoTimes) {
+  OneProcess run;
+  run.program.see("save", {{"path", "a.pt"},
+                           {"tensors", 4},
+                           {"live", 4},
+                           {"same", 3},
+                           {"missing", std::vector<std::string>{}},
+                           {"unlike", std::vector<std::string>{"norm.weight"}},
+                           {"place", "train.py:30:save"}});
+  const SeenRow row = run.rows.only("save");
+  EXPECT_EQ(row["mixed"], "yes");
+  EXPECT_EQ(row["equals_live"], "no");
+  EXPECT_EQ(row.detail, "not the live value: norm.weight");
+}
+
+// One pass of a loader over `samples`, in batches of two.
+void pass(ObservedProgram& program, int number, const std::vector<uint64_t>& samples, int planned) {
+  int taken = 0;
+  for (size_t i = 0; i < samples.size(); i += 2) {
+    std::vector<Bits> rows = {{samples[i]}};
+    if (i + 1 < samples.size()) rows.push_back({samples[i + 1]});
+    program.see("batch", {{"loader", 0},
+                          {"pass", number},
+                          {"index", taken++},
+                          {"rows", rows},
+                          {"place", "train.py:18:main"}});
+  }
+  (void)planned;
+  program.see("pass", {{"loader", 0}, {"pass", number}, {"taken", taken}, {"ended", true}});
+}
+
+void loader(ObservedProgram& program, int batches) {
+  program.see("loader", {{"number", 0},
+                         {"type", "DataLoader"},
+                         {"workers", 2},
+                         {"sampler", "RandomSampler"},
+                         {"shuffled", true},
+                         {"distributed", false},
+                         {"batches", batches}});
+}
+
+TEST(Views, PassesOverALoader) {
+  OneProcess run;
+  loader(run.program, 2);
+  pass(run.program, 0, {1, 2, 3, 4}, 2);
+  pass(run.program, 1, {1, 2, 3, 4}, 2);
+  pass(run.program, 2, {4, 2, 2, 1}, 2);
+  auto rows = run.rows.of("epoch");
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0]["complete"], "yes");
+  EXPECT_EQ(rows[0]["new_order"], "?");
+  EXPECT_EQ(rows[1]["new_order"], "no");
+  EXPECT_EQ(rows[1].detail, "the same 4 samples in the same order");
+  EXPECT_EQ(rows[2]["samples_distinct"], "no");
+  EXPECT_EQ(rows[2]["new_order"], "yes");
+}
+
+// Two ranks that train one parameter, with the values they hold after each step.
+struct TwoRanks {
+  CollectedRows rows;
+  RunViews views{rows.texts, rows};
+  ObservedProgram first{views, 0}, second{views, 1};
+
+  TwoRanks() {
+    for (auto [program, rank] : {std::pair(&first, 0), std::pair(&second, 1)}) {
+      program->see("group", {{"rank", rank}, {"world", 2}, {"backend", "gloo"}});
+      describe_model(*program);
+    }
+  }
+  void both(uint64_t before_first, uint64_t before_second, uint64_t value_first,
+            uint64_t value_second) {
+    for (auto [program, before, value] : {std::tuple(&first, before_first, value_first),
+                                          std::tuple(&second, before_second, value_second)}) {
+      forward(*program);
+      step(*program, {{"value", Bits{value}},
+                      {"before", Bits{before}},
+                      {"gradient", Bits{value}},
+                      {"gradient_dtype", "float32"},
+                      {"gradient_norm", 1.0},
+                      {"norm", 1.0},
+                      {"changed", true},
+                      {"training", true}});
+    }
+  }
+};
+
+TEST(Views, RanksComeApart) {
+  TwoRanks run;
+  run.both(1, 1, 2, 2);
+  run.both(2, 2, 3, 3);
+  run.both(3, 3, 4, 5);
+  auto rows = run.rows.of("rank_parameters");
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[1]["equal"], "yes");
+  EXPECT_EQ(rows[2]["was_equal"], "yes");
+  EXPECT_EQ(rows[2]["equal"], "no");
+  EXPECT_EQ(rows[2].step, 2u);
+  EXPECT_NE(rows[2].detail.find("equal until step 1"), std::string::npos) << rows[2].detail;
+}
+
+// Stages of a pipeline that were seeded alike: equal before the first update, never after.
+TEST(Views, EqualBeginningsAlonePromiseNothing) {
+  TwoRanks run;
+  run.both(1, 1, 2, 3);
+  run.both(2, 3, 4, 5);
+  for (const SeenRow& row : run.rows.of("rank_parameters")) EXPECT_EQ(row["was_equal"], "no");
+}
+
+TEST(Views, ARankThatIsBehindIsWaitedFor) {
+  TwoRanks run;
+  forward(run.first);
+  step(run.first, kGoodUpdate);
+  EXPECT_TRUE(run.rows.of("rank_parameters").empty());
+  forward(run.second);
+  step(run.second, kGoodUpdate);
+  EXPECT_EQ(run.rows.of("rank_parameters").size(), 1u);
+}
+
+TEST(Views, CollectivesThatDoNotMeet) {
+  TwoRanks run;
+  run.first.see("collective", {{"function", "all_reduce"}, {"group", "0-1"}, {"sequence", 1}});
+  run.second.see("collective", {{"function", "broadcast"}, {"group", "0-1"}, {"sequence", 1}});
+  run.both(1, 1, 2, 2);
+  run.views.finish();
+  const SeenRow row = run.rows.only("collective");
+  EXPECT_EQ(row["same_call"], "no");
+  EXPECT_EQ(row["same_shape"], "?");
+}
+
+}  // namespace
+}  // namespace opguard
