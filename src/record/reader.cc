@@ -199,24 +199,36 @@ void Reader::damage(size_t at, const std::string& what) {
 
 std::string Reader::what_follows(size_t at) {
   RawChunk chunk;
-  uint64_t events = 0, first_event = 0, first_slot = 0;
+  uint64_t events = 0, first_event = next_event_, first_slot = next_slot_;
+  uint64_t rows = 0, first_row = next_observation_;
   for (at = finder_.next_chunk(at, chunk); at < bytes_.size();
        at = finder_.next_chunk(at + chunk.size(), chunk)) {
-    if (chunk.type != Chunk::events) continue;
     Cursor in(chunk.payload);
-    const uint64_t event = in.varint(), slot = in.varint();
-    if (event < next_event_ || slot < next_slot_) continue;
-    if (events == 0) {
-      first_event = event;
-      first_slot = slot;
+    if (chunk.type == Chunk::observations) {
+      const uint64_t row = in.varint();
+      if (row < next_observation_) continue;
+      if (rows == 0) first_row = row;
+      rows += chunk.count;
+    } else if (chunk.type == Chunk::events) {
+      const uint64_t event = in.varint(), slot = in.varint();
+      if (event < next_event_ || slot < next_slot_) continue;
+      if (events == 0) {
+        first_event = event;
+        first_slot = slot;
+      }
+      events += chunk.count;
     }
-    events += chunk.count;
   }
-  log_.gaps.push_back({log_.events.size(), events == 0 ? 0 : first_slot - next_slot_});
-  if (events == 0) return "";
+  const uint64_t missing = first_slot - next_slot_, missing_rows = first_row - next_observation_;
+  log_.gaps.push_back({log_.events.size(), missing + missing_rows});
+  if (events == 0 && rows == 0) return "";
+  const auto and_rows = [](const char* before, uint64_t count) {
+    return count == 0 ? "" : before + std::to_string(count) + " observations";
+  };
   return "; missing there: " + std::to_string(first_event - next_event_) + " events, " +
-         std::to_string(first_slot - next_slot_) + " records; " + std::to_string(events) +
-         " events behind it are left out (dump --salvage shows them)";
+         std::to_string(missing) + " records" + and_rows(", ", missing_rows) + "; " +
+         std::to_string(events) + " events" + and_rows(" and ", rows) +
+         " behind it are left out (dump --salvage shows them)";
 }
 
 // From own indexes to places in the log that was read.
