@@ -99,9 +99,9 @@ void TextChunks::correct_rank() {
 
 // Each missing entry took a byte at least: a false number cannot make us allocate.
 template <typename T>
-bool TextChunks::skip_to(uint64_t first, std::vector<T>& entries) const {
+bool TextChunks::skip_to(uint64_t first, std::vector<T>& entries, const T& missing) const {
   if (first < entries.size() || first - entries.size() > passed_over_) return false;
-  entries.resize(first);
+  entries.resize(first, missing);
   return true;
 }
 
@@ -147,7 +147,7 @@ std::string TextChunks::take_locations(Cursor& in, uint32_t count) {
 
 std::string TextChunks::take_schemas(Cursor& in, uint32_t count) {
   std::vector<ObservationSchema>& schemas = log_.observations.edit_schemas();
-  if (!skip_to(in.varint(), schemas)) return "schemas before it are missing";
+  if (!skip_to(in.varint(), schemas, {kNone, {}})) return "schemas before it are missing";
   for (uint32_t i = 0; i < count && in.ok(); ++i) {
     ObservationSchema schema;
     schema.kind = in.varint32();

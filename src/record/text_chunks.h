@@ -37,7 +37,7 @@ class TextChunks {
   std::string take_locations(format::Cursor& in, uint32_t count);
   std::string take_schemas(format::Cursor& in, uint32_t count);
   template <typename T>
-  bool skip_to(uint64_t first, std::vector<T>& entries) const;
+  bool skip_to(uint64_t first, std::vector<T>& entries, const T& missing = {}) const;
   void correct_rank();
 
   ProcessLog& log_;
