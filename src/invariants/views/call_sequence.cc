@@ -45,7 +45,8 @@ std::span<const Column> sequence_columns() {
       // What was ever called tells what a program uses: asked, and of no use as a conclusion for
       // names that come once.
       made.push_back({.name = texts[i],
-                      .concluded = true,
+                      .concluded = i < 2 * kNamed,
+                      .condition = i >= 2 * kNamed,
                       .semantic = i >= 2 * kNamed,
                       .family = texts[i].substr(texts[i].find(':') + 1) == kNames[i % kNamed]
                                     ? kNames[i % kNamed]

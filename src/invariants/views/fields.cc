@@ -12,7 +12,7 @@ struct KindNames {
   std::vector<std::string_view> fields;
 };
 
-// docs/formats/observations.md, in the order of Kind.
+// docs/formats/observations.md, in the order of SeenKind.
 const std::array<KindNames, 17>& kind_names() {
   static const std::array<KindNames, 17> names = {{
       {"group", {"rank", "world", "backend"}},
@@ -51,14 +51,14 @@ const std::array<KindNames, 17>& kind_names() {
 
 }  // namespace
 
-Kind Kinds::kind(uint32_t schema, std::span<const ObservationSchema> schemas,
+SeenKind Kinds::kind(uint32_t schema, std::span<const ObservationSchema> schemas,
                  const std::vector<std::string>& strings) {
   while (known_.size() <= schema && known_.size() < schemas.size()) {
     const ObservationSchema& said = schemas[known_.size()];
     Known known;
     for (size_t k = 0; k < kind_names().size(); ++k) {
       if (strings[said.kind] != kind_names()[k].kind) continue;
-      known.kind = static_cast<Kind>(k);
+      known.kind = static_cast<SeenKind>(k);
       for (std::string_view name : kind_names()[k].fields) {
         auto it = std::find_if(said.fields.begin(), said.fields.end(),
                                [&](uint32_t f) { return strings[f] == name; });
@@ -68,7 +68,7 @@ Kind Kinds::kind(uint32_t schema, std::span<const ObservationSchema> schemas,
     }
     known_.push_back(std::move(known));
   }
-  return schema < known_.size() ? known_[schema].kind : Kind::unknown;
+  return schema < known_.size() ? known_[schema].kind : SeenKind::unknown;
 }
 
 std::span<const ObservedValue> Fields::values(int field) const {

@@ -20,7 +20,7 @@
 
 namespace opguard {
 
-enum class Kind : uint8_t {
+enum class SeenKind : uint8_t {
   group,
   module,
   form,
@@ -199,13 +199,13 @@ class Fields {
 class Kinds {
  public:
   // `schemas` and `strings` grow with the log.
-  Kind kind(uint32_t schema, std::span<const ObservationSchema> schemas,
+  SeenKind kind(uint32_t schema, std::span<const ObservationSchema> schemas,
             const std::vector<std::string>& strings);
   std::span<const int8_t> positions(uint32_t schema) const { return known_[schema].positions; }
 
  private:
   struct Known {
-    Kind kind = Kind::unknown;
+    SeenKind kind = SeenKind::unknown;
     std::vector<int8_t> positions;  // of the kind's field i in the schema, -1: not there
   };
   std::vector<Known> known_;

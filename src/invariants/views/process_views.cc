@@ -34,48 +34,48 @@ ProcessViews::ProcessViews(CellTexts& texts, RowSink& sink, const std::vector<st
     : strings_(strings), ranks_(ranks), context_{texts, sink, 0, rank, 0, kNone} {}
 
 void ProcessViews::add(const Observation& observation, std::span<const ObservationSchema> schemas) {
-  Kind kind = kinds_.kind(observation.schema, schemas, strings_);
-  if (kind == Kind::unknown) return;
+  SeenKind kind = kinds_.kind(observation.schema, schemas, strings_);
+  if (kind == SeenKind::unknown) return;
   Fields fields(observation, kinds_.positions(observation.schema), strings_);
   context_.step = observation.step;
   context_.order = static_cast<uint64_t>(observation.time_ns);
   context_.event = observation.event;
   switch (kind) {
-    case Kind::group:
+    case SeenKind::group:
       return group(fields);
-    case Kind::module:
+    case SeenKind::module:
       return model_.module(fields);
-    case Kind::form:
+    case SeenKind::form:
       return model_.form(fields);
-    case Kind::call:
+    case SeenKind::call:
       return call(fields);
-    case Kind::api:
+    case SeenKind::api:
       return api(fields);
-    case Kind::parameter:
+    case SeenKind::parameter:
       return parameter(fields);
-    case Kind::update:
+    case SeenKind::update:
       return update(fields);
-    case Kind::optimizer:
+    case SeenKind::optimizer:
       return optimizer(fields);
-    case Kind::loader:
+    case SeenKind::loader:
       return passes_.loader(fields);
-    case Kind::batch:
+    case SeenKind::batch:
       return passes_.batch(context_, fields);
-    case Kind::pass:
+    case SeenKind::pass:
       return passes_.pass(context_, fields);
-    case Kind::random:
+    case SeenKind::random:
       return random(fields);
-    case Kind::save:
+    case SeenKind::save:
       return save(fields);
-    case Kind::load:
+    case SeenKind::load:
       return load(fields);
-    case Kind::collective:
+    case SeenKind::collective:
       return collective(fields);
-    case Kind::p2p:
+    case SeenKind::p2p:
       return p2p(fields);
-    case Kind::told:
+    case SeenKind::told:
       return told(fields);
-    case Kind::unknown:
+    case SeenKind::unknown:
       return;
   }
 }

@@ -25,7 +25,7 @@ constexpr Column asked(std::string_view name) { return {.name = name}; }
 constexpr Column known(std::string_view name) { return {.name = name, .semantic = true}; }
 constexpr Column own(std::string_view name) { return {.name = name, .names = true}; }
 
-constexpr std::array kParameter = {known("requires_grad"),
+constexpr std::array kParameterColumns = {known("requires_grad"),
                                    meaning("held", "coverage"),
                                    known("used"),
                                    meaning("has_grad", "coverage", "gradient"),
@@ -52,9 +52,9 @@ constexpr std::array kParameter = {known("requires_grad"),
                                    asked("optimizer"),
                                    asked("several"),
                                    own("name")};
-static_assert(kParameter.size() == parameter::columns);
+static_assert(kParameterColumns.size() == parameter::columns);
 
-constexpr std::array kOptimizer = {asked("type"),
+constexpr std::array kOptimizerColumns = {asked("type"),
                                    concluded("strangers", "coverage"),
                                    concluded("holds_all_trainable", "coverage"),
                                    concluded("holds_trainable", "coverage"),
@@ -67,9 +67,9 @@ constexpr std::array kOptimizer = {asked("type"),
                                    concluded("used_held", "coverage"),
                                    known("several"),
                                    asked("first")};
-static_assert(kOptimizer.size() == optimizer::columns);
+static_assert(kOptimizerColumns.size() == optimizer::columns);
 
-constexpr std::array kCall = {asked("module"),
+constexpr std::array kCallColumns = {asked("module"),
                               meaning("training", "mode"),
                               known("grad"),
                               known("autocast"),
@@ -84,9 +84,9 @@ constexpr std::array kCall = {asked("module"),
                               concluded("dim0_equal", "shape"),
                               concluded("drew", "argument"),
                               own("type")};
-static_assert(kCall.size() == call::columns);
+static_assert(kCallColumns.size() == call::columns);
 
-constexpr std::array kRoot = {meaning("training", "mode"),
+constexpr std::array kRootColumns = {meaning("training", "mode"),
                               known("grad"),
                               concluded("uniform", "mode"),
                               concluded("dim0_equal", "shape"),
@@ -97,13 +97,13 @@ constexpr std::array kRoot = {meaning("training", "mode"),
                               known("several"),
                               asked("module"),
                               own("type")};
-static_assert(kRoot.size() == root::columns);
+static_assert(kRootColumns.size() == root::columns);
 
-constexpr std::array kRandom = {asked("function"), concluded("on", "argument"),
+constexpr std::array kRandomColumns = {asked("function"), concluded("on", "argument"),
                                 known("module_training"), known("root_training"), known("grad")};
-static_assert(kRandom.size() == random::columns);
+static_assert(kRandomColumns.size() == random::columns);
 
-constexpr std::array kBackward = {concluded("reaches_step", "contain"),
+constexpr std::array kBackwardColumns = {concluded("reaches_step", "contain"),
                                   concluded("training", "mode"),
                                   concluded("wants", "coverage"),
                                   concluded("finite", "finite"),
@@ -111,19 +111,19 @@ constexpr std::array kBackward = {concluded("reaches_step", "contain"),
                                   concluded("stale", "sequence"),
                                   known("several"),
                                   known("accumulates")};
-static_assert(kBackward.size() == backward::columns);
+static_assert(kBackwardColumns.size() == backward::columns);
 
-constexpr std::array kSave = {concluded("has_all", "checkpoint", "same"),
+constexpr std::array kSaveColumns = {concluded("has_all", "checkpoint", "same"),
                               concluded("equals_live", "checkpoint", "same"),
                               concluded("mixed", "checkpoint", "same"), known("some")};
-static_assert(kSave.size() == save::columns);
+static_assert(kSaveColumns.size() == save::columns);
 
-constexpr std::array kLoad = {asked("type"), concluded("complete", "checkpoint"),
+constexpr std::array kLoadColumns = {asked("type"), concluded("complete", "checkpoint"),
                               concluded("nothing_unexpected", "checkpoint"),
                               concluded("equals_given", "checkpoint")};
-static_assert(kLoad.size() == load::columns);
+static_assert(kLoadColumns.size() == load::columns);
 
-constexpr std::array kEpoch = {concluded("complete", "distinct"),
+constexpr std::array kEpochColumns = {concluded("complete", "distinct"),
                                concluded("samples_distinct", "distinct"),
                                concluded("new_order", "distinct"),
                                known("shuffled"),
@@ -134,14 +134,14 @@ constexpr std::array kEpoch = {concluded("complete", "distinct"),
                                known("ended"),
                                concluded("set_epoch", "sequence"),
                                concluded("as_long", "distinct")};
-static_assert(kEpoch.size() == epoch::columns);
+static_assert(kEpochColumns.size() == epoch::columns);
 
-constexpr std::array kRankBatches = {concluded("disjoint", "distinct"), known("replicas"),
+constexpr std::array kRankBatchesColumns = {concluded("disjoint", "distinct"), known("replicas"),
                                      known("distributed"), asked("sampler"),
                                      concluded("same_shapes", "shape")};
-static_assert(kRankBatches.size() == rank_batches::columns);
+static_assert(kRankBatchesColumns.size() == rank_batches::columns);
 
-constexpr std::array kRankParameters = {concluded("equal", "rank_equal", "equal"),
+constexpr std::array kRankParametersColumns = {concluded("equal", "rank_equal", "equal"),
                                         known("was_equal"),
                                         meaning("gradient_equal", "rank_equal", "gradient"),
                                         known("gradient_was_equal"),
@@ -158,52 +158,52 @@ constexpr std::array kRankParameters = {concluded("equal", "rank_equal", "equal"
                                         known("requires_grad"),
                                         known("held"),
                                         known("finite")};
-static_assert(kRankParameters.size() == rank_parameters::columns);
+static_assert(kRankParametersColumns.size() == rank_parameters::columns);
 
-constexpr std::array kRankCalls = {asked("module"),
+constexpr std::array kRankCallsColumns = {asked("module"),
                                    concluded("same_shape", "shape"),
                                    concluded("same_mode", "mode"),
                                    known("training"),
                                    known("grad"),
                                    own("type")};
-static_assert(kRankCalls.size() == rank_calls::columns);
+static_assert(kRankCallsColumns.size() == rank_calls::columns);
 
-constexpr std::array kCollective = {asked("function"),
+constexpr std::array kCollectiveColumns = {asked("function"),
                                     concluded("same_call", "rank_equal"),
                                     concluded("same_shape", "shape"),
                                     concluded("same_dtype", "dtype"),
                                     concluded("left_equal", "rank_equal"),
                                     known("grouped")};
-static_assert(kCollective.size() == collective::columns);
+static_assert(kCollectiveColumns.size() == collective::columns);
 
-constexpr std::array kP2p = {concluded("read_is_sent", "rank_equal"),
+constexpr std::array kP2pColumns = {concluded("read_is_sent", "rank_equal"),
                              concluded("same_shape", "shape"), concluded("same_dtype", "dtype")};
-static_assert(kP2p.size() == p2p::columns);
+static_assert(kP2pColumns.size() == p2p::columns);
 
-constexpr std::array kInit = {asked("function"), concluded("filled_once", "distinct", "fills"),
+constexpr std::array kInitColumns = {asked("function"), concluded("filled_once", "distinct", "fills"),
                               concluded("fills_le2", "distinct", "fills"), asked("module"),
                               asked("attr")};
-static_assert(kInit.size() == init::columns);
+static_assert(kInitColumns.size() == init::columns);
 
-constexpr std::array kBuffer = {concluded("changed", "contain"),
+constexpr std::array kBufferColumns = {concluded("changed", "contain"),
                                 concluded("finite", "finite"),
                                 meaning("training", "mode"),
                                 known("called"),
                                 known("called_in_training"),
                                 asked("module"),
                                 asked("attr")};
-static_assert(kBuffer.size() == buffer::columns);
+static_assert(kBufferColumns.size() == buffer::columns);
 
-constexpr std::array kLoss = {concluded("finite", "finite"), concluded("repeats", "contain"),
+constexpr std::array kLossColumns = {concluded("finite", "finite"), concluded("repeats", "contain"),
                               known("several")};
-static_assert(kLoss.size() == loss::columns);
+static_assert(kLossColumns.size() == loss::columns);
 
-constexpr std::array kArgument = {own("function"), own("output"), own("argument"),
+constexpr std::array kArgumentColumns = {own("function"), own("output"), own("argument"),
                                   concluded("relation", "output")};
-static_assert(kArgument.size() == argument::columns);
+static_assert(kArgumentColumns.size() == argument::columns);
 
-constexpr std::array kTold = {own("name"), concluded("holds", "told")};
-static_assert(kTold.size() == told::columns);
+constexpr std::array kToldColumns = {own("name"), concluded("holds", "told")};
+static_assert(kToldColumns.size() == told::columns);
 
 }  // namespace
 
@@ -211,42 +211,42 @@ static_assert(kTold.size() == told::columns);
 std::span<const Column> sequence_columns();
 
 std::span<const View> views() {
-  static const std::array kViews = {
-      View{"parameter", "parameter at an optimizer's step", kParameter},
-      View{"optimizer", "optimizer's step", kOptimizer},
-      View{"call", "module's call", kCall, call::module},
-      View{"root", "call of a root module", kRoot},
-      View{"random", "call of a dropout", kRandom},
-      View{"sequence", "call of the library", sequence_columns(), 0},
-      View{"backward", "backward pass", kBackward},
-      View{"save", "checkpoint that is saved", kSave},
-      View{"load", "load_state_dict", kLoad},
-      View{"epoch", "pass over a loader", kEpoch},
-      View{.name = "rank_batches",
+  static const View kViews[] = {
+      {"parameter", "parameter at an optimizer's step", kParameterColumns},
+      {"optimizer", "optimizer's step", kOptimizerColumns},
+      {"call", "module's call", kCallColumns, call::module},
+      {"root", "call of a root module", kRootColumns},
+      {"random", "call of a dropout", kRandomColumns},
+      {"sequence", "call of the library", sequence_columns(), 0},
+      {"backward", "backward pass", kBackwardColumns},
+      {"save", "checkpoint that is saved", kSaveColumns},
+      {"load", "load_state_dict", kLoadColumns},
+      {"epoch", "pass over a loader", kEpochColumns},
+      {.name = "rank_batches",
            .subject = "batch on several ranks",
-           .columns = kRankBatches,
+           .columns = kRankBatchesColumns,
            .across_ranks = true},
-      View{.name = "rank_parameters",
+      {.name = "rank_parameters",
            .subject = "parameter on all ranks",
-           .columns = kRankParameters,
+           .columns = kRankParametersColumns,
            .across_ranks = true},
-      View{.name = "rank_calls",
+      {.name = "rank_calls",
            .subject = "module's call on several ranks",
-           .columns = kRankCalls,
+           .columns = kRankCallsColumns,
            .across_ranks = true},
-      View{.name = "collective",
+      {.name = "collective",
            .subject = "collective",
-           .columns = kCollective,
+           .columns = kCollectiveColumns,
            .across_ranks = true},
-      View{.name = "p2p",
+      {.name = "p2p",
            .subject = "tensor that one rank sends to another",
-           .columns = kP2p,
+           .columns = kP2pColumns,
            .across_ranks = true},
-      View{"init", "parameter that is initialised", kInit},
-      View{"buffer", "buffer at an optimizer's step", kBuffer},
-      View{"loss", "loss", kLoss},
-      View{"argument", "call of a function of the program", kArgument, argument::function},
-      View{"told", "opguard.invariant of the program", kTold, told::name},
+      {"init", "parameter that is initialised", kInitColumns},
+      {"buffer", "buffer at an optimizer's step", kBufferColumns},
+      {"loss", "loss", kLossColumns},
+      {"argument", "call of a function of the program", kArgumentColumns, argument::function},
+      {"told", "opguard.invariant of the program", kToldColumns, told::name},
   };
   return kViews;
 }

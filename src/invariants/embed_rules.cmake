@@ -1,0 +1,15 @@
+# embed_rules.cmake: files of rules as a C++ source. -DOUT=FILE -DFOLDER=DIR
+set(source "// Made by embed_rules.cmake.\n#include \"invariants/builtin.h\"\n\nnamespace opguard {\nnamespace {\n")
+foreach(name builtin hypotheses)
+  file(READ ${FOLDER}/${name}.json hex HEX)
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," text "${hex}")
+  string(REGEX REPLACE "((0x..,)(0x..,)(0x..,)(0x..,)(0x..,)(0x..,)(0x..,)(0x..,))" "\\1\n" text "${text}")
+  string(APPEND source "const unsigned char k_${name}[] = {\n${text}};\n")
+endforeach()
+string(APPEND source "}  // namespace\n\n")
+foreach(name builtin hypotheses)
+  string(APPEND source
+    "std::string_view ${name}_rules() { return {reinterpret_cast<const char*>(k_${name}), sizeof k_${name}}; }\n")
+endforeach()
+string(APPEND source "\n}  // namespace opguard\n")
+file(WRITE ${OUT} "${source}")

@@ -1,0 +1,76 @@
+#include "invariants/grouping.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+#include <tuple>
+
+namespace opguard {
+
+namespace {
+
+// Rules that are broken within so many steps of each other may have one cause.
+constexpr uint32_t kStepsApart = 1;
+
+// What follows from what. A relation's consequences stand below it.
+constexpr std::pair<std::string_view, std::string_view> kLeadsTo[] = {
+    {"coverage", "contain"},    {"coverage", "sequence"},  {"coverage", "rank_equal"},
+    {"sequence", "contain"},    {"sequence", "finite"},    {"mode", "argument"},
+    {"mode", "sequence"},       {"mode", "contain"},       {"rank_equal", "contain"},
+    {"distinct", "rank_equal"}, {"distinct", "contain"},   {"dtype", "finite"},
+    {"dtype", "contain"},       {"finite", "contain"},     {"finite", "rank_equal"},
+    {"alias", "coverage"},      {"alias", "contain"},      {"distinct", "sequence"},
+    {"shape", "rank_equal"},    {"checkpoint", "contain"}, {"rank_equal", "coverage"},
+    {"output", "shape"}};
+
+bool are_linked(std::string_view a, std::string_view b) {
+  return a == b || std::any_of(std::begin(kLeadsTo), std::end(kLeadsTo), [&](auto& pair) {
+           return (pair.first == a && pair.second == b) || (pair.first == b && pair.second == a);
+         });
+}
+
+bool share(const BrokenRow& a, const BrokenRow& b) {
+  return (!a.place.empty() && a.place == b.place) || (!a.name.empty() && a.name == b.name) ||
+         (!a.module.empty() && a.module == b.module);
+}
+
+bool belong_together(const BrokenRule& a, const BrokenRule& b) {
+  const uint32_t apart =
+      a.first.step > b.first.step ? a.first.step - b.first.step : b.first.step - a.first.step;
+  if (apart > kStepsApart) return false;
+  return share(a.first, b.first) || are_linked(a.rule->relation, b.rule->relation);
+}
+
+// Smaller stands first.
+auto directness(const BrokenRule& broken) {
+  return std::tuple(broken.rule->severity, broken.rule->tier != InvariantTier::structural,
+                    broken.first.step, broken.first.order, broken.rule->when.size(),
+                    broken.rule->id);
+}
+
+}  // namespace
+
+std::vector<BrokenGroup> group_broken(std::vector<BrokenRule> broken) {
+  std::vector<size_t> group(broken.size());
+  std::iota(group.begin(), group.end(), 0);
+  auto root = [&](size_t i) {
+    while (group[i] != i) i = group[i] = group[group[i]];
+    return i;
+  };
+  for (size_t i = 0; i < broken.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (belong_together(broken[i], broken[j])) group[root(i)] = root(j);
+  std::vector<BrokenGroup> groups(broken.size());
+  for (size_t i = 0; i < broken.size(); ++i) groups[root(i)].push_back(std::move(broken[i]));
+  std::erase_if(groups, [](const BrokenGroup& g) { return g.empty(); });
+  for (BrokenGroup& one : groups)
+    std::sort(one.begin(), one.end(), [](const BrokenRule& a, const BrokenRule& b) {
+      return directness(a) < directness(b);
+    });
+  std::sort(groups.begin(), groups.end(), [](const BrokenGroup& a, const BrokenGroup& b) {
+    return directness(a[0]) < directness(b[0]);
+  });
+  return groups;
+}
+
+}  // namespace opguard

@@ -1,0 +1,21 @@
+// invariants/grouping.h: broken rules -> findings: one for one cause.
+//
+//   step 1   backward: the last step's gradients are still there
+//   step 1   backward: no zero_grad since the last step         the same place: below it
+//   step 2   fc1.weight: its gradient is out of range            a consequence: below it
+#pragma once
+
+#include <vector>
+
+#include "invariants/check_rows.h"
+
+namespace opguard {
+
+// The head comes first: the most severe, and of these the one that says most directly what is
+// wrong.
+using BrokenGroup = std::vector<BrokenRule>;
+
+// By severity of the head, then by when it was broken.
+std::vector<BrokenGroup> group_broken(std::vector<BrokenRule> broken);
+
+}  // namespace opguard

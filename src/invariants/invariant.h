@@ -1,0 +1,70 @@
+// invariants/invariant.h: a rule of training: of all rows of a view that meet its conditions, one
+// column has one value.
+//
+//   every parameter at an optimizer's step with requires_grad=yes, held=yes: has_grad=yes
+//
+// Counterexample: "the loss falls" is no rule of this kind. A row holds categories alone.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "invariants/view.h"
+
+namespace opguard {
+
+// A column has one of these values.
+struct CellTest {
+  std::string column;
+  std::vector<std::string> values;
+  bool operator==(const CellTest&) const = default;
+};
+
+// structural: written by a person. general: found in several programs, names no program's own
+// things. program: of one program alone.
+enum class InvariantTier : uint8_t { structural, general, program };
+// note: it is told, and breaks nothing.
+enum class InvariantSeverity : uint8_t { error, warning, note };
+
+const char* tier_name(InvariantTier tier);
+const char* severity_name(InvariantSeverity severity);
+
+// What a rule rests on.
+struct Evidence {
+  uint32_t programs = 0, runs = 0;
+  uint64_t rows = 0;
+  uint64_t against = 0;   // rows with another value, all of them outside its conditions
+  uint32_t breaking = 0;  // good programs that break it: of rules that were written
+  bool operator==(const Evidence&) const = default;
+};
+
+struct Invariant {
+  std::string id;    // of view, conditions and conclusion: the same everywhere
+  std::string says;  // a sentence
+  std::string view;
+  std::vector<CellTest> when;
+  CellTest then;
+  // Instead of `then`: the row's number lies within.
+  std::optional<std::pair<double, double>> between{};
+  InvariantTier tier = InvariantTier::structural;
+  InvariantSeverity severity = InvariantSeverity::warning;
+  std::string relation;  // of the column: "coverage", "rank_equal"
+  Evidence evidence{};
+  std::string muted;  // why; "" where it counts
+  bool operator==(const Invariant&) const = default;
+};
+
+// Eight hexadecimal digits.
+std::string invariant_id(const Invariant& invariant);
+// "every parameter at an optimizer's step with held=yes: has_grad=yes"
+std::string invariant_words(const Invariant& invariant, const View& view);
+// "21 programs, 4,410 rows, never broken"; "not looked at in good runs".
+std::string evidence_words(const Evidence& evidence);
+// The chance that another program breaks it, at most, with 95 % confidence, where n have kept it:
+// 1 - 0.05^(1/n), the rule of three (Hanley and Lippman-Hand, JAMA 249, 1983).
+double risk_95(uint32_t programs);
+
+}  // namespace opguard

@@ -1,0 +1,35 @@
+// invariants/invariants_file.h: invariants as JSON: docs/formats/invariants.md.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "invariants/invariant.h"
+#include "support/diagnostics.h"
+
+namespace opguard {
+
+inline constexpr int kInvariantsVersion = 1;
+inline constexpr size_t kMostInvariants = 100'000;
+
+struct InvariantsFile {
+  std::string tool;  // that made it, "opguard 0.1.0"; "" of one that a person wrote
+  std::vector<std::pair<std::string, uint32_t>> programs;  // name, runs
+  std::vector<Invariant> invariants;
+  std::vector<std::string> notes;  // rules that were left out, a sentence each
+};
+
+// `path` is what complaints call it. False: diags says why. A rule with an unknown view or column
+// is left out and noted.
+bool parse_invariants(const std::string& path, const std::string& text, std::span<const View> views,
+                      InvariantsFile& file, Diagnostics& diags);
+std::string format_invariants(const InvariantsFile& file);
+
+// Rules of both; where both have one, that with more programs. Programs are those of both.
+InvariantsFile merge_invariants(const InvariantsFile& a, const InvariantsFile& b);
+// The only rule whose id begins so; nullptr: none, or several.
+const Invariant* find_invariant(const InvariantsFile& file, const std::string& id);
+
+}  // namespace opguard

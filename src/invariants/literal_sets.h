@@ -1,0 +1,58 @@
+// invariants/literal_sets.h: sets of patterns as bits, and the conditions that pick them.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+namespace opguard {
+
+class PatternSet {
+ public:
+  explicit PatternSet(size_t size = 0, bool all = false)
+      : words_((size + 63) / 64, all ? ~0ull : 0) {
+    if (all && size % 64) words_.back() = (1ull << size % 64) - 1;
+  }
+  void insert(size_t i) { words_[i / 64] |= 1ull << i % 64; }
+  bool contains(size_t i) const { return words_[i / 64] >> i % 64 & 1; }
+  bool empty() const {
+    for (uint64_t word : words_)
+      if (word) return false;
+    return true;
+  }
+  PatternSet operator&(const PatternSet& other) const {
+    PatternSet both = *this;
+    for (size_t i = 0; i < words_.size(); ++i) both.words_[i] &= other.words_[i];
+    return both;
+  }
+  PatternSet without(const PatternSet& other) const {
+    PatternSet left = *this;
+    for (size_t i = 0; i < words_.size(); ++i) left.words_[i] &= ~other.words_[i];
+    return left;
+  }
+  void operator|=(const PatternSet& other) {
+    for (size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
+  }
+  bool meets(const PatternSet& other) const {
+    for (size_t i = 0; i < words_.size(); ++i)
+      if (words_[i] & other.words_[i]) return true;
+    return false;
+  }
+  template <typename Each>
+  void each(Each do_with) const {
+    for (size_t w = 0; w < words_.size(); ++w)
+      for (uint64_t word = words_[w]; word; word &= word - 1)
+        do_with(w * 64 + static_cast<size_t>(std::countr_zero(word)));
+  }
+
+ private:
+  std::vector<uint64_t> words_;
+};
+
+// column=value, and the patterns that have it.
+struct Literal {
+  uint32_t column = 0, value = 0;
+  PatternSet patterns;
+};
+
+}  // namespace opguard
