@@ -24,6 +24,7 @@ class CellTexts {
  public:
   CellTexts();
   uint32_t number(std::string_view text);
+  uint32_t find(std::string_view text) const;  // kNone: no cell has it
   const std::string& text(uint32_t number) const { return texts_[number]; }
   size_t size() const { return texts_.size(); }
 
@@ -36,10 +37,10 @@ class CellTexts {
   std::unordered_map<std::string, uint32_t, Hash, std::equal_to<>> numbers_;
 };
 
-inline constexpr uint32_t kYes = 0, kNo = 1;
+inline constexpr uint32_t kCellYes = 0, kCellNo = 1;
 inline constexpr uint32_t kUnknown = kNone;  // a cell nobody can fill
 
-struct Row {
+struct ViewRow {
   uint16_t view = 0;
   uint32_t step = 0;                  // optimizer steps that had ended before
   int32_t rank = -1;                  // -1: of all ranks
@@ -57,7 +58,7 @@ struct Row {
 class RowSink {
  public:
   virtual ~RowSink() = default;
-  virtual void add(const Row& row) = 0;
+  virtual void add(const ViewRow& row) = 0;
 };
 
 }  // namespace opguard

@@ -16,7 +16,7 @@
 
 namespace opguard {
 
-struct Column {
+struct ViewColumn {
   std::string_view name;
   // A rule may say that it has a value; it may be asked before (a condition).
   bool concluded = false, condition = true;
@@ -34,7 +34,7 @@ struct Column {
 struct View {
   std::string_view name;     // "parameter"
   std::string_view subject;  // "parameter at an optimizer step", behind "every"
-  std::span<const Column> columns;
+  std::span<const ViewColumn> columns;
   // The column that every rule's condition must ask: a rule of a call must say which call. -1:
   // none.
   int anchor = -1;

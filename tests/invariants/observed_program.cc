@@ -4,7 +4,7 @@
 
 namespace opguard {
 
-void CollectedRows::add(const Row& row) {
+void CollectedRows::add(const ViewRow& row) {
   const View& view = views()[row.view];
   SeenRow seen{.view = std::string(view.name),
                .name = std::string(row.name),

@@ -46,7 +46,7 @@ struct SeenRow {
 
 class CollectedRows : public RowSink {
  public:
-  void add(const Row& row) override;
+  void add(const ViewRow& row) override;
   std::vector<SeenRow> of(const std::string& view) const;
   // The only one of a view and name; a failure, and an empty one, where there is not one alone.
   SeenRow only(const std::string& view, const std::string& name = "") const;

@@ -27,15 +27,15 @@ int number_of(std::string_view name) {
 
 }  // namespace
 
-std::span<const Column> sequence_columns() {
+std::span<const ViewColumn> sequence_columns() {
   static const std::vector<std::string> texts = [] {
     std::vector<std::string> made;
     for (const char* question : {"since_last:", "since_step:", "ever:"})
       for (std::string_view name : kNames) made.push_back(question + std::string(name));
     return made;
   }();
-  static const std::vector<Column> columns = [] {
-    std::vector<Column> made = {{.name = "call"},
+  static const std::vector<ViewColumn> columns = [] {
+    std::vector<ViewColumn> made = {{.name = "call"},
                                 {.name = "first", .semantic = true},
                                 {.name = "several", .semantic = true},
                                 {.name = "training", .concluded = true, .relation = "mode"},

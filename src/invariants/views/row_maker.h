@@ -42,7 +42,7 @@ class RowMaker {
     row_.event = context.event;
   }
 
-  void set(size_t column, bool value) { cells_[column] = value ? kYes : kNo; }
+  void set(size_t column, bool value) { cells_[column] = value ? kCellYes : kCellNo; }
   void set(size_t column, std::optional<bool> value) {
     if (value) set(column, *value);
   }
@@ -62,7 +62,7 @@ class RowMaker {
     context_.sink.add(row_);
   }
 
-  Row& row() { return row_; }
+  ViewRow& row() { return row_; }
   std::string_view name, module, place;
   std::string detail;
 
@@ -70,7 +70,7 @@ class RowMaker {
   static size_t columns_of(uint16_t view);
 
   const RowContext& context_;
-  Row row_;
+  ViewRow row_;
   std::array<uint32_t, kMostColumns> cells_;
 };
 

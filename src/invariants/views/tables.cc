@@ -10,20 +10,20 @@ namespace opguard {
 namespace {
 
 // May be concluded, and asked before.
-constexpr Column concluded(std::string_view name, std::string_view relation,
+constexpr ViewColumn concluded(std::string_view name, std::string_view relation,
                            std::string_view family = {}) {
   return {.name = name, .concluded = true, .family = family, .relation = relation};
 }
 // Concluded, and what it means as a condition is known.
-constexpr Column meaning(std::string_view name, std::string_view relation,
+constexpr ViewColumn meaning(std::string_view name, std::string_view relation,
                          std::string_view family = {}) {
   return {
       .name = name, .concluded = true, .semantic = true, .family = family, .relation = relation};
 }
 // Asked before, never concluded.
-constexpr Column asked(std::string_view name) { return {.name = name}; }
-constexpr Column known(std::string_view name) { return {.name = name, .semantic = true}; }
-constexpr Column own(std::string_view name) { return {.name = name, .names = true}; }
+constexpr ViewColumn asked(std::string_view name) { return {.name = name}; }
+constexpr ViewColumn known(std::string_view name) { return {.name = name, .semantic = true}; }
+constexpr ViewColumn own(std::string_view name) { return {.name = name, .names = true}; }
 
 constexpr std::array kParameterColumns = {known("requires_grad"),
                                    meaning("held", "coverage"),
@@ -208,7 +208,7 @@ static_assert(kToldColumns.size() == told::columns);
 }  // namespace
 
 // In sequence.cc, which makes the columns of its calls.
-std::span<const Column> sequence_columns();
+std::span<const ViewColumn> sequence_columns();
 
 std::span<const View> views() {
   static const View kViews[] = {
@@ -259,7 +259,7 @@ int view_number(std::string_view name) {
 
 int column_number(const View& view, std::string_view name) {
   auto it = std::find_if(view.columns.begin(), view.columns.end(),
-                         [&](const Column& c) { return c.name == name; });
+                         [&](const ViewColumn& c) { return c.name == name; });
   return it == view.columns.end() ? -1 : static_cast<int>(it - view.columns.begin());
 }
 
