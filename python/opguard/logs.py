@@ -3,12 +3,13 @@
 Reading and columns are C++ (src/reading/columns.h); numpy, pandas and pyarrow are loaded by the methods that need them."""
 
 import collections
-import importlib
 import json
 import os
 import warnings
 
 from opguard import _rt
+from opguard.logs_need import need
+from opguard.observed import Observations
 
 SITES_VERSION = 1  # of sites.json: docs/formats/json.md
 
@@ -22,10 +23,10 @@ def read_log(path):
     A log that was cut short or damaged gives all that was read up to there, says so in `damage` and warns. ValueError: not a log, a log
     of another version, a folder without logs. OSError: the path cannot be read."""
     os.stat(path)
-    processes, events, records = _rt.read_log(path)
+    processes, events, records, observations = _rt.read_log(path)
     sites = _sites(os.path.join(path, "sites.json")) if os.path.isdir(path) else {}
     processes = [Process(p, sites) for p in processes]
-    log = Log(processes, Table(events, processes), Table(records, processes))
+    log = Log(processes, Table(events, processes), Table(records, processes), Observations(observations, processes))
     for process in log.processes:
         if process.damage:
             warnings.warn("%s: %s" % (process.path, process.damage), stacklevel=3)
@@ -82,11 +83,11 @@ def _of_the_only(name):
 class Log:
     """One log or a folder of them.
 
-    events, records: Table, the rows of all processes. processes: list of Process, by (rank, start). Of one log also path, rank, world, pid,
+    events, records: Table, the rows of all processes. observations: Observations. processes: list of Process, by (rank, start). Of one log also path, rank, world, pid,
     start_ns, settings. Of all together: locations, closed (all of them), lost (their sum), damage (a line each)."""
 
-    def __init__(self, processes, events, records):
-        self.processes, self.events, self.records = processes, events, records
+    def __init__(self, processes, events, records, observations):
+        self.processes, self.events, self.records, self.observations = processes, events, records, observations
 
     path, rank, world, pid = (_of_the_only(n) for n in ("path", "rank", "world", "pid"))
     start_ns, settings = (_of_the_only(n) for n in ("start_ns", "settings"))
@@ -111,14 +112,6 @@ class Log:
 
     def __repr__(self):
         return "<opguard.Log %s>" % "; ".join(process._text() for process in self.processes)
-
-
-def _need(module, method):
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        package = module.split(".")[0]
-        raise ImportError("%s needs %s, which this interpreter does not have: pip install %s (%s)" % (method, package, package, error)) from None
 
 
 class Table:
@@ -154,7 +147,7 @@ class Table:
     def to_numpy(self, columns=None):
         """{name: array}, one value a row. Numbers and booleans share the log's memory and are read-only. A column in which values are missing is
         a numpy.ma.MaskedArray. Texts are arrays of str, None where missing; shapes of tuples of int."""
-        numpy = _need("numpy", "to_numpy")
+        numpy = need("numpy", "to_numpy")
         return {name: self._numpy(numpy, name) for name in self._wanted(columns)}
 
     def _wanted(self, columns):
@@ -170,7 +163,7 @@ class Table:
     def to_pandas(self, columns=None):
         """pandas.DataFrame. Texts are categories; integers of which some are missing have pandas' nullable type (UInt64). So no bit of a
         fingerprint is rounded away. pyarrow is not needed."""
-        numpy, pandas = _need("numpy", "to_pandas"), _need("pandas", "to_pandas")
+        numpy, pandas = need("numpy", "to_pandas"), need("pandas", "to_pandas")
         return pandas.DataFrame({name: self._pandas(numpy, pandas, name) for name in self._wanted(columns)}, copy=False)
 
     def _pandas(self, numpy, pandas, name):
@@ -184,13 +177,13 @@ class Table:
 
     def to_arrow(self, columns=None):
         """pyarrow.Table. Texts are dictionary columns, shapes lists of int64, missing values null."""
-        pyarrow = _need("pyarrow", "to_arrow")
+        pyarrow = need("pyarrow", "to_arrow")
         return pyarrow.table(_Selected(self._table, columns))
 
     def to_parquet(self, path, columns=None):
         """Writes a Parquet file, in batches; the file is there only once it is whole. pyarrow does it. What the processes' logs say of themselves is
         its metadata `opguard`: JSON, a list of objects."""
-        pyarrow, parquet = _need("pyarrow", "to_parquet"), _need("pyarrow.parquet", "to_parquet")
+        pyarrow, parquet = need("pyarrow", "to_parquet"), need("pyarrow.parquet", "to_parquet")
         reader = pyarrow.RecordBatchReader.from_stream(_Selected(self._table, columns))
         about = [{name: value for name, value in vars(process).items() if name != "locations"} for process in self._processes]
         schema = reader.schema.with_metadata({"opguard": json.dumps(about)})

@@ -74,8 +74,12 @@ void add_dump(CLI::App& app, Pipeline& run) {
       ->expected(1)
       ->take_all();
   command
+      ->add_option("--observed", options->selection.observed,
+                   "Print only observations of this kind (* and ? match), and no events")
+      ->type_name("KIND");
+  command
       ->add_option("--limit", options->limit_text,
-                   "Print at most so many events of text, or lines of the others")
+                   "Print at most so many events and observations of text, or lines of the others")
       ->type_name("N")
       ->check([options](const std::string& text) { return read_limit(text, options->limit); });
   command

@@ -24,6 +24,9 @@ void add_commands(CLI::App& app, Pipeline& run) {
   add_certify(app, run);
   add_record(app, run);
   add_replay(app, run);
+  add_check(app, run);
+  add_infer(app, run);
+  add_invariants(app, run);
   add_against(app, run);
   add_store(app, run);
   add_compare(app, run);

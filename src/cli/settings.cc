@@ -30,10 +30,11 @@ constexpr std::string_view kNested = "certify.";
 
 // Options of one run, one question or one machine: a repository has no standing value of them.
 constexpr std::string_view kOfOneRun[] = {
-    "all-sites", "apply",   "boundary", "branch", "capture", "check",      "confirm", "drill",
-    "events",    "explain", "git",      "help",   "log",     "no-prove",   "only",    "output",
-    "phase",     "plan",    "python",   "rank",   "run-a",   "run-b",      "salvage", "show-config",
-    "single",    "static",  "step",     "strip",  "verify",  "transplant", "version", "work"};
+    "all-sites", "apply",  "boundary",   "branch",      "capture", "check",  "confirm",
+    "drill",     "events", "explain",    "git",         "help",    "log",    "no-prove",
+    "observed",  "only",   "output",     "phase",       "plan",    "python", "rank",
+    "run-a",     "run-b",  "salvage",    "show-config", "single",  "static", "step",
+    "strip",     "verify", "transplant", "version",     "work"};
 
 // What these mean depends on the command, or it is a file that a second command would write over.
 constexpr std::string_view kOfOneCommand[] = {"format",   "html", "json", "limit",

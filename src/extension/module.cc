@@ -377,7 +377,7 @@ PyMethodDef g_module_methods[] = {
     {"collective", collective_launch, METH_VARARGS,
      "collective(boundary, group, sequence, inputs, outputs, scalars, structure) -> Flight or "
      "None"},
-    {"read_log", python_read_log, METH_O, "read_log(path): (processes, events, records)"},
+    {"read_log", python_read_log, METH_O, "read_log(path): (processes, events, records, observations)"},
     {"main_script", main_script, METH_VARARGS,
      "main_script(code, namespace): called, it runs the main script's code with nothing below it"},
     {"collectives_watched", collectives_watched, METH_NOARGS,

@@ -61,7 +61,7 @@ class AlikeRows {
 std::string rows_words(uint64_t rows) { return grouped(rows) + (rows == 1 ? " row" : " rows"); }
 
 std::string named(const std::vector<std::string>& programs, uint32_t number) {
-  return number < programs.size() ? programs[number] : "program " + std::to_string(number);
+  return number < programs.size() ? shown(programs[number]) : "program " + std::to_string(number);
 }
 
 std::string runs_words(const std::vector<RunRows>& runs, const std::vector<std::string>& programs) {
@@ -91,7 +91,7 @@ std::string alike_words(const std::string& head, const std::vector<RuleReasons::
       words += counted(alike.programs.size(), "program");
     words += ":";
     for (const auto& [column, value] : alike.cells)
-      words.append(" ").append(column).append("=").append(value);
+      words.append(" ").append(column).append("=").append(shown(value));
     words += "\n";
   }
   return words;

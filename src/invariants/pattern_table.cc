@@ -21,14 +21,17 @@ void NumberTally::add(double number) {
   ++buckets[static_cast<int32_t>(std::floor(std::log2(number) * kBucketsOfOctave))];
 }
 
-void NumberTally::merge(const NumberTally& other) {
+void NumberTally::merge(const NumberTally& other, std::optional<uint32_t> program) {
   if (!other.buckets.empty()) {
     least = buckets.empty() ? other.least : std::min(least, other.least);
     most = buckets.empty() ? other.most : std::max(most, other.most);
   }
   for (const auto& [bucket, rows] : other.buckets) buckets[bucket] += rows;
   outside += other.outside;
-  programs.insert(other.programs.begin(), other.programs.end());
+  if (program)
+    programs.insert(*program);
+  else
+    programs.insert(other.programs.begin(), other.programs.end());
   runs.insert(other.runs.begin(), other.runs.end());
 }
 
@@ -71,7 +74,8 @@ void PatternTable::add(const ViewRow& row) {
   tally.runs.insert(run_);
 }
 
-void PatternTable::merge(const PatternTable& other, const CellTexts& from, CellTexts& into) {
+void PatternTable::merge(const PatternTable& other, const CellTexts& from, CellTexts& into,
+                         std::optional<uint32_t> program) {
   auto translated = [&](uint32_t cell) {
     return cell == kUnknown ? kUnknown : into.number(from.text(cell));
   };
@@ -80,10 +84,11 @@ void PatternTable::merge(const PatternTable& other, const CellTexts& from, CellT
       std::vector<uint32_t> cells = theirs.cells;
       std::ranges::transform(cells, cells.begin(), translated);
       Pattern& mine = pattern(tables_[v], cells);
-      for (const RunRows& run : theirs.runs) count(mine, run);
+      for (const RunRows& run : theirs.runs)
+        count(mine, {program.value_or(run.program), run.run, run.rows});
     }
     for (const auto& [anchor, tally] : other.tables_[v].numbers)
-      tables_[v].numbers[translated(anchor)].merge(tally);
+      tables_[v].numbers[translated(anchor)].merge(tally, program);
   }
   rows_ += other.rows_;
 }

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -43,7 +44,7 @@ struct NumberTally {
   uint64_t outside = 0;  // not positive, or not finite
   std::set<uint32_t> programs, runs;
   void add(double number);
-  void merge(const NumberTally& other);
+  void merge(const NumberTally& other, std::optional<uint32_t> program);
 };
 
 class PatternTable : public RowSink {
@@ -55,8 +56,10 @@ class PatternTable : public RowSink {
   void add(const ViewRow& row) override;
   void end() {}  // of a run
 
-  // Another table's rows as well; its texts are those of `from`.
-  void merge(const PatternTable& other, const CellTexts& from, CellTexts& into);
+  // Another table's rows as well; its texts are those of `from`. They are of `program`, where one
+  // is given.
+  void merge(const PatternTable& other, const CellTexts& from, CellTexts& into,
+             std::optional<uint32_t> program = std::nullopt);
 
   const std::vector<Pattern>& patterns(size_t view) const { return tables_[view].patterns; }
   // By what the view's anchor says; kUnknown where it has none.

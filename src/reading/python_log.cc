@@ -1,6 +1,6 @@
 // Python's side of a log: one read_log(), and tables that give their columns as they are asked for.
 //
-//   processes, events, records = read_log("run/")
+//   processes, events, records, observations = read_log("run/")
 //   records.array("h")      (uint64 values, missing or None, None, None), read in place
 //   records.array("dtype")  (int32 codes, missing, ["float32", "int64"], None)
 //
@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "reading/arrow.h"
+#include "reading/python_observations.h"
 
 namespace opguard {
 namespace {
@@ -408,8 +409,9 @@ PyObject* python_read_log(PyObject*, PyObject* name) {
     Ref processes = list_of(logs->size(), [&](size_t i) { return process_object((*logs)[i]); });
     Ref events = table_object(logs, TableRows::events);
     Ref records = table_object(logs, TableRows::records);
-    if (!processes || !events || !records) return nullptr;
-    return PyTuple_Pack(3, processes.get(), events.get(), records.get());
+    Ref observations = observations_object(logs);
+    if (!processes || !events || !records || !observations) return nullptr;
+    return PyTuple_Pack(4, processes.get(), events.get(), records.get(), observations.get());
   } catch (...) {
     return raise_current();
   }
@@ -418,7 +420,7 @@ PyObject* python_read_log(PyObject*, PyObject* name) {
 bool init_python_log() {
   g_array_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&g_array_spec));
   g_table_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&g_table_spec));
-  return g_array_type != nullptr && g_table_type != nullptr;
+  return g_array_type != nullptr && g_table_type != nullptr && init_python_observations();
 }
 
 }  // namespace opguard

@@ -31,22 +31,35 @@ std::string ChunkFinder::check_header(bool& cut) {
   return "";
 }
 
-std::string ChunkFinder::find_chunk(size_t at, RawChunk& chunk) const {
-  std::string_view rest = bytes_.substr(at);
-  if (rest.size() < kChunkHeaderSize) return "cut short in the header of a chunk";
-  const uint32_t crc = crc32c(salt_, rest.data(), 12);
-  if (std::memcmp(rest.data(), kMark, sizeof kMark) != 0 || crc != load_u32(rest.data() + 12))
+std::string check_chunk_header(std::string_view bytes, uint32_t salt, RawChunk& chunk,
+                               uint32_t& length) {
+  if (bytes.size() < kChunkHeaderSize) return "cut short in the header of a chunk";
+  const uint32_t crc = crc32c(salt, bytes.data(), 12);
+  if (std::memcmp(bytes.data(), kMark, sizeof kMark) != 0 || crc != load_u32(bytes.data() + 12))
     return "the header of a chunk is damaged";
-  chunk.type = static_cast<Chunk>(rest[3]);
-  chunk.count = load_u32(rest.data() + 8);
-  const uint32_t length = load_u32(rest.data() + 4);
+  chunk.type = static_cast<Chunk>(bytes[3]);
+  chunk.count = load_u32(bytes.data() + 8);
+  length = load_u32(bytes.data() + 4);
+  if (length > kMaxPayload)
+    return std::string("the chunk of ") + chunk_name(chunk.type) + " is longer than any";
+  return "";
+}
+
+std::string check_chunk(std::string_view bytes, uint32_t salt, RawChunk& chunk) {
+  uint32_t length = 0;
+  if (std::string wrong = check_chunk_header(bytes, salt, chunk, length); !wrong.empty())
+    return wrong;
   const std::string name = chunk_name(chunk.type);
-  if (length > kMaxPayload) return "the chunk of " + name + " is longer than any";
-  if (length > rest.size() - kChunkHeaderSize) return "the chunk of " + name + " is cut short";
-  chunk.payload = rest.substr(kChunkHeaderSize, length);
-  if (crc32c(crc, chunk.payload.data(), length) != load_u32(rest.data() + 16))
+  if (length > bytes.size() - kChunkHeaderSize) return "the chunk of " + name + " is cut short";
+  chunk.payload = bytes.substr(kChunkHeaderSize, length);
+  if (crc32c(load_u32(bytes.data() + 12), chunk.payload.data(), length) !=
+      load_u32(bytes.data() + 16))
     return "the chunk of " + name + " is damaged (checksum)";
   return "";
+}
+
+std::string ChunkFinder::find_chunk(size_t at, RawChunk& chunk) const {
+  return check_chunk(bytes_.substr(at), salt_, chunk);
 }
 
 size_t ChunkFinder::next_chunk(size_t at, RawChunk& chunk) {

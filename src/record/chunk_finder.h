@@ -29,6 +29,13 @@ struct RawChunk {
   size_t size() const { return format::kChunkHeaderSize + payload.size(); }
 };
 
+// The header of a chunk, at the beginning of `bytes`: its type, its count and the length of its
+// payload. "" or what is wrong with it.
+std::string check_chunk_header(std::string_view bytes, uint32_t salt, RawChunk& chunk,
+                               uint32_t& length);
+// The chunk at the beginning of `bytes`.
+std::string check_chunk(std::string_view bytes, uint32_t salt, RawChunk& chunk);
+
 class ChunkFinder {
  public:
   // `bytes`: a whole file, which stays where it is.
@@ -39,6 +46,7 @@ class ChunkFinder {
   // header; version() is known otherwise.
   std::string check_header(bool& cut);
   uint32_t version() const { return version_; }
+  uint32_t salt() const { return salt_; }
 
   // "" or what is wrong with the chunk at `at`.
   std::string find_chunk(size_t at, RawChunk& chunk) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cinttypes>
 #include <cstdio>
 
 #include "record/call_stack.h"
@@ -102,12 +103,75 @@ std::string event_line(const ProcessLog& log, uint64_t index, const Event& e) {
   return line + "\n";
 }
 
+// Steps over so many values and what is below them.
+void pass_over(const ObservedValue*& at, uint64_t values) {
+  for (; values > 0; --values, ++at)
+    if (at->kind == ObservedKind::list) values += at->text;
+}
+
+// The value at `at`, which then is behind all that is below it.
+std::string observed_text(const ProcessLog& log, const ObservedValue*& at, int depth = 0) {
+  constexpr uint32_t kShown = 16;
+  constexpr int kDeepest = 8;
+  const ObservedValue& value = *at++;
+  char text[32];
+  switch (value.kind) {
+    case ObservedKind::none:
+      return "none";
+    case ObservedKind::no:
+      return "no";
+    case ObservedKind::yes:
+      return "yes";
+    case ObservedKind::integer:
+      return std::to_string(value.integer);
+    case ObservedKind::real:
+      std::snprintf(text, sizeof text, "%.9g", value.real);
+      return text;
+    case ObservedKind::text:
+      return printable(log.text(value.text));
+    case ObservedKind::bits:
+      std::snprintf(text, sizeof text, "%016" PRIx64, value.bits);
+      return text;
+    case ObservedKind::list:
+      break;
+  }
+  if (depth == kDeepest) {
+    pass_over(at, value.text);
+    return "[...]";
+  }
+  std::string line = "[";
+  for (uint32_t i = 0; i < value.text; ++i) {
+    if (i == kShown) {
+      pass_over(at, value.text - i);
+      line += ", and " + std::to_string(value.text - i) + " more";
+      break;
+    }
+    line += (i == 0 ? "" : ", ") + observed_text(log, at, depth + 1);
+  }
+  return line + "]";
+}
+
+std::string observation_line(const ProcessLog& log, const Observation& row) {
+  const ObservationSchema& schema = log.observations.schemas()[row.schema];
+  std::string line = kIndent + cell(printable(log.text(schema.kind)), 19) +
+                     cell("step " + std::to_string(row.step), 9);
+  for (size_t i = 0; i < schema.fields.size(); ++i) {
+    const ObservedValue* at = row.field(i).data();
+    if (at->kind == ObservedKind::none) continue;
+    line += " " + printable(log.text(schema.fields[i])) + "=" + observed_text(log, at);
+  }
+  return line + "\n";
+}
+
 std::string head(const ProcessLog& log) {
-  std::string text = "log rank " + std::to_string(log.rank) + " of " + std::to_string(log.world) +
-                     ", pid " + std::to_string(log.pid) + ", " + std::to_string(log.events.size()) +
-                     " events, " + std::to_string(log.slots.size()) + " records, " +
-                     std::to_string(log.lost) + " lost, " + (log.closed ? "closed" : "not closed") +
-                     (log.bound ? "" : ", its chunks not bound to each other") + "\n";
+  std::string text =
+      "log rank " + std::to_string(log.rank) + " of " + std::to_string(log.world) + ", pid " +
+      std::to_string(log.pid) + ", " + std::to_string(log.events.size()) + " events, " +
+      std::to_string(log.slots.size()) + " records, " +
+      (log.observations.empty() ? ""
+                                : std::to_string(log.observations.size()) + " observations, ") +
+      std::to_string(log.lost) + " lost, " + (log.closed ? "closed" : "not closed") +
+      (log.bound ? "" : ", its chunks not bound to each other") + "\n";
   return log.damage.empty() ? text : text + "damage: " + log.damage + "\n";
 }
 
@@ -139,6 +203,9 @@ EventSelector::EventSelector(const EventSelection& selection, const ProcessLog& 
   if (!selection.ranks.empty())
     rank_ = std::find(selection.ranks.begin(), selection.ranks.end(), log.rank) !=
             selection.ranks.end();
+  for (const ObservationSchema& schema : log.observations.schemas())
+    kinds_.push_back(
+        glob(selection.observed.empty() ? "*" : selection.observed, log.text(schema.kind)));
   auto matching = [&](std::string_view pattern) {
     std::vector<bool> matches;
     for (const std::string& string : log.strings) matches.push_back(glob(pattern, string));
@@ -169,9 +236,15 @@ bool EventSelector::means(const Meant& meant, const Event& e) const {
          (meant.phase.empty() || meant.phase == kPhaseNames[static_cast<size_t>(e.phase)]);
 }
 
+bool EventSelector::operator()(const Observation& row) const {
+  const EventSelection& s = selection_;
+  return rank_ && s.boundaries.empty() && s.phases.empty() && kinds_[row.schema] &&
+         (!s.steps || (row.step >= s.steps->first && row.step <= s.steps->second));
+}
+
 bool EventSelector::operator()(const Event& event) const {
   const EventSelection& s = selection_;
-  return rank_ &&
+  return rank_ && s.observed.empty() &&
          (s.boundaries.empty() ||
           std::ranges::any_of(meant_, [&](const Meant& meant) { return means(meant, event); })) &&
          (s.phases.empty() ||
@@ -194,8 +267,25 @@ void dump(const ProcessLog& log, const EventSelection& selection, uint64_t& limi
                (gap->records == 0 ? "" : std::to_string(gap->records) + " ") +
                (gap->records == 1 ? "record is" : "records are") + " missing\n";
   };
+  ObservationCursor rows(log.observations);
+  Observation row;
+  bool more = rows.next(row);
+  // Those that were made before this event ended. False: nobody wants more.
+  auto put_rows = [&](uint64_t event) {
+    for (; more && row.event <= event && limit > 0; more = rows.next(row)) {
+      if (!selected(row)) continue;
+      --limit;
+      piece += observation_line(log, row);
+      if (piece.size() < kPieceBytes) continue;
+      if (!out(piece)) return false;
+      piece.clear();
+    }
+    return true;
+  };
   for (uint64_t i = 0; i < log.events.size() && limit > 0; ++i) {
     put_gaps(i);
+    if (!put_rows(i)) return;
+    if (limit == 0) break;
     const Event& e = log.events[i];
     if (!selected(e)) continue;
     --limit;
@@ -228,6 +318,7 @@ void dump(const ProcessLog& log, const EventSelection& selection, uint64_t& limi
     piece.clear();
   }
   if (limit > 0) put_gaps(log.events.size());
+  if (!put_rows(log.events.size())) return;
   out(piece);
 }
 

@@ -21,8 +21,11 @@ struct EventSelection {
   std::vector<int32_t> ranks = {};
   std::vector<Phase> phases = {};
   std::optional<std::pair<uint32_t, uint32_t>> steps = {};  // first and last
+  // Of this kind (* and ? match), and no events.
+  std::string observed = {};
   bool all() const {
-    return boundaries.empty() && ranks.empty() && phases.empty() && !steps.has_value();
+    return boundaries.empty() && ranks.empty() && phases.empty() && !steps.has_value() &&
+           observed.empty();
   }
 };
 
@@ -34,6 +37,8 @@ class EventSelector {
  public:
   EventSelector(const EventSelection& selection, const ProcessLog& log);
   bool operator()(const Event& event) const;
+  // Observations are shown where no boundary and no phase is chosen.
+  bool operator()(const Observation& row) const;
   bool rank() const { return rank_; }  // false: nothing of this log is wanted
 
  private:
@@ -47,14 +52,16 @@ class EventSelector {
   const EventSelection& selection_;
   bool rank_ = true;
   std::vector<Meant> meant_;
+  std::vector<bool> kinds_;  // by schema
 };
 
 // Takes pieces of the text, in order. False: it wants no more.
 using TextSink = std::function<bool(std::string_view)>;
 
-// A head, settings and locations (unless only some events are wanted), then one line an event and
-// one a slot. Its columns fit 120 characters where the names are not long. Nothing of a log whose
-// rank is not wanted. `limit`: events that may still be shown; it is counted down.
+// A head, settings and locations (unless only some events are wanted), then one line an event, one
+// a slot and one an observation. Its columns fit 120 characters where the names are not long.
+// Nothing of a log whose rank is not wanted. `limit`: events and observations that may still be
+// shown; it is counted down.
 void dump(const ProcessLog& log, const EventSelection& selection, uint64_t& limit,
           const TextSink& out);
 

@@ -176,26 +176,6 @@ std::string ObservationDecoder::fault() const {
   return left_ == 0 && rest_.empty() ? "" : kWrongLength;
 }
 
-std::string take_schemas(std::string_view payload, uint32_t count, uint64_t strings,
-                         std::vector<ObservationSchema>& into) {
-  Cursor in(payload);
-  for (uint32_t i = 0; i < count && in.ok(); ++i) {
-    ObservationSchema schema;
-    schema.kind = in.varint32();
-    const uint64_t fields = in.varint();
-    if (fields > kMostFields)
-      return "a schema of more than " + std::to_string(kMostFields) + " fields";
-    bool known = schema.kind < strings;
-    for (uint64_t f = 0; f < fields; ++f) {
-      schema.fields.push_back(in.varint32());
-      known &= schema.fields.back() < strings;
-    }
-    if (!known) return "it names a string that is not there";
-    into.push_back(std::move(schema));
-  }
-  return in.ok() && in.left() == 0 ? "" : kWrongLength;
-}
-
 std::string ObservationTable::add(std::string_view payload, uint32_t count, uint64_t strings) {
   decoder_.begin(payload, count, strings);
   for (Observation row; decoder_.next(row, schemas_);) continue;

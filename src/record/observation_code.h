@@ -93,10 +93,6 @@ class ObservationDecoder {
   std::string fault_;
 };
 
-// Takes the schemas of a chunk, behind the number of its first one. "" or what is wrong.
-std::string take_schemas(std::string_view payload, uint32_t count, uint64_t strings,
-                         std::vector<ObservationSchema>& into);
-
 // The observations of one log, where they lie.
 class ObservationTable {
  public:

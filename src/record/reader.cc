@@ -1,6 +1,5 @@
 // record/reader.cc: a log file -> ProcessLog. A chunk is believed whole or not at all.
 #include <algorithm>
-#include <map>
 #include <memory>
 
 #include "record/chunk_chain.h"
@@ -8,8 +7,8 @@
 #include "record/event_code.h"
 #include "record/file_map.h"
 #include "record/format.h"
-#include "record/limits.h"
 #include "record/record.h"
+#include "record/text_chunks.h"
 
 namespace opguard {
 
@@ -41,25 +40,17 @@ namespace {
 class Reader {
  public:
   Reader(std::string_view bytes, const ReadOptions& options, ProcessLog& log)
-      : bytes_(bytes), finder_(bytes), options_(options), log_(log) {}
+      : bytes_(bytes), finder_(bytes), options_(options), log_(log), texts_(log) {}
 
   // "" or why the file is no log this reader can read.
   std::string run();
 
  private:
   std::string take(const RawChunk& chunk);
-  std::string take_process(Cursor& in);
-  std::string take_settings(Cursor& in, uint32_t count);
-  std::string take_strings(Cursor& in, uint32_t count);
-  std::string take_metas(Cursor& in, uint32_t count);
-  std::string take_locations(Cursor& in, uint32_t count);
   std::string take_events(std::string_view payload, uint32_t count);
-  std::string take_schemas(std::string_view payload, uint32_t count);
   std::string take_observations(std::string_view payload, uint32_t count);
   std::string take_lost(Cursor& in, uint32_t count);
   std::string take_end(Cursor& in);
-  // True if entries up to `first` may be missing before those of a chunk.
-  bool may_skip_to(uint64_t first, size_t size) const;
   void damage(size_t at, const std::string& what);
   // What a search behind the damage at `at` finds, as the end of a sentence; the gap goes to the
   // log.
@@ -70,6 +61,7 @@ class Reader {
   ChunkFinder finder_;
   const ReadOptions& options_;
   ProcessLog& log_;
+  TextChunks texts_;
   EventDecoder decoder_;
   std::vector<Event> chunk_events_;  // of the chunk being read
   std::vector<Slot> chunk_slots_;
@@ -78,87 +70,8 @@ class Reader {
   uint64_t next_event_ = 0;        // own index
   uint64_t next_slot_ = 0;         // as the writer counts
   uint64_t next_observation_ = 0;  // as well
-  uint64_t passed_over_ = 0;       // bytes
   ChunkChain chain_;               // of the chunks believed so far
-  bool started_ = false;           // the chunk of process was there
 };
-
-std::string Reader::take_process(Cursor& in) {
-  if (started_) return "there is one already";
-  log_.rank = static_cast<int32_t>(in.signed_varint());
-  log_.world = static_cast<int32_t>(in.signed_varint());
-  log_.pid = in.signed_varint();
-  log_.start_ns = in.signed_varint();
-  started_ = true;
-  return "";
-}
-
-std::string Reader::take_settings(Cursor& in, uint32_t count) {
-  std::map<std::string, std::string> settings;
-  for (uint32_t i = 0; i < count && in.ok(); ++i) {
-    std::string key = in.text();
-    settings[key] = in.text();
-  }
-  if (in.ok() && in.left() == 0)
-    for (auto& [key, value] : settings) {
-      const auto [now, fresh] = log_.settings.try_emplace(key, value);
-      if (fresh || now->second == value) continue;
-      now->second = std::move(value);
-      log_.set_again.insert(key);
-    }
-  return "";
-}
-
-bool Reader::may_skip_to(uint64_t first, size_t size) const {
-  // Each missing entry took a byte at least: a false number cannot make us allocate.
-  return options_.salvage && first >= size && first - size <= passed_over_;
-}
-
-std::string Reader::take_strings(Cursor& in, uint32_t count) {
-  const uint64_t first = in.varint();
-  if (first != log_.strings.size()) {
-    if (!may_skip_to(first, log_.strings.size())) return "strings before it are missing";
-    log_.strings.resize(first);
-  }
-  for (uint32_t i = 0; i < count && in.ok(); ++i) log_.strings.push_back(kept_text(in.text()));
-  return "";
-}
-
-std::string Reader::take_metas(Cursor& in, uint32_t count) {
-  const uint64_t first = in.varint();
-  if (first != log_.metas.size()) {
-    if (!may_skip_to(first, log_.metas.size())) return "metas before it are missing";
-    log_.metas.resize(first);
-  }
-  for (uint32_t i = 0; i < count && in.ok(); ++i) {
-    Meta meta;
-    meta.dtype = in.text();
-    meta.device = in.text();
-    const uint64_t dims = in.varint();
-    if (dims > in.left()) return "a shape is longer than its chunk";
-    if (dims > kMostDimensions)
-      return "a shape of more than " + std::to_string(kMostDimensions) + " dimensions";
-    meta.shape.reserve(dims);
-    for (uint64_t d = 0; d < dims; ++d) meta.shape.push_back(in.signed_varint());
-    log_.metas.push_back(std::move(meta));
-  }
-  return "";
-}
-
-std::string Reader::take_locations(Cursor& in, uint32_t count) {
-  std::map<std::string, Location> locations;
-  for (uint32_t i = 0; i < count && in.ok(); ++i) {
-    std::string boundary = kept_text(in.text());
-    Location at;
-    for (std::string* s : {&at.package, &at.file, &at.path, &at.text, &at.callee, &at.function})
-      *s = kept_text(in.text(), kLongPlace);
-    for (uint32_t* n : {&at.line, &at.column, &at.end_line, &at.end_column}) *n = in.varint32();
-    locations[boundary] = std::move(at);
-  }
-  if (in.ok() && in.left() == 0)
-    for (auto& [boundary, at] : locations) log_.locations[boundary] = std::move(at);
-  return "";
-}
 
 std::string Reader::take_events(std::string_view payload, uint32_t count) {
   Cursor in(payload);
@@ -190,18 +103,6 @@ std::string Reader::take_events(std::string_view payload, uint32_t count) {
   next_event_ += log_.events.size() - events;
   next_slot_ += log_.slots.size() - slots;
   return "";
-}
-
-std::string Reader::take_schemas(std::string_view payload, uint32_t count) {
-  Cursor in(payload);
-  std::vector<ObservationSchema>& schemas = log_.observations.edit_schemas();
-  const uint64_t first = in.varint();
-  if (first != schemas.size()) {
-    if (!may_skip_to(first, schemas.size())) return "schemas before it are missing";
-    schemas.resize(first);
-  }
-  payload.remove_prefix(payload.size() - in.left());
-  return opguard::take_schemas(payload, count, log_.strings.size(), schemas);
 }
 
 std::string Reader::take_observations(std::string_view payload, uint32_t count) {
@@ -262,26 +163,12 @@ std::string Reader::take_end(Cursor& in) {
 }
 
 std::string Reader::take(const RawChunk& chunk) {
-  if (!started_ && chunk.type != Chunk::process && !options_.salvage)
+  if (!texts_.started() && chunk.type != Chunk::process && !options_.salvage)
     return "the chunk of process before it is missing";
+  if (TextChunks::has(chunk.type)) return texts_.take(chunk);
   Cursor in(chunk.payload);
   std::string wrong;
   switch (chunk.type) {
-    case Chunk::process:
-      wrong = take_process(in);
-      break;
-    case Chunk::settings:
-      wrong = take_settings(in, chunk.count);
-      break;
-    case Chunk::strings:
-      wrong = take_strings(in, chunk.count);
-      break;
-    case Chunk::metas:
-      wrong = take_metas(in, chunk.count);
-      break;
-    case Chunk::locations:
-      wrong = take_locations(in, chunk.count);
-      break;
     case Chunk::events:
       return take_events(chunk.payload, chunk.count);
     case Chunk::sketches:
@@ -289,8 +176,6 @@ std::string Reader::take(const RawChunk& chunk) {
       return stretches_.size() > 1
                  ? ""
                  : log_.sketches.add(chunk.payload, chunk.count, log_.strings.size());
-    case Chunk::schemas:
-      return take_schemas(chunk.payload, chunk.count);
     case Chunk::observations:
       return take_observations(chunk.payload, chunk.count);
     case Chunk::lost:
@@ -314,24 +199,36 @@ void Reader::damage(size_t at, const std::string& what) {
 
 std::string Reader::what_follows(size_t at) {
   RawChunk chunk;
-  uint64_t events = 0, first_event = 0, first_slot = 0;
+  uint64_t events = 0, first_event = next_event_, first_slot = next_slot_;
+  uint64_t rows = 0, first_row = next_observation_;
   for (at = finder_.next_chunk(at, chunk); at < bytes_.size();
        at = finder_.next_chunk(at + chunk.size(), chunk)) {
-    if (chunk.type != Chunk::events) continue;
     Cursor in(chunk.payload);
-    const uint64_t event = in.varint(), slot = in.varint();
-    if (event < next_event_ || slot < next_slot_) continue;
-    if (events == 0) {
-      first_event = event;
-      first_slot = slot;
+    if (chunk.type == Chunk::observations) {
+      const uint64_t row = in.varint();
+      if (row < next_observation_) continue;
+      if (rows == 0) first_row = row;
+      rows += chunk.count;
+    } else if (chunk.type == Chunk::events) {
+      const uint64_t event = in.varint(), slot = in.varint();
+      if (event < next_event_ || slot < next_slot_) continue;
+      if (events == 0) {
+        first_event = event;
+        first_slot = slot;
+      }
+      events += chunk.count;
     }
-    events += chunk.count;
   }
-  log_.gaps.push_back({log_.events.size(), events == 0 ? 0 : first_slot - next_slot_});
-  if (events == 0) return "";
+  const uint64_t missing = first_slot - next_slot_, missing_rows = first_row - next_observation_;
+  log_.gaps.push_back({log_.events.size(), missing + missing_rows});
+  if (events == 0 && rows == 0) return "";
+  const auto and_rows = [](const char* before, uint64_t count) {
+    return count == 0 ? "" : before + std::to_string(count) + " observations";
+  };
   return "; missing there: " + std::to_string(first_event - next_event_) + " events, " +
-         std::to_string(first_slot - next_slot_) + " records; " + std::to_string(events) +
-         " events behind it are left out (dump --salvage shows them)";
+         std::to_string(missing) + " records" + and_rows(", ", missing_rows) + "; " +
+         std::to_string(events) + " events" + and_rows(" and ", rows) +
+         " behind it are left out (dump --salvage shows them)";
 }
 
 // From own indexes to places in the log that was read.
@@ -381,17 +278,12 @@ std::string Reader::run() {
     if (wrong.empty()) {
       // The checksum held, yet what is inside may still contradict the rest: then nothing of it
       // stays.
-      const size_t strings = log_.strings.size(), metas = log_.metas.size();
-      const size_t schemas = log_.observations.schemas().size();
       wrong = take(chunk);
       if (wrong.empty()) {
         chain_.add(bytes_.data() + at);
         at += chunk.size();
         continue;
       }
-      log_.strings.resize(strings);
-      log_.metas.resize(metas);
-      log_.observations.edit_schemas().resize(schemas);
       wrong = std::string("the chunk of ") + chunk_name(chunk.type) + " is refused: " + wrong;
     }
     if (!options_.salvage) {
@@ -402,7 +294,7 @@ std::string Reader::run() {
     }
     damage(at, wrong);
     const size_t next = finder_.next_chunk(at + 1, chunk);
-    passed_over_ += next - at;
+    texts_.passed_over(next - at);
     at = next;
   }
   if (log_.closed && at != bytes_.size()) damage(at, "bytes follow the end of the log");

@@ -75,6 +75,18 @@ void look(std::string_view bytes, bool salvage) {
             "slots refer to entries");
   }
   for (const Gap& gap : log.gaps) require(gap.event <= log.events.size(), "gaps are in the log");
+  uint64_t rows = 0;
+  ObservationCursor cursor(log.observations);
+  for (Observation row; cursor.next(row); ++rows) {
+    require(row.schema < log.observations.schemas().size(), "rows have a schema");
+    require(row.event <= log.events.size(), "rows are in the log");
+    for (const ObservedValue& value : row.values)
+      require(value.kind != ObservedKind::text || value.text < log.strings.size(),
+              "texts are strings");
+    for (size_t i = 0; i < row.starts.size(); ++i)
+      require(!row.field(i).empty(), "a field has a value");
+  }
+  require(rows == log.observations.size(), "all rows are there");
   dump(log);
 }
 

@@ -1,6 +1,10 @@
 """Observations: what `_rt.observe` takes is what a second reader finds in the log."""
 
+import sys
+
 import pytest
+
+from conftest import build_dir
 from runtime_log import Bits, logs_in, record, run_program
 
 NUMBERS = "from opguard import _rt\nN = _rt.observation('thing', ('a', 'b:bits', 'c'))\n"
@@ -168,3 +172,47 @@ while size() == before and time.monotonic() - begin < 5: time.sleep(0.001)
 assert time.monotonic() - begin < 0.5, 'it came with the usual flush'
 """.replace("sys.argv[1]", repr(str(tmp_path)))
     record(source, tmp_path)
+
+
+SEEN = """
+from opguard import _rt
+A, B = _rt.observation('thing', ('name', 'value:bits', 'list', 'kind')), _rt.observation('other', ('x',))
+for i in range(3):
+    _rt.observe(A, ('a\\n%d' % i, 2 ** 64 - 1 - i, [1.5, [None, True] * 9, 'z'], i or None))
+    _rt.observe(B, (i,))
+    _rt.mark_step()
+"""
+
+
+def test_read_log_has_a_table_of_them(tmp_path):
+    sys.path.insert(0, str(build_dir() / "python"))
+    try:
+        from opguard import read_log
+    finally:
+        sys.path.pop(0)
+    pytest.importorskip("pandas")
+    record(SEEN, tmp_path)
+    seen = read_log(tmp_path).observations
+    assert len(seen) == 6 and seen.kinds == {"thing": 3, "other": 3}
+    rows = list(seen.of("thing"))
+    assert [row["step"] for row in rows] == [0, 1, 2] and {row["rank"] for row in rows} == {0}
+    assert rows[1]["fields"] == {"name": "a\n1", "value": 2**64 - 2, "list": [1.5, [None, True] * 9, "z"], "kind": 1}
+    assert len(seen.of("none of them")) == 0 and list(seen.of("none of them")) == []
+    frame = seen.to_pandas()
+    assert list(frame.columns) == ["process", "rank", "kind", "step", "event", "time_ns", "fields"] and len(frame) == 6
+    things = seen.of("thing").to_pandas()
+    assert list(things["value"]) == [2**64 - 1, 2**64 - 2, 2**64 - 3] and list(things["fields.kind"]) == [None, 1, 2]
+    assert repr(seen) == "<opguard.Observations, 6 rows: thing 3, other 3>"
+
+
+def test_dump_shows_a_line_each(tmp_path, opguard):
+    log = record(SEEN, tmp_path)
+    lines = opguard("dump", log.path).stdout.splitlines()
+    assert "6 observations" in lines[0]
+    seen = [line.strip() for line in lines if " step " in line and "=" in line and not line.startswith("setting")]
+    assert len(seen) == 6
+    list_text = "[1.5, [" + "none, yes, " * 7 + "none, yes, and 2 more], z]"
+    assert seen[2].split() == f"thing step 1 name=a\\x0a1 value=fffffffffffffffe list={list_text} kind=1".split()
+    assert [line.split() for line in opguard("dump", log.path, "--observed", "oth*", "--step", "1-2").stdout.splitlines()[1:]] == [
+        ["other", "step", "1", "x=1"], ["other", "step", "2", "x=2"]]  # fmt: skip
+    assert len(opguard("dump", log.path, "--observed", "*", "--limit", "4").stdout.splitlines()) == 5

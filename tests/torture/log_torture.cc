@@ -64,6 +64,37 @@ uint32_t add(LogWriter& writer, uint32_t i) {
   return writer.add(event, slots);
 }
 
+constexpr uint64_t kOfRow = 0x9e3779b97f4a7c15u;
+
+// And behind it an observation of its number. Its schema has the name of the first event.
+void add_both(LogWriter& writer, uint32_t i) {
+  if (i == 0) {
+    const uint32_t name = writer.string("attention.softmax:q7k0");
+    writer.schema({name, {name, name}});
+  }
+  add(writer, i);
+  std::string code;
+  put_value(code, observed_bits(i * kOfRow));
+  put_value(code, observed_integer(i));
+  writer.observe({0, i / 3, uint64_t{i} + 1, i, 2, static_cast<uint32_t>(code.size())}, code);
+}
+
+// exact: the first ones, all of them. Otherwise some of them, in their order.
+uint64_t wrong_rows(const ProcessLog& log, bool exact) {
+  uint64_t wrong = 0, i = 0;
+  int64_t before = -1;
+  ObservationCursor rows(log.observations);
+  for (Observation row; rows.next(row); ++i) {
+    const auto n = static_cast<uint64_t>(row.time_ns);
+    wrong += row.values.size() < 2 || row.values[0].bits != n * kOfRow ||
+             row.values[1].integer != row.time_ns || row.step != n / 3 || row.time_ns <= before ||
+             row.event > log.events.size() ||
+             (exact && (n != i || row.event != std::min<uint64_t>(n + 1, log.events.size())));
+    before = row.time_ns;
+  }
+  return wrong + (i != log.observations.size());
+}
+
 uint64_t records_of(uint64_t slots) { return slots == 0 ? 1 : slots; }
 
 // Events whose records were all lost have no place in the log, so that later ones have lower
@@ -97,7 +128,7 @@ int write(const std::string& dir, uint32_t events, bool thread) {
   LogWriter writer(limits);
   const bool opened = writer.open(dir, 0, 1, 1, 1);
   for (uint32_t i = 0; i < events; ++i) {
-    add(writer, i);
+    add_both(writer, i);
     if (i % 256 == 255) writer.flush();
   }
   const bool closed = writer.close();
@@ -117,8 +148,8 @@ int check(const std::string& path) {
     std::printf("{\"refused\": \"%s\"}\n", error.c_str());
     return 0;
   }
-  const uint64_t wrong = wrong_events(log, expected, false);
-  uint64_t records = 0;
+  const uint64_t wrong = wrong_events(log, expected, false) + wrong_rows(log, false);
+  uint64_t records = log.observations.size();
   for (const Event& e : log.events) records += records_of(e.slot_count);
   std::printf("{\"wrong\": %" PRIu64 ", \"events\": %zu, \"records\": %" PRIu64
               ", \"lost\": %" PRIu64 ", \"closed\": %s, \"damage\": \"%s\"}\n",
@@ -157,7 +188,7 @@ int kills(uint32_t count, uint64_t seed, const std::string& dir) {
       const uint32_t end = static_cast<uint32_t>(mine() % 4000);
       for (uint32_t i = 0; i < end; ++i) {
         shared->made.store(i + 1);
-        add(writer, i);
+        add_both(writer, i);
         if (mine() % 512 == 0) writer.flush();
         shared->written.store(writer.written_events());
       }
@@ -179,7 +210,8 @@ int kills(uint32_t count, uint64_t seed, const std::string& dir) {
       continue;
     }
     const bool ok = read_log(path, log, error);
-    bad += !ok || wrong_events(log, expected, true) != 0 ||
+    bad += !ok || wrong_events(log, expected, true) != 0 || wrong_rows(log, true) != 0 ||
+           log.observations.size() > shared->made.load() ||
            log.events.size() < shared->written.load() || log.events.size() > shared->made.load() ||
            (named_closed && !log.closed) || (!log.closed && log.damage.empty()) ||
            (shared->closed.load() && !(named_closed && log.closed)) ||
@@ -213,7 +245,7 @@ std::string log_of(size_t bytes, uint32_t& events) {
       writer.flush();
       if (std::filesystem::file_size(writer.path()) + 40 >= bytes) break;
     }
-    add(writer, events);
+    add_both(writer, events);
   }
   writer.lose(5);
   writer.close();
@@ -261,7 +293,7 @@ int cuts(size_t size, size_t step) {
     while (mark + 1 < marks.size() && marks[mark + 1].end <= n) ++mark;
     const bool ok = parse_log(std::string_view(bytes).substr(0, n), log, error);
     bad += !ok || log.closed || log.damage.empty() || log.events.size() != marks[mark].events ||
-           !is_prefix(log, whole);
+           !is_prefix(log, whole) || wrong_rows(log, true) != 0;
   }
   std::printf(
       "{\"test\": \"cuts\", \"bytes\": %zu, \"chunks\": %zu, \"events\": %u, \"cuts\": %zu"
@@ -286,14 +318,17 @@ class Damaged {
       ++refused_;
       return;
     }
-    bool wrong = log_.closed || log_.damage.empty() || !is_prefix(log_, whole_);
+    bool wrong = log_.closed || log_.damage.empty() || !is_prefix(log_, whole_) ||
+                 wrong_rows(log_, true) != 0;
     if (parse_log(damaged, log_, error, {.salvage = true})) {
-      wrong |= log_.closed || wrong_events(log_, expected_, false) != 0;
+      wrong |=
+          log_.closed || wrong_events(log_, expected_, false) != 0 || wrong_rows(log_, false) != 0;
       kept_ += log_.slots.size();
       uint64_t missing = 0;
       for (const Gap& gap : log_.gaps) missing += gap.records;
       if (log_.lost == whole_.lost)  // its end, or the chunk of losses, was read
-        ends_ += log_.slots.size() + missing == whole_.slots.size() + whole_.lost;
+        ends_ += log_.slots.size() + log_.observations.size() + missing ==
+                 whole_.slots.size() + whole_.observations.size() + whole_.lost;
     }
     bad_ += wrong;
   }

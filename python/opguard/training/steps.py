@@ -58,13 +58,16 @@ def _groups():
     return found
 
 
-def _digests_of(numbered):
-    """{number: digest} of [(number, tensor)]: what was not written since is as it was."""
+def _digests_of(rows):
+    """{number: digest} of [(number, tensor, held)]: what was not written since is as it was.
+
+    Counterexample: a normalisation's running statistics, which kernels write past the counter."""
     found, fresh = {}, []
-    for number, tensor in numbered:
+    for number, tensor, held in rows:
         known = _digests.get(number)
         version = _version(tensor)
-        if known is not None and known[0] == version and known[2]() is tensor:
+        buffer = held is not None and held.buffer
+        if not buffer and known is not None and known[0] == version and known[2]() is tensor:
             found[number] = known[1]
         else:
             fresh.append((number, tensor, version))
@@ -143,7 +146,7 @@ def _begins(optimizer, args, kwargs):
             name = named.get(id(tensor)) or (held.name if held else None)
             names = shared.get(models.storage_of(tensor), ())
             rows.append((models.tell(tensor, held, name, groups.get(id(tensor)), names if held else ()), tensor, held))
-        before = _digests_of([(n, t) for n, t, _ in rows])
+        before = _digests_of(rows)
         gradients = [t.grad if t.is_leaf and t.grad is not None and not t.grad.is_sparse else None for _, t, _ in rows]
         has = [t.is_leaf and t.grad is not None for _, t, _ in rows]
         readable = [models.local(g).detach() for g in gradients if g is not None]
@@ -188,7 +191,7 @@ def _ended_row(optimizer):
     rows, before, gradients, types, norms, strangers, left, place = begun
     number, _ = objects.optimizers.of(optimizer)
     with torch.no_grad():
-        after = _digests_of([(n, t) for n, t, _ in rows])
+        after = _digests_of(rows)
         lengths = _norms([t for _, t, _ in rows])
     changed_ones, total = 0, 0.0
     mine = {id(t) for t in optimizer_tensors(optimizer)}

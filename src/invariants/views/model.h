@@ -51,7 +51,7 @@ struct ObservedParameter {
   bool copied = false;
   std::optional<bool> decays;
   bool had_grad = false, met = false;
-  uint32_t fills = 0;
+  std::optional<uint64_t> last{};  // its value after the step before
 };
 
 class ObservedModel {

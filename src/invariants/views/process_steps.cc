@@ -283,10 +283,12 @@ void ProcessViews::parameter_row(const Update& update, const Fields& optimizer, 
 }
 
 void ProcessViews::buffer_row(const Update& update) {
-  const ObservedParameter& held = *model_.parameter_at(update.parameter);
+  ObservedParameter& held = *model_.parameter_at(update.parameter);
   const ObservedModule* module = model_.module_at(held.module);
   RowMaker row(context_, ViewNumber::buffer);
-  row.set(buffer::changed, update.changed);
+  // A forward writes it, and no step: what it was after the last one is what to compare with.
+  if (held.last && update.value) row.set(buffer::changed, *held.last != *update.value);
+  held.last = update.value;
   if (update.norm) row.set(buffer::finite, std::isfinite(*update.norm));
   row.set(buffer::training, update.training);
   if (module) {
