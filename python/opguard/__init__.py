@@ -6,7 +6,7 @@ from opguard.load import importing
 from opguard._rt import aug, mark_micro_batch, mark_step, name, probe, probe_micro_batch, probe_step, probe_writes
 from opguard.ranks.shards import combine
 
-__all__ = ["combine", "keep", "micro_batch", "og", "read_log", "recording", "step"]
+__all__ = ["InvariantViolation", "combine", "invariant", "keep", "micro_batch", "og", "read_log", "recording", "step"]
 
 
 # A function of Python, not of C: torch.compile traces into it, and reads its attributes. It has returned before the
@@ -56,6 +56,26 @@ def keep(why="opguard.keep()"):
     rings = sys.modules.get("opguard.record.ring")
     if rings is not None:
         rings.keep(why)
+
+
+def invariant(name, holds, **values):
+    """A rule of the program's own: `opguard.invariant("loss below start", loss < first, step=step)`. `opguard run --observe`
+    and `--check` note whether it holds, with the values and the line; where nothing is observed, nothing. Returns `holds`."""
+    observing = sys.modules.get("opguard.training.observing")
+    if observing is not None:
+        observing.told(name, holds, values)
+    return holds
+
+
+class InvariantViolation(RuntimeError):
+    """`opguard run --check F --on-violation stop` raises it as the step ends that violates an invariant: `step`."""
+
+    def __init__(self, step):
+        super().__init__("step %d violates an invariant" % step)
+        self.step = step
+
+    def __reduce__(self):
+        return InvariantViolation, (self.step,)
 
 
 og.aug = aug
