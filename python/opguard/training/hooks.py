@@ -8,6 +8,7 @@ Of calls within each other the outermost counts, by thread and `family`. Our err
 import functools
 import sys
 import threading
+import types
 
 from opguard import _rt
 from opguard.load import importing
@@ -127,14 +128,23 @@ def _on_dynamo(dynamo):
     _tell_dynamo(_wrapped)
 
 
+def _own_codes():
+    for name, module in list(sys.modules.items()):
+        if name.startswith("opguard.training.") or name == "opguard.observe.places":
+            for value in list(vars(module).values()):
+                if isinstance(value, types.FunctionType) and value.__module__ == name:
+                    yield value.__code__
+                    held = getattr(value, "__wrapped__", None)  # guarded
+                    if isinstance(held, types.FunctionType):
+                        yield held.__code__
+
+
 def _tell_dynamo(pairs):
-    """What it has taken up by identity before we came is put in place again."""
+    """What it has taken up by identity before we came is put in place again. Our frames are none of its business."""
     skip = _dynamo["skip_code"]
-    for code in _codes:
-        if skip is not None:
+    if skip is not None:
+        for code in {id(code): code for code in (*_codes, *_own_codes())}.values():
             skip(code)
-    skip is not None and skip(unwatched.__code__)
-    torch = sys.modules["torch"]
     for module in ("torch._dynamo.utils", "torch._dynamo.variables.nn_module"):
         held = sys.modules.get(module)
         for original, ours in pairs:
@@ -148,4 +158,3 @@ def _tell_dynamo(pairs):
         for original, ours in pairs:
             if table.get(original) is not None:
                 table[ours] = table[original]
-    del torch
