@@ -1,0 +1,141 @@
+"""Tensors, looked at without the program's noticing: forms, digests, norms, numbers.
+
+    with quietly(): ...     no gradient, no mode and no subclass of the program's sees what we ask torch
+
+Nothing here waits for a device: what lies there has no digest and no norm."""
+
+import contextlib
+import math
+import sys
+
+from opguard import _rt
+
+MOST_TENSORS, MOST_DEPTH = 64, 4
+_dtypes = {}
+_TRACED = ("torch._subclasses.functional_tensor", "torch._subclasses.fake_tensor")
+
+
+def torch():
+    return sys.modules["torch"]
+
+
+@contextlib.contextmanager
+def quietly():
+    module = sys.modules["torch"]
+    with module._C.DisableTorchFunction(), module._C._DisableTorchDispatch(), module.no_grad():
+        yield
+
+
+def dtype_text(dtype):
+    text = _dtypes.get(dtype)
+    if text is None:
+        text = _dtypes[dtype] = str(dtype).rpartition(".")[2]
+    return text
+
+
+def is_traced(tensor):
+    return type(tensor).__module__ in _TRACED
+
+
+def local(tensor):
+    """What this process holds of it: the shard of a DTensor."""
+    held = getattr(tensor, "_local_tensor", None) if type(tensor) is not torch().Tensor else None
+    return tensor if held is None else held
+
+
+def is_plain(tensor):
+    """May its elements be read here and now, by torch's own operators?"""
+    module = torch()
+    kind = type(tensor)
+    return (
+        (kind is module.Tensor or kind is module.nn.Parameter or kind.__torch_dispatch__ is module.Tensor.__torch_dispatch__)
+        and tensor.device.type == "cpu"
+        and tensor.layout is module.strided
+        and not tensor.is_quantized
+        and not module._C._functorch.is_functorch_wrapped_tensor(tensor)
+    )
+
+
+def collect(value, name, found, depth=0):
+    """(name, tensor) of the tensors in a value, in order; at most MOST_TENSORS."""
+    if isinstance(value, sys.modules["torch"].Tensor):
+        found.append((name, value))
+    elif depth < MOST_DEPTH and len(found) < MOST_TENSORS:
+        if isinstance(value, (list, tuple)):
+            for i, item in enumerate(value[:MOST_TENSORS] if type(value) in (list, tuple) else value):
+                if len(found) >= MOST_TENSORS or i >= MOST_TENSORS:
+                    break
+                collect(item, "%s[%d]" % (name, i), found, depth + 1)
+        elif isinstance(value, dict):
+            for key, item in dict.items(value):
+                if len(found) >= MOST_TENSORS:
+                    break
+                collect(item, "%s.%s" % (name, key) if isinstance(key, (str, int)) else name, found, depth + 1)
+        elif hasattr(type(value), "__dataclass_fields__"):
+            for key, item in list(getattr(value, "__dict__", {}).items()):
+                collect(item, "%s.%s" % (name, key), found, depth + 1)
+
+
+def shape_of(tensor):
+    try:
+        return tuple(tensor.shape)
+    except Exception:  # a nested tensor has none
+        return ()
+
+
+def forms(value, name):
+    """[[name, dtype, shape, requires_grad], ...] of the tensors in a value."""
+    found = []
+    collect(value, name, found)
+    return [(n, dtype_text(t.dtype), shape_of(t), t.requires_grad) for n, t in found]
+
+
+def number(value):
+    """A number that can be read without waiting; None for any other."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, (int, float)):
+        return float(value)
+    module = torch()
+    if isinstance(value, module.Tensor) and value.numel() == 1 and is_plain(value) and not value.is_complex():
+        with quietly():
+            return float(value.detach().item())
+    return None
+
+
+def hashes(tensors):
+    """A digest each, None where it cannot be read."""
+    return _rt.hashes([local(t) for t in tensors])
+
+
+def norms(tensors):
+    """A norm each, None where it cannot be read: one call for all of one type."""
+    module = torch()
+    found = [None] * len(tensors)
+    groups = {}
+    for i, tensor in enumerate(tensors):
+        held = local(tensor)
+        if held.is_floating_point() and is_plain(held) and held.numel() and held.element_size() > 1:
+            groups.setdefault(held.dtype, []).append((i, held.detach()))
+    with quietly():
+        for dtype, members in groups.items():
+            held = [t for _, t in members]
+            if dtype in (module.float32, module.float64):
+                values = module.stack(module._foreach_norm(held, 2)).tolist()
+            else:
+                values = [module.linalg.vector_norm(t, dtype=module.float32).item() for t in held]
+            for (i, tensor), value in zip(members, values):
+                # A sum of squares may be too large where no element is.
+                found[i] = value if math.isfinite(value) else module.linalg.vector_norm(tensor.double()).item()
+    return found
+
+
+def is_constant(tensor):
+    """Are all elements equal? None where it cannot be told."""
+    held = local(tensor)
+    if not is_plain(held) or not held.numel() or not held.is_floating_point():
+        return None
+    with quietly():
+        held = held.detach()
+        first = held.flatten()[:16] if held.is_contiguous() else held[(0,) * (held.dim() - 1)][:16] if held.dim() else held.flatten()
+        return bool((first == first[0]).all()) and bool((held == first[0]).all())
