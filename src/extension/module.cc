@@ -377,6 +377,8 @@ PyMethodDef g_module_methods[] = {
     {"observing", observing, METH_NOARGS, "Are observations of this step recorded?"},
     {"fault", count_fault, METH_O, "fault(text): an error of ours, counted in the log's settings"},
     {"flush_soon", flush_soon, METH_NOARGS, "What was recorded is handed on soon, unwaited for"},
+    {"measures", measures_of, METH_O,
+     "measures(tensors) -> (hashes, Euclidean lengths), None of what cannot be read here"},
     {"hashes", hashes_of, METH_O,
      "hashes(tensors): og1's h of each, None of one that cannot be read here"},
     {"lane_sums", method(lane_sums_of), METH_VARARGS,
@@ -389,7 +391,8 @@ PyMethodDef g_module_methods[] = {
     {"collective", collective_launch, METH_VARARGS,
      "collective(boundary, group, sequence, inputs, outputs, scalars, structure) -> Flight or "
      "None"},
-    {"read_log", python_read_log, METH_O, "read_log(path): (processes, events, records, observations)"},
+    {"read_log", python_read_log, METH_O,
+     "read_log(path): (processes, events, records, observations)"},
     {"main_script", main_script, METH_VARARGS,
      "main_script(code, namespace): called, it runs the main script's code with nothing below it"},
     {"collectives_watched", collectives_watched, METH_NOARGS,

@@ -5,7 +5,7 @@
 Torch's own hooks of all optimizers tell when. Of optimizers within each other (ZeroRedundancyOptimizer) the outer one
 counts. A step that a gradient scaler left out is told by the scaler (api.py).
 
-The cost: two digests and a norm of each parameter, one of each gradient."""
+The cost: each parameter is read before the step and after it, each gradient once."""
 
 import gc
 import math
@@ -132,14 +132,14 @@ class Seen:
         pairs = [(t, gradient_of(t)) for t in self.held + self.others]
         pairs = [(t, g) for t, g in pairs if g is not None]
         given = [g for _, g in pairs]
-        digests, norms = tensors.hashes(given), tensors.norms(given)
+        digests, norms = tensors.measures(given)
         return {id(t): (d, tensors.dtype_text(g.dtype), n) for (t, g), d, n in zip(pairs, digests, norms)}
 
     def end(self, optimizer, skipped, place):
         if self.gradients is None:
             self.gradients = self._gradients()
         every = self.held + self.others + self.buffers
-        values, norms = tensors.hashes(every), tensors.norms(every)
+        values, norms = tensors.measures(every)
         changed = 0
         for i, (tensor, value, norm) in enumerate(zip(every, values, norms)):
             entry = parameters.known(tensor)

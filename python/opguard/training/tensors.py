@@ -5,7 +5,6 @@
 Nothing here waits for a device: what lies there has no digest and no norm."""
 
 import contextlib
-import math
 import sys
 
 from opguard import _rt
@@ -108,26 +107,9 @@ def hashes(tensors):
     return _rt.hashes([local(t) for t in tensors])
 
 
-def norms(tensors):
-    """A norm each, None where it cannot be read: one call for all of one type."""
-    module = torch()
-    found = [None] * len(tensors)
-    groups = {}
-    for i, tensor in enumerate(tensors):
-        held = local(tensor)
-        if held.is_floating_point() and is_plain(held) and held.numel() and held.element_size() > 1:
-            groups.setdefault(held.dtype, []).append((i, held.detach()))
-    with quietly():
-        for dtype, members in groups.items():
-            held = [t for _, t in members]
-            if dtype in (module.float32, module.float64):
-                values = module.stack(module._foreach_norm(held, 2)).tolist()
-            else:
-                values = [module.linalg.vector_norm(t, dtype=module.float32).item() for t in held]
-            for (i, tensor), value in zip(members, values):
-                # A sum of squares may be too large where no element is.
-                found[i] = value if math.isfinite(value) else module.linalg.vector_norm(tensor.double()).item()
-    return found
+def measures(tensors):
+    """(digests, norms), None where they cannot be read, or where there is no norm: one pass over memory."""
+    return _rt.measures([local(t) for t in tensors])
 
 
 def is_constant(tensor):
