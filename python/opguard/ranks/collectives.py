@@ -147,7 +147,11 @@ def _begin_message(method, group, args, kwargs):
     scalars, structure = "peer=%s, tag=%d" % (peer, tag), api in _OBJECTS
     if peer is None:
         return launch("<dist." + api, group_name(group), inputs, outputs, scalars, structure, False)
-    return launch("<dist." + api, channel_name(group, method == "send", peer, tag), inputs, outputs, scalars, structure)
+    channel = channel_name(group, method == "send", peer, tag)
+    flight = launch("<dist." + api, channel, inputs, outputs, scalars, structure)
+    if flights.observers:
+        return flights.observers["message"](flight, api, group, method == "send", peer, tag, operand, flights.last_number(channel))
+    return flight
 
 
 def _wrap_method(owner, method, begin):

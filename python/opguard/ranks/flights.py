@@ -18,11 +18,11 @@ from opguard.load import messages
 
 _MANY = 256  # works nobody has waited for, before the ended ones are looked for
 
-on_launch = []  # called with what launch() is given, and the number
 _world = None  # torch.distributed.distributed_c10d
 _names = weakref.WeakKeyDictionary()  # process group -> its name
 _made = {}  # members -> groups made of them
 _count = {}  # group's name -> collectives launched
+observers = {}  # of training/exchange.py: what stands for a flight that is observed too
 _works = {}  # id(work) -> (work, flights), until somebody waits for it
 _coalescing = {}  # id(process group) -> flights
 _unknown = 0  # collectives whose end nobody in Python waited for
@@ -98,13 +98,18 @@ def next_number(group):
     return _count[group]
 
 
+def last_number(group):
+    return _count.get(group, 0)
+
+
 def launch(boundary, group, inputs=(), outputs=(), scalars="", structure=False, numbered=True):
     """The flight of a collective that is called next; None where nothing is recorded. Names and values of
     inputs and outputs: ((name, tensors, flags), ...)."""
     number = next_number(group) if numbered else 0
-    for observe in on_launch:
-        observe(boundary, group, number, inputs, outputs, scalars)
-    return _rt.collective(boundary, group, number, tuple(inputs), tuple(outputs), scalars, structure)
+    flight = _rt.collective(boundary, group, number, tuple(inputs), tuple(outputs), scalars, structure)
+    if observers:
+        return observers["launched"](flight, boundary, group, number, inputs, outputs, scalars, structure)
+    return flight
 
 
 def channel_name(group, sending, peer, tag):

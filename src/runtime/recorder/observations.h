@@ -27,5 +27,8 @@ PyObject* flush_soon(PyObject* module, PyObject* none);
 // hashes(tensors) -> a list: og1's h of each; None of one that cannot be read here and now (on a
 // device, sparse, fake, in flight). tensors: a list or tuple.
 PyObject* hashes_of(PyObject* module, PyObject* tensors);
+// measures(tensors) -> (hashes, lengths): with the Euclidean length of each, None of what is no
+// floating point or cannot be read. One pass.
+PyObject* measures_of(PyObject* module, PyObject* tensors);
 
 }  // namespace opguard
