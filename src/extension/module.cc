@@ -365,6 +365,7 @@ PyMethodDef g_module_methods[] = {
     {"observe", method(observe), METH_FASTCALL,
      "observe(schema, values): a row, where this step is recorded"},
     {"flush_soon", flush_soon, METH_NOARGS, "What was recorded is handed on soon, unwaited for"},
+    {"tell", tell_settings, METH_O, "tell(settings): what the log says of itself"},
     {"hashes", hashes_of, METH_O,
      "hashes(tensors): og1's h of each, None of one that cannot be read here"},
     {"lane_sums", method(lane_sums_of), METH_VARARGS,
@@ -377,7 +378,8 @@ PyMethodDef g_module_methods[] = {
     {"collective", collective_launch, METH_VARARGS,
      "collective(boundary, group, sequence, inputs, outputs, scalars, structure) -> Flight or "
      "None"},
-    {"read_log", python_read_log, METH_O, "read_log(path): (processes, events, records, observations)"},
+    {"read_log", python_read_log, METH_O,
+     "read_log(path): (processes, events, records, observations)"},
     {"main_script", main_script, METH_VARARGS,
      "main_script(code, namespace): called, it runs the main script's code with nothing below it"},
     {"collectives_watched", collectives_watched, METH_NOARGS,
