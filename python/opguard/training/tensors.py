@@ -108,6 +108,36 @@ def hashes(tensors):
     return _rt.hashes([local(t) for t in tensors])
 
 
+_TOGETHER = 4 << 20  # bytes that are read twice while they are near
+
+
+def read(tensors):
+    """([digest], [norm]): both of one tensor while its memory is near."""
+    digests, lengths, group, size = [], [], [], 0
+    for tensor in tensors:
+        group.append(tensor)
+        size += tensor.numel() * tensor.element_size()
+        if size >= _TOGETHER:
+            digests += hashes(group)
+            lengths += norms(group)
+            group, size = [], 0
+    return digests + hashes(group), lengths + norms(group)
+
+
+_SAMPLED = 32
+
+
+def stamp(tensor):
+    """What changes with a tensor's elements, all but surely: torch's version, its address and some elements. Writes through
+    `.data` change no version. None of one that cannot be told."""
+    held = local(tensor)
+    if not is_plain(held) or not held.numel() or held.is_inference():
+        return None
+    held = held.detach()
+    few = held.view(-1)[:: max(1, held.numel() // _SAMPLED)] if held.is_contiguous() else held.flatten()[:_SAMPLED]
+    return tensor._version, held.data_ptr(), few.tolist()
+
+
 def norms(tensors):
     """A norm each, None where it cannot be read: one call for all of one type."""
     module = torch()
