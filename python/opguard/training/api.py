@@ -57,7 +57,7 @@ def _zeroed(args, kwargs):
     torch = sys.modules["torch"]
     to_none = args[1] if len(args) > 1 else kwargs.get("set_to_none", True)
     if isinstance(owner, torch.optim.Optimizer):
-        held, number = steps.held_by(owner), steps.number_of(owner)
+        held, number = steps.held_by(owner), steps.meet(owner).number
     else:
         held = [t for _, t in modules.parameter_names.named_parameters(owner)]
         number = modules.number_of(owner)

@@ -24,6 +24,7 @@ inside = _Inside()
 _dynamo = {"set_eval_frame": None, "skip_code": None}
 _codes = []  # of wrappers, which dynamo's frame evaluation passes by
 _wrapped = []  # (original, ours): what dynamo knows by identity
+replaced = []  # (owner, name, original, ours), for bench/observing_cost.py
 
 
 def fault(error, what):
@@ -106,6 +107,7 @@ def replace(owner, name, original, ours):
     ours._opguard_training = True
     ours._torchdynamo_inline = original
     setattr(owner, name, ours)
+    replaced.append((owner, name, original, ours))
     known(original, ours)
 
 
