@@ -56,15 +56,16 @@ def compiling():
 
 
 def unwatched(function, *args):
-    """function(*args), whose frames torch.compile does not see."""
+    """function(*args), of which neither torch.compile nor the program's modes and subclasses see anything."""
     switch = _dynamo["set_eval_frame"]
-    if switch is None:
-        return function(*args)
-    before = switch(None)
-    try:
-        return function(*args)
-    finally:
-        switch(before)
+    with sys.modules["torch"]._C.DisableTorchFunction():
+        if switch is None:
+            return function(*args)
+        before = switch(None)
+        try:
+            return function(*args)
+        finally:
+            switch(before)
 
 
 def _nothing(*args):

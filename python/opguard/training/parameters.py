@@ -112,10 +112,13 @@ def holders():
 
 
 def _address(tensor):
+    """Of the memory that it shares with others; None where it has none that can be told."""
+    if tensors.is_traced(tensor):
+        return None  # torch warns
     try:
-        return tensor.untyped_storage().data_ptr() or None, tensor.data_ptr() or None
+        return tensor.untyped_storage().data_ptr() or None
     except Exception:  # of a kind that has none
-        return None, None
+        return None
 
 
 def _placement(tensor):
@@ -182,7 +185,7 @@ def say_strangers(strangers, held_by):
 def _say(entry, tensor, place, together, held):
     if entry.constant is None:
         entry.constant = (False if entry.kind == "buffer" else tensors.is_constant(tensor)) or False
-    storage, _ = _address(tensors.local(tensor))
+    storage = _address(tensors.local(tensor))
     number = entry.number if storage is None else _storages.setdefault(storage, len(_storages))
     names = []
     for other, _ in together or ([(place, tensor)] if place is not None else []):
