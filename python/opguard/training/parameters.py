@@ -124,7 +124,7 @@ def _address(tensor):
 def _placement(tensor):
     placements = getattr(tensor, "placements", None) if hasattr(tensor, "_local_tensor") else None
     if placements is not None:
-        return ", ".join(str(p) for p in placements)
+        return ", ".join(repr(p) for p in placements)
     return "FlatShard" if type(tensor).__name__ == "FlatParameter" else None
 
 
