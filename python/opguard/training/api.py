@@ -57,7 +57,7 @@ def _zeroed(args, kwargs):
     torch = sys.modules["torch"]
     to_none = args[1] if len(args) > 1 else kwargs.get("set_to_none", True)
     if isinstance(owner, torch.optim.Optimizer):
-        held, number = steps.held_by(owner), steps.number_of(owner)
+        held, number = steps.held_by(owner), steps.meet(owner).number
     else:
         held = [t for _, t in modules.parameter_names.named_parameters(owner)]
         number = modules.number_of(owner)
@@ -102,13 +102,14 @@ def _evaluated(args, kwargs):
 
 def _scheduled(args, kwargs):
     frame = sys._getframe(1)
-    for _ in range(6):  # the first one is made by its __init__
+    for _ in range(9):  # the first one is made by its __init__
         if frame is None:
             break
         if frame.f_code.co_name == "_initial_step":
             return
         frame = frame.f_back
-    say("scheduler", number_of("scheduler", args[0]), type(args[0]).__name__)
+    scheduler = getattr(args[0], "o", args[0])
+    say("scheduler", number_of("scheduler", scheduler), type(scheduler).__name__)
 
 
 def _scale_of(scaler):
@@ -216,8 +217,13 @@ def install(torch):
         if ours is not None and original is getattr(ours, "__wrapped__", None):
             setattr(torch.nn.utils, name, ours)
     schedulers = sys.modules["torch.optim.lr_scheduler"]
+    # Most warn two frames up, of the program: no frame of ours may stand between. What they enter tells as well.
+    entered = getattr(schedulers, "_enable_get_lr_call", None)
+    quiet = () if entered is None else (getattr(schedulers, "LRScheduler", None), getattr(schedulers, "_LRScheduler", None))
+    if entered is not None:
+        around(entered, "__enter__", _scheduled, family="scheduler")
     for kind in list(vars(schedulers).values()):
-        if isinstance(kind, type) and "step" in vars(kind) and kind.__module__ == schedulers.__name__:
+        if isinstance(kind, type) and "step" in vars(kind) and kind.__module__ == schedulers.__name__ and kind not in quiet:
             around(kind, "step", _scheduled, family="scheduler")
     _wrap_scalers(torch)
     original = torch.random.manual_seed

@@ -3,7 +3,9 @@
     F.dropout(x, 0.1)      random "dropout", p 0.1, asked, in the module that runs
     a call in evaluation   its generators' states before and after
 
-Counterexample: an operator that draws in training is nobody's business here. Nothing is drawn, no device waited for."""
+Counterexample: an operator that draws in training is nobody's business here. Nothing is drawn, no device waited for.
+
+Where something was compiled before we came, no function is wrapped: its graphs would be compiled again."""
 
 import functools
 import sys
@@ -87,6 +89,13 @@ def _wrap(torch, name):
         torch._C._nn.__dict__[name] = ours  # what a subclass of Tensor is told was called
 
 
+def _has_compiled():
+    counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", {})
+    return bool(counters.get("frames"))
+
+
 def install(torch):
+    if _has_compiled():
+        return
     for name in _FUNCTIONS:
         _wrap(torch, name)

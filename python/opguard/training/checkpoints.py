@@ -126,6 +126,9 @@ def _path_text(path):
 
 def _saving(args, kwargs):
     value = args[0] if args else next(iter(kwargs.values()), None)
+    torch = sys.modules["torch"]
+    if isinstance(value, (torch.UntypedStorage, torch.storage.TypedStorage)):
+        return  # what pickle asks of a tensor
     path = args[1] if len(args) > 1 else kwargs.get("f", kwargs.get("filename"))
     path = _path_text(path)
     _saved(value, path if isinstance(path, str) else path.decode("utf-8", "replace"))

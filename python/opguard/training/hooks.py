@@ -24,6 +24,7 @@ inside = _Inside()
 _dynamo = {"set_eval_frame": None, "skip_code": None}
 _codes = []  # of wrappers, which dynamo's frame evaluation passes by
 _wrapped = []  # (original, ours): what dynamo knows by identity
+replaced = []  # (owner, name, original, ours), for bench/observing_cost.py
 
 
 def fault(error, what):
@@ -55,15 +56,16 @@ def compiling():
 
 
 def unwatched(function, *args):
-    """function(*args), whose frames torch.compile does not see."""
+    """function(*args), of which neither torch.compile nor the program's modes and subclasses see anything."""
     switch = _dynamo["set_eval_frame"]
-    if switch is None:
-        return function(*args)
-    before = switch(None)
-    try:
-        return function(*args)
-    finally:
-        switch(before)
+    with sys.modules["torch"]._C.DisableTorchFunction():
+        if switch is None:
+            return function(*args)
+        before = switch(None)
+        try:
+            return function(*args)
+        finally:
+            switch(before)
 
 
 def _nothing(*args):
@@ -106,6 +108,7 @@ def replace(owner, name, original, ours):
     ours._opguard_training = True
     ours._torchdynamo_inline = original
     setattr(owner, name, ours)
+    replaced.append((owner, name, original, ours))
     known(original, ours)
 
 

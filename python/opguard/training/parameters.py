@@ -19,13 +19,13 @@ _MOST_BYTES, _MOST_BUFFERS, _MOST_ATTRIBUTES = 1 << 20, 512, 8
 class Held:
     """A parameter or buffer that was met."""
 
-    __slots__ = ("ref", "number", "kind", "seen", "said", "constant", "place", "value", "gradient", "gradient_norm", "holder", "weak")
+    __slots__ = ("ref", "number", "kind", "seen", "said", "constant", "place", "value", "gradient", "gradient_norm", "holder", "stamp")
 
     def __init__(self, tensor, number, kind):
         self.number, self.kind = number, kind
         self.seen = self.said = self.place = self.value = self.gradient = self.holder = None
-        self.gradient_norm = None
-        self.constant = False if kind == "buffer" else tensors.is_constant(tensor)
+        self.gradient_norm = self.stamp = None
+        self.constant = None  # not asked so far: what is initialised only now is none
 
 
 class Place:
@@ -40,7 +40,7 @@ class Place:
 _held = {}  # id of a tensor -> Held
 _storages = {}  # address -> number
 _state = {"next": 0}
-optimizers = []  # of steps.py: those that are known, as (weak reference, number or None)
+optimizers = []  # of steps.py: (weak reference, number) of those that are known; those that step come first
 
 
 def reset():
@@ -101,9 +101,8 @@ def scan():
 def holders():
     """{id of a parameter: (number of the optimizer, group's index, weight decay)}; those that have stepped first."""
     found = {}
-    living = [(number, optimizer) for optimizer, number in ((r(), n) for r, n in optimizers) if optimizer is not None]
-    living.sort(key=lambda pair: (pair[0] is None, pair[0] or 0))
-    for number, optimizer in living:
+    for reference, number in optimizers:
+        optimizer = reference()
         for index, group in enumerate(getattr(optimizer, "param_groups", ())):
             decay = group.get("weight_decay")
             decay = decay if isinstance(decay, (int, float)) else None
@@ -113,16 +112,19 @@ def holders():
 
 
 def _address(tensor):
+    """Of the memory that it shares with others; None where it has none that can be told."""
+    if tensors.is_traced(tensor):
+        return None  # torch warns
     try:
-        return tensor.untyped_storage().data_ptr() or None, tensor.data_ptr() or None
+        return tensor.untyped_storage().data_ptr() or None
     except Exception:  # of a kind that has none
-        return None, None
+        return None
 
 
 def _placement(tensor):
     placements = getattr(tensor, "placements", None) if hasattr(tensor, "_local_tensor") else None
     if placements is not None:
-        return ", ".join(str(p) for p in placements)
+        return ", ".join(repr(p) for p in placements)
     return "FlatShard" if type(tensor).__name__ == "FlatParameter" else None
 
 
@@ -147,7 +149,8 @@ def say_changed(places, buffers, order, held_by):
             entry = _held.get(id(tensor))
             if entry is None or entry.ref() is not tensor:
                 entry = meet(tensor, "buffer" if is_buffer else "parameter")
-            entry.holder = weakref.ref(place.module)
+            if entry.holder is None or entry.holder() is not place.module:
+                entry.holder = weakref.ref(place.module)
             local = tensors.local(tensor)
             address = local.data_ptr() if type(local).__torch_dispatch__ is torch.Tensor.__torch_dispatch__ and local.layout is torch.strided else 0
             if address and not is_buffer:
@@ -180,7 +183,9 @@ def say_strangers(strangers, held_by):
 
 
 def _say(entry, tensor, place, together, held):
-    storage, _ = _address(tensors.local(tensor))
+    if entry.constant is None:
+        entry.constant = (False if entry.kind == "buffer" else tensors.is_constant(tensor)) or False
+    storage = _address(tensors.local(tensor))
     number = entry.number if storage is None else _storages.setdefault(storage, len(_storages))
     names = []
     for other, _ in together or ([(place, tensor)] if place is not None else []):

@@ -5,7 +5,10 @@
 Torch's own hooks of all optimizers tell when. Of optimizers within each other (ZeroRedundancyOptimizer) the outer one
 counts. A step that a gradient scaler left out is told by the scaler (api.py).
 
-The cost: each parameter is read before the step and after it, each gradient once."""
+What no step has changed since the last one is not read again before the next: torch's version, the address and 32
+elements tell. Counterexample: a few elements written through `.data` between two steps may be missed in `before`.
+
+The cost: a digest and a norm of each parameter and of each gradient."""
 
 import gc
 import math
@@ -17,7 +20,7 @@ from opguard.record import hook_numbers
 from opguard.training import hooks, kinds, modules, parameters, tensors, where
 
 _MOST_WALKS = 16
-_state = {"next": 0, "walks": 0, "scanned": False}
+_state = {"next": 0, "stepping": 0, "walks": 0, "scanned": False}
 
 
 class _Running(threading.local):
@@ -31,10 +34,12 @@ _running = _Running()
 class Known:
     """An optimizer that was met."""
 
-    __slots__ = ("ref", "number", "steps")
+    __slots__ = ("ref", "number", "first", "steps")
 
     def __init__(self, optimizer):
-        self.ref, self.number, self.steps = weakref.ref(optimizer), None, 0
+        self.ref, self.number, self.steps = weakref.ref(optimizer), _state["next"], 0
+        self.first = None  # in which order it took its first step, None: it did not, or within another's
+        _state["next"] += 1
 
 
 _known = {}  # id -> Known
@@ -44,31 +49,37 @@ def reset():
     _known.clear()
     parameters.optimizers.clear()
     parameters.reset()
-    _state.update(next=0, walks=0, scanned=False)
+    _state.update(next=0, stepping=0, walks=0, scanned=False)
 
 
 def meet(optimizer):
     known = _known.get(id(optimizer))
     if known is None or known.ref() is not optimizer:
         known = _known[id(optimizer)] = Known(optimizer)
-        parameters.optimizers[:] = [(k.ref, k.number) for k in _known.values() if k.ref() is not None]
+        _tell()
     return known
 
 
-def number_of(optimizer):
+def _tell():
+    """Those that step come first: one within another holds what that one holds."""
+    held = [k for k in _known.values() if k.ref() is not None]
+    held.sort(key=lambda k: (k.first is None, k.first or 0, k.number))
+    parameters.optimizers[:] = [(k.ref, k.number) for k in held]
+
+
+def _steps(optimizer):
     known = meet(optimizer)
-    if known.number is None:
-        known.number = _state["next"]
-        _state["next"] += 1
-        parameters.optimizers[:] = [(k.ref, k.number) for k in _known.values() if k.ref() is not None]
+    if known.first is None:
+        known.first = _state["stepping"]
+        _state["stepping"] += 1
+        _tell()
     return known.number
 
 
 def _is_first(optimizer):
     """Of those that live and step, the first tells of what none holds."""
-    numbers = [(k.number, k.ref()) for k in _known.values() if k.number is not None]
-    numbers = sorted((n for n, o in numbers if o is not None))
-    return bool(numbers) and numbers[0] == _known[id(optimizer)].number
+    stepping = [k.first for k in _known.values() if k.first is not None and k.ref() is not None]
+    return bool(stepping) and min(stepping) == _known[id(optimizer)].first
 
 
 def _meet_all():
@@ -100,7 +111,7 @@ class Seen:
 
     def __init__(self, optimizer, gradients):
         torch = sys.modules["torch"]
-        self.number = number_of(optimizer)
+        self.number = _steps(optimizer)
         if not _state["scanned"]:
             _meet_all()
         self.held = held_by(optimizer)
@@ -120,11 +131,14 @@ class Seen:
         self.buffers = [t for t in order if id(t) in buffers] if first else []
         # A gradient that a closure makes is not there yet.
         self.gradients = self._gradients() if gradients else None
-        fresh = [t for t in self.others + self.buffers if parameters.known(t).value is None]
-        values = tensors.hashes(self.held + fresh)
-        self.before = dict(zip(map(id, self.held), values))
-        for tensor, value in zip(fresh, values[len(self.held) :]):
+        # What the last step has left is what this one finds, unless somebody wrote it.
+        with tensors.quietly():
+            same = {id(t) for t in self.held if (e := parameters.known(t)).stamp is not None and e.stamp == tensors.stamp(t)}
+        fresh = [t for t in self.held if id(t) not in same]
+        fresh += [t for t in self.others + self.buffers if parameters.known(t).value is None]
+        for tensor, value in zip(fresh, tensors.hashes(fresh)):
             parameters.known(tensor).value = value
+        self.before = {id(t): parameters.known(t).value for t in self.held}
         self.places, self.holders, self.torch = places, holders, torch
 
     def _gradients(self):
@@ -132,14 +146,16 @@ class Seen:
         pairs = [(t, gradient_of(t)) for t in self.held + self.others]
         pairs = [(t, g) for t, g in pairs if g is not None]
         given = [g for _, g in pairs]
-        digests, norms = tensors.measures(given)
+        digests, norms = tensors.read(given)
         return {id(t): (d, tensors.dtype_text(g.dtype), n) for (t, g), d, n in zip(pairs, digests, norms)}
 
     def end(self, optimizer, skipped, place):
         if self.gradients is None:
             self.gradients = self._gradients()
         every = self.held + self.others + self.buffers
-        values, norms = tensors.measures(every)
+        values, norms = tensors.read(every)
+        with tensors.quietly():
+            stamps = [tensors.stamp(t) for t in self.held]
         changed = 0
         for i, (tensor, value, norm) in enumerate(zip(every, values, norms)):
             entry = parameters.known(tensor)
@@ -150,6 +166,7 @@ class Seen:
             moved = None if before is None or value is None else before != value
             if i < len(self.held):
                 changed += bool(moved)
+                entry.stamp = stamps[i]
             entry.value = value
             module = entry.holder() if entry.holder is not None else None
             kinds.say("update", (
@@ -195,7 +212,7 @@ def stale():
     found = []
     for known in list(_known.values()):
         optimizer = known.ref()
-        if optimizer is None or known.number is None:
+        if optimizer is None or known.first is None:
             continue
         for tensor in held_by(optimizer):
             gradient = used(tensor)

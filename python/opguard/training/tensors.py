@@ -107,9 +107,23 @@ def hashes(tensors):
     return _rt.hashes([local(t) for t in tensors])
 
 
-def measures(tensors):
-    """(digests, norms), None where they cannot be read, or where there is no norm: one pass over memory."""
+def read(tensors):
+    """([digest], [norm]), None where they cannot be read, or where there is no norm: one pass over memory."""
     return _rt.measures([local(t) for t in tensors])
+
+
+_SAMPLED = 32
+
+
+def stamp(tensor):
+    """What changes with a tensor's elements, all but surely: torch's version, its address and some elements. Writes through
+    `.data` change no version. None of one that cannot be told."""
+    held = local(tensor)
+    if not is_plain(held) or not held.numel() or held.is_inference():
+        return None
+    held = held.detach()
+    few = held.view(-1)[:: max(1, held.numel() // _SAMPLED)] if held.is_contiguous() else held.flatten()[:_SAMPLED]
+    return tensor._version, held.data_ptr(), few.tolist()
 
 
 def is_constant(tensor):
