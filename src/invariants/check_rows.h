@@ -29,14 +29,14 @@ struct BrokenRow {
   uint32_t step = 0;
   int32_t rank = -1;
   uint64_t order = 0, event = kNone;
-  std::string name, module, place, detail;
+  std::string name{}, module{}, place{}, detail{};
 };
 
 struct BrokenRule {
   const Invariant* rule = nullptr;
-  BrokenRow first;  // by step and order: ranks come in turns
+  BrokenRow first{};  // by step and order: ranks come in turns
   uint64_t times = 0;
-  std::vector<std::string> others;  // names of further rows, at most kMostNames
+  std::vector<std::string> others{};  // names of further rows, at most kMostNames
 };
 
 class RowChecker : public RowSink {

@@ -79,8 +79,8 @@ std::vector<BrokenGroup> group_broken(std::vector<BrokenRule> broken) {
     for (size_t j = 0; j < i; ++j) {
       if (!belong_together(broken[i], broken[j])) continue;
       // The first keeps its place as the head.
-      const auto [head, below] = std::minmax(root(i), root(j));
-      group[below] = head;
+      const size_t a = root(i), b = root(j);
+      group[std::max(a, b)] = std::min(a, b);
       // A note joins one group; it does not tie two.
       if (is_note(broken[i])) break;
     }

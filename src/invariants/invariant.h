@@ -46,18 +46,18 @@ struct RuleEvidence {
 };
 
 struct Invariant {
-  std::string id;    // of view, conditions and conclusion: the same everywhere
-  std::string says;  // a sentence
-  std::string view;
-  std::vector<CellTest> when;
-  CellTest then;
+  std::string id{};    // of view, conditions and conclusion: the same everywhere
+  std::string says{};  // a sentence
+  std::string view{};
+  std::vector<CellTest> when{};
+  CellTest then{};
   // Instead of `then`: the row's number lies within.
   std::optional<std::pair<double, double>> between{};
   InvariantTier tier = InvariantTier::structural;
   InvariantSeverity severity = InvariantSeverity::warning;
-  std::string relation;  // of the column: "coverage", "rank_equal"
+  std::string relation{};  // of the column: "coverage", "rank_equal"
   RuleEvidence evidence{};
-  std::string muted;  // why; "" where it counts
+  std::string muted{};  // why; "" where it counts
   bool operator==(const Invariant&) const = default;
 };
 

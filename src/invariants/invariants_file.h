@@ -22,10 +22,10 @@ inline constexpr int kInvariantsVersion = 1;
 inline constexpr size_t kMostInvariants = 100'000;
 
 struct InvariantsFile {
-  std::string tool;  // that made it, "opguard 0.1.0"; "" of one that a person wrote
-  std::vector<std::pair<std::string, uint32_t>> programs;  // name, runs
-  std::vector<Invariant> invariants;
-  std::vector<std::string> notes;  // rules that were left out, a sentence each
+  std::string tool{};  // that made it, "opguard 0.1.0"; "" of one that a person wrote
+  std::vector<std::pair<std::string, uint32_t>> programs{};  // name, runs
+  std::vector<Invariant> invariants{};
+  std::vector<std::string> notes{};  // rules that were left out, a sentence each
 };
 
 // `path` is what complaints call it. False: diags says why. A rule with an unknown view or column
