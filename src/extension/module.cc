@@ -379,6 +379,7 @@ PyMethodDef g_module_methods[] = {
     {"flush_soon", flush_soon, METH_NOARGS, "What was recorded is handed on soon, unwaited for"},
     {"measures", measures_of, METH_O,
      "measures(tensors) -> (hashes, Euclidean lengths), None of what cannot be read here"},
+    {"tell", tell_settings, METH_O, "tell(settings): what the log says of itself"},
     {"hashes", hashes_of, METH_O,
      "hashes(tensors): og1's h of each, None of one that cannot be read here"},
     {"lane_sums", method(lane_sums_of), METH_VARARGS,

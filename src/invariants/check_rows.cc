@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-
-#include "llvm/Support/xxhash.h"
+#include <set>
+#include <tuple>
 
 namespace opguard {
 
@@ -11,62 +11,51 @@ namespace {
 
 constexpr size_t kMostNames = 8;
 
-bool among(const std::vector<uint32_t>& values, uint32_t cell) {
-  return std::find(values.begin(), values.end(), cell) != values.end();
-}
+auto when_of(const BrokenRow& row) { return std::tuple(row.step, row.order); }
 
 }  // namespace
 
 RowChecker::RowChecker(std::span<const Invariant> rules, std::span<const View> views,
                        CellTexts& texts)
-    : rules_(rules), views_(views.size()), applied_(rules.size()), broken_(rules.size()) {
+    : rules_(rules), views_(views.size()), asked_(rules.size()), broken_(rules.size()) {
+  std::vector<std::set<uint32_t>> columns(views.size());
   for (size_t r = 0; r < rules.size(); ++r) {
-    if (!rules[r].muted.empty()) continue;
-    for (size_t v = 0; v < views.size(); ++v) {
-      if (views[v].name != rules[r].view) continue;
-      auto compiled = [&](const CellTest& test) {
-        CompiledTest made;
-        made.column = static_cast<size_t>(column_number(views[v], test.column));
-        for (const std::string& value : test.values) made.values.push_back(texts.number(value));
-        return made;
-      };
-      CompiledRule rule{r, {}, {}};
-      for (const CellTest& test : rules[r].when) rule.when.push_back(compiled(test));
-      if (!rules[r].between) rule.then = compiled(rules[r].then);
-      views_[v].rules.push_back(std::move(rule));
-    }
+    const int v = view_number(views, rules[r].view);
+    if (v < 0 || !rules[r].muted.empty() || !unknown_in(rules[r], views).empty()) continue;
+    OfRule of{r, compile_rule(rules[r], views[v], texts)};
+    for (const CompiledTest& test : of.compiled.when)
+      columns[v].insert(static_cast<uint32_t>(test.column));
+    if (!of.compiled.ranged) columns[v].insert(static_cast<uint32_t>(of.compiled.then.column));
+    views_[v].rules.push_back(std::move(of));
+  }
+  for (size_t v = 0; v < views.size(); ++v) {
+    views_[v].columns.assign(columns[v].begin(), columns[v].end());
+    views_[v].index = CellIndex(columns[v].size());
   }
 }
 
-const RowChecker::Verdict& RowChecker::verdict(OfView& view, std::span<const uint32_t> cells) {
-  if (view.last != kNone && std::ranges::equal(view.verdicts[view.last].cells, cells))
-    return view.verdicts[view.last];
-  const uint64_t hash = llvm::xxh3_64bits(
-      llvm::ArrayRef(reinterpret_cast<const uint8_t*>(cells.data()), cells.size_bytes()));
-  auto [from, to] = view.found.equal_range(hash);
-  for (auto it = from; it != to; ++it)
-    if (std::ranges::equal(view.verdicts[it->second].cells, cells)) {
-      view.last = it->second;
-      return view.verdicts[view.last];
-    }
-  Verdict made{{cells.begin(), cells.end()}, {}, {}};
+RowChecker::PatternVerdict& RowChecker::verdict(OfView& view, std::span<const uint32_t> cells) {
+  key_.clear();
+  for (uint32_t column : view.columns) key_.push_back(cells[column]);
+  if (view.index.size() >= kMostKept) settle(view);
+  const uint32_t number = view.index.number(key_);
+  if (number < view.verdicts.size()) return view.verdicts[number];
+  PatternVerdict made;
   for (uint32_t i = 0; i < view.rules.size(); ++i) {
-    const CompiledRule& rule = view.rules[i];
-    const bool meets = std::all_of(rule.when.begin(), rule.when.end(), [&](auto& test) {
-      return among(test.values, cells[test.column]);
-    });
-    if (!meets) continue;
-    if (rules_[rule.rule].between) {
-      made.ranged.push_back(i);
-    } else if (cells[rule.then.column] != kUnknown) {
-      applied_[rule.rule] = true;
-      if (!among(rule.then.values, cells[rule.then.column])) made.breaks.push_back(i);
-    }
+    const CompiledRule& rule = view.rules[i].compiled;
+    if (!rule.applies(cells)) continue;
+    (rule.ranged ? made.ranged : made.asked).push_back(i);
+    if (rule.breaks(cells)) made.breaks.push_back(i);
   }
-  view.last = static_cast<uint32_t>(view.verdicts.size());
-  view.found.emplace(hash, view.last);
   view.verdicts.push_back(std::move(made));
   return view.verdicts.back();
+}
+
+void RowChecker::settle(OfView& view) {
+  for (const PatternVerdict& one : view.verdicts)
+    for (uint32_t i : one.asked) asked_[view.rules[i].rule] += one.rows;
+  view.index.clear();
+  view.verdicts.clear();
 }
 
 void RowChecker::add(const ViewRow& row) {
@@ -74,45 +63,74 @@ void RowChecker::add(const ViewRow& row) {
   steps_ = std::max(steps_, row.step + 1);
   OfView& view = views_[row.view];
   if (view.rules.empty()) return;
-  const Verdict& found = verdict(view, row.cells);
-  for (uint32_t i : found.breaks) breaks(view.rules[i].rule, row);
+  PatternVerdict& found = verdict(view, row.cells);
+  ++found.rows;
+  for (uint32_t i : found.breaks) break_rule(view.rules[i].rule, row);
   for (uint32_t i : found.ranged) {
     if (std::isnan(row.number)) continue;
     const size_t rule = view.rules[i].rule;
-    applied_[rule] = true;
-    if (row.number < rules_[rule].between->first || row.number > rules_[rule].between->second)
-      breaks(rule, row);
+    ++asked_[rule];
+    const auto& [least, most] = *rules_[rule].between;
+    if (row.number < least || row.number > most) break_rule(rule, row);
   }
 }
 
-void RowChecker::breaks(size_t rule, const ViewRow& row) {
+void RowChecker::break_rule(size_t rule, const ViewRow& row) {
   BrokenRule& broken = broken_[rule];
-  if (broken.times++ == 0) {
+  const bool first = broken.times++ == 0;
+  if (first) {
     broken.rule = &rules_[rule];
-    broken.first = {row.step,
-                    row.rank,
-                    row.order,
-                    row.event,
-                    std::string(row.name),
-                    std::string(row.module),
-                    std::string(row.place),
-                    std::string(row.detail)};
     order_.push_back(rule);
-  } else if (broken.others.size() < kMostNames && row.name != broken.first.name &&
-             std::find(broken.others.begin(), broken.others.end(), row.name) ==
-                 broken.others.end()) {
-    broken.others.push_back(std::string(row.name));
   }
+  auto remember = [&](const std::string& name) {
+    if (!name.empty() && name != broken.first.name && broken.others.size() < kMostNames &&
+        std::find(broken.others.begin(), broken.others.end(), name) == broken.others.end())
+      broken.others.push_back(name);
+  };
+  if (!first && std::tuple(row.step, row.order) >= when_of(broken.first)) {
+    if (broken.others.size() < kMostNames && row.name != broken.first.name)
+      remember(std::string(row.name));
+    return;
+  }
+  const std::string before = broken.first.name;
+  broken.first = {row.step,
+                  row.rank,
+                  row.order,
+                  row.event,
+                  std::string(row.name),
+                  std::string(row.module),
+                  std::string(row.place),
+                  std::string(row.detail)};
+  std::erase(broken.others, broken.first.name);
+  remember(before);
 }
 
 std::vector<BrokenRule> RowChecker::broken() const {
   std::vector<BrokenRule> found;
   for (size_t rule : order_) found.push_back(broken_[rule]);
+  std::stable_sort(found.begin(), found.end(), [](const BrokenRule& a, const BrokenRule& b) {
+    return when_of(a.first) < when_of(b.first);
+  });
   return found;
 }
 
+std::vector<BrokenRule> RowChecker::take_new() {
+  std::vector<BrokenRule> found;
+  for (; taken_ < order_.size(); ++taken_) found.push_back(broken_[order_[taken_]]);
+  return found;
+}
+
+std::vector<uint64_t> RowChecker::rows_of_rules() const {
+  std::vector<uint64_t> rows = asked_;
+  for (const OfView& view : views_)
+    for (const PatternVerdict& one : view.verdicts)
+      for (uint32_t i : one.asked) rows[view.rules[i].rule] += one.rows;
+  return rows;
+}
+
 size_t RowChecker::applied() const {
-  return static_cast<size_t>(std::count(applied_.begin(), applied_.end(), true));
+  const std::vector<uint64_t> rows = rows_of_rules();
+  return static_cast<size_t>(std::count_if(rows.begin(), rows.end(), [](uint64_t n) { return n; }));
 }
 
 }  // namespace opguard

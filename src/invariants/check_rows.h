@@ -4,16 +4,20 @@
 //   read_views(run, texts, checker);
 //   checker.broken()
 //
+// Online, after each step: checker.take_new() gives the rules that were broken first since then.
+//
 // Which rules a pattern of cells meets and breaks is found once and remembered, so a row costs one
-// hash. Rules may be asked for what is new after each step.
+// hash, of those columns alone that a rule asks. Memory is bounded: by patterns, up to kMostKept
+// of a view, and by rules.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "invariants/cell_index.h"
+#include "invariants/compiled_rule.h"
 #include "invariants/invariant.h"
 #include "invariants/row.h"
 #include "invariants/view.h"
@@ -25,60 +29,63 @@ struct BrokenRow {
   uint32_t step = 0;
   int32_t rank = -1;
   uint64_t order = 0, event = kNone;
-  std::string name, module, place, detail;
+  std::string name{}, module{}, place{}, detail{};
 };
 
 struct BrokenRule {
   const Invariant* rule = nullptr;
-  BrokenRow first;
+  BrokenRow first{};  // by step and order: ranks come in turns
   uint64_t times = 0;
-  std::vector<std::string> others;  // names of further rows, at most kMostNames
+  std::vector<std::string> others{};  // names of further rows, at most kMostNames
 };
 
 class RowChecker : public RowSink {
  public:
-  // `rules` and `texts` outlive it; muted rules are left out.
+  // `rules` and `texts` outlive it; muted rules are left out, and those with unknown columns.
   RowChecker(std::span<const Invariant> rules, std::span<const View> views, CellTexts& texts);
 
   void add(const ViewRow& row) override;
 
-  // In the order in which they were broken first.
+  // By the step and order in which they were broken first.
   std::vector<BrokenRule> broken() const;
   size_t broken_count() const { return order_.size(); }
-  // How many rules met a row; how many did not.
+  // Those that were first broken since it was asked last.
+  std::vector<BrokenRule> take_new();
+  // How many rules met a row.
   size_t applied() const;
+  // How many rows a rule was asked of, by its position.
+  std::vector<uint64_t> rows_of_rules() const;
   uint64_t rows() const { return rows_; }
   uint32_t steps() const { return steps_; }
 
  private:
-  struct CompiledTest {
-    size_t column = 0;
-    std::vector<uint32_t> values;
+  static constexpr uint32_t kMostKept = 1 << 16;
+
+  struct OfRule {
+    size_t rule = 0;  // its position
+    CompiledRule compiled;
   };
-  struct CompiledRule {
-    size_t rule = 0;
-    std::vector<CompiledTest> when;
-    CompiledTest then;
-  };
-  struct Verdict {
-    std::vector<uint32_t> cells;
-    std::vector<uint32_t> breaks;  // positions in the view's rules
-    std::vector<uint32_t> ranged;  // rules of a range whose conditions it meets
+  struct PatternVerdict {
+    uint64_t rows = 0;
+    std::vector<uint32_t> asked, breaks, ranged;  // positions in the view's rules
   };
   struct OfView {
-    std::vector<CompiledRule> rules;
-    std::vector<Verdict> verdicts;
-    std::unordered_multimap<uint64_t, uint32_t> found;
-    uint32_t last = kNone;
+    std::vector<OfRule> rules;
+    std::vector<uint32_t> columns;  // that a rule asks
+    CellIndex index;
+    std::vector<PatternVerdict> verdicts;
   };
-  const Verdict& verdict(OfView& view, std::span<const uint32_t> cells);
-  void breaks(size_t rule, const ViewRow& row);
+  PatternVerdict& verdict(OfView& view, std::span<const uint32_t> cells);
+  void settle(OfView& view);  // its counts, and forgets its patterns
+  void break_rule(size_t rule, const ViewRow& row);
 
   std::span<const Invariant> rules_;
   std::vector<OfView> views_;
-  std::vector<bool> applied_;
+  std::vector<uint64_t> asked_;     // rows, by rule
   std::vector<BrokenRule> broken_;  // by rule
   std::vector<size_t> order_;
+  size_t taken_ = 0;
+  std::vector<uint32_t> key_;
   uint64_t rows_ = 0;
   uint32_t steps_ = 0;
 };

@@ -41,16 +41,34 @@ bool belong_together(const BrokenRule& a, const BrokenRule& b) {
   return share(a.first, b.first) || are_linked(a.rule->relation, b.rule->relation);
 }
 
-// Smaller stands first.
-auto directness(const BrokenRule& broken) {
+// What a program does comes before what that does to values.
+size_t distance(const BrokenRule& broken) {
+  constexpr std::string_view kOrder[] = {
+      "told",     "sequence", "mode",  "coverage", "alias",   "checkpoint", "distinct",
+      "argument", "dtype",    "shape", "output",   "contain", "rank_equal", "finite"};
+  return static_cast<size_t>(
+      std::find(std::begin(kOrder), std::end(kOrder), broken.rule->relation) - std::begin(kOrder));
+}
+
+// Smaller stands first. Of a group the written rules come before those that were found.
+auto head_order(const BrokenRule& broken) {
   return std::tuple(broken.rule->severity, broken.rule->tier != InvariantTier::structural,
-                    broken.first.step, broken.first.order, broken.rule->when.size(),
+                    broken.first.step, distance(broken), broken.first.order,
+                    broken.rule->when.size(), broken.rule->id);
+}
+auto group_order(const BrokenRule& broken) {
+  return std::tuple(broken.rule->severity, broken.first.step, distance(broken), broken.first.order,
                     broken.rule->id);
 }
+
+bool is_note(const BrokenRule& broken) { return broken.rule->severity == InvariantSeverity::note; }
 
 }  // namespace
 
 std::vector<BrokenGroup> group_broken(std::vector<BrokenRule> broken) {
+  std::sort(broken.begin(), broken.end(), [](const BrokenRule& a, const BrokenRule& b) {
+    return head_order(a) < head_order(b);  // notes come last
+  });
   std::vector<size_t> group(broken.size());
   std::iota(group.begin(), group.end(), 0);
   auto root = [&](size_t i) {
@@ -58,17 +76,19 @@ std::vector<BrokenGroup> group_broken(std::vector<BrokenRule> broken) {
     return i;
   };
   for (size_t i = 0; i < broken.size(); ++i)
-    for (size_t j = 0; j < i; ++j)
-      if (belong_together(broken[i], broken[j])) group[root(i)] = root(j);
+    for (size_t j = 0; j < i; ++j) {
+      if (!belong_together(broken[i], broken[j])) continue;
+      // The first keeps its place as the head.
+      const size_t a = root(i), b = root(j);
+      group[std::max(a, b)] = std::min(a, b);
+      // A note joins one group; it does not tie two.
+      if (is_note(broken[i])) break;
+    }
   std::vector<BrokenGroup> groups(broken.size());
   for (size_t i = 0; i < broken.size(); ++i) groups[root(i)].push_back(std::move(broken[i]));
   std::erase_if(groups, [](const BrokenGroup& g) { return g.empty(); });
-  for (BrokenGroup& one : groups)
-    std::sort(one.begin(), one.end(), [](const BrokenRule& a, const BrokenRule& b) {
-      return directness(a) < directness(b);
-    });
   std::sort(groups.begin(), groups.end(), [](const BrokenGroup& a, const BrokenGroup& b) {
-    return directness(a[0]) < directness(b[0]);
+    return group_order(a[0]) < group_order(b[0]);
   });
   return groups;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <string_view>
 
 #include "llvm/Support/xxhash.h"
 #include "support/text.h"
@@ -11,16 +12,49 @@ namespace opguard {
 
 namespace {
 
+std::string test_key(const CellTest& test) {
+  CellTest sorted = test;
+  std::sort(sorted.values.begin(), sorted.values.end());
+  std::string key = test.column + (test.negated ? "!=" : "=");
+  for (size_t i = 0; i < sorted.values.size(); ++i) key += (i ? " or " : "") + sorted.values[i];
+  return key;
+}
+
+// "since_step:zero_grad" -> "zero_grad was called since the last step".
+std::string call_words(std::string_view column, bool was) {
+  constexpr std::pair<std::string_view, std::string_view> kQuestions[] = {
+      {"since_last:", " called since the last such call"},
+      {"since_step:", " called since the last step"},
+      {"ever:", " ever called"}};
+  for (const auto& [question, words] : kQuestions)
+    if (column.starts_with(question))
+      return std::string(column.substr(question.size())) + (was ? " was" : " was not") +
+             std::string(words);
+  return "";
+}
+
 std::string test_words(const CellTest& test) {
-  std::string words = test.column + "=";
-  for (size_t i = 0; i < test.values.size(); ++i) words += (i ? " or " : "") + test.values[i];
+  std::string name = test.column;
+  std::replace(name.begin(), name.end(), '_', ' ');
+  if (test.values.size() == 1 && (test.values[0] == "yes" || test.values[0] == "no")) {
+    const bool yes = (test.values[0] == "yes") != test.negated;
+    const std::string call = call_words(test.column, yes);
+    return !call.empty() ? call : yes ? name : "not " + name;
+  }
+  std::string words = name + (test.negated ? " is not " : " is ");
+  for (size_t i = 0; i < test.values.size(); ++i)
+    words += (i == 0                       ? ""
+              : i + 1 < test.values.size() ? ", "
+              : test.negated               ? " nor "
+                                           : " or ") +
+             test.values[i];
   return words;
 }
 
 }  // namespace
 
 const char* tier_name(InvariantTier tier) {
-  constexpr const char* kNames[] = {"structural", "general", "program"};
+  constexpr const char* kNames[] = {"structural", "general", "program", "usual"};
   return kNames[static_cast<size_t>(tier)];
 }
 
@@ -31,11 +65,7 @@ const char* severity_name(InvariantSeverity severity) {
 
 std::string invariant_id(const Invariant& invariant) {
   std::vector<std::string> parts;
-  for (const CellTest& test : invariant.when) {
-    CellTest sorted = test;
-    std::sort(sorted.values.begin(), sorted.values.end());
-    parts.push_back(test_words(sorted));
-  }
+  for (const CellTest& test : invariant.when) parts.push_back(test_key(test));
   std::sort(parts.begin(), parts.end());
   std::string text = invariant.view + "\n";
   for (const std::string& part : parts) text += part + "\n";
@@ -46,7 +76,7 @@ std::string invariant_id(const Invariant& invariant) {
                   invariant.between->second);
     text += range;
   } else {
-    text += test_words(invariant.then);
+    text += test_key(invariant.then);
   }
   char id[24];
   std::snprintf(id, sizeof id, "%08x", static_cast<unsigned>(llvm::xxh3_64bits(text) >> 32));
@@ -56,15 +86,15 @@ std::string invariant_id(const Invariant& invariant) {
 std::string invariant_words(const Invariant& invariant, const View& view) {
   std::string words = "every " + std::string(view.subject);
   for (size_t i = 0; i < invariant.when.size(); ++i)
-    words += (i ? ", " : " with ") + test_words(invariant.when[i]);
+    words += (i ? " and " : ", where ") + test_words(invariant.when[i]);
   if (!invariant.between) return words + ": " + test_words(invariant.then);
   char range[80];
-  std::snprintf(range, sizeof range, ": between %.3g and %.3g", invariant.between->first,
+  std::snprintf(range, sizeof range, ": a number between %.3g and %.3g", invariant.between->first,
                 invariant.between->second);
   return words + range;
 }
 
-std::string evidence_words(const Evidence& evidence) {
+std::string evidence_words(const RuleEvidence& evidence) {
   if (evidence.programs == 0) return "not looked at in good runs";
   std::string words = counted(evidence.programs, "good program") + ", " + grouped(evidence.rows) +
                       (evidence.rows == 1 ? " row" : " rows");
@@ -73,8 +103,21 @@ std::string evidence_words(const Evidence& evidence) {
                       : ", broken by " + std::to_string(evidence.breaking) + " of them");
 }
 
-double risk_95(uint32_t programs) {
-  return programs == 0 ? 1.0 : 1.0 - std::pow(0.05, 1.0 / programs);
+double risk_95(uint32_t programs, uint32_t broken) {
+  if (programs <= broken) return 1.0;
+  if (broken == 0) return 1.0 - std::pow(0.05, 1.0 / programs);
+  // The chance of so few falls as the risk grows.
+  double low = 0, high = 1;
+  for (int i = 0; i < 60; ++i) {
+    const double risk = (low + high) / 2;
+    double term = std::pow(1 - risk, programs), sum = term;
+    for (uint32_t k = 1; k <= broken; ++k) {
+      term *= risk / (1 - risk) * (programs - k + 1) / k;
+      sum += term;
+    }
+    (sum > 0.05 ? low : high) = risk;
+  }
+  return high;
 }
 
 }  // namespace opguard

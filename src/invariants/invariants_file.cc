@@ -1,9 +1,10 @@
 #include "invariants/invariants_file.h"
 
 #include <algorithm>
-#include <map>
+#include <cmath>
 #include <set>
 
+#include "invariants/compiled_rule.h"
 #include "nlohmann/json.hpp"
 #include "plan/json_text.h"
 
@@ -28,21 +29,55 @@ bool read_name(JsonText& in, const JsonValue& object, const char* key,
   return false;
 }
 
+// "yes" and "no" may be written as true and false.
+bool read_cell(JsonText& in, const JsonValue& value, std::vector<std::string>& cells) {
+  if (value.kind == Kind::boolean)
+    cells.push_back(value.boolean ? "yes" : "no");
+  else if (value.kind == Kind::string)
+    cells.push_back(value.string);
+  else
+    in.fault(value, "expected a text, true or false");
+  return !in.failed();
+}
+
 bool read_test(JsonText& in, const JsonValue& value, CellTest& test) {
   if (value.kind != Kind::object) {
     in.fault(value, "expected an object with a column and its value");
     return false;
   }
-  in.only(value, {"column", "is", "in"});
+  in.only(value, {"column", "is", "in", "not"});
   in.read(value, "column", test.column);
-  if (value.find("in")) {
-    in.read(value, "in", test.values);
-  } else {
-    std::string is;
-    in.read(value, "is", is);
-    test.values = {is};
+  const JsonValue* cells = nullptr;
+  for (const char* key : {"is", "in", "not"})
+    if (const JsonValue* found = value.find(key)) {
+      if (cells) in.fault(*found, "a column has one of 'is', 'in' and 'not'");
+      cells = found;
+      test.negated = key == std::string("not");
+    }
+  if (in.failed()) return false;
+  if (!cells) {
+    in.fault(value, "a column needs 'is', 'in' or 'not'");
+    return false;
   }
-  if (!in.failed() && test.values.empty()) in.fault(value, "a column needs a value");
+  const bool may_be_several = !value.find("is");
+  if (cells->kind != Kind::array || !may_be_several) return read_cell(in, *cells, test.values);
+  if (cells->items.empty()) in.fault(*cells, "a column needs a value");
+  for (const JsonValue& cell : cells->items)
+    if (!read_cell(in, cell, test.values)) return false;
+  return !in.failed();
+}
+
+bool read_range(JsonText& in, const JsonValue& range, Invariant& rule) {
+  auto is_number = [](const JsonValue& value) {
+    return value.kind == Kind::integer || value.kind == Kind::real;
+  };
+  if (range.kind != Kind::array || range.items.size() != 2 || !is_number(range.items[0]) ||
+      !is_number(range.items[1]))
+    in.fault(range, "a range is two numbers");
+  else if (!(range.items[0].real <= range.items[1].real))
+    in.fault(range, "a range ends below its begin");
+  else
+    rule.between = {range.items[0].real, range.items[1].real};
   return !in.failed();
 }
 
@@ -94,24 +129,25 @@ class InvariantsReader {
       if (value.find(key)) in_.read(value, key, rule.says);
     if (value.find("muted") && value.find("muted")->kind != Kind::null)
       in_.read(value, "muted", rule.muted);
-    if (const JsonValue* when = value.find("when"))
+    if (value.find("when")) {
+      const JsonValue* when = in_.member(value, "when", Kind::array);
+      if (!when) return false;
       for (const JsonValue& item : when->items)
         if (!read_test(in_, item, rule.when.emplace_back())) return false;
+    }
     const JsonValue* then = in_.member(value, "then", Kind::object);
     if (!then) return false;
     if (const JsonValue* range = then->find("between")) {
-      if (range->items.size() != 2) {
-        in_.fault(*range, "expected two numbers");
-        return false;
-      }
-      rule.between = {range->items[0].real, range->items[1].real};
+      in_.only(*then, {"between"});
+      if (in_.failed() || !read_range(in_, *range, rule)) return false;
     } else if (!read_test(in_, *then, rule.then)) {
       return false;
     }
     const std::vector<std::pair<const char*, InvariantTier>> tiers = {
         {"structural", InvariantTier::structural},
         {"general", InvariantTier::general},
-        {"program", InvariantTier::program}};
+        {"program", InvariantTier::program},
+        {"usual", InvariantTier::usual}};
     const std::vector<std::pair<const char*, InvariantSeverity>> severities = {
         {"error", InvariantSeverity::error},
         {"warning", InvariantSeverity::warning},
@@ -119,34 +155,36 @@ class InvariantsReader {
     if (!read_name(in_, value, "tier", tiers, rule.tier) ||
         !read_name(in_, value, "severity", severities, rule.severity))
       return false;
-    if (const JsonValue* evidence = value.find("evidence")) {
-      in_.read(*evidence, "programs", rule.evidence.programs);
-      in_.read(*evidence, "runs", rule.evidence.runs);
-      in_.read(*evidence, "rows", rule.evidence.rows);
-      in_.read(*evidence, "counterexamples_outside", rule.evidence.against);
-      if (evidence->find("breaking")) in_.read(*evidence, "breaking", rule.evidence.breaking);
+    if (const JsonValue* evidence = value.find("evidence")) read_evidence(*evidence, rule);
+    if (const JsonValue* id = value.find("id")) {
+      std::string given;
+      in_.read(value, "id", given);
+      if (!in_.failed() && !given_ids_.insert(given).second)
+        in_.fault(*id, "two rules have the id '" + given + "'");
     }
-    if (in_.failed()) return false;
-    return keep(value, std::move(rule));
+    return !in_.failed() && keep(value, std::move(rule));
+  }
+
+  void read_evidence(const JsonValue& evidence, Invariant& rule) {
+    RuleEvidence& into = rule.evidence;
+    in_.read(evidence, "programs", into.programs);
+    in_.read(evidence, "runs", into.runs);
+    in_.read(evidence, "rows", into.rows);
+    in_.read(evidence, "counterexamples_outside", into.against);
+    if (const JsonValue* held_out = evidence.find("held_out")) {
+      in_.read(*held_out, "programs", into.held_out);
+      in_.read(*held_out, "violated", into.breaking);
+    }
   }
 
   // Of an older or newer version of the tool: a rule that means nothing here is left out.
   bool keep(const JsonValue& at, Invariant rule) {
-    const auto view = std::find_if(views_.begin(), views_.end(),
-                                   [&](const View& v) { return v.name == rule.view; });
-    std::string unknown;
-    if (view == views_.end()) {
-      unknown = "view '" + rule.view + "'";
-    } else {
-      for (const CellTest& test : rule.when)
-        if (column_number(*view, test.column) < 0) unknown = "column '" + test.column + "'";
-      if (!rule.between && column_number(*view, rule.then.column) < 0)
-        unknown = "column '" + rule.then.column + "'";
-    }
-    if (!unknown.empty()) {
-      file_.notes.push_back("a rule was left out: unknown " + unknown);
+    if (const std::string unknown = unknown_in(rule, views_); !unknown.empty()) {
+      file_.notes.push_back("a rule was left out: unknown " + unknown +
+                            (rule.says.empty() ? "" : " (" + rule.says + ")"));
       return true;
     }
+    const View* view = &views_[view_number(views_, rule.view)];
     rule.id = invariant_id(rule);
     if (!rule.between)
       rule.relation = view->columns[column_number(*view, rule.then.column)].relation;
@@ -165,16 +203,25 @@ class InvariantsReader {
   JsonText& in_;
   std::span<const View> views_;
   InvariantsFile& file_;
-  std::set<std::string> ids_;
+  std::set<std::string> ids_, given_ids_;
 };
 
 OrderedJson test_json(const CellTest& test) {
   OrderedJson json = {{"column", test.column}};
-  if (test.values.size() == 1)
-    json["is"] = test.values[0];
-  else
-    json["in"] = test.values;
+  const bool one = test.values.size() == 1;
+  const char* key = test.negated ? "not" : one ? "is" : "in";
+  json[key] = one ? OrderedJson(test.values[0]) : OrderedJson(test.values);
   return json;
+}
+
+OrderedJson evidence_json(const RuleEvidence& evidence) {
+  const double risk = risk_95(evidence.held_out, evidence.breaking);
+  return {{"programs", evidence.programs},
+          {"runs", evidence.runs},
+          {"rows", evidence.rows},
+          {"counterexamples_outside", evidence.against},
+          {"held_out", {{"programs", evidence.held_out}, {"violated", evidence.breaking}}},
+          {"risk_95", std::round(risk * 1e4) / 1e4}};
 }
 
 }  // namespace
@@ -203,47 +250,11 @@ std::string format_invariants(const InvariantsFile& file) {
     one["tier"] = tier_name(rule.tier);
     one["severity"] = severity_name(rule.severity);
     one["relation"] = rule.relation;
-    one["evidence"] = {{"programs", rule.evidence.programs},
-                       {"runs", rule.evidence.runs},
-                       {"rows", rule.evidence.rows},
-                       {"counterexamples_outside", rule.evidence.against},
-                       {"breaking", rule.evidence.breaking}};
+    one["evidence"] = evidence_json(rule.evidence);
     one["muted"] = rule.muted.empty() ? OrderedJson(nullptr) : OrderedJson(rule.muted);
     json["invariants"].push_back(std::move(one));
   }
   return json.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
-}
-
-InvariantsFile merge_invariants(const InvariantsFile& a, const InvariantsFile& b) {
-  InvariantsFile merged;
-  merged.tool = a.tool.empty() ? b.tool : a.tool;
-  std::map<std::string, uint32_t> programs;
-  for (const auto* file : {&a, &b})
-    for (const auto& [name, runs] : file->programs) programs[name] = std::max(programs[name], runs);
-  merged.programs.assign(programs.begin(), programs.end());
-  std::map<std::string, Invariant> rules;
-  for (const auto* file : {&a, &b})
-    for (const Invariant& rule : file->invariants) {
-      auto [at, fresh] = rules.try_emplace(rule.id, rule);
-      if (fresh) continue;
-      const std::string muted = at->second.muted.empty() ? rule.muted : at->second.muted;
-      if (rule.evidence.programs > at->second.evidence.programs) at->second = rule;
-      at->second.muted = muted;
-    }
-  for (auto& [id, rule] : rules) merged.invariants.push_back(std::move(rule));
-  return merged;
-}
-
-const Invariant* find_invariant(const InvariantsFile& file, const std::string& id) {
-  const Invariant* found = nullptr;
-  for (const Invariant& rule : file.invariants) {
-    if (rule.id == id) return &rule;
-    if (!id.empty() && rule.id.starts_with(id)) {
-      if (found) return nullptr;
-      found = &rule;
-    }
-  }
-  return found;
 }
 
 }  // namespace opguard

@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <initializer_list>
 #include <vector>
 
 namespace opguard {
@@ -44,6 +45,18 @@ class PatternSet {
       for (uint64_t word = words_[w]; word; word &= word - 1)
         do_with(w * 64 + static_cast<size_t>(std::countr_zero(word)));
   }
+  // Of those that are in all of the sets, until one is told true; whether one was.
+  template <typename Each>
+  static bool each_common(std::initializer_list<const PatternSet*> sets, Each do_with) {
+    for (size_t w = 0; w < (*sets.begin())->words_.size(); ++w) {
+      uint64_t word = ~0ull;
+      for (const PatternSet* set : sets) word &= set->words_[w];
+      for (; word; word &= word - 1)
+        if (do_with(w * 64 + static_cast<size_t>(std::countr_zero(word)))) return true;
+    }
+    return false;
+  }
+  size_t capacity() const { return words_.size() * 64; }
 
  private:
   std::vector<uint64_t> words_;

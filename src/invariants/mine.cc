@@ -2,269 +2,175 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
-#include "invariants/literal_sets.h"
+#include "invariants/number_ranges.h"
+#include "invariants/safe_conditions.h"
 
 namespace opguard {
 
 namespace {
 
-constexpr size_t kMostOpen = 400;  // conjunctions that are neither safe nor given up, of a length
+constexpr uint32_t kSuspectRules = 5;
 
-// The patterns of one view, as rules of a tier may look at them.
+// What is concluded, and the anchor that it is concluded for.
+struct Conclusion {
+  ColumnValue then;
+  std::optional<ColumnValue> anchor;
+};
+
+std::vector<Conclusion> conclusions_of(const ConditionSearch& search, const View& view,
+                                       bool with_names) {
+  std::vector<std::optional<ColumnValue>> anchors;
+  if (view.anchor < 0) {
+    anchors.push_back(std::nullopt);
+  } else if (with_names || !view.columns[view.anchor].names) {
+    const auto column = static_cast<uint32_t>(view.anchor);
+    for (uint32_t value : search.values(column)) anchors.push_back(ColumnValue{column, value});
+  }
+  std::vector<Conclusion> found;
+  for (const auto& anchor : anchors)
+    for (uint32_t c = 0; c < view.columns.size(); ++c)
+      if (view.columns[c].concluded && static_cast<int>(c) != view.anchor)
+        for (uint32_t value : search.values(c)) found.push_back({{c, value}, anchor});
+  return found;
+}
+
+// Voters that break it and nowhere keep it.
+uint32_t breaking_alone(const SafeConditions& safe) {
+  return static_cast<uint32_t>(std::ranges::count_if(safe.breaking, [&](uint32_t voter) {
+    return !std::ranges::binary_search(safe.voters, voter);
+  }));
+}
+
+Invariant rule_of(const SafeConditions& safe, ColumnValue then, const View& view,
+                  const CellTexts& texts) {
+  auto test_of = [&](ColumnValue asked) {
+    return CellTest{std::string(view.columns[asked.column].name), {texts.text(asked.value)}};
+  };
+  Invariant rule;
+  rule.view = view.name;
+  for (const ColumnValue& asked : safe.when) rule.when.push_back(test_of(asked));
+  rule.then = test_of(then);
+  rule.relation = view.columns[then.column].relation;
+  rule.evidence = {.programs = static_cast<uint32_t>(safe.voters.size()),
+                   .runs = static_cast<uint32_t>(safe.runs.size()),
+                   .rows = safe.rows,
+                   .against = safe.against,
+                   .breaking = static_cast<uint32_t>(safe.breaking.size()),
+                   .held_out = safe.held_out + breaking_alone(safe)};
+  rule.id = invariant_id(rule);
+  rule.says = invariant_words(rule, view);
+  return rule;
+}
+
+uint32_t voters_with_breaking(const SafeConditions& safe) {
+  return static_cast<uint32_t>(safe.voters.size()) + breaking_alone(safe);
+}
+
 class ViewMiner {
  public:
   ViewMiner(const View& view, const std::vector<Pattern>& patterns, const CellTexts& texts,
             const MiningOptions& options)
-      : view_(view), texts_(texts), options_(options) {
-    std::map<std::vector<uint32_t>, Pattern> merged;
-    for (const Pattern& pattern : patterns) {
-      if (pattern.rows == 0) continue;
-      std::vector<uint32_t> cells = pattern.cells;
-      if (!options.one_program)
-        for (size_t c = 0; c < cells.size(); ++c)
-          if (view.columns[c].names) cells[c] = kUnknown;
-      Pattern& into = merged[cells];
-      into.cells = cells;
-      into.rows += pattern.rows;
-      into.programs.insert(pattern.programs.begin(), pattern.programs.end());
-      into.runs.insert(pattern.runs.begin(), pattern.runs.end());
-    }
-    for (auto& [cells, pattern] : merged) patterns_.push_back(std::move(pattern));
-    std::set<uint32_t> programs;
-    for (const Pattern& pattern : patterns_)
-      programs.insert(pattern.programs.begin(), pattern.programs.end());
-    need_ = options.one_program
-                ? 1
-                : std::min<size_t>(options.min_programs, std::max<size_t>(2, programs.size()));
-  }
+      : view_(view),
+        texts_(texts),
+        options_(options),
+        voted_(voted_patterns(view, patterns, options.one_program ? VoteOf::run : VoteOf::program,
+                              options.one_program)),
+        search_(voted_, texts) {}
 
   void mine(std::vector<Invariant>& rules) const {
-    for (size_t c = 0; c < view_.columns.size(); ++c) {
-      if (!view_.columns[c].concluded) continue;
-      for (uint32_t value : values_of(c, PatternSet(patterns_.size(), true))) {
-        const std::string& text = texts_.text(value);
-        conclude(c, value, text, rules);
-      }
+    if (voted_.patterns.empty()) return;
+    for (const Conclusion& conclusion : conclusions_of(search_, view_, options_.one_program)) {
+      for (const SafeConditions& safe :
+           decision_list(search_.all(conclusion.then, conclusion.anchor, limits())))
+        if (safe.rows >= options_.min_rows) add(safe, conclusion.then, rules);
+      if (!options_.one_program && voted_.voters >= kUsualPrograms) add_usual(conclusion, rules);
     }
   }
 
  private:
-  struct Conjunction {
-    std::vector<size_t> literals;  // positions, ascending
-    PatternSet patterns;
-  };
+  // A rule is of two runs at least where there are two, of two programs at least always.
+  SearchLimits limits() const {
+    SearchLimits limits{.most_literals = options_.most_literals};
+    if (options_.one_program)
+      limits.least_voters = limits.least_against = std::min(2u, std::max(1u, voted_.voters));
+    else
+      limits.least_voters =
+          voted_.voters < options_.min_programs ? 2 : std::max(2u, options_.min_programs);
+    return limits;
+  }
 
-  // By their texts, so that numbers of another run change nothing.
-  std::vector<uint32_t> values_of(size_t column, const PatternSet& among) const {
-    std::set<uint32_t> numbers;
-    among.each([&](size_t i) {
-      if (patterns_[i].cells[column] != kUnknown) numbers.insert(patterns_[i].cells[column]);
+  void add(const SafeConditions& safe, ColumnValue then, std::vector<Invariant>& rules) const {
+    Invariant rule = rule_of(safe, then, view_, texts_);
+    rule.tier = options_.one_program ? InvariantTier::program : InvariantTier::general;
+    rule.severity = InvariantSeverity::warning;
+    if (options_.one_program) {
+      rule.evidence.programs = 1;
+      if (rule.evidence.runs >= 2) rule.severity = InvariantSeverity::error;
+    }
+    rules.push_back(std::move(rule));
+  }
+
+  void add_usual(const Conclusion& conclusion, std::vector<Invariant>& rules) const {
+    const SearchLimits limits{
+        .least_voters = kUsualPrograms - 1, .most_literals = 1, .most_breaking = 1};
+    std::vector<SafeConditions> found = search_.all(conclusion.then, conclusion.anchor, limits);
+    std::erase_if(found, [&](const SafeConditions& safe) {
+      return safe.breaking.size() != 1 || voters_with_breaking(safe) < kUsualPrograms ||
+             safe.rows < options_.min_rows;
     });
-    std::vector<uint32_t> sorted(numbers.begin(), numbers.end());
-    std::sort(sorted.begin(), sorted.end(),
-              [&](uint32_t a, uint32_t b) { return texts_.text(a) < texts_.text(b); });
-    return sorted;
-  }
-
-  size_t programs_in(const PatternSet& set) const {
-    std::set<uint32_t> programs;
-    set.each([&](size_t i) {
-      programs.insert(patterns_[i].programs.begin(), patterns_[i].programs.end());
-    });
-    return programs.size();
-  }
-  size_t runs_in(const PatternSet& set) const {
-    std::set<uint32_t> runs;
-    set.each([&](size_t i) { runs.insert(patterns_[i].runs.begin(), patterns_[i].runs.end()); });
-    return runs.size();
-  }
-  uint64_t rows_in(const PatternSet& set) const {
-    uint64_t rows = 0;
-    set.each([&](size_t i) { rows += patterns_[i].rows; });
-    return rows;
-  }
-  bool supports(const PatternSet& set) const {
-    return rows_in(set) >= options_.min_rows && programs_in(set) >= need_;
-  }
-
-  bool may_be_condition(size_t column, size_t conclusion) const {
-    const ViewColumn& asked = view_.columns[column];
-    const ViewColumn& concluded = view_.columns[conclusion];
-    if (column == conclusion || !asked.condition) return false;
-    if (asked.names && !options_.one_program) return false;
-    return asked.family.empty() || asked.family != concluded.family;
-  }
-
-  std::vector<Literal> literals_for(size_t conclusion, const PatternSet& known) const {
-    std::vector<Literal> found;
-    for (size_t c = 0; c < view_.columns.size(); ++c) {
-      if (!may_be_condition(c, conclusion)) continue;
-      const auto values = values_of(c, known);
-      size_t seen = values.size();
-      known.each([&](size_t i) { seen += patterns_[i].cells[c] == kUnknown; });
-      if (seen < 2 && static_cast<int>(c) != view_.anchor) continue;  // all have it: no condition
-      for (uint32_t value : values) {
-        Literal literal{static_cast<uint32_t>(c), value, PatternSet(patterns_.size())};
-        known.each([&](size_t i) {
-          if (patterns_[i].cells[c] == value) literal.patterns.insert(i);
-        });
-        found.push_back(std::move(literal));
-      }
-    }
-    return found;
-  }
-
-  // Each condition keeps out counterexamples of two programs.
-  bool is_no_accident(const Conjunction& tried, const std::vector<Literal>& literals,
-                      const PatternSet& negative, const PatternSet& known) const {
-    if (options_.one_program) return true;
-    for (size_t left_out : tried.literals) {
-      const ViewColumn& column = view_.columns[literals[left_out].column];
-      if (static_cast<int>(literals[left_out].column) == view_.anchor) continue;
-      PatternSet rest = known;
-      for (size_t other : tried.literals)
-        if (other != left_out) rest = rest & literals[other].patterns;
-      const size_t needed = column.semantic || view_.across_ranks ? 1 : 2;
-      if (programs_in(rest & negative) < needed) return false;
-    }
-    return true;
-  }
-
-  bool asks_anchor(const Conjunction& tried, const std::vector<Literal>& literals) const {
-    return view_.anchor < 0 ||
-           std::any_of(
-               tried.literals.begin(), tried.literals.end(),
-               [&](size_t i) { return static_cast<int>(literals[i].column) == view_.anchor; });
-  }
-
-  void conclude(size_t column, uint32_t value, const std::string& text,
-                std::vector<Invariant>& rules) const {
-    PatternSet known(patterns_.size()), positive(patterns_.size());
-    for (size_t i = 0; i < patterns_.size(); ++i) {
-      if (patterns_[i].cells[column] == kUnknown) continue;
-      known.insert(i);
-      if (patterns_[i].cells[column] == value) positive.insert(i);
-    }
-    const PatternSet negative = known.without(positive);
-    if (!supports(positive)) return;
-    auto add = [&](const std::vector<size_t>& conditions, const std::vector<Literal>& literals,
-                   const PatternSet& support) {
-      Invariant rule;
-      rule.view = view_.name;
-      for (size_t i : conditions)
-        rule.when.push_back({std::string(view_.columns[literals[i].column].name),
-                             {texts_.text(literals[i].value)}});
-      rule.then = {std::string(view_.columns[column].name), {text}};
-      rule.tier = options_.one_program ? InvariantTier::program : InvariantTier::general;
-      rule.relation = view_.columns[column].relation;
-      rule.evidence = {static_cast<uint32_t>(programs_in(support)),
-                       static_cast<uint32_t>(runs_in(support)), rows_in(support), rows_in(negative),
-                       0};
-      rule.id = invariant_id(rule);
-      rule.says = invariant_words(rule, view_);
+    for (const SafeConditions& safe : decision_list(std::move(found))) {
+      Invariant rule = rule_of(safe, conclusion.then, view_, texts_);
+      rule.tier = InvariantTier::usual;
+      rule.severity = InvariantSeverity::note;
       rules.push_back(std::move(rule));
-    };
-    if (negative.empty() && view_.anchor < 0) return add({}, {}, positive);
-
-    const std::vector<Literal> literals = literals_for(column, known);
-    std::vector<Conjunction> safe, open = {{{}, known}};
-    std::vector<std::vector<size_t>> minimal;  // safe ones, the accidents too
-    for (size_t length = 1; length <= options_.most_literals; ++length) {
-      std::vector<Conjunction> longer;
-      for (const Conjunction& before : open) {
-        const size_t first = before.literals.empty() ? 0 : before.literals.back() + 1;
-        for (size_t i = first; i < literals.size(); ++i) {
-          const bool again =
-              std::any_of(before.literals.begin(), before.literals.end(),
-                          [&](size_t j) { return literals[j].column == literals[i].column; });
-          if (again) continue;
-          Conjunction tried{before.literals, before.patterns & literals[i].patterns};
-          tried.literals.push_back(i);
-          const bool longer_than_needed =
-              std::any_of(minimal.begin(), minimal.end(), [&](const std::vector<size_t>& kept) {
-                return std::includes(tried.literals.begin(), tried.literals.end(), kept.begin(),
-                                     kept.end());
-              });
-          if (longer_than_needed || !supports(tried.patterns & positive)) continue;
-          const bool is_safe = !tried.patterns.meets(negative);
-          if (is_safe && asks_anchor(tried, literals)) {
-            minimal.push_back(tried.literals);
-            if (is_no_accident(tried, literals, negative, known)) safe.push_back(std::move(tried));
-          } else if (length < options_.most_literals && longer.size() < kMostOpen) {
-            longer.push_back(std::move(tried));
-          }
-        }
-      }
-      open = std::move(longer);
-    }
-    // The widest first; one that covers nothing of its own is left out.
-    std::stable_sort(safe.begin(), safe.end(), [&](const Conjunction& a, const Conjunction& b) {
-      const size_t of_a = programs_in(a.patterns), of_b = programs_in(b.patterns);
-      if (of_a != of_b) return of_a > of_b;
-      const uint64_t rows_a = rows_in(a.patterns), rows_b = rows_in(b.patterns);
-      if (rows_a != rows_b) return rows_a > rows_b;
-      return a.literals.size() < b.literals.size();
-    });
-    PatternSet covered(patterns_.size());
-    for (const Conjunction& rule : safe) {
-      if (rule.patterns.without(covered).empty()) continue;
-      covered |= rule.patterns;
-      add(rule.literals, literals, rule.patterns & positive);
     }
   }
 
   const View& view_;
   const CellTexts& texts_;
   const MiningOptions& options_;
-  std::vector<Pattern> patterns_;
-  size_t need_ = 0;
+  const VotedPatterns voted_;
+  const ConditionSearch search_;
 };
-
-bool meets_test(const CellTest& test, uint32_t cell, const CellTexts& texts) {
-  return cell != kUnknown &&
-         std::find(test.values.begin(), test.values.end(), texts.text(cell)) != test.values.end();
-}
 
 }  // namespace
 
 std::vector<Invariant> mine(const PatternTable& table, const CellTexts& texts,
                             std::span<const View> views, const MiningOptions& options) {
   std::vector<Invariant> rules;
-  for (size_t v = 0; v < views.size(); ++v)
+  for (size_t v = 0; v < views.size(); ++v) {
     ViewMiner(views[v], table.patterns(v), texts, options).mine(rules);
+    add_ranges(views[v], table.numbers(v), texts, options.one_program, rules);
+  }
   return rules;
 }
 
-Evidence evidence_of(const Invariant& rule, const PatternTable& table, const CellTexts& texts,
-                     std::span<const View> views, std::vector<uint32_t>* breaking) {
-  Evidence evidence;
-  std::set<uint32_t> programs, runs, broken;
+std::vector<SuspectRun> suspect_runs(const PatternTable& table, const CellTexts& texts,
+                                     std::span<const View> views) {
+  std::map<uint32_t, uint32_t> program_of, rules;
   for (size_t v = 0; v < views.size(); ++v) {
-    if (views[v].name != rule.view || rule.between) continue;
-    const size_t then = static_cast<size_t>(column_number(views[v], rule.then.column));
-    for (const Pattern& pattern : table.patterns(v)) {
-      if (pattern.rows == 0 || pattern.cells[then] == kUnknown) continue;
-      const bool applies = std::all_of(rule.when.begin(), rule.when.end(), [&](auto& test) {
-        return meets_test(test, pattern.cells[column_number(views[v], test.column)], texts);
-      });
-      const bool holds = meets_test(rule.then, pattern.cells[then], texts);
-      if (!applies) {
-        if (!holds) evidence.against += pattern.rows;
-        continue;
-      }
-      evidence.rows += pattern.rows;
-      programs.insert(pattern.programs.begin(), pattern.programs.end());
-      runs.insert(pattern.runs.begin(), pattern.runs.end());
-      if (!holds) broken.insert(pattern.programs.begin(), pattern.programs.end());
+    for (const Pattern& pattern : table.patterns(v))
+      for (const RunRows& run : pattern.runs) program_of[run.run] = run.program;
+    const VotedPatterns voted = voted_patterns(views[v], table.patterns(v), VoteOf::run, false);
+    if (voted.voters < 3) continue;
+    const ConditionSearch search(voted, texts);
+    // The two values of a column, and several conditions, are one rule here.
+    std::set<std::pair<uint32_t, uint32_t>> counted;
+    for (const Conclusion& conclusion : conclusions_of(search, views[v], false)) {
+      const SearchLimits limits{.least_voters = 2, .most_literals = 1, .most_breaking = 1};
+      for (const SafeConditions& safe : search.all(conclusion.then, conclusion.anchor, limits))
+        if (safe.breaking.size() == 1 && voters_with_breaking(safe) >= 3 &&
+            counted.insert({safe.breaking[0], conclusion.then.column}).second)
+          ++rules[safe.breaking[0]];
     }
   }
-  evidence.programs = static_cast<uint32_t>(programs.size());
-  evidence.runs = static_cast<uint32_t>(runs.size());
-  evidence.breaking = static_cast<uint32_t>(broken.size());
-  if (breaking) breaking->assign(broken.begin(), broken.end());
-  return evidence;
+  std::vector<SuspectRun> found;
+  for (const auto& [run, broken] : rules)
+    if (broken >= kSuspectRules) found.push_back({program_of[run], run, broken});
+  return found;
 }
 
 }  // namespace opguard

@@ -1,16 +1,15 @@
 // invariants/mine.h: patterns of good runs -> the rules that all of them keep.
 //
-//   conclusion has_grad=yes: 40 patterns have it, 6 have not
-//   held=yes                 none of the 6 has it: a rule; longer conditions with it are not tried
-//   requires_grad=yes        2 of the 6 have it: no rule, tried with a second condition
+//   40 programs     general rules, that name nothing of one program, and usual ones
+//   one program     its own rules, that may say which parameter
 //
-// Minimal safe conjunctions, breadth first, as TrainCheck's preconditions (Jiang et al., OSDI 2025)
-// but from counted patterns instead of rows. A condition of a rule for all programs must be needed
-// by counterexamples of two programs, or of one where its column's meaning is known: else it is an
-// accident of one program.
+// A rule that a good program breaks is none. One that only one of ten breaks is "usual": told,
+// and an error of nobody. Counterexample: no rule is of one run of many programs.
 //
-// The cost of a conclusion: literals^3 times patterns / 64 word operations at worst. Rows cost
-// nothing here.
+// The result depends on the rows alone, not on the order of logs, of threads, or on the numbers
+// that texts, programs and runs have.
+//
+// The cost: of patterns (safe_conditions.h). Rows cost nothing here.
 #pragma once
 
 #include <cstdint>
@@ -24,20 +23,24 @@
 namespace opguard {
 
 struct MiningOptions {
-  uint32_t min_programs = 3;  // of rules for all programs
+  uint32_t min_programs = 3;  // of rules for all programs; 2 where fewer have such rows
   uint32_t min_rows = 2;
   // All runs are of one program: its names may be used, and nothing else is found.
   bool one_program = false;
   size_t most_literals = 3;
 };
 
-// In the order of views, then of columns and values by their texts: whatever the order of the
-// logs, the same rules.
+inline constexpr uint32_t kUsualPrograms = 10;  // of which one may break a usual rule
+
+// By view, then by column and value as texts.
 std::vector<Invariant> mine(const PatternTable& table, const CellTexts& texts,
                             std::span<const View> views, const MiningOptions& options);
 
-// A rule's evidence by these rows. `breaking`: programs in which a row breaks it.
-Evidence evidence_of(const Invariant& rule, const PatternTable& table, const CellTexts& texts,
-                     std::span<const View> views, std::vector<uint32_t>* breaking = nullptr);
+// Runs that break rules which all others keep, with how many: those of at least five.
+struct SuspectRun {
+  uint32_t program = 0, run = 0, rules = 0;
+};
+std::vector<SuspectRun> suspect_runs(const PatternTable& table, const CellTexts& texts,
+                                     std::span<const View> views);
 
 }  // namespace opguard

@@ -1,74 +1,95 @@
 #include "invariants/pattern_table.h"
 
 #include <algorithm>
-
-#include "llvm/Support/xxhash.h"
+#include <cmath>
 
 namespace opguard {
 
 namespace {
 
-uint64_t hash_cells(std::span<const uint32_t> cells) {
-  return llvm::xxh3_64bits(
-      llvm::ArrayRef(reinterpret_cast<const uint8_t*>(cells.data()), cells.size_bytes()));
-}
+constexpr double kBucketsOfOctave = 8;
 
 }  // namespace
+
+void NumberTally::add(double number) {
+  if (!(number > 0) || std::isinf(number)) {
+    ++outside;
+    return;
+  }
+  least = buckets.empty() ? number : std::min(least, number);
+  most = buckets.empty() ? number : std::max(most, number);
+  ++buckets[static_cast<int32_t>(std::floor(std::log2(number) * kBucketsOfOctave))];
+}
+
+void NumberTally::merge(const NumberTally& other, std::optional<uint32_t> program) {
+  if (!other.buckets.empty()) {
+    least = buckets.empty() ? other.least : std::min(least, other.least);
+    most = buckets.empty() ? other.most : std::max(most, other.most);
+  }
+  for (const auto& [bucket, rows] : other.buckets) buckets[bucket] += rows;
+  outside += other.outside;
+  if (program)
+    programs.insert(*program);
+  else
+    programs.insert(other.programs.begin(), other.programs.end());
+  runs.insert(other.runs.begin(), other.runs.end());
+}
+
+PatternTable::PatternTable(std::span<const View> views) : views_(views) {
+  for (const View& view : views) tables_.push_back({CellIndex(view.columns.size()), {}, {}});
+}
 
 void PatternTable::begin(uint32_t program, uint32_t run) {
   program_ = program;
   run_ = run;
 }
 
-Pattern& PatternTable::pattern(Table& table, std::span<const uint32_t> cells, uint32_t& number) {
-  const uint64_t hash = hash_cells(cells);
-  auto [from, to] = table.found.equal_range(hash);
-  for (auto it = from; it != to; ++it)
-    if (std::ranges::equal(table.patterns[it->second].cells, cells)) {
-      number = it->second;
-      return table.patterns[number];
+Pattern& PatternTable::pattern(Table& table, std::span<const uint32_t> cells) {
+  const uint32_t number = table.index.number(cells);
+  if (number == table.patterns.size())
+    table.patterns.push_back({{cells.begin(), cells.end()}, 0, {}});
+  return table.patterns[number];
+}
+
+void PatternTable::count(Pattern& pattern, const RunRows& seen) {
+  pattern.rows += seen.rows;
+  // Mostly the run that was counted last.
+  for (size_t i = pattern.runs.size(); i-- > 0;)
+    if (pattern.runs[i].run == seen.run && pattern.runs[i].program == seen.program) {
+      pattern.runs[i].rows += seen.rows;
+      return;
     }
-  number = static_cast<uint32_t>(table.patterns.size());
-  table.patterns.push_back({{cells.begin(), cells.end()}, 0, {}, {}});
-  table.found.emplace(hash, number);
-  return table.patterns.back();
+  pattern.runs.push_back(seen);
 }
 
 void PatternTable::add(const ViewRow& row) {
   Table& table = tables_[row.view];
   ++rows_;
-  // Rows of a kind come one after the other.
-  if (table.last == kNone || !std::ranges::equal(table.patterns[table.last].cells, row.cells))
-    pattern(table, row.cells, table.last);
-  if (table.pending.size() <= table.last) table.pending.resize(table.patterns.size());
-  ++table.pending[table.last];
-}
-
-void PatternTable::end() {
-  for (Table& table : tables_) {
-    for (size_t i = 0; i < table.pending.size(); ++i) {
-      if (table.pending[i] == 0) continue;
-      table.patterns[i].rows += table.pending[i];
-      table.patterns[i].programs.insert(program_);
-      table.patterns[i].runs.insert(run_);
-    }
-    table.pending.clear();
-  }
+  count(pattern(table, row.cells), {program_, run_, 1});
+  if (std::isnan(row.number)) return;
+  const int anchor = views_[row.view].anchor;
+  NumberTally& tally = table.numbers[anchor < 0 ? kUnknown : row.cells[anchor]];
+  tally.add(row.number);
+  tally.programs.insert(program_);
+  tally.runs.insert(run_);
 }
 
 void PatternTable::merge(const PatternTable& other, const CellTexts& from, CellTexts& into,
-                         uint32_t program) {
-  for (size_t v = 0; v < tables_.size(); ++v)
+                         std::optional<uint32_t> program) {
+  auto translated = [&](uint32_t cell) {
+    return cell == kUnknown ? kUnknown : into.number(from.text(cell));
+  };
+  for (size_t v = 0; v < tables_.size(); ++v) {
     for (const Pattern& theirs : other.tables_[v].patterns) {
       std::vector<uint32_t> cells = theirs.cells;
-      for (uint32_t& cell : cells)
-        if (cell != kUnknown) cell = into.number(from.text(cell));
-      uint32_t number = 0;
-      Pattern& mine = pattern(tables_[v], cells, number);
-      mine.rows += theirs.rows;
-      mine.programs.insert(program);
-      mine.runs.insert(theirs.runs.begin(), theirs.runs.end());
+      std::ranges::transform(cells, cells.begin(), translated);
+      Pattern& mine = pattern(tables_[v], cells);
+      for (const RunRows& run : theirs.runs)
+        count(mine, {program.value_or(run.program), run.run, run.rows});
     }
+    for (const auto& [anchor, tally] : other.tables_[v].numbers)
+      tables_[v].numbers[translated(anchor)].merge(tally, program);
+  }
   rows_ += other.rows_;
 }
 

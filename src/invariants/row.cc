@@ -15,4 +15,9 @@ uint32_t CellTexts::number(std::string_view text) {
   return made;
 }
 
+uint32_t CellTexts::find(std::string_view text) const {
+  auto it = numbers_.find(text);
+  return it == numbers_.end() ? kNone : it->second;
+}
+
 }  // namespace opguard

@@ -24,6 +24,7 @@ class CellTexts {
  public:
   CellTexts();
   uint32_t number(std::string_view text);
+  uint32_t find(std::string_view text) const;  // kNone: no cell has it
   const std::string& text(uint32_t number) const { return texts_[number]; }
   size_t size() const { return texts_.size(); }
 

@@ -23,10 +23,10 @@ std::string rule_text(const Invariant& rule) {
     if (view.name == rule.view) line(invariant_words(rule, view));
   line("view " + rule.view + ", relation " + rule.relation);
   line(evidence_words(rule.evidence));
-  if (rule.evidence.programs) {
+  if (rule.evidence.held_out) {
     char risk[80];
     std::snprintf(risk, sizeof risk, "at most %.0f %% of other programs break it (95 %%)",
-                  100 * risk_95(rule.evidence.programs));
+                  100 * risk_95(rule.evidence.held_out, rule.evidence.breaking));
     line(risk);
   }
   line(grouped(rule.evidence.against) + " rows outside its conditions have another value");
@@ -62,7 +62,7 @@ llvm::Expected<int> edit(const EditInvariantsOptions& opt) {
   if (opt.file == "builtin")
     return make_error("the rules that come with opguard are no file; leave one out with --ignore " +
                       found->id);
-  file->invariants[static_cast<size_t>(found - file->invariants.data())].muted = opt.because;
+  mute_invariant(*file, opt.id, opt.because);
   if (auto failed = write_file(opt.file, format_invariants(*file))) return failed;
   say("muted: " + found->says);
   return kYes;

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <set>
 
 #include "align/pair/run.h"
 #include "invariants/builtin.h"
+#include "invariants/explain_rule.h"
 #include "invariants/mine.h"
+#include "invariants/score_rules.h"
 #include "invariants/views/read_views.h"
 #include "report/identity.h"
 #include "session/read_rules.h"
@@ -76,6 +77,7 @@ void read_log_into(const LogOfProgram& from, uint32_t number, ReadLog& into) {
 
 void set_severities(std::vector<Invariant>& rules) {
   for (Invariant& rule : rules) {
+    if (rule.between) continue;
     if (rule.tier == InvariantTier::general)
       rule.severity = rule.evidence.programs >= kProgramsOfAWarning ? InvariantSeverity::warning
                                                                     : InvariantSeverity::note;
@@ -85,33 +87,32 @@ void set_severities(std::vector<Invariant>& rules) {
   }
 }
 
-// A person's rules with what these runs say of them. One that a good program breaks is told, and
-// kept as a note where more than one in twenty of those that it is about do.
-llvm::Error add_hypotheses(const InvariantsFile& written, const PatternTable& table,
-                           const CellTexts& texts, const std::vector<std::string>& programs,
-                           InvariantsFile& file) {
-  std::set<std::string> known;
-  for (const Invariant& rule : written.invariants) known.insert(rule.id);
-  std::erase_if(file.invariants, [&](const Invariant& rule) { return known.contains(rule.id); });
-  for (Invariant rule : written.invariants) {
-    std::vector<uint32_t> breaking;
-    rule.evidence = evidence_of(rule, table, texts, views(), &breaking);
-    for (uint32_t program : breaking)
-      say("note: " + programs[program] + " breaks a rule: " + rule.says + " [" + rule.id + "]");
-    if (breaking.size() * 20 > rule.evidence.programs) rule.severity = InvariantSeverity::note;
-    file.invariants.push_back(std::move(rule));
-  }
-  return llvm::Error::success();
+// A person's rules with what these runs say of them. One that a good program breaks is told.
+void add_hypotheses(const InvariantsFile& written, const PatternTable& table,
+                    const CellTexts& texts, const std::vector<std::string>& programs,
+                    InvariantsFile& file) {
+  ScoredRules scored = score_rules(written.invariants, table, texts, views());
+  for (const GoodBreaker& breaker : scored.breakers)
+    for (const Invariant& rule : scored.rules)
+      if (rule.id == breaker.id)
+        say("note: " + programs[breaker.program] + " breaks a rule in " + grouped(breaker.rows) +
+            (breaker.rows == 1 ? " row: " : " rows: ") + rule.says + " [" + rule.id + "]");
+  file.invariants = join_rules(std::move(scored.rules), file.invariants);
 }
 
-void explain(const InvariantsFile& file, const std::string& id) {
+void tell_suspects(const PatternTable& table, const CellTexts& texts,
+                   const std::vector<LogOfProgram>& logs) {
+  for (const SuspectRun& suspect : suspect_runs(table, texts, views()))
+    say("note: is " + logs[suspect.run].folder + " a good run? It alone breaks " +
+        counted(suspect.rules, "rule") + " that all others keep");
+}
+
+llvm::Error explain(const InvariantsFile& file, const std::string& id, const PatternTable& table,
+                    const CellTexts& texts, const std::vector<std::string>& programs) {
   const Invariant* rule = find_invariant(file, id);
-  if (!rule) {
-    say("no rule, or more than one, has an id that begins with " + id);
-    return;
-  }
-  say("[" + rule->id + "] " + rule->says + ": " + evidence_words(rule->evidence) + "; " +
-      grouped(rule->evidence.against) + " rows outside its conditions have another value");
+  if (!rule) return make_error("no rule, or more than one, has an id that begins with " + id);
+  print_lines(reasons_words(*rule, explain_rule(*rule, table, texts, views()), programs));
+  return llvm::Error::success();
 }
 
 llvm::Expected<int> infer_rules(const InferOptions& opt) {
@@ -148,6 +149,7 @@ llvm::Expected<int> infer_rules(const InferOptions& opt) {
         "run with another seed");
   file.invariants = mine(table, texts, views(), mining);
   set_severities(file.invariants);
+  tell_suspects(table, texts, *logs);
   if (!opt.hypotheses.empty()) {
     InvariantsFile written;
     if (opt.hypotheses == "builtin") {
@@ -158,7 +160,7 @@ llvm::Expected<int> infer_rules(const InferOptions& opt) {
       if (!given) return given.takeError();
       written = std::move(*given);
     }
-    if (auto failed = add_hypotheses(written, table, texts, names, file)) return failed;
+    add_hypotheses(written, table, texts, names, file);
   }
   if (file.invariants.empty())
     return make_error("nothing that these runs keep is a rule; " + grouped(table.rows()) +
@@ -166,7 +168,8 @@ llvm::Expected<int> infer_rules(const InferOptions& opt) {
   if (auto failed = write_file(opt.out, format_invariants(file))) return failed;
   say(grouped(file.invariants.size()) + " rules from " + counted(read.size(), "run") + " of " +
       counted(names.size(), "program") + ", " + grouped(table.rows()) + " rows: " + opt.out);
-  if (!opt.explain.empty()) explain(file, opt.explain);
+  if (!opt.explain.empty())
+    if (auto failed = explain(file, opt.explain, table, texts, names)) return failed;
   return kYes;
 }
 

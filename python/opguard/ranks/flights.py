@@ -25,11 +25,23 @@ _count = {}  # group's name -> collectives launched
 observers = {}  # of training/exchange.py: what stands for a flight that is observed too
 _works = {}  # id(work) -> (work, flights), until somebody waits for it
 _coalescing = {}  # id(process group) -> flights
+_place = {}  # as place() said last
 _unknown = 0  # collectives whose end nobody in Python waited for
 
 
 def settings():
     return {"collectives_not_waited": str(_unknown)} if _unknown else {}
+
+
+def place():
+    """{"rank": ..., "world": ...} of the default process group, also once it is destroyed; {} before there is one."""
+    distributed = sys.modules.get("torch.distributed")
+    try:
+        if distributed is not None and distributed.is_available() and distributed.is_initialized():
+            _place.update(rank=str(distributed.get_rank()), world=str(distributed.get_world_size()))
+    except Exception:
+        pass  # a half-made process group has no rank yet
+    return dict(_place)
 
 
 def guarded(function):
@@ -117,6 +129,24 @@ def channel_name(group, sending, peer, tag):
     return "%s:%d>%d%s" % (group_name(group), *ends, "/%d" % tag if tag else "")
 
 
+class FromAnySource:
+    """The flight of a recv from whoever sends. Who did is known as it lands: then it gets its channel, and a number there.
+
+    Counterexample: one that was posted before a recv of a named rank, and is waited for behind it. Its number is the later one."""
+
+    def __init__(self, flight, group, tag):
+        self.flight, self.group, self.tag, self.work = flight, group, tag, None
+        self.cancel = flight.cancel
+
+    def land(self, late):
+        try:
+            channel = channel_name(self.group, False, self.work._source_rank(), self.tag)
+            self.flight.channel(channel, next_number(channel))
+        except Exception:
+            pass  # not every backend tells
+        self.flight.land(late)
+
+
 def coalesce(group):
     """From now on the group's collectives end together."""
     _coalescing[id(group)] = []
@@ -132,6 +162,8 @@ def track(flight, work, group=None):
     """work: what the launch returned; None where it had ended by then."""
     if flight is None:
         return
+    if isinstance(flight, FromAnySource):
+        flight.work = work
     together = _coalescing.get(id(group))
     if together is not None:
         together.append(flight)

@@ -94,12 +94,7 @@ def _settings(options):
     from opguard.record import settings
 
     found = {str(name): str(value) for name, value in settings.collect().items()}
-    distributed = sys.modules.get("torch.distributed")
-    try:
-        if distributed is not None and distributed.is_available() and distributed.is_initialized():
-            found["rank"] = str(distributed.get_rank())
-    except Exception:
-        pass  # a half-made process group has no rank yet
+    found.update(flights.place())
     found.update(flights.settings(), **ddp.settings())
     if options.simulate:
         from opguard.simulate import seams

@@ -194,6 +194,12 @@ void Recorder::observe(uint32_t schema, uint32_t values, std::string_view code) 
     writer_->observe(head, code);
 }
 
+void Recorder::tell(const std::map<std::string, std::string>& settings) {
+  if (!alive() || !opened_ || ring_.on()) return;
+  writer_->set(settings);
+  writer_->flush_soon();
+}
+
 void Recorder::flush_soon() {
   if (alive() && opened_ && !ring_.on()) writer_->flush_soon();
 }
@@ -251,6 +257,16 @@ PyObject* observe(PyObject*, PyObject* const* args, Py_ssize_t count) {
 
 PyObject* flush_soon(PyObject*, PyObject*) {
   recorder().flush_soon();
+  Py_RETURN_NONE;
+}
+
+PyObject* tell_settings(PyObject*, PyObject* settings) {
+  std::map<std::string, std::string> told;
+  PyObject *key, *value;
+  if (PyDict_Check(settings))
+    for (Py_ssize_t at = 0; PyDict_Next(settings, &at, &key, &value);)
+      told[std::string(utf8(key))] = utf8(value);
+  recorder().tell(told);
   Py_RETURN_NONE;
 }
 

@@ -1,0 +1,75 @@
+#include "invariants/number_ranges.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+namespace opguard {
+
+namespace {
+
+constexpr uint32_t kRangePrograms = 5, kRangeRuns = 3;
+constexpr double kSpreads = 8, kOctave = 1.0 / 8;  // of a bucket (NumberTally)
+
+double median_of(const std::map<double, uint64_t>& counts, uint64_t rows) {
+  uint64_t before = 0;
+  for (const auto& [value, count] : counts)
+    if ((before += count) * 2 >= rows) return value;
+  return 0;
+}
+
+// Three digits, so that a person can read it.
+double rounded(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", value);
+  return std::strtod(text, nullptr);
+}
+
+}  // namespace
+
+void add_ranges(const View& view, const std::map<uint32_t, NumberTally>& numbers,
+                const CellTexts& texts, bool one_program, std::vector<Invariant>& rules) {
+  if (view.anchor >= 0 && view.columns[view.anchor].names && !one_program) return;
+  std::vector<Invariant> found;
+  for (const auto& [anchor, tally] : numbers) {
+    const bool enough =
+        one_program ? tally.runs.size() >= kRangeRuns : tally.programs.size() >= kRangePrograms;
+    if (!enough || tally.outside || (view.anchor >= 0 && anchor == kUnknown)) continue;
+    uint64_t rows = 0;
+    std::map<double, uint64_t> logs, distances;
+    for (const auto& [bucket, count] : tally.buckets) {
+      logs[(bucket + 0.5) * kOctave] += count;
+      rows += count;
+    }
+    if (rows == 0) continue;
+    const double median = median_of(logs, rows);
+    for (const auto& [value, count] : logs) distances[std::abs(value - median)] += count;
+    const double spread = kSpreads * std::max(kOctave, median_of(distances, rows));
+    const double least = rounded(std::exp2(median - spread)),
+                 most = rounded(std::exp2(median + spread));
+    if (tally.least < least || tally.most > most) continue;
+    Invariant rule;
+    rule.view = view.name;
+    if (view.anchor >= 0)
+      rule.when = {{std::string(view.columns[view.anchor].name), {texts.text(anchor)}}};
+    rule.between = {least, most};
+    rule.tier = one_program ? InvariantTier::program : InvariantTier::general;
+    rule.severity = InvariantSeverity::note;
+    rule.relation = "range";
+    const auto programs = static_cast<uint32_t>(tally.programs.size());
+    const auto runs = static_cast<uint32_t>(tally.runs.size());
+    rule.evidence = {.programs = programs,
+                     .runs = runs,
+                     .rows = rows,
+                     .held_out = one_program ? runs : programs};
+    rule.id = invariant_id(rule);
+    rule.says = invariant_words(rule, view);
+    found.push_back(std::move(rule));
+  }
+  std::sort(found.begin(), found.end(),
+            [](const Invariant& a, const Invariant& b) { return a.says < b.says; });
+  rules.insert(rules.end(), found.begin(), found.end());
+}
+
+}  // namespace opguard
