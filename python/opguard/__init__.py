@@ -9,10 +9,6 @@ from opguard.ranks.shards import combine
 __all__ = ["InvariantViolation", "combine", "invariant", "keep", "micro_batch", "og", "read_log", "recording", "step"]
 
 
-class InvariantViolation(RuntimeError):
-    """A rule of training was broken, and `opguard run --check F --on-violation stop` was asked for."""
-
-
 # A function of Python, not of C: torch.compile traces into it, and reads its attributes. It has returned before the
 # operator runs, so the operator gains no frame.
 def og(boundary, operand):
@@ -63,13 +59,23 @@ def keep(why="opguard.keep()"):
 
 
 def invariant(name, holds, **values):
-    """What the program says of itself: opguard.invariant("loss falls", loss < last, loss=loss).
+    """A rule of the program's own: `opguard.invariant("loss below start", loss < first, step=step)`. `opguard run --observe`
+    and `--check` note whether it holds, with the values and the line; where nothing is observed, nothing. Returns `holds`."""
+    observing = sys.modules.get("opguard.training.observing")
+    if observing is not None:
+        observing.told(name, holds, values)
+    return holds
 
-    `opguard check` tells a run in which it does not hold, with the values (numbers and texts). Where nothing is observed,
-    nothing."""
-    told = sys.modules.get("opguard.training.told")
-    if told is not None:
-        told.tell(name, holds, values)
+
+class InvariantViolation(RuntimeError):
+    """`opguard run --check F --on-violation stop` raises it as the step ends that violates an invariant: `step`."""
+
+    def __init__(self, step):
+        super().__init__("step %d violates an invariant" % step)
+        self.step = step
+
+    def __reduce__(self):
+        return InvariantViolation, (self.step,)
 
 
 og.aug = aug

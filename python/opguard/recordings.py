@@ -22,7 +22,7 @@ MODES = ("default", "full", "sketch", "trusted", "sdc", "model")
 class Recording:
     """A context manager; start() and stop() by themselves are for callbacks."""
 
-    def __init__(self, log, steps=None, *, every=1, mode="default", first_step=0, rank=None, ring=0, on="nan,spike", marked=False):
+    def __init__(self, log, steps=None, *, every=1, mode="default", first_step=0, rank=None, ring=0, on="nan,spike", marked=False, observe=False):
         if mode not in MODES:
             raise ValueError("mode is %s, not %r" % (", ".join(MODES), mode))
         if isinstance(ring, bool) or not isinstance(ring, int) or ring < 0:
@@ -31,6 +31,7 @@ class Recording:
         self.log = of_restart(os.path.abspath(os.fspath(log)), os.environ)
         self.mode, self.first_step, self.rank, self.marked = mode, first_step, rank, marked
         self.ring, self.on = ring, on
+        self.observe = observe  # the training too: what `opguard infer` and `opguard check` read
         self._started = False
 
     def __enter__(self):
@@ -55,6 +56,7 @@ class Recording:
         options.steps_recorded, options.ring, options.ring_on = self.window, self.ring, self.on if self.ring else ""
         options.first_step = self.first_step if first_step is None else first_step
         options.marked_steps = self.marked
+        options.observations = options.observations or self.observe
         startup.options = options
         recording.start(options)
         self._started = True

@@ -134,6 +134,14 @@ std::vector<std::string> compare_canaries(const Canaries& recorded, const Canari
   return worse;
 }
 
+bool is_accepted_here(const std::vector<AcceptedDrift>& accepted, const AcceptedDrift& seen,
+                      const std::string& now) {
+  return std::any_of(accepted.begin(), accepted.end(), [&](const AcceptedDrift& drift) {
+    return drift.check == seen.check && drift.machine == seen.machine &&
+           drift.values == seen.values && now.substr(0, drift.until.size()) <= drift.until;
+  });
+}
+
 DriftAnswer find_drift(const std::vector<AcceptedDrift>& accepted, const AcceptedDrift& seen,
                        const std::string& today) {
   DriftAnswer answer;

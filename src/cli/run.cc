@@ -65,6 +65,26 @@ void add_run(CLI::App& app, Pipeline& run) {
   command->add_option("--on", opt->ring_on, "Watchers: nan, spike, signal=USR1 [nan,spike]")
       ->type_name("NAMES")
       ->needs(ring);
+  command->add_flag("--observe", opt->observe,
+                    "Record what training does too: module calls, optimizers' steps, batches "
+                    "(opguard help invariants)");
+  CLI::Option* check =
+      command
+          ->add_option("--check", opt->check,
+                       "Look at these invariants while the program runs: a file of opguard infer, "
+                       "or builtin; repeatable (opguard help invariants)")
+          ->type_name("FILE")
+          ->allow_extra_args(false);
+  command
+      ->add_option("--on-violation", opt->on_violation,
+                   "Where a rule is broken: report it and exit with 1, only warn, or stop the "
+                   "program at the end of the step [report]")
+      ->type_name("WHAT")
+      ->check(CLI::IsMember({"report", "warn", "stop"}))
+      ->needs(check);
+  command->add_option("--json", opt->json, "Write what --check finds to this file as JSON")
+      ->type_name("FILE")
+      ->needs(check);
   // One value each, or the first would take all that follow.
   command
       ->add_option("--capture", opt->captures,

@@ -190,6 +190,16 @@ PyObject* rest(PyObject*, PyObject*) {
 
 PyObject* recording(PyObject*, PyObject*) { return PyBool_FromLong(recorder().alive()); }
 
+PyObject* observing(PyObject*, PyObject*) { return PyBool_FromLong(recorder().on()); }
+
+PyObject* count_fault(PyObject*, PyObject* what) {
+  Py_ssize_t size = 0;
+  const char* text = PyUnicode_AsUTF8AndSize(what, &size);
+  if (text == nullptr) PyErr_Clear();
+  recorder().fault(text == nullptr ? "an error without words" : text);
+  Py_RETURN_NONE;
+}
+
 PyObject* buffers(PyObject*, PyObject* function) {
   set_buffers(function);
   Py_RETURN_NONE;
@@ -364,7 +374,12 @@ PyMethodDef g_module_methods[] = {
      "observation(kind, fields) -> the number of this schema; a field 'name:bits' takes 64 bits"},
     {"observe", method(observe), METH_FASTCALL,
      "observe(schema, values): a row, where this step is recorded"},
+    {"observing", observing, METH_NOARGS, "Are observations of this step recorded?"},
+    {"fault", count_fault, METH_O, "fault(text): an error of ours, counted in the log's settings"},
     {"flush_soon", flush_soon, METH_NOARGS, "What was recorded is handed on soon, unwaited for"},
+    {"measures", measures_of, METH_O,
+     "measures(tensors) -> (hashes, Euclidean lengths), None of what cannot be read here"},
+    {"tell", tell_settings, METH_O, "tell(settings): what the log says of itself"},
     {"hashes", hashes_of, METH_O,
      "hashes(tensors): og1's h of each, None of one that cannot be read here"},
     {"lane_sums", method(lane_sums_of), METH_VARARGS,
@@ -377,7 +392,8 @@ PyMethodDef g_module_methods[] = {
     {"collective", collective_launch, METH_VARARGS,
      "collective(boundary, group, sequence, inputs, outputs, scalars, structure) -> Flight or "
      "None"},
-    {"read_log", python_read_log, METH_O, "read_log(path): (processes, events, records, observations)"},
+    {"read_log", python_read_log, METH_O,
+     "read_log(path): (processes, events, records, observations)"},
     {"main_script", main_script, METH_VARARGS,
      "main_script(code, namespace): called, it runs the main script's code with nothing below it"},
     {"collectives_watched", collectives_watched, METH_NOARGS,

@@ -8,7 +8,9 @@
 #include <filesystem>
 #include <utility>
 
+#include "record/chunk_chain.h"
 #include "record/format.h"
+#include "record/text_chunks.h"
 
 namespace opguard {
 
@@ -25,7 +27,17 @@ std::string final_name(std::string path) {
 
 }  // namespace
 
-LogTail::LogTail(std::string path) : texts_(log_) { log_.path = final_name(std::move(path)); }
+struct LogTail::Parts {
+  explicit Parts(ProcessLog& log) : texts(log) {}
+  TextChunks texts;
+  ChunkChain chain;
+};
+
+LogTail::LogTail(std::string path) : parts_(std::make_unique<Parts>(log_)) {
+  log_.path = final_name(std::move(path));
+}
+
+bool LogTail::started() const { return parts_->texts.started(); }
 
 LogTail::~LogTail() {
   if (fd_ >= 0) ::close(fd_);
@@ -107,15 +119,15 @@ std::string LogTail::take_end(std::string_view payload) {
   log_.lost = in.varint();
   const uint64_t rows = version_ >= kObservationsVersion ? in.varint() : 0;
   if (rows != rows_) return "it counts other observations than the log holds";
-  if (version_ >= kBindingVersion && (in.varint() != chain_.chunks() || in.u64() != chain_.value()))
+  if (version_ >= kBindingVersion && (in.varint() != parts_->chain.chunks() || in.u64() != parts_->chain.value()))
     return "it binds other chunks than those before it";
   return "";
 }
 
 std::string LogTail::take(const RawChunk& chunk, const Seen& seen) {
-  if (!texts_.started() && chunk.type != Chunk::process)
+  if (!parts_->texts.started() && chunk.type != Chunk::process)
     return "the chunk of process before it is missing";
-  if (TextChunks::has(chunk.type)) return texts_.take(chunk);
+  if (TextChunks::has(chunk.type)) return parts_->texts.take(chunk);
   switch (chunk.type) {
     case Chunk::events:
     case Chunk::sketches:
@@ -163,7 +175,7 @@ LogTail::State LogTail::read_more(const Seen& seen) {
       fail(std::string("the chunk of ") + chunk_name(chunk.type) + " is refused: " + wrong);
       return state_;
     }
-    chain_.add(bytes_.data());
+    parts_->chain.add(bytes_.data());
     at_ += bytes;
     if (chunk.type != Chunk::end) continue;
     log_.closed = true;

@@ -22,11 +22,11 @@
 #include <utility>
 #include <vector>
 
-#include "record/chunk_chain.h"
 #include "record/record.h"
-#include "record/text_chunks.h"
 
 namespace opguard {
+
+struct RawChunk;  // chunk_finder.h
 
 class LogTail {
  public:
@@ -49,7 +49,7 @@ class LogTail {
 
   // What it says of itself so far: rank, settings, strings, locations, schemas, losses. No events.
   const ProcessLog& log() const { return log_; }
-  bool started() const { return texts_.started(); }  // its rank is known
+  bool started() const;  // its rank is known
   uint64_t observations() const { return rows_; }
   const std::string& damage() const { return log_.damage; }
 
@@ -73,8 +73,8 @@ class LogTail {
   State state_ = State::growing;
   std::string bytes_;  // of the chunk at hand
   ProcessLog log_;
-  TextChunks texts_;
-  ChunkChain chain_;
+  struct Parts;  // what reads chunks; its headers are for src/record alone
+  std::unique_ptr<Parts> parts_;
   ObservationDecoder decoder_;
   uint64_t rows_ = 0;
 };

@@ -45,12 +45,8 @@ llvm::Error write_reports(const CheckOptions& opt, const Violations& found) {
   return llvm::Error::success();
 }
 
-llvm::Expected<int> check_log(const CheckOptions& opt, const std::string& log,
-                              const InvariantsFile& rules, const std::string& failure) {
-  StepWindow window;
-  std::string wrong;
-  if (!opt.steps.empty() && !parse_window(opt.steps, window, wrong))
-    return make_error("--steps: " + wrong);
+llvm::Expected<Violations> violations_in(const std::string& log, const InvariantsFile& rules,
+                                         const StepWindow& window) {
   auto run = load_run(log);
   if (!run) return run.takeError();
   if (observations_of(*run) == 0)
@@ -79,10 +75,21 @@ llvm::Expected<int> check_log(const CheckOptions& opt, const std::string& log,
       found.notes.push_back("the log of rank " + std::to_string(process.rank) +
                             " was cut short: looked at up to there");
   }
-  if (!failure.empty()) found.notes.push_back("the program ended with " + failure);
-  if (auto failed = write_reports(opt, found)) return failed;
-  print_lines(format_violations(found));
-  const std::string verdict = verdict_of(found);
+  return found;
+}
+
+llvm::Expected<int> check_log(const CheckOptions& opt, const std::string& log,
+                              const InvariantsFile& rules, const std::string& failure) {
+  StepWindow window;
+  std::string wrong;
+  if (!opt.steps.empty() && !parse_window(opt.steps, window, wrong))
+    return make_error("--steps: " + wrong);
+  auto found = violations_in(log, rules, window);
+  if (!found) return found.takeError();
+  if (!failure.empty()) found->notes.push_back("the program ended with " + failure);
+  if (auto failed = write_reports(opt, *found)) return failed;
+  print_lines(format_violations(*found));
+  const std::string verdict = verdict_of(*found);
   if (verdict == "violated") return kNo;
   return verdict == "kept" && failure.empty() ? kYes : kCouldNotTell;
 }
@@ -112,6 +119,13 @@ llvm::Expected<int> check_program(const CheckOptions& opt, const std::string& wo
 }
 
 }  // namespace
+
+llvm::Error write_check_json(const std::string& log, const InvariantsFile& rules,
+                             const std::string& path) {
+  auto found = violations_in(log, rules, {});
+  if (!found) return found.takeError();
+  return write_file(path, format_violations_json(*found));
+}
 
 int check(const CheckOptions& opt) {
   if (!opt.command.empty()) {

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "invariants/invariants_file.h"
+#include "llvm/Support/Error.h"
 #include "session/leave_out.h"
 
 namespace opguard {
@@ -25,5 +27,9 @@ struct CheckOptions {
 
 // The exit code: kYes nothing is violated, kNo something is, kCouldNotTell.
 int check(const CheckOptions& opt);
+
+// What these rules say of a folder of logs, as JSON.
+llvm::Error write_check_json(const std::string& log, const InvariantsFile& rules,
+                             const std::string& path);
 
 }  // namespace opguard

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "support/diagnostics.h"
+#include "support/say.h"
 
 namespace opguard {
 namespace {
@@ -53,6 +54,7 @@ llvm::Error ChildJobs::start(uint32_t number, const std::string& output,
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) _exit(1);
     for (int i = 0; i < 3; ++i) sigaction(kAsks[i], &before[i], nullptr);
+    set_outside(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
     dup2(out, STDOUT_FILENO);
     dup2(out, STDERR_FILENO);
     work();

@@ -28,7 +28,7 @@ class ChildJobs {
   ChildJobs(const ChildJobs&) = delete;
   ChildJobs& operator=(const ChildJobs&) = delete;
 
-  // What the work prints goes to the file.
+  // What the work prints goes to the file; what it says outside (support/say.h) to our stderr too.
   llvm::Error start(uint32_t number, const std::string& output, const std::function<void()>& work);
   // The number of one that has ended, whatever became of it. Some must be running.
   uint32_t wait_for_one();

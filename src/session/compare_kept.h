@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "llvm/Support/Error.h"
@@ -12,9 +13,10 @@
 namespace opguard {
 
 // b was recorded with share = the kept run's plan. prove_runs: at most so many further runs of b,
-// with kept text in place of its own.
+// with kept text in place of its own; none where `known` says of b that nothing need be proven.
 llvm::Expected<std::unique_ptr<ComparedRuns>> compare_with_kept(
     const KeptRun& kept, const Plan& plan, const RecordedSide& b, const TemplateLibrary& templates,
-    uint32_t prove_runs, const ReportOptions& options);
+    uint32_t prove_runs, const ReportOptions& options,
+    const std::function<bool(const Run& b)>& known = {});
 
 }  // namespace opguard

@@ -10,7 +10,9 @@
 #include "llvm/Support/Program.h"
 #include "nlohmann/json.hpp"
 #include "support/diagnostics.h"
+#include "support/file_lock.h"
 #include "support/launch.h"
+#include "support/say.h"
 #include "support/write_file.h"
 
 namespace opguard {
@@ -163,12 +165,19 @@ llvm::Expected<std::string> install_release(const std::string& python, const std
                                             const std::string& release, const std::string& folder) {
   const std::string ready = folder + ".ready";
   if (fs::exists(ready)) return std::string();
+  const std::string what = package + "==" + release;
   std::error_code error;
-  fs::remove_all(folder, error);
+  fs::create_directories(fs::path(folder).parent_path(), error);
+  auto lock = FileLock::take(folder + ".lock", [&] {
+    say_outside("waiting for another search, which installs " + what + " in " +
+                fs::path(folder).parent_path().string());
+  });
+  if (!lock) return lock.takeError();
+  if (fs::exists(ready)) return std::string();  // by the one we waited for
+  fs::remove_all(folder, error);                // of one that was stopped
   fs::create_directories(folder, error);
   if (error) return make_error("cannot make '" + folder + "': " + error.message());
   std::string failure;
-  const std::string what = package + "==" + release;
   auto missing = needed(python, what, folder, failure);
   if (!missing) return missing.takeError();
   if (!failure.empty()) return failure;

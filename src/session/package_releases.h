@@ -28,8 +28,9 @@ llvm::Expected<std::vector<std::string>> releases_from_to(const std::string& pac
                                                           const std::string& good,
                                                           const std::string& bad);
 
-// "" or why it cannot be used. A folder that is complete is used again. Error: it cannot be
-// written, or we were stopped.
+// "" or why it cannot be used. A folder that is complete is used again. Where another search is
+// just installing it, that one is waited for, and this is said. Error: it cannot be written, or we
+// were stopped.
 llvm::Expected<std::string> install_release(const std::string& python, const std::string& package,
                                             const std::string& release, const std::string& folder);
 

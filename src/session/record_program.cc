@@ -12,7 +12,10 @@
 #include "preflight/reach.h"
 #include "record/record.h"
 #include "record/step_window.h"
+#include "session/check.h"
+#include "session/follow_run.h"
 #include "session/log_folder.h"
+#include "session/read_rules.h"
 #include "session/side_trees.h"
 #include "session/slices.h"
 #include "support/exit_code.h"
@@ -289,10 +292,26 @@ int record_program(RecordOptions opt) {
   if (opt.deterministic)
     for (auto& variable : control_environment(opt.seed)) launched.environment.push_back(variable);
 
+  InvariantsFile rules;
+  std::unique_ptr<FollowedRun> followed;
+  if (!opt.check.empty()) {
+    auto read = read_rules_files(opt.check, {});
+    if (!read) return fail(llvm::toString(read.takeError()));
+    rules = std::move(*read);
+    for (const std::string& note : rules.notes) say("note: " + note);
+    std::string stop_file;
+    if (opt.on_violation == "stop") stop_file = (log / "stop").string();
+    launched.environment.emplace_back("OPGUARD_CHECK", "1");
+    launched.environment.emplace_back("OPGUARD_CHECK_STOP", stop_file);
+    followed = std::make_unique<FollowedRun>(log.string(), rules, stop_file);
+  }
+  if (opt.observe || followed) launched.environment.emplace_back("OPGUARD_OBSERVATIONS", "1");
+
   say_step("running" + (opt.deterministic ? " with seed " + std::to_string(opt.seed) : "") + ": " +
            quote(opt.command));
   llvm::Expected<LaunchResult> ran = launch(launched);
   if (!ran) return fail(llvm::toString(ran.takeError()));
+  if (followed) followed->finish();
   std::string failure = ran->failure();
   if (!failure.empty())
     std::fprintf(stderr, "opguard: the program ended with %s\n", failure.c_str());
@@ -300,7 +319,12 @@ int record_program(RecordOptions opt) {
     if (llvm::Error error = write_provenance(now->string(), provenance))
       say("warning: " + llvm::toString(std::move(error)));
   const bool done = print_recorded(opt, folder, log);
-  return ran->exit_code == 0 && !done ? kCouldNotTell : ran->exit_code;
+  if (followed && !opt.json.empty())
+    if (llvm::Error error = write_check_json(folder.now().value_or(log).string(), rules, opt.json))
+      return fail(llvm::toString(std::move(error)));
+  if (ran->exit_code != 0) return ran->exit_code;
+  if (!done) return kCouldNotTell;
+  return followed && followed->violated() && opt.on_violation != "warn" ? kNo : kYes;
 }
 
 }  // namespace opguard

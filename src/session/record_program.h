@@ -27,6 +27,10 @@ struct RecordOptions {
   bool deterministic = false;
   bool simulate = false;  // every rank unsharded: docs/design/simulate.md
   uint64_t seed = 0;
+  // Training is observed too; looked at by these rules while the program runs (follow_run.h).
+  bool observe = false;
+  std::vector<std::string> check;
+  std::string on_violation = "report", json;
   bool hint = true;  // what to do next is said
 };
 

@@ -14,6 +14,7 @@
 #include "preflight/control.h"
 #include "preflight/reach.h"
 #include "report/findings.h"
+#include "report/identity.h"
 #include "report/reasons.h"
 #include "report/sarif.h"
 #include "session/compare_kept.h"
@@ -276,8 +277,13 @@ llvm::Error CheckRunner::run_default_path(const Check& check, const std::string&
   if (!good) return good.takeError();
   auto side = record_now(check, check.command, &(*good)->plan);
   if (!side) return side.takeError();
+  const auto known = [&](const Run& seen) {
+    AcceptedDrift drift = run.drift;
+    drift.values = values_digest(seen);
+    return is_accepted_here(options_.recorded->accepted, drift, identity_now().date);
+  };
   auto compared = compare_with_kept((*good)->kept, (*good)->plan, **side, *options_.templates,
-                                    kProveByText, {});
+                                    kProveByText, {}, known);
   if (!compared) return compared.takeError();
   if (auto failed = note_inputs(**side, run.certificate)) return failed;
   return take(**compared, "against " + base.substr(0, kShortCommit), run);

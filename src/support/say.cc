@@ -1,5 +1,7 @@
 #include "support/say.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <string_view>
 
@@ -23,6 +25,13 @@ std::string lines_shown(std::string_view text, const char* begin) {
 }
 
 Talk chosen = Talk::normal;
+int outside = -1;
+
+std::string as_said(const std::string& text) {
+  std::string line = "opguard: " + lines_shown(text, "  ");
+  if (line.back() != '\n') line += '\n';
+  return line;
+}
 
 }  // namespace
 
@@ -34,10 +43,15 @@ void say_step(const std::string& text) {
   if (chosen != Talk::quiet) say(text);
 }
 
-void say(const std::string& text) {
-  std::string line = "opguard: " + lines_shown(text, "  ");
-  if (line.back() != '\n') line += '\n';
-  std::fputs(line.c_str(), stderr);
+void say(const std::string& text) { std::fputs(as_said(text).c_str(), stderr); }
+
+void set_outside(int descriptor) { outside = descriptor; }
+
+void say_outside(const std::string& text) {
+  say(text);
+  const std::string line = as_said(text);
+  // Where it cannot be written nobody reads it.
+  if (outside >= 0 && write(outside, line.data(), line.size()) < 0) outside = -1;
 }
 
 bool print_lines(const std::string& text) {

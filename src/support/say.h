@@ -18,6 +18,10 @@ enum class Talk : uint8_t { quiet, normal, verbose };
 // Set once, before a command begins.
 void set_talk(Talk talk);
 Talk talk();
+// say(), of what a user waits for: also from a piece of work whose output goes to a file.
+void say_outside(const std::string& text);
+// Where such a piece says it: a descriptor of the command's own stderr.
+void set_outside(int descriptor);
 // say(), of what is being done: nothing where the command is quiet.
 void say_step(const std::string& text);
 

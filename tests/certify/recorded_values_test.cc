@@ -52,6 +52,24 @@ TEST(Canaries, NamesThatCameAndWent) {
 const AcceptedDrift kDrift = {"default-path", "model.py: mul", "values1",
                               "machine1",     "half scale",    "2026-12-31"};
 
+TEST(Drift, IsKnownByItsValuesOnItsOwnMachineAlone) {
+  auto known = [](AcceptedDrift seen, const std::string& now) {
+    seen.place = "";  // nothing is proven yet
+    return is_accepted_here({kDrift}, seen, now);
+  };
+  EXPECT_TRUE(known(kDrift, "2026-12-31T23:59:59Z"));
+  EXPECT_FALSE(known(kDrift, "2027-01-01T00:00:00Z"));
+  AcceptedDrift other = kDrift;
+  other.values = "values2";
+  EXPECT_FALSE(known(other, "2026-12-31"));
+  other = kDrift;
+  other.machine = "machine2";
+  EXPECT_FALSE(known(other, "2026-12-31"));
+  other = kDrift;
+  other.check = "resume";
+  EXPECT_FALSE(known(other, "2026-12-31"));
+}
+
 TEST(Drift, IsTheOneThatWasAccepted) {
   auto find = [](AcceptedDrift seen, const std::string& today) {
     return find_drift({kDrift}, seen, today).drift;

@@ -1,4 +1,5 @@
 """`opguard bisect`: the first commit, or release of a package, whose run differs."""
+import fcntl
 import json
 import os
 import signal
@@ -230,6 +231,34 @@ def wheel(folder, version, text, needs=()):
         file.writestr(f"{info}/METADATA", metadata)
         file.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         file.writestr(f"{info}/RECORD", f"tiny_scale/__init__.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n")
+
+
+def test_two_searches_share_environments(opguard, tmp_path, monkeypatch):
+    """What another search is installing is waited for, and used: nothing is taken from under its hands."""
+    index, shared = tmp_path / "index", tmp_path / "shared"
+    index.mkdir()
+    shared.mkdir()
+    for version in ("0.1.0", "0.2.0"):
+        wheel(index, version, "")
+    (tmp_path / "train.py").write_text("import tiny_scale\nraise SystemExit(tiny_scale.whose)\n")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(index))
+    half = shared / "tiny-scale-0.1.0"
+    (half / "tiny_scale").mkdir(parents=True)
+    (half / "tiny_scale/__init__.py").write_text("whose = 41\n")
+    with open(shared / "tiny-scale-0.1.0.lock", "w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        words = ["bisect", "--package", "tiny-scale", "--releases", "0.1.0,0.2.0", "0.1", "0.2", "--environments", shared]
+        with subprocess.Popen([str(binary("opguard")), *map(str, words), *COMMAND], cwd=tmp_path, env=clean_environment(),
+                              text=True, stderr=subprocess.PIPE) as second:
+            said = next(line for line in second.stderr if "waiting" in line)
+            assert "waiting for another search, which installs tiny-scale==0.1.0" in said
+            assert (half / "tiny_scale").exists() and second.poll() is None
+            (shared / "tiny-scale-0.1.0.ready").touch()
+            fcntl.flock(held, fcntl.LOCK_UN)
+            said = second.stderr.read()
+    # The other's release ran, as it was left.
+    assert "exit code 41" in said, said
 
 
 def test_the_first_bad_release(opguard, tmp_path, monkeypatch, runs):

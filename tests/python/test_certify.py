@@ -9,6 +9,7 @@ pytest.importorskip("torch")
 
 TRAIN = """
 import argparse
+import os
 import torch
 from model import scale
 
@@ -17,6 +18,9 @@ parser.add_argument("--steps", type=int, default=3)
 parser.add_argument("--save")
 parser.add_argument("--resume")
 args = parser.parse_args()
+if "RUNS" in os.environ:
+    with open(os.environ["RUNS"], "a") as file:
+        print("run", file=file)
 torch.manual_seed(0)
 model = torch.nn.Linear(8, 4)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
@@ -98,7 +102,9 @@ def test_certified_once_and_run_again_where_something_changed(certify, repo):
     assert done.returncode == 0 and not checks["default-path"]["reused"]
 
 
-def test_a_drift_is_named_accepted_and_no_other_is(certify, repo, tmp_path):
+def test_a_drift_is_named_accepted_and_no_other_is(certify, repo, tmp_path, monkeypatch):
+    runs = tmp_path / "runs.txt"
+    monkeypatch.setenv("RUNS", str(runs))
     (repo / "model.py").write_text(MODEL.replace("0.5", "0.25"))
     files = [tmp_path / name for name in ("junit.xml", "report.md", "report.sarif")]
     done, checks = certify("default-path", "--junit", files[0], "--md", files[1], "--sarif", files[2])
@@ -114,8 +120,10 @@ def test_a_drift_is_named_accepted_and_no_other_is(certify, repo, tmp_path):
     assert certify("--update", "default-path")[0].returncode == 2  # without a reason
     done, _ = certify("--update", "default-path", "--reason", "a smaller scale, #412")
     assert done.returncode == 0, done.stderr
+    runs.unlink()
     done, checks = certify("default-path")
     assert done.returncode == 0 and checks["default-path"]["result"] == "accepted", done.stdout
+    assert len(runs.read_text().split()) == 2  # traced, and recorded: what is accepted is not proven again
     assert "a smaller scale, #412" in done.stdout
     (repo / "model.py").write_text(MODEL.replace("0.5", "0.125"))
     assert certify("default-path")[0].returncode == 1

@@ -7,7 +7,7 @@ import pytest
 
 from conftest import binary
 
-COMMANDS = ("diff preflight plan match instrument run align bisect noise certify record against replay store compare dump export doctor help "
+COMMANDS = ("diff preflight plan match instrument run align bisect noise certify check infer invariants record against replay store compare dump export doctor help "
             "completion man").split()
 
 
@@ -58,7 +58,7 @@ def test_every_command_helps(opguard, command):
         "completion", "man"), text
     # A type says nothing: FILE, DIR, N do.
     assert not re.search(r"\b(TEXT|UINT|INT|FLOAT)\b", text), text
-    takes = command in ("diff", "preflight", "run", "bisect", "noise", "certify", "record", "against", "replay", "instrument")
+    takes = command in ("diff", "preflight", "run", "bisect", "noise", "certify", "check", "record", "against", "replay", "instrument")
     assert bool(re.search(r"^Usage: .* \[?-- ", text)) == (takes or command == "doctor")
     # What an option does begins with a capital.
     for line in re.findall(r"^  -\S+.*?  +(\S.*)", text, re.M):

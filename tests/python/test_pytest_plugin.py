@@ -1,4 +1,5 @@
 """opguard's pytest plugin: @pytest.mark.bitwise and opguard_certify, in sessions of their own."""
+import os
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -118,3 +119,25 @@ def test_a_session_finds_it_by_its_entry_point(tmp_path):
     for words, found in ((["--markers"], True), (["--markers", "-p", "no:opguard"], False)):
         done = subprocess.run([sys.executable, "-m", "pytest", *words], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0 and ("@pytest.mark.bitwise(runs=2" in done.stdout) == found, done.stdout + done.stderr
+
+
+def test_pytest_finds_the_plugin_by_the_packages_metadata(tmp_path):
+    """As an installation leaves it: the metadata of this tree's wheel, made without building, beside the package."""
+    backend = pytest.importorskip("scikit_build_core.build")
+    site, here = tmp_path / "site", os.getcwd()
+    site.mkdir()
+    os.chdir(ROOT)
+    try:
+        info = site / backend.prepare_metadata_for_build_wheel(str(site))
+    finally:
+        os.chdir(here)
+    assert "opguard=opguard.testing.plugin" in (info / "entry_points.txt").read_text().replace(" ", "")
+    (site / "opguard").symlink_to(build_dir() / "python" / "opguard")
+    asked = [sys.executable, "-m", "pytest", "--markers", "-p", "no:cacheprovider"]
+    environment = {**clean_environment(), "PYTHONPATH": str(site)}
+    done = subprocess.run(asked, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and "@pytest.mark.bitwise" in done.stdout, done.stdout + done.stderr
+    # Without the metadata nobody names it.
+    (info / "entry_points.txt").unlink()
+    done = subprocess.run(asked, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and "@pytest.mark.bitwise" not in done.stdout, done.stdout

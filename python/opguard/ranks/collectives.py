@@ -146,8 +146,13 @@ def _begin_message(method, group, args, kwargs):
     inputs, outputs = (operand, ()) if method == "send" else ((), operand)
     scalars, structure = "peer=%s, tag=%d" % (peer, tag), api in _OBJECTS
     if peer is None:
-        return launch("<dist." + api, group_name(group), inputs, outputs, scalars, structure, False)
-    return launch("<dist." + api, channel_name(group, method == "send", peer, tag), inputs, outputs, scalars, structure)
+        flight = launch("<dist." + api, group_name(group), inputs, outputs, scalars, structure, False)
+        return None if flight is None else flights.FromAnySource(flight, group, tag)
+    channel = channel_name(group, method == "send", peer, tag)
+    flight = launch("<dist." + api, channel, inputs, outputs, scalars, structure)
+    if flights.observers:
+        return flights.observers["message"](flight, api, group, method == "send", peer, tag, operand, flights.last_number(channel))
+    return flight
 
 
 def _wrap_method(owner, method, begin):
@@ -249,6 +254,30 @@ def _wrap_then(future, method):
     setattr(future, method, then)
 
 
+def _wrap_default_group(module):
+    """Once there is a default process group, the log says this process's rank: a program that starts its ranks by itself may
+    have told nobody before."""
+    original = getattr(module, "_update_default_pg", None)
+    if original is None or hasattr(original, "_opguard"):
+        return
+
+    @functools.wraps(original)
+    def _update_default_pg(*args, **kwargs):
+        result = original(*args, **kwargs)
+        _tell_place()
+        return result
+
+    _update_default_pg._opguard = original
+    module._update_default_pg = _update_default_pg
+
+
+@guarded
+def _tell_place():
+    found = flights.place()
+    if found and _rt.recording():
+        _rt.tell(found)
+
+
 def _step_ended(optimizer, args, kwargs):
     if flights.waiting():
         flights.sweep()
@@ -272,6 +301,8 @@ def _on_c10d(module):
     for method in _SENDS:
         _wrap_method(group, method, _begin_message)
     _wrap_coalescing(group)
+    _wrap_default_group(module)
+    _tell_place()  # it may be there already
     for method in ("wait", "synchronize"):
         _wrap_wait(work, method, id)
     _wrap_wait(work, "is_completed", id, only_if_true=True)

@@ -18,18 +18,30 @@ from opguard.load import messages
 
 _MANY = 256  # works nobody has waited for, before the ended ones are looked for
 
-on_launch = []  # called with what launch() is given, and the number
 _world = None  # torch.distributed.distributed_c10d
 _names = weakref.WeakKeyDictionary()  # process group -> its name
 _made = {}  # members -> groups made of them
 _count = {}  # group's name -> collectives launched
+observers = {}  # of training/exchange.py: what stands for a flight that is observed too
 _works = {}  # id(work) -> (work, flights), until somebody waits for it
 _coalescing = {}  # id(process group) -> flights
+_place = {}  # as place() said last
 _unknown = 0  # collectives whose end nobody in Python waited for
 
 
 def settings():
     return {"collectives_not_waited": str(_unknown)} if _unknown else {}
+
+
+def place():
+    """{"rank": ..., "world": ...} of the default process group, also once it is destroyed; {} before there is one."""
+    distributed = sys.modules.get("torch.distributed")
+    try:
+        if distributed is not None and distributed.is_available() and distributed.is_initialized():
+            _place.update(rank=str(distributed.get_rank()), world=str(distributed.get_world_size()))
+    except Exception:
+        pass  # a half-made process group has no rank yet
+    return dict(_place)
 
 
 def guarded(function):
@@ -98,18 +110,41 @@ def next_number(group):
     return _count[group]
 
 
+def last_number(group):
+    return _count.get(group, 0)
+
+
 def launch(boundary, group, inputs=(), outputs=(), scalars="", structure=False, numbered=True):
     """The flight of a collective that is called next; None where nothing is recorded. Names and values of
     inputs and outputs: ((name, tensors, flags), ...)."""
     number = next_number(group) if numbered else 0
-    for observe in on_launch:
-        observe(boundary, group, number, inputs, outputs, scalars)
-    return _rt.collective(boundary, group, number, tuple(inputs), tuple(outputs), scalars, structure)
+    flight = _rt.collective(boundary, group, number, tuple(inputs), tuple(outputs), scalars, structure)
+    if observers:
+        return observers["launched"](flight, boundary, group, number, inputs, outputs, scalars, structure)
+    return flight
 
 
 def channel_name(group, sending, peer, tag):
     ends = (group.rank(), peer) if sending else (peer, group.rank())
     return "%s:%d>%d%s" % (group_name(group), *ends, "/%d" % tag if tag else "")
+
+
+class FromAnySource:
+    """The flight of a recv from whoever sends. Who did is known as it lands: then it gets its channel, and a number there.
+
+    Counterexample: one that was posted before a recv of a named rank, and is waited for behind it. Its number is the later one."""
+
+    def __init__(self, flight, group, tag):
+        self.flight, self.group, self.tag, self.work = flight, group, tag, None
+        self.cancel = flight.cancel
+
+    def land(self, late):
+        try:
+            channel = channel_name(self.group, False, self.work._source_rank(), self.tag)
+            self.flight.channel(channel, next_number(channel))
+        except Exception:
+            pass  # not every backend tells
+        self.flight.land(late)
 
 
 def coalesce(group):
@@ -127,6 +162,8 @@ def track(flight, work, group=None):
     """work: what the launch returned; None where it had ended by then."""
     if flight is None:
         return
+    if isinstance(flight, FromAnySource):
+        flight.work = work
     together = _coalescing.get(id(group))
     if together is not None:
         together.append(flight)

@@ -55,14 +55,18 @@ def start(options):
             _rt.end_after(options.until, functools.partial(until.end, os.path.abspath(options.log)))
         exits.at_exit(close)
         if options.observations:
-            # Before our own hooks of optimizers: what it sees of a step belongs to that step.
-            from opguard.training import start as training
+            from opguard.training import observing
 
-            training.begin(options)
+            observing.start(options)  # its hooks before ours
         if not _installed:
             collectives.install()
     if not _installed:
         importing.when_imported("torch", on_torch)
+    if options.observations and options.mode != "off" and "observed" not in _installed:
+        from opguard.training import observing
+
+        _installed.add("observed")
+        importing.when_imported("torch", observing.on_torch_recorded)
     if options.mode != "off":
         _installed.add("hooks")
 
@@ -76,6 +80,9 @@ def _sketch(options):
 
 
 def close():
+    observing = sys.modules.get("opguard.training.observing")
+    if observing is not None:
+        observing.close()
     flights.close(functional.pending())
     _rt.close()
     rings = sys.modules.get("opguard.record.ring")
@@ -87,12 +94,7 @@ def _settings(options):
     from opguard.record import settings
 
     found = {str(name): str(value) for name, value in settings.collect().items()}
-    distributed = sys.modules.get("torch.distributed")
-    try:
-        if distributed is not None and distributed.is_available() and distributed.is_initialized():
-            found["rank"] = str(distributed.get_rank())
-    except Exception:
-        pass  # a half-made process group has no rank yet
+    found.update(flights.place())
     found.update(flights.settings(), **ddp.settings())
     if options.simulate:
         from opguard.simulate import seams

@@ -1,3 +1,1 @@
-"""What a program's training does, beside its operators: module calls, optimizers' steps, batches, checkpoints.
-
-`opguard run --observe` and `--check` ask for it. Each kind and its fields: docs/formats/observations.md."""
+"""What is observed of a training program beside its operators: docs/formats/observations.md."""

@@ -1,125 +1,207 @@
-"""What a checkpoint holds beside what the models hold: saved and loaded.
+"""Checkpoints: is what is saved what the models hold, and do they hold what was loaded?
 
-    torch.save({"model": state, "optimizer": ...})    names that end in a parameter's are compared with it
+    torch.save({"model": ema.state_dict()}, path)      8 tensors, 8 live, 0 same, unlike "fc.weight", ...
 
-A tensor of a model that some model holds bit for bit under that name is the same; an average's copy is so of its own."""
+A saved tensor belongs to the live ones whose name its own ends with. Wrappers' parts of a name are left out. A live
+name is `same` where some model's tensor of that name is saved bit for bit. A model none of whose names is there is not
+meant, and counts for nothing. Counterexample: another type or shape, as a checkpoint in halves has, tells nothing.
 
-import functools
+The cost: a digest of the saved tensors and of the models', for each file."""
+
 import os
 import sys
 
-from opguard import _rt
 from opguard.load import importing
 from opguard.record import parameter_names
-from opguard.training import calls, models, sink, where
+from opguard.training import hooks, kinds, modules, tensors, where
 
-_DEEPEST = 6
-_MOST_TENSORS = 65536
-_NAMED = 8
-
-
-def install(torch):
-    _wrap(torch.serialization, "save", (torch,), 1)
-    importing.when_imported("safetensors.torch", lambda module: (_wrap(module, "save_file", (), 1), _wrap(module, "save_model", (), 1)))
+_MOST_DEPTH, _MOST_TENSORS, _MOST_NAMES = 6, 100_000, 8
+_WRAPPERS = ("module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 
 
-def _wrap(module, name, others, path):
-    original = getattr(module, name, None)
-    if original is None:
-        return
-
-    @functools.wraps(original)
-    def save(*args, **kwargs):
-        _saved(args[0] if args else next(iter(kwargs.values()), None), args[path] if len(args) > path else kwargs.get("f", kwargs.get("filename")))
-        return original(*args, **kwargs)
-
-    for holder in (module,) + others:
-        if getattr(holder, name, None) is original:
-            setattr(holder, name, save)
-
-
-def _flat(value, found, path="", depth=0):
+def _collect(value, name, found, depth=0):
     torch = sys.modules["torch"]
-    if len(found) >= _MOST_TENSORS or depth > _DEEPEST:
+    if len(found) >= _MOST_TENSORS:
         return
     if isinstance(value, torch.Tensor):
-        found.append((path, value))
+        found.append((name, value))
     elif isinstance(value, torch.nn.Module):
-        _flat(value.state_dict(), found, path, depth + 1)
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            _flat(inner, found, "%s.%s" % (path, key) if path else str(key), depth + 1)
+        for live, tensor in _of_module(value):
+            found.append((name + live.split("."), tensor))
+    elif depth < _MOST_DEPTH:
+        if isinstance(value, dict):
+            for key, item in list(dict.items(value)):
+                parts = [p for p in str(key).split(".") if p not in _WRAPPERS] if isinstance(key, str) else [str(key)]
+                _collect(item, name + parts, found, depth + 1)
+        elif isinstance(value, (list, tuple)):
+            for i, item in enumerate(value):
+                _collect(item, name + [str(i)], found, depth + 1)
 
 
-def _plain(name):
-    """Without what wrappers put before a name."""
-    for prefix in ("module.", "_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module."):
-        name = name.replace(prefix, "")
-    return name
-
-
-def _live():
-    """{name: tensors of that name}, of models that were called."""
-    found = {}
-    for root in calls.roots():
-        for path, module in parameter_names.modules_below(root):
-            skipped = getattr(module, "_non_persistent_buffers_set", ())
-            for table in (module._parameters, module._buffers):
-                for attr, tensor in table.items():
-                    if tensor is not None and attr not in skipped:
-                        found.setdefault(path + attr, []).append(tensor)
+def _of_module(root):
+    """[(name, tensor)] that belongs in a state dictionary; of what two names share, both."""
+    found = []
+    for path, module in parameter_names.modules_below(root):
+        table = object.__getattribute__(module, "__dict__")
+        apart = table.get("_non_persistent_buffers_set") or ()
+        for kind in ("_parameters", "_buffers"):
+            for attr, tensor in (table.get(kind) or {}).items():
+                if tensor is not None and attr not in apart and not parameter_names.is_lazy(tensor):
+                    found.append((path + str(attr), tensor))
     return found
 
 
-def _hashes(tensors):
-    readable = [models.local(t).detach() for t in tensors]
-    return _rt.hashes(readable)
-
-
-@sink.guarded
 def _saved(value, path):
-    given = []
-    _flat(value, given)
-    live = _live()
-    by_name = {}
-    for name, tensor in given:
-        parts = _plain(name).split(".")
-        for start in range(len(parts)):
-            suffix = ".".join(parts[start:])
-            if suffix in live:
-                by_name.setdefault(suffix, []).append(tensor)
+    saved = []
+    _collect(value, [], saved)
+    models = [_of_module(root) for root in modules.roots()]
+    live = {}  # name -> tensors
+    for model in models:
+        for name, tensor in model:
+            live.setdefault(name, []).append(tensor)
+    pairs = {}  # name -> [(saved, live)]
+    for parts, tensor in saved:
+        for begin in range(len(parts)):  # the longest name first
+            name = ".".join(parts[begin:])
+            if name in live:
+                pairs.setdefault(name, []).extend((tensor, held) for held in live[name])
                 break
-    same, unlike = 0, []
-    for name, tensors in by_name.items():
-        held = live[name]
-        digests = _hashes(held)
-        mine = _hashes(tensors)
-        if any(d is None for d in digests + mine):
+    same, unlike = _compare(pairs)
+    missing, count = [], 0
+    for model in models:
+        meant = [name in pairs for name, _ in model]
+        if not any(meant) or sum(meant) * 2 < len(meant):
             continue
-        if all(d in digests for d in mine):
-            same += 1
-        else:
-            unlike.append(name)
-    missing = [name for name in live if name not in by_name] if by_name else []
-    text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
-    sink.see("save", (text, len(given), len(live), same, missing[:_NAMED], unlike[:_NAMED], where.place(3)))
+        count += len(model)
+        there = {_key(tensor) for name, tensor in model if name in pairs}
+        missing += [name for name, tensor in model if name not in pairs and _key(tensor) not in there and name not in missing]
+    count = count or sum(map(len, models))
+    kinds.say("save", (path, len(saved), count, len(same), missing[:_MOST_NAMES], unlike[:_MOST_NAMES], where.here()))
 
 
-@sink.guarded
-def loaded(module, state, result):
+def _key(tensor):
+    """What two names of one memory share."""
+    held = tensors.local(tensor)
+    try:
+        return held.data_ptr() or id(tensor), tuple(held.shape)
+    except Exception:
+        return id(tensor), ()
+
+
+def _compare(pairs):
+    """([names of which one pair is alike], [names of which none is])."""
     torch = sys.modules["torch"]
-    if not isinstance(state, dict):
-        return
-    given = {_plain(str(name)): tensor for name, tensor in state.items() if isinstance(tensor, torch.Tensor)}
-    unlike = []
-    for path, below in parameter_names.modules_below(module):
-        for table in (below._parameters, below._buffers):
-            for attr, tensor in table.items():
-                other = given.get(path + attr)
-                if tensor is None or other is None or other.dtype != tensor.dtype or other.shape != tensor.shape:
-                    continue
-                mine, theirs = _hashes([tensor, other])
-                if mine is not None and theirs is not None and mine != theirs:
-                    unlike.append(path + attr)
-    missing, unexpected = getattr(result, "missing_keys", ()), getattr(result, "unexpected_keys", ())
-    sink.see("load", (type(module).__name__, len(given), len(missing), len(unexpected), unlike[:_NAMED], where.place(3)))
+    every, wanted = {}, []
+    for name, held in pairs.items():
+        for one, other in held:
+            if one.dtype == other.dtype and one.shape == other.shape and _key(one) != _key(other):
+                for tensor in (one, other):
+                    if id(tensor) not in every:
+                        every[id(tensor)] = len(wanted)
+                        wanted.append(tensor)
+    with torch._C.DisableTorchFunction():
+        digests = tensors.hashes(wanted)
+    same, unlike = [], []
+    for name, held in pairs.items():
+        alike, known = False, False
+        for one, other in held:
+            if one.dtype != other.dtype or one.shape != other.shape:
+                continue
+            if _key(one) == _key(other):
+                alike = known = True
+            else:
+                a, b = digests[every[id(one)]], digests[every[id(other)]]
+                known = known or (a is not None and b is not None)
+                alike = alike or (a is not None and a == b)
+        if alike:
+            same.append(name)
+        elif known:
+            unlike.append(name)
+    return same, unlike
+
+
+def _path_text(path):
+    return os.fspath(path) if isinstance(path, (str, bytes, os.PathLike)) else "<%s>" % type(path).__name__
+
+
+def _saving(args, kwargs):
+    value = args[0] if args else next(iter(kwargs.values()), None)
+    torch = sys.modules["torch"]
+    if isinstance(value, (torch.UntypedStorage, torch.storage.TypedStorage)):
+        return  # what pickle asks of a tensor
+    path = args[1] if len(args) > 1 else kwargs.get("f", kwargs.get("filename"))
+    path = _path_text(path)
+    _saved(value, path if isinstance(path, str) else path.decode("utf-8", "replace"))
+
+
+# --- loading ---
+
+
+def _given(args, kwargs):
+    """Names and tensors, as they are before the call, which may change the dictionary."""
+    state = args[1] if len(args) > 1 else kwargs.get("state_dict")
+    torch = sys.modules["torch"]
+    return [(str(k), v) for k, v in list(dict.items(state)) if isinstance(v, torch.Tensor)] if isinstance(state, dict) else []
+
+
+def _loaded(given, result, args, kwargs):
+    module = args[0]
+    missing = getattr(result, "missing_keys", None)
+    unexpected = getattr(result, "unexpected_keys", None)
+    live = {}
+    for path, below in _with_wrappers(module):
+        table = object.__getattribute__(below, "__dict__")
+        for kind in ("_parameters", "_buffers"):
+            for attr, tensor in (table.get(kind) or {}).items():
+                if tensor is not None:
+                    live[path + str(attr)] = tensor
+    pairs = {name: [(_as(tensor, live[name]), live[name])] for name, tensor in given if name in live}
+    _, unlike = _compare(pairs)
+    kinds.say("load", (
+        type(module).__name__, len(given), None if missing is None else len(missing), None if unexpected is None else len(unexpected),
+        unlike[:_MOST_NAMES], where.here(),
+    ))  # fmt: skip
+
+
+def _with_wrappers(root):
+    """[("module.fc.", module)]: names as they are, not stripped."""
+    found, stack, seen = [], [("", root)], set()
+    while stack:
+        prefix, module = stack.pop()
+        found.append((prefix, module))
+        if (prefix, id(module)) in seen or prefix.count(".") > 64:
+            continue
+        seen.add((prefix, id(module)))
+        for name, child in parameter_names.table(module, "_modules"):
+            if child is not None:
+                stack.append(("%s%s." % (prefix, name), child))
+    return found
+
+
+def _as(tensor, like):
+    """What loading makes of it: of the live one's type."""
+    if tensor.dtype == like.dtype or not tensors.is_plain(tensor):
+        return tensor
+    with tensors.quietly():
+        return tensor.detach().to(like.dtype)
+
+
+def _optimizer_loaded(token, result, args, kwargs):
+    state = args[1] if len(args) > 1 else kwargs.get("state_dict")
+    held = state.get("state", {}) if isinstance(state, dict) else {}
+    kinds.say("load", (type(args[0]).__name__, len(held), None, None, [], where.here()))
+
+
+def install(torch):
+    original = torch.serialization.save
+    ours = hooks.around(torch.serialization, "save", _saving, family="save")
+    if ours is not None and torch.save is original:
+        torch.save = ours
+    hooks.around(torch.nn.Module, "load_state_dict", _given, _loaded, family="load")
+    hooks.around(sys.modules["torch.optim.optimizer"].Optimizer, "load_state_dict", end=_optimizer_loaded, family="load")
+    importing.when_imported("safetensors.torch", _on_safetensors)
+
+
+def _on_safetensors(module):
+    for name in ("save_file", "save", "save_model"):
+        hooks.around(module, name, _saving, family="save")

@@ -1,246 +1,304 @@
-"""Optimizers' steps: what each parameter is before and behind one, and which are held by none.
+"""Steps of optimizers: what they held, what of it changed, and with which gradients.
 
-A digest is made of the parameters that a step may have written, and of the gradients that it is given. What was not
-written since (torch's version counter) is not read again: a frozen model costs nothing after its first step.
-On a device nothing is waited for, so digests and norms are none there."""
+    loss.backward(); optimizer.step()    parameter rows of what is new, step.begin, an update row each, an optimizer row
 
+Torch's own hooks of all optimizers tell when. Of optimizers within each other (ZeroRedundancyOptimizer) the outer one
+counts. A step that a gradient scaler left out is told by the scaler (api.py).
+
+What no step has changed since the last one is not read again before the next: torch's version, the address and 32
+elements tell. Counterexample: a few elements written through `.data` between two steps may be missed in `before`.
+
+The cost: a digest and a norm of each parameter and of each gradient."""
+
+import gc
+import math
 import sys
+import threading
 import weakref
 
-from opguard import _rt
-from opguard.load import importing
 from opguard.record import hook_numbers
-from opguard.training import calls, models, objects, ranks, sink, waiting, where
+from opguard.training import hooks, kinds, modules, parameters, tensors, where
 
-_MOST_BUFFERS = 512
+_MOST_WALKS = 16
+_state = {"next": 0, "stepping": 0, "walks": 0, "scanned": False}
 
-_digests = {}  # number of a parameter -> (version, digest)
-_used = {}  # id of a parameter -> (weak reference to its gradient, version after the step that used it)
-_before = {}  # id of an optimizer -> what its step began with
-_first = []  # the optimizer that stepped first, and speaks for what none holds
+
+class _Running(threading.local):
+    def __init__(self):
+        self.steps = []  # of optimizers that run: [optimizer, what was seen before or None]
+
+
+_running = _Running()
+
+
+class Known:
+    """An optimizer that was met."""
+
+    __slots__ = ("ref", "number", "first", "steps")
+
+    def __init__(self, optimizer):
+        self.ref, self.number, self.steps = weakref.ref(optimizer), _state["next"], 0
+        self.first = None  # in which order it took its first step, None: it did not, or within another's
+        _state["next"] += 1
+
+
+_known = {}  # id -> Known
+
+
+def reset():
+    _known.clear()
+    parameters.optimizers.clear()
+    parameters.reset()
+    _state.update(next=0, stepping=0, walks=0, scanned=False)
+
+
+def meet(optimizer):
+    known = _known.get(id(optimizer))
+    if known is None or known.ref() is not optimizer:
+        known = _known[id(optimizer)] = Known(optimizer)
+        _tell()
+    return known
+
+
+def _tell():
+    """Those that step come first: one within another holds what that one holds."""
+    held = [k for k in _known.values() if k.ref() is not None]
+    held.sort(key=lambda k: (k.first is None, k.first or 0, k.number))
+    parameters.optimizers[:] = [(k.ref, k.number) for k in held]
+
+
+def _steps(optimizer):
+    known = meet(optimizer)
+    if known.first is None:
+        known.first = _state["stepping"]
+        _state["stepping"] += 1
+        _tell()
+    return known.number
+
+
+def _is_first(optimizer):
+    """Of those that live and step, the first tells of what none holds."""
+    stepping = [k.first for k in _known.values() if k.first is not None and k.ref() is not None]
+    return bool(stepping) and min(stepping) == _known[id(optimizer)].first
+
+
+def _meet_all():
+    """Optimizers that were made before we watched."""
+    _state["scanned"] = True
+    kind = sys.modules["torch"].optim.Optimizer
+    for candidate in gc.get_objects():
+        if kind in type.__dict__["__mro__"].__get__(type(candidate)) and "param_groups" in candidate.__dict__:
+            meet(candidate)
+
+
+def gradient_of(parameter):
+    gradient = getattr(parameter, "main_grad", None) if type(parameter) is not sys.modules["torch"].Tensor else None
+    return parameter.grad if gradient is None else gradient
+
+
+def held_by(optimizer):
+    found, seen = [], set()
+    for group in optimizer.param_groups:
+        for tensor in group["params"]:
+            if id(tensor) not in seen:
+                seen.add(id(tensor))
+                found.append(tensor)
+    return found
+
+
+class Seen:
+    """What was seen before a step."""
+
+    def __init__(self, optimizer, gradients):
+        torch = sys.modules["torch"]
+        self.number = _steps(optimizer)
+        if not _state["scanned"]:
+            _meet_all()
+        self.held = held_by(optimizer)
+        places, buffers, order = parameters.scan()
+        if any(id(t) not in places for t in self.held) and _state["walks"] < _MOST_WALKS:
+            _state["walks"] += 1
+            modules.walk()
+            places, buffers, order = parameters.scan()
+        holders = parameters.holders()
+        parameters.say_changed(places, buffers, order, holders)
+        strangers = [t for t in self.held if id(t) not in places]
+        parameters.say_strangers(strangers, holders)
+        self.strangers = len(strangers)
+        self.left = sum(1 for t in order if id(t) in places and id(t) not in holders and t.requires_grad)
+        first = _is_first(optimizer)
+        self.others = [t for t in order if id(t) not in holders and id(t) in places] if first else []
+        self.buffers = [t for t in order if id(t) in buffers] if first else []
+        # A gradient that a closure makes is not there yet.
+        self.gradients = self._gradients() if gradients else None
+        # What the last step has left is what this one finds, unless somebody wrote it.
+        with tensors.quietly():
+            same = {id(t) for t in self.held if (e := parameters.known(t)).stamp is not None and e.stamp == tensors.stamp(t)}
+        fresh = [t for t in self.held if id(t) not in same]
+        fresh += [t for t in self.others + self.buffers if parameters.known(t).value is None]
+        for tensor, value in zip(fresh, tensors.hashes(fresh)):
+            parameters.known(tensor).value = value
+        self.before = {id(t): parameters.known(t).value for t in self.held}
+        self.places, self.holders, self.torch = places, holders, torch
+
+    def _gradients(self):
+        """{id of a parameter: (digest, type, norm)} of those that have one."""
+        pairs = [(t, gradient_of(t)) for t in self.held + self.others]
+        pairs = [(t, g) for t, g in pairs if g is not None]
+        given = [g for _, g in pairs]
+        digests, norms = tensors.read(given)
+        return {id(t): (d, tensors.dtype_text(g.dtype), n) for (t, g), d, n in zip(pairs, digests, norms)}
+
+    def end(self, optimizer, skipped, place):
+        if self.gradients is None:
+            self.gradients = self._gradients()
+        every = self.held + self.others + self.buffers
+        values, norms = tensors.read(every)
+        with tensors.quietly():
+            stamps = [tensors.stamp(t) for t in self.held]
+        changed = 0
+        for i, (tensor, value, norm) in enumerate(zip(every, values, norms)):
+            entry = parameters.known(tensor)
+            if entry is None:
+                continue
+            before = self.before.get(id(tensor)) if i < len(self.held) else entry.value
+            digest, dtype, gradient_norm = self.gradients.get(id(tensor), (None, None, None))
+            moved = None if before is None or value is None else before != value
+            if i < len(self.held):
+                changed += bool(moved)
+                entry.stamp = stamps[i]
+            entry.value = value
+            module = entry.holder() if entry.holder is not None else None
+            kinds.say("update", (
+                entry.number, self.number, value, before, digest, dtype, gradient_norm, norm, moved, None if module is None else bool(module.training),
+            ))  # fmt: skip
+        squares = [n * n for _, _, n in (self.gradients[id(t)] for t in self.held if id(t) in self.gradients) if n is not None]
+        known = any(value is not None for value in values[: len(self.held)]) or not self.held
+        norm = math.sqrt(sum(squares)) if squares and all(map(math.isfinite, squares)) else (sum(squares) if squares else None)
+        rates = [tensors.number(group.get("lr")) for group in optimizer.param_groups]
+        kinds.say("optimizer", (
+            self.number, type(optimizer).__name__, rates, len(self.held), self.strangers, changed if known else None, self.left, norm, skipped, place,
+        ))  # fmt: skip
+        self.remember()
+
+    def remember(self):
+        """Which gradients have been used now: a backward pass that finds them again adds to them."""
+        for tensor in self.held:
+            entry = parameters.known(tensor)
+            gradient = tensor.grad
+            if entry is None:
+                continue
+            digest, _, norm = self.gradients.get(id(tensor), (None, None, None))
+            entry.gradient_norm = norm
+            entry.gradient = None if gradient is None else (weakref.ref(gradient), _version(gradient), digest)
+
+
+def _version(tensor):
+    return None if tensor.is_inference() else tensor._version
+
+
+def used(tensor):
+    """The gradient that the last step of its optimizer has used, and that nobody has touched since; else None."""
+    entry = parameters.known(tensor)
+    gradient = tensor.grad
+    if entry is None or entry.gradient is None or gradient is None:
+        return None
+    reference, version, _ = entry.gradient
+    return gradient if reference() is gradient and _version(gradient) == version else None
+
+
+def stale():
+    """How many gradients of the steps before are there still, and will be added to."""
+    found = []
+    for known in list(_known.values()):
+        optimizer = known.ref()
+        if optimizer is None or known.first is None:
+            continue
+        for tensor in held_by(optimizer):
+            gradient = used(tensor)
+            if gradient is not None:
+                found.append((gradient, parameters.known(tensor).gradient[2]))
+    # What writes through `.data` changes no version.
+    now = tensors.hashes([g for g, _ in found])
+    return sum(1 for (_, digest), value in zip(found, now) if digest is None or value is None or digest == value)
+
+
+# --- torch's hooks ---
+
+
+def _is_running(optimizer):
+    """Is a step of it on this thread's stack still, or has it raised?"""
+    frame = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code.co_name == "wrapper" and "args" in frame.f_code.co_varnames:
+            args = frame.f_locals.get("args")
+            if args and args[0] is optimizer:
+                return True
+        frame = frame.f_back
+    return False
+
+
+def _begins(optimizer, args, kwargs):
+    if not kinds.watching() or hooks.compiling():
+        return
+    running = _running.steps
+    while running and (running[-1][0] is optimizer or not _is_running(running[-1][0])):
+        running.pop()
+    if running:
+        running.append([optimizer, None])
+        return
+    entry = [optimizer, None]
+    running.append(entry)
+    closure = (len(args) > 1 and callable(args[1])) or callable(kwargs.get("closure"))
+    hooks.unwatched(_look, entry, optimizer, not closure)
+
+
+@hooks.guarded
+def _look(entry, optimizer, gradients):
+    entry[1] = Seen(optimizer, gradients)
+    kinds.say("api", ("step.begin", entry[1].number, type(optimizer).__name__, None, None, None, where.here(2)))
+
+
+def _ended(optimizer, args, kwargs):
+    running = _running.steps
+    while running:
+        entry = running.pop()
+        if entry[0] is optimizer:
+            known = _known.get(id(optimizer))
+            if known is not None:
+                known.steps += 1
+            if entry[1] is not None and not running and kinds.watching() and not hooks.compiling():
+                hooks.unwatched(_end, entry[1], optimizer)
+            return
+
+
+@hooks.guarded
+def _end(seen, optimizer):
+    found = getattr(optimizer, "found_inf", None)  # of a scaler whose optimizer leaves the step out itself
+    found = tensors.number(found) if found is not None else None
+    seen.end(optimizer, bool(found), where.here(2))
+
+
+@hooks.guarded
+def left_out(optimizer):
+    """A gradient scaler did not let it step."""
+    seen = Seen(optimizer, True)
+    seen.end(optimizer, True, where.here(2))
+
+
+def count(optimizer):
+    known = _known.get(id(optimizer))
+    return known.steps if known is not None else 0
 
 
 def install(torch):
-    optim = sys.modules.get("torch.optim.optimizer")
-    if optim is None:
+    """Before the recording's own hooks: a row belongs to the step that ends."""
+    kinds.at_begin(reset)
+    optim = sys.modules["torch.optim.optimizer"]
+    if not hasattr(optim, "register_optimizer_step_pre_hook"):
         return
-    optimizer = optim.Optimizer
-    _meet_made(optimizer)
     with hook_numbers.apart():
         optim.register_optimizer_step_pre_hook(_begins)
     with hook_numbers.apart():
         optim.register_optimizer_step_post_hook(_ended)
-
-
-def _meet_made(kind):
-    """An optimizer that has not stepped holds its parameters too."""
-    import functools
-
-    original = kind.__init__
-
-    @functools.wraps(original)
-    def __init__(self, *args, **kwargs):
-        original(self, *args, **kwargs)
-        objects.optimizers.of(self)
-
-    kind.__init__ = __init__
-
-
-def _groups():
-    """{id of a tensor: (optimizer, group, weight decay)} of all optimizers that live."""
-    found = {}
-    for number, optimizer in objects.optimizers.living():
-        for place, group in enumerate(optimizer.param_groups):
-            decay = group.get("weight_decay")
-            decay = float(decay) if isinstance(decay, (int, float)) else None
-            for tensor in group["params"]:
-                found.setdefault(id(tensor), (number, place, decay))
-    return found
-
-
-def _digests_of(rows):
-    """{number: digest} of [(number, tensor, held)]: what was not written since is as it was.
-
-    Counterexample: a normalisation's running statistics, which kernels write past the counter."""
-    found, fresh = {}, []
-    for number, tensor, held in rows:
-        known = _digests.get(number)
-        version = _version(tensor)
-        buffer = held is not None and held.buffer
-        if not buffer and known is not None and known[0] == version and known[2]() is tensor:
-            found[number] = known[1]
-        else:
-            fresh.append((number, tensor, version))
-    if fresh:
-        for (number, tensor, version), digest in zip(fresh, _rt.hashes([models.local(t).detach() for _, t, _ in fresh])):
-            found[number] = digest
-            _digests[number] = (version, digest, weakref.ref(tensor))
-    return found
-
-
-def _version(tensor):
-    try:
-        return models.local(tensor)._version
-    except RuntimeError:  # an inference tensor has none
-        return object()
-
-
-def _norms(tensors):
-    """Norms by position, None where they cannot be had without waiting."""
-    torch = sys.modules["torch"]
-    found = [None] * len(tensors)
-    wanted = [
-        i for i, t in enumerate(tensors)
-        if t is not None and models.is_readable(models.local(t)) and (t.is_floating_point() or t.is_complex())
-    ]  # fmt: skip
-    by_type = {}
-    for i in wanted:
-        by_type.setdefault(tensors[i].dtype, []).append(i)
-    for places in by_type.values():
-        held = [models.local(tensors[i]).detach() for i in places]
-        try:
-            norms = torch._foreach_norm(held)
-            values = torch.stack([n.to(torch.float64) for n in norms]).tolist()
-        except (RuntimeError, AttributeError, NotImplementedError):
-            values = [float(torch.linalg.vector_norm(t.to(torch.float32))) for t in held]
-        for i, value in zip(places, values):
-            found[i] = value
-    return found
-
-
-@sink.guarded
-def _begins(optimizer, args, kwargs):
-    if calls._is_compiling():
-        return None
-    ranks.meet()
-    torch = sys.modules["torch"]
-    number, _ = objects.optimizers.of(optimizer)
-    if not _first:
-        _first.append(number)
-    step = _rt.step()
-    found, groups = models.walk(step), _groups()
-    mine = {id(t) for group in optimizer.param_groups for t in group["params"]}
-    rows = []  # [number, tensor, held]
-    tensors = [t for group in optimizer.param_groups for t in group["params"]]
-    buffers = 0
-    for key, held in found.items():
-        tensor = held.tensor()
-        if tensor is None or key in mine:
-            continue
-        if held.buffer:
-            buffers += 1
-            if number == _first[0] and buffers <= _MOST_BUFFERS:
-                tensors.append(tensor)
-        elif number == _first[0] and key not in groups:
-            tensors.append(tensor)
-    named = dict(zip(map(id, tensors), models.names(tensors)))
-    shared = {}
-    for held in found.values():
-        tensor = held.tensor()
-        if tensor is not None and not held.buffer:
-            shared.setdefault(models.storage_of(tensor), []).append(held.name)
-    _tied(shared)
-    with torch.no_grad():
-        for tensor in tensors:
-            held = found.get(id(tensor))
-            name = named.get(id(tensor)) or (held.name if held else None)
-            names = shared.get(models.storage_of(tensor), ())
-            rows.append((models.tell(tensor, held, name, groups.get(id(tensor)), names if held else ()), tensor, held))
-        before = _digests_of(rows)
-        gradients = [t.grad if t.is_leaf and t.grad is not None and not t.grad.is_sparse else None for _, t, _ in rows]
-        has = [t.is_leaf and t.grad is not None for _, t, _ in rows]
-        readable = [models.local(g).detach() for g in gradients if g is not None]
-        digests = iter(_rt.hashes(readable))
-        of_gradients = [next(digests) if g is not None else None for g in gradients]
-        norms = _norms(gradients)
-    types = [models.dtype_name(t.grad.dtype) if h else None for (_, t, _), h in zip(rows, has)]
-    strangers = sum(1 for t in optimizer_tensors(optimizer) if id(t) not in found and named.get(id(t)) is None) if found else 0
-    left = sum(1 for key, held in found.items() if not held.buffer and key not in groups and _wants(held))
-    _before[id(optimizer)] = (rows, before, of_gradients, types, norms, strangers, left, where.place(3))
-    return None
-
-
-def optimizer_tensors(optimizer):
-    return [t for group in optimizer.param_groups for t in group["params"]]
-
-
-def _wants(held):
-    tensor = held.tensor()
-    return tensor is not None and tensor.requires_grad
-
-
-def _tied(shared):
-    """Names of one module tree that share memory because one tensor is held twice."""
-    for root in calls.roots():
-        seen = {}
-        for path, module in models.parameter_names.modules_below(root):
-            for attr, tensor in module._parameters.items():
-                if tensor is not None:
-                    seen.setdefault(id(tensor), []).append((path + attr, tensor))
-        for pairs in seen.values():
-            if len(pairs) > 1:
-                shared[models.storage_of(pairs[0][1])] = [name for name, _ in pairs]
-
-
-@sink.guarded
-def _ended_row(optimizer):
-    begun = _before.pop(id(optimizer), None)
-    if begun is None:
-        return
-    torch = sys.modules["torch"]
-    rows, before, gradients, types, norms, strangers, left, place = begun
-    number, _ = objects.optimizers.of(optimizer)
-    with torch.no_grad():
-        after = _digests_of(rows)
-        lengths = _norms([t for _, t, _ in rows])
-    changed_ones, total = 0, 0.0
-    mine = {id(t) for t in optimizer_tensors(optimizer)}
-    modules = {n: m for n, m in objects.modules.living()}
-    for (parameter, tensor, held), gradient, dtype, norm, length in zip(rows, gradients, types, norms, lengths):
-        old, new = before.get(parameter), after.get(parameter)
-        changed = None if old is None or new is None else old != new
-        module = modules.get(held.module) if held else None
-        if id(tensor) in mine:
-            changed_ones += bool(changed)
-            total += norm * norm if norm is not None else 0.0
-        sink.see(
-            "update",
-            (parameter, number, new, old, gradient, dtype, norm, length, changed, module.training if module is not None else None),
-        )
-    _used.clear() if len(_used) > 100000 else None
-    for tensor in optimizer_tensors(optimizer):
-        if tensor.is_leaf and tensor.grad is not None:
-            _used[id(tensor)] = (weakref.ref(tensor), weakref.ref(tensor.grad), _version(tensor.grad))
-        else:
-            _used.pop(id(tensor), None)
-    rates = []
-    for group in optimizer.param_groups:
-        rate = group.get("lr")
-        if isinstance(rate, (int, float)):
-            rates.append(float(rate))
-        elif rate is not None and getattr(rate, "device", None) is not None and rate.device.type == "cpu":
-            rates.append(float(rate))
-    readable = any(norm is not None for norm in norms)
-    known = any(d is not None for d in after.values())
-    sink.see(
-        "optimizer",
-        (number, type(optimizer).__name__, rates, len(mine), strangers, changed_ones if known else None, left,
-         total ** 0.5 if readable else None, False, place),
-    )  # fmt: skip
-
-
-def _ended(optimizer, args, kwargs):
-    _ended_row(optimizer)
-    waiting.step_ended()
-
-
-def stale():
-    """Parameters whose gradient the last step used, and that nobody has touched since."""
-    count = 0
-    for reference, gradient, version in list(_used.values()):
-        tensor, kept = reference(), gradient()
-        if tensor is None or kept is None:
-            continue
-        if tensor.grad is kept and _version(kept) == version:
-            count += 1
-    return count
+    hooks.around(optim.Optimizer, "__init__", end=lambda token, result, args, kwargs: meet(args[0]), family="Optimizer")

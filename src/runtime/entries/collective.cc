@@ -155,6 +155,19 @@ PyObject* flight_number(PyObject* self, PyObject* number) {
   Py_RETURN_NONE;
 }
 
+// A message whose sender was not known when it was launched.
+PyObject* flight_channel(PyObject* self, PyObject* args) {
+  const char* group = nullptr;
+  unsigned number = 0;
+  if (!PyArg_ParseTuple(args, "sI", &group, &number)) return nullptr;
+  Flight& flight = *reinterpret_cast<FlightObject*>(self)->flight;
+  if (recorder().alive() && flight.generation == recorder().generation()) {
+    flight.event.group = recorder().string(group);
+    flight.event.sequence = number;
+  }
+  Py_RETURN_NONE;
+}
+
 PyObject* flight_cancel(PyObject* self, PyObject*) {
   Flight& flight = *reinterpret_cast<FlightObject*>(self)->flight;
   flight.landed = true;
@@ -176,6 +189,7 @@ PyMethodDef g_flight_methods[] = {
     {"give", flight_give, METH_O, "give(outputs): those it is known to write only now"},
     {"land", flight_land, METH_O, "land(late): its outputs are there"},
     {"number", flight_number, METH_O, "number(n): its number in its group"},
+    {"channel", flight_channel, METH_VARARGS, "channel(group, n): only now known"},
     {"cancel", flight_cancel, METH_NOARGS, "It never ran"},
     {}};
 PyType_Slot g_flight_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(free_flight)},

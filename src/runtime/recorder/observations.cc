@@ -1,6 +1,7 @@
 #include "runtime/recorder/observations.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 #include <vector>
@@ -8,7 +9,8 @@
 #include "record/limits.h"
 #include "record/observation_code.h"
 #include "runtime/entries/collective.h"
-#include "runtime/fingerprint/fingerprint.h"
+#include "runtime/fingerprint/length.h"
+#include "runtime/fingerprint/mask.h"
 #include "runtime/recorder/python_fingerprint.h"
 #include "runtime/recorder/recorder.h"
 
@@ -102,21 +104,69 @@ uint32_t number_of(Schema& schema) {
   return schema.number;
 }
 
-PyObject* hash_object(const TorchApi& torch, PyObject* tensor, TensorView& view) {
+Ref no_object() { return Ref::borrow(Py_None); }
+Ref hash_object(uint64_t h) { return Ref(PyLong_FromUnsignedLongLong(h)); }
+
+// What is read of a tensor: `length` is none where it has none, or is not wanted.
+struct Looked {
+  Ref h, length;
+};
+
+// Of a type that torch itself has float32 norms of, as a float32: half the bytes in the log.
+Ref length_of(const Measure& measure, FloatType type) {
+  if (!measure.length) return no_object();
+  const double exact = *measure.length;
+  const auto narrow = static_cast<float>(exact);
+  const bool fits = type != FloatType::float64 && (std::isfinite(narrow) || !std::isfinite(exact));
+  return Ref(PyFloat_FromDouble(fits ? narrow : exact));
+}
+
+Looked look_at(const TorchApi& torch, PyObject* tensor, TensorView& view, bool lengths) {
   view_tensor(torch, tensor, view);
   if (PyErr_Occurred()) PyErr_Clear();
-  if (!view.readable) return Ref::borrow(Py_None).release();
+  if (!view.readable) return {no_object(), no_object()};
   Slot slot;
   if (anything_in_flight() && read_in_flight(view, slot))
-    return slot.flags & (kUnreadable | kPending) ? Ref::borrow(Py_None).release()
-                                                 : PyLong_FromUnsignedLongLong(slot.value.h);
+    return {slot.flags & (kUnreadable | kPending) ? no_object() : hash_object(slot.value.h),
+            no_object()};
   const unsigned threads = threads_for(view);
-  uint64_t h = 0;
+  const FloatType type = lengths ? float_type(view.meta.dtype) : FloatType::none;
+  Measure found;
   {
     WhileReading reading(view);
-    h = fingerprint(view.elements, nullptr, threads).h;
+    found = measure(view.elements, type, threads);
   }
-  return PyLong_FromUnsignedLongLong(h);
+  return {hash_object(found.h), length_of(found, type)};
+}
+
+// Calls take(i, Looked) for each of a list or tuple. False: an error is set.
+template <typename Take>
+bool look_at_all(PyObject* tensors, bool lengths, Take take) {
+  // A copy: what a subclass does as it is looked at may change the list.
+  Ref all(PyList_Check(tensors) ? PyList_AsTuple(tensors) : Ref::borrow(tensors).release());
+  if (!all) return false;
+  OwnWork work;
+  TensorView& view = recorder().thread().view;
+  for (Py_ssize_t i = 0; i < PyTuple_Size(all.get()); ++i) {
+    PyObject* object = PyTuple_GetItem(all.get(), i);
+    Looked found{no_object(), no_object()};
+    if (work.torch() != nullptr && work.torch()->is_tensor(object))
+      found = look_at(*work.torch(), object, view, lengths);
+    if (!found.h || !found.length) {
+      PyErr_Clear();
+      found = {no_object(), no_object()};
+    }
+    take(i, std::move(found));
+  }
+  return true;
+}
+
+// As long as a list or tuple; none, and an error is set, for anything else.
+Ref list_for(PyObject* tensors) {
+  if (PyList_Check(tensors)) return Ref(PyList_New(PyList_Size(tensors)));
+  if (PyTuple_Check(tensors)) return Ref(PyList_New(PyTuple_Size(tensors)));
+  PyErr_SetString(PyExc_TypeError, "a list or a tuple of tensors is wanted");
+  return Ref(nullptr);
 }
 
 }  // namespace
@@ -142,6 +192,12 @@ void Recorder::observe(uint32_t schema, uint32_t values, std::string_view code) 
     ring_.observe(head, code);
   else
     writer_->observe(head, code);
+}
+
+void Recorder::tell(const std::map<std::string, std::string>& settings) {
+  if (!alive() || !opened_ || ring_.on()) return;
+  writer_->set(settings);
+  writer_->flush_soon();
 }
 
 void Recorder::flush_soon() {
@@ -204,31 +260,35 @@ PyObject* flush_soon(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
+PyObject* tell_settings(PyObject*, PyObject* settings) {
+  std::map<std::string, std::string> told;
+  PyObject *key, *value;
+  if (PyDict_Check(settings))
+    for (Py_ssize_t at = 0; PyDict_Next(settings, &at, &key, &value);)
+      told[std::string(utf8(key))] = utf8(value);
+  recorder().tell(told);
+  Py_RETURN_NONE;
+}
+
 PyObject* hashes_of(PyObject*, PyObject* tensors) {
-  const bool list = PyList_Check(tensors);
-  if (!list && !PyTuple_Check(tensors)) {
-    PyErr_SetString(PyExc_TypeError, "hashes() takes a list or a tuple of tensors");
-    return nullptr;
-  }
-  // A copy: what a subclass does as it is looked at may change the list.
-  Ref all(list ? PyList_AsTuple(tensors) : Ref::borrow(tensors).release());
-  const Py_ssize_t count = all ? PyTuple_Size(all.get()) : 0;
-  Ref found(all ? PyList_New(count) : nullptr);
+  Ref found = list_for(tensors);
   if (!found) return nullptr;
-  OwnWork work;
-  TensorView& view = recorder().thread().view;
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    PyObject* object = PyTuple_GetItem(all.get(), i);
-    PyObject* hash = work.torch() != nullptr && work.torch()->is_tensor(object)
-                         ? hash_object(*work.torch(), object, view)
-                         : Ref::borrow(Py_None).release();
-    if (hash == nullptr) {
-      PyErr_Clear();
-      hash = Ref::borrow(Py_None).release();
-    }
-    PyList_SetItem(found.get(), i, hash);
-  }
+  if (!look_at_all(tensors, false, [&](Py_ssize_t i, Looked of) {
+        PyList_SetItem(found.get(), i, of.h.release());
+      }))
+    return nullptr;
   return found.release();
+}
+
+PyObject* measures_of(PyObject*, PyObject* tensors) {
+  Ref hashes = list_for(tensors), lengths = list_for(tensors);
+  if (!hashes || !lengths) return nullptr;
+  if (!look_at_all(tensors, true, [&](Py_ssize_t i, Looked of) {
+        PyList_SetItem(hashes.get(), i, of.h.release());
+        PyList_SetItem(lengths.get(), i, of.length.release());
+      }))
+    return nullptr;
+  return Py_BuildValue("(OO)", hashes.get(), lengths.get());
 }
 
 }  // namespace opguard

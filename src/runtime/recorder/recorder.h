@@ -19,6 +19,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -174,6 +175,8 @@ class Recorder {
   // An observation of now (observations.h); values: their code.
   void observe(uint32_t schema, uint32_t values, std::string_view code);
   void flush_soon();
+  // Settings that are known only now; a log that begins later asks for them itself.
+  void tell(const std::map<std::string, std::string>& settings);
   // Something of ours failed: counted, the first one told on stderr. Clears the error in flight.
   void fault(const char* what);
 

@@ -1,0 +1,101 @@
+"""Randomness: who asks for dropout, and whether an evaluation draws.
+
+    F.dropout(x, 0.1)      random "dropout", p 0.1, asked, in the module that runs
+    a call in evaluation   its generators' states before and after
+
+Counterexample: an operator that draws in training is nobody's business here. Nothing is drawn, no device waited for.
+
+Where something was compiled before we came, no function is wrapped: its graphs would be compiled again."""
+
+import functools
+import sys
+import types
+
+from opguard.training import hooks, kinds, modules, tensors, where
+
+# name -> (position of p, its default, position of training, its default)
+_FUNCTIONS = {
+    "dropout": (1, 0.5, 2, True), "dropout1d": (1, 0.5, 2, True), "dropout2d": (1, 0.5, 2, True), "dropout3d": (1, 0.5, 2, True),
+    "alpha_dropout": (1, 0.5, 2, False), "feature_alpha_dropout": (1, 0.5, 2, False), "scaled_dot_product_attention": (4, 0.0, None, True),
+}  # fmt: skip
+
+
+def state(torch):
+    """What tells whether anything is drawn from here on."""
+    found = [torch.default_generator.get_state()]
+    cuda = torch.cuda
+    if cuda.is_initialized():
+        found += [_offset(g) for g in cuda.default_generators]
+    return found
+
+
+def _offset(generator):
+    try:
+        read = getattr(generator, "get_offset", None)
+        return read() if read is not None else bytes(generator.get_state().tolist())
+    except Exception:
+        return None  # a graph is being captured
+
+
+def has_drawn(torch, before):
+    with tensors.quietly():
+        now = state(torch)
+        return not torch.equal(before[0], now[0]) or before[1:] != now[1:]
+
+
+def _tell(name, function, args, kwargs):
+    position, default, mode, trains = _FUNCTIONS[name]
+    p = args[position] if len(args) > position else kwargs.get("dropout_p" if mode is None else "p", default)
+    training = trains if mode is None else args[mode] if len(args) > mode else kwargs.get("training", trains)
+    first = args[0] if args else kwargs.get("input", kwargs.get("query"))
+    if first is not None and tensors.is_traced(first):
+        return
+    entry, module = modules.innermost()
+    p = float(p) if isinstance(p, (int, float)) else None
+    grad = sys.modules["torch"].is_grad_enabled()
+    kinds.say("random", (
+        name, 0.0 if p is None else p, bool(p) and bool(training), entry.number if entry else None, grad, where.here(3),
+        None if module is None else bool(module.training),
+    ))  # fmt: skip
+
+
+def _wrap(torch, name):
+    functional = torch.nn.functional
+    original = getattr(functional, name, None)
+    if original is None or getattr(original, "_opguard_training", False):
+        return
+    tell, watching, compiling, unwatched, inside = hooks.guarded(_tell), kinds.watching, hooks.compiling, hooks.unwatched, hooks.inside
+
+    def call(*args, **kwargs):
+        if "dropout" in inside.families or not watching() or compiling():
+            return original(*args, **kwargs)
+        inside.families.add("dropout")
+        try:
+            unwatched(tell, name, original, args, kwargs)
+            return original(*args, **kwargs)
+        finally:
+            inside.families.discard("dropout")
+
+    # TorchScript reads the function's source, and looks for its names where the original has them.
+    held = getattr(original, "__globals__", vars(functional))
+    ours = functools.wraps(original)(types.FunctionType(call.__code__, held, name, None, call.__closure__))
+    builtin = getattr(torch._C._nn, name, None) if not isinstance(original, types.FunctionType) else None
+    if not isinstance(original, types.FunctionType):
+        found = torch.jit._builtins._find_builtin(original)
+        if found:
+            torch.jit._builtins._register_builtin(ours, found)
+    hooks.replace(functional, name, original, ours)
+    if builtin is original:
+        torch._C._nn.__dict__[name] = ours  # what a subclass of Tensor is told was called
+
+
+def _has_compiled():
+    counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", {})
+    return bool(counters.get("frames"))
+
+
+def install(torch):
+    if _has_compiled():
+        return
+    for name in _FUNCTIONS:
+        _wrap(torch, name)
