@@ -2,7 +2,7 @@
 
   invariant_scale.py [--build DIR] [--rows 10000,100000,1000000,10000000] [--runs 100] [--programs 20] [--json FILE]
 
-Rows are made up (bench/invariant_scale.cc) and in memory: reading logs and making their rows is not measured. One core. Inference is counting the rows'
+Rows are made up (bench/invariant_scale.cc) and in memory: reading logs and making their rows is not measured. One core, seconds of the processor. Inference is counting the rows'
 patterns and mining. The slope is that of log seconds of counting over log rows, by least squares: mining depends on patterns alone. Exit code 1 where
 10^7 rows take more than 10 s, a second checks fewer than 10^6 rows, or the slope is above 1.15.
 """

@@ -150,10 +150,16 @@ std::vector<Invariant> mine(const PatternTable& table, const CellTexts& texts,
 
 std::vector<SuspectRun> suspect_runs(const PatternTable& table, const CellTexts& texts,
                                      std::span<const View> views) {
-  std::map<uint32_t, uint32_t> program_of, rules;
-  for (size_t v = 0; v < views.size(); ++v) {
+  std::map<uint32_t, uint32_t> program_of, rules, runs_of;
+  for (size_t v = 0; v < views.size(); ++v)
     for (const Pattern& pattern : table.patterns(v))
       for (const RunRows& run : pattern.runs) program_of[run.run] = run.program;
+  for (const auto& [run, program] : program_of) ++runs_of[program];
+  // How many runs a rule has to be about.
+  auto least_runs = [&](uint32_t run) {
+    return std::max<size_t>(3, runs_of[program_of[run]] > 1 ? 3 : program_of.size() / 2);
+  };
+  for (size_t v = 0; v < views.size(); ++v) {
     const VotedPatterns voted = voted_patterns(views[v], table.patterns(v), VoteOf::run, false);
     if (voted.voters < 3) continue;
     const ConditionSearch search(voted, texts);
@@ -162,7 +168,8 @@ std::vector<SuspectRun> suspect_runs(const PatternTable& table, const CellTexts&
     for (const Conclusion& conclusion : conclusions_of(search, views[v], false)) {
       const SearchLimits limits{.least_voters = 2, .most_literals = 1, .most_breaking = 1};
       for (const SafeConditions& safe : search.all(conclusion.then, conclusion.anchor, limits))
-        if (safe.breaking.size() == 1 && voters_with_breaking(safe) >= 3 &&
+        if (safe.breaking.size() == 1 &&
+            voters_with_breaking(safe) >= least_runs(safe.breaking[0]) &&
             counted.insert({safe.breaking[0], conclusion.then.column}).second)
           ++rules[safe.breaking[0]];
     }

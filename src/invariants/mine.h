@@ -36,7 +36,8 @@ inline constexpr uint32_t kUsualPrograms = 10;  // of which one may break a usua
 std::vector<Invariant> mine(const PatternTable& table, const CellTexts& texts,
                             std::span<const View> views, const MiningOptions& options);
 
-// Runs that break rules which all others keep, with how many: those of at least five.
+// Runs that break rules which all others keep, with how many: those of at least five. Of a program
+// with one run alone only rules count that half of all runs meet: a program may be unusual.
 struct SuspectRun {
   uint32_t program = 0, run = 0, rules = 0;
 };

@@ -373,6 +373,12 @@ TEST(Mining, ARunThatAloneBreaksFiveRulesIsSuspect) {
   EXPECT_EQ(suspects[0].run, 5u);
   EXPECT_EQ(suspects[0].program, 2u);
   EXPECT_EQ(suspects[0].rules, 5u);
+  // The only run of a program, among many that have no such rows: it is unusual.
+  for (MadeRow& row : rows)
+    if (row.run == 5) row.program = 9;
+  EXPECT_EQ(suspect_runs(table_of(views, texts, rows), texts, views).size(), 1u);
+  for (uint32_t run = 10; run < 30; ++run) rows.push_back({run, run, {"", "", "", "", ""}, 1});
+  EXPECT_TRUE(suspect_runs(table_of(views, texts, rows), texts, views).empty());
 }
 
 }  // namespace
