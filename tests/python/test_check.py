@@ -132,7 +132,8 @@ def test_rules_are_listed_shown_muted_and_merged(opguard, tmp_path):
     shown = opguard("invariants", "builtin", "show", name).stdout
     assert "every backward pass" in shown and "not stale" in shown
     (tmp_path / "own.json").write_text(json.dumps({"opguard_invariants": 1, "invariants": [
-        {"view": "backward", "then": {"column": "stale", "is": "no"}, "severity": "note"}]}))
+        {"view": "backward", "when": [{"column": "several", "is": "no"}, {"column": "masters", "is": "no"}],
+         "then": {"column": "stale", "is": "no"}, "severity": "note"}]}))
     assert opguard("invariants", "own.json", "mute", name, "--because", "on purpose", cwd=tmp_path).returncode == 0
     assert "muted: on purpose" in opguard("invariants", "own.json", "list", cwd=tmp_path).stdout
     assert opguard("invariants", "own.json", "merge", "builtin", "-o", "both.json", cwd=tmp_path).returncode == 0
