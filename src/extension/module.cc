@@ -377,6 +377,8 @@ PyMethodDef g_module_methods[] = {
     {"observing", observing, METH_NOARGS, "Are observations of this step recorded?"},
     {"fault", count_fault, METH_O, "fault(text): an error of ours, counted in the log's settings"},
     {"flush_soon", flush_soon, METH_NOARGS, "What was recorded is handed on soon, unwaited for"},
+    {"row_hashes", row_hashes_of, METH_VARARGS,
+     "row_hashes(tensors, most) -> a digest of each row of dimension 0, of all tensors together"},
     {"measures", measures_of, METH_O,
      "measures(tensors) -> (hashes, Euclidean lengths), None of what cannot be read here"},
     {"tell", tell_settings, METH_O, "tell(settings): what the log says of itself"},

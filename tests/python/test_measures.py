@@ -51,3 +51,21 @@ import struct
 length = _rt.measures([torch.randn(1000)])[1][0]
 assert struct.unpack('f', struct.pack('f', length))[0] == length
 """)
+
+
+def test_rows_of_several_tensors_together():
+    run_program(SETUP + """
+x, y, other = torch.randn(5, 3, 2), torch.arange(5), torch.ones(4, 2)
+def together(*rows):
+    total = 0
+    for h in rows: total = (total * 0x9E3779B97F4A7C15 + h + 1) % 2 ** 64
+    return total
+expected = [together(*_rt.hashes([x[i], y[i]])) for i in range(5)]
+assert _rt.row_hashes((x, y, other), 4096) == expected
+assert _rt.row_hashes((x, y), 3) == expected[:3]
+assert _rt.row_hashes((x.transpose(1, 2).contiguous().transpose(1, 2), y), 9) == expected
+assert _rt.row_hashes((torch.tensor(1.0), torch.empty(3, device='meta'), y, None), 9) == [together(h) for h in _rt.hashes(list(y))]
+assert _rt.row_hashes((), 9) == _rt.row_hashes((torch.zeros(0, 3),), 9) == []
+big = torch.randn(300, 20_000)
+assert _rt.row_hashes((big,), 300) == [together(h) for h in _rt.hashes(list(big))]
+""")

