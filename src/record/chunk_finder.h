@@ -29,8 +29,8 @@ struct RawChunk {
   size_t size() const { return format::kChunkHeaderSize + payload.size(); }
 };
 
-// The header of a chunk, at the beginning of `bytes`: its type, its count and the length of its
-// payload. "" or what is wrong with it.
+// "" or what is wrong with the header of a chunk, at the beginning of `bytes`. It tells the type,
+// the count and how long the payload is.
 std::string check_chunk_header(std::string_view bytes, uint32_t salt, RawChunk& chunk,
                                uint32_t& length);
 // The chunk at the beginning of `bytes`.

@@ -6,7 +6,7 @@
 //     look(log.rank, log.text(log.observations.schemas()[row.schema].kind), row);
 //   });                                        a second later once more: only what is new
 //
-// Each chunk is taken once, as soon as it is whole; what a log says of its rank, texts and schemas
+// Each chunk is taken once, as soon as it is whole. What a log says of its rank, texts and schemas
 // is there before the first row that needs it. Events are stepped over unread. Counterexample: what
 // waits in the writer's memory is not there yet. It comes within a second, or by flush_soon().
 //

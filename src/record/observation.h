@@ -4,8 +4,8 @@
 //   schema        "api" with the fields name, object, type, number, flag, result, place
 //   observation   schema 3, step 7, before event 1042, values "zero_grad", 1, "AdamW", ...
 //
-// A log says its own schemas, so a kind that a reader does not know is stepped over, and a field
-// that is missing reads as none.
+// A log says its own schemas. So a kind that a reader does not know is stepped over. A field that
+// is missing reads as none.
 //
 // Counterexample: an operator is an event (event.h), with tensors; an observation holds numbers,
 // names and digests only.

@@ -149,7 +149,7 @@ llvm::Expected<int> infer_rules(const InferOptions& opt) {
         "run with another seed");
   file.invariants = mine(table, texts, views(), mining);
   set_severities(file.invariants);
-  tell_suspects(table, texts, *logs);
+  if (names.size() == 1) tell_suspects(table, texts, *logs);
   if (!opt.hypotheses.empty()) {
     InvariantsFile written;
     if (opt.hypotheses == "builtin") {

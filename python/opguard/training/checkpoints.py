@@ -10,6 +10,7 @@ The cost: a digest of the saved tensors and of the models', for each file."""
 
 import os
 import sys
+import threading
 
 from opguard.load import importing
 from opguard.record import parameter_names
@@ -129,7 +130,11 @@ def _saving(args, kwargs):
     torch = sys.modules["torch"]
     if isinstance(value, (torch.UntypedStorage, torch.storage.TypedStorage)):
         return  # what pickle asks of a tensor
-    path = args[1] if len(args) > 1 else kwargs.get("f", kwargs.get("filename"))
+    if threading.current_thread() is not threading.main_thread() and where.here() is None:
+        return  # a library's thread writes what was given to it before
+    named = [kwargs[name] for name in ("f", "filename", "checkpoint_id", "storage_writer") if kwargs.get(name) is not None]
+    path = args[1] if len(args) > 1 else named[0] if named else None
+    path = getattr(path, "path", path)  # a writer's
     path = _path_text(path)
     _saved(value, path if isinstance(path, str) else path.decode("utf-8", "replace"))
 
@@ -200,6 +205,17 @@ def install(torch):
     hooks.around(torch.nn.Module, "load_state_dict", _given, _loaded, family="load")
     hooks.around(sys.modules["torch.optim.optimizer"].Optimizer, "load_state_dict", end=_optimizer_loaded, family="load")
     importing.when_imported("safetensors.torch", _on_safetensors)
+    importing.when_imported("torch.distributed.checkpoint", _on_distributed)
+
+
+def _on_distributed(module):
+    """Each rank tells of its own shards."""
+    saver = sys.modules.get(module.__name__ + ".state_dict_saver", module)
+    for name in ("save", "async_save", "save_state_dict"):
+        original = getattr(saver, name, None)
+        ours = hooks.around(saver, name, _saving, family="save")
+        if ours is not None and getattr(module, name, None) is original:
+            setattr(module, name, ours)
 
 
 def _on_safetensors(module):

@@ -109,7 +109,10 @@ std::optional<SourcePlace> maker_of_saved(const Run& run, const PlaceQuestion& q
 std::optional<SourcePlace> cut_behind(const Run& run, const PlaceQuestion& question) {
   const ProcessLog* log = log_of(run, question.rank);
   if (!log) return std::nullopt;
-  EventRange range = events_of_step(*log, question.step);
+  // A module's call reads it as "param:weight": it is known by its value.
+  const auto at = slot_at_step(*log, question.step, "param:", question.name);
+  if (!at) return std::nullopt;
+  const EventRange range = at->range;
   std::vector<Slot> flow;
   for (uint64_t i = range.first; i < range.last; ++i) {
     const Event event = log->events[i];
@@ -120,7 +123,7 @@ std::optional<SourcePlace> cut_behind(const Run& run, const PlaceQuestion& quest
       if (slot.kind != SlotKind::in) continue;
       std::string_view text = log->text(slot.name);
       const bool parameter = text.starts_with("param:") || text.find(".param:") != text.npos;
-      const bool own = names_tensor(text, question.name) && text.size() > question.name.size();
+      const bool own = is_value(slot) && slot.value == at->slot.value;
       const bool of_flow = std::any_of(flow.begin(), flow.end(), [&](const Slot& held) {
         return is_value(slot) && slot.value == held.value;
       });

@@ -36,11 +36,11 @@ std::span<const ViewColumn> sequence_columns() {
   }();
   static const std::vector<ViewColumn> columns = [] {
     std::vector<ViewColumn> made = {{.name = "call"},
-                                {.name = "first", .semantic = true},
-                                {.name = "several", .semantic = true},
-                                {.name = "training", .concluded = true, .relation = "mode"},
-                                {.name = "grad", .semantic = true},
-                                {.name = "type"}};
+                                    {.name = "first", .semantic = true},
+                                    {.name = "several", .semantic = true},
+                                    {.name = "training", .concluded = true, .relation = "mode"},
+                                    {.name = "grad", .semantic = true},
+                                    {.name = "type"}};
     for (size_t i = 0; i < texts.size(); ++i)
       // What was ever called tells what a program uses: asked, and of no use as a conclusion for
       // names that come once.

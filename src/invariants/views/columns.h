@@ -43,6 +43,7 @@ enum : uint8_t {
   gradient_finite,
   finite,
   changed,
+  moved,
   noticeable,
   dtype,
   gradient_dtype_same,
@@ -72,12 +73,12 @@ enum : uint8_t {
   holds_all_trainable,
   holds_trainable,
   changes_some,
+  moves_models,
   gradient_zero,
   finite,
   lr_positive,
   skipped,
   backward_before,
-  used_held,
   several,
   first,
   columns
@@ -132,6 +133,7 @@ enum : uint8_t {
   stale,
   several,
   accumulates,
+  masters,
   columns
 };
 }

@@ -52,7 +52,7 @@ const std::array<KindNames, 17>& kind_names() {
 }  // namespace
 
 SeenKind Kinds::kind(uint32_t schema, std::span<const ObservationSchema> schemas,
-                 const std::vector<std::string>& strings) {
+                     const std::vector<std::string>& strings) {
   while (known_.size() <= schema && known_.size() < schemas.size()) {
     const ObservationSchema& said = schemas[known_.size()];
     Known known;

@@ -200,7 +200,7 @@ class Kinds {
  public:
   // `schemas` and `strings` grow with the log.
   SeenKind kind(uint32_t schema, std::span<const ObservationSchema> schemas,
-            const std::vector<std::string>& strings);
+                const std::vector<std::string>& strings);
   std::span<const int8_t> positions(uint32_t schema) const { return known_[schema].positions; }
 
  private:

@@ -44,6 +44,12 @@ void ProcessViews::api(const Fields& fields) {
     filled.place = place;
     return;
   }
+  if (name == "zero_grad") {
+    const auto object = fields.integer(field::api_object);
+    const ObservedModule* module = model_.module_at(object);
+    const bool of_module = module && module->type == fields.text(field::api_type);
+    if (object && !of_module) known_optimizers_.insert(*object);
+  }
   if (name == "set_epoch") passes_.set_epoch();
   if (name == "train" || name == "eval") train_called_ = train_called_ || name == "train";
   // Gradients that no step has used are thrown away here.
@@ -52,7 +58,7 @@ void ProcessViews::api(const Fields& fields) {
   sequence_.add(context_, {.name = name,
                            .type = fields.text(field::api_type),
                            .place = place,
-                           .several = optimizers_.size() > 1});
+                           .several = known_optimizers_.size() > 1});
 }
 
 void ProcessViews::backward(const Fields& fields) {
@@ -65,7 +71,7 @@ void ProcessViews::backward(const Fields& fields) {
     RowMaker row(context_, ViewNumber::loss);
     row.set(loss::finite, std::isfinite(*value));
     row.set(loss::repeats, losses_alike_ >= kAlike);
-    row.set(loss::several, optimizers_.size() > 1);
+    row.set(loss::several, known_optimizers_.size() > 1);
     row.detail = number_words("loss", value);
     row.row().number = *value;
     row.place = place;
@@ -89,7 +95,7 @@ void ProcessViews::backward(const Fields& fields) {
   sequence_.add(context_, {.name = "backward",
                            .place = place,
                            .training = last_root_training_,
-                           .several = optimizers_.size() > 1});
+                           .several = known_optimizers_.size() > 1});
 }
 
 void ProcessViews::backward_rows(std::optional<bool> reached) {
@@ -101,8 +107,9 @@ void ProcessViews::backward_rows(std::optional<bool> reached) {
     row.set(backward::finite, held.finite);
     row.set(backward::forward_before, held.forward_before);
     row.set(backward::stale, held.stale);
-    row.set(backward::several, optimizers_.size() > 1);
+    row.set(backward::several, known_optimizers_.size() > 1);
     row.set(backward::accumulates, held.accumulates);
+    row.set(backward::masters, masters_);
     if (held.stale.value_or(false))
       row.detail = "gradients of the last step are still there and are added to";
     row.place = held.place;
@@ -126,8 +133,8 @@ void ProcessViews::update(const Fields& fields) {
   update.changed = fields.yes(field::update_changed);
   update.training = fields.yes(field::update_training);
   if (auto* parameter = model_.parameter_at(update.parameter);
-      parameter && !parameter->had_grad && !parameter->constant && update.before &&
-      parameter->root >= 0 && context_.step == 0)
+      parameter && !parameter->had_grad && !parameter->constant && parameter->dims > 1 &&
+      update.before.value_or(0) != 0 && parameter->root >= 0 && context_.step == 0)
     began_[{parameter->root, *update.before}].push_back(update.parameter);
   updates_.push_back(std::move(update));
 }
@@ -148,6 +155,8 @@ void ProcessViews::optimizer(const Fields& fields) {
   backward_rows(true);
   int64_t number = fields.integer(field::optimizer_number).value_or(-1);
   OptimizerState& state = optimizers_[number];
+  known_optimizers_.insert(number);
+  masters_ = masters_ || fields.integer(field::optimizer_strangers).value_or(0) > 0;
   optimizer_row(fields, lr);
   for (const Update& update : updates_) {
     ObservedParameter* parameter = model_.parameter_at(update.parameter);
@@ -158,10 +167,11 @@ void ProcessViews::optimizer(const Fields& fields) {
   init_rows();
   state.backward = false;
   state.stepped = true;
-  sequence_.add(context_, {.name = "step",
-                           .type = fields.text(field::optimizer_type),
-                           .place = last_step_place_,
-                           .several = optimizers_.size() > 1});
+  if (!fields.yes(field::optimizer_skipped).value_or(false))
+    sequence_.add(context_, {.name = "step",
+                             .type = fields.text(field::optimizer_type),
+                             .place = last_step_place_,
+                             .several = known_optimizers_.size() > 1});
   model_.step_ended();
   if (grouped_) ranks_.step_ended(context_.rank, context_.step, context_.order, context_.event);
 }
@@ -169,13 +179,11 @@ void ProcessViews::optimizer(const Fields& fields) {
 void ProcessViews::optimizer_row(const Fields& fields, double lr) {
   int64_t number = fields.integer(field::optimizer_number).value_or(-1);
   const OptimizerState& state = optimizers_[number];
-  bool any_trainable = false, any_used = false, any_known = false;
+  bool any_trainable = false, any_known = false;
   for (ObservedParameter& parameter : model_.parameters()) {
     if (!parameter.met || parameter.optimizer != number) continue;
     any_known = true;
     any_trainable = any_trainable || parameter.requires_grad;
-    const ObservedModule* module = model_.module_at(parameter.module);
-    any_used = any_used || (module && module->called);
   }
   RowMaker row(context_, ViewNumber::optimizer);
   row.set(optimizer::type, fields.text(field::optimizer_type));
@@ -184,8 +192,17 @@ void ProcessViews::optimizer_row(const Fields& fields, double lr) {
           fields.integer(field::optimizer_trainable_left).value_or(0) == 0);
   if (any_known) {
     row.set(optimizer::holds_trainable, any_trainable);
-    row.set(optimizer::used_held, any_used);
   }
+  // By this step, or since the last one by whoever copies what an optimizer holds.
+  std::optional<bool> moves;
+  for (const Update& update : updates_) {
+    const ObservedParameter* held = model_.parameter_at(update.parameter);
+    if (!held || held->buffer || !held->requires_grad || held->root < 0 || !update.value) continue;
+    const bool moved =
+        update.changed.value_or(false) || (held->last && *held->last != *update.value);
+    moves = moves.value_or(false) || moved;
+  }
+  row.set(optimizer::moves_models, moves);
   bool skipped = fields.yes(field::optimizer_skipped).value_or(false);
   row.set(optimizer::skipped, skipped);
   if (auto changed = fields.integer(field::optimizer_changed))
@@ -197,7 +214,7 @@ void ProcessViews::optimizer_row(const Fields& fields, double lr) {
   }
   if (!std::isnan(lr)) row.set(optimizer::lr_positive, lr > 0);
   row.set(optimizer::backward_before, state.backward || !state.stepped);
-  row.set(optimizer::several, optimizers_.size() > 1);
+  row.set(optimizer::several, known_optimizers_.size() > 1);
   row.set(optimizer::first, !state.stepped);
   row.name = fields.text(field::optimizer_type);
   row.place = last_step_place_;
@@ -233,6 +250,7 @@ void ProcessViews::parameter_row(const Update& update, const Fields& optimizer, 
   }
   if (update.norm) row.set(parameter::finite, std::isfinite(*update.norm));
   row.set(parameter::changed, update.changed);
+  if (parameter.last && update.value) row.set(parameter::moved, *parameter.last != *update.value);
   if (update.gradient_norm && update.norm && !std::isnan(lr))
     row.set(parameter::noticeable, lr * *update.gradient_norm > kNoticeable * *update.norm);
   row.set(parameter::dtype, parameter.dtype);
@@ -252,7 +270,7 @@ void ProcessViews::parameter_row(const Update& update, const Fields& optimizer, 
   row.set(parameter::attr, parameter.attr);
   row.set(parameter::dims, std::to_string(parameter.dims));
   row.set(parameter::optimizer, optimizer.text(field::optimizer_type));
-  row.set(parameter::several, optimizers_.size() > 1);
+  row.set(parameter::several, known_optimizers_.size() > 1);
   row.set(parameter::name, without_numbers(parameter.name));
   std::string words = module ? module->words() : "";
   row.name = parameter.name;
@@ -271,6 +289,7 @@ void ProcessViews::parameter_row(const Update& update, const Fields& optimizer, 
                          ? *update.gradient_norm / *update.norm
                          : NAN;
   row.give();
+  parameter.last = update.value;
   parameter.had_grad = has_grad;
   if (grouped_ && !parameter.name.empty())
     ranks_.parameter(context_.rank, context_.step, parameter.name,

@@ -166,7 +166,7 @@ void ProcessViews::root_call(const Fields& fields, const ObservedModule& module,
                            .place = row.place,
                            .training = form.training,
                            .grad = form.grad,
-                           .several = optimizers_.size() > 1});
+                           .several = known_optimizers_.size() > 1});
 }
 
 void ProcessViews::random(const Fields& fields) {

@@ -86,6 +86,8 @@ class ProcessViews {
   CallSequence sequence_;
   LoaderPasses passes_;
   std::map<int64_t, OptimizerState> optimizers_;
+  std::set<int64_t> known_optimizers_;  // those that have not stepped too
+  bool masters_ = false;  // an optimizer holds what no model does: copies of parameters
   std::vector<Update> updates_;
   std::vector<BackwardRow> backwards_;
   // Times that a function has filled a parameter, and where it did last.

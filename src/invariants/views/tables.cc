@@ -11,12 +11,12 @@ namespace {
 
 // May be concluded, and asked before.
 constexpr ViewColumn concluded(std::string_view name, std::string_view relation,
-                           std::string_view family = {}) {
+                               std::string_view family = {}) {
   return {.name = name, .concluded = true, .family = family, .relation = relation};
 }
 // Concluded, and what it means as a condition is known.
 constexpr ViewColumn meaning(std::string_view name, std::string_view relation,
-                         std::string_view family = {}) {
+                             std::string_view family = {}) {
   return {
       .name = name, .concluded = true, .semantic = true, .family = family, .relation = relation};
 }
@@ -26,180 +26,185 @@ constexpr ViewColumn known(std::string_view name) { return {.name = name, .seman
 constexpr ViewColumn own(std::string_view name) { return {.name = name, .names = true}; }
 
 constexpr std::array kParameterColumns = {known("requires_grad"),
-                                   meaning("held", "coverage"),
-                                   known("used"),
-                                   meaning("has_grad", "coverage", "gradient"),
-                                   concluded("gradient_zero", "contain", "gradient"),
-                                   concluded("gradient_finite", "finite", "gradient"),
-                                   concluded("finite", "finite"),
-                                   concluded("changed", "contain"),
-                                   known("noticeable"),
-                                   concluded("dtype", "dtype"),
-                                   concluded("gradient_dtype_same", "dtype", "gradient"),
-                                   concluded("training", "mode"),
-                                   concluded("tied", "alias"),
-                                   concluded("copied", "alias"),
-                                   asked("leaf"),
-                                   asked("first"),
-                                   asked("decays"),
-                                   known("lr_zero"),
-                                   known("skipped"),
-                                   known("backward"),
-                                   asked("had_grad"),
-                                   asked("module"),
-                                   asked("attr"),
-                                   asked("dims"),
-                                   asked("optimizer"),
-                                   asked("several"),
-                                   own("name")};
+                                          meaning("held", "coverage"),
+                                          known("used"),
+                                          meaning("has_grad", "coverage", "gradient"),
+                                          concluded("gradient_zero", "contain", "gradient"),
+                                          concluded("gradient_finite", "finite", "gradient"),
+                                          concluded("finite", "finite"),
+                                          concluded("changed", "contain"),
+                                          concluded("moved", "contain"),
+                                          known("noticeable"),
+                                          concluded("dtype", "dtype"),
+                                          concluded("gradient_dtype_same", "dtype", "gradient"),
+                                          concluded("training", "mode"),
+                                          concluded("tied", "alias"),
+                                          concluded("copied", "alias"),
+                                          asked("leaf"),
+                                          asked("first"),
+                                          asked("decays"),
+                                          known("lr_zero"),
+                                          known("skipped"),
+                                          known("backward"),
+                                          asked("had_grad"),
+                                          asked("module"),
+                                          asked("attr"),
+                                          asked("dims"),
+                                          asked("optimizer"),
+                                          asked("several"),
+                                          own("name")};
 static_assert(kParameterColumns.size() == parameter::columns);
 
 constexpr std::array kOptimizerColumns = {asked("type"),
-                                   concluded("strangers", "coverage"),
-                                   concluded("holds_all_trainable", "coverage"),
-                                   concluded("holds_trainable", "coverage"),
-                                   concluded("changes_some", "contain"),
-                                   concluded("gradient_zero", "contain"),
-                                   concluded("finite", "finite"),
-                                   concluded("lr_positive", "contain"),
-                                   known("skipped"),
-                                   concluded("backward_before", "sequence"),
-                                   concluded("used_held", "coverage"),
-                                   known("several"),
-                                   asked("first")};
+                                          meaning("strangers", "coverage"),
+                                          concluded("holds_all_trainable", "coverage"),
+                                          concluded("holds_trainable", "coverage"),
+                                          concluded("changes_some", "contain"),
+                                          concluded("moves_models", "contain"),
+                                          concluded("gradient_zero", "contain"),
+                                          concluded("finite", "finite"),
+                                          concluded("lr_positive", "contain"),
+                                          known("skipped"),
+                                          concluded("backward_before", "sequence"),
+                                          known("several"),
+                                          asked("first")};
 static_assert(kOptimizerColumns.size() == optimizer::columns);
 
 constexpr std::array kCallColumns = {asked("module"),
-                              meaning("training", "mode"),
-                              known("grad"),
-                              known("autocast"),
-                              asked("dtype"),
-                              concluded("out_is_in", "dtype", "out"),
-                              concluded("out_is_parameter", "dtype", "out"),
-                              concluded("out_is_autocast", "dtype", "out"),
-                              concluded("wants", "coverage"),
-                              known("in_wants"),
-                              known("parameter_wants"),
-                              concluded("dim0_kept", "shape"),
-                              concluded("dim0_equal", "shape"),
-                              concluded("drew", "argument"),
-                              own("type")};
+                                     meaning("training", "mode"),
+                                     known("grad"),
+                                     known("autocast"),
+                                     asked("dtype"),
+                                     concluded("out_is_in", "dtype", "out"),
+                                     concluded("out_is_parameter", "dtype", "out"),
+                                     concluded("out_is_autocast", "dtype", "out"),
+                                     concluded("wants", "coverage"),
+                                     known("in_wants"),
+                                     known("parameter_wants"),
+                                     concluded("dim0_kept", "shape"),
+                                     concluded("dim0_equal", "shape"),
+                                     concluded("drew", "argument"),
+                                     own("type")};
 static_assert(kCallColumns.size() == call::columns);
 
 constexpr std::array kRootColumns = {meaning("training", "mode"),
-                              known("grad"),
-                              concluded("uniform", "mode"),
-                              concluded("dim0_equal", "shape"),
-                              concluded("trained_before", "sequence"),
-                              concluded("train_called", "sequence"),
-                              concluded("drew", "argument"),
-                              concluded("wants", "coverage"),
-                              known("several"),
-                              asked("module"),
-                              own("type")};
+                                     known("grad"),
+                                     concluded("uniform", "mode"),
+                                     concluded("dim0_equal", "shape"),
+                                     concluded("trained_before", "sequence"),
+                                     concluded("train_called", "sequence"),
+                                     concluded("drew", "argument"),
+                                     concluded("wants", "coverage"),
+                                     known("several"),
+                                     asked("module"),
+                                     own("type")};
 static_assert(kRootColumns.size() == root::columns);
 
 constexpr std::array kRandomColumns = {asked("function"), concluded("on", "argument"),
-                                known("module_training"), known("root_training"), known("grad")};
+                                       known("module_training"), known("root_training"),
+                                       known("grad")};
 static_assert(kRandomColumns.size() == random::columns);
 
 constexpr std::array kBackwardColumns = {concluded("reaches_step", "contain"),
-                                  concluded("training", "mode"),
-                                  concluded("wants", "coverage"),
-                                  concluded("finite", "finite"),
-                                  concluded("forward_before", "sequence"),
-                                  concluded("stale", "sequence"),
-                                  known("several"),
-                                  known("accumulates")};
+                                         concluded("training", "mode"),
+                                         concluded("wants", "coverage"),
+                                         concluded("finite", "finite"),
+                                         concluded("forward_before", "sequence"),
+                                         concluded("stale", "sequence"),
+                                         known("several"),
+                                         known("accumulates"),
+                                         known("masters")};
 static_assert(kBackwardColumns.size() == backward::columns);
 
 constexpr std::array kSaveColumns = {concluded("has_all", "checkpoint", "same"),
-                              concluded("equals_live", "checkpoint", "same"),
-                              concluded("mixed", "checkpoint", "same"), known("some")};
+                                     concluded("equals_live", "checkpoint", "same"),
+                                     concluded("mixed", "checkpoint", "same"), known("some")};
 static_assert(kSaveColumns.size() == save::columns);
 
 constexpr std::array kLoadColumns = {asked("type"), concluded("complete", "checkpoint"),
-                              concluded("nothing_unexpected", "checkpoint"),
-                              concluded("equals_given", "checkpoint")};
+                                     concluded("nothing_unexpected", "checkpoint"),
+                                     concluded("equals_given", "checkpoint")};
 static_assert(kLoadColumns.size() == load::columns);
 
 constexpr std::array kEpochColumns = {concluded("complete", "distinct"),
-                               concluded("samples_distinct", "distinct"),
-                               concluded("new_order", "distinct"),
-                               known("shuffled"),
-                               known("distributed"),
-                               known("workers"),
-                               asked("sampler"),
-                               known("first"),
-                               known("ended"),
-                               concluded("set_epoch", "sequence"),
-                               concluded("as_long", "distinct")};
+                                      concluded("samples_distinct", "distinct"),
+                                      concluded("new_order", "distinct"),
+                                      known("shuffled"),
+                                      known("distributed"),
+                                      known("workers"),
+                                      asked("sampler"),
+                                      known("first"),
+                                      known("ended"),
+                                      concluded("set_epoch", "sequence"),
+                                      concluded("as_long", "distinct")};
 static_assert(kEpochColumns.size() == epoch::columns);
 
 constexpr std::array kRankBatchesColumns = {concluded("disjoint", "distinct"), known("replicas"),
-                                     known("distributed"), asked("sampler"),
-                                     concluded("same_shapes", "shape")};
+                                            known("distributed"), asked("sampler"),
+                                            concluded("same_shapes", "shape")};
 static_assert(kRankBatchesColumns.size() == rank_batches::columns);
 
-constexpr std::array kRankParametersColumns = {concluded("equal", "rank_equal", "equal"),
-                                        known("was_equal"),
-                                        meaning("gradient_equal", "rank_equal", "gradient"),
-                                        known("gradient_was_equal"),
-                                        concluded("has_grad_alike", "rank_equal", "gradient"),
-                                        known("constant"),
-                                        concluded("same_shape", "shape"),
-                                        known("split"),
-                                        known("reduced"),
-                                        known("wrapped"),
-                                        known("placed"),
-                                        asked("module"),
-                                        asked("attr"),
-                                        asked("dims"),
-                                        known("requires_grad"),
-                                        known("held"),
-                                        known("finite")};
+constexpr std::array kRankParametersColumns = {
+    concluded("equal", "rank_equal", "equal"),
+    known("was_equal"),
+    meaning("gradient_equal", "rank_equal", "gradient"),
+    known("gradient_was_equal"),
+    concluded("has_grad_alike", "rank_equal", "gradient"),
+    known("constant"),
+    concluded("same_shape", "shape"),
+    known("split"),
+    known("reduced"),
+    known("wrapped"),
+    known("placed"),
+    asked("module"),
+    asked("attr"),
+    asked("dims"),
+    known("requires_grad"),
+    known("held"),
+    known("finite")};
 static_assert(kRankParametersColumns.size() == rank_parameters::columns);
 
 constexpr std::array kRankCallsColumns = {asked("module"),
-                                   concluded("same_shape", "shape"),
-                                   concluded("same_mode", "mode"),
-                                   known("training"),
-                                   known("grad"),
-                                   own("type")};
+                                          concluded("same_shape", "shape"),
+                                          concluded("same_mode", "mode"),
+                                          known("training"),
+                                          known("grad"),
+                                          own("type")};
 static_assert(kRankCallsColumns.size() == rank_calls::columns);
 
 constexpr std::array kCollectiveColumns = {asked("function"),
-                                    concluded("same_call", "rank_equal"),
-                                    concluded("same_shape", "shape"),
-                                    concluded("same_dtype", "dtype"),
-                                    concluded("left_equal", "rank_equal"),
-                                    known("grouped")};
+                                           concluded("same_call", "rank_equal"),
+                                           concluded("same_shape", "shape"),
+                                           concluded("same_dtype", "dtype"),
+                                           concluded("left_equal", "rank_equal"),
+                                           known("grouped")};
 static_assert(kCollectiveColumns.size() == collective::columns);
 
 constexpr std::array kP2pColumns = {concluded("read_is_sent", "rank_equal"),
-                             concluded("same_shape", "shape"), concluded("same_dtype", "dtype")};
+                                    concluded("same_shape", "shape"),
+                                    concluded("same_dtype", "dtype")};
 static_assert(kP2pColumns.size() == p2p::columns);
 
-constexpr std::array kInitColumns = {asked("function"), concluded("filled_once", "distinct", "fills"),
-                              concluded("fills_le2", "distinct", "fills"), asked("module"),
-                              asked("attr")};
+constexpr std::array kInitColumns = {
+    asked("function"), concluded("filled_once", "distinct", "fills"),
+    concluded("fills_le2", "distinct", "fills"), asked("module"), asked("attr")};
 static_assert(kInitColumns.size() == init::columns);
 
 constexpr std::array kBufferColumns = {concluded("changed", "contain"),
-                                concluded("finite", "finite"),
-                                meaning("training", "mode"),
-                                known("called"),
-                                known("called_in_training"),
-                                asked("module"),
-                                asked("attr")};
+                                       concluded("finite", "finite"),
+                                       meaning("training", "mode"),
+                                       known("called"),
+                                       known("called_in_training"),
+                                       asked("module"),
+                                       asked("attr")};
 static_assert(kBufferColumns.size() == buffer::columns);
 
 constexpr std::array kLossColumns = {concluded("finite", "finite"), concluded("repeats", "contain"),
-                              known("several")};
+                                     known("several")};
 static_assert(kLossColumns.size() == loss::columns);
 
 constexpr std::array kArgumentColumns = {own("function"), own("output"), own("argument"),
-                                  concluded("relation", "output")};
+                                         concluded("relation", "output")};
 static_assert(kArgumentColumns.size() == argument::columns);
 
 constexpr std::array kToldColumns = {own("name"), concluded("holds", "told")};
@@ -223,25 +228,25 @@ std::span<const View> views() {
       {"load", "load_state_dict", kLoadColumns},
       {"epoch", "pass over a loader", kEpochColumns},
       {.name = "rank_batches",
-           .subject = "batch on several ranks",
-           .columns = kRankBatchesColumns,
-           .across_ranks = true},
+       .subject = "batch on several ranks",
+       .columns = kRankBatchesColumns,
+       .across_ranks = true},
       {.name = "rank_parameters",
-           .subject = "parameter on all ranks",
-           .columns = kRankParametersColumns,
-           .across_ranks = true},
+       .subject = "parameter on all ranks",
+       .columns = kRankParametersColumns,
+       .across_ranks = true},
       {.name = "rank_calls",
-           .subject = "module's call on several ranks",
-           .columns = kRankCallsColumns,
-           .across_ranks = true},
+       .subject = "module's call on several ranks",
+       .columns = kRankCallsColumns,
+       .across_ranks = true},
       {.name = "collective",
-           .subject = "collective",
-           .columns = kCollectiveColumns,
-           .across_ranks = true},
+       .subject = "collective",
+       .columns = kCollectiveColumns,
+       .across_ranks = true},
       {.name = "p2p",
-           .subject = "tensor that one rank sends to another",
-           .columns = kP2pColumns,
-           .across_ranks = true},
+       .subject = "tensor that one rank sends to another",
+       .columns = kP2pColumns,
+       .across_ranks = true},
       {"init", "parameter that is initialised", kInitColumns},
       {"buffer", "buffer at an optimizer's step", kBufferColumns},
       {"loss", "loss", kLossColumns},
