@@ -15,7 +15,7 @@ auto when_of(const BrokenRow& row) { return std::tuple(row.step, row.order); }
 
 }  // namespace
 
-RowChecker::RowChecker(std::span<const Invariant> rules, std::span<const View> views,
+RowChecker::RowChecker(std::span<const Invariant> rules, std::span<const RuleView> views,
                        CellTexts& texts)
     : rules_(rules), views_(views.size()), asked_(rules.size()), broken_(rules.size()) {
   std::vector<std::set<uint32_t>> columns(views.size());

@@ -6,8 +6,8 @@
 //
 // Online, after each step: checker.take_new() gives the rules that were broken first since then.
 //
-// Which rules a pattern of cells meets and breaks is found once and remembered, so a row costs one
-// hash, of those columns alone that a rule asks. Memory is bounded: by patterns, up to kMostKept
+// Which rules a pattern of cells meets and breaks is found once and remembered. So a row costs one
+// hash, of the columns that rules ask. Memory is bounded: by patterns, up to kMostKept
 // of a view, and by rules.
 #pragma once
 
@@ -42,7 +42,7 @@ struct BrokenRule {
 class RowChecker : public RowSink {
  public:
   // `rules` and `texts` outlive it; muted rules are left out, and those with unknown columns.
-  RowChecker(std::span<const Invariant> rules, std::span<const View> views, CellTexts& texts);
+  RowChecker(std::span<const Invariant> rules, std::span<const RuleView> views, CellTexts& texts);
 
   void add(const ViewRow& row) override;
 

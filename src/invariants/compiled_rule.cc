@@ -7,7 +7,7 @@ namespace opguard {
 namespace {
 
 template <typename Number>
-CompiledRule compiled(const Invariant& rule, const View& view, Number number) {
+CompiledRule compiled(const Invariant& rule, const RuleView& view, Number number) {
   auto test_of = [&](const CellTest& test) {
     CompiledTest made{static_cast<size_t>(column_number(view, test.column)), {}, test.negated};
     for (const std::string& value : test.values)
@@ -34,23 +34,24 @@ bool CompiledRule::meets(std::span<const uint32_t> cells) const {
                      [&](const CompiledTest& test) { return test.meets(cells); });
 }
 
-CompiledRule compile_rule(const Invariant& rule, const View& view, const CellTexts& texts) {
+CompiledRule compile_rule(const Invariant& rule, const RuleView& view, const CellTexts& texts) {
   return compiled(rule, view, [&](const std::string& text) { return texts.find(text); });
 }
 
-CompiledRule compile_rule(const Invariant& rule, const View& view, CellTexts& texts) {
+CompiledRule compile_rule(const Invariant& rule, const RuleView& view, CellTexts& texts) {
   return compiled(rule, view, [&](const std::string& text) { return texts.number(text); });
 }
 
-int view_number(std::span<const View> views, std::string_view name) {
-  auto it = std::find_if(views.begin(), views.end(), [&](const View& v) { return v.name == name; });
+int view_number(std::span<const RuleView> views, std::string_view name) {
+  auto it =
+      std::find_if(views.begin(), views.end(), [&](const RuleView& v) { return v.name == name; });
   return it == views.end() ? -1 : static_cast<int>(it - views.begin());
 }
 
-std::string unknown_in(const Invariant& rule, std::span<const View> views) {
+std::string unknown_in(const Invariant& rule, std::span<const RuleView> views) {
   const int number = view_number(views, rule.view);
   if (number < 0) return "view '" + rule.view + "'";
-  const View& view = views[number];
+  const RuleView& view = views[number];
   for (const CellTest& test : rule.when)
     if (column_number(view, test.column) < 0) return "column '" + test.column + "'";
   if (!rule.between && column_number(view, rule.then.column) < 0)

@@ -36,12 +36,12 @@ struct CompiledRule {
 };
 
 // The view has all of its columns. Values that no text has are left out: no cell has them.
-CompiledRule compile_rule(const Invariant& rule, const View& view, const CellTexts& texts);
+CompiledRule compile_rule(const Invariant& rule, const RuleView& view, const CellTexts& texts);
 // Those that no text has become texts.
-CompiledRule compile_rule(const Invariant& rule, const View& view, CellTexts& texts);
+CompiledRule compile_rule(const Invariant& rule, const RuleView& view, CellTexts& texts);
 // "" or the view or the column that nobody knows: "column 'hold'".
-std::string unknown_in(const Invariant& rule, std::span<const View> views);
+std::string unknown_in(const Invariant& rule, std::span<const RuleView> views);
 // -1: unknown.
-int view_number(std::span<const View> views, std::string_view name);
+int view_number(std::span<const RuleView> views, std::string_view name);
 
 }  // namespace opguard

@@ -15,7 +15,7 @@ constexpr size_t kMostAlike = 8;
 
 class AlikeRows {
  public:
-  AlikeRows(const View& view, const CellTexts& texts) : view_(view), texts_(texts) {}
+  AlikeRows(const RuleView& view, const CellTexts& texts) : view_(view), texts_(texts) {}
 
   void add(const Pattern& pattern) {
     RuleReasons::Alike alike;
@@ -50,7 +50,7 @@ class AlikeRows {
   }
 
  private:
-  const View& view_;
+  const RuleView& view_;
   const CellTexts& texts_;
   std::map<std::vector<std::pair<std::string, std::string>>,
            std::pair<uint64_t, std::set<uint32_t>>>
@@ -100,7 +100,7 @@ std::string alike_words(const std::string& head, const std::vector<RuleReasons::
 }  // namespace
 
 RuleReasons explain_rule(const Invariant& rule, const PatternTable& table, const CellTexts& texts,
-                         std::span<const View> views) {
+                         std::span<const RuleView> views) {
   RuleReasons reasons;
   const int v = view_number(views, rule.view);
   if (v < 0 || !unknown_in(rule, views).empty()) return reasons;

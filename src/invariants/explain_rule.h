@@ -29,7 +29,7 @@ struct RuleReasons {
   std::vector<Alike> supporting, outside, breaking;
 };
 RuleReasons explain_rule(const Invariant& rule, const PatternTable& table, const CellTexts& texts,
-                         std::span<const View> views);
+                         std::span<const RuleView> views);
 // `programs` by their numbers.
 std::string reasons_words(const Invariant& rule, const RuleReasons& reasons,
                           const std::vector<std::string>& programs);

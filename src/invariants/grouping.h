@@ -16,8 +16,8 @@ namespace opguard {
 using BrokenGroup = std::vector<BrokenRule>;
 
 // By severity of the head, then by step, then by how directly it says what is wrong. Rules that
-// break within a step of each other are of one group where they share a name, a module or a place,
-// or where the one follows from the other. A note joins a group, and ties none together.
+// break within a step of each other are of one group where they share a name, a module or a place.
+// So they are where the one follows from the other. A note joins a group, and ties none together.
 std::vector<BrokenGroup> group_broken(std::vector<BrokenRule> broken);
 
 }  // namespace opguard

@@ -83,7 +83,7 @@ std::string invariant_id(const Invariant& invariant) {
   return id;
 }
 
-std::string invariant_words(const Invariant& invariant, const View& view) {
+std::string invariant_words(const Invariant& invariant, const RuleView& view) {
   std::string words = "every " + std::string(view.subject);
   for (size_t i = 0; i < invariant.when.size(); ++i)
     words += (i ? " and " : ", where ") + test_words(invariant.when[i]);

@@ -25,8 +25,8 @@ struct CellTest {
   bool operator==(const CellTest&) const = default;
 };
 
-// structural: written by a person. general: found in several programs, names no program's own
-// things. program: of one program alone. usual: one of ten or more programs breaks it.
+// Written by a person. Found in several programs, and names nothing of their own. Of one program
+// alone. Broken by one of ten or more programs.
 enum class InvariantTier : uint8_t { structural, general, program, usual };
 // note: it is told, and breaks nothing.
 enum class InvariantSeverity : uint8_t { error, warning, note };
@@ -64,7 +64,7 @@ struct Invariant {
 // Eight hexadecimal digits.
 std::string invariant_id(const Invariant& invariant);
 // "every parameter at an optimizer's step, where held: has grad"
-std::string invariant_words(const Invariant& invariant, const View& view);
+std::string invariant_words(const Invariant& invariant, const RuleView& view);
 // "21 programs, 4,410 rows, never broken"; "not looked at in good runs".
 std::string evidence_words(const RuleEvidence& evidence);
 // The chance that another program breaks it, at most, with 95 % confidence. Where n have kept it:

@@ -83,7 +83,7 @@ bool read_range(JsonText& in, const JsonValue& range, Invariant& rule) {
 
 class InvariantsReader {
  public:
-  InvariantsReader(JsonText& in, std::span<const View> views, InvariantsFile& file)
+  InvariantsReader(JsonText& in, std::span<const RuleView> views, InvariantsFile& file)
       : in_(in), views_(views), file_(file) {}
 
   bool read(const JsonValue& root) {
@@ -184,7 +184,7 @@ class InvariantsReader {
                             (rule.says.empty() ? "" : " (" + rule.says + ")"));
       return true;
     }
-    const View* view = &views_[view_number(views_, rule.view)];
+    const RuleView* view = &views_[view_number(views_, rule.view)];
     rule.id = invariant_id(rule);
     if (!rule.between)
       rule.relation = view->columns[column_number(*view, rule.then.column)].relation;
@@ -201,7 +201,7 @@ class InvariantsReader {
   }
 
   JsonText& in_;
-  std::span<const View> views_;
+  std::span<const RuleView> views_;
   InvariantsFile& file_;
   std::set<std::string> ids_, given_ids_;
 };
@@ -226,8 +226,8 @@ OrderedJson evidence_json(const RuleEvidence& evidence) {
 
 }  // namespace
 
-bool parse_invariants(const std::string& path, const std::string& text, std::span<const View> views,
-                      InvariantsFile& file, Diagnostics& diags) {
+bool parse_invariants(const std::string& path, const std::string& text,
+                      std::span<const RuleView> views, InvariantsFile& file, Diagnostics& diags) {
   JsonText in(path, text, diags);
   JsonValue root;
   return in.parse(root) && InvariantsReader(in, views, file).read(root);

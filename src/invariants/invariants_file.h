@@ -30,8 +30,8 @@ struct InvariantsFile {
 
 // `path` is what complaints call it. False: diags says why. A rule with an unknown view or column
 // is left out and noted.
-bool parse_invariants(const std::string& path, const std::string& text, std::span<const View> views,
-                      InvariantsFile& file, Diagnostics& diags);
+bool parse_invariants(const std::string& path, const std::string& text,
+                      std::span<const RuleView> views, InvariantsFile& file, Diagnostics& diags);
 std::string format_invariants(const InvariantsFile& file);
 
 // Rules of both, by view and id; where both have one, that with more programs, and whoever mutes it

@@ -20,7 +20,7 @@ struct Conclusion {
   std::optional<ColumnValue> anchor;
 };
 
-std::vector<Conclusion> conclusions_of(const ConditionSearch& search, const View& view,
+std::vector<Conclusion> conclusions_of(const ConditionSearch& search, const RuleView& view,
                                        bool with_names) {
   std::vector<std::optional<ColumnValue>> anchors;
   if (view.anchor < 0) {
@@ -44,7 +44,7 @@ uint32_t breaking_alone(const SafeConditions& safe) {
   }));
 }
 
-Invariant rule_of(const SafeConditions& safe, ColumnValue then, const View& view,
+Invariant rule_of(const SafeConditions& safe, ColumnValue then, const RuleView& view,
                   const CellTexts& texts) {
   auto test_of = [&](ColumnValue asked) {
     return CellTest{std::string(view.columns[asked.column].name), {texts.text(asked.value)}};
@@ -71,7 +71,7 @@ uint32_t voters_with_breaking(const SafeConditions& safe) {
 
 class ViewMiner {
  public:
-  ViewMiner(const View& view, const std::vector<Pattern>& patterns, const CellTexts& texts,
+  ViewMiner(const RuleView& view, const std::vector<Pattern>& patterns, const CellTexts& texts,
             const MiningOptions& options)
       : view_(view),
         texts_(texts),
@@ -129,7 +129,7 @@ class ViewMiner {
     }
   }
 
-  const View& view_;
+  const RuleView& view_;
   const CellTexts& texts_;
   const MiningOptions& options_;
   const VotedPatterns voted_;
@@ -139,7 +139,7 @@ class ViewMiner {
 }  // namespace
 
 std::vector<Invariant> mine(const PatternTable& table, const CellTexts& texts,
-                            std::span<const View> views, const MiningOptions& options) {
+                            std::span<const RuleView> views, const MiningOptions& options) {
   std::vector<Invariant> rules;
   for (size_t v = 0; v < views.size(); ++v) {
     ViewMiner(views[v], table.patterns(v), texts, options).mine(rules);
@@ -149,7 +149,7 @@ std::vector<Invariant> mine(const PatternTable& table, const CellTexts& texts,
 }
 
 std::vector<SuspectRun> suspect_runs(const PatternTable& table, const CellTexts& texts,
-                                     std::span<const View> views) {
+                                     std::span<const RuleView> views) {
   std::map<uint32_t, uint32_t> program_of, rules, runs_of;
   for (size_t v = 0; v < views.size(); ++v)
     for (const Pattern& pattern : table.patterns(v))

@@ -34,7 +34,7 @@ inline constexpr uint32_t kUsualPrograms = 10;  // of which one may break a usua
 
 // By view, then by column and value as texts.
 std::vector<Invariant> mine(const PatternTable& table, const CellTexts& texts,
-                            std::span<const View> views, const MiningOptions& options);
+                            std::span<const RuleView> views, const MiningOptions& options);
 
 // Runs that break rules which all others keep, with how many: those of at least five. Of a program
 // with one run alone only rules count that half of all runs meet: a program may be unusual.
@@ -42,6 +42,6 @@ struct SuspectRun {
   uint32_t program = 0, run = 0, rules = 0;
 };
 std::vector<SuspectRun> suspect_runs(const PatternTable& table, const CellTexts& texts,
-                                     std::span<const View> views);
+                                     std::span<const RuleView> views);
 
 }  // namespace opguard

@@ -28,7 +28,7 @@ double rounded(double value) {
 
 }  // namespace
 
-void add_ranges(const View& view, const std::map<uint32_t, NumberTally>& numbers,
+void add_ranges(const RuleView& view, const std::map<uint32_t, NumberTally>& numbers,
                 const CellTexts& texts, bool one_program, std::vector<Invariant>& rules) {
   if (view.anchor >= 0 && view.columns[view.anchor].names && !one_program) return;
   std::vector<Invariant> found;

@@ -15,7 +15,7 @@
 
 namespace opguard {
 
-void add_ranges(const View& view, const std::map<uint32_t, NumberTally>& numbers,
+void add_ranges(const RuleView& view, const std::map<uint32_t, NumberTally>& numbers,
                 const CellTexts& texts, bool one_program, std::vector<Invariant>& rules);
 
 }  // namespace opguard

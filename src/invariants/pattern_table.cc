@@ -35,8 +35,8 @@ void NumberTally::merge(const NumberTally& other, std::optional<uint32_t> progra
   runs.insert(other.runs.begin(), other.runs.end());
 }
 
-PatternTable::PatternTable(std::span<const View> views) : views_(views) {
-  for (const View& view : views) tables_.push_back({CellIndex(view.columns.size()), {}, {}});
+PatternTable::PatternTable(std::span<const RuleView> views) : views_(views) {
+  for (const RuleView& view : views) tables_.push_back({CellIndex(view.columns.size()), {}, {}});
 }
 
 void PatternTable::begin(uint32_t program, uint32_t run) {

@@ -49,7 +49,7 @@ struct NumberTally {
 
 class PatternTable : public RowSink {
  public:
-  explicit PatternTable(std::span<const View> views);
+  explicit PatternTable(std::span<const RuleView> views);
 
   // What rows belong to from now on. The caller numbers programs, and the runs of all together.
   void begin(uint32_t program, uint32_t run);
@@ -77,7 +77,7 @@ class PatternTable : public RowSink {
   Pattern& pattern(Table& table, std::span<const uint32_t> cells);
   static void count(Pattern& pattern, const RunRows& seen);
 
-  std::span<const View> views_;
+  std::span<const RuleView> views_;
   std::vector<Table> tables_;
   uint32_t program_ = 0, run_ = 0;
   uint64_t rows_ = 0;

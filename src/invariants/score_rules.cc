@@ -33,7 +33,7 @@ bool says_more(const Invariant& written, const Invariant& found) {
 }  // namespace
 
 RuleEvidence evidence_of(const Invariant& rule, const PatternTable& table, const CellTexts& texts,
-                         std::span<const View> views, std::vector<uint32_t>* breaking) {
+                         std::span<const RuleView> views, std::vector<uint32_t>* breaking) {
   RuleEvidence evidence;
   const int v = view_number(views, rule.view);
   if (v < 0 || rule.between || !unknown_in(rule, views).empty()) return evidence;
@@ -66,7 +66,7 @@ RuleEvidence evidence_of(const Invariant& rule, const PatternTable& table, const
 }
 
 ScoredRules score_rules(std::vector<Invariant> written, const PatternTable& table,
-                        const CellTexts& texts, std::span<const View> views) {
+                        const CellTexts& texts, std::span<const RuleView> views) {
   ScoredRules scored;
   for (Invariant& rule : written) {
     rule.evidence = evidence_of(rule, table, texts, views);

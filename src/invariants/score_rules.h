@@ -31,10 +31,11 @@ struct ScoredRules {
 
 // A rule's evidence by these rows. `breaking`: programs in which a row breaks it.
 RuleEvidence evidence_of(const Invariant& rule, const PatternTable& table, const CellTexts& texts,
-                         std::span<const View> views, std::vector<uint32_t>* breaking = nullptr);
+                         std::span<const RuleView> views,
+                         std::vector<uint32_t>* breaking = nullptr);
 
 ScoredRules score_rules(std::vector<Invariant> written, const PatternTable& table,
-                        const CellTexts& texts, std::span<const View> views);
+                        const CellTexts& texts, std::span<const RuleView> views);
 
 // The written ones, and the found ones that none of them says already with as few conditions.
 std::vector<Invariant> join_rules(std::vector<Invariant> written,

@@ -31,7 +31,7 @@ struct ViewColumn {
   std::string_view relation = {};
 };
 
-struct View {
+struct RuleView {
   std::string_view name;     // "parameter"
   std::string_view subject;  // "parameter at an optimizer step", behind "every"
   std::span<const ViewColumn> columns;
@@ -43,8 +43,8 @@ struct View {
 };
 
 // All of them, in a fixed order; their numbers are the positions. Names never change their meaning.
-std::span<const View> views();
-int view_number(std::string_view name);                      // -1: unknown
-int column_number(const View& view, std::string_view name);  // -1: unknown
+std::span<const RuleView> views();
+int view_number(std::string_view name);                          // -1: unknown
+int column_number(const RuleView& view, std::string_view name);  // -1: unknown
 
 }  // namespace opguard

@@ -12,7 +12,7 @@ void put_in_order(std::vector<uint32_t>& numbers) {
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
 }
 
-std::vector<bool> columns_to_ask(const View& view, const std::vector<Pattern>& patterns,
+std::vector<bool> columns_to_ask(const RuleView& view, const std::vector<Pattern>& patterns,
                                  bool with_names) {
   std::vector<bool> ask(view.columns.size());
   for (size_t c = 0; c < ask.size(); ++c) {
@@ -27,8 +27,8 @@ std::vector<bool> columns_to_ask(const View& view, const std::vector<Pattern>& p
 
 }  // namespace
 
-VotedPatterns voted_patterns(const View& view, const std::vector<Pattern>& patterns, VoteOf vote,
-                             bool with_names) {
+VotedPatterns voted_patterns(const RuleView& view, const std::vector<Pattern>& patterns,
+                             VoteOf vote, bool with_names) {
   VotedPatterns voted{&view, {}, 0};
   const std::vector<bool> ask = columns_to_ask(view, patterns, with_names);
   CellIndex index(view.columns.size());

@@ -22,7 +22,7 @@ struct VotedPattern {
 };
 
 struct VotedPatterns {
-  const View* view = nullptr;
+  const RuleView* view = nullptr;
   std::vector<VotedPattern> patterns;
   uint32_t voters = 0;  // that have a row
 };
@@ -30,7 +30,7 @@ struct VotedPatterns {
 // A column of more values is no category, and no rule asks it.
 inline constexpr size_t kMostValues = 256;
 
-VotedPatterns voted_patterns(const View& view, const std::vector<Pattern>& patterns, VoteOf vote,
-                             bool with_names);
+VotedPatterns voted_patterns(const RuleView& view, const std::vector<Pattern>& patterns,
+                             VoteOf vote, bool with_names);
 
 }  // namespace opguard

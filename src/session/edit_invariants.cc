@@ -19,7 +19,7 @@ std::string rule_line(const Invariant& rule) {
 std::string rule_text(const Invariant& rule) {
   std::string text = rule_line(rule);
   auto line = [&](const std::string& what) { text += "  " + shown(what) + "\n"; };
-  for (const View& view : views())
+  for (const RuleView& view : views())
     if (view.name == rule.view) line(invariant_words(rule, view));
   line("view " + rule.view + ", relation " + rule.relation);
   line(evidence_words(rule.evidence));

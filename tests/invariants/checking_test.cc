@@ -13,7 +13,7 @@ namespace opguard {
 namespace {
 
 constexpr ViewColumn kFour[] = {{.name = "a"}, {.name = "b"}, {.name = "c"}, {.name = "d"}};
-const View kTwoViews[] = {{"one", "row", kFour}, {"two", "row", {kFour, 3}}};
+const RuleView kTwoViews[] = {{"one", "row", kFour}, {"two", "row", {kFour, 3}}};
 
 struct SeenViewRow {
   uint16_t view;

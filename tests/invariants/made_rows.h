@@ -30,7 +30,7 @@ inline std::vector<uint32_t> cells_of(const std::vector<std::string>& words, Cel
   return cells;
 }
 
-inline PatternTable table_of(std::span<const View> views, CellTexts& texts,
+inline PatternTable table_of(std::span<const RuleView> views, CellTexts& texts,
                              const std::vector<MadeRow>& rows, uint16_t view = 0) {
   PatternTable table(views);
   for (const MadeRow& made : rows) {

@@ -56,7 +56,7 @@ RandomTable random_table(std::mt19937& random) {
 }
 
 // All conditions of at most three columns, tried one by one on the rows.
-Rules by_brute_force(const RandomTable& table, const View& view, size_t then,
+Rules by_brute_force(const RandomTable& table, const RuleView& view, size_t then,
                      const std::string& value, const SearchLimits& limits) {
   struct Asked {
     size_t column;
@@ -115,7 +115,7 @@ TEST(SafeConditions, AreThoseOfBruteForce) {
   size_t rules = 0, conditions = 0;
   for (int trial = 0; trial < 1000; ++trial) {
     const RandomTable made = random_table(random);
-    const View view{"six", "row", {kSix, made.columns}};
+    const RuleView view{"six", "row", {kSix, made.columns}};
     CellTexts texts;
     const PatternTable table = table_of({&view, 1}, texts, made.rows);
     const VotedPatterns voted = voted_patterns(view, table.patterns(0), VoteOf::program, false);
@@ -149,7 +149,7 @@ TEST(SafeConditions, ListCoversWhatAllOfThemCover) {
   size_t dropped = 0;
   for (int trial = 0; trial < 300; ++trial) {
     const RandomTable made = random_table(random);
-    const View view{"six", "row", {kSix, made.columns}};
+    const RuleView view{"six", "row", {kSix, made.columns}};
     CellTexts texts;
     const PatternTable table = table_of({&view, 1}, texts, made.rows);
     const VotedPatterns voted = voted_patterns(view, table.patterns(0), VoteOf::program, false);
@@ -175,7 +175,7 @@ TEST(SafeConditions, HeldOutIsMiningWithoutTheProgram) {
   size_t foretold = 0;
   for (int trial = 0; trial < 200; ++trial) {
     const RandomTable made = random_table(random);
-    const View view{"six", "row", {kSix, made.columns}};
+    const RuleView view{"six", "row", {kSix, made.columns}};
     CellTexts texts;
     if (made.columns < 4) continue;
     auto rules_of = [&](int without) {
@@ -209,7 +209,7 @@ std::string rules_text(const std::vector<Invariant>& rules) {
 
 TEST(Mining, OrderOfLogsAndOfThreadsChangesNothing) {
   std::mt19937 random(3);
-  const View views[] = {{"six", "row", kSix}};
+  const RuleView views[] = {{"six", "row", kSix}};
   std::vector<MadeRow> rows;
   for (int i = 0; i < 400; ++i) {
     RandomTable made = random_table(random);
@@ -262,7 +262,7 @@ std::vector<MadeRow> of_programs(uint32_t programs, const std::vector<std::strin
 }
 
 TEST(Mining, OneOfTenBreaksAUsualRule) {
-  const View views[] = {{"six", "row", kSix}};
+  const RuleView views[] = {{"six", "row", kSix}};
   CellTexts texts;
   std::vector<MadeRow> rows = of_programs(10, {"yes", "yes", "yes", "yes", "yes", "yes"});
   rows.push_back({10, 10, {"yes", "yes", "yes", "no", "yes", "yes"}, 4});
@@ -289,7 +289,7 @@ TEST(Mining, OneOfTenBreaksAUsualRule) {
 }
 
 TEST(Mining, AConditionNeedsCounterexamplesOfTwoPrograms) {
-  const View views[] = {{"six", "row", kSix}};
+  const RuleView views[] = {{"six", "row", kSix}};
   CellTexts texts;
   // Column b tells the only counterexample apart, of one program; then that of another one too.
   std::vector<MadeRow> rows = of_programs(4, {"yes", "yes", "", "yes", "", ""});
@@ -305,7 +305,7 @@ TEST(Mining, AConditionNeedsCounterexamplesOfTwoPrograms) {
 }
 
 TEST(Mining, OneProgramMayNameItsThings) {
-  const View views[] = {{"calls", "call", kNamed, 0}};
+  const RuleView views[] = {{"calls", "call", kNamed, 0}};
   CellTexts texts;
   const std::vector<MadeRow> rows = {{0, 0, {"f", "x", "yes"}, 3},
                                      {0, 0, {"f", "y", "no"}, 3},
@@ -328,7 +328,7 @@ TEST(Mining, OneProgramMayNameItsThings) {
 }
 
 TEST(Mining, NumbersOfFiveProgramsHaveARange) {
-  const View views[] = {{"six", "loss", kSix}};
+  const RuleView views[] = {{"six", "loss", kSix}};
   CellTexts texts;
   std::vector<MadeRow> rows;
   for (uint32_t p = 0; p < 5; ++p)
@@ -359,7 +359,7 @@ TEST(Mining, ARunThatAloneBreaksFiveRulesIsSuspect) {
                                          {.name = "c", .concluded = true},
                                          {.name = "d", .concluded = true},
                                          {.name = "e", .concluded = true}};
-  const View views[] = {{"many", "row", kMany}};
+  const RuleView views[] = {{"many", "row", kMany}};
   CellTexts texts;
   std::vector<MadeRow> rows;
   for (uint32_t run = 0; run < 6; ++run)

@@ -5,7 +5,7 @@
 namespace opguard {
 
 void CollectedRows::add(const ViewRow& row) {
-  const View& view = views()[row.view];
+  const RuleView& view = views()[row.view];
   SeenRow seen{.view = std::string(view.name),
                .name = std::string(row.name),
                .module = std::string(row.module),

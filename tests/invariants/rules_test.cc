@@ -17,9 +17,9 @@ constexpr ViewColumn kColumns[] = {
     {.name = "held", .concluded = true, .semantic = true, .relation = "coverage"},
     {.name = "dtype"},
     {.name = "has_grad", .concluded = true, .relation = "coverage"}};
-const View kViews[] = {{"parameter", "parameter at a step", kColumns}};
+const RuleView kViews[] = {{"parameter", "parameter at a step", kColumns}};
 
-InvariantsFile read(const std::string& text, std::span<const View> views = kViews) {
+InvariantsFile read(const std::string& text, std::span<const RuleView> views = kViews) {
   InvariantsFile file;
   Diagnostics diags;
   EXPECT_TRUE(parse_invariants("rules.json", text, views, file, diags)) << diags.text();
@@ -200,7 +200,7 @@ TEST(InvariantsFile, MergedInAnyOrder) {
 }
 
 TEST(RuleWords, Sentences) {
-  const View sequence{"sequence", "call of the library", kColumns};
+  const RuleView sequence{"sequence", "call of the library", kColumns};
   const Invariant rule{.when = {{"call", {"clip_grad"}}, {"ever:scaler.scale", {"yes"}}},
                        .then = {"since_step:scaler.unscale", {"yes"}}};
   EXPECT_EQ(invariant_words(rule, sequence),

@@ -23,7 +23,7 @@ bool is_reduction(std::string_view function) {
 size_t RowMaker::columns_of(uint16_t view) {
   static const std::vector<size_t> counts = [] {
     std::vector<size_t> made;
-    for (const View& v : views()) made.push_back(v.columns.size());
+    for (const RuleView& v : views()) made.push_back(v.columns.size());
     return made;
   }();
   return counts[view];

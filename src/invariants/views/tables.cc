@@ -215,8 +215,8 @@ static_assert(kToldColumns.size() == told::columns);
 // In sequence.cc, which makes the columns of its calls.
 std::span<const ViewColumn> sequence_columns();
 
-std::span<const View> views() {
-  static const View kViews[] = {
+std::span<const RuleView> views() {
+  static const RuleView kViews[] = {
       {"parameter", "parameter at an optimizer's step", kParameterColumns},
       {"optimizer", "optimizer's step", kOptimizerColumns},
       {"call", "module's call", kCallColumns, call::module},
@@ -258,11 +258,11 @@ std::span<const View> views() {
 
 int view_number(std::string_view name) {
   auto all = views();
-  auto it = std::find_if(all.begin(), all.end(), [&](const View& v) { return v.name == name; });
+  auto it = std::find_if(all.begin(), all.end(), [&](const RuleView& v) { return v.name == name; });
   return it == all.end() ? -1 : static_cast<int>(it - all.begin());
 }
 
-int column_number(const View& view, std::string_view name) {
+int column_number(const RuleView& view, std::string_view name) {
   auto it = std::find_if(view.columns.begin(), view.columns.end(),
                          [&](const ViewColumn& c) { return c.name == name; });
   return it == view.columns.end() ? -1 : static_cast<int>(it - view.columns.begin());
