@@ -4,8 +4,8 @@
 //   row of the second backward: name=backward since_step:zero_grad=yes since_last:step=yes ...
 //   one without zero_grad:      name=backward since_step:zero_grad=no
 //
-// Of every call three questions are asked of each other name: was it called since the last call of
-// this one, since the last step of an optimizer, and ever before?
+// Of every call three questions are asked of each other name. Was it called since the last call of
+// this one? Since the last step of an optimizer? Ever before?
 //
 // The cost: three sets of bits for each name.
 #pragma once
