@@ -71,6 +71,7 @@ DriftAnswer find_drift(const std::vector<AcceptedDrift>& accepted, const Accepte
                        const std::string& today);
 
 // The same by values alone, on the machine where they were accepted: before anything is proven.
+//
 // now: a day, or a time that begins with it.
 bool is_accepted_here(const std::vector<AcceptedDrift>& accepted, const AcceptedDrift& seen,
                       const std::string& now);

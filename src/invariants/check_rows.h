@@ -7,7 +7,7 @@
 // Online, after each step: checker.take_new() gives the rules that were broken first since then.
 //
 // Which rules a pattern of cells meets and breaks is found once and remembered. So a row costs one
-// hash, of the columns that rules ask. Memory is bounded: by patterns, up to kMostKept
+// hash, of those columns alone that a rule asks. Memory is bounded: by patterns, up to kMostKept
 // of a view, and by rules.
 #pragma once
 

@@ -30,7 +30,7 @@ std::string place_lines(const Location& at) {
   return lines;
 }
 
-std::string where(const Violation& violation) {
+std::string violated_when(const Violation& violation) {
   std::string text = "step " + std::to_string(violation.step);
   if (violation.rank >= 0) text += ", rank " + std::to_string(violation.rank);
   return text;
@@ -64,7 +64,7 @@ std::string headline_of(const Violations& found) {
 
 std::string format_violation(const ViolationFinding& finding) {
   const Violation& first = finding.first;
-  std::string text = where(first) + ": ";
+  std::string text = violated_when(first) + ": ";
   if (const std::string what = subject(first); !what.empty()) text += shown(what) + ": ";
   text += shown(first.detail.empty() ? "violated" : first.detail) + "\n";
   text += indented(shown("rule: " + first.says), 2);
@@ -81,7 +81,7 @@ std::string format_violation(const ViolationFinding& finding) {
   if (first.times > 1) text += indented(counted(first.times, "row") + " in all", 2);
   for (size_t i = 0; i < finding.others.size() && i < kMostOthers; ++i) {
     const Violation& other = finding.others[i];
-    std::string line = "also " + where(other) + ": ";
+    std::string line = "also " + violated_when(other) + ": ";
     if (const std::string what = subject(other); !what.empty()) line += what + ": ";
     text += indented(shown(line + other.says + "  [" + other.id + "]"), 2);
   }

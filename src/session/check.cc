@@ -34,7 +34,7 @@ class RowsOfSteps : public RowSink {
   RowSink& sink_;
 };
 
-llvm::Error write_reports(const CheckOptions& opt, const Violations& found) {
+llvm::Error write_violations(const CheckOptions& opt, const Violations& found) {
   const std::pair<std::string, std::string (*)(const Violations&)> reports[] = {
       {opt.json, format_violations_json},
       {opt.html, format_violations_html},
@@ -87,14 +87,14 @@ llvm::Expected<int> check_log(const CheckOptions& opt, const std::string& log,
   auto found = violations_in(log, rules, window);
   if (!found) return found.takeError();
   if (!failure.empty()) found->notes.push_back("the program ended with " + failure);
-  if (auto failed = write_reports(opt, *found)) return failed;
+  if (auto failed = write_violations(opt, *found)) return failed;
   print_lines(format_violations(*found));
   const std::string verdict = verdict_of(*found);
   if (verdict == "violated") return kNo;
   return verdict == "kept" && failure.empty() ? kYes : kCouldNotTell;
 }
 
-llvm::Expected<int> check_program(const CheckOptions& opt, const std::string& work) {
+llvm::Expected<int> record_and_check(const CheckOptions& opt, const std::string& work) {
   auto rules = read_rules_files(opt.invariants, opt.ignored);
   if (!rules) return rules.takeError();
   auto tree = canonical_tree(opt.tree);
@@ -131,7 +131,7 @@ int check(const CheckOptions& opt) {
   if (!opt.command.empty()) {
     keep_input();
     return work_in(opt.work, "logs and outputs",
-                   [&](const std::string& work) { return check_program(opt, work); });
+                   [&](const std::string& work) { return record_and_check(opt, work); });
   }
   auto rules = read_rules_files(opt.invariants, opt.ignored);
   if (!rules) return fail(llvm::toString(rules.takeError()));

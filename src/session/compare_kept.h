@@ -12,8 +12,9 @@
 
 namespace opguard {
 
-// b was recorded with share = the kept run's plan. prove_runs: at most so many further runs of b,
-// with kept text in place of its own; none where `known` says of b that nothing need be proven.
+// b was recorded with share = the kept run's plan.
+// prove_runs: at most so many further runs of b, with kept text in place of its own. There are none
+// where `known` says of b that nothing need be proven.
 llvm::Expected<std::unique_ptr<ComparedRuns>> compare_with_kept(
     const KeptRun& kept, const Plan& plan, const RecordedSide& b, const TemplateLibrary& templates,
     uint32_t prove_runs, const ReportOptions& options,

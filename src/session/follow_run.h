@@ -4,9 +4,9 @@
 //   launch(program);
 //   followed.finish();                             what is left is looked at
 //
-// A finding is printed in the step in which it happens, as soon as the rank's log has it; what
-// compares ranks when the last of them has ended the step. With `stop` each rank waits at the end
-// of a step until it was looked at, and is told to end where a rule is broken.
+// A finding is printed in the step in which it happens, as soon as the rank's log has it. What
+// compares ranks is printed when the last of them has ended the step. With `stop` each rank waits
+// at the end of a step until it was looked at. Where a rule is broken it is told to end.
 //
 // The cost: one thread; the program waits for nothing unless it is to be stopped.
 #pragma once

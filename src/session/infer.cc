@@ -107,9 +107,9 @@ void tell_suspects(const PatternTable& table, const CellTexts& texts,
         counted(suspect.rules, "rule") + " that all others keep");
 }
 
-llvm::Error tell_reasons(const InvariantsFile& file, const std::string& id,
-                         const PatternTable& table, const CellTexts& texts,
-                         const std::vector<std::string>& programs) {
+llvm::Error explain_one(const InvariantsFile& file, const std::string& id,
+                        const PatternTable& table, const CellTexts& texts,
+                        const std::vector<std::string>& programs) {
   const Invariant* rule = find_invariant(file, id);
   if (!rule) return make_error("no rule, or more than one, has an id that begins with " + id);
   print_lines(reasons_words(*rule, explain_rule(*rule, table, texts, views()), programs));
@@ -170,7 +170,7 @@ llvm::Expected<int> infer_rules(const InferOptions& opt) {
   say(grouped(file.invariants.size()) + " rules from " + counted(read.size(), "run") + " of " +
       counted(names.size(), "program") + ", " + grouped(table.rows()) + " rows: " + opt.out);
   if (!opt.explain.empty())
-    if (auto failed = tell_reasons(file, opt.explain, table, texts, names)) return failed;
+    if (auto failed = explain_one(file, opt.explain, table, texts, names)) return failed;
   return kYes;
 }
 

@@ -104,8 +104,8 @@ std::optional<SourcePlace> maker_of_saved(const Run& run, const PlaceQuestion& q
   return std::nullopt;
 }
 
-// Forward from a parameter that has no gradient: the first operator whose result takes part in no
-// backward pass, though it was given something that wants a gradient.
+// Forward from a parameter that has no gradient. The first operator is looked for that was given
+// what wants a gradient, and whose result takes part in no backward pass.
 std::optional<SourcePlace> cut_behind(const Run& run, const PlaceQuestion& question) {
   const ProcessLog* log = log_of(run, question.rank);
   if (!log) return std::nullopt;

@@ -32,8 +32,8 @@ PyObject* hashes_of(PyObject* module, PyObject* tensors);
 // measures(tensors) -> (hashes, lengths): with the Euclidean length of each, None of what is no
 // floating point or cannot be read. One pass.
 PyObject* measures_of(PyObject* module, PyObject* tensors);
-// row_hashes(tensors, most) -> a digest of each of the first `most` rows of dimension 0: of all
-// tensors of the tuple that have as many rows as the first that can be read.
+// row_hashes(tensors, most) -> a digest of each of the first `most` rows of dimension 0. Of the
+// tuple those tensors count that have as many rows as the first that can be read.
 PyObject* row_hashes_of(PyObject* module, PyObject* args);
 
 }  // namespace opguard

@@ -1,5 +1,5 @@
-// Lengths: of every type and layout what a plain sum says, the same at every level and for any
-// number of threads; beside them og1's h as fingerprint() has it.
+// Lengths: of every type and layout what a plain sum says, at every level and for any number of
+// threads. Beside them og1's h as fingerprint() has it.
 #include "runtime/fingerprint/length.h"
 
 #include <gtest/gtest.h>
