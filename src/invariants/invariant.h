@@ -25,10 +25,8 @@ struct CellTest {
   bool operator==(const CellTest&) const = default;
 };
 
-// structural: written by a person.
-// general: found in several programs; it names no program's own things.
-// program: of one program alone.
-// usual: one of ten or more programs breaks it.
+// Written by a person. Found in several programs, and names nothing of their own. Of one program
+// alone. Broken by one of ten or more programs.
 enum class InvariantTier : uint8_t { structural, general, program, usual };
 // note: it is told, and breaks nothing.
 enum class InvariantSeverity : uint8_t { error, warning, note };
