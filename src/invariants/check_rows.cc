@@ -37,7 +37,7 @@ RowChecker::RowChecker(std::span<const Invariant> rules, std::span<const RuleVie
 RowChecker::PatternVerdict& RowChecker::verdict(OfView& view, std::span<const uint32_t> cells) {
   key_.clear();
   for (uint32_t column : view.columns) key_.push_back(cells[column]);
-  if (view.index.size() >= kMostKept) settle(view);
+  if (view.index.size() >= kMostKept || view.entries >= kMostEntries) settle(view);
   const uint32_t number = view.index.number(key_);
   if (number < view.verdicts.size()) return view.verdicts[number];
   PatternVerdict made;
@@ -47,6 +47,7 @@ RowChecker::PatternVerdict& RowChecker::verdict(OfView& view, std::span<const ui
     (rule.ranged ? made.ranged : made.asked).push_back(i);
     if (rule.breaks(cells)) made.breaks.push_back(i);
   }
+  view.entries += made.asked.size() + made.breaks.size() + made.ranged.size();
   view.verdicts.push_back(std::move(made));
   return view.verdicts.back();
 }
@@ -56,6 +57,7 @@ void RowChecker::settle(OfView& view) {
     for (uint32_t i : one.asked) asked_[view.rules[i].rule] += one.rows;
   view.index.clear();
   view.verdicts.clear();
+  view.entries = 0;
 }
 
 void RowChecker::add(const ViewRow& row) {

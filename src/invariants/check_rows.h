@@ -7,8 +7,8 @@
 // Online, after each step: checker.take_new() gives the rules that were broken first since then.
 //
 // Which rules a pattern of cells meets and breaks is found once and remembered. So a row costs one
-// hash, of those columns alone that a rule asks. Memory is bounded: by patterns, up to kMostKept
-// of a view, and by rules.
+// hash, of those columns alone that a rule asks. Memory is bounded: by patterns of a view, up to
+// kMostKept, by what is remembered of them, up to kMostEntries, and by rules.
 #pragma once
 
 #include <cstdint>
@@ -60,6 +60,7 @@ class RowChecker : public RowSink {
 
  private:
   static constexpr uint32_t kMostKept = 1 << 16;
+  static constexpr size_t kMostEntries = 1 << 20;  // rules of all patterns of a view
 
   struct OfRule {
     size_t rule = 0;  // its position
@@ -74,6 +75,7 @@ class RowChecker : public RowSink {
     std::vector<uint32_t> columns;  // that a rule asks
     CellIndex index;
     std::vector<PatternVerdict> verdicts;
+    size_t entries = 0;
   };
   PatternVerdict& verdict(OfView& view, std::span<const uint32_t> cells);
   void settle(OfView& view);  // its counts, and forgets its patterns

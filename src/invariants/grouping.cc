@@ -1,6 +1,7 @@
 #include "invariants/grouping.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <string_view>
 #include <tuple>
@@ -23,23 +24,54 @@ constexpr std::pair<std::string_view, std::string_view> kLeadsTo[] = {
     {"shape", "rank_equal"},    {"checkpoint", "contain"}, {"rank_equal", "coverage"},
     {"output", "shape"}};
 
-bool are_linked(std::string_view a, std::string_view b) {
-  return a == b || std::any_of(std::begin(kLeadsTo), std::end(kLeadsTo), [&](auto& pair) {
-           return (pair.first == a && pair.second == b) || (pair.first == b && pair.second == a);
-         });
+// The relation itself, and those that it leads to or comes from.
+std::vector<std::string_view> linked_to(std::string_view relation) {
+  std::vector<std::string_view> linked = {relation};
+  for (const auto& [from, to] : kLeadsTo) {
+    if (from == relation) linked.push_back(to);
+    if (to == relation) linked.push_back(from);
+  }
+  return linked;
 }
 
-bool share(const BrokenRow& a, const BrokenRow& b) {
-  return (!a.place.empty() && a.place == b.place) || (!a.name.empty() && a.name == b.name) ||
-         (!a.module.empty() && a.module == b.module);
-}
+// What two rules may share that are broken by one cause, and the first rules that had it in a step.
+// Pairs of rules need not be looked at: all that share it are of one group anyway.
+class SharedThings {
+ public:
+  // Positions of rules that belong together with this one: the first of each thing and step.
+  std::vector<size_t> with(const BrokenRule& broken) const {
+    std::vector<size_t> found;
+    const uint64_t step = broken.first.step, from = step - std::min<uint64_t>(step, kStepsApart);
+    auto look = [&](Kind kind, std::string_view text) {
+      for (uint64_t at = from; at <= step + kStepsApart; ++at)
+        if (auto it = first_.find({kind, text, at}); it != first_.end())
+          found.push_back(it->second);
+    };
+    for (const auto& [kind, text] : things_of(broken.first)) look(kind, text);
+    for (std::string_view relation : linked_to(broken.rule->relation))
+      look(Kind::relation, relation);
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+  void add(const BrokenRule& broken, size_t position) {
+    for (const auto& [kind, text] : things_of(broken.first))
+      first_.try_emplace({kind, text, broken.first.step}, position);
+    first_.try_emplace({Kind::relation, broken.rule->relation, broken.first.step}, position);
+  }
 
-bool belong_together(const BrokenRule& a, const BrokenRule& b) {
-  const uint32_t apart =
-      a.first.step > b.first.step ? a.first.step - b.first.step : b.first.step - a.first.step;
-  if (apart > kStepsApart) return false;
-  return share(a.first, b.first) || are_linked(a.rule->relation, b.rule->relation);
-}
+ private:
+  enum class Kind : uint8_t { name, module, place, relation };
+
+  static std::vector<std::pair<Kind, std::string_view>> things_of(const BrokenRow& row) {
+    std::vector<std::pair<Kind, std::string_view>> things;
+    if (!row.name.empty()) things.push_back({Kind::name, row.name});
+    if (!row.module.empty()) things.push_back({Kind::module, row.module});
+    if (!row.place.empty()) things.push_back({Kind::place, row.place});
+    return things;
+  }
+
+  std::map<std::tuple<Kind, std::string_view, uint64_t>, size_t> first_;
+};
 
 // What a program does comes before what that does to values.
 size_t distance(const BrokenRule& broken) {
@@ -75,15 +107,17 @@ std::vector<BrokenGroup> group_broken(std::vector<BrokenRule> broken) {
     while (group[i] != i) i = group[i] = group[group[i]];
     return i;
   };
-  for (size_t i = 0; i < broken.size(); ++i)
-    for (size_t j = 0; j < i; ++j) {
-      if (!belong_together(broken[i], broken[j])) continue;
+  SharedThings shared;
+  for (size_t i = 0; i < broken.size(); ++i) {
+    for (size_t j : shared.with(broken[i])) {
       // The first keeps its place as the head.
       const size_t a = root(i), b = root(j);
       group[std::max(a, b)] = std::min(a, b);
       // A note joins one group; it does not tie two.
       if (is_note(broken[i])) break;
     }
+    shared.add(broken[i], i);
+  }
   std::vector<BrokenGroup> groups(broken.size());
   for (size_t i = 0; i < broken.size(); ++i) groups[root(i)].push_back(std::move(broken[i]));
   std::erase_if(groups, [](const BrokenGroup& g) { return g.empty(); });

@@ -79,7 +79,8 @@ std::string invariant_id(const Invariant& invariant) {
     text += test_key(invariant.then);
   }
   char id[24];
-  std::snprintf(id, sizeof id, "%08x", static_cast<unsigned>(llvm::xxh3_64bits(text) >> 32));
+  std::snprintf(id, sizeof id, "%012llx",
+                static_cast<unsigned long long>(llvm::xxh3_64bits(text) >> 16));
   return id;
 }
 

@@ -61,7 +61,7 @@ struct Invariant {
   bool operator==(const Invariant&) const = default;
 };
 
-// Eight hexadecimal digits.
+// Twelve hexadecimal digits: of 100,000 rules two have the same once in 50,000 files.
 std::string invariant_id(const Invariant& invariant);
 // "every parameter at an optimizer's step, where held: has grad"
 std::string invariant_words(const Invariant& invariant, const RuleView& view);

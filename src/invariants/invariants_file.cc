@@ -83,8 +83,9 @@ bool read_range(JsonText& in, const JsonValue& range, Invariant& rule) {
 
 class InvariantsReader {
  public:
-  InvariantsReader(JsonText& in, std::span<const RuleView> views, InvariantsFile& file)
-      : in_(in), views_(views), file_(file) {}
+  InvariantsReader(JsonText& in, const std::string& text, std::span<const RuleView> views,
+                   InvariantsFile& file)
+      : in_(in), text_(text), views_(views), file_(file) {}
 
   bool read(const JsonValue& root) {
     if (!in_.check_version(root, "opguard_invariants", kInvariantsVersion, "invariants"))
@@ -182,6 +183,8 @@ class InvariantsReader {
     if (const std::string unknown = unknown_in(rule, views_); !unknown.empty()) {
       file_.notes.push_back("a rule was left out: unknown " + unknown +
                             (rule.says.empty() ? "" : " (" + rule.says + ")"));
+      file_.unread.push_back(
+          OrderedJson::parse(text_.substr(at.begin, at.end - at.begin)).dump(-1, ' ', true));
       return true;
     }
     const RuleView* view = &views_[view_number(views_, rule.view)];
@@ -201,6 +204,7 @@ class InvariantsReader {
   }
 
   JsonText& in_;
+  const std::string& text_;
   std::span<const RuleView> views_;
   InvariantsFile& file_;
   std::set<std::string> ids_, given_ids_;
@@ -230,7 +234,7 @@ bool parse_invariants(const std::string& path, const std::string& text,
                       std::span<const RuleView> views, InvariantsFile& file, Diagnostics& diags) {
   JsonText in(path, text, diags);
   JsonValue root;
-  return in.parse(root) && InvariantsReader(in, views, file).read(root);
+  return in.parse(root) && InvariantsReader(in, text, views, file).read(root);
 }
 
 std::string format_invariants(const InvariantsFile& file) {
@@ -254,6 +258,8 @@ std::string format_invariants(const InvariantsFile& file) {
     one["muted"] = rule.muted.empty() ? OrderedJson(nullptr) : OrderedJson(rule.muted);
     json["invariants"].push_back(std::move(one));
   }
+  for (const std::string& rule : file.unread)
+    json["invariants"].push_back(OrderedJson::parse(rule));
   return json.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 

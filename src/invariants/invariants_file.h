@@ -25,7 +25,8 @@ struct InvariantsFile {
   std::string tool{};  // that made it, "opguard 0.1.0"; "" of one that a person wrote
   std::vector<std::pair<std::string, uint32_t>> programs{};  // name, runs
   std::vector<Invariant> invariants{};
-  std::vector<std::string> notes{};  // rules that were left out, a sentence each
+  std::vector<std::string> notes{};   // rules that were left out, a sentence each
+  std::vector<std::string> unread{};  // these rules, as JSON: they are written again
 };
 
 // `path` is what complaints call it. False: diags says why. A rule with an unknown view or column
@@ -34,8 +35,9 @@ bool parse_invariants(const std::string& path, const std::string& text,
                       std::span<const RuleView> views, InvariantsFile& file, Diagnostics& diags);
 std::string format_invariants(const InvariantsFile& file);
 
-// Rules of both, by view and id; where both have one, that with more programs, and whoever mutes it
-// mutes it. Programs are those of both. The order of the two changes nothing.
+// Rules of both, by view and id. Where both have one, the evidence of more programs stays, and
+// whoever mutes it mutes it. A structural one keeps its words and its severity, of two the more
+// severe one. Programs are those of both. The order of files changes nothing.
 InvariantsFile merge_invariants(const InvariantsFile& a, const InvariantsFile& b);
 // The only rule whose id begins so; nullptr: none, or several.
 const Invariant* find_invariant(const InvariantsFile& file, const std::string& id);

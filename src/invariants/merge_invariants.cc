@@ -7,6 +7,41 @@
 
 namespace opguard {
 
+namespace {
+
+// The larger one is kept. All fields are compared, so that nothing depends on the order of files.
+auto evidence_order(const RuleEvidence& e) {
+  return std::tuple(e.programs, e.runs, e.rows, e.against, e.breaking, e.held_out);
+}
+
+// Of rules that were found the evidence decides; what a person wrote stands.
+auto words_order(const Invariant& rule) {
+  const bool structural = rule.tier == InvariantTier::structural;
+  return std::tuple(structural,
+                    structural
+                        ? std::tuple<uint32_t, uint32_t, uint64_t, uint64_t, uint32_t, uint32_t>{}
+                        : evidence_order(rule.evidence),
+                    -static_cast<int>(rule.severity), -static_cast<int>(rule.tier), rule.says);
+}
+
+// The same rule of two files.
+Invariant merged_rule(const Invariant& a, const Invariant& b) {
+  Invariant merged = words_order(a) < words_order(b) ? b : a;
+  merged.evidence = std::max(a.evidence, b.evidence, [](const auto& x, const auto& y) {
+    return evidence_order(x) < evidence_order(y);
+  });
+  merged.muted = std::max(a.muted, b.muted);
+  return merged;
+}
+
+void add_missing(const std::vector<std::string>& from, std::vector<std::string>& into) {
+  into.insert(into.end(), from.begin(), from.end());
+  std::ranges::sort(into);
+  into.erase(std::unique(into.begin(), into.end()), into.end());
+}
+
+}  // namespace
+
 InvariantsFile merge_invariants(const InvariantsFile& a, const InvariantsFile& b) {
   InvariantsFile merged;
   merged.tool = std::max(a.tool, b.tool);
@@ -16,19 +51,11 @@ InvariantsFile merge_invariants(const InvariantsFile& a, const InvariantsFile& b
     for (const auto& [name, runs] : file->programs) programs[name] = std::max(programs[name], runs);
     for (const Invariant& rule : file->invariants) {
       auto [at, fresh] = rules.try_emplace({rule.view, rule.id}, rule);
-      if (fresh) continue;
-      auto worth = [](const Invariant& r) {
-        return std::tuple(r.evidence.programs, r.evidence.runs, r.evidence.rows, -int(r.severity),
-                          r.says);
-      };
-      const std::string muted = std::max(at->second.muted, rule.muted);
-      if (worth(rule) > worth(at->second)) at->second = rule;
-      at->second.muted = muted;
+      if (!fresh) at->second = merged_rule(at->second, rule);
     }
-    for (const std::string& note : file->notes)
-      if (std::ranges::find(merged.notes, note) == merged.notes.end()) merged.notes.push_back(note);
+    add_missing(file->notes, merged.notes);
+    add_missing(file->unread, merged.unread);
   }
-  std::ranges::sort(merged.notes);
   merged.programs.assign(programs.begin(), programs.end());
   for (auto& [key, rule] : rules) merged.invariants.push_back(std::move(rule));
   return merged;

@@ -2,8 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdlib>
 #include <map>
+#include <numeric>
 #include <random>
+#include <set>
 
 #include "invariants/check_rows.h"
 #include "invariants/grouping.h"
@@ -230,6 +234,82 @@ TEST(Grouping, TheMostSevereAndDirectStandsFirst) {
                          {"b", "shape", 9, "", "", error},
                          {"c", "alias", 5, "", "", error}}),
             "c|b|a");
+}
+
+// Pair by pair, as the header says it.
+std::vector<std::set<std::string>> grouped_by_pairs(const std::vector<BrokenRule>& broken) {
+  std::vector<size_t> group(broken.size());
+  std::iota(group.begin(), group.end(), 0);
+  auto together = [](const BrokenRule& a, const BrokenRule& b) {
+    auto same = [](const std::string& x, const std::string& y) { return !x.empty() && x == y; };
+    const int64_t apart = int64_t{a.first.step} - int64_t{b.first.step};
+    return std::abs(apart) <= 1 &&
+           (same(a.first.name, b.first.name) || same(a.first.module, b.first.module) ||
+            same(a.first.place, b.first.place) || a.rule->relation == b.rule->relation);
+  };
+  for (bool more = true; more;) {
+    more = false;
+    for (size_t i = 0; i < broken.size(); ++i)
+      for (size_t j = 0; j < broken.size(); ++j)
+        if (together(broken[i], broken[j]) && group[i] < group[j]) {
+          group[j] = group[i];
+          more = true;
+        }
+  }
+  std::map<size_t, std::set<std::string>> sets;
+  for (size_t i = 0; i < broken.size(); ++i) sets[group[i]].insert(broken[i].rule->id);
+  std::vector<std::set<std::string>> all;
+  for (const auto& [at, set] : sets) all.push_back(set);
+  std::ranges::sort(all);
+  return all;
+}
+
+TEST(Grouping, AsPairsSay) {
+  std::mt19937 random(11);
+  // None of them follows from another.
+  const char* relations[] = {"told", "range", "argument", "x", "y", "z"};
+  for (int trial = 0; trial < 300; ++trial) {
+    const size_t count = 1 + random() % 30;
+    std::vector<Invariant> rules(count);
+    std::vector<BrokenRule> broken;
+    for (size_t i = 0; i < count; ++i) {
+      rules[i] = {.id = std::to_string(i), .relation = relations[random() % 6]};
+      BrokenRule made{.rule = &rules[i], .times = 1};
+      made.first.step = static_cast<uint32_t>(random() % 20);
+      made.first.order = i;
+      auto word = [&] { return random() % 2 ? "" : "w" + std::to_string(random() % 9); };
+      made.first.name = word();
+      made.first.module = word();
+      made.first.place = word();
+      broken.push_back(std::move(made));
+    }
+    std::vector<std::set<std::string>> found;
+    for (const BrokenGroup& group : group_broken(broken)) {
+      std::set<std::string>& ids = found.emplace_back();
+      for (const BrokenRule& one : group) ids.insert(one.rule->id);
+    }
+    std::ranges::sort(found);
+    EXPECT_EQ(found, grouped_by_pairs(broken));
+  }
+}
+
+TEST(Grouping, ManyBrokenRulesTakeNoLonger) {
+  constexpr size_t kMany = 100'000;  // pairs of them would take minutes
+  std::vector<Invariant> rules(kMany);
+  std::vector<BrokenRule> broken;
+  for (size_t i = 0; i < kMany; ++i) {
+    rules[i] = {.id = std::to_string(i), .relation = "output"};
+    BrokenRule made{.rule = &rules[i], .times = 1};
+    made.first.step = static_cast<uint32_t>(i % 7 * 10);
+    made.first.order = i;
+    made.first.name = "layers." + std::to_string(i % 97);
+    broken.push_back(std::move(made));
+  }
+  const auto from = std::chrono::steady_clock::now();
+  const std::vector<BrokenGroup> groups = group_broken(std::move(broken));
+  EXPECT_LT(std::chrono::steady_clock::now() - from, std::chrono::seconds(20));
+  ASSERT_EQ(groups.size(), 7u);
+  EXPECT_EQ(groups[0][0].first.step, 0u);
 }
 
 TEST(Grouping, ANoteTiesNoGroupsTogether) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 
 #include "invariants/builtin.h"
 #include "invariants/explain_rule.h"
@@ -57,7 +58,7 @@ TEST(InvariantsFile, HandWritten) {
   EXPECT_EQ(rule.severity, InvariantSeverity::warning);
   EXPECT_EQ(rule.relation, "coverage");
   EXPECT_EQ(rule.id, rule_with({{"held", {"yes"}}}, {"has_grad", {"yes"}}).id);
-  EXPECT_EQ(rule.id.size(), 8u);
+  EXPECT_EQ(rule.id.size(), 12u);
 }
 
 TEST(InvariantsFile, Hypotheses) {
@@ -99,6 +100,16 @@ TEST(InvariantsFile, IdIsOfWhatARuleSays) {
   EXPECT_NE(rule_with({held}, then).id, id);
   EXPECT_NE(rule_with({held, {"dtype", {"a", "b"}, true}}, then).id, id);
   EXPECT_NE(rule_with({held, dtype}, {"has_grad", {"no"}}).id, id);
+}
+
+TEST(InvariantsFile, IdsOfManyRulesDiffer) {
+  // Their first 32 bits are the same: of 100,000 rules two would be one, more likely than not.
+  auto of = [](const char* name) {
+    return rule_with({{"name", {"layers." + std::string(name) + ".weight"}}},
+                     {"has_grad", {"yes"}});
+  };
+  EXPECT_NE(of("53487").id, of("139705").id);
+  EXPECT_NE(of("99187").id, of("147551").id);
 }
 
 TEST(InvariantsFile, BadInput) {
@@ -166,6 +177,21 @@ TEST(InvariantsFile, UnknownViewsAndColumnsAreLeftOut) {
                             "a rule was left out: unknown column 'x'"}));
 }
 
+TEST(InvariantsFile, WhatIsLeftOutIsWrittenAgain) {
+  const std::string future =
+      R"({"view": "future", "then": {"column": "x", "not": ["a", true]}, "says": "S\u00e4tze"})";
+  InvariantsFile file = read(with_rule(future + ",\n" + kRule));
+  EXPECT_TRUE(mute_invariant(file, file.invariants[0].id, "known"));
+  const std::string text = format_invariants(file);
+  for (const char* part : {"\"future\"", "\"not\"", "true", "S\u00e4tze", "known"})
+    EXPECT_NE(text.find(part), std::string::npos) << part;
+  const InvariantsFile again = read(text), merged = merge_invariants(again, read(with_rule(kRule)));
+  EXPECT_EQ(again.unread, file.unread);
+  EXPECT_EQ(merged.unread, file.unread);
+  EXPECT_EQ(merge_invariants(again, again).unread, file.unread);
+  EXPECT_EQ(format_invariants(again), text);
+}
+
 TEST(InvariantsFile, TooManyRules) {
   std::string many = "1";
   for (size_t i = 0; i < kMostInvariants; ++i) many += ",1";
@@ -197,6 +223,47 @@ TEST(InvariantsFile, MergedInAnyOrder) {
   EXPECT_TRUE(mute_invariant(heard, one.id, ""));
   EXPECT_EQ(find_invariant(heard, one.id)->muted, "");
   EXPECT_FALSE(mute_invariant(heard, "zz", "x"));
+}
+
+TEST(InvariantsFile, AWrittenRuleKeepsItsWordsWhenMerged) {
+  InvariantsFile mine, found;
+  mine.invariants = {rule_with({}, {"held", {"yes"}})};
+  mine.invariants[0].severity = InvariantSeverity::error;
+  mine.invariants[0].says = "Hold on to it";
+  found.invariants = {rule_with({}, {"held", {"yes"}})};
+  found.invariants[0].tier = InvariantTier::general;
+  found.invariants[0].severity = InvariantSeverity::note;
+  found.invariants[0].evidence = {.programs = 9, .runs = 27, .rows = 100};
+  const InvariantsFile merged = merge_invariants(mine, found);
+  EXPECT_EQ(merged.invariants, merge_invariants(found, mine).invariants);
+  ASSERT_EQ(merged.invariants.size(), 1u);
+  Invariant expected = mine.invariants[0];
+  expected.evidence = found.invariants[0].evidence;
+  EXPECT_EQ(merged.invariants[0], expected);
+}
+
+TEST(InvariantsFile, MergedInAnyGrouping) {
+  std::mt19937 random(7);
+  const CellTest thens[] = {{"held", {"yes"}}, {"has_grad", {"yes"}}, {"dtype", {"a"}}};
+  for (int trial = 0; trial < 200; ++trial) {
+    InvariantsFile files[3];
+    for (InvariantsFile& file : files)
+      for (const CellTest& then : thens) {
+        if (random() % 3 == 0) continue;
+        Invariant rule = rule_with({}, then);
+        rule.tier = static_cast<InvariantTier>(random() % 4);
+        rule.severity = static_cast<InvariantSeverity>(random() % 3);
+        rule.evidence.programs = random() % 3;
+        rule.evidence.against = random() % 2;
+        if (random() % 2) rule.says = "other";
+        if (random() % 3 == 0) rule.muted = random() % 2 ? "a" : "b";
+        file.invariants.push_back(rule);
+      }
+    auto& [a, b, c] = files;
+    const std::string left = format_invariants(merge_invariants(merge_invariants(a, b), c));
+    EXPECT_EQ(left, format_invariants(merge_invariants(a, merge_invariants(b, c))));
+    EXPECT_EQ(left, format_invariants(merge_invariants(c, merge_invariants(b, a))));
+  }
 }
 
 TEST(RuleWords, Sentences) {
