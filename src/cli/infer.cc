@@ -29,9 +29,10 @@ void add_infer(CLI::App& app, Pipeline& run) {
                    "A rule for all programs must hold in so many of them [3]")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
-  command->add_option("--hypotheses", opt->hypotheses, "Give these rules their evidence too")
-      ->type_name("FILE")
-      ->check(CLI::ExistingFile);
+  command
+      ->add_option("--hypotheses", opt->hypotheses,
+                   "Give these rules their evidence too: a file, or builtin")
+      ->type_name("FILE");
   command->add_option("--explain", opt->explain, "Say what this rule rests on")->type_name("ID");
   command->add_option("--threads", opt->threads, "Read logs on so many threads [as there are]")
       ->type_name("N");
