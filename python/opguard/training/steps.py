@@ -190,7 +190,7 @@ class Seen:
                 continue
             digest, _, norm = self.gradients.get(id(tensor), (None, None, None))
             entry.gradient_norm = norm
-            entry.gradient = None if gradient is None else (weakref.ref(gradient), _version(gradient), digest)
+            entry.gradient = None if gradient is None else (weakref.ref(gradient), _version(gradient), digest, threading.get_ident())
 
 
 def _version(tensor):
@@ -198,12 +198,17 @@ def _version(tensor):
 
 
 def used(tensor):
-    """The gradient that the last step of its optimizer has used, and that nobody has touched since; else None."""
+    """The gradient that the last step of its optimizer has used, and that nobody has touched since; else None.
+
+    Of another thread's model nothing is asked: autograd writes a leaf's gradient without the GIL, and who reads `.grad`
+    meanwhile reads memory that was given back."""
     entry = parameters.known(tensor)
-    gradient = tensor.grad
-    if entry is None or entry.gradient is None or gradient is None:
+    if entry is None or entry.gradient is None or entry.gradient[3] != threading.get_ident():
         return None
-    reference, version, _ = entry.gradient
+    gradient = tensor.grad
+    if gradient is None:
+        return None
+    reference, version = entry.gradient[:2]
     return gradient if reference() is gradient and _version(gradient) == version else None
 
 
