@@ -11,7 +11,8 @@ namespace {
 
 // Functions that leave every rank with the same value.
 bool leaves_alike(std::string_view function) {
-  return function.starts_with("all_") || function.starts_with("broadcast");
+  return function.starts_with("all_reduce") || function.starts_with("all_gather") ||
+         function.starts_with("broadcast");
 }
 
 bool is_reduction(std::string_view function) {
