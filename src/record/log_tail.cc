@@ -119,7 +119,8 @@ std::string LogTail::take_end(std::string_view payload) {
   log_.lost = in.varint();
   const uint64_t rows = version_ >= kObservationsVersion ? in.varint() : 0;
   if (rows != rows_) return "it counts other observations than the log holds";
-  if (version_ >= kBindingVersion && (in.varint() != parts_->chain.chunks() || in.u64() != parts_->chain.value()))
+  if (version_ >= kBindingVersion &&
+      (in.varint() != parts_->chain.chunks() || in.u64() != parts_->chain.value()))
     return "it binds other chunks than those before it";
   return "";
 }

@@ -21,7 +21,7 @@
 namespace opguard {
 namespace {
 
-constexpr auto kPause = std::chrono::milliseconds(20);       // between two looks at the logs
+constexpr auto kPause = std::chrono::milliseconds(20);        // between two looks at the logs
 constexpr auto kShortPause = std::chrono::microseconds(300);  // where the program waits for us
 // What breaks so soon after a finding belongs to it.
 constexpr uint32_t kBehindFinding = 1;
@@ -67,8 +67,8 @@ struct FollowedRun::State {
   std::map<size_t, size_t> process_of;    // of the tail -> of the views
   std::map<size_t, uint64_t> steps_seen;  // of the tail: steps that have ended
   std::map<int64_t, std::unique_ptr<StopWord>> words;
-  size_t printed = 0;           // broken rules that were told, or belong to what was
-  std::set<uint32_t> told_at;   // steps of findings
+  size_t printed = 0;          // broken rules that were told, or belong to what was
+  std::set<uint32_t> told_at;  // steps of findings
   uint64_t behind = 0;
   std::atomic<bool> over = false, counts = false;
   std::thread thread;

@@ -32,8 +32,8 @@ Violation violation_of(const BrokenRule& broken, const Run* run, bool head) {
   made.at = location_of(broken.first.place, tree);
   made.times = broken.times;
   if (!run || !head) return made;
-  auto source = source_of(*run, {rule.view, rule.then.column, made.name, made.step, made.rank,
-                                 broken.first.order});
+  auto source = source_of(
+      *run, {rule.view, rule.then.column, made.name, made.step, made.rank, broken.first.order});
   if (source && source->location.line) {
     made.source = source->location;
     if (made.source.text.empty()) made.source.text = read_excerpt(made.source).line;
@@ -71,8 +71,10 @@ ViolationFinding finding_of(const BrokenGroup& group, const Run* run) {
   ViolationFinding finding;
   for (size_t i = 0; i < group.size(); ++i) {
     Violation violation = violation_of(group[i], run, i == 0);
-    if (i == 0) finding.first = std::move(violation);
-    else finding.others.push_back(std::move(violation));
+    if (i == 0)
+      finding.first = std::move(violation);
+    else
+      finding.others.push_back(std::move(violation));
   }
   return finding;
 }

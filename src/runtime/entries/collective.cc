@@ -193,9 +193,10 @@ PyMethodDef g_flight_methods[] = {
     {"cancel", flight_cancel, METH_NOARGS, "It never ran"},
     {}};
 PyType_Slot g_flight_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(free_flight)},
-                         {Py_tp_methods, g_flight_methods},
-                         {0, nullptr}};
-PyType_Spec g_flight_spec = {"opguard._rt.Flight", sizeof(FlightObject), 0, Py_TPFLAGS_DEFAULT, g_flight_slots};
+                                {Py_tp_methods, g_flight_methods},
+                                {0, nullptr}};
+PyType_Spec g_flight_spec = {"opguard._rt.Flight", sizeof(FlightObject), 0, Py_TPFLAGS_DEFAULT,
+                             g_flight_slots};
 
 struct Call {
   const char* boundary;

@@ -26,8 +26,8 @@ PyObject* observe(PyObject* module, PyObject* const* args, Py_ssize_t count);
 PyObject* flush_soon(PyObject* module, PyObject* none);
 // tell(settings): a dict of str that the log says of itself from now on.
 PyObject* tell_settings(PyObject* module, PyObject* settings);
-// hashes(tensors) -> a list: og1's h of each. None: it cannot be read here and now, since it is on a
-// device, sparse, fake or in flight. tensors: a list or tuple.
+// hashes(tensors) -> a list: og1's h of each. None: it cannot be read here and now, since it is on
+// a device, sparse, fake or in flight. tensors: a list or tuple.
 PyObject* hashes_of(PyObject* module, PyObject* tensors);
 // measures(tensors) -> (hashes, lengths): with the Euclidean length of each, None of what is no
 // floating point or cannot be read. One pass.
