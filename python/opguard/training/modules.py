@@ -24,7 +24,7 @@ _MOST_FORMS = 50_000  # further ones are not recorded
 class Entry:
     """A module that was met."""
 
-    __slots__ = ("ref", "number", "root", "parent", "name", "type", "library", "said", "names", "key")
+    __slots__ = ("ref", "number", "root", "parent", "name", "type", "library", "said", "names", "key", "thread")
 
     def __init__(self, module, number, key):
         self.number, self.key = number, key
@@ -32,6 +32,7 @@ class Entry:
         self.type = type(module).__name__
         self.library = not where.is_users_class(type(module))
         self.said, self.names = False, None
+        self.thread = None  # of a root: by which it was called last
 
 
 _entries = {}  # id of a module -> Entry
@@ -222,7 +223,11 @@ def _enter(module, args, kwargs):
             caller = entry.parent  # a checkpoint, computed again
         training = bool(module.training)
         state = None if training else chance.state(torch)
-        whole = _whole(module, parameter_names) if caller is None else _own(module)
+        if caller is None:
+            entry.thread = threading.get_ident()
+            whole = _whole(module, parameter_names)
+        else:
+            whole = _own(module)
     call = (entry, module, caller, training, torch.is_grad_enabled(), _autocast(torch), inputs, whole, state)
     stack.append(call)
     return call

@@ -34,11 +34,12 @@ _running = _Running()
 class Known:
     """An optimizer that was met."""
 
-    __slots__ = ("ref", "number", "first", "steps")
+    __slots__ = ("ref", "number", "first", "steps", "thread")
 
     def __init__(self, optimizer):
         self.ref, self.number, self.steps = weakref.ref(optimizer), _state["next"], 0
         self.first = None  # in which order it took its first step, None: it did not, or within another's
+        self.thread = None  # in which it stepped last
         _state["next"] += 1
 
 
@@ -106,6 +107,11 @@ def held_by(optimizer):
     return found
 
 
+def _may_look(place):
+    """Not at what another thread trains: its backward passes write gradients without the interpreter's lock."""
+    return modules.entry_of(place.root).thread in (None, threading.get_ident())
+
+
 class Seen:
     """What was seen before a step."""
 
@@ -127,7 +133,7 @@ class Seen:
         self.strangers = len(strangers)
         self.left = sum(1 for t in order if id(t) in places and id(t) not in holders and t.requires_grad)
         first = _is_first(optimizer)
-        self.others = [t for t in order if id(t) not in holders and id(t) in places] if first else []
+        self.others = [t for t in order if id(t) not in holders and id(t) in places and _may_look(places[id(t)])] if first else []
         self.buffers = [t for t in order if id(t) in buffers] if first else []
         # A gradient that a closure makes is not there yet.
         self.gradients = self._gradients() if gradients else None
@@ -217,7 +223,8 @@ def stale():
     found = []
     for known in list(_known.values()):
         optimizer = known.ref()
-        if optimizer is None or known.first is None:
+        # A gradient that another thread's backward pass writes, without the interpreter's lock, must not be touched.
+        if optimizer is None or known.first is None or known.thread != threading.get_ident():
             continue
         for tensor in held_by(optimizer):
             gradient = used(tensor)
@@ -260,6 +267,7 @@ def _begins(optimizer, args, kwargs):
 
 @hooks.guarded
 def _look(entry, optimizer, gradients):
+    meet(optimizer).thread = threading.get_ident()
     entry[1] = Seen(optimizer, gradients)
     kinds.say("api", ("step.begin", entry[1].number, type(optimizer).__name__, None, None, None, where.here(2)))
 

@@ -18,7 +18,7 @@ def here(skipped=1):
         code = frame.f_code
         known = _users.get(id(code))
         if known is None:
-            known = _users[id(code)] = (code, places.is_users(frame))
+            known = _users[id(code)] = (code, not code.co_filename.startswith(places._own) and places.is_users(frame))
         if known[1]:
             key = (id(code), frame.f_lineno)
             text = _texts.get(key)
