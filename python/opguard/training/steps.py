@@ -34,12 +34,11 @@ _running = _Running()
 class Known:
     """An optimizer that was met."""
 
-    __slots__ = ("ref", "number", "first", "steps", "thread")
+    __slots__ = ("ref", "number", "first", "steps")
 
     def __init__(self, optimizer):
         self.ref, self.number, self.steps = weakref.ref(optimizer), _state["next"], 0
         self.first = None  # in which order it took its first step, None: it did not, or within another's
-        self.thread = None  # in which it stepped last
         _state["next"] += 1
 
 
@@ -223,8 +222,7 @@ def stale():
     found = []
     for known in list(_known.values()):
         optimizer = known.ref()
-        # A gradient that another thread's backward pass writes, without the interpreter's lock, must not be touched.
-        if optimizer is None or known.first is None or known.thread != threading.get_ident():
+        if optimizer is None or known.first is None:
             continue
         for tensor in held_by(optimizer):
             gradient = used(tensor)
@@ -267,7 +265,6 @@ def _begins(optimizer, args, kwargs):
 
 @hooks.guarded
 def _look(entry, optimizer, gradients):
-    meet(optimizer).thread = threading.get_ident()
     entry[1] = Seen(optimizer, gradients)
     kinds.say("api", ("step.begin", entry[1].number, type(optimizer).__name__, None, None, None, where.here(2)))
 
