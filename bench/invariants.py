@@ -2,6 +2,7 @@
 
   invariants.py [--set shared,tuning] [--json FILE] [--tier builtin,program] [--invariants FILE] [--clean PART] [--only NAME,...]
   invariants.py --infer FILE [--leave-out NAME,...] [--hypotheses FILE]      rules from the programs that may be learned from
+  invariants.py --builtin                                                    the rules that come with the tool, looked at in these programs
   invariants.py --list                                                       the programs and their parts; runs nothing
 
 The programs and their split: bench/invariants/README.md. Of --set exam only counts are printed and written, and no place or rule.
@@ -23,6 +24,7 @@ from invariants.recordings import Harness
 from invariants.score import clean_figures, judge_clean, judge_pair, pair_figures, said
 
 SETS = {"shared": "shared", "tuning": "learn", "exam": "held_out"}  # and the clean programs beside it
+RULES = ROOT / "src" / "invariants"
 RUNS = [(1, 8), (2, 6), (3, 10), (4, 7)]  # seeds and steps of what is learned from; (0, 8) is checked
 
 
@@ -97,8 +99,11 @@ def infer(harness, clean, pairs, o):
     rules = harness.infer([(f"{p.side}-{p.name}", log) for (p, _), log in zip(jobs, logs, strict=True) if log], extra)
     if rules is None:
         sys.exit("invariants.py: error: opguard infer failed")
-    o.infer.write_bytes(rules.read_bytes())
-    count = len(json.loads(rules.read_text())["invariants"])
+    found = json.loads(rules.read_text())
+    if o.written:
+        found["invariants"] = [rule for rule in found["invariants"] if rule["tier"] == "structural"]
+    o.infer.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    count = len(found["invariants"])
     print(f"{count} rules from {sum(log is not None for log in logs)} runs of {len(programs)} programs: {o.infer}")
 
 
@@ -153,15 +158,19 @@ def main():
     p.add_argument("--json", type=Path)
     p.add_argument("--infer", type=Path, help="write the general rules to this file, and check nothing")
     p.add_argument("--hypotheses", type=Path)
+    p.add_argument("--builtin", action="store_true", help="write the rules that come with the tool: those of hypotheses.json, scored")
     p.add_argument("--leave-out", default="", help="with --infer: not these programs")
     p.add_argument("--runs", type=int, default=2, help="runs of a program that is learned from [2]")
-    p.add_argument("--shared", type=Path, default=Path("/work/shared/cases/invariants"))
+    p.add_argument("--shared", type=Path, default=ROOT.parent / "shared" / "cases" / "invariants")
     p.add_argument("--opguard", type=Path, default=ROOT / "build" / "release" / "src" / "cli" / "opguard")
     p.add_argument("--python", type=Path, default=ROOT / ".venv" / "bin" / "python")
     p.add_argument("--work", type=Path, default=ROOT / "build" / "invariants")
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--list", action="store_true")
     o = p.parse_args()
+    o.written = o.builtin
+    if o.builtin:
+        o.infer, o.hypotheses = RULES / "builtin.json", RULES / "hypotheses.json"
     clean, pairs = read_all(o.shared)
     if o.list:
         for kind, programs in (("clean", clean), ("pair", pairs)):

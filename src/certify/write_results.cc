@@ -22,24 +22,6 @@ std::string seconds_text(const CheckResult& result) {
   return text;
 }
 
-// Of XML 1.0: what it cannot hold at all is left out by shown().
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
-}
-
 // Every line shown(): no control character reaches a terminal or a page.
 std::string shown_lines(const std::string& text) {
   std::string out;
@@ -144,13 +126,13 @@ std::string format_junit(const std::vector<CheckResult>& results) {
     std::snprintf(time, sizeof time, "%.3f", result.seconds);
     cases += "  <testcase classname=\"opguard.certify." +
              std::string(tier_name(result.check.tier)) + "\" name=\"" +
-             escaped(shown(result.check.name)) + "\" time=\"" + time + "\"";
+             escape_markup(shown(result.check.name)) + "\" time=\"" + time + "\"";
     if (!result.file.empty())
-      cases += " file=\"" + escaped(shown(result.file)) + "\" line=\"" +
+      cases += " file=\"" + escape_markup(shown(result.file)) + "\" line=\"" +
                std::to_string(result.line) + "\"";
     if (fine(result)) {
       cases += result.outcome == Certified::accepted
-                   ? ">\n    <system-out>" + escaped(shown(result.sentence)) +
+                   ? ">\n    <system-out>" + escape_markup(shown(result.sentence)) +
                          "</system-out>\n  </testcase>\n"
                    : "/>\n";
       continue;
@@ -158,8 +140,8 @@ std::string format_junit(const std::vector<CheckResult>& results) {
     const bool failed = result.outcome == Certified::no;
     ++(failed ? failures : errors);
     const std::string element = failed ? "failure" : "error";
-    cases += ">\n    <" + element + " message=\"" + escaped(shown(result.sentence)) + "\">" +
-             escaped(shown_lines(result.report)) + "</" + element + ">\n  </testcase>\n";
+    cases += ">\n    <" + element + " message=\"" + escape_markup(shown(result.sentence)) + "\">" +
+             escape_markup(shown_lines(result.report)) + "</" + element + ">\n  </testcase>\n";
   }
   char time[32];
   std::snprintf(time, sizeof time, "%.3f", seconds);

@@ -1,7 +1,7 @@
 // invariants/builtin.h: the rules that come with the tool.
 //
-// hypotheses.json is written by hand. `bench/invariants.py --builtin` looks at them in clean
-// programs, adds what those programs keep, and writes builtin.json.
+// hypotheses.json is written by hand. `bench/invariants.py --builtin` looks at those rules in
+// programs that may be learned from, and writes builtin.json with the evidence.
 #pragma once
 
 #include <string_view>

@@ -13,16 +13,30 @@ namespace {
 // Rules that are broken within so many steps of each other may have one cause.
 constexpr uint32_t kStepsApart = 1;
 
+// What a program does comes before what that does to values, and a value before what is missing.
+constexpr std::string_view kOrder[] = {"told",       "mode",     "sequence",   "alias",  "coverage",
+                                       "distinct",   "argument", "dtype",      "output", "shape",
+                                       "checkpoint", "finite",   "rank_equal", "contain"};
+
 // What follows from what. A relation's consequences stand below it.
 constexpr std::pair<std::string_view, std::string_view> kLeadsTo[] = {
-    {"coverage", "contain"},    {"coverage", "sequence"},  {"coverage", "rank_equal"},
+    {"coverage", "contain"},    {"sequence", "coverage"},  {"coverage", "rank_equal"},
     {"sequence", "contain"},    {"sequence", "finite"},    {"mode", "argument"},
     {"mode", "sequence"},       {"mode", "contain"},       {"rank_equal", "contain"},
     {"distinct", "rank_equal"}, {"distinct", "contain"},   {"dtype", "finite"},
     {"dtype", "contain"},       {"finite", "contain"},     {"finite", "rank_equal"},
-    {"alias", "coverage"},      {"alias", "contain"},      {"distinct", "sequence"},
-    {"shape", "rank_equal"},    {"checkpoint", "contain"}, {"rank_equal", "coverage"},
-    {"output", "shape"}};
+    {"alias", "coverage"},      {"alias", "contain"},      {"sequence", "distinct"},
+    {"shape", "rank_equal"},    {"checkpoint", "contain"}, {"output", "shape"}};
+
+constexpr size_t place_in_order(std::string_view relation) {
+  return static_cast<size_t>(std::find(std::begin(kOrder), std::end(kOrder), relation) -
+                             std::begin(kOrder));
+}
+
+// So the head of a group is never the consequence of another of its rules.
+static_assert(std::all_of(std::begin(kLeadsTo), std::end(kLeadsTo), [](const auto& pair) {
+  return place_in_order(pair.first) < place_in_order(pair.second);
+}));
 
 // The relation itself, and those that it leads to or comes from.
 std::vector<std::string_view> linked_to(std::string_view relation) {
@@ -73,14 +87,7 @@ class SharedThings {
   std::map<std::tuple<Kind, std::string_view, uint64_t>, size_t> first_;
 };
 
-// What a program does comes before what that does to values.
-size_t distance(const BrokenRule& broken) {
-  constexpr std::string_view kOrder[] = {
-      "told",     "sequence", "mode",  "coverage", "alias",   "checkpoint", "distinct",
-      "argument", "dtype",    "shape", "output",   "contain", "rank_equal", "finite"};
-  return static_cast<size_t>(
-      std::find(std::begin(kOrder), std::end(kOrder), broken.rule->relation) - std::begin(kOrder));
-}
+size_t distance(const BrokenRule& broken) { return place_in_order(broken.rule->relation); }
 
 // Smaller stands first. Of a group the written rules come before those that were found.
 auto head_order(const BrokenRule& broken) {

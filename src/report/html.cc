@@ -16,13 +16,6 @@ void replace(std::string& text, std::string_view mark, std::string_view with) {
   if (at != std::string::npos) text.replace(at, mark.size(), with);
 }
 
-// As a content security policy names an inline script or style.
-std::string digest(std::string_view text) {
-  const auto bytes = llvm::ArrayRef(reinterpret_cast<const uint8_t*>(text.data()), text.size());
-  const std::array<uint8_t, 32> hash = llvm::SHA256::hash(bytes);
-  return "'sha256-" + llvm::encodeBase64(hash) + "'";
-}
-
 // Nothing in JSON but its strings has these; there "</script>" and "<!--" would end the block.
 std::string inside_script(const std::string& json) {
   std::string text;
@@ -38,10 +31,16 @@ std::string inside_script(const std::string& json) {
 
 }  // namespace
 
+std::string policy_digest(std::string_view text) {
+  const auto bytes = llvm::ArrayRef(reinterpret_cast<const uint8_t*>(text.data()), text.size());
+  const std::array<uint8_t, 32> hash = llvm::SHA256::hash(bytes);
+  return "'sha256-" + llvm::encodeBase64(hash) + "'";
+}
+
 std::string format_html(const Report& report) {
   std::string page(page::html());
-  replace(page, "{{style-digest}}", digest(page::css()));
-  replace(page, "{{script-digest}}", digest(page::js()));
+  replace(page, "{{style-digest}}", policy_digest(page::css()));
+  replace(page, "{{script-digest}}", policy_digest(page::js()));
   replace(page, "{{style}}", page::css());
   replace(page, "{{script}}", page::js());
   // Last: what it holds is not looked at for marks.

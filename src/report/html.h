@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "report/report.h"
 
@@ -10,5 +11,8 @@ namespace opguard {
 // The page of src/report/page with the report's data in it. It loads nothing and asks nobody: its
 // content security policy admits its own style and script by their digests and nothing else.
 std::string format_html(const Report& report);
+
+// As a content security policy names an inline script or style: "'sha256-...'".
+std::string policy_digest(std::string_view text);
 
 }  // namespace opguard

@@ -42,8 +42,8 @@ const char* not_put_words(NotPut why) {
 
 const char* not_put_name(NotPut why) {
   static constexpr const char* kNames[kNotPuts] = {
-      "no_placement", "may_be_parts", "shares_memory", "other_elements",
-      "unnamed",      "unrepeated",   "too_much",      "refused",       "added_up"};
+      "no_placement", "may_be_parts", "shares_memory", "other_elements", "unnamed",
+      "unrepeated",   "too_much",     "refused",       "added_up"};
   return kNames[static_cast<size_t>(why)];
 }
 
@@ -87,10 +87,13 @@ void print_isolation(TerminalLines& out) {
 Json isolation_json(const Report& report) {
   if (!report.isolation) return nullptr;
   const Isolation& found = *report.isolation;
-  Json json = {{"faults", Json::array()},      {"follow", found.follow},
-               {"hidden", found.hidden},       {"put", found.put},
+  Json json = {{"faults", Json::array()},
+               {"follow", found.follow},
+               {"hidden", found.hidden},
+               {"put", found.put},
                {"pivot_follows", found.pivot_follows},
-               {"not_put", Json::object()},    {"refusals", Json::object()}};
+               {"not_put", Json::object()},
+               {"refusals", Json::object()}};
   for (const IndependentFault& fault : found.faults) {
     const PivotView pivot = view(report.a, report.b, fault.pivot);
     json["faults"].push_back({{"boundary", pivot.b.boundary},

@@ -14,9 +14,9 @@
 #include "report/rank_text.h"
 #include "report/reasons.h"
 #include "report/report.h"
+#include "report/simulated.h"
 #include "report/step_text.h"
 #include "report/tensor_json.h"
-#include "report/simulated.h"
 #include "report/tolerance_json.h"
 
 namespace opguard {

@@ -15,7 +15,6 @@
 #include <map>
 
 #include "align/judge/pivot_view.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "nlohmann/json.hpp"
 #include "report/background_text.h"
@@ -27,6 +26,7 @@
 #include "report/region.h"
 #include "report/rows.h"
 #include "report/step_text.h"
+#include "report/uri.h"
 #include "support/text.h"
 
 namespace opguard {
@@ -56,20 +56,6 @@ constexpr Rule kRules[] = {
     {PivotKind::precision, "A narrower type is computed in."},
     {PivotKind::declared, "Ranks hold a tensor otherwise than a library declares."},
 };
-
-// RFC 3986: all bytes of a path but these are spelled out.
-std::string uri(llvm::StringRef path) {
-  std::string text;
-  for (const char c : path) {
-    if (llvm::isAlnum(c) || llvm::StringRef("/-._~").contains(c)) {
-      text += c;
-    } else {
-      text += '%';
-      text += llvm::toHex(llvm::StringRef(&c, 1));
-    }
-  }
-  return text;
-}
 
 class Sarif {
  public:

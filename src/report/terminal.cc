@@ -21,11 +21,8 @@ constexpr size_t kUnreachedShown = 5;  // pairs that reach no model value; all b
 
 void print_headline(TerminalLines& out) {
   const Verdict& verdict = out.report.verdict;
-  const bool good =
-      verdict.outcome == Outcome::identical || verdict.outcome == Outcome::equivalent;
-  const char* code = good                                   ? "1;32"
-                     : verdict.outcome == Outcome::diverged ? "1;31"
-                                                            : "1;33";
+  const bool good = verdict.outcome == Outcome::identical || verdict.outcome == Outcome::equivalent;
+  const char* code = good ? "1;32" : verdict.outcome == Outcome::diverged ? "1;31" : "1;33";
   const std::string text = headline_of(out.report);
   const size_t end = text.find(':');
   out.line(out.paint(code, text.substr(0, end)) + shown(text.substr(end)));

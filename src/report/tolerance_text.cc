@@ -135,7 +135,8 @@ std::string tolerance_words(const Reason& reason) {
     case ReasonKind::hole_in_log:
       return std::string("the log of ") + "ab"[reason.side] + " is not whole: " + names[0];
     case ReasonKind::several_processes:
-      return "the processes of the reference do not hold the same parameters: a tensor must be whole "
+      return "the processes of the reference do not hold the same parameters: a tensor must be "
+             "whole "
              "in one of them";
     case ReasonKind::no_sketches:
       return std::string("run ") + "ab"[reason.side] +

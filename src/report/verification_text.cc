@@ -155,8 +155,9 @@ std::string verification_text(const Verification& found, const SourceSet& source
     if (probed.values.first)
       text += difference_text(*probed.values.first, "bare          ", "instrumented  ");
     if (probed.change == Change::values && probed.counts.graphs.value_or(0) > 0)
-      text += "  compiled      Inductor makes other kernels under probes; a difference in last bits "
-              "may be theirs\n";
+      text +=
+          "  compiled      Inductor makes other kernels under probes; a difference in last bits "
+          "may be theirs\n";
   }
   if (found.culprit) text += culprit_text(found, sources, wraps);
   const ValueComparison& values = probed.values;

@@ -40,6 +40,7 @@ struct ViolationFinding {
 
 struct Violations {
   std::string program;  // what was run, or the folder of logs
+  std::string tree;     // where; "": not known
   std::vector<ViolationFinding> findings;
   uint64_t applied = 0, violated = 0, not_applied = 0, muted = 0;  // rules
   uint64_t rows = 0;

@@ -1,10 +1,6 @@
 // One page without a script: it loads nothing, and its policy admits its own style alone.
-#include <array>
-
-#include "llvm/ADT/ArrayRef.h"
-#include "llvm/Support/Base64.h"
-#include "llvm/Support/SHA256.h"
 #include "report/excerpt.h"
+#include "report/html.h"
 #include "report/page.h"
 #include "report/violations.h"
 #include "support/text.h"
@@ -14,22 +10,7 @@ namespace {
 
 constexpr uint32_t kLinesAround = 3;
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (char c : shown(text)) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '&')
-      out += "&amp;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
-}
+std::string escaped(std::string_view text) { return escape_markup(shown(text)); }
 
 std::string element(std::string_view tag, std::string_view kind, std::string_view text) {
   std::string open = "<" + std::string(tag);
@@ -108,14 +89,11 @@ main.findings { max-width: 960px; padding: 6px 20px 40px; }
 
 std::string format_violations_html(const Violations& found) {
   const std::string style = std::string(page::css()) + std::string(kOwnStyle);
-  const auto bytes = llvm::ArrayRef(reinterpret_cast<const uint8_t*>(style.data()), style.size());
-  const std::array<uint8_t, 32> hash = llvm::SHA256::hash(bytes);
   std::string html =
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-      "'sha256-" +
-      llvm::encodeBase64(hash) +
-      "'; base-uri 'none'; form-action 'none'\">\n<meta name=\"viewport\" "
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src " +
+      policy_digest(style) +
+      "; base-uri 'none'; form-action 'none'\">\n<meta name=\"viewport\" "
       "content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" "
       "content=\"light dark\">\n<title>opguard check</title>\n<style>" +
       style + "</style>\n</head>\n<body>\n";

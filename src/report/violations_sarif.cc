@@ -3,6 +3,7 @@
 #include <set>
 
 #include "nlohmann/json.hpp"
+#include "report/uri.h"
 #include "report/violations.h"
 #include "support/text.h"
 
@@ -18,9 +19,9 @@ std::string sarif_level(const std::string& severity) {
 Json sarif_location(const Location& at, const std::string& message) {
   Json artifact;
   if (!at.file.empty() && at.file[0] != '/') {
-    artifact = {{"uri", at.file}, {"uriBaseId", "TREE"}};
+    artifact = {{"uri", uri(at.file)}, {"uriBaseId", "TREE"}};
   } else {
-    artifact = {{"uri", "file://" + (at.file.empty() ? at.path : at.file)}};
+    artifact = {{"uri", "file://" + uri(at.file.empty() ? at.path : at.file)}};
   }
   Json region = {{"startLine", at.line}};
   if (at.column) region["startColumn"] = at.column;
@@ -66,6 +67,8 @@ std::string format_violations_sarif(const Violations& found) {
   run["invocations"][0] = {{"executionSuccessful", true},
                            {"commandLine", shown(found.identity.command)},
                            {"endTimeUtc", found.identity.date}};
+  if (!found.tree.empty())
+    run["originalUriBaseIds"]["TREE"] = {{"uri", "file://" + uri(found.tree) + "/"}};
   run["results"] = std::move(results);
   run["properties"] = {{"verdict", verdict_of(found)}, {"why", headline_of(found)}};
   Json json;

@@ -1,8 +1,9 @@
 #include "session/check.h"
 
-#include <filesystem>
+#include <set>
 
 #include "align/pair/run.h"
+#include "invariants/views/columns.h"
 #include "invariants/views/read_views.h"
 #include "record/step_window.h"
 #include "session/read_rules.h"
@@ -21,17 +22,21 @@
 namespace opguard {
 namespace {
 
-// Rows of some steps alone.
+// Rows of some steps alone; counts the steps that an optimizer has ended.
 class RowsOfSteps : public RowSink {
  public:
   RowsOfSteps(const StepWindow& window, RowSink& sink) : window_(window), sink_(sink) {}
   void add(const ViewRow& row) override {
-    if (window_.holds(row.step)) sink_.add(row);
+    if (!window_.holds(row.step)) return;
+    if (row.view == static_cast<uint16_t>(ViewNumber::optimizer)) steps_.insert(row.step);
+    sink_.add(row);
   }
+  uint32_t steps() const { return static_cast<uint32_t>(steps_.size()); }
 
  private:
   StepWindow window_;
   RowSink& sink_;
+  std::set<uint32_t> steps_;
 };
 
 llvm::Error write_violations(const CheckOptions& opt, const Violations& found) {
@@ -58,6 +63,7 @@ llvm::Expected<Violations> violations_in(const std::string& log, const Invariant
 
   Violations found;
   found.program = run->provenance->command.empty() ? log : run->provenance->command;
+  found.tree = run->provenance->tree;
   for (const BrokenGroup& group : group_broken(checker.broken()))
     found.findings.push_back(finding_of(group, &*run));
   found.applied = checker.applied();
@@ -65,7 +71,7 @@ llvm::Expected<Violations> violations_in(const std::string& log, const Invariant
   for (const Invariant& rule : rules.invariants) found.muted += !rule.muted.empty();
   found.not_applied = rules.invariants.size() - found.muted - found.applied;
   found.rows = checker.rows();
-  found.steps = checker.steps();
+  found.steps = some.steps();
   found.notes = rules.notes;
   for (const ProcessLog& process : run->processes) {
     if (process.lost)

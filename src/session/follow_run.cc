@@ -67,7 +67,6 @@ struct FollowedRun::State {
   std::map<size_t, size_t> process_of;    // of the tail -> of the views
   std::map<size_t, uint64_t> steps_seen;  // of the tail: steps that have ended
   std::map<int64_t, std::unique_ptr<StopWord>> words;
-  size_t printed = 0;          // broken rules that were told, or belong to what was
   std::set<uint32_t> told_at;  // steps of findings
   uint64_t behind = 0;
   std::atomic<bool> over = false, counts = false;
@@ -89,11 +88,7 @@ struct FollowedRun::State {
   }
 
   void tell() {
-    if (checker.broken_count() == printed) return;
-    std::vector<BrokenRule> all = checker.broken();
-    std::vector<BrokenRule> fresh(all.begin() + static_cast<long>(printed), all.end());
-    printed = all.size();
-    for (BrokenGroup& group : group_broken(std::move(fresh))) {
+    for (BrokenGroup& group : group_broken(checker.take_new())) {
       const BrokenRule& head = group[0];
       if (head.rule->severity == InvariantSeverity::note) continue;
       counts = true;

@@ -120,11 +120,9 @@ llvm::Expected<int> infer_rules(const InferOptions& opt) {
   auto logs = logs_of(opt);
   if (!logs) return logs.takeError();
   std::vector<ReadLog> read(logs->size());
-  auto work = [&](size_t i) { read_log_into((*logs)[i], static_cast<uint32_t>(i), read[i]); };
-  if (opt.threads == 1)
-    for (size_t i = 0; i < read.size(); ++i) work(i);
-  else
-    parallel_for(read.size(), work);
+  parallel_for(
+      read.size(), [&](size_t i) { read_log_into((*logs)[i], static_cast<uint32_t>(i), read[i]); },
+      opt.threads);
   std::map<std::string, uint32_t> runs;
   for (const ReadLog& one : read) {
     if (!one.failure.empty()) return make_error(one.failure);

@@ -32,8 +32,7 @@ Violation violation_of(const BrokenRule& broken, const Run* run, bool head) {
   made.at = location_of(broken.first.place, tree);
   made.times = broken.times;
   if (!run || !head) return made;
-  auto source = source_of(
-      *run, {rule.view, rule.then.column, made.name, made.step, made.rank, broken.first.order});
+  auto source = source_of(*run, {rule.view, rule.then.column, made.name, made.step, made.rank});
   if (source && source->location.line) {
     made.source = source->location;
     if (made.source.text.empty()) made.source.text = read_excerpt(made.source).line;

@@ -111,6 +111,23 @@ MarkedLine mark_line(std::string_view line, size_t from, size_t to, uint32_t col
   return result;
 }
 
+std::string escape_markup(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '"')
+      out += "&quot;";
+    else
+      out += c;
+  }
+  return out;
+}
+
 std::string underline(uint32_t length) {
   return length == 0 ? "" : "^" + std::string(length - 1, '~');
 }

@@ -31,6 +31,10 @@ struct MarkedLine {
 };
 MarkedLine mark_line(std::string_view line, size_t from, size_t to, uint32_t columns);
 
+// Of XML and HTML: & < > and " are spelled out. What neither can hold at all is left out by
+// shown().
+std::string escape_markup(std::string_view text);
+
 // "^~~~", `length` columns long.
 std::string underline(uint32_t length);
 

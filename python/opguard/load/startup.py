@@ -10,10 +10,10 @@ class Options:
     """One field per variable of docs/design/architecture.md; a field that is not set is empty, 0 or None."""
 
     __slots__ = ("trace", "tree", "packages", "left_out", "steps", "compiling", "log", "hook", "mode", "trusted", "seed", "controlled", "rank", "world",
-                 "capture", "transplant", "drill", "slices", "jitter", "until", "steps_recorded", "first_step", "marked_steps", "ring", "ring_on", "activities", "plugins", "injection", "cuda_home", "device_wait", "progress", "simulate", "observe", "observe_operators", "observations")  # fmt: skip
+                 "capture", "transplant", "drill", "slices", "jitter", "until", "steps_recorded", "first_step", "marked_steps", "ring", "ring_on", "activities", "plugins", "injection", "cuda_home", "device_wait", "progress", "simulate", "observe", "observe_operators", "observations", "check", "check_stop")  # fmt: skip
 
     def __init__(self, trace="", tree="", packages=(), left_out="", steps=0, compiling=True, log="", hook="", mode="default", trusted="", seed=None, controlled=(), rank=0, world=1,
-                 capture="", transplant="", drill="", slices="", jitter=None, until=None, steps_recorded="", first_step=0, marked_steps=False, ring=0, ring_on="", activities="auto", plugins=(), injection="", cuda_home="", device_wait=0.0, progress="", simulate=False, observe="", observe_operators=False, observations=False):  # fmt: skip
+                 capture="", transplant="", drill="", slices="", jitter=None, until=None, steps_recorded="", first_step=0, marked_steps=False, ring=0, ring_on="", activities="auto", plugins=(), injection="", cuda_home="", device_wait=0.0, progress="", simulate=False, observe="", observe_operators=False, observations=False, check=False, check_stop=""):  # fmt: skip
         self.trace, self.tree, self.packages, self.steps = trace, tree, list(packages), steps
         self.compiling = compiling  # below torch.compile a traced program is told so: trace/compiling.py
         self.left_out = frozenset(left_out.splitlines())  # files of the tree that are no source
@@ -31,6 +31,7 @@ class Options:
         self.simulate = simulate  # every rank computes unsharded: docs/design/simulate.md
         self.observe, self.observe_operators = observe, observe_operators  # the folder of facts: observe/observing.py
         self.observations = observations  # beside the operators: training/observing.py
+        self.check, self.check_stop = check, check_stop  # they are looked at meanwhile; by which file a run is stopped
         self.progress = progress  # the file in which steps are counted
         self.device_wait = device_wait  # seconds, 0: as long as usual (docs/design/device-runtime.md)
 
@@ -96,6 +97,8 @@ def read_environment(environment):
         observe=environment.get("OPGUARD_OBSERVE", ""),
         observe_operators=environment.get("OPGUARD_OBSERVE_OPERATORS", "") == "1",
         observations=environment.get("OPGUARD_OBSERVATIONS", "") == "1",
+        check=environment.get("OPGUARD_CHECK", "") == "1",
+        check_stop=environment.get("OPGUARD_CHECK_STOP", ""),
     )
 
 

@@ -23,7 +23,7 @@ def start(options):
     if not _installed:
         _installed.add("start")
         os.register_at_fork(after_in_child=_forked)
-        stopping.read_environment(os.environ)
+        stopping.begin(options)
         hooks.install()
         importing.when_imported("torch", _on_torch)
     kinds.begin()

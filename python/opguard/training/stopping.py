@@ -24,9 +24,8 @@ _LONGEST_NAP = 0.0002
 _state = {"file": "", "map": None, "pid": None, "late": False, "flush": False}
 
 
-def read_environment(environment):
-    _state["file"] = environment.get("OPGUARD_CHECK_STOP", "")
-    _state["flush"] = environment.get("OPGUARD_CHECK", "") == "1" or bool(_state["file"])
+def begin(options):
+    _state["file"], _state["flush"] = options.check_stop, options.check or bool(options.check_stop)
 
 
 def _map():

@@ -24,7 +24,6 @@ std::optional<SourcePlace> place_of(const ProcessLog& log, uint64_t index, std::
   return SourcePlace{at->first, at->second, log.rank, std::move(because)};
 }
 
-// The place of an event, or of the one behind it in which it ran.
 bool has_place(const ProcessLog& log, uint64_t index) {
   auto at = log.locations.find(log.text(log.events[index].boundary));
   return at != log.locations.end() && at->second.line > 0;

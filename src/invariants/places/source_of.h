@@ -27,7 +27,6 @@ struct PlaceQuestion {
   std::string name;          // of the row: "fc1.weight"
   uint32_t step = 0;
   int32_t rank = -1;
-  uint64_t order = 0;  // Row::order, ns
 };
 
 struct SourcePlace {

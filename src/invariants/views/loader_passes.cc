@@ -27,7 +27,7 @@ void LoaderPasses::loader(const Fields& fields) {
   state.batch_size = fields.integer(field::loader_batch_size).value_or(-1);
 }
 
-void LoaderPasses::batch(const RowContext& context, const Fields& fields) {
+void LoaderPasses::batch(const Fields& fields) {
   State& state = loaders_[fields.integer(field::batch_loader).value_or(-1)];
   int64_t pass = fields.integer(field::batch_pass).value_or(-1);
   if (pass != state.pass) {
@@ -48,7 +48,6 @@ void LoaderPasses::batch(const RowContext& context, const Fields& fields) {
     last_.shapes = llvm::hash_combine(
         last_.shapes, llvm::hash_combine_range(form.shape.begin(), form.shape.end()));
   if (!last_.place.empty()) state.place = last_.place;
-  (void)context;
 }
 
 void LoaderPasses::pass(const RowContext& context, const Fields& fields) {

@@ -19,7 +19,7 @@ namespace opguard {
 class LoaderPasses {
  public:
   void loader(const Fields& fields);
-  void batch(const RowContext& context, const Fields& fields);
+  void batch(const Fields& fields);
   void pass(const RowContext& context, const Fields& fields);
   void set_epoch() { epochs_set_ = true; }
 

@@ -61,7 +61,7 @@ void ProcessViews::add(const Observation& observation, std::span<const Observati
     case SeenKind::loader:
       return passes_.loader(fields);
     case SeenKind::batch:
-      return passes_.batch(context_, fields);
+      return passes_.batch(fields);
     case SeenKind::pass:
       return passes_.pass(context_, fields);
     case SeenKind::random:
@@ -158,7 +158,6 @@ void ProcessViews::root_call(const Fields& fields, const ObservedModule& module,
   row.place = fields.text(field::call_place);
   if (form.dim0_equal && !*form.dim0_equal) row.detail = form.shape_words;
   row.give();
-  last_root_place_ = row.place;
   last_root_training_ = form.training;
   if (form.training) trained_before_ = true;
   if (form.grad && form.wants.value_or(true)) forward_for_gradients_ = true;
@@ -264,7 +263,7 @@ void ProcessViews::p2p(const Fields& fields) {
   message.shape = fields.integers(field::p2p_shape);
   message.value = fields.bits(field::p2p_value);
   message.place = fields.text(field::p2p_place);
-  ranks_.message(context_.rank, context_.step, std::move(message));
+  ranks_.message(context_.step, std::move(message));
 }
 
 void ProcessViews::told(const Fields& fields) {

@@ -98,7 +98,7 @@ class ProcessViews {
   std::map<int64_t, std::map<std::string, Filled, std::less<>>> fills_;
   // Parameters of one root that began with the same value: by root and digest.
   std::map<std::pair<int64_t, uint64_t>, std::vector<int64_t>> began_;
-  std::string last_step_place_, last_root_place_;
+  std::string last_step_place_;
   std::optional<double> last_loss_;
   uint32_t losses_alike_ = 0;
   bool trained_before_ = false, train_called_ = false, last_root_training_ = true;

@@ -77,8 +77,7 @@ void RankViews::collective(int32_t rank, uint32_t step, const std::string& group
   collectives_[{group, sequence}].push_back({rank, {step, std::move(collective)}});
 }
 
-void RankViews::message(int32_t rank, uint32_t step, RankMessage message) {
-  (void)rank;
+void RankViews::message(uint32_t step, RankMessage message) {
   messages_[{message.from, message.to, message.tag, message.number}].push_back(
       {step, std::move(message)});
 }

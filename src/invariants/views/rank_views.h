@@ -73,7 +73,7 @@ class RankViews {
   void batch(int32_t rank, uint32_t step, RankBatch batch);
   void collective(int32_t rank, uint32_t step, const std::string& group, int64_t sequence,
                   RankCollective collective);
-  void message(int32_t rank, uint32_t step, RankMessage message);
+  void message(uint32_t step, RankMessage message);
   void wrapped(int32_t rank) { ranks_[rank].wrapped = true; }
   void reduced(int32_t rank, uint32_t step) { ranks_[rank].steps[step].reduced = true; }
   // The rank's step is over: what all have ended is compared.

@@ -1,0 +1,20 @@
+#include "report/uri.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+namespace opguard {
+
+std::string uri(llvm::StringRef path) {
+  std::string text;
+  for (const char c : path) {
+    if (llvm::isAlnum(c) || llvm::StringRef("/-._~").contains(c)) {
+      text += c;
+    } else {
+      text += '%';
+      text += llvm::toHex(llvm::StringRef(&c, 1));
+    }
+  }
+  return text;
+}
+
+}  // namespace opguard
