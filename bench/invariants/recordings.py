@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 from pathlib import Path
 
 LIMIT = 300  # seconds a run may take
@@ -22,7 +23,7 @@ class Harness:
         """The copy that runs. Made under another name first: two threads may ask for the same."""
         tree = self.work / "trees" / program.digest()[:16]
         if not tree.exists():
-            fresh = tree.with_name(f"{tree.name}.{os.getpid()}.{id(program)}")
+            fresh = tree.with_name(f"{tree.name}.{os.getpid()}.{threading.get_ident()}")
             for path in program.files():
                 to = fresh / path.relative_to(program.folder)
                 to.parent.mkdir(parents=True, exist_ok=True)
