@@ -1,6 +1,7 @@
 #include "session/infer.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <memory>
 
@@ -38,14 +39,25 @@ struct ReadLog {
   std::string failure, program;
 };
 
+// A log that is given twice, by itself and with its program's name, is one.
 llvm::Expected<std::vector<LogOfProgram>> logs_of(const InferOptions& opt) {
   std::vector<LogOfProgram> logs;
-  for (const std::string& folder : opt.logs) logs.push_back({"", folder});
+  std::map<std::string, size_t> known;  // by where they lie
+  auto add = [&](const std::string& program, const std::string& folder) {
+    std::error_code ec;
+    std::string at = std::filesystem::weakly_canonical(folder, ec).string();
+    auto [it, fresh] = known.try_emplace(ec ? folder : at, logs.size());
+    if (fresh)
+      logs.push_back({program, folder});
+    else if (!program.empty())
+      logs[it->second].program = program;
+  };
+  for (const std::string& folder : opt.logs) add("", folder);
   for (const std::string& named : opt.programs) {
     const size_t at = named.find('=');
     if (at == std::string::npos || at == 0 || at + 1 == named.size())
       return make_error("--program takes NAME=LOG, not " + named);
-    logs.push_back({named.substr(0, at), named.substr(at + 1)});
+    add(named.substr(0, at), named.substr(at + 1));
   }
   if (logs.empty()) return make_error("give the logs of at least one good run");
   return logs;

@@ -110,6 +110,9 @@ def test_rules_of_one_program(opguard, folder, good_log):
     done = opguard("infer", "--program", f"net={good_log}", "--program", "net=other", "-o", "net.json", cwd=folder)
     assert done.returncode == 0, done.stderr
     again = opguard("infer", "--program", "net=other", "--program", f"net={good_log}", "-o", "again.json", cwd=folder)
+    # Given by itself as well, a log is still one.
+    twice = opguard("infer", "other", good_log, "--program", "net=other", "--program", f"net={good_log}", "-o", "twice.json", cwd=folder)
+    assert twice.returncode == 0 and (folder / "net.json").read_text() == (folder / "twice.json").read_text()
     assert again.returncode == 0 and (folder / "net.json").read_text() == (folder / "again.json").read_text()
     assert opguard("check", good_log, "--invariants", "net.json", cwd=folder).returncode == 0
     opguard("run", "--observe", "--log", "bad", "--", "python", "train.py", cwd=folder, env={"FAULT": "zero"})
