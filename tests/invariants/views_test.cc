@@ -287,6 +287,17 @@ TEST(Views, EqualBeginningsAlonePromiseNothing) {
   for (const SeenRow& row : run.rows.of("rank_parameters")) EXPECT_EQ(row["was_equal"], "no");
 }
 
+// A data parallel wrapper that is made and gone around: nothing reduces the gradients.
+TEST(Views, AWrapperPromisesEqualRanks) {
+  TwoRanks run;
+  for (ObservedProgram* program : {&run.first, &run.second})
+    program->see("api", {{"name", "replicate"}, {"type", "DistributedDataParallel"}});
+  run.both(1, 1, 2, 3);
+  const SeenRow row = run.rows.only("rank_parameters");
+  EXPECT_EQ(row["was_equal"], "yes");
+  EXPECT_EQ(row["equal"], "no");
+}
+
 TEST(Views, ARankThatIsBehindIsWaitedFor) {
   TwoRanks run;
   forward(run.first);

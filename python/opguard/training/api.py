@@ -160,6 +160,16 @@ def wrap_set_epoch(kind):
             hooks.around(base, "set_epoch", _epoch_set)
 
 
+def _on_data_parallel(kind):
+    hooks.around(kind, "__init__", _replicated)
+    _wrap_no_sync(kind)
+
+
+def _replicated(args, kwargs):
+    """Replicas are made, be they called or not: who goes around the wrapper leaves its promise standing."""
+    say("replicate", None, type(args[0]).__name__)
+
+
 def _wrap_no_sync(kind):
     original = kind.no_sync
     if getattr(original, "_opguard_training", False):
@@ -232,7 +242,7 @@ def install(torch):
         torch.manual_seed = ours
     for name in _INIT.split():
         around(torch.nn.init, name, _filled(name), family="init")
-    importing.when_imported("torch.nn.parallel.distributed", lambda held: _wrap_no_sync(held.DistributedDataParallel))
+    importing.when_imported("torch.nn.parallel.distributed", lambda held: _on_data_parallel(held.DistributedDataParallel))
 
 
 def _wrap_scalers(torch):

@@ -50,6 +50,8 @@ void ProcessViews::api(const Fields& fields) {
     const bool of_module = module && module->type == fields.text(field::api_type);
     if (object && !of_module) known_optimizers_.insert(*object);
   }
+  // A data parallel wrapper is made: from now on ranks hold the same.
+  if (name == "replicate" && grouped_) ranks_.wrapped(context_.rank);
   if (name == "set_epoch") passes_.set_epoch();
   if (name == "train" || name == "eval") train_called_ = train_called_ || name == "train";
   // Gradients that no step has used are thrown away here.
