@@ -23,7 +23,7 @@ from invariants.programs import read_all
 from invariants.recordings import Harness
 from invariants.score import clean_figures, judge_clean, judge_pair, pair_figures, said
 
-SETS = {"shared": "shared", "tuning": "learn", "exam": "held_out"}  # and the clean programs beside it
+SETS = {"shared": "shared", "tuning": "learn", "opened": "none", "exam": "held_out"}  # and the clean programs beside it
 RULES = ROOT / "src" / "invariants"
 RUNS = [(1, 8), (2, 6), (3, 10), (4, 7)]  # seeds and steps of what is learned from; (0, 8) is checked
 
@@ -82,7 +82,7 @@ def short(finding):
 
 def learned(clean, pairs, o):
     """What rules may be mined from: clean programs to learn from, and good sides that are no exam."""
-    programs = [p for p in clean if p.part in ("learn", "shared")] + [p.good for p in pairs if p.part in ("tuning", "shared")]
+    programs = [p for p in clean if p.part in ("learn", "shared")] + [p.good for p in pairs if p.part in ("tuning", "opened", "shared")]
     return [p for p in programs if p.name not in words(o.leave_out) and (not o.only or p.name in words(o.only))]
 
 
@@ -149,7 +149,7 @@ def measure(harness, clean, pairs, o):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--set", default="shared,tuning", help="shared, tuning, exam, separated by commas [shared,tuning]")
+    p.add_argument("--set", default="shared,tuning", help="shared, tuning, opened, exam, separated by commas [shared,tuning]")
     p.add_argument("--tier", default="builtin,program")
     p.add_argument("--clean", choices=("learn", "held_out", "shared", "none"))
     p.add_argument("--invariants", default="builtin", help="a file of rules in place of builtin")
@@ -179,7 +179,7 @@ def main():
                 print(f"{kind} {part} ({len(names)}): {' '.join(names)}")
         return
     if unknown := set(words(o.set)) - set(SETS):
-        sys.exit(f"invariants.py: error: no set {', '.join(sorted(unknown))}: shared, tuning, exam")
+        sys.exit(f"invariants.py: error: no set {', '.join(sorted(unknown))}: {', '.join(SETS)}")
     if unknown := set(words(o.only)) - {x.name for x in [*clean, *pairs]}:
         sys.exit(f"invariants.py: error: no program {', '.join(sorted(unknown))} (--list)")
     if o.invariants != "builtin":

@@ -18,7 +18,7 @@ class Program:
     name: str
     side: str  # clean, good, bad
     folder: Path
-    part: str  # learn, held_out; tuning, exam; shared
+    part: str  # learn, held_out; tuning, opened, exam; shared
 
     def files(self):
         return sorted(path for path in self.folder.rglob("*.py") if "__pycache__" not in path.parts)
@@ -74,7 +74,7 @@ def read_pairs(folder, part=None):
     pairs = []
     for path in sorted(folder.glob("*/expect.json")):
         name = path.parent.name
-        of = part or ("exam" if odd(name) else "tuning")
+        of = part or ("opened" if odd(name) else "tuning")
         sides = [Program(name, side, path.parent / side, of) for side in ("good", "bad")]
         pairs.append(Pair(name, of, *sides, json.loads(path.read_text())))
     return pairs
@@ -83,4 +83,4 @@ def read_pairs(folder, part=None):
 def read_all(shared):
     """(clean programs, pairs): this folder's, and those of the shared cases where there are any."""
     return (read_clean(HERE / "clean") + read_clean(shared / "clean", "shared"),
-            read_pairs(HERE / "pairs") + read_pairs(shared / "pairs", "shared"))  # fmt: skip
+            read_pairs(HERE / "pairs") + read_pairs(HERE / "fresh", "exam") + read_pairs(shared / "pairs", "shared"))  # fmt: skip

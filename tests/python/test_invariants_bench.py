@@ -13,14 +13,14 @@ sys.path.insert(0, str(ROOT / "bench"))
 from invariants import programs, score  # noqa: E402
 from invariants.programs import HERE, Pair, Program, read_clean, read_pairs  # noqa: E402
 
-CLEAN, PAIRS = read_clean(HERE / "clean"), read_pairs(HERE / "pairs")
+CLEAN, PAIRS = read_clean(HERE / "clean"), read_pairs(HERE / "pairs") + read_pairs(HERE / "fresh", "exam")
 
 
 def test_there_are_enough():
     assert len(CLEAN) >= 28 and len(PAIRS) >= 24
     for part in ("learn", "held_out"):
         assert sum(p.part == part for p in CLEAN) >= 14
-    for part in ("tuning", "exam"):
+    for part in ("tuning", "opened", "exam"):
         assert sum(p.part == part for p in PAIRS) >= 12
 
 

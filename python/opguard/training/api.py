@@ -201,7 +201,8 @@ def _filled(name):
     def tell(args, kwargs):
         tensor = args[0] if args else kwargs.get("tensor")
         if isinstance(tensor, sys.modules["torch"].nn.Parameter) and not tensors.is_traced(tensor):
-            say("init." + name, parameters.meet(tensor).number, None)
+            entry = parameters.meet(tensor)
+            say("init." + name, entry.number, None, None, entry.loaded)
 
     return tell
 

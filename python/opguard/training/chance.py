@@ -7,9 +7,7 @@ Counterexample: an operator that draws in training is nobody's business here. No
 
 Where something was compiled before we came, no function is wrapped: its graphs would be compiled again."""
 
-import functools
 import sys
-import types
 
 from opguard.training import hooks, kinds, modules, tensors, where
 
@@ -43,7 +41,7 @@ def has_drawn(torch, before):
         return not torch.equal(before[0], now[0]) or before[1:] != now[1:]
 
 
-def _tell(name, function, args, kwargs):
+def _tell(name, args, kwargs):
     position, default, mode, trains = _FUNCTIONS[name]
     p = args[position] if len(args) > position else kwargs.get("dropout_p" if mode is None else "p", default)
     training = trains if mode is None else args[mode] if len(args) > mode else kwargs.get("training", trains)
@@ -59,43 +57,7 @@ def _tell(name, function, args, kwargs):
     ))  # fmt: skip
 
 
-def _wrap(torch, name):
-    functional = torch.nn.functional
-    original = getattr(functional, name, None)
-    if original is None or getattr(original, "_opguard_training", False):
-        return
-    tell, watching, compiling, unwatched, inside = hooks.guarded(_tell), kinds.watching, hooks.compiling, hooks.unwatched, hooks.inside
-
-    def call(*args, **kwargs):
-        if "dropout" in inside.families or not watching() or compiling():
-            return original(*args, **kwargs)
-        inside.families.add("dropout")
-        try:
-            unwatched(tell, name, original, args, kwargs)
-            return original(*args, **kwargs)
-        finally:
-            inside.families.discard("dropout")
-
-    # TorchScript reads the function's source, and looks for its names where the original has them.
-    held = getattr(original, "__globals__", vars(functional))
-    ours = functools.wraps(original)(types.FunctionType(call.__code__, held, name, None, call.__closure__))
-    builtin = getattr(torch._C._nn, name, None) if not isinstance(original, types.FunctionType) else None
-    if not isinstance(original, types.FunctionType):
-        found = torch.jit._builtins._find_builtin(original)
-        if found:
-            torch.jit._builtins._register_builtin(ours, found)
-    hooks.replace(functional, name, original, ours)
-    if builtin is original:
-        torch._C._nn.__dict__[name] = ours  # what a subclass of Tensor is told was called
-
-
-def _has_compiled():
-    counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", {})
-    return bool(counters.get("frames"))
-
-
 def install(torch):
-    if _has_compiled():
-        return
-    for name in _FUNCTIONS:
-        _wrap(torch, name)
+    if not hooks.has_compiled():
+        for name in _FUNCTIONS:
+            hooks.around_function(torch, name, _tell, "dropout")

@@ -14,7 +14,7 @@ import threading
 
 from opguard.load import importing
 from opguard.record import parameter_names
-from opguard.training import hooks, kinds, modules, tensors, where
+from opguard.training import api, hooks, kinds, modules, parameters, steps, tensors, where
 
 _MOST_DEPTH, _MOST_TENSORS, _MOST_NAMES = 6, 100_000, 8
 _WRAPPERS = ("module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
@@ -142,17 +142,8 @@ def _saving(args, kwargs):
 # --- loading ---
 
 
-def _given(args, kwargs):
-    """Names and tensors, as they are before the call, which may change the dictionary."""
-    state = args[1] if len(args) > 1 else kwargs.get("state_dict")
-    torch = sys.modules["torch"]
-    return [(str(k), v) for k, v in list(dict.items(state)) if isinstance(v, torch.Tensor)] if isinstance(state, dict) else []
-
-
-def _loaded(given, result, args, kwargs):
-    module = args[0]
-    missing = getattr(result, "missing_keys", None)
-    unexpected = getattr(result, "unexpected_keys", None)
+def _live(module):
+    """{name: tensor} as a state dictionary names them."""
     live = {}
     for path, below in _with_wrappers(module):
         table = object.__getattribute__(below, "__dict__")
@@ -160,11 +151,32 @@ def _loaded(given, result, args, kwargs):
             for attr, tensor in (table.get(kind) or {}).items():
                 if tensor is not None:
                     live[path + str(attr)] = tensor
+    return live
+
+
+def _given(args, kwargs):
+    """Names and tensors, as they are before the call, which may change the dictionary; and how many of them are the
+    module's own memory: these a load leaves as they are."""
+    state = args[1] if len(args) > 1 else kwargs.get("state_dict")
+    torch = sys.modules["torch"]
+    given = [(str(k), v) for k, v in list(dict.items(state)) if isinstance(v, torch.Tensor)] if isinstance(state, dict) else []
+    live = _live(args[0])
+    return given, sum(1 for name, tensor in given if name in live and tensor.numel() and _key(tensor) == _key(live[name]))
+
+
+def _loaded(token, result, args, kwargs):
+    (given, own), module = token, args[0]
+    missing = getattr(result, "missing_keys", None)
+    unexpected = getattr(result, "unexpected_keys", None)
+    live = _live(module)
     pairs = {name: [(_as(tensor, live[name]), live[name])] for name, tensor in given if name in live}
     _, unlike = _compare(pairs)
+    for name in pairs:
+        if isinstance(live[name], sys.modules["torch"].nn.Parameter):
+            parameters.meet(live[name]).loaded = True
     kinds.say("load", (
         type(module).__name__, len(given), None if missing is None else len(missing), None if unexpected is None else len(unexpected),
-        unlike[:_MOST_NAMES], where.here(),
+        unlike[:_MOST_NAMES], where.here(), own, "module", modules.number_of(module),
     ))  # fmt: skip
 
 
@@ -191,10 +203,15 @@ def _as(tensor, like):
         return tensor.detach().to(like.dtype)
 
 
-def _optimizer_loaded(token, result, args, kwargs):
-    state = args[1] if len(args) > 1 else kwargs.get("state_dict")
-    held = state.get("state", {}) if isinstance(state, dict) else {}
-    kinds.say("load", (type(args[0]).__name__, len(held), None, None, [], where.here()))
+def _state_loaded(of, number):
+    """Of what is no module: an optimizer, a scheduler, a gradient scaler."""
+
+    def tell(token, result, args, kwargs):
+        state = args[1] if len(args) > 1 else kwargs.get("state_dict")
+        held = state.get("state", state) if isinstance(state, dict) else {}
+        kinds.say("load", (type(args[0]).__name__, len(held), None, None, [], where.here(), None, of, number(args[0])))
+
+    return tell
 
 
 def install(torch):
@@ -203,7 +220,15 @@ def install(torch):
     if ours is not None and torch.save is original:
         torch.save = ours
     hooks.around(torch.nn.Module, "load_state_dict", _given, _loaded, family="load")
-    hooks.around(sys.modules["torch.optim.optimizer"].Optimizer, "load_state_dict", end=_optimizer_loaded, family="load")
+    optimizer = _state_loaded("optimizer", lambda held: steps.meet(held).number)
+    hooks.around(sys.modules["torch.optim.optimizer"].Optimizer, "load_state_dict", end=optimizer, family="load")
+    scheduler = _state_loaded("scheduler", lambda held: api.number_of("scheduler", held))
+    schedulers = sys.modules["torch.optim.lr_scheduler"]
+    for kind in list(vars(schedulers).values()):
+        if isinstance(kind, type) and "load_state_dict" in vars(kind) and kind.__module__ == schedulers.__name__:
+            hooks.around(kind, "load_state_dict", end=scheduler, family="load")
+    scaler = getattr(getattr(torch, "amp", None), "GradScaler", None) or torch.cuda.amp.GradScaler
+    hooks.around(scaler, "load_state_dict", end=_state_loaded("scaler", lambda held: api.number_of("scaler", held)), family="load")
     importing.when_imported("safetensors.torch", _on_safetensors)
     importing.when_imported("torch.distributed.checkpoint", _on_distributed)
 

@@ -104,6 +104,44 @@ def around(owner, name, begin=_nothing, end=_nothing, family="", failed=None):
     return call
 
 
+def around_function(torch, name, tell, family):
+    """tell(name, args, kwargs) before the outermost call of torch.nn.functional's function."""
+    functional = torch.nn.functional
+    original = getattr(functional, name, None)
+    if original is None or getattr(original, "_opguard_training", False):
+        return
+    # It runs with the function's own globals: all it needs is here.
+    tell, watching, traced, without, within = guarded(tell), kinds.watching, compiling, unwatched, inside
+
+    def call(*args, **kwargs):
+        if family in within.families or not watching() or traced():
+            return original(*args, **kwargs)
+        within.families.add(family)
+        try:
+            without(tell, name, args, kwargs)
+            return original(*args, **kwargs)
+        finally:
+            within.families.discard(family)
+
+    # TorchScript reads the function's source, and looks for its names where the original has them.
+    held = getattr(original, "__globals__", vars(functional))
+    ours = functools.wraps(original)(types.FunctionType(call.__code__, held, name, None, call.__closure__))
+    builtin = getattr(torch._C._nn, name, None) if not isinstance(original, types.FunctionType) else None
+    if not isinstance(original, types.FunctionType):
+        found = torch.jit._builtins._find_builtin(original)
+        if found:
+            torch.jit._builtins._register_builtin(ours, found)
+    replace(functional, name, original, ours)
+    if builtin is original:
+        torch._C._nn.__dict__[name] = ours  # what a subclass of Tensor is told was called
+
+
+def has_compiled():
+    """Its graphs would be compiled again, were a function wrapped that they have traced."""
+    counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", {})
+    return bool(counters.get("frames"))
+
+
 def replace(owner, name, original, ours):
     ours._opguard_training = True
     ours._torchdynamo_inline = original

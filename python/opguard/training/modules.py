@@ -186,7 +186,7 @@ def _names_of(module):
     return names
 
 
-def _autocast(torch):
+def autocast_of(torch):
     if not torch._C._is_any_autocast_enabled():
         return None
     for kind in ("cuda", "cpu"):
@@ -230,7 +230,7 @@ def _enter(module, args, kwargs):
             whole = _whole(module, parameter_names)
         else:
             whole = _own(module)
-    call = (entry, module, caller, training, torch.is_grad_enabled(), _autocast(torch), inputs, whole, state)
+    call = (entry, module, caller, training, torch.is_grad_enabled(), autocast_of(torch), inputs, whole, state)
     stack.append(call)
     return call
 

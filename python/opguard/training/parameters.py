@@ -19,12 +19,13 @@ _MOST_BYTES, _MOST_BUFFERS, _MOST_ATTRIBUTES = 1 << 20, 512, 8
 class Held:
     """A parameter or buffer that was met."""
 
-    __slots__ = ("ref", "number", "kind", "seen", "said", "constant", "place", "value", "gradient", "gradient_norm", "holder", "stamp")
+    __slots__ = ("ref", "number", "kind", "seen", "said", "constant", "place", "value", "gradient", "gradient_norm", "holder", "stamp", "loaded")
 
     def __init__(self, tensor, number, kind):
         self.number, self.kind = number, kind
         self.seen = self.said = self.place = self.value = self.gradient = self.holder = None
         self.gradient_norm = self.stamp = None
+        self.loaded = False  # a load_state_dict has filled it
         self.constant = None  # not asked so far: what is initialised only now is none
 
 

@@ -67,6 +67,11 @@ def _tell():
     parameters.optimizers[:] = [(k.ref, k.number) for k in held]
 
 
+def _made(token, result, args, kwargs):
+    known = meet(args[0])
+    kinds.say("api", ("optimizer", known.number, type(args[0]).__name__, None, None, None, where.here()))
+
+
 def _steps(optimizer):
     known = meet(optimizer)
     if known.first is None:
@@ -104,6 +109,12 @@ def held_by(optimizer):
                 seen.add(id(tensor))
                 found.append(tensor)
     return found
+
+
+def _decays(optimizer):
+    """Does a group that decays hold something? None where no group is meant to."""
+    asked = [group["params"] for group in optimizer.param_groups if tensors.number(group.get("weight_decay"))]
+    return any(asked) if asked else None
 
 
 def _may_look(place):
@@ -183,6 +194,7 @@ class Seen:
         rates = [tensors.number(group.get("lr")) for group in optimizer.param_groups]
         kinds.say("optimizer", (
             self.number, type(optimizer).__name__, rates, len(self.held), self.strangers, changed if known else None, self.left, norm, skipped, place,
+            _decays(optimizer),
         ))  # fmt: skip
         self.remember()
 
@@ -311,4 +323,4 @@ def install(torch):
         optim.register_optimizer_step_pre_hook(_begins)
     with hook_numbers.apart():
         optim.register_optimizer_step_post_hook(_ended)
-    hooks.around(optim.Optimizer, "__init__", end=lambda token, result, args, kwargs: meet(args[0]), family="Optimizer")
+    hooks.around(optim.Optimizer, "__init__", end=_made, family="Optimizer")

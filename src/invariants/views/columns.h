@@ -30,7 +30,8 @@ enum class ViewNumber : uint16_t {
   buffer,
   loss,
   argument,
-  told
+  told,
+  criterion
 };
 
 namespace parameter {
@@ -50,6 +51,8 @@ enum : uint8_t {
   training,
   tied,
   copied,
+  twin_held,
+  called,
   leaf,
   first,
   decays,
@@ -77,6 +80,9 @@ enum : uint8_t {
   gradient_zero,
   finite,
   lr_positive,
+  decays,
+  state_loaded,
+  rest_loaded,
   skipped,
   backward_before,
   several,
@@ -99,6 +105,7 @@ enum : uint8_t {
   parameter_wants,
   dim0_kept,
   dim0_equal,
+  spreads,
   drew,
   type,
   columns
@@ -109,6 +116,7 @@ enum : uint8_t {
   training,
   grad,
   uniform,
+  mode_shows,
   dim0_equal,
   trained_before,
   train_called,
@@ -121,7 +129,7 @@ enum : uint8_t {
 };
 }
 namespace random {
-enum : uint8_t { function, on, module_training, root_training, grad, columns };
+enum : uint8_t { function, on, module_training, root_training, grad, frozen, columns };
 }
 namespace backward {
 enum : uint8_t {
@@ -141,7 +149,16 @@ namespace save {
 enum : uint8_t { has_all, equals_live, mixed, some, columns };
 }
 namespace load {
-enum : uint8_t { type, complete, nothing_unexpected, equals_given, columns };
+enum : uint8_t {
+  type,
+  complete,
+  nothing_unexpected,
+  fills_some,
+  names_match,
+  equals_given,
+  given_is_other,
+  columns
+};
 }
 namespace epoch {
 enum : uint8_t {
@@ -194,10 +211,21 @@ namespace p2p {
 enum : uint8_t { read_is_sent, same_shape, same_dtype, columns };
 }
 namespace init {
-enum : uint8_t { function, filled_once, fills_le2, module, attr, columns };
+enum : uint8_t { function, filled_once, fills_le2, after_load, module, attr, columns };
 }
 namespace buffer {
-enum : uint8_t { changed, finite, training, called, called_in_training, module, attr, columns };
+enum : uint8_t {
+  changed,
+  finite,
+  training,
+  called,
+  called_in_training,
+  called_for_gradients,
+  frozen,
+  module,
+  attr,
+  columns
+};
 }
 namespace loss {
 enum : uint8_t { finite, repeats, several, columns };
@@ -207,6 +235,9 @@ enum : uint8_t { function, output, argument, relation, columns };
 }
 namespace told {
 enum : uint8_t { name, holds, columns };
+}
+namespace criterion {
+enum : uint8_t { function, fits, spreads, layers_cast, autocast, grad, columns };
 }
 
 }  // namespace opguard

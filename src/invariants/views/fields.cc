@@ -13,8 +13,8 @@ struct KindNames {
 };
 
 // docs/formats/observations.md, in the order of SeenKind.
-const std::array<KindNames, 17>& kind_names() {
-  static const std::array<KindNames, 17> names = {{
+const std::array<KindNames, 18>& kind_names() {
+  static const std::array<KindNames, 18> names = {{
       {"group", {"rank", "world", "backend"}},
       {"module", {"number", "name", "type", "library", "root", "parameters"}},
       {"form",
@@ -31,7 +31,7 @@ const std::array<KindNames, 17>& kind_names() {
         "norm", "changed", "training"}},
       {"optimizer",
        {"number", "type", "lr", "held", "strangers", "changed", "trainable_left", "gradient_norm",
-        "skipped", "place"}},
+        "skipped", "place", "decays"}},
       {"loader",
        {"number", "type", "batch_size", "drop_last", "workers", "sampler", "shuffled",
         "distributed", "length", "batches", "place"}},
@@ -39,12 +39,14 @@ const std::array<KindNames, 17>& kind_names() {
       {"pass", {"loader", "pass", "taken", "ended", "place"}},
       {"random", {"function", "p", "asked", "module", "grad", "place", "module_training"}},
       {"save", {"path", "tensors", "live", "same", "missing", "unlike", "place"}},
-      {"load", {"type", "given", "missing", "unexpected", "unlike", "place"}},
+      {"load",
+       {"type", "given", "missing", "unexpected", "unlike", "place", "own", "of", "object"}},
       {"collective",
        {"function", "group", "sequence", "reduction", "dtype", "shape", "given", "left",
         "asynchronous", "place"}},
       {"p2p", {"function", "peer", "tag", "number", "dtype", "shape", "value", "place"}},
       {"told", {"name", "holds", "values", "place"}},
+      {"criterion", {"function", "inputs", "given", "fits", "autocast", "grad", "place"}},
   }};
   return names;
 }

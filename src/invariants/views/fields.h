@@ -38,6 +38,7 @@ enum class SeenKind : uint8_t {
   collective,
   p2p,
   told,
+  criterion,
   unknown
 };
 
@@ -107,7 +108,8 @@ enum Optimizer {
   optimizer_trainable_left,
   optimizer_gradient_norm,
   optimizer_skipped,
-  optimizer_place
+  optimizer_place,
+  optimizer_decays
 };
 enum Loader {
   loader_number,
@@ -134,7 +136,17 @@ enum Random {
   random_module_training
 };
 enum Save { save_path, save_tensors, save_live, save_same, save_missing, save_unlike, save_place };
-enum Load { load_type, load_given, load_missing, load_unexpected, load_unlike, load_place };
+enum Load {
+  load_type,
+  load_given,
+  load_missing,
+  load_unexpected,
+  load_unlike,
+  load_place,
+  load_own,
+  load_of,
+  load_object
+};
 enum Collective {
   collective_function,
   collective_group,
@@ -158,6 +170,15 @@ enum P2p {
   p2p_place
 };
 enum Told { told_name, told_holds, told_values, told_place };
+enum Criterion {
+  criterion_function,
+  criterion_inputs,
+  criterion_given,
+  criterion_fits,
+  criterion_autocast,
+  criterion_grad,
+  criterion_place
+};
 }  // namespace field
 
 // [name, dtype, shape, requires_grad] of a form or a batch.

@@ -62,6 +62,19 @@ bool says_split(const Fields& fields) {
 
 }  // namespace
 
+bool spreads(const TensorForm& one, const TensorForm& other) {
+  const size_t dims = std::max(one.shape.size(), other.shape.size());
+  bool widens_one = false, widens_other = false;
+  for (size_t back = 1; back <= dims; ++back) {
+    const int64_t a = back <= one.shape.size() ? one.shape[one.shape.size() - back] : 1;
+    const int64_t b = back <= other.shape.size() ? other.shape[other.shape.size() - back] : 1;
+    if (a != b && a != 1 && b != 1) return false;
+    widens_one = widens_one || (a == 1 && b > 1);
+    widens_other = widens_other || (b == 1 && a > 1);
+  }
+  return widens_one && widens_other;
+}
+
 std::string ObservedModule::words() const {
   return name.empty() ? "(" + type + ")" : name + " (" + type + ")";
 }
@@ -95,6 +108,7 @@ std::string_view ObservedModule::type_for_rules() const {
 void ObservedModel::module(const Fields& fields) {
   ObservedModule* module = slot(modules_, fields.integer(field::module_number));
   if (!module) return;
+  frozen_.clear();
   module->name = fields.text(field::module_name);
   module->type = fields.text(field::module_type);
   module->library = fields.yes(field::module_library).value_or(false);
@@ -134,6 +148,9 @@ void ObservedModel::form(const Fields& fields) {
     equal = equal && input.shape[0] == first;
   }
   if (counted > 1) form->dim0_equal = equal;
+  if (parameter.empty() && inputs.size() == 2 && outputs.size() == 1 && outputs[0].shape.empty() &&
+      is_floating(inputs[0].dtype) && is_floating(inputs[1].dtype))
+    form->spreads = spreads(inputs[0], inputs[1]);
   form->shapes = inputs.size();
   for (const auto* list : {&inputs, &outputs})
     for (const TensorForm& tensor : *list)
@@ -144,6 +161,7 @@ void ObservedModel::form(const Fields& fields) {
 void ObservedModel::parameter(const Fields& fields) {
   ObservedParameter* p = slot(parameters_, fields.integer(field::parameter_number));
   if (!p) return;
+  frozen_.clear();
   p->name = fields.text(field::parameter_name);
   p->attr = fields.text(field::parameter_attr);
   p->dtype = fields.text(field::parameter_dtype);
@@ -163,6 +181,38 @@ void ObservedModel::parameter(const Fields& fields) {
   p->split = says_split(fields);
   if (auto decay = fields.real(field::parameter_weight_decay)) p->decays = *decay != 0;
   p->met = true;
+}
+
+std::optional<bool> ObservedModel::frozen_around(const ObservedModule& module) {
+  auto [known, is_new] = frozen_.try_emplace({module.root, module.name});
+  if (!is_new) return known->second;
+  auto is_below = [](std::string_view name, std::string_view around) {
+    return around.empty() || name == around ||
+           (name.starts_with(around) && name[around.size()] == '.');
+  };
+  std::optional<bool>& frozen = known->second;
+  for (std::string_view around = module.name;;) {
+    for (const ObservedParameter& p : parameters_) {
+      const ObservedModule* holder = p.met && !p.buffer ? module_at(p.module) : nullptr;
+      if (!holder || holder->root != module.root || !is_below(holder->name, around)) continue;
+      frozen = frozen.value_or(true) && !(p.optimizer >= 0 && p.requires_grad);
+    }
+    if (frozen || around.empty()) return frozen;
+    const size_t dot = around.rfind('.');
+    around = dot == around.npos ? std::string_view{} : around.substr(0, dot);
+  }
+}
+
+const ObservedModule& ObservedModel::outermost_frozen(const ObservedModule& module) {
+  const ObservedModule* outermost = &module;
+  for (const ObservedModule& other : modules_) {
+    const bool around =
+        other.root == module.root && other.called && other.name.size() < outermost->name.size() &&
+        (other.name.empty() ||
+         (module.name.starts_with(other.name) && module.name[other.name.size()] == '.'));
+    if (around && frozen_around(other).value_or(false)) outermost = &other;
+  }
+  return *outermost;
 }
 
 void ObservedModel::step_ended() {

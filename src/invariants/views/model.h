@@ -8,9 +8,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "invariants/views/fields.h"
@@ -34,6 +36,8 @@ struct ObservedModule {
 // Columns of a form of call: they are the same whenever it occurs.
 struct ObservedForm {
   std::optional<bool> uniform, dim0_kept, dim0_equal, out_is_in, out_is_parameter, out_is_autocast;
+  std::optional<bool>
+      spreads;  // of a module without parameters that makes one number of two tensors
   std::optional<bool> wants, in_wants, parameter_wants;
   bool training = false, grad = false;
   std::string autocast, dtype;
@@ -48,11 +52,14 @@ struct ObservedParameter {
   uint64_t shape = 0;  // a digest
   bool requires_grad = false, leaf = true, buffer = false, tied = false, constant = false;
   bool split = false;  // its own attributes say that ranks hold parts of it
-  bool copied = false;
+  bool copied = false, twin = false;
   std::optional<bool> decays;
   bool had_grad = false, met = false;
   std::optional<uint64_t> last{};  // its value after the step before
 };
+
+// Do two shapes broadcast to one that is larger than both, as [8, 1] and [8] do to [8, 8]?
+bool spreads(const TensorForm& one, const TensorForm& other);
 
 class ObservedModel {
  public:
@@ -68,11 +75,17 @@ class ObservedModel {
   const ObservedForm* form_at(std::optional<int64_t> number) const;
   ObservedParameter* parameter_at(std::optional<int64_t> number);
   std::vector<ObservedParameter>& parameters() { return parameters_; }
+  // Does an optimizer train none of the parameters around a module? Of the innermost module around
+  // it that has any; none where none has.
+  std::optional<bool> frozen_around(const ObservedModule& module);
+  // The outermost module around this one of whose parameters none is trained; else itself.
+  const ObservedModule& outermost_frozen(const ObservedModule& module);
 
  private:
   std::vector<ObservedModule> modules_;
   std::vector<ObservedForm> forms_;
   std::vector<ObservedParameter> parameters_;
+  std::map<std::pair<int64_t, std::string>, std::optional<bool>> frozen_;  // by root and name
 };
 
 }  // namespace opguard

@@ -41,7 +41,12 @@ void ProcessViews::api(const Fields& fields) {
   if (name.starts_with("init.")) {
     Filled& filled = fills_[fields.integer(field::api_object).value_or(-1)][std::string(name)];
     ++filled.times;
+    filled.after_load = filled.after_load || fields.yes(field::api_flag).value_or(false);
     filled.place = place;
+    return;
+  }
+  if (name == "optimizer") {
+    optimizers_[fields.integer(field::api_object).value_or(-1)].made = place;
     return;
   }
   if (name == "zero_grad") {
@@ -87,7 +92,7 @@ void ProcessViews::backward(const Fields& fields) {
   if (auto stale = fields.real(field::api_result)) held.stale = *stale > 0;
   held.forward_before = forward_for_gradients_;
   held.accumulates = !backwards_.empty();
-  forward_for_gradients_ = false;
+  forward_for_gradients_ = layers_called_ = layers_cast_ = false;
   backwards_.push_back(std::move(held));
   for (auto& [number, state] : optimizers_) state.backward = true;
   const auto& batch = passes_.last();
@@ -136,8 +141,10 @@ void ProcessViews::update(const Fields& fields) {
   update.training = fields.yes(field::update_training);
   if (auto* parameter = model_.parameter_at(update.parameter);
       parameter && !parameter->had_grad && !parameter->constant && parameter->dims > 1 &&
-      update.before.value_or(0) != 0 && parameter->root >= 0 && context_.step == 0)
+      update.before.value_or(0) != 0 && parameter->root >= 0 && context_.step == 0) {
     began_[{parameter->root, *update.before}].push_back(update.parameter);
+    began_anywhere_[*update.before].push_back(update.parameter);
+  }
   updates_.push_back(std::move(update));
 }
 
@@ -166,6 +173,7 @@ void ProcessViews::optimizer(const Fields& fields) {
     parameter->buffer ? buffer_row(update) : parameter_row(update, fields, lr);
   }
   updates_.clear();
+  random_rows();
   init_rows();
   state.backward = false;
   state.stepped = true;
@@ -215,6 +223,9 @@ void ProcessViews::optimizer_row(const Fields& fields, double lr) {
     row.row().number = *norm;
   }
   if (!std::isnan(lr)) row.set(optimizer::lr_positive, lr > 0);
+  row.set(optimizer::decays, fields.yes(field::optimizer_decays));
+  if (!state.stepped) row.set(optimizer::state_loaded, state.loaded);
+  row.set(optimizer::rest_loaded, !rest_loaded_.empty());
   row.set(optimizer::backward_before, state.backward || !state.stepped);
   row.set(optimizer::several, known_optimizers_.size() > 1);
   row.set(optimizer::first, !state.stepped);
@@ -225,6 +236,14 @@ void ProcessViews::optimizer_row(const Fields& fields, double lr) {
     row.detail += "; holds " + std::to_string(*strangers) + " parameters that are in no model";
   if (auto left = fields.integer(field::optimizer_trainable_left); left && *left > 0)
     row.detail += "; " + std::to_string(*left) + " parameters that want gradients are held by none";
+  if (!fields.yes(field::optimizer_decays).value_or(true)) {
+    row.detail += "; the groups with a weight_decay hold nothing";
+    if (!state.made.empty()) row.place = state.made;
+  }
+  if (!rest_loaded_.empty() && !state.stepped && !state.loaded) {
+    row.detail += "; it begins anew, and a scheduler's or a scaler's state was loaded";
+    row.place = rest_loaded_;
+  }
   row.give();
 }
 
@@ -241,10 +260,23 @@ void ProcessViews::parameter_row(const Update& update, const Fields& optimizer, 
       const ObservedModule* of_twin = model_.module_at(twin->module);
       if (module && of_twin && of_twin->type != module->type) parameter.copied = true;
     }
+  if (auto it = began_anywhere_.find(update.before.value_or(0));
+      update.before && it != began_anywhere_.end())
+    for (int64_t other : it->second) {
+      const ObservedParameter* twin = model_.parameter_at(other);
+      const ObservedModule* of_twin = twin ? model_.module_at(twin->module) : nullptr;
+      if (other == update.parameter || !twin || !module || !of_twin) continue;
+      const bool same_place = twin->root != parameter.root && twin->attr == parameter.attr &&
+                              of_twin->name == module->name && twin->storage != parameter.storage;
+      if (same_place && twin->requires_grad && parameter.requires_grad && held &&
+          twin->optimizer == parameter.optimizer)
+        parameter.twin = true;
+    }
   RowMaker row(context_, ViewNumber::parameter);
   row.set(parameter::requires_grad, parameter.requires_grad);
   row.set(parameter::held, held);
   if (module) row.set(parameter::used, module->called_for_gradients);
+  if (module) row.set(parameter::called, module->called);
   row.set(parameter::has_grad, has_grad);
   if (has_grad && update.gradient_norm) {
     row.set(parameter::gradient_zero, *update.gradient_norm == 0);
@@ -261,6 +293,7 @@ void ProcessViews::parameter_row(const Update& update, const Fields& optimizer, 
   row.set(parameter::training, update.training);
   row.set(parameter::tied, parameter.tied);
   row.set(parameter::copied, parameter.copied);
+  if (held) row.set(parameter::twin_held, parameter.twin);
   row.set(parameter::leaf, parameter.leaf);
   row.set(parameter::first, context_.step == 0);
   row.set(parameter::decays, parameter.decays);
@@ -287,6 +320,7 @@ void ProcessViews::parameter_row(const Update& update, const Fields& optimizer, 
   if (update.changed && !*update.changed) row.detail += ", not changed by the step";
   if (update.norm && !std::isfinite(*update.norm)) row.detail += ", not finite";
   if (!held) row.detail += ", held by no optimizer";
+  if (parameter.twin) row.detail += ", began as a copy of another that it holds too";
   row.row().number = update.norm && update.gradient_norm && *update.norm > 0
                          ? *update.gradient_norm / *update.norm
                          : NAN;
@@ -315,6 +349,8 @@ void ProcessViews::buffer_row(const Update& update) {
   if (module) {
     row.set(buffer::called, module->called);
     row.set(buffer::called_in_training, module->called_in_training);
+    row.set(buffer::called_for_gradients, module->called_for_gradients);
+    row.set(buffer::frozen, model_.frozen_around(*module));
   }
   if (module) row.set(buffer::module, module->type_for_rules());
   row.set(buffer::attr, held.attr);
@@ -336,6 +372,7 @@ void ProcessViews::init_rows() {
       row.set(init::function, function);
       row.set(init::filled_once, filled.times == 1);
       row.set(init::fills_le2, filled.times <= 2);
+      row.set(init::after_load, filled.after_load);
       if (module) row.set(init::module, module->type_for_rules());
       row.set(init::attr, parameter->attr);
       std::string words = module ? module->words() : "";
@@ -344,6 +381,8 @@ void ProcessViews::init_rows() {
       row.place = filled.place;
       if (filled.times > 1)
         row.detail = "filled " + std::to_string(filled.times) + " times by " + function.substr(5);
+      if (filled.after_load)
+        row.detail = "filled by " + function.substr(5) + " after it was loaded";
       row.give();
     }
   }

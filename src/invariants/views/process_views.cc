@@ -15,6 +15,15 @@ bool leaves_alike(std::string_view function) {
          function.starts_with("broadcast");
 }
 
+bool is_batch_norm(std::string_view type) {
+  return type.starts_with("BatchNorm") || type == "SyncBatchNorm";
+}
+
+// torch's list of operators that autocast runs in the lower type, as layers.
+bool is_cast_by_autocast(std::string_view type) {
+  return type == "Linear" || type == "Bilinear" || type.starts_with("Conv");
+}
+
 bool is_reduction(std::string_view function) {
   return function.find("reduce") != std::string_view::npos;
 }
@@ -76,6 +85,8 @@ void ProcessViews::add(const Observation& observation, std::span<const Observati
       return p2p(fields);
     case SeenKind::told:
       return told(fields);
+    case SeenKind::criterion:
+      return criterion(fields);
     case SeenKind::unknown:
       return;
   }
@@ -83,6 +94,7 @@ void ProcessViews::add(const Observation& observation, std::span<const Observati
 
 void ProcessViews::finish() {
   backward_rows(std::nullopt);
+  random_rows();
   init_rows();
   if (grouped_) ranks_.process_ended(context_.rank);
 }
@@ -118,13 +130,14 @@ void ProcessViews::call(const Fields& fields) {
   row.set(call::parameter_wants, form->parameter_wants);
   row.set(call::dim0_kept, form->dim0_kept);
   row.set(call::dim0_equal, form->dim0_equal);
+  row.set(call::spreads, form->spreads);
   row.set(call::drew, fields.yes(field::call_drew));
   row.set(call::type, module->type);
   std::string words = module->words();
   row.name = module->name;
   row.module = words;
   row.place = place;
-  if ((form->dim0_equal && !*form->dim0_equal) ||
+  if ((form->dim0_equal && !*form->dim0_equal) || form->spreads.value_or(false) ||
       (form->out_is_autocast && !*form->out_is_autocast))
     row.detail = form->shape_words;
   row.give();
@@ -132,6 +145,11 @@ void ProcessViews::call(const Fields& fields) {
     ranks_.call(context_.rank, context_.step, module->name,
                 {std::string(module->type_for_rules()), module->type, form->shapes, form->training,
                  form->grad, std::string(place), form->shape_words});
+  if (form->training && is_batch_norm(module->type_for_rules())) mode_shown_ = true;
+  if (form->grad && is_cast_by_autocast(module->type_for_rules())) {
+    layers_called_ = true;
+    layers_cast_ = layers_cast_ || !form->autocast.empty();
+  }
   if (!fields.known(field::call_caller)) root_call(fields, *module, *form);
 }
 
@@ -144,6 +162,7 @@ void ProcessViews::root_call(const Fields& fields, const ObservedModule& module,
   row.set(root::training, form.training);
   row.set(root::grad, form.grad);
   row.set(root::uniform, form.uniform);
+  row.set(root::mode_shows, mode_shown_);
   row.set(root::dim0_equal, form.dim0_equal);
   row.set(root::trained_before, trained_before_);
   row.set(root::train_called, train_called_);
@@ -158,6 +177,8 @@ void ProcessViews::root_call(const Fields& fields, const ObservedModule& module,
   row.place = fields.text(field::call_place);
   if (form.dim0_equal && !*form.dim0_equal) row.detail = form.shape_words;
   row.give();
+  mode_shown_ = false;
+  if (form.grad && form.wants.value_or(false) && form.parameter_wants) layers_place_ = row.place;
   last_root_training_ = form.training;
   if (form.training) trained_before_ = true;
   if (form.grad && form.wants.value_or(true)) forward_for_gradients_ = true;
@@ -167,23 +188,6 @@ void ProcessViews::root_call(const Fields& fields, const ObservedModule& module,
                            .training = form.training,
                            .grad = form.grad,
                            .several = known_optimizers_.size() > 1});
-}
-
-void ProcessViews::random(const Fields& fields) {
-  RowMaker row(context_, ViewNumber::random);
-  const ObservedModule* module = model_.module_at(fields.integer(field::random_module));
-  row.set(random::function, fields.text(field::random_function));
-  row.set(random::on, fields.yes(field::random_asked));
-  row.set(random::grad, fields.yes(field::random_grad));
-  std::string words = module ? module->words() : "";
-  row.module = words;
-  row.place = fields.text(field::random_place);
-  row.name = fields.text(field::random_function);
-  if (auto training = fields.yes(field::random_module_training))
-    row.set(random::module_training, *training);
-  if (fields.yes(field::random_asked).value_or(false))
-    row.detail = "p = " + std::to_string(fields.real(field::random_p).value_or(0)).substr(0, 5);
-  row.give();
 }
 
 void ProcessViews::save(const Fields& fields) {
@@ -214,16 +218,28 @@ void ProcessViews::save(const Fields& fields) {
 void ProcessViews::load(const Fields& fields) {
   auto unlike = fields.texts(field::load_unlike);
   sequence_.add(context_, {.name = "load", .place = fields.text(field::load_place)});
+  const std::string_view of = fields.text(field::load_of);
+  if (of == "optimizer") optimizers_[fields.integer(field::load_object).value_or(-1)].loaded = true;
+  if (of == "scheduler" || of == "scaler") rest_loaded_ = fields.text(field::load_place);
   RowMaker row(context_, ViewNumber::load);
   row.set(load::type, fields.text(field::load_type));
-  if (auto missing = fields.integer(field::load_missing)) row.set(load::complete, *missing == 0);
-  if (auto unexpected = fields.integer(field::load_unexpected))
-    row.set(load::nothing_unexpected, *unexpected == 0);
+  const auto given = fields.integer(field::load_given), own = fields.integer(field::load_own);
+  const auto missing = fields.integer(field::load_missing);
+  const auto unexpected = fields.integer(field::load_unexpected);
+  if (given && unexpected && *given > 0) row.set(load::fills_some, *unexpected < *given);
+  if (missing && unexpected) row.set(load::names_match, *missing == 0 || *unexpected == 0);
+  if (given && own && *given > 0) row.set(load::given_is_other, *own < *given);
+  if (missing) row.set(load::complete, *missing == 0);
+  if (unexpected) row.set(load::nothing_unexpected, *unexpected == 0);
   row.set(load::equals_given, unlike.empty());
   row.name = fields.text(field::load_type);
   row.place = fields.text(field::load_place);
-  if (auto missing = fields.integer(field::load_missing); missing && *missing > 0)
-    row.detail = std::to_string(*missing) + " names were not given";
+  if (missing && *missing > 0) row.detail = std::to_string(*missing) + " names were not given";
+  if (unexpected && *unexpected > 0)
+    row.detail += (row.detail.empty() ? "" : ", ") + std::to_string(*unexpected) + " of " +
+                  std::to_string(given.value_or(0)) + " that were given nobody takes";
+  if (own.value_or(0) > 0)
+    row.detail += std::string(row.detail.empty() ? "" : ", ") + "it is given what it holds already";
   for (std::string_view name : unlike)
     row.detail += (row.detail.empty() ? "unlike what was given: " : ", ") + std::string(name);
   row.give();

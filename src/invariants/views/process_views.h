@@ -47,6 +47,8 @@ class ProcessViews {
   void update(const Fields& fields);
   void optimizer(const Fields& fields);
   void random(const Fields& fields);
+  void random_rows();
+  void criterion(const Fields& fields);
   void save(const Fields& fields);
   void load(const Fields& fields);
   void collective(const Fields& fields);
@@ -65,6 +67,15 @@ class ProcessViews {
   struct OptimizerState {
     bool backward = false;  // since its last step
     bool stepped = false;
+    bool loaded = false;  // its state was
+    std::string made;     // where
+  };
+  // A dropout without gradients; its row is complete when it is known what is trained around it.
+  struct RandomRow {
+    std::string function, place, detail;
+    int64_t module = -1;
+    RowContext where;
+    std::optional<bool> on{}, module_training{};
   };
   // A backward pass; its row is complete when it is known where its gradients went.
   struct BackwardRow {
@@ -90,14 +101,22 @@ class ProcessViews {
   bool masters_ = false;  // an optimizer holds what no model does: copies of parameters
   std::vector<Update> updates_;
   std::vector<BackwardRow> backwards_;
+  std::vector<RandomRow> randoms_;
+  bool mode_shown_ = false;  // in the root's call: a dropout was on, or a batch's statistics taken
+  // Layers that autocast casts, called with gradients since the last backward pass.
+  bool layers_called_ = false, layers_cast_ = false;
+  std::string layers_place_;  // where the root was called that has them
+  std::string rest_loaded_;   // where the state of a scheduler or a scaler was loaded
   // Times that a function has filled a parameter, and where it did last.
   struct Filled {
     uint32_t times = 0;
+    bool after_load = false;
     std::string place;
   };
   std::map<int64_t, std::map<std::string, Filled, std::less<>>> fills_;
   // Parameters of one root that began with the same value: by root and digest.
   std::map<std::pair<int64_t, uint64_t>, std::vector<int64_t>> began_;
+  std::map<uint64_t, std::vector<int64_t>> began_anywhere_;  // the same of all roots
   std::string last_step_place_;
   std::optional<double> last_loss_;
   uint32_t losses_alike_ = 0;

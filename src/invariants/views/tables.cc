@@ -40,6 +40,8 @@ constexpr std::array kParameterColumns = {known("requires_grad"),
                                           concluded("training", "mode"),
                                           concluded("tied", "alias"),
                                           concluded("copied", "alias"),
+                                          concluded("twin_held", "coverage"),
+                                          known("called"),
                                           asked("leaf"),
                                           asked("first"),
                                           asked("decays"),
@@ -64,6 +66,9 @@ constexpr std::array kOptimizerColumns = {asked("type"),
                                           concluded("gradient_zero", "contain"),
                                           concluded("finite", "finite"),
                                           concluded("lr_positive", "contain"),
+                                          concluded("decays", "coverage"),
+                                          concluded("state_loaded", "checkpoint"),
+                                          known("rest_loaded"),
                                           known("skipped"),
                                           concluded("backward_before", "sequence"),
                                           known("several"),
@@ -83,6 +88,7 @@ constexpr std::array kCallColumns = {asked("module"),
                                      known("parameter_wants"),
                                      concluded("dim0_kept", "shape"),
                                      concluded("dim0_equal", "shape"),
+                                     concluded("spreads", "shape"),
                                      concluded("drew", "argument"),
                                      own("type")};
 static_assert(kCallColumns.size() == call::columns);
@@ -90,6 +96,7 @@ static_assert(kCallColumns.size() == call::columns);
 constexpr std::array kRootColumns = {meaning("training", "mode"),
                                      known("grad"),
                                      concluded("uniform", "mode"),
+                                     concluded("mode_shows", "mode"),
                                      concluded("dim0_equal", "shape"),
                                      concluded("trained_before", "sequence"),
                                      concluded("train_called", "sequence"),
@@ -100,9 +107,12 @@ constexpr std::array kRootColumns = {meaning("training", "mode"),
                                      own("type")};
 static_assert(kRootColumns.size() == root::columns);
 
-constexpr std::array kRandomColumns = {asked("function"), concluded("on", "argument"),
-                                       known("module_training"), known("root_training"),
-                                       known("grad")};
+constexpr std::array kRandomColumns = {asked("function"),
+                                       concluded("on", "argument"),
+                                       known("module_training"),
+                                       known("root_training"),
+                                       known("grad"),
+                                       known("frozen")};
 static_assert(kRandomColumns.size() == random::columns);
 
 constexpr std::array kBackwardColumns = {concluded("reaches_step", "contain"),
@@ -121,9 +131,13 @@ constexpr std::array kSaveColumns = {concluded("has_all", "checkpoint", "same"),
                                      concluded("mixed", "checkpoint", "same"), known("some")};
 static_assert(kSaveColumns.size() == save::columns);
 
-constexpr std::array kLoadColumns = {asked("type"), concluded("complete", "checkpoint"),
-                                     concluded("nothing_unexpected", "checkpoint"),
-                                     concluded("equals_given", "checkpoint")};
+constexpr std::array kLoadColumns = {asked("type"),
+                                     concluded("complete", "checkpoint", "names"),
+                                     concluded("nothing_unexpected", "checkpoint", "names"),
+                                     concluded("fills_some", "checkpoint", "names"),
+                                     concluded("names_match", "checkpoint", "names"),
+                                     concluded("equals_given", "checkpoint"),
+                                     concluded("given_is_other", "checkpoint")};
 static_assert(kLoadColumns.size() == load::columns);
 
 constexpr std::array kEpochColumns = {concluded("complete", "distinct"),
@@ -134,7 +148,7 @@ constexpr std::array kEpochColumns = {concluded("complete", "distinct"),
                                       known("workers"),
                                       asked("sampler"),
                                       known("first"),
-                                      known("ended"),
+                                      meaning("ended", "distinct"),
                                       concluded("set_epoch", "sequence"),
                                       concluded("as_long", "distinct")};
 static_assert(kEpochColumns.size() == epoch::columns);
@@ -185,9 +199,12 @@ constexpr std::array kP2pColumns = {concluded("read_is_sent", "rank_equal"),
                                     concluded("same_dtype", "dtype")};
 static_assert(kP2pColumns.size() == p2p::columns);
 
-constexpr std::array kInitColumns = {
-    asked("function"), concluded("filled_once", "distinct", "fills"),
-    concluded("fills_le2", "distinct", "fills"), asked("module"), asked("attr")};
+constexpr std::array kInitColumns = {asked("function"),
+                                     concluded("filled_once", "distinct", "fills"),
+                                     concluded("fills_le2", "distinct", "fills"),
+                                     concluded("after_load", "sequence"),
+                                     asked("module"),
+                                     asked("attr")};
 static_assert(kInitColumns.size() == init::columns);
 
 constexpr std::array kBufferColumns = {concluded("changed", "contain"),
@@ -195,6 +212,8 @@ constexpr std::array kBufferColumns = {concluded("changed", "contain"),
                                        meaning("training", "mode"),
                                        known("called"),
                                        known("called_in_training"),
+                                       known("called_for_gradients"),
+                                       known("frozen"),
                                        asked("module"),
                                        asked("attr")};
 static_assert(kBufferColumns.size() == buffer::columns);
@@ -209,6 +228,14 @@ static_assert(kArgumentColumns.size() == argument::columns);
 
 constexpr std::array kToldColumns = {own("name"), concluded("holds", "told")};
 static_assert(kToldColumns.size() == told::columns);
+
+constexpr std::array kCriterionColumns = {asked("function"),
+                                          concluded("fits", "argument"),
+                                          concluded("spreads", "shape"),
+                                          concluded("layers_cast", "dtype"),
+                                          known("autocast"),
+                                          known("grad")};
+static_assert(kCriterionColumns.size() == criterion::columns);
 
 }  // namespace
 
@@ -252,6 +279,7 @@ std::span<const RuleView> views() {
       {"loss", "loss", kLossColumns},
       {"argument", "call of a function of the program", kArgumentColumns, argument::function},
       {"told", "opguard.invariant of the program", kToldColumns, told::name},
+      {"criterion", "loss function's call", kCriterionColumns, criterion::function},
   };
   return kViews;
 }

@@ -1,0 +1,106 @@
+// What functions of torch.nn.functional were given: dropouts and losses. Rows of ProcessViews.
+#include <algorithm>
+
+#include "invariants/views/process_views.h"
+
+namespace opguard {
+
+namespace {
+
+std::string shape_words(const std::vector<TensorForm>& forms) {
+  std::string words;
+  for (const TensorForm& form : forms) {
+    words += words.empty() ? "[" : " and [";
+    for (size_t i = 0; i < form.shape.size(); ++i)
+      words += (i ? ", " : "") + std::to_string(form.shape[i]);
+    words += "]";
+  }
+  return words;
+}
+
+}  // namespace
+
+void ProcessViews::random(const Fields& fields) {
+  RandomRow held{.function = std::string(fields.text(field::random_function)),
+                 .place = std::string(fields.text(field::random_place)),
+                 .detail = {},
+                 .module = fields.integer(field::random_module).value_or(-1),
+                 .where = context_};
+  held.on = fields.yes(field::random_asked);
+  held.module_training = fields.yes(field::random_module_training);
+  if (held.on.value_or(false)) {
+    held.detail = "p = " + std::to_string(fields.real(field::random_p).value_or(0)).substr(0, 5);
+    if (held.module >= 0) mode_shown_ = true;
+  }
+  const bool grad = fields.yes(field::random_grad).value_or(true);
+  const bool again = std::any_of(randoms_.begin(), randoms_.end(), [&](const RandomRow& other) {
+    return other.module == held.module && other.place == held.place && other.on == held.on &&
+           other.module_training == held.module_training;
+  });
+  RowMaker row(context_, ViewNumber::random);
+  const ObservedModule* module = model_.module_at(held.module);
+  row.set(random::function, held.function);
+  row.set(random::on, held.on);
+  row.set(random::grad, grad);
+  row.set(random::module_training, held.module_training);
+  std::string words = module ? module->words() : "";
+  row.name = held.function;
+  row.module = words;
+  row.place = held.place;
+  row.detail = held.detail;
+  row.give();
+  // Parameters are told of by the next step: once more then, where it matters.
+  if (!grad && !again && held.module >= 0) randoms_.push_back(std::move(held));
+}
+
+void ProcessViews::random_rows() {
+  for (const RandomRow& held : randoms_) {
+    const ObservedModule* module = model_.module_at(held.module);
+    const auto frozen = module ? model_.frozen_around(*module) : std::nullopt;
+    if (!frozen) continue;
+    RowMaker row(held.where, ViewNumber::random);
+    row.set(random::function, held.function);
+    row.set(random::on, held.on);
+    row.set(random::grad, false);
+    row.set(random::module_training, held.module_training);
+    row.set(random::frozen, frozen);
+    // Who calls the frozen model is to blame, and not what it is made of.
+    const ObservedModule& outermost = model_.outermost_frozen(*module);
+    std::string words = module->words();
+    row.name = outermost.name.empty() ? held.function : outermost.name;
+    row.module = words;
+    row.place = outermost.place.empty() ? held.place : outermost.place;
+    row.detail = held.function + " in " + words + ", " + held.detail;
+    row.give();
+  }
+  randoms_.clear();
+}
+
+void ProcessViews::criterion(const Fields& fields) {
+  const auto inputs = fields.forms(field::criterion_inputs);
+  const std::string_view autocast = fields.text(field::criterion_autocast);
+  RowMaker row(context_, ViewNumber::criterion);
+  row.set(criterion::function, fields.text(field::criterion_function));
+  row.set(criterion::fits, fields.yes(field::criterion_fits));
+  row.set(criterion::autocast, autocast.empty() ? "no" : autocast);
+  row.set(criterion::grad, fields.yes(field::criterion_grad));
+  row.name = fields.text(field::criterion_function);
+  row.place = fields.text(field::criterion_place);
+  // Of classes and of their indices shapes differ by what they mean.
+  const bool of_pairs = inputs.size() == 2 && inputs[1].dtype.find("float") != std::string::npos;
+  if (of_pairs) {
+    const bool spread = spreads(inputs[0], inputs[1]);
+    row.set(criterion::spreads, spread);
+    if (spread) row.detail = shape_words(inputs);
+  }
+  if (!fields.yes(field::criterion_fits).value_or(true))
+    row.detail = "given " + std::string(fields.text(field::criterion_given));
+  if (!autocast.empty() && layers_called_) {
+    row.set(criterion::layers_cast, layers_cast_);
+    // What ran outside is where to look.
+    if (!layers_cast_ && !layers_place_.empty()) row.place = layers_place_;
+  }
+  row.give();
+}
+
+}  // namespace opguard
