@@ -3,6 +3,7 @@
   invariants.py [--set shared,tuning] [--json FILE] [--tier builtin,program] [--invariants FILE] [--clean PART] [--only NAME,...]
   invariants.py --infer FILE [--leave-out NAME,...] [--hypotheses FILE]      rules from the programs that may be learned from
   invariants.py --builtin                                                    the rules that come with the tool, looked at in these programs
+  invariants.py --json FILE --table docs/results/invariants.md               from what --json wrote; runs nothing
   invariants.py --list                                                       the programs and their parts; runs nothing
 
 The programs and their split: bench/invariants/README.md. Of --set exam only counts are printed and written, and no place or rule.
@@ -19,6 +20,7 @@ import sys
 from pathlib import Path
 
 from accuracy import ROOT, describe, tool_digest
+from invariants import table
 from invariants.programs import read_all
 from invariants.recordings import Harness
 from invariants.score import clean_figures, judge_clean, judge_pair, pair_figures, said
@@ -121,7 +123,7 @@ def say_clean(title, f):
 
 
 def measure(harness, clean, pairs, o):
-    result = {"describe": describe(o.opguard, o.python), "invariants": str(o.invariants), "way": o.way, "sets": {}}
+    result = {"describe": describe(o.opguard, o.python), "invariants": o.invariants if o.invariants == "builtin" else Path(o.invariants).name, "way": o.way, "sets": {}}
     for of in words(o.set):
         part = o.clean or SETS[of]
         chosen = [p for p in pairs if p.part == of and (not o.only or p.name in words(o.only))]
@@ -156,6 +158,7 @@ def main():
     p.add_argument("--only", default="", help="these programs, separated by commas")
     p.add_argument("--way", choices=("program", "log"), default="program", help="pairs run with probes, or their logs without [program]")
     p.add_argument("--json", type=Path)
+    p.add_argument("--table", type=Path, metavar="DOCUMENT", help="write what --json has kept into this document; runs nothing")
     p.add_argument("--infer", type=Path, help="write the general rules to this file, and check nothing")
     p.add_argument("--hypotheses", type=Path)
     p.add_argument("--builtin", action="store_true", help="write the rules that come with the tool: those of hypotheses.json, scored")
@@ -168,6 +171,8 @@ def main():
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--list", action="store_true")
     o = p.parse_args()
+    if o.table:
+        return table.put(json.loads(o.json.read_text()), o.table)
     o.written = o.builtin
     if o.builtin:
         o.infer, o.hypotheses = RULES / "builtin.json", RULES / "hypotheses.json"

@@ -5,7 +5,8 @@
 
 The program has no probes, as one under `opguard run --observe` that nobody instrumented. One process (one thread) a case, in which bare and other
 steps of one model alternate; in the bare ones none of opguard's hooks and wrappers is installed. x: medians over the steps of other / bare, as in
-overhead.py. Cases: `noise` is the bare step twice, `recorded` a log without observations, `observed` the same with them. Digests of parameters before
+overhead.py. Cases: `noise` is the bare step twice, `recorded` a log without observations, `observed` the same with them, `sdc` observations where
+the log has of a step its parameters alone (`opguard run --check --mode sdc`). Digests of parameters before
 and after the step and of gradients, their norms, and a row for each call of a module are in `observed`. growth_kb: resident memory at the end less
 that after a third of the steps. --check: exit code 1 where a goal is missed.
 """
@@ -22,7 +23,7 @@ from pathlib import Path
 import overhead
 
 ROOT = Path(__file__).resolve().parents[1]
-CASES = ("noise", "recorded", "observed")
+CASES = ("noise", "recorded", "observed", "sdc")
 GOALS = {"small": 1.10, "large": 1.05}
 
 
@@ -67,8 +68,8 @@ def of_case(options):
     torch.set_num_threads(1)
     log = options.work / f"log-{options.one}-{options.sizes}"
     if options.one != "noise":
-        os.environ["OPGUARD_OBSERVATIONS"] = "1" if options.one == "observed" else ""
-        overhead.start("default", options.build / "python", log)
+        os.environ["OPGUARD_OBSERVATIONS"] = "" if options.one == "recorded" else "1"
+        overhead.start("sdc" if options.one == "sdc" else "default", options.build / "python", log)
     program = overhead.load(overhead.PROGRAM, "gpt_step")
     state = program.build(options.sizes)
     outside = Bare(torch)

@@ -319,5 +319,120 @@ TEST(Views, CollectivesThatDoNotMeet) {
   EXPECT_EQ(row["same_shape"], "?");
 }
 
+TEST(Views, ALoadThatFillsNothing) {
+  OneProcess run;
+  run.program.see("load", {{"type", "Encoder"},
+                           {"given", 6},
+                           {"missing", 4},
+                           {"unexpected", 6},
+                           {"unlike", std::vector<std::string>{}},
+                           {"own", 0},
+                           {"of", "module"}});
+  const SeenRow row = run.rows.only("load");
+  EXPECT_EQ(row["fills_some"], "no");
+  EXPECT_EQ(row["names_match"], "no");
+  EXPECT_EQ(row["given_is_other"], "yes");
+  EXPECT_EQ(row.detail, "4 names were not given, 6 of 6 that were given nobody takes");
+}
+
+TEST(Views, AnOptimizerThatBeginsAnewBehindItsScheduler) {
+  for (bool whole : {false, true}) {
+    OneProcess run;
+    describe_model(run.program);
+    if (whole) run.program.see("load", {{"type", "SGD"}, {"of", "optimizer"}, {"object", 0}});
+    run.program.see("load", {{"of", "scheduler"}, {"place", "train.py:12:resume"}});
+    forward(run.program);
+    step(run.program, kGoodUpdate);
+    const SeenRow row = run.rows.only("optimizer");
+    EXPECT_EQ(row["rest_loaded"], "yes");
+    EXPECT_EQ(row["state_loaded"], whole ? "yes" : "no");
+    EXPECT_EQ(row.place, whole ? "train.py:22:main" : "train.py:12:resume");
+  }
+}
+
+// Of two shapes, what a loss is told to be.
+SeenRow loss_of(const std::vector<int64_t>& one, const std::vector<int64_t>& other,
+                const std::string& of = "float32") {
+  OneProcess run;
+  run.program.see("criterion", {{"function", "mse_loss"},
+                                {"inputs", std::vector<TensorValue>{{"input", "float32", one, true},
+                                                                    {"target", of, other, false}}},
+                                {"grad", true}});
+  return run.rows.only("criterion");
+}
+
+TEST(Views, ALossThatSpreads) {
+  EXPECT_EQ(loss_of({8, 1}, {8})["spreads"], "yes");
+  EXPECT_EQ(loss_of({8, 1}, {8}).detail, "[8, 1] and [8]");
+  EXPECT_EQ(loss_of({8, 1}, {1, 4})["spreads"], "yes");
+  EXPECT_EQ(loss_of({8, 1}, {8, 1})["spreads"], "no");
+  EXPECT_EQ(loss_of({8, 4}, {4})["spreads"], "no");  // as large as the one
+  EXPECT_EQ(loss_of({8, 4}, {3})["spreads"], "no");  // torch refuses it
+  EXPECT_EQ(loss_of({8, 1}, {8}, "int64")["spreads"], "?");
+}
+
+TEST(Views, ALossUnderAutocastOfLayersThatWereNot) {
+  for (const char* autocast : {"", "bfloat16"}) {
+    OneProcess run;
+    describe_model(run.program);
+    run.program.see("form", {{"number", 0},
+                             {"training", true},
+                             {"grad", true},
+                             {"autocast", autocast},
+                             {"inputs", std::vector<TensorValue>{{"x", "float32", {8, 4}, false}}},
+                             {"outputs", std::vector<TensorValue>{{"", "float32", {8, 2}, true}}},
+                             {"parameter_wants", true}});
+    run.program.see("call", {{"module", 1}, {"form", 0}, {"caller", 0}});
+    run.program.see("call", {{"module", 0}, {"form", 0}, {"place", "train.py:20:main"}});
+    run.program.see("criterion", {{"function", "cross_entropy"},
+                                  {"autocast", "bfloat16"},
+                                  {"given", "probabilities"},
+                                  {"fits", false},
+                                  {"grad", true},
+                                  {"place", "train.py:21:main"}});
+    const SeenRow row = run.rows.only("criterion");
+    EXPECT_EQ(row["fits"], "no");
+    EXPECT_EQ(row.detail, "given probabilities");
+    EXPECT_EQ(row["layers_cast"], *autocast ? "yes" : "no");
+    EXPECT_EQ(row.place, *autocast ? "train.py:21:main" : "train.py:20:main");
+  }
+}
+
+TEST(Views, ADropoutOfAModelThatNobodyTrains) {
+  for (bool trained : {true, false}) {
+    OneProcess run;
+    describe_model(run.program, /*requires_grad=*/trained);
+    forward(run.program);
+    run.program.see("random", {{"function", "dropout"},
+                               {"p", 0.25},
+                               {"asked", true},
+                               {"module", 1},
+                               {"grad", false},
+                               {"module_training", true},
+                               {"place", "model.py:8:Net.forward"}});
+    step(run.program, kGoodUpdate);
+    const SeenRow row = run.rows.last("random");
+    EXPECT_EQ(row["frozen"], trained ? "no" : "yes");
+    EXPECT_EQ(row["on"], "yes");
+    EXPECT_EQ(row.detail, "dropout in fc (Linear), p = 0.250");
+    // Who calls what is frozen is the place.
+    EXPECT_EQ(row.place, trained ? "model.py:7:Net.forward" : "train.py:20:main");
+  }
+}
+
+TEST(Views, WhatWasLoadedIsInitialisedAgain) {
+  OneProcess run;
+  describe_model(run.program);
+  run.program.see("api", {{"name", "init.normal_"},
+                          {"object", 0},
+                          {"flag", true},
+                          {"place", "model.py:40:Net.reset"}});
+  forward(run.program);
+  step(run.program, kGoodUpdate);
+  const SeenRow row = run.rows.only("init");
+  EXPECT_EQ(row["after_load"], "yes");
+  EXPECT_EQ(row.detail, "filled by normal_ after it was loaded");
+}
+
 }  // namespace
 }  // namespace opguard
