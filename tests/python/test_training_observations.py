@@ -130,7 +130,7 @@ def test_updates_and_steps(steps):
     assert [row[8] for row in second] == [False] * 4 + [True] * 3
     total = sum(n * n for n in told["norms"]) ** 0.5
     one, two = rows(log, "optimizer")
-    assert one[:7] == [0, "SGD", [0.5], 3, 0, 3, 1] and one[7] == pytest.approx(total) and one[8:] == [False, place(STEPS, "# step")]
+    assert one[:7] == [0, "SGD", [0.5], 3, 0, 3, 1] and one[7] == pytest.approx(total) and one[8:] == [False, place(STEPS, "# step"), True]
     assert two[:9] == [0, "SGD", [0.5], 3, 0, 0, 1, None, False]
     assert [o.step for o in log.observed("optimizer")] == [0, 1] and {o.step for o in log.observed("update")} == {0, 1}
 
@@ -138,6 +138,8 @@ def test_updates_and_steps(steps):
 def test_calls_of_the_library(steps):
     log, _ = steps
     calls = [row for row in rows(log, "api") if not row[0].startswith("init.")]
+    made = calls.pop(1)
+    assert made[:3] == ["optimizer", 0, "SGD"]
     assert [row[0] for row in calls] == ["seed", "train", "backward", "step.begin", "backward", "zero_grad", "step.begin", "eval"]
     assert calls[0][3] == 3.0 and calls[1][1:5] == [0, "Net", None, True] and calls[7][1:5] == [0, "Net", None, False]
     assert calls[7][6] == place(STEPS, "# eval")
@@ -289,7 +291,8 @@ def test_checkpoints(tmp_path):
     assert saves[1] == ["ema", 8, 16, 8, [], []]
     assert saves[2] == ["part", 7, 16, 6, ["spare"], ["norm.bias"]]
     assert saves[3] == ["<BytesIO>", 1, 16, 0, [], []]
-    assert rows(log, "load") == [
+    assert rows(log, "load", "of", "own") == [["module", 1], ["module", 0]]
+    assert rows(log, "load", "type", "given", "missing", "unexpected", "unlike", "place") == [
         ["Net", 7, 1, 0, [], place(SAVED, "# load")],
         ["Net", 8, 0, 0, [], rows(log, "load", "place")[1][0]],
     ]
