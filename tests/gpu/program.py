@@ -14,8 +14,12 @@ from pathlib import Path
 
 try:
     import pytest  # noqa: F401
-except ImportError:  # the readers of tests/python want its decorator only
-    sys.modules["pytest"] = types.SimpleNamespace(fixture=lambda *a, **k: a[0] if a and callable(a[0]) else lambda f: f)
+except ImportError:  # the readers of tests/python want its decorators only
+
+    def decorator(*given, **_):
+        return given[0] if given and callable(given[0]) else lambda function: function
+
+    sys.modules["pytest"] = types.SimpleNamespace(fixture=decorator, hookimpl=decorator)
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 from runtime_log import UNREADABLE, logs_in, run_program  # noqa: E402, F401

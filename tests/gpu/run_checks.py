@@ -21,7 +21,7 @@ BUILD = Path(os.environ["OPGUARD_BUILD"]).resolve()
 PLUGIN = str(BUILD / "tests" / "gpu" / "cuda_plugin.so")
 TOOL = next((str(p) for p in (BUILD / "bin" / "opguard", BUILD / "src" / "cli" / "opguard") if p.is_file()), None)
 # Seconds that a check may take; the longest begin first.
-LIMITS = {"coverage": 240, "check_compiled": 240, "check_driver_calls": 300, "check_eager": 200, "check_graphs": 200, "check_streams": 150,
+LIMITS = {"check_product": 300, "coverage": 240, "check_compiled": 240, "check_driver_calls": 300, "check_eager": 200, "check_graphs": 200, "check_streams": 150,
           "check_fingerprint": 150, "bandwidth": 150, "overhead": 400}  # fmt: skip
 ALONE = ("bandwidth", "overhead")
 TABLES = ("bandwidth", "overhead")
