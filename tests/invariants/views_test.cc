@@ -104,6 +104,55 @@ TEST(Views, AParameterThatTrains) {
   EXPECT_EQ(run.rows.only("optimizer")["holds_trainable"], "yes");
 }
 
+// Rprop leaves a value as it is where its gradient turns, and moves it at the next step.
+TEST(Views, OneStepThatChangesNothingIsNotTwo) {
+  const Fields resting = {{"value", Bits{1}},     {"before", Bits{1}},
+                          {"gradient", Bits{9}},  {"gradient_dtype", "float32"},
+                          {"gradient_norm", 1.0}, {"norm", 2.0},
+                          {"changed", false},     {"training", true}};
+  OneProcess run;
+  describe_model(run.program);
+  for (const Fields& update : {resting, kGoodUpdate, resting, resting}) {
+    forward(run.program);
+    step(run.program, update);
+  }
+  std::vector<std::string> lately;
+  for (const SeenRow& row : run.rows.of("parameter")) lately.push_back(row["changed_lately"]);
+  EXPECT_EQ(lately, (std::vector<std::string>{"?", "yes", "yes", "no"}));
+}
+
+TEST(Views, AGradientThatIsAMillionthOfTheLargestIsSlight) {
+  OneProcess run;
+  describe_model(run.program);
+  run.program.see("parameter", {{"number", 1},
+                                {"root", 0},
+                                {"name", "fc.bias"},
+                                {"module", 1},
+                                {"kind", "parameter"},
+                                {"attr", "bias"},
+                                {"dtype", "float32"},
+                                {"requires_grad", true},
+                                {"leaf", true},
+                                {"storage", 1},
+                                {"names", std::vector<std::string>{"fc.bias"}},
+                                {"constant", false},
+                                {"optimizer", 0}});
+  forward(run.program);
+  run.program.see("update", {{"parameter", 1},
+                             {"optimizer", 0},
+                             {"value", Bits{3}},
+                             {"before", Bits{3}},
+                             {"gradient", Bits{8}},
+                             {"gradient_dtype", "float32"},
+                             {"gradient_norm", 5e-9},
+                             {"norm", 2.0},
+                             {"changed", false},
+                             {"training", true}});
+  step(run.program, kGoodUpdate);
+  EXPECT_EQ(run.rows.only("parameter", "fc.weight")["gradient_slight"], "no");
+  EXPECT_EQ(run.rows.only("parameter", "fc.bias")["gradient_slight"], "yes");
+}
+
 TEST(Views, WithoutAGradientTheModulesCallIsThePlace) {
   OneProcess run;
   describe_model(run.program);

@@ -56,6 +56,7 @@ struct ObservedParameter {
   std::optional<bool> decays;
   bool had_grad = false, met = false;
   std::optional<uint64_t> last{};  // its value after the step before
+  std::optional<bool> changed{};   // by that step, where it had a gradient
 };
 
 // Do two shapes broadcast to one that is larger than both, as [8, 1] and [8] do to [8, 8]?

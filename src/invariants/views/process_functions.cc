@@ -25,55 +25,53 @@ void ProcessViews::random(const Fields& fields) {
                  .place = std::string(fields.text(field::random_place)),
                  .detail = {},
                  .module = fields.integer(field::random_module).value_or(-1),
-                 .where = context_};
+                 .where = context_,
+                 .grad = fields.yes(field::random_grad).value_or(true)};
   held.on = fields.yes(field::random_asked);
   held.module_training = fields.yes(field::random_module_training);
   if (held.on.value_or(false)) {
     held.detail = "p = " + std::to_string(fields.real(field::random_p).value_or(0)).substr(0, 5);
     if (held.module >= 0) mode_shown_ = true;
   }
-  const bool grad = fields.yes(field::random_grad).value_or(true);
   const bool again = std::any_of(randoms_.begin(), randoms_.end(), [&](const RandomRow& other) {
     return other.module == held.module && other.place == held.place && other.on == held.on &&
            other.module_training == held.module_training;
   });
-  RowMaker row(context_, ViewNumber::random);
-  const ObservedModule* module = model_.module_at(held.module);
-  row.set(random::function, held.function);
-  row.set(random::on, held.on);
-  row.set(random::grad, grad);
-  row.set(random::module_training, held.module_training);
-  std::string words = module ? module->words() : "";
-  row.name = held.function;
-  row.module = words;
-  row.place = held.place;
-  row.detail = held.detail;
-  row.give();
+  random_row(held, std::nullopt);
   // Parameters are told of by the next step: once more then, where it matters.
-  if (!grad && !again && held.module >= 0) randoms_.push_back(std::move(held));
+  if (!held.grad && !again && held.module >= 0) randoms_.push_back(std::move(held));
 }
 
 void ProcessViews::random_rows() {
   for (const RandomRow& held : randoms_) {
     const ObservedModule* module = model_.module_at(held.module);
-    const auto frozen = module ? model_.frozen_around(*module) : std::nullopt;
-    if (!frozen) continue;
-    RowMaker row(held.where, ViewNumber::random);
-    row.set(random::function, held.function);
-    row.set(random::on, held.on);
-    row.set(random::grad, false);
-    row.set(random::module_training, held.module_training);
-    row.set(random::frozen, frozen);
-    // Who calls the frozen model is to blame, and not what it is made of.
-    const ObservedModule& outermost = model_.outermost_frozen(*module);
-    std::string words = module->words();
-    row.name = outermost.name.empty() ? held.function : outermost.name;
-    row.module = words;
-    row.place = outermost.place.empty() ? held.place : outermost.place;
-    row.detail = held.function + " in " + words + ", " + held.detail;
-    row.give();
+    if (auto frozen = module ? model_.frozen_around(*module) : std::nullopt)
+      random_row(held, frozen);
   }
   randoms_.clear();
+}
+
+void ProcessViews::random_row(const RandomRow& held, std::optional<bool> frozen) {
+  const ObservedModule* module = model_.module_at(held.module);
+  const std::string words = module ? module->words() : "";
+  RowMaker row(held.where, ViewNumber::random);
+  row.set(random::function, held.function);
+  row.set(random::on, held.on);
+  row.set(random::grad, held.grad);
+  row.set(random::module_training, held.module_training);
+  row.set(random::frozen, frozen);
+  row.name = held.function;
+  row.module = words;
+  row.place = held.place;
+  row.detail = held.detail;
+  if (frozen) {
+    // Who calls the frozen model is to blame, and not what it is made of.
+    const ObservedModule& outermost = model_.outermost_frozen(*module);
+    if (!outermost.name.empty()) row.name = outermost.name;
+    if (!outermost.place.empty()) row.place = outermost.place;
+    row.detail = held.function + " in " + words + ", " + held.detail;
+  }
+  row.give();
 }
 
 void ProcessViews::criterion(const Fields& fields) {

@@ -9,6 +9,9 @@ namespace {
 
 // A step of lr times gradient that is this small a part of the parameter may be lost in rounding.
 constexpr double kNoticeable = 1e-5;
+// A gradient that is this small a part of the step's largest is rounding: that of a bias before a
+// BatchNorm, which takes it away.
+constexpr double kSlight = 1e-6;
 // A loss that is the same to the last bit in so many backward passes is stuck.
 constexpr uint32_t kAlike = 3;
 
@@ -167,6 +170,10 @@ void ProcessViews::optimizer(const Fields& fields) {
   known_optimizers_.insert(number);
   masters_ = masters_ || fields.integer(field::optimizer_strangers).value_or(0) > 0;
   optimizer_row(fields, lr);
+  largest_gradient_ = 0;
+  for (const Update& update : updates_)
+    if (update.gradient_norm && std::isfinite(*update.gradient_norm))
+      largest_gradient_ = std::max(largest_gradient_, *update.gradient_norm);
   for (const Update& update : updates_) {
     ObservedParameter* parameter = model_.parameter_at(update.parameter);
     if (!parameter) continue;
@@ -280,10 +287,14 @@ void ProcessViews::parameter_row(const Update& update, const Fields& optimizer, 
   row.set(parameter::has_grad, has_grad);
   if (has_grad && update.gradient_norm) {
     row.set(parameter::gradient_zero, *update.gradient_norm == 0);
+    row.set(parameter::gradient_slight, *update.gradient_norm <= kSlight * largest_gradient_);
     row.set(parameter::gradient_finite, std::isfinite(*update.gradient_norm));
   }
   if (update.norm) row.set(parameter::finite, std::isfinite(*update.norm));
+  const bool skipped = optimizer.yes(field::optimizer_skipped).value_or(false);
   row.set(parameter::changed, update.changed);
+  if (update.changed && (*update.changed || parameter.changed))
+    row.set(parameter::changed_lately, *update.changed || *parameter.changed);
   if (parameter.last && update.value) row.set(parameter::moved, *parameter.last != *update.value);
   if (update.gradient_norm && update.norm && !std::isnan(lr))
     row.set(parameter::noticeable, lr * *update.gradient_norm > kNoticeable * *update.norm);
@@ -298,7 +309,7 @@ void ProcessViews::parameter_row(const Update& update, const Fields& optimizer, 
   row.set(parameter::first, context_.step == 0);
   row.set(parameter::decays, parameter.decays);
   if (!std::isnan(lr)) row.set(parameter::lr_zero, lr == 0);
-  row.set(parameter::skipped, optimizer.yes(field::optimizer_skipped).value_or(false));
+  row.set(parameter::skipped, skipped);
   row.set(parameter::backward, sequence_.since_step("backward"));
   row.set(parameter::had_grad, parameter.had_grad);
   if (module) row.set(parameter::module, module->type_for_rules());
@@ -327,6 +338,7 @@ void ProcessViews::parameter_row(const Update& update, const Fields& optimizer, 
   row.give();
   parameter.last = update.value;
   parameter.had_grad = has_grad;
+  parameter.changed = has_grad && !skipped ? update.changed : std::nullopt;
   if (grouped_ && !parameter.name.empty())
     ranks_.parameter(context_.rank, context_.step, parameter.name,
                      {update.value, update.before, update.gradient, has_grad, parameter.constant,

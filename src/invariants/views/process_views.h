@@ -75,6 +75,7 @@ class ProcessViews {
     std::string function, place, detail;
     int64_t module = -1;
     RowContext where;
+    bool grad = true;
     std::optional<bool> on{}, module_training{};
   };
   // A backward pass; its row is complete when it is known where its gradients went.
@@ -84,6 +85,8 @@ class ProcessViews {
     std::optional<bool> training{}, wants{}, finite{}, stale{};
     bool forward_before = false, accumulates = false;
   };
+  // `frozen`: nobody trains the model around it, where that is known.
+  void random_row(const RandomRow& held, std::optional<bool> frozen);
   void parameter_row(const Update& update, const Fields& optimizer, double lr);
   void buffer_row(const Update& update);
   void optimizer_row(const Fields& fields, double lr);
@@ -119,6 +122,7 @@ class ProcessViews {
   std::map<uint64_t, std::vector<int64_t>> began_anywhere_;  // the same of all roots
   std::string last_step_place_;
   std::optional<double> last_loss_;
+  double largest_gradient_ = 0;  // of the step under way
   uint32_t losses_alike_ = 0;
   bool trained_before_ = false, train_called_ = false, last_root_training_ = true;
   bool forward_for_gradients_ = false, several_roots_ = false;
