@@ -157,8 +157,9 @@ class Device {
     const CurrentContext current(g_driver, context_);
     uint64_t capture = 0, stream_id = 0;
     // A stream that cannot be asked cannot be launched on either: a legacy stream beside a capture.
-    if (!current.good() || !capturing(stream, capture) ||
-        failed(g_driver.cuStreamGetId(stream, &stream_id), "cuStreamGetId"))
+    if (!current.good() || !capturing(stream, capture)) return 0;
+    // Of a stream that is captured the number is not needed, and to ask for it ends the capture.
+    if (capture == 0 && failed(g_driver.cuStreamGetId(stream, &stream_id), "cuStreamGetId"))
       return 0;
     uint32_t done = 0;
     while (done < count) {

@@ -421,6 +421,11 @@ int cuStreamGetId(void* handle, uint64_t* id) {
   ENTER();
   Stream* stream = stream_of(handle);
   if (stream == nullptr) return kInvalidContext;
+  // As an H100 with driver 580 does: to ask a captured stream for its number ends the capture.
+  if (stream->capture) {
+    stream->capture->valid = false;
+    return kCaptureUnsupported;
+  }
   *id = stream->id;
   return 0;
 }

@@ -79,10 +79,11 @@ with Check("eager") as check:
         check.sound(log, "values")
         wrong = []
         for line in lines:
-            name, h, m, flat, pattern = line.split()
+            name, h, m, flat, pattern, digest = line.split()
             (event,) = log.of(name)
             slot = event.slots[0]
-            if (slot.value, slot.flat) != ((int(h), int(m)), int(flat)) or slot.pattern != (0 if pattern == "None" else int(pattern)):
+            number = [int(word) if word != "None" else 0 for word in (h, m, flat, pattern, digest)]
+            if (*slot.value, slot.flat, slot.pattern, slot.digest or 0) != tuple(number):
                 wrong.append(name)
         check(not wrong, f"the GPU's fingerprints are the processor's (differ: {wrong})")
         check.figures["tensors"] = len(lines)
@@ -103,7 +104,7 @@ with Check("eager") as check:
         lines, log, _ = record(REUSED, OPGUARD_MODE="full")
         check.sound(log, "reused")
         expected = [[int(word) if word != "None" else 0 for word in line.split()] for line in lines]
-        for boundary, at in (("reused.add", 0), ("reused.side", 4)):
+        for boundary, at in (("reused.add", 0), ("reused.side", 5)):
             read = [e.get("in", "arg0").value for e in log.of(boundary)]
             check(read == [(row[at], row[at + 1]) for row in expected], f"{boundary}: each read before its memory was used again")
         check({e.stream for e in log.of("reused.add")} != {e.stream for e in log.of("reused.side")}, "two streams have two numbers")

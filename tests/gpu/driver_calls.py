@@ -19,6 +19,8 @@ FIRST = {"cuInit": 1, "cuDriverGetVersion": 1, "cuDeviceGet": 1, "cuDeviceGetAtt
 # What would wait for the device, order its streams or change its work.
 # How often a program asks whether something has ended is a matter of time (torch's allocators do).
 POLLING = {"cuEventQuery", "cuStreamQuery"}
+# What torch itself asks the driver when it is asked for its device or whether a stream is captured, as a probe does once a step.
+ASKED_OF_TORCH = {"cuCtxGetDevice", "cuDevicePrimaryCtxGetState", "cuStreamIsCapturing"}
 # Where a compiler may have fused otherwise: its kernels, and memory for what they keep.
 OF_COMPILER = re.compile("cuLaunch.*Kernel|cuMem(Alloc|Free|Create|Release|Map|Unmap|SetAccess|Address)")
 FORBIDDEN = re.compile("Synchronize|cuEvent|cuStreamWait|cuStreamQuery|cuMemcpy|cuMemset|cuMemAlloc|cuMemFree|cuLaunchHostFunc|cuStreamCreate|cuGraph|BeginCapture|EndCapture")
@@ -66,7 +68,7 @@ def compare(bare, probed, devices=1, kernels=True):
             why.append(f"we call {name} ({count} times)")
         elif name != LAUNCH and name not in QUESTIONS and count > FIRST.get(name, 0) * devices:
             why.append(f"we call {name} {count} times; at most {FIRST.get(name, 0)} of a device's first meeting are known")
-    bare, kept = ([c for c in calls if not c.ours and base(c.name) not in POLLING] for calls in (bare, probed))
+    bare, kept = ([c for c in calls if not c.ours and base(c.name) not in POLLING | ASKED_OF_TORCH] for calls in (bare, probed))
     if not kernels:
         bare, kept = ([c for c in calls if not OF_COMPILER.match(c.name)] for calls in (bare, kept))
     theirs, with_probes = numbered(bare), numbered(kept)

@@ -103,9 +103,30 @@ def test_stops_after_steps(program):
     assert [use["activities"]["opguard::optimizer_step"] for use in found["uses"] if "opguard::optimizer_step" in use["activities"]] == [1]
 
 
+FORKED = """import torch
+
+@torch.jit.script
+def work(x):
+    return torch.exp(x)
+
+@torch.jit.script
+def train(x):
+    return torch.jit.wait(torch.jit.fork(work, x))
+
+train(torch.ones(3))
+"""
+
+
 def test_threads(program):
     program.write("train.py", "import threading, torch\nx = torch.ones(2)\ndef work():\n    x.cos()\nt = threading.Thread(target=work)\nt.start()\nt.join()\n")
     assert any("aten::cos" in use["activities"] for use in trace(program, "train.py")["uses"])
+
+
+def test_a_thread_without_a_frame_of_pythons(program):
+    """As the autograd engine's own for a device: TorchScript forks run in such threads too."""
+    program.write("train.py", FORKED)
+    found = trace(program, "train.py")
+    assert found["errors"] == 0 and found["foreign_compute"] == {"forward": {"aten::exp": 1}}
 
 
 @pytest.mark.filterwarnings("ignore")

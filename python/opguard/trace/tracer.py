@@ -122,7 +122,8 @@ class Tracer:
         if not self.active or getattr(self.local, "busy", False):
             return None, 0
         try:
-            frame = sys._getframe(2)
+            # Of the mode's own caller: none in a device thread of the autograd engine, which comes from C++.
+            frame = sys._getframe(1).f_back
             found, engine, phase = self.locate(frame, name.rpartition(".")[0] or name)
             if engine:
                 number = self.graph.running()
@@ -271,8 +272,8 @@ class Tracer:
 
     def watch_writes(self, use, args, kwargs, call):
         """call(), and into `use` which tensor arguments it changed behind the version counters."""
-        if use is None or use.watched >= _WATCHED_CALLS:
-            return call()
+        if use is None or use.watched >= _WATCHED_CALLS or device.capturing(self.torch):
+            return call()  # beside a capture the device may not be waited for
         use.watched += 1
         before = self.unseen(lambda: self.writes.before(args, kwargs)) or []
         result = call()
