@@ -21,17 +21,22 @@ namespace opguard::device {
 constexpr uint32_t kNarrowFactor = 0x2c1b3c6du, kNarrowFactor2 = 0x297a2d39u;
 constexpr uint32_t kNan32 = 0xffc00000u, kSign32 = 0x80000000u, kInfinity32 = 0x7f800000u;
 
-// What a value of case 1 adds, given the float32's bits. The square of a mix. It has all 64 bits
-// and no two values share it, where the mix alone would add up like a linear function. Two
-// multiplications: after one of them sums of three powers of two met.
-OPGUARD_GPU uint64_t narrow_term(uint32_t bits) {
-  if (bits == kSign32) return 0;
-  if ((bits & ~kSign32) > kInfinity32) bits = kNan32;
+// What a value of case 1 adds, given the bits of a float32 that is neither a NaN nor -0. The square
+// of a mix. It has all 64 bits and no two values share it, where the mix alone would add up like a
+// linear function. Two multiplications: after one of them sums of three powers of two met.
+OPGUARD_GPU uint64_t plain_term(uint32_t bits) {
   bits ^= bits >> 15;
   bits *= kNarrowFactor;
   bits ^= bits >> 15;
   bits *= kNarrowFactor2;
   return uint64_t{bits} * bits;
+}
+
+// The same of any float32.
+OPGUARD_GPU uint64_t narrow_term(uint32_t bits) {
+  if (bits == kSign32) return 0;
+  if ((bits & ~kSign32) > kInfinity32) bits = kNan32;
+  return plain_term(bits);
 }
 
 // Of cases 2 and 3. x * (2 * x + 1) is a permutation of the 64-bit numbers.

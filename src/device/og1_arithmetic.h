@@ -133,6 +133,129 @@ OPGUARD_GPU Vector within(Vector v, uint64_t at, uint64_t first, uint64_t end) {
   return v;
 }
 
+// ---- The digest's terms of what is read for the hashes. A zero adds nothing, so that lanes put
+// together from fewer bytes and vectors cut at a row's ends may be taken whole.
+
+// The types whose numbers are summed that way: those of nearly all bytes of a training.
+OPGUARD_GPU constexpr bool fuses(uint32_t type) {
+  return type == OPGUARD_ELEMENT_FLOAT32 || type == OPGUARD_ELEMENT_BFLOAT16 ||
+         type == OPGUARD_ELEMENT_FLOAT16;
+}
+
+// Of the numbers in 8 bytes.
+OPGUARD_GPU uint64_t word_terms(uint32_t type, uint64_t word) {
+  if (type == OPGUARD_ELEMENT_FLOAT32)
+    return narrow_term(static_cast<uint32_t>(word)) +
+           narrow_term(static_cast<uint32_t>(word >> 32));
+  if (type == OPGUARD_ELEMENT_BFLOAT16)
+    return narrow_term(static_cast<uint32_t>(word) << 16) +
+           narrow_term(static_cast<uint32_t>(word) & 0xffff0000u) +
+           narrow_term(static_cast<uint32_t>(word >> 16) & 0xffff0000u) +
+           narrow_term(static_cast<uint32_t>(word >> 32) & 0xffff0000u);
+  const unsigned bits = 8u << element_width(type);
+  const uint64_t number = ~uint64_t{0} >> (64 - bits);
+  uint64_t sum = 0;
+  OPGUARD_NO_UNROLL
+  for (unsigned shift = 0; shift < 64; shift += bits)
+    sum += element_term(type, word >> shift & number);
+  return sum;
+}
+
+// The terms of the numbers in a word of 8 bytes, as if none of them were a NaN; nan: one is. Zeros
+// of either sign are common (what a dropout or a relu leaves of gradients), NaNs are not.
+OPGUARD_GPU uint64_t float32_terms(uint64_t word, bool& nan) {
+  uint64_t sum = 0;
+  OPGUARD_UNROLL
+  for (unsigned half = 0; half < 2; ++half) {
+    const uint32_t bits = static_cast<uint32_t>(word >> (32 * half));
+    nan |= (bits & ~kSign32) > kInfinity32;
+    sum += plain_term(bits == kSign32 ? 0 : bits);
+  }
+  return sum;
+}
+
+// Two numbers of 16 bits at a time. above: what takes the least NaN's magnitude to 0x8000.
+OPGUARD_GPU uint32_t without_minus_zeros(uint32_t pair, uint32_t above, uint32_t& nans) {
+  constexpr uint32_t kMagnitudes = 0x7fff7fffu;
+  const uint32_t magnitudes = pair & kMagnitudes;
+  nans |= magnitudes + above;
+  return pair & ((magnitudes + kMagnitudes) | kMagnitudes);
+}
+
+OPGUARD_GPU uint64_t bfloat16_terms(uint64_t word, uint32_t& nans) {
+  uint64_t sum = 0;
+  OPGUARD_UNROLL
+  for (unsigned half = 0; half < 2; ++half) {
+    const uint32_t pair =
+        without_minus_zeros(static_cast<uint32_t>(word >> (32 * half)), 0x007f007fu, nans);
+    sum += plain_term(pair << 16) + plain_term(pair & 0xffff0000u);
+  }
+  return sum;
+}
+
+OPGUARD_GPU uint32_t half_bits_of_no_nan(uint32_t bits) {
+#if defined(OPGUARD_ON_GPU)
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(static_cast<uint16_t>(bits)));
+  return bits_of(value);
+#else
+  return half_bits(bits);
+#endif
+}
+
+OPGUARD_GPU uint64_t float16_terms(uint64_t word, uint32_t& nans) {
+  uint64_t sum = 0;
+  OPGUARD_UNROLL
+  for (unsigned half = 0; half < 2; ++half) {
+    const uint32_t pair =
+        without_minus_zeros(static_cast<uint32_t>(word >> (32 * half)), 0x03ff03ffu, nans);
+    sum += plain_term(half_bits_of_no_nan(pair & 0xffff)) +
+           plain_term(half_bits_of_no_nan(pair >> 16));
+  }
+  return sum;
+}
+
+// Of a type that fuses() names, else 0.
+template <unsigned kCount>
+OPGUARD_GPU uint64_t terms_of(uint32_t type, const uint64_t (&words)[kCount], bool& nan) {
+  uint64_t sum = 0;
+  uint32_t nans = 0;
+  if (type == OPGUARD_ELEMENT_BFLOAT16) {
+    OPGUARD_UNROLL
+    for (unsigned i = 0; i < kCount; ++i) sum += bfloat16_terms(words[i], nans);
+  } else if (type == OPGUARD_ELEMENT_FLOAT32) {
+    OPGUARD_UNROLL
+    for (unsigned i = 0; i < kCount; ++i) sum += float32_terms(words[i], nan);
+  } else if (type == OPGUARD_ELEMENT_FLOAT16) {
+    OPGUARD_UNROLL
+    for (unsigned i = 0; i < kCount; ++i) sum += float16_terms(words[i], nans);
+  }
+  nan |= (nans & 0x80008000u) != 0;
+  return sum;
+}
+
+template <unsigned kCount>
+OPGUARD_GPU uint64_t terms_of(uint32_t type, const Vector (&vectors)[kCount], bool& nan) {
+  uint64_t words[2 * kCount];
+  OPGUARD_UNROLL
+  for (unsigned i = 0; i < kCount; ++i) {
+    words[2 * i] = vectors[i].low;
+    words[2 * i + 1] = vectors[i].high;
+  }
+  return terms_of(type, words, nan);
+}
+
+// What the terms of a word with a NaN lack.
+OPGUARD_GPU uint64_t lacking(uint32_t type, uint64_t word) {
+  bool nan = false;
+  const uint64_t words[1] = {word};
+  return word_terms(type, word) - terms_of(type, words, nan);
+}
+
+OPGUARD_GPU uint32_t fused_type(const Job& job) {
+  return job.flags & kFused ? job.element_type : uint32_t{OPGUARD_ELEMENT_NONE};
+}
+
 // ---- One row, or lanes [from, to) of it, by `threads` threads of which this is number `thread`.
 // The sum of all their results, times g_0^from, is what the lanes add to the row hash.
 
@@ -147,39 +270,74 @@ OPGUARD_GPU Share share_of(const Job& job, unsigned thread, unsigned threads_log
   return {thread, 1u << threads_log2, threads_log2, power(kG0, uint64_t{thread} * unit)};
 }
 
-// Horner's rule, from a thread's last vector to its first, several loads under way at a time.
+// What a thread's lanes of a row add to its hash, and the numbers in them to the digest.
+struct RowSum {
+  uint64_t hash, digest;
+};
+
+// Vectors lie in [start, end) of memory, of which [first, end) is the row's.
+struct Span {
+  uint64_t first, end;
+};
+
+// What the terms of vectors lack of which one has a NaN. All are read once more: NaNs are rare, and
+// the loop that found one stays short.
+template <typename>
+OPGUARD_GPU_CALL uint64_t lacking_of(uint64_t at, uint64_t step, uint64_t count, uint64_t first,
+                                     uint64_t end, uint32_t type) {
+  uint64_t sum = 0;
+  OPGUARD_NO_UNROLL
+  for (; count > 0; --count, at -= step) {
+    const Vector v = within(load_vector(at, first, end), at, first, end);
+    sum += lacking(type, v.low) + lacking(type, v.high);
+  }
+  return sum;
+}
+
+// kLoads vectors, from `at` on downwards, are under way together.
+template <unsigned kWidth, unsigned kLoads>
+OPGUARD_GPU void add_vectors(uint64_t at, uint64_t step, Span span, uint64_t factor, uint32_t type,
+                             RowSum& sum, bool& nan) {
+  Vector v[kLoads];
+  OPGUARD_UNROLL
+  for (unsigned i = 0; i < kLoads; ++i) v[i] = load_vector(at - i * step, span.first, span.end);
+  // Only a row's first and last vector may reach outside it.
+  if (at - (kLoads - 1) * step < span.first || at + kVector > span.end) OPGUARD_UNROLL
+  for (unsigned i = 0; i < kLoads; ++i) v[i] = within(v[i], at - i * step, span.first, span.end);
+  OPGUARD_UNROLL
+  for (unsigned i = 0; i < kLoads; ++i)
+    sum.hash = sum.hash * factor + vector_sum<kWidth>(v[i]);
+  sum.digest += terms_of(type, v, nan);
+}
+
+// Horner's rule, from a thread's last vector to its first. factor: g_0^(lanes from one to the
+// next).
 template <unsigned kWidth>
-OPGUARD_GPU uint64_t adjacent_sum(const Job& job, uint64_t row, uint64_t from, uint64_t to,
-                                  const Share& share) {
+OPGUARD_GPU RowSum adjacent_sum(uint64_t row, uint64_t from, uint64_t to, uint64_t factor,
+                                uint32_t type, const Share& share) {
   constexpr unsigned kLoads = kWidth == 3 ? 4 : 2;
-  const uint64_t first = row + (from << kWidth), end = row + (to << kWidth);
-  const uint64_t start = first & ~uint64_t{kVector - 1};
-  const uint64_t vectors = (end - start + kVector - 1) / kVector;
-  if (share.thread >= vectors) return 0;
-  const bool edges = ((first | end) & (kVector - 1)) != 0;
-  const uint64_t step = uint64_t{share.threads} * kVector, factor = job.stride_power;
+  const Span span{row + (from << kWidth), row + (to << kWidth)};
+  const uint64_t start = span.first & ~uint64_t{kVector - 1};
+  const uint64_t vectors = (span.end - start + kVector - 1) / kVector;
+  RowSum sum{0, 0};
+  if (share.thread >= vectors) return sum;
+  const uint64_t step = uint64_t{share.threads} * kVector;
   uint64_t left = (vectors - share.thread + share.threads - 1) >> share.threads_log2;
   uint64_t at = start + uint64_t{share.thread} * kVector + (left - 1) * step;
-  uint64_t sum = 0;
-  unsigned some = static_cast<unsigned>((left - 1) & (kLoads - 1)) + 1;
+  bool nan = false;
   OPGUARD_NO_UNROLL
-  while (left > 0) {
-    Vector v[kLoads];
-    OPGUARD_UNROLL
-    for (unsigned i = 0; i < kLoads; ++i)
-      if (i < some) v[i] = load_vector(at - i * step, first, end);
-    if (edges) OPGUARD_UNROLL
-    for (unsigned i = 0; i < kLoads; ++i)
-      if (i < some) v[i] = within(v[i], at - i * step, first, end);
-    OPGUARD_UNROLL
-    for (unsigned i = 0; i < kLoads; ++i)
-      if (i < some) sum = sum * factor + vector_sum<kWidth>(v[i]);
-    at -= some * step;
-    left -= some;
-    some = kLoads;
+  for (; left & (kLoads - 1); --left, at -= step)
+    add_vectors<kWidth, 1>(at, step, span, factor, type, sum, nan);
+  OPGUARD_NO_UNROLL
+  for (; left > 0; left -= kLoads, at -= kLoads * step)
+    add_vectors<kWidth, kLoads>(at, step, span, factor, type, sum, nan);
+  if (nan) {
+    left = (vectors - share.thread + share.threads - 1) >> share.threads_log2;
+    sum.digest += lacking_of<void>(at + left * step, step, left, span.first, span.end, type);
   }
-  sum *= share.lead;
-  return first == start ? sum : sum * power(kG0Inverse, (first - start) >> kWidth);
+  sum.hash *= share.lead;
+  if (span.first != start) sum.hash *= power(kG0Inverse, (span.first - start) >> kWidth);
+  return sum;
 }
 
 // Lane `lane` of a row whose elements lie anywhere, put together from what may be read at once.
@@ -204,36 +362,52 @@ OPGUARD_GPU uint64_t scattered_lane(const Job& job, uint64_t row, uint64_t lane)
   return x;
 }
 
-OPGUARD_GPU uint64_t scattered_sum(const Job& job, uint64_t row, uint64_t from, uint64_t to,
-                                   const Share& share) {
+OPGUARD_GPU RowSum scattered_sum(const Job& job, uint64_t row, uint64_t from, uint64_t to,
+                                 const Share& share) {
   const uint64_t lanes = to - from;
-  if (share.thread >= lanes) return 0;
+  RowSum sum{0, 0};
+  if (share.thread >= lanes) return sum;
+  const uint32_t type = fused_type(job);
   uint64_t mine = (lanes - share.thread + share.threads - 1) >> share.threads_log2;
   uint64_t lane = from + share.thread + (mine - 1) * share.threads;
-  uint64_t sum = 0;
 #if defined(OPGUARD_ON_GPU)
 #pragma unroll 2
 #endif
-  for (; mine > 0; --mine, lane -= share.threads)
-    sum = sum * job.stride_power + mix(scattered_lane(job, row, lane));
-  return sum * share.lead;
+  for (; mine > 0; --mine, lane -= share.threads) {
+    const uint64_t x[1] = {scattered_lane(job, row, lane)};
+    sum.hash = sum.hash * job.stride_power + mix(x[0]);
+    bool nan = false;
+    sum.digest += terms_of(type, x, nan);
+    if (nan) sum.digest += lacking(type, x[0]);
+  }
+  sum.hash *= share.lead;
+  return sum;
 }
 
-// A call of its own: its loops then have all registers, and the kernel a fifth of the code. No
+// Calls of their own: their loops then have all registers, and the kernel a fifth of the code. No
 // struct is passed, since that would put the caller's into memory.
 template <typename>
-OPGUARD_GPU_CALL uint64_t row_sum_of(const Job& job, uint64_t row, uint64_t from, uint64_t to,
-                                     unsigned thread, unsigned threads_log2, uint64_t lead) {
-  const Share share{thread, 1u << threads_log2, threads_log2, lead};
-  if (!(job.flags & kAdjacent)) return scattered_sum(job, row, from, to, share);
-  if (job.width == 3) return adjacent_sum<3>(job, row, from, to, share);
-  if (job.width == 2) return adjacent_sum<2>(job, row, from, to, share);
-  return adjacent_sum<1>(job, row, from, to, share);
+OPGUARD_GPU_CALL RowSum scattered_sum_of(const Job& job, uint64_t row, uint64_t from, uint64_t to,
+                                         unsigned thread, unsigned threads_log2, uint64_t lead) {
+  return scattered_sum(job, row, from, to, {thread, 1u << threads_log2, threads_log2, lead});
 }
 
-OPGUARD_GPU uint64_t row_sum(const Job& job, uint64_t row, uint64_t from, uint64_t to,
-                             const Share& share) {
-  return row_sum_of<void>(job, row, from, to, share.thread, share.threads_log2, share.lead);
+template <typename>
+OPGUARD_GPU_CALL RowSum adjacent_sum_of(uint64_t row, uint64_t from, uint64_t to, uint64_t factor,
+                                        unsigned width, uint32_t type, unsigned thread,
+                                        unsigned threads_log2, uint64_t lead) {
+  const Share share{thread, 1u << threads_log2, threads_log2, lead};
+  if (width == 3) return adjacent_sum<3>(row, from, to, factor, type, share);
+  if (width == 2) return adjacent_sum<2>(row, from, to, factor, type, share);
+  return adjacent_sum<1>(row, from, to, factor, type, share);
+}
+
+OPGUARD_GPU RowSum row_sum(const Job& job, uint64_t row, uint64_t from, uint64_t to,
+                           const Share& s) {
+  if (!(job.flags & kAdjacent))
+    return scattered_sum_of<void>(job, row, from, to, s.thread, s.threads_log2, s.lead);
+  return adjacent_sum_of<void>(row, from, to, job.stride_power, job.width, fused_type(job),
+                               s.thread, s.threads_log2, s.lead);
 }
 
 // ---- Where a row begins and what it weighs.
@@ -369,28 +543,8 @@ OPGUARD_GPU uint32_t element_mask(const Job& job, const Dim* dims, uint64_t elem
 
 // ---- The layout-free digest.
 
-// Of the numbers in 8 bytes.
-OPGUARD_GPU uint64_t word_terms(uint32_t type, uint64_t word) {
-  if (type == OPGUARD_ELEMENT_FLOAT32)
-    return narrow_term(static_cast<uint32_t>(word)) +
-           narrow_term(static_cast<uint32_t>(word >> 32));
-  if (type == OPGUARD_ELEMENT_BFLOAT16)
-    return narrow_term(static_cast<uint32_t>(word) << 16) +
-           narrow_term(static_cast<uint32_t>(word) & 0xffff0000u) +
-           narrow_term(static_cast<uint32_t>(word >> 16) & 0xffff0000u) +
-           narrow_term(static_cast<uint32_t>(word >> 32) & 0xffff0000u);
-  const unsigned bits = 8u << element_width(type);
-  const uint64_t number = ~uint64_t{0} >> (64 - bits);
-  uint64_t sum = 0;
-  OPGUARD_NO_UNROLL
-  for (unsigned shift = 0; shift < 64; shift += bits)
-    sum += element_term(type, word >> shift & number);
-  return sum;
-}
-
 // Of one element, wherever it lies.
-OPGUARD_GPU uint64_t element_terms(const Job& job, const Dim* dims, uint64_t element) {
-  const uint64_t at = element_at(job, dims, element);
+OPGUARD_GPU uint64_t element_terms(const Job& job, uint64_t at) {
   const unsigned width = element_width(job.element_type);
   uint64_t sum = 0;
   OPGUARD_NO_UNROLL

@@ -30,6 +30,8 @@ enum JobFlag : uint8_t {
   kShortRows = 4,   // adjacent, at most a vector a thread, and vectors are aligned
   kFlatOfRows = 8,  // lanes of the flat hash are those of the rows
   kWalkable = 16,   // at most three outer dimensions, each below 2^31
+  kFused = 32,      // whoever reads the rows sums the digest too: element_type is one of fuses()
+  kPacked = 64,     // the elements fill memory without a gap, in another order: x.t(), aligned to 8
 };
 
 // A dimension outside the rows, of more than one index; innermost first.

@@ -43,7 +43,9 @@ OPGUARD_GPU_CALL Sums one_row(typename Block::Memory* memory, const Task& task, 
     const uint64_t weight = power(kG0, from);
     block.each([&](State& s, unsigned thread) {
       s.share = share_of(job, thread, kThreadsLog2);
-      s.sums.h += weight * row_sum(job, job.data, from, to, s.share);
+      const RowSum sum = row_sum(job, job.data, from, to, s.share);
+      s.sums.h += weight * sum.hash;
+      s.sums.digest += sum.digest;
     });
   }
   return block.sums(false);
@@ -189,7 +191,8 @@ OPGUARD_GPU void run_block(typename Block::Memory* memory, const Task& task, uin
     const bool candidate = job.mask_type != OPGUARD_MASK_NONE && !by_xor &&
                            block.agree([&] { return element_mask(job, task.dims, 0) != kOther; });
     const bool twice = !by_xor && job.mode != kOneRow && !(job.flags & kFlatOfRows);
-    const bool counted = !by_xor && job.element_type != OPGUARD_ELEMENT_NONE;
+    const bool counted =
+        !by_xor && job.element_type != OPGUARD_ELEMENT_NONE && !(job.flags & kFused);
     const uint64_t here = candidate || twice || counted ? job.pieces : 1;
     const uint64_t pieces = job.blocks * here;
     OPGUARD_NO_UNROLL

@@ -74,6 +74,27 @@ bool describe(const opguard_tensor& t, Job& job, Dim* dims) {
   return true;
 }
 
+// Whether the elements fill memory without a gap, in whatever order.
+bool is_packed(const Job& job, const Dim* dims) {
+  if (job.outer > 8) return false;
+  int64_t next = job.size;
+  bool row = job.count == 1;
+  // Each dimension of more than one index begins where another ends.
+  for (uint32_t left = (1u << job.outer) - 1; left != 0 || !row;) {
+    if (!row && job.stride == next) {
+      row = true;
+      next *= static_cast<int64_t>(job.count);
+      continue;
+    }
+    unsigned d = 0;
+    while (d < job.outer && !(left >> d & 1 && dims[d].stride == next)) ++d;
+    if (d == job.outer) return false;
+    left &= ~(1u << d);
+    next *= static_cast<int64_t>(dims[d].size);
+  }
+  return true;
+}
+
 void describe_lanes(Job& job, const Dim* dims) {
   const uint64_t row_bytes = job.count * job.size, elements = job.rows * job.count;
   job.width = width_of(row_bytes);
@@ -101,7 +122,13 @@ void describe_lanes(Job& job, const Dim* dims) {
     job.flags |= kAdjacent;
     if ((row_bits & (kVector - 1)) == 0 && row_bytes <= kWarp * kVector) job.flags |= kShortRows;
   }
-  if (dense && (job.data & 7) == 0) job.flags |= kDense;
+  if ((job.data & 7) == 0) {
+    if (dense)
+      job.flags |= kDense;
+    else if (is_packed(job, dims))
+      job.flags |= kPacked;
+  }
+  if (fuses(job.element_type)) job.flags |= kFused;
   // Pieces of a lane: parts of an element wherever elements lie.
   const uint64_t atom_bits = address_bits | magnitude(job.stride) | job.size | (lane_bits + 1);
   job.atom = width_of(atom_bits);

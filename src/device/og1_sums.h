@@ -75,6 +75,15 @@ OPGUARD_GPU void short_rows(Warp& warp, const Job& job, unsigned threads, unsign
       }
       OPGUARD_UNROLL
       for (unsigned k = 0; k < kAtOnce; ++k) s.value[k] = vector_sum<3>(v[k]) * s.share.lead;
+      const uint32_t type = fused_type(job);
+      bool nan = false;
+      s.sums.digest += terms_of(type, v, nan);
+      if (!nan) return;
+      OPGUARD_UNROLL
+      for (unsigned k = 0; k < kAtOnce; ++k)
+        if (mine && s.target[k] != 0)
+          s.sums.digest += lacking_of<void>(s.target[k] + s.share.thread * kVector, 0, 1, 0,
+                                            ~uint64_t{0}, type);
     });
     warp.template sum<kAtOnce>(threads);
     warp.each([&](State& s, unsigned lane) {
@@ -109,7 +118,11 @@ OPGUARD_GPU void rows_of_warp(Warp& warp, const Job& job, const Dim* dims, Range
       for (unsigned pass = 0; pass < passes; ++pass) {
         warp.from(0, [&](unsigned lane) { return (lane & ~(threads - 1)) + pass; });
         warp.each([&](State& s, unsigned) {
-          s.value[0] = s.target[0] == 0 ? 0 : row_sum(job, s.target[0], 0, job.lanes, s.share);
+          s.value[0] = 0;
+          if (s.target[0] == 0) return;
+          const RowSum sum = row_sum(job, s.target[0], 0, job.lanes, s.share);
+          s.value[0] = sum.hash;
+          s.sums.digest += sum.digest;
         });
         warp.template sum<1>(threads);
         warp.each([&](State& s, unsigned lane) {
@@ -139,7 +152,9 @@ OPGUARD_GPU void stream_of_warp(Warp& warp, const Job& job, const Dim* dims, Ran
     const uint64_t to = (first + some) * unit < job.lanes ? (first + some) * unit : job.lanes;
     warp.each([&](State& s, unsigned) {
       s.walk = walk_to(job, dims, row);
-      s.value[0] = row_sum(job, s.walk.at, from, to, s.share);
+      const RowSum sum = row_sum(job, s.walk.at, from, to, s.share);
+      s.value[0] = sum.hash;
+      s.sums.digest += sum.digest;
     });
     warp.template sum<1>(kWarp);
     warp.each([&](State& s, unsigned lane) {
@@ -182,9 +197,11 @@ OPGUARD_GPU void columns_of_block(Block& block, const Job& job, const Dim* dims,
     block.warps([&](auto& warp) {
       const Range lanes = part_of(job.lanes, warp.index(), kWarps);
       warp.each([&](State& s, unsigned lane) {
-        block.partial(buffer, warp.index() * kWarp + lane) =
-            s.walk.row < job.rows ? scattered_sum(job, s.walk.at, lanes.begin, lanes.end, s.share)
-                                  : 0;
+        RowSum sum{0, 0};
+        if (s.walk.row < job.rows)
+          sum = scattered_sum(job, s.walk.at, lanes.begin, lanes.end, s.share);
+        block.partial(buffer, warp.index() * kWarp + lane) = sum.hash;
+        s.sums.digest += sum.digest;
       });
     });
     // The next batch writes the other buffer; its sync() comes after everyone has read this one.
@@ -205,6 +222,18 @@ OPGUARD_GPU void columns_of_block(Block& block, const Job& job, const Dim* dims,
 
 template <typename Block>
 OPGUARD_GPU void flat_of_block(Block& block, const Job& job, const Dim* dims, Range lanes) {
+  if ((job.flags & kDense) && job.flat_width > 0) {
+    const unsigned unit = kVector >> job.flat_width;
+    const uint64_t factor = power(kG0, uint64_t{kThreads} * unit);
+    const uint64_t weight = power(kG0, lanes.begin);
+    block.each([&](State& s, unsigned thread) {
+      const RowSum sum = adjacent_sum_of<void>(
+          job.data, lanes.begin, lanes.end, factor, job.flat_width, OPGUARD_ELEMENT_NONE, thread,
+          kThreadsLog2, power(kG0, uint64_t{thread} * unit));
+      s.sums.flat += weight * sum.hash;
+    });
+    return;
+  }
   const uint64_t step = power(kG0, kThreads);
   block.each([&](State& s, unsigned thread) {
     uint64_t weight = power(kG0, lanes.begin + thread);
@@ -236,13 +265,14 @@ OPGUARD_GPU void pattern_of_block(Block& block, const Job& job, const Dim* dims,
   });
 }
 
-// Dense ones by words of 8 bytes, which hold whole numbers; the elements of a last, partial word
-// and all others one by one.
+// Of what whoever reads the rows leaves out. Dense ones, and those that fill memory in another
+// order, by words of 8 bytes, which hold whole numbers. The elements of a last, partial word, and
+// all others, one by one.
 template <typename Block>
 OPGUARD_GPU void digest_of_block(Block& block, const Job& job, const Dim* dims, Range elements) {
   const uint32_t type = job.element_type;
   uint64_t begin = elements.begin;
-  if ((job.flags & kDense) && job.shift != kNoShift) {
+  if ((job.flags & (kDense | kPacked)) && job.shift != kNoShift) {
     // A word's elements are the share of whoever has its first; those of a last, partial one the
     // share of whoever has the last.
     const unsigned log2 = job.shift < 3 ? 3u - job.shift : 0, words_log2 = job.shift - (3 - log2);
@@ -262,7 +292,8 @@ OPGUARD_GPU void digest_of_block(Block& block, const Job& job, const Dim* dims, 
   }
   block.each([&](State& s, unsigned thread) {
     for (uint64_t element = begin + thread; element < elements.end; element += kThreads)
-      s.sums.digest += element_terms(job, dims, element);
+      s.sums.digest += element_terms(job, job.flags & kPacked ? job.data + element * job.size
+                                                              : element_at(job, dims, element));
   });
 }
 
@@ -270,12 +301,18 @@ OPGUARD_GPU void digest_of_block(Block& block, const Job& job, const Dim* dims, 
 template <typename Block>
 OPGUARD_GPU void xor_of_block(Block& block, const Job& job, const Dim* dims, Range words) {
   const uint64_t bytes = job.rows * job.count * job.size;
+  const uint64_t whole = job.flags & kDense ? bytes / 8 : 0;
+  const uint64_t dense = words.end < whole ? words.end : whole;
   block.each([&](State& s, unsigned thread) {
-    for (uint64_t word = words.begin + thread; word < words.end; word += kThreads) {
+    uint64_t word = words.begin + thread;
+#if defined(OPGUARD_ON_GPU)
+#pragma unroll 8
+#endif
+    for (; word < dense; word += kThreads) s.sums.h ^= load(job.data + word * 8, 3);
+    OPGUARD_NO_UNROLL
+    for (; word < words.end; word += kThreads) {
       const uint64_t left = bytes - word * 8;
-      const bool whole = left >= 8 && (job.flags & kDense);
-      s.sums.h ^= whole ? load(job.data + word * 8, 3)
-                        : logical_bytes(job, dims, word * 8, left < 8 ? unsigned(left) : 8);
+      s.sums.h ^= logical_bytes(job, dims, word * 8, left < 8 ? unsigned(left) : 8);
     }
   });
 }
