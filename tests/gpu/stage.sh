@@ -14,7 +14,8 @@ cmake --build "$build" --parallel "$(nproc)" \
 
 rm -rf "$stage"
 mkdir -p "$stage"/{bin,lib/python3/site-packages,share/opguard,tests/gpu,tests/device}
-cp "$build"/src/cli/opguard "$build"/src/cli/opguard-instrument "$stage/bin/"
+cp "$build"/src/cli/opguard "$stage/bin/"
+ln -s opguard "$stage/bin/opguard-instrument"  # one program by two names: half of what is carried
 cp "$build"/tests/gpu/*.so "$stage/tests/gpu/"
 (cd "$build/python" && find opguard -name __pycache__ -prune -o -type f -print0 | tar --null -cf - -T -) | tee >(tar -xf - -C "$stage/lib/python3/site-packages") |
   (mkdir -p "$stage/python" && tar -xf - -C "$stage/python")
