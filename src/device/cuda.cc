@@ -53,7 +53,7 @@ constexpr char kPoolModule[] =
     ".version 7.0\n.target sm_75\n.address_size 64\n"
     ".visible .global .align 16 .b8 opguard_pool[8388608];\n";
 // Launches of one stream come one after the other, so they share this.
-constexpr uint64_t kStreamScratch = 128 << 10;
+constexpr uint64_t kStreamScratch = 256 << 10;
 
 CudaOptions g_options;
 CudaDriver g_driver;

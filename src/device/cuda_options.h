@@ -11,7 +11,7 @@ namespace opguard {
 struct CudaOptions {
   std::string library = "libcuda.so.1";
   uint64_t ring_entries = 1 << 16;  // of a device, a power of two; 80 bytes each
-  uint32_t blocks_per_multiprocessor = 4;
+  uint32_t blocks_per_multiprocessor = 2;
 };
 
 void set_cuda_options(const CudaOptions& options);

@@ -92,7 +92,8 @@ OPGUARD_GPU uint64_t load(uint64_t at, unsigned width) {
 #endif
 }
 
-// Sum over the lanes i of a vector of mix(lane_i) * g_0^i.
+// Sum over the lanes i of a vector of mix(lane_i) * g_0^i. Neighbours first, then pairs, then fours:
+// Horner's rule would let each multiplication wait for the one before.
 template <unsigned kWidth>
 OPGUARD_GPU uint64_t vector_sum(Vector v) {
   if constexpr (kWidth == 3) {
@@ -100,12 +101,19 @@ OPGUARD_GPU uint64_t vector_sum(Vector v) {
   } else {
     constexpr unsigned kBits = 8u << kWidth, kHalf = 64 / kBits;
     constexpr uint64_t kLane = (uint64_t{1} << kBits) - 1;
-    uint64_t sum = 0;
+    uint64_t sum[2 * kHalf];
     OPGUARD_UNROLL
-    for (unsigned i = kHalf; i-- > 0;) sum = sum * kG0 + mix((v.high >> (i * kBits)) & kLane);
+    for (unsigned i = 0; i < kHalf; ++i) {
+      sum[i] = mix((v.low >> (i * kBits)) & kLane);
+      sum[kHalf + i] = mix((v.high >> (i * kBits)) & kLane);
+    }
+    uint64_t factor = kG0;
     OPGUARD_UNROLL
-    for (unsigned i = kHalf; i-- > 0;) sum = sum * kG0 + mix((v.low >> (i * kBits)) & kLane);
-    return sum;
+    for (unsigned apart = 1; apart < 2 * kHalf; apart *= 2, factor *= factor) {
+      OPGUARD_UNROLL
+      for (unsigned i = 0; i < 2 * kHalf; i += 2 * apart) sum[i] += factor * sum[i + apart];
+    }
+    return sum[0];
   }
 }
 
@@ -161,39 +169,60 @@ OPGUARD_GPU uint64_t word_terms(uint32_t type, uint64_t word) {
   return sum;
 }
 
-// The terms of the numbers in a word of 8 bytes, as if none of them were a NaN; nan: one is. Zeros
-// of either sign are common (what a dropout or a relu leaves of gradients), NaNs are not.
-OPGUARD_GPU uint64_t float32_terms(uint64_t word, bool& nan) {
+// The terms of the numbers in a word of 8 bytes, as if none of them were a NaN. Zeros of either sign
+// are common (what a dropout or a relu leaves of gradients), NaNs are not.
+//
+// The device's integer units are what limits all this, so a zero's sign is taken away, and a NaN is
+// noticed, by the others: x + 0, and 0 * x + 0. An infinity looks like a NaN then, which costs time
+// alone.
+class Notice {
+ public:
+  // The bits of x, of -0 those of 0.
+  OPGUARD_GPU uint32_t see(uint32_t bits) {
+#if defined(OPGUARD_ON_GPU)
+    uint32_t plain;
+    asm("{ .reg .f32 x; mov.b32 x, %2; fma.rn.f32 %1, x, 0f00000000, %1;\n\t"
+        "add.rn.f32 x, x, 0f00000000; mov.b32 %0, x; }"
+        : "=r"(plain), "+f"(zero_)
+        : "r"(bits));
+    return plain;
+#else
+    nan_ |= (bits & ~kSign32) > kInfinity32;
+    return bits == kSign32 ? 0 : bits;
+#endif
+  }
+  OPGUARD_GPU bool nan() const {
+#if defined(OPGUARD_ON_GPU)
+    return zero_ != zero_;
+#else
+    return nan_;
+#endif
+  }
+
+ private:
+#if defined(OPGUARD_ON_GPU)
+  float zero_ = 0;
+#else
+  bool nan_ = false;
+#endif
+};
+
+OPGUARD_GPU uint64_t float32_terms(uint64_t word, Notice& notice) {
+  return plain_term(notice.see(static_cast<uint32_t>(word))) +
+         plain_term(notice.see(static_cast<uint32_t>(word >> 32)));
+}
+
+OPGUARD_GPU uint64_t bfloat16_terms(uint64_t word, Notice& notice) {
   uint64_t sum = 0;
   OPGUARD_UNROLL
   for (unsigned half = 0; half < 2; ++half) {
-    const uint32_t bits = static_cast<uint32_t>(word >> (32 * half));
-    nan |= (bits & ~kSign32) > kInfinity32;
-    sum += plain_term(bits == kSign32 ? 0 : bits);
+    const uint32_t pair = static_cast<uint32_t>(word >> (32 * half));
+    sum += plain_term(notice.see(pair << 16)) + plain_term(notice.see(pair & 0xffff0000u));
   }
   return sum;
 }
 
-// Two numbers of 16 bits at a time. above: what takes the least NaN's magnitude to 0x8000.
-OPGUARD_GPU uint32_t without_minus_zeros(uint32_t pair, uint32_t above, uint32_t& nans) {
-  constexpr uint32_t kMagnitudes = 0x7fff7fffu;
-  const uint32_t magnitudes = pair & kMagnitudes;
-  nans |= magnitudes + above;
-  return pair & ((magnitudes + kMagnitudes) | kMagnitudes);
-}
-
-OPGUARD_GPU uint64_t bfloat16_terms(uint64_t word, uint32_t& nans) {
-  uint64_t sum = 0;
-  OPGUARD_UNROLL
-  for (unsigned half = 0; half < 2; ++half) {
-    const uint32_t pair =
-        without_minus_zeros(static_cast<uint32_t>(word >> (32 * half)), 0x007f007fu, nans);
-    sum += plain_term(pair << 16) + plain_term(pair & 0xffff0000u);
-  }
-  return sum;
-}
-
-OPGUARD_GPU uint32_t half_bits_of_no_nan(uint32_t bits) {
+OPGUARD_GPU uint32_t float_of_half(uint32_t bits) {
 #if defined(OPGUARD_ON_GPU)
   float value;
   asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(static_cast<uint16_t>(bits)));
@@ -203,53 +232,51 @@ OPGUARD_GPU uint32_t half_bits_of_no_nan(uint32_t bits) {
 #endif
 }
 
-OPGUARD_GPU uint64_t float16_terms(uint64_t word, uint32_t& nans) {
+OPGUARD_GPU uint64_t float16_terms(uint64_t word, Notice& notice) {
   uint64_t sum = 0;
   OPGUARD_UNROLL
   for (unsigned half = 0; half < 2; ++half) {
-    const uint32_t pair =
-        without_minus_zeros(static_cast<uint32_t>(word >> (32 * half)), 0x03ff03ffu, nans);
-    sum += plain_term(half_bits_of_no_nan(pair & 0xffff)) +
-           plain_term(half_bits_of_no_nan(pair >> 16));
+    const uint32_t pair = static_cast<uint32_t>(word >> (32 * half));
+    sum += plain_term(notice.see(float_of_half(pair & 0xffff))) +
+           plain_term(notice.see(float_of_half(pair >> 16)));
   }
   return sum;
 }
 
 // Of a type that fuses() names, else 0.
 template <unsigned kCount>
-OPGUARD_GPU uint64_t terms_of(uint32_t type, const uint64_t (&words)[kCount], bool& nan) {
+OPGUARD_GPU uint64_t terms_of(uint32_t type, const uint64_t (&words)[kCount], Notice& notice) {
   uint64_t sum = 0;
-  uint32_t nans = 0;
   if (type == OPGUARD_ELEMENT_BFLOAT16) {
     OPGUARD_UNROLL
-    for (unsigned i = 0; i < kCount; ++i) sum += bfloat16_terms(words[i], nans);
+    for (unsigned i = 0; i < kCount; ++i) sum += bfloat16_terms(words[i], notice);
   } else if (type == OPGUARD_ELEMENT_FLOAT32) {
     OPGUARD_UNROLL
-    for (unsigned i = 0; i < kCount; ++i) sum += float32_terms(words[i], nan);
+    for (unsigned i = 0; i < kCount; ++i) sum += float32_terms(words[i], notice);
   } else if (type == OPGUARD_ELEMENT_FLOAT16) {
     OPGUARD_UNROLL
-    for (unsigned i = 0; i < kCount; ++i) sum += float16_terms(words[i], nans);
+    for (unsigned i = 0; i < kCount; ++i) sum += float16_terms(words[i], notice);
   }
-  nan |= (nans & 0x80008000u) != 0;
   return sum;
 }
 
 template <unsigned kCount>
-OPGUARD_GPU uint64_t terms_of(uint32_t type, const Vector (&vectors)[kCount], bool& nan) {
+OPGUARD_GPU uint64_t terms_of(uint32_t type, const Vector (&vectors)[kCount], Notice& notice) {
   uint64_t words[2 * kCount];
   OPGUARD_UNROLL
   for (unsigned i = 0; i < kCount; ++i) {
     words[2 * i] = vectors[i].low;
     words[2 * i + 1] = vectors[i].high;
   }
-  return terms_of(type, words, nan);
+  return terms_of(type, words, notice);
 }
 
 // What the terms of a word with a NaN lack.
-OPGUARD_GPU uint64_t lacking(uint32_t type, uint64_t word) {
-  bool nan = false;
+template <typename>
+OPGUARD_GPU_CALL uint64_t lacking_of_word(uint32_t type, uint64_t word) {
+  Notice notice;
   const uint64_t words[1] = {word};
-  return word_terms(type, word) - terms_of(type, words, nan);
+  return word_terms(type, word) - terms_of(type, words, notice);
 }
 
 OPGUARD_GPU uint32_t fused_type(const Job& job) {
@@ -275,11 +302,6 @@ struct RowSum {
   uint64_t hash, digest;
 };
 
-// Vectors lie in [start, end) of memory, of which [first, end) is the row's.
-struct Span {
-  uint64_t first, end;
-};
-
 // What the terms of vectors lack of which one has a NaN. All are read once more: NaNs are rare, and
 // the loop that found one stays short.
 template <typename>
@@ -289,54 +311,52 @@ OPGUARD_GPU_CALL uint64_t lacking_of(uint64_t at, uint64_t step, uint64_t count,
   OPGUARD_NO_UNROLL
   for (; count > 0; --count, at -= step) {
     const Vector v = within(load_vector(at, first, end), at, first, end);
-    sum += lacking(type, v.low) + lacking(type, v.high);
+    sum += lacking_of_word<void>(type, v.low) + lacking_of_word<void>(type, v.high);
   }
   return sum;
 }
 
-// kLoads vectors, from `at` on downwards, are under way together.
-template <unsigned kWidth, unsigned kLoads>
-OPGUARD_GPU void add_vectors(uint64_t at, uint64_t step, Span span, uint64_t factor, uint32_t type,
-                             RowSum& sum, bool& nan) {
-  Vector v[kLoads];
-  OPGUARD_UNROLL
-  for (unsigned i = 0; i < kLoads; ++i) v[i] = load_vector(at - i * step, span.first, span.end);
-  // Only a row's first and last vector may reach outside it.
-  if (at - (kLoads - 1) * step < span.first || at + kVector > span.end) OPGUARD_UNROLL
-  for (unsigned i = 0; i < kLoads; ++i) v[i] = within(v[i], at - i * step, span.first, span.end);
-  OPGUARD_UNROLL
-  for (unsigned i = 0; i < kLoads; ++i)
-    sum.hash = sum.hash * factor + vector_sum<kWidth>(v[i]);
-  sum.digest += terms_of(type, v, nan);
-}
-
-// Horner's rule, from a thread's last vector to its first. factor: g_0^(lanes from one to the
-// next).
+// Horner's rule, from a thread's last vector to its first, several loads under way at a time. Where
+// their number is no multiple of that, the first ones lie behind the row and are zero, which adds
+// nothing. factor: g_0^(lanes from one to the next).
 template <unsigned kWidth>
 OPGUARD_GPU RowSum adjacent_sum(uint64_t row, uint64_t from, uint64_t to, uint64_t factor,
                                 uint32_t type, const Share& share) {
   constexpr unsigned kLoads = kWidth == 3 ? 4 : 2;
-  const Span span{row + (from << kWidth), row + (to << kWidth)};
-  const uint64_t start = span.first & ~uint64_t{kVector - 1};
-  const uint64_t vectors = (span.end - start + kVector - 1) / kVector;
+  const uint64_t first = row + (from << kWidth), end = row + (to << kWidth);
+  const uint64_t start = first & ~uint64_t{kVector - 1};
+  const uint64_t vectors = (end - start + kVector - 1) / kVector;
   RowSum sum{0, 0};
   if (share.thread >= vectors) return sum;
   const uint64_t step = uint64_t{share.threads} * kVector;
-  uint64_t left = (vectors - share.thread + share.threads - 1) >> share.threads_log2;
-  uint64_t at = start + uint64_t{share.thread} * kVector + (left - 1) * step;
-  bool nan = false;
+  const uint64_t mine = (vectors - share.thread + share.threads - 1) >> share.threads_log2;
+  uint64_t groups = (mine + kLoads - 1) / kLoads;
+  uint64_t at = start + uint64_t{share.thread} * kVector + (groups * kLoads - 1) * step;
+  Notice notice;
   OPGUARD_NO_UNROLL
-  for (; left & (kLoads - 1); --left, at -= step)
-    add_vectors<kWidth, 1>(at, step, span, factor, type, sum, nan);
-  OPGUARD_NO_UNROLL
-  for (; left > 0; left -= kLoads, at -= kLoads * step)
-    add_vectors<kWidth, kLoads>(at, step, span, factor, type, sum, nan);
-  if (nan) {
-    left = (vectors - share.thread + share.threads - 1) >> share.threads_log2;
-    sum.digest += lacking_of<void>(at + left * step, step, left, span.first, span.end, type);
+  for (; groups > 0; --groups, at -= kLoads * step) {
+    Vector v[kLoads];
+    // Only a row's first and last vector may reach outside it.
+    if (at + kVector > end || at - (kLoads - 1) * step < first) {
+      OPGUARD_UNROLL
+      for (unsigned i = 0; i < kLoads; ++i) {
+        const uint64_t here = at - i * step;
+        v[i] = Vector{0, 0};
+        if (here < end) v[i] = within(load_vector(here, first, end), here, first, end);
+      }
+    } else {
+      OPGUARD_UNROLL
+      for (unsigned i = 0; i < kLoads; ++i) v[i] = load_vector(at - i * step, first, end);
+    }
+    OPGUARD_UNROLL
+    for (unsigned i = 0; i < kLoads; ++i) sum.hash = sum.hash * factor + vector_sum<kWidth>(v[i]);
+    sum.digest += terms_of(type, v, notice);
   }
+  if (notice.nan())
+    sum.digest += lacking_of<void>(start + uint64_t{share.thread} * kVector + (mine - 1) * step,
+                                   step, mine, first, end, type);
   sum.hash *= share.lead;
-  if (span.first != start) sum.hash *= power(kG0Inverse, (span.first - start) >> kWidth);
+  if (first != start) sum.hash *= power(kG0Inverse, (first - start) >> kWidth);
   return sum;
 }
 
@@ -362,23 +382,75 @@ OPGUARD_GPU uint64_t scattered_lane(const Job& job, uint64_t row, uint64_t lane)
   return x;
 }
 
+// Lanes of 8 bytes, put together from kCount elements that lie a stride apart.
+template <unsigned kCount>
+OPGUARD_GPU uint64_t strided_lane(uint64_t at, uint64_t stride) {
+  constexpr unsigned kElement = kCount == 4 ? 1 : kCount == 2 ? 2 : 3;
+  uint64_t x = 0;
+  OPGUARD_UNROLL
+  for (unsigned i = 0; i < kCount; ++i) x |= load(at + i * stride, kElement) << (64 / kCount * i);
+  return x;
+}
+
+// A thread's lanes [from, to) of a row, all of it: several are read at a time.
+template <unsigned kCount>
+OPGUARD_GPU RowSum strided_sum(uint64_t row, uint64_t stride, uint64_t from, uint64_t to,
+                               uint32_t type) {
+  constexpr unsigned kLanes = 4;
+  RowSum sum{0, 0};
+  Notice notice;
+  uint64_t lane = to;
+  OPGUARD_NO_UNROLL
+  for (; lane - from >= kLanes; lane -= kLanes) {
+    uint64_t x[kLanes];
+    OPGUARD_UNROLL
+    for (unsigned i = 0; i < kLanes; ++i)
+      x[i] = strided_lane<kCount>(row + (lane - 1 - i) * kCount * stride, stride);
+    OPGUARD_UNROLL
+    for (unsigned i = 0; i < kLanes; ++i) sum.hash = sum.hash * kG0 + mix(x[i]);
+    sum.digest += terms_of(type, x, notice);
+  }
+  OPGUARD_NO_UNROLL
+  for (; lane > from; --lane) {
+    const uint64_t x[1] = {strided_lane<kCount>(row + (lane - 1) * kCount * stride, stride)};
+    sum.hash = sum.hash * kG0 + mix(x[0]);
+    sum.digest += terms_of(type, x, notice);
+  }
+  if (notice.nan()) {
+    OPGUARD_NO_UNROLL
+    for (lane = from; lane < to; ++lane)
+      sum.digest += lacking_of_word<void>(type, strided_lane<kCount>(row + lane * kCount * stride, stride));
+  }
+  return sum;
+}
+
 OPGUARD_GPU RowSum scattered_sum(const Job& job, uint64_t row, uint64_t from, uint64_t to,
                                  const Share& share) {
   const uint64_t lanes = to - from;
   RowSum sum{0, 0};
   if (share.thread >= lanes) return sum;
   const uint32_t type = fused_type(job);
+  const auto stride = static_cast<uint64_t>(job.stride);
+  if (share.threads == 1 && job.width == 3 && job.shift <= 3 && job.atom >= job.shift &&
+      job.shift > 0) {
+    if (job.shift == 1)
+      sum = strided_sum<4>(row, stride, from, to, type);
+    else if (job.shift == 2)
+      sum = strided_sum<2>(row, stride, from, to, type);
+    else
+      sum = strided_sum<1>(row, stride, from, to, type);
+    sum.hash *= share.lead;
+    return sum;
+  }
   uint64_t mine = (lanes - share.thread + share.threads - 1) >> share.threads_log2;
   uint64_t lane = from + share.thread + (mine - 1) * share.threads;
-#if defined(OPGUARD_ON_GPU)
-#pragma unroll 2
-#endif
+  OPGUARD_NO_UNROLL
   for (; mine > 0; --mine, lane -= share.threads) {
+    Notice notice;
     const uint64_t x[1] = {scattered_lane(job, row, lane)};
     sum.hash = sum.hash * job.stride_power + mix(x[0]);
-    bool nan = false;
-    sum.digest += terms_of(type, x, nan);
-    if (nan) sum.digest += lacking(type, x[0]);
+    sum.digest += terms_of(type, x, notice);
+    if (notice.nan()) sum.digest += lacking_of_word<void>(type, x[0]);
   }
   sum.hash *= share.lead;
   return sum;

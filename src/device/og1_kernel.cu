@@ -15,7 +15,7 @@
 namespace opguard::device {
 namespace {
 
-constexpr unsigned kBlocksPerMultiprocessor = 4;  // 64 registers a thread
+constexpr unsigned kBlocksPerMultiprocessor = 2;  // 128 registers a thread
 
 __device__ inline unsigned thread_index() {
   unsigned x;

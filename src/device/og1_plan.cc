@@ -28,6 +28,9 @@ uint8_t width_of(uint64_t bytes) {
   return static_cast<uint8_t>(bytes == 0 ? 3 : std::min(std::countr_zero(bytes), 3));
 }
 
+// With fewer long rows for a warp than these, some warps have a row more and the others wait.
+constexpr uint64_t kFewRows = 8;
+
 uint8_t log2_up(uint64_t n) { return static_cast<uint8_t>(n <= 1 ? 0 : std::bit_width(n - 1)); }
 
 uint64_t magnitude(int64_t stride) {
@@ -147,7 +150,7 @@ void choose_mode(Job& job, Dim* dims, const Limits& limits) {
     job.mode = kColumns;
     threads = 1;
     step_rows = kWarp;
-  } else if (job.rows < warps && row_bytes >= 4096 &&
+  } else if (job.rows < kFewRows * warps && row_bytes >= 4096 &&
              sizeof(Accumulator) + job.rows * sizeof(RowSlot) <= limits.scratch_bytes) {
     job.mode = kStream;
     threads = kWarp;
@@ -197,9 +200,13 @@ bool Plan::add(const opguard_tensor& tensor, Mode wanted) {
     const uint64_t bytes = job.rows * job.count * job.size;
     job.blocks =
         static_cast<uint32_t>(std::clamp<uint64_t>(bytes / limits_.block_bytes, 1, limits_.blocks));
+    // A piece has work for every warp of its block.
+    const uint64_t batch_rows = uint64_t{kWarp} >> job.group << job.passes;
+    const uint64_t most = job.mode == kRows
+                              ? std::max<uint64_t>(job.rows / (job.blocks * kWarps * batch_rows), 1)
+                              : uint64_t{1} << 20;
     const uint64_t share = bytes / job.blocks;
-    job.pieces = static_cast<uint32_t>(
-        std::clamp<uint64_t>(share / limits_.piece_bytes, 1, uint64_t{1} << 20));
+    job.pieces = static_cast<uint32_t>(std::clamp<uint64_t>(share / limits_.piece_bytes, 1, most));
   } else if (wanted == kXor) {
     job.mode = kXor;
   }

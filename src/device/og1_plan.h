@@ -1,6 +1,6 @@
 // device/og1_plan.h: how the kernel is to share out tensors: which of its ways, how many blocks.
 //
-//   float32 [4096, 4096], dense    blocks of 16 KiB and more, 528 at a time
+//   float32 [4096, 4096], dense    blocks of 16 KiB and more, 264 at a time
 //   fourteen small tensors         one launch: their shapes fill its 4 KiB of parameters
 //
 // Below 16 KiB a block costs more than it saves. What is read twice is cut so that it stays in a
@@ -19,9 +19,9 @@
 namespace opguard::device {
 
 struct Limits {
-  uint32_t blocks = 528;            // that the device runs at a time
+  uint32_t blocks = 264;            // that the device runs at a time
   uint64_t block_bytes = 16 << 10;  // less is not worth a block: four vectors a thread
-  uint64_t piece_bytes = 64 << 10;  // what is read twice stays in a cache
+  uint64_t piece_bytes = 128 << 10;  // what is read twice stays in a cache
   uint64_t scratch_bytes = 1 << 30;
 };
 

@@ -76,9 +76,9 @@ OPGUARD_GPU void short_rows(Warp& warp, const Job& job, unsigned threads, unsign
       OPGUARD_UNROLL
       for (unsigned k = 0; k < kAtOnce; ++k) s.value[k] = vector_sum<3>(v[k]) * s.share.lead;
       const uint32_t type = fused_type(job);
-      bool nan = false;
-      s.sums.digest += terms_of(type, v, nan);
-      if (!nan) return;
+      Notice notice;
+      s.sums.digest += terms_of(type, v, notice);
+      if (!notice.nan()) return;
       OPGUARD_UNROLL
       for (unsigned k = 0; k < kAtOnce; ++k)
         if (mine && s.target[k] != 0)
@@ -199,7 +199,7 @@ OPGUARD_GPU void columns_of_block(Block& block, const Job& job, const Dim* dims,
       warp.each([&](State& s, unsigned lane) {
         RowSum sum{0, 0};
         if (s.walk.row < job.rows)
-          sum = scattered_sum(job, s.walk.at, lanes.begin, lanes.end, s.share);
+          sum = scattered_sum_of<void>(job, s.walk.at, lanes.begin, lanes.end, 0, 0, s.share.lead);
         block.partial(buffer, warp.index() * kWarp + lane) = sum.hash;
         s.sums.digest += sum.digest;
       });

@@ -1,6 +1,6 @@
 """Read bandwidth of the kernel beside torch.sum and torch.hash_tensor on the same tensors, and what a launch costs.
 
-bandwidth.py --plugin FILE [--blocks N] [--rounds N] [--only WORD,...]. Prints a table on stderr and one JSON object on stdout; exits 0 if og1 reads the largest contiguous
+bandwidth.py --plugin FILE [--blocks N] [--rounds N] [--only WORD,...] [--ways WAY,...]. Prints a table on stderr and one JSON object on stdout; exits 0 if og1 reads the largest contiguous
 tensors at 0.9 of torch.sum or better, 1 if not, 77 without a GPU."""
 
 import argparse
@@ -21,6 +21,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--plugin", required=True)
 parser.add_argument("--blocks", type=int, default=0, help="of a multiprocessor; 0: the library's own choice")
 parser.add_argument("--rounds", type=int, default=7)
+parser.add_argument("--ways", default="torch.sum,og1,xor64,hash_tensor", help="what is timed")
 parser.add_argument("--only", default="", help="tensors whose names have one of these words, separated by commas")
 args = parser.parse_args()
 if not torch.cuda.is_available():
@@ -96,7 +97,7 @@ for name, counts, make in CASES:
             ways["hash_tensor"] = lambda: torch.hash_tensor(x)
         except (RuntimeError, NotImplementedError):
             pass
-    us = {way: microseconds(call, size) for way, call in ways.items()}
+    us = {way: microseconds(call, size) for way, call in ways.items() if way in args.ways.split(",")}
     rate = {way: size / t / 1000 for way, t in us.items()}
     share = {way: r / rate["torch.sum"] for way, r in rate.items()}
     rows.append({"tensor": name.strip(), "bytes": size, "microseconds": us, "gb_per_s": rate, "of_torch_sum": share, "counts": counts})
