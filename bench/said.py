@@ -108,7 +108,16 @@ def on_gpu(found, *checks):
     """The checks of tests/gpu by name; with what run_checks.py wrote of them, where one has run."""
     ended = {check["name"]: check["exit"] for check in found["checks"]}
     words = {0: "passed", 2: "could not tell", 77: "not tried", None: "not run"}
-    return ", ".join(f"`{name}` {words.get(ended.get(name), 'failed')}" for name in checks)
+    return ", ".join(f"`{name}` {words.get(ended.get(name), 'failed')}" for name in checks) + "".join(measured_on_gpu(c) for c in found["checks"] if c["name"] in checks)
+
+
+def measured_on_gpu(check):
+    if "least_of_torch_sum" in check:
+        each = ", ".join(f"{row['tensor']} {row['of_torch_sum']['og1']:.2f}" for row in check["rows"] if row["bytes"] >= 1 << 26)
+        return f": {check['least_of_torch_sum']:.2f} of torch.sum. Each: {each}. A launch takes {check['host_microseconds_a_launch']['1']:.0f} us of the program's thread"
+    if "times" in check:
+        return "".join(f": {kind}, full {times['full']:.2f}, default {times['default']:.2f}, sdc {times['sdc']:.2f}" for kind, times in check["times"].items() if times)
+    return ""
 
 
 def pairing(found, rows, beside=""):

@@ -168,6 +168,7 @@ def diff(check, work, name, train, fault):
     check.figures[name] = out.strip().splitlines()[:8]
     if fault:
         check(any(word in out for word in FAULTS[fault][3]), f"{name}: the fault is not named: {out[-1500:]}")
+    check("was overwritten" not in out, f"{name}: no memory is overwritten in this program: {out[-1500:]}")
     check("opguard_faults" not in err and made.exists(), f"{name}: a report, and no fault of the runtime: {err[-500:]}")
 
 

@@ -1,8 +1,9 @@
 """What probes cost: a GPT of about 350M parameters, bfloat16, seconds a step, bare and in each mode, eager and compiled.
 
-overhead.py [--layers N] [--width N] [--batch N] [--length N] [--steps N] [--only eager|compiled]. Prints one JSON object: {"check": "overhead", "passed": true,
+overhead.py [--layers N] [--width N] [--batch N] [--length N] [--steps N] [--only eager|compiled] [--profile]. Prints one JSON object: {"check": "overhead", "passed": true,
 "parameters", "steps": {"eager": {"bare": seconds, "off", "sdc", "default", "full"}, "compiled": {...}}, "times": the same divided by bare}.
-Passed where every program ran; the goals are the reader's to compare: full 1.3, default 1.15, sdc 1.00."""
+--profile: one step more of each under torch.profiler, "kernels": {"eager": {"full": {"ours": [number, ms], "theirs": [number, ms], "thread_ms": ms of
+the program's thread until all is launched}}}. Passed where every program ran; the goals are the reader's to compare: full 1.3, default 1.15, sdc 1.00."""
 
 import argparse
 import json
@@ -12,7 +13,7 @@ from program import Check, record, run_program
 
 SOURCE = r"""
 import json, math, time, torch.nn.functional as F
-PROBED, COMPILED, LAYERS, WIDTH, BATCH, LENGTH, STEPS = SETTINGS
+PROBED, COMPILED, LAYERS, WIDTH, BATCH, LENGTH, STEPS, PROFILED = SETTINGS
 if not PROBED:
     def og(boundary, x): return x
 torch.manual_seed(0)
@@ -52,24 +53,42 @@ step = torch.compile(model) if COMPILED else model
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 ids = torch.randint(50304, (BATCH, LENGTH), device="cuda")
 targets = torch.randint(50304, (BATCH, LENGTH), device="cuda")
-times = []
-for i in range(STEPS + 3):
-    torch.cuda.synchronize()
-    begin = time.perf_counter()
+def train():
     loss = og("t.model", step)(ids, targets)
     og("t.backward", loss.backward)()
     og("t.step", optimizer.step)()
     og("t.zero", optimizer.zero_grad)()
+    return loss
+times = []
+for i in range(STEPS + 3):
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    loss = train()
     torch.cuda.synchronize()
     times.append(time.perf_counter() - begin)
 times = sorted(times[3:])
-print(json.dumps({"median": times[len(times) // 2], "least": times[0], "loss": loss.item(), "parameters": sum(p.numel() for p in model.parameters())}))
+kernels = {"ours": [0, 0.0], "theirs": [0, 0.0]}
+if PROFILED:
+    begin = time.perf_counter()
+    train()
+    kernels["thread_ms"] = (time.perf_counter() - begin) * 1000
+    torch.cuda.synchronize()
+    with torch.profiler.profile() as profile:
+        train()
+        torch.cuda.synchronize()
+    for event in profile.events():
+        if event.device_type == torch.autograd.DeviceType.CUDA:
+            of = kernels["ours" if "opguard" in event.name else "theirs"]
+            of[0] += 1
+            of[1] += event.time_range.elapsed_us() / 1000
+print(json.dumps({"kernels": kernels, "median": times[len(times) // 2], "least": times[0], "loss": loss.item(), "parameters": sum(p.numel() for p in model.parameters())}))
 """
 
 parser = argparse.ArgumentParser()
 for name, default in (("layers", 24), ("width", 1024), ("batch", 8), ("length", 1024), ("steps", 10)):
     parser.add_argument("--" + name, type=int, default=default)
 parser.add_argument("--only", choices=("eager", "compiled"))
+parser.add_argument("--profile", action="store_true", help="one step more of each, under torch.profiler")
 args = parser.parse_args()
 
 with Check("overhead") as check:
@@ -84,7 +103,7 @@ with Check("overhead") as check:
             if kind == "compiled" and mode == "off":
                 continue
             with check.part(f"{kind} {mode}"):
-                settings = (mode != "bare", kind == "compiled", args.layers, args.width, args.batch, args.length, args.steps)
+                settings = (mode != "bare", kind == "compiled", args.layers, args.width, args.batch, args.length, args.steps, args.profile)
                 source = f"SETTINGS = {settings!r}\n" + SOURCE
                 if mode in ("bare", "off"):
                     lines = run_program("import torch\n" + source, env={"OPGUARD_MODE": mode}).stdout.splitlines()
@@ -99,4 +118,9 @@ with Check("overhead") as check:
                 if "bare" in seconds:
                     times[mode] = found["median"] / seconds["bare"]
                 check.figures["parameters"] = found["parameters"]
-                print(f"{kind + ' ' + mode:24}{seconds[mode]:10.4f}{times.get(mode, 0):10.3f}", file=sys.stderr)
+                said = ""
+                if args.profile:
+                    check.figures.setdefault("kernels", {}).setdefault(kind, {})[mode] = found["kernels"]
+                    ours, theirs = found["kernels"]["ours"], found["kernels"]["theirs"]
+                    said = f"  ours {ours[0]} kernels {ours[1]:.1f} ms, theirs {theirs[0]} {theirs[1]:.1f} ms, the thread {found['kernels']['thread_ms']:.1f} ms"
+                print(f"{kind + ' ' + mode:24}{seconds[mode]:10.4f}{times.get(mode, 0):10.3f}{said}", file=sys.stderr)

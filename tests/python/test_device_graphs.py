@@ -99,6 +99,16 @@ def test_each_replay_is_a_run(tmp_path):
         assert [e.boundary for e in graph.events[replay.begin : replay.index]] == ["model.matmul", "model.relu", "model.size"]
 
 
+def test_a_replay_s_operators_run_one_after_the_other(tmp_path, opguard):
+    """What one reads is what the one before it has left in this replay: memory that no replay keeps is not "overwritten"."""
+    _, log = run(tmp_path, USE, "log")
+    for replay in log.of("train.replay")[1:]:
+        first, second = log.events[replay.begin : replay.begin + 2]
+        assert first.end_ns <= second.start_ns and second.start_ns < second.end_ns
+    ran = opguard("align", "--single", tmp_path / "log")
+    assert ran.returncode == 0, ran.stdout
+
+
 def test_what_a_graph_leaves_is_not_carried(tmp_path):
     """No counter says that it was written."""
     _, log = run(tmp_path, USE, "log", "default")

@@ -135,8 +135,8 @@ void Recorder::end_replay(const std::shared_ptr<CapturedGraph>& graph, const Rep
   }
   if (graph->generation != generation_) return;
   if (!opened_) begin_log();
-  const uint64_t now = clock();
   std::vector<uint64_t> begins;  // of each event: how many were in the log before it
+  std::vector<uint64_t> starts;  // of each event: when it began, after those before it had ended
   graph->replayed.assign(graph->events, kNone);
   std::vector<Slot> slots;
   for (const CapturedGraph::Entry& entry : graph->entries) {
@@ -164,8 +164,9 @@ void Recorder::end_replay(const std::shared_ptr<CapturedGraph>& graph, const Rep
     const uint64_t begin = event.begin - kFirstCaptured, next = begins.size();
     begins.push_back(events());
     event.begin = begin < next ? begins[begin] : begins.back();
+    starts.push_back(begin < next ? starts[begin] : clock());
+    event.start_ns = starts.back();
     if (is_captured(event.forward)) event.forward = replayed_index(event.forward);
-    event.start_ns = now;
     for (Slot& slot : slots) {
       if (is_of_graph(slot)) {
         slot.value.h = replay.first + Tickets::index_in_graph(slot.value.h);
