@@ -92,8 +92,8 @@ OPGUARD_GPU uint64_t load(uint64_t at, unsigned width) {
 #endif
 }
 
-// Sum over the lanes i of a vector of mix(lane_i) * g_0^i. Neighbours first, then pairs, then fours:
-// Horner's rule would let each multiplication wait for the one before.
+// Sum over the lanes i of a vector of mix(lane_i) * g_0^i. Neighbours first, then pairs, then
+// fours: Horner's rule would let each multiplication wait for the one before.
 template <unsigned kWidth>
 OPGUARD_GPU uint64_t vector_sum(Vector v) {
   if constexpr (kWidth == 3) {
@@ -169,12 +169,11 @@ OPGUARD_GPU uint64_t word_terms(uint32_t type, uint64_t word) {
   return sum;
 }
 
-// The terms of the numbers in a word of 8 bytes, as if none of them were a NaN. Zeros of either sign
-// are common (what a dropout or a relu leaves of gradients), NaNs are not.
+// The terms of the numbers in a word of 8 bytes, as if none of them were a NaN. Zeros of either
+// sign are common (what a dropout or a relu leaves of gradients), NaNs are not.
 //
-// The device's integer units are what limits all this, so a zero's sign is taken away, and a NaN is
-// noticed, by the others: x + 0, and 0 * x + 0. An infinity looks like a NaN then, which costs time
-// alone.
+// The device's integer units are what limits all this. So the others take a zero's sign away (x +
+// 0) and notice a NaN (0 * x + 0). An infinity looks like a NaN then, which costs time alone.
 class Notice {
  public:
   // The bits of x, of -0 those of 0.
@@ -317,8 +316,8 @@ OPGUARD_GPU_CALL uint64_t lacking_of(uint64_t at, uint64_t step, uint64_t count,
 }
 
 // Horner's rule, from a thread's last vector to its first, several loads under way at a time. Where
-// their number is no multiple of that, the first ones lie behind the row and are zero, which adds
-// nothing. factor: g_0^(lanes from one to the next).
+// their number is no multiple of that, the first ones lie behind the row. Those are zero, which
+// adds nothing. The factor is g_0^(lanes from one to the next).
 template <unsigned kWidth>
 OPGUARD_GPU RowSum adjacent_sum(uint64_t row, uint64_t from, uint64_t to, uint64_t factor,
                                 uint32_t type, const Share& share) {
@@ -419,7 +418,8 @@ OPGUARD_GPU RowSum strided_sum(uint64_t row, uint64_t stride, uint64_t from, uin
   if (notice.nan()) {
     OPGUARD_NO_UNROLL
     for (lane = from; lane < to; ++lane)
-      sum.digest += lacking_of_word<void>(type, strided_lane<kCount>(row + lane * kCount * stride, stride));
+      sum.digest +=
+          lacking_of_word<void>(type, strided_lane<kCount>(row + lane * kCount * stride, stride));
   }
   return sum;
 }

@@ -19,8 +19,8 @@
 namespace opguard::device {
 
 struct Limits {
-  uint32_t blocks = 264;            // that the device runs at a time
-  uint64_t block_bytes = 16 << 10;  // less is not worth a block: four vectors a thread
+  uint32_t blocks = 264;             // that the device runs at a time
+  uint64_t block_bytes = 16 << 10;   // less is not worth a block: four vectors a thread
   uint64_t piece_bytes = 128 << 10;  // what is read twice stays in a cache
   uint64_t scratch_bytes = 1 << 30;
 };

@@ -82,8 +82,8 @@ OPGUARD_GPU void short_rows(Warp& warp, const Job& job, unsigned threads, unsign
       OPGUARD_UNROLL
       for (unsigned k = 0; k < kAtOnce; ++k)
         if (mine && s.target[k] != 0)
-          s.sums.digest += lacking_of<void>(s.target[k] + s.share.thread * kVector, 0, 1, 0,
-                                            ~uint64_t{0}, type);
+          s.sums.digest +=
+              lacking_of<void>(s.target[k] + s.share.thread * kVector, 0, 1, 0, ~uint64_t{0}, type);
     });
     warp.template sum<kAtOnce>(threads);
     warp.each([&](State& s, unsigned lane) {
@@ -227,9 +227,9 @@ OPGUARD_GPU void flat_of_block(Block& block, const Job& job, const Dim* dims, Ra
     const uint64_t factor = power(kG0, uint64_t{kThreads} * unit);
     const uint64_t weight = power(kG0, lanes.begin);
     block.each([&](State& s, unsigned thread) {
-      const RowSum sum = adjacent_sum_of<void>(
-          job.data, lanes.begin, lanes.end, factor, job.flat_width, OPGUARD_ELEMENT_NONE, thread,
-          kThreadsLog2, power(kG0, uint64_t{thread} * unit));
+      const RowSum sum = adjacent_sum_of<void>(job.data, lanes.begin, lanes.end, factor,
+                                               job.flat_width, OPGUARD_ELEMENT_NONE, thread,
+                                               kThreadsLog2, power(kG0, uint64_t{thread} * unit));
       s.sums.flat += weight * sum.hash;
     });
     return;

@@ -160,24 +160,23 @@ constexpr std::array kRankBatchesColumns = {concluded("disjoint", "distinct"), k
                                             concluded("same_shapes", "shape")};
 static_assert(kRankBatchesColumns.size() == rank_batches::columns);
 
-constexpr std::array kRankParametersColumns = {
-    concluded("equal", "rank_equal", "equal"),
-    known("was_equal"),
-    meaning("gradient_equal", "rank_equal", "equal"),
-    known("gradient_was_equal"),
-    concluded("has_grad_alike", "rank_equal", "equal"),
-    known("constant"),
-    concluded("same_shape", "shape"),
-    known("split"),
-    known("reduced"),
-    known("wrapped"),
-    known("placed"),
-    asked("module"),
-    asked("attr"),
-    asked("dims"),
-    known("requires_grad"),
-    known("held"),
-    known("finite")};
+constexpr std::array kRankParametersColumns = {concluded("equal", "rank_equal", "equal"),
+                                               known("was_equal"),
+                                               meaning("gradient_equal", "rank_equal", "equal"),
+                                               known("gradient_was_equal"),
+                                               concluded("has_grad_alike", "rank_equal", "equal"),
+                                               known("constant"),
+                                               concluded("same_shape", "shape"),
+                                               known("split"),
+                                               known("reduced"),
+                                               known("wrapped"),
+                                               known("placed"),
+                                               asked("module"),
+                                               asked("attr"),
+                                               asked("dims"),
+                                               known("requires_grad"),
+                                               known("held"),
+                                               known("finite")};
 static_assert(kRankParametersColumns.size() == rank_parameters::columns);
 
 constexpr std::array kRankCallsColumns = {asked("module"),
