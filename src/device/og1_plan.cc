@@ -18,7 +18,7 @@
 #include <bit>
 #include <cstring>
 
-#include "device/og1_arithmetic.h"
+#include "device/og1_row_sums.h"
 
 namespace opguard::device {
 namespace {

@@ -11,7 +11,7 @@
 // A Block, and its Warp, is what og1_kernel.h says.
 #pragma once
 
-#include "device/og1_arithmetic.h"
+#include "device/og1_row_sums.h"
 
 namespace opguard::device {
 
