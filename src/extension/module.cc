@@ -135,11 +135,16 @@ PyObject* hold_steps(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-// write_ring(folder, why) -> whether it was done.
+// write_ring(folder, why) -> whether there was something to write, and the recorder not at work.
 PyObject* write_ring(PyObject*, PyObject* args) {
   const char *folder = nullptr, *why = nullptr;
   if (!PyArg_ParseTuple(args, "ss", &folder, &why)) return nullptr;
   return PyBool_FromLong(recorder().alive() && recorder().write_ring_now(folder, why));
+}
+
+// at_work() -> whether this thread is within the recorder, or a graph is being captured.
+PyObject* at_work(PyObject*, PyObject*) {
+  return PyBool_FromLong(recorder().alive() && recorder().at_work());
 }
 
 // progress(path): at the end of each step the number of steps stands there.
@@ -328,6 +333,7 @@ PyMethodDef g_module_methods[] = {
     {"hold_steps", hold_steps, METH_VARARGS,
      "hold_steps(count, watchers): the last steps are held until a watcher wants them written"},
     {"write_ring", write_ring, METH_VARARGS, "write_ring(folder, why): what is held, at once"},
+    {"at_work", at_work, METH_NOARGS, "at_work(): whether this thread is within the recorder"},
     {"progress", progress, METH_O, "progress(path): the file in which steps are counted"},
     {"device_plugins", device_plugins, METH_VARARGS,
      "device_plugins(paths, patience): libraries that read tensors on devices (device/plugin.h)"},

@@ -215,6 +215,19 @@ def test_a_signal_that_ends_the_program_still_does(tmp_path):
     assert len({e.step for e in log.events}) == 2 and log.closed == ("in the middle" not in log.settings["steps.kept"])
 
 
+def test_what_ends_the_program_waits_until_the_ring_is_written(tmp_path):
+    edit = """
+            if step == 5 and loss.requires_grad:
+                import os, signal, time, opguard
+                from opguard.load import messages
+                from opguard.record import ring
+                ring._folders = lambda log: os.kill(os.getpid(), signal.SIGTERM) or []
+                messages.complain = lambda said: time.sleep(0.1)  # between the folder and its log
+                opguard.keep("for a test")"""
+    log = ringed(tmp_path, program(edit=edit), on="signal=TERM", status=-signal.SIGTERM)["kept-step5"]
+    assert log.closed and {e.step for e in log.events} == {4, 5} and log.settings["steps.kept"] == "for a test"
+
+
 def test_what_a_spike_is():
     runtime_log.run_program("""
 from opguard.record.ring import is_spike, parse

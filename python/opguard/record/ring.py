@@ -206,15 +206,18 @@ class Ring:
 
         def handler(received, frame):
             ends = theirs[0] == signal.SIG_DFL and name not in _OURS
+            if ends and _rt.at_work() and again[0] < _MOST_TRIES:
+                # It may be writing the ring: what ends the program waits for it.
+                if not again[0]:
+                    self.say("signal: " + name)
+                again[0] += 1
+                threading.Timer(0.01, os.kill, (os.getpid(), number)).start()
+                return
             if self.why or not again[0]:  # else the step has ended meanwhile, and the ring is written
                 self._signalled("signal: " + name, ends)
             if callable(theirs[0]):
                 theirs[0](received, frame)
             elif ends:  # what the signal does by itself
-                if self.why and again[0] < _MOST_TRIES:
-                    again[0] += 1  # just now the recorder is at work
-                    threading.Timer(0.01, os.kill, (os.getpid(), number)).start()
-                    return
                 setting(number, signal.SIG_DFL)
                 os.kill(os.getpid(), number)
 

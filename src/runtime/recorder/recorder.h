@@ -131,8 +131,10 @@ class Recorder {
   // Before the first event: the last steps are held, and written when `watchers` says so. It is
   // called as a step ends, with its number and whether the run is over: None, or (folder, why).
   void hold_steps(uint32_t steps, PyObject* watchers);
-  // Now, in the middle of a step. False: just now it cannot be.
+  // Now, in the middle of a step. False: nothing is held, or at_work().
   bool write_ring_now(const std::string& folder, std::string_view why);
+  // Is this thread within the recorder, or is a graph being captured?
+  bool at_work();
   Mode mode() const { return mode_; }
   // Does it record operators?
   bool on_operators() { return mode_ != Mode::sdc && on(); }

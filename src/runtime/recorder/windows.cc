@@ -134,8 +134,10 @@ void Recorder::write_ring(const std::string& folder, std::string_view why, bool 
   forget_log();
 }
 
+bool Recorder::at_work() { return thread().inside || capturing_; }
+
 bool Recorder::write_ring_now(const std::string& folder, std::string_view why) {
-  if (thread().inside || capturing_) return false;
+  if (at_work() || !ring_.on() || ring_.empty()) return false;
   OwnWork work;
   write_ring(folder, why, false);
   return true;
