@@ -9,7 +9,7 @@
 The programs and their split: bench/invariants/README.md. Of --set exam only counts are printed and written, and no place or rule.
 Tier builtin: the general rules (or --invariants) on both sides of each pair. Tier program: rules from two runs of the good side with
 other seeds and lengths, on the good side again and on the bad one. A finding that the good side has too is a false alarm, and no catch.
---clean: which good programs are checked as well, by the general rules: learn, held_out, shared, none [exam: held_out, else by the set].
+--clean: which good programs are checked as well, by the general rules: learn, held_out, third, shared, none [by the set].
 Runs are kept in --work by the digests of program and tool; what failed is run again after its folder is removed.
 """
 import argparse
@@ -25,7 +25,8 @@ from invariants.programs import read_all
 from invariants.recordings import Harness
 from invariants.score import clean_figures, judge_clean, judge_pair, pair_figures, said
 
-SETS = {"shared": "shared", "tuning": "learn", "opened": "none", "exam": "held_out"}  # and the clean programs beside it
+SETS = {"shared": "shared", "tuning": "learn", "opened": "none", "second": "held_out", "third": "third", "exam": "exam"}  # and the clean programs beside it
+UNREAD = {"exam"}  # parts whose findings are not shown
 RULES = ROOT / "src" / "invariants"
 RUNS = [(1, 8), (2, 6), (3, 10), (4, 7)]  # seeds and steps of what is learned from; (0, 8) is checked
 
@@ -59,7 +60,7 @@ def try_pair(harness, pair, tier, o):
     for out, error in ((row, bad_error), (clean, good_error)):
         if error:
             out["error"] = error
-    if pair.part != "exam":
+    if pair.part not in UNREAD:
         row["told"] = [short(f) for f in (bad or {}).get("findings", [])[:5]]
         clean["told"] = [short(f) for f in (good or {}).get("findings", [])[:5]]
     return row, clean
@@ -70,7 +71,7 @@ def try_clean(harness, program, o):
     row = judge_clean(program, answer)
     if error:
         row["error"] = error
-    if program.part != "held_out":
+    if program.part not in UNREAD:
         row["told"] = [short(f) for f in (answer or {}).get("findings", [])[:5]]
     return row
 
@@ -83,7 +84,7 @@ def short(finding):
 
 
 def learned(clean, pairs, o):
-    """What rules may be mined from: clean programs to learn from, and good sides that are no exam."""
+    """What rules may be mined from: clean programs to learn from, and good sides of the first exam and before."""
     programs = [p for p in clean if p.part in ("learn", "shared")] + [p.good for p in pairs if p.part in ("tuning", "opened", "shared")]
     return [p for p in programs if p.name not in words(o.leave_out) and (not o.only or p.name in words(o.only))]
 
@@ -137,7 +138,7 @@ def measure(harness, clean, pairs, o):
                 say(f"{of}, {tier}", tiered["figures"])
                 say_clean(f"{of}, {tier}, good sides", tiered["good_figures"])
                 missed = [r["name"] + (f" ({r['error']})" if "error" in r else "") for r in tiered["pairs"] if not r["in_time"]]
-                if missed and of != "exam":
+                if missed and of not in UNREAD:
                     print("  not in time:", ", ".join(missed))
             if "builtin" in words(o.tier) and others:
                 out["clean"] = list(pool.map(lambda p: try_clean(harness, p, o), others))
@@ -151,14 +152,15 @@ def measure(harness, clean, pairs, o):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--set", default="shared,tuning", help="shared, tuning, opened, exam, separated by commas [shared,tuning]")
+    p.add_argument("--set", default="shared,tuning", help="shared, tuning, opened, second, third, separated by commas [shared,tuning]")
     p.add_argument("--tier", default="builtin,program")
-    p.add_argument("--clean", choices=("learn", "held_out", "shared", "none"))
+    p.add_argument("--clean", choices=("learn", "held_out", "third", "shared", "none"))
     p.add_argument("--invariants", default="builtin", help="a file of rules in place of builtin")
     p.add_argument("--only", default="", help="these programs, separated by commas")
     p.add_argument("--way", choices=("program", "log"), default="program", help="pairs run with probes, or their logs without [program]")
     p.add_argument("--json", type=Path)
     p.add_argument("--table", type=Path, metavar="DOCUMENT", help="write what --json has kept into this document; runs nothing")
+    p.add_argument("--mark", default="invariants", help="the table's place in the document [invariants]")
     p.add_argument("--infer", type=Path, help="write the general rules to this file, and check nothing")
     p.add_argument("--hypotheses", type=Path)
     p.add_argument("--builtin", action="store_true", help="write the rules that come with the tool: those of hypotheses.json, scored")
@@ -172,7 +174,7 @@ def main():
     p.add_argument("--list", action="store_true")
     o = p.parse_args()
     if o.table:
-        return table.put(json.loads(o.json.read_text()), o.table)
+        return table.put(json.loads(o.json.read_text()), o.table, o.mark)
     o.written = o.builtin
     if o.builtin:
         o.infer, o.hypotheses = RULES / "builtin.json", RULES / "hypotheses.json"

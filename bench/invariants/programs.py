@@ -18,7 +18,7 @@ class Program:
     name: str
     side: str  # clean, good, bad
     folder: Path
-    part: str  # learn, held_out; tuning, opened, exam; shared
+    part: str  # learn, held_out; tuning, opened, second, third; shared
 
     def files(self):
         return sorted(path for path in self.folder.rglob("*.py") if "__pycache__" not in path.parts)
@@ -82,5 +82,6 @@ def read_pairs(folder, part=None):
 
 def read_all(shared):
     """(clean programs, pairs): this folder's, and those of the shared cases where there are any."""
-    return (read_clean(HERE / "clean") + read_clean(shared / "clean", "shared"),
-            read_pairs(HERE / "pairs") + read_pairs(HERE / "fresh", "exam") + read_pairs(shared / "pairs", "shared"))  # fmt: skip
+    return (read_clean(HERE / "clean") + read_clean(HERE / "third" / "clean", "third") + read_clean(HERE / "fresh" / "clean", "exam") + read_clean(shared / "clean", "shared"),
+            read_pairs(HERE / "pairs") + read_pairs(HERE / "second", "second")
+            + read_pairs(HERE / "third" / "pairs", "third") + read_pairs(HERE / "fresh" / "pairs", "exam") + read_pairs(shared / "pairs", "shared"))  # fmt: skip

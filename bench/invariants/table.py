@@ -23,7 +23,7 @@ def clean_row(what, tier, f):
     return [what, tier, str(f["programs"]), of(f["violated"], f["applied"]), share, str(f["with_any"]), str(f["errors"])]
 
 
-def put(kept, document):
+def put(kept, document, mark="invariants"):
     caught, clean = [], []
     for part, held in kept["sets"].items():
         for tier, tiered in held["tiers"].items():
@@ -36,4 +36,4 @@ def put(kept, document):
     heads = ["pairs", "rules", "told in time", "relation among the first 3", "line exact", "within 3 lines", "module", "findings a fault: median, most"]
     text = marks.table(heads, caught) + "\n"
     text += marks.table(["good programs", "rules", "programs", "rules violated of those that apply", "share", "programs with any", "severity error"], clean)
-    marks.put(document, "invariants", text)
+    marks.put(document, mark, text)

@@ -82,6 +82,12 @@ void add_run(CLI::App& app, Pipeline& run) {
       ->type_name("WHAT")
       ->check(CLI::IsMember({"report", "warn", "stop"}))
       ->needs(check);
+  command
+      ->add_option("--violation-command", opt->violation_command,
+                   "Where a rule is broken, run this shell command; the finding as JSON is its "
+                   "standard input (opguard help invariants)")
+      ->type_name("COMMAND")
+      ->needs(check);
   command->add_option("--json", opt->json, "Write what --check finds to this file as JSON")
       ->type_name("FILE")
       ->needs(check);

@@ -56,6 +56,8 @@ std::string headline_of(const Violations& found);
 std::string format_violation(const ViolationFinding& finding);
 std::string format_violations(const Violations& found);
 std::string format_violations_json(const Violations& found);
+// One of its `findings`.
+std::string format_finding_json(const ViolationFinding& finding);
 std::string format_violations_html(const Violations& found);
 std::string format_violations_sarif(const Violations& found);
 

@@ -41,7 +41,31 @@ Json violation_json(const Violation& violation) {
   return json;
 }
 
+Json finding_json(const ViolationFinding& finding) {
+  Json one = violation_json(finding.first);
+  one["places"] = Json::array({one["place"]});
+  if (finding.first.source.line && finding.first.at.line)
+    one["places"].push_back(violation_place(finding.first.at));
+  one["others"] = Json::array();
+  for (const Violation& other : finding.others) {
+    one["others"].push_back(violation_json(other));
+    Json place = one["others"].back()["place"];
+    if (!place.is_null() &&
+        std::find(one["places"].begin(), one["places"].end(), place) == one["places"].end())
+      one["places"].push_back(std::move(place));
+  }
+  return one;
+}
+
+std::string text_of(const Json& json) {
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 }  // namespace
+
+std::string format_finding_json(const ViolationFinding& finding) {
+  return text_of(finding_json(finding));
+}
 
 std::string format_violations_json(const Violations& found) {
   Json json = identity_json(found.identity);
@@ -55,23 +79,10 @@ std::string format_violations_json(const Violations& found) {
                    {"muted", found.muted}};
   json["rows"] = found.rows;
   json["findings"] = Json::array();
-  for (const ViolationFinding& finding : found.findings) {
-    Json one = violation_json(finding.first);
-    one["places"] = Json::array({one["place"]});
-    if (finding.first.source.line && finding.first.at.line)
-      one["places"].push_back(violation_place(finding.first.at));
-    one["others"] = Json::array();
-    for (const Violation& other : finding.others) {
-      one["others"].push_back(violation_json(other));
-      Json place = one["others"].back()["place"];
-      if (!place.is_null() &&
-          std::find(one["places"].begin(), one["places"].end(), place) == one["places"].end())
-        one["places"].push_back(std::move(place));
-    }
-    json["findings"].push_back(std::move(one));
-  }
+  for (const ViolationFinding& finding : found.findings)
+    json["findings"].push_back(finding_json(finding));
   json["notes"] = found.notes;
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return text_of(json);
 }
 
 }  // namespace opguard

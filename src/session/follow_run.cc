@@ -14,12 +14,12 @@
 #include "invariants/grouping.h"
 #include "invariants/views/run_views.h"
 #include "record/log_tail.h"
+#include "session/violation_command.h"
 #include "session/violations_of.h"
 #include "support/say.h"
 #include "support/text.h"
 
 namespace opguard {
-namespace {
 
 constexpr auto kPause = std::chrono::milliseconds(20);        // between two looks at the logs
 constexpr auto kShortPause = std::chrono::microseconds(300);  // where the program waits for us
@@ -50,17 +50,17 @@ class StopWord {
   std::atomic<uint64_t>* words_ = nullptr;
 };
 
-}  // namespace
-
 struct FollowedRun::State {
-  State(std::string folder, const InvariantsFile& file, std::string stop)
+  State(std::string folder, const InvariantsFile& file, std::string stop, std::string on_finding)
       : tail(std::move(folder)),
         stop_file(std::move(stop)),
+        command(std::move(on_finding)),
         checker(file.invariants, views(), texts),
         rows(texts, checker) {}
 
   FolderTail tail;
   std::string stop_file;
+  ViolationCommand command;
   CellTexts texts;
   RowChecker checker;
   RunViews rows;
@@ -98,10 +98,19 @@ struct FollowedRun::State {
         continue;
       }
       told_at.insert(step);
-      std::string text = format_violation(finding_of(group, nullptr));
+      const ViolationFinding finding = finding_of(group, nullptr);
+      std::string text = format_violation(finding);
       while (text.ends_with('\n')) text.pop_back();
       say(text);
+      command.run(finding, pid_of(finding.first.rank));
     }
+  }
+
+  // Of a rank; of the first process where all ranks are meant.
+  int64_t pid_of(int32_t rank) {
+    for (const auto& [process, number] : process_of)
+      if (rank < 0 || tail[process].log().rank == rank) return tail[process].log().pid;
+    return 0;
   }
 
   void answer() {
@@ -125,8 +134,10 @@ struct FollowedRun::State {
   }
 };
 
-FollowedRun::FollowedRun(std::string folder, const InvariantsFile& rules, std::string stop_file)
-    : state_(std::make_unique<State>(std::move(folder), rules, std::move(stop_file))) {
+FollowedRun::FollowedRun(std::string folder, const InvariantsFile& rules, std::string stop_file,
+                         std::string command)
+    : state_(std::make_unique<State>(std::move(folder), rules, std::move(stop_file),
+                                     std::move(command))) {
   state_->thread = std::thread([this] { state_->follow(); });
 }
 
@@ -141,6 +152,7 @@ void FollowedRun::finish() {
   state_->rows.finish();
   state_->tell();
   for (const auto& [pid, word] : state_->words) ::unlink(word->path().c_str());
+  state_->command.wait();
   if (state_->behind)
     say(counted(state_->behind, "rule") + " more broken right behind; opguard check tells all");
 }

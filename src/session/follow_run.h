@@ -23,7 +23,9 @@ enum class OnViolation : uint8_t { report, warn, stop };
 class FollowedRun {
  public:
   // `rules` outlive it. stop_file: what OPGUARD_CHECK_STOP names; "" where nothing is stopped.
-  FollowedRun(std::string folder, const InvariantsFile& rules, std::string stop_file);
+  // command: of the shell, for each finding (violation_command.h); "" for none.
+  FollowedRun(std::string folder, const InvariantsFile& rules, std::string stop_file,
+              std::string command);
   ~FollowedRun();
   // The program has ended. Its files for stopping are removed.
   void finish();

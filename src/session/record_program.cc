@@ -303,7 +303,7 @@ int record_program(RecordOptions opt) {
     if (opt.on_violation == "stop") stop_file = (log / "stop").string();
     launched.environment.emplace_back("OPGUARD_CHECK", "1");
     launched.environment.emplace_back("OPGUARD_CHECK_STOP", stop_file);
-    followed = std::make_unique<FollowedRun>(log.string(), rules, stop_file);
+    followed = std::make_unique<FollowedRun>(log.string(), rules, stop_file, opt.violation_command);
   }
   if (opt.observe || followed) launched.environment.emplace_back("OPGUARD_OBSERVATIONS", "1");
 

@@ -30,7 +30,7 @@ struct RecordOptions {
   // Training is observed too; looked at by these rules while the program runs (follow_run.h).
   bool observe = false;
   std::vector<std::string> check;
-  std::string on_violation = "report", json;
+  std::string on_violation = "report", violation_command, json;
   bool hint = true;  // what to do next is said
 };
 

@@ -89,6 +89,10 @@ void ObservedProgram::put(const SeenValue& value) {
     list(reals->size());
     for (double one : *reals) put(one);
     return;
+  } else if (auto* integers = std::get_if<std::vector<int>>(&value)) {
+    list(integers->size());
+    for (int one : *integers) put(one);
+    return;
   } else if (auto* tensors = std::get_if<std::vector<TensorValue>>(&value)) {
     list(tensors->size());
     for (const TensorValue& tensor : *tensors) {

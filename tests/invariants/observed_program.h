@@ -30,7 +30,7 @@ struct TensorValue {
 
 using SeenValue = std::variant<std::monostate, bool, int, double, std::string, const char*, Bits,
                                std::vector<std::string>, std::vector<Bits>, std::vector<double>,
-                               std::vector<TensorValue>>;
+                               std::vector<int>, std::vector<TensorValue>>;
 
 // A row, by the names of its columns.
 struct SeenRow {

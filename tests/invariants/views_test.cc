@@ -276,13 +276,13 @@ TEST(Views, PassesOverALoader) {
   pass(run.program, 1, {1, 2, 3, 4}, 2);
   pass(run.program, 2, {4, 2, 2, 1}, 2);
   auto rows = run.rows.of("epoch");
-  ASSERT_EQ(rows.size(), 3u);
+  ASSERT_EQ(rows.size(), 4u);
   EXPECT_EQ(rows[0]["complete"], "yes");
   EXPECT_EQ(rows[0]["new_order"], "?");
   EXPECT_EQ(rows[1]["new_order"], "no");
   EXPECT_EQ(rows[1].detail, "the same 4 samples in the same order");
-  EXPECT_EQ(rows[2]["samples_distinct"], "no");
-  EXPECT_EQ(rows[2]["new_order"], "yes");
+  EXPECT_EQ(rows[2]["samples_distinct"], "no") << "at once";
+  EXPECT_EQ(rows[3]["new_order"], "yes");
 }
 
 // Two ranks that train one parameter, with the values they hold after each step.
@@ -334,6 +334,51 @@ TEST(Views, EqualBeginningsAlonePromiseNothing) {
   run.both(1, 1, 2, 3);
   run.both(2, 3, 4, 5);
   for (const SeenRow& row : run.rows.of("rank_parameters")) EXPECT_EQ(row["was_equal"], "no");
+}
+
+// What a collective has left alike on all ranks was meant to be: a tied embedding of two stages.
+TEST(Views, WhatWasSentToAllRanksBeginsEqual) {
+  for (bool exchanges : {true, false}) {
+    TwoRanks run;
+    for (auto [program, peer] : {std::pair(&run.first, 1), std::pair(&run.second, 0)}) {
+      program->see("collective", {{"function", "broadcast"},
+                                  {"group", "0-1"},
+                                  {"sequence", 1},
+                                  {"shape", std::vector<int>{}},
+                                  {"left", Bits{1}}});
+      if (exchanges)
+        program->see("p2p", {{"function", peer ? "send" : "recv"}, {"peer", peer}, {"number", 0}});
+    }
+    run.both(1, 1, 2, 3);
+    run.both(2, 3, 4, 5);
+    run.both(4, 5, 6, 7);
+    const auto rows = run.rows.of("rank_parameters");
+    EXPECT_EQ(rows[0]["began_equal"], "no");
+    EXPECT_EQ(rows[1]["began_equal"], exchanges ? "yes" : "no");
+    EXPECT_EQ(rows[1]["equal"], "no");
+    EXPECT_EQ(rows[2]["began_equal"], "no") << "told once";
+  }
+}
+
+// An optimizer that steps with its part, and sends it to all behind the step.
+TEST(Views, WhoOwnsAPartMaySendItBehindTheStep) {
+  TwoRanks run;
+  for (ObservedProgram* program : {&run.first, &run.second}) {
+    program->see("collective", {{"function", "broadcast"},
+                                {"group", "0-1"},
+                                {"sequence", 1},
+                                {"shape", std::vector<int>{}},
+                                {"left", Bits{1}}});
+    program->see("collective", {{"function", "all_reduce"},
+                                {"group", "0-1"},
+                                {"sequence", 2},
+                                {"shape", std::vector<int>{8}}});
+  }
+  run.both(1, 1, 2, 1);
+  run.both(2, 2, 3, 2);
+  const SeenRow row = run.rows.last("rank_parameters");
+  EXPECT_EQ(row["began_equal"], "yes");
+  EXPECT_EQ(row["equal"], "yes");
 }
 
 // A data parallel wrapper that is made and gone around: nothing reduces the gradients.
@@ -481,6 +526,204 @@ TEST(Views, WhatWasLoadedIsInitialisedAgain) {
   const SeenRow row = run.rows.only("init");
   EXPECT_EQ(row["after_load"], "yes");
   EXPECT_EQ(row.detail, "filled by normal_ after it was loaded");
+}
+
+void dropout(ObservedProgram& program, double p, uint64_t state, bool again = false) {
+  program.see("random", {{"function", "dropout"},
+                         {"p", p},
+                         {"asked", p > 0},
+                         {"module", 1},
+                         {"grad", true},
+                         {"place", "model.py:9:Net.forward"},
+                         {"module_training", true},
+                         {"state", Bits{state}},
+                         {"again", again}});
+}
+
+TEST(Views, WhatIsComputedAnewDrawsTheSame) {
+  OneProcess run;
+  describe_model(run.program);
+  dropout(run.program, 0.5, 70);
+  dropout(run.program, 0.5, 70, true);
+  dropout(run.program, 0.5, 71, true);
+  const auto rows = run.rows.of("random");
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0]["draws_same"], "?");
+  EXPECT_EQ(rows[1]["draws_same"], "yes");
+  EXPECT_EQ(rows[2]["draws_same"], "no");
+  EXPECT_NE(rows[2].detail.find("other random numbers"), std::string::npos) << rows[2].detail;
+}
+
+TEST(Views, ADropoutThatChanges) {
+  OneProcess run;
+  describe_model(run.program);
+  // Two of one place in the first step are both known.
+  dropout(run.program, 0.5, 1);
+  dropout(run.program, 0.2, 2);
+  step(run.program, kGoodUpdate);
+  dropout(run.program, 0.2, 3);
+  dropout(run.program, 0.0, 4);
+  const auto rows = run.rows.of("random");
+  EXPECT_EQ(rows[0]["p_same"], "?");
+  EXPECT_EQ(rows[2]["p_same"], "yes");
+  EXPECT_EQ(rows[3]["p_same"], "no");
+  EXPECT_NE(rows[3].detail.find("in step 0"), std::string::npos) << rows[3].detail;
+}
+
+TEST(Views, SeveralSchedulersMayStepInTurn) {
+  OneProcess run;
+  describe_model(run.program);
+  forward(run.program);
+  step(run.program, kGoodUpdate);
+  run.program.see("api", {{"name", "scheduler"}, {"object", 0}});
+  run.program.see("api", {{"name", "scheduler"}, {"object", 0}});
+  run.program.see("api", {{"name", "scheduler"}, {"object", 1}});
+  std::vector<SeenRow> told;
+  for (const SeenRow& row : run.rows.of("sequence"))
+    if (row["call"] == "scheduler") told.push_back(row);
+  ASSERT_EQ(told.size(), 3u);
+  EXPECT_EQ(told[1]["since_last:step"], "no");
+  EXPECT_EQ(told[1]["several"], "no");
+  EXPECT_EQ(told[2]["several"], "yes");
+}
+
+TEST(Views, LossesWithLogarithmsAreWide) {
+  OneProcess run;
+  const auto see = [&](const char* function, const char* dtype, SeenValue autocast) {
+    run.program.see("criterion",
+                    {{"function", function},
+                     {"inputs", std::vector<TensorValue>{{"input", dtype, {4, 3}, true}}},
+                     {"autocast", autocast},
+                     {"grad", true}});
+    return run.rows.of("criterion").back()["wide"];
+  };
+  EXPECT_EQ(see("cross_entropy", "bfloat16", {}), "no");
+  EXPECT_EQ(see("cross_entropy", "bfloat16", "bfloat16"), "yes");
+  EXPECT_EQ(see("cross_entropy", "float32", {}), "yes");
+  EXPECT_EQ(see("mse_loss", "bfloat16", {}), "?");
+}
+
+TEST(Views, ABatchThatIsNotWhereItWasSaid) {
+  for (bool batch_first : {true, false}) {
+    OneProcess run;
+    run.program.see("module", {{"number", 0},
+                               {"name", ""},
+                               {"type", "LSTM"},
+                               {"library", true},
+                               {"root", 0},
+                               {"batch_first", batch_first}});
+    run.program.see("loader", {{"number", 0}, {"batch_size", 4}, {"workers", 0}});
+    run.program.see("batch", {{"loader", 0}, {"pass", 0}, {"index", 0}});
+    run.program.see("form",
+                    {{"number", 0},
+                     {"training", true},
+                     {"grad", true},
+                     {"inputs", std::vector<TensorValue>{{"x", "float32", {4, 16, 8}, false}}}});
+    run.program.see("call", {{"module", 0}, {"form", 0}});
+    EXPECT_EQ(run.rows.only("call")["batch_where_expected"], batch_first ? "yes" : "no");
+  }
+}
+
+TEST(Views, AListThatHoldsAModuleTwice) {
+  OneProcess run;
+  for (bool repeated : {true, false})
+    run.program.see("module", {{"number", repeated ? 0 : 1},
+                               {"name", repeated ? "blocks.0" : "blocks.0.fc"},
+                               {"type", "Block"},
+                               {"library", false},
+                               {"root", 0},
+                               {"repeated", repeated}});
+  run.program.see("parameter", {{"number", 0},
+                                {"root", 0},
+                                {"name", "blocks.0.fc.weight"},
+                                {"module", 1},
+                                {"kind", "parameter"},
+                                {"requires_grad", true},
+                                {"optimizer", 0}});
+  step(run.program, kGoodUpdate);
+  EXPECT_EQ(run.rows.only("parameter")["repeated"], "yes");
+}
+
+TEST(Views, ASampleThatComesAgainIsToldAtOnce) {
+  OneProcess run;
+  run.program.see("loader", {{"number", 0}, {"type", "DataLoader"}, {"workers", 2}});
+  for (int i = 0; i < 2; ++i) {
+    run.program.see(
+        "batch",
+        {{"loader", 0}, {"pass", 0}, {"index", i}, {"rows", std::vector<Bits>{Bits{5}, Bits{6}}}});
+    EXPECT_EQ(run.rows.of("epoch").size(), static_cast<size_t>(i));
+  }
+  EXPECT_EQ(run.rows.only("epoch")["samples_distinct"], "no");
+  run.program.see("pass", {{"loader", 0}, {"pass", 0}, {"taken", 2}, {"ended", true}});
+  EXPECT_EQ(run.rows.of("epoch").back()["samples_distinct"], "?") << "and once";
+}
+
+// Clipping is given a generator that the optimizer has used up: it clips nothing.
+TEST(Views, WhatWasClippedIsWhatTheStepUses) {
+  for (double norm : {1.0, 0.0}) {
+    OneProcess run;
+    describe_model(run.program);
+    forward(run.program);
+    run.program.see("api", {{"name", "clip_grad_norm"},
+                            {"type", "norm 2"},
+                            {"number", 5.0},
+                            {"result", norm},
+                            {"place", "train.py:21:main"}});
+    run.program.see("update", {{"parameter", 0}, {"optimizer", 0}, {"value", Bits{2}}});
+    run.program.see("optimizer", {{"number", 0},
+                                  {"type", "SGD"},
+                                  {"lr", std::vector<double>{0.1}},
+                                  {"strangers", 0},
+                                  {"trainable_left", 0},
+                                  {"gradient_norm", 1.0}});
+    const SeenRow row = run.rows.only("optimizer");
+    EXPECT_EQ(row["clipped_all"], norm > 0 ? "yes" : "no");
+    if (norm == 0) {
+      EXPECT_EQ(row.place, "train.py:21:main");
+    }
+  }
+}
+
+TEST(Views, SamplesThatAreEvaluatedAndTrainedOn) {
+  for (uint64_t last : {9, 3}) {
+    OneProcess run;
+    for (int loader : {0, 1}) {
+      run.program.see("loader", {{"number", loader}, {"workers", 0}});
+      std::vector<Bits> rows;
+      for (uint64_t i = 0; i < 4; ++i) rows.push_back(Bits{loader == 0 ? i : 5 + i});
+      if (loader == 1) rows.back() = Bits{last};
+      run.program.see("batch", {{"loader", loader}, {"pass", 0}, {"index", 0}, {"rows", rows}});
+      if (loader == 0) run.program.see("api", {{"name", "backward"}});
+      run.program.see("pass", {{"loader", loader}, {"pass", 0}, {"taken", 1}, {"ended", true}});
+    }
+    EXPECT_EQ(run.rows.of("epoch").back()["apart"], last == 9 ? "yes" : "no");
+  }
+}
+
+TEST(Views, RatesNormsAndRandomStatesOfRanks) {
+  TwoRanks run;
+  for (int k = 0; k < 3; ++k)
+    for (auto [program, rank] : {std::pair(&run.first, 0), std::pair(&run.second, 1)}) {
+      program->see("api", {{"name", "replicate"}, {"type", "DistributedDataParallel"}});
+      program->see("api", {{"name", "clip_grad_norm"},
+                           {"type", "norm 2"},
+                           {"number", 1.0},
+                           {"result", k == 1 && rank == 1 ? 2.0 : 3.0}});
+      program->see("optimizer",
+                   {{"number", 0},
+                    {"type", "SGD"},
+                    {"lr", std::vector<double>{k == 0 && rank == 1 ? 0.2 : 0.1}},
+                    {"noise", Bits{static_cast<uint64_t>(k < 2 ? 10 * k + rank : 7)}}});
+      program->end_step();
+    }
+  const auto rows = run.rows.of("rank_steps");
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0]["same_lr"], "no");
+  EXPECT_EQ(rows[0].detail, "learning rate 0.1 on rank 0, 0.2 on rank 1");
+  EXPECT_EQ(rows[1]["same_lr"], "yes");
+  EXPECT_EQ(rows[1]["same_clip"], "no");
+  EXPECT_EQ(rows[2]["same_clip"], "yes");
+  EXPECT_EQ(rows[2]["draws_apart"], "no");
 }
 
 }  // namespace

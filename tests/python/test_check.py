@@ -91,6 +91,16 @@ def test_what_a_violation_does(opguard, folder, what, status, steps):
     assert not list((folder / what).glob("stop*"))
 
 
+def test_a_command_gets_each_finding(opguard, folder):
+    command = 'cat > found.json; echo "$OPGUARD_VIOLATION_STEP $OPGUARD_VIOLATION_RANK" > where; kill -0 $OPGUARD_VIOLATION_PID && touch lives'
+    done = opguard("run", "--log", "hooked", "--check", "builtin", "--violation-command", command, "--on-violation", "stop", "--",
+                   "python", "train.py", cwd=folder, env={"FAULT": "zero"})
+    assert done.returncode == 1, done.stderr
+    found = json.loads((folder / "found.json").read_text())
+    assert (found["step"], found["place"]["line"]) == (1, line_of("loss.backward()"))
+    assert (folder / "where").read_text() == "1 0\n" and (folder / "lives").exists()
+
+
 def test_with_probes_the_statement_is_named(opguard, folder):
     done = opguard("check", "--json", "cut.json", "--html", "cut.html", "--sarif", "cut.sarif", "--", "python", "train.py", cwd=folder,
                    env={"FAULT": "cut"})

@@ -1,6 +1,7 @@
 """What can change a run's bits besides its source. It is written into each log's header, so that logs made under
 unlike settings can be told apart (docs/guide/determinism.md)."""
 
+import gc
 import os
 import platform
 import sys
@@ -73,9 +74,11 @@ def _compiled():
             continue
         for name, read in readers.items():
             try:
-                found[name] = str(read(loaded))
+                value = str(read(loaded))
             except Exception:
                 continue  # not in this torch
+            if value:
+                found[name] = value
     return found
 
 
@@ -93,7 +96,40 @@ def _device(torch):
     return "cpu" if not torch.backends.cuda.is_built() else None
 
 
+def _config_text(config):
+    """A triton.Config: its own constants, and what it says of launching."""
+    held = dict(getattr(config, "kwargs", {}), num_warps=getattr(config, "num_warps", None), num_stages=getattr(config, "num_stages", None))
+    return ",".join("%s:%s" % (name, value) for name, value in sorted(held.items()) if value is not None)
+
+
+def _tuned_by_inductor(codecache):
+    """{"triton_poi_fused_add_0=XBLOCK:128,num_warps:4"}: kernels that have chosen among configurations."""
+    found = set()
+    for module in codecache.PyCodeCache.modules:
+        for name, value in list(vars(module).items()):
+            launchers = getattr(value, "launchers", None)
+            if type(value).__name__.endswith("Autotuner") and isinstance(launchers, list) and len(launchers) == 1:
+                found.add("%s=%s" % (name, _config_text(launchers[0].config)))
+    return found
+
+
+def _tuned_by_program(autotuner):
+    """The same of the program's own @triton.autotune; all that it has chosen, for whatever key."""
+    found = set()
+    for value in gc.get_objects():
+        if type(value) is autotuner.Autotuner:
+            name = getattr(getattr(value, "base_fn", None), "__name__", "kernel")
+            found.update("%s=%s" % (name, _config_text(config)) for config in list(value.cache.values()))
+    return found
+
+
 _COMPILER = {
+    "torch._inductor.codecache": {
+        "inductor_tuned": lambda codecache: "; ".join(sorted(_tuned_by_inductor(codecache))),
+    },
+    "triton.runtime.autotuner": {
+        "triton_tuned": lambda autotuner: "; ".join(sorted(_tuned_by_program(autotuner))),
+    },
     "torch._dynamo.utils": {
         "dynamo_graphs": lambda utils: utils.counters.get("stats", {}).get("unique_graphs", 0),
         "dynamo_graph_breaks": lambda utils: sum(utils.counters.get("graph_break", {}).values()),

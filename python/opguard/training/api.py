@@ -10,7 +10,7 @@ import sys
 import weakref
 
 from opguard.load import importing
-from opguard.training import hooks, kinds, modules, parameters, steps, tensors, where
+from opguard.training import chance, hooks, kinds, modules, parameters, steps, tensors, where
 
 _numbers = {}  # (kind, id) -> (weak reference, number)
 _counts = {}
@@ -80,7 +80,8 @@ def _backward(args, kwargs):
 def _clipped(name):
     def tell(token, result, args, kwargs):
         bound = args[1] if len(args) > 1 else kwargs.get("max_norm", kwargs.get("clip_value"))
-        say(name, None, None, tensors.number(bound), None, tensors.number(tensors.local(result)) if result is not None else None)
+        norm = args[2] if len(args) > 2 else kwargs.get("norm_type", 2.0)
+        say(name, None, None if name == "clip_grad_value" else "norm %g" % norm, tensors.number(bound), None, tensors.number(tensors.local(result)) if result is not None else None)
 
     return tell
 
@@ -146,6 +147,10 @@ def _scaler(name):
 def _seeded(args, kwargs):
     seed = args[0] if args else kwargs.get("seed")
     say("seed", None, None, tensors.number(seed) if not isinstance(seed, bool) else None)
+
+
+def _was_seeded(token, result, args, kwargs):
+    chance.seeded()
 
 
 def _epoch_set(args, kwargs):
@@ -238,7 +243,7 @@ def install(torch):
             around(kind, "step", _scheduled, family="scheduler")
     _wrap_scalers(torch)
     original = torch.random.manual_seed
-    ours = around(torch.random, "manual_seed", _seeded, family="seed")
+    ours = around(torch.random, "manual_seed", _seeded, _was_seeded, family="seed")
     if ours is not None and torch.manual_seed is original:
         torch.manual_seed = ours
     for name in _INIT.split():

@@ -16,7 +16,8 @@ from opguard import _rt
 from opguard.load import importing
 from opguard.training import api, hooks, kinds, tensors, where
 
-_MOST_ROWS, _MOST_ROW_BYTES = 4096, 1 << 16
+_MOST_ROWS, _MOST_ROW_BYTES, _MOST_TOKENS = 4096, 1 << 16, 1 << 18
+_IGNORED = -100  # the label that a loss leaves out, by torch's default
 
 
 class Pass:
@@ -103,7 +104,7 @@ def _taken(iterator, data):
     torch = sys.modules["torch"]
     with torch._C.DisableTorchFunction():
         shapes = tensors.forms(data, "batch")
-        kinds.say("batch", (running.loader, running.number, running.taken, rows(data), shapes, running.place))
+        kinds.say("batch", (running.loader, running.number, running.taken, rows(data), shapes, running.place, _ends_are_targets(data)))
     running.taken += 1
 
 
@@ -123,6 +124,31 @@ def rows(data):
         return _plain_rows(data)
     with tensors.quietly():
         return _rt.row_hashes(tuple([_thinned(t.detach()) for t in held if t.numel()]), _MOST_ROWS)
+
+
+def _ends_are_targets(data):
+    """Of texts padded with the token that ends them: is an end that is attended to a label? None where it cannot be told."""
+    if not hasattr(data, "get"):
+        return None
+    torch = sys.modules["torch"]
+    tokens, mask, labels = (data.get(name) for name in ("input_ids", "attention_mask", "labels"))
+    if not all(tensors.is_plain(t) and t.device.type == "cpu" and t.dim() == 2 for t in (tokens, mask, labels)):
+        return None
+    if not tokens.shape == mask.shape == labels.shape or tokens.numel() > _MOST_TOKENS:
+        return None
+    with tensors.quietly():
+        attended, ignored = mask != 0, labels == _IGNORED
+        if not torch.equal(labels[~ignored], tokens[~ignored]):
+            return None  # shifted already: behind an end comes nothing
+        padding = tokens[~attended].unique()
+        if padding.numel() == 0 and len(tokens) > 1:
+            # Nothing says what would pad. That each text's last token is no label, and it alone, says it too.
+            return False if bool(ignored[:, -1].all()) and int(ignored.sum()) == len(tokens) else None
+        if padding.numel() != 1:
+            return None
+        ends = attended & (tokens == padding)
+        ends &= (~ignored).any(1, keepdim=True)
+        return bool((~ignored[ends]).any()) if bool(ends.any()) else None
 
 
 def _thinned(tensor):

@@ -77,7 +77,22 @@ def _saved(value, path):
         there = {_key(tensor) for name, tensor in model if name in pairs}
         missing += [name for name, tensor in model if name not in pairs and _key(tensor) not in there and name not in missing]
     count = count or sum(map(len, models))
-    kinds.say("save", (path, len(saved), count, len(same), missing[:_MOST_NAMES], unlike[:_MOST_NAMES], where.here()))
+    kinds.say("save", (path, len(saved), count, len(same), missing[:_MOST_NAMES], unlike[:_MOST_NAMES], where.here(), _trained_missing(models, pairs)))
+
+
+def _trained_missing(models, pairs):
+    """Names that an optimizer trains and the file lacks, of models most of whose trained names it has; None of others.
+
+    An adapter's file has what was trained, and few of the model's names."""
+    holders, found = parameters.holders(), None
+    for model in models:
+        trained = [(name, tensor) for name, tensor in model if id(tensor) in holders and tensor.requires_grad]
+        there = {_key(tensor) for name, tensor in trained if name in pairs}
+        if not there or sum(_key(tensor) in there for _, tensor in trained) * 2 < len(trained):
+            continue
+        found = [] if found is None else found
+        found += [name for name, tensor in trained if name not in pairs and _key(tensor) not in there and name not in found]
+    return None if found is None else found[:_MOST_NAMES]
 
 
 def _key(tensor):
@@ -161,7 +176,20 @@ def _given(args, kwargs):
     torch = sys.modules["torch"]
     given = [(str(k), v) for k, v in list(dict.items(state)) if isinstance(v, torch.Tensor)] if isinstance(state, dict) else []
     live = _live(args[0])
-    return given, sum(1 for name, tensor in given if name in live and tensor.numel() and _key(tensor) == _key(live[name]))
+    own = [live[name] for name, tensor in given if name in live and tensor.numel() and _key(tensor) == _key(live[name])]
+    return given, _untouched(own)
+
+
+def _untouched(own):
+    """How many are still what the last step has left? One that was filled in place since, as torch.distributed.checkpoint
+    does, is loaded already."""
+    known = [(tensor, parameters.known(tensor)) for tensor in own]
+    left = [(tensor, entry.value) for tensor, entry in known if entry is not None and entry.value is not None]
+    with tensors.quietly():
+        now = tensors.hashes([tensor for tensor, _ in left])
+    untouched = sum(1 for (_, value), digest in zip(left, now) if digest == value)
+    # What no step has met, a large buffer, goes with what one has.
+    return len(own) if left and untouched == len(left) else untouched
 
 
 def _loaded(token, result, args, kwargs):
@@ -171,9 +199,12 @@ def _loaded(token, result, args, kwargs):
     live = _live(module)
     pairs = {name: [(_as(tensor, live[name]), live[name])] for name, tensor in given if name in live}
     _, unlike = _compare(pairs)
-    for name in pairs:
-        if isinstance(live[name], sys.modules["torch"].nn.Parameter):
-            parameters.meet(live[name]).loaded = True
+    filled = [live[name] for name in pairs if isinstance(live[name], sys.modules["torch"].nn.Parameter)]
+    with tensors.quietly():
+        digests = tensors.hashes(filled)
+    for tensor, digest in zip(filled, digests):
+        entry = parameters.meet(tensor)
+        entry.loaded, entry.as_loaded = True, (tensor.dtype, digest)
     kinds.say("load", (
         type(module).__name__, len(given), None if missing is None else len(missing), None if unexpected is None else len(unexpected),
         unlike[:_MOST_NAMES], where.here(), own, "module", modules.number_of(module),

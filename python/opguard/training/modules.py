@@ -24,14 +24,14 @@ _MOST_FORMS = 50_000  # further ones are not recorded
 class Entry:
     """A module that was met."""
 
-    __slots__ = ("ref", "number", "root", "parent", "name", "type", "library", "said", "names", "key", "thread")
+    __slots__ = ("ref", "number", "root", "parent", "name", "type", "library", "said", "names", "key", "thread", "repeated")
 
     def __init__(self, module, number, key):
         self.number, self.key = number, key
         self.root, self.parent, self.name = self, None, ""
         self.type = type(module).__name__
         self.library = not where.is_users_class(type(module))
-        self.said, self.names = False, None
+        self.said, self.names, self.repeated = False, None, False
         self.thread = None  # of a root: by which it was called last
 
 
@@ -120,11 +120,13 @@ def _meet_tree(root, prefix):
         return
     below = parameter_names.modules_below(root)
     top, inside = None, {id(module) for _, module in below}
-    parents = {}
+    parents, again = {}, set()
     for path, module in below:
+        children = set()
         for _, child in parameter_names.table(module, "_modules"):
             if child is not None:
                 parents.setdefault(id(child), module)
+                (again if id(child) in children else children).add(id(child))
         entry = known(module)
         if entry is None:
             alone = len(below) == 1 and not parameter_names.table(root, "_parameters")
@@ -139,6 +141,8 @@ def _meet_tree(root, prefix):
             top = entry
             if entry.root is not entry:
                 entry.root, entry.said = entry, False
+        if id(module) in again and not entry.repeated:
+            entry.repeated, entry.said = True, False
         name = path.rstrip(".")
         parent = parents.get(id(module))
         entry.parent = known(parent) if parent is not None else None
@@ -169,7 +173,12 @@ def _say(entry, module):
         root = entry.root.ref()
         if root is not None:
             _say(entry.root, root)
-    kinds.say("module", (entry.number, entry.name, entry.type, entry.library, entry.root.number, len(parameter_names.named_parameters(module))))
+    first = getattr(module, "batch_first", None)
+    kinds.say("module", (
+        entry.number, entry.name, entry.type, entry.library, entry.root.number, len(parameter_names.named_parameters(module)),
+        first if isinstance(first, bool) else None, entry.repeated,
+        tensors.number(getattr(module, "momentum", None)) if getattr(module, "running_mean", None) is not None else None,
+    ))  # fmt: skip
 
 
 # --- a call ---

@@ -19,14 +19,20 @@ _MOST_BYTES, _MOST_BUFFERS, _MOST_ATTRIBUTES = 1 << 20, 512, 8
 class Held:
     """A parameter or buffer that was met."""
 
-    __slots__ = ("ref", "number", "kind", "seen", "said", "constant", "place", "value", "gradient", "gradient_norm", "holder", "stamp", "loaded")
+    __slots__ = ("ref", "number", "kind", "seen", "said", "constant", "place", "value", "gradient", "gradient_norm", "holder", "stamp", "loaded", "as_loaded")
 
     def __init__(self, tensor, number, kind):
         self.number, self.kind = number, kind
         self.seen = self.said = self.place = self.value = self.gradient = self.holder = None
         self.gradient_norm = self.stamp = None
         self.loaded = False  # a load_state_dict has filled it
+        self.as_loaded = None  # (its type, its digest) then, until a step has begun
         self.constant = None  # not asked so far: what is initialised only now is none
+
+    def is_as_loaded(self, tensor):
+        """At the first step behind a load: does it begin with what was loaded? None: no load, or of another type."""
+        loaded, self.as_loaded = self.as_loaded, None
+        return None if loaded is None or loaded[0] != tensor.dtype or None in (loaded[1], self.value) else loaded[1] == self.value
 
 
 class Place:

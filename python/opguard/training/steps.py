@@ -17,9 +17,11 @@ import threading
 import weakref
 
 from opguard.record import hook_numbers
-from opguard.training import hooks, kinds, modules, parameters, tensors, where
+from opguard.training import chance, hooks, kinds, modules, parameters, tensors, where
 
 _MOST_WALKS = 16
+_MOST_ALIASES = 4096
+_MOST_LOOKS = 4  # at an optimizer's own tensors
 _state = {"next": 0, "stepping": 0, "walks": 0, "scanned": False}
 
 
@@ -34,10 +36,11 @@ _running = _Running()
 class Known:
     """An optimizer that was met."""
 
-    __slots__ = ("ref", "number", "first", "steps")
+    __slots__ = ("ref", "number", "first", "steps", "noise")
 
     def __init__(self, optimizer):
         self.ref, self.number, self.steps = weakref.ref(optimizer), _state["next"], 0
+        self.noise = chance.Noise()
         self.first = None  # in which order it took its first step, None: it did not, or within another's
         _state["next"] += 1
 
@@ -111,6 +114,26 @@ def held_by(optimizer):
     return found
 
 
+def _aliased():
+    """Of what an optimizer keeps for a parameter, `self.slow[p]`, which is the parameter's own memory? "": nothing.
+
+    One that wraps another keeps its own, and steps through that one alone: all are looked at."""
+    torch = sys.modules["torch"]
+    living = [optimizer for optimizer in (known.ref() for known in list(_known.values())) if optimizer is not None]
+    tables = [item for optimizer in living for item in list(vars(optimizer).items())]
+    for name, table in tables:
+        if not isinstance(table, dict):
+            continue
+        for parameter, kept in list(table.items())[:_MOST_ALIASES]:
+            if not isinstance(parameter, torch.Tensor):
+                continue
+            for value in list(kept.values()) if isinstance(kept, dict) else [kept]:
+                if isinstance(value, torch.Tensor) and value is not parameter and tensors.is_plain(value) and tensors.is_plain(parameter):
+                    if value.numel() and value.shape == parameter.shape and value.data_ptr() == parameter.data_ptr() != 0:
+                        return name
+    return ""
+
+
 def _decays(optimizer):
     """Does a group that decays hold something? None where no group is meant to."""
     asked = [group["params"] for group in optimizer.param_groups if tensors.number(group.get("weight_decay"))]
@@ -130,6 +153,9 @@ class Seen:
         self.number = _steps(optimizer)
         if not _state["scanned"]:
             _meet_all()
+        known = _known[id(optimizer)]
+        self.noise_fresh, self.noise = known.noise.begins()
+        self.aliased = _aliased() if known.steps < _MOST_LOOKS else None
         self.held = held_by(optimizer)
         places, buffers, order = parameters.scan()
         if any(id(t) not in places for t in self.held) and _state["walks"] < _MOST_WALKS:
@@ -155,6 +181,7 @@ class Seen:
         for tensor, value in zip(fresh, tensors.hashes(fresh)):
             parameters.known(tensor).value = value
         self.before = {id(t): parameters.known(t).value for t in self.held}
+        self.as_loaded = {id(t): parameters.known(t).is_as_loaded(t) for t in self.held}
         self.places, self.holders, self.torch = places, holders, torch
 
     def _gradients(self):
@@ -187,6 +214,7 @@ class Seen:
             module = entry.holder() if entry.holder is not None else None
             kinds.say("update", (
                 entry.number, self.number, value, before, digest, dtype, gradient_norm, norm, moved, None if module is None else bool(module.training),
+                self.as_loaded.get(id(tensor)),
             ))  # fmt: skip
         squares = [n * n for _, _, n in (self.gradients[id(t)] for t in self.held if id(t) in self.gradients) if n is not None]
         known = any(value is not None for value in values[: len(self.held)]) or not self.held
@@ -194,7 +222,7 @@ class Seen:
         rates = [tensors.number(group.get("lr")) for group in optimizer.param_groups]
         kinds.say("optimizer", (
             self.number, type(optimizer).__name__, rates, len(self.held), self.strangers, changed if known else None, self.left, norm, skipped, place,
-            _decays(optimizer),
+            _decays(optimizer), self.noise_fresh, self.noise, self.aliased,
         ))  # fmt: skip
         self.remember()
 

@@ -31,7 +31,8 @@ enum class ViewNumber : uint16_t {
   loss,
   argument,
   told,
-  criterion
+  criterion,
+  rank_steps
 };
 
 namespace parameter {
@@ -53,6 +54,9 @@ enum : uint8_t {
   training,
   tied,
   copied,
+  repeated,
+  as_loaded,
+  master_wide,
   twin_held,
   called,
   leaf,
@@ -83,6 +87,9 @@ enum : uint8_t {
   finite,
   lr_positive,
   decays,
+  noise_fresh,
+  clipped_all,
+  own_memory,
   state_loaded,
   rest_loaded,
   skipped,
@@ -108,6 +115,7 @@ enum : uint8_t {
   dim0_kept,
   dim0_equal,
   spreads,
+  batch_where_expected,
   drew,
   type,
   columns
@@ -131,7 +139,18 @@ enum : uint8_t {
 };
 }
 namespace random {
-enum : uint8_t { function, on, module_training, root_training, grad, frozen, columns };
+enum : uint8_t {
+  function,
+  on,
+  p_same,
+  draws_same,
+  module_training,
+  root_training,
+  grad,
+  again,
+  frozen,
+  columns
+};
 }
 namespace backward {
 enum : uint8_t {
@@ -148,7 +167,7 @@ enum : uint8_t {
 };
 }
 namespace save {
-enum : uint8_t { has_all, equals_live, mixed, some, columns };
+enum : uint8_t { has_all, has_trained, equals_live, mixed, some, columns };
 }
 namespace load {
 enum : uint8_t {
@@ -166,6 +185,8 @@ namespace epoch {
 enum : uint8_t {
   complete,
   samples_distinct,
+  apart,
+  ends_are_targets,
   new_order,
   shuffled,
   distributed,
@@ -185,6 +206,7 @@ namespace rank_parameters {
 enum : uint8_t {
   equal,
   was_equal,
+  began_equal,
   gradient_equal,
   gradient_was_equal,
   has_grad_alike,
@@ -219,11 +241,14 @@ namespace buffer {
 enum : uint8_t {
   changed,
   finite,
+  slow,
   training,
   called,
   called_in_training,
   called_for_gradients,
   frozen,
+  still,
+  wants,
   module,
   attr,
   columns
@@ -238,8 +263,21 @@ enum : uint8_t { function, output, argument, relation, columns };
 namespace told {
 enum : uint8_t { name, holds, columns };
 }
+namespace rank_steps {
+enum : uint8_t { same_lr, same_clip, draws_apart, together, columns };
+}
 namespace criterion {
-enum : uint8_t { function, fits, spreads, layers_cast, autocast, grad, columns };
+enum : uint8_t {
+  function,
+  fits,
+  spreads,
+  layers_cast,
+  wide,
+  target_wants,
+  autocast,
+  grad,
+  columns
+};
 }
 
 }  // namespace opguard

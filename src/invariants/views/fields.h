@@ -51,7 +51,10 @@ enum Module {
   module_type,
   module_library,
   module_root,
-  module_parameters
+  module_parameters,
+  module_batch_first,
+  module_repeated,
+  module_momentum
 };
 enum Form {
   form_number,
@@ -96,7 +99,8 @@ enum Update {
   update_gradient_norm,
   update_norm,
   update_changed,
-  update_training
+  update_training,
+  update_as_loaded
 };
 enum Optimizer {
   optimizer_number,
@@ -109,7 +113,10 @@ enum Optimizer {
   optimizer_gradient_norm,
   optimizer_skipped,
   optimizer_place,
-  optimizer_decays
+  optimizer_decays,
+  optimizer_noise_fresh,
+  optimizer_noise,
+  optimizer_aliased
 };
 enum Loader {
   loader_number,
@@ -124,7 +131,15 @@ enum Loader {
   loader_batches,
   loader_place
 };
-enum Batch { batch_loader, batch_pass, batch_index, batch_rows, batch_shapes, batch_place };
+enum Batch {
+  batch_loader,
+  batch_pass,
+  batch_index,
+  batch_rows,
+  batch_shapes,
+  batch_place,
+  batch_ends_are_targets
+};
 enum Pass { pass_loader, pass_pass, pass_taken, pass_ended, pass_place };
 enum Random {
   random_function,
@@ -133,9 +148,20 @@ enum Random {
   random_module,
   random_grad,
   random_place,
-  random_module_training
+  random_module_training,
+  random_state,
+  random_again
 };
-enum Save { save_path, save_tensors, save_live, save_same, save_missing, save_unlike, save_place };
+enum Save {
+  save_path,
+  save_tensors,
+  save_live,
+  save_same,
+  save_missing,
+  save_unlike,
+  save_place,
+  save_trained_missing
+};
 enum Load {
   load_type,
   load_given,

@@ -1,6 +1,6 @@
 #include "invariants/views/loader_passes.h"
 
-#include <unordered_set>
+#include <algorithm>
 
 #include "llvm/ADT/Hashing.h"
 
@@ -10,6 +10,10 @@ namespace {
 
 // A pass of more samples is compared by these alone.
 constexpr size_t kMostSamples = 1 << 20;
+// Of so many samples of a pass one may be another again: small discrete ones are alike by chance.
+constexpr size_t kChanceAgain = 8;
+// Of fewer two that are alike may be chance.
+constexpr size_t kFewestSamples = 4;
 
 }  // namespace
 
@@ -27,18 +31,23 @@ void LoaderPasses::loader(const Fields& fields) {
   state.batch_size = fields.integer(field::loader_batch_size).value_or(-1);
 }
 
-void LoaderPasses::batch(const Fields& fields) {
+void LoaderPasses::batch(const RowContext& context, const Fields& fields) {
   State& state = loaders_[fields.integer(field::batch_loader).value_or(-1)];
   int64_t pass = fields.integer(field::batch_pass).value_or(-1);
   if (pass != state.pass) {
     state.pass = pass;
     state.samples.clear();
+    state.distinct.clear();
+    state.told = false;
   }
   last_.samples.clear();
+  last_loader_ = fields.integer(field::batch_loader).value_or(-1);
   for (const ObservedValue& value : fields.list(field::batch_rows)) {
     if (value.kind != ObservedKind::bits && value.kind != ObservedKind::integer) continue;
     last_.samples.push_back(value.bits);
-    if (state.samples.size() < kMostSamples) state.samples.push_back(value.bits);
+    if (state.samples.size() >= kMostSamples) continue;
+    state.samples.push_back(value.bits);
+    state.distinct.insert(value.bits);
   }
   last_.distributed = state.distributed;
   last_.sampler = state.sampler;
@@ -47,7 +56,56 @@ void LoaderPasses::batch(const Fields& fields) {
   for (const TensorForm& form : fields.forms(field::batch_shapes))
     last_.shapes = llvm::hash_combine(
         last_.shapes, llvm::hash_combine_range(form.shape.begin(), form.shape.end()));
+  last_.size = state.batch_size;
+  last_.loader = last_loader_;
+  last_.pass = pass;
   if (!last_.place.empty()) state.place = last_.place;
+  if (const auto targets = fields.yes(field::batch_ends_are_targets)) {
+    RowMaker row(context, ViewNumber::epoch);
+    row.set(epoch::ends_are_targets, *targets);
+    if (!*targets) row.detail = "the token that ends a text and pads it is no label anywhere";
+    row.name = state.type;
+    row.place = state.place;
+    row.give();
+  }
+  const size_t twice = state.samples.size() - state.distinct.size();
+  if (twice * kChanceAgain > state.samples.size() && !state.told) again(context, state);
+}
+
+// At once, and not as the pass ends.
+void LoaderPasses::again(const RowContext& context, State& state) {
+  state.told = true;
+  RowMaker row(context, ViewNumber::epoch);
+  row.set(epoch::samples_distinct, false);
+  row.set(epoch::shuffled, state.shuffled);
+  row.set(epoch::distributed, state.distributed);
+  row.set(epoch::workers, state.workers);
+  row.set(epoch::sampler, state.sampler);
+  row.set(epoch::first, state.passes_ended == 0);
+  row.detail = std::to_string(state.samples.size() - state.distinct.size()) + " of " +
+               std::to_string(state.samples.size()) + " samples occur again in the same pass";
+  row.name = state.type;
+  row.place = state.place;
+  row.give();
+}
+
+void LoaderPasses::trained() {
+  if (auto it = loaders_.find(last_loader_); it != loaders_.end()) {
+    it->second.trains = true;
+    trains_ = last_loader_;
+  }
+  last_loader_ = -1;
+}
+
+// Of what is evaluated: none of it is trained on, or all, as who asks how well it was learned does.
+std::optional<bool> LoaderPasses::apart(const State& state, bool ended) const {
+  if (!ended || state.trains || state.distinct.size() < kFewestSamples) return std::nullopt;
+  // Folds of a cross validation train on others in turn: the last one counts.
+  const auto other = loaders_.find(trains_);
+  if (other == loaders_.end() || other->second.whole.empty()) return std::nullopt;
+  const size_t both = std::count_if(state.distinct.begin(), state.distinct.end(),
+                                    [&](uint64_t s) { return other->second.whole.contains(s); });
+  return both == 0 || both == state.distinct.size();
 }
 
 void LoaderPasses::pass(const RowContext& context, const Fields& fields) {
@@ -59,10 +117,12 @@ void LoaderPasses::pass(const RowContext& context, const Fields& fields) {
 
 void LoaderPasses::end(const RowContext& context, State& state, bool ended, int64_t taken) {
   RowMaker row(context, ViewNumber::epoch);
-  std::unordered_set<uint64_t> distinct(state.samples.begin(), state.samples.end());
+  const std::unordered_set<uint64_t>& distinct = state.distinct;
   if (ended && state.batches >= 0) row.set(epoch::complete, taken == state.batches);
-  if (state.samples.size() > 1)
-    row.set(epoch::samples_distinct, distinct.size() == state.samples.size());
+  const auto is_apart = apart(state, ended);
+  row.set(epoch::apart, is_apart);
+  if (state.samples.size() > 1 && state.samples.size() == distinct.size())
+    row.set(epoch::samples_distinct, true);
   bool comparable = ended && state.before_whole && state.samples.size() > 2 && distinct.size() > 2;
   if (comparable) row.set(epoch::new_order, state.samples != state.before);
   row.set(epoch::shuffled, state.shuffled);
@@ -81,16 +141,20 @@ void LoaderPasses::end(const RowContext& context, State& state, bool ended, int6
     row.detail = "the same " + std::to_string(state.samples.size()) + " samples in the same order";
   else if (ended && state.batches >= 0 && taken != state.batches)
     row.detail = std::to_string(taken) + " batches of " + std::to_string(state.batches);
+  if (!is_apart.value_or(true)) row.detail = "some of its samples are trained on";
   row.name = state.type;
   row.place = state.place;
   row.give();
   if (ended) {
+    state.whole = std::move(state.distinct);
     state.before = std::move(state.samples);
     state.before_whole = true;
     state.last_taken = taken;
     ++state.passes_ended;
   }
   state.samples.clear();
+  state.distinct.clear();
+  state.told = false;
   state.pass = -1;
   epochs_set_ = false;
 }

@@ -113,6 +113,9 @@ void ObservedModel::module(const Fields& fields) {
   module->type = fields.text(field::module_type);
   module->library = fields.yes(field::module_library).value_or(false);
   module->root = fields.integer(field::module_root).value_or(-1);
+  module->repeated = fields.yes(field::module_repeated).value_or(false);
+  module->momentum = fields.real(field::module_momentum);
+  module->batch_first = fields.yes(field::module_batch_first);
 }
 
 void ObservedModel::form(const Fields& fields) {
@@ -126,6 +129,7 @@ void ObservedModel::form(const Fields& fields) {
   auto inputs = fields.forms(field::form_inputs), outputs = fields.forms(field::form_outputs);
   const TensorForm* in = first_floating(inputs);
   const TensorForm* out = first_floating(outputs);
+  if (in) form->in_shape = in->shape;
   std::string_view parameter = fields.text(field::form_parameter_dtype);
   form->parameter_wants = fields.yes(field::form_parameter_wants);
   if (!inputs.empty())
@@ -173,10 +177,12 @@ void ObservedModel::parameter(const Fields& fields) {
   auto shape = fields.integers(field::parameter_shape);
   p->dims = shape.size();
   p->shape = digest_of(shape);
+  p->empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
   p->requires_grad = fields.yes(field::parameter_requires_grad).value_or(false);
   p->leaf = fields.yes(field::parameter_leaf).value_or(true);
   p->buffer = fields.text(field::parameter_kind) == "buffer";
   p->tied = fields.texts(field::parameter_names).size() > 1;
+  if (const ObservedModule* module = module_at(p->module)) p->repeated = is_repeated(*module);
   p->constant = fields.yes(field::parameter_constant).value_or(false);
   p->split = says_split(fields);
   if (auto decay = fields.real(field::parameter_weight_decay)) p->decays = *decay != 0;
@@ -201,6 +207,23 @@ std::optional<bool> ObservedModel::frozen_around(const ObservedModule& module) {
     const size_t dot = around.rfind('.');
     around = dot == around.npos ? std::string_view{} : around.substr(0, dot);
   }
+}
+
+bool ObservedModel::is_repeated(const ObservedModule& module) const {
+  return std::any_of(modules_.begin(), modules_.end(), [&](const ObservedModule& around) {
+    return around.repeated && around.root == module.root &&
+           (module.name == around.name || module.name.starts_with(around.name + "."));
+  });
+}
+
+ObservedModel::OfModule ObservedModel::parameters_of(int64_t module) const {
+  OfModule found;
+  for (const ObservedParameter& p : parameters_) {
+    if (!p.met || p.buffer || p.module != module) continue;
+    found.still = found.still.value_or(true) && !p.ever_moved;
+    found.wants = found.wants.value_or(false) || p.requires_grad;
+  }
+  return found;
 }
 
 const ObservedModule& ObservedModel::outermost_frozen(const ObservedModule& module) {

@@ -25,6 +25,9 @@ struct ObservedModule {
   int64_t root = -1;
   bool called = false, called_in_training = false;  // since the last step
   bool called_for_gradients = false;                // with gradients enabled, since the last step
+  bool repeated = false;                            // a list holds it more than once
+  std::optional<double> momentum{};                 // of a batch norm
+  std::optional<bool> batch_first{};                // of what takes sequences: its own attribute
   std::string place;                                // of its last call
   // "layers.0.attn (Attention)", "(Net)" of a root.
   std::string words() const;
@@ -41,7 +44,8 @@ struct ObservedForm {
   std::optional<bool> wants, in_wants, parameter_wants;
   bool training = false, grad = false;
   std::string autocast, dtype;
-  uint64_t shapes = 0;  // a digest of all shapes and types
+  std::vector<int64_t> in_shape;  // of the first floating input
+  uint64_t shapes = 0;            // a digest of all shapes and types
   std::string shape_words;
 };
 
@@ -51,8 +55,11 @@ struct ObservedParameter {
   size_t dims = 0;
   uint64_t shape = 0;  // a digest
   bool requires_grad = false, leaf = true, buffer = false, tied = false, constant = false;
+  bool empty = false;  // it has no elements here
   bool split = false;  // its own attributes say that ranks hold parts of it
   bool copied = false, twin = false;
+  bool repeated = false;    // a list holds its module, or one around it, more than once
+  bool ever_moved = false;  // since it was met
   std::optional<bool> decays;
   bool had_grad = false, met = false;
   std::optional<uint64_t> last{};  // its value after the step before
@@ -79,6 +86,12 @@ class ObservedModel {
   // Does an optimizer train none of the parameters around a module? Of the innermost module around
   // it that has any; none where none has.
   std::optional<bool> frozen_around(const ObservedModule& module);
+  // Of a module's own parameters: has none moved, does one want a gradient? None: it has none.
+  struct OfModule {
+    std::optional<bool> still{}, wants{};
+  };
+  OfModule parameters_of(int64_t module) const;
+  bool is_repeated(const ObservedModule& module) const;
   // The outermost module around this one of whose parameters none is trained; else itself.
   const ObservedModule& outermost_frozen(const ObservedModule& module);
 

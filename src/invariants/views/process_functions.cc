@@ -18,6 +18,17 @@ std::string shape_words(const std::vector<TensorForm>& forms) {
   return words;
 }
 
+// Between two steps. Where more are drawn, those of later ones are not known.
+constexpr size_t kMostDrawn = 1 << 16;
+
+std::string short_number(double number) { return std::to_string(number).substr(0, 5); }
+
+// These take exponentials: 8 bits of a mantissa are too few.
+bool takes_exponentials(std::string_view function) {
+  return function == "cross_entropy" || function == "nll_loss" || function == "kl_div" ||
+         function.starts_with("binary_cross_entropy");
+}
+
 }  // namespace
 
 void ProcessViews::random(const Fields& fields) {
@@ -30,16 +41,38 @@ void ProcessViews::random(const Fields& fields) {
   held.on = fields.yes(field::random_asked);
   held.module_training = fields.yes(field::random_module_training);
   if (held.on.value_or(false)) {
-    held.detail = "p = " + std::to_string(fields.real(field::random_p).value_or(0)).substr(0, 5);
+    held.detail = "p = " + short_number(fields.real(field::random_p).value_or(0));
     if (held.module >= 0) mode_shown_ = true;
   }
-  const bool again = std::any_of(randoms_.begin(), randoms_.end(), [&](const RandomRow& other) {
+  held.again = fields.yes(field::random_again);
+  if (const auto state = fields.bits(field::random_state); state && drawn_.size() < kMostDrawn) {
+    if (held.again.value_or(false))
+      held.draws_same = drawn_.contains({held.module, *state});
+    else
+      drawn_.insert({held.module, *state});
+  }
+  const double p = fields.real(field::random_p).value_or(0);
+  if (held.grad && held.module_training.value_or(false) && !held.again.value_or(false)) {
+    auto [known, is_new] =
+        probabilities_.try_emplace({held.module, held.place}, Probabilities{context_.step, {}});
+    if (is_new || known->second.step == context_.step)
+      known->second.met.insert(p);
+    else
+      held.p_same = known->second.met.contains(p);
+    if (!held.p_same.value_or(true))
+      held.detail += (held.detail.empty() ? "p = " + short_number(p) : "") + ", it was " +
+                     short_number(*known->second.met.begin()) + " in step " +
+                     std::to_string(known->second.step);
+  }
+  if (!held.draws_same.value_or(true))
+    held.detail += ", computed anew with other random numbers than in the forward pass";
+  const bool told = std::any_of(randoms_.begin(), randoms_.end(), [&](const RandomRow& other) {
     return other.module == held.module && other.place == held.place && other.on == held.on &&
            other.module_training == held.module_training;
   });
   random_row(held, std::nullopt);
   // Parameters are told of by the next step: once more then, where it matters.
-  if (!held.grad && !again && held.module >= 0) randoms_.push_back(std::move(held));
+  if (!held.grad && !told && held.module >= 0) randoms_.push_back(std::move(held));
 }
 
 void ProcessViews::random_rows() {
@@ -59,6 +92,9 @@ void ProcessViews::random_row(const RandomRow& held, std::optional<bool> frozen)
   row.set(random::on, held.on);
   row.set(random::grad, held.grad);
   row.set(random::module_training, held.module_training);
+  row.set(random::again, held.again);
+  row.set(random::p_same, held.p_same);
+  row.set(random::draws_same, held.draws_same);
   row.set(random::frozen, frozen);
   row.name = held.function;
   row.module = words;
@@ -84,6 +120,10 @@ void ProcessViews::criterion(const Fields& fields) {
   row.set(criterion::grad, fields.yes(field::criterion_grad));
   row.name = fields.text(field::criterion_function);
   row.place = fields.text(field::criterion_place);
+  if (inputs.size() == 2 && takes_exponentials(fields.text(field::criterion_function))) {
+    row.set(criterion::target_wants, inputs[1].wants);
+    if (inputs[1].wants) row.detail = "the target wants a gradient";
+  }
   // Of classes and of their indices shapes differ by what they mean.
   const bool of_pairs = inputs.size() == 2 && inputs[1].dtype.find("float") != std::string::npos;
   if (of_pairs) {
@@ -97,6 +137,12 @@ void ProcessViews::criterion(const Fields& fields) {
     row.set(criterion::layers_cast, layers_cast_);
     // What ran outside is where to look.
     if (!layers_cast_ && !layers_place_.empty()) row.place = layers_place_;
+  }
+  if (!inputs.empty() && takes_exponentials(fields.text(field::criterion_function))) {
+    const bool narrow = inputs[0].dtype == "bfloat16" || inputs[0].dtype == "float16";
+    row.set(criterion::wide, !narrow || !autocast.empty());
+    if (narrow && autocast.empty() && row.detail.empty())
+      row.detail = "computed in " + std::string(inputs[0].dtype);
   }
   row.give();
 }

@@ -1,4 +1,4 @@
-// Backward passes, optimizers' steps and what they leave: rows of ProcessViews.
+// Backward passes and optimizers' steps: rows of ProcessViews.
 #include <cmath>
 
 #include "invariants/views/process_views.h"
@@ -7,33 +7,10 @@ namespace opguard {
 
 namespace {
 
-// A step of lr times gradient that is this small a part of the parameter may be lost in rounding.
-constexpr double kNoticeable = 1e-5;
-// A gradient that is this small a part of the step's largest is rounding: that of a bias before a
-// BatchNorm, which takes it away.
-constexpr double kSlight = 1e-6;
+// Two ways to add the same squares.
+constexpr double kNearNorm = 0.02;
 // A loss that is the same to the last bit in so many backward passes is stuck.
 constexpr uint32_t kAlike = 3;
-
-std::string number_words(std::string_view what, std::optional<double> value) {
-  if (!value) return {};
-  char digits[40];
-  std::snprintf(digits, sizeof digits, "%.3g", *value);
-  return std::string(what) + " " + digits;
-}
-
-// "layers.3.attn.weight" -> "layers.*.attn.weight": one rule for all layers.
-std::string without_numbers(std::string_view name) {
-  std::string plain;
-  for (size_t i = 0; i < name.size(); ++i) {
-    if (name[i] < '0' || name[i] > '9') {
-      plain += name[i];
-    } else if (plain.empty() || plain.back() != '*') {
-      plain += '*';
-    }
-  }
-  return plain;
-}
 
 }  // namespace
 
@@ -62,13 +39,31 @@ void ProcessViews::api(const Fields& fields) {
   if (name == "replicate" && grouped_) ranks_.wrapped(context_.rank);
   if (name == "set_epoch") passes_.set_epoch();
   if (name == "train" || name == "eval") train_called_ = train_called_ || name == "train";
-  // Gradients that no step has used are thrown away here.
-  if (name == "zero_grad" && fields.real(field::api_number).value_or(0) > 0) backward_rows(false);
-  if (name.starts_with("clip_grad")) name = "clip_grad";
-  sequence_.add(context_, {.name = name,
-                           .type = fields.text(field::api_type),
-                           .place = place,
-                           .several = known_optimizers_.size() > 1});
+  if (name == "seed") seed_place_ = place;
+  if (name == "scheduler") {
+    schedulers_.insert(fields.integer(field::api_object).value_or(-1));
+    scheduler_place_ = place;
+  }
+  if (name == "step.begin") within_step_ = true;
+  // Gradients that no step has used are thrown away here. LBFGS calls its closure within a step,
+  // with a zero_grad and a backward pass each time: it has used them.
+  if (name == "zero_grad" && !within_step_ && fields.real(field::api_number).value_or(0) > 0)
+    backward_rows(false);
+  if (name.starts_with("clip_grad")) {
+    const auto bound = fields.real(field::api_number), before = fields.real(field::api_result);
+    ++clips_;
+    clipped_.reset();
+    if (fields.text(field::api_type) == "norm 2" && bound && before && std::isfinite(*before))
+      clipped_ = std::min(*bound, *before);
+    clip_place_ = place;
+    clip_norm_ = before;
+    name = "clip_grad";
+  }
+  sequence_.add(context_,
+                {.name = name,
+                 .type = fields.text(field::api_type),
+                 .place = place,
+                 .several = (name == "scheduler" ? schedulers_ : known_optimizers_).size() > 1});
 }
 
 void ProcessViews::backward(const Fields& fields) {
@@ -90,6 +85,7 @@ void ProcessViews::backward(const Fields& fields) {
   }
   BackwardRow held{.place = std::string(place), .where = context_};
   held.training = last_root_training_;
+  held.root = last_root_;
   held.wants = fields.yes(field::api_flag);
   if (value) held.finite = std::isfinite(*value);
   if (auto stale = fields.real(field::api_result)) held.stale = *stale > 0;
@@ -98,10 +94,16 @@ void ProcessViews::backward(const Fields& fields) {
   forward_for_gradients_ = layers_called_ = layers_cast_ = false;
   backwards_.push_back(std::move(held));
   for (auto& [number, state] : optimizers_) state.backward = true;
+  passes_.trained();
   const auto& batch = passes_.last();
   if (grouped_ && !batch.samples.empty() && last_root_training_)
     ranks_.batch(context_.rank, context_.step,
-                 {batch.samples, batch.distributed, batch.sampler, batch.place, batch.shapes});
+                 {batch.samples,
+                  batch.distributed,
+                  batch.sampler,
+                  batch.place,
+                  batch.shapes,
+                  {batch.loader, batch.pass}});
   sequence_.add(context_, {.name = "backward",
                            .place = place,
                            .training = last_root_training_,
@@ -112,7 +114,10 @@ void ProcessViews::backward_rows(std::optional<bool> reached) {
   for (BackwardRow& held : backwards_) {
     RowMaker row(held.where, ViewNumber::backward);
     row.set(backward::reaches_step, reached);
-    row.set(backward::training, held.training);
+    // Of a model that is not trained, as where its input is, the mode is anybody's choice.
+    const ObservedModule* root = model_.module_at(held.root);
+    if (!root || !model_.frozen_around(*root).value_or(false))
+      row.set(backward::training, held.training);
     row.set(backward::wants, held.wants);
     row.set(backward::finite, held.finite);
     row.set(backward::forward_before, held.forward_before);
@@ -142,6 +147,7 @@ void ProcessViews::update(const Fields& fields) {
   update.norm = fields.real(field::update_norm);
   update.changed = fields.yes(field::update_changed);
   update.training = fields.yes(field::update_training);
+  update.as_loaded = fields.yes(field::update_as_loaded);
   if (auto* parameter = model_.parameter_at(update.parameter);
       parameter && !parameter->had_grad && !parameter->constant && parameter->dims > 1 &&
       update.before.value_or(0) != 0 && parameter->root >= 0 && context_.step == 0) {
@@ -164,12 +170,15 @@ void ProcessViews::optimizer(const Fields& fields) {
   }
   if (!lr_known) lr = NAN;
   last_step_place_ = fields.text(field::optimizer_place);
+  within_step_ = false;
+  drawn_.clear();
   backward_rows(true);
   int64_t number = fields.integer(field::optimizer_number).value_or(-1);
   OptimizerState& state = optimizers_[number];
   known_optimizers_.insert(number);
   masters_ = masters_ || fields.integer(field::optimizer_strangers).value_or(0) > 0;
   optimizer_row(fields, lr);
+  rank_step(fields);
   largest_gradient_ = 0;
   for (const Update& update : updates_)
     if (update.gradient_norm && std::isfinite(*update.gradient_norm))
@@ -180,6 +189,7 @@ void ProcessViews::optimizer(const Fields& fields) {
     parameter->buffer ? buffer_row(update) : parameter_row(update, fields, lr);
   }
   updates_.clear();
+  clips_ = 0;
   random_rows();
   init_rows();
   state.backward = false;
@@ -191,6 +201,21 @@ void ProcessViews::optimizer(const Fields& fields) {
                              .several = known_optimizers_.size() > 1});
   model_.step_ended();
   if (grouped_) ranks_.step_ended(context_.rank, context_.step, context_.order, context_.event);
+}
+
+void ProcessViews::rank_step(const Fields& fields) {
+  if (!grouped_) return;
+  RankOptimizer step{.noise = fields.bits(field::optimizer_noise),
+                     .clip_norm = clips_ == 1 ? clip_norm_ : std::nullopt,
+                     .place = last_step_place_,
+                     .clip_place = clip_place_,
+                     .lr_place = scheduler_place_};
+  for (const ObservedValue& value : fields.list(field::optimizer_lr))
+    step.lr.push_back(value.kind == ObservedKind::real      ? value.real
+                      : value.kind == ObservedKind::integer ? static_cast<double>(value.integer)
+                                                            : NAN);
+  step.type = fields.text(field::optimizer_type);
+  ranks_.optimizer(context_.rank, context_.step, std::move(step));
 }
 
 void ProcessViews::optimizer_row(const Fields& fields, double lr) {
@@ -231,9 +256,24 @@ void ProcessViews::optimizer_row(const Fields& fields, double lr) {
   }
   if (!std::isnan(lr)) row.set(optimizer::lr_positive, lr > 0);
   row.set(optimizer::decays, fields.yes(field::optimizer_decays));
+  const auto fresh = fields.yes(field::optimizer_noise_fresh);
+  row.set(optimizer::noise_fresh, fresh);
+  // Of one model that no rank shares: what was clipped is what the optimizer holds.
+  const auto gradients = fields.real(field::optimizer_gradient_norm);
+  const bool alone = !grouped_ && known_optimizers_.size() == 1 &&
+                     fields.integer(field::optimizer_strangers).value_or(0) == 0 &&
+                     fields.integer(field::optimizer_trainable_left).value_or(0) == 0;
+  std::optional<bool> clipped_all;
+  if (alone && clips_ == 1 && clipped_ && gradients && std::isfinite(*gradients))
+    clipped_all = std::abs(*gradients - *clipped_) <= kNearNorm * std::max(*gradients, *clipped_);
+  row.set(optimizer::clipped_all, clipped_all);
+  const std::string_view aliased = fields.text(field::optimizer_aliased);
+  if (fields.known(field::optimizer_aliased)) row.set(optimizer::own_memory, aliased.empty());
   if (!state.stepped) row.set(optimizer::state_loaded, state.loaded);
   row.set(optimizer::rest_loaded, !rest_loaded_.empty());
-  row.set(optimizer::backward_before, state.backward || !state.stepped);
+  // Gradients may be made without: by torch.func, by an evolution strategy.
+  if (sequence_.ever("backward"))
+    row.set(optimizer::backward_before, state.backward || !state.stepped);
   row.set(optimizer::several, known_optimizers_.size() > 1);
   row.set(optimizer::first, !state.stepped);
   row.name = fields.text(field::optimizer_type);
@@ -243,6 +283,16 @@ void ProcessViews::optimizer_row(const Fields& fields, double lr) {
     row.detail += "; holds " + std::to_string(*strangers) + " parameters that are in no model";
   if (auto left = fields.integer(field::optimizer_trainable_left); left && *left > 0)
     row.detail += "; " + std::to_string(*left) + " parameters that want gradients are held by none";
+  if (!aliased.empty())
+    row.detail += "; what it keeps in " + std::string(aliased) + " is the parameters' own memory";
+  if (!clipped_all.value_or(true)) {
+    row.detail += "; clipping left " + number_words("a norm", clipped_);
+    if (!clip_place_.empty()) row.place = clip_place_;
+  }
+  if (!fresh.value_or(true)) {
+    row.detail += "; the random numbers before it were those of an earlier step";
+    if (!seed_place_.empty()) row.place = seed_place_;
+  }
   if (!fields.yes(field::optimizer_decays).value_or(true)) {
     row.detail += "; the groups with a weight_decay hold nothing";
     if (!state.made.empty()) row.place = state.made;
@@ -252,153 +302,6 @@ void ProcessViews::optimizer_row(const Fields& fields, double lr) {
     row.place = rest_loaded_;
   }
   row.give();
-}
-
-void ProcessViews::parameter_row(const Update& update, const Fields& optimizer, double lr) {
-  ObservedParameter& parameter = *model_.parameter_at(update.parameter);
-  const ObservedModule* module = model_.module_at(parameter.module);
-  bool has_grad = update.gradient_dtype.empty() ? update.gradient.has_value() : true;
-  bool held = parameter.optimizer >= 0;
-  if (auto it = began_.find({parameter.root, update.before.value_or(0)});
-      update.before && it != began_.end())
-    for (int64_t other : it->second) {
-      ObservedParameter* twin = model_.parameter_at(other);
-      if (other == update.parameter || !twin || twin->storage == parameter.storage) continue;
-      const ObservedModule* of_twin = model_.module_at(twin->module);
-      if (module && of_twin && of_twin->type != module->type) parameter.copied = true;
-    }
-  if (auto it = began_anywhere_.find(update.before.value_or(0));
-      update.before && it != began_anywhere_.end())
-    for (int64_t other : it->second) {
-      const ObservedParameter* twin = model_.parameter_at(other);
-      const ObservedModule* of_twin = twin ? model_.module_at(twin->module) : nullptr;
-      if (other == update.parameter || !twin || !module || !of_twin) continue;
-      const bool same_place = twin->root != parameter.root && twin->attr == parameter.attr &&
-                              of_twin->name == module->name && twin->storage != parameter.storage;
-      if (same_place && twin->requires_grad && parameter.requires_grad && held &&
-          twin->optimizer == parameter.optimizer)
-        parameter.twin = true;
-    }
-  RowMaker row(context_, ViewNumber::parameter);
-  row.set(parameter::requires_grad, parameter.requires_grad);
-  row.set(parameter::held, held);
-  if (module) row.set(parameter::used, module->called_for_gradients);
-  if (module) row.set(parameter::called, module->called);
-  row.set(parameter::has_grad, has_grad);
-  if (has_grad && update.gradient_norm) {
-    row.set(parameter::gradient_zero, *update.gradient_norm == 0);
-    row.set(parameter::gradient_slight, *update.gradient_norm <= kSlight * largest_gradient_);
-    row.set(parameter::gradient_finite, std::isfinite(*update.gradient_norm));
-  }
-  if (update.norm) row.set(parameter::finite, std::isfinite(*update.norm));
-  const bool skipped = optimizer.yes(field::optimizer_skipped).value_or(false);
-  row.set(parameter::changed, update.changed);
-  if (update.changed && (*update.changed || parameter.changed))
-    row.set(parameter::changed_lately, *update.changed || *parameter.changed);
-  if (parameter.last && update.value) row.set(parameter::moved, *parameter.last != *update.value);
-  if (update.gradient_norm && update.norm && !std::isnan(lr))
-    row.set(parameter::noticeable, lr * *update.gradient_norm > kNoticeable * *update.norm);
-  row.set(parameter::dtype, parameter.dtype);
-  if (has_grad && !update.gradient_dtype.empty())
-    row.set(parameter::gradient_dtype_same, update.gradient_dtype == parameter.dtype);
-  row.set(parameter::training, update.training);
-  row.set(parameter::tied, parameter.tied);
-  row.set(parameter::copied, parameter.copied);
-  if (held) row.set(parameter::twin_held, parameter.twin);
-  row.set(parameter::leaf, parameter.leaf);
-  row.set(parameter::first, context_.step == 0);
-  row.set(parameter::decays, parameter.decays);
-  if (!std::isnan(lr)) row.set(parameter::lr_zero, lr == 0);
-  row.set(parameter::skipped, skipped);
-  row.set(parameter::backward, sequence_.since_step("backward"));
-  row.set(parameter::had_grad, parameter.had_grad);
-  if (module) row.set(parameter::module, module->type_for_rules());
-  row.set(parameter::attr, parameter.attr);
-  row.set(parameter::dims, std::to_string(parameter.dims));
-  row.set(parameter::optimizer, optimizer.text(field::optimizer_type));
-  row.set(parameter::several, known_optimizers_.size() > 1);
-  row.set(parameter::name, without_numbers(parameter.name));
-  std::string words = module ? module->words() : "";
-  row.name = parameter.name;
-  row.module = words;
-  // Where it has no gradient the step is not to blame: its module's call is nearer.
-  row.place =
-      (!has_grad || !held) && module && !module->place.empty() ? module->place : last_step_place_;
-  if (!has_grad)
-    row.detail = "no gradient";
-  else
-    row.detail = number_words("gradient norm", update.gradient_norm);
-  if (update.changed && !*update.changed) row.detail += ", not changed by the step";
-  if (update.norm && !std::isfinite(*update.norm)) row.detail += ", not finite";
-  if (!held) row.detail += ", held by no optimizer";
-  if (parameter.twin) row.detail += ", began as a copy of another that it holds too";
-  row.row().number = update.norm && update.gradient_norm && *update.norm > 0
-                         ? *update.gradient_norm / *update.norm
-                         : NAN;
-  row.give();
-  parameter.last = update.value;
-  parameter.had_grad = has_grad;
-  parameter.changed = has_grad && !skipped ? update.changed : std::nullopt;
-  if (grouped_ && !parameter.name.empty())
-    ranks_.parameter(context_.rank, context_.step, parameter.name,
-                     {update.value, update.before, update.gradient, has_grad, parameter.constant,
-                      parameter.split || parameter.placement.find("Shard") != std::string::npos,
-                      !parameter.placement.empty(), parameter.requires_grad, held,
-                      !update.norm || std::isfinite(*update.norm), parameter.shape, parameter.dims,
-                      module ? std::string(module->type_for_rules()) : "", words, parameter.attr,
-                      last_step_place_});
-}
-
-void ProcessViews::buffer_row(const Update& update) {
-  ObservedParameter& held = *model_.parameter_at(update.parameter);
-  const ObservedModule* module = model_.module_at(held.module);
-  RowMaker row(context_, ViewNumber::buffer);
-  // A forward writes it, and no step: what it was after the last one is what to compare with.
-  if (held.last && update.value) row.set(buffer::changed, *held.last != *update.value);
-  held.last = update.value;
-  if (update.norm) row.set(buffer::finite, std::isfinite(*update.norm));
-  row.set(buffer::training, update.training);
-  if (module) {
-    row.set(buffer::called, module->called);
-    row.set(buffer::called_in_training, module->called_in_training);
-    row.set(buffer::called_for_gradients, module->called_for_gradients);
-    row.set(buffer::frozen, model_.frozen_around(*module));
-  }
-  if (module) row.set(buffer::module, module->type_for_rules());
-  row.set(buffer::attr, held.attr);
-  std::string words = module ? module->words() : "";
-  row.name = held.name;
-  row.module = words;
-  row.place = module && !module->place.empty() ? std::string_view(module->place)
-                                               : std::string_view(last_step_place_);
-  row.give();
-}
-
-void ProcessViews::init_rows() {
-  for (const auto& [number, functions] : fills_) {
-    const ObservedParameter* parameter = model_.parameter_at(number);
-    if (!parameter) continue;
-    const ObservedModule* module = model_.module_at(parameter->module);
-    for (const auto& [function, filled] : functions) {
-      RowMaker row(context_, ViewNumber::init);
-      row.set(init::function, function);
-      row.set(init::filled_once, filled.times == 1);
-      row.set(init::fills_le2, filled.times <= 2);
-      row.set(init::after_load, filled.after_load);
-      if (module) row.set(init::module, module->type_for_rules());
-      row.set(init::attr, parameter->attr);
-      std::string words = module ? module->words() : "";
-      row.name = parameter->name;
-      row.module = words;
-      row.place = filled.place;
-      if (filled.times > 1)
-        row.detail = "filled " + std::to_string(filled.times) + " times by " + function.substr(5);
-      if (filled.after_load)
-        row.detail = "filled by " + function.substr(5) + " after it was loaded";
-      row.give();
-    }
-  }
-  fills_.clear();
 }
 
 }  // namespace opguard

@@ -24,6 +24,15 @@ bool is_cast_by_autocast(std::string_view type) {
   return type == "Linear" || type == "Bilinear" || type.starts_with("Conv");
 }
 
+// Of [4, 16, 8] from a loader of batches of 4: has the module been told that samples come first?
+std::optional<bool> batch_where_expected(const ObservedModule& module, const ObservedForm& form,
+                                         int64_t batch) {
+  if (!module.batch_first || form.in_shape.size() != 3 || batch < 2) return std::nullopt;
+  const bool first = form.in_shape[0] == batch, second = form.in_shape[1] == batch;
+  if (first == second) return std::nullopt;
+  return first == *module.batch_first;
+}
+
 bool is_reduction(std::string_view function) {
   return function.find("reduce") != std::string_view::npos;
 }
@@ -70,7 +79,7 @@ void ProcessViews::add(const Observation& observation, std::span<const Observati
     case SeenKind::loader:
       return passes_.loader(fields);
     case SeenKind::batch:
-      return passes_.batch(fields);
+      return passes_.batch(context_, fields);
     case SeenKind::pass:
       return passes_.pass(context_, fields);
     case SeenKind::random:
@@ -131,6 +140,7 @@ void ProcessViews::call(const Fields& fields) {
   row.set(call::dim0_kept, form->dim0_kept);
   row.set(call::dim0_equal, form->dim0_equal);
   row.set(call::spreads, form->spreads);
+  row.set(call::batch_where_expected, batch_where_expected(*module, *form, passes_.last().size));
   row.set(call::drew, fields.yes(field::call_drew));
   row.set(call::type, module->type);
   std::string words = module->words();
@@ -138,7 +148,8 @@ void ProcessViews::call(const Fields& fields) {
   row.module = words;
   row.place = place;
   if ((form->dim0_equal && !*form->dim0_equal) || form->spreads.value_or(false) ||
-      (form->out_is_autocast && !*form->out_is_autocast))
+      (form->out_is_autocast && !*form->out_is_autocast) ||
+      !batch_where_expected(*module, *form, passes_.last().size).value_or(true))
     row.detail = form->shape_words;
   row.give();
   if (grouped_)
@@ -179,7 +190,11 @@ void ProcessViews::root_call(const Fields& fields, const ObservedModule& module,
   row.give();
   mode_shown_ = false;
   if (form.grad && form.wants.value_or(false) && form.parameter_wants) layers_place_ = row.place;
-  last_root_training_ = form.training;
+  // A reference that is called without gradients in between has a mode of its own.
+  if (form.grad && form.wants.value_or(true)) {
+    last_root_training_ = form.training;
+    last_root_ = number;
+  }
   if (form.training) trained_before_ = true;
   if (form.grad && form.wants.value_or(true)) forward_for_gradients_ = true;
   if (grouped_ && module.type == "DistributedDataParallel") ranks_.wrapped(context_.rank);
@@ -206,10 +221,16 @@ void ProcessViews::save(const Fields& fields) {
     row.set(save::has_all, missing.empty());
     row.set(save::equals_live, unlike.empty());
   }
+  const auto untaken = fields.texts(field::save_trained_missing);
+  if (fields.known(field::save_trained_missing)) row.set(save::has_trained, untaken.empty());
   for (std::string_view name : unlike)
     row.detail += (row.detail.empty() ? "not the live value: " : ", ") + std::string(name);
   for (std::string_view name : missing)
     row.detail += (row.detail.empty() ? "not there: " : ", ") + std::string(name);
+  if (missing.empty())
+    for (std::string_view name : untaken)
+      row.detail += (row.detail.empty() ? "trained, and not there: " : ", ") + std::string(name);
+  if (unlike.empty() && !untaken.empty()) row.name = untaken[0];
   if (!unlike.empty()) row.name = unlike[0];
   row.place = fields.text(field::save_place);
   row.give();
@@ -268,6 +289,7 @@ void ProcessViews::p2p(const Fields& fields) {
   auto peer = fields.integer(field::p2p_peer);
   auto number = fields.integer(field::p2p_number);
   if (!grouped_ || !peer || !number) return;
+  ranks_.sent(context_.rank, context_.step);
   RankMessage message;
   message.sent = fields.text(field::p2p_function).find("send") != std::string_view::npos;
   int32_t other = static_cast<int32_t>(*peer);

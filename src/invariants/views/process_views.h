@@ -62,7 +62,7 @@ class ProcessViews {
     std::optional<uint64_t> value, before, gradient;
     std::string gradient_dtype;
     std::optional<double> gradient_norm, norm;
-    std::optional<bool> changed, training;
+    std::optional<bool> changed, training, as_loaded;
   };
   struct OptimizerState {
     bool backward = false;  // since its last step
@@ -76,7 +76,7 @@ class ProcessViews {
     int64_t module = -1;
     RowContext where;
     bool grad = true;
-    std::optional<bool> on{}, module_training{};
+    std::optional<bool> on{}, module_training{}, again{}, p_same{}, draws_same{};
   };
   // A backward pass; its row is complete when it is known where its gradients went.
   struct BackwardRow {
@@ -84,12 +84,14 @@ class ProcessViews {
     RowContext where;
     std::optional<bool> training{}, wants{}, finite{}, stale{};
     bool forward_before = false, accumulates = false;
+    int64_t root = -1;  // the model of the last forward that it may go through
   };
   // `frozen`: nobody trains the model around it, where that is known.
   void random_row(const RandomRow& held, std::optional<bool> frozen);
   void parameter_row(const Update& update, const Fields& optimizer, double lr);
   void buffer_row(const Update& update);
   void optimizer_row(const Fields& fields, double lr);
+  void rank_step(const Fields& fields);
   void backward_rows(std::optional<bool> reached);
 
   const std::vector<std::string>& strings_;
@@ -105,7 +107,24 @@ class ProcessViews {
   std::vector<Update> updates_;
   std::vector<BackwardRow> backwards_;
   std::vector<RandomRow> randoms_;
-  bool mode_shown_ = false;  // in the root's call: a dropout was on, or a batch's statistics taken
+  // By module, generators' states at dropouts of forward passes since the last step.
+  std::set<std::pair<int64_t, uint64_t>> drawn_;
+  // By module and place, the probabilities of a dropout in the first step that has it.
+  struct Probabilities {
+    uint32_t step = 0;
+    std::set<double> met;
+  };
+  std::map<std::pair<int64_t, std::string>, Probabilities> probabilities_;
+  std::set<int64_t> schedulers_;
+  std::string seed_place_;
+  // The only clipping since the last step: which norm is left, and where.
+  std::optional<double> clipped_;
+  uint32_t clips_ = 0;
+  std::string clip_place_;
+  std::optional<double> clip_norm_;  // before it
+  std::string scheduler_place_;
+  bool within_step_ = false;  // an optimizer's step has begun and not ended
+  bool mode_shown_ = false;   // in the root's call: a dropout was on, or a batch's statistics taken
   // Layers that autocast casts, called with gradients since the last backward pass.
   bool layers_called_ = false, layers_cast_ = false;
   std::string layers_place_;  // where the root was called that has them
@@ -127,7 +146,7 @@ class ProcessViews {
   bool trained_before_ = false, train_called_ = false, last_root_training_ = true;
   bool forward_for_gradients_ = false, several_roots_ = false;
   bool grouped_ = false;  // one of several ranks
-  int64_t first_root_ = -1;
+  int64_t first_root_ = -1, last_root_ = -1;
 };
 
 }  // namespace opguard

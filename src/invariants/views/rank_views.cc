@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <unordered_set>
 
 #include "invariants/views/rank_words.h"
 
@@ -74,6 +73,7 @@ void RankViews::batch(int32_t rank, uint32_t step, RankBatch batch) {
 
 void RankViews::collective(int32_t rank, uint32_t step, const std::string& group, int64_t sequence,
                            RankCollective collective) {
+  if (step == 0 && collective.reads_alike && collective.left) left_alike_.insert(*collective.left);
   collectives_[{group, sequence}].push_back({rank, {step, std::move(collective)}});
 }
 
@@ -135,6 +135,7 @@ void RankViews::compare(uint32_t step) {
   }
   if (there.size() > 1) {
     compare_parameters(step, there);
+    compare_optimizers(step, there);
     compare_calls(step, there);
     compare_batches(step, there);
   }
@@ -159,7 +160,7 @@ void RankViews::compare_parameters(uint32_t step,
     }
     if (at.held.size() == ranks.size()) seen.emplace(name, std::move(at));
   }
-  size_t equal_ones = 0, telling = 0;
+  size_t equal_ones = 0, telling = 0, began_ones = 0;
   // Ranks that hold all parameters alike, split ones too: a class of each.
   std::vector<uint32_t> replicas(ranks.size(), 0);
   for (auto& [name, at] : seen) {
@@ -177,14 +178,24 @@ void RankViews::compare_parameters(uint32_t step,
     if (at.held[0]->split) continue;
     ++telling;
     if (has_company(at.classes)) ++equal_ones;
+    if (has_company(at.began)) ++began_ones;
   }
   bool most_equal = telling > 1 && equal_ones * 2 > telling;
   replicas_ = most_equal ? replicas : std::vector<uint32_t>{};
-  bool reduced = true, wrapped = true;
+  bool reduced = true, wrapped = true, sent = false;
   for (const auto& [number, of_rank] : ranks) {
     reduced = reduced && of_rank->reduced;
     wrapped = wrapped && ranks_[number].wrapped;
+    sent = sent || of_rank->sent;
   }
+  // Where some parameters are parts of one over all ranks, the others are whole on each.
+  const bool parts = std::any_of(seen.begin(), seen.end(), [](const auto& one) {
+    return one.second.held[0]->placed && one.second.held[0]->split;
+  });
+  // Ranks that exchange something in each step, and all of whose parameters part in the first one,
+  // are no replicas any more. Two stages of a pipeline that were seeded alike never were.
+  const bool all_part = reduced && !sent && telling > 1 && began_ones * 2 > telling && !equal_ones;
+  together_ = reduced || wrapped || parts;
   for (auto& [name, at] : seen) {
     const RankParameter& first = *at.held[0];
     History& history = histories_[name];
@@ -196,15 +207,29 @@ void RankViews::compare_parameters(uint32_t step,
     bool grads_alike = std::all_of(at.held.begin(), at.held.end(), [&](const RankParameter* p) {
       return p->has_grad == first.has_grad;
     });
-    bool began = !first.constant && has_company(at.began) && (wrapped || most_equal);
+    const bool alike = wrapped || most_equal || (parts && !first.placed);
+    bool began = !first.constant && has_company(at.began) && alike;
+    // One that was sent to all of them before the first step was meant to be the same.
+    const bool was_sent = first.before && left_alike_.contains(*first.before) && (reduced || sent);
+    // They are apart where the next step begins so: between two of them who owns a part may send
+    // it.
+    const bool began_equal = !history.began.empty();
+    const bool began_apart = began_equal && splits(history.began, at.began);
+    const bool all_hold =
+        std::all_of(at.held.begin(), at.held.end(), [](const RankParameter* p) { return p->held; });
+    const bool promises = all_hold && !history.met && !first.constant && !first.split &&
+                          has_company(at.began) && (was_sent || all_part);
+    history.began = promises ? at.began : std::vector<uint32_t>{};
     bool came_apart = history.equal > 0 ? splits(history.classes, at.classes)
                       : began           ? splits(at.began, at.classes)
                                         : false;
-    bool was_equal = history.equal >= 2 || began || (history.equal > 0 && (wrapped || most_equal));
+    bool was_equal = history.equal >= 2 || began || (history.equal > 0 && alike);
     bool equal = has_company(at.classes) && !came_apart;
     if (first.value) {
-      row.set(rank_parameters::equal, was_equal ? !came_apart : has_company(at.classes));
+      const bool apart = came_apart || began_apart;
+      row.set(rank_parameters::equal, was_equal || began_equal ? !apart : has_company(at.classes));
       row.set(rank_parameters::was_equal, was_equal);
+      row.set(rank_parameters::began_equal, began_equal);
     }
     bool gradients_equal = has_company(at.gradients);
     bool gradients_apart =
@@ -237,6 +262,7 @@ void RankViews::compare_parameters(uint32_t step,
     }
     row.give();
     history.equal = equal ? history.equal + 1 : 0;
+    history.met = true;
     history.classes = at.classes;
     history.gradients_equal = gradients_equal && !gradients_apart ? history.gradients_equal + 1 : 0;
     history.gradient_classes = at.gradients;
@@ -244,7 +270,15 @@ void RankViews::compare_parameters(uint32_t step,
 }
 
 void RankViews::compare_calls(uint32_t step, const std::vector<std::pair<int32_t, Step*>>& ranks) {
-  for (const auto& [module, calls] : ranks[0].second->calls) {
+  // One rank alone may evaluate: what is called without gradients stands besides.
+  const auto of_training = [](const std::vector<RankCall>& calls) {
+    std::vector<const RankCall*> found;
+    for (const RankCall& call : calls)
+      if (call.grad) found.push_back(&call);
+    return found;
+  };
+  for (const auto& [module, every] : ranks[0].second->calls) {
+    const std::vector<const RankCall*> calls = of_training(every);
     for (size_t k = 0; k < calls.size(); ++k) {
       bool shapes = true, modes = true;
       size_t met = 0;
@@ -252,77 +286,35 @@ void RankViews::compare_calls(uint32_t step, const std::vector<std::pair<int32_t
       int32_t other_rank = 0;
       for (const auto& [number, of_rank] : ranks) {
         auto it = of_rank->calls.find(module);
-        if (it == of_rank->calls.end() || it->second.size() <= k) continue;
+        if (it == of_rank->calls.end()) continue;
+        const std::vector<const RankCall*> others = of_training(it->second);
+        if (others.size() <= k) continue;
         ++met;
-        const RankCall& call = it->second[k];
-        if (call.shapes != calls[k].shapes && shapes) {
+        const RankCall& call = *others[k];
+        if (call.shapes != calls[k]->shapes && shapes) {
           shapes = false;
           other = &call;
           other_rank = number;
         }
-        modes = modes && call.training == calls[k].training;
+        modes = modes && call.training == calls[k]->training;
       }
       if (met < ranks.size()) continue;
       RowContext where = context(step, *ranks[0].second);
       RowMaker row(where, ViewNumber::rank_calls);
-      row.set(rank_calls::module, calls[k].module);
+      row.set(rank_calls::module, calls[k]->module);
       row.set(rank_calls::same_shape, shapes);
       row.set(rank_calls::same_mode, modes);
-      row.set(rank_calls::training, calls[k].training);
-      row.set(rank_calls::grad, calls[k].grad);
-      row.set(rank_calls::type, calls[k].type);
+      row.set(rank_calls::training, calls[k]->training);
+      row.set(rank_calls::grad, calls[k]->grad);
+      row.set(rank_calls::type, calls[k]->type);
       row.name = module;
-      row.module = calls[k].type;
-      row.place = calls[k].place;
+      row.module = calls[k]->type;
+      row.place = calls[k]->place;
       if (other)
-        row.detail = calls[k].words + " on rank " + std::to_string(ranks[0].first) + ", " +
+        row.detail = calls[k]->words + " on rank " + std::to_string(ranks[0].first) + ", " +
                      other->words + " on rank " + std::to_string(other_rank);
       row.give();
     }
-  }
-}
-
-void RankViews::compare_batches(uint32_t step,
-                                const std::vector<std::pair<int32_t, Step*>>& ranks) {
-  size_t batches = 0;
-  for (const auto& [number, of_rank] : ranks) batches = std::max(batches, of_rank->batches.size());
-  for (size_t k = 0; k < batches; ++k) {
-    std::vector<std::pair<int32_t, const RankBatch*>> there;
-    for (const auto& [number, of_rank] : ranks)
-      if (of_rank->batches.size() > k) there.push_back({number, &of_rank->batches[k]});
-    if (there.size() != ranks.size()) continue;
-    size_t shared = 0;
-    int32_t one = -1, two = -1;
-    bool shapes = true, distributed = true, replicas = false;
-    for (size_t j = 1; j < there.size(); ++j) {
-      shapes = shapes && there[j].second->shapes == there[0].second->shapes;
-      for (size_t i = 0; i < j; ++i) {
-        bool pair = replicas_.size() == ranks.size() && replicas_[j] == replicas_[i];
-        replicas = replicas || pair;
-        if (!replicas_.empty() && !pair) continue;
-        std::unordered_set<uint64_t> samples(there[i].second->samples.begin(),
-                                             there[i].second->samples.end());
-        size_t both =
-            std::count_if(there[j].second->samples.begin(), there[j].second->samples.end(),
-                          [&](uint64_t s) { return samples.contains(s); });
-        if (both > shared) shared = both, one = there[i].first, two = there[j].first;
-      }
-    }
-    for (const auto& [number, batch] : there) distributed = distributed && batch->distributed;
-    RowContext where = context(step, *ranks[0].second);
-    RowMaker row(where, ViewNumber::rank_batches);
-    row.set(rank_batches::disjoint, shared == 0);
-    row.set(rank_batches::replicas, replicas);
-    row.set(rank_batches::distributed, distributed);
-    row.set(rank_batches::sampler, there[0].second->sampler);
-    row.set(rank_batches::same_shapes, shapes);
-    row.place = there[0].second->place;
-    row.name = "batch " + std::to_string(k);
-    if (shared > 0)
-      row.detail = std::to_string(shared) + " of " +
-                   std::to_string(there[0].second->samples.size()) + " samples on rank " +
-                   std::to_string(one) + " and on rank " + std::to_string(two);
-    row.give();
   }
 }
 
@@ -382,7 +374,9 @@ void RankViews::compare_messages() {
     if (sent->value && received->value) row.set(p2p::read_is_sent, sent->value == received->value);
     row.set(p2p::same_shape, sent->shape == received->shape);
     row.set(p2p::same_dtype, sent->dtype == received->dtype);
-    row.name = "from rank " + std::to_string(sent->from) + " to " + std::to_string(sent->to);
+    const std::string name =
+        "from rank " + std::to_string(sent->from) + " to " + std::to_string(sent->to);
+    row.name = name;
     row.place = received->place;
     row.give();
     it = messages_.erase(it);

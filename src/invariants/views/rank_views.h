@@ -15,6 +15,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,14 @@ struct RankParameter {
   std::string module, module_words, attr, place;
 };
 
+// An optimizer's step.
+struct RankOptimizer {
+  std::vector<double> lr{};           // of its groups
+  std::optional<uint64_t> noise{};    // the generators' states as it begins
+  std::optional<double> clip_norm{};  // what the only clipping before it found
+  std::string type{}, place{}, clip_place{}, lr_place{};
+};
+
 struct RankCall {
   std::string module, type;  // module: for the rule, "Linear" or "user"
   uint64_t shapes = 0;
@@ -44,6 +53,7 @@ struct RankBatch {
   bool distributed = false;
   std::string sampler, place;
   uint64_t shapes = 0;
+  std::pair<int64_t, int64_t> pass{-1, -1};  // its loader's number, and the pass over it
 };
 
 struct RankCollective {
@@ -71,11 +81,15 @@ class RankViews {
   void parameter(int32_t rank, uint32_t step, const std::string& name, RankParameter parameter);
   void call(int32_t rank, uint32_t step, const std::string& module, RankCall call);
   void batch(int32_t rank, uint32_t step, RankBatch batch);
+  void optimizer(int32_t rank, uint32_t step, RankOptimizer optimizer) {
+    ranks_[rank].steps[step].optimizers.push_back(std::move(optimizer));
+  }
   void collective(int32_t rank, uint32_t step, const std::string& group, int64_t sequence,
                   RankCollective collective);
   void message(uint32_t step, RankMessage message);
   void wrapped(int32_t rank) { ranks_[rank].wrapped = true; }
   void reduced(int32_t rank, uint32_t step) { ranks_[rank].steps[step].reduced = true; }
+  void sent(int32_t rank, uint32_t step) { ranks_[rank].steps[step].sent = true; }
   // The rank's step is over: what all have ended is compared.
   void step_ended(int32_t rank, uint32_t step, uint64_t order, uint64_t event);
   void process_ended(int32_t rank);
@@ -86,7 +100,8 @@ class RankViews {
     std::map<std::string, RankParameter> parameters;
     std::map<std::string, std::vector<RankCall>> calls;
     std::vector<RankBatch> batches;
-    bool reduced = false;
+    std::vector<RankOptimizer> optimizers;
+    bool reduced = false, sent = false;
     uint64_t order = 0, event = kNone;
   };
   struct Rank {
@@ -96,9 +111,11 @@ class RankViews {
   };
   // Of a parameter on all ranks, over the steps so far.
   struct History {
+    bool met = false;
     uint32_t equal = 0, gradients_equal = 0;  // updates in a row
     std::vector<uint32_t> classes;            // by rank: which ranks were equal
     std::vector<uint32_t> gradient_classes;
+    std::vector<uint32_t> began;  // of the first step, where it promises to stay so
   };
   using Group = std::pair<std::string, int64_t>;
 
@@ -106,6 +123,7 @@ class RankViews {
   void compare(uint32_t step);
   void compare_parameters(uint32_t step, const std::vector<std::pair<int32_t, Step*>>& ranks);
   void compare_calls(uint32_t step, const std::vector<std::pair<int32_t, Step*>>& ranks);
+  void compare_optimizers(uint32_t step, const std::vector<std::pair<int32_t, Step*>>& ranks);
   void compare_batches(uint32_t step, const std::vector<std::pair<int32_t, Step*>>& ranks);
   void compare_collectives(uint32_t before);
   void compare_messages();
@@ -117,12 +135,24 @@ class RankViews {
   int32_t world_ = 0;
   uint32_t compared_ = 0;  // steps before this one
   std::map<std::string, History> histories_;
+  uint32_t steps_apart_ = 0;  // in a row, in which all ranks had other random states
+  // Of the pass that goes on: what each rank was given, and by pairs of ranks how much of it both.
+  struct PassSamples {
+    std::pair<int64_t, int64_t> pass{-1, -1};
+    std::map<int32_t, std::unordered_set<uint64_t>> given;
+    std::map<std::pair<int32_t, int32_t>, size_t> shared;
+  };
+  PassSamples pass_;
+  // Adds a step's batches -> of a pair of ranks, how many samples both were given in this pass.
+  void follow_pass(const std::vector<std::pair<int32_t, const RankBatch*>>& batches);
   std::vector<uint32_t> replicas_;  // by rank: which ranks hold the same model
   std::map<Group, std::vector<std::pair<int32_t, std::pair<uint32_t, RankCollective>>>>
       collectives_;
   std::map<std::tuple<int32_t, int32_t, int64_t, int64_t>,
            std::vector<std::pair<uint32_t, RankMessage>>>
       messages_;
+  std::unordered_set<uint64_t> left_alike_;  // by collectives before the first step
+  bool together_ = false;  // in this step: replicas, or the ranks have reduced something
   uint64_t order_ = 0;
 };
 

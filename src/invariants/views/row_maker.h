@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -73,5 +74,13 @@ class RowMaker {
   ViewRow row_;
   std::array<uint32_t, kMostColumns> cells_;
 };
+
+// "loss 0.693"; "" where it is none.
+inline std::string number_words(std::string_view what, std::optional<double> value) {
+  if (!value) return {};
+  char digits[40];
+  std::snprintf(digits, sizeof digits, "%.3g", *value);
+  return std::string(what) + " " + digits;
+}
 
 }  // namespace opguard

@@ -42,6 +42,9 @@ constexpr std::array kParameterColumns = {known("requires_grad"),
                                           concluded("training", "mode"),
                                           concluded("tied", "alias"),
                                           concluded("copied", "alias"),
+                                          concluded("repeated", "alias"),
+                                          concluded("as_loaded", "checkpoint"),
+                                          concluded("master_wide", "dtype"),
                                           concluded("twin_held", "coverage"),
                                           known("called"),
                                           asked("leaf"),
@@ -69,6 +72,9 @@ constexpr std::array kOptimizerColumns = {asked("type"),
                                           concluded("finite", "finite"),
                                           concluded("lr_positive", "contain"),
                                           concluded("decays", "coverage"),
+                                          concluded("noise_fresh", "distinct"),
+                                          concluded("clipped_all", "argument"),
+                                          concluded("own_memory", "alias"),
                                           concluded("state_loaded", "checkpoint"),
                                           known("rest_loaded"),
                                           known("skipped"),
@@ -91,6 +97,7 @@ constexpr std::array kCallColumns = {asked("module"),
                                      concluded("dim0_kept", "shape"),
                                      concluded("dim0_equal", "shape"),
                                      concluded("spreads", "shape"),
+                                     concluded("batch_where_expected", "shape"),
                                      concluded("drew", "argument"),
                                      own("type")};
 static_assert(kCallColumns.size() == call::columns);
@@ -111,9 +118,12 @@ static_assert(kRootColumns.size() == root::columns);
 
 constexpr std::array kRandomColumns = {asked("function"),
                                        concluded("on", "argument"),
+                                       concluded("p_same", "argument"),
+                                       concluded("draws_same", "output"),
                                        known("module_training"),
                                        known("root_training"),
                                        known("grad"),
+                                       known("again"),
                                        known("frozen")};
 static_assert(kRandomColumns.size() == random::columns);
 
@@ -129,6 +139,7 @@ constexpr std::array kBackwardColumns = {concluded("reaches_step", "contain"),
 static_assert(kBackwardColumns.size() == backward::columns);
 
 constexpr std::array kSaveColumns = {concluded("has_all", "checkpoint", "same"),
+                                     concluded("has_trained", "checkpoint", "same"),
                                      concluded("equals_live", "checkpoint", "same"),
                                      concluded("mixed", "checkpoint", "same"), known("some")};
 static_assert(kSaveColumns.size() == save::columns);
@@ -144,6 +155,8 @@ static_assert(kLoadColumns.size() == load::columns);
 
 constexpr std::array kEpochColumns = {concluded("complete", "distinct"),
                                       concluded("samples_distinct", "distinct"),
+                                      concluded("apart", "distinct"),
+                                      concluded("ends_are_targets", "argument"),
                                       concluded("new_order", "distinct"),
                                       known("shuffled"),
                                       known("distributed"),
@@ -162,6 +175,7 @@ static_assert(kRankBatchesColumns.size() == rank_batches::columns);
 
 constexpr std::array kRankParametersColumns = {concluded("equal", "rank_equal", "equal"),
                                                known("was_equal"),
+                                               known("began_equal"),
                                                meaning("gradient_equal", "rank_equal", "equal"),
                                                known("gradient_was_equal"),
                                                concluded("has_grad_alike", "rank_equal", "equal"),
@@ -210,11 +224,14 @@ static_assert(kInitColumns.size() == init::columns);
 
 constexpr std::array kBufferColumns = {concluded("changed", "contain"),
                                        concluded("finite", "finite"),
+                                       concluded("slow", "range"),
                                        meaning("training", "mode"),
                                        known("called"),
                                        known("called_in_training"),
                                        known("called_for_gradients"),
                                        known("frozen"),
+                                       known("still"),
+                                       known("wants"),
                                        asked("module"),
                                        asked("attr")};
 static_assert(kBufferColumns.size() == buffer::columns);
@@ -234,9 +251,16 @@ constexpr std::array kCriterionColumns = {asked("function"),
                                           concluded("fits", "argument"),
                                           concluded("spreads", "shape"),
                                           concluded("layers_cast", "dtype"),
+                                          concluded("wide", "dtype"),
+                                          concluded("target_wants", "argument"),
                                           known("autocast"),
                                           known("grad")};
 static_assert(kCriterionColumns.size() == criterion::columns);
+
+constexpr std::array kRankStepsColumns = {concluded("same_lr", "rank_equal"),
+                                          concluded("same_clip", "rank_equal"),
+                                          concluded("draws_apart", "distinct"), known("together")};
+static_assert(kRankStepsColumns.size() == rank_steps::columns);
 
 }  // namespace
 
@@ -281,6 +305,10 @@ std::span<const RuleView> views() {
       {"argument", "call of a function of the program", kArgumentColumns, argument::function},
       {"told", "opguard.invariant of the program", kToldColumns, told::name},
       {"criterion", "loss function's call", kCriterionColumns, criterion::function},
+      {.name = "rank_steps",
+       .subject = "optimizer's step on all ranks",
+       .columns = kRankStepsColumns,
+       .across_ranks = true},
   };
   return kViews;
 }
