@@ -132,7 +132,7 @@ def _ends_are_targets(data):
         return None
     torch = sys.modules["torch"]
     tokens, mask, labels = (data.get(name) for name in ("input_ids", "attention_mask", "labels"))
-    if not all(tensors.is_plain(t) and t.device.type == "cpu" and t.dim() == 2 for t in (tokens, mask, labels)):
+    if not all(isinstance(t, torch.Tensor) and tensors.is_plain(t) and t.device.type == "cpu" and t.dim() == 2 for t in (tokens, mask, labels)):
         return None
     if not tokens.shape == mask.shape == labels.shape or tokens.numel() > _MOST_TOKENS:
         return None

@@ -176,20 +176,20 @@ def _given(args, kwargs):
     torch = sys.modules["torch"]
     given = [(str(k), v) for k, v in list(dict.items(state)) if isinstance(v, torch.Tensor)] if isinstance(state, dict) else []
     live = _live(args[0])
-    own = [live[name] for name, tensor in given if name in live and tensor.numel() and _key(tensor) == _key(live[name])]
-    return given, _untouched(own)
+    own = [_key(live[name]) for name, tensor in given if name in live and tensor.numel() and _key(tensor) == _key(live[name])]
+    # What torch.distributed.checkpoint has filled in place is loaded already.
+    left = [key for key in own if key not in _filled]
+    _filled.difference_update(own)
+    return given, len(left)
 
 
-def _untouched(own):
-    """How many are still what the last step has left? One that was filled in place since, as torch.distributed.checkpoint
-    does, is loaded already."""
-    known = [(tensor, parameters.known(tensor)) for tensor in own]
-    left = [(tensor, entry.value) for tensor, entry in known if entry is not None and entry.value is not None]
-    with tensors.quietly():
-        now = tensors.hashes([tensor for tensor, _ in left])
-    untouched = sum(1 for (_, value), digest in zip(left, now) if digest == value)
-    # What no step has met, a large buffer, goes with what one has.
-    return len(own) if left and untouched == len(left) else untouched
+_filled = set()  # keys of tensors
+
+
+def _fills(args, kwargs):
+    found = []
+    _collect(args[0] if args else kwargs.get("state_dict"), [], found)
+    _filled.update(_key(tensor) for _, tensor in found)
 
 
 def _loaded(token, result, args, kwargs):
@@ -270,6 +270,12 @@ def _on_distributed(module):
     for name in ("save", "async_save", "save_state_dict"):
         original = getattr(saver, name, None)
         ours = hooks.around(saver, name, _saving, family="save")
+        if ours is not None and getattr(module, name, None) is original:
+            setattr(module, name, ours)
+    loader = sys.modules.get(module.__name__ + ".state_dict_loader", module)
+    for name in ("load", "load_state_dict"):
+        original = getattr(loader, name, None)
+        ours = hooks.around(loader, name, _fills, family="load in place")
         if ours is not None and getattr(module, name, None) is original:
             setattr(module, name, ours)
 
