@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "record/record.h"
@@ -14,5 +15,8 @@ namespace opguard {
 std::optional<uint64_t> sum_setting(const Run& run, const std::string& name);
 
 CompileCounts compile_counts(const Run& run);
+
+// What tuners have chosen, of all processes: "matmul=BLOCK_M:64,num_warps:4".
+std::set<std::string> tuned_kernels(const Run& run);
 
 }  // namespace opguard

@@ -9,7 +9,6 @@
 
 #include "align/judge/pivot_view.h"
 #include "align/pair/run.h"
-#include "llvm/ADT/StringExtras.h"
 #include "nlohmann/json.hpp"
 #include "patcher/revision.h"
 #include "preflight/control.h"
@@ -121,14 +120,8 @@ llvm::Expected<Canaries> canaries_of(const RecordedSide& side) {
     add_names(boundary.backward, operators);
     add_names(boundary.kernels, kernels);
   }
-  // What a tuner has chosen, as the run's end says it.
-  std::set<std::string> tuned;
-  for (const ProcessLog& log : run->processes)
-    for (const char* name : {"inductor_tuned", "triton_tuned"})
-      if (auto at = log.settings.find(name); at != log.settings.end())
-        for (llvm::StringRef one : llvm::split(at->second, "; "))
-          if (!one.empty()) tuned.insert(one.str());
-  if (!tuned.empty()) canaries.names["tuned"] = {tuned.begin(), tuned.end()};
+  if (const std::set<std::string> tuned = tuned_kernels(*run); !tuned.empty())
+    canaries.names["tuned"] = {tuned.begin(), tuned.end()};
   canaries.names["operators"] = {operators.begin(), operators.end()};
   canaries.names["kernels"] = {kernels.begin(), kernels.end()};
   return canaries;

@@ -56,7 +56,10 @@ void ViolationCommand::run(const ViolationFinding& finding, int64_t pid) {
   const int given = file_of(format_finding_json(finding));
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  if (given >= 0) posix_spawn_file_actions_adddup2(&actions, given, STDIN_FILENO);
+  if (given >= 0)
+    posix_spawn_file_actions_adddup2(&actions, given, STDIN_FILENO);
+  else  // the user's terminal is not the command's to read
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   pid_t child = 0;
   const int failed = ::posix_spawn(&child, "/bin/sh", &actions, nullptr,
                                    const_cast<char* const*>(words), environment.data());

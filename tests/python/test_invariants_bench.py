@@ -49,7 +49,7 @@ def test_a_pair(pair):
     assert e["text"] in bad[e["file"]].splitlines()[e["line"] - 1]
     assert pair.lines() >= {e["line"], *e.get("also", [])}
     assert max(pair.lines()) <= len(bad[e["file"]].splitlines())
-    assert pair.kinds() and all(e[key] for key in ("source", "module", "fault")) and 0 <= e["by_step"] <= 16
+    assert pair.kinds() and all(e[key] for key in ("source", "module", "fault")) and 0 <= e["by_step"] <= 8
     # One fault: few lines differ, in one or two places.
     changed = [line for f in good for line in difflib.ndiff(good[f].splitlines(), bad[f].splitlines()) if line[0] in "+-"]
     assert len(changed) <= 12, changed

@@ -69,12 +69,12 @@ def steps(tmp_path_factory):
 
 def test_modules_are_said_before_their_calls(steps):
     log, _ = steps
-    assert [row[:6] for row in rows(log, "module")] == [
-        [0, "", "Net", False, 0, 4],
-        [1, "emb", "Embedding", True, 0, 1],
-        [3, "norm", "BatchNorm1d", True, 0, 2],
-        [4, "drop", "Dropout", True, 0, 0],
-        [2, "head", "Linear", True, 0, 1],
+    assert rows(log, "module") == [
+        [0, "", "Net", False, 0, 4, None, False, None],
+        [1, "emb", "Embedding", True, 0, 1, None, False, None],
+        [3, "norm", "BatchNorm1d", True, 0, 2, None, False, 0.1],
+        [4, "drop", "Dropout", True, 0, 0, None, False, None],
+        [2, "head", "Linear", True, 0, 1, None, False, None],
     ]
     place_of_net = place(STEPS, "# forward", "Net.forward")
     calls = rows(log, "call", "module", "caller", "place")
@@ -130,7 +130,7 @@ def test_updates_and_steps(steps):
     assert [row[8] for row in second] == [False] * 4 + [True] * 3
     total = sum(n * n for n in told["norms"]) ** 0.5
     one, two = rows(log, "optimizer")
-    assert one[:7] == [0, "SGD", [0.5], 3, 0, 3, 1] and one[7] == pytest.approx(total) and one[8:12] == [False, place(STEPS, "# step"), True, True]
+    assert one[:7] == [0, "SGD", [0.5], 3, 0, 3, 1] and one[7] == pytest.approx(total) and one[8:] == [False, place(STEPS, "# step"), True, True, one[12], ""]
     assert two[:9] == [0, "SGD", [0.5], 3, 0, 0, 1, None, False]
     assert [o.step for o in log.observed("optimizer")] == [0, 1] and {o.step for o in log.observed("update")} == {0, 1}
 
@@ -450,7 +450,7 @@ for batch in DataLoader([{"x": torch.ones(2)}], 2): pass  # a dictionary of othe
 
 def test_an_end_that_is_no_label(tmp_path):
     log = observe(TEXTS, tmp_path)
-    assert rows(log, "batch", "ends_are_targets") == [[True], [False], [None], [None], [False], [None], [None]]
+    assert rows(log, "batch", "ends_are_targets") == [[True], [False], [None], [None], [None], [None], [None]]
     assert "opguard_faults" not in log.settings
 
 

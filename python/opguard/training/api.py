@@ -81,7 +81,7 @@ def _clipped(name):
     def tell(token, result, args, kwargs):
         bound = args[1] if len(args) > 1 else kwargs.get("max_norm", kwargs.get("clip_value"))
         norm = args[2] if len(args) > 2 else kwargs.get("norm_type", 2.0)
-        say(name, None, None if name == "clip_grad_value" else "norm %g" % norm, tensors.number(bound), None, tensors.number(tensors.local(result)) if result is not None else None)
+        say(name, None, None if name == "clip_grad_value" else "norm %g" % float(norm), tensors.number(bound), None, tensors.number(tensors.local(result)) if result is not None else None)
 
     return tell
 

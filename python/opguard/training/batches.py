@@ -141,9 +141,6 @@ def _ends_are_targets(data):
         if not torch.equal(labels[~ignored], tokens[~ignored]):
             return None  # shifted already: behind an end comes nothing
         padding = tokens[~attended].unique()
-        if padding.numel() == 0 and len(tokens) > 1:
-            # Nothing says what would pad. That each text's last token is no label, and it alone, says it too.
-            return False if bool(ignored[:, -1].all()) and int(ignored.sum()) == len(tokens) else None
         if padding.numel() != 1:
             return None
         ends = attended & (tokens == padding)

@@ -246,6 +246,7 @@ def _state_loaded(of, number):
 
 
 def install(torch):
+    kinds.at_begin(_filled.clear)
     original = torch.serialization.save
     ours = hooks.around(torch.serialization, "save", _saving, family="save")
     if ours is not None and torch.save is original:
