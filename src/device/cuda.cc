@@ -228,18 +228,22 @@ class Device {
       return false;
     counter_ = scratch_.take(sizeof(uint64_t));
     if (counter_ == 0) return false;
-    small_ = kernel(cuda_kernels_small(), "opguard_og1_small");
-    if (small_ == nullptr) return false;
+    // Those of most launches, before the program is measured or captured.
+    for (const CudaKernel kernel : {kSmall, kPlainSmall})
+      if (function_of(kernel) == nullptr) return false;
     reader_.emplace(static_cast<const RingEntry*>(ring), g_options.ring_entries);
     return true;
   }
 
-  static CudaFunction kernel(const char* ptx, const char* name) {
+  // Null where it can't be loaded. Under the mutex, but for start().
+  CudaFunction function_of(CudaKernel kernel) {
+    CudaFunction& function = functions_[kernel];
+    if (function != nullptr) return function;
     const Uncaptured uncaptured(g_driver);
-    const CudaModule module = load_module(ptx);
-    CudaFunction function = nullptr;
+    const CudaModule module = load_module(ptx_of(kernel));
     if (module == nullptr ||
-        failed(g_driver.cuModuleGetFunction(&function, module, name), "cuModuleGetFunction"))
+        failed(g_driver.cuModuleGetFunction(&function, module, name_of(kernel)),
+               "cuModuleGetFunction"))
       return nullptr;
     // With lazy loading a kernel is loaded by its first launch, unless it is asked for.
     if (g_driver.cuFuncLoad != nullptr) g_driver.cuFuncLoad(function);
@@ -279,17 +283,20 @@ class Device {
     const uint64_t words = plan.write(launch.words, scratch);
     static_assert(offsetof(SmallLaunch, words) == offsetof(LargeLaunch, words));
     const bool small = words <= device::kSmallWords;
-    CudaFunction function = small_;
-    if (!small) {
+    const CudaKernel kernel =
+        plan.plain() ? (small ? kPlainSmall : kPlainLarge) : (small ? kSmall : kLarge);
+    CudaFunction function = nullptr;
+    if (small) {
+      function = functions_[kernel];
+    } else {
       const std::lock_guard lock(mutex_);
-      if (large_ == nullptr) large_ = kernel(cuda_kernels_large(), "opguard_og1_large");
-      if (large_ == nullptr) return false;
-      function = large_;
+      function = function_of(kernel);
+      if (function == nullptr) return false;
     }
     void* parameters[] = {&launch};
     // Before 12.4 a kernel may be loaded as late as by its first launch.
     std::optional<Uncaptured> loading;
-    if (!launched_[small].exchange(true, std::memory_order_relaxed)) loading.emplace(g_driver);
+    if (!launched_[kernel].exchange(true, std::memory_order_relaxed)) loading.emplace(g_driver);
     return !failed(g_driver.cuLaunchKernel(function, plan.blocks(), 1, 1, device::kThreads, 1, 1, 0,
                                            stream, parameters, nullptr),
                    "cuLaunchKernel");
@@ -304,8 +311,8 @@ class Device {
   bool own_ring_ = false;
   std::chrono::steady_clock::time_point looked_;  // of the thread that drains
   device::Limits limits_;
-  CudaFunction small_ = nullptr, large_ = nullptr;
-  std::atomic<bool> launched_[2] = {};
+  std::array<CudaFunction, kCudaKernels> functions_ = {};
+  std::atomic<bool> launched_[kCudaKernels] = {};
   CudaAddress ring_ = 0, counter_ = 0;
   Scratch scratch_;
   std::unordered_map<uint64_t, CudaAddress> of_streams_;
@@ -328,7 +335,7 @@ Device* ready_device(int ordinal) {
 int open(char* error, uint64_t capacity) {
   std::string why;
   int result = 0;
-  if (cuda_kernels_small() == nullptr) {
+  if (ptx_of(kSmall) == nullptr) {
     why = "this opguard was built without CUDA kernels: clang++-19 was not there";
     result = ENOSYS;
   } else {

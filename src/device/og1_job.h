@@ -32,6 +32,9 @@ enum JobFlag : uint8_t {
   kWalkable = 16,   // at most three outer dimensions, each below 2^31
   kFused = 32,      // whoever reads the rows sums the digest too: element_type is one of fuses()
   kPacked = 64,     // the elements fill memory without a gap, in another order: x.t(), aligned to 8
+  // Adjacent rows of whole lanes of 8 bytes, of a type that fuses(): read once, by a kernel that
+  // knows nothing else (opguard_og1_plain_*). Nearly all bytes of a training are.
+  kPlain = 128,
 };
 
 // A dimension outside the rows, of more than one index; innermost first.

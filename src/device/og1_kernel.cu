@@ -199,7 +199,7 @@ struct Block : Atomics {
   uint64_t* partials;
 };
 
-template <typename Launch>
+template <bool kPlain, typename Launch>
 __device__ __forceinline__ void start(const Launch& launch) {
   __shared__ uint64_t partials[2 * kThreads];
   __shared__ uint64_t words[sizeof(Task) / 8];
@@ -222,22 +222,25 @@ __device__ __forceinline__ void start(const Launch& launch) {
   for (unsigned i = thread; i < count; i += kThreads)
     words[kHeadWords + kJobWords + i] = launch.words[dims_at + i];
   asm volatile("bar.sync 0;" ::: "memory");
-  run_block<Block>(partials, *reinterpret_cast<const Task*>(words), block_number());
+  run_block<Block, kPlain>(partials, *reinterpret_cast<const Task*>(words), block_number());
 }
 
 }  // namespace
 
 // One kernel a module: the driver compiles those that a program uses.
-#ifdef OPGUARD_SMALL
-extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
-    opguard_og1_small(const SmallLaunch launch) {
-  start(launch);
-}
+#define OPGUARD_KERNEL(name, plain, Launch)                                        \
+  extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor) \
+      name(const Launch launch) {                                                  \
+    start<plain>(launch);                                                          \
+  }
+#if defined(OPGUARD_SMALL)
+OPGUARD_KERNEL(opguard_og1_small, false, SmallLaunch)
+#elif defined(OPGUARD_LARGE)
+OPGUARD_KERNEL(opguard_og1_large, false, LargeLaunch)
+#elif defined(OPGUARD_PLAIN_SMALL)
+OPGUARD_KERNEL(opguard_og1_plain_small, true, SmallLaunch)
 #else
-extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
-    opguard_og1_large(const LargeLaunch launch) {
-  start(launch);
-}
+OPGUARD_KERNEL(opguard_og1_plain_large, true, LargeLaunch)
 #endif
 
 }  // namespace opguard::device

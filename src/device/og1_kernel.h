@@ -30,24 +30,48 @@ namespace opguard::device {
 // ---- The ways to share out a job: piece `piece` of `pieces`. Each is a call of its own, which has
 // all registers.
 
-template <typename Block>
-OPGUARD_GPU_CALL Sums one_row(typename Block::Memory* memory, const Task& task, uint64_t piece,
-                              uint64_t pieces) {
-  Block block(memory);
+template <bool kPlain, typename Block>
+OPGUARD_GPU void add_one_row(Block& block, const Task& task, uint64_t piece, uint64_t pieces) {
   const Job& job = task.job;
   const uint64_t unit = job.flags & kAdjacent ? kVector >> job.width : 1;
   const Range units = part_of((job.lanes + unit - 1) / unit, piece, pieces);
   const uint64_t from = units.begin * unit;
   const uint64_t to = units.end * unit < job.lanes ? units.end * unit : job.lanes;
-  if (from < to) {
-    const uint64_t weight = power(kG0, from);
-    block.each([&](State& s, unsigned thread) {
-      s.share = share_of(job, thread, kThreadsLog2);
-      const RowSum sum = row_sum(job, job.data, from, to, s.share);
-      s.sums.h += weight * sum.hash;
-      s.sums.digest += sum.digest;
-    });
-  }
+  if (from >= to) return;
+  const uint64_t weight = power(kG0, from);
+  block.each([&](State& s, unsigned thread) {
+    s.share = share_of(job, thread, kThreadsLog2);
+    const RowSum sum = row_sum<kPlain>(job, job.data, from, to, s.share);
+    s.sums.h += weight * sum.hash;
+    s.sums.digest += sum.digest;
+  });
+}
+
+template <bool kPlain, typename Block>
+OPGUARD_GPU void add_stream(Block& block, const Task& task, uint64_t piece, uint64_t pieces) {
+  const Job& job = task.job;
+  const uint64_t unit = job.flags & kAdjacent ? kVector >> job.width : 1;
+  const uint64_t units = job.rows * ((job.lanes + unit - 1) / unit);
+  block.warps([&](auto& warp) {
+    stream_of_warp<kPlain>(warp, job, task.dims,
+                           part_of(units, piece * kWarps + warp.index(), pieces * kWarps));
+  });
+}
+
+template <bool kPlain, bool kShort, typename Block>
+OPGUARD_GPU void add_rows(Block& block, const Task& task, uint64_t piece, uint64_t pieces) {
+  const Job& job = task.job;
+  const unsigned log2 = kWarpLog2 - job.group + job.passes;
+  const uint64_t batches = (job.rows + (1u << log2) - 1) >> log2;
+  const Range mine = part_of(batches, piece, pieces);
+  block.warps([&](auto& warp) { rows_of_warp<kPlain, kShort>(warp, job, task.dims, mine); });
+}
+
+template <typename Block>
+OPGUARD_GPU_CALL Sums one_row(typename Block::Memory* memory, const Task& task, uint64_t piece,
+                              uint64_t pieces) {
+  Block block(memory);
+  add_one_row<false>(block, task, piece, pieces);
   return block.sums(false);
 }
 
@@ -55,13 +79,7 @@ template <typename Block>
 OPGUARD_GPU_CALL Sums stream(typename Block::Memory* memory, const Task& task, uint64_t piece,
                              uint64_t pieces) {
   Block block(memory);
-  const Job& job = task.job;
-  const uint64_t unit = job.flags & kAdjacent ? kVector >> job.width : 1;
-  const uint64_t units = job.rows * ((job.lanes + unit - 1) / unit);
-  block.warps([&](auto& warp) {
-    stream_of_warp(warp, job, task.dims,
-                   part_of(units, piece * kWarps + warp.index(), pieces * kWarps));
-  });
+  add_stream<false>(block, task, piece, pieces);
   return block.sums(false);
 }
 
@@ -69,11 +87,7 @@ template <typename Block, bool kShort>
 OPGUARD_GPU_CALL Sums rows(typename Block::Memory* memory, const Task& task, uint64_t piece,
                            uint64_t pieces) {
   Block block(memory);
-  const Job& job = task.job;
-  const unsigned log2 = kWarpLog2 - job.group + job.passes;
-  const uint64_t batches = (job.rows + (1u << log2) - 1) >> log2;
-  const Range mine = part_of(batches, piece, pieces);
-  block.warps([&](auto& warp) { rows_of_warp<kShort>(warp, job, task.dims, mine); });
+  add_rows<false, kShort>(block, task, piece, pieces);
   return block.sums(false);
 }
 
@@ -178,43 +192,79 @@ OPGUARD_GPU uint64_t job_at(const Launch& launch, uint32_t block_index) {
   return at;
 }
 
+// What a block sums of its part of a tensor of any kind.
 template <typename Block>
+OPGUARD_GPU Sums any_sums(typename Block::Memory* memory, Block& block, const Task& task,
+                          uint64_t index) {
+  const Job& job = task.job;
+  Sums sums{0, 0, 0, 0, 0, 0};
+  if (job.rows == 0) return sums;
+  const bool by_xor = job.mode == kXor;
+  // Most tensors are found to be no mask by their first element. All threads must go the same
+  // way, also when somebody overwrites it meanwhile.
+  const bool candidate = job.mask_type != OPGUARD_MASK_NONE && !by_xor &&
+                         block.agree([&] { return element_mask(job, task.dims, 0) != kOther; });
+  const bool twice = !by_xor && job.mode != kOneRow && !(job.flags & kFlatOfRows);
+  const bool counted = !by_xor && job.element_type != OPGUARD_ELEMENT_NONE && !(job.flags & kFused);
+  const uint64_t here = candidate || twice || counted ? job.pieces : 1;
+  const uint64_t pieces = job.blocks * here;
+  OPGUARD_NO_UNROLL
+  for (uint64_t piece = index * here; piece < (index + 1) * here; ++piece) {
+    if (job.mode == kOneRow)
+      add(sums, one_row<Block>(memory, task, piece, pieces));
+    else if (job.mode == kStream)
+      add(sums, stream<Block>(memory, task, piece, pieces));
+    else if (job.mode == kRows && (job.flags & kShortRows))
+      add(sums, rows<Block, true>(memory, task, piece, pieces));
+    else if (job.mode == kRows)
+      add(sums, rows<Block, false>(memory, task, piece, pieces));
+    else if (job.mode == kColumns)
+      add(sums, columns<Block>(memory, task, piece, pieces));
+    else
+      sums = exclusive_or<Block>(memory, task, piece, pieces);
+    if (twice) add(sums, flat<Block>(memory, task, piece, pieces));
+    if (candidate) add(sums, pattern<Block>(memory, task, piece, pieces));
+    if (counted) add(sums, digest<Block>(memory, task, piece, pieces));
+  }
+  if (job.mask_type != OPGUARD_MASK_NONE && !candidate) sums.seen |= kOther;
+  return sums;
+}
+
+// The same of a plain one (JobFlag), without a call.
+template <typename Block>
+OPGUARD_GPU Sums plain_sums(Block& block, const Task& task, uint64_t index) {
+  const Job& job = task.job;
+  if (job.mode == kOneRow)
+    add_one_row<true>(block, task, index, job.blocks);
+  else if (job.mode == kStream)
+    add_stream<true>(block, task, index, job.blocks);
+  else if (job.flags & kShortRows)
+    add_rows<true, true>(block, task, index, job.blocks);
+  else
+    add_rows<true, false>(block, task, index, job.blocks);
+  bool other = job.mask_type != OPGUARD_MASK_NONE;
+  if (other && block.agree([&] { return element_mask(job, task.dims, 0) != kOther; })) {
+    other = false;
+    const uint64_t elements = job.rows * job.count;
+    pattern_of_block(block, job, task.dims,
+                     part_of(elements >> job.pattern_width, index, job.blocks));
+  }
+  Sums sums = block.sums(false);
+  if (other) sums.seen |= kOther;
+  return sums;
+}
+
+template <typename Block, bool kPlain>
 OPGUARD_GPU void run_block(typename Block::Memory* memory, const Task& task, uint32_t block_index) {
   const Job& job = task.job;
   const uint64_t index = block_index - job.first_block, start = Block::clock();
   Block block(memory);
-  Sums sums{0, 0, 0, 0, 0, 0};
-  const bool by_xor = job.mode == kXor;
-  if (job.rows > 0) {
-    // Most tensors are found to be no mask by their first element. All threads must go the same
-    // way, also when somebody overwrites it meanwhile.
-    const bool candidate = job.mask_type != OPGUARD_MASK_NONE && !by_xor &&
-                           block.agree([&] { return element_mask(job, task.dims, 0) != kOther; });
-    const bool twice = !by_xor && job.mode != kOneRow && !(job.flags & kFlatOfRows);
-    const bool counted =
-        !by_xor && job.element_type != OPGUARD_ELEMENT_NONE && !(job.flags & kFused);
-    const uint64_t here = candidate || twice || counted ? job.pieces : 1;
-    const uint64_t pieces = job.blocks * here;
-    OPGUARD_NO_UNROLL
-    for (uint64_t piece = index * here; piece < (index + 1) * here; ++piece) {
-      if (job.mode == kOneRow)
-        add(sums, one_row<Block>(memory, task, piece, pieces));
-      else if (job.mode == kStream)
-        add(sums, stream<Block>(memory, task, piece, pieces));
-      else if (job.mode == kRows && (job.flags & kShortRows))
-        add(sums, rows<Block, true>(memory, task, piece, pieces));
-      else if (job.mode == kRows)
-        add(sums, rows<Block, false>(memory, task, piece, pieces));
-      else if (job.mode == kColumns)
-        add(sums, columns<Block>(memory, task, piece, pieces));
-      else
-        sums = exclusive_or<Block>(memory, task, piece, pieces);
-      if (twice) add(sums, flat<Block>(memory, task, piece, pieces));
-      if (candidate) add(sums, pattern<Block>(memory, task, piece, pieces));
-      if (counted) add(sums, digest<Block>(memory, task, piece, pieces));
-    }
-    if (job.mask_type != OPGUARD_MASK_NONE && !candidate) sums.seen |= kOther;
-  }
+  const bool by_xor = !kPlain && job.mode == kXor;
+  Sums sums;
+  if constexpr (kPlain)
+    sums = plain_sums(block, task, index);
+  else
+    sums = any_sums(memory, block, task, index);
   sums = block.total(sums, by_xor);
   block.first([&] {
     Accumulator a{sums.h, sums.m, sums.flat, sums.pattern, sums.seen, ~start, 0, sums.digest};

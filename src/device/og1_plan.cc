@@ -28,8 +28,13 @@ uint8_t width_of(uint64_t bytes) {
   return static_cast<uint8_t>(bytes == 0 ? 3 : std::min(std::countr_zero(bytes), 3));
 }
 
-// With fewer long rows for a warp than these, some warps have a row more and the others wait.
-constexpr uint64_t kFewRows = 8;
+// Long rows that are few: dealt out whole, some warps would have one more, and the others wait.
+// Here that would be more than a quarter of the time. Else whole rows are faster: one that is cut
+// needs atomic operations.
+bool few(uint64_t rows, uint64_t warps) {
+  const uint64_t most = (rows + warps - 1) / warps;
+  return most * warps > rows + rows / 4;
+}
 
 uint8_t log2_up(uint64_t n) { return static_cast<uint8_t>(n <= 1 ? 0 : std::bit_width(n - 1)); }
 
@@ -150,7 +155,7 @@ void choose_mode(Job& job, Dim* dims, const Limits& limits) {
     job.mode = kColumns;
     threads = 1;
     step_rows = kWarp;
-  } else if (job.rows < kFewRows * warps && row_bytes >= 4096 &&
+  } else if (row_bytes >= 4096 && few(job.rows, warps) &&
              sizeof(Accumulator) + job.rows * sizeof(RowSlot) <= limits.scratch_bytes) {
     job.mode = kStream;
     threads = kWarp;
@@ -162,6 +167,8 @@ void choose_mode(Job& job, Dim* dims, const Limits& limits) {
     job.passes = job.group;
     if (threads == kWarp)
       job.passes = row_bytes <= 512 ? 3 : row_bytes <= 2048 ? 2 : row_bytes <= 4096 ? 1 : 0;
+    // No warp has several rows while others have none.
+    while (threads == kWarp && job.passes > 0 && job.rows >> job.passes < warps) --job.passes;
     step_rows = (kWarp / threads << job.passes) * kWarps;
   }
   job.stride_power = power(kG0, threads * unit);
@@ -207,6 +214,10 @@ bool Plan::add(const opguard_tensor& tensor, Mode wanted) {
                               : uint64_t{1} << 20;
     const uint64_t share = bytes / job.blocks;
     job.pieces = static_cast<uint32_t>(std::clamp<uint64_t>(share / limits_.piece_bytes, 1, most));
+    const bool by_vectors = job.mode == kOneRow || job.mode == kStream || job.mode == kRows;
+    if (by_vectors && (job.flags & kAdjacent) && (job.flags & kFused) && job.width == 3 &&
+        (job.mode == kOneRow || (job.flags & kFlatOfRows)))
+      job.flags |= kPlain;
   } else if (wanted == kXor) {
     job.mode = kXor;
   }
@@ -221,6 +232,11 @@ bool Plan::add(const opguard_tensor& tensor, Mode wanted) {
     scratch += job.rows * sizeof(RowSlot);
   }
   if (scratch > limits_.scratch_bytes) return false;
+  const bool plain = (job.flags & kPlain) != 0;
+  const uint64_t all = bytes_ + job.rows * job.count * job.size;
+  if (jobs_ > 0 && plain != plain_ && all > limits_.mixed_bytes) return false;
+  plain_ = plain_ && plain;
+  bytes_ = all;
   scratch_ = scratch;
   std::copy_n(dims, job.outer, dim_ + dims_);
   job.dims_at = static_cast<uint16_t>(dims_);

@@ -23,6 +23,7 @@ struct Limits {
   uint64_t block_bytes = 16 << 10;   // less is not worth a block: four vectors a thread
   uint64_t piece_bytes = 128 << 10;  // what is read twice stays in a cache
   uint64_t scratch_bytes = 1 << 30;
+  uint64_t mixed_bytes = 32 << 20;  // more are worth a launch by the kernel of their kind
 };
 
 // A launch in the making. `words` are LaunchOf's; head's addresses are the caller's.
@@ -30,13 +31,16 @@ class Plan {
  public:
   explicit Plan(const Limits& limits) : limits_(limits) {}
 
-  // False: it does not fit any more. A tensor that fits no empty launch cannot be read. Its sizes
-  // are none: an element of 0 or of more than 16 bytes, a negative dimension, more than 64.
-  // `wanted` is kXor for xor64 (h of the record) and xor32 (flat), anything else for og1.
+  // False: it does not fit any more, or is of another kind (plain()) than what is there, and
+  // together they are more than Limits::mixed_bytes. A tensor that fits no empty launch cannot be
+  // read. Its sizes are none: an element of 0 or of more than 16 bytes, a negative dimension, more
+  // than 64. `wanted` is kXor for xor64 (h of the record) and xor32 (flat), anything else for og1.
   bool add(const opguard_tensor& tensor, Mode wanted = kRows);
 
   uint32_t jobs() const { return jobs_; }
   uint32_t blocks() const { return blocks_; }
+  // Whether the kernel of plain tensors (JobFlag kPlain) does: all are.
+  bool plain() const { return plain_; }
   // What the launch needs of zeroed memory, in bytes, a multiple of 16.
   uint64_t scratch_bytes() const { return scratch_; }
 
@@ -50,6 +54,8 @@ class Plan {
 
   Limits limits_;
   uint32_t jobs_ = 0, dims_ = 0, blocks_ = 0;
+  uint64_t bytes_ = 0;
+  bool plain_ = true;
   uint64_t scratch_ = 0;
   Job job_[kMaxJobs];
   Dim dim_[kMaxLaunchDims];

@@ -52,7 +52,7 @@ OPGUARD_GPU void finish_row(const Job& job, State& s, uint64_t hash) {
 }
 
 // Rows of at most a vector a thread: the loads of four are under way together.
-template <typename Warp>
+template <bool kPlain, typename Warp>
 OPGUARD_GPU void short_rows(Warp& warp, const Job& job, unsigned threads, unsigned passes) {
   const uint64_t vectors = job.lanes >> 1;
   for (unsigned first = 0; first < passes; first += kAtOnce) {
@@ -82,8 +82,8 @@ OPGUARD_GPU void short_rows(Warp& warp, const Job& job, unsigned threads, unsign
       OPGUARD_UNROLL
       for (unsigned k = 0; k < kAtOnce; ++k)
         if (mine && s.target[k] != 0)
-          s.sums.digest +=
-              lacking_of<void>(s.target[k] + s.share.thread * kVector, 0, 1, 0, ~uint64_t{0}, type);
+          s.sums.digest += lacking_in<kPlain>(s.target[k] + s.share.thread * kVector, 0, 1, 0,
+                                              ~uint64_t{0}, type);
     });
     warp.template sum<kAtOnce>(threads);
     warp.each([&](State& s, unsigned lane) {
@@ -95,7 +95,7 @@ OPGUARD_GPU void short_rows(Warp& warp, const Job& job, unsigned threads, unsign
 }
 
 // Batches of rows: a group of threads a row, pass after pass; then a thread a row to finish them.
-template <bool kShort, typename Warp>
+template <bool kPlain, bool kShort, typename Warp>
 OPGUARD_GPU void rows_of_warp(Warp& warp, const Job& job, const Dim* dims, Range batches) {
   const unsigned threads = 1u << job.group, passes = 1u << job.passes;
   const unsigned groups = kWarp / threads;
@@ -113,14 +113,14 @@ OPGUARD_GPU void rows_of_warp(Warp& warp, const Job& job, const Dim* dims, Range
   for (uint64_t batch = batches.begin + warp.index(); batch < batches.end; batch += kWarps) {
     warp.each([&](State& s, unsigned) { s.at = s.walk.row < job.rows ? s.walk.at : 0; });
     if constexpr (kShort) {
-      short_rows(warp, job, threads, passes);
+      short_rows<kPlain>(warp, job, threads, passes);
     } else {
       for (unsigned pass = 0; pass < passes; ++pass) {
         warp.from(0, [&](unsigned lane) { return (lane & ~(threads - 1)) + pass; });
         warp.each([&](State& s, unsigned) {
           s.value[0] = 0;
           if (s.target[0] == 0) return;
-          const RowSum sum = row_sum(job, s.target[0], 0, job.lanes, s.share);
+          const RowSum sum = row_sum<kPlain>(job, s.target[0], 0, job.lanes, s.share);
           s.value[0] = sum.hash;
           s.sums.digest += sum.digest;
         });
@@ -140,7 +140,7 @@ OPGUARD_GPU void rows_of_warp(Warp& warp, const Job& job, const Dim* dims, Range
 
 // A stretch of all rows laid end to end, in units of a vector's lanes. Where it cuts a row, whoever
 // finishes last adds it to m.
-template <typename Warp>
+template <bool kPlain, typename Warp>
 OPGUARD_GPU void stream_of_warp(Warp& warp, const Job& job, const Dim* dims, Range units) {
   const uint64_t unit = job.flags & kAdjacent ? kVector >> job.width : 1;
   const uint64_t row_units = (job.lanes + unit - 1) / unit;
@@ -152,7 +152,7 @@ OPGUARD_GPU void stream_of_warp(Warp& warp, const Job& job, const Dim* dims, Ran
     const uint64_t to = (first + some) * unit < job.lanes ? (first + some) * unit : job.lanes;
     warp.each([&](State& s, unsigned) {
       s.walk = walk_to(job, dims, row);
-      const RowSum sum = row_sum(job, s.walk.at, from, to, s.share);
+      const RowSum sum = row_sum<kPlain>(job, s.walk.at, from, to, s.share);
       s.value[0] = sum.hash;
       s.sums.digest += sum.digest;
     });

@@ -119,7 +119,7 @@ struct Block : Atomics {
 }  // namespace
 
 template <typename Launch>
-void run_on_host(const Launch& launch, uint32_t blocks) {
+void run_on_host(const Launch& launch, uint32_t blocks, bool plain) {
   auto memory = std::make_unique<Block::Memory>();
   auto task = std::make_unique<Task>();
   task->head = launch.head;
@@ -127,11 +127,14 @@ void run_on_host(const Launch& launch, uint32_t blocks) {
     const uint64_t* words = launch.words + job_at(launch, b);
     __builtin_memcpy(&task->job, words, sizeof(Job));
     __builtin_memcpy(task->dims, launch.words + task->job.dims_at, task->job.outer * sizeof(Dim));
-    run_block<Block>(memory.get(), *task, b);
+    if (plain)
+      run_block<Block, true>(memory.get(), *task, b);
+    else
+      run_block<Block, false>(memory.get(), *task, b);
   }
 }
 
-template void run_on_host(const SmallLaunch&, uint32_t);
-template void run_on_host(const LargeLaunch&, uint32_t);
+template void run_on_host(const SmallLaunch&, uint32_t, bool);
+template void run_on_host(const LargeLaunch&, uint32_t, bool);
 
 }  // namespace opguard::device

@@ -7,10 +7,11 @@
 namespace opguard::device {
 
 // All blocks of a launch; its addresses are the host's. One thread; others may run other launches.
+// plain: by the kernel of plain tensors (Plan::plain()).
 template <typename Launch>
-void run_on_host(const Launch& launch, uint32_t blocks);
+void run_on_host(const Launch& launch, uint32_t blocks, bool plain);
 
-extern template void run_on_host(const SmallLaunch&, uint32_t);
-extern template void run_on_host(const LargeLaunch&, uint32_t);
+extern template void run_on_host(const SmallLaunch&, uint32_t, bool);
+extern template void run_on_host(const LargeLaunch&, uint32_t, bool);
 
 }  // namespace opguard::device

@@ -440,14 +440,15 @@ int cuLaunchKernel(void* function, unsigned grid, unsigned, unsigned, unsigned b
   if (block != opguard::device::kThreads || grid == 0) return kInvalidValue;
   using namespace opguard::device;
   Work work;
-  if (f->name == "opguard_og1_small" && f->parameter_bytes == sizeof(SmallLaunch)) {
+  const bool plain = f->name.starts_with("opguard_og1_plain_");
+  if (f->name.ends_with("_small") && f->parameter_bytes == sizeof(SmallLaunch)) {
     auto launch = std::make_shared<SmallLaunch>();
     std::memcpy(launch.get(), parameters[0], sizeof(SmallLaunch));
-    work = [launch, grid] { run_on_host(*launch, grid); };
-  } else if (f->name == "opguard_og1_large" && f->parameter_bytes == sizeof(LargeLaunch)) {
+    work = [launch, grid, plain] { run_on_host(*launch, grid, plain); };
+  } else if (f->name.ends_with("_large") && f->parameter_bytes == sizeof(LargeLaunch)) {
     auto launch = std::make_shared<LargeLaunch>();
     std::memcpy(launch.get(), parameters[0], sizeof(LargeLaunch));
-    work = [launch, grid] { run_on_host(*launch, grid); };
+    work = [launch, grid, plain] { run_on_host(*launch, grid, plain); };
   } else {
     return kInvalidValue;
   }

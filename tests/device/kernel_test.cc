@@ -41,9 +41,8 @@ struct Memory {
   uint64_t counter = 0;
 };
 
-// One launch; the records in order of their numbers.
 template <typename Launch>
-std::vector<opguard_value> run_as(const Plan& plan, Memory& memory) {
+std::vector<opguard_value> run_by(const Plan& plan, Memory& memory, bool plain) {
   auto launch = std::make_unique<Launch>();
   memory.scratch.assign(plan.scratch_bytes() / 8, 0);
   const uint64_t before = memory.counter;
@@ -52,7 +51,7 @@ std::vector<opguard_value> run_as(const Plan& plan, Memory& memory) {
   std::vector<uint64_t> words(kLargeWords);
   const uint64_t used = plan.write(words.data(), reinterpret_cast<uint64_t>(memory.scratch.data()));
   std::memcpy(launch->words, words.data(), used * 8);
-  run_on_host(*launch, plan.blocks());
+  run_on_host(*launch, plan.blocks(), plain);
   for (uint64_t word : memory.scratch) EXPECT_EQ(word, 0u) << "scratch is left as it was found";
   std::vector<opguard_value> values;
   for (uint64_t n = before; n < memory.counter; ++n) {
@@ -60,6 +59,26 @@ std::vector<opguard_value> run_as(const Plan& plan, Memory& memory) {
     EXPECT_EQ(entry.sequence, n + 1);
     EXPECT_EQ(entry.check, entry_check(entry.value, entry.sequence));
     values.push_back(entry.value);
+  }
+  return values;
+}
+
+// One launch; the records in order of their numbers. The kernel that takes anything finds what that
+// of plain tensors does.
+template <typename Launch>
+std::vector<opguard_value> run_as(const Plan& plan, Memory& memory) {
+  auto values = run_by<Launch>(plan, memory, plan.plain());
+  if (!plan.plain()) return values;
+  Memory again;
+  const auto others = run_by<Launch>(plan, again, false);
+  EXPECT_EQ(others.size(), values.size());
+  for (size_t i = 0; i < std::min(values.size(), others.size()); ++i) {
+    EXPECT_EQ(others[i].h, values[i].h);
+    EXPECT_EQ(others[i].m, values[i].m);
+    EXPECT_EQ(others[i].flat, values[i].flat);
+    EXPECT_EQ(others[i].pattern, values[i].pattern);
+    EXPECT_EQ(others[i].flags, values[i].flags);
+    EXPECT_EQ(others[i].digest, values[i].digest);
   }
   return values;
 }
@@ -92,6 +111,41 @@ void expect_equal(const Elements& e) {
   const opguard_value x = run_one(e, kTiny, 0, kXor);
   EXPECT_EQ(x.h, xor64(e));
   EXPECT_EQ(x.flat, xor32(e));
+}
+
+// Rows of whole lanes of 8 bytes, of the types that are read once; what they are mixed with.
+TEST(DeviceKernel, PlainTensorsHaveAKernel) {
+  auto bytes = random_bytes(1 << 20, 9);
+  const auto plain = [&](const Elements& e, uint32_t type, Mode mode = kRows) {
+    Plan plan(kUsual);
+    EXPECT_TRUE(plan.add(tensor_of(e, 0, 1, type), mode));
+    return plan.plain();
+  };
+  const uint32_t half = element_type("bfloat16", 2);
+  const uint32_t single = element_type("float32", 4);
+  const uint32_t word = element_type("int64", 8);
+  const Elements matrix{bytes.data(), 2, {64, 1024}, {2048, 2}};
+  EXPECT_TRUE(plain(matrix, half));
+  EXPECT_TRUE(plain({bytes.data(), 2, {4, 16, 64}, {128, 8192, 2}}, half)) << "heads";
+  EXPECT_TRUE(plain({bytes.data() + 8, 4, {3, 2}, {8, 4}}, single)) << "no multiple of 16 bytes";
+  EXPECT_TRUE(plain({bytes.data(), 4, {1 << 10}, {4}}, single));
+  EXPECT_FALSE(plain({bytes.data(), 4, {64, 3}, {12, 4}}, single)) << "lanes of 4 bytes";
+  EXPECT_FALSE(plain({bytes.data(), 2, {1024, 64}, {2, 2048}}, half)) << "transposed";
+  EXPECT_FALSE(plain({bytes.data() + 4, 4, {64, 2}, {8, 4}}, single)) << "not aligned";
+  EXPECT_FALSE(plain({bytes.data(), 8, {64}, {8}}, word));
+  EXPECT_FALSE(plain(matrix, half, kXor));
+  // Few bytes of two kinds are one launch, many are two.
+  Limits limits = kUsual;
+  limits.mixed_bytes = 1 << 17;
+  const Elements ids{bytes.data(), 8, {64}, {8}};
+  Plan both(limits);
+  EXPECT_TRUE(both.add(tensor_of(ids, 0, 1, word)) && !both.plain());
+  EXPECT_FALSE(both.add(tensor_of(matrix, 0, 2, half)));
+  EXPECT_EQ(both.jobs(), 1u);
+  limits.mixed_bytes = 1 << 18;
+  Plan one(limits);
+  EXPECT_TRUE(one.add(tensor_of(matrix, 0, 1, half)) && one.plain());
+  EXPECT_TRUE(one.add(tensor_of(ids, 0, 2, word)) && !one.plain());
 }
 
 // Of every type, in order, apart and transposed.

@@ -9,9 +9,9 @@ nvcc=${NVCC:-$(command -v nvcc || true)}
 known=$("$nvcc" --list-gpu-code)
 flags=()
 add() { ! grep -qx "sm_$1" <<<"$known" || flags+=("-gencode=arch=compute_$1,code=$2_$1"); }
-sizes=SMALL
+sizes="SMALL PLAIN_SMALL"
 if [ -n "${OPGUARD_EVERY_ARCHITECTURE:-}" ]; then
-  sizes="SMALL LARGE"
+  sizes="SMALL LARGE PLAIN_SMALL PLAIN_LARGE"
   for arch in 75 80 86 89 90 100 103 120; do add "$arch" sm; done
 else
   add 75 compute

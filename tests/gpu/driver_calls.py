@@ -11,7 +11,7 @@ Call = namedtuple("Call", "thread name stream ours kernel")
 # What a probe may call at each launch. Nothing of it waits, or orders streams.
 QUESTIONS = {"cuCtxGetCurrent", "cuCtxGetId", "cuCtxPushCurrent", "cuCtxPopCurrent", "cuStreamGetCaptureInfo", "cuStreamGetId"}
 LAUNCH = "cuLaunchKernel"
-KERNELS = ("opguard_og1_small", "opguard_og1_large")
+KERNELS = ("opguard_og1_small", "opguard_og1_large", "opguard_og1_plain_small", "opguard_og1_plain_large")
 # Once for a device: context, ring, counter and kernels; a kernel may be loaded by its first launch. And once for 60 streams or so: scratch.
 FIRST = {"cuInit": 1, "cuDriverGetVersion": 1, "cuDeviceGet": 1, "cuDeviceGetAttribute": 2, "cuDevicePrimaryCtxRetain": 1, "cuMemHostAlloc": 1,
          "cuMemHostRegister": 1, "cuMemHostGetDevicePointer": 1, "cuModuleGetFunction": 2, "cuModuleLoadDataEx": 4, "cuModuleGetGlobal": 2,
