@@ -46,14 +46,13 @@ Claim claim(PyObject* node, PyObject* hook, Ref& hooks_weak) {
   for (Py_ssize_t at = 0; hooks && PyDict_Next(hooks.get(), &at, &id, &other);)
     ours += is_gradient_hook(other);
   if (ours == 1) return Claim::taken;
-  Ref removed(PyObject_CallMethod(handle.get(), "remove", nullptr));
+  Ref removed = call_method(handle.get(), "remove");
   PyErr_Clear();
   return hooks ? Claim::known : Claim::refused;
 }
 
 bool add_prehook(PyObject* node, PyObject* hook) {
-  Ref before(PyObject_GetAttrString(hook, "before"));
-  PyErr_Clear();
+  const Ref before = attribute(hook, "before");
   return before && register_own_hook(node, "register_prehook", before.get());
 }
 
@@ -138,8 +137,7 @@ void push_next(PyObject* node, std::vector<Ref>& todo) {
 }
 
 std::string node_name(PyObject* node) {
-  Ref name(PyObject_CallMethod(node, "name", nullptr));
-  if (!name) PyErr_Clear();
+  const Ref name = answer(node, "name");
   return std::string(utf8(name.get()));
 }
 

@@ -25,10 +25,11 @@ Ref register_own_hook(PyObject* node, const char* method, PyObject* hook) {
   PyObject* handles = handle_class();
   Ref programs = handles != nullptr ? attribute(handles, "next_id") : Ref();
   Ref own(programs ? PyLong_FromLongLong(next++) : nullptr);
-  if (own && PyObject_SetAttrString(handles, "next_id", own.get()) != 0) PyErr_Clear();
-  Ref handle(PyObject_CallMethod(node, method, "O", hook));
+  PyObject* next_id = name_object("next_id");
+  if (own && PyObject_SetAttr(handles, next_id, own.get()) != 0) PyErr_Clear();
+  Ref handle = call_method(node, method, hook);
   PyErr_Clear();
-  if (programs && PyObject_SetAttrString(handles, "next_id", programs.get()) != 0) PyErr_Clear();
+  if (programs && PyObject_SetAttr(handles, next_id, programs.get()) != 0) PyErr_Clear();
   return handle;
 }
 

@@ -13,8 +13,7 @@ PyTypeObject* g_script_type = nullptr;
 
 // A vector call costs no level: that of tp_call does.
 struct MainScript {
-  PyObject_HEAD
-  VectorCall call;
+  PyObject_HEAD VectorCall call;
   PyObject* code;
   PyObject* names;
 };
@@ -39,12 +38,12 @@ PyMemberDef g_script_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(MainScript, call), READONLY, nullptr}, {}};
 
 PyType_Slot g_script_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(free_script)},
-                         {Py_tp_members, g_script_members},
-                         {Py_tp_call, reinterpret_cast<void*>(call)},
-                         {0, nullptr}};
+                                {Py_tp_members, g_script_members},
+                                {Py_tp_call, reinterpret_cast<void*>(call)},
+                                {0, nullptr}};
 
 PyType_Spec g_script_spec = {"opguard._rt.MainScript", sizeof(MainScript), 0,
-                      Py_TPFLAGS_DEFAULT | kHasVectorCall, g_script_slots};
+                             Py_TPFLAGS_DEFAULT | kHasVectorCall, g_script_slots};
 
 }  // namespace
 

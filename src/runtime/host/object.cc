@@ -69,7 +69,7 @@ std::optional<uint64_t> number(PyObject* value) {
 }
 
 Ref answer(PyObject* object, const char* method) {
-  Ref said(PyObject_CallMethod(object, method, nullptr));
+  Ref said = call_method(object, method);
   if (!said) PyErr_Clear();
   return said;
 }

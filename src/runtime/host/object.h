@@ -21,7 +21,8 @@ inline std::optional<uint64_t> number(PyObject* object, const char* name) {
   return number(attribute(object, name).get());
 }
 
-// What a method without arguments answers; null, with no error set, where it does not exist or raises.
+// What a method without arguments answers; null, with no error set, where it does not exist or
+// raises.
 Ref answer(PyObject* object, const char* method);
 inline bool says_true(PyObject* object, const char* method) {
   return answer(object, method).get() == Py_True;

@@ -37,11 +37,23 @@ class Ref {
   PyObject* object_ = nullptr;
 };
 
+// The text as Python's one string of it, borrowed for ever: a type's cache of attributes knows no
+// other. Null with an error set without memory. Few texts are asked for, most of them literals.
+PyObject* name_object(const char* text);
+
 // The attribute, or none with no error set.
 inline Ref attribute(PyObject* object, const char* name) {
-  Ref value(PyObject_GetAttrString(object, name));
+  PyObject* known = name_object(name);
+  Ref value(known != nullptr ? PyObject_GetAttr(object, known) : nullptr);
   if (!value) PyErr_Clear();
   return value;
+}
+
+// What a method answers to at most one argument; none with the error set that it raised.
+inline Ref call_method(PyObject* object, const char* name, PyObject* argument = nullptr) {
+  PyObject* known = name_object(name);
+  return Ref(known != nullptr ? PyObject_CallMethodObjArgs(object, known, argument, nullptr)
+                              : nullptr);
 }
 
 // "" (and no error) when it is not a string or has no UTF-8 form.

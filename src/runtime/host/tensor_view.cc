@@ -328,7 +328,8 @@ void view_tensor(const TorchApi& torch, PyObject* tensor, TensorView& view) {
   }
   if (attribute(source, "layout").get() != torch.strided) return;
   // Lazily conjugated or negated: the bytes in memory are not the values.
-  if ((view.meta.dtype.starts_with("complex") && says_true(source, "is_conj")) || says_true(source, "is_neg")) {
+  if ((view.meta.dtype.starts_with("complex") && says_true(source, "is_conj")) ||
+      says_true(source, "is_neg")) {
     Ref plain(PyObject_CallMethod(source, "detach", nullptr));
     for (const char* resolve : {"resolve_conj", "resolve_neg"})
       if (plain) plain = Ref(PyObject_CallMethod(plain.get(), resolve, nullptr));

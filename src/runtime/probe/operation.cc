@@ -18,6 +18,7 @@
 #include "runtime/entries/autograd.h"
 #include "runtime/entries/collective.h"
 #include "runtime/entries/optimizer.h"
+#include "runtime/host/object.h"
 #include "runtime/probe/numbered.h"
 #include "runtime/probe/primitives.h"
 #include "runtime/recorder/location.h"
@@ -121,9 +122,7 @@ bool Operation::done() {
 bool Operation::in_others_memory(PyObject* result) const {
   for (const Collector::Item& item : inputs_.items())
     if (item.object.get() == result) return false;
-  Ref view(PyObject_CallMethod(result, "_is_view", nullptr));
-  if (!view) PyErr_Clear();
-  if (view.get() == Py_True) return true;
+  if (says_true(result, "_is_view")) return true;
   const uint32_t block = storages().place_of(result).number;
   for (const Collector::Item& item : inputs_.items())
     if (block != 0 && !item.numpy && torch_api()->plain(item.object.get()) &&
