@@ -26,6 +26,7 @@ void add_certify(CLI::App& app, Pipeline& run);
 void add_replay(CLI::App& app, Pipeline& run);
 void add_check(CLI::App& app, Pipeline& run);
 void add_infer(CLI::App& app, Pipeline& run);
+void add_prove(CLI::App& app, Pipeline& run);
 void add_invariants(CLI::App& app, Pipeline& run);
 void add_record(CLI::App& app, Pipeline& run);
 void add_against(CLI::App& app, Pipeline& run);

@@ -26,6 +26,7 @@ void add_commands(CLI::App& app, Pipeline& run) {
   add_replay(app, run);
   add_check(app, run);
   add_infer(app, run);
+  add_prove(app, run);
   add_invariants(app, run);
   add_against(app, run);
   add_store(app, run);

@@ -1,0 +1,205 @@
+"""What `opguard prove` runs in Python: a plan and its logical model, each stepped once, written down for the checker.
+
+    python -m opguard.prove.capture plan.py --out DIR [--dims hidden=16,heads=8]
+
+DIR gets logical.json, rank-0.json to rank-<n>.json, and plan.json last: where it is, the others are whole.
+Exit 0, or 3 with one line for a plan that cannot be used. Nothing is written elsewhere, not even bytecode.
+Counterexample: a deadlock is no bad input. No rank waits here; the checker finds it.
+
+It also runs as a file, by its path: the package opguard itself needs an extension that this command does not.
+"""
+
+import argparse
+import ast
+import importlib.util
+import json
+import os
+import sys
+import types
+import warnings
+
+if __name__ == "__main__" and not __package__:
+    # Run by its path. Its folder must not stay on sys.path: a plan may well import a module named `world`.
+    _here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [path for path in sys.path if os.path.abspath(path or os.curdir) != _here]
+    __package__ = "opguard_prove"
+    sys.modules[__package__] = types.ModuleType(__package__)
+    sys.modules[__package__].__path__ = [_here]
+
+from .problem import Problem, line_of_name, raised  # noqa: E402
+
+
+class Plan:
+    """The user's module, as far as it is known."""
+
+    def __init__(self, given):
+        self.given, self.path = given, os.path.abspath(given)
+        self.tree = self.module = None
+
+    def wrong(self, text, name=None):
+        return Problem(text, None, line_of_name(self.tree, name) if name and self.tree else 1)
+
+    def shown(self, file):
+        """A file as the user would write it: relative, if the plan was given so."""
+        if file is None:
+            return self.given
+        folder = os.path.dirname(self.path)
+        file = os.path.abspath(file)
+        if file.startswith(folder + os.sep):
+            return os.path.join(os.path.dirname(self.given), os.path.relpath(file, folder))
+        return file
+
+    def parse(self):
+        """Before torch is imported: a typing error is told at once."""
+        try:
+            with open(self.path, "rb") as file:
+                self.tree = ast.parse(file.read(), self.path)
+        except OSError as error:
+            raise Problem("cannot be read: %s" % error.strerror) from None
+        except SyntaxError as error:
+            raise Problem("syntax error: %s" % error.msg, None, error.lineno or 1) from None
+        except ValueError as error:
+            raise Problem("cannot be read: %s" % error) from None
+
+    def mentions(self, name):
+        return any(name in (getattr(node, "id", None), getattr(node, "attr", None), getattr(node, "name", None)) for node in ast.walk(self.tree))
+
+    def load(self):
+        sys.dont_write_bytecode = True
+        sys.path.insert(0, os.path.dirname(self.path))
+        sys.argv = [self.given]
+        name = os.path.splitext(os.path.basename(self.path))[0]
+        name = name if name not in sys.modules else "opguard_plan"  # a plan may be called json.py
+        spec = importlib.util.spec_from_file_location(name, self.path)
+        if spec is None:
+            raise Problem("is no Python file")
+        self.module = sys.modules[name] = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(self.module)
+        except BaseException as error:
+            raise raised("import", None, error) from None
+
+    def check(self):
+        for name, signature in (("logical", "logical(d)"), ("plan", "plan(rank, d)")):
+            if not callable(getattr(self.module, name, None)):
+                raise self.wrong("no %s is defined" % signature, name)
+        world = getattr(self.module, "WORLD", None)
+        if world is None:
+            raise self.wrong("no WORLD, the number of ranks, is defined")
+        if not isinstance(world, int) or isinstance(world, bool) or world < 1:
+            raise self.wrong("WORLD is %r, not a number of ranks" % (world,), "WORLD")
+
+    def dims(self, changes):
+        """DIMS, with what --dims says instead."""
+        found = getattr(self.module, "DIMS", None)
+        if not isinstance(found, dict):
+            raise self.wrong("no DIMS, a dict of extents, is defined" if found is None else "DIMS is no dict", "DIMS")
+        for name, value in found.items():
+            if not isinstance(name, str) or not isinstance(value, int) or isinstance(value, bool):
+                raise self.wrong("DIMS[%r] is %r, not an integer" % (name, value), "DIMS")
+        found = dict(found)
+        for change in (changes or "").split(","):
+            if not change:
+                continue
+            name, _, value = (part.strip() for part in change.partition("="))
+            if name not in found:
+                raise self.wrong("--dims %s: DIMS has no %r, it has %s" % (change, name, ", ".join(found)), "DIMS")
+            if not value.isdecimal():
+                raise self.wrong("--dims %s: not an integer" % change, "DIMS")
+            found[name] = int(value)
+        return found
+
+    def add_sizes(self, names, dims):
+        """How many values each token may take: TOKENS says it, or the vocabulary does."""
+        tokens = getattr(self.module, "TOKENS", None) or {}
+        if not isinstance(tokens, dict):
+            raise self.wrong("TOKENS is no dict", "TOKENS")
+        for name in tokens:
+            if names.get(name, {}).get("kind") != "token":
+                raise self.wrong("TOKENS has %r, which logical's tokens have not" % (name,), "TOKENS")
+        for name, about in names.items():
+            if about["kind"] != "token":
+                continue
+            size = tokens.get(name, "vocab")
+            size = dims.get(size) if isinstance(size, str) else size
+            if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+                raise self.wrong("how many values has the token %r? TOKENS = {%r: n}, or DIMS has vocab" % (name, name), "TOKENS")
+            about["size"] = size
+
+
+def capture(plan, options):
+    plan.parse()
+    os.makedirs(options.out, exist_ok=True)
+    last = os.path.join(options.out, "plan.json")
+    if os.path.exists(last):
+        os.remove(last)
+    os.environ["TORCHDYNAMO_DISABLE"] = "1"  # compiled code has the same meaning, but not the same operators
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")  # a proof has one line to say
+    try:
+        import torch
+    except ImportError as error:
+        raise Problem("this Python has no torch: %s" % error) from None
+    torch.set_num_threads(1)  # threads of a pool do not survive a fork
+
+    from . import side
+
+    plan.load()
+    plan.check()
+    dims = plan.dims(options.dims)
+    if "torch.distributed.tensor" in sys.modules or plan.mentions("DistributedDataParallel"):
+        import torch._dynamo  # noqa: F401  both import it as they run: 2 s, once rather than in each rank
+    # Nothing has been computed here when the sides are forked: a backward pass leaves threads that a child waits for.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    names = side.result(side.in_a_process(side.Side(plan.module, None, dict(dims)), os.path.join(options.out, "logical.json")))
+    plan.add_sizes(names, dims)
+    waiting, problems = [], []
+    for rank in range(plan.module.WORLD):
+        if len(waiting) == options.jobs:
+            _finish(side, waiting, problems)
+        if problems:
+            break
+        one = side.Side(plan.module, rank, dict(dims), names)
+        waiting.append(side.in_a_process(one, os.path.join(options.out, "rank-%d.json" % rank)))
+    while waiting:
+        _finish(side, waiting, problems)
+    if problems:
+        raise problems[0]
+    about = {"version": 1, "plan": plan.path, "torch": torch.__version__.partition("+")[0], "world": plan.module.WORLD, "dims": dims, "names": names}
+    with open(last + ".part", "w", encoding="utf-8") as file:
+        json.dump(about, file, indent=1)
+    os.replace(last + ".part", last)
+
+
+def _finish(side, waiting, problems):
+    """The lowest rank first: which problem is told does not depend on which rank was faster."""
+    try:
+        side.result(waiting.pop(0))
+    except Problem as problem:
+        problems.append(problem)
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(prog="opguard.prove.capture", description="Captures a parallel plan and its logical model.")
+    parser.add_argument("plan", metavar="PLAN.py")
+    parser.add_argument("--out", metavar="DIR", required=True)
+    parser.add_argument("--dims", metavar="NAME=N,...", help="other extents than the plan's DIMS")
+    parser.add_argument("--jobs", metavar="N", type=int, default=min(2, os.cpu_count() or 1), help="ranks captured at a time")
+    options = parser.parse_args(argv)
+    options.jobs = max(1, options.jobs)
+    plan = Plan(options.plan)
+    try:
+        capture(plan, options)
+    except Problem as problem:
+        sys.stderr.write("%s:%d: %s\n" % (plan.shown(problem.file), problem.line, " ".join(problem.text.split())))
+        return 3
+    except OSError as error:
+        sys.stderr.write("%s:1: %s cannot be written: %s\n" % (plan.given, error.filename or options.out, error.strerror))
+        return 3
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""Which elements of a logical tensor a rank holds, as flat indices.
+
+    place("wq.weight", full)     full.chunk(2, 0)[1] of an [8, 4]: 16, 17, ... 31
+
+A plan says it by `place`, called on a tensor of indices. DTensors say it themselves, by mesh and placements.
+"""
+
+import torch
+
+from . import encode
+from .problem import Problem, raised, where_defined
+
+
+def local(tensor):
+    """What a rank holds of a DTensor: a plain tensor, without an operator being run."""
+    if hasattr(tensor, "_local_tensor"):
+        tensor = tensor._local_tensor
+    elif hasattr(tensor, "to_local") and not type(tensor) is torch.Tensor:
+        tensor = tensor.to_local()
+    return encode.plain(tensor)
+
+
+def indices(shape):
+    count = 1
+    for size in shape:
+        count *= size
+    return torch.arange(count).reshape(list(shape))
+
+
+def _chunk(full, parts, at, dim):
+    """torch.chunk gives fewer parts where they do not come out even: the last ranks then hold nothing."""
+    found = torch.chunk(full, parts, dim)
+    return found[at] if at < len(found) else full.narrow(dim, 0, 0)
+
+
+def from_placements(tensor, full):
+    """The slice that a DTensor holds; None if its placements do not tell."""
+    coordinate = tensor.device_mesh.get_coordinate()
+    if coordinate is None:
+        return full.reshape(-1)[:0]  # the rank is not in the mesh
+    plain, strided = [], []
+    for mesh_dim, placement in enumerate(tensor.placements):
+        kind = type(placement).__name__
+        if kind in ("Shard", "_StridedShard"):
+            (plain if kind == "Shard" else strided).append((mesh_dim, placement.dim))
+        elif kind != "Replicate":
+            return None
+    # A strided shard is one that was cut after the mesh dimensions to its right: fully_shard over tensor parallelism.
+    for mesh_dim, dim in plain + strided[::-1]:
+        full = _chunk(full, tensor.device_mesh.size(mesh_dim), coordinate[mesh_dim], dim)
+    return full
+
+
+def place(who, plan, built, name, tensor, shape):
+    """Flat logical indices of what a rank holds as `name`, in its own order."""
+    full, held = indices(shape), tuple(local(tensor).shape)
+    function = built.get("place")
+    if function is not None:
+        try:
+            slice_ = function(name, full)
+        except BaseException as error:
+            raise raised("%s: place(%r, full)" % (who, name), function, error) from None
+        if not isinstance(slice_, torch.Tensor):
+            text = "%s: place(%r, full) gives %s, not a tensor" % (who, name, type(slice_).__name__)
+            raise Problem(text, *where_defined(function))
+        said, where = "place(%r, full) gives" % name, where_defined(function)
+    elif hasattr(tensor, "placements"):
+        slice_, said, where = from_placements(tensor, full), "the placements of %r give" % name, where_defined(plan)
+        if slice_ is None:
+            raise Problem("%s: %r has the placements %s: no slice of the logical tensor" % (who, name, tensor.placements), *where)
+    else:
+        slice_, said, where = full, "without place(), %r is the whole" % name, where_defined(plan)
+    if tuple(slice_.shape) != held:
+        raise Problem("%s: %s %s, the rank holds %s" % (who, said, list(slice_.shape), list(held)), *where)
+    if slice_.is_floating_point() or slice_.dtype is torch.bool:
+        raise Problem("%s: %s %s, not the indices that it was given" % (who, said, slice_.dtype), *where)
+    return torch._C.TensorBase.tolist(slice_.reshape(-1))

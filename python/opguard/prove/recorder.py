@@ -1,0 +1,207 @@
+"""Every operator of a step, with the storages that it reads and writes: a dispatch mode.
+
+    y = x @ w           {"op": "aten.mm.default", "args": [T x, T w], "out": [T y], "writes": [T y], "at": 7}
+    ones(4).tril()      not computed from state or tokens: the node carries its values instead of a meaning
+    y.t()               {"view": true}: no new storage, so nothing is written
+
+A storage is symbolic once an operator with a symbolic argument, or a collective, has written it.
+Whatever else a step reads is a constant: its contents are noted before its first reader runs.
+Counterexample: memory from empty() is neither. No node stands for it, so that the checker sees what nobody wrote.
+The cost: a walk up the stack for each operator; an operator's arguments are never copied.
+"""
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from . import encode, sources
+
+_UNWRITTEN = ("aten.empty.", "aten.empty_like.", "aten.empty_strided.", "aten.empty_permuted.", "aten.new_empty.", "aten.new_empty_strided.")
+_READ_ONLY = ("c10d.send.", "c10d.barrier.", "c10d.monitored_barrier_.", "c10d.check_for_nan.")
+_COLLECTIVES = ("c10d.", "_c10d_functional.")
+_TRUSTED = ("aten.", "_c10d_functional.")  # fsdp's and a user's operators write arguments that their schemas do not name
+_AT = "opguard_at"  # where a node's place is kept in its metadata
+
+
+def _elsewhere(tensors, kwargs):
+    """Shape propagation: tensors that hold no data."""
+    if str(kwargs.get("device")) == "meta":
+        return True
+    return any(tensor.device.type == "meta" or type(tensor).__name__ == "FakeTensor" for tensor in tensors)
+
+
+def _mutated(func, name, args, kwargs):
+    """The tensors that an operator changes in place, by its schema. c10d's schemas say nothing: they write the first argument."""
+    if name.startswith("c10d."):
+        return [] if name.startswith(_READ_ONLY) else encode.tensors_in(args[0] if args else list(kwargs.values()), [])
+    found = []
+    for position, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            encode.tensors_in(args[position] if position < len(args) else kwargs.get(argument.name), found)
+    return found
+
+
+def _outputs(result):
+    """Tensors in order, None for what is no tensor among them: positions mean something to an operator's rule."""
+    if isinstance(result, torch.Tensor):
+        return [encode.plain(result)]
+    found = []
+    for item in result if isinstance(result, (list, tuple)) else ():
+        if isinstance(item, (list, tuple)):
+            found += _outputs(item)
+        else:
+            found.append(encode.plain(item) if isinstance(item, torch.Tensor) else None)
+    while found and found[-1] is None:
+        found.pop()
+    return found
+
+
+class Recorder(TorchDispatchMode):
+    """Holds one rank's nodes, stacks and constants, ready for JSON."""
+
+    def __init__(self):
+        super().__init__()
+        self.nodes, self.stacks, self.constants = [], [], {}
+        self.paused = False
+        self._storages = encode.Storages()
+        self._symbolic, self._known = set(), set()  # storages; known: of which no constant is needed any more
+        self._covered = {}  # storage -> elements that are inputs
+        self._stack_numbers = {}
+
+    @classmethod
+    def _should_skip_dynamo(cls):
+        return False  # or torch would import its compiler, for 2.5 s in each rank, to say that this is not compiled
+
+    def input(self, tensor):
+        """`tensor` is state or tokens. Its storage's other elements, if any, are constants: padding, or a neighbour in one buffer."""
+        described = self._storages.tensor(tensor)
+        if "t" in described:
+            storage = self._storages.number(tensor)
+            self._covered[storage] = self._covered.get(storage, 0) + tensor.numel()
+            self._symbolic.add(storage)
+            if self._covered[storage] < self._elements(tensor):
+                self._note_constant(storage, tensor)
+            else:
+                self.constants.pop(str(storage), None)
+        return described
+
+    def output(self, tensor):
+        if encode.has_storage(tensor):
+            self._note_if_unknown(tensor)
+        return self._storages.tensor(tensor)
+
+    def read(self, tensor):
+        """Python has read values without an operator: tolist() and numpy() do."""
+        if not self.paused and encode.has_storage(tensor) and self._storages.number(tensor) in self._symbolic:
+            node = torch._C._current_autograd_node()
+            self._add("aten._local_scalar_dense.default", [self._storages.tensor(tensor)], {}, [], self._at(node), node)["writes"] = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        # DTensor and the like compute by operators on plain tensors, which come here next.
+        if any(kind.__name__ not in ("Tensor", "Parameter", "FakeTensor") for kind in types):
+            return NotImplemented
+        inputs = encode.tensors_in(kwargs, encode.tensors_in(args, []))
+        if self.paused or _elsewhere(inputs, kwargs):
+            return func(*args, **kwargs)
+        # Arguments are described before the operator runs: it may give them other sizes.
+        described = [self._storages.argument(value) for value in args]
+        named = {key: self._storages.argument(value) for key, value in kwargs.items()}
+        for tensor in inputs:
+            if encode.has_storage(tensor):
+                self._note_if_unknown(tensor)
+        result = func(*args, **kwargs)
+        outputs = _outputs(result)
+        if _elsewhere([tensor for tensor in outputs if tensor is not None], {}):
+            return result
+        self._note(func, args, kwargs, described, named, inputs, outputs)
+        return result
+
+    def _note(self, func, args, kwargs, described, named, inputs, outputs):
+        name = str(func)
+        collective = name.startswith(_COLLECTIVES)
+        mutated = _mutated(func, name, args, kwargs)
+        made = [tensor for tensor in outputs if tensor is not None]
+        view = (func.is_view or name.startswith(_TRUSTED)) and self._is_view(func, inputs, made, mutated)
+        symbolic = collective or self._any_symbolic(inputs + made)
+        written = self._distinct(made + mutated)
+        for tensor in written:
+            if encode.has_storage(tensor):
+                (self._symbolic if symbolic else self._known).add(self._storages.number(tensor))
+        if not symbolic and (view or not written or name.startswith(_UNWRITTEN)):
+            return
+        node = torch._C._current_autograd_node()
+        out = [None if tensor is None else self._storages.tensor(tensor) for tensor in outputs]
+        if name.startswith("_c10d_functional."):
+            self._add_group(func, args, kwargs, named)
+        entry = self._add(name, described, named, out, self._at(node), node)
+        if view:
+            entry["view"] = True
+        entry["writes"] = [self._storages.tensor(tensor) for tensor in written]
+        if not symbolic:
+            entry["values"] = [encode.contents(tensor) for tensor in written]
+
+    def _add(self, name, args, kwargs, out, at, node):
+        entry = {"op": name, "args": args, "kwargs": kwargs, "out": out, "at": at}
+        if node is not None:
+            entry["backward"], entry["node"] = True, node.name()
+        self.nodes.append(entry)
+        return entry
+
+    def _add_group(self, func, args, kwargs, named):
+        for position, argument in enumerate(func._schema.arguments):
+            if argument.name == "group_name":
+                named["_group"] = encode.group_ranks(args[position] if position < len(args) else kwargs["group_name"])
+
+    def _any_symbolic(self, tensors):
+        # A tensor without strides is symbolic: nothing tells what it was computed from.
+        return any(not encode.has_storage(tensor) or self._storages.number(tensor) in self._symbolic for tensor in tensors)
+
+    def _is_view(self, func, inputs, made, mutated):
+        if not all(encode.has_storage(tensor) for tensor in inputs + made):
+            return False
+        if any(tensor.is_conj() or tensor.is_neg() for tensor in made):
+            return False  # the same memory means other numbers
+        if torch.Tag.inplace_view in func.tags:
+            return True  # transpose_() and the like change sizes, never contents
+        old = {self._storages.number(tensor) for tensor in inputs}
+        return bool(made) and not mutated and all(self._storages.number(tensor) in old for tensor in made)
+
+    def _distinct(self, tensors):
+        """In-place operators return what they changed: named once."""
+        found = {}
+        for tensor in tensors:
+            found.setdefault(str(self._storages.tensor(tensor)), tensor)
+        return list(found.values())
+
+    @staticmethod
+    def _elements(tensor):
+        return tensor.untyped_storage().nbytes() // tensor.element_size()
+
+    def _note_if_unknown(self, tensor):
+        storage = self._storages.number(tensor)
+        if storage not in self._symbolic and storage not in self._known:
+            self._known.add(storage)
+            self._note_constant(storage, tensor)
+
+    def _note_constant(self, storage, tensor):
+        whole = torch.as_strided(tensor.detach(), (self._elements(tensor),), (1,), 0)
+        self.constants[str(storage)] = [encode.dtype_name(tensor.dtype), encode.contents(whole)]
+
+    def _at(self, node):
+        """The number of the user's stack: that of the running line, or of the forward line that made an autograd node."""
+        if node is None:
+            return self._stack(sources.users(sources.running()))
+        inner = sources.users(sources.running(), inside_backward=True)
+        if inner:
+            return self._stack(inner)
+        metadata = node.metadata
+        if _AT not in metadata:
+            lines = sources.users(sources.noted(metadata.get("traceback_")))
+            metadata[_AT] = self._stack(lines or sources.users(sources.running()))
+        return metadata[_AT]
+
+    def _stack(self, lines):
+        if lines not in self._stack_numbers:
+            self._stack_numbers[lines] = len(self.stacks)
+            self.stacks.append([list(line) for line in lines])
+        return self._stack_numbers[lines]

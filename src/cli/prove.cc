@@ -1,0 +1,35 @@
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/help_text.h"
+#include "session/prove_plan.h"
+
+namespace opguard {
+
+void add_prove(CLI::App& app, Pipeline& run) {
+  auto opt = std::make_shared<ProvePlanOptions>();
+  CLI::App* command = app.add_subcommand(
+      "prove", "Prove that a parallel plan computes what its model computes (opguard help prove)");
+  describe(*command, {"", {"opguard prove plan.py", "opguard prove plan.py --dims heads=8"}});
+  command->add_option("PLAN", opt->plan, "A Python file with logical(), plan() and WORLD");
+  command->add_option("--dims", opt->dims, "Other sizes than the plan's, as hidden=16,heads=8")
+      ->type_name("SIZES");
+  command->add_option("--python", opt->python, "Capture the plan with this interpreter")
+      ->capture_default_str();
+  command->add_option("--work", opt->work, "Keep what was captured in this new folder")
+      ->type_name("DIR");
+  command
+      ->add_option("--captured", opt->captured,
+                   "Prove what --work has kept in this folder; nothing runs")
+      ->type_name("DIR")
+      ->excludes("--work");
+  command->add_option("--json", opt->json, "Write the result to this file")->type_name("FILE");
+  command->footer("Exits with 0 proved, 1 refuted, 2 unknown, 3 bad input.");
+  command->callback([opt, command, &run] {
+    if (opt->plan.empty() == opt->captured.empty())
+      throw CLI::ValidationError(command->get_name(), "needs PLAN or --captured");
+    run = [opt] { return prove_plan(*opt); };
+  });
+}
+
+}  // namespace opguard

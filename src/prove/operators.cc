@@ -1,0 +1,233 @@
+#include "prove/operators.h"
+
+#include <unordered_map>
+
+namespace opguard::proving {
+namespace {
+
+using nlohmann::json;
+
+const std::unordered_map<std::string, Operator>& table() {
+  static const auto all = [] {
+    std::unordered_map<std::string, Operator> found;
+    for (const auto& list : {pointwise_operators(), reducing_operators(), moving_operators(),
+                             indexing_operators(), network_operators()})
+      for (const OperatorEntry& entry : list) found.emplace(entry.name, entry.meaning);
+    return found;
+  }();
+  return all;
+}
+
+// Operators that say nothing about values.
+bool is_silent(const std::string& name) {
+  static const std::set<std::string> kNames = {"empty",
+                                               "empty_like",
+                                               "new_empty",
+                                               "new_empty_strided",
+                                               "empty_strided",
+                                               "resize_",
+                                               "set_",
+                                               "is_same_size",
+                                               "record_stream",
+                                               "detach",
+                                               "detach_",
+                                               "alias",
+                                               "_has_compatible_shallow_copy_type",
+                                               "_version",
+                                               "empty_permuted",
+                                               "_fused_dropout_state"};
+  return kNames.contains(name);
+}
+
+// Operators whose answer the program may branch on.
+bool asks_a_value(const std::string& name) {
+  return name == "_local_scalar_dense" || name == "is_nonzero" || name == "item" ||
+         name == "nonzero" || name == "equal" || name == "unique" || name == "_unique2";
+}
+
+const Operator* meaning_of(const std::string& name, const std::string& overload) {
+  const auto& all = table();
+  for (const std::string& key : {name + "." + overload, name})
+    if (auto at = all.find(key); at != all.end()) return &at->second;
+  if (name.ends_with("_") && !name.starts_with("_")) {
+    const std::string plain = name.substr(0, name.size() - 1);
+    for (const std::string& key : {plain + "." + overload, plain})
+      if (auto at = all.find(key); at != all.end()) return &at->second;
+  }
+  return nullptr;
+}
+
+void apply_node(Rank& rank, const Node& node);
+
+// _foreach_mul_([a, b], [c, d]): one call for each of the lists' entries.
+void apply_foreach(Rank& rank, const Node& node) {
+  const std::string name = node.name.substr(std::string("_foreach_").size());
+  const size_t count = node.arguments.at(0).size();
+  const bool in_place = name.ends_with("_");
+  for (size_t i = 0; i < count; ++i) {
+    Node one;
+    one.name = name;
+    one.op = "aten." + name + "." + node.overload;
+    one.stack = node.stack;
+    one.arguments = json::array();
+    const auto entry = [&](const json& value) {
+      return value.is_array() && value.size() == count ? value[i] : value;
+    };
+    for (const json& argument : node.arguments) one.arguments.push_back(entry(argument));
+    one.keywords = json::object();
+    for (const auto& [key, value] : node.keywords.items()) one.keywords[key] = entry(value);
+    if (!in_place) one.results = {node.results.at(i)};
+    apply_node(rank, one);
+  }
+}
+
+// Torch's own operators of fully_shard, which copy.
+void apply_fsdp(Rank& rank, const Node& node) {
+  const Call call(rank, node);
+  const auto flat = [](Array a) {
+    a.shape = {static_cast<int64_t>(a.at.size())};
+    return a;
+  };
+  if (node.name == "all_gather_copy_in") {
+    std::vector<Array> parts;
+    for (const Array& a : call.arrays(0)) parts.push_back(flat(a));
+    rank.write(node.results.at(0), concatenated(parts, 0));
+  } else if (node.name == "split_with_sizes_copy") {
+    const Array from = call.array(0);
+    const auto dim = static_cast<size_t>(call.whole(2, 0, "dim"));
+    int64_t at = 0;
+    const json& out = node.keywords.at("out");
+    const std::vector<int64_t> sizes = call.list(1);
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      const Tensor to = tensor_of(out.at(i));
+      rank.write(to, reshaped(slice(from, dim, at, at + sizes[i]), to.shape));
+      at += sizes[i];
+    }
+  } else if (node.name == "chunk_cat") {
+    const int64_t chunks = call.whole(2, 1);
+    const Tensor to = tensor_of(node.keywords.at("out"));
+    std::vector<std::vector<Array>> rows(static_cast<size_t>(chunks));
+    for (const Array& a : call.arrays(0)) {
+      const int64_t each_rows = (a.shape[0] + chunks - 1) / chunks;
+      const int64_t inner = a.shape[0] == 0 ? 0 : static_cast<int64_t>(a.at.size()) / a.shape[0];
+      for (int64_t i = 0; i < chunks; ++i) {
+        Array part = flat(slice(a, 0, std::min(i * each_rows, a.shape[0]),
+                                std::min((i + 1) * each_rows, a.shape[0])));
+        part.at.resize(static_cast<size_t>(each_rows * inner), rank.terms().zero());
+        part.shape = {each_rows * inner};
+        rows[static_cast<size_t>(i)].push_back(std::move(part));
+      }
+    }
+    std::vector<Array> lines;
+    for (const auto& row : rows) lines.push_back(concatenated(row, 0));
+    rank.write(to, reshaped(concatenated(lines, 0), to.shape));
+  } else if (node.name == "copy_") {
+    rank.write(call.tensor(0), call.array(1));
+  } else {
+    throw Unprovable("no rule for " + node.op);
+  }
+}
+
+void apply_node(Rank& rank, const Node& node) {
+  if (node.known) {
+    for (size_t i = 0; i < node.writes.size() && i < node.values.size(); ++i) {
+      std::vector<Element> elements;
+      elements.reserve(node.values[i].size());
+      for (double x : node.values[i]) elements.push_back(rank.terms().number(x));
+      rank.set(node.writes[i], elements);
+    }
+    return;
+  }
+  if (node.op.starts_with("fsdp.")) return apply_fsdp(rank, node);
+  if (node.name.starts_with("empty") || node.name.starts_with("new_empty")) {
+    for (const Tensor& t : node.results) rank.forget(t);
+    return;
+  }
+  if (node.view || is_silent(node.name)) return;
+  if (node.name.starts_with("_foreach_")) return apply_foreach(rank, node);
+  if (asks_a_value(node.name)) {
+    // A number that nothing unknown has a part in may be asked for.
+    const Array asked = Call(rank, node).array(0);
+    for (Element e : asked.at)
+      if (!rank.terms().constant(e))
+        throw Unprovable("the plan asks for a value (" + node.op + ")");
+    return;
+  }
+  if (node.name == "wait_tensor" || node.name.starts_with("_wrap_tensor")) {
+    const Tensor from = Call(rank, node).tensor(0);
+    if (!node.results.empty() && node.results[0].storage != from.storage)
+      rank.write(node.results[0], rank.read(from));
+    return;
+  }
+  const Operator* meaning = meaning_of(node.name, node.overload);
+  if (meaning == nullptr) throw Unprovable("no rule for " + node.op);
+  const Results results = (*meaning)(Call(rank, node));
+  std::vector<Tensor> to;
+  if (node.name.ends_with("_") && !node.name.starts_with("_") && !node.arguments.empty() &&
+      is_tensor(node.arguments[0]))
+    to = {tensor_of(node.arguments[0])};
+  else if (node.keywords.contains("out") && is_tensor(node.keywords["out"]))
+    to = {tensor_of(node.keywords["out"])};
+  else
+    to = node.results;
+  for (size_t i = 0; i < to.size() && i < results.size(); ++i)
+    if (results[i] && !to[i].dtype.empty()) rank.write(to[i], *results[i]);
+}
+
+}  // namespace
+
+const json& Call::argument(size_t i, const char* name) const {
+  static const json kNone;
+  if (name != nullptr && node_.keywords.contains(name)) return node_.keywords[name];
+  return i < node_.arguments.size() ? node_.arguments[i] : kNone;
+}
+
+Array Call::array(size_t i, const char* name) const {
+  const json& a = argument(i, name);
+  if (is_tensor(a)) return rank_.read(tensor_of(a));
+  if (a.is_null()) throw Unprovable(node_.op + " lacks an argument");
+  return Array::scalar(terms().number(number_of(a)));
+}
+
+std::vector<Array> Call::arrays(size_t i, const char* name) const {
+  std::vector<Array> found;
+  for (const json& a : argument(i, name)) found.push_back(rank_.read(tensor_of(a)));
+  return found;
+}
+
+Tensor Call::tensor(size_t i, const char* name) const { return tensor_of(argument(i, name)); }
+
+double Call::number(size_t i, double otherwise, const char* name) const {
+  const json& a = argument(i, name);
+  return a.is_null() ? otherwise : number_of(a);
+}
+
+int64_t Call::whole(size_t i, int64_t otherwise, const char* name) const {
+  const json& a = argument(i, name);
+  return a.is_number() ? a.get<int64_t>() : otherwise;
+}
+
+bool Call::flag(size_t i, bool otherwise, const char* name) const {
+  const json& a = argument(i, name);
+  return a.is_boolean() ? a.get<bool>() : otherwise;
+}
+
+std::vector<int64_t> Call::list(size_t i, const char* name) const {
+  const json& a = argument(i, name);
+  if (a.is_null()) return {};
+  if (a.is_number()) return {a.get<int64_t>()};
+  return a.get<std::vector<int64_t>>();
+}
+
+void apply(Rank& rank) {
+  const Node& node = rank.node();
+  try {
+    apply_node(rank, node);
+  } catch (const Unprovable& e) {
+    throw Unprovable(std::string(e.what()) + ", " + node.op + " at " + rank.place());
+  }
+}
+
+size_t operator_count() { return table().size(); }
+
+}  // namespace opguard::proving

@@ -1,0 +1,333 @@
+// Look-ups and what is put at places, by known indices or by tokens.
+#include <algorithm>
+#include <numeric>
+
+#include "prove/operators.h"
+
+namespace opguard::proving {
+namespace {
+
+Results lone(Array a) {
+  Results r;
+  r.emplace_back(std::move(a));
+  return r;
+}
+
+// [index == v], which holds for some tokens.
+Element is_value(Terms& t, Element index, int64_t v) {
+  const Element only[] = {index};
+  const auto found =
+      t.map([v](std::span<const Rational> x) { return Rational(x[0] == Rational(v)); }, only);
+  if (!found) throw Unprovable("an index is computed from values, or from two tokens");
+  return *found;
+}
+
+std::optional<int64_t> known_index(Terms& t, Element index, int64_t size) {
+  const auto n = t.constant(index);
+  if (!n) return {};
+  const int64_t v = n->numerator() < 0 ? n->numerator() + size : n->numerator();
+  if (v < 0 || v >= size) throw Unprovable("an index outside its dimension");
+  return v;
+}
+
+// rows[index] of the rows of a matrix, for each index: [..., columns].
+Array looked_up(Terms& t, const Array& rows, const Array& index) {
+  const int64_t columns =
+      rows.shape[0] == 0 ? 0 : static_cast<int64_t>(rows.at.size()) / rows.shape[0];
+  Array result{index.shape, {}};
+  result.shape.insert(result.shape.end(), rows.shape.begin() + 1, rows.shape.end());
+  for (Element i : index.at) {
+    const auto known = known_index(t, i, rows.shape[0]);
+    for (int64_t column = 0; column < columns; ++column)
+      result.at.push_back(known ? rows.at[static_cast<size_t>(*known * columns + column)]
+                                : t.look_up(i, [&](int64_t v) {
+                                    if (v < 0) v += rows.shape[0];
+                                    if (v < 0 || v >= rows.shape[0])
+                                      throw Unprovable("an index outside its dimension");
+                                    return rows.at[static_cast<size_t>(v * columns + column)];
+                                  }));
+  }
+  return result;
+}
+Results embedding(const Call& c) { return lone(looked_up(c.terms(), c.array(0), c.array(1))); }
+Results embedding_backward(const Call& c) {
+  Terms& t = c.terms();
+  const Array g = c.array(0), index = c.array(1);
+  const int64_t rows = c.whole(2, 0), padding = c.whole(3, -1);
+  if (c.flag(4, false)) throw Unprovable("gradients scaled by how often a row is used");
+  const int64_t columns = static_cast<int64_t>(g.at.size() / std::max<size_t>(index.at.size(), 1));
+  Array result{{rows, columns}, {}};
+  std::vector<Element> parts;
+  for (int64_t r = 0; r < rows; ++r) {
+    std::vector<std::pair<size_t, Element>> hits;
+    for (size_t i = 0; i < index.at.size() && r != padding; ++i)
+      if (const Element hit = is_value(t, index.at[i], r); hit != t.zero())
+        hits.emplace_back(i, hit);
+    for (int64_t column = 0; column < columns; ++column) {
+      parts.clear();
+      for (const auto& [i, hit] : hits) {
+        const Element e = g.at[i * static_cast<size_t>(columns) + static_cast<size_t>(column)];
+        parts.push_back(hit == t.one() ? e : t.where(hit, e, t.zero()));
+      }
+      result.at.push_back(parts.empty() ? t.zero() : t.sum(parts));
+    }
+  }
+  return lone(result);
+}
+Results index_select(const Call& c) {
+  const Array a = c.array(0), index = c.array(2);
+  const size_t dim = dimension(c.whole(1, 0), a.dims());
+  std::vector<size_t> order(a.dims());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::swap(order[0], order[dim]);
+  return lone(permuted(looked_up(c.terms(), permuted(a, order), index), order));
+}
+
+// Where an index of several tensors points to: [count][dims that are indexed].
+struct Places {
+  std::vector<size_t> dims;  // those that are indexed
+  std::vector<Array> index;  // one each, of the common shape
+  Shape shape;               // the common one
+};
+Places places_of(const Call& c, size_t argument) {
+  Places found;
+  std::vector<Shape> shapes;
+  const auto& list = c.argument(argument);
+  for (size_t d = 0; d < list.size(); ++d) {
+    if (list[d].is_null()) continue;
+    found.dims.push_back(d);
+    found.index.push_back(c.rank().read(tensor_of(list[d])));
+    shapes.push_back(found.index.back().shape);
+  }
+  found.shape = broadcast(shapes);
+  for (Array& a : found.index) a = broadcast_to(a, found.shape);
+  return found;
+}
+bool by_truth(const Call& c, size_t argument) {
+  const auto& list = c.argument(argument);
+  return list.size() == 1 && is_tensor(list[0]) && tensor_of(list[0]).dtype == "bool";
+}
+
+Results index(const Call& c) {
+  Terms& t = c.terms();
+  const Array a = c.array(0);
+  if (by_truth(c, 1)) throw Unprovable("the number of elements depends on values");
+  const Places p = places_of(c, 1);
+  // The indexed dimensions first, then the rest; the result's order as numpy's.
+  std::vector<size_t> order = p.dims, rest;
+  for (size_t d = 0; d < a.dims(); ++d)
+    if (std::find(p.dims.begin(), p.dims.end(), d) == p.dims.end()) rest.push_back(d);
+  order.insert(order.end(), rest.begin(), rest.end());
+  const Array first = permuted(a, order);
+  int64_t inner = 1;
+  for (size_t d : rest) inner *= a.shape[d];
+  Array result;
+  result.shape = p.shape;
+  for (size_t d : rest) result.shape.push_back(a.shape[d]);
+  for (int64_t n = 0; n < size_of(p.shape); ++n) {
+    int64_t row = 0;
+    std::optional<size_t> open;  // the index that depends on a token
+    int64_t open_stride = 0;
+    int64_t stride = 1;
+    for (size_t k = p.dims.size(); k-- > 0; stride *= a.shape[p.dims[k]]) {
+      const auto known = known_index(t, p.index[k].at[static_cast<size_t>(n)], a.shape[p.dims[k]]);
+      if (known) {
+        row += *known * stride;
+      } else {
+        if (open) throw Unprovable("two indices depend on tokens");
+        open = k;
+        open_stride = stride;
+      }
+    }
+    for (int64_t i = 0; i < inner; ++i) {
+      const auto at = [&](int64_t v) {
+        if (open && v < 0) v += a.shape[p.dims[*open]];
+        const int64_t r = row + (open ? v * open_stride : 0);
+        return first.at.at(static_cast<size_t>(r * inner + i));
+      };
+      result.at.push_back(open ? t.look_up(p.index[*open].at[static_cast<size_t>(n)], at) : at(0));
+    }
+  }
+  // Neighbouring indices stay where they were.
+  const bool together = p.dims.empty() || p.dims.back() - p.dims.front() + 1 == p.dims.size();
+  if (!together || p.dims.empty() || p.dims.front() == 0) return lone(result);
+  std::vector<size_t> back;
+  const size_t before = p.dims.front(), width = p.shape.size();
+  for (size_t d = 0; d < before; ++d) back.push_back(width + d);
+  for (size_t d = 0; d < width; ++d) back.push_back(d);
+  for (size_t d = before; d < rest.size(); ++d) back.push_back(width + d);
+  return lone(permuted(result, back));
+}
+
+Results index_put(const Call& c) {
+  Terms& t = c.terms();
+  Array a = c.array(0);
+  const Array values = c.array(2);
+  const bool adds = c.flag(3, false, "accumulate");
+  if (by_truth(c, 1)) {
+    Array mask = c.rank().read(tensor_of(c.argument(1)[0]));
+    while (mask.dims() < a.dims()) mask.shape.push_back(1);
+    if (values.at.size() != 1) throw Unprovable("the number of elements depends on values");
+    const Array all[] = {a, mask, values};
+    return lone(each(all, [&](std::span<const Element> x) {
+      return t.where(x[1], adds ? t.add(x[0], x[2]) : x[2], x[0]);
+    }));
+  }
+  const Places p = places_of(c, 1);
+  std::vector<size_t> order = p.dims, rest;
+  for (size_t d = 0; d < a.dims(); ++d)
+    if (std::find(p.dims.begin(), p.dims.end(), d) == p.dims.end()) rest.push_back(d);
+  order.insert(order.end(), rest.begin(), rest.end());
+  for (size_t i = 0; i < p.dims.size(); ++i)
+    if (p.dims[i] != i && !rest.empty() && p.dims.front() != 0)
+      throw Unprovable("an index behind a slice is put to");
+  Array first = permuted(a, order);
+  int64_t inner = 1;
+  Shape shape = p.shape;
+  for (size_t d : rest) {
+    inner *= a.shape[d];
+    shape.push_back(a.shape[d]);
+  }
+  const Array given = broadcast_to(values, shape);
+  for (int64_t n = 0; n < size_of(p.shape); ++n) {
+    // Every place that it may be, with the condition that it is.
+    std::vector<std::pair<int64_t, Element>> rows = {{0, t.one()}};
+    for (size_t k = 0; k < p.dims.size(); ++k) {
+      const int64_t size = a.shape[p.dims[k]];
+      const Element i = p.index[k].at[static_cast<size_t>(n)];
+      std::vector<std::pair<int64_t, Element>> next;
+      const auto known = known_index(t, i, size);
+      for (const auto& [row, condition] : rows)
+        for (int64_t v = known.value_or(0); v < (known ? *known + 1 : size); ++v) {
+          const Element hit = known ? t.one() : is_value(t, i, v);
+          if (hit == t.zero()) continue;
+          if (hit != t.one() && condition != t.one())
+            throw Unprovable("two indices depend on tokens");
+          next.emplace_back(row * size + v, hit == t.one() ? condition : hit);
+        }
+      rows = std::move(next);
+    }
+    for (const auto& [row, condition] : rows)
+      for (int64_t i = 0; i < inner; ++i) {
+        Element& at = first.at[static_cast<size_t>(row * inner + i)];
+        const Element value = given.at[static_cast<size_t>(n * inner + i)];
+        const Element put = adds ? t.add(at, value) : value;
+        at = condition == t.one() ? put : t.where(condition, put, at);
+      }
+  }
+  std::vector<size_t> back(order.size());
+  for (size_t i = 0; i < order.size(); ++i) back[order[i]] = i;
+  return lone(permuted(first, back));
+}
+
+// A row along dim of what index points into, for each place of index: f(row, index) -> element.
+Results gather(const Call& c) {
+  Terms& t = c.terms();
+  const Array a = c.array(0), index_ = c.array(2);
+  if (a.dims() == 0) return lone(a);
+  const size_t dim = dimension(c.whole(1, 0), a.dims());
+  // Cut to what the index covers, but for dim.
+  Array cut = a;
+  for (size_t d = 0; d < a.dims(); ++d)
+    if (d != dim) cut = slice(cut, d, 0, index_.shape[d]);
+  std::vector<size_t> order(a.dims());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::swap(order[dim], order.back());
+  const Array rows = permuted(cut, order), where = permuted(index_, order);
+  const int64_t length = rows.shape.back(), count = where.shape.back();
+  Array result{where.shape, {}};
+  for (size_t n = 0; n < where.at.size(); ++n) {
+    const size_t row = n / static_cast<size_t>(count) * static_cast<size_t>(length);
+    const auto known = known_index(t, where.at[n], length);
+    result.at.push_back(known ? rows.at[row + static_cast<size_t>(*known)]
+                              : t.look_up(where.at[n], [&](int64_t v) {
+                                  if (v < 0 || v >= length)
+                                    throw Unprovable("an index outside its dimension");
+                                  return rows.at[row + static_cast<size_t>(v)];
+                                }));
+  }
+  return lone(permuted(result, order));
+}
+template <bool kAdds>
+Results scatter(const Call& c) {
+  Terms& t = c.terms();
+  const Array a = c.array(0), index_ = c.array(2);
+  const Array source = broadcast_to(c.array(3, "value"), index_.shape);
+  const size_t dim = dimension(c.whole(1, 0), std::max<size_t>(a.dims(), 1));
+  std::vector<size_t> order(a.dims());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::swap(order[dim], order.back());
+  for (size_t d = 0; d < a.dims(); ++d)
+    if (d != dim && index_.shape[d] != a.shape[d])
+      throw Unprovable("a scatter into a part of rows");
+  Array rows = permuted(a, order);
+  const Array where = permuted(index_, order), values = permuted(source, order);
+  const int64_t length = rows.shape.back(), count = where.shape.back();
+  for (size_t n = 0; n < where.at.size(); ++n) {
+    const size_t row = n / static_cast<size_t>(count) * static_cast<size_t>(length);
+    for (int64_t v = 0; v < length; ++v) {
+      const Element hit = is_value(t, where.at[n], v);
+      if (hit == t.zero()) continue;
+      Element& at = rows.at[row + static_cast<size_t>(v)];
+      at = t.where(hit, kAdds ? t.add(at, values.at[n]) : values.at[n], at);
+    }
+  }
+  return lone(permuted(rows, order));
+}
+template <bool kAdds>
+Results index_into(const Call& c) {
+  Terms& t = c.terms();
+  Array a = c.array(0);
+  const size_t dim = dimension(c.whole(1, 0), a.dims());
+  const Array index_ = c.array(2), source = c.array(3);
+  std::vector<size_t> order(a.dims());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::swap(order[0], order[dim]);
+  Array rows = permuted(a, order);
+  const Array values = permuted(source, order);
+  const auto width = rows.at.size() / static_cast<size_t>(rows.shape[0]);
+  const Element alpha = t.number(c.number(4, 1, "alpha"));
+  for (size_t n = 0; n < index_.at.size(); ++n)
+    for (int64_t v = 0; v < rows.shape[0]; ++v) {
+      const Element hit = is_value(t, index_.at[n], v);
+      if (hit == t.zero()) continue;
+      for (size_t i = 0; i < width; ++i) {
+        Element& at = rows.at[static_cast<size_t>(v) * width + i];
+        const Element value = values.at[n * width + i];
+        at = t.where(hit, kAdds ? t.add(at, t.multiply(value, alpha)) : value, at);
+      }
+    }
+  return lone(permuted(rows, order));
+}
+Results one_hot(const Call& c) {
+  Terms& t = c.terms();
+  const Array a = c.array(0);
+  const int64_t classes = c.whole(1, -1);
+  if (classes < 0) throw Unprovable("classes counted from values");
+  Array result{a.shape, {}};
+  result.shape.push_back(classes);
+  for (Element e : a.at)
+    for (int64_t v = 0; v < classes; ++v) result.at.push_back(is_value(t, e, v));
+  return lone(result);
+}
+
+}  // namespace
+
+std::vector<OperatorEntry> indexing_operators() {
+  return {{"embedding", embedding},
+          {"embedding_dense_backward", embedding_backward},
+          {"index_select", index_select},
+          {"index", index},
+          {"_unsafe_index", index},
+          {"index_put", index_put},
+          {"_index_put_impl", index_put},
+          {"_unsafe_index_put", index_put},
+          {"gather", gather},
+          {"scatter", scatter<false>},
+          {"scatter_add", scatter<true>},
+          {"index_add", index_into<true>},
+          {"index_copy", index_into<false>},
+          {"one_hot", one_hot}};
+}
+
+}  // namespace opguard::proving

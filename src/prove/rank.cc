@@ -1,0 +1,185 @@
+#include "prove/rank.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace opguard::proving {
+namespace {
+
+// Operators that only add and move: what they read needs no name.
+bool adds_only(const Node& node) {
+  static const std::set<std::string> kNames = {"add",
+                                               "add_",
+                                               "sub",
+                                               "sub_",
+                                               "sum",
+                                               "mean",
+                                               "copy_",
+                                               "clone",
+                                               "cat",
+                                               "slice_backward",
+                                               "select_backward",
+                                               "neg",
+                                               "_to_copy",
+                                               "zeros_like",
+                                               "detach",
+                                               "new_empty_strided",
+                                               "empty_like",
+                                               "view",
+                                               "t",
+                                               "transpose",
+                                               "expand",
+                                               "stack",
+                                               "ones_like",
+                                               "masked_fill",
+                                               "masked_fill_",
+                                               "embedding_dense_backward",
+                                               "constant_pad_nd",
+                                               "_unsafe_view",
+                                               "zero_",
+                                               "fill_",
+                                               "index_select",
+                                               "roll"};
+  if (kNames.contains(node.name)) return true;
+  if (node.op.starts_with("c10d") || node.op.starts_with("_c10d")) return true;
+  const bool product =
+      node.name == "mul" || node.name == "mul_" || node.name == "div" || node.name == "div_";
+  return product && node.arguments.size() > 1 && !is_tensor(node.arguments[1]);
+}
+
+void collect_storages(const nlohmann::json& argument, std::unordered_set<uint32_t>& into) {
+  if (is_tensor(argument))
+    into.insert(argument["t"][0].get<uint32_t>());
+  else if (argument.is_array())
+    for (const auto& entry : argument) collect_storages(entry, into);
+}
+
+}  // namespace
+
+Rank::Rank(Terms& terms, const Trace& trace, KnownSums& known, bool logical)
+    : terms_(terms), trace_(trace), known_(known), logical_(logical) {
+  if (logical_) find_used();
+}
+
+void Rank::find_used() {
+  for (const Node& node : trace_.nodes) {
+    if (node.known || node.view || adds_only(node)) continue;
+    for (const auto& argument : node.arguments) collect_storages(argument, used_);
+    for (const auto& argument : node.keywords) collect_storages(argument, used_);
+  }
+}
+
+std::string Rank::place_of(const Node& node) const {
+  const auto& stack = trace_.stacks[node.stack];
+  if (stack.empty()) return "?";
+  const std::string& file = stack[0].file;
+  return file.substr(file.rfind('/') + 1) + ":" + std::to_string(stack[0].line);
+}
+
+std::vector<Element>& Rank::storage(uint32_t number, int64_t needed) {
+  auto [at, fresh] = memory_.try_emplace(number);
+  if (fresh)
+    if (auto constant = trace_.constants.find(number); constant != trace_.constants.end())
+      for (double x : constant->second.elements)
+        at->second.push_back(std::isfinite(x) || x < 0 ? terms_.number(x) : kUnwritten);
+  if (at->second.size() < static_cast<size_t>(needed))
+    at->second.resize(static_cast<size_t>(needed), kUnwritten);
+  return at->second;
+}
+
+// Calls f(offset) for each element, in logical order.
+template <typename F>
+static void walk(const Tensor& t, F f) {
+  const int64_t count = size_of(t.shape);
+  std::vector<int64_t> index(t.shape.size(), 0);
+  int64_t offset = t.offset;
+  for (int64_t n = 0; n < count; ++n) {
+    f(static_cast<size_t>(offset));
+    for (size_t d = index.size(); d-- > 0;) {
+      offset += t.strides[d];
+      if (++index[d] < t.shape[d]) break;
+      offset -= t.strides[d] * t.shape[d];
+      index[d] = 0;
+    }
+  }
+}
+
+static int64_t end_of(const Tensor& t) {
+  int64_t last = t.offset;
+  for (size_t d = 0; d < t.shape.size(); ++d) {
+    if (t.shape[d] == 0) return t.offset;
+    last += (t.shape[d] - 1) * t.strides[d];
+  }
+  return last + 1;
+}
+
+Array Rank::look(const Tensor& t) {
+  const std::vector<Element>& memory = storage(t.storage, end_of(t));
+  Array result{t.shape, {}};
+  result.at.reserve(static_cast<size_t>(size_of(t.shape)));
+  walk(t, [&](size_t offset) { result.at.push_back(memory[offset]); });
+  return result;
+}
+
+Array Rank::read(const Tensor& t) {
+  Array result = look(t);
+  if (std::find(result.at.begin(), result.at.end(), kUnwritten) != result.at.end())
+    throw Unprovable((done() ? std::string("an output") : node().op) +
+                     " reads memory that nobody wrote");
+  return result;
+}
+
+void Rank::forget(const Tensor& t) {
+  std::vector<Element>& memory = storage(t.storage, end_of(t));
+  walk(t, [&](size_t offset) { memory[offset] = kUnwritten; });
+}
+
+void Rank::set(const Tensor& t, const std::vector<Element>& value) {
+  std::vector<Element>& memory = storage(t.storage, end_of(t));
+  size_t n = 0;
+  walk(t, [&](size_t offset) { memory[offset] = value[n++]; });
+}
+
+Element Rank::settled(Element e, bool used) {
+  if (terms_.parts(e).size() < 2 || terms_.is_table(e)) return e;
+  const auto [factor, sum] = terms_.primitive(e);
+  if (logical_) {
+    if (!used) return e;
+    known_.insert(sum);
+    return terms_.named(e);
+  }
+  if (known_.contains(sum)) return terms_.named(e);
+  // A sum with common factors outside, of which what is left has a name.
+  const Product p = terms_.product(e);
+  for (const Factor& f : terms_.factors(p.monomial)) {
+    const AtomValue& atom = terms_.atom(f.atom);
+    if (atom.kind == AtomKind::sum && known_.contains(atom.of)) {
+      const Sum one{{p.monomial, p.factor}};
+      return terms_.made(one);
+    }
+  }
+  return e;
+}
+
+void Rank::write(const Tensor& t, const Array& value) {
+  const Array shaped = broadcast_to(value, t.shape);
+  std::vector<Element>& memory = storage(t.storage, end_of(t));
+  const bool used = used_.contains(t.storage);
+  std::unordered_map<Element, Element> settled_of;
+  size_t n = 0;
+  walk(t, [&](size_t offset) {
+    const Element given = shaped.at[n++];
+    auto [at, fresh] = settled_of.try_emplace(given);
+    if (fresh) at->second = settled(given, used);
+    memory[offset] = at->second;
+  });
+  if (logical_) return;
+  for (const auto& [given, e] : settled_of) {
+    if (terms_.parts(e).empty()) continue;
+    auto [at, fresh] = made_.try_emplace(terms_.primitive(e).second, Made{next_, next_});
+    at->second.last = next_;
+    first_.try_emplace(e, next_);
+  }
+}
+
+}  // namespace opguard::proving

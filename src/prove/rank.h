@@ -1,0 +1,83 @@
+// prove/rank.h: one rank (or the logical model) as it runs on elements: its memory, and where it is
+// in its trace.
+//
+// A sum gets a name where the logical model uses it in a product or a function, and only there. A
+// plan's element that is the same sum gets the same name. So terms stay small: a layer's terms are
+// over the names that the layer before it has left.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "prove/array.h"
+#include "prove/trace.h"
+
+namespace opguard::proving {
+
+// The sums of the logical model that have names, by their primitive().
+using KnownSums = std::unordered_set<Element>;
+
+class Rank {
+ public:
+  Rank(Terms& terms, const Trace& trace, KnownSums& known, bool logical);
+
+  const Trace& trace() const { return trace_; }
+  Terms& terms() { return terms_; }
+  uint32_t number() const { return trace_.rank; }
+  bool done() const { return next_ >= trace_.nodes.size(); }
+  const Node& node() const { return trace_.nodes[next_]; }
+  uint32_t position() const { return next_; }
+  void advance() { ++next_; }
+  // "tp.py:40", of the node it is at or of another.
+  std::string place() const { return done() ? "its end" : place_of(node()); }
+  std::string place_of(const Node& node) const;
+
+  // What a tensor holds; throws Unprovable where nobody wrote it.
+  Array read(const Tensor& t);
+  // The same, with kUnwritten where nobody wrote.
+  Array look(const Tensor& t);
+  void write(const Tensor& t, const Array& value);
+  // Unknowns, as they are: nothing gets a name.
+  void set(const Tensor& t, const std::vector<Element>& value);
+
+  // Fresh memory: whatever is in it, nobody wrote it.
+  void forget(const Tensor& t);
+
+  static constexpr Element kUnwritten = ~Element{0};
+
+  // Which node first made a sum, and which last wrote it (of the plan).
+  struct Made {
+    uint32_t first, last;
+  };
+  const Made* made(Element primitive) const {
+    auto at = made_.find(primitive);
+    return at == made_.end() ? nullptr : &at->second;
+  }
+
+  // The node that first wrote exactly this element, with its factor.
+  const uint32_t* first(Element e) const {
+    auto at = first_.find(e);
+    return at == first_.end() ? nullptr : &at->second;
+  }
+
+ private:
+  std::vector<Element>& storage(uint32_t number, int64_t needed);
+  Element settled(Element e, bool used);
+  void find_used();
+
+  Terms& terms_;
+  const Trace& trace_;
+  KnownSums& known_;
+  bool logical_;
+  uint32_t next_ = 0;
+  std::unordered_map<uint32_t, std::vector<Element>> memory_;
+  std::unordered_set<uint32_t> used_;  // storages whose contents enter a product or a function
+  std::unordered_map<Element, Made> made_;
+  std::unordered_map<Element, uint32_t> first_;
+};
+
+}  // namespace opguard::proving

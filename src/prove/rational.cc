@@ -1,0 +1,135 @@
+#include "prove/rational.h"
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+namespace opguard::proving {
+namespace {
+
+using Wide = __int128;
+
+int64_t narrow(Wide x) {
+  if (x > std::numeric_limits<int64_t>::max() || x < -std::numeric_limits<int64_t>::max())
+    throw Unprovable("a coefficient has more than 63 bits");
+  return static_cast<int64_t>(x);
+}
+
+Wide common(Wide a, Wide b) {
+  if (a < 0) a = -a;
+  if (b < 0) b = -b;
+  while (b != 0) {
+    const Wide rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+Rational reduced(Wide numerator, Wide denominator) {
+  const Wide factor = common(numerator, denominator);
+  if (factor > 1) {
+    numerator /= factor;
+    denominator /= factor;
+  }
+  if (denominator < 0) {
+    numerator = -numerator;
+    denominator = -denominator;
+  }
+  return {narrow(numerator), narrow(denominator)};
+}
+
+// Whether the float is the rounding of p / q, as the narrower type that it fits.
+bool rounds_to(double value, double quotient) {
+  if (value == quotient) return true;
+  return static_cast<double>(static_cast<float>(value)) == value &&
+         static_cast<float>(quotient) == static_cast<float>(value);
+}
+
+}  // namespace
+
+Rational::Rational(int64_t numerator, int64_t denominator)
+    : numerator_(numerator), denominator_(denominator) {
+  if (denominator_ == 1) return;
+  const int64_t factor = std::gcd(numerator_, denominator_);
+  if (factor > 1) {
+    numerator_ /= factor;
+    denominator_ /= factor;
+  }
+  if (denominator_ < 0) {
+    numerator_ = -numerator_;
+    denominator_ = -denominator_;
+  }
+}
+
+std::string Rational::text() const {
+  return std::to_string(numerator_) + (whole() ? "" : "/" + std::to_string(denominator_));
+}
+
+Rational operator+(const Rational& a, const Rational& b) {
+  if (a.whole() && b.whole()) return {narrow(Wide{a.numerator_} + b.numerator_)};
+  return reduced(Wide{a.numerator_} * b.denominator_ + Wide{b.numerator_} * a.denominator_,
+                 Wide{a.denominator_} * b.denominator_);
+}
+
+Rational operator*(const Rational& a, const Rational& b) {
+  return reduced(Wide{a.numerator_} * b.numerator_, Wide{a.denominator_} * b.denominator_);
+}
+
+Rational operator/(const Rational& a, const Rational& b) {
+  if (b.zero()) throw Unprovable("a division by zero");
+  return reduced(Wide{a.numerator_} * b.denominator_, Wide{a.denominator_} * b.numerator_);
+}
+
+Rational power(const Rational& base, int64_t exponent) {
+  if (exponent < 0) return Rational(1) / power(base, -exponent);
+  Rational result(1), square = base;
+  for (; exponent > 0; exponent >>= 1) {
+    if (exponent & 1) result = result * square;
+    if (exponent > 1) square = square * square;
+  }
+  return result;
+}
+
+std::optional<Rational> rational_of(double value) {
+  if (!std::isfinite(value)) return {};
+  if (value == std::floor(value) && std::fabs(value) < 9e15)
+    return Rational(static_cast<int64_t>(value));
+  // A small denominator, by continued fractions.
+  double x = std::fabs(value);
+  int64_t p0 = 0, q0 = 1, p1 = 1, q1 = 0;
+  for (int step = 0; step < 12 && x < 1e12; ++step) {
+    const auto whole = static_cast<int64_t>(std::floor(x));
+    const int64_t p2 = p0 + whole * p1, q2 = q0 + whole * q1;
+    if (q2 > 1024 || p2 > (int64_t{1} << 50)) break;
+    p0 = p1, q0 = q1, p1 = p2, q1 = q2;
+    if (rounds_to(std::fabs(value), static_cast<double>(p1) / static_cast<double>(q1)))
+      return Rational(value < 0 ? -p1 : p1, q1);
+    if (x == static_cast<double>(whole)) break;
+    x = 1 / (x - static_cast<double>(whole));
+  }
+  // A power of two below: 2^-20.
+  int exponent = 0;
+  if (const double mantissa = std::frexp(value, &exponent);
+      std::fabs(mantissa) == 0.5 && exponent > -60 && exponent < 1)
+    return Rational(value < 0 ? -1 : 1, int64_t{1} << (1 - exponent));
+  // Few decimal digits: 1e-5, 0.999. A float64 may have more of them than a float32.
+  const bool single = static_cast<double>(static_cast<float>(value)) == value;
+  for (int digits = 1; digits <= (single ? 6 : 12); ++digits) {
+    char text[40];
+    std::snprintf(text, sizeof(text), "%.*e", digits - 1, std::fabs(value));
+    if (!rounds_to(std::fabs(value), std::strtod(text, nullptr))) continue;
+    const int power_of_ten = std::atoi(std::strchr(text, 'e') + 1) - (digits - 1);
+    if (power_of_ten < -17 || power_of_ten > 0) return {};
+    int64_t mantissa = 0;
+    for (const char* c = text; *c != 'e'; ++c)
+      if (*c != '.') mantissa = mantissa * 10 + (*c - '0');
+    return Rational(value < 0 ? -mantissa : mantissa, 1) / power(Rational(10), -power_of_ten);
+  }
+  return {};
+}
+
+}  // namespace opguard::proving

@@ -1,0 +1,55 @@
+// prove/rational.h: the coefficients of terms, exact. 1/3, 0.1 as 1/10, a loss scale of 65536.
+//
+// Numerator and denominator are 64 bits. What needs more is no result but Unprovable: nothing is
+// rounded, so nothing wrong is ever proved.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+namespace opguard::proving {
+
+// Why nothing can be said: an operator without a meaning, a branch on a value, a number too large.
+class Unprovable : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class Rational {
+ public:
+  constexpr Rational() = default;
+  constexpr Rational(int64_t whole) : numerator_(whole) {}  // NOLINT: a whole number is one
+  Rational(int64_t numerator, int64_t denominator);         // denominator not 0
+
+  int64_t numerator() const { return numerator_; }
+  int64_t denominator() const { return denominator_; }
+  bool zero() const { return numerator_ == 0; }
+  bool whole() const { return denominator_ == 1; }
+  double value() const {
+    return static_cast<double>(numerator_) / static_cast<double>(denominator_);
+  }
+  std::string text() const;  // "3", "-1/2"
+
+  friend Rational operator+(const Rational& a, const Rational& b);
+  friend Rational operator*(const Rational& a, const Rational& b);
+  friend Rational operator-(const Rational& a) { return Rational(-1) * a; }
+  friend Rational operator-(const Rational& a, const Rational& b) { return a + -b; }
+  friend Rational operator/(const Rational& a, const Rational& b);  // b not 0
+  friend bool operator==(const Rational&, const Rational&) = default;
+
+ private:
+  int64_t numerator_ = 0, denominator_ = 1;  // no common factor; the denominator is positive
+};
+
+// base^exponent; base not 0 where the exponent is negative.
+Rational power(const Rational& base, int64_t exponent);
+
+// The rational that a float is the rounding of, as a float32 or, where it has more bits, as a
+// float64: one with a denominator up to 1024, or of at most 7 (12) decimal digits. 0.1f is 1/10,
+// 0.3333333 is 1/3. None for 0.54030231 (a cosine) and 0.70710678.
+std::optional<Rational> rational_of(double value);
+
+}  // namespace opguard::proving

@@ -1,0 +1,218 @@
+// prove/terms.h: numbers that nobody knows yet, as terms in one canonical form.
+//
+//   Element    a linear combination: 2 * x0 * x1^-1 + 1/3 * s
+//   Monomial   a product of powers of atoms: x0 * x1^-1
+//   Atom       a variable, a function of elements (exp, log, root, ...), a sum that has a name,
+//              the indicator [token = v], an irrational constant
+//
+// Each is kept once (hash consing), so that equal ids are equal reals: that is the proof. Unequal
+// ids say nothing; evaluate.h then looks for numbers that tell them apart.
+//
+// A product does not multiply sums out. Factors that all parts of a sum share go outside, and what
+// is left becomes one atom: so a loss scale, 1 / ranks and the shift of a soft maximum cancel.
+// Counterexample: (x + y)^2 and x^2 + 2xy + y^2 are two elements; same() writes sums out.
+//
+// A token is an unknown whole number below its size. What depends on one is a table: a sum over
+// its values v of [token = v] * element, of which the last indicator is left out.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "prove/rational.h"
+
+namespace opguard::proving {
+
+using Element = uint32_t;
+using Monomial = uint32_t;
+using Atom = uint32_t;
+
+enum class AtomKind : uint8_t {
+  variable,   // first: name, second: position
+  token,      // the same; only in indicators
+  sum,        // of: the element that has the name
+  exp,        // of
+  log,        // of
+  root,       // of, first: degree
+  function,   // first: which, arguments
+  indicator,  // first: token, second: value
+  number,     // an irrational constant, positive
+  infinity,   // -inf, in masks alone
+};
+
+// Functions of which only numbers know more.
+enum class Function : uint32_t {
+  maximum,
+  sigmoid,
+  tanh,
+  erf,
+  sin,
+  cos,
+  absolute,
+  sign,
+  less,
+  step
+};
+
+struct AtomValue {
+  AtomKind kind;
+  uint32_t first = 0, second = 0;
+  Element of = 0;
+  std::vector<Element> arguments = {};
+  double number = 0;
+  bool operator==(const AtomValue&) const = default;
+};
+
+struct Part {
+  Monomial monomial;
+  Rational factor;
+  bool operator==(const Part&) const = default;
+};
+struct Factor {
+  Atom atom;
+  int32_t exponent;
+  bool operator==(const Factor&) const = default;
+};
+using Parts = std::vector<Part>;      // by monomial
+using Factors = std::vector<Factor>;  // by atom
+using Sum = std::map<Monomial, Rational>;
+
+// factor * monomial.
+struct Product {
+  Rational factor;
+  Monomial monomial = 0;
+  bool operator==(const Product&) const = default;
+};
+
+class Terms {
+ public:
+  Terms();
+
+  // ---- What there is
+  const Parts& parts(Element e) const { return elements_[e]; }
+  const Factors& factors(Monomial m) const { return monomials_[m]; }
+  const AtomValue& atom(Atom a) const { return atoms_[a]; }
+  size_t elements() const { return elements_.size(); }
+  size_t atoms() const { return atoms_.size(); }
+  Element zero() const { return zero_; }
+  Element one() const { return one_; }
+  Element minus_infinity() const { return minus_infinity_; }
+  // The constant that it is.
+  std::optional<Rational> constant(Element e) const;
+  const std::string& name(uint32_t of) const { return names_[of]; }
+  uint32_t token_size(uint32_t token) const { return tokens_[token].size; }
+  // "tokens[3]"
+  std::string token_text(uint32_t token) const;
+
+  // ---- Making them
+  Element rational(const Rational& value);
+  Element number(double value);  // what rational_of() finds; a root; else an atom
+  Element variable(const std::string& name, uint32_t position);
+  // One of the whole numbers 0 to size - 1, nobody knows which.
+  Element token(const std::string& name, uint32_t position, uint32_t size);
+  Element add(Element a, Element b) { return combine(a, b, Rational(1)); }
+  Element subtract(Element a, Element b) { return combine(a, b, Rational(-1)); }
+  Element scaled(Element a, const Rational& by);
+  Element sum(std::span<const Element> of);
+  Element multiply(Element a, Element b);
+  Element divide(Element a, Element b) { return multiply(a, power(b, Rational(-1))); }
+  Element power(Element e, const Rational& exponent);
+  Element exp(Element e);
+  Element log(Element e);
+  Element function(Function f, std::vector<Element> arguments);
+  Element maximum(std::span<const Element> of);
+  // An element of a Sum.
+  Element made(const Sum& sum);
+
+  // ---- What depends on tokens
+  // The values that an element takes as the one token it depends on takes its; one where on none.
+  struct Table {
+    std::optional<uint32_t> token;
+    std::vector<Rational> values;
+  };
+  // None where it is no such element.
+  std::optional<Table> table(Element e) const;
+  bool is_table(Element e) const;
+  // A function of elements that depend on one token at most; none where they depend on two, or on
+  // reals.
+  std::optional<Element> map(const std::function<Rational(std::span<const Rational>)>& f,
+                             std::span<const Element> of);
+  // condition ? a : b; throws Unprovable where the condition depends on reals.
+  Element where(Element condition, Element a, Element b);
+  // rows[index]; throws Unprovable.
+  Element look_up(Element index, const std::function<Element(int64_t)>& row);
+
+  // ---- Names of sums
+  // The element as a rational times a monomial; a sum becomes one atom, common factors outside.
+  Product product(Element e);
+  // The first coefficient, and the element divided by it.
+  std::pair<Rational, Element> primitive(Element e);
+  // An element that stands for the sum, as one atom.
+  Element named(Element e);
+  bool same(Element a, Element b);
+
+ private:
+  struct Token {
+    std::string name;
+    uint32_t position, size;
+  };
+  template <typename T>
+  struct ListHash {
+    size_t operator()(const T& list) const;
+  };
+  struct AtomHash {
+    size_t operator()(const AtomValue& a) const;
+  };
+  using Pair = std::pair<uint32_t, uint32_t>;
+  struct PairHash {
+    size_t operator()(const Pair& p) const {
+      return (uint64_t{p.first} << 32 | p.second) * 0x9e3779b97f4a7c15u;
+    }
+  };
+
+  Atom intern(AtomValue value);
+  Monomial intern(Factors factors);
+  Element intern(Parts parts);
+  Element of_atom(Atom a, int32_t exponent = 1, const Rational& factor = 1);
+  Element of_product(const Product& p) { return intern(Parts{{p.monomial, p.factor}}); }
+  Element combine(Element a, Element b, const Rational& of_b);
+  Element root(const Rational& of);
+  // factor 0: two values of one token exclude each other.
+  Product times(Monomial a, Monomial b);
+  Product normal(Factors factors);
+  Product raised(Monomial m, int32_t by);
+  Product multiplied(Element a, Element b);
+  Element expanded(Element a, Element b);
+  Sum without_lone_sums(const Sum& sum) const;
+  bool has_indicator(Element e) const;
+  Element restricted(Element e, uint32_t token, uint32_t value);
+  Element by_cases(uint32_t token, const std::function<Element(uint32_t)>& of);
+  bool lone(Monomial m, AtomKind kind) const {
+    const Factors& f = monomials_[m];
+    return f.size() == 1 && f[0].exponent == 1 && atoms_[f[0].atom].kind == kind;
+  }
+
+  std::vector<AtomValue> atoms_;
+  std::vector<Factors> monomials_;
+  std::vector<Parts> elements_;
+  std::unordered_map<AtomValue, Atom, AtomHash> atom_of_;
+  std::unordered_map<Factors, Monomial, ListHash<Factors>> monomial_of_;
+  std::unordered_map<Parts, Element, ListHash<Parts>> element_of_;
+  std::unordered_map<Pair, Product, PairHash> times_;
+  std::unordered_map<Pair, Element, PairHash> multiplied_;
+  std::unordered_map<Element, Product> product_of_;
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, uint32_t> name_of_;
+  std::vector<Token> tokens_;
+  std::map<std::pair<std::string, uint32_t>, uint32_t> token_of_;
+  Element zero_ = 0, one_ = 0, minus_infinity_ = 0;
+};
+
+}  // namespace opguard::proving

@@ -1,0 +1,130 @@
+#include "prove/trace.h"
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <stdexcept>
+
+namespace opguard::proving {
+namespace {
+
+using nlohmann::json;
+
+json read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw std::runtime_error(path + ": is not there");
+  json found = json::parse(file, nullptr, false);
+  if (found.is_discarded()) throw std::runtime_error(path + ": is no JSON, or not whole");
+  if (found.value("version", 0) != 1)
+    throw std::runtime_error(path + ": is of another version of opguard");
+  return found;
+}
+
+std::vector<Tensor> tensors_of(const json& list) {
+  std::vector<Tensor> found;
+  // One that is no tensor keeps its place.
+  for (const json& t : list) found.push_back(t.is_null() ? Tensor{} : tensor_of(t));
+  return found;
+}
+
+std::vector<double> numbers_of(const json& list) {
+  std::vector<double> found;
+  found.reserve(list.size());
+  for (const json& x : list) found.push_back(number_of(x));
+  return found;
+}
+
+Node node_of(json& given) {
+  Node node;
+  node.op = given.at("op").get<std::string>();
+  node.arguments = std::move(given.at("args"));
+  if (given.contains("kwargs")) node.keywords = std::move(given["kwargs"]);
+  if (!node.keywords.is_object()) node.keywords = json::object();
+  node.results = tensors_of(given.value("out", json::array()));
+  node.writes = tensors_of(given.value("writes", json::array()));
+  node.stack = given.value("at", 0u);
+  node.backward = given.value("backward", false);
+  node.view = given.value("view", false);
+  if (given.contains("values")) {
+    node.known = true;
+    for (const json& list : given["values"]) node.values.push_back(numbers_of(list));
+  }
+  const size_t dot = node.op.find('.');
+  const size_t end = node.op.find('.', dot + 1);
+  node.name = node.op.substr(dot + 1, end == std::string::npos ? end : end - dot - 1);
+  if (end != std::string::npos) node.overload = node.op.substr(end + 1);
+  return node;
+}
+
+Trace read_trace(const std::string& path) {
+  json file = read_file(path);
+  try {
+    Trace trace;
+    trace.rank = file.value("rank", 0u);
+    for (const json& stack : file.at("stacks")) {
+      std::vector<Frame>& frames = trace.stacks.emplace_back();
+      for (const json& frame : stack)
+        frames.push_back({frame.at(0).get<std::string>(), frame.at(1).get<int64_t>(),
+                          frame.at(2).get<std::string>()});
+    }
+    for (const auto& [storage, contents] : file.at("constants").items())
+      trace.constants[static_cast<uint32_t>(std::stoul(storage))] = {numbers_of(contents.at(1))};
+    for (const auto& [name, tensor] : file.at("inputs").items())
+      trace.inputs[name] = tensor_of(tensor);
+    for (const auto& [name, tensor] : file.at("outputs").items())
+      trace.outputs[name] = tensor_of(tensor);
+    if (file.contains("place"))
+      for (const auto& [name, index] : file["place"].items())
+        trace.place[name] = index.get<std::vector<int64_t>>();
+    for (json& node : file.at("nodes")) trace.nodes.push_back(node_of(node));
+    for (Node& node : trace.nodes)
+      if (node.stack >= trace.stacks.size()) throw std::runtime_error("a stack that is not there");
+    return trace;
+  } catch (const std::exception& e) {
+    throw std::runtime_error(path + ": " + e.what());
+  }
+}
+
+}  // namespace
+
+bool is_tensor(const json& argument) { return argument.is_object() && argument.contains("t"); }
+
+Tensor tensor_of(const json& argument) {
+  const json& t = argument.at("t");
+  return {t.at(0).get<uint32_t>(), t.at(1).get<int64_t>(), t.at(2).get<std::vector<int64_t>>(),
+          t.at(3).get<std::vector<int64_t>>(), t.at(4).get<std::string>()};
+}
+
+double number_of(const json& argument) {
+  if (argument.is_array()) throw std::runtime_error("complex numbers");
+  if (argument.is_boolean()) return argument.get<bool>() ? 1 : 0;
+  if (argument.is_object() && argument.contains("f")) {
+    const auto text = argument["f"].get<std::string>();
+    if (text == "inf") return std::numeric_limits<double>::infinity();
+    if (text == "-inf") return -std::numeric_limits<double>::infinity();
+    return std::nan("");
+  }
+  return argument.get<double>();
+}
+
+Captured read_captured(const std::string& folder) {
+  const std::string path = folder + "/plan.json";
+  const json file = read_file(path);
+  Captured found;
+  try {
+    found.plan = file.at("plan").get<std::string>();
+    found.world = file.at("world").get<uint32_t>();
+    found.dims = file.at("dims").get<std::map<std::string, int64_t>>();
+    for (const auto& [name, input] : file.at("names").items())
+      found.inputs[name] = {input.at("kind") == "token",
+                            input.at("shape").get<std::vector<int64_t>>(), input.value("size", 0u)};
+  } catch (const std::exception& e) {
+    throw std::runtime_error(path + ": " + e.what());
+  }
+  found.logical = read_trace(folder + "/logical.json");
+  for (uint32_t r = 0; r < found.world; ++r)
+    found.ranks.push_back(read_trace(folder + "/rank-" + std::to_string(r) + ".json"));
+  return found;
+}
+
+}  // namespace opguard::proving

@@ -1,0 +1,81 @@
+// prove/trace.h: one step of one rank, as python/opguard/prove wrote it: its operators with the
+// memory that each reads and writes. docs/formats/prove.md has the files.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "nlohmann/json.hpp"
+
+namespace opguard::proving {
+
+// A tensor: elements of a storage, by offset and strides in elements.
+struct Tensor {
+  uint32_t storage = 0;
+  int64_t offset = 0;
+  std::vector<int64_t> shape, strides;
+  std::string dtype;  // "": no tensor at all
+};
+
+struct Frame {
+  std::string file;
+  int64_t line = 0;
+  std::string function;
+};
+
+struct Node {
+  std::string op;  // "aten.mm.default"
+  nlohmann::json arguments, keywords;
+  std::vector<Tensor> results, writes;
+  // What a node wrote that depends on nothing unknown, one list a tensor of writes.
+  std::vector<std::vector<double>> values;
+  uint32_t stack = 0;
+  bool backward = false, view = false, known = false;
+  // "mm" and "default" of aten.mm.default.
+  std::string name, overload;
+};
+
+// Contents of a storage that was there before the step.
+struct Constant {
+  std::vector<double> elements;
+};
+
+struct Trace {
+  uint32_t rank = 0;
+  std::vector<std::vector<Frame>> stacks;  // innermost first
+  std::map<uint32_t, Constant> constants;
+  std::map<std::string, Tensor> inputs, outputs;
+  std::map<std::string, std::vector<int64_t>>
+      place;  // of an input: its elements' logical positions
+  std::vector<Node> nodes;
+};
+
+// A name of the logical model's state or tokens.
+struct Input {
+  bool token = false;
+  std::vector<int64_t> shape;
+  uint32_t size = 0;  // values a token may take
+};
+
+// What was captured of a plan.
+struct Captured {
+  std::string plan;  // its file
+  uint32_t world = 0;
+  std::map<std::string, int64_t> dims;
+  std::map<std::string, Input> inputs;
+  Trace logical;
+  std::vector<Trace> ranks;
+};
+
+// Whether an argument is a tensor, and which.
+bool is_tensor(const nlohmann::json& argument);
+Tensor tensor_of(const nlohmann::json& argument);
+// A number, also one of those JSON has none for.
+double number_of(const nlohmann::json& argument);
+
+// The files of a folder; throws std::runtime_error where one is missing or not whole.
+Captured read_captured(const std::string& folder);
+
+}  // namespace opguard::proving

@@ -1,0 +1,117 @@
+#include "session/prove_plan.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "prove/check.h"
+#include "report/plan_proof.h"
+#include "support/exit_code.h"
+#include "support/install.h"
+#include "support/launch.h"
+#include "support/say.h"
+#include "support/write_file.h"
+
+namespace opguard {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kBadInput = 3;
+
+int bad(const std::string& message) {
+  fail(message);
+  return kBadInput;
+}
+
+// A folder of ours, taken away again.
+class Scratch {
+ public:
+  explicit Scratch(std::string kept) : path_(std::move(kept)), ours_(path_.empty()) {}
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() {
+    std::error_code ignored;
+    if (ours_ && !path_.empty()) fs::remove_all(path_, ignored);
+  }
+  // "" or what is wrong.
+  std::string make() {
+    std::error_code code;
+    if (!ours_) {
+      if (fs::exists(path_, code)) return path_ + ": is there already";
+      fs::create_directories(path_, code);
+      return code ? path_ + ": " + code.message() : "";
+    }
+    std::string name = (fs::temp_directory_path(code) / "opguard-prove-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) return "no temporary folder";
+    path_ = name;
+    return "";
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  bool ours_;
+};
+
+// 0, or the exit code after what is wrong has been said.
+int capture(const ProvePlanOptions& options, const std::string& folder) {
+  LaunchOptions launched;
+  launched.command = {options.python, python_package_dir() + "/prove/capture.py", options.plan,
+                      "--out", folder};
+  if (!options.dims.empty()) {
+    launched.command.push_back("--dims");
+    launched.command.push_back(options.dims);
+  }
+  launched.output = Output::capture;
+  launched.apart = true;
+  llvm::Expected<LaunchResult> ran = launch(launched);
+  if (!ran) return bad(llvm::toString(ran.takeError()));
+  if (llvm::Error stopped = ran->stopped()) return fail(llvm::toString(std::move(stopped)));
+  if (ran->exit_code == 0) return 0;
+  // What is wrong stands in its last line; before it may be what the plan printed.
+  std::string said = ran->output;
+  while (!said.empty() && said.back() == '\n') said.pop_back();
+  if (const size_t line = said.rfind('\n');
+      ran->exit_code == kBadInput && line != std::string::npos)
+    said = said.substr(line + 1);
+  return bad(said.empty() ? "the plan was not captured: " + ran->failure() : said);
+}
+
+}  // namespace
+
+int prove_plan(const ProvePlanOptions& options) {
+  std::error_code code;
+  std::string folder = options.captured;
+  Scratch scratch(options.work);
+  if (folder.empty()) {
+    if (!fs::is_regular_file(options.plan, code)) return bad(options.plan + ": no such file");
+    if (const std::string wrong = scratch.make(); !wrong.empty()) return bad(wrong);
+    folder = scratch.path();
+    say_step("capturing " + options.plan);
+    if (const int exit_code = capture(options, folder); exit_code != 0) return exit_code;
+  }
+  proving::Captured captured;
+  try {
+    captured = proving::read_captured(folder);
+  } catch (const std::exception& e) {
+    return bad(e.what());
+  }
+  const proving::Result result = proving::check(captured);
+  if (!print_lines(plan_proof_text(captured, result))) return fail("stdout cannot be written to");
+  if (!options.json.empty())
+    if (llvm::Error error =
+            write_file(options.json, plan_proof_json(captured, result).dump(2) + "\n"))
+      return fail(llvm::toString(std::move(error)));
+  switch (result.verdict) {
+    case proving::Verdict::proved:
+      return kYes;
+    case proving::Verdict::refuted:
+      return kNo;
+    case proving::Verdict::unknown:
+      break;
+  }
+  return kCouldNotTell;
+}
+
+}  // namespace opguard

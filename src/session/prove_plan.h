@@ -1,0 +1,21 @@
+// session/prove_plan.h: `opguard prove plan.py`: the plan's ranks and its model are captured by
+// Python, and proved equal here.
+#pragma once
+
+#include <string>
+
+namespace opguard {
+
+struct ProvePlanOptions {
+  std::string plan;  // a Python file with logical(), plan() and WORLD
+  std::string python = "python3";
+  std::string dims;      // "hidden=16,heads=8": other than the file's
+  std::string work;      // keep the captured files in this new folder
+  std::string captured;  // a folder that --work has kept: nothing is captured
+  std::string json;
+};
+
+// 0 proved, 1 refuted, 2 unknown, 3 bad input.
+int prove_plan(const ProvePlanOptions& options);
+
+}  // namespace opguard
