@@ -24,8 +24,15 @@ void add_prove(CLI::App& app, Pipeline& run) {
       ->type_name("DIR")
       ->excludes("--work");
   command->add_option("--json", opt->json, "Write the result to this file")->type_name("FILE");
+  auto rules = std::make_shared<bool>(false);
+  command->add_flag("--rules", *rules, "Compare what operators mean here with what torch computes")
+      ->excludes("PLAN", "--captured");
   command->footer("Exits with 0 proved, 1 refuted, 2 unknown, 3 bad input.");
-  command->callback([opt, command, &run] {
+  command->callback([opt, rules, command, &run] {
+    if (*rules) {
+      run = [opt] { return prove_rules(opt->python); };
+      return;
+    }
     if (opt->plan.empty() == opt->captured.empty())
       throw CLI::ValidationError(command->get_name(), "needs PLAN or --captured");
     run = [opt] { return prove_plan(*opt); };

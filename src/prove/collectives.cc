@@ -32,7 +32,7 @@ std::string reduction_in(const Node& node) {
   return "sum";
 }
 
-Element reduced(Terms& t, const std::string& how, std::span<const Element> x) {
+Element combined(Terms& t, const std::string& how, std::span<const Element> x) {
   if (how == "sum") return t.sum(x);
   if (how == "avg") return t.scaled(t.sum(x), Rational(1, static_cast<int64_t>(x.size())));
   if (how == "max") return t.maximum(x);
@@ -57,7 +57,7 @@ Array over_ranks(Terms& t, const std::string& how, const std::vector<Array>& of)
   std::vector<Element> here(of.size());
   for (size_t i = 0; i < of[0].at.size(); ++i) {
     for (size_t r = 0; r < of.size(); ++r) here[r] = of[r].at[i];
-    result.at.push_back(reduced(t, how, here));
+    result.at.push_back(combined(t, how, here));
   }
   return result;
 }

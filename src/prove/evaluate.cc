@@ -48,13 +48,21 @@ double Point::atom(Atom a) {
   double x = 0;
   switch (v.kind) {
     case AtomKind::variable: {
+      if (auto held = given_.find(terms_.name(v.first)); held != given_.end()) {
+        x = held->second.at(v.second);
+        break;
+      }
       const uint64_t r = random(1, v.first, v.second);
       x = static_cast<double>(r % 29 + 2) / 16 * (r >> 40 & 1 ? 1 : -1);
       met_[terms_.name(v.first) + "[" + std::to_string(v.second) + "]"] = x;
       break;
     }
     case AtomKind::indicator: {
-      const uint64_t value = random(2, v.first, 0) % terms_.token_size(v.first);
+      const auto held = given_.find(terms_.token_name(v.first));
+      const uint64_t value =
+          held != given_.end()
+              ? static_cast<uint64_t>(held->second.at(terms_.token_position(v.first)))
+              : random(2, v.first, 0) % terms_.token_size(v.first);
       x = value == v.second ? 1 : 0;
       met_[terms_.token_text(v.first)] = static_cast<double>(value);
       break;
@@ -72,7 +80,7 @@ double Point::atom(Atom a) {
       x = std::pow(std::fabs(value(v.of)), 1.0 / v.first);
       break;
     case AtomKind::number:
-      x = v.number;
+      x = terms_.number_of(a);
       break;
     case AtomKind::infinity:
       x = -1e30;

@@ -11,10 +11,15 @@
 
 namespace opguard::proving {
 
+// What variables and tokens hold, by name: a list in logical order.
+using Given = std::map<std::string, std::vector<double>>;
+
 // A point: every variable a number from seed, between 1/8 and 2 in magnitude; every token a value.
+// Or those that are given.
 class Point {
  public:
   Point(const Terms& terms, uint64_t seed) : terms_(terms), seed_(seed) {}
+  Point(const Terms& terms, Given given) : terms_(terms), seed_(0), given_(std::move(given)) {}
   double value(Element e);
   // The tokens and variables that were met, "tokens[3]" -> 5.
   const std::map<std::string, double>& met() const { return met_; }
@@ -25,6 +30,7 @@ class Point {
 
   const Terms& terms_;
   uint64_t seed_;
+  Given given_;
   std::unordered_map<Element, double> elements_;
   std::unordered_map<Atom, double> atoms_;
   std::map<std::string, double> met_;

@@ -1,5 +1,6 @@
 #include "prove/operators.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace opguard::proving {
@@ -228,6 +229,11 @@ void apply(Rank& rank) {
   }
 }
 
-size_t operator_count() { return table().size(); }
+std::vector<std::string> operator_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, meaning] : table()) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
 
 }  // namespace opguard::proving

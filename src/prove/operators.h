@@ -54,7 +54,7 @@ std::vector<OperatorEntry> network_operators();
 
 // The node that the rank is at, which is no collective. Throws Unprovable.
 void apply(Rank& rank);
-// How many operators have a meaning.
-size_t operator_count();
+// Those that have a meaning, in order.
+std::vector<std::string> operator_names();
 
 }  // namespace opguard::proving

@@ -178,17 +178,21 @@ Results index_put(const Call& c) {
   for (size_t d = 0; d < a.dims(); ++d)
     if (std::find(p.dims.begin(), p.dims.end(), d) == p.dims.end()) rest.push_back(d);
   order.insert(order.end(), rest.begin(), rest.end());
-  for (size_t i = 0; i < p.dims.size(); ++i)
-    if (p.dims[i] != i && !rest.empty() && p.dims.front() != 0)
-      throw Unprovable("an index behind a slice is put to");
   Array first = permuted(a, order);
   int64_t inner = 1;
-  Shape shape = p.shape;
-  for (size_t d : rest) {
-    inner *= a.shape[d];
-    shape.push_back(a.shape[d]);
-  }
-  const Array given = broadcast_to(values, shape);
+  for (size_t d : rest) inner *= a.shape[d];
+  // Neighbouring indices behind other dimensions: the values have those first.
+  const bool together = !p.dims.empty() && p.dims.back() - p.dims.front() + 1 == p.dims.size();
+  const size_t before = together ? p.dims.front() : 0, width = p.shape.size();
+  Shape as_given;
+  for (size_t i = 0; i < before; ++i) as_given.push_back(a.shape[rest[i]]);
+  as_given.insert(as_given.end(), p.shape.begin(), p.shape.end());
+  for (size_t i = before; i < rest.size(); ++i) as_given.push_back(a.shape[rest[i]]);
+  std::vector<size_t> turn;
+  for (size_t i = 0; i < width; ++i) turn.push_back(before + i);
+  for (size_t i = 0; i < before; ++i) turn.push_back(i);
+  for (size_t i = before; i < rest.size(); ++i) turn.push_back(width + i);
+  const Array given = permuted(broadcast_to(values, as_given), turn);
   for (int64_t n = 0; n < size_of(p.shape); ++n) {
     // Every place that it may be, with the condition that it is.
     std::vector<std::pair<int64_t, Element>> rows = {{0, t.one()}};
@@ -257,14 +261,22 @@ Results scatter(const Call& c) {
   std::vector<size_t> order(a.dims());
   std::iota(order.begin(), order.end(), size_t{0});
   std::swap(order[dim], order.back());
-  for (size_t d = 0; d < a.dims(); ++d)
-    if (d != dim && index_.shape[d] != a.shape[d])
-      throw Unprovable("a scatter into a part of rows");
   Array rows = permuted(a, order);
   const Array where = permuted(index_, order), values = permuted(source, order);
   const int64_t length = rows.shape.back(), count = where.shape.back();
+  // index may cover a part of the rows: a row of it, in the whole.
+  const auto row_of = [&](size_t n) {
+    size_t row = 0, stride = static_cast<size_t>(length);
+    n /= static_cast<size_t>(count);
+    for (size_t d = rows.dims() - 1; d-- > 0;) {
+      row += n % static_cast<size_t>(where.shape[d]) * stride;
+      n /= static_cast<size_t>(where.shape[d]);
+      stride *= static_cast<size_t>(rows.shape[d]);
+    }
+    return row;
+  };
   for (size_t n = 0; n < where.at.size(); ++n) {
-    const size_t row = n / static_cast<size_t>(count) * static_cast<size_t>(length);
+    const size_t row = row_of(n);
     for (int64_t v = 0; v < length; ++v) {
       const Element hit = is_value(t, where.at[n], v);
       if (hit == t.zero()) continue;
@@ -299,17 +311,6 @@ Results index_into(const Call& c) {
     }
   return lone(permuted(rows, order));
 }
-Results one_hot(const Call& c) {
-  Terms& t = c.terms();
-  const Array a = c.array(0);
-  const int64_t classes = c.whole(1, -1);
-  if (classes < 0) throw Unprovable("classes counted from values");
-  Array result{a.shape, {}};
-  result.shape.push_back(classes);
-  for (Element e : a.at)
-    for (int64_t v = 0; v < classes; ++v) result.at.push_back(is_value(t, e, v));
-  return lone(result);
-}
 
 }  // namespace
 
@@ -326,8 +327,7 @@ std::vector<OperatorEntry> indexing_operators() {
           {"scatter", scatter<false>},
           {"scatter_add", scatter<true>},
           {"index_add", index_into<true>},
-          {"index_copy", index_into<false>},
-          {"one_hot", one_hot}};
+          {"index_copy", index_into<false>}};
 }
 
 }  // namespace opguard::proving

@@ -119,31 +119,9 @@ Results triangle(const Call& c) {
   }
   return alone(a);
 }
-// Copies of views: what a functional program has in their place.
-Results transposed_copy(const Call& c) {
-  const Array a = c.array(0);
-  std::vector<size_t> order(a.dims());
-  std::iota(order.begin(), order.end(), size_t{0});
-  const bool plain = c.node().name == "t_copy" || c.node().name == "t";
-  if (a.dims() >= 2)
-    std::swap(order[plain ? 0 : dimension(c.whole(1, 0), a.dims())],
-              order[plain ? 1 : dimension(c.whole(2, 1), a.dims())]);
-  return alone(permuted(a, order));
-}
 Results viewed(const Call& c) {
   if (c.node().results.empty()) throw Unprovable("a view without a result");
   return alone(reshaped(c.array(0), c.node().results[0].shape));
-}
-Results split_copies(const Call& c) {
-  const Array a = c.array(0);
-  const size_t dim = dimension(c.whole(2, 0, "dim"), a.dims());
-  Results r;
-  int64_t at = 0;
-  for (const Tensor& t : c.node().results) {
-    r.emplace_back(slice(a, dim, at, at + t.shape[dim]));
-    at += t.shape[dim];
-  }
-  return r;
 }
 
 }  // namespace
@@ -159,15 +137,9 @@ std::vector<OperatorEntry> moving_operators() {
           {"repeat", repeated},
           {"tril", triangle<true>},
           {"triu", triangle<false>},
-          {"t_copy", transposed_copy},
-          {"transpose_copy", transposed_copy},
-          {"_reshape_copy", viewed},
-          {"view_copy", viewed},
           {"_unsafe_view", viewed},
           {"_reshape_alias", viewed},
-          {"view", viewed},
-          {"split_copy", split_copies},
-          {"split_with_sizes_copy", split_copies}};
+          {"view", viewed}};
 }
 
 }  // namespace opguard::proving

@@ -251,61 +251,6 @@ Results layer_norm_backward(const Call& c) {
   r.emplace_back(c.given(6) ? std::optional<Array>(b) : std::nullopt);
   return r;
 }
-// x / sqrt(mean(x^2) + eps) * weight
-Results rms_norm(const Call& c) {
-  Terms& t = c.terms();
-  const std::vector<int64_t> normal = c.list(1);
-  const Array a = c.array(0);
-  const Array weight = flat_or_one(c, 2, size_of(normal), t.one());
-  const Element eps = t.number(c.number(3, 1.1920928955078125e-07));
-  std::vector<Element> inverses;
-  Array y = along(rows_of(a, normal).shaped, -1, [&](auto x, auto out) {
-    std::vector<Element> squares;
-    for (Element e : x) squares.push_back(t.multiply(e, e));
-    const Element inverse = t.power(t.add(mean_of(t, squares), eps), Rational(-1, 2));
-    for (size_t i = 0; i < x.size(); ++i)
-      out[i] = t.multiply(t.multiply(x[i], inverse), weight.at[i]);
-    inverses.push_back(inverse);
-  });
-  y.shape = a.shape;
-  Shape small = a.shape;
-  for (size_t i = 0; i < normal.size(); ++i) small[small.size() - 1 - i] = 1;
-  Results r;
-  r.emplace_back(std::move(y));
-  r.emplace_back(Array{small, inverses});
-  return r;
-}
-Results rms_norm_backward(const Call& c) {
-  Terms& t = c.terms();
-  const std::vector<int64_t> normal = c.list(2);
-  const Array a = c.array(1), inverse = c.array(3);
-  const Array g = rows_of(c.array(0), normal).shaped, x = rows_of(a, normal).shaped;
-  const auto width = static_cast<size_t>(size_of(normal));
-  const Array weight = flat_or_one(c, 4, size_of(normal), t.one());
-  Array dx = x;
-  std::vector<std::vector<Element>> dw(width);
-  for (size_t r = 0; r < x.at.size() / width; ++r) {
-    std::vector<Element> n, gw, products;
-    for (size_t i = 0; i < width; ++i) {
-      const size_t at = r * width + i;
-      n.push_back(t.multiply(x.at[at], inverse.at[r]));
-      gw.push_back(t.multiply(g.at[at], weight.at[i]));
-      products.push_back(t.multiply(gw[i], n[i]));
-      dw[i].push_back(t.multiply(g.at[at], n[i]));
-    }
-    const Element second = mean_of(t, products);
-    for (size_t i = 0; i < width; ++i)
-      dx.at[r * width + i] = t.multiply(inverse.at[r], t.subtract(gw[i], t.multiply(n[i], second)));
-  }
-  dx.shape = a.shape;
-  Array w{normal, {}};
-  for (size_t i = 0; i < width; ++i) w.at.push_back(t.sum(dw[i]));
-  Results r;
-  r.emplace_back(std::move(dx));
-  r.emplace_back(c.given(4) ? std::optional<Array>(w) : std::nullopt);
-  return r;
-}
-
 // ---- Attention as the processor's kernel does it: [batch, heads, length, width]
 
 struct Heads {
@@ -400,7 +345,6 @@ Results attention_backward(const Call& c) {
 
 std::vector<OperatorEntry> network_operators() {
   return {{"_softmax", softmax},
-          {"softmax", softmax},
           {"_softmax_backward_data", softmax_backward},
           {"_log_softmax", log_softmax},
           {"_log_softmax_backward_data", log_softmax_backward},
@@ -411,8 +355,6 @@ std::vector<OperatorEntry> network_operators() {
           {"mse_loss_backward", mse_loss_backward},
           {"native_layer_norm", layer_norm},
           {"native_layer_norm_backward", layer_norm_backward},
-          {"_fused_rms_norm", rms_norm},
-          {"_fused_rms_norm_backward", rms_norm_backward},
           {"_scaled_dot_product_flash_attention_for_cpu", attention},
           {"_scaled_dot_product_flash_attention_for_cpu_backward", attention_backward}};
 }

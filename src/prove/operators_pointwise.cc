@@ -346,13 +346,6 @@ Results copied(const Call& c) { return one(broadcast_to(c.array(1), c.tensor(0).
 Results zeros(const Call& c) { return one(Array::scalar(c.terms().zero())); }
 Results ones(const Call& c) { return one(Array::scalar(c.terms().one())); }
 Results filled(const Call& c) { return one(c.array(1)); }
-Results lifted_rounding(const Call& c) {
-  return unary(c, [](Terms& t, Element x) {
-    if (const auto n = t.constant(x); n && n->whole()) return x;
-    if (t.is_table(x)) return x;
-    throw Unprovable("a value is rounded");
-  });
-}
 
 }  // namespace
 
@@ -361,10 +354,7 @@ std::vector<OperatorEntry> pointwise_operators() {
           {"sub", sub},
           {"rsub", rsub},
           {"mul", mul},
-          {"multiply", mul},
           {"div", div},
-          {"divide", div},
-          {"true_divide", div},
           {"neg", neg},
           {"exp", exp},
           {"log", log},
@@ -421,11 +411,7 @@ std::vector<OperatorEntry> pointwise_operators() {
           {"contiguous", same},
           {"to", same},
           {"lift_fresh", same},
-          {"lift_fresh_copy", same},
           {"reshape", same},
-          {"positive", same},
-          {"alias_copy", same},
-          {"detach_copy", same},
           {"copy", copied},
           {"zeros_like", zeros},
           {"zero", zeros},
@@ -435,10 +421,7 @@ std::vector<OperatorEntry> pointwise_operators() {
           {"ones", ones},
           {"new_ones", ones},
           {"full_like", filled},
-          {"fill", filled},
-          {"floor", lifted_rounding},
-          {"round", lifted_rounding},
-          {"trunc", lifted_rounding}};
+          {"fill", filled}};
 }
 
 }  // namespace opguard::proving

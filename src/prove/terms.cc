@@ -125,7 +125,9 @@ Element Terms::number(double value) {
   AtomValue atom{AtomKind::number};
   atom.number = static_cast<double>(static_cast<float>(positive));
   if (atom.number == 0 || !std::isfinite(atom.number)) atom.number = positive;
-  return of_atom(intern(std::move(atom)), 1, sign);
+  const Atom a = intern(std::move(atom));
+  numbers_.try_emplace(a, positive);
+  return of_atom(a, 1, sign);
 }
 
 Element Terms::variable(const std::string& name, uint32_t position) {

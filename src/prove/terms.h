@@ -66,7 +66,7 @@ struct AtomValue {
   uint32_t first = 0, second = 0;
   Element of = 0;
   std::vector<Element> arguments = {};
-  double number = 0;
+  double number = 0;  // as a float32: one constant, whatever type holds it
   bool operator==(const AtomValue&) const = default;
 };
 
@@ -99,6 +99,11 @@ class Terms {
   const Parts& parts(Element e) const { return elements_[e]; }
   const Factors& factors(Monomial m) const { return monomials_[m]; }
   const AtomValue& atom(Atom a) const { return atoms_[a]; }
+  // An irrational constant, as exact as it was met first.
+  double number_of(Atom a) const {
+    auto at = numbers_.find(a);
+    return at == numbers_.end() ? atoms_[a].number : at->second;
+  }
   size_t elements() const { return elements_.size(); }
   size_t atoms() const { return atoms_.size(); }
   Element zero() const { return zero_; }
@@ -108,6 +113,8 @@ class Terms {
   std::optional<Rational> constant(Element e) const;
   const std::string& name(uint32_t of) const { return names_[of]; }
   uint32_t token_size(uint32_t token) const { return tokens_[token].size; }
+  const std::string& token_name(uint32_t token) const { return tokens_[token].name; }
+  uint32_t token_position(uint32_t token) const { return tokens_[token].position; }
   // "tokens[3]"
   std::string token_text(uint32_t token) const;
 
@@ -208,6 +215,7 @@ class Terms {
   std::unordered_map<Pair, Product, PairHash> times_;
   std::unordered_map<Pair, Element, PairHash> multiplied_;
   std::unordered_map<Element, Product> product_of_;
+  std::unordered_map<Atom, double> numbers_;
   std::vector<std::string> names_;
   std::unordered_map<std::string, uint32_t> name_of_;
   std::vector<Token> tokens_;

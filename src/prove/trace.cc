@@ -10,16 +10,6 @@ namespace {
 
 using nlohmann::json;
 
-json read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw std::runtime_error(path + ": is not there");
-  json found = json::parse(file, nullptr, false);
-  if (found.is_discarded()) throw std::runtime_error(path + ": is no JSON, or not whole");
-  if (found.value("version", 0) != 1)
-    throw std::runtime_error(path + ": is of another version of opguard");
-  return found;
-}
-
 std::vector<Tensor> tensors_of(const json& list) {
   std::vector<Tensor> found;
   // One that is no tensor keeps its place.
@@ -56,8 +46,40 @@ Node node_of(json& given) {
   return node;
 }
 
+}  // namespace
+
+bool is_tensor(const json& argument) { return argument.is_object() && argument.contains("t"); }
+
+Tensor tensor_of(const json& argument) {
+  const json& t = argument.at("t");
+  return {t.at(0).get<uint32_t>(), t.at(1).get<int64_t>(), t.at(2).get<std::vector<int64_t>>(),
+          t.at(3).get<std::vector<int64_t>>(), t.at(4).get<std::string>()};
+}
+
+double number_of(const json& argument) {
+  if (argument.is_array()) throw std::runtime_error("complex numbers");
+  if (argument.is_boolean()) return argument.get<bool>() ? 1 : 0;
+  if (argument.is_object() && argument.contains("f")) {
+    const auto text = argument["f"].get<std::string>();
+    if (text == "inf") return std::numeric_limits<double>::infinity();
+    if (text == "-inf") return -std::numeric_limits<double>::infinity();
+    return std::nan("");
+  }
+  return argument.get<double>();
+}
+
+json read_json(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw std::runtime_error(path + ": is not there");
+  json found = json::parse(file, nullptr, false);
+  if (found.is_discarded()) throw std::runtime_error(path + ": is no JSON, or not whole");
+  if (found.value("version", 0) != 1)
+    throw std::runtime_error(path + ": is of another version of opguard");
+  return found;
+}
+
 Trace read_trace(const std::string& path) {
-  json file = read_file(path);
+  json file = read_json(path);
   try {
     Trace trace;
     trace.rank = file.value("rank", 0u);
@@ -85,31 +107,9 @@ Trace read_trace(const std::string& path) {
   }
 }
 
-}  // namespace
-
-bool is_tensor(const json& argument) { return argument.is_object() && argument.contains("t"); }
-
-Tensor tensor_of(const json& argument) {
-  const json& t = argument.at("t");
-  return {t.at(0).get<uint32_t>(), t.at(1).get<int64_t>(), t.at(2).get<std::vector<int64_t>>(),
-          t.at(3).get<std::vector<int64_t>>(), t.at(4).get<std::string>()};
-}
-
-double number_of(const json& argument) {
-  if (argument.is_array()) throw std::runtime_error("complex numbers");
-  if (argument.is_boolean()) return argument.get<bool>() ? 1 : 0;
-  if (argument.is_object() && argument.contains("f")) {
-    const auto text = argument["f"].get<std::string>();
-    if (text == "inf") return std::numeric_limits<double>::infinity();
-    if (text == "-inf") return -std::numeric_limits<double>::infinity();
-    return std::nan("");
-  }
-  return argument.get<double>();
-}
-
 Captured read_captured(const std::string& folder) {
   const std::string path = folder + "/plan.json";
-  const json file = read_file(path);
+  const json file = read_json(path);
   Captured found;
   try {
     found.plan = file.at("plan").get<std::string>();

@@ -75,6 +75,9 @@ Tensor tensor_of(const nlohmann::json& argument);
 // A number, also one of those JSON has none for.
 double number_of(const nlohmann::json& argument);
 
+// One side's file; the same.
+Trace read_trace(const std::string& path);
+nlohmann::json read_json(const std::string& path);
 // The files of a folder; throws std::runtime_error where one is missing or not whole.
 Captured read_captured(const std::string& folder);
 

@@ -1,5 +1,6 @@
 #include "report/plan_proof.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 
@@ -76,7 +77,7 @@ const char* verdict_name(proving::Verdict verdict) {
   return "unknown";
 }
 
-std::string difference_text(const proving::Result& result) {
+std::string refutation_text(const proving::Result& result) {
   const proving::Difference& d = *result.difference;
   std::string text = "refuted: " + d.output + " of rank " + std::to_string(d.rank) +
                      " is not the model's\n  at " + position_text(d.position) + ": the model has " +
@@ -103,7 +104,7 @@ std::string plan_proof_text(const proving::Captured& captured, const proving::Re
       text = "proved: the plan computes what its model computes, over the reals\n";
       break;
     case proving::Verdict::refuted:
-      text = result.difference ? difference_text(result) : "refuted: " + result.why + "\n";
+      text = result.difference ? refutation_text(result) : "refuted: " + result.why + "\n";
       break;
     case proving::Verdict::unknown:
       text = "unknown: " + result.why + "\n";
@@ -158,6 +159,30 @@ json plan_proof_json(const proving::Captured& captured, const proving::Result& r
   if (d.made) difference["made"] = statement_json(*d.made);
   if (d.passed) difference["passed"] = statement_json(*d.passed);
   return found;
+}
+
+std::string rules_text(const proving::RulesChecked& checked) {
+  std::string text;
+  size_t wrong = 0;
+  uint64_t elements = 0;
+  double error = 0;
+  for (const proving::RuleResult& r : checked.cases) {
+    elements += r.elements;
+    if (r.wrong.empty()) {
+      error = std::max(error, r.error);
+      continue;
+    }
+    ++wrong;
+    text += "WRONG " + r.name + ": " + r.wrong + "\n";
+  }
+  char largest[40];
+  std::snprintf(largest, sizeof(largest), "%.1e", error);
+  text += counted(checked.cases.size() - wrong, "case") + " of " +
+          std::to_string(checked.cases.size()) + " as torch computes them, " +
+          counted(elements, "number") + ", at most " + largest + " apart\n";
+  text += "operators with a meaning that no case runs:";
+  for (const std::string& name : checked.not_compared) text += " " + name;
+  return text + (checked.not_compared.empty() ? " none\n" : "\n");
 }
 
 }  // namespace opguard

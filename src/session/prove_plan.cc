@@ -2,9 +2,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "prove/check.h"
+#include "prove/rules.h"
 #include "report/plan_proof.h"
 #include "support/exit_code.h"
 #include "support/install.h"
@@ -55,14 +57,7 @@ class Scratch {
 };
 
 // 0, or the exit code after what is wrong has been said.
-int capture(const ProvePlanOptions& options, const std::string& folder) {
-  LaunchOptions launched;
-  launched.command = {options.python, python_package_dir() + "/prove/capture.py", options.plan,
-                      "--out", folder};
-  if (!options.dims.empty()) {
-    launched.command.push_back("--dims");
-    launched.command.push_back(options.dims);
-  }
+int run_python(LaunchOptions launched) {
   launched.output = Output::capture;
   launched.apart = true;
   llvm::Expected<LaunchResult> ran = launch(launched);
@@ -75,10 +70,39 @@ int capture(const ProvePlanOptions& options, const std::string& folder) {
   if (const size_t line = said.rfind('\n');
       ran->exit_code == kBadInput && line != std::string::npos)
     said = said.substr(line + 1);
-  return bad(said.empty() ? "the plan was not captured: " + ran->failure() : said);
+  return bad(said.empty() ? "nothing was captured: " + ran->failure() : said);
+}
+
+int capture(const ProvePlanOptions& options, const std::string& folder) {
+  LaunchOptions launched;
+  launched.command = {options.python, python_package_dir() + "/prove/capture.py", options.plan,
+                      "--out", folder};
+  if (!options.dims.empty()) {
+    launched.command.push_back("--dims");
+    launched.command.push_back(options.dims);
+  }
+  return run_python(std::move(launched));
 }
 
 }  // namespace
+
+int prove_rules(const std::string& python) {
+  Scratch scratch("");
+  if (const std::string wrong = scratch.make(); !wrong.empty()) return bad(wrong);
+  LaunchOptions launched;
+  launched.command = {python, python_package_dir() + "/prove/rules.py", "--out", scratch.path()};
+  if (const int exit_code = run_python(std::move(launched)); exit_code != 0) return exit_code;
+  proving::RulesChecked checked;
+  try {
+    checked = proving::check_rules(scratch.path());
+  } catch (const std::exception& e) {
+    return bad(e.what());
+  }
+  if (!print_lines(rules_text(checked))) return fail("stdout cannot be written to");
+  const bool all = std::all_of(checked.cases.begin(), checked.cases.end(),
+                               [](const proving::RuleResult& r) { return r.wrong.empty(); });
+  return all ? kYes : kNo;
+}
 
 int prove_plan(const ProvePlanOptions& options) {
   std::error_code code;

@@ -15,6 +15,9 @@ struct ProvePlanOptions {
   std::string json;
 };
 
+// `opguard prove --rules`: each operator's meaning against torch's own. 0, or 1 where one differs.
+int prove_rules(const std::string& python);
+
 // 0 proved, 1 refuted, 2 unknown, 3 bad input.
 int prove_plan(const ProvePlanOptions& options);
 

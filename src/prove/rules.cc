@@ -1,0 +1,78 @@
+#include "prove/rules.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "prove/evaluate.h"
+#include "prove/operators.h"
+
+namespace opguard::proving {
+namespace {
+
+constexpr double kNear = 1e-9;
+
+std::string base_name(std::string name) {
+  if (name.starts_with("_foreach_")) name = name.substr(9);
+  if (name.ends_with("_") && !name.starts_with("_")) name.pop_back();
+  return name;
+}
+
+RuleResult check_case(const std::string& path, std::set<std::string>& compared) {
+  const nlohmann::json file = read_json(path);
+  const Trace trace = read_trace(path);
+  RuleResult result;
+  result.name = file.at("name").get<std::string>();
+  const Given values = file.at("values").get<Given>();
+  Terms terms;
+  KnownSums known;
+  Rank model(terms, trace, known, true);
+  for (const auto& [name, tensor] : trace.inputs) {
+    std::vector<Element> unknown;
+    const auto& sizes = file.at("tokens");
+    for (uint32_t i = 0; i < values.at(name).size(); ++i)
+      unknown.push_back(sizes.contains(name) ? terms.token(name, i, sizes[name].get<uint32_t>())
+                                             : terms.variable(name, i));
+    model.set(tensor, unknown);
+  }
+  try {
+    for (; !model.done(); model.advance()) {
+      const Node& node = model.node();
+      apply(model);
+      if (node.known || node.view) continue;
+      compared.insert(base_name(node.name));
+      compared.insert(base_name(node.name) + "." + node.overload);
+    }
+    Point point(terms, values);
+    for (const auto& [name, tensor] : trace.outputs) {
+      const auto expected = file.at("expected").at(name).get<std::vector<double>>();
+      const Array found = model.read(tensor);
+      for (size_t i = 0; i < expected.size(); ++i) {
+        const double value = point.value(found.at.at(i));
+        const double error = std::fabs(value - expected[i]) / std::max(1.0, std::fabs(expected[i]));
+        ++result.elements;
+        if (!(error <= result.error)) result.error = error;
+        if (!(error <= kNear) && result.wrong.empty())
+          result.wrong = name + "[" + std::to_string(i) + "]: torch has " +
+                         std::to_string(expected[i]) + ", the meaning " + std::to_string(value);
+      }
+    }
+  } catch (const Unprovable& e) {
+    result.wrong = e.what();
+  }
+  return result;
+}
+
+}  // namespace
+
+RulesChecked check_rules(const std::string& folder) {
+  RulesChecked checked;
+  const nlohmann::json index = read_json(folder + "/rules.json");
+  for (size_t i = 0; i < index.at("rules").size(); ++i)
+    checked.cases.push_back(
+        check_case(folder + "/rule-" + std::to_string(i) + ".json", checked.compared));
+  for (const std::string& name : operator_names())
+    if (!checked.compared.contains(name)) checked.not_compared.push_back(name);
+  return checked;
+}
+
+}  // namespace opguard::proving
