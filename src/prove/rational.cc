@@ -98,13 +98,15 @@ std::optional<Rational> rational_of(double value) {
   if (!std::isfinite(value)) return {};
   if (value == std::floor(value) && std::fabs(value) < 9e15)
     return Rational(static_cast<int64_t>(value));
-  // A small denominator, by continued fractions.
+  const bool single = static_cast<double>(static_cast<float>(value)) == value;
+  // A small denominator, by continued fractions. Of random float32 one in 250 has one by chance.
+  const int64_t largest = single ? 256 : 1024;
   double x = std::fabs(value);
   int64_t p0 = 0, q0 = 1, p1 = 1, q1 = 0;
   for (int step = 0; step < 12 && x < 1e12; ++step) {
     const auto whole = static_cast<int64_t>(std::floor(x));
     const int64_t p2 = p0 + whole * p1, q2 = q0 + whole * q1;
-    if (q2 > 1024 || p2 > (int64_t{1} << 50)) break;
+    if (q2 > largest || p2 > (int64_t{1} << 50)) break;
     p0 = p1, q0 = q1, p1 = p2, q1 = q2;
     if (rounds_to(std::fabs(value), static_cast<double>(p1) / static_cast<double>(q1)))
       return Rational(value < 0 ? -p1 : p1, q1);
@@ -117,7 +119,6 @@ std::optional<Rational> rational_of(double value) {
       std::fabs(mantissa) == 0.5 && exponent > -60 && exponent < 1)
     return Rational(value < 0 ? -1 : 1, int64_t{1} << (1 - exponent));
   // Few decimal digits: 1e-5, 0.999. A float64 may have more of them than a float32.
-  const bool single = static_cast<double>(static_cast<float>(value)) == value;
   for (int digits = 1; digits <= (single ? 6 : 12); ++digits) {
     char text[40];
     std::snprintf(text, sizeof(text), "%.*e", digits - 1, std::fabs(value));

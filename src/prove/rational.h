@@ -48,7 +48,7 @@ class Rational {
 Rational power(const Rational& base, int64_t exponent);
 
 // The rational that a float is the rounding of, as a float32 or, where it has more bits, as a
-// float64: one with a denominator up to 1024, or of at most 7 (12) decimal digits. 0.1f is 1/10,
+// float64: one with a denominator up to 256 (1024), or of at most 6 (12) decimal digits. 0.1f is 1/10,
 // 0.3333333 is 1/3. None for 0.54030231 (a cosine) and 0.70710678.
 std::optional<Rational> rational_of(double value);
 

@@ -1,0 +1,180 @@
+#include "prove/terms.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "prove/evaluate.h"
+
+namespace opguard::proving {
+namespace {
+
+class TermsTest : public testing::Test {
+ protected:
+  Element x(uint32_t i) { return terms.variable("x", i); }
+  Element whole(int64_t n) { return terms.rational(Rational(n)); }
+
+  Terms terms;
+};
+
+TEST(Rationals, AreExactOrRefused) {
+  EXPECT_EQ(Rational(2, -4), Rational(-1, 2));
+  EXPECT_EQ(Rational(1, 3) + Rational(1, 6), Rational(1, 2));
+  EXPECT_EQ(Rational(7, 2) / Rational(7, 4), Rational(2));
+  EXPECT_EQ(power(Rational(2, 3), -2), Rational(9, 4));
+  EXPECT_THROW(Rational(1) / Rational(0), Unprovable);
+  const Rational large(int64_t{1} << 62);
+  EXPECT_THROW(large + large, Unprovable);
+  EXPECT_THROW(large * Rational(3), Unprovable);
+  EXPECT_EQ(large * Rational(1, int64_t{1} << 61), Rational(2));
+}
+
+TEST(Rationals, OfFloats) {
+  EXPECT_EQ(rational_of(0.1), Rational(1, 10));
+  EXPECT_EQ(rational_of(0.1f), Rational(1, 10));
+  EXPECT_EQ(rational_of(-1.0 / 3), Rational(-1, 3));
+  EXPECT_EQ(rational_of(1e-5), Rational(1, 100000));
+  EXPECT_EQ(rational_of(0.999), Rational(999, 1000));
+  EXPECT_EQ(rational_of(65536.0), Rational(65536));
+  EXPECT_EQ(rational_of(std::ldexp(1.0, -20)), Rational(1, 1 << 20));
+  EXPECT_EQ(rational_of(std::cos(1.0)), std::nullopt);
+  EXPECT_EQ(rational_of(std::sqrt(0.5)), std::nullopt);
+  EXPECT_EQ(rational_of(std::nan("")), std::nullopt);
+  // The float64 beside 1/3 is none of its roundings.
+  EXPECT_EQ(rational_of(std::nextafter(1.0 / 3, 1.0)), std::nullopt);
+}
+
+TEST_F(TermsTest, OneElementForOneReal) {
+  EXPECT_EQ(terms.add(x(0), x(1)), terms.add(x(1), x(0)));
+  EXPECT_EQ(terms.subtract(x(0), x(0)), terms.zero());
+  EXPECT_EQ(terms.multiply(x(0), terms.power(x(0), Rational(-1))), terms.one());
+  // A factor that all parts share goes outside: a loss scale cancels.
+  const Element sum = terms.add(terms.multiply(x(2), x(0)), terms.multiply(x(2), x(1)));
+  EXPECT_EQ(terms.product(terms.divide(sum, x(2))), terms.product(terms.add(x(0), x(1))));
+  EXPECT_EQ(terms.multiply(terms.exp(x(0)), terms.exp(x(1))), terms.exp(terms.add(x(0), x(1))));
+  EXPECT_EQ(terms.log(terms.exp(x(0))), x(0));
+  EXPECT_EQ(terms.exp(terms.scaled(terms.log(x(0)), Rational(2))), terms.multiply(x(0), x(0)));
+  // Roots of whole numbers.
+  EXPECT_EQ(terms.number(1 / std::sqrt(8.0)), terms.divide(terms.number(std::sqrt(2.0)), whole(4)));
+  EXPECT_EQ(terms.multiply(terms.number(std::sqrt(3.0)), terms.number(std::sqrt(3.0))), whole(3));
+  // One constant, whatever type it had.
+  EXPECT_EQ(terms.number(std::cos(1.0)), terms.number(static_cast<float>(std::cos(1.0))));
+  EXPECT_NE(terms.add(x(0), x(1)), terms.add(x(0), x(2)));
+}
+
+TEST_F(TermsTest, ProductsAreWrittenOutOnlyWhenAsked) {
+  const Element sum = terms.named(terms.add(x(0), x(1)));
+  EXPECT_NE(terms.add(sum, x(2)), terms.add(terms.add(x(0), x(1)), x(2)));
+  EXPECT_TRUE(terms.same(terms.add(sum, x(2)), terms.add(terms.add(x(0), x(1)), x(2))));
+  EXPECT_FALSE(terms.same(terms.add(sum, x(2)), terms.add(terms.add(x(0), x(1)), x(1))));
+}
+
+TEST_F(TermsTest, TokensAreTables) {
+  const Element token = terms.token("ids", 0, 4);
+  const auto row = [&](int64_t v) { return x(static_cast<uint32_t>(v)); };
+  const Element row_of = terms.look_up(token, row);
+  // A vocabulary in two parts, each masked, and their sum.
+  const Element parts[] = {token};
+  const auto low =
+      terms.map([](std::span<const Rational> v) { return Rational(v[0].numerator() < 2); }, parts);
+  ASSERT_TRUE(low);
+  const Element first =
+      terms.where(*low, terms.look_up(token, [&](int64_t v) { return row(v % 2); }), terms.zero());
+  const Element second = terms.where(
+      *low, terms.zero(), terms.look_up(token, [&](int64_t v) { return row(v % 2 + 2); }));
+  EXPECT_EQ(terms.add(first, second), row_of);
+  // Two values of one token exclude each other.
+  const auto is = [&](int64_t v) {
+    return *terms.map([v](std::span<const Rational> r) { return Rational(r[0] == Rational(v)); },
+                      parts);
+  };
+  EXPECT_EQ(terms.multiply(is(0), is(1)), terms.zero());
+  EXPECT_EQ(terms.multiply(is(0), is(0)), is(0));
+  Element all = terms.zero();
+  for (int64_t v = 0; v < 4; ++v) all = terms.add(all, is(v));
+  EXPECT_EQ(all, terms.one());
+  EXPECT_THROW(terms.where(x(0), x(1), x(2)), Unprovable);
+  const Element other[] = {token, terms.token("ids", 1, 4)};
+  EXPECT_EQ(terms.map([](std::span<const Rational> v) { return v[0] + v[1]; }, other),
+            std::nullopt);
+}
+
+TEST_F(TermsTest, WhatHasNoValueIsRefused) {
+  EXPECT_THROW(terms.number(std::numeric_limits<double>::infinity()), Unprovable);
+  EXPECT_THROW(terms.number(std::nan("")), Unprovable);
+  EXPECT_THROW(terms.power(terms.zero(), Rational(-1)), Unprovable);
+  EXPECT_THROW(terms.log(terms.zero()), Unprovable);
+  EXPECT_EQ(terms.exp(terms.minus_infinity()), terms.zero());
+}
+
+// The rules of the canonical form against plain arithmetic: whatever is made, the element has the
+// value that the same operations have in float64.
+TEST_F(TermsTest, RandomTermsHaveTheirValues) {
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 300; ++round) {
+    Terms own;
+    Point point(own, 11 + static_cast<uint64_t>(round));
+    struct Known {
+      Element e;
+      double value;
+    };
+    std::vector<Known> pool;
+    for (uint32_t i = 0; i < 4; ++i) {
+      const Element e = own.variable("x", i);
+      pool.push_back({e, point.value(e)});
+    }
+    const Element token = own.token("t", 0, 3);
+    pool.push_back({token, point.value(token)});
+    pool.push_back({own.rational(Rational(3, 2)), 1.5});
+    pool.push_back({own.number(std::sqrt(2.0)), std::sqrt(2.0)});
+    for (int step = 0; step < 25; ++step) {
+      const Known a = pool[random() % pool.size()], b = pool[random() % pool.size()];
+      Known made{own.zero(), 0};
+      try {
+        switch (random() % 9) {
+          case 0:
+            made = {own.add(a.e, b.e), a.value + b.value};
+            break;
+          case 1:
+            made = {own.subtract(a.e, b.e), a.value - b.value};
+            break;
+          case 2:
+          case 3:
+            made = {own.multiply(a.e, b.e), a.value * b.value};
+            break;
+          case 4:
+            if (std::fabs(b.value) < 0.1) continue;
+            made = {own.divide(a.e, b.e), a.value / b.value};
+            break;
+          case 5:
+            if (a.value < 0.1) continue;
+            made = {own.power(a.e, Rational(1, 2)), std::sqrt(a.value)};
+            break;
+          case 6:
+            if (std::fabs(a.value) > 3) continue;
+            made = {own.exp(a.e), std::exp(a.value)};
+            break;
+          case 7:
+            if (a.value < 0.1) continue;
+            made = {own.log(a.e), std::log(a.value)};
+            break;
+          case 8:
+            made = {own.named(a.e), a.value};
+            break;
+        }
+      } catch (const Unprovable&) {
+        continue;
+      }
+      if (std::fabs(made.value) > 1e6 || (made.value != 0 && std::fabs(made.value) < 1e-6))
+        continue;
+      ASSERT_NEAR(point.value(made.e), made.value, 1e-7 * std::max(1.0, std::fabs(made.value)))
+          << "round " << round << ", step " << step;
+      pool.push_back(made);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace opguard::proving
