@@ -1,6 +1,6 @@
 #include "prove/blame.h"
 
-#include <algorithm>
+#include <optional>
 #include <unordered_set>
 
 namespace opguard::proving {
@@ -14,27 +14,26 @@ uint32_t last_writer(const Trace& trace, const Tensor& tensor) {
   return 0;
 }
 
-// Names of sums within an element, however deep.
-std::vector<Atom> sums_in(const Terms& terms, Element root) {
+// Monomials within an element, however deep.
+std::unordered_set<Monomial> monomials_in(const Terms& terms, Element root) {
   std::vector<Element> todo = {root};
   std::unordered_set<Element> seen;
-  std::vector<Atom> found;
+  std::unordered_set<Monomial> found;
   while (!todo.empty()) {
     const Element e = todo.back();
     todo.pop_back();
     if (!seen.insert(e).second) continue;
-    for (const Part& p : terms.parts(e))
+    for (const Part& p : terms.parts(e)) {
+      if (!found.insert(p.monomial).second) continue;
       for (const Factor& f : terms.factors(p.monomial)) {
         const AtomValue& v = terms.atom(f.atom);
-        if (v.kind == AtomKind::sum) found.push_back(f.atom);
         if (v.kind == AtomKind::sum || v.kind == AtomKind::exp || v.kind == AtomKind::log ||
             v.kind == AtomKind::root)
           todo.push_back(v.of);
         todo.insert(todo.end(), v.arguments.begin(), v.arguments.end());
       }
+    }
   }
-  std::sort(found.begin(), found.end());
-  found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;
 }
 
@@ -53,24 +52,36 @@ size_t earliest(Terms& terms, const std::vector<WrongOutput>& outputs) {
   return best;
 }
 
-Blame blame(Terms& terms, const WrongOutput& output, const std::vector<Rank>& ranks, Atom right) {
+Blame blame(Terms& terms, const WrongOutput& output, const std::vector<Rank>& ranks,
+            Monomial right) {
   Blame result;
   const Rank& rank = *output.rank;
   const auto& nodes = rank.trace().nodes;
   const Product want = terms.product(output.want), got = terms.product(output.got);
   // The right sum with a wrong factor: whoever wrote it first with that factor.
   const bool by_factor = want.monomial == got.monomial;
+  std::optional<Monomial> strange;
   if (!by_factor)
-    for (Atom a : sums_in(terms, output.got)) {
-      if (a < right) continue;
+    for (Monomial m : monomials_in(terms, output.got))
+      if (m >= right && terms.maker(m) != 0 && (!strange || m < *strange)) strange = m;
+  if (strange) {
+    const uint64_t maker = terms.maker(*strange);
+    const Rank& user = ranks.at((maker >> 32) - 1);
+    result.made_on = result.passed_on = &user;
+    result.made_by = result.passed_by = &user.trace().nodes.at(maker & 0xffffffffu);
+    // A strange sum that was written somewhere: there it was made.
+    for (const Factor& f : terms.factors(*strange)) {
+      if (terms.atom(f.atom).kind != AtomKind::sum) continue;
       for (const Rank& other : ranks)
-        if (const Rank::Made* made = other.made(terms.atom(a).of)) {
+        if (const Rank::Made* made = other.made(terms.atom(f.atom).of)) {
           result.made_on = result.passed_on = &other;
           result.made_by = &other.trace().nodes[made->first];
           result.passed_by = &other.trace().nodes[made->last];
           return result;
         }
     }
+    return result;
+  }
   const uint32_t* first = rank.first(output.got);
   const uint32_t last = last_writer(rank.trace(), rank.trace().outputs.at(output.output));
   result.made_on = result.passed_on = &rank;

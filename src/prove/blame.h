@@ -1,7 +1,7 @@
 // prove/blame.h: which statement made the wrong term of an output.
 //
-// What the logical model names is right; so the first sum of a wrong output that the model never
-// forms was made by whoever is to blame, or just behind him.
+// What the model forms is right. So the first monomial of a wrong output that the model never forms
+// was made by whoever is to blame, or just behind. Where it is of a sum, that sum's maker is named.
 #pragma once
 
 #include <string>
@@ -20,13 +20,14 @@ struct WrongOutput {
 struct Blame {
   const Rank* made_on = nullptr;
   const Node* made_by = nullptr;
-  const Rank* passed_on = nullptr;
+  const Rank* passed_on = nullptr;  // who wrote it last before it was used
   const Node* passed_by = nullptr;
 };
 
 // The wrong output that was made first: it is nearest to the fault.
 size_t earliest(Terms& terms, const std::vector<WrongOutput>& outputs);
-// right: atoms below that number are the logical model's own.
-Blame blame(Terms& terms, const WrongOutput& output, const std::vector<Rank>& ranks, Atom right);
+// right: monomials below that number are the logical model's own.
+Blame blame(Terms& terms, const WrongOutput& output, const std::vector<Rank>& ranks,
+            Monomial right);
 
 }  // namespace opguard::proving

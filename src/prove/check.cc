@@ -201,6 +201,13 @@ std::vector<int64_t> position_in(const Shape& shape, size_t n) {
   return position;
 }
 
+// A sum over one element is its mean, and a transposed [n, 1] looks like a [1, n].
+bool is_thin(const Shape& own, const Shape& whole) {
+  for (size_t d = 0; d < own.size() && own.size() == whole.size(); ++d)
+    if (own[d] == 1 && whole[d] > 1) return true;
+  return false;
+}
+
 // One output of one rank that is not, or not yet, known to be right.
 struct Suspect {
   Rank* rank;
@@ -238,7 +245,7 @@ static Result checked(const Captured& captured) {
   std::map<std::string, Array> want;
   for (const auto& [name, tensor] : captured.logical.outputs) want[name] = model.read(tensor);
 
-  const auto right = static_cast<Atom>(terms.atoms());
+  const auto right = static_cast<Monomial>(terms.monomials());
   std::vector<Rank> ranks;
   ranks.reserve(captured.ranks.size());
   for (const Trace& trace : captured.ranks) {
@@ -246,6 +253,9 @@ static Result checked(const Captured& captured) {
     Rank& rank = ranks.emplace_back(terms, trace, known, false);
     for (const auto& [name, tensor] : trace.inputs) {
       const std::vector<Element>& all = logical_inputs.at(name);
+      if (is_thin(tensor.shape, captured.inputs.at(name).shape) &&
+          std::find(result.thin.begin(), result.thin.end(), name) == result.thin.end())
+        result.thin.push_back(name);
       std::vector<Element> mine;
       for (int64_t i : trace.place.at(name)) mine.push_back(all.at(static_cast<size_t>(i)));
       rank.set(tensor, mine);
@@ -263,6 +273,7 @@ static Result checked(const Captured& captured) {
 
   std::vector<Suspect> suspects;
   std::set<std::string> seen;
+  std::map<std::string, std::vector<bool>> covered;
   for (Rank& rank : ranks)
     for (const auto& [name, tensor] : rank.trace().outputs) {
       auto logical = want.find(name);
@@ -278,8 +289,15 @@ static Result checked(const Captured& captured) {
       if (base != name && rank.trace().place.contains(base)) {
         const auto& place = rank.trace().place.at(base);
         Array mine{tensor.shape, {}};
-        for (int64_t i : place) mine.at.push_back(expected.at.at(static_cast<size_t>(i)));
+        std::vector<bool>& cover = covered[name];
+        cover.resize(expected.at.size());
+        for (int64_t i : place) {
+          mine.at.push_back(expected.at.at(static_cast<size_t>(i)));
+          cover[static_cast<size_t>(i)] = true;
+        }
         expected = std::move(mine);
+      } else {
+        covered[name].assign(expected.at.size(), true);
       }
       const Array found = rank.look(tensor);
       if (found.at.size() != expected.at.size()) {
@@ -312,6 +330,13 @@ static Result checked(const Captured& captured) {
     if (!seen.contains(name)) {
       result.verdict = Verdict::refuted;
       result.why = "no rank has " + name;
+      return result;
+    }
+  for (const auto& [name, cover] : covered)
+    if (const auto gap = std::find(cover.begin(), cover.end(), false); gap != cover.end()) {
+      result.verdict = Verdict::refuted;
+      result.why =
+          "no rank has element " + std::to_string(gap - cover.begin()) + " of the model's " + name;
       return result;
     }
   if (suspects.empty()) {

@@ -40,8 +40,9 @@ struct Result {
   std::optional<Statement> at;  // where that is
   std::optional<Difference> difference;
   std::vector<std::string> other_outputs;  // that differ too
-  std::vector<std::string> not_compared;   // outputs that the logical model has not
-  uint64_t outputs = 0, elements = 0;      // that were compared
+  std::vector<std::string> thin;  // inputs that a rank has one element of, along a shared dimension
+  std::vector<std::string> not_compared;  // outputs that the logical model has not
+  uint64_t outputs = 0, elements = 0;     // that were compared
   uint64_t logical_operators = 0, plan_operators = 0, terms = 0;
   double seconds = 0;
 };

@@ -218,6 +218,7 @@ Meeting meeting_of(const Node& node) {
 void meet(Terms& t, const std::vector<Rank*>& ranks, const std::vector<Meeting>& parts) {
   const size_t n = ranks.size();
   const Meeting& first = parts[0];
+  t.set_maker(ranks[0]->as_maker());
   for (const Meeting& m : parts) {
     if (m.reduction != first.reduction)
       throw Refuted(std::string(name_of(m.kind)) + " by " + first.reduction + " and by " +

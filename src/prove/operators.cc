@@ -222,10 +222,13 @@ std::vector<int64_t> Call::list(size_t i, const char* name) const {
 
 void apply(Rank& rank) {
   const Node& node = rank.node();
+  rank.terms().set_maker(rank.as_maker());
   try {
     apply_node(rank, node);
   } catch (const Unprovable& e) {
-    throw Unprovable(std::string(e.what()) + ", " + node.op + " at " + rank.place());
+    const std::string why = e.what();
+    const bool named = why.find(node.op) != std::string::npos;
+    throw Unprovable(why + (named ? "" : ", " + node.op) + " at " + rank.place());
   }
 }
 

@@ -341,7 +341,17 @@ Results masked_fill(const Call& c) {
   return one(
       each(all, [&](std::span<const Element> x) { return chosen(c.terms(), x[1], x[2], x[0]); }));
 }
-Results same(const Call& c) { return one(c.array(0)); }
+// A cast. To bool: whether it is not zero.
+Results same(const Call& c) {
+  const auto& results = c.node().results;
+  if (results.empty() || results[0].dtype != "bool") return one(c.array(0));
+  return unary(c, [](Terms& t, Element x) {
+    const Element only[] = {x};
+    const auto truth =
+        t.map([](std::span<const Rational> v) { return Rational(!v[0].zero()); }, only);
+    return truth ? *truth : x;
+  });
+}
 Results copied(const Call& c) { return one(broadcast_to(c.array(1), c.tensor(0).shape)); }
 Results zeros(const Call& c) { return one(Array::scalar(c.terms().zero())); }
 Results ones(const Call& c) { return one(Array::scalar(c.terms().one())); }

@@ -161,8 +161,24 @@ Element Rank::settled(Element e, bool used) {
   return e;
 }
 
+// Whether it is a whole number whatever the unknowns: of tokens and truths, with whole factors.
+bool Rank::is_whole(Element e) const {
+  for (const Part& p : terms_.parts(e)) {
+    if (!p.factor.whole()) return false;
+    for (const Factor& f : terms_.factors(p.monomial)) {
+      const AtomValue& v = terms_.atom(f.atom);
+      const bool truth =
+          v.kind == AtomKind::function && (v.first == static_cast<uint32_t>(Function::less) ||
+                                           v.first == static_cast<uint32_t>(Function::step));
+      if (f.exponent < 0 || (v.kind != AtomKind::indicator && !truth)) return false;
+    }
+  }
+  return true;
+}
+
 void Rank::write(const Tensor& t, const Array& value) {
   const Array shaped = broadcast_to(value, t.shape);
+  const bool whole = t.dtype.starts_with("int") || t.dtype.starts_with("uint") || t.dtype == "bool";
   std::vector<Element>& memory = storage(t.storage, end_of(t));
   const bool used = used_.contains(t.storage);
   std::unordered_map<Element, Element> settled_of;
@@ -170,6 +186,7 @@ void Rank::write(const Tensor& t, const Array& value) {
   walk(t, [&](size_t offset) {
     const Element given = shaped.at[n++];
     auto [at, fresh] = settled_of.try_emplace(given);
+    if (fresh && whole && !is_whole(given)) throw Unprovable("a value becomes a whole number");
     if (fresh) at->second = settled(given, used);
     memory[offset] = at->second;
   });

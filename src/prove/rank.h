@@ -31,6 +31,8 @@ class Rank {
   bool done() const { return next_ >= trace_.nodes.size(); }
   const Node& node() const { return trace_.nodes[next_]; }
   uint32_t position() const { return next_; }
+  // This rank's node as a maker of terms (Terms::set_maker).
+  uint64_t as_maker() const { return (uint64_t{number()} + 1) << 32 | next_; }
   void advance() { ++next_; }
   // "tp.py:40", of the node it is at or of another.
   std::string place() const { return done() ? "its end" : place_of(node()); }
@@ -67,6 +69,7 @@ class Rank {
  private:
   std::vector<Element>& storage(uint32_t number, int64_t needed);
   Element settled(Element e, bool used);
+  bool is_whole(Element e) const;
   void find_used();
 
   Terms& terms_;

@@ -119,7 +119,7 @@ std::optional<Rational> rational_of(double value) {
       std::fabs(mantissa) == 0.5 && exponent > -60 && exponent < 1)
     return Rational(value < 0 ? -1 : 1, int64_t{1} << (1 - exponent));
   // Few decimal digits: 1e-5, 0.999. A float64 may have more of them than a float32.
-  for (int digits = 1; digits <= (single ? 6 : 12); ++digits) {
+  for (int digits = 1; digits <= (single ? 5 : 12); ++digits) {
     char text[40];
     std::snprintf(text, sizeof(text), "%.*e", digits - 1, std::fabs(value));
     if (!rounds_to(std::fabs(value), std::strtod(text, nullptr))) continue;

@@ -47,9 +47,9 @@ class Rational {
 // base^exponent; base not 0 where the exponent is negative.
 Rational power(const Rational& base, int64_t exponent);
 
-// The rational that a float is the rounding of, as a float32 or, where it has more bits, as a
-// float64: one with a denominator up to 256 (1024), or of at most 6 (12) decimal digits. 0.1f is 1/10,
-// 0.3333333 is 1/3. None for 0.54030231 (a cosine) and 0.70710678.
+// The rational that a float is the rounding of. A float32 is one with a denominator up to 256 or of
+// at most 5 decimal digits. One that needs a float64 has up to 1024, or 12 digits.
+// 0.1f is 1/10, 0.33333334f is 1/3. None for 0.54030231 (a cosine) and 0.70710678.
 std::optional<Rational> rational_of(double value);
 
 }  // namespace opguard::proving

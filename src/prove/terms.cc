@@ -52,7 +52,10 @@ Atom Terms::intern(AtomValue value) {
 
 Monomial Terms::intern(Factors factors) {
   auto [at, fresh] = monomial_of_.try_emplace(factors, static_cast<Monomial>(monomials_.size()));
-  if (fresh) monomials_.push_back(std::move(factors));
+  if (fresh) {
+    monomials_.push_back(std::move(factors));
+    makers_.push_back(maker_);
+  }
   return at->second;
 }
 

@@ -2,14 +2,14 @@
 //
 //   Element    a linear combination: 2 * x0 * x1^-1 + 1/3 * s
 //   Monomial   a product of powers of atoms: x0 * x1^-1
-//   Atom       a variable, a function of elements (exp, log, root, ...), a sum that has a name,
-//              the indicator [token = v], an irrational constant
+//   Atom       a variable, an indicator [token = v], an irrational constant,
+//              a function of elements (exp, log, root, ...), a sum that has a name
 //
 // Each is kept once (hash consing), so that equal ids are equal reals: that is the proof. Unequal
 // ids say nothing; evaluate.h then looks for numbers that tell them apart.
 //
 // A product does not multiply sums out. Factors that all parts of a sum share go outside, and what
-// is left becomes one atom: so a loss scale, 1 / ranks and the shift of a soft maximum cancel.
+// is left becomes one atom. So a loss scale, 1 / ranks and the shift of a soft maximum cancel.
 // Counterexample: (x + y)^2 and x^2 + 2xy + y^2 are two elements; same() writes sums out.
 //
 // A token is an unknown whole number below its size. What depends on one is a table: a sum over
@@ -99,6 +99,10 @@ class Terms {
   const Parts& parts(Element e) const { return elements_[e]; }
   const Factors& factors(Monomial m) const { return monomials_[m]; }
   const AtomValue& atom(Atom a) const { return atoms_[a]; }
+  // Whatever is made from now on is made by this node (of_node()); 0: by nobody.
+  void set_maker(uint64_t maker) { maker_ = maker; }
+  uint64_t maker(Monomial m) const { return makers_[m]; }
+  size_t monomials() const { return monomials_.size(); }
   // An irrational constant, as exact as it was met first.
   double number_of(Atom a) const {
     auto at = numbers_.find(a);
@@ -208,6 +212,8 @@ class Terms {
 
   std::vector<AtomValue> atoms_;
   std::vector<Factors> monomials_;
+  std::vector<uint64_t> makers_;  // of monomials
+  uint64_t maker_ = 0;
   std::vector<Parts> elements_;
   std::unordered_map<AtomValue, Atom, AtomHash> atom_of_;
   std::unordered_map<Factors, Monomial, ListHash<Factors>> monomial_of_;

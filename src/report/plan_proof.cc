@@ -140,6 +140,7 @@ json plan_proof_json(const proving::Captured& captured, const proving::Result& r
       {"operators", {{"logical", result.logical_operators}, {"plan", result.plan_operators}}},
       {"terms", result.terms},
       {"seconds", result.seconds},
+      {"thin", result.thin},
       {"not_compared", result.not_compared}};
   if (!result.why.empty()) found["why"] = result.why;
   if (result.at) found["at"] = statement_json(*result.at);

@@ -6,7 +6,8 @@
 
 A storage is symbolic once an operator with a symbolic argument, or a collective, has written it.
 Whatever else a step reads is a constant: its contents are noted before its first reader runs.
-Counterexample: memory from empty() is neither. No node stands for it, so that the checker sees what nobody wrote.
+Counterexample: memory from empty() counts as symbolic, and no node stands for it. So what is computed of memory that
+nobody wrote is no number by chance: the checker meets it, and says so. Filled with numbers it is a constant.
 The cost: a walk up the stack for each operator; an operator's arguments are never copied.
 """
 
@@ -17,6 +18,7 @@ from . import encode, sources
 
 _UNWRITTEN = ("aten.empty.", "aten.empty_like.", "aten.empty_strided.", "aten.empty_permuted.", "aten.new_empty.", "aten.new_empty_strided.")
 _READ_ONLY = ("c10d.send.", "c10d.barrier.", "c10d.monitored_barrier_.", "c10d.check_for_nan.")
+_OVERWRITING = ("fill_", "zero_", "copy_", "normal_", "uniform_", "random_", "bernoulli_", "exponential_")
 _COLLECTIVES = ("c10d.", "_c10d_functional.")
 _TRUSTED = ("aten.", "_c10d_functional.")  # fsdp's and a user's operators write arguments that their schemas do not name
 _AT = "opguard_at"  # where a node's place is kept in its metadata
@@ -64,6 +66,7 @@ class Recorder(TorchDispatchMode):
         self.paused = False
         self._storages = encode.Storages()
         self._symbolic, self._known = set(), set()  # storages; known: of which no constant is needed any more
+        self._unwritten = set()  # storages from empty(): symbolic until numbers fill them
         self._covered = {}  # storage -> elements that are inputs
         self._stack_numbers = {}
 
@@ -122,12 +125,21 @@ class Recorder(TorchDispatchMode):
         mutated = _mutated(func, name, args, kwargs)
         made = [tensor for tensor in outputs if tensor is not None]
         view = (func.is_view or name.startswith(_TRUSTED)) and self._is_view(func, inputs, made, mutated)
+        if name.startswith(_UNWRITTEN) and not self._any_symbolic(inputs):
+            fresh = {self._storages.number(tensor) for tensor in made if encode.has_storage(tensor)}
+            self._symbolic |= fresh
+            self._unwritten |= fresh
+            return
+        if not collective and self._fills(name, inputs, mutated):
+            filled = {self._storages.number(tensor) for tensor in mutated}
+            self._symbolic -= filled
+            self._unwritten -= filled
         symbolic = collective or self._any_symbolic(inputs + made)
         written = self._distinct(made + mutated)
         for tensor in written:
             if encode.has_storage(tensor):
                 (self._symbolic if symbolic else self._known).add(self._storages.number(tensor))
-        if not symbolic and (view or not written or name.startswith(_UNWRITTEN)):
+        if not symbolic and (view or not written):
             return
         node = torch._C._current_autograd_node()
         out = [None if tensor is None else self._storages.tensor(tensor) for tensor in outputs]
@@ -139,6 +151,15 @@ class Recorder(TorchDispatchMode):
         entry["writes"] = [self._storages.tensor(tensor) for tensor in written]
         if not symbolic:
             entry["values"] = [encode.contents(tensor) for tensor in written]
+
+    def _fills(self, name, inputs, mutated):
+        """Whether fresh memory is filled whole, with numbers."""
+        operator, overload = name.split(".")[1:3] if name.count(".") > 1 else ("", "")
+        if not mutated or not (operator in _OVERWRITING or overload.endswith("out")):
+            return False
+        if not all(encode.has_storage(tensor) and self._storages.number(tensor) in self._unwritten and tensor.numel() == self._elements(tensor) for tensor in mutated):
+            return False
+        return not self._any_symbolic([tensor for tensor in inputs if all(tensor is not target for target in mutated)])
 
     def _add(self, name, args, kwargs, out, at, node):
         entry = {"op": name, "args": args, "kwargs": kwargs, "out": out, "at": at}

@@ -177,13 +177,15 @@ def _given(args, kwargs):
     given = [(str(k), v) for k, v in list(dict.items(state)) if isinstance(v, torch.Tensor)] if isinstance(state, dict) else []
     live = _live(args[0])
     own = [_key(live[name]) for name, tensor in given if name in live and tensor.numel() and _key(tensor) == _key(live[name])]
-    # What torch.distributed.checkpoint has filled in place is loaded already.
-    left = [key for key in own if key not in _filled]
+    # What torch.distributed.checkpoint has filled in place is loaded already. An object with a state of its own it fills
+    # and then hands that state, before it returns.
+    left = [key for key in own if key not in _filled] if _IN_PLACE not in hooks.inside.families else []
     _filled.difference_update(own)
     return given, len(left)
 
 
 _filled = set()  # keys of tensors
+_IN_PLACE = "load in place"
 
 
 def _fills(args, kwargs):
@@ -276,7 +278,7 @@ def _on_distributed(module):
     loader = sys.modules.get(module.__name__ + ".state_dict_loader", module)
     for name in ("load", "load_state_dict"):
         original = getattr(loader, name, None)
-        ours = hooks.around(loader, name, _fills, family="load in place")
+        ours = hooks.around(loader, name, _fills, family=_IN_PLACE)
         if ours is not None and getattr(module, name, None) is original:
             setattr(module, name, ours)
 

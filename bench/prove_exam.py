@@ -1,0 +1,97 @@
+"""`opguard prove` on plans with known answers: verdicts, the statement that is named, seconds.
+
+    bench/prove_exam.py [--cases DIR] [--json FILE] [--table DOCUMENT]
+
+The cases are ../shared/cases/prove (exam.json says what each is). A statement counts as named where the line that stands under "made" or "passed" is
+within --near lines of the mutated one and in its file. With --table nothing runs: what --json has kept is written into the document.
+"""
+
+import argparse
+import difflib
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def mutated_lines(o, case):
+    """Where a plan differs from the correct one that it was made of; without that, the lines that hold the statement."""
+    lines = (o.cases / (case["case"] + ".py")).read_text().splitlines()
+    base = o.cases / ((case["base"] or "") + ".py")
+    if base.is_file():
+        found = []
+        for tag, _, _, begin, end in difflib.SequenceMatcher(None, base.read_text().splitlines(), lines, autojunk=False).get_opcodes():
+            found += range(begin + 1, max(end, begin + 1) + 1) if tag != "equal" else []
+        return found
+    return [number for number, line in enumerate(lines, 1) if case["statement"] in line]
+
+
+def try_case(o, case):
+    path = o.cases / (case["case"] + ".py")
+    with tempfile.TemporaryDirectory() as folder:
+        begin = time.monotonic()
+        ran = subprocess.run([o.opguard, "prove", path, "--python", o.python, "--json", Path(folder) / "result.json"], capture_output=True, text=True)
+        seconds = time.monotonic() - begin
+        written = Path(folder) / "result.json"
+        found = json.loads(written.read_text()) if written.exists() else {"verdict": "bad input", "why": ran.stderr.strip()[-300:]}
+    result = {"case": case["case"], "expect": case["expect"], "verdict": found["verdict"], "seconds": round(seconds, 1), "check_seconds": round(found.get("seconds", 0), 2)}
+    if case["expect"] == "refuted" and found["verdict"] == "refuted":
+        wanted = mutated_lines(o, case)
+        difference = found.get("difference", {})
+        said = [s for s in (found.get("at"), difference.get("made"), difference.get("passed")) if s]
+        near = [abs(s["line"] - line) for s in said for line in wanted if Path(s["file"]).name == path.name]
+        result.update(statement=wanted, said=["%s:%d" % (Path(s["file"]).name, s["line"]) for s in said], lines_off=min(near, default=None))
+    elif found.get("why"):
+        result["why"] = found["why"]
+    return result
+
+
+def table(kept):
+    rows = ["| plan | expected | verdict | s, of them checking | lines from the mutated statement |", "|---|---|---|---|---|"]
+    for r in kept["cases"]:
+        off = r.get("lines_off")
+        rows.append("| %s | %s | %s | %.1f, %.2f | %s |" % (r["case"], r["expect"], r["verdict"], r["seconds"], r["check_seconds"], "" if r["expect"] != "refuted" else "another file" if off is None else off))
+    return "\n".join(rows)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", type=Path, default=ROOT.parent / "shared" / "cases" / "prove")
+    parser.add_argument("--opguard", type=Path, default=ROOT / "build" / "release" / "src" / "cli" / "opguard")
+    parser.add_argument("--python", type=Path, default=ROOT / ".venv" / "bin" / "python")
+    parser.add_argument("--near", type=int, default=2)
+    parser.add_argument("--only", default="", help="these cases, separated by commas")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--table", type=Path, metavar="DOCUMENT")
+    o = parser.parse_args()
+    if o.table:
+        from marks import put
+
+        put(o.table, "prove_exam", table(json.loads(o.json.read_text())))
+        return 0
+    if not (o.cases / "exam.json").is_file():
+        print(f"skipped: no {o.cases / 'exam.json'}")
+        return 77
+    results = []
+    for case in json.loads((o.cases / "exam.json").read_text()):
+        if o.only and case["case"] not in o.only.split(","):
+            continue
+        results.append(try_case(o, case))
+        print(results[-1], flush=True)
+    right = sum(r["verdict"] == r["expect"] for r in results)
+    wrongly_proved = sum(r["verdict"] == "proved" != r["expect"] for r in results)
+    refuted = [r for r in results if r["expect"] == "refuted"]
+    named = sum(r.get("lines_off") is not None and r["lines_off"] <= o.near for r in refuted)
+    summary = {"cases": len(results), "right": right, "wrongly_proved": wrongly_proved, "refuted": len(refuted), "statement_within": o.near, "statement_named": named, "seconds": round(sum(r["seconds"] for r in results), 1)}
+    print("%(right)d of %(cases)d verdicts as expected, %(wrongly_proved)d wrongly proved; of %(refuted)d mutated plans the statement within %(statement_within)d lines in %(statement_named)d; %(seconds).0f s" % summary)
+    if o.json:
+        o.json.write_text(json.dumps({"summary": summary, "cases": results}, indent=1) + "\n")
+    return 0 if right == len(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
