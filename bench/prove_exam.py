@@ -2,7 +2,7 @@
 
     bench/prove_exam.py [--cases DIR] [--json FILE] [--table DOCUMENT]
 
-The cases are ../shared/cases/prove (exam.json says what each is). A statement counts as named where the line that stands under "made" or "passed" is
+The cases are ../shared/cases/prove (exam.json says what each is). A statement counts as named where a line that stands under "made", "fed" or "passed" is
 within --near lines of the mutated one and in its file. With --table nothing runs: what --json has kept is written into the document.
 """
 
@@ -42,7 +42,7 @@ def try_case(o, case):
     if case["expect"] == "refuted" and found["verdict"] == "refuted":
         wanted = mutated_lines(o, case)
         difference = found.get("difference", {})
-        said = [s for s in (found.get("at"), difference.get("made"), difference.get("passed")) if s]
+        said = [s for s in (found.get("at"), difference.get("made"), difference.get("fed"), difference.get("passed")) if s]
         near = [abs(s["line"] - line) for s in said for line in wanted if Path(s["file"]).name == path.name]
         result.update(statement=wanted, said=["%s:%d" % (Path(s["file"]).name, s["line"]) for s in said], lines_off=min(near, default=None))
     elif found.get("why"):

@@ -37,23 +37,33 @@ std::unordered_set<Monomial> monomials_in(const Terms& terms, Element root) {
   return found;
 }
 
-}  // namespace
-
-size_t earliest(Terms& terms, const std::vector<WrongOutput>& outputs) {
-  static_cast<void>(terms);
-  const auto order = [](const WrongOutput& w) {
-    if (w.output == "loss") return int64_t{-1};
-    if (!w.output.starts_with("grad:")) return int64_t{1} << 40;
-    return static_cast<int64_t>(last_writer(w.rank->trace(), w.rank->trace().outputs.at(w.output)));
+// The last writer before a node of what it reads, on another line of the user's.
+const Node* feeder_of(const Rank& rank, const Node& node) {
+  const Trace& trace = rank.trace();
+  const auto line_of = [&](const Node& n) {
+    const auto& stack = trace.stacks[n.stack];
+    return stack.empty() ? std::pair<std::string, int64_t>()
+                         : std::pair(stack[0].file, stack[0].line);
   };
-  size_t best = 0;
-  for (size_t i = 1; i < outputs.size(); ++i)
-    if (order(outputs[i]) < order(outputs[best])) best = i;
-  return best;
+  std::unordered_set<uint32_t> wanted;
+  for (const auto& argument : node.arguments) {
+    if (is_tensor(argument)) wanted.insert(tensor_of(argument).storage);
+    if (argument.is_array())
+      for (const auto& entry : argument)
+        if (is_tensor(entry)) wanted.insert(tensor_of(entry).storage);
+  }
+  const auto begin = static_cast<size_t>(&node - trace.nodes.data());
+  for (size_t i = begin; i-- > 0;) {
+    const Node& before = trace.nodes[i];
+    for (const Tensor& t : before.writes)
+      if (wanted.contains(t.storage) && !before.view && line_of(before) != line_of(node))
+        return &before;
+  }
+  return nullptr;
 }
 
-Blame blame(Terms& terms, const WrongOutput& output, const std::vector<Rank>& ranks,
-            Monomial right) {
+Blame maker_of(Terms& terms, const WrongOutput& output, const std::vector<Rank>& ranks,
+               Monomial right) {
   Blame result;
   const Rank& rank = *output.rank;
   const auto& nodes = rank.trace().nodes;
@@ -87,6 +97,28 @@ Blame blame(Terms& terms, const WrongOutput& output, const std::vector<Rank>& ra
   result.made_on = result.passed_on = &rank;
   result.made_by = &nodes[first != nullptr ? *first : last];
   result.passed_by = &nodes[last];
+  return result;
+}
+
+}  // namespace
+
+size_t earliest(Terms& terms, const std::vector<WrongOutput>& outputs) {
+  static_cast<void>(terms);
+  const auto order = [](const WrongOutput& w) {
+    if (w.output == "loss") return int64_t{-1};
+    if (!w.output.starts_with("grad:")) return int64_t{1} << 40;
+    return static_cast<int64_t>(last_writer(w.rank->trace(), w.rank->trace().outputs.at(w.output)));
+  };
+  size_t best = 0;
+  for (size_t i = 1; i < outputs.size(); ++i)
+    if (order(outputs[i]) < order(outputs[best])) best = i;
+  return best;
+}
+
+Blame blame(Terms& terms, const WrongOutput& output, const std::vector<Rank>& ranks,
+            Monomial right) {
+  Blame result = maker_of(terms, output, ranks, right);
+  if (result.made_by != nullptr) result.fed_by = feeder_of(*result.made_on, *result.made_by);
   return result;
 }
 

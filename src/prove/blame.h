@@ -22,6 +22,7 @@ struct Blame {
   const Node* made_by = nullptr;
   const Rank* passed_on = nullptr;  // who wrote it last before it was used
   const Node* passed_by = nullptr;
+  const Node* fed_by = nullptr;  // who wrote what made_by reads, on another line
 };
 
 // The wrong output that was made first: it is nearest to the fault.

@@ -408,6 +408,7 @@ static Result checked(const Captured& captured) {
     d.factor = (b.factor / a.factor).value();
   const Blame blamed = blame(terms, candidates[first], ranks, right);
   if (blamed.made_by != nullptr) d.made = statement_of(*blamed.made_on, *blamed.made_by);
+  if (blamed.fed_by != nullptr) d.fed = statement_of(*blamed.made_on, *blamed.fed_by);
   if (blamed.passed_by != nullptr) d.passed = statement_of(*blamed.passed_on, *blamed.passed_by);
   result.difference = std::move(d);
   return result;

@@ -30,8 +30,8 @@ struct Difference {
   std::map<std::string, double> point;
   // plan / logical, where that is the same number whatever the point.
   std::optional<double> factor;
-  // Who made the wrong sum first, and who wrote it last before the output.
-  std::optional<Statement> made, passed;
+  // Who made the wrong sum first, who wrote what he read, and who wrote the sum last.
+  std::optional<Statement> made, fed, passed;
 };
 
 struct Result {

@@ -91,6 +91,7 @@ std::string refutation_text(const proving::Result& result) {
   const bool apart =
       d.passed && d.made && (d.passed->line != d.made->line || d.passed->file != d.made->file);
   if (d.made) text += statement_text("made at  ", *d.made);
+  if (d.fed) text += statement_text("fed by   ", *d.fed);
   if (apart) text += statement_text("passed at", *d.passed);
   return text;
 }
@@ -158,6 +159,7 @@ json plan_proof_json(const proving::Captured& captured, const proving::Result& r
                                             {"other_outputs", result.other_outputs}};
   if (d.factor) difference["factor"] = *d.factor;
   if (d.made) difference["made"] = statement_json(*d.made);
+  if (d.fed) difference["fed"] = statement_json(*d.fed);
   if (d.passed) difference["passed"] = statement_json(*d.passed);
   return found;
 }
