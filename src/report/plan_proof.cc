@@ -19,6 +19,7 @@ constexpr const char* kAssumed[] = {
     "no denominator is zero; roots and logarithms are of positive numbers",
     "a float that is the rounding of a short fraction is that fraction",
     "tokens are below their size",
+    "a send never waits for its receiver",
     "what holds at these dims holds at larger ones",
 };
 
@@ -122,6 +123,11 @@ std::string plan_proof_text(const proving::Captured& captured, const proving::Re
   text += seconds;
   for (const std::string& name : result.not_compared)
     text += "  not compared, since the model has no such output: " + name + "\n";
+  if (result.verdict == proving::Verdict::proved && !result.thin.empty()) {
+    text += "  a rank has one element along a dimension of";
+    for (const std::string& name : result.thin) text += " " + name;
+    text += ": what sums and what averages over it are the same here; --dims gives it more\n";
+  }
   if (result.verdict == proving::Verdict::proved) {
     text += "  assumed:\n";
     for (const char* line : kAssumed) text += std::string("    ") + line + "\n";

@@ -144,3 +144,91 @@ def test_plans_with_known_answers():
         pytest.skip(f"no {cases}")
     ran = subprocess.run([sys.executable, ROOT / "bench" / "prove_exam.py", "--opguard", OPGUARD, "--python", sys.executable, "--only", "tpsp,fsdp2,m12_mask_not_shifted,m18_deadlock,e01_max_by_sum"], capture_output=True, text=True, timeout=600)
     assert ran.returncode == 0 and "5 of 5 verdicts as expected, 0 wrongly proved" in ran.stdout, ran.stdout + ran.stderr
+
+
+# Data parallelism by hand with all that a step of a training has: loss scale, accumulation, checkpointing, tied weights, a norm, clipping, AdamW.
+STEP = """import torch, torch.nn as nn, torch.nn.functional as F, torch.distributed as dist
+from torch.utils.checkpoint import checkpoint
+DIMS, WORLD = dict(batch=4, width=4, vocab=6), 2
+class Net(nn.Module):
+    def __init__(s, d):
+        super().__init__()
+        s.e = nn.Embedding(d["vocab"], d["width"]); s.n = nn.LayerNorm(d["width"]); s.a = nn.Linear(d["width"], 8); s.b = nn.Linear(8, d["width"])
+    def block(s, x): return x + s.b(F.gelu(s.a(s.n(x))))
+    def forward(s, t):
+        x = checkpoint(s.block, s.e(t), use_reentrant=False)
+        return x @ s.e.weight.t()
+def build(d, n, clip, accumulate):
+    m = Net(d); o = torch.optim.AdamW(m.parameters(), lr=0.01, weight_decay=0.1)
+    t, y = torch.randint(0, d["vocab"], (d["batch"] // n,)), torch.randint(0, d["vocab"], (d["batch"] // n,))
+    def step():
+        losses = []
+        for c, z in zip(t.chunk(accumulate), y.chunk(accumulate)):
+            loss = F.cross_entropy(m(c), z) / accumulate
+            (loss * 1024).backward(); losses.append(loss.detach())
+        for p in m.parameters():
+            p.grad.div_(1024)
+            if n > 1: dist.all_reduce(p.grad, op=dist.ReduceOp.AVG)
+        g = nn.utils.clip_grad_norm_(m.parameters(), clip)
+        o.step()
+        loss = sum(losses)
+        if n > 1: dist.all_reduce(loss, op=dist.ReduceOp.AVG)
+        return {"loss": loss, "gnorm": g, **{"grad:" + k: p.grad for k, p in m.named_parameters()}, **{"new:" + k: p for k, p in m.named_parameters()}}
+    return dict(state=dict(m.named_parameters()), tokens=dict(t=t, y=y), step=step)
+def logical(d): return build(d, 1, 1.0, 1)
+def plan(rank, d): return dict(build(d, WORLD, 1.0, 2), place=lambda k, f: f.chunk(WORLD)[rank] if k in ("t", "y") else f)
+"""
+
+# Experts on two ranks, tokens sent to them and back.
+EXPERTS = """import torch, torch.nn.functional as F, torch.distributed as dist
+DIMS, WORLD = dict(tokens=8, width=4, vocab=2), 2
+# two experts, a token goes to expert t % 2 by its position: even positions to 0, odd to 1; all-to-all there and back
+class A2A(torch.autograd.Function):
+    @staticmethod
+    def forward(c, x):
+        y = torch.empty_like(x); dist.all_to_all_single(y, x.contiguous()); return y
+    @staticmethod
+    def backward(c, g):
+        y = torch.empty_like(g); dist.all_to_all_single(y, g.contiguous()); return y
+def logical(d):
+    x = torch.randn(d["tokens"], d["width"], requires_grad=True); w = torch.randn(2, d["width"], d["width"], requires_grad=True)
+    def step():
+        y = torch.empty(d["tokens"], d["width"])
+        e = F.silu(x[0::2] @ w[0]); o = F.silu(x[1::2] @ w[1])
+        y = torch.stack([e, o], 1).reshape(d["tokens"], -1)
+        loss = y.square().sum(); loss.backward()
+        return {"loss": loss.detach(), "grad:x": x.grad, "grad:w": w.grad}
+    return dict(state=dict(x=x, w=w), tokens={}, step=step)
+def plan(rank, d):
+    n = d["tokens"] // WORLD
+    x = torch.randn(n, d["width"], requires_grad=True); w = torch.randn(1, d["width"], d["width"], requires_grad=True)
+    def step():
+        send = torch.cat([x[0::2], x[1::2]])
+        got = A2A.apply(send)
+        back = A2A.apply(F.silu(got @ w[0]))
+        e, o = back.chunk(2)
+        y = torch.stack([e, o], 1).reshape(n, -1)
+        loss = y.square().sum(); loss.backward()
+        l = loss.detach().clone(); dist.all_reduce(l)
+        return {"loss": l, "grad:x": x.grad, "grad:w": w.grad}
+    return dict(state=dict(x=x, w=w), tokens={}, step=step, place=lambda k, f: f.chunk(WORLD)[rank])
+"""
+
+
+@pytest.mark.parametrize(
+    "text, right, wrong",
+    [(STEP, "            if n > 1: dist.all_reduce(p.grad, op=dist.ReduceOp.AVG)", "            pass"), (STEP, "p.grad.div_(1024)", "p.grad.div_(1024 if n == 1 else 512)"), (EXPERTS, "w[0]", "w[0] * 2")],
+)
+def test_whole_steps(tmp_path, text, right, wrong):
+    code, said, result = prove(plan_file(tmp_path, text))
+    assert (code, result["verdict"]) == (0, "proved"), result
+    assert (" one element along a dimension " in said) == bool(result["thin"])
+    head, mark, tail = text.rpartition("def plan(" if text is EXPERTS else right)
+    changed = head + mark + tail.replace(right, wrong) if text is EXPERTS else text.replace(right, wrong)
+    code, _, result = prove(plan_file(tmp_path, changed))
+    assert (code, result["verdict"]) == (1, "refuted"), result
+
+
+def test_an_extent_of_one_is_told(tmp_path):
+    code, text, result = prove(plan_file(tmp_path, PLAN), "--dims", "inner=2")
+    assert code == 0 and result["thin"] == ["v", "w"] and "a rank has one element along a dimension of v w:" in text
