@@ -6,7 +6,7 @@
 namespace opguard::proving {
 namespace {
 
-// Calls f(offset of a, offset of each other) along the common shape.
+// How far each dimension of the common shape moves in an array of its own; 0: it is repeated.
 std::vector<int64_t> strides_in(const Shape& own, const Shape& common) {
   std::vector<int64_t> strides(common.size(), 0);
   int64_t stride = 1;

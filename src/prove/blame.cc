@@ -102,8 +102,7 @@ Blame maker_of(Terms& terms, const WrongOutput& output, const std::vector<Rank>&
 
 }  // namespace
 
-size_t earliest(Terms& terms, const std::vector<WrongOutput>& outputs) {
-  static_cast<void>(terms);
+size_t earliest(const std::vector<WrongOutput>& outputs) {
   const auto order = [](const WrongOutput& w) {
     if (w.output == "loss") return int64_t{-1};
     if (!w.output.starts_with("grad:")) return int64_t{1} << 40;

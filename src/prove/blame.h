@@ -26,7 +26,7 @@ struct Blame {
 };
 
 // The wrong output that was made first: it is nearest to the fault.
-size_t earliest(Terms& terms, const std::vector<WrongOutput>& outputs);
+size_t earliest(const std::vector<WrongOutput>& outputs);
 // right: monomials below that number are the logical model's own.
 Blame blame(Terms& terms, const WrongOutput& output, const std::vector<Rank>& ranks,
             Monomial right);

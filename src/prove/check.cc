@@ -13,7 +13,7 @@ namespace opguard::proving {
 namespace {
 
 constexpr uint64_t kPoints = 6;
-constexpr double kDifferent = 1e-6;  // of the larger one
+constexpr double kDifferent = 1e-6;  // of the sum of their magnitudes
 
 Statement statement_of(const Rank& rank, const Node& node) {
   Statement s;
@@ -63,8 +63,7 @@ class Simulation {
           apply(rank);
         } else {
           Meeting m = meeting_of(node);
-          if (m.group.empty())
-            for (uint32_t i = 0; i < ranks_.size(); ++i) m.group.push_back(i);
+          if (m.group.empty()) throw Unprovable("a collective whose group is not known");
           if (m.kind == Meets::send) {
             send(rank, m);
           } else if (m.kind == Meets::receive) {
@@ -386,7 +385,7 @@ static Result checked(const Captured& captured) {
   std::vector<WrongOutput> candidates;
   for (const Suspect* s : wrong)
     candidates.push_back({s->rank, s->output, s->want.front(), s->got.front()});
-  const size_t first = earliest(terms, candidates);
+  const size_t first = earliest(candidates);
   chosen = wrong[first];
   for (const Suspect* s : wrong)
     if (s != chosen && s->output != chosen->output &&

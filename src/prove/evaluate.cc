@@ -91,8 +91,6 @@ double Point::atom(Atom a) {
       x = called(static_cast<Function>(v.first), arguments);
       break;
     }
-    case AtomKind::token:
-      break;
   }
   atoms_[a] = x;
   return x;

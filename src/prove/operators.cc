@@ -35,8 +35,7 @@ bool is_silent(const std::string& name) {
                                                "alias",
                                                "_has_compatible_shallow_copy_type",
                                                "_version",
-                                               "empty_permuted",
-                                               "_fused_dropout_state"};
+                                               "empty_permuted"};
   return kNames.contains(name);
 }
 

@@ -54,6 +54,32 @@ void collect_storages(const nlohmann::json& argument, std::unordered_set<uint32_
     for (const auto& entry : argument) collect_storages(entry, into);
 }
 
+// Calls f(offset) for each element, in logical order.
+template <typename F>
+void walk(const Tensor& t, F f) {
+  const int64_t count = size_of(t.shape);
+  std::vector<int64_t> index(t.shape.size(), 0);
+  int64_t offset = t.offset;
+  for (int64_t n = 0; n < count; ++n) {
+    f(static_cast<size_t>(offset));
+    for (size_t d = index.size(); d-- > 0;) {
+      offset += t.strides[d];
+      if (++index[d] < t.shape[d]) break;
+      offset -= t.strides[d] * t.shape[d];
+      index[d] = 0;
+    }
+  }
+}
+
+int64_t end_of(const Tensor& t) {
+  int64_t last = t.offset;
+  for (size_t d = 0; d < t.shape.size(); ++d) {
+    if (t.shape[d] == 0) return t.offset;
+    last += (t.shape[d] - 1) * t.strides[d];
+  }
+  return last + 1;
+}
+
 }  // namespace
 
 Rank::Rank(Terms& terms, const Trace& trace, KnownSums& known, bool logical)
@@ -85,32 +111,6 @@ std::vector<Element>& Rank::storage(uint32_t number, int64_t needed) {
   if (at->second.size() < static_cast<size_t>(needed))
     at->second.resize(static_cast<size_t>(needed), kUnwritten);
   return at->second;
-}
-
-// Calls f(offset) for each element, in logical order.
-template <typename F>
-static void walk(const Tensor& t, F f) {
-  const int64_t count = size_of(t.shape);
-  std::vector<int64_t> index(t.shape.size(), 0);
-  int64_t offset = t.offset;
-  for (int64_t n = 0; n < count; ++n) {
-    f(static_cast<size_t>(offset));
-    for (size_t d = index.size(); d-- > 0;) {
-      offset += t.strides[d];
-      if (++index[d] < t.shape[d]) break;
-      offset -= t.strides[d] * t.shape[d];
-      index[d] = 0;
-    }
-  }
-}
-
-static int64_t end_of(const Tensor& t) {
-  int64_t last = t.offset;
-  for (size_t d = 0; d < t.shape.size(); ++d) {
-    if (t.shape[d] == 0) return t.offset;
-    last += (t.shape[d] - 1) * t.strides[d];
-  }
-  return last + 1;
 }
 
 Array Rank::look(const Tensor& t) {

@@ -30,7 +30,6 @@ class Rank {
   uint32_t number() const { return trace_.rank; }
   bool done() const { return next_ >= trace_.nodes.size(); }
   const Node& node() const { return trace_.nodes[next_]; }
-  uint32_t position() const { return next_; }
   // This rank's node as a maker of terms (Terms::set_maker).
   uint64_t as_maker() const { return (uint64_t{number()} + 1) << 32 | next_; }
   void advance() { ++next_; }

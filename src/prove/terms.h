@@ -36,7 +36,6 @@ using Atom = uint32_t;
 
 enum class AtomKind : uint8_t {
   variable,   // first: name, second: position
-  token,      // the same; only in indicators
   sum,        // of: the element that has the name
   exp,        // of
   log,        // of

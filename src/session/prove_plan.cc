@@ -1,13 +1,13 @@
 #include "session/prove_plan.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "prove/check.h"
 #include "prove/rules.h"
 #include "report/plan_proof.h"
+#include "session/work_folder.h"
 #include "support/exit_code.h"
 #include "support/install.h"
 #include "support/launch.h"
@@ -25,36 +25,6 @@ int bad(const std::string& message) {
   fail(message);
   return kBadInput;
 }
-
-// A folder of ours, taken away again.
-class Scratch {
- public:
-  explicit Scratch(std::string kept) : path_(std::move(kept)), ours_(path_.empty()) {}
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() {
-    std::error_code ignored;
-    if (ours_ && !path_.empty()) fs::remove_all(path_, ignored);
-  }
-  // "" or what is wrong.
-  std::string make() {
-    std::error_code code;
-    if (!ours_) {
-      if (fs::exists(path_, code)) return path_ + ": is there already";
-      fs::create_directories(path_, code);
-      return code ? path_ + ": " + code.message() : "";
-    }
-    std::string name = (fs::temp_directory_path(code) / "opguard-prove-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) return "no temporary folder";
-    path_ = name;
-    return "";
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-  bool ours_;
-};
 
 // 0, or the exit code after what is wrong has been said.
 int run_python(LaunchOptions launched) {
@@ -87,14 +57,14 @@ int capture(const ProvePlanOptions& options, const std::string& folder) {
 }  // namespace
 
 int prove_rules(const std::string& python) {
-  Scratch scratch("");
-  if (const std::string wrong = scratch.make(); !wrong.empty()) return bad(wrong);
+  auto scratch = WorkFolder::temporary();
+  if (!scratch) return bad(llvm::toString(scratch.takeError()));
   LaunchOptions launched;
-  launched.command = {python, python_package_dir() + "/prove/rules.py", "--out", scratch.path()};
+  launched.command = {python, python_package_dir() + "/prove/rules.py", "--out", scratch->path()};
   if (const int exit_code = run_python(std::move(launched)); exit_code != 0) return exit_code;
   proving::RulesChecked checked;
   try {
-    checked = proving::check_rules(scratch.path());
+    checked = proving::check_rules(scratch->path());
   } catch (const std::exception& e) {
     return bad(e.what());
   }
@@ -107,11 +77,12 @@ int prove_rules(const std::string& python) {
 int prove_plan(const ProvePlanOptions& options) {
   std::error_code code;
   std::string folder = options.captured;
-  Scratch scratch(options.work);
+  std::optional<WorkFolder> work;
   if (folder.empty()) {
     if (!fs::is_regular_file(options.plan, code)) return bad(options.plan + ": no such file");
-    if (const std::string wrong = scratch.make(); !wrong.empty()) return bad(wrong);
-    folder = scratch.path();
+    auto opened = WorkFolder::open(options.work);
+    if (!opened) return bad(llvm::toString(opened.takeError()));
+    folder = work.emplace(std::move(*opened)).path();
     say_step("capturing " + options.plan);
     if (const int exit_code = capture(options, folder); exit_code != 0) return exit_code;
   }
