@@ -205,14 +205,13 @@ Array matrix_product(Terms& terms, const Array& a, const Array& b) {
   const int64_t m = a.shape[0], k = a.shape[1], n = b.shape[1];
   if (b.shape[0] != k) throw Unprovable("shapes do not fit");
   Array result{{m, n}, {}};
-  std::vector<Element> products(static_cast<size_t>(k));
+  result.at.reserve(static_cast<size_t>(m * n));
+  const Array columns = permuted(b, {1, 0});
+  const auto row = [k](const Array& of, int64_t i) {
+    return std::span(of.at).subspan(static_cast<size_t>(i * k), static_cast<size_t>(k));
+  };
   for (int64_t i = 0; i < m; ++i)
-    for (int64_t j = 0; j < n; ++j) {
-      for (int64_t l = 0; l < k; ++l)
-        products[static_cast<size_t>(l)] = terms.multiply(a.at[static_cast<size_t>(i * k + l)],
-                                                          b.at[static_cast<size_t>(l * n + j)]);
-      result.at.push_back(k == 0 ? terms.zero() : terms.sum(products));
-    }
+    for (int64_t j = 0; j < n; ++j) result.at.push_back(terms.dot(row(a, i), row(columns, j)));
   return result;
 }
 

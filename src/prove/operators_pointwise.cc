@@ -122,7 +122,7 @@ Element step_of(Terms& t, Element x) {
   // Of a relu's result, x * step(x), it is the step of x.
   const Product p = t.product(x);
   if (p.factor == Rational(1)) {
-    const Factors factors = t.factors(p.monomial);
+    const FactorList factors = t.factors(p.monomial);
     for (const Factor& f : factors) {
       const AtomValue& v = t.atom(f.atom);
       if (v.kind != AtomKind::function || v.first != static_cast<uint32_t>(Function::step))

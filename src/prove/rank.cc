@@ -150,6 +150,7 @@ Element Rank::settled(Element e, bool used) {
   }
   if (known_.contains(sum)) return terms_.named(e);
   // A sum with common factors outside, of which what is left has a name.
+  if (!terms_.has_common_factor(e)) return e;
   const Product p = terms_.product(e);
   for (const Factor& f : terms_.factors(p.monomial)) {
     const AtomValue& atom = terms_.atom(f.atom);
@@ -181,7 +182,7 @@ void Rank::write(const Tensor& t, const Array& value) {
   const bool whole = t.dtype.starts_with("int") || t.dtype.starts_with("uint") || t.dtype == "bool";
   std::vector<Element>& memory = storage(t.storage, end_of(t));
   const bool used = used_.contains(t.storage);
-  std::unordered_map<Element, Element> settled_of;
+  llvm::SmallDenseMap<Element, Element, 64> settled_of;
   size_t n = 0;
   walk(t, [&](size_t offset) {
     const Element given = shaped.at[n++];

@@ -19,7 +19,7 @@
 namespace opguard::proving {
 
 // The sums of the logical model that have names, by their primitive().
-using KnownSums = std::unordered_set<Element>;
+using KnownSums = llvm::DenseSet<Element>;
 
 class Rank {
  public:
@@ -78,8 +78,8 @@ class Rank {
   uint32_t next_ = 0;
   std::unordered_map<uint32_t, std::vector<Element>> memory_;
   std::unordered_set<uint32_t> used_;  // storages whose contents enter a product or a function
-  std::unordered_map<Element, Made> made_;
-  std::unordered_map<Element, uint32_t> first_;
+  llvm::DenseMap<Element, Made> made_;
+  llvm::DenseMap<Element, uint32_t> first_;
 };
 
 }  // namespace opguard::proving

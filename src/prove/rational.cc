@@ -70,13 +70,25 @@ std::string Rational::text() const {
 }
 
 Rational operator+(const Rational& a, const Rational& b) {
-  if (a.whole() && b.whole()) return {narrow(Wide{a.numerator_} + b.numerator_)};
+  if (a.denominator_ == b.denominator_) {
+    const int64_t sum = narrow(Wide{a.numerator_} + b.numerator_);
+    return a.whole() ? Rational(sum) : Rational(sum, a.denominator_);
+  }
   return reduced(Wide{a.numerator_} * b.denominator_ + Wide{b.numerator_} * a.denominator_,
                  Wide{a.denominator_} * b.denominator_);
 }
 
 Rational operator*(const Rational& a, const Rational& b) {
-  return reduced(Wide{a.numerator_} * b.numerator_, Wide{a.denominator_} * b.denominator_);
+  if (a == Rational(1)) return b;
+  if (b == Rational(1)) return a;
+  if (a.zero() || b.zero()) return {};
+  // Common factors first, in 64 bits: what is left has none (Knuth, TAOCP 2, 4.5.1).
+  const int64_t x = std::gcd(a.numerator_, b.denominator_);
+  const int64_t y = std::gcd(b.numerator_, a.denominator_);
+  Rational product;
+  product.numerator_ = narrow(Wide{a.numerator_ / x} * (b.numerator_ / y));
+  product.denominator_ = narrow(Wide{a.denominator_ / y} * (b.denominator_ / x));
+  return product;
 }
 
 Rational operator/(const Rational& a, const Rational& b) {

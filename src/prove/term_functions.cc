@@ -40,20 +40,20 @@ Element Terms::exp(Element e) {
     auto [at, fresh] = whole.try_emplace(m, c);
     if (!fresh) at->second = at->second + c;
   };
-  const Parts parts = elements_[e];
+  const PartList parts = elements_[e];
   for (const Part& p : parts) {
-    const Parts* inside = nullptr;
+    PartList inside;
     if (lone(p.monomial, AtomKind::sum)) {
-      inside = &elements_[atoms_[monomials_[p.monomial][0].atom].of];
-      if (std::none_of(inside->begin(), inside->end(),
+      inside = elements_[atoms_[monomials_[p.monomial][0].atom].of];
+      if (std::none_of(inside.begin(), inside.end(),
                        [&](const Part& q) { return lone(q.monomial, AtomKind::log); }))
-        inside = nullptr;
+        inside = {};
     }
-    if (inside == nullptr) {
+    if (inside.empty()) {
       add_to(p.monomial, p.factor);
       continue;
     }
-    for (const Part& q : *inside) add_to(q.monomial, p.factor * q.factor);
+    for (const Part& q : inside) add_to(q.monomial, p.factor * q.factor);
   }
   // exp of a sum is a product. Of 3 log x it is x^3.
   Element result = one_;
@@ -64,7 +64,7 @@ Element Terms::exp(Element e) {
       continue;
     }
     AtomValue atom{AtomKind::exp};
-    atom.of = intern(Parts{{m, Rational(1, c.denominator())}});
+    atom.of = of_product({Rational(1, c.denominator()), m});
     result =
         multiply(result, of_atom(intern(std::move(atom)), static_cast<int32_t>(c.numerator())));
   }
@@ -81,7 +81,7 @@ Element Terms::log(Element e) {
     return of_atom(intern(std::move(atom)));
   };
   if (p.factor != Rational(1)) parts.push_back(log_of(rational(p.factor)));
-  const Factors factors = monomials_[p.monomial];
+  const FactorList factors = monomials_[p.monomial];
   for (const Factor& f : factors) {
     const AtomValue value = atoms_[f.atom];
     if (value.kind == AtomKind::indicator)
@@ -102,7 +102,7 @@ Element Terms::maximum(std::span<const Element> of) {
   std::set<Element> flat;
   std::optional<Rational> greatest;
   for (Element e : of) {
-    const Parts& parts = elements_[e];
+    const PartList parts = elements_[e];
     if (e == minus_infinity_) continue;
     if (const auto n = constant(e)) {
       if (!greatest || (*n - *greatest).numerator() > 0) greatest = n;
@@ -135,7 +135,7 @@ Element Terms::token(const std::string& name, uint32_t position, uint32_t size) 
 
 bool Terms::is_table(Element e) const {
   for (const Part& p : elements_[e]) {
-    const Factors& f = monomials_[p.monomial];
+    const FactorList f = monomials_[p.monomial];
     if (!f.empty() && (f.size() > 1 || atoms_[f[0].atom].kind != AtomKind::indicator)) return false;
   }
   return true;
@@ -146,7 +146,7 @@ std::optional<Terms::Table> Terms::table(Element e) const {
   Rational base(0);
   std::vector<std::pair<uint32_t, Rational>> cases;
   for (const Part& p : elements_[e]) {
-    const Factors& f = monomials_[p.monomial];
+    const FactorList f = monomials_[p.monomial];
     if (f.empty()) {
       base = p.factor;
       continue;
@@ -172,9 +172,10 @@ Element Terms::by_cases(uint32_t token, const std::function<Element(uint32_t)>& 
     if (here == last) continue;
     if (here == minus_infinity_ || last == minus_infinity_)
       throw Unprovable("minus infinity for some tokens and not for others");
-    const Monomial is = intern(Factors{{intern(AtomValue{AtomKind::indicator, token, v}), 1}});
+    const Factor truth{intern(AtomValue{AtomKind::indicator, token, v}), 1};
+    const Monomial is = intern(FactorList(&truth, 1));
     const Element more = subtract(here, last);
-    const Parts parts = elements_[more];
+    const PartList parts = elements_[more];
     for (const Part& p : parts) {
       const Product m = times(is, p.monomial);
       if (m.factor.zero()) continue;
@@ -211,7 +212,7 @@ std::optional<Element> Terms::map(const std::function<Rational(std::span<const R
 Element Terms::restricted(Element e, uint32_t token, uint32_t value) {
   if (!has_indicator(e)) return e;
   Sum sum;
-  const Parts parts = elements_[e];
+  const PartList parts = elements_[e];
   for (const Part& p : parts) {
     Factors kept;
     bool there = true;
@@ -223,7 +224,7 @@ Element Terms::restricted(Element e, uint32_t token, uint32_t value) {
         kept.push_back(f);
     }
     if (!there) continue;
-    auto [at, fresh] = sum.try_emplace(intern(std::move(kept)), p.factor);
+    auto [at, fresh] = sum.try_emplace(intern(kept), p.factor);
     if (!fresh) at->second = at->second + p.factor;
   }
   return made(sum);

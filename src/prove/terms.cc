@@ -5,29 +5,6 @@
 #include <limits>
 
 namespace opguard::proving {
-namespace {
-
-constexpr uint64_t kMixing = 0x9e3779b97f4a7c15u;
-
-uint64_t mixed(uint64_t h, uint64_t x) {
-  h = (h ^ x) * kMixing;
-  return h ^ (h >> 32);
-}
-uint64_t hashed(const Part& p) {
-  return mixed(mixed(p.monomial, static_cast<uint64_t>(p.factor.numerator())),
-               static_cast<uint64_t>(p.factor.denominator()));
-}
-uint64_t hashed(const Factor& f) { return mixed(f.atom, static_cast<uint32_t>(f.exponent)); }
-
-}  // namespace
-
-template <typename T>
-size_t Terms::ListHash<T>::operator()(const T& list) const {
-  uint64_t h = list.size();
-  for (const auto& entry : list) h = mixed(h, hashed(entry));
-  return h;
-}
-
 size_t Terms::AtomHash::operator()(const AtomValue& a) const {
   uint64_t h = mixed(static_cast<uint64_t>(a.kind), uint64_t{a.first} << 32 | a.second);
   h = mixed(mixed(h, a.of), std::hash<double>()(a.number));
@@ -36,8 +13,8 @@ size_t Terms::AtomHash::operator()(const AtomValue& a) const {
 }
 
 Terms::Terms() {
-  intern(Factors{});
-  zero_ = intern(Parts{});
+  intern(FactorList());
+  zero_ = intern(PartList());
   one_ = rational(1);
   minus_infinity_ = of_atom(intern(AtomValue{AtomKind::infinity}));
 }
@@ -50,35 +27,29 @@ Atom Terms::intern(AtomValue value) {
   return at->second;
 }
 
-Monomial Terms::intern(Factors factors) {
-  auto [at, fresh] = monomial_of_.try_emplace(factors, static_cast<Monomial>(monomials_.size()));
-  if (fresh) {
-    monomials_.push_back(std::move(factors));
-    makers_.push_back(maker_);
-  }
-  return at->second;
+Monomial Terms::intern(FactorList factors) {
+  const auto [number, fresh] = monomials_.intern(factors);
+  if (fresh) makers_.push_back(maker_);
+  return number;
 }
 
-Element Terms::intern(Parts parts) {
-  auto [at, fresh] = element_of_.try_emplace(parts, static_cast<Element>(elements_.size()));
-  if (fresh) elements_.push_back(std::move(parts));
-  return at->second;
-}
+Element Terms::intern(PartList parts) { return elements_.intern(parts).first; }
 
 Element Terms::made(const Sum& sum) {
   Parts parts;
   parts.reserve(sum.size());
   for (const auto& [m, c] : sum)
     if (!c.zero()) parts.push_back({m, c});
-  return intern(std::move(parts));
+  return intern(parts);
 }
 
 Element Terms::of_atom(Atom a, int32_t exponent, const Rational& factor) {
-  return intern(Parts{{intern(Factors{{a, exponent}}), factor}});
+  const Factor f{a, exponent};
+  return of_product({factor, intern(FactorList(&f, 1))});
 }
 
 std::optional<Rational> Terms::constant(Element e) const {
-  const Parts& parts = elements_[e];
+  const PartList parts = elements_[e];
   if (parts.empty()) return Rational(0);
   if (parts.size() == 1 && parts[0].monomial == 0) return parts[0].factor;
   return {};
@@ -89,7 +60,7 @@ std::string Terms::token_text(uint32_t token) const {
 }
 
 Element Terms::rational(const Rational& value) {
-  return value.zero() ? intern(Parts{}) : intern(Parts{{0, value}});
+  return value.zero() ? intern(PartList()) : of_product({value, 0});
 }
 
 // The square root of a positive rational: whole squares outside, so that 1 / sqrt(8) and
@@ -143,7 +114,7 @@ Element Terms::variable(const std::string& name, uint32_t position) {
 
 Element Terms::combine(Element a, Element b, const Rational& of_b) {
   if (a == minus_infinity_ || b == minus_infinity_) return minus_infinity_;
-  const Parts &x = elements_[a], &y = elements_[b];
+  const PartList x = elements_[a], y = elements_[b];
   Parts parts;
   parts.reserve(x.size() + y.size());
   size_t i = 0, j = 0;
@@ -159,67 +130,92 @@ Element Terms::combine(Element a, Element b, const Rational& of_b) {
       ++i, ++j;
     }
   }
-  return intern(std::move(parts));
+  return intern(parts);
 }
 
 Element Terms::scaled(Element a, const Rational& by) {
   if (by == Rational(1)) return a;
   if (by.zero()) return zero_;
   if (a == minus_infinity_ && by.numerator() > 0) return a;
-  Parts parts = elements_[a];
+  const PartList of = elements_[a];
+  Parts parts(of.begin(), of.end());
   for (Part& p : parts) p.factor = p.factor * by;
-  return intern(std::move(parts));
+  return intern(parts);
 }
 
 Element Terms::sum(std::span<const Element> of) {
   if (of.size() == 1) return of[0];
   if (of.size() == 2) return add(of[0], of[1]);
-  std::vector<Part> all;
+  Parts all;
   for (Element e : of) {
     if (e == minus_infinity_) return e;
     all.insert(all.end(), elements_[e].begin(), elements_[e].end());
   }
-  std::sort(all.begin(), all.end(),
-            [](const Part& a, const Part& b) { return a.monomial < b.monomial; });
-  Parts parts;
+  return collected(all);
+}
+
+// Parts in any order, added up.
+Element Terms::collected(Parts& all) {
+  const auto before = [](const Part& a, const Part& b) { return a.monomial < b.monomial; };
+  if (!std::is_sorted(all.begin(), all.end(), before)) std::sort(all.begin(), all.end(), before);
+  size_t kept = 0;
   for (size_t i = 0; i < all.size();) {
-    Rational c = all[i].factor;
+    Part p = all[i];
     size_t j = i + 1;
-    for (; j < all.size() && all[j].monomial == all[i].monomial; ++j) c = c + all[j].factor;
-    if (!c.zero()) parts.push_back({all[i].monomial, c});
+    for (; j < all.size() && all[j].monomial == p.monomial; ++j)
+      p.factor = p.factor + all[j].factor;
+    if (!p.factor.zero()) all[kept++] = p;
     i = j;
   }
-  return intern(std::move(parts));
+  return intern(PartList(all.data(), kept));
+}
+
+Element Terms::dot(std::span<const Element> a, std::span<const Element> b) {
+  Parts& all = scratch_;
+  all.clear();
+  for (size_t i = 0; i < a.size(); ++i) {
+    const PartList x = elements_[a[i]], y = elements_[b[i]];
+    if (x.empty() || y.empty()) continue;
+    const auto plain = [&](PartList of) { return of.size() == 1 && of[0].monomial != 0; };
+    if (plain(x) && plain(y)) {
+      const Product p = product(a[i]), q = product(b[i]), m = times(p.monomial, q.monomial);
+      const Rational c = p.factor * q.factor * m.factor;
+      if (!c.zero()) all.push_back({m.monomial, c});
+      continue;
+    }
+    Parts kept = std::move(all);
+    const Element more = multiply(a[i], b[i]);
+    all = std::move(kept);
+    if (more == minus_infinity_) return more;
+    all.insert(all.end(), elements_[more].begin(), elements_[more].end());
+  }
+  return collected(all);
 }
 
 Product Terms::times(Monomial a, Monomial b) {
   if (a == 0) return {1, b};
   if (b == 0) return {1, a};
   if (a > b) std::swap(a, b);
-  if (auto known = times_.find({a, b}); known != times_.end()) return known->second;
-  const Factors &x = monomials_[a], &y = monomials_[b];
-  Factors factors;
+  const FactorList x = monomials_[a], y = monomials_[b];
+  Factors& factors = together_;
+  factors.clear();
   size_t i = 0, j = 0;
   while (i < x.size() || j < y.size()) {
-    Factor f;
     if (j == y.size() || (i < x.size() && x[i].atom < y[j].atom)) {
-      f = x[i++];
+      factors.push_back(x[i++]);
     } else if (i == x.size() || y[j].atom < x[i].atom) {
-      f = y[j++];
+      factors.push_back(y[j++]);
     } else {
-      f = {x[i].atom, x[i].exponent + y[j].exponent};
+      factors.push_back({x[i].atom, x[i].exponent + y[j].exponent});
       ++i, ++j;
     }
-    factors.push_back(f);
   }
-  const Product result = normal(std::move(factors));
-  times_.emplace(Pair{a, b}, result);
-  return result;
+  return normal(factors);
 }
 
 // Indicators are their own powers, two values of one token exclude each other, and a root of a
 // whole number, squared, is that number.
-Product Terms::normal(Factors factors) {
+Product Terms::normal(Factors& factors) {
   Rational outside(1);
   for (Factor& f : factors) {
     const AtomValue& v = atoms_[f.atom];
@@ -242,13 +238,14 @@ Product Terms::normal(Factors factors) {
       if (w.kind == AtomKind::indicator && w.first == v.first) return {0, 0};
     }
   }
-  return {outside, intern(std::move(factors))};
+  return {outside, intern(factors)};
 }
 
 Product Terms::raised(Monomial m, int32_t by) {
-  Factors factors = monomials_[m];
+  const FactorList of = monomials_[m];
+  Factors factors(of.begin(), of.end());
   for (Factor& f : factors) f.exponent *= by;
-  return normal(std::move(factors));
+  return normal(factors);
 }
 
 // A lone name of a sum, written out.
@@ -270,7 +267,7 @@ Sum Terms::without_lone_sums(const Sum& sum) const {
 }
 
 std::pair<Rational, Element> Terms::primitive(Element e) {
-  const Parts& parts = elements_[e];
+  const PartList parts = elements_[e];
   if (parts.empty()) return {Rational(1), e};
   const Rational lead = parts[0].factor;
   if (lead == Rational(1)) return {lead, e};
@@ -284,45 +281,51 @@ Element Terms::named(Element e) {
   return of_atom(intern(std::move(atom)), 1, factor);
 }
 
+// What all of them have: the smallest power of each atom, or the largest of a negative one.
+Factors Terms::shared(PartList parts) const {
+  if (parts.size() < 2) return {};
+  const FactorList first = monomials_[parts[0].monomial];
+  Factors common(first.begin(), first.end());
+  std::erase_if(common,
+                [&](const Factor& f) { return atoms_[f.atom].kind == AtomKind::indicator; });
+  for (const Part& part : parts.subspan(1)) {
+    if (common.empty()) break;
+    const FactorList of = monomials_[part.monomial];
+    size_t kept = 0, i = 0;
+    for (const Factor& f : common) {
+      while (i < of.size() && of[i].atom < f.atom) ++i;
+      if (i == of.size() || of[i].atom != f.atom) continue;
+      if ((of[i].exponent > 0) != (f.exponent > 0)) continue;
+      common[kept++] = {f.atom, f.exponent > 0 ? std::min(f.exponent, of[i].exponent)
+                                               : std::max(f.exponent, of[i].exponent)};
+    }
+    common.resize(kept);
+  }
+  return common;
+}
+
 Product Terms::product(Element e) {
-  if (auto known = product_of_.find(e); known != product_of_.end()) return known->second;
-  Product result;
-  const Parts parts = elements_[e];
-  if (parts.size() == 1 && lone(parts[0].monomial, AtomKind::sum)) {
+  const PartList parts = elements_[e];
+  if (parts.size() == 1) {
+    const Part& p = parts[0];
+    if (!lone(p.monomial, AtomKind::sum)) return {p.factor, p.monomial};
     // A name of a sum that has common factors of its own.
-    result = product(atoms_[monomials_[parts[0].monomial][0].atom].of);
-    result.factor = result.factor * parts[0].factor;
-    product_of_.emplace(e, result);
+    Product result = product(atoms_[monomials_[p.monomial][0].atom].of);
+    result.factor = result.factor * p.factor;
     return result;
   }
-  Sum rest;
-  for (const Part& p : parts) rest.emplace(p.monomial, p.factor);
+  if (auto known = product_of_.find(e); known != product_of_.end()) return known->second;
+  Product result{0, 0};
   Product outside{1, 0};
-  for (int round = 0; round < 3 && rest.size() > 1; ++round) {
-    // What all of them have: the smallest power of each atom, or the largest of a negative one.
-    Factors common = monomials_[rest.begin()->first];
-    std::erase_if(common,
-                  [&](const Factor& f) { return atoms_[f.atom].kind == AtomKind::indicator; });
-    for (const auto& [m, c] : rest) {
-      Factors kept;
-      for (const Factor& f : common) {
-        const Factors& of = monomials_[m];
-        auto at = std::lower_bound(of.begin(), of.end(), f, [](const Factor& a, const Factor& b) {
-          return a.atom < b.atom;
-        });
-        if (at == of.end() || at->atom != f.atom) continue;
-        if ((at->exponent > 0) != (f.exponent > 0)) continue;
-        kept.push_back({f.atom, f.exponent > 0 ? std::min(f.exponent, at->exponent)
-                                               : std::max(f.exponent, at->exponent)});
-      }
-      common = std::move(kept);
-      if (common.empty()) break;
-    }
-    if (common.empty()) break;
+  Sum rest;
+  Factors common = shared(parts);
+  if (!common.empty())
+    for (const Part& p : parts) rest.emplace_hint(rest.end(), p.monomial, p.factor);
+  for (int round = 0; !common.empty() && round < 3; ++round) {
     Factors inverse = common;
     for (Factor& f : inverse) f.exponent = -f.exponent;
-    const Monomial by = intern(std::move(inverse));
-    const Product more = times(outside.monomial, intern(std::move(common)));
+    const Monomial by = intern(inverse);
+    const Product more = times(outside.monomial, intern(common));
     outside = {outside.factor * more.factor, more.monomial};
     Sum divided;
     for (const auto& [m, c] : rest) {
@@ -331,20 +334,25 @@ Product Terms::product(Element e) {
       if (!fresh) at->second = at->second + c * p.factor;
     }
     rest = without_lone_sums(divided);
+    if (rest.size() < 2) break;
+    Parts left;
+    for (const auto& [m, c] : rest) left.push_back({m, c});
+    common = shared(left);
   }
-  if (rest.empty()) {
-    result = {0, 0};
-  } else if (rest.size() == 1) {
-    const Product p = times(outside.monomial, rest.begin()->first);
-    result = {outside.factor * rest.begin()->second * p.factor, p.monomial};
-  } else {
-    const auto [factor, sum] = primitive(made(rest));
+  const Element left = outside.monomial == 0 && rest.empty() ? e : made(rest);
+  if (elements_[left].size() == 1) {
+    const Part& only = elements_[left][0];
+    const Product p = times(outside.monomial, only.monomial);
+    result = {outside.factor * only.factor * p.factor, p.monomial};
+  } else if (!elements_[left].empty()) {
+    const auto [factor, sum] = primitive(left);
     AtomValue atom{AtomKind::sum};
     atom.of = sum;
-    const Product p = times(outside.monomial, intern(Factors{{intern(std::move(atom)), 1}}));
+    const Factor name{intern(std::move(atom)), 1};
+    const Product p = times(outside.monomial, intern(FactorList(&name, 1)));
     result = {outside.factor * factor * p.factor, p.monomial};
   }
-  product_of_.emplace(e, result);
+  product_of_.try_emplace(e, result);
   return result;
 }
 
@@ -358,7 +366,7 @@ bool Terms::has_indicator(Element e) const {
 // Term by term: for tables, whose indicators must meet.
 Element Terms::expanded(Element a, Element b) {
   Sum sum;
-  const Parts x = elements_[a], y = elements_[b];
+  const PartList x = elements_[a], y = elements_[b];
   for (const Part& p : x)
     for (const Part& q : y) {
       const Product m = times(p.monomial, q.monomial);
@@ -377,17 +385,12 @@ Element Terms::multiply(Element a, Element b) {
   if (b == one_) return a;
   if (const auto n = constant(a)) return scaled(b, *n);
   if (const auto n = constant(b)) return scaled(a, *n);
-  if (auto known = multiplied_.find({a, b}); known != multiplied_.end()) return known->second;
-  Element result;
   if ((elements_[a].size() > 1 && is_table(a)) || (elements_[b].size() > 1 && is_table(b))) {
-    result = expanded(a, b);
-  } else {
-    const Product x = product(a), y = product(b), m = times(x.monomial, y.monomial);
-    const Rational c = x.factor * y.factor * m.factor;
-    result = c.zero() ? zero_ : of_product({c, m.monomial});
+    return expanded(a, b);
   }
-  multiplied_.emplace(Pair{a, b}, result);
-  return result;
+  const Product x = product(a), y = product(b), m = times(x.monomial, y.monomial);
+  const Rational c = x.factor * y.factor * m.factor;
+  return c.zero() ? zero_ : of_product({c, m.monomial});
 }
 
 bool Terms::same(Element a, Element b) {
@@ -413,7 +416,8 @@ bool Terms::same(Element a, Element b) {
     for (const auto& [m, c] : rest)
       if (const auto found = alone(m); found && (!youngest || *found > *youngest)) youngest = found;
     if (!youngest) return false;
-    const Monomial by = intern(Factors{{*youngest, -1}});
+    const Factor divided{*youngest, -1};
+    const Monomial by = intern(FactorList(&divided, 1));
     Sum next;
     const auto add_to = [&](Monomial m, const Rational& c) {
       auto [at, fresh] = next.try_emplace(m, c);
@@ -426,7 +430,7 @@ bool Terms::same(Element a, Element b) {
         continue;
       }
       const Monomial beside = times(m, by).monomial;
-      const Parts inside = elements_[atoms_[*youngest].of];
+      const PartList inside = elements_[atoms_[*youngest].of];
       for (const Part& p : inside) {
         const Product q = times(beside, p.monomial);
         if (!q.factor.zero()) add_to(q.monomial, c * p.factor * q.factor);

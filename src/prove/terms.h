@@ -26,6 +26,8 @@
 #include <utility>
 #include <vector>
 
+#include "llvm/ADT/DenseMap.h"
+#include "prove/interned.h"
 #include "prove/rational.h"
 
 namespace opguard::proving {
@@ -82,6 +84,15 @@ struct Factor {
 using Parts = std::vector<Part>;      // by monomial
 using Factors = std::vector<Factor>;  // by atom
 using Sum = std::map<Monomial, Rational>;
+// Those that are kept: they stay where they are.
+using PartList = std::span<const Part>;
+using FactorList = std::span<const Factor>;
+
+inline uint64_t hashed(const Part& p) {
+  return mixed(mixed(p.monomial, static_cast<uint64_t>(p.factor.numerator())),
+               static_cast<uint64_t>(p.factor.denominator()));
+}
+inline uint64_t hashed(const Factor& f) { return mixed(f.atom, static_cast<uint32_t>(f.exponent)); }
 
 // factor * monomial.
 struct Product {
@@ -95,8 +106,8 @@ class Terms {
   Terms();
 
   // ---- What there is
-  const Parts& parts(Element e) const { return elements_[e]; }
-  const Factors& factors(Monomial m) const { return monomials_[m]; }
+  PartList parts(Element e) const { return elements_[e]; }
+  FactorList factors(Monomial m) const { return monomials_[m]; }
   const AtomValue& atom(Atom a) const { return atoms_[a]; }
   // Whatever is made from now on is made by this node (of_node()); 0: by nobody.
   void set_maker(uint64_t maker) { maker_ = maker; }
@@ -131,6 +142,8 @@ class Terms {
   Element subtract(Element a, Element b) { return combine(a, b, Rational(-1)); }
   Element scaled(Element a, const Rational& by);
   Element sum(std::span<const Element> of);
+  // The sum of a[i] * b[i]: what multiply() and sum() make of them, without keeping the products.
+  Element dot(std::span<const Element> a, std::span<const Element> b);
   Element multiply(Element a, Element b);
   Element divide(Element a, Element b) { return multiply(a, power(b, Rational(-1))); }
   Element power(Element e, const Rational& exponent);
@@ -162,6 +175,8 @@ class Terms {
   // ---- Names of sums
   // The element as a rational times a monomial; a sum becomes one atom, common factors outside.
   Product product(Element e);
+  // Whether product() would put anything outside.
+  bool has_common_factor(Element e) const { return !shared(elements_[e]).empty(); }
   // The first coefficient, and the element divided by it.
   std::pair<Rational, Element> primitive(Element e);
   // An element that stands for the sum, as one atom.
@@ -173,53 +188,46 @@ class Terms {
     std::string name;
     uint32_t position, size;
   };
-  template <typename T>
-  struct ListHash {
-    size_t operator()(const T& list) const;
-  };
   struct AtomHash {
     size_t operator()(const AtomValue& a) const;
   };
-  using Pair = std::pair<uint32_t, uint32_t>;
-  struct PairHash {
-    size_t operator()(const Pair& p) const {
-      return (uint64_t{p.first} << 32 | p.second) * 0x9e3779b97f4a7c15u;
-    }
-  };
 
   Atom intern(AtomValue value);
-  Monomial intern(Factors factors);
-  Element intern(Parts parts);
+  Monomial intern(FactorList factors);
+  Element intern(PartList parts);
+  Element collected(Parts& all);
   Element of_atom(Atom a, int32_t exponent = 1, const Rational& factor = 1);
-  Element of_product(const Product& p) { return intern(Parts{{p.monomial, p.factor}}); }
+  Element of_product(const Product& p) {
+    const Part part{p.monomial, p.factor};
+    return intern(PartList(&part, 1));
+  }
   Element combine(Element a, Element b, const Rational& of_b);
   Element root(const Rational& of);
   // factor 0: two values of one token exclude each other.
   Product times(Monomial a, Monomial b);
-  Product normal(Factors factors);
+  Product normal(Factors& factors);
   Product raised(Monomial m, int32_t by);
   Product multiplied(Element a, Element b);
   Element expanded(Element a, Element b);
   Sum without_lone_sums(const Sum& sum) const;
+  Factors shared(PartList parts) const;
   bool has_indicator(Element e) const;
   Element restricted(Element e, uint32_t token, uint32_t value);
   Element by_cases(uint32_t token, const std::function<Element(uint32_t)>& of);
   bool lone(Monomial m, AtomKind kind) const {
-    const Factors& f = monomials_[m];
+    const FactorList f = monomials_[m];
     return f.size() == 1 && f[0].exponent == 1 && atoms_[f[0].atom].kind == kind;
   }
 
   std::vector<AtomValue> atoms_;
-  std::vector<Factors> monomials_;
+  Interned<Factor> monomials_;
   std::vector<uint64_t> makers_;  // of monomials
   uint64_t maker_ = 0;
-  std::vector<Parts> elements_;
+  Interned<Part> elements_;
   std::unordered_map<AtomValue, Atom, AtomHash> atom_of_;
-  std::unordered_map<Factors, Monomial, ListHash<Factors>> monomial_of_;
-  std::unordered_map<Parts, Element, ListHash<Parts>> element_of_;
-  std::unordered_map<Pair, Product, PairHash> times_;
-  std::unordered_map<Pair, Element, PairHash> multiplied_;
-  std::unordered_map<Element, Product> product_of_;
+  llvm::DenseMap<Element, Product> product_of_;  // of sums
+  Parts scratch_;                                // of dot()
+  Factors together_;                             // of times()
   std::unordered_map<Atom, double> numbers_;
   std::vector<std::string> names_;
   std::unordered_map<std::string, uint32_t> name_of_;
