@@ -14,6 +14,14 @@ void add_prove(CLI::App& app, Pipeline& run) {
   command->add_option("PLAN", opt->plan, "A Python file with logical(), plan() and WORLD");
   command->add_option("--dims", opt->dims, "Other sizes than the plan's, as hidden=16,heads=8")
       ->type_name("SIZES");
+  auto full = std::make_shared<std::string>();
+  CLI::Option* at_full =
+      command
+          ->add_option("--full", *full,
+                       "Compare with the program at these dims, as hidden=4096; without a value: "
+                       "with those of the plan's FULL")
+          ->type_name("SIZES")
+          ->expected(0, 1);
   command->add_option("--python", opt->python, "Capture the plan with this interpreter")
       ->capture_default_str();
   command->add_option("--work", opt->work, "Keep what was captured in this new folder")
@@ -28,7 +36,8 @@ void add_prove(CLI::App& app, Pipeline& run) {
   command->add_flag("--rules", *rules, "Compare what operators mean here with what torch computes")
       ->excludes("PLAN", "--captured");
   command->footer("Exits with 0 proved, 1 refuted, 2 unknown, 3 bad input.");
-  command->callback([opt, rules, command, &run] {
+  command->callback([opt, rules, full, at_full, command, &run] {
+    if (at_full->count() > 0) opt->full = *full;
     if (*rules) {
       run = [opt] { return prove_rules(opt->python); };
       return;

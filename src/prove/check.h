@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "prove/full_dims.h"
 #include "prove/trace.h"
 
 namespace opguard::proving {
@@ -43,6 +44,7 @@ struct Result {
   std::vector<std::string> thin;  // inputs that a rank has one element of, along a shared dimension
   std::vector<std::string> not_compared;  // outputs that the logical model has not
   uint64_t outputs = 0, elements = 0;     // that were compared
+  std::optional<FullComparison> full;     // where the plan was captured at full dims too
   uint64_t logical_operators = 0, plan_operators = 0, terms = 0;
   double seconds = 0;
 };

@@ -6,6 +6,13 @@
 namespace opguard::proving {
 namespace {
 
+// A product with a number.
+bool scales(const Node& node) {
+  const bool product =
+      node.name == "mul" || node.name == "mul_" || node.name == "div" || node.name == "div_";
+  return product && node.arguments.size() > 1 && !is_tensor(node.arguments[1]);
+}
+
 // Operators that only add and move: what they read needs no name.
 bool adds_only(const Node& node) {
   static const std::set<std::string> kNames = {"add",
@@ -42,9 +49,16 @@ bool adds_only(const Node& node) {
                                                "roll"};
   if (kNames.contains(node.name)) return true;
   if (node.op.starts_with("c10d") || node.op.starts_with("_c10d")) return true;
-  const bool product =
-      node.name == "mul" || node.name == "mul_" || node.name == "div" || node.name == "div_";
-  return product && node.arguments.size() > 1 && !is_tensor(node.arguments[1]);
+  return scales(node);
+}
+
+// Operators whose elements are those that they read, up to a constant factor.
+bool keeps_elements(const Node& node) {
+  static const std::set<std::string> kNames = {
+      "copy_",  "clone",        "cat",    "stack",           "slice_backward", "select_backward",
+      "neg",    "_to_copy",     "roll",   "constant_pad_nd", "masked_fill",    "masked_fill_",
+      "detach", "index_select", "repeat", "reshape",         "contiguous",     "flip"};
+  return kNames.contains(node.name) || scales(node);
 }
 
 void collect_storages(const nlohmann::json& argument, std::unordered_set<uint32_t>& into) {
@@ -92,6 +106,14 @@ void Rank::find_used() {
     if (node.known || node.view || adds_only(node)) continue;
     for (const auto& argument : node.arguments) collect_storages(argument, used_);
     for (const auto& argument : node.keywords) collect_storages(argument, used_);
+  }
+  // A sum whose half is used is used: else one path would have its name, and the other its parts.
+  for (size_t i = trace_.nodes.size(); i-- > 0;) {
+    const Node& node = trace_.nodes[i];
+    const auto is_used = [&](const Tensor& t) { return used_.contains(t.storage); };
+    if (!node.known && !node.view && keeps_elements(node) &&
+        std::any_of(node.writes.begin(), node.writes.end(), is_used))
+      for (const auto& argument : node.arguments) collect_storages(argument, used_);
   }
 }
 

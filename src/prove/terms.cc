@@ -394,12 +394,37 @@ Element Terms::multiply(Element a, Element b) {
 }
 
 bool Terms::same(Element a, Element b) {
+  int rounds = 400;
+  return same_within(a, b, rounds);
+}
+
+// t * S - t * S' is t * (S - S'): what stands beside one of its sums, the youngest or the oldest,
+// collected.
+bool Terms::vanishes_by_factors(const Sum& rest, bool youngest, int& rounds) {
+  std::map<Monomial, Sum> beside;
+  for (const auto& [m, c] : rest) {
+    std::optional<Atom> chosen;
+    for (const Factor& f : monomials_[m])
+      if (atoms_[f.atom].kind == AtomKind::sum && f.exponent == 1 &&
+          (!chosen || (f.atom > *chosen) == youngest))
+        chosen = f.atom;
+    if (!chosen) return false;
+    const Factor alone{*chosen, 1}, divided{*chosen, -1};
+    const Product factor = times(m, intern(FactorList(&divided, 1)));
+    beside[factor.monomial].emplace(intern(FactorList(&alone, 1)), c * factor.factor);
+  }
+  if (beside.size() == rest.size()) return false;
+  for (const auto& [factor, sum] : beside)
+    if (!same_within(made(sum), zero_, rounds)) return false;
+  return true;
+}
+
+bool Terms::same_within(Element a, Element b, int& rounds) {
   if (a == b || product(a) == product(b)) return true;
   constexpr size_t kParts = 4000;
-  constexpr int kRounds = 400;
   Sum rest;
   for (const Part& p : elements_[subtract(a, b)]) rest.emplace(p.monomial, p.factor);
-  for (int round = 0; round < kRounds; ++round) {
+  while (rounds-- > 0) {
     if (rest.empty()) return true;
     if (rest.size() > kParts) return false;
     // The youngest named sum that stands alone, or beside indicators, is written out.
@@ -415,7 +440,8 @@ bool Terms::same(Element a, Element b) {
     };
     for (const auto& [m, c] : rest)
       if (const auto found = alone(m); found && (!youngest || *found > *youngest)) youngest = found;
-    if (!youngest) return false;
+    if (!youngest)
+      return vanishes_by_factors(rest, true, rounds) || vanishes_by_factors(rest, false, rounds);
     const Factor divided{*youngest, -1};
     const Monomial by = intern(FactorList(&divided, 1));
     Sum next;

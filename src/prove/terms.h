@@ -210,6 +210,8 @@ class Terms {
   Product multiplied(Element a, Element b);
   Element expanded(Element a, Element b);
   Sum without_lone_sums(const Sum& sum) const;
+  bool same_within(Element a, Element b, int& rounds);
+  bool vanishes_by_factors(const Sum& rest, bool youngest, int& rounds);
   Factors shared(PartList parts) const;
   bool has_indicator(Element e) const;
   Element restricted(Element e, uint32_t token, uint32_t value);

@@ -20,8 +20,45 @@ constexpr const char* kAssumed[] = {
     "a float that is the rounding of a short fraction is that fraction",
     "tokens are below their size",
     "a send never waits for its receiver",
-    "what holds at these dims holds at larger ones",
 };
+
+const char* dims_assumption(const proving::Result& result) {
+  return result.full ? "what holds at these dims holds at the full ones, where the program is the "
+                       "same in the ranks that were looked at"
+                     : "what holds at these dims holds at larger ones";
+}
+
+std::vector<std::string> assumptions(const proving::Result& result) {
+  std::vector<std::string> all(std::begin(kAssumed), std::end(kAssumed));
+  all.push_back(dims_assumption(result));
+  return all;
+}
+
+// The longest of the blocks that run another number of times at full dims.
+std::string full_text(const proving::FullComparison& full) {
+  if (!full.difference.empty()) return "";
+  std::string text = "  the same program at full dims: " + counted(full.looked_at, "rank") +
+                     " of " + std::to_string(full.world) + " looked at, " +
+                     counted(full.operators, "operator");
+  const auto longest =
+      std::max_element(full.repeated.begin(), full.repeated.end(),
+                       [](const auto& a, const auto& b) { return a.operators < b.operators; });
+  if (longest != full.repeated.end())
+    text += "; a block of " + counted(longest->operators, "operator") + " runs " +
+            std::to_string(longest->full) + " times for " + std::to_string(longest->reduced);
+  return text + "\n";
+}
+
+json full_json(const proving::FullComparison& full) {
+  json repeated = json::array();
+  for (const auto& r : full.repeated)
+    repeated.push_back({{"reduced", r.reduced}, {"full", r.full}, {"operators", r.operators}});
+  json found = {{"world", full.world},         {"looked_at", full.looked_at},
+                {"operators", full.operators}, {"dims", full.dims},
+                {"repeated", repeated},        {"same", full.difference.empty()}};
+  if (!full.difference.empty()) found["difference"] = full.difference;
+  return found;
+}
 
 std::string number_text(double x) {
   char text[40];
@@ -121,6 +158,7 @@ std::string plan_proof_text(const proving::Captured& captured, const proving::Re
   char seconds[32];
   std::snprintf(seconds, sizeof(seconds), "; %.1f s\n", result.seconds);
   text += seconds;
+  if (result.full) text += full_text(*result.full);
   for (const std::string& name : result.not_compared)
     text += "  not compared, since the model has no such output: " + name + "\n";
   if (result.verdict == proving::Verdict::proved && !result.thin.empty()) {
@@ -130,7 +168,7 @@ std::string plan_proof_text(const proving::Captured& captured, const proving::Re
   }
   if (result.verdict == proving::Verdict::proved) {
     text += "  assumed:\n";
-    for (const char* line : kAssumed) text += std::string("    ") + line + "\n";
+    for (const std::string& line : assumptions(result)) text += "    " + line + "\n";
   }
   return text;
 }
@@ -149,9 +187,10 @@ json plan_proof_json(const proving::Captured& captured, const proving::Result& r
       {"seconds", result.seconds},
       {"thin", result.thin},
       {"not_compared", result.not_compared}};
+  if (result.full) found["full"] = full_json(*result.full);
   if (!result.why.empty()) found["why"] = result.why;
   if (result.at) found["at"] = statement_json(*result.at);
-  if (result.verdict == proving::Verdict::proved) found["assumed"] = kAssumed;
+  if (result.verdict == proving::Verdict::proved) found["assumed"] = assumptions(result);
   if (!result.difference) return found;
   const proving::Difference& d = *result.difference;
   json& difference = found["difference"] = {{"output", d.output},

@@ -2,6 +2,7 @@
 // Python, and proved equal here.
 #pragma once
 
+#include <optional>
 #include <string>
 
 namespace opguard {
@@ -10,6 +11,7 @@ struct ProvePlanOptions {
   std::string plan;  // a Python file with logical(), plan() and WORLD
   std::string python = "python3";
   std::string dims;      // "hidden=16,heads=8": other than the file's
+  std::optional<std::string> full;  // compare with these dims; "": with the plan's FULL
   std::string work;      // keep the captured files in this new folder
   std::string captured;  // a folder that --work has kept: nothing is captured
   std::string json;

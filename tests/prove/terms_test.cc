@@ -101,6 +101,23 @@ TEST_F(TermsTest, TokensAreTables) {
             std::nullopt);
 }
 
+// A sum with a name within, and the same sum written out: beside a factor, and deeper.
+TEST_F(TermsTest, SumsWithNamesWithinAreWrittenOutBesideFactors) {
+  const Element inner = terms.add(x(0), x(1)), name = terms.named(inner);
+  ASSERT_NE(name, inner);
+  const auto deep = [&](Element first, Element third) {
+    Element sum = terms.add(first, third);
+    for (uint32_t i = 0; i < 6; ++i)
+      sum = terms.add(terms.multiply(x(10 + i), sum), terms.multiply(x(20 + i), x(30 + i)));
+    return terms.multiply(x(5), sum);
+  };
+  const Element with = deep(name, x(2)), without = deep(inner, x(2));
+  EXPECT_NE(with, without);
+  EXPECT_TRUE(terms.same(with, without));
+  EXPECT_FALSE(terms.same(with, deep(inner, x(3))));
+  EXPECT_FALSE(terms.same(with, deep(terms.scaled(inner, Rational(2)), x(2))));
+}
+
 TEST_F(TermsTest, WhatHasNoValueIsRefused) {
   EXPECT_THROW(terms.number(std::numeric_limits<double>::infinity()), Unprovable);
   EXPECT_THROW(terms.number(std::nan("")), Unprovable);

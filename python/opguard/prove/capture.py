@@ -1,6 +1,6 @@
 """What `opguard prove` runs in Python: a plan and its logical model, each stepped once, written down for the checker.
 
-    python -m opguard.prove.capture plan.py --out DIR [--dims hidden=16,heads=8]
+    python -m opguard.prove.capture plan.py --out DIR [--dims hidden=16,heads=8] [--full [NAME=N,...]]
 
 DIR gets logical.json, rank-0.json to rank-<n>.json, and plan.json last: where it is, the others are whole.
 Exit 0, or 3 with one line for a plan that cannot be used. Nothing is written elsewhere, not even bytecode.
@@ -13,6 +13,7 @@ import argparse
 import ast
 import importlib.util
 import json
+import math
 import os
 import sys
 import types
@@ -86,26 +87,51 @@ class Plan:
         world = getattr(self.module, "WORLD", None)
         if world is None:
             raise self.wrong("no WORLD, the number of ranks, is defined")
+        if isinstance(world, (tuple, list)) and world and all(isinstance(name, str) for name in world):
+            return
         if not isinstance(world, int) or isinstance(world, bool) or world < 1:
             raise self.wrong("WORLD is %r, not a number of ranks" % (world,), "WORLD")
 
-    def dims(self, changes):
-        """DIMS, with what --dims says instead."""
-        found = getattr(self.module, "DIMS", None)
+    def mesh(self, dims):
+        """The extents of the ranks' mesh, slowest first: WORLD is a number, or names in DIMS."""
+        world = self.module.WORLD
+        if isinstance(world, int):
+            return [world]
+        for name in world:
+            if dims.get(name, 0) < 1:
+                raise self.wrong("WORLD has %r, and DIMS has %s of it" % (name, dims.get(name, "nothing")), "WORLD")
+        return [dims[name] for name in world]
+
+    def _extents(self, table):
+        found = getattr(self.module, table, None)
         if not isinstance(found, dict):
-            raise self.wrong("no DIMS, a dict of extents, is defined" if found is None else "DIMS is no dict", "DIMS")
+            raise self.wrong("no %s, a dict of extents, is defined" % table if found is None else "%s is no dict" % table, table)
         for name, value in found.items():
             if not isinstance(name, str) or not isinstance(value, int) or isinstance(value, bool):
-                raise self.wrong("DIMS[%r] is %r, not an integer" % (name, value), "DIMS")
-        found = dict(found)
+                raise self.wrong("%s[%r] is %r, not an integer" % (table, name, value), table)
+        return dict(found)
+
+    def full_dims(self, dims, changes):
+        """The dims that the reduced ones stand for: what --full says; else FULL."""
+        found = self._extents("FULL") if not changes or hasattr(self.module, "FULL") else {}
+        for name in found:
+            if name not in dims:
+                raise self.wrong("FULL has %r, which DIMS has not" % name, "FULL")
+        return self._changed(dict(dims, **found), "--full", changes)
+
+    def dims(self, changes):
+        """DIMS, with what --dims says instead."""
+        return self._changed(self._extents("DIMS"), "--dims", changes)
+
+    def _changed(self, found, option, changes):
         for change in (changes or "").split(","):
             if not change:
                 continue
             name, _, value = (part.strip() for part in change.partition("="))
             if name not in found:
-                raise self.wrong("--dims %s: DIMS has no %r, it has %s" % (change, name, ", ".join(found)), "DIMS")
+                raise self.wrong("%s %s: DIMS has no %r, it has %s" % (option, change, name, ", ".join(found)), "DIMS")
             if not value.isdecimal():
-                raise self.wrong("--dims %s: not an integer" % change, "DIMS")
+                raise self.wrong("%s %s: not an integer" % (option, change), "DIMS")
             found[name] = int(value)
         return found
 
@@ -130,9 +156,6 @@ class Plan:
 def capture(plan, options):
     plan.parse()
     os.makedirs(options.out, exist_ok=True)
-    last = os.path.join(options.out, "plan.json")
-    if os.path.exists(last):
-        os.remove(last)
     os.environ["TORCHDYNAMO_DISABLE"] = "1"  # compiled code has the same meaning, but not the same operators
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     if not sys.warnoptions:
@@ -143,34 +166,63 @@ def capture(plan, options):
         raise Problem("this Python has no torch: %s" % error) from None
     torch.set_num_threads(1)  # threads of a pool do not survive a fork
 
-    from . import side
+    from . import mesh_ranks, side
 
     plan.load()
     plan.check()
     dims = plan.dims(options.dims)
-    if "torch.distributed.tensor" in sys.modules or plan.mentions("DistributedDataParallel"):
-        import torch._dynamo  # noqa: F401  both import it as they run: 2 s, once rather than in each rank
     # Nothing has been computed here when the sides are forked: a backward pass leaves threads that a child waits for.
     sys.stdout.flush()
     sys.stderr.flush()
-    names = side.result(side.in_a_process(side.Side(plan.module, None, dict(dims)), os.path.join(options.out, "logical.json")))
+    _capture_sides(side, plan, options, dims, options.out, torch.__version__)
+    if options.full is not None:
+        full = plan.full_dims(dims, options.full)
+        reduced, mesh = plan.mesh(dims), plan.mesh(full)
+        if any((small == 1) != (extent == 1) or small > extent for small, extent in zip(reduced, mesh)):
+            raise plan.wrong("the ranks are %s at reduced dims and %s at full ones: an axis that has several has several in both, and not fewer" % (reduced, mesh), "WORLD")
+        ranks = mesh_ranks.star(mesh, reduced)
+        twins = [mesh_ranks.twin(rank, mesh, reduced) for rank in ranks]
+        _capture_sides(side, plan, options, full, os.path.join(options.out, "full"), torch.__version__, ranks, twins)
+
+
+def _capture_sides(side, plan, options, dims, folder, version, ranks=None, twins=None):
+    """The model and the ranks at some dims; `ranks`: only these, without numbers, each beside the rank at reduced dims that is its twin."""
+    os.makedirs(folder, exist_ok=True)
+    last, fake, mesh = os.path.join(folder, "plan.json"), ranks is not None, plan.mesh(dims)
+    if os.path.exists(last):
+        os.remove(last)
+    world = math.prod(mesh)
+    names, modules = side.result(side.in_a_process(side.Side(plan.module, None, dict(dims), fake=fake), os.path.join(folder, "logical.json")))
     plan.add_sizes(names, dims)
+    _import(modules)
     waiting, problems = [], []
-    for rank in range(plan.module.WORLD):
+    for rank in range(world) if ranks is None else ranks:
         if len(waiting) == options.jobs:
             _finish(side, waiting, problems)
         if problems:
             break
-        one = side.Side(plan.module, rank, dict(dims), names)
-        waiting.append(side.in_a_process(one, os.path.join(options.out, "rank-%d.json" % rank)))
+        one = side.Side(plan.module, rank, dict(dims), world, names, fake)
+        waiting.append(side.in_a_process(one, os.path.join(folder, "rank-%d.json" % rank)))
     while waiting:
         _finish(side, waiting, problems)
     if problems:
         raise problems[0]
-    about = {"version": 1, "plan": plan.path, "torch": torch.__version__.partition("+")[0], "world": plan.module.WORLD, "dims": dims, "names": names}
+    about = {"version": 1, "plan": plan.path, "torch": version.partition("+")[0], "world": world, "dims": dims, "names": names}
+    if fake:
+        about.update(ranks=ranks, twins=twins)
     with open(last + ".part", "w", encoding="utf-8") as file:
         json.dump(about, file, indent=1)
     os.replace(last + ".part", last)
+
+
+def _import(modules):
+    """What the model's side has imported as it ran, once here rather than in each rank: torch's compiler alone takes 2 s."""
+    for name in modules:
+        if name not in sys.modules:
+            try:
+                importlib.import_module(name)
+            except Exception:  # a rank that needs it will say so
+                pass
 
 
 def _finish(side, waiting, problems):
@@ -186,6 +238,7 @@ def main(argv=None):
     parser.add_argument("plan", metavar="PLAN.py")
     parser.add_argument("--out", metavar="DIR", required=True)
     parser.add_argument("--dims", metavar="NAME=N,...", help="other extents than the plan's DIMS")
+    parser.add_argument("--full", metavar="NAME=N,...", nargs="?", const="", help="capture some ranks at these dims too, without numbers; without a value: the plan's FULL")
     parser.add_argument("--jobs", metavar="N", type=int, default=min(2, os.cpu_count() or 1), help="ranks captured at a time")
     options = parser.parse_args(argv)
     options.jobs = max(1, options.jobs)

@@ -24,11 +24,11 @@ _TRUSTED = ("aten.", "_c10d_functional.")  # fsdp's and a user's operators write
 _AT = "opguard_at"  # where a node's place is kept in its metadata
 
 
-def _elsewhere(tensors, kwargs):
-    """Shape propagation: tensors that hold no data."""
+def _elsewhere(tensors, kwargs, fake=False):
+    """Shape propagation: tensors that hold no data. `fake`: those of FakeTensorMode are the step's own."""
     if str(kwargs.get("device")) == "meta":
         return True
-    return any(tensor.device.type == "meta" or type(tensor).__name__ == "FakeTensor" for tensor in tensors)
+    return any(tensor.device.type == "meta" or not fake and type(tensor).__name__ == "FakeTensor" for tensor in tensors)
 
 
 def _mutated(func, name, args, kwargs):
@@ -58,10 +58,11 @@ def _outputs(result):
 
 
 class Recorder(TorchDispatchMode):
-    """Holds one rank's nodes, stacks and constants, ready for JSON."""
+    """Holds one rank's nodes, stacks and constants, ready for JSON. `fake`: there are no numbers, so none are written down."""
 
-    def __init__(self):
+    def __init__(self, fake=False):
         super().__init__()
+        self._fake = fake
         self.nodes, self.stacks, self.constants = [], [], {}
         self.paused = False
         self._storages = encode.Storages()
@@ -104,7 +105,7 @@ class Recorder(TorchDispatchMode):
         if any(kind.__name__ not in ("Tensor", "Parameter", "FakeTensor") for kind in types):
             return NotImplemented
         inputs = encode.tensors_in(kwargs, encode.tensors_in(args, []))
-        if self.paused or _elsewhere(inputs, kwargs):
+        if self.paused or _elsewhere(inputs, kwargs, self._fake) or func.namespace == "prim":  # asks a tensor's device: fake tensors are
             return func(*args, **kwargs)
         # Arguments are described before the operator runs: it may give them other sizes.
         described = [self._storages.argument(value) for value in args]
@@ -114,7 +115,7 @@ class Recorder(TorchDispatchMode):
                 self._note_if_unknown(tensor)
         result = func(*args, **kwargs)
         outputs = _outputs(result)
-        if _elsewhere([tensor for tensor in outputs if tensor is not None], {}):
+        if _elsewhere([tensor for tensor in outputs if tensor is not None], {}, self._fake):
             return result
         self._note(func, args, kwargs, described, named, inputs, outputs)
         return result
@@ -139,7 +140,7 @@ class Recorder(TorchDispatchMode):
         for tensor in written:
             if encode.has_storage(tensor):
                 (self._symbolic if symbolic else self._known).add(self._storages.number(tensor))
-        if not symbolic and (view or not written):
+        if not symbolic and (view or not written or self._fake and name.startswith("aten.lift_fresh.")):  # a view, but of a tensor that is not fake
             return
         node = torch._C._current_autograd_node()
         out = [None if tensor is None else self._storages.tensor(tensor) for tensor in outputs]
@@ -150,7 +151,7 @@ class Recorder(TorchDispatchMode):
             entry["view"] = True
         entry["writes"] = [self._storages.tensor(tensor) for tensor in written]
         if not symbolic:
-            entry["values"] = [encode.contents(tensor) for tensor in written]
+            entry["values"] = [] if self._fake else [encode.contents(tensor) for tensor in written]
 
     def _fills(self, name, inputs, mutated):
         """Whether fresh memory is filled whole, with numbers."""
@@ -205,6 +206,8 @@ class Recorder(TorchDispatchMode):
             self._note_constant(storage, tensor)
 
     def _note_constant(self, storage, tensor):
+        if self._fake:
+            return
         whole = torch.as_strided(tensor.detach(), (self._elements(tensor),), (1,), 0)
         self.constants[str(storage)] = [encode.dtype_name(tensor.dtype), encode.contents(whole)]
 

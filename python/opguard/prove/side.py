@@ -3,6 +3,7 @@
 DTensor keeps offsets of the first rank that it sees in caches. Two ranks in one process would take each other's place.
 """
 
+import contextlib
 import json
 import os
 import random
@@ -10,17 +11,18 @@ import sys
 import warnings
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
-from . import placement, world
+from . import placement, sources, world
 from .problem import Problem, raised, where_defined
 from .recorder import Recorder
 
 
 class Side:
-    """rank None: the logical model. `names`: what logical() has, for a rank."""
+    """rank None: the logical model, world None too. `names`: what logical() has, for a rank. `fake`: tensors have sizes and no numbers."""
 
-    def __init__(self, module, rank, dims, names=None):
-        self.module, self.rank, self.dims, self.names = module, rank, dims, names
+    def __init__(self, module, rank, dims, world=None, names=None, fake=False):
+        self.module, self.rank, self.dims, self.world, self.names, self.fake = module, rank, dims, world, names, fake
         self.who = "logical" if rank is None else "rank %d" % rank
         self.function = module.logical if rank is None else module.plan
         self.called = "logical(d)" if rank is None else "rank %d: plan(%d, d)" % (rank, rank)
@@ -28,26 +30,27 @@ class Side:
     def capture(self, path):
         """Writes the side's file; returns the kinds and shapes of its inputs."""
         self._start()
-        built = self._build()
-        inputs = self._inputs(built)
-        places = {} if self.rank is None else self._places(built, inputs)
-        recorder = Recorder()
-        described = {name: recorder.input(placement.local(tensor)) for name, (_, tensor) in inputs.items()}
-        outputs = self._step(built["step"], recorder)
-        found = {"version": 1, "rank": self.rank or 0, "world": self.module.WORLD, "stacks": recorder.stacks}
+        with FakeTensorMode(allow_non_fake_inputs=True) if self.fake else contextlib.nullcontext():
+            built = self._build()
+            inputs = self._inputs(built)
+            places = {} if self.rank is None else self._places(built, inputs)
+            recorder = Recorder(self.fake)
+            described = {name: recorder.input(placement.local(tensor)) for name, (_, tensor) in inputs.items()}
+            outputs = self._step(built["step"], recorder)
+        found = {"version": 1, "rank": self.rank or 0, "world": self.world or 1, "stacks": recorder.stacks}
         found.update(constants=recorder.constants, inputs=described)
         if self.rank is not None:
             found["place"] = places
         found.update(outputs=outputs, nodes=recorder.nodes)
         with open(path, "w", encoding="utf-8") as file:
-            json.dump(found, file, allow_nan=False, separators=(",", ":"))
+            file.write(json.dumps(found, allow_nan=False, separators=(",", ":")))  # json.dump would write it piece by piece, in Python
         return {name: {"kind": kind, "shape": [int(size) for size in tensor.shape]} for name, (kind, tensor) in inputs.items()}
 
     def _start(self):
         torch.set_num_threads(1)
         torch.manual_seed(0)
         random.seed(0)
-        world.start(self.rank or 0, 1 if self.rank is None else self.module.WORLD)
+        world.start(self.rank or 0, self.world or 1)
 
     def _wrong(self, text):
         return Problem(text, *where_defined(self.function))
@@ -88,7 +91,7 @@ class Side:
     def _places(self, built, inputs):
         found = {}
         for name, (_, tensor) in inputs.items():
-            found[name] = placement.place(self.who, self.function, built, name, tensor, self.names[name]["shape"])
+            found[name] = placement.place(self.who, self.function, built, name, tensor, self.names[name]["shape"], self.fake)
         return found
 
     def _step(self, step, recorder):
@@ -129,9 +132,21 @@ def in_a_process(side, path):
         os._exit(0)  # nothing of the parent's is run twice: no exit handler, no file it had open
 
 
+def _installed_modules():
+    """Those of packages: the user's own modules are imported by each side for itself."""
+    found = []
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file and name == getattr(getattr(module, "__spec__", None), "name", None) and (not sources.is_user(file) or sources.is_installed(file)):
+            found.append(name)
+    return found
+
+
 def _attempt(side, path):
+    before = set(sys.modules)
     try:
-        return {"names": side.capture(path)}
+        names = side.capture(path)
+        return {"names": names, "modules": sorted(set(_installed_modules()) - before)}
     except Problem as problem:
         return {"problem": [problem.text, problem.file, problem.line]}
     except BaseException as error:
@@ -142,7 +157,7 @@ def _attempt(side, path):
 
 
 def result(started):
-    """The names of a side that was captured; raises its problem."""
+    """The names of a side that was captured, and the modules that it imported; raises its problem."""
     child, reader, side = started
     with os.fdopen(reader, encoding="utf-8") as pipe:
         text = pipe.read()
@@ -154,4 +169,4 @@ def result(started):
     if "problem" in found:
         what, file, line = found["problem"]
         raise Problem(what, file, line)
-    return found["names"]
+    return found["names"], found["modules"]

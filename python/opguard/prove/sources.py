@@ -41,7 +41,11 @@ def is_user(file):
     path = os.path.abspath(file)
     if path.startswith(_NOT_USERS):
         return False
-    return not path.startswith(_STANDARD) or any(part in path for part in _INSTALLED)
+    return not path.startswith(_STANDARD) or is_installed(path)
+
+
+def is_installed(file):
+    return any(part in os.path.abspath(file) for part in _INSTALLED)
 
 
 def running():

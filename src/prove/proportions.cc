@@ -1,0 +1,148 @@
+#include "prove/proportions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace opguard::proving {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kSame = 1e-6;  // of logarithms, and of numbers relatively
+constexpr int kFactors = 5;     // dims in a product, above and below the line
+
+using Numbers = std::vector<double>;
+
+void collect_tensor(const Tensor& t, Numbers& into) {
+  into.push_back(static_cast<double>(t.offset));
+  for (int64_t x : t.shape) into.push_back(static_cast<double>(x));
+  for (int64_t x : t.strides) into.push_back(static_cast<double>(x));
+}
+
+// A group is how large it is, where the rank stands in it, and how far its ranks are apart.
+void collect_group(const json& group, uint32_t rank, Numbers& into) {
+  const auto ranks = group.get<std::vector<int64_t>>();
+  into.push_back(static_cast<double>(ranks.size()));
+  into.push_back(static_cast<double>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin()));
+  const int64_t apart = ranks.size() > 1 ? ranks[1] - ranks[0] : 0;
+  bool even = true;
+  for (size_t i = 1; i < ranks.size(); ++i) even = even && ranks[i] - ranks[i - 1] == apart;
+  into.push_back(even ? static_cast<double>(apart) : -1);
+}
+
+void collect(const json& argument, uint32_t rank, Numbers& into) {
+  if (is_tensor(argument)) {
+    collect_tensor(tensor_of(argument), into);
+  } else if (argument.is_number()) {
+    into.push_back(argument.get<double>());
+  } else if (argument.is_array()) {
+    const bool tensors = !argument.empty() && is_tensor(argument[0]);
+    for (const json& entry : argument) {
+      collect(entry, rank, into);
+      if (tensors) break;
+    }
+  } else if (argument.is_object() && argument.contains("group")) {
+    collect_group(argument["group"], rank, into);
+  }
+}
+
+bool is_message(const Node& node) {
+  return node.op.starts_with("c10d.send") || node.op.starts_with("c10d.recv");
+}
+
+Numbers numbers_of(const Node& node, uint32_t rank) {
+  Numbers found;
+  for (size_t i = 0; i < node.arguments.size(); ++i) {
+    // The other rank of a message is as far away.
+    if (is_message(node) && i == 2 && node.arguments[i].is_number())
+      found.push_back(node.arguments[i].get<double>() - rank);
+    else
+      collect(node.arguments[i], rank, found);
+  }
+  for (const json& value : node.keywords) collect(value, rank, found);
+  for (const Tensor& t : node.results) collect_tensor(t, found);
+  return found;
+}
+
+bool close(double a, double b) {
+  return a == b || std::fabs(a - b) <= kSame * std::max(std::fabs(a), std::fabs(b));
+}
+
+}  // namespace
+
+Proportions::Proportions(const Dims& reduced, const Dims& full, uint32_t small_rank,
+                         uint32_t full_rank)
+    : small_rank_(small_rank), full_rank_(full_rank) {
+  std::vector<double> steps;
+  const auto step = [&](double small, double large) {
+    if (small > 0 && large > 0 && small != large) steps.push_back(std::log(large / small));
+  };
+  for (const auto& [name, size] : reduced)
+    if (auto at = full.find(name); at != full.end()) {
+      step(static_cast<double>(size), static_cast<double>(at->second));
+      // The last rank along it, from 0.
+      step(static_cast<double>(size - 1), static_cast<double>(at->second - 1));
+    }
+  step(small_rank, full_rank);
+  const auto rounded = [](double x) { return std::llround(x * 1e7); };
+  std::map<int64_t, double> reached{{0, 0.0}};
+  for (int round = 0; round < kFactors; ++round) {
+    std::map<int64_t, double> next = reached;
+    for (const auto& [key, value] : reached)
+      for (double by : steps)
+        for (double sign : {1.0, -1.0}) next.emplace(rounded(value + sign * by), value + sign * by);
+    reached = std::move(next);
+  }
+  for (const auto& [key, value] : reached) growths_.push_back(value);
+}
+
+bool Proportions::grew(double small, double full) const {
+  if (small == 0 || full == 0) return small == full;
+  if ((small < 0) != (full < 0)) return false;
+  const auto reached = [&](double growth) {
+    const auto at = std::lower_bound(growths_.begin(), growths_.end(), growth - kSame);
+    return at != growths_.end() && *at <= growth + kSame;
+  };
+  const double growth = std::log(full / small);
+  return reached(growth) || reached(2 * growth);  // a root of a size: 1 / sqrt(8)
+}
+
+bool Proportions::follows(double small, double full) const {
+  if (close(small, full) || grew(small, full)) return true;
+  return grew(small + 1, full + 1) || grew(small - 1, full - 1);
+}
+
+std::string Proportions::difference(const Trace& small, const Folded& folded_small,
+                                    const Trace& full, const Folded& folded_full) const {
+  // Repetitions are compared from the first on, and the last with the last.
+  std::map<std::pair<uint32_t, std::vector<uint32_t>>, size_t> by_place;
+  for (size_t i = 0; i < folded_full.nodes.size(); ++i)
+    by_place[{folded_full.nodes[i].leaf, folded_full.nodes[i].at}] = i;
+  std::vector<std::vector<uint32_t>> repeats(folded_full.labels.size());
+  for (const FoldedNode& node : folded_full.nodes) repeats[node.leaf] = node.of;
+  for (size_t i = 0; i < folded_small.nodes.size(); ++i) {
+    const FoldedNode& here = folded_small.nodes[i];
+    std::vector<uint32_t> at = here.at;
+    for (size_t d = 0; d < at.size(); ++d)
+      if (at[d] + 1 == here.of[d]) at[d] = repeats[here.leaf][d] - 1;
+    const auto there = by_place.find({here.leaf, at});
+    if (there == by_place.end()) continue;
+    const Node &x = small.nodes[i], &y = full.nodes[there->second];
+    const Numbers a = numbers_of(x, small_rank_), b = numbers_of(y, full_rank_);
+    for (size_t n = 0; n < a.size() && n < b.size(); ++n) {
+      if (follows(a[n], b[n])) continue;
+      const auto& stack = small.stacks[x.stack];
+      return "a number of " + x.op +
+             (stack.empty() ? "" : " at " + stack[0].file + ":" + std::to_string(stack[0].line)) +
+             " is " + json(a[n]).dump() + " at reduced dims and " + json(b[n]).dump() +
+             " at full ones: no product of dims grew so";
+    }
+    if (a.size() != b.size())
+      return x.op + " has another number of arguments at full dims, " + std::to_string(b.size()) +
+             " for " + std::to_string(a.size());
+  }
+  return "";
+}
+
+}  // namespace opguard::proving

@@ -1,0 +1,32 @@
+// prove/repeats.h: a trace with its repetitions folded, so that 4 layers and 126 can be compared.
+//
+//   a b c b c b c d     becomes     a (b c)x3 d
+//
+// Each node then has a leaf, which is its place in the folded trace, and says in which repetition
+// of each enclosing block it runs: the second c is leaf 2 at [1] of [3]. Blocks nest: layers within
+// micro-batches. The cost: comparing each node with those up to a block's length behind it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace opguard::proving {
+
+struct FoldedNode {
+  uint32_t leaf = 0;
+  std::vector<uint32_t> at, of;  // one an enclosing block, outermost first
+};
+
+struct Folded {
+  std::vector<FoldedNode> nodes;  // in the order of the trace
+  std::vector<uint32_t> labels;   // of leaves
+  // "0 (1 2)x 3" of labels, without how often: equal texts are equal traces but for their counts.
+  std::string form;
+  // How often each block runs, in the order of the form; and how many leaves it has.
+  std::vector<uint32_t> counts, lengths;
+};
+
+Folded folded(const std::vector<uint32_t>& labels);
+
+}  // namespace opguard::proving

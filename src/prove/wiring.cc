@@ -1,0 +1,203 @@
+#include "prove/wiring.h"
+
+#include <optional>
+#include <unordered_map>
+
+namespace opguard::proving {
+namespace {
+
+void collect(const nlohmann::json& argument, std::vector<uint32_t>& storages) {
+  if (is_tensor(argument))
+    storages.push_back(argument["t"][0].get<uint32_t>());
+  else if (argument.is_array())
+    for (const auto& entry : argument) collect(entry, storages);
+}
+
+// "layers.#.wq" of "layers.12.wq".
+std::string without_numbers(const std::string& name) {
+  std::string kept;
+  for (char c : name) {
+    if (c >= '0' && c <= '9') {
+      if (kept.empty() || kept.back() != '#') kept += '#';
+    } else {
+      kept += c;
+    }
+  }
+  return kept;
+}
+
+// Blocks around a node that run as often in the other trace are compared by number. Of others only
+// the first and the last repetition are.
+using Longer = std::vector<bool>;
+
+Longer longer(const FoldedNode& a, const FoldedNode& b) {
+  Longer found;
+  for (size_t i = 0; i < a.of.size(); ++i) found.push_back(a.of[i] != b.of[i]);
+  return found;
+}
+
+// The ways in which a repetition of a writer's longer block follows from where the reader is:
+//   {0, 0, 1, v}     it is number v, whatever the reader's is
+//   {1, 0, 1, 0}     it is the last
+//   {2, i, 1, -1}    the one after that of the reader's block i
+//   {3, i, 1, 0}     as far from its end as the reader's block i is from its begin
+//   {2, i, 2, 0}     two of the reader's repetitions for each: a loop over two tensors a layer
+struct Way {
+  int64_t kind, block, step, by;
+  auto operator<=>(const Way&) const = default;
+};
+using Ways = std::set<Way>;
+
+Ways ways_of(int64_t v, int64_t of, const FoldedNode& reader, const Longer& longer_reader) {
+  Ways ways{{0, 0, 1, v}, {1, 0, 1, of - 1 - v}};
+  for (size_t i = 0; i < reader.at.size(); ++i) {
+    if (!longer_reader[i]) continue;
+    const auto block = static_cast<int64_t>(i);
+    const int64_t u = reader.at[i], left = int64_t{reader.of[i]} - 1 - u;
+    ways.insert({2, block, 1, u - v});
+    ways.insert({3, block, 1, left - v});
+    const int64_t step = reader.of[i] / of;
+    for (int64_t by = -step; step > 1 && by <= step; ++by) {
+      if (u + by >= 0 && (u + by) / step == v) ways.insert({2, block, step, by});
+      if (left + by >= 0 && (left + by) / step == v) ways.insert({3, block, step, by});
+    }
+  }
+  return ways;
+}
+
+// Numbers of the equally long blocks, and which ends of the longer ones; "" in their middle.
+std::string exactly(const FoldedNode& node, const Longer& is_longer) {
+  std::string text = ":";
+  for (size_t i = 0; i < node.at.size(); ++i) {
+    if (!is_longer[i])
+      text += std::to_string(node.at[i]) + " ";
+    else if (node.at[i] == 0)
+      text += "first ";
+    else if (node.at[i] + 1 == node.of[i])
+      text += "last ";
+    else
+      return "";
+  }
+  return text;
+}
+
+std::string fixed(const FoldedNode& node, const Longer& is_longer) {
+  std::string text;
+  for (size_t i = 0; i < node.at.size(); ++i)
+    if (!is_longer[i]) text += std::to_string(node.at[i]) + " ";
+  return text;
+}
+
+}  // namespace
+
+Wiring::Wiring(const Trace& trace, const Folded& folded) : trace_(trace), folded_(folded) {
+  std::unordered_map<uint32_t, std::string> inputs;
+  for (const auto& [name, tensor] : trace.inputs) inputs.emplace(tensor.storage, name);
+  std::unordered_map<uint32_t, size_t> writer;
+  for (size_t i = 0; i < trace.nodes.size(); ++i) {
+    const Node& node = trace.nodes[i];
+    std::vector<uint32_t> storages;
+    uint32_t argument = 0;
+    const auto read_all = [&](const nlohmann::json& value) {
+      storages.clear();
+      collect(value, storages);
+      for (uint32_t storage : storages) {
+        const Slot slot{folded.nodes[i].leaf, argument};
+        if (auto at = writer.find(storage); at != writer.end()) {
+          const FoldedNode& from = folded.nodes[at->second];
+          read(slot, {Source::node, from.leaf, ""}, folded.nodes[i], &from, "");
+        } else if (auto given = inputs.find(storage); given != inputs.end()) {
+          read(slot, {Source::input, 0, without_numbers(given->second)}, folded.nodes[i], nullptr,
+               given->second);
+        } else {
+          read(slot, {Source::constant, 0, ""}, folded.nodes[i], nullptr, "");
+        }
+      }
+      ++argument;
+    };
+    for (const auto& value : node.arguments) read_all(value);
+    for (const auto& value : node.keywords) read_all(value);
+    if (!node.view)
+      for (const Tensor& t : node.writes) writer[t.storage] = i;
+  }
+}
+
+void Wiring::read(const Slot& slot, const Source& source, const FoldedNode& reader,
+                  const FoldedNode* writer, const std::string& name) {
+  Reads& reads = slots_[slot][source];
+  reads.all.push_back({&reader, writer});
+  if (!name.empty()) reads.names.insert(name);
+}
+
+size_t Wiring::repetitions(const Reads& reads, const std::vector<bool>& longer) {
+  std::set<std::vector<uint32_t>> found;
+  for (const Read& r : reads.all) {
+    std::vector<uint32_t> at;
+    for (size_t i = 0; i < longer.size(); ++i)
+      if (longer[i]) at.push_back(r.reader->at[i]);
+    found.insert(std::move(at));
+  }
+  return found.size();
+}
+
+bool Wiring::same_repetitions(const Reads& a, const Reads& b) {
+  const Longer reader = longer(*a.all[0].reader, *b.all[0].reader);
+  const bool written = a.all[0].writer != nullptr;
+  const Longer writer = written ? longer(*a.all[0].writer, *b.all[0].writer) : Longer();
+  const auto seen = [&](const Reads& reads) {
+    std::set<std::string> found;
+    for (const Read& r : reads.all)
+      if (const std::string at = exactly(*r.reader, reader); !at.empty())
+        found.insert(at + (written ? "<" + fixed(*r.writer, writer) : ""));
+    return found;
+  };
+  if (seen(a) != seen(b)) return false;
+  // Of inputs: all repetitions read one, or each reads others.
+  if (!written && (a.names.size() > 1 || b.names.size() > 1) &&
+      a.names.size() * repetitions(b, reader) != b.names.size() * repetitions(a, reader))
+    return false;
+  for (size_t j = 0; j < writer.size(); ++j) {
+    if (!writer[j]) continue;
+    std::optional<Ways> ways;
+    for (const Reads* reads : {&a, &b})
+      for (const Read& r : reads->all) {
+        Ways here = ways_of(r.writer->at[j], r.writer->of[j], *r.reader, reader);
+        if (!ways) {
+          ways = std::move(here);
+        } else {
+          std::erase_if(*ways, [&](const Way& way) { return !here.contains(way); });
+        }
+      }
+    if (ways && ways->empty()) return false;
+  }
+  return true;
+}
+
+std::string Wiring::place(const Slot& slot) const {
+  for (size_t i = 0; i < folded_.nodes.size(); ++i) {
+    if (folded_.nodes[i].leaf != slot.leaf) continue;
+    const Node& node = trace_.nodes[i];
+    const auto& stack = trace_.stacks[node.stack];
+    return "argument " + std::to_string(slot.argument) + " of " + node.op +
+           (stack.empty() ? "" : " at " + stack[0].file + ":" + std::to_string(stack[0].line));
+  }
+  return "?";
+}
+
+std::string Wiring::difference(const Wiring& other) const {
+  for (const auto& [slot, sources] : slots_) {
+    const auto there = other.slots_.find(slot);
+    const std::string of = place(slot);
+    if (there == other.slots_.end() || there->second.size() != sources.size())
+      return of + " comes from other operators at full dims";
+    for (const auto& [source, reads] : sources) {
+      const auto same = there->second.find(source);
+      if (same == there->second.end()) return of + " comes from another operator at full dims";
+      if (!same_repetitions(reads, same->second))
+        return of + " comes from another repetition at full dims";
+    }
+  }
+  return slots_.size() == other.slots_.size() ? "" : "more is read at full dims";
+}
+
+}  // namespace opguard::proving

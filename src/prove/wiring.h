@@ -1,0 +1,62 @@
+// prove/wiring.h: what each operator of a folded trace reads, said without counting: the operator
+// that wrote it last, and in which repetition of the blocks around it.
+//
+//   x = layer(x)    reads what the same leaf wrote one repetition before
+//   its gradient    reads what the forward block wrote in the mirrored repetition: the first of
+//                   the backward pass belongs to the last layer
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "prove/repeats.h"
+#include "prove/trace.h"
+
+namespace opguard::proving {
+
+class Wiring {
+ public:
+  Wiring(const Trace& trace, const Folded& folded);
+  // The first argument that another operator has written in the other trace, in words; "" where
+  // both are wired alike. Both have the same form.
+  std::string difference(const Wiring& other) const;
+
+ private:
+  // Where an argument comes from: a leaf, an input's name without its numbers, or a constant.
+  struct Source {
+    enum Kind : uint8_t { node, input, constant } kind;
+    uint32_t leaf = 0;
+    std::string name;
+    auto operator<=>(const Source&) const = default;
+  };
+  // One slot: an argument of a leaf.
+  struct Slot {
+    uint32_t leaf, argument;
+    auto operator<=>(const Slot&) const = default;
+  };
+  // A reader's repetition, and its writer's.
+  struct Read {
+    const FoldedNode* reader;
+    const FoldedNode* writer;  // nullptr of an input
+  };
+  struct Reads {
+    std::vector<Read> all;
+    std::set<std::string> names;  // of inputs
+  };
+
+  void read(const Slot& slot, const Source& source, const FoldedNode& reader,
+            const FoldedNode* writer, const std::string& name);
+  std::string place(const Slot& slot) const;
+  // In how many repetitions of the longer blocks something is read.
+  static size_t repetitions(const Reads& reads, const std::vector<bool>& longer);
+  static bool same_repetitions(const Reads& a, const Reads& b);
+
+  const Trace& trace_;
+  const Folded& folded_;
+  std::map<Slot, std::map<Source, Reads>> slots_;
+};
+
+}  // namespace opguard::proving
