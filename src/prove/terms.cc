@@ -142,6 +142,7 @@ Element Terms::variable(const std::string& name, uint32_t position) {
 // ---- Sums and products
 
 Element Terms::combine(Element a, Element b, const Rational& of_b) {
+  if (b == minus_infinity_ && of_b.numerator() < 0) throw Unprovable("infinity");
   if (a == minus_infinity_ || b == minus_infinity_) return minus_infinity_;
   const Parts &x = elements_[a], &y = elements_[b];
   Parts parts;
@@ -165,7 +166,10 @@ Element Terms::combine(Element a, Element b, const Rational& of_b) {
 Element Terms::scaled(Element a, const Rational& by) {
   if (by == Rational(1)) return a;
   if (by.zero()) return zero_;
-  if (a == minus_infinity_ && by.numerator() > 0) return a;
+  if (a == minus_infinity_) {
+    if (by.numerator() > 0) return a;
+    throw Unprovable("infinity");
+  }
   Parts parts = elements_[a];
   for (Part& p : parts) p.factor = p.factor * by;
   return intern(std::move(parts));
@@ -207,7 +211,7 @@ Product Terms::times(Monomial a, Monomial b) {
     } else if (i == x.size() || y[j].atom < x[i].atom) {
       f = y[j++];
     } else {
-      f = {x[i].atom, x[i].exponent + y[j].exponent};
+      f = {x[i].atom, exponent_of(int64_t{x[i].exponent} + y[j].exponent)};
       ++i, ++j;
     }
     factors.push_back(f);
@@ -217,13 +221,14 @@ Product Terms::times(Monomial a, Monomial b) {
   return result;
 }
 
-// Indicators are their own powers, two values of one token exclude each other, and a root of a
-// whole number, squared, is that number.
+// Indicators and steps are their own powers, two values of one token exclude each other, and a root
+// of a whole number, squared, is that number.
 Product Terms::normal(Factors factors) {
   Rational outside(1);
   for (Factor& f : factors) {
     const AtomValue& v = atoms_[f.atom];
     if (v.kind == AtomKind::indicator && f.exponent != 0) f.exponent = 1;
+    if (is_step(v) && f.exponent > 1) f.exponent = 1;
     if (v.kind != AtomKind::root) continue;
     const auto inside = constant(v.of);
     if (!inside) continue;
@@ -247,7 +252,7 @@ Product Terms::normal(Factors factors) {
 
 Product Terms::raised(Monomial m, int32_t by) {
   Factors factors = monomials_[m];
-  for (Factor& f : factors) f.exponent *= by;
+  for (Factor& f : factors) f.exponent = exponent_of(int64_t{f.exponent} * by);
   return normal(std::move(factors));
 }
 
@@ -272,7 +277,7 @@ Sum Terms::without_lone_sums(const Sum& sum) const {
 std::pair<Rational, Element> Terms::primitive(Element e) {
   const Parts& parts = elements_[e];
   if (parts.empty()) return {Rational(1), e};
-  const Rational lead = parts[0].factor;
+  const Rational lead = parts.back().factor;
   if (lead == Rational(1)) return {lead, e};
   return {lead, scaled(e, Rational(1) / lead)};
 }
@@ -372,6 +377,10 @@ Element Terms::expanded(Element a, Element b) {
 
 Element Terms::multiply(Element a, Element b) {
   if (a > b) std::swap(a, b);
+  if (a == minus_infinity_ || b == minus_infinity_) {
+    if (sign_of(a == minus_infinity_ ? b : a) == Sign::positive) return minus_infinity_;
+    throw Unprovable("infinity times what may be zero or negative");
+  }
   if (a == zero_ || b == zero_) return zero_;
   if (a == one_) return b;
   if (b == one_) return a;
