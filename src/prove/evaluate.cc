@@ -6,12 +6,28 @@
 namespace opguard::proving {
 namespace {
 
+// By Newton's method, from an approximation of Winitzki's.
+double inverse_erf(double y) {
+  if (!(std::fabs(y) < 1)) return y;
+  const double l = std::log(1 - y * y), a = 0.147, b = 2 / (M_PI * a) + l / 2;
+  double x = std::copysign(std::sqrt(std::sqrt(b * b - l / a) - b), y);
+  for (int i = 0; i < 6; ++i) x -= (std::erf(x) - y) / (2 / std::sqrt(M_PI) * std::exp(-x * x));
+  return x;
+}
+
+// By its recurrence up to 12, where the asymptotic series has all digits.
+double digamma(double x) {
+  double sum = 0;
+  for (; x < 12; ++x) sum -= 1 / x;
+  const double s = 1 / (x * x);
+  return sum + std::log(x) - 0.5 / x -
+         s * (1.0 / 12 - s * (1.0 / 120 - s * (1.0 / 252 - s * (1.0 / 240 - s / 132))));
+}
+
 double called(Function f, const std::vector<double>& x) {
   switch (f) {
     case Function::maximum:
       return *std::max_element(x.begin(), x.end());
-    case Function::sigmoid:
-      return 1 / (1 + std::exp(-x[0]));
     case Function::tanh:
       return std::tanh(x[0]);
     case Function::erf:
@@ -24,8 +40,20 @@ double called(Function f, const std::vector<double>& x) {
       return std::fabs(x[0]);
     case Function::sign:
       return x[0] > 0 ? 1 : x[0] < 0 ? -1 : 0;
-    case Function::less:
-      return x[0] < x[1] ? 1 : 0;
+    case Function::tan:
+      return std::tan(x[0]);
+    case Function::arcsine:
+      return std::asin(x[0]);
+    case Function::arctangent:
+      return std::atan(x[0]);
+    case Function::angle:
+      return std::atan2(x[0], x[1]);
+    case Function::inverse_erf:
+      return inverse_erf(x[0]);
+    case Function::log_gamma:
+      return std::lgamma(x[0]);
+    case Function::digamma:
+      return digamma(x[0]);
     case Function::step:
       return x[0] > 0 ? 1 : 0;
   }

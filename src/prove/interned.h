@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -33,13 +34,16 @@ class Interned {
   std::span<const T> operator[](uint32_t number) const { return lists_[number]; }
   size_t size() const { return lists_.size(); }
 
+  std::optional<uint32_t> find(std::span<const T> list) const {
+    const auto at = numbers_.find_as(Wanted{list, hash_of(list), this});
+    return at == numbers_.end() ? std::nullopt : std::optional(at->number);
+  }
+
   // Its number, and whether it is new.
   std::pair<uint32_t, bool> intern(std::span<const T> list) {
-    uint64_t h = list.size();
-    for (const T& entry : list) h = mixed(h, hashed(entry));
+    const uint32_t hash = hash_of(list);
     const auto next = static_cast<uint32_t>(lists_.size());
-    const auto [at, fresh] = numbers_.insert_as({next, static_cast<uint32_t>(h)},
-                                                Wanted{list, static_cast<uint32_t>(h), this});
+    const auto [at, fresh] = numbers_.insert_as({next, hash}, Wanted{list, hash, this});
     if (fresh) {
       T* kept = arena_.Allocate<T>(list.size());
       std::uninitialized_copy(list.begin(), list.end(), kept);
@@ -68,6 +72,12 @@ class Interned {
              std::ranges::equal(w.in->lists_[k.number], w.list);
     }
   };
+
+  static uint32_t hash_of(std::span<const T> list) {
+    uint64_t h = list.size();
+    for (const T& entry : list) h = mixed(h, hashed(entry));
+    return static_cast<uint32_t>(h);
+  }
 
   llvm::BumpPtrAllocatorImpl<llvm::MallocAllocator, 1 << 20> arena_;
   std::vector<std::span<const T>> lists_;

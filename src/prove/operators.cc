@@ -11,8 +11,13 @@ using nlohmann::json;
 const std::unordered_map<std::string, Operator>& table() {
   static const auto all = [] {
     std::unordered_map<std::string, Operator> found;
-    for (const auto& list : {pointwise_operators(), reducing_operators(), moving_operators(),
-                             indexing_operators(), network_operators()})
+    for (const auto& list : {activation_operators(),  attention_operators(), comparing_operators(),
+                             convolution_operators(), filling_operators(),   function_operators(),
+                             indexing_operators(),    loss_operators(),      moving_operators(),
+                             network_operators(),     norm_operators(),      optimizer_operators(),
+                             ordering_operators(),    placing_operators(),   pointwise_operators(),
+                             pooling_operators(),     product_operators(),   reducing_operators(),
+                             resizing_operators(),    scattering_operators()})
       for (const OperatorEntry& entry : list) found.emplace(entry.name, entry.meaning);
     return found;
   }();
@@ -62,15 +67,27 @@ void apply_node(Rank& rank, const Node& node);
 // _foreach_mul_([a, b], [c, d]): one call for each of the lists' entries.
 void apply_foreach(Rank& rank, const Node& node) {
   const std::string name = node.name.substr(std::string("_foreach_").size());
-  const size_t count = node.arguments.at(0).size();
+  const auto list = std::find_if(node.arguments.begin(), node.arguments.end(),
+                                 [](const json& a) { return a.is_array(); });
+  if (list == node.arguments.end()) throw Unprovable(node.op + " without a list");
+  const size_t count = list->size();
   const bool in_place = name.ends_with("_");
+  const bool scalars = node.overload == "Tensor" && name.starts_with("addc");
   for (size_t i = 0; i < count; ++i) {
     Node one;
     one.name = name;
     one.op = "aten." + name + "." + node.overload;
+    one.overload = node.overload;
     one.stack = node.stack;
     one.arguments = json::array();
     const auto entry = [&](const json& value) {
+      // A tensor of one number for each entry.
+      if (scalars && is_tensor(value)) {
+        const Tensor all = tensor_of(value);
+        return json{{"t",
+                     {all.storage, all.offset + static_cast<int64_t>(i) * all.strides.at(0),
+                      json::array(), json::array(), all.dtype}}};
+      }
       return value.is_array() && value.size() == count ? value[i] : value;
     };
     for (const json& argument : node.arguments) one.arguments.push_back(entry(argument));
@@ -128,16 +145,50 @@ void apply_fsdp(Rank& rank, const Node& node) {
   }
 }
 
+// A mask that is drawn is another one in each run: what is proved of it would hold for one seed.
+void refuse_masks(const Node& node) {
+  if (!node.name.starts_with("bernoulli")) return;
+  const bool by_number = node.overload == "float" || node.overload == "p";
+  const json& p = by_number && node.arguments.size() > 1 ? node.arguments[1] : json();
+  if (p.is_number() && (p == 0 || p == 1)) return;
+  throw Unprovable("dropout draws random numbers; set its p to 0 for a proof");
+}
+
+// Whole numbers are rounded before they are added up, where a type of them is asked for.
+void refuse_rounding(const Node& node) {
+  if (!node.keywords.contains("dtype") || node.arguments.empty()) return;
+  const json& type = node.keywords["dtype"];
+  if (!type.is_object() || !type.contains("dtype") || !is_tensor(node.arguments[0])) return;
+  if (node.name == "_to_copy" || node.name == "to" || node.name.ends_with("_like") ||
+      node.name.starts_with("new_"))
+    return;
+  const auto to = type["dtype"].get<std::string>();
+  const bool whole = to.starts_with("int") || to.starts_with("uint") || to == "bool";
+  const bool real = tensor_of(node.arguments[0]).dtype.find("float") != std::string::npos;
+  if (whole && real) throw Unprovable("values are rounded to " + to);
+}
+
+void refuse_reinterpreting(const Node& node) {
+  if (node.arguments.empty() || node.results.empty() || !is_tensor(node.arguments[0])) return;
+  const std::string from = tensor_of(node.arguments[0]).dtype, &to = node.results[0].dtype;
+  if (from != to && !to.empty()) throw Unprovable("memory of " + from + " is read as " + to);
+}
+
 void apply_node(Rank& rank, const Node& node) {
+  refuse_masks(node);
   if (node.known) {
     for (size_t i = 0; i < node.writes.size() && i < node.values.size(); ++i) {
       std::vector<Element> elements;
       elements.reserve(node.values[i].size());
       for (double x : node.values[i]) elements.push_back(rank.terms().number(x));
-      rank.set(node.writes[i], elements);
+      if (elements.size() == static_cast<size_t>(size_of(node.writes[i].shape)))
+        rank.set(node.writes[i], elements);
+      else
+        rank.forget(node.writes[i]);
     }
     return;
   }
+  if (node.view) refuse_reinterpreting(node);
   if (node.op.starts_with("fsdp.")) return apply_fsdp(rank, node);
   if (node.name.starts_with("empty") || node.name.starts_with("new_empty")) {
     for (const Tensor& t : node.results) rank.forget(t);
@@ -147,10 +198,12 @@ void apply_node(Rank& rank, const Node& node) {
   if (node.name.starts_with("_foreach_")) return apply_foreach(rank, node);
   if (asks_a_value(node.name)) {
     // A number that nothing unknown has a part in may be asked for.
-    const Array asked = Call(rank, node).array(0);
-    for (Element e : asked.at)
-      if (!rank.terms().constant(e))
-        throw Unprovable("the plan asks for a value (" + node.op + ")");
+    for (const json& argument : node.arguments) {
+      if (!is_tensor(argument)) continue;
+      for (Element e : rank.read(tensor_of(argument)).at)
+        if (!rank.terms().constant(e))
+          throw Unprovable("the plan asks for a value (" + node.op + ")");
+    }
     return;
   }
   if (node.name == "wait_tensor" || node.name.starts_with("_wrap_tensor")) {
@@ -161,13 +214,19 @@ void apply_node(Rank& rank, const Node& node) {
   }
   const Operator* meaning = meaning_of(node.name, node.overload);
   if (meaning == nullptr) throw Unprovable("no rule for " + node.op);
-  const Results results = (*meaning)(Call(rank, node));
+  refuse_rounding(node);
+  const Call call(rank, node);
+  const Results results = (*meaning)(call);
+  if (const auto overlooked = call.overlooked())
+    throw Unprovable(node.op + " has no meaning with " + *overlooked);
   std::vector<Tensor> to;
   if (node.name.ends_with("_") && !node.name.starts_with("_") && !node.arguments.empty() &&
       is_tensor(node.arguments[0]))
     to = {tensor_of(node.arguments[0])};
   else if (node.keywords.contains("out") && is_tensor(node.keywords["out"]))
     to = {tensor_of(node.keywords["out"])};
+  else if (node.keywords.contains("out") && node.keywords["out"].is_array())
+    to = call.tensors(node.arguments.size(), "out");
   else
     to = node.results;
   for (size_t i = 0; i < to.size() && i < results.size(); ++i)
@@ -178,8 +237,29 @@ void apply_node(Rank& rank, const Node& node) {
 
 const json& Call::argument(size_t i, const char* name) const {
   static const json kNone;
-  if (name != nullptr && node_.keywords.contains(name)) return node_.keywords[name];
-  return i < node_.arguments.size() ? node_.arguments[i] : kNone;
+  if (name != nullptr && node_.keywords.contains(name)) {
+    seen_names_.insert(name);
+    return node_.keywords[name];
+  }
+  if (i >= node_.arguments.size()) return kNone;
+  seen_[i] = true;
+  return node_.arguments[i];
+}
+
+std::optional<std::string> Call::overlooked() const {
+  // Where a result lies, of what type it is and who waits for it: values are the same.
+  static const std::set<std::string> kHarmless = {"dtype",      "layout",        "device",
+                                                  "pin_memory", "memory_format", "non_blocking",
+                                                  "out",        "implicit"};
+  for (size_t i = 0; i < seen_.size(); ++i) {
+    const json& a = node_.arguments[i];
+    if (!seen_[i] && !a.is_null() && !(a.is_object() && a.contains("dtype")))
+      return "argument " + std::to_string(i);
+  }
+  for (const auto& [name, value] : node_.keywords.items())
+    if (!value.is_null() && !seen_names_.contains(name) && !kHarmless.contains(name))
+      return "'" + name + "'";
+  return {};
 }
 
 Array Call::array(size_t i, const char* name) const {
@@ -189,13 +269,29 @@ Array Call::array(size_t i, const char* name) const {
   return Array::scalar(terms().number(number_of(a)));
 }
 
+std::optional<Array> Call::array_if_given(size_t i, const char* name) const {
+  if (!given(i, name)) return {};
+  return array(i, name);
+}
+
 std::vector<Array> Call::arrays(size_t i, const char* name) const {
   std::vector<Array> found;
-  for (const json& a : argument(i, name)) found.push_back(rank_.read(tensor_of(a)));
+  for (const Tensor& t : tensors(i, name)) found.push_back(rank_.read(t));
   return found;
 }
 
 Tensor Call::tensor(size_t i, const char* name) const { return tensor_of(argument(i, name)); }
+
+std::vector<Tensor> Call::tensors(size_t i, const char* name) const {
+  std::vector<Tensor> found;
+  for (const json& a : argument(i, name)) found.push_back(tensor_of(a));
+  return found;
+}
+
+std::string Call::dtype(size_t i, const char* name) const {
+  const json& a = argument(i, name);
+  return is_tensor(a) ? tensor_of(a).dtype : "";
+}
 
 double Call::number(size_t i, double otherwise, const char* name) const {
   const json& a = argument(i, name);
@@ -204,12 +300,20 @@ double Call::number(size_t i, double otherwise, const char* name) const {
 
 int64_t Call::whole(size_t i, int64_t otherwise, const char* name) const {
   const json& a = argument(i, name);
-  return a.is_number() ? a.get<int64_t>() : otherwise;
+  if (a.is_null()) return otherwise;
+  if (!a.is_number_integer()) throw Unprovable(node_.op + " wants a whole number");
+  return a.get<int64_t>();
 }
 
 bool Call::flag(size_t i, bool otherwise, const char* name) const {
   const json& a = argument(i, name);
-  return a.is_boolean() ? a.get<bool>() : otherwise;
+  if (a.is_null()) return otherwise;
+  return a.is_boolean() ? a.get<bool>() : a.get<double>() != 0;
+}
+
+std::string Call::text(size_t i, const std::string& otherwise, const char* name) const {
+  const json& a = argument(i, name);
+  return a.is_null() ? otherwise : a.get<std::string>();
 }
 
 std::vector<int64_t> Call::list(size_t i, const char* name) const {
@@ -228,6 +332,9 @@ void apply(Rank& rank) {
     const std::string why = e.what();
     const bool named = why.find(node.op) != std::string::npos;
     throw Unprovable(why + (named ? "" : ", " + node.op) + " at " + rank.place());
+  } catch (const std::exception& e) {
+    // Arguments of another form than the meaning takes.
+    throw Unprovable(node.op + " at " + rank.place() + ": " + e.what());
   }
 }
 

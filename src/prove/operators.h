@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -9,36 +10,60 @@
 
 namespace opguard::proving {
 
-// One call of an operator: its arguments as elements.
+// One call of an operator: its arguments as elements. What a meaning never looks at is noted: an
+// argument that was given and not looked at makes the call Unprovable, so that none is ignored.
 class Call {
  public:
-  Call(Rank& rank, const Node& node) : rank_(rank), node_(node) {}
+  Call(Rank& rank, const Node& node)
+      : rank_(rank), node_(node), seen_(node.arguments.size(), false) {}
 
   Terms& terms() const { return rank_.terms(); }
   Rank& rank() const { return rank_; }
   const Node& node() const { return node_; }
-  size_t count() const { return node_.arguments.size(); }
 
   // By position, or by name where it stands among the keywords. null where it is in neither.
   const nlohmann::json& argument(size_t i, const char* name = nullptr) const;
   bool given(size_t i, const char* name = nullptr) const { return !argument(i, name).is_null(); }
   // A tensor's elements; a number as an array without dimensions.
   Array array(size_t i, const char* name = nullptr) const;
+  std::optional<Array> array_if_given(size_t i, const char* name = nullptr) const;
   std::vector<Array> arrays(size_t i, const char* name = nullptr) const;
   Tensor tensor(size_t i, const char* name = nullptr) const;
+  std::vector<Tensor> tensors(size_t i, const char* name = nullptr) const;
   double number(size_t i, double otherwise, const char* name = nullptr) const;
   int64_t whole(size_t i, int64_t otherwise, const char* name = nullptr) const;
   bool flag(size_t i, bool otherwise, const char* name = nullptr) const;
+  std::string text(size_t i, const std::string& otherwise, const char* name = nullptr) const;
   std::vector<int64_t> list(size_t i, const char* name = nullptr) const;  // {} where it is null
+  // Says nothing about values: a type, a request for a cast, a mask of results that are null.
+  void pass_over(size_t i, const char* name = nullptr) const { argument(i, name); }
+  // The type of a tensor argument, "" of a number.
+  std::string dtype(size_t i, const char* name = nullptr) const;
+  // "argument 3" or "'alpha'" that was given and not looked at.
+  std::optional<std::string> overlooked() const;
 
  private:
   Rank& rank_;
   const Node& node_;
+  mutable std::vector<bool> seen_;
+  mutable std::set<std::string> seen_names_;
 };
 
 // Its results, one a tensor that it writes; none for one that nobody may read.
 using Results = std::vector<std::optional<Array>>;
 using Operator = Results (*)(const Call&);
+
+inline Results just(Array a) {
+  Results r;
+  r.emplace_back(std::move(a));
+  return r;
+}
+template <typename... Arrays>
+Results several(Arrays... arrays) {
+  Results r;
+  (r.emplace_back(std::move(arrays)), ...);
+  return r;
+}
 
 struct OperatorEntry {
   const char* name;  // "mm", or "max.dim" where an overload has a meaning of its own
@@ -46,11 +71,26 @@ struct OperatorEntry {
 };
 
 // By file.
-std::vector<OperatorEntry> pointwise_operators();
-std::vector<OperatorEntry> reducing_operators();
-std::vector<OperatorEntry> moving_operators();
+std::vector<OperatorEntry> activation_operators();
+std::vector<OperatorEntry> attention_operators();
+std::vector<OperatorEntry> comparing_operators();
+std::vector<OperatorEntry> convolution_operators();
+std::vector<OperatorEntry> filling_operators();
+std::vector<OperatorEntry> function_operators();
 std::vector<OperatorEntry> indexing_operators();
+std::vector<OperatorEntry> loss_operators();
+std::vector<OperatorEntry> moving_operators();
 std::vector<OperatorEntry> network_operators();
+std::vector<OperatorEntry> norm_operators();
+std::vector<OperatorEntry> optimizer_operators();
+std::vector<OperatorEntry> ordering_operators();
+std::vector<OperatorEntry> placing_operators();
+std::vector<OperatorEntry> pointwise_operators();
+std::vector<OperatorEntry> pooling_operators();
+std::vector<OperatorEntry> product_operators();
+std::vector<OperatorEntry> reducing_operators();
+std::vector<OperatorEntry> resizing_operators();
+std::vector<OperatorEntry> scattering_operators();
 
 // The node that the rank is at, which is no collective. Throws Unprovable.
 void apply(Rank& rank);

@@ -1,34 +1,10 @@
 // Look-ups and what is put at places, by known indices or by tokens.
 #include <algorithm>
-#include <numeric>
 
-#include "prove/operators.h"
+#include "prove/meanings.h"
 
 namespace opguard::proving {
 namespace {
-
-Results lone(Array a) {
-  Results r;
-  r.emplace_back(std::move(a));
-  return r;
-}
-
-// [index == v], which holds for some tokens.
-Element is_value(Terms& t, Element index, int64_t v) {
-  const Element only[] = {index};
-  const auto found =
-      t.map([v](std::span<const Rational> x) { return Rational(x[0] == Rational(v)); }, only);
-  if (!found) throw Unprovable("an index is computed from values, or from two tokens");
-  return *found;
-}
-
-std::optional<int64_t> known_index(Terms& t, Element index, int64_t size) {
-  const auto n = t.constant(index);
-  if (!n) return {};
-  const int64_t v = n->numerator() < 0 ? n->numerator() + size : n->numerator();
-  if (v < 0 || v >= size) throw Unprovable("an index outside its dimension");
-  return v;
-}
 
 // rows[index] of the rows of a matrix, for each index: [..., columns].
 Array looked_up(Terms& t, const Array& rows, const Array& index) {
@@ -49,13 +25,17 @@ Array looked_up(Terms& t, const Array& rows, const Array& index) {
   }
   return result;
 }
-Results embedding(const Call& c) { return lone(looked_up(c.terms(), c.array(0), c.array(1))); }
+Results embedding(const Call& c) {
+  for (size_t i : {2, 3, 4}) c.pass_over(i);  // of gradients
+  return just(looked_up(c.terms(), c.array(0), c.array(1)));
+}
 Results embedding_backward(const Call& c) {
   Terms& t = c.terms();
   const Array g = c.array(0), index = c.array(1);
   const int64_t rows = c.whole(2, 0), padding = c.whole(3, -1);
   if (c.flag(4, false)) throw Unprovable("gradients scaled by how often a row is used");
   const int64_t columns = static_cast<int64_t>(g.at.size() / std::max<size_t>(index.at.size(), 1));
+  for (Element i : index.at) require_within(t, i, 0, rows);
   Array result{{rows, columns}, {}};
   std::vector<Element> parts;
   for (int64_t r = 0; r < rows; ++r) {
@@ -72,15 +52,13 @@ Results embedding_backward(const Call& c) {
       result.at.push_back(parts.empty() ? t.zero() : t.sum(parts));
     }
   }
-  return lone(result);
+  return just(result);
 }
 Results index_select(const Call& c) {
   const Array a = c.array(0), index = c.array(2);
   const size_t dim = dimension(c.whole(1, 0), a.dims());
-  std::vector<size_t> order(a.dims());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::swap(order[0], order[dim]);
-  return lone(permuted(looked_up(c.terms(), permuted(a, order), index), order));
+  const std::vector<size_t> order = swapped(a.dims(), dim, true);
+  return just(permuted(looked_up(c.terms(), permuted(a, order), index), order));
 }
 
 // Where an index of several tensors points to: [count][dims that are indexed].
@@ -89,23 +67,56 @@ struct Places {
   std::vector<Array> index;  // one each, of the common shape
   Shape shape;               // the common one
 };
+bool is_mask(const Tensor& t) { return t.dtype == "bool" || t.dtype == "uint8"; }
+// A mask stands for the places where it holds, an index for each of its dimensions.
+void add_places_of_mask(Terms& t, const Array& mask, size_t dim, Places& found) {
+  std::vector<Array> index(mask.dims(), Array{{0}, {}});
+  const std::vector<int64_t> steps = steps_of(mask.shape);
+  for (size_t n = 0; n < mask.at.size(); ++n) {
+    const auto holds = t.constant(mask.at[n]);
+    if (!holds) throw Unprovable("the number of elements depends on values");
+    for (size_t d = 0; d < mask.dims() && !holds->zero(); ++d) {
+      index[d].at.push_back(
+          t.rational(static_cast<int64_t>(n) / steps[d] % std::max<int64_t>(mask.shape[d], 1)));
+      ++index[d].shape[0];
+    }
+  }
+  for (size_t d = 0; d < mask.dims(); ++d) {
+    found.dims.push_back(dim + d);
+    found.index.push_back(std::move(index[d]));
+  }
+}
 Places places_of(const Call& c, size_t argument) {
   Places found;
-  std::vector<Shape> shapes;
-  const auto& list = c.argument(argument);
-  for (size_t d = 0; d < list.size(); ++d) {
-    if (list[d].is_null()) continue;
-    found.dims.push_back(d);
-    found.index.push_back(c.rank().read(tensor_of(list[d])));
-    shapes.push_back(found.index.back().shape);
+  size_t dim = 0;
+  for (const auto& entry : c.argument(argument)) {
+    if (entry.is_null()) {
+      ++dim;
+      continue;
+    }
+    const Tensor tensor = tensor_of(entry);
+    const Array index = c.rank().read(tensor);
+    if (is_mask(tensor)) {
+      add_places_of_mask(c.terms(), index, dim, found);
+      dim += index.dims();
+    } else {
+      found.dims.push_back(dim++);
+      found.index.push_back(index);
+    }
   }
+  std::vector<Shape> shapes;
+  for (const Array& a : found.index) shapes.push_back(a.shape);
   found.shape = broadcast(shapes);
   for (Array& a : found.index) a = broadcast_to(a, found.shape);
   return found;
 }
+// A lone mask that is not known.
 bool by_truth(const Call& c, size_t argument) {
   const auto& list = c.argument(argument);
-  return list.size() == 1 && is_tensor(list[0]) && tensor_of(list[0]).dtype == "bool";
+  if (list.size() != 1 || !is_tensor(list[0]) || !is_mask(tensor_of(list[0]))) return false;
+  const Array mask = c.rank().read(tensor_of(list[0]));
+  return std::any_of(mask.at.begin(), mask.at.end(),
+                     [&](Element e) { return !c.terms().constant(e); });
 }
 
 Results index(const Call& c) {
@@ -150,13 +161,13 @@ Results index(const Call& c) {
   }
   // Neighbouring indices stay where they were.
   const bool together = p.dims.empty() || p.dims.back() - p.dims.front() + 1 == p.dims.size();
-  if (!together || p.dims.empty() || p.dims.front() == 0) return lone(result);
+  if (!together || p.dims.empty() || p.dims.front() == 0) return just(result);
   std::vector<size_t> back;
   const size_t before = p.dims.front(), width = p.shape.size();
   for (size_t d = 0; d < before; ++d) back.push_back(width + d);
   for (size_t d = 0; d < width; ++d) back.push_back(d);
   for (size_t d = before; d < rest.size(); ++d) back.push_back(width + d);
-  return lone(permuted(result, back));
+  return just(permuted(result, back));
 }
 
 Results index_put(const Call& c) {
@@ -164,13 +175,14 @@ Results index_put(const Call& c) {
   Array a = c.array(0);
   const Array values = c.array(2);
   const bool adds = c.flag(3, false, "accumulate");
+  c.pass_over(4, "unsafe");
   if (by_truth(c, 1)) {
     Array mask = c.rank().read(tensor_of(c.argument(1)[0]));
     while (mask.dims() < a.dims()) mask.shape.push_back(1);
     if (values.at.size() != 1) throw Unprovable("the number of elements depends on values");
     const Array all[] = {a, mask, values};
-    return lone(each(all, [&](std::span<const Element> x) {
-      return t.where(x[1], adds ? t.add(x[0], x[2]) : x[2], x[0]);
+    return just(each(all, [&](std::span<const Element> x) {
+      return chosen(t, x[1], adds ? t.add(x[0], x[2]) : x[2], x[0]);
     }));
   }
   const Places p = places_of(c, 1);
@@ -201,9 +213,11 @@ Results index_put(const Call& c) {
       const Element i = p.index[k].at[static_cast<size_t>(n)];
       std::vector<std::pair<int64_t, Element>> next;
       const auto known = known_index(t, i, size);
+      if (!known) require_within(t, i, -size, size);
       for (const auto& [row, condition] : rows)
         for (int64_t v = known.value_or(0); v < (known ? *known + 1 : size); ++v) {
-          const Element hit = known ? t.one() : is_value(t, i, v);
+          // Counted from the end too.
+          const Element hit = known ? t.one() : t.add(is_value(t, i, v), is_value(t, i, v - size));
           if (hit == t.zero()) continue;
           if (hit != t.one() && condition != t.one())
             throw Unprovable("two indices depend on tokens");
@@ -221,22 +235,21 @@ Results index_put(const Call& c) {
   }
   std::vector<size_t> back(order.size());
   for (size_t i = 0; i < order.size(); ++i) back[order[i]] = i;
-  return lone(permuted(first, back));
+  return just(permuted(first, back));
 }
 
 // A row along dim of what index points into, for each place of index: f(row, index) -> element.
 Results gather(const Call& c) {
   Terms& t = c.terms();
   const Array a = c.array(0), index_ = c.array(2);
-  if (a.dims() == 0) return lone(a);
+  c.pass_over(9, "sparse_grad");
   const size_t dim = dimension(c.whole(1, 0), a.dims());
+  if (a.dims() == 0) return just(broadcast_to(a, index_.shape));
   // Cut to what the index covers, but for dim.
   Array cut = a;
   for (size_t d = 0; d < a.dims(); ++d)
     if (d != dim) cut = slice(cut, d, 0, index_.shape[d]);
-  std::vector<size_t> order(a.dims());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::swap(order[dim], order.back());
+  const std::vector<size_t> order = swapped(a.dims(), dim, false);
   const Array rows = permuted(cut, order), where = permuted(index_, order);
   const int64_t length = rows.shape.back(), count = where.shape.back();
   Array result{where.shape, {}};
@@ -250,66 +263,13 @@ Results gather(const Call& c) {
                                   return rows.at[row + static_cast<size_t>(v)];
                                 }));
   }
-  return lone(permuted(result, order));
+  return just(permuted(result, order));
 }
-template <bool kAdds>
-Results scatter(const Call& c) {
-  Terms& t = c.terms();
-  const Array a = c.array(0), index_ = c.array(2);
-  const Array source = broadcast_to(c.array(3, "value"), index_.shape);
-  const size_t dim = dimension(c.whole(1, 0), std::max<size_t>(a.dims(), 1));
-  std::vector<size_t> order(a.dims());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::swap(order[dim], order.back());
-  Array rows = permuted(a, order);
-  const Array where = permuted(index_, order), values = permuted(source, order);
-  const int64_t length = rows.shape.back(), count = where.shape.back();
-  // index may cover a part of the rows: a row of it, in the whole.
-  const auto row_of = [&](size_t n) {
-    size_t row = 0, stride = static_cast<size_t>(length);
-    n /= static_cast<size_t>(count);
-    for (size_t d = rows.dims() - 1; d-- > 0;) {
-      row += n % static_cast<size_t>(where.shape[d]) * stride;
-      n /= static_cast<size_t>(where.shape[d]);
-      stride *= static_cast<size_t>(rows.shape[d]);
-    }
-    return row;
-  };
-  for (size_t n = 0; n < where.at.size(); ++n) {
-    const size_t row = row_of(n);
-    for (int64_t v = 0; v < length; ++v) {
-      const Element hit = is_value(t, where.at[n], v);
-      if (hit == t.zero()) continue;
-      Element& at = rows.at[row + static_cast<size_t>(v)];
-      at = t.where(hit, kAdds ? t.add(at, values.at[n]) : values.at[n], at);
-    }
-  }
-  return lone(permuted(rows, order));
-}
-template <bool kAdds>
-Results index_into(const Call& c) {
-  Terms& t = c.terms();
+// Of all elements in a row.
+Results taken(const Call& c) {
   Array a = c.array(0);
-  const size_t dim = dimension(c.whole(1, 0), a.dims());
-  const Array index_ = c.array(2), source = c.array(3);
-  std::vector<size_t> order(a.dims());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::swap(order[0], order[dim]);
-  Array rows = permuted(a, order);
-  const Array values = permuted(source, order);
-  const auto width = rows.at.size() / static_cast<size_t>(rows.shape[0]);
-  const Element alpha = t.number(c.number(4, 1, "alpha"));
-  for (size_t n = 0; n < index_.at.size(); ++n)
-    for (int64_t v = 0; v < rows.shape[0]; ++v) {
-      const Element hit = is_value(t, index_.at[n], v);
-      if (hit == t.zero()) continue;
-      for (size_t i = 0; i < width; ++i) {
-        Element& at = rows.at[static_cast<size_t>(v) * width + i];
-        const Element value = values.at[n * width + i];
-        at = t.where(hit, kAdds ? t.add(at, t.multiply(value, alpha)) : value, at);
-      }
-    }
-  return lone(permuted(rows, order));
+  a.shape = {static_cast<int64_t>(a.at.size())};
+  return just(looked_up(c.terms(), a, c.array(1)));
 }
 
 }  // namespace
@@ -321,13 +281,10 @@ std::vector<OperatorEntry> indexing_operators() {
           {"index", index},
           {"_unsafe_index", index},
           {"index_put", index_put},
-          {"_index_put_impl", index_put},
+          {"_index_put_impl_", index_put},
           {"_unsafe_index_put", index_put},
           {"gather", gather},
-          {"scatter", scatter<false>},
-          {"scatter_add", scatter<true>},
-          {"index_add", index_into<true>},
-          {"index_copy", index_into<false>}};
+          {"take", taken}};
 }
 
 }  // namespace opguard::proving

@@ -2,59 +2,23 @@
 #include <algorithm>
 #include <numeric>
 
-#include "prove/operators.h"
+#include "prove/meanings.h"
 
 namespace opguard::proving {
 namespace {
 
-Results alone(Array a) {
-  Results r;
-  r.emplace_back(std::move(a));
-  return r;
-}
-
 Results cat(const Call& c) {
   const std::vector<Array> parts = c.arrays(0);
-  const size_t dims = parts.empty() ? 1 : parts[0].dims();
-  return alone(concatenated(parts, dimension(c.whole(1, 0, "dim"), dims)));
+  size_t dims = 1;
+  for (const Array& a : parts) dims = std::max(dims, a.dims());
+  return just(concatenated(parts, dimension(c.whole(1, 0, "dim"), dims)));
 }
 Results stack(const Call& c) {
   std::vector<Array> parts = c.arrays(0);
   if (parts.empty()) throw Unprovable("a stack of nothing");
   const size_t dim = dimension(c.whole(1, 0, "dim"), parts[0].dims() + 1);
   for (Array& a : parts) a.shape.insert(a.shape.begin() + static_cast<int64_t>(dim), 1);
-  return alone(concatenated(parts, dim));
-}
-// Zeros, but for the slice, which is the gradient.
-Results slice_backward(const Call& c) {
-  const Array g = c.array(0);
-  const Shape shape = c.list(1);
-  const size_t dim = dimension(c.whole(2, 0), shape.size());
-  const int64_t begin = c.whole(3, 0), step = c.whole(5, 1);
-  Array result = Array::filled(shape, c.terms().zero());
-  int64_t inner = 1, outer = 1;
-  for (size_t d = dim + 1; d < shape.size(); ++d) inner *= shape[d];
-  for (size_t d = 0; d < dim; ++d) outer *= shape[d];
-  const int64_t from = begin < 0 ? begin + shape[dim] : begin;
-  for (int64_t o = 0; o < outer; ++o)
-    for (int64_t i = 0; i < g.shape[dim]; ++i)
-      std::copy_n(g.at.begin() + (o * g.shape[dim] + i) * inner, inner,
-                  result.at.begin() + (o * shape[dim] + from + i * step) * inner);
-  return alone(result);
-}
-Results select_backward(const Call& c) {
-  const Array g = c.array(0);
-  const Shape shape = c.list(1);
-  const size_t dim = dimension(c.whole(2, 0), shape.size());
-  int64_t at = c.whole(3, 0);
-  if (at < 0) at += shape[dim];
-  Array result = Array::filled(shape, c.terms().zero());
-  int64_t inner = 1, outer = 1;
-  for (size_t d = dim + 1; d < shape.size(); ++d) inner *= shape[d];
-  for (size_t d = 0; d < dim; ++d) outer *= shape[d];
-  for (int64_t o = 0; o < outer; ++o)
-    std::copy_n(g.at.begin() + o * inner, inner, result.at.begin() + (o * shape[dim] + at) * inner);
-  return alone(result);
+  return just(concatenated(parts, dim));
 }
 Results padded(const Call& c) {
   Array a = c.array(0);
@@ -73,7 +37,7 @@ Results padded(const Call& c) {
                          block(std::max<int64_t>(pad[2 * i + 1], 0))};
     a = concatenated(all, dim);
   }
-  return alone(a);
+  return just(a);
 }
 Results rolled(const Call& c) {
   Array a = c.array(0);
@@ -89,7 +53,7 @@ Results rolled(const Call& c) {
     a = concatenated(all, dim);
   }
   a.shape = shape;
-  return alone(a);
+  return just(a);
 }
 Results flipped(const Call& c) {
   Array a = c.array(0);
@@ -97,15 +61,32 @@ Results flipped(const Call& c) {
     a = along(a, d, [](std::span<const Element> x, std::span<Element> y) {
       std::reverse_copy(x.begin(), x.end(), y.begin());
     });
-  return alone(a);
+  return just(a);
+}
+// By quarters, from the first of two dimensions to the second.
+Results rotated(const Call& c) {
+  Array a = c.array(0);
+  const std::vector<int64_t> dims = c.list(2);
+  const int64_t quarters = (c.whole(1, 1) % 4 + 4) % 4;
+  const size_t d0 = dimension(dims.at(0), a.dims()), d1 = dimension(dims.at(1), a.dims());
+  std::vector<size_t> order(a.dims());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::swap(order[d0], order[d1]);
+  for (int64_t n = 0; n < quarters; ++n)
+    a = permuted(along(a, dims[1],
+                       [](std::span<const Element> x, std::span<Element> y) {
+                         std::reverse_copy(x.begin(), x.end(), y.begin());
+                       }),
+                 order);
+  return just(a);
 }
 Results repeated(const Call& c) {
   Array a = c.array(0);
-  const std::vector<int64_t> times = c.list(1);
-  while (a.dims() < times.size()) a.shape.insert(a.shape.begin(), 1);
-  for (size_t d = 0; d < times.size(); ++d)
-    a = concatenated(std::vector<Array>(static_cast<size_t>(times[d]), a), d);
-  return alone(a);
+  const std::vector<int64_t> times_ = c.list(1);
+  while (a.dims() < times_.size()) a.shape.insert(a.shape.begin(), 1);
+  for (size_t d = 0; d < times_.size(); ++d)
+    a = concatenated(std::vector<Array>(static_cast<size_t>(times_[d]), a), d);
+  return just(a);
 }
 template <bool kLower>
 Results triangle(const Call& c) {
@@ -117,29 +98,61 @@ Results triangle(const Call& c) {
                   j = static_cast<int64_t>(n) % columns;
     if (kLower ? j - i > diagonal : j - i < diagonal) a.at[n] = c.terms().zero();
   }
-  return alone(a);
+  return just(a);
 }
-Results viewed(const Call& c) {
-  if (c.node().results.empty()) throw Unprovable("a view without a result");
-  return alone(reshaped(c.array(0), c.node().results[0].shape));
+Results blocks(const Call& c) {
+  std::vector<Array> parts = c.arrays(0);
+  int64_t rows = 0, columns = 0;
+  for (Array& a : parts) {
+    while (a.dims() < 2) a.shape.insert(a.shape.begin(), 1);
+    rows += a.shape[0];
+    columns += a.shape[1];
+  }
+  Array result = Array::filled({rows, columns}, c.terms().zero());
+  int64_t row = 0, column = 0;
+  for (const Array& a : parts) {
+    for (int64_t i = 0; i < a.shape[0]; ++i)
+      std::copy_n(a.at.begin() + i * a.shape[1], a.shape[1],
+                  result.at.begin() + (row + i) * columns + column);
+    row += a.shape[0];
+    column += a.shape[1];
+  }
+  return just(result);
+}
+
+// ---- What fills
+
+Results zeros(const Call& c) {
+  for (size_t i = 0; i < c.node().arguments.size(); ++i) c.pass_over(i);
+  return just(Array::scalar(c.terms().zero()));
+}
+Results ones(const Call& c) {
+  for (size_t i = 0; i < c.node().arguments.size(); ++i) c.pass_over(i);
+  return just(Array::scalar(c.terms().one()));
+}
+Results filled(const Call& c) {
+  c.pass_over(0);
+  return just(c.array(1));
+}
+Results newly_filled(const Call& c) {
+  c.pass_over(0);
+  c.pass_over(1);
+  return just(c.array(2));
 }
 
 }  // namespace
 
 std::vector<OperatorEntry> moving_operators() {
-  return {{"cat", cat},
-          {"stack", stack},
-          {"slice_backward", slice_backward},
-          {"select_backward", select_backward},
-          {"constant_pad_nd", padded},
-          {"roll", rolled},
-          {"flip", flipped},
-          {"repeat", repeated},
-          {"tril", triangle<true>},
-          {"triu", triangle<false>},
-          {"_unsafe_view", viewed},
-          {"_reshape_alias", viewed},
-          {"view", viewed}};
+  return {{"cat", cat},          {"stack", stack},         {"constant_pad_nd", padded},
+          {"roll", rolled},      {"flip", flipped},        {"rot90", rotated},
+          {"repeat", repeated},  {"tril", triangle<true>}, {"triu", triangle<false>},
+          {"block_diag", blocks}};
+}
+
+std::vector<OperatorEntry> filling_operators() {
+  return {{"zeros_like", zeros}, {"zero", zeros},           {"new_zeros", zeros},
+          {"ones_like", ones},   {"new_ones", ones},        {"full_like", filled},
+          {"fill", filled},      {"new_full", newly_filled}};
 }
 
 }  // namespace opguard::proving

@@ -1,176 +1,226 @@
-// Sums, means, norms, maxima, products of matrices.
+// Sums, means, variances, norms, and what is cumulated.
 #include <algorithm>
+#include <cmath>
 
-#include "prove/operators.h"
+#include "prove/meanings.h"
 
 namespace opguard::proving {
 namespace {
 
-Results single(Array a) {
-  Results r;
-  r.emplace_back(std::move(a));
-  return r;
-}
+using Row = std::span<const Element>;
 
-Array summed(Terms& t, const Array& a, const std::vector<int64_t>& dims, bool keep) {
-  return reduce(a, dims, keep,
-                [&](std::span<const Element> x) { return x.empty() ? t.zero() : t.sum(x); });
+// Dimensions from argument 1 on, and whether they stay.
+Results over_dims(const Call& c, const std::function<Element(Row)>& f) {
+  return just(reduce(c.array(0), c.list(1, "dim"), c.flag(2, false, "keepdim"), f));
 }
 Results sum(const Call& c) {
-  return single(summed(c.terms(), c.array(0), c.list(1, "dim"), c.flag(2, false, "keepdim")));
-}
-Array averaged(Terms& t, const Array& a, const std::vector<int64_t>& dims, bool keep) {
-  const Array total = summed(t, a, dims, keep);
-  const auto count = static_cast<int64_t>(a.at.size() / std::max<size_t>(total.at.size(), 1));
-  return each(total, [&](Element e) { return t.scaled(e, Rational(1, count)); });
+  return over_dims(c, [&](Row x) { return total_of(c.terms(), x); });
 }
 Results mean(const Call& c) {
-  return single(averaged(c.terms(), c.array(0), c.list(1, "dim"), c.flag(2, false, "keepdim")));
+  return over_dims(c, [&](Row x) { return mean_of(c.terms(), x); });
 }
 // sum((x - mean)^2) / (n - correction)
-Array variance(Terms& t, const Array& a, const std::vector<int64_t>& dims, bool keep,
-               int64_t correction) {
-  const Array middle = averaged(t, a, dims, true);
-  const Array apart = each(a, middle, [&](Element x, Element m) { return t.subtract(x, m); });
-  const Array squares = each(apart, [&](Element x) { return t.multiply(x, x); });
-  const Array total = summed(t, squares, dims, keep);
-  const auto count = static_cast<int64_t>(a.at.size() / std::max<size_t>(total.at.size(), 1));
-  if (count <= correction) throw Unprovable("a variance of one number");
-  return each(total, [&](Element e) { return t.scaled(e, Rational(1, count - correction)); });
+Array variance(const Call& c) {
+  Terms& t = c.terms();
+  const auto correction = rational_of(c.number(2, 1, "correction"));
+  if (!correction) throw Unprovable("a correction of many digits");
+  return reduce(c.array(0), c.list(1, "dim"), c.flag(3, false, "keepdim"), [&](Row x) {
+    const Rational count = Rational(static_cast<int64_t>(x.size())) - *correction;
+    if (count.numerator() <= 0) throw Unprovable("a variance of one number");
+    const Element middle = mean_of(t, x);
+    std::vector<Element> squares;
+    for (Element e : x) squares.push_back(t.power(t.subtract(e, middle), Rational(2)));
+    return t.scaled(t.sum(squares), Rational(1) / count);
+  });
 }
-Results var(const Call& c) {
-  return single(variance(c.terms(), c.array(0), c.list(1, "dim"), c.flag(3, false, "keepdim"),
-                         c.whole(2, 1, "correction")));
+Array deviation(const Call& c) {
+  return each(variance(c), [&](Element e) { return c.terms().power(e, Rational(1, 2)); });
 }
-Results var_mean(const Call& c) {
-  Results r = var(c);
-  r.emplace_back(averaged(c.terms(), c.array(0), c.list(1, "dim"), c.flag(3, false, "keepdim")));
-  return r;
+Array mean_beside(const Call& c) {
+  return averaged(c.terms(), c.array(0), c.list(1, "dim"), c.flag(3, false, "keepdim"));
+}
+Results var(const Call& c) { return just(variance(c)); }
+Results var_mean(const Call& c) { return several(variance(c), mean_beside(c)); }
+Results standard_deviation(const Call& c) { return just(deviation(c)); }
+Results std_mean(const Call& c) { return several(deviation(c), mean_beside(c)); }
+
+Element greatest_in(Terms& t, Row x) {
+  if (x.empty()) throw Unprovable("the greatest of nothing");
+  return t.maximum(x);
+}
+Element least_in(Terms& t, Row x) {
+  std::vector<Element> negated;
+  for (Element e : x) {
+    if (e == t.minus_infinity()) return e;
+    negated.push_back(negative(t, e));
+  }
+  return negative(t, greatest_in(t, negated));
 }
 Results greatest(const Call& c) {
-  return single(reduce(c.array(0), c.list(1, "dim"), c.flag(2, false, "keepdim"),
-                       [&](std::span<const Element> x) { return c.terms().maximum(x); }));
+  return over_dims(c, [&](Row x) { return greatest_in(c.terms(), x); });
 }
-Results greatest_along(const Call& c) {
-  Results r = greatest(c);
+Results smallest(const Call& c) {
+  return over_dims(c, [&](Row x) { return least_in(c.terms(), x); });
+}
+Results both_extremes(const Call& c) {
+  const std::vector<int64_t> dims = c.list(9, "dim");
+  const bool keep = c.flag(9, false, "keepdim");
+  const Array a = c.array(0);
+  return several(reduce(a, dims, keep, [&](Row x) { return least_in(c.terms(), x); }),
+                 reduce(a, dims, keep, [&](Row x) { return greatest_in(c.terms(), x); }));
+}
+Results product(const Call& c) {
+  return over_dims(c, [&](Row x) {
+    Element e = c.terms().one();
+    for (Element y : x) e = c.terms().multiply(e, y);
+    return e;
+  });
+}
+
+// ---- Norms: the sum of |x|^p, to the power 1 / p
+
+Element norm_of(Terms& t, Row x, double p) {
+  std::vector<Element> parts;
+  if (std::isinf(p)) {
+    for (Element e : x) parts.push_back(t.absolute(e));
+    return p > 0 ? greatest_in(t, parts) : least_in(t, parts);
+  }
+  if (p == 0) {
+    for (Element e : x) parts.push_back(t.subtract(t.one(), t.equal(e, t.zero())));
+    return total_of(t, parts);
+  }
+  const auto order = rational_of(p);
+  if (!order || order->denominator() > 8 || order->numerator() > 64)
+    throw Unprovable("a norm of another order");
+  const bool even = order->whole() && order->numerator() % 2 == 0;
+  for (Element e : x) parts.push_back(t.power(even ? e : t.absolute(e), *order));
+  return t.power(total_of(t, parts), Rational(1) / *order);
+}
+double order_of(const Call& c) {
+  const auto& p = c.argument(1, "ord");
+  return p.is_null() ? 2 : number_of(p);
+}
+Results norm(const Call& c) {
+  const double p = order_of(c);
+  if (p < 0 && !std::isinf(p)) throw Unprovable("a norm of another order");
+  c.pass_over(4);
+  return just(reduce(c.array(0), c.list(2, "dim"), c.flag(3, false, "keepdim"),
+                     [&](Row x) { return norm_of(c.terms(), x, p); }));
+}
+// _foreach_norm: its third argument is a type.
+Results norm_of_scalar(const Call& c) {
+  const double p = order_of(c);
+  c.pass_over(2);
+  return just(reduce(c.array(0), {}, false, [&](Row x) { return norm_of(c.terms(), x, p); }));
+}
+Results distance(const Call& c) {
+  Terms& t = c.terms();
+  const double p = c.number(2, 2, "p");
+  const Array apart =
+      each(c.array(0), c.array(1), [&](Element x, Element y) { return t.subtract(x, y); });
+  return just(Array::scalar(norm_of(t, apart.at, p)));
+}
+// Rows along dim whose norm is above the limit are shortened to it: x / (norm + 1e-7) * limit.
+Results shortened(const Call& c) {
+  Terms& t = c.terms();
+  const Array x = c.array(0);
+  const double p = c.number(1, 2);
+  const size_t dim = dimension(c.whole(2, 0), x.dims());
+  const Element limit = t.number(c.number(3, 1));
+  std::vector<int64_t> others;
+  for (size_t d = 0; d < x.dims(); ++d)
+    if (d != dim) others.push_back(static_cast<int64_t>(d));
+  const Array norms = reduce(x, others, true, [&](Row row) { return norm_of(t, row, p); });
+  return just(each(x, norms, [&](Element e, Element n) {
+    const Element shorter = t.divide(limit, t.add(n, t.number(1e-7)));
+    return t.multiply(e,
+                      t.add(t.one(), t.multiply(t.less(limit, n), t.subtract(shorter, t.one()))));
+  }));
+}
+
+// ---- Cumulated
+
+template <typename F>
+Array cumulated_by(const Call& c, F f) {
+  return along(c.array(0), c.whole(1, 0, "dim"), [&](Row x, std::span<Element> y) {
+    for (size_t i = 0; i < x.size(); ++i) y[i] = i == 0 ? x[0] : f(y[i - 1], x[i]);
+  });
+}
+Results cumsum(const Call& c) {
+  return just(cumulated_by(c, [&](Element sum, Element x) { return c.terms().add(sum, x); }));
+}
+Results cumprod(const Call& c) {
+  return just(cumulated_by(c, [&](Element all, Element x) { return c.terms().multiply(all, x); }));
+}
+template <bool kGreatest>
+Results cumulated_extreme(const Call& c) {
+  Results r = just(cumulated_by(c, [&](Element y, Element x) {
+    return kGreatest ? greatest_of(c.terms(), y, x) : least(c.terms(), y, x);
+  }));
   r.emplace_back(std::nullopt);  // where: nobody may ask
   return r;
 }
-Results smallest(const Call& c) {
+
+// ---- Questions about all of them
+
+template <bool kAny>
+Results questioned(const Call& c) {
   Terms& t = c.terms();
-  return single(reduce(c.array(0), c.list(1, "dim"), c.flag(2, false, "keepdim"),
-                       [&](std::span<const Element> x) {
-                         std::vector<Element> negative;
-                         for (Element e : x) negative.push_back(t.scaled(e, Rational(-1)));
-                         return t.scaled(t.maximum(negative), Rational(-1));
-                       }));
-}
-Results product(const Call& c) {
-  Terms& t = c.terms();
-  return single(reduce(c.array(0), c.list(1, "dim"), c.flag(2, false, "keepdim"),
-                       [&](std::span<const Element> x) {
-                         Element e = t.one();
-                         for (Element y : x) e = t.multiply(e, y);
-                         return e;
-                       }));
-}
-// The 2-norm, the 1-norm, the greatest.
-Results norm(const Call& c) {
-  Terms& t = c.terms();
-  const double p = c.number(1, 2, "ord");
-  const Array a = c.array(0);
-  const std::vector<int64_t> dims = c.list(2, "dim");
-  const bool keep = c.flag(3, false, "keepdim");
-  const auto absolute = [&](Element e) { return t.function(Function::absolute, {e}); };
-  if (p == 2)
-    return single(reduce(a, dims, keep, [&](std::span<const Element> x) {
-      std::vector<Element> squares;
-      for (Element e : x) squares.push_back(t.multiply(e, e));
-      const Element total = squares.empty() ? t.zero() : t.sum(squares);
-      return t.power(total, Rational(1, 2));
-    }));
-  if (p == 1)
-    return single(reduce(each(a, absolute), dims, keep,
-                         [&](std::span<const Element> x) { return t.sum(x); }));
-  if (p > 1e300)
-    return single(reduce(each(a, absolute), dims, keep,
-                         [&](std::span<const Element> x) { return t.maximum(x); }));
-  throw Unprovable("a norm of another order");
-}
-Results cumulated(const Call& c) {
-  Terms& t = c.terms();
-  return single(along(c.array(0), c.whole(1, 0, "dim"),
-                      [&](std::span<const Element> x, std::span<Element> y) {
-                        Element sum = t.zero();
-                        for (size_t i = 0; i < x.size(); ++i) y[i] = sum = t.add(sum, x[i]);
-                      }));
-}
-Results mm(const Call& c) { return single(matrix_product(c.terms(), c.array(0), c.array(1))); }
-Results bmm(const Call& c) { return single(batched_product(c.terms(), c.array(0), c.array(1))); }
-Array plus(const Call& c, const Array& product_) {
-  Terms& t = c.terms();
-  const Element beta = t.number(c.number(3, 1, "beta")), alpha = t.number(c.number(4, 1, "alpha"));
-  return each(c.array(0), product_, [&](Element x, Element y) {
-    return t.add(t.multiply(x, beta), t.multiply(y, alpha));
+  return over_dims(c, [&](Row x) {
+    const auto found = t.map(
+        [](std::span<const Rational> v) {
+          const auto holds = [](const Rational& r) { return !r.zero(); };
+          return Rational(kAny ? std::any_of(v.begin(), v.end(), holds)
+                               : std::all_of(v.begin(), v.end(), holds));
+        },
+        x);
+    if (found) return *found;
+    // By the product of all of them, or of their opposites.
+    Element all = t.one();
+    for (Element e : x) {
+      const Element holds = truth_of(t, e);
+      all = t.multiply(all, kAny ? t.subtract(t.one(), holds) : holds);
+    }
+    return kAny ? t.subtract(t.one(), all) : all;
   });
 }
-Results addmm(const Call& c) {
-  return single(plus(c, matrix_product(c.terms(), c.array(1), c.array(2))));
-}
-Results baddbmm(const Call& c) {
-  return single(plus(c, batched_product(c.terms(), c.array(1), c.array(2))));
-}
-Results dot(const Call& c) {
+Results counted(const Call& c) {
   Terms& t = c.terms();
-  return single(summed(
-      t, each(c.array(0), c.array(1), [&](Element x, Element y) { return t.multiply(x, y); }), {},
-      false));
-}
-Results mv(const Call& c) {
-  Array x = c.array(1);
-  x.shape.push_back(1);
-  Array y = matrix_product(c.terms(), c.array(0), x);
-  y.shape.pop_back();
-  return single(y);
-}
-Results any_of(const Call& c) {
-  Terms& t = c.terms();
-  return single(reduce(
-      c.array(0), c.list(1, "dim"), c.flag(2, false, "keepdim"), [&](std::span<const Element> x) {
-        const auto found = t.map(
-            [](std::span<const Rational> v) {
-              return Rational(
-                  std::any_of(v.begin(), v.end(), [](const Rational& r) { return !r.zero(); }));
-            },
-            x);
-        if (!found) throw Unprovable("a question about values");
-        return *found;
-      }));
+  return just(reduce(c.array(0), c.list(1), false, [&](Row x) {
+    std::vector<Element> truths;
+    for (Element e : x) truths.push_back(truth_of(t, e));
+    return total_of(t, truths);
+  }));
 }
 
 }  // namespace
 
 std::vector<OperatorEntry> reducing_operators() {
   return {{"sum", sum},
+          {"nansum", sum},
           {"mean", mean},
           {"var", var},
           {"var_mean", var_mean},
+          {"std", standard_deviation},
+          {"std_mean", std_mean},
           {"amax", greatest},
-          {"max.dim", greatest_along},
           {"max.default", greatest},
           {"amin", smallest},
           {"min.default", smallest},
+          {"aminmax", both_extremes},
           {"prod", product},
           {"linalg_vector_norm", norm},
           {"norm", norm},
-          {"cumsum", cumulated},
-          {"mm", mm},
-          {"bmm", bmm},
-          {"addmm", addmm},
-          {"baddbmm", baddbmm},
-          {"dot", dot},
-          {"mv", mv},
-          {"any", any_of}};
+          {"norm.Scalar", norm_of_scalar},
+          {"dist", distance},
+          {"renorm", shortened},
+          {"cumsum", cumsum},
+          {"cumprod", cumprod},
+          {"cummax", cumulated_extreme<true>},
+          {"cummin", cumulated_extreme<false>},
+          {"any", questioned<true>},
+          {"all", questioned<false>},
+          {"count_nonzero", counted}};
 }
 
 }  // namespace opguard::proving

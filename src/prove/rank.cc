@@ -68,6 +68,8 @@ void collect_storages(const nlohmann::json& argument, std::unordered_set<uint32_
     for (const auto& entry : argument) collect_storages(entry, into);
 }
 
+bool is_complex(const Tensor& t) { return t.dtype.starts_with("complex"); }
+
 // Calls f(offset) for each element, in logical order.
 template <typename F>
 void walk(const Tensor& t, F f) {
@@ -124,19 +126,23 @@ std::string Rank::place_of(const Node& node) const {
   return file.substr(file.rfind('/') + 1) + ":" + std::to_string(stack[0].line);
 }
 
-std::vector<Element>& Rank::storage(uint32_t number, int64_t needed) {
+std::vector<Element>& Rank::storage(uint32_t number, int64_t needed, const std::string& dtype) {
   auto [at, fresh] = memory_.try_emplace(number);
   if (fresh)
-    if (auto constant = trace_.constants.find(number); constant != trace_.constants.end())
+    if (auto constant = trace_.constants.find(number); constant != trace_.constants.end()) {
+      if (constant->second.dtype != dtype)
+        throw Unprovable("memory of " + constant->second.dtype + " is read as " + dtype);
       for (double x : constant->second.elements)
         at->second.push_back(std::isfinite(x) || x < 0 ? terms_.number(x) : kUnwritten);
+    }
   if (at->second.size() < static_cast<size_t>(needed))
     at->second.resize(static_cast<size_t>(needed), kUnwritten);
   return at->second;
 }
 
 Array Rank::look(const Tensor& t) {
-  const std::vector<Element>& memory = storage(t.storage, end_of(t));
+  if (is_complex(t)) throw Unprovable("complex numbers");
+  const std::vector<Element>& memory = storage(t.storage, end_of(t), t.dtype);
   Array result{t.shape, {}};
   result.at.reserve(static_cast<size_t>(size_of(t.shape)));
   walk(t, [&](size_t offset) { result.at.push_back(memory[offset]); });
@@ -152,12 +158,12 @@ Array Rank::read(const Tensor& t) {
 }
 
 void Rank::forget(const Tensor& t) {
-  std::vector<Element>& memory = storage(t.storage, end_of(t));
+  std::vector<Element>& memory = storage(t.storage, end_of(t), t.dtype);
   walk(t, [&](size_t offset) { memory[offset] = kUnwritten; });
 }
 
 void Rank::set(const Tensor& t, const std::vector<Element>& value) {
-  std::vector<Element>& memory = storage(t.storage, end_of(t));
+  std::vector<Element>& memory = storage(t.storage, end_of(t), t.dtype);
   size_t n = 0;
   walk(t, [&](size_t offset) { memory[offset] = value[n++]; });
 }
@@ -190,27 +196,51 @@ bool Rank::is_whole(Element e) const {
     if (!p.factor.whole()) return false;
     for (const Factor& f : terms_.factors(p.monomial)) {
       const AtomValue& v = terms_.atom(f.atom);
-      const bool truth =
-          v.kind == AtomKind::function && (v.first == static_cast<uint32_t>(Function::less) ||
-                                           v.first == static_cast<uint32_t>(Function::step));
-      if (f.exponent < 0 || (v.kind != AtomKind::indicator && !truth)) return false;
+      const bool whole = v.kind == AtomKind::indicator || Terms::is_step(v) ||
+                         (v.kind == AtomKind::sum && is_whole(v.of));
+      if (f.exponent < 0 || !whole) return false;
     }
   }
   return true;
 }
 
+// What memory of the type holds: a truth is whether a number is not zero, and a whole number has to
+// be one and to fit.
+Element Rank::stored(Element e, const std::string& dtype) const {
+  const bool truth = dtype == "bool";
+  if (!truth && !dtype.starts_with("int") && !dtype.starts_with("uint")) return e;
+  const Element only[] = {e};
+  if (truth) {
+    if (const auto found =
+            terms_.map([](std::span<const Rational> v) { return Rational(!v[0].zero()); }, only))
+      return *found;
+    if (!terms_.is_truth(e)) throw Unprovable("a value becomes a truth");
+    return e;
+  }
+  if (!is_whole(e)) throw Unprovable("a value becomes a whole number");
+  const size_t digits = dtype.find_first_of("0123456789");
+  const int bits = digits == std::string::npos ? 64 : std::stoi(dtype.substr(digits));
+  if (const auto table = terms_.table(e); table && bits < 64)
+    for (const Rational& v : table->values) {
+      const bool below_zero = v.numerator() < 0;
+      const int64_t limit = int64_t{1} << (dtype[0] == 'u' ? bits : bits - 1);
+      if ((below_zero && dtype[0] == 'u') || v.numerator() >= limit || v.numerator() < -limit)
+        throw Unprovable("a number that " + dtype + " cannot hold");
+    }
+  return e;
+}
+
 void Rank::write(const Tensor& t, const Array& value) {
   const Array shaped = broadcast_to(value, t.shape);
-  const bool whole = t.dtype.starts_with("int") || t.dtype.starts_with("uint") || t.dtype == "bool";
-  std::vector<Element>& memory = storage(t.storage, end_of(t));
+  if (is_complex(t)) throw Unprovable("complex numbers");
+  std::vector<Element>& memory = storage(t.storage, end_of(t), t.dtype);
   const bool used = used_.contains(t.storage);
   llvm::SmallDenseMap<Element, Element, 64> settled_of;
   size_t n = 0;
   walk(t, [&](size_t offset) {
     const Element given = shaped.at[n++];
     auto [at, fresh] = settled_of.try_emplace(given);
-    if (fresh && whole && !is_whole(given)) throw Unprovable("a value becomes a whole number");
-    if (fresh) at->second = settled(given, used);
+    if (fresh) at->second = settled(stored(given, t.dtype), used);
     memory[offset] = at->second;
   });
   if (logical_) return;

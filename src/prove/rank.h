@@ -66,9 +66,10 @@ class Rank {
   }
 
  private:
-  std::vector<Element>& storage(uint32_t number, int64_t needed);
+  std::vector<Element>& storage(uint32_t number, int64_t needed, const std::string& dtype);
   Element settled(Element e, bool used);
   bool is_whole(Element e) const;
+  Element stored(Element e, const std::string& dtype) const;
   void find_used();
 
   Terms& terms_;

@@ -106,6 +106,24 @@ Rational power(const Rational& base, int64_t exponent) {
   return result;
 }
 
+int32_t exponent_of(int64_t exact) {
+  constexpr int64_t kLargest = 1'000'000;
+  if (exact > kLargest || exact < -kLargest) throw Unprovable("an exponent above a million");
+  return static_cast<int32_t>(exact);
+}
+
+int64_t floor_of(const Rational& x) {
+  const int64_t q = x.numerator() / x.denominator();
+  return x.numerator() % x.denominator() < 0 ? q - 1 : q;
+}
+int64_t trunc_of(const Rational& x) { return x.numerator() / x.denominator(); }
+int64_t round_of(const Rational& x) {
+  const int64_t below = floor_of(x);
+  const Rational over = x - Rational(below), half(1, 2);
+  if (over == half) return below + (below & 1);
+  return (over - half).numerator() > 0 ? below + 1 : below;
+}
+
 std::optional<Rational> rational_of(double value) {
   if (!std::isfinite(value)) return {};
   if (value == std::floor(value) && std::fabs(value) < 9e15)

@@ -47,6 +47,15 @@ class Rational {
 // base^exponent; base not 0 where the exponent is negative.
 Rational power(const Rational& base, int64_t exponent);
 
+// Whole numbers beside it: the largest below or equal, the nearest to zero, the nearest (of two the
+// even one).
+int64_t floor_of(const Rational& x);
+int64_t trunc_of(const Rational& x);
+int64_t round_of(const Rational& x);
+
+// An exponent of a term, which is kept in 32 bits: Unprovable where it is larger than a million.
+int32_t exponent_of(int64_t exact);
+
 // The rational that a float is the rounding of. A float32 is one with a denominator up to 256 or of
 // at most 5 decimal digits. One that needs a float64 has up to 1024, or 12 digits.
 // 0.1f is 1/10, 0.33333334f is 1/3. None for 0.54030231 (a cosine) and 0.70710678.

@@ -19,6 +19,7 @@ struct RulesChecked {
   std::vector<RuleResult> cases;
   std::set<std::string> compared;         // operators that ran in a case
   std::vector<std::string> not_compared;  // with a meaning, in none
+  std::set<std::string> names;            // that have a meaning, overloads counted once
 };
 
 // The folder that python/opguard/prove/rules.py wrote; throws std::runtime_error.

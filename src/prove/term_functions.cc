@@ -8,6 +8,7 @@ namespace opguard::proving {
 
 Element Terms::power(Element e, const Rational& exponent) {
   if (exponent == Rational(1)) return e;
+  if (e == minus_infinity_) throw Unprovable("a power of infinity");
   if (exponent.zero()) return one_;
   const auto number = constant(e);
   if (exponent.whole()) {
@@ -23,13 +24,17 @@ Element Terms::power(Element e, const Rational& exponent) {
     if (p.factor.zero()) throw Unprovable("a division by zero");
     if (n < 0 && has_indicator(of_product({1, p.monomial})))
       throw Unprovable("a division by what may be zero for some token");
-    const Product r = raised(p.monomial, static_cast<int32_t>(n));
+    const Product r = raised(p.monomial, exponent_of(n));
     return of_product({proving::power(p.factor, n) * r.factor, r.monomial});
   }
   if (number && exponent.denominator() == 2 && number->numerator() > 0)
     return power(root(*number), Rational(exponent.numerator()));
+  if (e == zero_) {
+    if (exponent.numerator() > 0) return zero_;
+    throw Unprovable("a division by zero");
+  }
   AtomValue atom{AtomKind::root, static_cast<uint32_t>(exponent.denominator()), 0, e};
-  return of_atom(intern(std::move(atom)), static_cast<int32_t>(exponent.numerator()));
+  return of_atom(intern(std::move(atom)), exponent_of(exponent.numerator()));
 }
 
 Element Terms::exp(Element e) {
@@ -65,8 +70,7 @@ Element Terms::exp(Element e) {
     }
     AtomValue atom{AtomKind::exp};
     atom.of = of_product({Rational(1, c.denominator()), m});
-    result =
-        multiply(result, of_atom(intern(std::move(atom)), static_cast<int32_t>(c.numerator())));
+    result = multiply(result, of_atom(intern(std::move(atom)), exponent_of(c.numerator())));
   }
   return result;
 }
@@ -99,6 +103,15 @@ Element Terms::function(Function f, std::vector<Element> arguments) {
 }
 
 Element Terms::maximum(std::span<const Element> of) {
+  if (!of.empty() && std::all_of(of.begin(), of.end(), [&](Element e) { return is_table(e); }))
+    if (const auto mapped = map(
+            [](std::span<const Rational> v) {
+              return *std::max_element(
+                  v.begin(), v.end(),
+                  [](const Rational& a, const Rational& b) { return (a - b).numerator() < 0; });
+            },
+            of))
+      return *mapped;
   std::set<Element> flat;
   std::optional<Rational> greatest;
   for (Element e : of) {
@@ -118,9 +131,13 @@ Element Terms::maximum(std::span<const Element> of) {
     }
     flat.insert(e);
   }
+  if (flat.empty()) return greatest ? rational(*greatest) : minus_infinity_;
+  if (flat.size() == 1) {
+    if (!greatest) return *flat.begin();
+    // max(x, 0) is relu(x), which has a form of its own.
+    if (greatest->zero()) return relu(*flat.begin());
+  }
   if (greatest) flat.insert(rational(*greatest));
-  if (flat.empty()) return minus_infinity_;
-  if (flat.size() == 1) return *flat.begin();
   return function(Function::maximum, {flat.begin(), flat.end()});
 }
 

@@ -113,6 +113,7 @@ Element Terms::variable(const std::string& name, uint32_t position) {
 // ---- Sums and products
 
 Element Terms::combine(Element a, Element b, const Rational& of_b) {
+  if (b == minus_infinity_ && of_b.numerator() < 0) throw Unprovable("infinity");
   if (a == minus_infinity_ || b == minus_infinity_) return minus_infinity_;
   const PartList x = elements_[a], y = elements_[b];
   Parts parts;
@@ -136,7 +137,10 @@ Element Terms::combine(Element a, Element b, const Rational& of_b) {
 Element Terms::scaled(Element a, const Rational& by) {
   if (by == Rational(1)) return a;
   if (by.zero()) return zero_;
-  if (a == minus_infinity_ && by.numerator() > 0) return a;
+  if (a == minus_infinity_) {
+    if (by.numerator() > 0) return a;
+    throw Unprovable("infinity");
+  }
   const PartList of = elements_[a];
   Parts parts(of.begin(), of.end());
   for (Part& p : parts) p.factor = p.factor * by;
@@ -176,8 +180,9 @@ Element Terms::dot(std::span<const Element> a, std::span<const Element> b) {
   for (size_t i = 0; i < a.size(); ++i) {
     const PartList x = elements_[a[i]], y = elements_[b[i]];
     if (x.empty() || y.empty()) continue;
+    const bool finite = a[i] != minus_infinity_ && b[i] != minus_infinity_;
     const auto plain = [&](PartList of) { return of.size() == 1 && of[0].monomial != 0; };
-    if (plain(x) && plain(y)) {
+    if (finite && plain(x) && plain(y)) {
       const Product p = product(a[i]), q = product(b[i]), m = times(p.monomial, q.monomial);
       const Rational c = p.factor * q.factor * m.factor;
       if (!c.zero()) all.push_back({m.monomial, c});
@@ -206,20 +211,21 @@ Product Terms::times(Monomial a, Monomial b) {
     } else if (i == x.size() || y[j].atom < x[i].atom) {
       factors.push_back(y[j++]);
     } else {
-      factors.push_back({x[i].atom, x[i].exponent + y[j].exponent});
+      factors.push_back({x[i].atom, exponent_of(int64_t{x[i].exponent} + y[j].exponent)});
       ++i, ++j;
     }
   }
   return normal(factors);
 }
 
-// Indicators are their own powers, two values of one token exclude each other, and a root of a
-// whole number, squared, is that number.
+// Indicators and steps are their own powers, two values of one token exclude each other, and a root
+// of a whole number, squared, is that number.
 Product Terms::normal(Factors& factors) {
   Rational outside(1);
   for (Factor& f : factors) {
     const AtomValue& v = atoms_[f.atom];
     if (v.kind == AtomKind::indicator && f.exponent != 0) f.exponent = 1;
+    if (is_step(v) && f.exponent > 1) f.exponent = 1;
     if (v.kind != AtomKind::root) continue;
     const auto inside = constant(v.of);
     if (!inside) continue;
@@ -244,7 +250,7 @@ Product Terms::normal(Factors& factors) {
 Product Terms::raised(Monomial m, int32_t by) {
   const FactorList of = monomials_[m];
   Factors factors(of.begin(), of.end());
-  for (Factor& f : factors) f.exponent *= by;
+  for (Factor& f : factors) f.exponent = exponent_of(int64_t{f.exponent} * by);
   return normal(factors);
 }
 
@@ -269,7 +275,27 @@ Sum Terms::without_lone_sums(const Sum& sum) const {
 std::pair<Rational, Element> Terms::primitive(Element e) {
   const PartList parts = elements_[e];
   if (parts.empty()) return {Rational(1), e};
-  const Rational lead = parts[0].factor;
+  // The coefficient that most parts have, the first of several: few others become long fractions.
+  const auto is = [&](size_t i) { return parts[i].factor == parts[0].factor; };
+  size_t chosen = 0, differing = 0;
+  while (differing < parts.size() && is(differing)) ++differing;
+  if (differing < parts.size()) {
+    struct Seen {
+      size_t times, first;
+    };
+    llvm::SmallDenseMap<std::pair<int64_t, int64_t>, Seen, 16> seen;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const Rational& c = parts[i].factor;
+      ++seen.try_emplace({c.numerator(), c.denominator()}, Seen{0, i}).first->second.times;
+    }
+    Seen best{0, 0};
+    for (const auto& [c, s] : seen)
+      if (s.times > best.times || (s.times == best.times && s.first < best.first)) best = s;
+    chosen = best.first;
+    // A constant stands first and is often an eps.
+    if (best.times == 1 && parts[chosen].monomial == 0) ++chosen;
+  }
+  const Rational lead = parts[chosen].factor;
   if (lead == Rational(1)) return {lead, e};
   return {lead, scaled(e, Rational(1) / lead)};
 }
@@ -380,6 +406,10 @@ Element Terms::expanded(Element a, Element b) {
 
 Element Terms::multiply(Element a, Element b) {
   if (a > b) std::swap(a, b);
+  if (a == minus_infinity_ || b == minus_infinity_) {
+    if (sign_of(a == minus_infinity_ ? b : a) == Sign::positive) return minus_infinity_;
+    throw Unprovable("infinity times what may be zero or negative");
+  }
   if (a == zero_ || b == zero_) return zero_;
   if (a == one_) return b;
   if (b == one_) return a;

@@ -51,15 +51,20 @@ enum class AtomKind : uint8_t {
 // Functions of which only numbers know more.
 enum class Function : uint32_t {
   maximum,
-  sigmoid,
   tanh,
   erf,
   sin,
   cos,
+  tan,
+  arcsine,
+  arctangent,
+  angle,  // atan2
   absolute,
   sign,
-  less,
-  step
+  step,  // 1 above 0, else 0
+  inverse_erf,
+  log_gamma,
+  digamma,
 };
 
 struct AtomValue {
@@ -154,6 +159,21 @@ class Terms {
   // An element of a Sum.
   Element made(const Sum& sum);
 
+  // ---- Conditions on reals: 1 where they hold, else 0
+  Element step(Element e);  // e > 0
+  Element less(Element a, Element b);
+  Element equal(Element a, Element b);
+  Element relu(Element e);
+  Element absolute(Element e);
+  Element sign(Element e);
+  Element sigmoid(Element e);  // 1 / (1 + exp(-e))
+  // Whether it is 0 or 1 whatever the unknowns are; false where it cannot tell.
+  bool is_truth(Element e) const;
+  enum class Sign : uint8_t { unknown, not_negative, positive };
+  static constexpr int kSignDepth = 3;  // of sums within sums
+  Sign sign_of(Element e, int depth = kSignDepth) const;
+  static bool is_step(const AtomValue& atom);
+
   // ---- What depends on tokens
   // The values that an element takes as the one token it depends on takes its; one where on none.
   struct Table {
@@ -177,7 +197,8 @@ class Terms {
   Product product(Element e);
   // Whether product() would put anything outside.
   bool has_common_factor(Element e) const { return !shared(elements_[e]).empty(); }
-  // The first coefficient, and the element divided by it.
+  // One of its coefficients, and the element divided by it. Which one does not change where the
+  // element is scaled.
   std::pair<Rational, Element> primitive(Element e);
   // An element that stands for the sum, as one atom.
   Element named(Element e);
@@ -192,6 +213,15 @@ class Terms {
     size_t operator()(const AtomValue& a) const;
   };
 
+  // sign * monomial * conditions, up to a positive factor.
+  struct Bare {
+    int sign;
+    Monomial monomial;
+    Element conditions;
+  };
+  Bare bare(Element e);
+  Sign sign_of_atom(const AtomValue& atom, int depth) const;
+  bool is_truth_negated(Element e) const;
   Atom intern(AtomValue value);
   Monomial intern(FactorList factors);
   Element intern(PartList parts);

@@ -17,8 +17,10 @@ std::vector<Tensor> tensors_of(const json& list) {
   return found;
 }
 
+// Of complex numbers, which come as pairs, none: who reads them says so.
 std::vector<double> numbers_of(const json& list) {
   std::vector<double> found;
+  if (!list.empty() && list[0].is_array()) return found;
   found.reserve(list.size());
   for (const json& x : list) found.push_back(number_of(x));
   return found;
@@ -90,7 +92,8 @@ Trace read_trace(const std::string& path) {
                           frame.at(2).get<std::string>()});
     }
     for (const auto& [storage, contents] : file.at("constants").items())
-      trace.constants[static_cast<uint32_t>(std::stoul(storage))] = {numbers_of(contents.at(1))};
+      trace.constants[static_cast<uint32_t>(std::stoul(storage))] = {
+          contents.at(0).get<std::string>(), numbers_of(contents.at(1))};
     for (const auto& [name, tensor] : file.at("inputs").items())
       trace.inputs[name] = tensor_of(tensor);
     for (const auto& [name, tensor] : file.at("outputs").items())

@@ -39,7 +39,8 @@ struct Node {
 
 // Contents of a storage that was there before the step.
 struct Constant {
-  std::vector<double> elements;
+  std::string dtype;
+  std::vector<double> elements;  // none of complex numbers
 };
 
 struct Trace {

@@ -228,7 +228,9 @@ std::string rules_text(const proving::RulesChecked& checked) {
   text += counted(checked.cases.size() - wrong, "case") + " of " +
           std::to_string(checked.cases.size()) + " as torch computes them, " +
           counted(elements, "number") + ", at most " + largest + " apart\n";
-  text += "operators with a meaning that no case runs:";
+  text += counted(checked.names.size(), "operator") + " with a meaning:";
+  for (const std::string& name : checked.names) text += " " + name;
+  text += "\noperators with a meaning that no case runs:";
   for (const std::string& name : checked.not_compared) text += " " + name;
   return text + (checked.not_compared.empty() ? " none\n" : "\n");
 }

@@ -36,10 +36,37 @@ def _mutated(func, name, args, kwargs):
     if name.startswith("c10d."):
         return [] if name.startswith(_READ_ONLY) else encode.tensors_in(args[0] if args else list(kwargs.values()), [])
     found = []
+    if name.startswith("aten.native_batch_norm."):
+        # Its schema does not say that it moves the running statistics.
+        return encode.tensors_in([value for value, training in zip(args[3:5], args[5:6] * 2) if training], found)
     for position, argument in enumerate(func._schema.arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
             encode.tensors_in(args[position] if position < len(args) else kwargs.get(argument.name), found)
     return found
+
+
+def _is_made_of_others(func):
+    """An operator that is nothing but others. Autograd takes most of them apart; inference_mode and DTensor do not."""
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    return func.namespace == "aten" and has_kernel(func.name(), "CompositeImplicitAutograd") and not has_kernel(func.name(), "CPU")
+
+
+_library = None  # lives as long as its kernel
+
+
+def _one_hot(tensor, num_classes=-1):
+    if tensor.numel() and (int(tensor.min()) < 0 or 0 <= num_classes <= int(tensor.max())):
+        raise RuntimeError("Class values must be non-negative and smaller than num_classes.")
+    count = int(tensor.max()) + 1 if num_classes < 0 else num_classes
+    return (tensor.unsqueeze(-1) == torch.arange(count, device=tensor.device)).long()
+
+
+def _keep_one_hot_whole():
+    """one_hot asks for the greatest of its values, which a token's nobody knows. With a kernel of its own it is one operator, and asks nothing."""
+    global _library
+    if _library is None:
+        _library = torch.library.Library("aten", "IMPL")
+        _library.impl("one_hot", _one_hot, "CPU")
 
 
 def _outputs(result):
@@ -63,6 +90,7 @@ class Recorder(TorchDispatchMode):
     def __init__(self, fake=False):
         super().__init__()
         self._fake = fake
+        _keep_one_hot_whole()
         self.nodes, self.stacks, self.constants = [], [], {}
         self.paused = False
         self._storages = encode.Storages()
@@ -107,6 +135,9 @@ class Recorder(TorchDispatchMode):
         inputs = encode.tensors_in(kwargs, encode.tensors_in(args, []))
         if self.paused or _elsewhere(inputs, kwargs, self._fake) or func.namespace == "prim":  # asks a tensor's device: fake tensors are
             return func(*args, **kwargs)
+        if _is_made_of_others(func):
+            with self:
+                return func.decompose(*args, **kwargs)
         # Arguments are described before the operator runs: it may give them other sizes.
         described = [self._storages.argument(value) for value in args]
         named = {key: self._storages.argument(value) for key, value in kwargs.items()}

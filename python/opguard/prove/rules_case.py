@@ -1,0 +1,30 @@
+"""One case of rules.py: a computation on random numbers and tokens, and its gradients."""
+
+import torch
+
+SIZE = 5  # values that a token may take
+
+
+def numbers_of(*shape, positive=False):
+    x = torch.randn(*shape, dtype=torch.float64)
+    return x.abs() + 0.25 if positive else x
+
+
+class Case:
+    """Numbers x, y, ... of shapes, tokens i, j, ... of shapes; what is computed of them. Differentiated where it can be."""
+
+    def __init__(self, name, compute, shapes=(), tokens=(), positive=False, gradients=True, near=1e-9):
+        self.name, self.compute, self.gradients, self.near = name, compute, gradients, near
+        self.state = {"xyzuvw"[i]: numbers_of(*shape, positive=positive) for i, shape in enumerate(shapes)}
+        self.tokens = {"ijk"[i]: torch.randint(0, SIZE, shape) for i, shape in enumerate(tokens)}
+
+    def step(self):
+        state = [value.clone().requires_grad_(self.gradients) for value in self.state.values()] if self.gradients else list(self.state.values())
+        found = self.compute(*state, *self.tokens.values())
+        found = [found] if isinstance(found, torch.Tensor) else list(found)
+        outputs = {"out%d" % n: value for n, value in enumerate(found)}
+        if self.gradients:
+            total = sum((value * (n + 1.5) * value).sum() for n, value in enumerate(found) if value.requires_grad)
+            for n, gradient in enumerate(torch.autograd.grad(total, state, allow_unused=True)):
+                outputs["grad%d" % n] = gradient
+        return {name: value.detach() for name, value in outputs.items() if value is not None}

@@ -1,0 +1,164 @@
+// Fused steps of optimizers, and the scale of a loss. They write lists of tensors in place.
+#include <cmath>
+
+#include "prove/meanings.h"
+
+namespace opguard::proving {
+namespace {
+
+// A list of the step's tensors, its entries read and written by number.
+struct Entries {
+  const Call& c;
+  std::vector<Tensor> tensors;
+  Entries(const Call& call, size_t i) : c(call), tensors(call.tensors(i)) {}
+  Array read(size_t n) const { return c.rank().read(tensors.at(n)); }
+  void write(size_t n, const Array& a) const { c.rank().write(tensors.at(n), a); }
+};
+Element number_or_tensor(const Call& c, const char* name) {
+  const Array a = c.array(99, name);
+  if (a.at.size() != 1) throw Unprovable("more than one number");
+  return a.at[0];
+}
+// What a gradient is before the step: without its scale, and with the sign that is asked for.
+Array ready(const Call& c, const Entries& gradients, size_t n) {
+  Terms& t = c.terms();
+  Array g = gradients.read(n);
+  if (const auto scale = c.array_if_given(99, "grad_scale")) {
+    g = each(g, *scale, [&](Element x, Element s) { return t.divide(x, s); });
+    gradients.write(n, g);
+  }
+  if (const auto found = c.array_if_given(99, "found_inf"))
+    for (Element e : found->at)
+      if (e != t.zero()) throw Unprovable("a step that may be left out");
+  return c.flag(99, false, "maximize") ? each(g, [&](Element x) { return negative(t, x); }) : g;
+}
+Array plus_scaled(Terms& t, const Array& a, Element by, const Array& b) {
+  return each(a, b, [&](Element x, Element y) { return t.add(x, t.multiply(by, y)); });
+}
+int64_t step_number(const Call& c, const Entries& steps, size_t n) {
+  const auto step = c.terms().constant(steps.read(n).at.at(0));
+  if (!step || !step->whole()) throw Unprovable("a step of an unknown number");
+  return step->numerator();
+}
+// 1 - beta^step as a float64, which is what the step in Python takes: the two are one number.
+double correction_of(Terms& t, Element beta, int64_t step) {
+  const auto exact = t.constant(beta);
+  if (!exact) throw Unprovable("a decay of moments that is not known");
+  return 1 - std::pow(exact->value(), static_cast<double>(step));
+}
+template <bool kDecoupled>  // AdamW: the decay is of the parameter, not of the gradient
+Results adam(const Call& c) {
+  Terms& t = c.terms();
+  const Entries p(c, 0), g(c, 1), first(c, 2), second(c, 3), greatest(c, 4), steps(c, 5);
+  const Element lr = number_or_tensor(c, "lr"), beta1 = number_or_tensor(c, "beta1"),
+                beta2 = number_or_tensor(c, "beta2"), decay = number_or_tensor(c, "weight_decay"),
+                eps = number_or_tensor(c, "eps");
+  const bool amsgrad = c.flag(99, false, "amsgrad");
+  for (size_t n = 0; n < p.tensors.size(); ++n) {
+    Array x = p.read(n), gradient = ready(c, g, n);
+    const int64_t step = step_number(c, steps, n);
+    if (kDecoupled)
+      x = each(
+          x, [&](Element e) { return t.multiply(e, t.subtract(t.one(), t.multiply(lr, decay))); });
+    else
+      gradient = plus_scaled(t, gradient, decay, x);
+    const Array m = each(first.read(n), gradient, [&](Element a, Element b) {
+      return t.add(a, t.multiply(t.subtract(t.one(), beta1), t.subtract(b, a)));
+    });
+    const Array v = each(second.read(n), gradient, [&](Element a, Element b) {
+      return t.add(t.multiply(beta2, a), t.multiply(t.subtract(t.one(), beta2), t.multiply(b, b)));
+    });
+    first.write(n, m);
+    second.write(n, v);
+    Array under = second.read(n);
+    if (amsgrad) {
+      greatest.write(n, each(greatest.read(n), under,
+                             [&](Element a, Element b) { return greatest_of(t, a, b); }));
+      under = greatest.read(n);
+    }
+    const Element root = t.number(std::sqrt(correction_of(t, beta2, step))),
+                  size = t.divide(lr, t.number(correction_of(t, beta1, step)));
+    const Array all[] = {x, first.read(n), under};
+    p.write(n, each(all, [&](std::span<const Element> e) {
+              const Element below = t.add(t.divide(t.power(e[2], Rational(1, 2)), root), eps);
+              return t.subtract(e[0], t.multiply(size, t.divide(e[1], below)));
+            }));
+  }
+  return {};
+}
+Results sgd(const Call& c) {
+  Terms& t = c.terms();
+  const Entries p(c, 0), g(c, 1), buffers(c, 2);
+  const Element lr = number_or_tensor(c, "lr"), decay = number_or_tensor(c, "weight_decay"),
+                momentum = number_or_tensor(c, "momentum"),
+                kept = t.subtract(t.one(), number_or_tensor(c, "dampening"));
+  const bool nesterov = c.flag(99, false, "nesterov"), first = c.flag(99, false, "is_first_step");
+  for (size_t n = 0; n < p.tensors.size(); ++n) {
+    const Array x = p.read(n);
+    Array gradient = plus_scaled(t, ready(c, g, n), decay, x);
+    if (momentum != t.zero()) {
+      buffers.write(n,
+                    first ? gradient : each(buffers.read(n), gradient, [&](Element b, Element e) {
+                      return t.add(t.multiply(momentum, b), t.multiply(kept, e));
+                    }));
+      const Array buffer = buffers.read(n);
+      gradient = nesterov ? plus_scaled(t, gradient, momentum, buffer) : buffer;
+    }
+    p.write(n, plus_scaled(t, x, negative(t, lr), gradient));
+  }
+  return {};
+}
+Results adagrad(const Call& c) {
+  Terms& t = c.terms();
+  const Entries p(c, 0), g(c, 1), sums(c, 2), steps(c, 3);
+  const Element lr = number_or_tensor(c, "lr"), lr_decay = number_or_tensor(c, "lr_decay"),
+                decay = number_or_tensor(c, "weight_decay"), eps = number_or_tensor(c, "eps");
+  for (size_t n = 0; n < p.tensors.size(); ++n) {
+    const Array x = p.read(n), gradient = plus_scaled(t, ready(c, g, n), decay, x);
+    const Element before = t.rational(step_number(c, steps, n) - 1);
+    const Element rate = t.divide(lr, t.add(t.one(), t.multiply(before, lr_decay)));
+    sums.write(n, plus(t, sums.read(n), times(t, gradient, gradient)));
+    const Array all[] = {x, gradient, sums.read(n)};
+    p.write(n, each(all, [&](std::span<const Element> e) {
+              const Element below = t.add(t.power(e[2], Rational(1, 2)), eps);
+              return t.subtract(e[0], t.multiply(rate, t.divide(e[1], below)));
+            }));
+  }
+  return {};
+}
+// Real numbers do not overflow: found_inf stays what it was.
+Results unscaled(const Call& c) {
+  Terms& t = c.terms();
+  const Entries gradients(c, 0);
+  c.pass_over(1);
+  const Array inverse = c.array(2);
+  for (size_t n = 0; n < gradients.tensors.size(); ++n)
+    gradients.write(n, times(t, gradients.read(n), inverse));
+  return {};
+}
+// Without an overflow the scale grows after so many steps.
+Results updated_scale(const Call& c) {
+  Terms& t = c.terms();
+  const Array scale = c.array(0), tracker = c.array(1), found = c.array(2);
+  c.pass_over(4);  // by which it shrinks
+  const auto before = t.constant(tracker.at.at(0));
+  if (found.at.at(0) != t.zero() || !before) throw Unprovable("whether a loss scale shrinks");
+  const bool grows = before->numerator() + 1 == c.whole(5, 0);
+  const Element factor = grows ? t.number(c.number(3, 1)) : t.one();
+  c.pass_over(3);
+  c.rank().write(c.tensor(1), Array::scalar(grows ? t.zero() : t.add(tracker.at[0], t.one())));
+  return just(each(scale, [&](Element e) { return t.multiply(e, factor); }));
+}
+
+}  // namespace
+
+std::vector<OperatorEntry> optimizer_operators() {
+  return {{"_fused_adam_", adam<false>},
+          {"_fused_adamw_", adam<true>},
+          {"_fused_sgd_", sgd},
+          {"_fused_adagrad_", adagrad},
+          {"_amp_foreach_non_finite_check_and_unscale_", unscaled},
+          {"_amp_update_scale_", updated_scale}};
+}
+
+}  // namespace opguard::proving

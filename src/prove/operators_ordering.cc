@@ -1,0 +1,175 @@
+// Which is greatest, and in what order: only where that depends on one token at most. What does not
+// depend on anything unknown never comes here.
+#include <algorithm>
+#include <numeric>
+
+#include "prove/meanings.h"
+
+namespace opguard::proving {
+namespace {
+
+using Values = std::span<const Rational>;
+
+bool below(const Rational& a, const Rational& b) { return (a - b).numerator() < 0; }
+// The places of the values in order. Of equal ones the first comes first, where that is said.
+std::vector<size_t> places_in_order(Values v, bool descending, bool stable) {
+  std::vector<size_t> places(v.size());
+  std::iota(places.begin(), places.end(), size_t{0});
+  std::stable_sort(places.begin(), places.end(), [&](size_t i, size_t j) {
+    return descending ? below(v[j], v[i]) : below(v[i], v[j]);
+  });
+  for (size_t i = 1; i < places.size() && !stable; ++i)
+    if (v[places[i]] == v[places[i - 1]])
+      throw Unprovable("which of two equal values comes first is not said");
+  return places;
+}
+// The first `count` in order: values and places.
+Results ordered(const Call& c, int64_t dim, bool descending, bool stable, int64_t count) {
+  Terms& t = c.terms();
+  const Array a = c.array(0);
+  if (a.dims() == 0) return several(a, Array::scalar(t.zero()));
+  const size_t d = dimension(dim, a.dims());
+  const auto by_place = [&](bool of_values) {
+    Array all = along(a, dim, [&](std::span<const Element> x, std::span<Element> y) {
+      for (size_t i = 0; i < y.size() && i < static_cast<size_t>(count); ++i)
+        y[i] = mapped_or(
+            t, x,
+            [&](Values v) {
+              const size_t at = places_in_order(v, descending, stable)[i];
+              return of_values ? v[at] : Rational(static_cast<int64_t>(at));
+            },
+            "an order depends on values, or on two tokens");
+    });
+    return slice(all, d, 0, std::min(count, a.shape[d]));
+  };
+  return several(by_place(true), by_place(false));
+}
+int64_t extent(const Call& c, int64_t dim) {
+  const Shape shape = c.tensor(0).shape;
+  return shape.empty() ? 1 : shape[dimension(dim, shape.size())];
+}
+Results sort(const Call& c) {
+  const int64_t dim = c.whole(1, -1);
+  return ordered(c, dim, c.flag(2, false), false, extent(c, dim));
+}
+Results stable_sort(const Call& c) {
+  const int64_t dim = c.whole(9, -1, "dim");
+  return ordered(c, dim, c.flag(9, false, "descending"), c.flag(9, false, "stable"),
+                 extent(c, dim));
+}
+Results topk(const Call& c) {
+  if (!c.flag(4, true)) throw Unprovable("the greatest in no order");
+  return ordered(c, c.whole(2, -1), c.flag(3, true), false, c.whole(1, 1));
+}
+// The place of the greatest of a row; none where it depends on values.
+std::optional<Element> place_of_extreme(Terms& t, std::span<const Element> row, bool greatest) {
+  return t.map(
+      [&](Values v) {
+        const auto places = places_in_order(v, greatest, true);
+        if (places.size() > 1 && v[places[0]] == v[places[1]])
+          throw Unprovable("which of two equal values is meant is not said");
+        return Rational(static_cast<int64_t>(places[0]));
+      },
+      row);
+}
+template <bool kGreatest>
+Results extreme_place(const Call& c) {
+  Terms& t = c.terms();
+  return just(reduce(c.array(0), c.list(1), c.flag(2, false), [&](std::span<const Element> row) {
+    const auto place = place_of_extreme(t, row, kGreatest);
+    if (!place) throw Unprovable("the place of an extreme depends on values");
+    return *place;
+  }));
+}
+// The extreme and its place, which nobody may read where it depends on values.
+template <bool kGreatest>
+Results extreme_along(const Call& c) {
+  Terms& t = c.terms();
+  const Array a = c.array(0);
+  const std::vector<int64_t> dims = c.list(1);
+  const bool keep = c.flag(2, false);
+  bool told = true;
+  const Array places = reduce(a, dims, keep, [&](std::span<const Element> row) {
+    const auto place = place_of_extreme(t, row, kGreatest);
+    told &= place.has_value();
+    return place.value_or(t.zero());
+  });
+  Results r = just(reduce(a, dims, keep, [&](std::span<const Element> row) {
+    Element e = row[0];
+    for (Element x : row.subspan(1)) e = kGreatest ? e : least(t, e, x);
+    return kGreatest ? t.maximum(row) : e;
+  }));
+  r.emplace_back(told ? std::optional<Array>(places) : std::nullopt);
+  return r;
+}
+
+// How many bounds are below: [b < x], or [b <= x] from the right.
+Element bounds_below(Terms& t, std::span<const Element> bounds, Element x, bool right) {
+  std::vector<Element> truths;
+  for (Element b : bounds)
+    truths.push_back(right ? t.subtract(t.one(), t.less(x, b)) : t.less(b, x));
+  return total_of(t, truths);
+}
+Results bucketized(const Call& c) {
+  const Array bounds = c.array(1);
+  c.pass_over(2, "out_int32");
+  const bool right = c.flag(3, false, "right");
+  return of_one(c, [&](Terms& t, Element x) { return bounds_below(t, bounds.at, x, right); });
+}
+Results searched(const Call& c) {
+  Terms& t = c.terms();
+  const Array sorted = c.array(0), x = c.array(1);
+  c.pass_over(2, "out_int32");
+  const std::string side = c.text(4, "", "side");
+  const bool right = c.flag(3, false, "right") || side == "right";
+  if (c.given(5, "sorter")) throw Unprovable("bounds in another order");
+  Array result{x.shape, {}};
+  const size_t length = sorted.shape.empty() ? 0 : static_cast<size_t>(sorted.shape.back());
+  const bool shared = sorted.dims() == 1;
+  const size_t width = shared || x.shape.empty() ? 1 : static_cast<size_t>(x.shape.back());
+  for (size_t n = 0; n < x.at.size(); ++n)
+    result.at.push_back(bounds_below(
+        t, std::span(sorted.at).subspan(shared ? 0 : n / width * length, length), x.at[n], right));
+  return just(result);
+}
+Results is_in(const Call& c) {
+  const Array among = c.array(1);
+  c.pass_over(2, "assume_unique");
+  const bool inverted = c.flag(3, false, "invert");
+  return of_one(c, [&](Terms& t, Element x) {
+    Element outside = t.one();
+    for (Element e : among.at) outside = t.multiply(outside, t.subtract(t.one(), t.equal(x, e)));
+    return inverted ? outside : t.subtract(t.one(), outside);
+  });
+}
+// [token == class], for each class.
+Results one_hot(const Call& c) {
+  Terms& t = c.terms();
+  const Array a = c.array(0);
+  const int64_t classes = c.whole(1, -1);
+  if (classes < 0) throw Unprovable("a number of classes that depends on values");
+  Array result{a.shape, {}};
+  result.shape.push_back(classes);
+  for (Element e : a.at) require_within(t, e, 0, classes);
+  for (Element e : a.at)
+    for (int64_t v = 0; v < classes; ++v) result.at.push_back(is_value(t, e, v));
+  return just(result);
+}
+
+}  // namespace
+
+std::vector<OperatorEntry> ordering_operators() {
+  return {{"sort", sort},
+          {"sort.stable", stable_sort},
+          {"topk", topk},
+          {"argmax", extreme_place<true>},
+          {"argmin", extreme_place<false>},
+          {"max.dim", extreme_along<true>},
+          {"min.dim", extreme_along<false>},
+          {"bucketize", bucketized},
+          {"searchsorted", searched},
+          {"isin", is_in},
+          {"one_hot", one_hot}};
+}
+
+}  // namespace opguard::proving
