@@ -12,7 +12,7 @@
 namespace opguard::proving {
 namespace {
 
-constexpr uint64_t kPoints = 6;
+constexpr uint64_t kPoints = 6;      // the second half of them of positive variables
 constexpr double kDifferent = 1e-6;  // of the sum of their magnitudes
 
 Statement statement_of(const Rank& rank, const Node& node) {
@@ -345,14 +345,18 @@ static Result checked(const Captured& captured) {
   // Ids that differ say nothing: numbers do. An output that numbers tell apart is refuted. Where
   // none is, and some stay open, nothing is known.
   std::vector<Point> points;
-  for (uint64_t seed = 1; seed <= kPoints; ++seed) points.emplace_back(terms, seed);
-  // The first point that tells them apart.
+  for (uint64_t seed = 1; seed <= kPoints; ++seed)
+    points.emplace_back(terms, seed, seed > kPoints / 2);
+  // The first point that tells them apart: one where torch has numbers too, if there is one.
   const auto apart = [&](Element want_, Element got_) -> Point* {
+    Point* found = nullptr;
     for (Point& point : points) {
       const double x = point.value(want_), y = point.value(got_);
-      if (std::fabs(x - y) > kDifferent * (std::fabs(x) + std::fabs(y))) return &point;
+      if (std::fabs(x - y) <= kDifferent * (std::fabs(x) + std::fabs(y))) continue;
+      if (!point.outside()) return &point;
+      if (found == nullptr) found = &point;
     }
-    return nullptr;
+    return found;
   };
   std::vector<Suspect*> wrong;
   const Suspect* open = nullptr;

@@ -53,7 +53,7 @@ double Point::atom(Atom a) {
         break;
       }
       const uint64_t r = random(1, v.first, v.second);
-      x = static_cast<double>(r % 29 + 2) / 16 * (r >> 40 & 1 ? 1 : -1);
+      x = static_cast<double>(r % 29 + 2) / 16 * (positive_ || (r >> 40 & 1) ? 1 : -1);
       met_[terms_.name(v.first) + "[" + std::to_string(v.second) + "]"] = x;
       break;
     }
@@ -74,10 +74,14 @@ double Point::atom(Atom a) {
       x = std::exp(std::min(value(v.of), 700.0));
       break;
     case AtomKind::log:
-      x = std::log(std::max(std::fabs(value(v.of)), 1e-300));
+      x = value(v.of);
+      outside_ |= x <= 0;
+      x = std::log(std::max(std::fabs(x), 1e-300));
       break;
     case AtomKind::root:
-      x = std::pow(std::fabs(value(v.of)), 1.0 / v.first);
+      x = value(v.of);
+      outside_ |= x < 0;
+      x = std::pow(std::fabs(x), 1.0 / v.first);
       break;
     case AtomKind::number:
       x = terms_.number_of(a);
@@ -103,7 +107,7 @@ double Point::value(Element e) {
     double product = p.factor.value();
     for (const Factor& f : terms_.factors(p.monomial)) {
       double base = atom(f.atom);
-      if (base == 0 && f.exponent < 0) base = 1e-9;
+      if (base == 0 && f.exponent < 0) base = 1e-9, outside_ = true;
       product *= std::pow(base, f.exponent);
     }
     sum += product;
