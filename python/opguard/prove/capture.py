@@ -153,30 +153,31 @@ def capture(plan, options):
     # Nothing has been computed here when the sides are forked: a backward pass leaves threads that a child waits for.
     sys.stdout.flush()
     sys.stderr.flush()
-    names = side.result(side.in_a_process(side.Side(plan.module, None, dict(dims)), os.path.join(options.out, "logical.json")))
+    names, sources = side.result(side.in_a_process(side.Side(plan.module, None, dict(dims)), os.path.join(options.out, "logical.json")))
     plan.add_sizes(names, dims)
-    waiting, problems = [], []
+    waiting, problems, sources = [], [], {os.path.basename(plan.path), *sources}
     for rank in range(plan.module.WORLD):
         if len(waiting) == options.jobs:
-            _finish(side, waiting, problems)
+            _finish(side, waiting, problems, sources)
         if problems:
             break
         one = side.Side(plan.module, rank, dict(dims), names)
         waiting.append(side.in_a_process(one, os.path.join(options.out, "rank-%d.json" % rank)))
     while waiting:
-        _finish(side, waiting, problems)
+        _finish(side, waiting, problems, sources)
     if problems:
         raise problems[0]
     about = {"version": 1, "plan": plan.path, "torch": torch.__version__.partition("+")[0], "world": plan.module.WORLD, "dims": dims, "names": names}
+    about["sources"] = sorted(sources)
     with open(last + ".part", "w", encoding="utf-8") as file:
         json.dump(about, file, indent=1)
     os.replace(last + ".part", last)
 
 
-def _finish(side, waiting, problems):
+def _finish(side, waiting, problems, sources):
     """The lowest rank first: which problem is told does not depend on which rank was faster."""
     try:
-        side.result(waiting.pop(0))
+        sources.update(side.result(waiting.pop(0))[1])
     except Problem as problem:
         problems.append(problem)
 

@@ -11,7 +11,7 @@ import warnings
 
 import torch
 
-from . import placement, world
+from . import placement, sources, world
 from .problem import Problem, raised, where_defined
 from .recorder import Recorder
 
@@ -131,7 +131,7 @@ def in_a_process(side, path):
 
 def _attempt(side, path):
     try:
-        return {"names": side.capture(path)}
+        return {"names": side.capture(path), "sources": sorted(sources.imported(os.path.dirname(os.path.abspath(side.module.__file__))))}
     except Problem as problem:
         return {"problem": [problem.text, problem.file, problem.line]}
     except BaseException as error:
@@ -142,7 +142,7 @@ def _attempt(side, path):
 
 
 def result(started):
-    """The names of a side that was captured; raises its problem."""
+    """The names of a side that was captured and the files that it came from; raises its problem."""
     child, reader, side = started
     with os.fdopen(reader, encoding="utf-8") as pipe:
         text = pipe.read()
@@ -154,4 +154,4 @@ def result(started):
     if "problem" in found:
         what, file, line = found["problem"]
         raise Problem(what, file, line)
-    return found["names"]
+    return found["names"], found["sources"]
