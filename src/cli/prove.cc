@@ -32,6 +32,12 @@ void add_prove(CLI::App& app, Pipeline& run) {
       ->type_name("DIR")
       ->excludes("--work");
   command->add_option("--json", opt->json, "Write the result to this file")->type_name("FILE");
+  command->add_option("--html", opt->html, "As one page")->type_name("FILE");
+  command->add_option("--sarif", opt->sarif, "As SARIF, for code review")->type_name("FILE");
+  command
+      ->add_option("--replay", opt->replay,
+                   "Write what is refuted into this new folder, as a program that shows it running")
+      ->type_name("DIR");
   auto rules = std::make_shared<bool>(false);
   command->add_flag("--rules", *rules, "Compare what operators mean here with what torch computes")
       ->excludes("PLAN", "--captured");

@@ -12,8 +12,9 @@
 namespace opguard::proving {
 namespace {
 
-constexpr uint64_t kPoints = 6;
+constexpr uint64_t kPoints = 6;      // the second half of them of positive variables
 constexpr double kDifferent = 1e-6;  // of the sum of their magnitudes
+constexpr double kRounded = 16;      // times what rounding may have done
 
 Statement statement_of(const Rank& rank, const Node& node) {
   Statement s;
@@ -345,12 +346,16 @@ static Result checked(const Captured& captured) {
   // Ids that differ say nothing: numbers do. An output that numbers tell apart is refuted. Where
   // none is, and some stay open, nothing is known.
   std::vector<Point> points;
-  for (uint64_t seed = 1; seed <= kPoints; ++seed) points.emplace_back(terms, seed);
-  // The first point that tells them apart.
+  for (uint64_t seed = 1; seed <= kPoints; ++seed)
+    points.emplace_back(terms, seed, seed > kPoints / 2);
+  // The first point that tells them apart, whatever rounding has done to the numbers.
   const auto apart = [&](Element want_, Element got_) -> Point* {
     for (Point& point : points) {
-      const double x = point.value(want_), y = point.value(got_);
-      if (std::fabs(x - y) > kDifferent * (std::fabs(x) + std::fabs(y))) return &point;
+      const Number x = point.number(want_), y = point.number(got_);
+      const double distance = std::fabs(x.value - y.value);
+      if (distance > kDifferent * (std::fabs(x.value) + std::fabs(y.value)) &&
+          distance > kRounded * (x.error + y.error))
+        return &point;
     }
     return nullptr;
   };

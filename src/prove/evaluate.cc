@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace opguard::proving {
 namespace {
@@ -60,6 +61,33 @@ double called(Function f, const std::vector<double>& x) {
   return 0;
 }
 
+constexpr double kRounding = std::numeric_limits<double>::epsilon();
+constexpr double kNowhere = std::numeric_limits<double>::infinity();
+
+// f of numbers, with what their errors make of it.
+template <typename F>
+Number through(F f, const std::vector<Number>& of) {
+  std::vector<double> x;
+  for (const Number& n : of) x.push_back(n.value);
+  Number result{f(x), 0};
+  if (!std::isfinite(result.value)) return {0, kNowhere};
+  for (size_t i = 0; i < of.size(); ++i)
+    for (const double by : {-of[i].error, of[i].error}) {
+      if (by == 0) continue;
+      std::vector<double> moved = x;
+      moved[i] += by;
+      const double change = std::fabs(f(moved) - result.value);
+      result.error += std::isfinite(change) ? change : kNowhere;
+    }
+  result.error += kRounding * std::fabs(result.value);
+  return result;
+}
+
+template <typename F>
+Number through(F f, const Number& of) {
+  return through([&](const std::vector<double>& x) { return f(x[0]); }, std::vector<Number>{of});
+}
+
 }  // namespace
 
 uint64_t Point::random(uint64_t kind, uint64_t first, uint64_t second) const {
@@ -70,19 +98,19 @@ uint64_t Point::random(uint64_t kind, uint64_t first, uint64_t second) const {
   return x ^ (x >> 31);
 }
 
-double Point::atom(Atom a) {
+Number Point::atom(Atom a) {
   if (auto known = atoms_.find(a); known != atoms_.end()) return known->second;
   const AtomValue v = terms_.atom(a);
-  double x = 0;
+  Number x;
   switch (v.kind) {
     case AtomKind::variable: {
       if (auto held = given_.find(terms_.name(v.first)); held != given_.end()) {
-        x = held->second.at(v.second);
+        x.value = held->second.at(v.second);
         break;
       }
       const uint64_t r = random(1, v.first, v.second);
-      x = static_cast<double>(r % 29 + 2) / 16 * (r >> 40 & 1 ? 1 : -1);
-      met_[terms_.name(v.first) + "[" + std::to_string(v.second) + "]"] = x;
+      x.value = static_cast<double>(r % 29 + 2) / 16 * (positive_ || (r >> 40 & 1) ? 1 : -1);
+      met_[terms_.name(v.first) + "[" + std::to_string(v.second) + "]"] = x.value;
       break;
     }
     case AtomKind::indicator: {
@@ -91,32 +119,37 @@ double Point::atom(Atom a) {
           held != given_.end()
               ? static_cast<uint64_t>(held->second.at(terms_.token_position(v.first)))
               : random(2, v.first, 0) % terms_.token_size(v.first);
-      x = value == v.second ? 1 : 0;
+      x.value = value == v.second ? 1 : 0;
       met_[terms_.token_text(v.first)] = static_cast<double>(value);
       break;
     }
     case AtomKind::sum:
-      x = value(v.of);
+      x = number(v.of);
       break;
     case AtomKind::exp:
-      x = std::exp(std::min(value(v.of), 700.0));
+      x = through([](double y) { return std::exp(y); }, number(v.of));
       break;
     case AtomKind::log:
-      x = std::log(std::max(std::fabs(value(v.of)), 1e-300));
+      x = number(v.of);
+      x = x.value > x.error ? through([](double y) { return std::log(y); }, x)
+                            : Number{std::log(std::max(std::fabs(x.value), 1e-300)), kNowhere};
       break;
     case AtomKind::root:
-      x = std::pow(std::fabs(value(v.of)), 1.0 / v.first);
+      x = number(v.of);
+      x = x.value >= x.error ? through([&](double y) { return std::pow(y, 1.0 / v.first); }, x)
+                             : Number{std::pow(std::fabs(x.value), 1.0 / v.first), kNowhere};
       break;
     case AtomKind::number:
-      x = terms_.number_of(a);
+      x.value = terms_.number_of(a);
       break;
     case AtomKind::infinity:
-      x = -1e30;
+      x.value = -1e30;
       break;
     case AtomKind::function: {
-      std::vector<double> arguments;
-      for (Element e : v.arguments) arguments.push_back(value(e));
-      x = called(static_cast<Function>(v.first), arguments);
+      std::vector<Number> arguments;
+      for (Element e : v.arguments) arguments.push_back(number(e));
+      const auto f = static_cast<Function>(v.first);
+      x = through([f](const std::vector<double>& of) { return called(f, of); }, arguments);
       break;
     }
   }
@@ -124,18 +157,27 @@ double Point::atom(Atom a) {
   return x;
 }
 
-double Point::value(Element e) {
+Number Point::number(Element e) {
   if (auto known = elements_.find(e); known != elements_.end()) return known->second;
-  double sum = 0;
+  Number sum;
   for (const Part& p : terms_.parts(e)) {
-    double product = p.factor.value();
+    Number product{p.factor.value(), 0};
     for (const Factor& f : terms_.factors(p.monomial)) {
-      double base = atom(f.atom);
-      if (base == 0 && f.exponent < 0) base = 1e-9;
-      product *= std::pow(base, f.exponent);
+      Number base = atom(f.atom);
+      const bool divides = f.exponent < 0;
+      if (divides && std::fabs(base.value) <= base.error)
+        base = {base.value == 0 ? 1e-9 : base.value, kNowhere};
+      if (f.exponent != 1) base = through([&](double y) { return std::pow(y, f.exponent); }, base);
+      product.error = product.value == 0 && std::isfinite(base.error)
+                          ? product.error * (std::fabs(base.value) + base.error)
+                          : product.error * (std::fabs(base.value) + base.error) +
+                                std::fabs(product.value) * base.error;
+      product.value *= base.value;
     }
-    sum += product;
+    sum.value += product.value;
+    sum.error += product.error + kRounding * std::fabs(product.value);
   }
+  if (std::isnan(sum.error)) sum.error = kNowhere;
   elements_[e] = sum;
   return sum;
 }

@@ -14,25 +14,34 @@ namespace opguard::proving {
 // What variables and tokens hold, by name: a list in logical order.
 using Given = std::map<std::string, std::vector<double>>;
 
+// A value in float64, and how far it may be from what the term is there: rounding, carried along.
+// Infinite where the point lies outside of what a proof rests on: a root of a negative variance.
+struct Number {
+  double value = 0, error = 0;
+};
+
 // A point: every variable a number from seed, between 1/8 and 2 in magnitude; every token a value.
-// Or those that are given.
+// Or those that are given. Of positive variables alone few terms have no number.
 class Point {
  public:
-  Point(const Terms& terms, uint64_t seed) : terms_(terms), seed_(seed) {}
+  Point(const Terms& terms, uint64_t seed, bool positive = false)
+      : terms_(terms), seed_(seed), positive_(positive) {}
   Point(const Terms& terms, Given given) : terms_(terms), seed_(0), given_(std::move(given)) {}
-  double value(Element e);
+  Number number(Element e);
+  double value(Element e) { return number(e).value; }
   // The tokens and variables that were met, "tokens[3]" -> 5.
   const std::map<std::string, double>& met() const { return met_; }
 
  private:
-  double atom(Atom a);
+  Number atom(Atom a);
   uint64_t random(uint64_t kind, uint64_t first, uint64_t second) const;
 
   const Terms& terms_;
   uint64_t seed_;
+  bool positive_ = false;
   Given given_;
-  std::unordered_map<Element, double> elements_;
-  std::unordered_map<Atom, double> atoms_;
+  std::unordered_map<Element, Number> elements_;
+  std::unordered_map<Atom, Number> atoms_;
   std::map<std::string, double> met_;
 };
 

@@ -178,11 +178,14 @@ Element Rank::settled(Element e, bool used) {
   }
   if (known_.contains(sum)) return terms_.named(e);
   // A sum with common factors outside, of which what is left has a name.
-  if (!terms_.has_common_factor(e)) return e;
+  const Factors common = terms_.shared(terms_.parts(e));
+  if (common.empty()) return e;
   const Product p = terms_.product(e);
   for (const Factor& f : terms_.factors(p.monomial)) {
     const AtomValue& atom = terms_.atom(f.atom);
-    if (atom.kind == AtomKind::sum && known_.contains(atom.of)) {
+    const bool outside = std::any_of(common.begin(), common.end(),
+                                     [&](const Factor& c) { return c.atom == f.atom; });
+    if (atom.kind == AtomKind::sum && f.exponent == 1 && !outside && known_.contains(atom.of)) {
       const Sum one{{p.monomial, p.factor}};
       return terms_.made(one);
     }

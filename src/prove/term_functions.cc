@@ -33,7 +33,11 @@ Element Terms::power(Element e, const Rational& exponent) {
     if (exponent.numerator() > 0) return zero_;
     throw Unprovable("a division by zero");
   }
-  AtomValue atom{AtomKind::root, static_cast<uint32_t>(exponent.denominator()), 0, e};
+  // Names within are written out: a norm of norms is the norm of all.
+  Sum inside;
+  for (const Part& p : elements_[e]) inside.emplace(p.monomial, p.factor);
+  AtomValue atom{AtomKind::root, static_cast<uint32_t>(exponent.denominator()), 0,
+                 made(without_lone_sums(inside))};
   return of_atom(intern(std::move(atom)), exponent_of(exponent.numerator()));
 }
 
@@ -68,9 +72,14 @@ Element Terms::exp(Element e) {
       result = multiply(result, power(atoms_[monomials_[m][0].atom].of, c));
       continue;
     }
+    // exp(3/2 x) is exp(x/2)^3; of a long fraction it stays whole.
+    constexpr int64_t kLongest = 1000;
+    const bool is_long = std::abs(c.numerator()) > kLongest;
+    const bool negative = c.numerator() < 0;
     AtomValue atom{AtomKind::exp};
-    atom.of = of_product({Rational(1, c.denominator()), m});
-    result = multiply(result, of_atom(intern(std::move(atom)), exponent_of(c.numerator())));
+    atom.of = of_product({is_long ? (negative ? -c : c) : Rational(1, c.denominator()), m});
+    const int64_t power = is_long ? (negative ? -1 : 1) : c.numerator();
+    result = multiply(result, of_atom(intern(std::move(atom)), exponent_of(power)));
   }
   return result;
 }

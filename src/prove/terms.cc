@@ -221,6 +221,11 @@ Product Terms::times(Monomial a, Monomial b) {
 // Indicators and steps are their own powers, two values of one token exclude each other, and a root
 // of a whole number, squared, is that number.
 Product Terms::normal(Factors& factors) {
+  for (const Factor& f : factors)
+    if (const AtomValue& v = atoms_[f.atom];
+        v.kind == AtomKind::root && std::abs(f.exponent) >= static_cast<int32_t>(v.first) &&
+        !constant(v.of))
+      return without_whole_root(factors, f.atom);
   Rational outside(1);
   for (Factor& f : factors) {
     const AtomValue& v = atoms_[f.atom];
@@ -245,6 +250,27 @@ Product Terms::normal(Factors& factors) {
     }
   }
   return {outside, intern(factors)};
+}
+
+// The square of a square root is what the root is of.
+Product Terms::without_whole_root(const Factors& factors, Atom root) {
+  Factors rest;
+  int32_t whole = 0;
+  const AtomValue value = atoms_[root];
+  const auto degree = static_cast<int32_t>(value.first);
+  for (const Factor& f : factors) {
+    if (f.atom != root) {
+      rest.push_back(f);
+      continue;
+    }
+    whole = f.exponent / degree;
+    if (f.exponent % degree != 0) rest.push_back({root, f.exponent % degree});
+  }
+  const Product inside = product(value.of), beside = normal(rest);
+  const Product power = raised(inside.monomial, whole),
+                both = times(power.monomial, beside.monomial);
+  return {proving::power(inside.factor, whole) * power.factor * beside.factor * both.factor,
+          both.monomial};
 }
 
 Product Terms::raised(Monomial m, int32_t by) {
@@ -275,27 +301,7 @@ Sum Terms::without_lone_sums(const Sum& sum) const {
 std::pair<Rational, Element> Terms::primitive(Element e) {
   const PartList parts = elements_[e];
   if (parts.empty()) return {Rational(1), e};
-  // The coefficient that most parts have, the first of several: few others become long fractions.
-  const auto is = [&](size_t i) { return parts[i].factor == parts[0].factor; };
-  size_t chosen = 0, differing = 0;
-  while (differing < parts.size() && is(differing)) ++differing;
-  if (differing < parts.size()) {
-    struct Seen {
-      size_t times, first;
-    };
-    llvm::SmallDenseMap<std::pair<int64_t, int64_t>, Seen, 16> seen;
-    for (size_t i = 0; i < parts.size(); ++i) {
-      const Rational& c = parts[i].factor;
-      ++seen.try_emplace({c.numerator(), c.denominator()}, Seen{0, i}).first->second.times;
-    }
-    Seen best{0, 0};
-    for (const auto& [c, s] : seen)
-      if (s.times > best.times || (s.times == best.times && s.first < best.first)) best = s;
-    chosen = best.first;
-    // A constant stands first and is often an eps.
-    if (best.times == 1 && parts[chosen].monomial == 0) ++chosen;
-  }
-  const Rational lead = parts[chosen].factor;
+  const Rational lead = parts[parts[0].monomial == 0 && parts.size() > 1 ? 1 : 0].factor;
   if (lead == Rational(1)) return {lead, e};
   return {lead, scaled(e, Rational(1) / lead)};
 }
@@ -425,7 +431,11 @@ Element Terms::multiply(Element a, Element b) {
 
 bool Terms::same(Element a, Element b) {
   int rounds = 400;
-  return same_within(a, b, rounds);
+  try {
+    return same_within(a, b, rounds);
+  } catch (const Unprovable&) {  // a coefficient too long on the way
+    return false;
+  }
 }
 
 // t * S - t * S' is t * (S - S'): what stands beside one of its sums, the youngest or the oldest,
@@ -446,6 +456,54 @@ bool Terms::vanishes_by_factors(const Sum& rest, bool youngest, int& rounds) {
   if (beside.size() == rest.size()) return false;
   for (const auto& [factor, sum] : beside)
     if (!same_within(made(sum), zero_, rounds)) return false;
+  return true;
+}
+
+// Denominators that are sums are multiplied away, and sums written out, the youngest first: what is
+// left is a polynomial of atoms, which is zero or not. Denominators are not zero by assumption.
+bool Terms::vanishes_written_out(Sum rest, int& rounds) {
+  constexpr size_t kParts = 4000;
+  constexpr int32_t kPower = 4;
+  while (!rest.empty()) {
+    if (rest.size() > kParts || rounds-- <= 0) return false;
+    std::optional<Atom> youngest;
+    for (const auto& [m, c] : rest)
+      for (const Factor& f : monomials_[m])
+        if (atoms_[f.atom].kind == AtomKind::sum && (!youngest || f.atom > *youngest))
+          youngest = f.atom;
+    if (!youngest) return false;
+    const auto exponent = [&](Monomial m) {
+      for (const Factor& f : monomials_[m])
+        if (f.atom == *youngest) return f.exponent;
+      return 0;
+    };
+    int32_t least = 0;
+    for (const auto& [m, c] : rest) least = std::min(least, exponent(m));
+    Sum next;
+    for (const auto& [m, c] : rest) {
+      const int32_t here = exponent(m), power = here - least;
+      if (power > kPower) return false;
+      const Factor divided{*youngest, -here};
+      Sum part{{here == 0 ? m : times(m, intern(FactorList(&divided, 1))).monomial, c}};
+      for (int32_t i = 0; i < power; ++i) {
+        Sum more;
+        for (const auto& [n, d] : part)
+          for (const Part& p : elements_[atoms_[*youngest].of]) {
+            const Product q = times(n, p.monomial);
+            const auto [at, fresh] = more.try_emplace(q.monomial, Rational(0));
+            at->second = at->second + d * p.factor * q.factor;
+          }
+        part = std::move(more);
+        if (part.size() > kParts) return false;
+      }
+      for (const auto& [n, d] : part) {
+        const auto [at, fresh] = next.try_emplace(n, Rational(0));
+        at->second = at->second + d;
+      }
+    }
+    std::erase_if(next, [](const auto& entry) { return entry.second.zero(); });
+    rest = std::move(next);
+  }
   return true;
 }
 
@@ -471,7 +529,8 @@ bool Terms::same_within(Element a, Element b, int& rounds) {
     for (const auto& [m, c] : rest)
       if (const auto found = alone(m); found && (!youngest || *found > *youngest)) youngest = found;
     if (!youngest)
-      return vanishes_by_factors(rest, true, rounds) || vanishes_by_factors(rest, false, rounds);
+      return vanishes_by_factors(rest, true, rounds) || vanishes_by_factors(rest, false, rounds) ||
+             vanishes_written_out(rest, rounds);
     const Factor divided{*youngest, -1};
     const Monomial by = intern(FactorList(&divided, 1));
     Sum next;

@@ -195,10 +195,10 @@ class Terms {
   // ---- Names of sums
   // The element as a rational times a monomial; a sum becomes one atom, common factors outside.
   Product product(Element e);
-  // Whether product() would put anything outside.
-  bool has_common_factor(Element e) const { return !shared(elements_[e]).empty(); }
-  // One of its coefficients, and the element divided by it. Which one does not change where the
-  // element is scaled.
+  // What product() puts outside of them: the smallest power of each atom that all have.
+  Factors shared(PartList parts) const;
+  // The first coefficient that is no lone constant, and the element divided by it. An eps would
+  // leave large numbers behind.
   std::pair<Rational, Element> primitive(Element e);
   // An element that stands for the sum, as one atom.
   Element named(Element e);
@@ -236,13 +236,14 @@ class Terms {
   // factor 0: two values of one token exclude each other.
   Product times(Monomial a, Monomial b);
   Product normal(Factors& factors);
+  Product without_whole_root(const Factors& factors, Atom root);
   Product raised(Monomial m, int32_t by);
   Product multiplied(Element a, Element b);
   Element expanded(Element a, Element b);
   Sum without_lone_sums(const Sum& sum) const;
   bool same_within(Element a, Element b, int& rounds);
+  bool vanishes_written_out(Sum rest, int& rounds);
   bool vanishes_by_factors(const Sum& rest, bool youngest, int& rounds);
-  Factors shared(PartList parts) const;
   bool has_indicator(Element e) const;
   Element restricted(Element e, uint32_t token, uint32_t value);
   Element by_cases(uint32_t token, const std::function<Element(uint32_t)>& of);

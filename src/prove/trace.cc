@@ -116,6 +116,7 @@ Captured read_captured(const std::string& folder) {
   Captured found;
   try {
     found.plan = file.at("plan").get<std::string>();
+    if (file.contains("sources")) found.sources = file["sources"].get<std::vector<std::string>>();
     found.world = file.at("world").get<uint32_t>();
     found.dims = file.at("dims").get<std::map<std::string, int64_t>>();
     for (const auto& [name, input] : file.at("names").items())

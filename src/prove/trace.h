@@ -62,7 +62,8 @@ struct Input {
 
 // What was captured of a plan.
 struct Captured {
-  std::string plan;  // its file
+  std::string plan;                  // its file
+  std::vector<std::string> sources;  // it and the modules that it took from its folder, below that
   uint32_t world = 0;
   std::map<std::string, int64_t> dims;
   std::map<std::string, Input> inputs;

@@ -7,11 +7,23 @@
 #include "nlohmann/json.hpp"
 #include "prove/check.h"
 #include "prove/rules.h"
+#include "report/identity.h"
 
 namespace opguard {
 
 std::string plan_proof_text(const proving::Captured& captured, const proving::Result& result);
 nlohmann::json plan_proof_json(const proving::Captured& captured, const proving::Result& result);
+
+// What a page and SARIF say beside that.
+struct PlanProof {
+  const proving::Captured& captured;
+  const proving::Result& result;
+  std::string tree;  // absolute; names of files below it are relative
+  Identity identity = identity_now();
+};
+std::string format_plan_proof_html(const PlanProof& proof);
+std::string format_plan_proof_sarif(const PlanProof& proof);
+
 // Of `opguard prove --rules`.
 std::string rules_text(const proving::RulesChecked& checked);
 

@@ -1,39 +1,11 @@
 // One page without a script: it loads nothing, and its policy admits its own style alone.
 #include "report/excerpt.h"
-#include "report/html.h"
-#include "report/page.h"
+#include "report/html_parts.h"
 #include "report/violations.h"
 #include "support/text.h"
 
 namespace opguard {
 namespace {
-
-constexpr uint32_t kLinesAround = 3;
-
-std::string escaped(std::string_view text) { return escape_markup(shown(text)); }
-
-std::string element(std::string_view tag, std::string_view kind, std::string_view text) {
-  std::string open = "<" + std::string(tag);
-  if (!kind.empty()) open += " class=\"" + std::string(kind) + "\"";
-  return open + ">" + escaped(text) + "</" + std::string(tag) + ">";
-}
-
-std::string source_block(const Location& at, SourceFiles& files, std::string_view title) {
-  if (!at.line) return "";
-  std::string html =
-      "<div class=\"source\"><div class=\"place\">" +
-      element("span", "path",
-              (at.file.empty() ? at.path : at.file) + ":" + std::to_string(at.line)) +
-      element("span", "in", title) + "</div><pre>";
-  for (const ContextLine& line : files.excerpt(at, kLinesAround)) {
-    const bool marked = line.number == at.line;
-    html += "<div><span class=\"number\">" + std::to_string(line.number) + "</span>";
-    html += marked ? "<mark>" + escaped(line.text.line) + "</mark>"
-                   : element("span", "other", line.text.line);
-    html += "</div>";
-  }
-  return html + "</pre></div>";
-}
 
 std::string where_words(const Violation& violation) {
   std::string text = "step " + std::to_string(violation.step);
@@ -88,20 +60,12 @@ main.findings { max-width: 960px; padding: 6px 20px 40px; }
 }  // namespace
 
 std::string format_violations_html(const Violations& found) {
-  const std::string style = std::string(page::css()) + std::string(kOwnStyle);
-  std::string html =
-      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src " +
-      policy_digest(style) +
-      "; base-uri 'none'; form-action 'none'\">\n<meta name=\"viewport\" "
-      "content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" "
-      "content=\"light dark\">\n<title>opguard check</title>\n<style>" +
-      style + "</style>\n</head>\n<body>\n";
   const std::string verdict = verdict_of(found);
-  html += "<header id=\"summary\"><div class=\"verdict\"><h1 class=\"" + verdict + "\">" +
-          escaped(headline_of(found)) + "</h1></div><div class=\"made faint\"><span>" +
-          escaped(found.program) + "</span><code>" + escaped(found.identity.command) +
-          "</code><span>" + escaped(found.identity.date) + "</span></div></header>\n";
+  std::string html = "<header id=\"summary\"><div class=\"verdict\"><h1 class=\"" + verdict +
+                     "\">" + escaped(headline_of(found)) +
+                     "</h1></div><div class=\"made faint\"><span>" + escaped(found.program) +
+                     "</span><code>" + escaped(found.identity.command) + "</code><span>" +
+                     escaped(found.identity.date) + "</span></div></header>\n";
   html += "<main class=\"findings\">\n";
   SourceFiles files;
   size_t number = 0;
@@ -111,7 +75,7 @@ std::string format_violations_html(const Violations& found) {
           std::to_string(found.not_applied) + " did not; " + grouped(found.rows) +
           " rows looked at.";
   for (const std::string& note : found.notes) html += "\n" + escaped(note);
-  return html + "</p>\n</main>\n</body>\n</html>\n";
+  return html_page("opguard check", kOwnStyle, html + "</p>\n</main>\n");
 }
 
 }  // namespace opguard

@@ -7,6 +7,8 @@
 #include "prove/check.h"
 #include "prove/rules.h"
 #include "report/plan_proof.h"
+#include "session/prove_replay.h"
+#include "session/side_trees.h"
 #include "session/work_folder.h"
 #include "support/exit_code.h"
 #include "support/install.h"
@@ -43,6 +45,13 @@ int run_python(LaunchOptions launched) {
   return bad(said.empty() ? "nothing was captured: " + ran->failure() : said);
 }
 
+// What paths of a report are relative to: the repository that holds the plan, else its folder.
+std::string plan_tree(const std::string& plan) {
+  const std::string folder = fs::path(plan).parent_path().string();
+  const std::string repository = provenance_of(folder).repository;
+  return repository.empty() ? folder : repository;
+}
+
 int capture(const ProvePlanOptions& options, const std::string& folder) {
   LaunchOptions launched;
   launched.command = {options.python, python_package_dir() + "/prove/capture.py", options.plan,
@@ -53,6 +62,26 @@ int capture(const ProvePlanOptions& options, const std::string& folder) {
   }
   if (options.full) launched.command.push_back("--full=" + *options.full);
   return run_python(std::move(launched));
+}
+
+llvm::Error write_proof_reports(const ProvePlanOptions& options, const proving::Captured& captured,
+                                const proving::Result& result) {
+  const PlanProof proof{captured, result, plan_tree(captured.plan)};
+  if (!options.json.empty())
+    if (auto failed = write_file(options.json, plan_proof_json(captured, result).dump(2) + "\n"))
+      return failed;
+  if (!options.html.empty())
+    if (auto failed = write_file(options.html, format_plan_proof_html(proof))) return failed;
+  if (!options.sarif.empty())
+    if (auto failed = write_file(options.sarif, format_plan_proof_sarif(proof))) return failed;
+  if (options.replay.empty()) return llvm::Error::success();
+  if (const std::string why = nothing_to_replay(result); !why.empty()) {
+    say("nothing to replay: " + why);
+    return llvm::Error::success();
+  }
+  if (auto failed = write_replay(options.replay, captured, result)) return failed;
+  say("to see it running: " + options.python + " " + options.replay + "/replay.py");
+  return llvm::Error::success();
 }
 
 }  // namespace
@@ -78,6 +107,10 @@ int prove_rules(const std::string& python) {
 int prove_plan(const ProvePlanOptions& options) {
   std::error_code code;
   std::string folder = options.captured;
+  // Before anything runs: a capture takes longer than to say this.
+  if (!options.replay.empty())
+    if (llvm::Error error = can_replay_into(options.replay))
+      return bad(llvm::toString(std::move(error)));
   std::optional<WorkFolder> work;
   if (folder.empty()) {
     if (!fs::is_regular_file(options.plan, code)) return bad(options.plan + ": no such file");
@@ -106,10 +139,8 @@ int prove_plan(const ProvePlanOptions& options) {
     }
   }
   if (!print_lines(plan_proof_text(captured, result))) return fail("stdout cannot be written to");
-  if (!options.json.empty())
-    if (llvm::Error error =
-            write_file(options.json, plan_proof_json(captured, result).dump(2) + "\n"))
-      return fail(llvm::toString(std::move(error)));
+  if (llvm::Error error = write_proof_reports(options, captured, result))
+    return fail(llvm::toString(std::move(error)));
   switch (result.verdict) {
     case proving::Verdict::proved:
       return kYes;

@@ -14,7 +14,8 @@ struct ProvePlanOptions {
   std::optional<std::string> full;  // compare with these dims; "": with the plan's FULL
   std::string work;      // keep the captured files in this new folder
   std::string captured;  // a folder that --work has kept: nothing is captured
-  std::string json;
+  std::string json, html, sarif;
+  std::string replay;  // write a refutation as a program into this new folder
 };
 
 // `opguard prove --rules`: each operator's meaning against torch's own. 0, or 1 where one differs.

@@ -192,22 +192,23 @@ def _capture_sides(side, plan, options, dims, folder, version, ranks=None, twins
     if os.path.exists(last):
         os.remove(last)
     world = math.prod(mesh)
-    names, modules = side.result(side.in_a_process(side.Side(plan.module, None, dict(dims), fake=fake), os.path.join(folder, "logical.json")))
+    names, modules, files = side.result(side.in_a_process(side.Side(plan.module, None, dict(dims), fake=fake), os.path.join(folder, "logical.json")))
     plan.add_sizes(names, dims)
     _import(modules)
-    waiting, problems = [], []
+    waiting, problems, sources = [], [], {os.path.basename(plan.path), *files}
     for rank in range(world) if ranks is None else ranks:
         if len(waiting) == options.jobs:
-            _finish(side, waiting, problems)
+            _finish(side, waiting, problems, sources)
         if problems:
             break
         one = side.Side(plan.module, rank, dict(dims), world, names, fake)
         waiting.append(side.in_a_process(one, os.path.join(folder, "rank-%d.json" % rank)))
     while waiting:
-        _finish(side, waiting, problems)
+        _finish(side, waiting, problems, sources)
     if problems:
         raise problems[0]
     about = {"version": 1, "plan": plan.path, "torch": version.partition("+")[0], "world": world, "dims": dims, "names": names}
+    about["sources"] = sorted(sources)
     if fake:
         about.update(ranks=ranks, twins=twins)
     with open(last + ".part", "w", encoding="utf-8") as file:
@@ -225,10 +226,10 @@ def _import(modules):
                 pass
 
 
-def _finish(side, waiting, problems):
+def _finish(side, waiting, problems, sources):
     """The lowest rank first: which problem is told does not depend on which rank was faster."""
     try:
-        side.result(waiting.pop(0))
+        sources.update(side.result(waiting.pop(0))[2])
     except Problem as problem:
         problems.append(problem)
 

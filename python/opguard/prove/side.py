@@ -146,7 +146,8 @@ def _attempt(side, path):
     before = set(sys.modules)
     try:
         names = side.capture(path)
-        return {"names": names, "modules": sorted(set(_installed_modules()) - before)}
+        files = sources.imported(os.path.dirname(os.path.abspath(side.module.__file__)))
+        return {"names": names, "modules": sorted(set(_installed_modules()) - before), "sources": sorted(files)}
     except Problem as problem:
         return {"problem": [problem.text, problem.file, problem.line]}
     except BaseException as error:
@@ -157,7 +158,7 @@ def _attempt(side, path):
 
 
 def result(started):
-    """The names of a side that was captured, and the modules that it imported; raises its problem."""
+    """The names of a side that was captured, the modules that it imported, and the user's files that it came from; raises its problem."""
     child, reader, side = started
     with os.fdopen(reader, encoding="utf-8") as pipe:
         text = pipe.read()
@@ -169,4 +170,4 @@ def result(started):
     if "problem" in found:
         what, file, line = found["problem"]
         raise Problem(what, file, line)
-    return found["names"], found["modules"]
+    return found["names"], found["modules"], found["sources"]

@@ -48,6 +48,18 @@ def is_installed(file):
     return any(part in os.path.abspath(file) for part in _INSTALLED)
 
 
+def imported(folder):
+    """Files below a folder that modules of theirs came from, by their path there: what a plan needs beside itself."""
+    found = set()
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        path = os.path.relpath(os.path.abspath(file), folder) if isinstance(file, str) else ""
+        # pkg.part is pkg/part.py there. What was found by another way is not found by this one either.
+        if path in (name.replace(".", os.sep) + ".py", os.path.join(name.replace(".", os.sep), "__init__.py")):
+            found.add(path)
+    return found
+
+
 def running():
     """(file, line, function) of each frame, innermost first."""
     frame = sys._getframe(1)
