@@ -221,8 +221,8 @@ Product Terms::times(Monomial a, Monomial b) {
   return result;
 }
 
-// Indicators and steps are their own powers, two values of one token exclude each other, and a root
-// of a whole number, squared, is that number.
+// Indicators and steps are their own powers. Two values of one token exclude each other. A root of
+// a whole number, squared, is that number.
 Product Terms::normal(Factors factors) {
   Rational outside(1);
   for (Factor& f : factors) {
