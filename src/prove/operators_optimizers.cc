@@ -40,8 +40,8 @@ int64_t step_number(const Call& c, const Entries& steps, size_t n) {
   if (!step || !step->whole()) throw Unprovable("a step of an unknown number");
   return step->numerator();
 }
-// What stands beside the moments is computed as float64, as the step in Python does: so that a
-// fused step and one that is not have one number. 1 - 0.9 is no tenth there.
+// What stands beside the moments is computed as float64, as the step in Python does. So a fused
+// step and one that is not have one number: 1 - 0.9 is no tenth in either.
 double float_of(Terms& t, Element e) {
   const auto exact = t.constant(e);
   if (!exact) throw Unprovable("a rate or a decay that is not known");

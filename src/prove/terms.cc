@@ -277,7 +277,7 @@ Sum Terms::without_lone_sums(const Sum& sum) const {
 std::pair<Rational, Element> Terms::primitive(Element e) {
   const Parts& parts = elements_[e];
   if (parts.empty()) return {Rational(1), e};
-  const Rational lead = parts.back().factor;
+  const Rational lead = parts[parts[0].monomial == 0 && parts.size() > 1 ? 1 : 0].factor;
   if (lead == Rational(1)) return {lead, e};
   return {lead, scaled(e, Rational(1) / lead)};
 }

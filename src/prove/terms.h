@@ -182,8 +182,8 @@ class Terms {
   // ---- Names of sums
   // The element as a rational times a monomial; a sum becomes one atom, common factors outside.
   Product product(Element e);
-  // The last coefficient, and the element divided by it. The first is often an eps, by which
-  // nothing may be divided often.
+  // The first coefficient that is no lone constant, and the element divided by it. An eps would
+  // leave large numbers behind.
   std::pair<Rational, Element> primitive(Element e);
   // An element that stands for the sum, as one atom.
   Element named(Element e);
