@@ -10,8 +10,8 @@
 
 namespace opguard::proving {
 
-// One call of an operator: its arguments as elements. What a meaning never looks at is noted: an
-// argument that was given and not looked at makes the call Unprovable, so that none is ignored.
+// One call of an operator: its arguments as elements. What a meaning never looks at is noted. An
+// argument that was given and not looked at makes the call Unprovable: none is ignored.
 class Call {
  public:
   Call(Rank& rank, const Node& node)

@@ -1,8 +1,8 @@
 // Convolutions of any number of dimensions, transposed ones too, and windows as columns.
 //
 // All of them are one list of taps: which element of the small side meets which of the large side
-// by which weight. Forward the small side is the sum of large * weight; transposed it is the other
-// way round, and each gradient is the sum of the other two.
+// by which weight. Forward the small side is the sum of large * weight. Transposed it is the other
+// way round. Each gradient is the sum of the other two.
 #include "prove/meanings.h"
 #include "prove/windows.h"
 

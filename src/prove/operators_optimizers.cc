@@ -40,11 +40,12 @@ int64_t step_number(const Call& c, const Entries& steps, size_t n) {
   if (!step || !step->whole()) throw Unprovable("a step of an unknown number");
   return step->numerator();
 }
-// 1 - beta^step as a float64, which is what the step in Python takes: the two are one number.
-double correction_of(Terms& t, Element beta, int64_t step) {
-  const auto exact = t.constant(beta);
-  if (!exact) throw Unprovable("a decay of moments that is not known");
-  return 1 - std::pow(exact->value(), static_cast<double>(step));
+// What stands beside the moments is computed as float64, as the step in Python does. So a fused
+// step and one that is not have one number: 1 - 0.9 is no tenth in either.
+double float_of(Terms& t, Element e) {
+  const auto exact = t.constant(e);
+  if (!exact) throw Unprovable("a rate or a decay that is not known");
+  return exact->value();
 }
 template <bool kDecoupled>  // AdamW: the decay is of the parameter, not of the gradient
 Results adam(const Call& c) {
@@ -54,6 +55,8 @@ Results adam(const Call& c) {
                 beta2 = number_or_tensor(c, "beta2"), decay = number_or_tensor(c, "weight_decay"),
                 eps = number_or_tensor(c, "eps");
   const bool amsgrad = c.flag(99, false, "amsgrad");
+  const double decay1 = float_of(t, beta1), decay2 = float_of(t, beta2);
+  const Element new1 = t.number(1 - decay1), new2 = t.number(1 - decay2);
   for (size_t n = 0; n < p.tensors.size(); ++n) {
     Array x = p.read(n), gradient = ready(c, g, n);
     const int64_t step = step_number(c, steps, n);
@@ -62,11 +65,11 @@ Results adam(const Call& c) {
           x, [&](Element e) { return t.multiply(e, t.subtract(t.one(), t.multiply(lr, decay))); });
     else
       gradient = plus_scaled(t, gradient, decay, x);
-    const Array m = each(first.read(n), gradient, [&](Element a, Element b) {
-      return t.add(a, t.multiply(t.subtract(t.one(), beta1), t.subtract(b, a)));
+    const Array m = each(first.read(n), gradient, [&](Element x0, Element x1) {
+      return t.add(x0, t.multiply(new1, t.subtract(x1, x0)));
     });
-    const Array v = each(second.read(n), gradient, [&](Element a, Element b) {
-      return t.add(t.multiply(beta2, a), t.multiply(t.subtract(t.one(), beta2), t.multiply(b, b)));
+    const Array v = each(second.read(n), gradient, [&](Element x0, Element x1) {
+      return t.add(t.multiply(beta2, x0), t.multiply(new2, t.multiply(x1, x1)));
     });
     first.write(n, m);
     second.write(n, v);
@@ -76,8 +79,9 @@ Results adam(const Call& c) {
                              [&](Element a, Element b) { return greatest_of(t, a, b); }));
       under = greatest.read(n);
     }
-    const Element root = t.number(std::sqrt(correction_of(t, beta2, step))),
-                  size = t.divide(lr, t.number(correction_of(t, beta1, step)));
+    const auto at = static_cast<double>(step);
+    const Element root = t.number(std::sqrt(1 - std::pow(decay2, at))),
+                  size = t.number(float_of(t, lr) / (1 - std::pow(decay1, at)));
     const Array all[] = {x, first.read(n), under};
     p.write(n, each(all, [&](std::span<const Element> e) {
               const Element below = t.add(t.divide(t.power(e[2], Rational(1, 2)), root), eps);

@@ -77,8 +77,8 @@ Results adaptive_average_pool(const Call& c) {
   return just(mixed_all(c.terms(), a, mixes, kBack));
 }
 
-// ---- Maxima. The place of the greatest is nobody's business, but for the gradient: that goes to
-// the first element that is greater than those before it and no less than those behind it.
+// ---- Maxima. The place of the greatest is nobody's business, but for the gradient. That goes to
+// the element that is greater than those before it, and no less than those behind it.
 
 // By dimension, of each result's position the positions it is of.
 using Covered = std::vector<std::vector<std::vector<int64_t>>>;

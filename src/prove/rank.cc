@@ -207,8 +207,8 @@ bool Rank::is_whole(Element e) const {
   return true;
 }
 
-// What memory of the type holds: a truth is whether a number is not zero, and a whole number has to
-// be one and to fit.
+// What memory of the type holds. A truth is whether a number is not zero. A whole number has to be
+// one, and to fit.
 Element Rank::stored(Element e, const std::string& dtype) const {
   const bool truth = dtype == "bool";
   if (!truth && !dtype.starts_with("int") && !dtype.starts_with("uint")) return e;

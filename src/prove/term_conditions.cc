@@ -91,6 +91,7 @@ Element Terms::step(Element e) {
 
 Element Terms::relu(Element e) {
   if (e == minus_infinity_) return zero_;
+  if (sign_of(e) != Sign::unknown) return e;
   return multiply(e, step(e));
 }
 

@@ -218,8 +218,8 @@ Product Terms::times(Monomial a, Monomial b) {
   return normal(factors);
 }
 
-// Indicators and steps are their own powers, two values of one token exclude each other, and a root
-// of a whole number, squared, is that number.
+// Indicators and steps are their own powers. Two values of one token exclude each other. A root,
+// squared, is what it is of.
 Product Terms::normal(Factors& factors) {
   for (const Factor& f : factors)
     if (const AtomValue& v = atoms_[f.atom];

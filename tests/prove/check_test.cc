@@ -85,6 +85,19 @@ TEST_F(CheckTest, WithoutItsCollectiveItIsRefutedByNumbers) {
   EXPECT_EQ(result.difference->point.size(), 4u);
 }
 
+TEST_F(CheckTest, AnArgumentThatNoMeaningLooksAtIsUnknown) {
+  for (const json& arguments : {json{tensor(2, {}), 3}, json{tensor(2, {}), nullptr}}) {
+    Captured changed = captured;
+    changed.logical.nodes.push_back(
+        node("aten.relu_.default", arguments, {tensor(2, {})}, {tensor(2, {})}));
+    const Result result = check(changed);
+    const bool ignored = !arguments[1].is_null();
+    EXPECT_EQ(result.verdict, ignored ? Verdict::unknown : Verdict::proved) << result.why;
+    EXPECT_EQ(ignored, result.why.find("has no meaning with argument 1") != std::string::npos)
+        << result.why;
+  }
+}
+
 TEST_F(CheckTest, AWrongFactorIsNamed) {
   for (Trace& rank : captured.ranks) {
     Node half = node("aten.div_.Tensor", {tensor(2, {}), 2}, {tensor(2, {})}, {tensor(2, {})});

@@ -118,12 +118,66 @@ TEST_F(TermsTest, SumsWithNamesWithinAreWrittenOutBesideFactors) {
   EXPECT_FALSE(terms.same(with, deep(terms.scaled(inner, Rational(2)), x(2))));
 }
 
+// What needs its denominators multiplied away, and roots of squares.
+TEST_F(TermsTest, FractionsOfSumsAreOneWhereTheyAre) {
+  const Element sum = terms.add(terms.exp(x(0)), terms.exp(x(1)));
+  const Element a = terms.divide(terms.exp(x(0)), sum), b = terms.divide(terms.exp(x(1)), sum);
+  // a y + b y is y, where a + b is 1; (a + b)^2 is 1.
+  const Element y = terms.add(terms.multiply(a, x(2)), terms.multiply(b, x(2)));
+  EXPECT_TRUE(terms.same(y, x(2)));
+  EXPECT_FALSE(terms.same(terms.add(y, terms.multiply(a, x(3))), x(2)));
+  const Element norm = terms.power(terms.add(terms.multiply(x(4), x(4)), x(5)), Rational(1, 2));
+  const Element whole = terms.add(terms.multiply(x(4), x(4)), x(5));
+  EXPECT_TRUE(terms.same(terms.multiply(norm, norm), whole));
+  EXPECT_TRUE(terms.same(terms.power(norm, Rational(-3)),
+                         terms.divide(terms.power(norm, Rational(-1)), whole)));
+  const Element both = terms.add(terms.multiply(norm, norm), x(6));
+  EXPECT_EQ(terms.power(both, Rational(1, 2)), terms.power(terms.add(whole, x(6)), Rational(1, 2)));
+}
+
+TEST_F(TermsTest, ConditionsAreStepsOfOneForm) {
+  const Element step = terms.step(x(0));
+  // What is positive drops out, and a step is its own power.
+  EXPECT_EQ(terms.step(terms.scaled(terms.multiply(x(0), terms.exp(x(1))), Rational(3))), step);
+  EXPECT_EQ(terms.multiply(step, step), step);
+  EXPECT_EQ(terms.step(terms.relu(x(0))), step);
+  EXPECT_EQ(terms.relu(terms.relu(x(0))), terms.relu(x(0)));
+  const Element square = terms.multiply(x(0), x(0));
+  EXPECT_EQ(terms.relu(square), square);
+  EXPECT_EQ(terms.less(x(1), x(0)), terms.step(terms.subtract(x(0), x(1))));
+  // At 0 neither holds, so that one is not the opposite of the other.
+  EXPECT_NE(terms.step(terms.scaled(x(0), Rational(-1))), terms.subtract(terms.one(), step));
+  EXPECT_EQ(terms.step(terms.exp(x(0))), terms.one());
+  EXPECT_EQ(terms.step(terms.scaled(terms.multiply(x(0), x(0)), Rational(-1))), terms.zero());
+  EXPECT_EQ(terms.absolute(terms.scaled(x(0), Rational(-2))),
+            terms.scaled(terms.absolute(x(0)), Rational(2)));
+  EXPECT_EQ(terms.equal(terms.exp(x(0)), terms.zero()), terms.zero());
+}
+
+TEST_F(TermsTest, TruthsAreZeroOrOne) {
+  const Element a = terms.step(x(0)), b = terms.step(x(1));
+  const Element not_a = terms.subtract(terms.one(), a), not_b = terms.subtract(terms.one(), b);
+  for (Element e : {a, not_a, terms.multiply(a, b), terms.multiply(not_a, not_b),
+                    terms.subtract(terms.one(), terms.multiply(not_a, not_b))})
+    EXPECT_TRUE(terms.is_truth(e));
+  for (Element e : {x(0), terms.add(a, b), terms.scaled(a, Rational(2)), terms.subtract(a, b),
+                    terms.token("ids", 0, 3)})
+    EXPECT_FALSE(terms.is_truth(e));
+  EXPECT_TRUE(terms.is_truth(terms.token("ids", 1, 2)));
+}
+
 TEST_F(TermsTest, WhatHasNoValueIsRefused) {
   EXPECT_THROW(terms.number(std::numeric_limits<double>::infinity()), Unprovable);
   EXPECT_THROW(terms.number(std::nan("")), Unprovable);
   EXPECT_THROW(terms.power(terms.zero(), Rational(-1)), Unprovable);
   EXPECT_THROW(terms.log(terms.zero()), Unprovable);
   EXPECT_EQ(terms.exp(terms.minus_infinity()), terms.zero());
+  // Infinity is for masks: what would make another one of it, or no number, is refused.
+  EXPECT_EQ(terms.add(x(0), terms.minus_infinity()), terms.minus_infinity());
+  EXPECT_THROW(terms.subtract(x(0), terms.minus_infinity()), Unprovable);
+  EXPECT_THROW(terms.multiply(x(0), terms.minus_infinity()), Unprovable);
+  EXPECT_THROW(terms.multiply(terms.zero(), terms.minus_infinity()), Unprovable);
+  EXPECT_THROW(terms.power(x(0), Rational(int64_t{1} << 40)), Unprovable);
 }
 
 // The rules of the canonical form against plain arithmetic: whatever is made, the element has the
@@ -150,7 +204,7 @@ TEST_F(TermsTest, RandomTermsHaveTheirValues) {
       const Known a = pool[random() % pool.size()], b = pool[random() % pool.size()];
       Known made{own.zero(), 0};
       try {
-        switch (random() % 9) {
+        switch (random() % 14) {
           case 0:
             made = {own.add(a.e, b.e), a.value + b.value};
             break;
@@ -179,6 +233,22 @@ TEST_F(TermsTest, RandomTermsHaveTheirValues) {
             break;
           case 8:
             made = {own.named(a.e), a.value};
+            break;
+          case 9:
+            made = {own.relu(a.e), std::max(a.value, 0.0)};
+            break;
+          case 10:
+            made = {own.absolute(a.e), std::fabs(a.value)};
+            break;
+          case 11:
+            made = {own.sign(a.e), a.value > 0 ? 1.0 : a.value < 0 ? -1.0 : 0.0};
+            break;
+          case 12:
+            made = {own.less(a.e, b.e), a.value < b.value ? 1.0 : 0.0};
+            break;
+          case 13:
+            if (std::fabs(a.value) > 3) continue;
+            made = {own.sigmoid(a.e), 1 / (1 + std::exp(-a.value))};
             break;
         }
       } catch (const Unprovable&) {

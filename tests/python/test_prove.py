@@ -1,6 +1,7 @@
 """`opguard prove` on small plans: proved, refuted, unknown, bad input, and what was once proved wrongly."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -137,6 +138,27 @@ def test_the_meanings_are_torchs():
     ran = subprocess.run([OPGUARD, "prove", "--rules", "--python", sys.executable], capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "WRONG" not in ran.stdout and " as torch computes them" in ran.stdout
+    assert "operators with a meaning that no case runs: none" in ran.stdout
+    names = re.search(r"^(\d+) operators with a meaning: (.*)$", ran.stdout, re.M)
+    assert int(names[1]) == len(set(names[2].split())) >= 250
+    table = re.search(r"^## Operators\n.*?\n(\|.*?)\n\n", (ROOT / "docs" / "formats" / "prove.md").read_text(), re.M | re.S)[1]
+    told = re.findall(r"`(\w+)`", table)
+    assert sorted(told) == sorted(names[2].split())
+
+
+@pytest.mark.parametrize(
+    "computed, why",
+    [
+        ("torch.nn.functional.dropout(w)", "dropout draws random numbers; set its p to 0 for a proof"),
+        ("torch.ops.aten.native_dropout(w, 0.5, True)[0]", "dropout draws random numbers; set its p to 0 for a proof"),
+        ("w.sort().values", "an order depends on values, or on two tokens"),
+        ("torch.fft.rfft(w).real", "no rule for aten._fft_r2c.default"),
+        ("w.view(torch.int32) * 1.0", "memory of float32 is read as int32"),
+    ],
+)
+def test_what_has_no_meaning_is_unknown(tmp_path, computed, why):
+    code, _, result = prove(plan_file(tmp_path, ONE % (computed, "return build(True)")))
+    assert code == 2 and why in result["why"] and result["at"]["line"] == 7, result
 
 
 def test_plans_with_known_answers():
@@ -216,9 +238,33 @@ def plan(rank, d):
 """
 
 
+# Images: a convolution, a norm of groups, maxima, one-hot targets; the plan's optimizer is fused, the model's is not.
+IMAGES = """import torch, torch.nn as nn, torch.nn.functional as F, torch.distributed as dist
+DIMS, WORLD, TOKENS = dict(batch=4, classes=3), 2, {"t": "classes"}
+class Net(nn.Module):
+    def __init__(s, d):
+        super().__init__()
+        s.a = nn.Conv2d(1, 2, 2, padding=1); s.n = nn.GroupNorm(1, 2); s.b = nn.Linear(8, d["classes"])
+    def forward(s, x): return s.b(F.max_pool2d(F.mish(s.n(s.a(x))), 2).flatten(1))
+def build(d, n):
+    m = Net(d); o = torch.optim.AdamW(m.parameters(), lr=0.01, fused=n > 1)
+    x, t = torch.randn(d["batch"] // n, 1, 4, 4), torch.randint(0, d["classes"], (d["batch"] // n,))
+    def step():
+        loss = F.binary_cross_entropy_with_logits(m(x), F.one_hot(t, d["classes"]).float())
+        loss.backward()
+        for p in m.parameters():
+            if n > 1: dist.all_reduce(p.grad, op=dist.ReduceOp.AVG)
+        o.step()
+        return {**{"grad:" + k: p.grad for k, p in m.named_parameters()}, **{"new:" + k: p for k, p in m.named_parameters()}}
+    return dict(state=dict(m.named_parameters(), x=x), tokens=dict(t=t), step=step)
+def logical(d): return build(d, 1)
+def plan(rank, d): return dict(build(d, WORLD), place=lambda k, f: f.chunk(WORLD)[rank] if k in ("x", "t") else f)
+"""
+
+
 @pytest.mark.parametrize(
     "text, right, wrong",
-    [(STEP, "            if n > 1: dist.all_reduce(p.grad, op=dist.ReduceOp.AVG)", "            pass"), (STEP, "p.grad.div_(1024)", "p.grad.div_(1024 if n == 1 else 512)"), (EXPERTS, "w[0]", "w[0] * 2")],
+    [(IMAGES, "fused=n > 1)", "fused=n > 1, weight_decay=0.01 * n)"), (STEP, "            if n > 1: dist.all_reduce(p.grad, op=dist.ReduceOp.AVG)", "            pass"), (STEP, "p.grad.div_(1024)", "p.grad.div_(1024 if n == 1 else 512)"), (EXPERTS, "w[0]", "w[0] * 2")],
 )
 def test_whole_steps(tmp_path, text, right, wrong):
     code, said, result = prove(plan_file(tmp_path, text))
