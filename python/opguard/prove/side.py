@@ -96,6 +96,7 @@ class Side:
 
     def _step(self, step, recorder, inputs):
         world.watch_reads(recorder)
+        world.let_pipelines_start()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that anomaly mode is slow
             noting = torch.autograd.detect_anomaly(check_nan=False)
