@@ -192,6 +192,16 @@ std::string without_kind(const std::string& output) {
   return colon == std::string::npos ? output : output.substr(colon + 1);
 }
 
+// Which elements of the model's output a rank gives; nullptr: all. What the output says of itself
+// counts before what is held of the input of its name.
+const std::vector<int64_t>* place_of_output(const Trace& trace, const std::string& output) {
+  if (const auto own = trace.output_place.find(output); own != trace.output_place.end())
+    return &own->second;
+  const std::string base = without_kind(output);
+  const auto held = base == output ? trace.place.end() : trace.place.find(base);
+  return held == trace.place.end() ? nullptr : &held->second;
+}
+
 std::vector<int64_t> position_in(const Shape& shape, size_t n) {
   std::vector<int64_t> position(shape.size());
   for (size_t d = shape.size(); d-- > 0;) {
@@ -285,13 +295,18 @@ static Result checked(const Captured& captured) {
       }
       seen.insert(name);
       Array expected = logical->second;
-      const std::string base = without_kind(name);
-      if (base != name && rank.trace().place.contains(base)) {
-        const auto& place = rank.trace().place.at(base);
+      if (const std::vector<int64_t>* place = place_of_output(rank.trace(), name)) {
         Array mine{tensor.shape, {}};
         std::vector<bool>& cover = covered[name];
         cover.resize(expected.at.size());
-        for (int64_t i : place) {
+        for (int64_t i : *place) {
+          if (static_cast<size_t>(i) >= expected.at.size()) {
+            result.verdict = Verdict::refuted;
+            result.why = name + " on rank " + std::to_string(rank.number()) + " has element " +
+                         std::to_string(i) + " of a tensor, the model's has " +
+                         std::to_string(expected.at.size()) + " elements";
+            return result;
+          }
           mine.at.push_back(expected.at.at(static_cast<size_t>(i)));
           cover[static_cast<size_t>(i)] = true;
         }

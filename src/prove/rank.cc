@@ -122,8 +122,14 @@ void Rank::find_used() {
 std::string Rank::place_of(const Node& node) const {
   const auto& stack = trace_.stacks[node.stack];
   if (stack.empty()) return "?";
-  const std::string& file = stack[0].file;
-  return file.substr(file.rfind('/') + 1) + ":" + std::to_string(stack[0].line);
+  const auto told = [](const Frame& frame) {
+    return frame.file.substr(frame.file.rfind('/') + 1) + ":" + std::to_string(frame.line);
+  };
+  // A helper's line alone does not say which of its calls it was.
+  for (const Frame& frame : stack)
+    if (frame.function != stack[0].function || frame.file != stack[0].file)
+      return told(stack[0]) + " (called from " + told(frame) + ")";
+  return told(stack[0]);
 }
 
 std::vector<Element>& Rank::storage(uint32_t number, int64_t needed, const std::string& dtype) {

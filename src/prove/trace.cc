@@ -4,6 +4,7 @@
 #include <fstream>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 
 namespace opguard::proving {
 namespace {
@@ -98,9 +99,11 @@ Trace read_trace(const std::string& path) {
       trace.inputs[name] = tensor_of(tensor);
     for (const auto& [name, tensor] : file.at("outputs").items())
       trace.outputs[name] = tensor_of(tensor);
-    if (file.contains("place"))
-      for (const auto& [name, index] : file["place"].items())
-        trace.place[name] = index.get<std::vector<int64_t>>();
+    for (const auto& [key, into] :
+         {std::pair{"place", &trace.place}, std::pair{"output_place", &trace.output_place}})
+      if (file.contains(key))
+        for (const auto& [name, index] : file[key].items())
+          (*into)[name] = index.get<std::vector<int64_t>>();
     for (json& node : file.at("nodes")) trace.nodes.push_back(node_of(node));
     for (Node& node : trace.nodes)
       if (node.stack >= trace.stacks.size()) throw std::runtime_error("a stack that is not there");

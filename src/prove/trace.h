@@ -48,8 +48,8 @@ struct Trace {
   std::vector<std::vector<Frame>> stacks;  // innermost first
   std::map<uint32_t, Constant> constants;
   std::map<std::string, Tensor> inputs, outputs;
-  std::map<std::string, std::vector<int64_t>>
-      place;  // of an input: its elements' logical positions
+  // The logical positions of an input's elements. Of an output, where it says them itself.
+  std::map<std::string, std::vector<int64_t>> place, output_place;
   std::vector<Node> nodes;
 };
 

@@ -166,8 +166,9 @@ def capture(plan, options):
         raise Problem("this Python has no torch: %s" % error) from None
     torch.set_num_threads(1)  # threads of a pool do not survive a fork
 
-    from . import mesh_ranks, side
+    from . import mesh_ranks, side, world
 
+    world.before_plan()
     plan.load()
     plan.check()
     dims = plan.dims(options.dims)

@@ -3,6 +3,8 @@
     place("wq.weight", full)     full.chunk(2, 0)[1] of an [8, 4]: 16, 17, ... 31
 
 A plan says it by `place`, called on a tensor of indices. DTensors say it themselves, by mesh and placements.
+Where both say it, they have to say the same. An output that is a DTensor counts by its own placements.
+Counterexample: a DTensor of a part, as of one rank's experts, has other sizes than the logical tensor. There place counts.
 """
 
 import torch
@@ -53,27 +55,58 @@ def from_placements(tensor, full):
     return full
 
 
+def shown(placements):
+    return ", ".join(str(placement) for placement in placements)
+
+
 def place(who, plan, built, name, tensor, shape, fake=False):
     """Flat logical indices of what a rank holds as `name`, in its own order. `fake`: only its shape is looked at, and there are none."""
     full, held = indices(shape, fake), tuple(local(tensor).shape)
-    function = built.get("place")
+    function, slice_, own = built.get("place"), None, None
+    if hasattr(tensor, "placements") and (function is None or tuple(tensor.shape) == tuple(shape)):
+        said, where = "the placements of %r give" % name, where_defined(plan)
+        if tuple(tensor.shape) != tuple(shape):
+            raise Problem("%s: %r is a DTensor of %s, the model's is %s" % (who, name, list(tensor.shape), list(shape)), *where)
+        own = slice_ = from_placements(tensor, full)
+        if own is None:
+            raise Problem("%s: %r has the placements %s: no slice of the logical tensor" % (who, name, tensor.placements), *where)
     if function is not None:
         try:
-            slice_ = function(name, full)
+            given = function(name, full)
         except BaseException as error:
             raise raised("%s: place(%r, full)" % (who, name), function, error) from None
+        if given is not None or own is None:
+            slice_, said, where = given, "place(%r, full) gives" % name, where_defined(function)
         if not isinstance(slice_, torch.Tensor):
-            text = "%s: place(%r, full) gives %s, not a tensor" % (who, name, type(slice_).__name__)
-            raise Problem(text, *where_defined(function))
-        said, where = "place(%r, full) gives" % name, where_defined(function)
-    elif hasattr(tensor, "placements"):
-        slice_, said, where = from_placements(tensor, full), "the placements of %r give" % name, where_defined(plan)
-        if slice_ is None:
-            raise Problem("%s: %r has the placements %s: no slice of the logical tensor" % (who, name, tensor.placements), *where)
-    else:
+            raise Problem("%s: %s %s, not a tensor" % (who, said, type(slice_).__name__), *where)
+        if own is not None and slice_ is not own and not _same(slice_, own, fake):
+            text = "%s: %s other elements than the DTensor has by its placements, %s: give the same, or None" % (who, said, shown(tensor.placements))
+            raise Problem(text, *where)
+    elif own is None:
         slice_, said, where = full, "without place(), %r is the whole" % name, where_defined(plan)
     if tuple(slice_.shape) != held:
         raise Problem("%s: %s %s, the rank holds %s" % (who, said, list(slice_.shape), list(held)), *where)
     if slice_.is_floating_point() or slice_.dtype is torch.bool:
         raise Problem("%s: %s %s, not the indices that it was given" % (who, said, slice_.dtype), *where)
+    return [] if fake else torch._C.TensorBase.tolist(slice_.reshape(-1))
+
+
+def _same(slice_, own, fake):
+    return slice_.shape == own.shape and (fake or torch.equal(slice_, own))
+
+
+def output_place(who, step, name, tensor, held, fake=False):
+    """The same of an output that is a DTensor; None where it is no DTensor, or is cut as `held`, the state of its name."""
+    if not hasattr(tensor, "placements"):
+        return None
+    if hasattr(held, "placements") and (held.shape, held.placements, held.device_mesh) == (tensor.shape, tensor.placements, tensor.device_mesh):
+        return None
+    slice_ = from_placements(tensor, indices(tensor.shape, fake))
+    if slice_ is None:
+        text = "%s: step() returns %r with the placements %s: each rank has a part of a sum; redistribute it" % (who, name, shown(tensor.placements))
+        raise Problem(text, *where_defined(step))
+    if tuple(slice_.shape) != tuple(local(tensor).shape):
+        text = "%s: step() returns %r with the placements %s: of %s that is %s, the rank holds %s"
+        shapes = list(tensor.shape), list(slice_.shape), list(local(tensor).shape)
+        raise Problem(text % (who, name, shown(tensor.placements), *shapes), *where_defined(step))
     return [] if fake else torch._C.TensorBase.tolist(slice_.reshape(-1))

@@ -21,6 +21,10 @@ class Problem(Exception):
         self.text, self.file, self.line = text, file, line
 
 
+class NotCaptured(BaseException):
+    """What a real run can do and the capture of one rank cannot. No Exception: a plan that catches those must not go on without it."""
+
+
 def said(error):
     """An exception in one line: its type and the first line of its message."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -46,7 +50,8 @@ def where_raised(error, otherwise):
 
 def raised(who, function, error):
     """The problem that `function`, a part of the plan, raised `error`."""
-    return Problem("%s raises %s" % (who, said(error)), *where_raised(error, where_defined(function)))
+    words = ": %s" % error if isinstance(error, NotCaptured) else " raises %s" % said(error)
+    return Problem(who + words, *where_raised(error, where_defined(function)))
 
 
 def line_of_name(tree, name):

@@ -15,11 +15,15 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import encode, sources
+from .problem import NotCaptured
 
 _UNWRITTEN = ("aten.empty.", "aten.empty_like.", "aten.empty_strided.", "aten.empty_permuted.", "aten.new_empty.", "aten.new_empty_strided.")
 _READ_ONLY = ("c10d.send.", "c10d.barrier.", "c10d.monitored_barrier_.", "c10d.check_for_nan.")
 _OVERWRITING = ("fill_", "zero_", "copy_", "normal_", "uniform_", "random_", "bernoulli_", "exponential_")
 _COLLECTIVES = ("c10d.", "_c10d_functional.")
+# Lists of tensors that gloo and NCCL copy through a flat buffer: the argument's position. All others are read and written as they lie.
+_COPIED = {"c10d.allgather_.default": 0, "c10d.reduce_scatter_.default": 1}
+_REDUCED_AS_THEY_LIE = ("c10d.allreduce_.", "c10d.reduce_.")  # in a memory format that all ranks have
 _TRUSTED = ("aten.", "_c10d_functional.")  # fsdp's and a user's operators write arguments that their schemas do not name
 _AT = "opguard_at"  # where a node's place is kept in its metadata
 
@@ -29,6 +33,17 @@ def _elsewhere(tensors, kwargs, fake=False):
     if str(kwargs.get("device")) == "meta":
         return True
     return any(tensor.device.type == "meta" or not fake and type(tensor).__name__ == "FakeTensor" for tensor in tensors)
+
+
+def _refuse_gaps(name, args):
+    """What ProcessGroupNCCL's or ProcessGroupGloo's checks refuse, or would move as memory: a plan that cannot run has no proof."""
+    for tensor in encode.tensors_in([value for position, value in enumerate(args) if position != _COPIED.get(name)], []):
+        if not encode.has_storage(tensor) or tensor.is_contiguous():
+            continue
+        if name.startswith(_REDUCED_AS_THEY_LIE) and any(tensor.is_contiguous(memory_format=form) for form in (torch.channels_last, torch.channels_last_3d)):
+            continue
+        text = "%s of a tensor that is not contiguous: %s with strides %s. NCCL or gloo refuses it"
+        raise NotCaptured(text % (name.split(".")[1].strip("_"), list(tensor.shape), list(tensor.stride())))
 
 
 def _mutated(func, name, args, kwargs):
@@ -138,6 +153,8 @@ class Recorder(TorchDispatchMode):
         if _is_made_of_others(func):
             with self:
                 return func.decompose(*args, **kwargs)
+        if func.namespace == "c10d":
+            _refuse_gaps(str(func), args)
         # Arguments are described before the operator runs: it may give them other sizes.
         described = [self._storages.argument(value) for value in args]
         named = {key: self._storages.argument(value) for key, value in kwargs.items()}

@@ -36,11 +36,11 @@ class Side:
             places = {} if self.rank is None else self._places(built, inputs)
             recorder = Recorder(self.fake)
             described = {name: recorder.input(placement.local(tensor)) for name, (_, tensor) in inputs.items()}
-            outputs = self._step(built["step"], recorder)
+            outputs, output_places = self._step(built["step"], recorder, inputs)
         found = {"version": 1, "rank": self.rank or 0, "world": self.world or 1, "stacks": recorder.stacks}
         found.update(constants=recorder.constants, inputs=described)
         if self.rank is not None:
-            found["place"] = places
+            found.update(place=places, output_place=output_places)
         found.update(outputs=outputs, nodes=recorder.nodes)
         with open(path, "w", encoding="utf-8") as file:
             file.write(json.dumps(found, allow_nan=False, separators=(",", ":")))  # json.dump would write it piece by piece, in Python
@@ -94,8 +94,9 @@ class Side:
             found[name] = placement.place(self.who, self.function, built, name, tensor, self.names[name]["shape"], self.fake)
         return found
 
-    def _step(self, step, recorder):
+    def _step(self, step, recorder, inputs):
         world.watch_reads(recorder)
+        world.let_pipelines_start()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that anomaly mode is slow
             noting = torch.autograd.detect_anomaly(check_nan=False)
@@ -106,15 +107,20 @@ class Side:
             raise raised("%s: step()" % self.who, step, error) from None
         if not isinstance(outputs, dict):
             raise Problem("%s: step() returns %s, not a dict of tensors" % (self.who, type(outputs).__name__), *where_defined(step))
-        found = {}
+        found, places = {}, {}
         for name, tensor in outputs.items():
             if tensor is None:
                 continue
+            if self.rank is not None:
+                _, held = inputs.get(str(name).partition(":")[2], (None, None))
+                place = placement.output_place(self.who, step, str(name), tensor, held, self.fake)
+                if place is not None:
+                    places[str(name)] = place
             tensor = placement.local(tensor)
             if not isinstance(tensor, torch.Tensor):
                 raise Problem("%s: step() returns %r as %s, not a tensor" % (self.who, name, type(tensor).__name__), *where_defined(step))
             found[str(name)] = recorder.output(tensor)
-        return found
+        return found, places
 
 
 def in_a_process(side, path):

@@ -4,6 +4,7 @@
     loss.backward()     the operator of a gradient is that of the forward line whose gradient it computes
 
 A backward of the user's own has frames of its own, between the operator and the engine. They come first.
+A decorator of a package's, such as typing_extensions.deprecated, runs between two lines and is neither's.
 Counterexample: a hook of torch's own has no line of the user's inside the engine. The line of loss.backward() stands in.
 """
 
@@ -33,6 +34,9 @@ _NOT_USERS = tuple([_folder(os.path.dirname(__file__)), *_torch()])
 _STANDARD = tuple(_folder(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib"))
 _INSTALLED = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)  # below the standard library's folder
 
+# Packages that wrap functions of others: their frames call what somebody else has written.
+_WRAPPERS = ("typing_extensions.py", "decorator.py", "contextlib2", "deprecated", "deprecation.py", "wrapt", "functools.py", "contextlib.py", "beartype", "jaxtyping", "typeguard")
+
 
 @functools.lru_cache(maxsize=None)
 def is_user(file):
@@ -41,7 +45,10 @@ def is_user(file):
     path = os.path.abspath(file)
     if path.startswith(_NOT_USERS):
         return False
-    return not path.startswith(_STANDARD) or is_installed(path)
+    if not is_installed(path):
+        return not path.startswith(_STANDARD)
+    package = re.split("|".join(map(re.escape, _INSTALLED)), path)[-1]
+    return package.split(os.sep)[0] not in _WRAPPERS
 
 
 def is_installed(file):
