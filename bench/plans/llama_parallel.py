@@ -9,12 +9,12 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 
-DIMS = dict(dp=2, pp=2, tp=2, layers=4, micro=2, batch=4, seq=4, hidden=8, heads=4, kv=2, ffn=6, vocab=8)
+DIMS = dict(dp=2, pp=2, tp=2, layers=4, micro=2, batch=8, seq=4, hidden=8, heads=4, kv=2, ffn=6, vocab=8)
 WORLD = ("dp", "pp", "tp")  # slowest first
 MODELS = {
-    "8b": dict(dp=8, pp=1, tp=1, layers=32, micro=2, batch=64, seq=4096, hidden=4096, heads=32, kv=8, ffn=14336, vocab=128256),
-    "70b": dict(dp=2, pp=4, tp=8, layers=80, micro=2, batch=16, seq=4096, hidden=8192, heads=64, kv=8, ffn=28672, vocab=128256),
-    "405b": dict(dp=64, pp=16, tp=8, layers=126, micro=2, batch=512, seq=8192, hidden=16384, heads=128, kv=8, ffn=53248, vocab=128256),
+    "8b": dict(dp=8, pp=1, tp=1, layers=32, micro=2, batch=32, seq=4096, hidden=4096, heads=32, kv=8, ffn=14336, vocab=128256),
+    "70b": dict(dp=2, pp=4, tp=8, layers=80, micro=2, batch=8, seq=4096, hidden=8192, heads=64, kv=8, ffn=28672, vocab=128256),
+    "405b": dict(dp=64, pp=16, tp=8, layers=126, micro=2, batch=256, seq=8192, hidden=16384, heads=128, kv=8, ffn=53248, vocab=128256),
 }
 FULL = MODELS["8b"]
 COLUMN, ROW = ("wq", "wk", "wv", "w1", "w3", "embed", "head"), ("wo", "w2")

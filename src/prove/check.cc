@@ -333,7 +333,6 @@ static Result checked(const Captured& captured) {
           return result;
         }
         if (terms.product(found.at[i]) == terms.product(expected.at[i])) continue;
-        if (s.places.empty() && terms.same(found.at[i], expected.at[i])) continue;
         s.places.push_back(i);
         s.want.push_back(expected.at[i]);
         s.got.push_back(found.at[i]);
@@ -375,29 +374,27 @@ static Result checked(const Captured& captured) {
     return nullptr;
   };
   std::vector<Suspect*> wrong;
-  const Suspect* open = nullptr;
   for (Suspect& s : suspects) {
     Suspect different{s.rank, s.output, {}, {}, {}, s.shape};
-    for (size_t i = 0; i < s.places.size(); ++i) {
+    for (size_t i = 0; i < s.places.size(); ++i)
       if (apart(s.want[i], s.got[i]) != nullptr) {
         different.places.push_back(s.places[i]);
         different.want.push_back(s.want[i]);
         different.got.push_back(s.got[i]);
-      } else if (open == nullptr && !terms.same(s.want[i], s.got[i])) {
-        open = &s;
       }
-    }
     if (different.places.empty()) continue;
     s = std::move(different);
     wrong.push_back(&s);
   }
   if (wrong.empty()) {
-    if (open == nullptr) {
-      result.verdict = Verdict::proved;
-      return result;
-    }
-    result.why = open->output + " on rank " + std::to_string(open->rank->number()) +
-                 ": no proof, and no numbers that tell the two apart";
+    for (const Suspect& s : suspects)
+      for (size_t i = 0; i < s.places.size(); ++i)
+        if (!terms.same(s.want[i], s.got[i])) {
+          result.why = s.output + " on rank " + std::to_string(s.rank->number()) +
+                       ": no proof, and no numbers that tell the two apart";
+          return result;
+        }
+    result.verdict = Verdict::proved;
     return result;
   }
   result.verdict = Verdict::refuted;

@@ -162,18 +162,20 @@ Number Point::number(Element e) {
   Number sum;
   for (const Part& p : terms_.parts(e)) {
     Number product{p.factor.value(), 0};
+    bool nothing = false;  // a factor is zero, exactly: whatever the others are
     for (const Factor& f : terms_.factors(p.monomial)) {
       Number base = atom(f.atom);
-      const bool divides = f.exponent < 0;
-      if (divides && std::fabs(base.value) <= base.error)
+      nothing |= base.value == 0 && base.error == 0 && f.exponent > 0;
+      if (nothing) break;
+      if (f.exponent < 0 && std::fabs(base.value) <= base.error)
         base = {base.value == 0 ? 1e-9 : base.value, kNowhere};
-      if (f.exponent != 1) base = through([&](double y) { return std::pow(y, f.exponent); }, base);
-      product.error = product.value == 0 && std::isfinite(base.error)
-                          ? product.error * (std::fabs(base.value) + base.error)
-                          : product.error * (std::fabs(base.value) + base.error) +
-                                std::fabs(product.value) * base.error;
+      if (f.exponent != 1)
+        base = through([&](double y) { return std::pow(y, f.exponent); }, base);
+      product.error = product.error * (std::fabs(base.value) + base.error) +
+                      std::fabs(product.value) * base.error;
       product.value *= base.value;
     }
+    if (nothing) continue;
     sum.value += product.value;
     sum.error += product.error + kRounding * std::fabs(product.value);
   }

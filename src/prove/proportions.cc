@@ -12,34 +12,39 @@ using nlohmann::json;
 constexpr double kSame = 1e-6;  // of logarithms, and of numbers relatively
 constexpr int kFactors = 5;     // dims in a product, above and below the line
 
-using Numbers = std::vector<double>;
+struct Entry {
+  double value;
+  bool beside;  // it may be one beside a size: a length, an index
+};
+using Numbers = std::vector<Entry>;
 
 void collect_tensor(const Tensor& t, Numbers& into) {
-  into.push_back(static_cast<double>(t.offset));
-  for (int64_t x : t.shape) into.push_back(static_cast<double>(x));
-  for (int64_t x : t.strides) into.push_back(static_cast<double>(x));
+  into.push_back({static_cast<double>(t.offset), true});
+  for (int64_t x : t.shape) into.push_back({static_cast<double>(x), true});
+  for (int64_t x : t.strides) into.push_back({static_cast<double>(x), true});
 }
 
 // A group is how large it is, where the rank stands in it, and how far its ranks are apart.
 void collect_group(const json& group, uint32_t rank, Numbers& into) {
   const auto ranks = group.get<std::vector<int64_t>>();
-  into.push_back(static_cast<double>(ranks.size()));
-  into.push_back(static_cast<double>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin()));
+  into.push_back({static_cast<double>(ranks.size()), false});
+  const auto own = std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
+  into.push_back({static_cast<double>(own), true});
   const int64_t apart = ranks.size() > 1 ? ranks[1] - ranks[0] : 0;
   bool even = true;
   for (size_t i = 1; i < ranks.size(); ++i) even = even && ranks[i] - ranks[i - 1] == apart;
-  into.push_back(even ? static_cast<double>(apart) : -1);
+  into.push_back({even ? static_cast<double>(apart) : -1, false});
 }
 
-void collect(const json& argument, uint32_t rank, Numbers& into) {
+void collect_numbers(const json& argument, uint32_t rank, bool beside, Numbers& into) {
   if (is_tensor(argument)) {
     collect_tensor(tensor_of(argument), into);
   } else if (argument.is_number()) {
-    into.push_back(argument.get<double>());
+    into.push_back({argument.get<double>(), beside});
   } else if (argument.is_array()) {
     const bool tensors = !argument.empty() && is_tensor(argument[0]);
     for (const json& entry : argument) {
-      collect(entry, rank, into);
+      collect_numbers(entry, rank, true, into);
       if (tensors) break;
     }
   } else if (argument.is_object() && argument.contains("group")) {
@@ -56,11 +61,11 @@ Numbers numbers_of(const Node& node, uint32_t rank) {
   for (size_t i = 0; i < node.arguments.size(); ++i) {
     // The other rank of a message is as far away.
     if (is_message(node) && i == 2 && node.arguments[i].is_number())
-      found.push_back(node.arguments[i].get<double>() - rank);
+      found.push_back({node.arguments[i].get<double>() - rank, false});
     else
-      collect(node.arguments[i], rank, found);
+      collect_numbers(node.arguments[i], rank, node.view, found);
   }
-  for (const json& value : node.keywords) collect(value, rank, found);
+  for (const json& value : node.keywords) collect_numbers(value, rank, node.view, found);
   for (const Tensor& t : node.results) collect_tensor(t, found);
   return found;
 }
@@ -108,8 +113,9 @@ bool Proportions::grew(double small, double full) const {
   return reached(growth) || reached(2 * growth);  // a root of a size: 1 / sqrt(8)
 }
 
-bool Proportions::follows(double small, double full) const {
+bool Proportions::follows(double small, double full, bool beside) const {
   if (close(small, full) || grew(small, full)) return true;
+  if (!beside) return false;
   return grew(small + 1, full + 1) || grew(small - 1, full - 1);
 }
 
@@ -131,11 +137,11 @@ std::string Proportions::difference(const Trace& small, const Folded& folded_sma
     const Node &x = small.nodes[i], &y = full.nodes[there->second];
     const Numbers a = numbers_of(x, small_rank_), b = numbers_of(y, full_rank_);
     for (size_t n = 0; n < a.size() && n < b.size(); ++n) {
-      if (follows(a[n], b[n])) continue;
+      if (follows(a[n].value, b[n].value, a[n].beside)) continue;
       const auto& stack = small.stacks[x.stack];
       return "a number of " + x.op +
              (stack.empty() ? "" : " at " + stack[0].file + ":" + std::to_string(stack[0].line)) +
-             " is " + json(a[n]).dump() + " at reduced dims and " + json(b[n]).dump() +
+             " is " + json(a[n].value).dump() + " at reduced dims and " + json(b[n].value).dump() +
              " at full ones: no product of dims grew so";
     }
     if (a.size() != b.size())

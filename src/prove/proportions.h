@@ -23,8 +23,9 @@ class Proportions {
   // The two ranks stand in the same place of their meshes.
   Proportions(const Dims& reduced, const Dims& full, uint32_t small_rank, uint32_t full_rank);
 
-  // Whether it is the same number, or grew as a product of dims, or one beside such a product.
-  bool follows(double small, double full) const;
+  // Whether it is the same number, or grew as a product of dims. `beside`: or is one beside such a
+  // product, as the last index is.
+  bool follows(double small, double full, bool beside) const;
   // The first number of a trace that does not, in words; "" where all do.
   std::string difference(const Trace& small, const Folded& folded_small, const Trace& full,
                          const Folded& folded_full) const;

@@ -2,8 +2,8 @@
 //
 //   a b c b c b c d     becomes     a (b c)x3 d
 //
-// Each node then has a leaf, which is its place in the folded trace, and says in which repetition
-// of each enclosing block it runs: the second c is leaf 2 at [1] of [3]. Blocks nest: layers within
+// Each node then has a leaf: its place in the folded trace. It says in which repetition of each
+// enclosing block it runs. The second c is leaf 2, at [1] of [3]. Blocks nest: layers within
 // micro-batches. The cost: comparing each node with those up to a block's length behind it.
 #pragma once
 

@@ -1,9 +1,10 @@
-// prove/wiring.h: what each operator of a folded trace reads, said without counting: the operator
-// that wrote it last, and in which repetition of the blocks around it.
+// prove/wiring.h: what each operator of a folded trace reads, said without counting. That is the
+// operator that wrote it last, and in which repetition of the blocks around it.
 //
 //   x = layer(x)    reads what the same leaf wrote one repetition before
-//   its gradient    reads what the forward block wrote in the mirrored repetition: the first of
-//                   the backward pass belongs to the last layer
+//   its gradient    reads what the forward block wrote in the mirrored repetition
+//
+// The first layer of a backward pass is the last of the forward pass: hence mirrored.
 #pragma once
 
 #include <cstdint>
