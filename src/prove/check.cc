@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kPoints = 6;      // the second half of them of positive variables
 constexpr double kDifferent = 1e-6;  // of the sum of their magnitudes
-constexpr double kRounded = 16;      // times what rounding may have done
+constexpr double kRounded = 1000;    // times what rounding has done
 
 Statement statement_of(const Rank& rank, const Node& node) {
   Statement s;
@@ -366,9 +366,10 @@ static Result checked(const Captured& captured) {
   const auto apart = [&](Element want_, Element got_) -> Point* {
     for (Point& point : points) {
       const Number x = point.number(want_), y = point.number(got_);
-      const double distance = std::fabs(x.value - y.value);
-      if (distance > kDifferent * (std::fabs(x.value) + std::fabs(y.value)) &&
-          distance > kRounded * (x.error + y.error))
+      const long double distance = std::fabs(x.wide - y.wide);
+      if (!x.outside && !y.outside &&
+          distance > kDifferent * (std::fabs(x.wide) + std::fabs(y.wide)) &&
+          distance > kRounded * (x.rounding() + y.rounding()))
         return &point;
     }
     return nullptr;

@@ -2,30 +2,32 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace opguard::proving {
 namespace {
 
 // By Newton's method, from an approximation of Winitzki's.
-double inverse_erf(double y) {
+template <typename T>
+T inverse_erf(T y) {
   if (!(std::fabs(y) < 1)) return y;
-  const double l = std::log(1 - y * y), a = 0.147, b = 2 / (M_PI * a) + l / 2;
-  double x = std::copysign(std::sqrt(std::sqrt(b * b - l / a) - b), y);
-  for (int i = 0; i < 6; ++i) x -= (std::erf(x) - y) / (2 / std::sqrt(M_PI) * std::exp(-x * x));
+  const T l = std::log(1 - y * y), a = T(0.147), b = 2 / (T(M_PI) * a) + l / 2;
+  T x = std::copysign(std::sqrt(std::sqrt(b * b - l / a) - b), y);
+  for (int i = 0; i < 6; ++i) x -= (std::erf(x) - y) / (2 / std::sqrt(T(M_PI)) * std::exp(-x * x));
   return x;
 }
 
-// By its recurrence up to 12, where the asymptotic series has all digits.
-double digamma(double x) {
-  double sum = 0;
+// By its recurrence up to 12, where the asymptotic series has all digits of float64.
+template <typename T>
+T digamma(T x) {
+  T sum = 0;
   for (; x < 12; ++x) sum -= 1 / x;
-  const double s = 1 / (x * x);
-  return sum + std::log(x) - 0.5 / x -
-         s * (1.0 / 12 - s * (1.0 / 120 - s * (1.0 / 252 - s * (1.0 / 240 - s / 132))));
+  const T s = 1 / (x * x);
+  return sum + std::log(x) - T(0.5) / x -
+         s * (T(1) / 12 - s * (T(1) / 120 - s * (T(1) / 252 - s * (T(1) / 240 - s / 132))));
 }
 
-double called(Function f, const std::vector<double>& x) {
+template <typename T>
+T called(Function f, const std::vector<T>& x) {
   switch (f) {
     case Function::maximum:
       return *std::max_element(x.begin(), x.end());
@@ -61,32 +63,13 @@ double called(Function f, const std::vector<double>& x) {
   return 0;
 }
 
-constexpr double kRounding = std::numeric_limits<double>::epsilon();
-constexpr double kNowhere = std::numeric_limits<double>::infinity();
-
-// f of numbers, with what their errors make of it.
-template <typename F>
-Number through(F f, const std::vector<Number>& of) {
-  std::vector<double> x;
-  for (const Number& n : of) x.push_back(n.value);
-  Number result{f(x), 0};
-  if (!std::isfinite(result.value)) return {0, kNowhere};
-  for (size_t i = 0; i < of.size(); ++i)
-    for (const double by : {-of[i].error, of[i].error}) {
-      if (by == 0) continue;
-      std::vector<double> moved = x;
-      moved[i] += by;
-      const double change = std::fabs(f(moved) - result.value);
-      result.error += std::isfinite(change) ? change : kNowhere;
-    }
-  result.error += kRounding * std::fabs(result.value);
-  return result;
-}
-
+// f in both precisions.
 template <typename F>
 Number through(F f, const Number& of) {
-  return through([&](const std::vector<double>& x) { return f(x[0]); }, std::vector<Number>{of});
+  return {f(of.value), f(of.wide), of.outside};
 }
+
+Number exactly(double x) { return {x, x, false}; }
 
 }  // namespace
 
@@ -105,11 +88,11 @@ Number Point::atom(Atom a) {
   switch (v.kind) {
     case AtomKind::variable: {
       if (auto held = given_.find(terms_.name(v.first)); held != given_.end()) {
-        x.value = held->second.at(v.second);
+        x = exactly(held->second.at(v.second));
         break;
       }
       const uint64_t r = random(1, v.first, v.second);
-      x.value = static_cast<double>(r % 29 + 2) / 16 * (positive_ || (r >> 40 & 1) ? 1 : -1);
+      x = exactly(static_cast<double>(r % 29 + 2) / 16 * (positive_ || (r >> 40 & 1) ? 1 : -1));
       met_[terms_.name(v.first) + "[" + std::to_string(v.second) + "]"] = x.value;
       break;
     }
@@ -119,7 +102,7 @@ Number Point::atom(Atom a) {
           held != given_.end()
               ? static_cast<uint64_t>(held->second.at(terms_.token_position(v.first)))
               : random(2, v.first, 0) % terms_.token_size(v.first);
-      x.value = value == v.second ? 1 : 0;
+      x = exactly(value == v.second ? 1 : 0);
       met_[terms_.token_text(v.first)] = static_cast<double>(value);
       break;
     }
@@ -127,29 +110,35 @@ Number Point::atom(Atom a) {
       x = number(v.of);
       break;
     case AtomKind::exp:
-      x = through([](double y) { return std::exp(y); }, number(v.of));
+      x = through([](auto y) { return std::exp(std::min(y, decltype(y)(700))); }, number(v.of));
       break;
     case AtomKind::log:
       x = number(v.of);
-      x = x.value > x.error ? through([](double y) { return std::log(y); }, x)
-                            : Number{std::log(std::max(std::fabs(x.value), 1e-300)), kNowhere};
+      x.outside |= x.value <= 0;
+      x = through([](auto y) { return std::log(std::max(std::fabs(y), decltype(y)(1e-300))); }, x);
       break;
     case AtomKind::root:
       x = number(v.of);
-      x = x.value >= x.error ? through([&](double y) { return std::pow(y, 1.0 / v.first); }, x)
-                             : Number{std::pow(std::fabs(x.value), 1.0 / v.first), kNowhere};
+      x.outside |= x.value < 0;
+      x = through([&](auto y) { return std::pow(std::fabs(y), decltype(y)(1) / v.first); }, x);
       break;
     case AtomKind::number:
-      x.value = terms_.number_of(a);
+      x = exactly(terms_.number_of(a));
       break;
     case AtomKind::infinity:
-      x.value = -1e30;
+      x = exactly(-1e30);
       break;
     case AtomKind::function: {
-      std::vector<Number> arguments;
-      for (Element e : v.arguments) arguments.push_back(number(e));
-      const auto f = static_cast<Function>(v.first);
-      x = through([f](const std::vector<double>& of) { return called(f, of); }, arguments);
+      std::vector<double> narrow;
+      std::vector<long double> wide;
+      for (Element e : v.arguments) {
+        const Number argument = number(e);
+        narrow.push_back(argument.value);
+        wide.push_back(argument.wide);
+        x.outside |= argument.outside;
+      }
+      x.value = called(static_cast<Function>(v.first), narrow);
+      x.wide = called(static_cast<Function>(v.first), wide);
       break;
     }
   }
@@ -161,25 +150,26 @@ Number Point::number(Element e) {
   if (auto known = elements_.find(e); known != elements_.end()) return known->second;
   Number sum;
   for (const Part& p : terms_.parts(e)) {
-    Number product{p.factor.value(), 0};
-    bool nothing = false;  // a factor is zero, exactly: whatever the others are
+    Number product{p.factor.value(),
+                   static_cast<long double>(p.factor.numerator()) /
+                       static_cast<long double>(p.factor.denominator()),
+                   false};
+    bool nothing = false;  // a factor is zero whatever the others are
     for (const Factor& f : terms_.factors(p.monomial)) {
       Number base = atom(f.atom);
-      nothing |= base.value == 0 && base.error == 0 && f.exponent > 0;
+      nothing |= base.value == 0 && base.wide == 0 && f.exponent > 0 && !base.outside;
       if (nothing) break;
-      if (f.exponent < 0 && std::fabs(base.value) <= base.error)
-        base = {base.value == 0 ? 1e-9 : base.value, kNowhere};
-      if (f.exponent != 1)
-        base = through([&](double y) { return std::pow(y, f.exponent); }, base);
-      product.error = product.error * (std::fabs(base.value) + base.error) +
-                      std::fabs(product.value) * base.error;
+      if (base.value == 0 && f.exponent < 0) base = {1e-9, 1e-9L, true};
+      base = through([&](auto y) { return std::pow(y, f.exponent); }, base);
       product.value *= base.value;
+      product.wide *= base.wide;
+      product.outside |= base.outside;
     }
     if (nothing) continue;
     sum.value += product.value;
-    sum.error += product.error + kRounding * std::fabs(product.value);
+    sum.wide += product.wide;
+    sum.outside |= product.outside;
   }
-  if (std::isnan(sum.error)) sum.error = kNowhere;
   elements_[e] = sum;
   return sum;
 }

@@ -14,10 +14,17 @@ namespace opguard::proving {
 // What variables and tokens hold, by name: a list in logical order.
 using Given = std::map<std::string, std::vector<double>>;
 
-// A value in float64, and how far it may be from what the term is there: rounding, carried along.
-// Infinite where the point lies outside of what a proof rests on: a root of a negative variance.
+// A term's value, computed in float64 and in 80 bits. By how far the two are apart, rounding is
+// seen at work. An interval would not do: it grows with the depth of a network until it says
+// nothing.
 struct Number {
-  double value = 0, error = 0;
+  double value = 0;
+  long double wide = 0;
+  // A denominator that is zero, a root or a logarithm of what is not positive had a part in it. A
+  // proof assumes that there is none.
+  bool outside = false;
+
+  long double rounding() const { return value > wide ? value - wide : wide - value; }
 };
 
 // A point: every variable a number from seed, between 1/8 and 2 in magnitude; every token a value.

@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-std::string place_of(const Trace& trace, const Node& node) {
+std::string line_text(const Trace& trace, const Node& node) {
   const auto& stack = trace.stacks[node.stack];
   return stack.empty() ? "?" : stack[0].file + ":" + std::to_string(stack[0].line);
 }
@@ -76,7 +76,7 @@ std::string other_operators(const Trace& a, const Folded& fa, const Trace& b, co
     ++leaf;
   const Node *x = node_at(a, fa, leaf), *y = node_at(b, fb, leaf);
   const auto told = [](const Trace& trace, const Node* node) {
-    return node == nullptr ? std::string("nothing") : node->op + " at " + place_of(trace, *node);
+    return node == nullptr ? std::string("nothing") : node->op + " at " + line_text(trace, *node);
   };
   std::string text = "at full dims it runs " + told(b, y) + ", at reduced ones " + told(a, x);
   if (told(a, x) == told(b, y)) text += ", with other arguments or another number of repetitions";

@@ -56,7 +56,7 @@ bool is_message(const Node& node) {
   return node.op.starts_with("c10d.send") || node.op.starts_with("c10d.recv");
 }
 
-Numbers numbers_of(const Node& node, uint32_t rank) {
+Numbers sizes_in(const Node& node, uint32_t rank) {
   Numbers found;
   for (size_t i = 0; i < node.arguments.size(); ++i) {
     // The other rank of a message is as far away.
@@ -135,7 +135,7 @@ std::string Proportions::difference(const Trace& small, const Folded& folded_sma
     const auto there = by_place.find({here.leaf, at});
     if (there == by_place.end()) continue;
     const Node &x = small.nodes[i], &y = full.nodes[there->second];
-    const Numbers a = numbers_of(x, small_rank_), b = numbers_of(y, full_rank_);
+    const Numbers a = sizes_in(x, small_rank_), b = sizes_in(y, full_rank_);
     for (size_t n = 0; n < a.size() && n < b.size(); ++n) {
       if (follows(a[n].value, b[n].value, a[n].beside)) continue;
       const auto& stack = small.stacks[x.stack];

@@ -459,7 +459,7 @@ bool Terms::vanishes_by_factors(const Sum& rest, bool youngest, int& rounds) {
   return true;
 }
 
-// Denominators that are sums are multiplied away, and sums written out, the youngest first: what is
+// Denominators that are sums are multiplied away, and sums written out, the youngest first. What is
 // left is a polynomial of atoms, which is zero or not. Denominators are not zero by assumption.
 bool Terms::vanishes_written_out(Sum rest, int& rounds) {
   constexpr size_t kParts = 4000;

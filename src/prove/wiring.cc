@@ -42,14 +42,14 @@ Longer longer(const FoldedNode& a, const FoldedNode& b) {
 //   {2, i, 1, -1}    the one after that of the reader's block i
 //   {3, i, 1, 0}     as far from its end as the reader's block i is from its begin
 //   {2, i, 2, 0}     two of the reader's repetitions for each: a loop over two tensors a layer
-struct Way {
+struct Following {
   int64_t kind, block, step, by;
-  auto operator<=>(const Way&) const = default;
+  auto operator<=>(const Following&) const = default;
 };
-using Ways = std::set<Way>;
+using Followings = std::set<Following>;
 
-Ways ways_of(int64_t v, int64_t of, const FoldedNode& reader, const Longer& longer_reader) {
-  Ways ways{{0, 0, 1, v}, {1, 0, 1, of - 1 - v}};
+Followings ways_of(int64_t v, int64_t of, const FoldedNode& reader, const Longer& longer_reader) {
+  Followings ways{{0, 0, 1, v}, {1, 0, 1, of - 1 - v}};
   for (size_t i = 0; i < reader.at.size(); ++i) {
     if (!longer_reader[i]) continue;
     const auto block = static_cast<int64_t>(i);
@@ -158,14 +158,14 @@ bool Wiring::same_repetitions(const Reads& a, const Reads& b) {
     return false;
   for (size_t j = 0; j < writer.size(); ++j) {
     if (!writer[j]) continue;
-    std::optional<Ways> ways;
+    std::optional<Followings> ways;
     for (const Reads* reads : {&a, &b})
       for (const Read& r : reads->all) {
-        Ways here = ways_of(r.writer->at[j], r.writer->of[j], *r.reader, reader);
+        Followings here = ways_of(r.writer->at[j], r.writer->of[j], *r.reader, reader);
         if (!ways) {
           ways = std::move(here);
         } else {
-          std::erase_if(*ways, [&](const Way& way) { return !here.contains(way); });
+          std::erase_if(*ways, [&](const Following& way) { return !here.contains(way); });
         }
       }
     if (ways && ways->empty()) return false;
