@@ -1,14 +1,15 @@
 """`opguard prove` on plans with known answers: verdicts, the statement that is named, seconds.
 
-    bench/prove_exam.py [--cases DIR] [--json FILE] [--table DOCUMENT]
+    bench/prove_exam.py [--cases DIR] [--json FILE] [--table DOCUMENT] [--mark NAME]
 
-The cases are ../shared/cases/prove (exam.json says what each is). A statement counts as named where a line that stands under "made", "fed" or "passed" is
+The cases are ../shared/cases/prove, or bench/plans/exam (exam.json says what each is; one with edits is made of its base). A statement counts as named where a line that stands under "made", "fed" or "passed" is
 within --near lines of the mutated one and in its file. With --table nothing runs: what --json has kept is written into the document.
 """
 
 import argparse
 import difflib
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def mutated_lines(o, case):
     """Where a plan differs from the correct one that it was made of; without that, the lines that hold the statement."""
+    if "edits" in case:
+        return [case["line"]]
     lines = (o.cases / (case["case"] + ".py")).read_text().splitlines()
     base = o.cases / ((case["base"] or "") + ".py")
     if base.is_file():
@@ -30,9 +33,24 @@ def mutated_lines(o, case):
     return [number for number, line in enumerate(lines, 1) if case["statement"] in line]
 
 
+def plan_of(o, case, folder):
+    """The case's file; one with edits is written into the folder, beside what it imports."""
+    if "edits" not in case:
+        return o.cases / (case["case"] + ".py")
+    for file in o.cases.glob("*.py"):
+        shutil.copy(file, folder)
+    text = (o.cases / (case["base"] + ".py")).read_text()
+    for number, (old, new) in enumerate(case["edits"]):
+        assert old in text, (case["case"], old)
+        text = text.replace(old, new, 1 if number == 0 else -1)
+    path = Path(folder) / (case["case"] + ".py")
+    path.write_text(text)
+    return path
+
+
 def try_case(o, case):
-    path = o.cases / (case["case"] + ".py")
     with tempfile.TemporaryDirectory() as folder:
+        path = plan_of(o, case, folder)
         begin = time.monotonic()
         ran = subprocess.run([o.opguard, "prove", path, "--python", o.python, "--json", Path(folder) / "result.json"], capture_output=True, text=True)
         seconds = time.monotonic() - begin
@@ -67,11 +85,12 @@ def main():
     parser.add_argument("--only", default="", help="these cases, separated by commas")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--table", type=Path, metavar="DOCUMENT")
+    parser.add_argument("--mark", default="prove_exam", help="where in the document")
     o = parser.parse_args()
     if o.table:
         from marks import put
 
-        put(o.table, "prove_exam", table(json.loads(o.json.read_text())))
+        put(o.table, o.mark, table(json.loads(o.json.read_text())))
         return 0
     if not (o.cases / "exam.json").is_file():
         print(f"skipped: no {o.cases / 'exam.json'}")
