@@ -3,7 +3,7 @@
     bench/prove_models.py [--models 8b,70b,405b] [--json FILE] [--table DOCUMENT]
 
 The plan is bench/plans/llama_parallel.py: forward, backward, clipping and AdamW, with tensor, sequence, pipeline and data parallelism. It is proved at small dims
-with two layers a stage, and compared with the program at the published dims. With --table nothing runs.
+with three layers a stage, and compared with the program at the published dims. With --table nothing runs.
 """
 
 import argparse
@@ -19,9 +19,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PLAN = ROOT / "bench" / "plans" / "llama_parallel.py"
 REDUCED = {
-    "8b": "dp=3,pp=1,tp=1,layers=2,batch=12",
-    "70b": "dp=2,pp=4,tp=2,layers=8,batch=8",
-    "405b": "dp=3,pp=16,tp=2,layers=32,batch=12",
+    "8b": "dp=3,pp=1,tp=1,layers=3,batch=12",
+    "70b": "dp=2,pp=4,tp=2,layers=12,batch=8",
+    "405b": "dp=3,pp=16,tp=2,layers=48,batch=12",
 }
 
 

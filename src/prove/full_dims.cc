@@ -50,7 +50,13 @@ std::string kind_of(const Trace& trace, const Node& node) {
     text += key;
     append_kind(value, text);
   }
-  for (const Tensor& t : node.results) text += std::to_string(t.shape.size()) + t.dtype;
+  // As many parts as ranks, where something is split: one after another alike is one.
+  std::string before;
+  for (const Tensor& t : node.results) {
+    const std::string kind = std::to_string(t.shape.size()) + t.dtype;
+    if (kind != before) text += kind + ";";
+    before = kind;
+  }
   return text;
 }
 
@@ -80,7 +86,8 @@ std::string other_operators(const Trace& a, const Folded& fa, const Trace& b, co
   };
   std::string text = "at full dims it runs " + told(b, y) + ", at reduced ones " + told(a, x);
   if (told(a, x) == told(b, y)) text += ", with other arguments or another number of repetitions";
-  return text + " (a block that repeats at full dims has to run at least twice at reduced ones)";
+  return text +
+         " (a block that repeats at full dims has to repeat at reduced ones: three times will do)";
 }
 
 // One side against its twin; "" where they are the same program.

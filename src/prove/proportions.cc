@@ -66,7 +66,8 @@ Numbers sizes_in(const Node& node, uint32_t rank) {
       collect_numbers(node.arguments[i], rank, node.view, found);
   }
   for (const json& value : node.keywords) collect_numbers(value, rank, node.view, found);
-  for (const Tensor& t : node.results) collect_tensor(t, found);
+  found.push_back({static_cast<double>(node.results.size()), false});
+  if (!node.results.empty()) collect_tensor(node.results.front(), found);
   return found;
 }
 

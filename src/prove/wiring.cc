@@ -140,6 +140,23 @@ size_t Wiring::repetitions(const Reads& reads, const std::vector<bool>& longer) 
   return found.size();
 }
 
+// Whether one argument reads all repetitions of a writer, as a list of parts does. None where none
+// reads more than one; false where only some do.
+std::optional<bool> Wiring::read_as_lists(const Reads& a, const Reads& b, size_t block) {
+  size_t several = 0, whole = 0, readers = 0;
+  for (const Reads* reads : {&a, &b}) {
+    std::map<const FoldedNode*, std::set<uint32_t>> read;
+    for (const Read& r : reads->all) read[r.reader].insert(r.writer->at[block]);
+    readers += read.size();
+    for (const auto& [reader, repetitions] : read) {
+      several += repetitions.size() > 1;
+      whole += repetitions.size() == reads->all[0].writer->of[block];
+    }
+  }
+  if (several == 0) return {};
+  return whole == readers;
+}
+
 bool Wiring::same_repetitions(const Reads& a, const Reads& b) {
   const Longer reader = longer(*a.all[0].reader, *b.all[0].reader);
   const bool written = a.all[0].writer != nullptr;
@@ -158,17 +175,22 @@ bool Wiring::same_repetitions(const Reads& a, const Reads& b) {
     return false;
   for (size_t j = 0; j < writer.size(); ++j) {
     if (!writer[j]) continue;
-    std::optional<Followings> ways;
+    if (const auto lists = read_as_lists(a, b, j)) {
+      if (!*lists) return false;
+      continue;
+    }
+    // By the reader's place in the blocks that are equally long: the first of seven parts follows
+    // the last of the repetition before, the others those beside them.
+    std::map<std::string, Followings> ways;
     for (const Reads* reads : {&a, &b})
       for (const Read& r : reads->all) {
         Followings here = ways_of(r.writer->at[j], r.writer->of[j], *r.reader, reader);
-        if (!ways) {
-          ways = std::move(here);
-        } else {
-          std::erase_if(*ways, [&](const Following& way) { return !here.contains(way); });
-        }
+        const auto [at, fresh] = ways.try_emplace(fixed(*r.reader, reader), here);
+        if (!fresh)
+          std::erase_if(at->second, [&](const Following& way) { return !here.contains(way); });
       }
-    if (ways && ways->empty()) return false;
+    for (const auto& [place, left] : ways)
+      if (left.empty()) return false;
   }
   return true;
 }

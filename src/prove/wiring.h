@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -53,6 +54,7 @@ class Wiring {
   std::string place(const Slot& slot) const;
   // In how many repetitions of the longer blocks something is read.
   static size_t repetitions(const Reads& reads, const std::vector<bool>& longer);
+  static std::optional<bool> read_as_lists(const Reads& a, const Reads& b, size_t block);
   static bool same_repetitions(const Reads& a, const Reads& b);
 
   const Trace& trace_;
