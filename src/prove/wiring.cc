@@ -66,7 +66,7 @@ Followings ways_of(int64_t v, int64_t of, const FoldedNode& reader, const Longer
 }
 
 // Numbers of the equally long blocks, and which ends of the longer ones; "" in their middle.
-std::string exactly(const FoldedNode& node, const Longer& is_longer) {
+std::string placed(const FoldedNode& node, const Longer& is_longer) {
   std::string text = ":";
   for (size_t i = 0; i < node.at.size(); ++i) {
     if (!is_longer[i])
@@ -164,7 +164,7 @@ bool Wiring::same_repetitions(const Reads& a, const Reads& b) {
   const auto seen = [&](const Reads& reads) {
     std::set<std::string> found;
     for (const Read& r : reads.all)
-      if (const std::string at = exactly(*r.reader, reader); !at.empty())
+      if (const std::string at = placed(*r.reader, reader); !at.empty())
         found.insert(at + (written ? "<" + fixed(*r.writer, writer) : ""));
     return found;
   };
@@ -179,8 +179,8 @@ bool Wiring::same_repetitions(const Reads& a, const Reads& b) {
       if (!*lists) return false;
       continue;
     }
-    // By the reader's place in the blocks that are equally long: the first of seven parts follows
-    // the last of the repetition before, the others those beside them.
+    // By the reader's place in the blocks that are equally long. Of seven parts the first follows
+    // the last of the repetition before, each other the one beside it.
     std::map<std::string, Followings> ways;
     for (const Reads* reads : {&a, &b})
       for (const Read& r : reads->all) {
