@@ -30,7 +30,7 @@ void add_prove(CLI::App& app, Pipeline& run) {
       ->add_option("--captured", opt->captured,
                    "Prove what --work has kept in this folder; nothing runs")
       ->type_name("DIR")
-      ->excludes("--work");
+      ->excludes("--work", "--dims", "--full");
   command->add_option("--json", opt->json, "Write the result to this file")->type_name("FILE");
   command->add_option("--html", opt->html, "As one page")->type_name("FILE");
   command->add_option("--sarif", opt->sarif, "As SARIF, for code review")->type_name("FILE");

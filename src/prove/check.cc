@@ -187,21 +187,6 @@ std::vector<Element> unknowns(Terms& terms, const std::string& name, const Input
   return all;
 }
 
-std::string without_kind(const std::string& output) {
-  const size_t colon = output.find(':');
-  return colon == std::string::npos ? output : output.substr(colon + 1);
-}
-
-// Which elements of the model's output a rank gives; nullptr: all. What the output says of itself
-// counts before what is held of the input of its name.
-const std::vector<int64_t>* place_of_output(const Trace& trace, const std::string& output) {
-  if (const auto own = trace.output_place.find(output); own != trace.output_place.end())
-    return &own->second;
-  const std::string base = without_kind(output);
-  const auto held = base == output ? trace.place.end() : trace.place.find(base);
-  return held == trace.place.end() ? nullptr : &held->second;
-}
-
 std::vector<int64_t> position_in(const Shape& shape, size_t n) {
   std::vector<int64_t> position(shape.size());
   for (size_t d = shape.size(); d-- > 0;) {

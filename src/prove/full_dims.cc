@@ -13,11 +13,6 @@ namespace {
 
 using nlohmann::json;
 
-std::string line_text(const Trace& trace, const Node& node) {
-  const auto& stack = trace.stacks[node.stack];
-  return stack.empty() ? "?" : stack[0].file + ":" + std::to_string(stack[0].line);
-}
-
 // What a node is but for its numbers: its operator, its lines, its arguments' kinds.
 void append_kind(const json& argument, std::string& text) {
   if (is_tensor(argument)) {
@@ -104,12 +99,6 @@ std::string compared(const Trace& small, const Trace& full, const Proportions& p
   return proportions.difference(small, a, full, b);
 }
 
-std::set<std::string> names_of(const std::map<std::string, Tensor>& of) {
-  std::set<std::string> names;
-  for (const auto& [name, tensor] : of) names.insert(name);
-  return names;
-}
-
 }  // namespace
 
 FullDims read_full_dims(const std::string& folder) {
@@ -123,9 +112,6 @@ FullDims read_full_dims(const std::string& folder) {
     ranks = file.at("ranks").get<std::vector<uint32_t>>();
     found.twins = file.at("twins").get<std::vector<uint32_t>>();
     if (ranks.size() != found.twins.size()) throw std::runtime_error("ranks without twins");
-    for (const auto& [name, input] : file.at("names").items())
-      found.inputs[name] = {input.at("kind") == "token",
-                            input.at("shape").get<std::vector<int64_t>>(), input.value("size", 0u)};
   } catch (const std::exception& e) {
     throw std::runtime_error(path + ": " + e.what());
   }
@@ -152,7 +138,7 @@ FullComparison compare_full_dims(const Captured& reduced, const FullDims& full) 
   std::set<std::string> given;
   for (size_t i = 0; i < full.ranks.size(); ++i) {
     const Trace& rank = full.ranks[i];
-    for (const std::string& name : names_of(rank.outputs)) given.insert(name);
+    for (const auto& [name, tensor] : rank.outputs) given.insert(name);
     const uint32_t twin = full.twins[i];
     if (twin >= reduced.ranks.size()) {
       result.difference = "rank " + std::to_string(rank.rank) + " has no twin at reduced dims";
@@ -166,7 +152,7 @@ FullComparison compare_full_dims(const Captured& reduced, const FullDims& full) 
       return result;
     }
   }
-  for (const std::string& name : names_of(full.logical.outputs))
+  for (const auto& [name, tensor] : full.logical.outputs)
     if (!given.contains(name)) {
       result.difference = "no rank that was looked at has " + name;
       return result;

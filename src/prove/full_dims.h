@@ -25,7 +25,6 @@ namespace opguard::proving {
 struct FullDims {
   uint32_t world = 0;
   std::map<std::string, int64_t> dims;
-  std::map<std::string, Input> inputs;
   Trace logical;
   std::vector<Trace> ranks;
   std::vector<uint32_t> twins;  // of each: the rank at reduced dims in the same place

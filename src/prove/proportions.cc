@@ -139,15 +139,48 @@ std::string Proportions::difference(const Trace& small, const Folded& folded_sma
     const Numbers a = sizes_in(x, small_rank_), b = sizes_in(y, full_rank_);
     for (size_t n = 0; n < a.size() && n < b.size(); ++n) {
       if (follows(a[n].value, b[n].value, a[n].beside)) continue;
-      const auto& stack = small.stacks[x.stack];
-      return "a number of " + x.op +
-             (stack.empty() ? "" : " at " + stack[0].file + ":" + std::to_string(stack[0].line)) +
-             " is " + json(a[n].value).dump() + " at reduced dims and " + json(b[n].value).dump() +
+      return "a number of " + x.op + " at " + line_text(small, x) + " is " +
+             json(a[n].value).dump() + " at reduced dims and " + json(b[n].value).dump() +
              " at full ones: no product of dims grew so";
     }
     if (a.size() != b.size())
       return x.op + " has another number of arguments at full dims, " + std::to_string(b.size()) +
              " for " + std::to_string(a.size());
+  }
+  return uneven(folded_small, full, folded_full);
+}
+
+// Repetitions that the reduced trace does not have: their numbers are the first one's, the last
+// one's, or as far between the two as the repetition is.
+std::string Proportions::uneven(const Folded& folded_small, const Trace& full,
+                                const Folded& folded) const {
+  std::vector<std::vector<uint32_t>> repeats(folded_small.labels.size());
+  for (const FoldedNode& node : folded_small.nodes) repeats[node.leaf] = node.of;
+  std::map<std::pair<uint32_t, std::vector<uint32_t>>, size_t> by_place;
+  for (size_t i = 0; i < folded.nodes.size(); ++i)
+    by_place[{folded.nodes[i].leaf, folded.nodes[i].at}] = i;
+  for (size_t i = 0; i < folded.nodes.size(); ++i) {
+    const FoldedNode& here = folded.nodes[i];
+    for (size_t d = 0; d < here.at.size(); ++d) {
+      const uint32_t k = here.at[d], end = here.of[d] - 1;
+      // In a block that runs as often at reduced dims each has been compared with its own.
+      if (k == 0 || k == end || here.of[d] == repeats[here.leaf][d]) continue;
+      std::vector<uint32_t> at = here.at;
+      at[d] = 0;
+      const size_t first = by_place.at({here.leaf, at});
+      at[d] = end;
+      const size_t last = by_place.at({here.leaf, at});
+      const Numbers own = sizes_in(full.nodes[i], full_rank_),
+                    low = sizes_in(full.nodes[first], full_rank_),
+                    high = sizes_in(full.nodes[last], full_rank_);
+      for (size_t n = 0; n < own.size() && n < low.size() && n < high.size(); ++n) {
+        const double x = own[n].value, y = low[n].value, z = high[n].value;
+        if (close(x, y) || close(x, z) || close(x, y + (z - y) * k / end)) continue;
+        return "a number of " + full.nodes[i].op + " at " + line_text(full, full.nodes[i]) +
+               " is " + json(x).dump() + " in repetition " + std::to_string(k) + " at full dims, " +
+               json(y).dump() + " in the first and " + json(z).dump() + " in the last";
+      }
+    }
   }
   return "";
 }

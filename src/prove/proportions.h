@@ -31,6 +31,7 @@ class Proportions {
                          const Folded& folded_full) const;
 
  private:
+  std::string uneven(const Folded& folded_small, const Trace& full, const Folded& folded) const;
   bool grew(double small, double full) const;
 
   uint32_t small_rank_, full_rank_;

@@ -61,13 +61,6 @@ bool keeps_elements(const Node& node) {
   return kNames.contains(node.name) || scales(node);
 }
 
-void collect_storages(const nlohmann::json& argument, std::unordered_set<uint32_t>& into) {
-  if (is_tensor(argument))
-    into.insert(argument["t"][0].get<uint32_t>());
-  else if (argument.is_array())
-    for (const auto& entry : argument) collect_storages(entry, into);
-}
-
 bool is_complex(const Tensor& t) { return t.dtype.starts_with("complex"); }
 
 // Calls f(offset) for each element, in logical order.
@@ -104,10 +97,13 @@ Rank::Rank(Terms& terms, const Trace& trace, KnownSums& known, bool logical)
 }
 
 void Rank::find_used() {
+  const auto use = [&](const nlohmann::json& argument) {
+    for (uint32_t storage : storages_in(argument)) used_.insert(storage);
+  };
   for (const Node& node : trace_.nodes) {
     if (node.known || node.view || adds_only(node)) continue;
-    for (const auto& argument : node.arguments) collect_storages(argument, used_);
-    for (const auto& argument : node.keywords) collect_storages(argument, used_);
+    for (const auto& argument : node.arguments) use(argument);
+    for (const auto& argument : node.keywords) use(argument);
   }
   // A sum whose half is used is used: else one path would have its name, and the other its parts.
   for (size_t i = trace_.nodes.size(); i-- > 0;) {
@@ -115,7 +111,7 @@ void Rank::find_used() {
     const auto is_used = [&](const Tensor& t) { return used_.contains(t.storage); };
     if (!node.known && !node.view && keeps_elements(node) &&
         std::any_of(node.writes.begin(), node.writes.end(), is_used))
-      for (const auto& argument : node.arguments) collect_storages(argument, used_);
+      for (const auto& argument : node.arguments) use(argument);
   }
 }
 

@@ -238,7 +238,6 @@ class Terms {
   Product normal(Factors& factors);
   Product without_whole_root(const Factors& factors, Atom root);
   Product raised(Monomial m, int32_t by);
-  Product multiplied(Element a, Element b);
   Element expanded(Element a, Element b);
   Sum without_lone_sums(const Sum& sum) const;
   bool same_within(Element a, Element b, int& rounds);

@@ -51,6 +51,29 @@ Node node_of(json& given) {
 
 }  // namespace
 
+std::vector<uint32_t> storages_in(const json& argument) {
+  if (is_tensor(argument)) return {argument["t"][0].get<uint32_t>()};
+  std::vector<uint32_t> found;
+  if (argument.is_array())
+    for (const json& entry : argument)
+      for (uint32_t storage : storages_in(entry)) found.push_back(storage);
+  return found;
+}
+
+std::string line_text(const Trace& trace, const Node& node) {
+  const auto& stack = trace.stacks[node.stack];
+  return stack.empty() ? "?" : stack[0].file + ":" + std::to_string(stack[0].line);
+}
+
+const std::vector<int64_t>* place_of_output(const Trace& trace, const std::string& output) {
+  if (const auto own = trace.output_place.find(output); own != trace.output_place.end())
+    return &own->second;
+  const size_t colon = output.find(':');
+  if (colon == std::string::npos) return nullptr;
+  const auto held = trace.place.find(output.substr(colon + 1));
+  return held == trace.place.end() ? nullptr : &held->second;
+}
+
 bool is_tensor(const json& argument) { return argument.is_object() && argument.contains("t"); }
 
 Tensor tensor_of(const json& argument) {

@@ -74,6 +74,13 @@ struct Captured {
 // Whether an argument is a tensor, and which.
 bool is_tensor(const nlohmann::json& argument);
 Tensor tensor_of(const nlohmann::json& argument);
+// The storages of the tensors within an argument, lists too, in order.
+std::vector<uint32_t> storages_in(const nlohmann::json& argument);
+// "/home/me/tp.py:40", the innermost line of a node; "?" where no line of the user's is known.
+std::string line_text(const Trace& trace, const Node& node);
+// Which elements of the model's output a rank gives; nullptr: all. What the output says of itself
+// counts before what is held of the input of its name.
+const std::vector<int64_t>* place_of_output(const Trace& trace, const std::string& output);
 // A number, also one of those JSON has none for.
 double number_of(const nlohmann::json& argument);
 

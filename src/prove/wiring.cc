@@ -6,13 +6,6 @@
 namespace opguard::proving {
 namespace {
 
-void collect(const nlohmann::json& argument, std::vector<uint32_t>& storages) {
-  if (is_tensor(argument))
-    storages.push_back(argument["t"][0].get<uint32_t>());
-  else if (argument.is_array())
-    for (const auto& entry : argument) collect(entry, storages);
-}
-
 // "layers.#.wq" of "layers.12.wq".
 std::string without_numbers(const std::string& name) {
   std::string kept;
@@ -96,12 +89,9 @@ Wiring::Wiring(const Trace& trace, const Folded& folded) : trace_(trace), folded
   std::unordered_map<uint32_t, size_t> writer;
   for (size_t i = 0; i < trace.nodes.size(); ++i) {
     const Node& node = trace.nodes[i];
-    std::vector<uint32_t> storages;
     uint32_t argument = 0;
     const auto read_all = [&](const nlohmann::json& value) {
-      storages.clear();
-      collect(value, storages);
-      for (uint32_t storage : storages) {
+      for (uint32_t storage : storages_in(value)) {
         const Slot slot{folded.nodes[i].leaf, argument};
         if (auto at = writer.find(storage); at != writer.end()) {
           const FoldedNode& from = folded.nodes[at->second];
@@ -199,9 +189,8 @@ std::string Wiring::place(const Slot& slot) const {
   for (size_t i = 0; i < folded_.nodes.size(); ++i) {
     if (folded_.nodes[i].leaf != slot.leaf) continue;
     const Node& node = trace_.nodes[i];
-    const auto& stack = trace_.stacks[node.stack];
-    return "argument " + std::to_string(slot.argument) + " of " + node.op +
-           (stack.empty() ? "" : " at " + stack[0].file + ":" + std::to_string(stack[0].line));
+    return "argument " + std::to_string(slot.argument) + " of " + node.op + " at " +
+           line_text(trace_, node);
   }
   return "?";
 }

@@ -25,6 +25,7 @@
 #include "report/reasons.h"
 #include "report/region.h"
 #include "report/rows.h"
+#include "report/sarif_parts.h"
 #include "report/step_text.h"
 #include "report/uri.h"
 #include "support/text.h"
@@ -106,13 +107,7 @@ class Sarif {
                          {"proof", report_.proof ? proof_name(report_.proof->state) : "none"},
                          {"certified_prefix", report_.alignment.certified_prefix},
                          {"pairs", report_.alignment.pairs}};
-    Json json;
-    json["$schema"] =
-        "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/"
-        "sarif-schema-2.1.0.json";
-    json["version"] = "2.1.0";
-    json["runs"][0] = std::move(run);
-    return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+    return sarif_text(std::move(run));
   }
 
  private:

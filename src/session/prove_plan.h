@@ -10,10 +10,10 @@ namespace opguard {
 struct ProvePlanOptions {
   std::string plan;  // a Python file with logical(), plan() and WORLD
   std::string python = "python3";
-  std::string dims;      // "hidden=16,heads=8": other than the file's
+  std::string dims;                 // "hidden=16,heads=8": other than the file's
   std::optional<std::string> full;  // compare with these dims; "": with the plan's FULL
-  std::string work;      // keep the captured files in this new folder
-  std::string captured;  // a folder that --work has kept: nothing is captured
+  std::string work;                 // keep the captured files in this new folder
+  std::string captured;             // a folder that --work has kept: nothing is captured
   std::string json, html, sarif;
   std::string replay;  // write a refutation as a program into this new folder
 };

@@ -60,10 +60,8 @@ std::pair<int64_t, int64_t> indices_of(const proving::Captured& captured,
   const std::vector<int64_t>& shape = rank.outputs.at(d.output).shape;
   int64_t own = 0;
   for (size_t i = 0; i < shape.size(); ++i) own = own * shape[i] + d.position[i];
-  const size_t colon = d.output.find(':');
-  if (colon == std::string::npos) return {own, own};
-  const auto place = rank.place.find(d.output.substr(colon + 1));
-  return {own, place == rank.place.end() ? own : place->second.at(static_cast<size_t>(own))};
+  const std::vector<int64_t>* place = proving::place_of_output(rank, d.output);
+  return {own, place == nullptr ? own : place->at(static_cast<size_t>(own))};
 }
 
 Json case_json(const proving::Captured& captured, const proving::Result& result) {

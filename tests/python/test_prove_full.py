@@ -103,6 +103,7 @@ def test_full_dims_by_option(tmp_path):
         ("if tp > 1: y = Sum", "if tp > 1 and i < 4: y = Sum", "at full dims it runs"),  # a layer without its collective
         ('state["layers.%d.up" % i], state["layers.%d.down" % i]\n            z', 'state["layers.%d.up" % {7: 8, 8: 7}.get(i, i)], state["layers.%d.down" % i]\n            z', "comes from another"),  # two layers' weights exchanged
         ('y / d["width"]', 'y / (2 if d["width"] == 2 else 5)', "no product of dims grew so"),  # a number of its own
+        ('y / d["width"]', 'y / (5 if i == 4 else d["width"])', "in repetition"),  # of one layer in the middle
         ("x = x + y", "x = (x if i < 6 else state['x']) + y", "at full dims it runs"),  # a residual that begins again
         ("rows, inner = ", "dist.barrier() if d['rows'] > 8 and dp > 1 else None\n    rows, inner = ", None),  # outside the step: no difference
     ],

@@ -175,6 +175,9 @@ def capture(plan, options):
     # Nothing has been computed here when the sides are forked: a backward pass leaves threads that a child waits for.
     sys.stdout.flush()
     sys.stderr.flush()
+    stale = os.path.join(options.out, "full", "plan.json")
+    if os.path.exists(stale):
+        os.remove(stale)
     _capture_sides(side, plan, options, dims, options.out, torch.__version__)
     if options.full is not None:
         full = plan.full_dims(dims, options.full)

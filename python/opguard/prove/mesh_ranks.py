@@ -3,7 +3,7 @@
     mesh [64, 16, 8]    64 data-parallel by 16 pipeline by 8 tensor-parallel ranks, the last the fastest: rank 8 is [0, 1, 0]
 
 At full dims not every rank is looked at. Those on the axes through rank 0 are, and the last rank of all: of an axis that is
-shorter at reduced dims, its last rank alone. Of 8,192 ranks these are 25.
+shorter at reduced dims, its last rank alone. Of those 8,192 these are 19, where only the pipeline is as long at reduced dims.
 """
 
 import math
