@@ -150,8 +150,8 @@ std::string Proportions::difference(const Trace& small, const Folded& folded_sma
   return uneven(folded_small, full, folded_full);
 }
 
-// Repetitions that the reduced trace does not have: their numbers are the first one's, the last
-// one's, or as far between the two as the repetition is.
+// Repetitions that the reduced trace does not have. Each of their numbers is the first one's or the
+// last one's, or as far between the two as the repetition is.
 std::string Proportions::uneven(const Folded& folded_small, const Trace& full,
                                 const Folded& folded) const {
   std::vector<std::vector<uint32_t>> repeats(folded_small.labels.size());
