@@ -2,8 +2,9 @@
 
     bench/prove_exam.py [--cases DIR] [--json FILE] [--table DOCUMENT] [--mark NAME]
 
-The cases are ../shared/cases/prove, or bench/plans/exam (exam.json says what each is; one with edits is made of its base). A statement counts as named where a line that stands under "made", "fed" or "passed" is
-within --near lines of the mutated one and in its file. With --table nothing runs: what --json has kept is written into the document.
+The cases are ../shared/cases/prove, or bench/plans/exam (exam.json says what each is; one with edits is made of its base). A statement counts as named where a line that stands under "made", "fed", "passed" or "used", or
+one of the two that called it, is within --near lines of the mutated one and in its file. It is within a hop where that holds, or where such a line read what a line
+beside the mutated one wrote, or wrote what that one read, on some rank. With --table nothing runs: what --json has kept is written into the document.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+CALLERS = 2  # that the text of a report shows with a statement
 
 
 def mutated_lines(o, case):
@@ -48,20 +50,56 @@ def plan_of(o, case, folder):
     return path
 
 
+def tensors(argument):
+    if isinstance(argument, dict):
+        if "t" in argument:
+            yield argument["t"][0]
+        else:
+            for value in argument.values():
+                yield from tensors(value)
+    elif isinstance(argument, list):
+        for value in argument:
+            yield from tensors(value)
+
+
+def neighbours(work):
+    """Pairs of lines of which one read what the other had written last: {(file, line): {(file, line), ...}} of all ranks."""
+    found = {}
+    for path in work.glob("rank-*.json"):
+        side = json.loads(path.read_text())
+        lines = [{(Path(file).name, line) for file, line, _ in stack[: 1 + CALLERS]} for stack in side["stacks"]]
+        writer = {int(storage): lines[at] for storage, at in side.get("constants_at", {}).items()}
+        for node in side["nodes"]:
+            here = lines[node["at"]]
+            for storage in tensors([node["args"], node["kwargs"]]):
+                for line in writer.get(storage, ()):
+                    for other in here:
+                        found.setdefault(line, set()).add(other)
+                        found.setdefault(other, set()).add(line)
+            for storage in tensors(node["out"] + node["writes"]):
+                writer[storage] = here
+    return found
+
+
 def try_case(o, case):
     with tempfile.TemporaryDirectory() as folder:
         path = plan_of(o, case, folder)
         begin = time.monotonic()
-        ran = subprocess.run([o.opguard, "prove", path, "--python", o.python, "--json", Path(folder) / "result.json"], capture_output=True, text=True)
+        ran = subprocess.run([o.opguard, "prove", path, "--python", o.python, "--work", Path(folder) / "work", "--json", Path(folder) / "result.json"], capture_output=True, text=True)
         seconds = time.monotonic() - begin
         written = Path(folder) / "result.json"
         found = json.loads(written.read_text()) if written.exists() else {"verdict": "bad input", "why": ran.stderr.strip()[-300:]}
+        beside = neighbours(Path(folder) / "work") if found["verdict"] == "refuted" else {}
     result = {"case": case["case"], "expect": case["expect"], "verdict": found["verdict"], "seconds": round(seconds, 1), "check_seconds": round(found.get("seconds", 0), 2)}
     if case["expect"] == "refuted" and found["verdict"] == "refuted":
         wanted = mutated_lines(o, case)
         difference = found.get("difference", {})
-        said = [s for s in (found.get("at"), difference.get("made"), difference.get("fed"), difference.get("passed")) if s]
+        told = [s for s in (found.get("at"), difference.get("made"), *difference.get("fed", []), difference.get("passed"), difference.get("used")) if s]
+        said = [line for s in told for line in (s, *s.get("callers", [])[:CALLERS])]
         near = [abs(s["line"] - line) for s in said for line in wanted if Path(s["file"]).name == path.name]
+        named = {(Path(s["file"]).name, s["line"]) for s in said}
+        hop = any(other in named for line in wanted for at in (line - 1, line, line + 1) for other in beside.get((path.name, at), ()))
+        result["within_a_hop"] = hop or min(near, default=o.near + 1) <= o.near
         result.update(statement=wanted, said=["%s:%d" % (Path(s["file"]).name, s["line"]) for s in said], lines_off=min(near, default=None))
     elif found.get("why"):
         result["why"] = found["why"]
@@ -69,10 +107,11 @@ def try_case(o, case):
 
 
 def table(kept):
-    rows = ["| plan | expected | verdict | s, of them checking | lines from the mutated statement |", "|---|---|---|---|---|"]
+    rows = ["| plan | expected | verdict | s, of them checking | lines from the mutated statement | within a hop |", "|---|---|---|---|---|---|"]
     for r in kept["cases"]:
         off = r.get("lines_off")
-        rows.append("| %s | %s | %s | %.1f, %.2f | %s |" % (r["case"], r["expect"], r["verdict"], r["seconds"], r["check_seconds"], "" if r["expect"] != "refuted" else "another file" if off is None else off))
+        hop = {True: "yes", False: "no"}.get(r.get("within_a_hop"), "")
+        rows.append("| %s | %s | %s | %.1f, %.2f | %s | %s |" % (r["case"], r["expect"], r["verdict"], r["seconds"], r["check_seconds"], "" if r["expect"] != "refuted" else "another file" if off is None else off, hop))
     return "\n".join(rows)
 
 
@@ -105,8 +144,8 @@ def main():
     wrongly_proved = sum(r["verdict"] == "proved" != r["expect"] for r in results)
     refuted = [r for r in results if r["expect"] == "refuted"]
     named = sum(r.get("lines_off") is not None and r["lines_off"] <= o.near for r in refuted)
-    summary = {"cases": len(results), "right": right, "wrongly_proved": wrongly_proved, "refuted": len(refuted), "statement_within": o.near, "statement_named": named, "seconds": round(sum(r["seconds"] for r in results), 1)}
-    print("%(right)d of %(cases)d verdicts as expected, %(wrongly_proved)d wrongly proved; of %(refuted)d mutated plans the statement within %(statement_within)d lines in %(statement_named)d; %(seconds).0f s" % summary)
+    summary = {"cases": len(results), "right": right, "wrongly_proved": wrongly_proved, "refuted": len(refuted), "statement_within": o.near, "statement_named": named, "within_a_hop": sum(r.get("within_a_hop", False) for r in refuted), "seconds": round(sum(r["seconds"] for r in results), 1)}
+    print("%(right)d of %(cases)d verdicts as expected, %(wrongly_proved)d wrongly proved; of %(refuted)d mutated plans the statement within %(statement_within)d lines in %(statement_named)d, within a hop in %(within_a_hop)d; %(seconds).0f s" % summary)
     if o.json:
         o.json.write_text(json.dumps({"summary": summary, "cases": results}, indent=1) + "\n")
     return 0 if right == len(results) else 1

@@ -1,6 +1,6 @@
 """Soundness of `opguard prove`: correct plans with one statement changed at random; whatever is proved is run in float64 and compared.
 
-    bench/prove_mutations.py [--number N] [--seed N] [--json FILE] [--table DOCUMENT]
+    bench/prove_mutations.py [--number N] [--seed N] [--jobs N] [--json FILE] [--table DOCUMENT]
 
 A mutation deletes a statement, changes a number, swaps two arguments, swaps + and -, or * and /, changes a dimension's sign, a group or a reduction. Of each
 plan that is still `proved` all ranks run with gloo, from the model's random parameters, and every output is compared with the model's. A proof whose numbers
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -150,6 +151,34 @@ def mutated(source, chance):
     return ast.unparse(tree), mutation.done
 
 
+def judged(o, n, plan, source, done, port):
+    """What opguard says of one mutation, and whether the numbers agree where it is proved."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        shutil.copy(o.cases / "llama.py", folder / "llama.py")
+        (folder / "numeric.py").write_text(NUMERIC)
+        path = folder / "plan.py"
+        path.write_text(source)
+        try:
+            ran = subprocess.run([o.opguard, "prove", path, "--python", o.python, "--json", folder / "result.json"], capture_output=True, text=True, timeout=300)
+            verdict = {0: "proved", 1: "refuted", 2: "unknown", 3: "bad_input"}.get(ran.returncode, "crashed")
+        except subprocess.TimeoutExpired:
+            verdict = "timeout"
+        result = {"plan": plan, "mutation": done, "verdict": verdict}
+        if verdict == "unknown":
+            result["why"] = ran.stdout.split("\n")[0][:200]
+        if verdict == "proved":
+            numbers = subprocess.run([o.python, folder / "numeric.py", path, str(port)], capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+            worst, _, where = numbers.stdout.strip().rpartition("\n")[2].partition("\t")
+            result.update(worst=float(worst) if worst else float("inf"), where=where or numbers.stderr[-200:])
+            result["wrong"] = not result["worst"] <= 1e-6
+            if result["wrong"] and o.json:
+                (o.json.parent / f"wrong_{n}.py").write_text(source)
+    if verdict not in ("refuted", "bad_input"):
+        print(n, result, flush=True)
+    return result
+
+
 def table(kept):
     s = kept["summary"]
     return "| plans with one change | proved | of these wrong | refuted | unknown | not to be captured |\n|---|---|---|---|---|---|\n| %(number)d | %(proved)d | %(wrong)d | %(refuted)d | %(unknown)d | %(bad_input)d |" % s
@@ -159,6 +188,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--number", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=2, help="how many at a time")
     parser.add_argument("--cases", type=Path, default=ROOT.parent / "shared" / "cases" / "prove")
     parser.add_argument("--opguard", type=Path, default=ROOT / "build" / "release" / "src" / "cli" / "opguard")
     parser.add_argument("--python", type=Path, default=ROOT / ".venv" / "bin" / "python")
@@ -173,36 +203,13 @@ def main():
     if not o.cases.is_dir():
         print(f"skipped: no {o.cases}")
         return 77
-    chance, results = random.Random(o.seed), []
-    with tempfile.TemporaryDirectory() as folder:
-        folder = Path(folder)
-        shutil.copy(o.cases / "llama.py", folder / "llama.py")
-        (folder / "numeric.py").write_text(NUMERIC)
-        begin = time.monotonic()
-        for n in range(o.number):
-            plan = chance.choice(PLANS)
-            source, done = mutated((o.cases / (plan + ".py")).read_text(), chance)
-            path = folder / "plan.py"
-            path.write_text(source)
-            try:
-                ran = subprocess.run([o.opguard, "prove", path, "--python", o.python, "--json", folder / "result.json"], capture_output=True, text=True, timeout=300)
-                verdict = {0: "proved", 1: "refuted", 2: "unknown", 3: "bad_input"}.get(ran.returncode, "crashed")
-            except subprocess.TimeoutExpired:
-                verdict = "timeout"
-            result = {"plan": plan, "mutation": done, "verdict": verdict}
-            if verdict == "unknown":
-                result["why"] = ran.stdout.split("\n")[0][:200]
-            if verdict == "proved":
-                port = 20000 + chance.randrange(20000)
-                numbers = subprocess.run([o.python, folder / "numeric.py", path, str(port)], capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
-                worst, _, where = numbers.stdout.strip().rpartition("\n")[2].partition("\t")
-                result.update(worst=float(worst) if worst else float("inf"), where=where or numbers.stderr[-200:])
-                result["wrong"] = not result["worst"] <= 1e-6
-                if result["wrong"] and o.json:
-                    (o.json.parent / f"wrong_{n}.py").write_text(source)
-            results.append(result)
-            if verdict not in ("refuted", "bad_input"):
-                print(n, result, flush=True)
+    chance, drawn = random.Random(o.seed), []
+    for n in range(o.number):
+        plan = chance.choice(PLANS)
+        drawn.append((n, plan, *mutated((o.cases / (plan + ".py")).read_text(), chance), 20000 + chance.randrange(20000)))
+    begin = time.monotonic()
+    with ThreadPoolExecutor(o.jobs) as pool:
+        results = list(pool.map(lambda one: judged(o, *one), drawn))
     count = {v: sum(r["verdict"] == v for r in results) for v in ("proved", "refuted", "unknown", "bad_input", "crashed", "timeout")}
     summary = {"number": o.number, "seed": o.seed, **count, "wrong": sum(r.get("wrong", False) for r in results), "seconds": round(time.monotonic() - begin)}
     print(summary)

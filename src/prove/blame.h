@@ -1,12 +1,16 @@
-// prove/blame.h: which statement made the wrong term of an output.
+// prove/blame.h: which statement made the wrong term of an output, and what it was fed by.
 //
 // What the model forms is right. So the first monomial of a wrong output that the model never forms
 // was made by whoever is to blame, or just behind. Where it is of a sum, that sum's maker is named.
+// Where only a factor is wrong, no monomial is strange: the factor itself is followed.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "prove/familiar.h"
+#include "prove/history.h"
 #include "prove/rank.h"
 
 namespace opguard::proving {
@@ -17,18 +21,23 @@ struct WrongOutput {
   Element want, got;
 };
 
+// Where something came from that a node reads: another node, or a line before the step.
+struct Fed {
+  uint32_t rank = 0, stack = 0;
+  std::optional<NodeAt> node;
+};
+
 struct Blame {
-  const Rank* made_on = nullptr;
-  const Node* made_by = nullptr;
-  const Rank* passed_on = nullptr;  // who wrote it last before it was used
-  const Node* passed_by = nullptr;
-  const Node* fed_by = nullptr;  // who wrote what made_by reads, on another line
+  std::optional<NodeAt> made;
+  std::optional<NodeAt> passed;  // who wrote it last before it was used
+  std::optional<NodeAt> used;    // of a wrong sum: who took it first for one of the model's
+  std::vector<Fed> fed;          // what made it wrong before that, most telling first
 };
 
 // The wrong output that was made first: it is nearest to the fault.
 size_t earliest(const std::vector<WrongOutput>& outputs);
-// right: monomials below that number are the logical model's own.
-Blame blame(Terms& terms, const WrongOutput& output, const std::vector<Rank>& ranks,
-            Monomial right);
+// right: monomials below that number are the logical model's own. plan: the ranks' run, kept.
+Blame blame(Terms& terms, const WrongOutput& output, const std::vector<Rank>& ranks, Monomial right,
+            const Familiar& model, const History& plan);
 
 }  // namespace opguard::proving

@@ -16,18 +16,23 @@ constexpr uint64_t kPoints = 6;      // the second half of them of positive vari
 constexpr double kDifferent = 1e-6;  // of the sum of their magnitudes
 constexpr double kRounded = 1000;    // times what rounding has done
 
-Statement statement_of(const Rank& rank, const Node& node) {
+Statement statement_of(const Rank& rank, const std::string& op, uint32_t at, bool backward) {
   Statement s;
   s.rank = rank.number();
-  s.op = node.op;
-  s.backward = node.backward;
-  const auto& stack = rank.trace().stacks[node.stack];
+  s.op = op;
+  s.backward = backward;
+  const auto& stack = rank.trace().stacks[at];
   if (!stack.empty()) {
     s.file = stack[0].file;
     s.line = stack[0].line;
     s.function = stack[0].function;
+    s.callers.assign(stack.begin() + 1, stack.end());
   }
   return s;
+}
+
+Statement statement_of(const Rank& rank, const Node& node) {
+  return statement_of(rank, node.op, node.stack, node.backward);
 }
 
 // An error at the node that a rank is at.
@@ -40,7 +45,9 @@ struct Stopped {
 // All ranks to their ends, together.
 class Simulation {
  public:
-  Simulation(Terms& terms, std::vector<Rank>& ranks) : terms_(terms), ranks_(ranks) {}
+  // kept: where the run is written down, or nullptr.
+  Simulation(Terms& terms, std::vector<Rank>& ranks, History* kept = nullptr)
+      : terms_(terms), ranks_(ranks), kept_(kept) {}
 
   void run() {
     waiting_.assign(ranks_.size(), std::nullopt);
@@ -59,6 +66,7 @@ class Simulation {
     bool progress = false;
     while (!rank.done() && !waiting_[r]) {
       const Node& node = rank.node();
+      if (kept_ != nullptr) kept_->arrive(rank);
       try {
         if (!meets(node)) {
           apply(rank);
@@ -79,13 +87,22 @@ class Simulation {
       } catch (const Unprovable& e) {
         throw Stopped{Verdict::unknown, e.what(), statement_of(rank, node)};
       }
-      rank.advance();
+      leave(rank);
       progress = true;
     }
     return progress;
   }
 
-  using Mail = std::map<std::tuple<uint32_t, uint32_t, int64_t>, std::vector<std::vector<Array>>>;
+  void leave(Rank& rank) {
+    if (kept_ != nullptr) kept_->leave(rank);
+    rank.advance();
+  }
+
+  struct Message {
+    std::vector<Array> sent;
+    NodeAt by;
+  };
+  using Mail = std::map<std::tuple<uint32_t, uint32_t, int64_t>, std::vector<Message>>;
   uint32_t other(const Meeting& m) const {
     return static_cast<size_t>(m.root) < m.group.size() ? m.group[static_cast<size_t>(m.root)]
                                                         : static_cast<uint32_t>(m.root);
@@ -93,19 +110,21 @@ class Simulation {
   void send(Rank& rank, const Meeting& m) {
     std::vector<Array> sent;
     for (const Tensor& t : m.inputs) sent.push_back(rank.read(t));
-    mail_[{rank.number(), other(m), m.tag}].push_back(std::move(sent));
+    mail_[{rank.number(), other(m), m.tag}].push_back(
+        {std::move(sent), {rank.number(), rank.next()}});
   }
   bool receive(Rank& rank, const Meeting& m) {
     auto& box = mail_[{other(m), rank.number(), m.tag}];
     if (box.empty()) return false;
     for (size_t i = 0; i < m.outputs.size(); ++i) {
-      const Array& got = box.front().at(i);
+      const Array& got = box.front().sent.at(i);
       if (static_cast<size_t>(size_of(m.outputs[i].shape)) != got.at.size())
         throw Refuted("rank " + std::to_string(rank.number()) + " receives " +
                       std::to_string(size_of(m.outputs[i].shape)) + " elements, and rank " +
                       std::to_string(other(m)) + " sends " + std::to_string(got.at.size()));
       rank.write(m.outputs[i], reshaped(got, m.outputs[i].shape));
     }
+    if (kept_ != nullptr) kept_->meet({rank.number(), rank.next()}, box.front().by);
     box.erase(box.begin());
     return true;
   }
@@ -139,7 +158,12 @@ class Simulation {
         throw Stopped{Verdict::unknown, e.what(), statement_of(*members[0], members[0]->node())};
       }
       for (uint32_t m : group) {
-        ranks_[m].advance();
+        for (uint32_t other : group)
+          if (kept_ != nullptr && other != m)
+            kept_->meet({m, ranks_[m].next()}, {other, ranks_[other].next()});
+      }
+      for (uint32_t m : group) {
+        leave(ranks_[m]);
         waiting_[m].reset();
       }
       return true;
@@ -175,6 +199,7 @@ class Simulation {
 
   Terms& terms_;
   std::vector<Rank>& ranks_;
+  History* kept_;
   std::vector<std::optional<Meeting>> waiting_;
   Mail mail_;
 };
@@ -203,6 +228,49 @@ bool is_thin(const Shape& own, const Shape& whole) {
   return false;
 }
 
+// The model, before its first operator.
+Rank model_of(Terms& terms, const Captured& captured, KnownSums& known) {
+  Rank model(terms, captured.logical, known, true);
+  for (const auto& [name, tensor] : captured.logical.inputs)
+    model.set(tensor, unknowns(terms, name, captured.inputs.at(name)));
+  return model;
+}
+
+// All ranks, before their first operators.
+std::vector<Rank> ranks_of(Terms& terms, const Captured& captured, KnownSums& known) {
+  std::map<std::string, std::vector<Element>> all;
+  for (const auto& [name, input] : captured.inputs) all[name] = unknowns(terms, name, input);
+  std::vector<Rank> ranks;
+  ranks.reserve(captured.ranks.size());
+  for (const Trace& trace : captured.ranks) {
+    Rank& rank = ranks.emplace_back(terms, trace, known, false);
+    for (const auto& [name, tensor] : trace.inputs) {
+      std::vector<Element> mine;
+      for (int64_t i : trace.place.at(name))
+        mine.push_back(all.at(name).at(static_cast<size_t>(i)));
+      rank.set(tensor, mine);
+    }
+  }
+  return ranks;
+}
+
+// Both sides once more, written down, and what they say of a wrong output.
+Blame explain(Terms& terms, const Captured& captured, KnownSums& known, const WrongOutput& output,
+              const std::vector<Rank>& ran, Monomial right) {
+  std::vector<Rank> model;
+  model.push_back(model_of(terms, captured, known));
+  History of_model(model);
+  for (Rank& rank = model[0]; !rank.done(); rank.advance()) {
+    of_model.arrive(rank);
+    apply(rank);
+    of_model.leave(rank);
+  }
+  std::vector<Rank> ranks = ranks_of(terms, captured, known);
+  History of_plan(ranks);
+  Simulation(terms, ranks, &of_plan).run();
+  return blame(terms, output, ran, right, Familiar(terms, of_model), of_plan);
+}
+
 // One output of one rank that is not, or not yet, known to be right.
 struct Suspect {
   Rank* rank;
@@ -218,14 +286,8 @@ static Result checked(const Captured& captured) {
   Result result;
   Terms terms;
   KnownSums known;
-  std::map<std::string, std::vector<Element>> logical_inputs;
-  for (const auto& [name, input] : captured.inputs)
-    logical_inputs[name] = unknowns(terms, name, input);
-
-  Rank model(terms, captured.logical, known, true);
+  Rank model = model_of(terms, captured, known);
   result.logical_operators = captured.logical.nodes.size();
-  for (const auto& [name, tensor] : captured.logical.inputs)
-    model.set(tensor, logical_inputs.at(name));
   while (!model.done()) {
     try {
       if (meets(model.node())) throw Unprovable("the logical model communicates");
@@ -241,20 +303,13 @@ static Result checked(const Captured& captured) {
   for (const auto& [name, tensor] : captured.logical.outputs) want[name] = model.read(tensor);
 
   const auto right = static_cast<Monomial>(terms.monomials());
-  std::vector<Rank> ranks;
-  ranks.reserve(captured.ranks.size());
+  std::vector<Rank> ranks = ranks_of(terms, captured, known);
   for (const Trace& trace : captured.ranks) {
     result.plan_operators += trace.nodes.size();
-    Rank& rank = ranks.emplace_back(terms, trace, known, false);
-    for (const auto& [name, tensor] : trace.inputs) {
-      const std::vector<Element>& all = logical_inputs.at(name);
+    for (const auto& [name, tensor] : trace.inputs)
       if (is_thin(tensor.shape, captured.inputs.at(name).shape) &&
           std::find(result.thin.begin(), result.thin.end(), name) == result.thin.end())
         result.thin.push_back(name);
-      std::vector<Element> mine;
-      for (int64_t i : trace.place.at(name)) mine.push_back(all.at(static_cast<size_t>(i)));
-      rank.set(tensor, mine);
-    }
   }
   try {
     Simulation(terms, ranks).run();
@@ -408,10 +463,16 @@ static Result checked(const Captured& captured) {
   const Product a = terms.product(chosen->want[0]), b = terms.product(chosen->got[0]);
   if (a.monomial == b.monomial && !a.factor.zero() && !b.factor.zero())
     d.factor = (b.factor / a.factor).value();
-  const Blame blamed = blame(terms, candidates[first], ranks, right);
-  if (blamed.made_by != nullptr) d.made = statement_of(*blamed.made_on, *blamed.made_by);
-  if (blamed.fed_by != nullptr) d.fed = statement_of(*blamed.made_on, *blamed.fed_by);
-  if (blamed.passed_by != nullptr) d.passed = statement_of(*blamed.passed_on, *blamed.passed_by);
+  const Blame blamed = explain(terms, captured, known, candidates[first], ranks, right);
+  const auto statement = [&](NodeAt at) {
+    return statement_of(ranks[at.rank], ranks[at.rank].trace().nodes[at.node]);
+  };
+  if (blamed.made) d.made = statement(*blamed.made);
+  if (blamed.passed) d.passed = statement(*blamed.passed);
+  if (blamed.used) d.used = statement(*blamed.used);
+  for (const Fed& from : blamed.fed)
+    d.fed.push_back(from.node ? statement(*from.node)
+                              : statement_of(ranks[from.rank], "constant", from.stack, false));
   result.difference = std::move(d);
   return result;
 }

@@ -19,6 +19,7 @@ struct Statement {
   std::string op, file, function;
   int64_t line = 0;
   bool backward = false;
+  std::vector<Frame> callers = {};  // the user's lines that called it, innermost first
 };
 
 // An output whose elements differ, and numbers that tell them apart.
@@ -31,8 +32,9 @@ struct Difference {
   std::map<std::string, double> point;
   // plan / logical, where that is the same number whatever the point.
   std::optional<double> factor;
-  // Who made the wrong sum first, who wrote what he read, and who wrote the sum last.
-  std::optional<Statement> made, fed, passed;
+  // Who made the wrong sum first, who wrote it last, and who used it first.
+  std::optional<Statement> made, passed, used;
+  std::vector<Statement> fed;  // where what was read came from, most telling first
 };
 
 struct Result {

@@ -7,19 +7,6 @@ namespace {
 
 using nlohmann::json;
 
-std::vector<Tensor> tensors_in(const json& argument) {
-  std::vector<Tensor> found;
-  if (is_tensor(argument)) {
-    found.push_back(tensor_of(argument));
-  } else if (argument.is_array()) {
-    for (const json& entry : argument) {
-      const auto more = tensors_in(entry);
-      found.insert(found.end(), more.begin(), more.end());
-    }
-  }
-  return found;
-}
-
 std::string reduction_in(const Node& node) {
   for (const json& a : node.arguments)
     if (a.is_object() && a.contains("reduce")) return a["reduce"].get<std::string>();

@@ -32,6 +32,7 @@ class Rank {
   const Node& node() const { return trace_.nodes[next_]; }
   // This rank's node as a maker of terms (Terms::set_maker).
   uint64_t as_maker() const { return (uint64_t{number()} + 1) << 32 | next_; }
+  uint32_t next() const { return next_; }  // the number of its node
   void advance() { ++next_; }
   // "tp.py:40", of the node it is at or of another.
   std::string place() const { return done() ? "its end" : place_of(node()); }

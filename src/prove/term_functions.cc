@@ -6,6 +6,21 @@
 
 namespace opguard::proving {
 
+namespace {
+
+// The largest s such that s * s divides a number; of large primes none is looked for.
+int64_t square_within(int64_t number) {
+  int64_t rest = number < 0 ? -number : number, found = 1;
+  for (int64_t p = 2; p * p <= rest && p < 1000; ++p)
+    while (rest % (p * p) == 0) {
+      rest /= p * p;
+      found *= p;
+    }
+  return found;
+}
+
+}  // namespace
+
 Element Terms::power(Element e, const Rational& exponent) {
   if (exponent == Rational(1)) return e;
   if (e == minus_infinity_) throw Unprovable("a power of infinity");
@@ -36,9 +51,17 @@ Element Terms::power(Element e, const Rational& exponent) {
   // Names within are written out: a norm of norms is the norm of all.
   Sum inside;
   for (const Part& p : elements_[e]) inside.emplace(p.monomial, p.factor);
-  AtomValue atom{AtomKind::root, static_cast<uint32_t>(exponent.denominator()), 0,
-                 made(without_lone_sums(inside))};
-  return of_atom(intern(std::move(atom)), exponent_of(exponent.numerator()));
+  Element of = made(without_lone_sums(inside));
+  const int32_t n = exponent_of(exponent.numerator());
+  // sqrt(4 x) is 2 sqrt(x): a norm of doubled gradients is a double norm.
+  Rational outside(1);
+  if (exponent.denominator() == 2) {
+    const Rational lead = primitive(of).first;
+    outside = Rational(square_within(lead.numerator()), square_within(lead.denominator()));
+    if (!(outside == Rational(1))) of = scaled(of, proving::power(outside, -2));
+  }
+  AtomValue atom{AtomKind::root, static_cast<uint32_t>(exponent.denominator()), 0, of};
+  return of_atom(intern(std::move(atom)), n, proving::power(outside, n));
 }
 
 Element Terms::exp(Element e) {

@@ -51,12 +51,18 @@ Node node_of(json& given) {
 
 }  // namespace
 
-std::vector<uint32_t> storages_in(const json& argument) {
-  if (is_tensor(argument)) return {argument["t"][0].get<uint32_t>()};
-  std::vector<uint32_t> found;
+std::vector<Tensor> tensors_in(const json& argument) {
+  if (is_tensor(argument)) return {tensor_of(argument)};
+  std::vector<Tensor> found;
   if (argument.is_array())
     for (const json& entry : argument)
-      for (uint32_t storage : storages_in(entry)) found.push_back(storage);
+      for (Tensor& tensor : tensors_in(entry)) found.push_back(std::move(tensor));
+  return found;
+}
+
+std::vector<uint32_t> storages_in(const json& argument) {
+  std::vector<uint32_t> found;
+  for (const Tensor& tensor : tensors_in(argument)) found.push_back(tensor.storage);
   return found;
 }
 
@@ -117,7 +123,12 @@ Trace read_trace(const std::string& path) {
     }
     for (const auto& [storage, contents] : file.at("constants").items())
       trace.constants[static_cast<uint32_t>(std::stoul(storage))] = {
-          contents.at(0).get<std::string>(), numbers_of(contents.at(1))};
+          contents.at(0).get<std::string>(), numbers_of(contents.at(1)), {}};
+    if (file.contains("constants_at"))
+      for (const auto& [storage, at] : file["constants_at"].items()) {
+        const auto made = trace.constants.find(static_cast<uint32_t>(std::stoul(storage)));
+        if (made != trace.constants.end()) made->second.stack = at.get<uint32_t>();
+      }
     for (const auto& [name, tensor] : file.at("inputs").items())
       trace.inputs[name] = tensor_of(tensor);
     for (const auto& [name, tensor] : file.at("outputs").items())
@@ -130,6 +141,9 @@ Trace read_trace(const std::string& path) {
     for (json& node : file.at("nodes")) trace.nodes.push_back(node_of(node));
     for (Node& node : trace.nodes)
       if (node.stack >= trace.stacks.size()) throw std::runtime_error("a stack that is not there");
+    for (const auto& [storage, constant] : trace.constants)
+      if (constant.stack && *constant.stack >= trace.stacks.size())
+        throw std::runtime_error("a constant's stack that is not there");
     return trace;
   } catch (const std::exception& e) {
     throw std::runtime_error(path + ": " + e.what());

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct Tensor {
   int64_t offset = 0;
   std::vector<int64_t> shape, strides;
   std::string dtype;  // "": no tensor at all
+  bool operator==(const Tensor&) const = default;
 };
 
 struct Frame {
@@ -40,7 +42,8 @@ struct Node {
 // Contents of a storage that was there before the step.
 struct Constant {
   std::string dtype;
-  std::vector<double> elements;  // none of complex numbers
+  std::vector<double> elements;        // none of complex numbers
+  std::optional<uint32_t> stack = {};  // of who made it
 };
 
 struct Trace {
@@ -74,7 +77,8 @@ struct Captured {
 // Whether an argument is a tensor, and which.
 bool is_tensor(const nlohmann::json& argument);
 Tensor tensor_of(const nlohmann::json& argument);
-// The storages of the tensors within an argument, lists too, in order.
+// The tensors within an argument, lists too, in order; and their storages.
+std::vector<Tensor> tensors_in(const nlohmann::json& argument);
 std::vector<uint32_t> storages_in(const nlohmann::json& argument);
 // "/home/me/tp.py:40", the innermost line of a node; "?" where no line of the user's is known.
 std::string line_text(const Trace& trace, const Node& node);

@@ -33,17 +33,24 @@ std::string line_of(const std::string& path, int64_t line) {
   return begin == std::string::npos ? "" : text.substr(begin);
 }
 
-std::string statement_text(const char* what, const Statement& s) {
+// But the callers of another statement, which were told with it.
+std::string statement_text(const char* what, const Statement& s, const Statement* told = nullptr) {
   std::string text = std::string("  ") + what + " " + s.file + ":" + std::to_string(s.line);
   if (!s.function.empty()) text += ", in " + s.function;
   text += ": " + proof_operator(s) + "\n";
   const std::string source = line_of(s.file, s.line);
-  return source.empty() ? text : text + "      " + source + "\n";
+  if (!source.empty()) text += "      " + source + "\n";
+  if (told == nullptr || proof_callers(*told) != proof_callers(s))
+    for (const std::string& caller : proof_callers(s)) text += "    called from " + caller + "\n";
+  return text;
 }
 
 json statement_json(const Statement& s) {
-  return {{"rank", s.rank}, {"operator", s.op},       {"file", s.file},
-          {"line", s.line}, {"function", s.function}, {"backward", s.backward}};
+  json found = {{"rank", s.rank}, {"operator", s.op},       {"file", s.file},
+                {"line", s.line}, {"function", s.function}, {"backward", s.backward}};
+  for (const proving::Frame& f : s.callers)
+    found["callers"].push_back({{"file", f.file}, {"line", f.line}, {"function", f.function}});
+  return found;
 }
 
 std::string refutation_text(const proving::Result& result) {
@@ -54,8 +61,10 @@ std::string refutation_text(const proving::Result& result) {
   if (d.factor) text += ", a factor of " + proof_number(*d.factor) + " whatever the input";
   text += "\n  " + proof_extent(result) + "\n";
   if (d.made) text += statement_text("made at  ", *d.made);
-  if (d.fed) text += statement_text("fed by   ", *d.fed);
-  if (passed_elsewhere(d)) text += statement_text("passed at", *d.passed);
+  for (const Statement& s : d.fed)
+    text += statement_text("fed by   ", s, d.made ? &*d.made : nullptr);
+  if (passed_elsewhere(d)) text += statement_text("passed at", *d.passed, &*d.made);
+  if (used_elsewhere(d)) text += statement_text("used at  ", *d.used, &*d.made);
   return text;
 }
 
@@ -111,8 +120,9 @@ json plan_proof_json(const proving::Captured& captured, const proving::Result& r
                                             {"other_outputs", result.other_outputs}};
   if (d.factor) difference["factor"] = *d.factor;
   if (d.made) difference["made"] = statement_json(*d.made);
-  if (d.fed) difference["fed"] = statement_json(*d.fed);
+  for (const Statement& s : d.fed) difference["fed"].push_back(statement_json(s));
   if (d.passed) difference["passed"] = statement_json(*d.passed);
+  if (d.used) difference["used"] = statement_json(*d.used);
   return found;
 }
 

@@ -108,6 +108,7 @@ std::string statements_html(const PlanProof& proof) {
     if (!s || s->line <= 0) return;
     std::string where = proof_operator(*s);
     if (!s->function.empty()) where += ", in " + s->function;
+    for (const std::string& caller : proof_callers(*s)) where += ", called from " + caller;
     html += "<h3>" + escaped(title) + "</h3>" +
             source_block(proof_location(*s, proof.tree), files, where);
   };
@@ -115,8 +116,9 @@ std::string statements_html(const PlanProof& proof) {
   if (!proof.result.difference) return html;
   const proving::Difference& d = *proof.result.difference;
   add("made at", d.made);
-  add("fed by", d.fed);
+  for (const Statement& s : d.fed) add("fed by", s);
   if (!d.made || passed_elsewhere(d)) add("passed at", d.passed);
+  if (used_elsewhere(d)) add("used at", d.used);
   return html;
 }
 

@@ -54,12 +54,14 @@ Json proof_result_json(const PlanProof& proof) {
   std::vector<std::pair<const char*, const Statement*>> way;
   if (result.difference) {
     const proving::Difference& d = *result.difference;
-    const auto add = [&](const char* what, const std::optional<Statement>& s) {
-      if (s && s->line > 0) way.emplace_back(what, &*s);
+    const auto add = [&](const char* what, const Statement* s) {
+      if (s != nullptr && s->line > 0) way.emplace_back(what, s);
     };
-    add("what it read was written here", d.fed);
-    add("the wrong sum was made here", d.made);
-    if (!d.made || passed_elsewhere(d)) add("it was last written here", d.passed);
+    for (size_t i = d.fed.size(); i-- > 0;) add("what it read came from here", &d.fed[i]);
+    add("the wrong sum was made here", d.made ? &*d.made : nullptr);
+    if (!d.made || passed_elsewhere(d))
+      add("it was last written here", d.passed ? &*d.passed : nullptr);
+    if (used_elsewhere(d)) add("it was used here first", &*d.used);
     const Statement* main = d.made ? &*d.made : d.passed ? &*d.passed : nullptr;
     for (const auto& [what, statement] : way)
       json[statement == main ? "locations" : "relatedLocations"].push_back(place(*statement, what));

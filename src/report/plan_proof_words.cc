@@ -94,8 +94,25 @@ std::string proof_full(const proving::Result& result) {
 }
 
 std::string proof_operator(const proving::Statement& s) {
+  if (s.op == "constant") return "a constant made before the step, rank " + std::to_string(s.rank);
   return short_name(s.op) + (s.backward ? " of the backward pass" : "") + ", rank " +
          std::to_string(s.rank);
+}
+
+std::vector<std::string> proof_callers(const proving::Statement& s) {
+  const auto installed = [](const std::string& file) {
+    return file.find("/site-packages/") != std::string::npos ||
+           file.find("/dist-packages/") != std::string::npos;
+  };
+  std::vector<std::string> found;
+  bool own = !installed(s.file);
+  for (const proving::Frame& f : s.callers) {
+    if (found.size() >= 2 && (own || installed(f.file))) continue;
+    own = own || !installed(f.file);
+    found.push_back(f.file.substr(f.file.rfind('/') + 1) + ":" + std::to_string(f.line) + ", in " +
+                    f.function);
+  }
+  return found;
 }
 
 Location proof_location(const proving::Statement& s, const std::string& tree) {
@@ -123,6 +140,13 @@ std::string proof_number(double x) {
 
 bool passed_elsewhere(const proving::Difference& d) {
   return d.passed && d.made && (d.passed->line != d.made->line || d.passed->file != d.made->file);
+}
+
+bool used_elsewhere(const proving::Difference& d) {
+  const auto apart = [&](const std::optional<proving::Statement>& s) {
+    return s && (d.used->line != s->line || d.used->file != s->file);
+  };
+  return d.used && apart(d.made) && apart(d.passed);
 }
 
 }  // namespace opguard

@@ -27,6 +27,9 @@ std::string proof_full(const proving::Result& result);
 
 // "mm of the backward pass, rank 0".
 std::string proof_operator(const proving::Statement& statement);
+// "mlp.py:40, in step", of the lines that called it: the nearest two. Of a package's code also the
+// nearest line that is of no package.
+std::vector<std::string> proof_callers(const proving::Statement& statement);
 // Its line; Location::file is relative to `tree` where it lies there.
 Location proof_location(const proving::Statement& statement, const std::string& tree);
 // "[0, 3]".
@@ -35,5 +38,7 @@ std::string proof_position(const std::vector<int64_t>& position);
 std::string proof_number(double x);
 // Whether the statement that passed the wrong sum on stands on another line than its maker.
 bool passed_elsewhere(const proving::Difference& difference);
+// The same of the statement that used it first, and of both.
+bool used_elsewhere(const proving::Difference& difference);
 
 }  // namespace opguard

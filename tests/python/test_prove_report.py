@@ -129,8 +129,10 @@ def test_a_page_of_each_verdict(reported, kind):
 def named(result):
     """The statements that a report names, in the page's order."""
     difference = result.get("difference", {})
-    made, fed, passed = (difference.get(name) for name in ("made", "fed", "passed"))
-    return [at for at in (result.get("at"), made, fed, passed if not made or passed["line"] != made["line"] else None) if at]
+    made, passed = difference.get("made"), difference.get("passed")
+    used = difference.get("used")
+    elsewhere = used and all(at["line"] != used["line"] for at in (made, passed))
+    return [at for at in (result.get("at"), made, *difference.get("fed", []), passed if not made or passed["line"] != made["line"] else None, used if elsewhere else None) if at]
 
 
 def test_the_numbers_and_the_input_of_a_refutation(reported):
@@ -206,8 +208,8 @@ def test_the_way_of_a_wrong_sum_is_a_code_flow(opguard, validate, tmp_path):  # 
     validate(document)
     [found] = document["runs"][0]["results"]
     lines = [at["location"]["physicalLocation"]["region"]["startLine"] for at in found["codeFlows"][0]["threadFlows"][0]["locations"]]
-    assert lines == [difference["fed"]["line"], difference["made"]["line"]] == [8, 9]
-    assert [at["physicalLocation"]["region"]["startLine"] for at in found["relatedLocations"]] == [8]
+    assert lines == [*(at["line"] for at in reversed(difference["fed"])), difference["made"]["line"]] == [8, 6, 9]
+    assert [at["physicalLocation"]["region"]["startLine"] for at in found["relatedLocations"]] == [8, 6]
     assert found["properties"]["factor"] == difference["factor"] == 0.5 and "a factor of 0.5" in found["message"]["text"]
     assert "0.5" in Page((tmp_path / "out.html").read_text()).all("td")
 

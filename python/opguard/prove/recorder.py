@@ -100,13 +100,13 @@ def _outputs(result):
 
 
 class Recorder(TorchDispatchMode):
-    """Holds one rank's nodes, stacks and constants, ready for JSON. `fake`: there are no numbers, so none are written down."""
+    """Holds one rank's nodes, stacks and constants, ready for JSON. `fake`: there are no numbers, so none are written down. `makers`: who made what was there before, or None."""
 
-    def __init__(self, fake=False):
+    def __init__(self, fake=False, makers=None):
         super().__init__()
-        self._fake = fake
+        self._fake, self._makers = fake, makers
         _keep_one_hot_whole()
-        self.nodes, self.stacks, self.constants = [], [], {}
+        self.nodes, self.stacks, self.constants, self.constants_at = [], [], {}, {}
         self.paused = False
         self._storages = encode.Storages()
         self._symbolic, self._known = set(), set()  # storages; known: of which no constant is needed any more
@@ -258,6 +258,9 @@ class Recorder(TorchDispatchMode):
             return
         whole = torch.as_strided(tensor.detach(), (self._elements(tensor),), (1,), 0)
         self.constants[str(storage)] = [encode.dtype_name(tensor.dtype), encode.contents(whole)]
+        lines = self._makers.lines(tensor) if self._makers else ()
+        if lines:
+            self.constants_at[str(storage)] = self._stack(lines)
 
     def _at(self, node):
         """The number of the user's stack: that of the running line, or of the forward line that made an autograd node."""

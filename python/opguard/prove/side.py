@@ -14,6 +14,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from . import placement, sources, world
+from .makers import Makers
 from .problem import Problem, raised, where_defined
 from .recorder import Recorder
 
@@ -31,14 +32,16 @@ class Side:
         """Writes the side's file; returns the kinds and shapes of its inputs."""
         self._start()
         with FakeTensorMode(allow_non_fake_inputs=True) if self.fake else contextlib.nullcontext():
-            built = self._build()
+            makers = None if self.fake else Makers()
+            with makers or contextlib.nullcontext():
+                built = self._build()
             inputs = self._inputs(built)
             places = {} if self.rank is None else self._places(built, inputs)
-            recorder = Recorder(self.fake)
+            recorder = Recorder(self.fake, makers)
             described = {name: recorder.input(placement.local(tensor)) for name, (_, tensor) in inputs.items()}
             outputs, output_places = self._step(built["step"], recorder, inputs)
         found = {"version": 1, "rank": self.rank or 0, "world": self.world or 1, "stacks": recorder.stacks}
-        found.update(constants=recorder.constants, inputs=described)
+        found.update(constants=recorder.constants, constants_at=recorder.constants_at, inputs=described)
         if self.rank is not None:
             found.update(place=places, output_place=output_places)
         found.update(outputs=outputs, nodes=recorder.nodes)
