@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -120,6 +121,7 @@ def main():
     parser.add_argument("--cases", type=Path, default=ROOT.parent / "shared" / "cases" / "prove")
     parser.add_argument("--opguard", type=Path, default=ROOT / "build" / "release" / "src" / "cli" / "opguard")
     parser.add_argument("--python", type=Path, default=ROOT / ".venv" / "bin" / "python")
+    parser.add_argument("--jobs", type=int, default=1, help="cases at a time; their seconds are then those of a shared machine")
     parser.add_argument("--near", type=int, default=2)
     parser.add_argument("--only", default="", help="these cases, separated by commas")
     parser.add_argument("--json", type=Path)
@@ -134,12 +136,12 @@ def main():
     if not (o.cases / "exam.json").is_file():
         print(f"skipped: no {o.cases / 'exam.json'}")
         return 77
+    cases = [case for case in json.loads((o.cases / "exam.json").read_text()) if not o.only or case["case"] in o.only.split(",")]
     results = []
-    for case in json.loads((o.cases / "exam.json").read_text()):
-        if o.only and case["case"] not in o.only.split(","):
-            continue
-        results.append(try_case(o, case))
-        print(results[-1], flush=True)
+    with ThreadPoolExecutor(o.jobs) as pool:
+        for result in pool.map(lambda case: try_case(o, case), cases):
+            results.append(result)
+            print(result, flush=True)
     right = sum(r["verdict"] == r["expect"] for r in results)
     wrongly_proved = sum(r["verdict"] == "proved" != r["expect"] for r in results)
     refuted = [r for r in results if r["expect"] == "refuted"]

@@ -58,7 +58,7 @@ class Lines {
 
   void add(NodeAt at) {
     if (found.size() < kShown && seen_.insert(line_of(ranks_, at)).second)
-      found.push_back({at.rank, 0, at});
+      found.push_back({at.rank, 0, Fed::Kind::node, at});
   }
   void add(const Fed& from) {
     if (from.node) return add(*from.node);
@@ -94,6 +94,7 @@ class Origins {
   // Most telling first: who put elements out of their order, where a constant began, who made
   // what is changed in place, who wrote the rest.
   void of(NodeAt node, Lines& lines) const {
+    handed_on(node, lines);
     std::vector<Fed> constant;
     std::vector<NodeAt> misplaced, begun, other;
     for (const Held& held : plan_.of(node).reads) {
@@ -112,6 +113,18 @@ class Origins {
     for (const Fed& from : constant) lines.add(from);
     for (NodeAt at : begun) lines.add(at);
     for (NodeAt at : other) lines.add(at);
+  }
+
+  // Backwards of the user's own that handed on what a node reads, behind its writer.
+  void handed_on(NodeAt node, Lines& lines) const {
+    for (const Held& held : plan_.of(node).reads) {
+      const int64_t written = plan_.writer(node, held.tensor);
+      for (const Passage& p : ranks_[node.rank].trace().passages)
+        if (p.before <= node.node && int64_t{p.before} > written &&
+            std::find(p.storages.begin(), p.storages.end(), held.tensor.storage) !=
+                p.storages.end())
+          lines.add({node.rank, p.stack, Fed::Kind::passage, {}});
+    }
   }
 
  private:
@@ -197,7 +210,7 @@ class Origins {
       if (!at) {
         const auto constant = trace.constants.find(read.storage);
         if (constant != trace.constants.end() && constant->second.stack)
-          found.push_back({node.rank, *constant->second.stack, {}});
+          found.push_back({node.rank, *constant->second.stack, Fed::Kind::constant, {}});
         continue;
       }
       if (std::find(seen.begin(), seen.end(), *at) != seen.end()) continue;
@@ -206,7 +219,7 @@ class Origins {
       if (plan_.of(*at).reads.empty()) begun.push_back(*at);
     }
     std::sort(begun.begin(), begun.end(), std::greater<>());
-    for (NodeAt at : begun) found.push_back({at.rank, 0, at});
+    for (NodeAt at : begun) found.push_back({at.rank, 0, Fed::Kind::node, at});
     return found;
   }
 
@@ -337,7 +350,9 @@ Blame blame(Terms& terms, const WrongOutput& output, const std::vector<Rank>& ra
   if (!result.made) return result;
   Lines lines(ranks, *result.made);
   if (first) lines.add(*first);
-  Origins(terms, ranks, model, plan).of(*result.made, lines);
+  const Origins origins(terms, ranks, model, plan);
+  if (result.used) origins.handed_on(*result.used, lines);
+  origins.of(*result.made, lines);
   result.fed = std::move(lines.found);
   return result;
 }

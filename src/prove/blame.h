@@ -21,9 +21,11 @@ struct WrongOutput {
   Element want, got;
 };
 
-// Where something came from that a node reads: another node, or a line before the step.
+// Where something came from that a node reads: another node, or a line that has none.
 struct Fed {
+  enum class Kind : uint8_t { node, constant, passage };
   uint32_t rank = 0, stack = 0;
+  Kind kind = Kind::node;
   std::optional<NodeAt> node;
 };
 

@@ -471,8 +471,11 @@ static Result checked(const Captured& captured) {
   if (blamed.passed) d.passed = statement(*blamed.passed);
   if (blamed.used) d.used = statement(*blamed.used);
   for (const Fed& from : blamed.fed)
-    d.fed.push_back(from.node ? statement(*from.node)
-                              : statement_of(ranks[from.rank], "constant", from.stack, false));
+    d.fed.push_back(from.node
+                        ? statement(*from.node)
+                        : statement_of(ranks[from.rank],
+                                       from.kind == Fed::Kind::passage ? "passed" : "constant",
+                                       from.stack, from.kind == Fed::Kind::passage));
   result.difference = std::move(d);
   return result;
 }

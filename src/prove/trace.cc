@@ -138,9 +138,16 @@ Trace read_trace(const std::string& path) {
       if (file.contains(key))
         for (const auto& [name, index] : file[key].items())
           (*into)[name] = index.get<std::vector<int64_t>>();
+    for (const json& passage : file.value("passages", json::array()))
+      trace.passages.push_back({passage.at(0).get<uint32_t>(),
+                                passage.at(1).get<std::vector<uint32_t>>(),
+                                passage.at(2).get<uint32_t>()});
     for (json& node : file.at("nodes")) trace.nodes.push_back(node_of(node));
     for (Node& node : trace.nodes)
       if (node.stack >= trace.stacks.size()) throw std::runtime_error("a stack that is not there");
+    for (const Passage& passage : trace.passages)
+      if (passage.stack >= trace.stacks.size())
+        throw std::runtime_error("a passage's stack that is not there");
     for (const auto& [storage, constant] : trace.constants)
       if (constant.stack && *constant.stack >= trace.stacks.size())
         throw std::runtime_error("a constant's stack that is not there");

@@ -46,6 +46,13 @@ struct Constant {
   std::optional<uint32_t> stack = {};  // of who made it
 };
 
+// A backward of the user's own that handed tensors on as they were: it has no node.
+struct Passage {
+  uint32_t before = 0;  // this node
+  std::vector<uint32_t> storages;
+  uint32_t stack = 0;
+};
+
 struct Trace {
   uint32_t rank = 0;
   std::vector<std::vector<Frame>> stacks;  // innermost first
@@ -54,6 +61,7 @@ struct Trace {
   // The logical positions of an input's elements. Of an output, where it says them itself.
   std::map<std::string, std::vector<int64_t>> place, output_place;
   std::vector<Node> nodes;
+  std::vector<Passage> passages;
 };
 
 // A name of the logical model's state or tokens.

@@ -94,9 +94,10 @@ std::string proof_full(const proving::Result& result) {
 }
 
 std::string proof_operator(const proving::Statement& s) {
-  if (s.op == "constant") return "a constant made before the step, rank " + std::to_string(s.rank);
-  return short_name(s.op) + (s.backward ? " of the backward pass" : "") + ", rank " +
-         std::to_string(s.rank);
+  const std::string rank = ", rank " + std::to_string(s.rank);
+  if (s.op == "constant") return "a constant made before the step" + rank;
+  if (s.op == "passed") return "a backward that handed it on as it was" + rank;
+  return short_name(s.op) + (s.backward ? " of the backward pass" : "") + rank;
 }
 
 std::vector<std::string> proof_callers(const proving::Statement& s) {

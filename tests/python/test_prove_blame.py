@@ -75,6 +75,17 @@ def test_the_line_that_called_a_helper_is_told(tmp_path):
     assert f"    called from mlp.py:{calling}, in step\n" in printed
 
 
+def test_a_backward_that_only_hands_on_is_told(tmp_path):
+    from test_prove import PLAN as columns
+
+    text = columns.replace("        grad = grad.clone()\n        dist.all_reduce(grad)  # BACKWARD\n", "")
+    code, printed, result = prove(plan_file(tmp_path, text))
+    assert code == 1, printed
+    [passed] = [at for at in result["difference"]["fed"] if at["operator"] == "passed"]
+    assert text.splitlines()[passed["line"] - 1].strip() == "def backward(ctx, grad):"  # not its decorator
+    assert "a backward that handed it on as it was, rank 0" in printed
+
+
 PIPE = """import torch, torch.distributed as dist
 DIMS, WORLD = dict(rows=2), 2
 def logical(d):

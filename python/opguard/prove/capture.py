@@ -138,8 +138,10 @@ class Plan:
     def add_sizes(self, names, dims):
         """How many values each token may take: TOKENS says it, or the vocabulary does."""
         tokens = getattr(self.module, "TOKENS", None) or {}
+        if isinstance(tokens, (int, str)) and not isinstance(tokens, bool):
+            tokens = {name: tokens for name, about in names.items() if about["kind"] == "token"}  # one size for all
         if not isinstance(tokens, dict):
-            raise self.wrong("TOKENS is no dict", "TOKENS")
+            raise self.wrong("TOKENS is %s: it may be a number, a name in DIMS, or a dict of those by token" % type(tokens).__name__, "TOKENS")
         for name in tokens:
             if names.get(name, {}).get("kind") != "token":
                 raise self.wrong("TOKENS has %r, which logical's tokens have not" % (name,), "TOKENS")

@@ -11,6 +11,8 @@ nobody wrote is no number by chance: the checker meets it, and says so. Filled w
 The cost: a walk up the stack for each operator; an operator's arguments are never copied.
 """
 
+import os
+
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -106,7 +108,7 @@ class Recorder(TorchDispatchMode):
         super().__init__()
         self._fake, self._makers = fake, makers
         _keep_one_hot_whole()
-        self.nodes, self.stacks, self.constants, self.constants_at = [], [], {}, {}
+        self.nodes, self.stacks, self.constants, self.constants_at, self.passages = [], [], {}, {}, []
         self.paused = False
         self._storages = encode.Storages()
         self._symbolic, self._known = set(), set()  # storages; known: of which no constant is needed any more
@@ -141,6 +143,17 @@ class Recorder(TorchDispatchMode):
         if not self.paused and encode.has_storage(tensor) and self._storages.number(tensor) in self._symbolic:
             node = torch._C._current_autograd_node()
             self._add("aten._local_scalar_dense.default", [self._storages.tensor(tensor)], {}, [], self._at(node), node)["writes"] = []
+
+    def passed(self, function, given, returned):
+        """A backward of the user's own has returned: what it handed on as it was has no operator, and no other line."""
+        code = getattr(function, "__code__", None)
+        if self.paused or code is None or not sources.is_user(code.co_filename):
+            return
+        through = {self._storages.number(t) for t in encode.tensors_in(given, []) if encode.has_storage(t)}
+        through &= {self._storages.number(t) for t in encode.tensors_in(returned, []) if encode.has_storage(t)}
+        if through:
+            at = self._stack(((os.path.abspath(code.co_filename), sources.defined_at(code), getattr(code, "co_qualname", code.co_name)),))
+            self.passages.append([len(self.nodes), sorted(through), at])
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}

@@ -41,7 +41,7 @@ class Side:
             described = {name: recorder.input(placement.local(tensor)) for name, (_, tensor) in inputs.items()}
             outputs, output_places = self._step(built["step"], recorder, inputs)
         found = {"version": 1, "rank": self.rank or 0, "world": self.world or 1, "stacks": recorder.stacks}
-        found.update(constants=recorder.constants, constants_at=recorder.constants_at, inputs=described)
+        found.update(constants=recorder.constants, constants_at=recorder.constants_at, passages=recorder.passages, inputs=described)
         if self.rank is not None:
             found.update(place=places, output_place=output_places)
         found.update(outputs=outputs, nodes=recorder.nodes)
@@ -99,6 +99,7 @@ class Side:
 
     def _step(self, step, recorder, inputs):
         world.watch_reads(recorder)
+        world.watch_backwards(recorder)
         world.let_pipelines_start()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that anomaly mode is slow

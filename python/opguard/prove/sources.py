@@ -10,6 +10,7 @@ Counterexample: a hook of torch's own has no line of the user's inside the engin
 
 import functools
 import importlib.util
+import linecache
 import os
 import re
 import sys
@@ -65,6 +66,14 @@ def imported(folder):
         if path in (name.replace(".", os.sep) + ".py", os.path.join(name.replace(".", os.sep), "__init__.py")):
             found.add(path)
     return found
+
+
+def defined_at(code):
+    """The line of a function's `def`; its code begins at the first decorator."""
+    for line in range(code.co_firstlineno, code.co_firstlineno + 20):
+        if linecache.getline(code.co_filename, line).lstrip().startswith(("def ", "async def ")):
+            return line
+    return code.co_firstlineno
 
 
 def running():
