@@ -16,169 +16,6 @@ constexpr uint64_t kPoints = 6;      // the second half of them of positive vari
 constexpr double kDifferent = 1e-6;  // of the sum of their magnitudes
 constexpr double kRounded = 1000;    // times what rounding has done
 
-Statement statement_of(const Rank& rank, const Node& node) {
-  Statement s;
-  s.rank = rank.number();
-  s.op = node.op;
-  s.backward = node.backward;
-  const auto& stack = rank.trace().stacks[node.stack];
-  if (!stack.empty()) {
-    s.file = stack[0].file;
-    s.line = stack[0].line;
-    s.function = stack[0].function;
-  }
-  return s;
-}
-
-// An error at the node that a rank is at.
-struct Stopped {
-  Verdict verdict;
-  std::string why;
-  std::optional<Statement> at;
-};
-
-// All ranks to their ends, together.
-class Simulation {
- public:
-  Simulation(Terms& terms, std::vector<Rank>& ranks) : terms_(terms), ranks_(ranks) {}
-
-  void run() {
-    waiting_.assign(ranks_.size(), std::nullopt);
-    for (;;) {
-      bool progress = false;
-      for (size_t r = 0; r < ranks_.size(); ++r) progress |= advance(r);
-      while (meet_some()) progress = true;
-      if (std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.done(); })) return;
-      if (!progress) throw Stopped{Verdict::refuted, deadlock(), where_stuck()};
-    }
-  }
-
- private:
-  bool advance(size_t r) {
-    Rank& rank = ranks_[r];
-    bool progress = false;
-    while (!rank.done() && !waiting_[r]) {
-      const Node& node = rank.node();
-      try {
-        if (!meets(node)) {
-          apply(rank);
-        } else {
-          Meeting m = meeting_of(node);
-          if (m.group.empty()) throw Unprovable("a collective whose group is not known");
-          if (m.kind == Meets::send) {
-            send(rank, m);
-          } else if (m.kind == Meets::receive) {
-            if (!receive(rank, m)) return progress;
-          } else {
-            waiting_[r] = std::move(m);
-            return true;
-          }
-        }
-      } catch (const Refuted& e) {
-        throw Stopped{Verdict::refuted, e.what(), statement_of(rank, node)};
-      } catch (const Unprovable& e) {
-        throw Stopped{Verdict::unknown, e.what(), statement_of(rank, node)};
-      }
-      rank.advance();
-      progress = true;
-    }
-    return progress;
-  }
-
-  using Mail = std::map<std::tuple<uint32_t, uint32_t, int64_t>, std::vector<std::vector<Array>>>;
-  uint32_t other(const Meeting& m) const {
-    return static_cast<size_t>(m.root) < m.group.size() ? m.group[static_cast<size_t>(m.root)]
-                                                        : static_cast<uint32_t>(m.root);
-  }
-  void send(Rank& rank, const Meeting& m) {
-    std::vector<Array> sent;
-    for (const Tensor& t : m.inputs) sent.push_back(rank.read(t));
-    mail_[{rank.number(), other(m), m.tag}].push_back(std::move(sent));
-  }
-  bool receive(Rank& rank, const Meeting& m) {
-    auto& box = mail_[{other(m), rank.number(), m.tag}];
-    if (box.empty()) return false;
-    for (size_t i = 0; i < m.outputs.size(); ++i) {
-      const Array& got = box.front().at(i);
-      if (static_cast<size_t>(size_of(m.outputs[i].shape)) != got.at.size())
-        throw Refuted("rank " + std::to_string(rank.number()) + " receives " +
-                      std::to_string(size_of(m.outputs[i].shape)) + " elements, and rank " +
-                      std::to_string(other(m)) + " sends " + std::to_string(got.at.size()));
-      rank.write(m.outputs[i], reshaped(got, m.outputs[i].shape));
-    }
-    box.erase(box.begin());
-    return true;
-  }
-
-  bool meet_some() {
-    for (size_t r = 0; r < ranks_.size(); ++r) {
-      if (!waiting_[r] || waiting_[r]->group.empty() || waiting_[r]->group[0] != r) continue;
-      const std::vector<uint32_t> group = waiting_[r]->group;
-      if (!std::all_of(group.begin(), group.end(), [&](uint32_t m) {
-            return m < ranks_.size() && waiting_[m] && waiting_[m]->group == group;
-          }))
-        continue;
-      std::vector<Rank*> members;
-      std::vector<Meeting> parts;
-      for (uint32_t m : group) {
-        members.push_back(&ranks_[m]);
-        parts.push_back(*waiting_[m]);
-      }
-      for (size_t i = 1; i < parts.size(); ++i)
-        if (parts[i].kind != parts[0].kind)
-          throw Stopped{Verdict::refuted,
-                        "rank " + std::to_string(group[0]) + " calls " + name_of(parts[0].kind) +
-                            " at " + members[0]->place() + ", rank " + std::to_string(group[i]) +
-                            " " + name_of(parts[i].kind) + " at " + members[i]->place(),
-                        statement_of(*members[i], members[i]->node())};
-      try {
-        meet(terms_, members, parts);
-      } catch (const Refuted& e) {
-        throw Stopped{Verdict::refuted, e.what(), statement_of(*members[0], members[0]->node())};
-      } catch (const Unprovable& e) {
-        throw Stopped{Verdict::unknown, e.what(), statement_of(*members[0], members[0]->node())};
-      }
-      for (uint32_t m : group) {
-        ranks_[m].advance();
-        waiting_[m].reset();
-      }
-      return true;
-    }
-    return false;
-  }
-
-  std::string deadlock() const {
-    std::string text = "a deadlock:";
-    size_t told = 0;
-    for (size_t r = 0; r < ranks_.size() && told < 4; ++r) {
-      if (ranks_[r].done()) continue;
-      ++told;
-      text += (told > 1 ? "; rank " : " rank ") + std::to_string(r) + " waits ";
-      if (waiting_[r]) {
-        text += std::string("in ") + name_of(waiting_[r]->kind) + " of ranks";
-        for (uint32_t m : waiting_[r]->group) text += " " + std::to_string(m);
-      } else {
-        text += "for a message of rank " + std::to_string(other(meeting_of(ranks_[r].node())));
-      }
-      text += " at " + ranks_[r].place();
-    }
-    std::string ended;
-    for (const Rank& rank : ranks_)
-      if (rank.done()) ended += (ended.empty() ? "" : ", ") + std::to_string(rank.number());
-    return ended.empty() ? text : text + "; ended: " + ended;
-  }
-  std::optional<Statement> where_stuck() const {
-    for (const Rank& rank : ranks_)
-      if (!rank.done()) return statement_of(rank, rank.node());
-    return {};
-  }
-
-  Terms& terms_;
-  std::vector<Rank>& ranks_;
-  std::vector<std::optional<Meeting>> waiting_;
-  Mail mail_;
-};
-
 // Unknowns of a name, in logical order.
 std::vector<Element> unknowns(Terms& terms, const std::string& name, const Input& input) {
   std::vector<Element> all;
@@ -256,12 +93,11 @@ static Result checked(const Captured& captured) {
       rank.set(tensor, mine);
     }
   }
-  try {
-    Simulation(terms, ranks).run();
-  } catch (const Stopped& stopped) {
-    result.verdict = stopped.verdict;
-    result.why = stopped.why;
-    result.at = stopped.at;
+  if (const std::optional<Stopped> stopped = run_together(terms, ranks)) {
+    result.verdict = stopped->refuted ? Verdict::refuted : Verdict::unknown;
+    result.why = stopped->why;
+    result.at = stopped->at;
+    result.waiting = stopped->waiting;
     result.terms = terms.elements();
     return result;
   }

@@ -7,19 +7,12 @@
 #include <vector>
 
 #include "prove/full_dims.h"
+#include "prove/simulation.h"
 #include "prove/trace.h"
 
 namespace opguard::proving {
 
 enum class Verdict { proved, refuted, unknown };
-
-// A statement of the user's, with the operator that it ran.
-struct Statement {
-  uint32_t rank = 0;
-  std::string op, file, function;
-  int64_t line = 0;
-  bool backward = false;
-};
 
 // An output whose elements differ, and numbers that tell them apart.
 struct Difference {
@@ -37,8 +30,9 @@ struct Difference {
 
 struct Result {
   Verdict verdict = Verdict::unknown;
-  std::string why;              // of unknown, and of a refutation without numbers (a deadlock)
-  std::optional<Statement> at;  // where that is
+  std::string why;                 // of unknown, and of a refutation without numbers (a deadlock)
+  std::optional<Statement> at;     // where that is
+  std::vector<Statement> waiting;  // of a deadlock: where each rank waits
   std::optional<Difference> difference;
   std::vector<std::string> other_outputs;  // that differ too
   std::vector<std::string> thin;  // inputs that a rank has one element of, along a shared dimension

@@ -99,9 +99,12 @@ int prove_rules(const std::string& python) {
     return bad(e.what());
   }
   if (!print_lines(rules_text(checked))) return fail("stdout cannot be written to");
-  const bool all = std::all_of(checked.cases.begin(), checked.cases.end(),
-                               [](const proving::RuleResult& r) { return r.wrong.empty(); });
-  return all ? kYes : kNo;
+  const auto right = [](const proving::RuleResult& r) { return r.wrong.empty(); };
+  return std::all_of(checked.cases.begin(), checked.cases.end(), right) &&
+                 std::all_of(checked.collective_cases.begin(), checked.collective_cases.end(),
+                             right)
+             ? kYes
+             : kNo;
 }
 
 int prove_plan(const ProvePlanOptions& options) {

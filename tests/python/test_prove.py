@@ -139,6 +139,11 @@ def test_the_meanings_are_torchs():
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "WRONG" not in ran.stdout and " as torch computes them" in ran.stdout
     assert "operators with a meaning that no case runs: none" in ran.stdout
+    assert "collectives with a meaning that no case compares: none" in ran.stdout
+    whole = re.search(r"^(\d+) cases of (\d+) of collectives as gloo moves them, (\d[\d,]*) numbers", ran.stdout, re.M)
+    assert int(whole[1]) == int(whole[2]) >= 200 and int(whole[3].replace(",", "")) >= 7000
+    lacking = {line.split(", ranks ")[0] for line in ran.stdout.splitlines() if line.startswith("not compared, ")}
+    assert lacking - {"not compared, all_gather_into_tensor, stacked", "not compared, reduce_scatter_tensor, stacked"} == set()
     names = re.search(r"^(\d+) operators with a meaning: (.*)$", ran.stdout, re.M)
     assert int(names[1]) == len(set(names[2].split())) >= 250
     table = re.search(r"^## Operators\n.*?\n(\|.*?)\n\n", (ROOT / "docs" / "formats" / "prove.md").read_text(), re.M | re.S)[1]
@@ -279,3 +284,18 @@ def test_whole_steps(tmp_path, text, right, wrong):
 def test_an_extent_of_one_is_told(tmp_path):
     code, text, result = prove(plan_file(tmp_path, PLAN), "--dims", "inner=2")
     assert code == 0 and result["thin"] == ["v", "w"] and "a rank has one element along a dimension of v w:" in text
+
+
+def test_a_stacked_reduce_scatter_is_captured(tmp_path):
+    """The fake group refuses what NCCL takes: parts that are one dimension more than the output."""
+    both = """w = torch.randn(4)
+    def step():
+        part = torch.empty(2)
+        torch.distributed.reduce_scatter_tensor(part, (w * 2).reshape(2, 2))
+        whole = torch.empty(2, 2)
+        torch.distributed.all_gather_into_tensor(whole, part / FACTOR)
+        return {"new:w": whole.reshape(4)}
+    return dict(state={"w": w}, tokens={}, step=step)"""
+    text = ONE.replace('"out": h, ', "") % ("h", both)
+    assert prove(plan_file(tmp_path, text.replace("FACTOR", "2")))[0] == 0
+    assert prove(plan_file(tmp_path, text.replace("FACTOR", "4")))[0] == 1

@@ -1,0 +1,35 @@
+// prove/simulation.h: all ranks of a plan together, from their first operator to their last.
+//
+// A rank runs on until a collective, and waits there. Where all of its group have come, it is done
+// for all of them. A receive waits for its message, and a send waits for nobody.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "prove/rank.h"
+
+namespace opguard::proving {
+
+// A statement of the user's, with the operator that it ran.
+struct Statement {
+  uint32_t rank = 0;
+  std::string op, file, function;
+  int64_t line = 0;
+  bool backward = false;
+};
+Statement statement_of(const Rank& rank, const Node& node);
+
+// Why the ranks did not come to their ends.
+struct Stopped {
+  bool refuted = false;  // else it is not known whether they would
+  std::string why;
+  std::optional<Statement> at;
+  std::vector<Statement> waiting;  // of a deadlock: where each rank that has not ended waits
+};
+
+// Runs them; nothing where all have come to their ends.
+std::optional<Stopped> run_together(Terms& terms, std::vector<Rank>& ranks);
+
+}  // namespace opguard::proving
