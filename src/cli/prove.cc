@@ -1,10 +1,24 @@
 #include <memory>
+#include <set>
+#include <sstream>
 
 #include "cli/command.h"
 #include "cli/help_text.h"
 #include "session/prove_plan.h"
 
 namespace opguard {
+namespace {
+
+// "w,v" -> w and v.
+std::set<std::string> words_of(const std::string& text) {
+  std::set<std::string> words;
+  std::istringstream stream(text);
+  for (std::string word; std::getline(stream, word, ',');)
+    if (!word.empty()) words.insert(word);
+  return words;
+}
+
+}  // namespace
 
 void add_prove(CLI::App& app, Pipeline& run) {
   auto opt = std::make_shared<ProvePlanOptions>();
@@ -21,6 +35,14 @@ void add_prove(CLI::App& app, Pipeline& run) {
                        "Compare with the program at these dims, as hidden=4096; without a value: "
                        "with those of the plan's FULL")
           ->type_name("SIZES")
+          ->expected(0, 1);
+  auto extents = std::make_shared<std::string>();
+  CLI::Option* of_1 =
+      command
+          ->add_option("--accept-extent-1", *extents,
+                       "Prove although there is one element along a dimension of these inputs; "
+                       "without a value: of any")
+          ->type_name("NAMES")
           ->expected(0, 1);
   command->add_option("--python", opt->python, "Capture the plan with this interpreter")
       ->capture_default_str();
@@ -42,8 +64,9 @@ void add_prove(CLI::App& app, Pipeline& run) {
   command->add_flag("--rules", *rules, "Compare what operators mean here with what torch computes")
       ->excludes("PLAN", "--captured");
   command->footer("Exits with 0 proved, 1 refuted, 2 unknown, 3 bad input.");
-  command->callback([opt, rules, full, at_full, command, &run] {
+  command->callback([opt, rules, full, at_full, extents, of_1, command, &run] {
     if (at_full->count() > 0) opt->full = *full;
+    if (of_1->count() > 0) opt->grants.extents_of_1 = words_of(*extents);
     if (*rules) {
       run = [opt] { return prove_rules(opt->python); };
       return;

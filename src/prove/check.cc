@@ -33,13 +33,6 @@ std::vector<int64_t> position_in(const Shape& shape, size_t n) {
   return position;
 }
 
-// A sum over one element is its mean, and a transposed [n, 1] looks like a [1, n].
-bool is_thin(const Shape& own, const Shape& whole) {
-  for (size_t d = 0; d < own.size() && own.size() == whole.size(); ++d)
-    if (own[d] == 1 && whole[d] > 1) return true;
-  return false;
-}
-
 // One output of one rank that is not, or not yet, known to be right.
 struct Suspect {
   Rank* rank;
@@ -53,6 +46,7 @@ struct Suspect {
 
 static Result checked(const Captured& captured) {
   Result result;
+  result.thin = thin_inputs(captured);
   Terms terms;
   KnownSums known;
   std::map<std::string, std::vector<Element>> logical_inputs;
@@ -85,9 +79,6 @@ static Result checked(const Captured& captured) {
     Rank& rank = ranks.emplace_back(terms, trace, known, false);
     for (const auto& [name, tensor] : trace.inputs) {
       const std::vector<Element>& all = logical_inputs.at(name);
-      if (is_thin(tensor.shape, captured.inputs.at(name).shape) &&
-          std::find(result.thin.begin(), result.thin.end(), name) == result.thin.end())
-        result.thin.push_back(name);
       std::vector<Element> mine;
       for (int64_t i : trace.place.at(name)) mine.push_back(all.at(static_cast<size_t>(i)));
       rank.set(tensor, mine);
@@ -252,7 +243,7 @@ static Result checked(const Captured& captured) {
   return result;
 }
 
-Result check(const Captured& captured) {
+Result check(const Captured& captured, const Grants& grants) {
   const auto begin = std::chrono::steady_clock::now();
   Result result;
   try {
@@ -262,7 +253,25 @@ Result check(const Captured& captured) {
     result.why = e.what();
   }
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  result.grants = grants;
   return result;
+}
+
+void refuse_thin_inputs(Result& result, const Grants& grants) {
+  if (result.verdict != Verdict::proved) return;
+  std::string refused;
+  for (const ThinInput& thin : result.thin) {
+    if (!thin.hides) continue;
+    if (grants.extents_of_1 &&
+        (grants.extents_of_1->empty() || grants.extents_of_1->contains(thin.name)))
+      continue;
+    refused += (refused.empty() ? "" : ", ") + thin_text(thin);
+  }
+  if (refused.empty()) return;
+  result.verdict = Verdict::unknown;
+  result.why = "equal at these dims, but there is one element along " + refused +
+               ": what sums and what averages over it are the same here; --dims gives it more, "
+               "--accept-extent-1 takes it as it is";
 }
 
 }  // namespace opguard::proving

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "prove/extents.h"
 #include "prove/full_dims.h"
+#include "prove/grants.h"
 #include "prove/simulation.h"
 #include "prove/trace.h"
 
@@ -35,14 +37,18 @@ struct Result {
   std::vector<Statement> waiting;  // of a deadlock: where each rank waits
   std::optional<Difference> difference;
   std::vector<std::string> other_outputs;  // that differ too
-  std::vector<std::string> thin;  // inputs that a rank has one element of, along a shared dimension
-  std::vector<std::string> not_compared;  // outputs that the logical model has not
-  uint64_t outputs = 0, elements = 0;     // that were compared
-  std::optional<FullComparison> full;     // where the plan was captured at full dims too
+  std::vector<ThinInput> thin;             // inputs with one element along a dimension
+  std::vector<std::string> not_compared;   // outputs that the logical model has not
+  uint64_t outputs = 0, elements = 0;      // that were compared
+  std::optional<FullComparison> full;      // where the plan was captured at full dims too
   uint64_t logical_operators = 0, plan_operators = 0, terms = 0;
   double seconds = 0;
+  Grants grants;  // under which it is a proof
 };
 
-Result check(const Captured& captured);
+Result check(const Captured& captured, const Grants& grants = {});
+
+// A proof that has inputs of one element along a dimension, and no grant for them, is none.
+void refuse_thin_inputs(Result& result, const Grants& grants);
 
 }  // namespace opguard::proving

@@ -147,7 +147,8 @@ Captured read_captured(const std::string& folder) {
     found.dims = file.at("dims").get<std::map<std::string, int64_t>>();
     for (const auto& [name, input] : file.at("names").items())
       found.inputs[name] = {input.at("kind") == "token",
-                            input.at("shape").get<std::vector<int64_t>>(), input.value("size", 0u)};
+                            input.at("shape").get<std::vector<int64_t>>(), input.value("size", 0u),
+                            input.value("ones", std::vector<size_t>())};
   } catch (const std::exception& e) {
     throw std::runtime_error(path + ": " + e.what());
   }

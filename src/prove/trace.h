@@ -58,6 +58,8 @@ struct Input {
   bool token = false;
   std::vector<int64_t> shape;
   uint32_t size = 0;  // values a token may take
+  // Dimensions of extent 1 that have more where a dim of 1 is 2.
+  std::vector<size_t> ones = {};
 };
 
 // What was captured of a plan.

@@ -24,6 +24,13 @@ json full_json(const proving::FullComparison& full) {
   return found;
 }
 
+json thin_json(const std::vector<proving::ThinInput>& inputs) {
+  json found = json::array();
+  for (const proving::ThinInput& thin : inputs)
+    found.push_back({{"name", thin.name}, {"dimensions", thin.dimensions}, {"hides", thin.hides}});
+  return found;
+}
+
 std::string line_of(const std::string& path, int64_t line) {
   std::ifstream file(path);
   std::string text;
@@ -72,7 +79,6 @@ std::string plan_proof_text(const proving::Captured& captured, const proving::Re
   if (const std::string full = proof_full(result); !full.empty()) text += "  " + full + "\n";
   for (const std::string& name : result.not_compared)
     text += "  not compared, since the model has no such output: " + name + "\n";
-  if (const std::string thin = proof_thin(result); !thin.empty()) text += "  " + thin + "\n";
   if (result.verdict == proving::Verdict::proved) {
     text += "  assumed:\n";
     for (const std::string& line : proof_assumptions(result)) text += "    " + line + "\n";
@@ -92,7 +98,7 @@ json plan_proof_json(const proving::Captured& captured, const proving::Result& r
       {"operators", {{"logical", result.logical_operators}, {"plan", result.plan_operators}}},
       {"terms", result.terms},
       {"seconds", result.seconds},
-      {"thin", result.thin},
+      {"thin", thin_json(result.thin)},
       {"not_compared", result.not_compared}};
   if (result.full) found["full"] = full_json(*result.full);
   if (!result.why.empty()) found["why"] = result.why;

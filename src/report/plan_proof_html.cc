@@ -171,7 +171,6 @@ std::string format_plan_proof_html(const PlanProof& proof) {
     html += "<h2>What it rests on</h2>" + list_of(proof_assumptions(result));
   std::vector<std::string> notes;
   if (const std::string full = proof_full(result); !full.empty()) notes.push_back(full);
-  if (const std::string thin = proof_thin(result); !thin.empty()) notes.push_back(thin);
   for (const std::string& name : result.not_compared)
     notes.push_back("not compared, since the model has no such output: " + name);
   if (!notes.empty()) html += "<h2>Notes</h2>" + list_of(notes);

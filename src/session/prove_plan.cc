@@ -64,6 +64,15 @@ int capture(const ProvePlanOptions& options, const std::string& folder) {
   return run_python(std::move(launched));
 }
 
+// A grant for what the plan has not is a slip of the pen.
+std::string wrong_grant(const proving::Grants& grants, const proving::Captured& captured) {
+  if (grants.extents_of_1)
+    for (const std::string& name : *grants.extents_of_1)
+      if (!captured.inputs.contains(name))
+        return "--accept-extent-1: neither state nor tokens have '" + name + "'";
+  return "";
+}
+
 llvm::Error write_proof_reports(const ProvePlanOptions& options, const proving::Captured& captured,
                                 const proving::Result& result) {
   const PlanProof proof{captured, result, plan_tree(captured.plan)};
@@ -129,10 +138,14 @@ int prove_plan(const ProvePlanOptions& options) {
   } catch (const std::exception& e) {
     return bad(e.what());
   }
-  proving::Result result = proving::check(captured);
+  if (const std::string wrong = wrong_grant(options.grants, captured); !wrong.empty())
+    return bad(wrong);
+  proving::Result result = proving::check(captured, options.grants);
   if (fs::exists(folder + "/full/plan.json", code)) {
     try {
-      result.full = proving::compare_full_dims(captured, proving::read_full_dims(folder + "/full"));
+      const proving::FullDims full = proving::read_full_dims(folder + "/full");
+      result.full = proving::compare_full_dims(captured, full);
+      if (result.full->difference.empty()) result.thin = proving::thin_inputs(captured, &full);
     } catch (const std::exception& e) {
       return bad(e.what());
     }
@@ -141,6 +154,7 @@ int prove_plan(const ProvePlanOptions& options) {
       result.why = "proved at the reduced dims only: " + result.full->difference;
     }
   }
+  proving::refuse_thin_inputs(result, options.grants);
   if (!print_lines(plan_proof_text(captured, result))) return fail("stdout cannot be written to");
   if (llvm::Error error = write_proof_reports(options, captured, result))
     return fail(llvm::toString(std::move(error)));

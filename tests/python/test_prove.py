@@ -272,18 +272,73 @@ def plan(rank, d): return dict(build(d, WORLD), place=lambda k, f: f.chunk(WORLD
     [(IMAGES, "fused=n > 1)", "fused=n > 1, weight_decay=0.01 * n)"), (STEP, "            if n > 1: dist.all_reduce(p.grad, op=dist.ReduceOp.AVG)", "            pass"), (STEP, "p.grad.div_(1024)", "p.grad.div_(1024 if n == 1 else 512)"), (EXPERTS, "w[0]", "w[0] * 2")],
 )
 def test_whole_steps(tmp_path, text, right, wrong):
-    code, said, result = prove(plan_file(tmp_path, text))
+    grant = ["--accept-extent-1", "w"] if text is EXPERTS else []  # a rank has one expert of two
+    code, said, result = prove(plan_file(tmp_path, text), *grant)
     assert (code, result["verdict"]) == (0, "proved"), result
-    assert (" one element along a dimension " in said) == bool(result["thin"])
+    assert ("granted by --accept-extent-1: nothing hides where there is one element, along dimension 0 of w\n" in said) == bool(grant)
     head, mark, tail = text.rpartition("def plan(" if text is EXPERTS else right)
     changed = head + mark + tail.replace(right, wrong) if text is EXPERTS else text.replace(right, wrong)
     code, _, result = prove(plan_file(tmp_path, changed))
     assert (code, result["verdict"]) == (1, "refuted"), result
 
 
-def test_an_extent_of_one_is_told(tmp_path):
-    code, text, result = prove(plan_file(tmp_path, PLAN), "--dims", "inner=2")
-    assert code == 0 and result["thin"] == ["v", "w"] and "a rank has one element along a dimension of v w:" in text
+def test_an_extent_of_one_is_refused_unless_it_is_granted(tmp_path):
+    path, kept = plan_file(tmp_path, PLAN), tmp_path / "kept"
+    code, text, result = prove(path, "--dims", "inner=2", "--work", kept)
+    thin = [{"name": "v", "dimensions": [0], "hides": True}, {"name": "w", "dimensions": [1], "hides": True}]
+    assert (code, result["verdict"], result["thin"]) == (2, "unknown", thin)
+    assert text.startswith("unknown: equal at these dims, but there is one element along dimension 0 of v, dimension 1 of w: ")
+
+    def again(*options):
+        ran = subprocess.run([OPGUARD, "prove", "--captured", kept, *options], capture_output=True, text=True)
+        return ran.returncode, ran.stdout + ran.stderr
+
+    assert again("--accept-extent-1", "w")[0] == 2
+    for accepted in (["w,v"], []):
+        code, text = again("--accept-extent-1", *accepted)
+        assert code == 0 and "    granted by --accept-extent-1: nothing hides where there is one element, along dimension 0 of v, dimension 1 of w\n" in text
+    code, text = again("--accept-extent-1", "q")
+    assert code == 3 and "neither state nor tokens have 'q'" in text
+
+
+# A dim of 1 may hide too; a dimension that is 1 at all dims hides nothing. Tokens: only where something sums over the one.
+EXTENTS = """import torch
+DIMS, WORLD = dict(dp=1, rows=2, width=2, vocab=3), ("dp",)
+def build(d):
+    x, w, t = torch.randn(d["rows"], d["width"], 1), torch.randn(d["width"], 1), torch.randint(0, 3, (2, d["rows"]))
+    return dict(state=dict(x=x, w=w), tokens=dict(t=t), step=lambda: {"y": (x[..., 0] @ w).sum(), "z": (t * 2.0)SUM})
+def logical(d): return build(d)
+def plan(rank, d): return build(d)
+"""
+
+
+@pytest.mark.parametrize("dims, over, refused", [("", "", None), ("rows=1", "", "dimension 0 of x"), ("width=1", "", "dimension 1 of x"), ("rows=1", ".mean(1)", "dimension 1 of t, dimension 0 of x")])
+def test_an_extent_that_a_dim_makes_one(tmp_path, dims, over, refused):
+    code, _, result = prove(plan_file(tmp_path, EXTENTS.replace("SUM", over)), "--dims", dims)
+    assert code == (2 if refused else 0), result
+    assert refused is None or refused in result["why"]
+
+
+# Data parallelism with a sequence for each rank. What sums over the sequences alone is not seen there.
+SEQUENCES = """import torch, torch.distributed as dist
+DIMS, WORLD = dict(batch=2, seq=3, vocab=4), 2
+def build(d, n):
+    e, t = torch.randn(4, 2), torch.randint(0, 4, (d["batch"] // n, d["seq"]))
+    def step():
+        loss = e[t].square()SUM
+        if n > 1: dist.all_reduce(loss, op=dist.ReduceOp.AVG)
+        return {"loss": loss}
+    return dict(state=dict(e=e), tokens=dict(t=t), step=step)
+def logical(d): return build(d, 1)
+def plan(rank, d): return dict(build(d, WORLD), place=lambda k, f: f.chunk(WORLD)[rank] if k == "t" else f)
+"""
+
+
+@pytest.mark.parametrize("over, code", [(".mean()", 0), (".mean((1, 2)).mean(0)", 2)])
+def test_tokens_of_one_sequence(tmp_path, over, code):
+    found, text, result = prove(plan_file(tmp_path, SEQUENCES.replace("SUM", over)))
+    assert found == code and result["thin"] == [{"name": "t", "dimensions": [0], "hides": code == 2}]
+    assert ("more are moved as one is, where there is one element: along dimension 0 of t" in text) == (code == 0)
 
 
 def test_a_stacked_reduce_scatter_is_captured(tmp_path):
