@@ -44,6 +44,24 @@ void add_prove(CLI::App& app, Pipeline& run) {
                        "without a value: of any")
           ->type_name("NAMES")
           ->expected(0, 1);
+  command
+      ->add_option("--opaque", opt->grants.opaque,
+                   "Let this operator without a meaning be a function of its whole inputs")
+      ->type_name("OPERATOR")
+      ->allow_extra_args(false);
+  command
+      ->add_option_function<std::vector<std::string>>(
+          "--approx",
+          [opt](const std::vector<std::string>& rules) {
+            for (const std::string& rule : rules) {
+              if (!rule.starts_with("drop=") || rule.size() == 5)
+                throw CLI::ValidationError("--approx", rule + ": is none of drop=OUTPUT");
+              opt->grants.dropped.insert(rule.substr(5));
+            }
+          },
+          "drop=OUTPUT: this output of the model is not compared")
+      ->type_name("RULE")
+      ->allow_extra_args(false);
   command->add_option("--python", opt->python, "Capture the plan with this interpreter")
       ->capture_default_str();
   command->add_option("--work", opt->work, "Keep what was captured in this new folder")

@@ -7,6 +7,7 @@
 #include "prove/blame.h"
 #include "prove/collectives.h"
 #include "prove/evaluate.h"
+#include "prove/opaque.h"
 #include "prove/operators.h"
 
 namespace opguard::proving {
@@ -44,7 +45,7 @@ struct Suspect {
 
 }  // namespace
 
-static Result checked(const Captured& captured) {
+static Result checked(const Captured& captured, const Grants& grants) {
   Result result;
   result.thin = thin_inputs(captured);
   Terms terms;
@@ -53,7 +54,8 @@ static Result checked(const Captured& captured) {
   for (const auto& [name, input] : captured.inputs)
     logical_inputs[name] = unknowns(terms, name, input);
 
-  Rank model(terms, captured.logical, known, true);
+  OpaqueCalls opaque(grants.opaque);
+  Rank model(terms, captured.logical, known, true, &opaque);
   result.logical_operators = captured.logical.nodes.size();
   for (const auto& [name, tensor] : captured.logical.inputs)
     model.set(tensor, logical_inputs.at(name));
@@ -71,12 +73,14 @@ static Result checked(const Captured& captured) {
   std::map<std::string, Array> want;
   for (const auto& [name, tensor] : captured.logical.outputs) want[name] = model.read(tensor);
 
+  for (const std::string& name : grants.dropped)
+    if (want.erase(name) > 0) result.dropped.insert(name);
   const auto right = static_cast<Monomial>(terms.monomials());
   std::vector<Rank> ranks;
   ranks.reserve(captured.ranks.size());
   for (const Trace& trace : captured.ranks) {
     result.plan_operators += trace.nodes.size();
-    Rank& rank = ranks.emplace_back(terms, trace, known, false);
+    Rank& rank = ranks.emplace_back(terms, trace, known, false, &opaque);
     for (const auto& [name, tensor] : trace.inputs) {
       const std::vector<Element>& all = logical_inputs.at(name);
       std::vector<Element> mine;
@@ -90,8 +94,10 @@ static Result checked(const Captured& captured) {
     result.at = stopped->at;
     result.waiting = stopped->waiting;
     result.terms = terms.elements();
+    result.opaque = opaque.used();
     return result;
   }
+  result.opaque = opaque.used();
 
   std::vector<Suspect> suspects;
   std::set<std::string> seen;
@@ -99,6 +105,7 @@ static Result checked(const Captured& captured) {
   for (Rank& rank : ranks)
     for (const auto& [name, tensor] : rank.trace().outputs) {
       auto logical = want.find(name);
+      if (result.dropped.contains(name)) continue;
       if (logical == want.end()) {
         if (std::find(result.not_compared.begin(), result.not_compared.end(), name) ==
             result.not_compared.end())
@@ -205,6 +212,7 @@ static Result checked(const Captured& captured) {
         if (!terms.same(s.want[i], s.got[i])) {
           result.why = s.output + " on rank " + std::to_string(s.rank->number()) +
                        ": no proof, and no numbers that tell the two apart";
+          if (!result.opaque.empty()) result.why += "; what --opaque grants has no numbers";
           return result;
         }
     result.verdict = Verdict::proved;
@@ -247,13 +255,12 @@ Result check(const Captured& captured, const Grants& grants) {
   const auto begin = std::chrono::steady_clock::now();
   Result result;
   try {
-    result = checked(captured);
+    result = checked(captured, grants);
   } catch (const Unprovable& e) {
     result.verdict = Verdict::unknown;
     result.why = e.what();
   }
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  result.grants = grants;
   return result;
 }
 

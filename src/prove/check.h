@@ -43,7 +43,7 @@ struct Result {
   std::optional<FullComparison> full;      // where the plan was captured at full dims too
   uint64_t logical_operators = 0, plan_operators = 0, terms = 0;
   double seconds = 0;
-  Grants grants;  // under which it is a proof
+  std::set<std::string> opaque, dropped;  // grants that were used: operators, outputs
 };
 
 Result check(const Captured& captured, const Grants& grants = {});

@@ -11,6 +11,10 @@ namespace opguard::proving {
 struct Grants {
   // Inputs of which one element along a dimension is enough; an empty set: of all.
   std::optional<std::set<std::string>> extents_of_1;
+  // Operators without a meaning that are functions of their whole inputs: "linalg_inv_ex".
+  std::set<std::string> opaque;
+  // The model's outputs that are not compared.
+  std::set<std::string> dropped;
 };
 
 }  // namespace opguard::proving

@@ -79,6 +79,8 @@ std::string plan_proof_text(const proving::Captured& captured, const proving::Re
   if (const std::string full = proof_full(result); !full.empty()) text += "  " + full + "\n";
   for (const std::string& name : result.not_compared)
     text += "  not compared, since the model has no such output: " + name + "\n";
+  if (result.verdict != proving::Verdict::proved)
+    for (const std::string& line : proof_grants(result)) text += "  " + line + "\n";
   if (result.verdict == proving::Verdict::proved) {
     text += "  assumed:\n";
     for (const std::string& line : proof_assumptions(result)) text += "    " + line + "\n";
@@ -100,6 +102,7 @@ json plan_proof_json(const proving::Captured& captured, const proving::Result& r
       {"seconds", result.seconds},
       {"thin", thin_json(result.thin)},
       {"not_compared", result.not_compared}};
+  if (const auto granted = proof_grants(result); !granted.empty()) found["granted"] = granted;
   if (result.full) found["full"] = full_json(*result.full);
   if (!result.why.empty()) found["why"] = result.why;
   if (result.at) found["at"] = statement_json(*result.at);

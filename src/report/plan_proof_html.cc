@@ -170,6 +170,7 @@ std::string format_plan_proof_html(const PlanProof& proof) {
   if (result.verdict == proving::Verdict::proved)
     html += "<h2>What it rests on</h2>" + list_of(proof_assumptions(result));
   std::vector<std::string> notes;
+  if (result.verdict != proving::Verdict::proved) notes = proof_grants(result);
   if (const std::string full = proof_full(result); !full.empty()) notes.push_back(full);
   for (const std::string& name : result.not_compared)
     notes.push_back("not compared, since the model has no such output: " + name);

@@ -80,6 +80,17 @@ std::vector<std::string> proof_assumptions(const proving::Result& result) {
   if (!granted.empty())
     found.push_back(
         "granted by --accept-extent-1: nothing hides where there is one element, along " + granted);
+  for (const std::string& line : proof_grants(result)) found.push_back(line);
+  return found;
+}
+
+std::vector<std::string> proof_grants(const proving::Result& result) {
+  std::vector<std::string> found;
+  for (const std::string& name : result.opaque)
+    found.push_back("granted by --opaque: " + name +
+                    " is a function of its whole inputs, the same wherever they are");
+  for (const std::string& name : result.dropped)
+    found.push_back("granted by --approx: " + name + " is not compared");
   return found;
 }
 

@@ -20,6 +20,8 @@ std::string proof_extent(const proving::Result& result);
 std::string proof_size(const proving::Captured& captured, const proving::Result& result);
 // What a proof rests on.
 std::vector<std::string> proof_assumptions(const proving::Result& result);
+// Of any verdict: operators and outputs that the user has granted.
+std::vector<std::string> proof_grants(const proving::Result& result);
 // What the program at full dims has shown; "" where it was not compared or is another one.
 std::string proof_full(const proving::Result& result);
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "prove/check.h"
+#include "prove/operators.h"
 #include "prove/rules.h"
 #include "report/plan_proof.h"
 #include "session/prove_replay.h"
@@ -70,6 +71,15 @@ std::string wrong_grant(const proving::Grants& grants, const proving::Captured& 
     for (const std::string& name : *grants.extents_of_1)
       if (!captured.inputs.contains(name))
         return "--accept-extent-1: neither state nor tokens have '" + name + "'";
+  for (const std::string& name : grants.dropped)
+    if (!captured.logical.outputs.contains(name))
+      return "--approx drop=" + name + ": the model has no such output";
+  if (!grants.dropped.empty() && grants.dropped.size() == captured.logical.outputs.size())
+    return "--approx: no output is left to compare";
+  const auto meant = proving::operator_names();
+  for (const std::string& name : grants.opaque)
+    if (std::find(meant.begin(), meant.end(), name.substr(name.find('.') + 1)) != meant.end())
+      return "--opaque " + name + ": it has a meaning";
   return "";
 }
 

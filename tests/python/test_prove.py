@@ -354,3 +354,39 @@ def test_a_stacked_reduce_scatter_is_captured(tmp_path):
     text = ONE.replace('"out": h, ', "") % ("h", both)
     assert prove(plan_file(tmp_path, text.replace("FACTOR", "2")))[0] == 0
     assert prove(plan_file(tmp_path, text.replace("FACTOR", "4")))[0] == 1
+
+
+# A matrix's inverse has no meaning. Both sides take it of the same matrix, unless the plan takes it of another.
+INVERSE = """import torch
+DIMS, WORLD = dict(n=3), 2
+def build(of):
+    a, w = torch.randn(3, 3), torch.randn(3)
+    return dict(state=dict(a=a, w=w), tokens={}, step=lambda: {"y": torch.linalg.inv_ex(of(a)).inverse @ w, "n": w.sum() * of(w)[0]})
+def logical(d): return build(lambda a: a * 2)
+def plan(rank, d): return build(lambda a: PLAN)
+"""
+
+
+@pytest.mark.parametrize("of, options, code, told", [
+    ("a + a", [], 2, "no rule for aten.linalg_inv_ex.default"),
+    ("a + a", ["--opaque", "linalg_inv_ex"], 0, "granted by --opaque: linalg_inv_ex is a function of its whole inputs"),
+    ("a * 3", ["--opaque", "aten.linalg_inv_ex", "--approx", "drop=n"], 2, "what --opaque grants has no numbers"),
+    ("a * 3", ["--opaque", "linalg_inv_ex"], 1, "granted by --opaque: linalg_inv_ex"),
+    ("a * 2", ["--opaque", "mm"], 3, "--opaque mm: it has a meaning"),
+    ("a * 2", ["--approx", "drop=z"], 3, "the model has no such output"),
+    ("a * 2", ["--approx", "drop=y", "--approx", "drop=n"], 3, "no output is left to compare"),
+])  # fmt: skip
+def test_what_is_granted_is_told(tmp_path, of, options, code, told):
+    found, text, result = prove(plan_file(tmp_path, INVERSE.replace("PLAN", of)), *options)
+    assert found == code, result
+    assert told in text + (result if code == 3 else json.dumps(result)), result
+    if code == 1:
+        assert result["difference"]["output"] == "n" and result["granted"]
+
+
+def test_an_output_may_be_left_out(tmp_path):
+    path = plan_file(tmp_path, PLAN.replace("return {\"loss\": loss.detach(), ", "return {\"loss\": loss.detach() * parts, "))
+    assert prove(path)[0] == 1
+    code, text, result = prove(path, "--approx", "drop=loss")
+    assert code == 0 and result["granted"] == ["granted by --approx: loss is not compared"] == result["assumed"][-1:]
+    assert "    granted by --approx: loss is not compared\n" in text and result["outputs"] == 6
