@@ -62,6 +62,8 @@ void add_prove(CLI::App& app, Pipeline& run) {
           "drop=OUTPUT: this output of the model is not compared")
       ->type_name("RULE")
       ->allow_extra_args(false);
+  command->add_flag("--blocking-sends", opt->grants.blocking_sends,
+                    "Let a send wait for its receiver, as gloo's does");
   command->add_option("--python", opt->python, "Capture the plan with this interpreter")
       ->capture_default_str();
   command->add_option("--work", opt->work, "Keep what was captured in this new folder")

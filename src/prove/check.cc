@@ -9,6 +9,7 @@
 #include "prove/evaluate.h"
 #include "prove/opaque.h"
 #include "prove/operators.h"
+#include "prove/rendezvous.h"
 
 namespace opguard::proving {
 namespace {
@@ -259,6 +260,14 @@ Result check(const Captured& captured, const Grants& grants) {
   } catch (const Unprovable& e) {
     result.verdict = Verdict::unknown;
     result.why = e.what();
+  }
+  if (result.verdict == Verdict::proved) result.relies_on_sends = stuck_in_sends(captured.ranks);
+  if (grants.blocking_sends && !result.relies_on_sends.empty()) {
+    result.verdict = Verdict::refuted;
+    result.waiting = std::move(result.relies_on_sends);
+    result.at = result.waiting[0];
+    result.why = "a deadlock where sends wait for their receivers: " + places_of(result.waiting);
+    result.relies_on_sends.clear();
   }
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;

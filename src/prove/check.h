@@ -42,6 +42,8 @@ struct Result {
   uint64_t outputs = 0, elements = 0;      // that were compared
   std::optional<FullComparison> full;      // where the plan was captured at full dims too
   uint64_t logical_operators = 0, plan_operators = 0, terms = 0;
+  // Of a proof that relies on a send that does not wait: where ranks would wait for ever.
+  std::vector<Statement> relies_on_sends;
   double seconds = 0;
   std::set<std::string> opaque, dropped;  // grants that were used: operators, outputs
 };

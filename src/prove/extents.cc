@@ -17,8 +17,7 @@ int64_t extent_at(const Extents& shape, int64_t dimension) {
   return at < 0 || at >= n ? 0 : shape[static_cast<size_t>(at)];
 }
 
-// Of a part that has other dimensions than the whole, none is the same as one of the whole's: there
-// only a single element is thin, along each of them.
+// A part may have other dimensions than the whole. There only a single element is thin, along each.
 std::set<size_t> thin_dimensions(const Extents& own, const Extents& whole) {
   std::set<size_t> found;
   const bool alike = own.size() == whole.size();

@@ -13,6 +13,8 @@ struct Grants {
   std::optional<std::set<std::string>> extents_of_1;
   // Operators without a meaning that are functions of their whole inputs: "linalg_inv_ex".
   std::set<std::string> opaque;
+  // Not a grant but its opposite: a send waits for its receiver, as gloo's does.
+  bool blocking_sends = false;
   // The model's outputs that are not compared.
   std::set<std::string> dropped;
 };

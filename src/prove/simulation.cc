@@ -169,18 +169,28 @@ class Simulation {
 
 }  // namespace
 
-Statement statement_of(const Rank& rank, const Node& node) {
+Statement statement_of(const Trace& trace, const Node& node) {
   Statement s;
-  s.rank = rank.number();
+  s.rank = trace.rank;
   s.op = node.op;
   s.backward = node.backward;
-  const auto& stack = rank.trace().stacks[node.stack];
+  const auto& stack = trace.stacks[node.stack];
   if (!stack.empty()) {
     s.file = stack[0].file;
     s.line = stack[0].line;
     s.function = stack[0].function;
   }
   return s;
+}
+
+std::string places_of(const std::vector<Statement>& statements) {
+  std::string text;
+  for (size_t i = 0; i < statements.size() && i < kToldOfADeadlock; ++i) {
+    const Statement& s = statements[i];
+    text += (i > 0 ? ", rank " : "rank ") + std::to_string(s.rank) + " at " +
+            s.file.substr(s.file.rfind('/') + 1) + ":" + std::to_string(s.line);
+  }
+  return text;
 }
 
 std::optional<Stopped> run_together(Terms& terms, std::vector<Rank>& ranks) {

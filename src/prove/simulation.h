@@ -19,7 +19,13 @@ struct Statement {
   int64_t line = 0;
   bool backward = false;
 };
-Statement statement_of(const Rank& rank, const Node& node);
+Statement statement_of(const Trace& trace, const Node& node);
+inline Statement statement_of(const Rank& rank, const Node& node) {
+  return statement_of(rank.trace(), node);
+}
+
+// "rank 0 at pp.py:42, rank 1 at pp.py:46", of the first four.
+std::string places_of(const std::vector<Statement>& statements);
 
 // Why the ranks did not come to their ends.
 struct Stopped {

@@ -38,6 +38,7 @@ Node node_of(json& given) {
   node.stack = given.value("at", 0u);
   node.backward = given.value("backward", false);
   node.view = given.value("view", false);
+  node.waits = given.value("waits", false);
   if (given.contains("values")) {
     node.known = true;
     for (const json& list : given["values"]) node.values.push_back(numbers_of(list));

@@ -33,6 +33,7 @@ struct Node {
   std::vector<std::vector<double>> values;
   uint32_t stack = 0;
   bool backward = false, view = false, known = false;
+  bool waits = false;  // of a message: send() and recv(), not isend() and irecv()
   // "mm" and "default" of aten.mm.default.
   std::string name, overload;
 };

@@ -103,6 +103,9 @@ json plan_proof_json(const proving::Captured& captured, const proving::Result& r
       {"thin", thin_json(result.thin)},
       {"not_compared", result.not_compared}};
   if (const auto granted = proof_grants(result); !granted.empty()) found["granted"] = granted;
+  for (const Statement& s : result.waiting) found["waiting"].push_back(statement_json(s));
+  for (const Statement& s : result.relies_on_sends)
+    found["relies_on_sends"].push_back(statement_json(s));
   if (result.full) found["full"] = full_json(*result.full);
   if (!result.why.empty()) found["why"] = result.why;
   if (result.at) found["at"] = statement_json(*result.at);

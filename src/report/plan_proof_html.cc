@@ -111,7 +111,10 @@ std::string statements_html(const PlanProof& proof) {
     html += "<h3>" + escaped(title) + "</h3>" +
             source_block(proof_location(*s, proof.tree), files, where);
   };
-  if (proof.result.at) add("at", proof.result.at);
+  // Of a deadlock each rank's own, the first among them.
+  for (const Statement& s : proof.result.waiting)
+    add(("rank " + std::to_string(s.rank) + " waits at").c_str(), s);
+  if (proof.result.at && proof.result.waiting.empty()) add("at", proof.result.at);
   if (!proof.result.difference) return html;
   const proving::Difference& d = *proof.result.difference;
   add("made at", d.made);

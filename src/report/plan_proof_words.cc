@@ -64,12 +64,14 @@ std::vector<std::string> proof_assumptions(const proving::Result& result) {
       "no denominator is zero; roots and logarithms are of positive numbers",
       "a float that is the rounding of a short fraction is that fraction",
       "tokens are below their size",
-      "a send never waits for its receiver",
       result.full
           ? "what holds at these dims holds at the full ones, where the program is the same "
             "in the ranks that were looked at"
           : "what holds at these dims holds at larger ones",
   };
+  if (!result.relies_on_sends.empty())
+    found.push_back("a send does not wait for its receiver; else these would for ever: " +
+                    proving::places_of(result.relies_on_sends));
   std::string granted, moved;
   for (const proving::ThinInput& thin : result.thin) {
     std::string& text = thin.hides ? granted : moved;

@@ -390,3 +390,37 @@ def test_an_output_may_be_left_out(tmp_path):
     code, text, result = prove(path, "--approx", "drop=loss")
     assert code == 0 and result["granted"] == ["granted by --approx: loss is not compared"] == result["assumed"][-1:]
     assert "    granted by --approx: loss is not compared\n" in text and result["outputs"] == 6
+
+
+# Two ranks hand their halves to each other. Both send first, or the second receives first, or neither waits.
+EXCHANGE = """import torch, torch.distributed as dist
+DIMS, WORLD = dict(n=4), 2
+def logical(d):
+    w = torch.randn(4)
+    return dict(state=dict(w=w), tokens={}, step=lambda: {"s": w.sum()})
+def plan(rank, d):
+    w = torch.randn(2)
+    def step():
+        mine, other = w.sum().reshape(1), torch.empty(1)
+        def out(): dist.send(mine, 1 - rank)
+        def come(): dist.recv(other, 1 - rank)
+        ORDER
+        return {"s": (mine + other)[0]}
+    return dict(state=dict(w=w), tokens={}, step=step, place=lambda k, f: f.chunk(2)[rank])
+"""
+
+
+@pytest.mark.parametrize("order, relies", [("out(); come()", True), ("(out(), come()) if rank == 0 else (come(), out())", False), ("dist.isend(mine, 1 - rank).wait(); come()", False)])
+def test_a_send_that_must_not_wait_is_told(tmp_path, order, relies):
+    path = plan_file(tmp_path, EXCHANGE.replace("ORDER", order))
+    kept = tmp_path / "kept"
+    code, text, result = prove(path, "--work", kept)
+    assert (code, result["verdict"]) == (0, "proved"), result
+    place = "mlp.py:10"
+    assert ("a send does not wait for its receiver; else these would for ever: rank 0 at %s, rank 1 at %s\n" % (place, place) in text) == relies
+    assert [s["rank"] for s in result.get("relies_on_sends", [])] == ([0, 1] if relies else [])
+    page = tmp_path / "page.html"
+    ran = subprocess.run([OPGUARD, "prove", "--captured", kept, "--blocking-sends", "--html", page], capture_output=True, text=True)
+    assert ran.returncode == int(relies), ran.stdout
+    assert ("refuted: a deadlock where sends wait for their receivers: rank 0 at %s, rank 1 at %s" % (place, place) in ran.stdout) == relies
+    assert all(("rank %d waits at" % rank in page.read_text()) == relies for rank in (0, 1))

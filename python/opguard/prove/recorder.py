@@ -26,6 +26,7 @@ _COPIED = {"c10d.allgather_.default": 0, "c10d.reduce_scatter_.default": 1}
 _SHARED_FLAT = ("c10d._reduce_scatter_base_.", "c10d.reduce_scatter_tensor_coalesced_.")  # the fake group wants parts of the output's form; others count elements
 _REDUCED_AS_THEY_LIE = ("c10d.allreduce_.", "c10d.reduce_.")  # in a memory format that all ranks have
 _TRUSTED = ("aten.", "_c10d_functional.")  # fsdp's and a user's operators write arguments that their schemas do not name
+_MESSAGES = ("c10d.send.", "c10d.recv_.")
 _AT = "opguard_at"  # where a node's place is kept in its metadata
 
 
@@ -204,6 +205,8 @@ class Recorder(TorchDispatchMode):
         entry = self._add(name, described, named, out, self._at(node), node)
         if view:
             entry["view"] = True
+        if name.startswith(_MESSAGES) and sources.called_by("distributed_c10d.py", ("send", "recv")):
+            entry["waits"] = True  # isend, irecv and batches of them return before it is done
         entry["writes"] = [self._storages.tensor(tensor) for tensor in written]
         if not symbolic:
             entry["values"] = [] if self._fake else [encode.contents(tensor) for tensor in written]
