@@ -1,10 +1,24 @@
 #include <memory>
+#include <set>
+#include <sstream>
 
 #include "cli/command.h"
 #include "cli/help_text.h"
 #include "session/prove_plan.h"
 
 namespace opguard {
+namespace {
+
+// "w,v" -> w and v.
+std::set<std::string> words_of(const std::string& text) {
+  std::set<std::string> words;
+  std::istringstream stream(text);
+  for (std::string word; std::getline(stream, word, ',');)
+    if (!word.empty()) words.insert(word);
+  return words;
+}
+
+}  // namespace
 
 void add_prove(CLI::App& app, Pipeline& run) {
   auto opt = std::make_shared<ProvePlanOptions>();
@@ -22,6 +36,34 @@ void add_prove(CLI::App& app, Pipeline& run) {
                        "with those of the plan's FULL")
           ->type_name("SIZES")
           ->expected(0, 1);
+  auto extents = std::make_shared<std::string>();
+  CLI::Option* of_1 =
+      command
+          ->add_option("--accept-extent-1", *extents,
+                       "Prove although there is one element along a dimension of these inputs; "
+                       "without a value: of any")
+          ->type_name("NAMES")
+          ->expected(0, 1);
+  command
+      ->add_option("--opaque", opt->grants.opaque,
+                   "Let this operator without a meaning be a function of its whole inputs")
+      ->type_name("OPERATOR")
+      ->allow_extra_args(false);
+  command
+      ->add_option_function<std::vector<std::string>>(
+          "--approx",
+          [opt](const std::vector<std::string>& rules) {
+            for (const std::string& rule : rules) {
+              if (!rule.starts_with("drop=") || rule.size() == 5)
+                throw CLI::ValidationError("--approx", rule + ": is none of drop=OUTPUT");
+              opt->grants.dropped.insert(rule.substr(5));
+            }
+          },
+          "drop=OUTPUT: this output of the model is not compared")
+      ->type_name("RULE")
+      ->allow_extra_args(false);
+  command->add_flag("--blocking-sends", opt->grants.blocking_sends,
+                    "Let a send wait for its receiver, as gloo's does");
   command->add_option("--python", opt->python, "Capture the plan with this interpreter")
       ->capture_default_str();
   command->add_option("--work", opt->work, "Keep what was captured in this new folder")
@@ -42,8 +84,9 @@ void add_prove(CLI::App& app, Pipeline& run) {
   command->add_flag("--rules", *rules, "Compare what operators mean here with what torch computes")
       ->excludes("PLAN", "--captured");
   command->footer("Exits with 0 proved, 1 refuted, 2 unknown, 3 bad input.");
-  command->callback([opt, rules, full, at_full, command, &run] {
+  command->callback([opt, rules, full, at_full, extents, of_1, command, &run] {
     if (at_full->count() > 0) opt->full = *full;
+    if (of_1->count() > 0) opt->grants.extents_of_1 = words_of(*extents);
     if (*rules) {
       run = [opt] { return prove_rules(opt->python); };
       return;

@@ -7,7 +7,10 @@
 #include "prove/blame.h"
 #include "prove/collectives.h"
 #include "prove/evaluate.h"
+#include "prove/opaque.h"
 #include "prove/operators.h"
+#include "prove/rendezvous.h"
+#include "prove/sides.h"
 
 namespace opguard::proving {
 namespace {
@@ -15,202 +18,6 @@ namespace {
 constexpr uint64_t kPoints = 6;      // the second half of them of positive variables
 constexpr double kDifferent = 1e-6;  // of the sum of their magnitudes
 constexpr double kRounded = 1000;    // times what rounding has done
-
-Statement statement_of(const Rank& rank, const std::string& op, uint32_t at, bool backward) {
-  Statement s;
-  s.rank = rank.number();
-  s.op = op;
-  s.backward = backward;
-  const auto& stack = rank.trace().stacks[at];
-  if (!stack.empty()) {
-    s.file = stack[0].file;
-    s.line = stack[0].line;
-    s.function = stack[0].function;
-    s.callers.assign(stack.begin() + 1, stack.end());
-  }
-  return s;
-}
-
-Statement statement_of(const Rank& rank, const Node& node) {
-  return statement_of(rank, node.op, node.stack, node.backward);
-}
-
-// An error at the node that a rank is at.
-struct Stopped {
-  Verdict verdict;
-  std::string why;
-  std::optional<Statement> at;
-};
-
-// All ranks to their ends, together.
-class Simulation {
- public:
-  // kept: where the run is written down, or nullptr.
-  Simulation(Terms& terms, std::vector<Rank>& ranks, History* kept = nullptr)
-      : terms_(terms), ranks_(ranks), kept_(kept) {}
-
-  void run() {
-    waiting_.assign(ranks_.size(), std::nullopt);
-    for (;;) {
-      bool progress = false;
-      for (size_t r = 0; r < ranks_.size(); ++r) progress |= advance(r);
-      while (meet_some()) progress = true;
-      if (std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.done(); })) return;
-      if (!progress) throw Stopped{Verdict::refuted, deadlock(), where_stuck()};
-    }
-  }
-
- private:
-  bool advance(size_t r) {
-    Rank& rank = ranks_[r];
-    bool progress = false;
-    while (!rank.done() && !waiting_[r]) {
-      const Node& node = rank.node();
-      if (kept_ != nullptr) kept_->arrive(rank);
-      try {
-        if (!meets(node)) {
-          apply(rank);
-        } else {
-          Meeting m = meeting_of(node);
-          if (m.group.empty()) throw Unprovable("a collective whose group is not known");
-          if (m.kind == Meets::send) {
-            send(rank, m);
-          } else if (m.kind == Meets::receive) {
-            if (!receive(rank, m)) return progress;
-          } else {
-            waiting_[r] = std::move(m);
-            return true;
-          }
-        }
-      } catch (const Refuted& e) {
-        throw Stopped{Verdict::refuted, e.what(), statement_of(rank, node)};
-      } catch (const Unprovable& e) {
-        throw Stopped{Verdict::unknown, e.what(), statement_of(rank, node)};
-      }
-      leave(rank);
-      progress = true;
-    }
-    return progress;
-  }
-
-  void leave(Rank& rank) {
-    if (kept_ != nullptr) kept_->leave(rank);
-    rank.advance();
-  }
-
-  struct Message {
-    std::vector<Array> sent;
-    NodeAt by;
-  };
-  using Mail = std::map<std::tuple<uint32_t, uint32_t, int64_t>, std::vector<Message>>;
-  uint32_t other(const Meeting& m) const {
-    return static_cast<size_t>(m.root) < m.group.size() ? m.group[static_cast<size_t>(m.root)]
-                                                        : static_cast<uint32_t>(m.root);
-  }
-  void send(Rank& rank, const Meeting& m) {
-    std::vector<Array> sent;
-    for (const Tensor& t : m.inputs) sent.push_back(rank.read(t));
-    mail_[{rank.number(), other(m), m.tag}].push_back(
-        {std::move(sent), {rank.number(), rank.next()}});
-  }
-  bool receive(Rank& rank, const Meeting& m) {
-    auto& box = mail_[{other(m), rank.number(), m.tag}];
-    if (box.empty()) return false;
-    for (size_t i = 0; i < m.outputs.size(); ++i) {
-      const Array& got = box.front().sent.at(i);
-      if (static_cast<size_t>(size_of(m.outputs[i].shape)) != got.at.size())
-        throw Refuted("rank " + std::to_string(rank.number()) + " receives " +
-                      std::to_string(size_of(m.outputs[i].shape)) + " elements, and rank " +
-                      std::to_string(other(m)) + " sends " + std::to_string(got.at.size()));
-      rank.write(m.outputs[i], reshaped(got, m.outputs[i].shape));
-    }
-    if (kept_ != nullptr) kept_->meet({rank.number(), rank.next()}, box.front().by);
-    box.erase(box.begin());
-    return true;
-  }
-
-  bool meet_some() {
-    for (size_t r = 0; r < ranks_.size(); ++r) {
-      if (!waiting_[r] || waiting_[r]->group.empty() || waiting_[r]->group[0] != r) continue;
-      const std::vector<uint32_t> group = waiting_[r]->group;
-      if (!std::all_of(group.begin(), group.end(), [&](uint32_t m) {
-            return m < ranks_.size() && waiting_[m] && waiting_[m]->group == group;
-          }))
-        continue;
-      std::vector<Rank*> members;
-      std::vector<Meeting> parts;
-      for (uint32_t m : group) {
-        members.push_back(&ranks_[m]);
-        parts.push_back(*waiting_[m]);
-      }
-      for (size_t i = 1; i < parts.size(); ++i)
-        if (parts[i].kind != parts[0].kind)
-          throw Stopped{Verdict::refuted,
-                        "rank " + std::to_string(group[0]) + " calls " + name_of(parts[0].kind) +
-                            " at " + members[0]->place() + ", rank " + std::to_string(group[i]) +
-                            " " + name_of(parts[i].kind) + " at " + members[i]->place(),
-                        statement_of(*members[i], members[i]->node())};
-      try {
-        meet(terms_, members, parts);
-      } catch (const Refuted& e) {
-        throw Stopped{Verdict::refuted, e.what(), statement_of(*members[0], members[0]->node())};
-      } catch (const Unprovable& e) {
-        throw Stopped{Verdict::unknown, e.what(), statement_of(*members[0], members[0]->node())};
-      }
-      for (uint32_t m : group) {
-        for (uint32_t other : group)
-          if (kept_ != nullptr && other != m)
-            kept_->meet({m, ranks_[m].next()}, {other, ranks_[other].next()});
-      }
-      for (uint32_t m : group) {
-        leave(ranks_[m]);
-        waiting_[m].reset();
-      }
-      return true;
-    }
-    return false;
-  }
-
-  std::string deadlock() const {
-    std::string text = "a deadlock:";
-    size_t told = 0;
-    for (size_t r = 0; r < ranks_.size() && told < 4; ++r) {
-      if (ranks_[r].done()) continue;
-      ++told;
-      text += (told > 1 ? "; rank " : " rank ") + std::to_string(r) + " waits ";
-      if (waiting_[r]) {
-        text += std::string("in ") + name_of(waiting_[r]->kind) + " of ranks";
-        for (uint32_t m : waiting_[r]->group) text += " " + std::to_string(m);
-      } else {
-        text += "for a message of rank " + std::to_string(other(meeting_of(ranks_[r].node())));
-      }
-      text += " at " + ranks_[r].place();
-    }
-    std::string ended;
-    for (const Rank& rank : ranks_)
-      if (rank.done()) ended += (ended.empty() ? "" : ", ") + std::to_string(rank.number());
-    return ended.empty() ? text : text + "; ended: " + ended;
-  }
-  std::optional<Statement> where_stuck() const {
-    for (const Rank& rank : ranks_)
-      if (!rank.done()) return statement_of(rank, rank.node());
-    return {};
-  }
-
-  Terms& terms_;
-  std::vector<Rank>& ranks_;
-  History* kept_;
-  std::vector<std::optional<Meeting>> waiting_;
-  Mail mail_;
-};
-
-// Unknowns of a name, in logical order.
-std::vector<Element> unknowns(Terms& terms, const std::string& name, const Input& input) {
-  std::vector<Element> all;
-  for (uint32_t i = 0; i < static_cast<uint32_t>(size_of(input.shape)); ++i)
-    all.push_back(input.token ? terms.token(name, i, input.size) : terms.variable(name, i));
-  return all;
-}
 
 std::vector<int64_t> position_in(const Shape& shape, size_t n) {
   std::vector<int64_t> position(shape.size());
@@ -221,53 +28,20 @@ std::vector<int64_t> position_in(const Shape& shape, size_t n) {
   return position;
 }
 
-// A sum over one element is its mean, and a transposed [n, 1] looks like a [1, n].
-bool is_thin(const Shape& own, const Shape& whole) {
-  for (size_t d = 0; d < own.size() && own.size() == whole.size(); ++d)
-    if (own[d] == 1 && whole[d] > 1) return true;
-  return false;
-}
-
-// The model, before its first operator.
-Rank model_of(Terms& terms, const Captured& captured, KnownSums& known) {
-  Rank model(terms, captured.logical, known, true);
-  for (const auto& [name, tensor] : captured.logical.inputs)
-    model.set(tensor, unknowns(terms, name, captured.inputs.at(name)));
-  return model;
-}
-
-// All ranks, before their first operators.
-std::vector<Rank> ranks_of(Terms& terms, const Captured& captured, KnownSums& known) {
-  std::map<std::string, std::vector<Element>> all;
-  for (const auto& [name, input] : captured.inputs) all[name] = unknowns(terms, name, input);
-  std::vector<Rank> ranks;
-  ranks.reserve(captured.ranks.size());
-  for (const Trace& trace : captured.ranks) {
-    Rank& rank = ranks.emplace_back(terms, trace, known, false);
-    for (const auto& [name, tensor] : trace.inputs) {
-      std::vector<Element> mine;
-      for (int64_t i : trace.place.at(name))
-        mine.push_back(all.at(name).at(static_cast<size_t>(i)));
-      rank.set(tensor, mine);
-    }
-  }
-  return ranks;
-}
-
 // Both sides once more, written down, and what they say of a wrong output.
-Blame explain(Terms& terms, const Captured& captured, KnownSums& known, const WrongOutput& output,
-              const std::vector<Rank>& ran, Monomial right) {
+Blame explain(Terms& terms, const Captured& captured, KnownSums& known, OpaqueCalls& opaque,
+              const WrongOutput& output, const std::vector<Rank>& ran, Monomial right) {
   std::vector<Rank> model;
-  model.push_back(model_of(terms, captured, known));
+  model.push_back(model_of(terms, captured, known, &opaque));
   History of_model(model);
   for (Rank& rank = model[0]; !rank.done(); rank.advance()) {
     of_model.arrive(rank);
     apply(rank);
     of_model.leave(rank);
   }
-  std::vector<Rank> ranks = ranks_of(terms, captured, known);
+  std::vector<Rank> ranks = ranks_of(terms, captured, known, &opaque);
   History of_plan(ranks);
-  Simulation(terms, ranks, &of_plan).run();
+  run_together(terms, ranks, &of_plan);
   return blame(terms, output, ran, right, Familiar(terms, of_model), of_plan);
 }
 
@@ -282,11 +56,13 @@ struct Suspect {
 
 }  // namespace
 
-static Result checked(const Captured& captured) {
+static Result checked(const Captured& captured, const Grants& grants) {
   Result result;
+  result.thin = thin_inputs(captured);
   Terms terms;
   KnownSums known;
-  Rank model = model_of(terms, captured, known);
+  OpaqueCalls opaque(grants.opaque);
+  Rank model = model_of(terms, captured, known, &opaque);
   result.logical_operators = captured.logical.nodes.size();
   while (!model.done()) {
     try {
@@ -302,24 +78,21 @@ static Result checked(const Captured& captured) {
   std::map<std::string, Array> want;
   for (const auto& [name, tensor] : captured.logical.outputs) want[name] = model.read(tensor);
 
+  for (const std::string& name : grants.dropped)
+    if (want.erase(name) > 0) result.dropped.insert(name);
   const auto right = static_cast<Monomial>(terms.monomials());
-  std::vector<Rank> ranks = ranks_of(terms, captured, known);
-  for (const Trace& trace : captured.ranks) {
-    result.plan_operators += trace.nodes.size();
-    for (const auto& [name, tensor] : trace.inputs)
-      if (is_thin(tensor.shape, captured.inputs.at(name).shape) &&
-          std::find(result.thin.begin(), result.thin.end(), name) == result.thin.end())
-        result.thin.push_back(name);
-  }
-  try {
-    Simulation(terms, ranks).run();
-  } catch (const Stopped& stopped) {
-    result.verdict = stopped.verdict;
-    result.why = stopped.why;
-    result.at = stopped.at;
+  std::vector<Rank> ranks = ranks_of(terms, captured, known, &opaque);
+  for (const Trace& trace : captured.ranks) result.plan_operators += trace.nodes.size();
+  if (const std::optional<Stopped> stopped = run_together(terms, ranks)) {
+    result.verdict = stopped->refuted ? Verdict::refuted : Verdict::unknown;
+    result.why = stopped->why;
+    result.at = stopped->at;
+    result.waiting = stopped->waiting;
     result.terms = terms.elements();
+    result.opaque = opaque.used();
     return result;
   }
+  result.opaque = opaque.used();
 
   std::vector<Suspect> suspects;
   std::set<std::string> seen;
@@ -327,6 +100,7 @@ static Result checked(const Captured& captured) {
   for (Rank& rank : ranks)
     for (const auto& [name, tensor] : rank.trace().outputs) {
       auto logical = want.find(name);
+      if (result.dropped.contains(name)) continue;
       if (logical == want.end()) {
         if (std::find(result.not_compared.begin(), result.not_compared.end(), name) ==
             result.not_compared.end())
@@ -433,6 +207,7 @@ static Result checked(const Captured& captured) {
         if (!terms.same(s.want[i], s.got[i])) {
           result.why = s.output + " on rank " + std::to_string(s.rank->number()) +
                        ": no proof, and no numbers that tell the two apart";
+          if (!result.opaque.empty()) result.why += "; what --opaque grants has no numbers";
           return result;
         }
     result.verdict = Verdict::proved;
@@ -463,7 +238,12 @@ static Result checked(const Captured& captured) {
   const Product a = terms.product(chosen->want[0]), b = terms.product(chosen->got[0]);
   if (a.monomial == b.monomial && !a.factor.zero() && !b.factor.zero())
     d.factor = (b.factor / a.factor).value();
-  const Blame blamed = explain(terms, captured, known, candidates[first], ranks, right);
+  Blame blamed;
+  try {
+    blamed = explain(terms, captured, known, opaque, candidates[first], ranks, right);
+  } catch (const Unprovable&) {
+    // A coefficient on the way is too large to be compared: the refutation stands without a place.
+  }
   const auto statement = [&](NodeAt at) {
     return statement_of(ranks[at.rank], ranks[at.rank].trace().nodes[at.node]);
   };
@@ -473,24 +253,49 @@ static Result checked(const Captured& captured) {
   for (const Fed& from : blamed.fed)
     d.fed.push_back(from.node
                         ? statement(*from.node)
-                        : statement_of(ranks[from.rank],
+                        : statement_of(ranks[from.rank].trace(),
                                        from.kind == Fed::Kind::passage ? "passed" : "constant",
                                        from.stack, from.kind == Fed::Kind::passage));
   result.difference = std::move(d);
   return result;
 }
 
-Result check(const Captured& captured) {
+Result check(const Captured& captured, const Grants& grants) {
   const auto begin = std::chrono::steady_clock::now();
   Result result;
   try {
-    result = checked(captured);
+    result = checked(captured, grants);
   } catch (const Unprovable& e) {
     result.verdict = Verdict::unknown;
     result.why = e.what();
   }
+  if (result.verdict == Verdict::proved) result.relies_on_sends = stuck_in_sends(captured.ranks);
+  if (grants.blocking_sends && !result.relies_on_sends.empty()) {
+    result.verdict = Verdict::refuted;
+    result.waiting = std::move(result.relies_on_sends);
+    result.at = result.waiting[0];
+    result.why = "a deadlock where sends wait for their receivers: " + places_of(result.waiting);
+    result.relies_on_sends.clear();
+  }
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;
+}
+
+void refuse_thin_inputs(Result& result, const Grants& grants) {
+  if (result.verdict != Verdict::proved) return;
+  std::string refused;
+  for (const ThinInput& thin : result.thin) {
+    if (!thin.hides) continue;
+    if (grants.extents_of_1 &&
+        (grants.extents_of_1->empty() || grants.extents_of_1->contains(thin.name)))
+      continue;
+    refused += (refused.empty() ? "" : ", ") + thin_text(thin);
+  }
+  if (refused.empty()) return;
+  result.verdict = Verdict::unknown;
+  result.why = "equal at these dims, but there is one element along " + refused +
+               ": what sums and what averages over it are the same here; --dims gives it more, "
+               "--accept-extent-1 takes it as it is";
 }
 
 }  // namespace opguard::proving

@@ -6,21 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "prove/extents.h"
 #include "prove/full_dims.h"
+#include "prove/grants.h"
+#include "prove/simulation.h"
 #include "prove/trace.h"
 
 namespace opguard::proving {
 
 enum class Verdict { proved, refuted, unknown };
-
-// A statement of the user's, with the operator that it ran.
-struct Statement {
-  uint32_t rank = 0;
-  std::string op, file, function;
-  int64_t line = 0;
-  bool backward = false;
-  std::vector<Frame> callers = {};  // the user's lines that called it, innermost first
-};
 
 // An output whose elements differ, and numbers that tell them apart.
 struct Difference {
@@ -39,18 +33,25 @@ struct Difference {
 
 struct Result {
   Verdict verdict = Verdict::unknown;
-  std::string why;              // of unknown, and of a refutation without numbers (a deadlock)
-  std::optional<Statement> at;  // where that is
+  std::string why;                 // of unknown, and of a refutation without numbers (a deadlock)
+  std::optional<Statement> at;     // where that is
+  std::vector<Statement> waiting;  // of a deadlock: where each rank waits
   std::optional<Difference> difference;
   std::vector<std::string> other_outputs;  // that differ too
-  std::vector<std::string> thin;  // inputs that a rank has one element of, along a shared dimension
-  std::vector<std::string> not_compared;  // outputs that the logical model has not
-  uint64_t outputs = 0, elements = 0;     // that were compared
-  std::optional<FullComparison> full;     // where the plan was captured at full dims too
+  std::vector<ThinInput> thin;             // inputs with one element along a dimension
+  std::vector<std::string> not_compared;   // outputs that the logical model has not
+  uint64_t outputs = 0, elements = 0;      // that were compared
+  std::optional<FullComparison> full;      // where the plan was captured at full dims too
   uint64_t logical_operators = 0, plan_operators = 0, terms = 0;
+  // Of a proof that relies on a send that does not wait: where ranks would wait for ever.
+  std::vector<Statement> relies_on_sends;
   double seconds = 0;
+  std::set<std::string> opaque, dropped;  // grants that were used: operators, outputs
 };
 
-Result check(const Captured& captured);
+Result check(const Captured& captured, const Grants& grants = {});
+
+// A proof that has inputs of one element along a dimension, and no grant for them, is none.
+void refuse_thin_inputs(Result& result, const Grants& grants);
 
 }  // namespace opguard::proving

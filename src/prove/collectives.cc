@@ -1,22 +1,24 @@
 #include "prove/collectives.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 namespace opguard::proving {
 namespace {
 
 using nlohmann::json;
 
+// Of a node that reduces. Functional ones have a word as their second argument; the group's name
+// is a word too.
 std::string reduction_in(const Node& node) {
   for (const json& a : node.arguments)
     if (a.is_object() && a.contains("reduce")) return a["reduce"].get<std::string>();
-  for (const json& a : node.arguments)
-    if (a.is_string()) {
-      const auto text = a.get<std::string>();
-      for (const char* known : {"sum", "avg", "max", "min", "prod"})
-        if (text == known) return text;
-    }
-  return "sum";
+  if (!node.op.starts_with("_c10d_functional.") || node.arguments.size() < 2 ||
+      !node.arguments[1].is_string())
+    throw Unprovable("a reduction that is not known, in " + node.op);
+  const auto word = node.arguments[1].get<std::string>();
+  return word == "product" ? "prod" : word;
 }
 
 Element combined(Terms& t, const std::string& how, std::span<const Element> x) {
@@ -101,6 +103,68 @@ bool meets(const Node& node) {
          node.name != "monitored_barrier_";
 }
 
+namespace {
+
+constexpr size_t kNone = 99;  // no such argument
+
+// Where a collective keeps what it moves. Of a functional one the outputs are its results.
+struct Spelling {
+  Meets kind;
+  size_t outputs = 0, inputs = 0;  // arguments
+  size_t root = kNone, tag = kNone;
+  size_t output_sizes = kNone, input_sizes = kNone;
+};
+
+const std::map<std::string, Spelling>& spellings() {
+  using M = Meets;
+  static const std::map<std::string, Spelling> kSpellings = {
+      {"c10d.allreduce_", {M::all_reduce}},
+      {"c10d.allreduce_coalesced_", {M::all_reduce}},
+      {"c10d.reduce_", {M::reduce, 0, 0, 3}},
+      {"c10d._allgather_base_", {M::all_gather, 0, 1}},
+      {"c10d.allgather_into_tensor_coalesced_", {M::all_gather, 0, 1}},
+      {"c10d.allgather_", {M::all_gather_list, 0, 1}},
+      {"c10d._reduce_scatter_base_", {M::reduce_scatter, 0, 1}},
+      {"c10d.reduce_scatter_tensor_coalesced_", {M::reduce_scatter, 0, 1}},
+      {"c10d.reduce_scatter_", {M::reduce_scatter_list, 0, 1}},
+      {"c10d.broadcast_", {M::broadcast, 0, 0, 2}},
+      {"c10d.alltoall_base_", {M::all_to_all, 0, 1, kNone, kNone, 3, 4}},
+      {"c10d.alltoall_", {M::all_to_all_list, 0, 1}},
+      {"c10d.scatter_", {M::scatter, 0, 1, 3}},
+      {"c10d.gather_", {M::gather, 0, 1, 3}},
+      {"c10d.barrier", {M::barrier, kNone, kNone}},
+      {"c10d.send", {M::send, kNone, 0, 2, 3}},
+      {"c10d.recv_", {M::receive, 0, kNone, 2, 3}},
+      {"_c10d_functional.all_reduce", {M::all_reduce}},
+      {"_c10d_functional.all_reduce_", {M::all_reduce}},
+      {"_c10d_functional.all_reduce_coalesced", {M::all_reduce}},
+      {"_c10d_functional.all_reduce_coalesced_", {M::all_reduce}},
+      {"_c10d_functional.all_gather_into_tensor", {M::all_gather}},
+      {"_c10d_functional.all_gather_into_tensor_out", {M::all_gather}},
+      {"_c10d_functional.all_gather_into_tensor_coalesced", {M::all_gather}},
+      {"_c10d_functional.reduce_scatter_tensor", {M::reduce_scatter}},
+      {"_c10d_functional.reduce_scatter_tensor_out", {M::reduce_scatter}},
+      {"_c10d_functional.reduce_scatter_tensor_coalesced", {M::reduce_scatter}},
+      {"_c10d_functional.all_to_all_single", {M::all_to_all, 0, 0, kNone, kNone, 1, 2}},
+      {"_c10d_functional.broadcast", {M::broadcast, 0, 0, 1}},
+      {"_c10d_functional.broadcast_", {M::broadcast, 0, 0, 1}},
+  };
+  return kSpellings;
+}
+
+}  // namespace
+
+std::vector<std::string> collective_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, spelling] : spellings()) names.push_back(name);
+  return names;
+}
+
+bool reduces(Meets kind) {
+  return kind == Meets::all_reduce || kind == Meets::reduce || kind == Meets::reduce_scatter ||
+         kind == Meets::reduce_scatter_list;
+}
+
 Meeting meeting_of(const Node& node) {
   Meeting m;
   const json& a = node.arguments;
@@ -109,8 +173,11 @@ Meeting meeting_of(const Node& node) {
       m.group = argument["group"].get<std::vector<uint32_t>>();
   if (node.keywords.contains("_group"))
     m.group = node.keywords["_group"].get<std::vector<uint32_t>>();
-  m.reduction = reduction_in(node);
-  const std::string& name = node.name;
+  const auto found = spellings().find(node.op.substr(0, node.op.rfind('.')));
+  if (found == spellings().end()) throw Unprovable("no rule for " + node.op);
+  const Spelling& s = found->second;
+  m.kind = s.kind;
+  if (reduces(m.kind)) m.reduction = reduction_in(node);
   const auto whole = [&](size_t i) {
     return i < a.size() && a[i].is_number() ? a[i].get<int64_t>() : 0;
   };
@@ -118,89 +185,50 @@ Meeting meeting_of(const Node& node) {
     return i < a.size() && a[i].is_array() ? a[i].get<std::vector<int64_t>>()
                                            : std::vector<int64_t>();
   };
-  const auto from = [&](size_t out, size_t in) {
-    m.outputs = tensors_in(a.at(out));
-    m.inputs = tensors_in(a.at(in));
-  };
-  if (node.op.starts_with("_c10d_functional.")) {
-    std::string plain = name.ends_with("_out") ? name.substr(0, name.size() - 4) : name;
-    if (plain.ends_with("_coalesced")) plain = plain.substr(0, plain.size() - 10);
-    m.inputs = tensors_in(a.at(0));
+  if (s.inputs != kNone) m.inputs = tensors_in(a.at(s.inputs));
+  if (node.op.starts_with("_c10d_functional."))
     m.outputs = node.results;
-    if (plain == "all_reduce" || plain == "all_reduce_") {
-      m.kind = Meets::all_reduce;
-    } else if (plain == "all_gather_into_tensor") {
-      m.kind = Meets::all_gather;
-    } else if (plain == "reduce_scatter_tensor") {
-      m.kind = Meets::reduce_scatter;
-    } else if (plain == "all_to_all_single") {
-      m.kind = Meets::all_to_all;
-      m.output_sizes = sizes(1);
-      m.input_sizes = sizes(2);
-    } else if (plain == "broadcast" || plain == "broadcast_") {
-      m.kind = Meets::broadcast;
-      m.root = whole(1);
-    } else {
-      throw Unprovable("no rule for " + node.op);
-    }
-    return m;
-  }
-  if (name == "allreduce_" || name == "allreduce_coalesced_") {
-    m.kind = Meets::all_reduce;
-    from(0, 0);
-  } else if (name == "reduce_") {
-    m.kind = Meets::reduce;
-    from(0, 0);
-    m.root = whole(3);
-  } else if (name == "_allgather_base_" || name == "allgather_into_tensor_coalesced_") {
-    m.kind = Meets::all_gather;
-    from(0, 1);
-  } else if (name == "allgather_") {
-    m.kind = Meets::all_gather_list;
-    from(0, 1);
-  } else if (name == "_reduce_scatter_base_" || name == "reduce_scatter_tensor_coalesced_") {
-    m.kind = Meets::reduce_scatter;
-    from(0, 1);
-  } else if (name == "reduce_scatter_") {
-    m.kind = Meets::reduce_scatter_list;
-    from(0, 1);
-  } else if (name == "broadcast_") {
-    m.kind = Meets::broadcast;
-    from(0, 0);
-    m.root = whole(2);
-  } else if (name == "alltoall_base_") {
-    m.kind = Meets::all_to_all;
-    from(0, 1);
-    m.output_sizes = sizes(3);
-    m.input_sizes = sizes(4);
-  } else if (name == "alltoall_") {
-    m.kind = Meets::all_to_all_list;
-    from(0, 1);
-  } else if (name == "scatter_") {
-    m.kind = Meets::scatter;
-    from(0, 1);
-    m.root = whole(3);
-  } else if (name == "gather_") {
-    m.kind = Meets::gather;
-    from(0, 1);
-    m.root = whole(3);
-  } else if (name == "barrier") {
-    m.kind = Meets::barrier;
-  } else if (name == "send") {
-    m.kind = Meets::send;
-    m.inputs = tensors_in(a.at(0));
-    m.root = whole(2);
-    m.tag = whole(3);
-  } else if (name == "recv_") {
-    m.kind = Meets::receive;
-    m.outputs = tensors_in(a.at(0));
-    m.root = whole(2);
-    m.tag = whole(3);
-  } else {
-    throw Unprovable("no rule for " + node.op);
-  }
+  else if (s.outputs != kNone)
+    m.outputs = tensors_in(a.at(s.outputs));
+  m.root = whole(s.root);
+  m.tag = whole(s.tag);
+  m.output_sizes = sizes(s.output_sizes);
+  m.input_sizes = sizes(s.input_sizes);
   return m;
 }
+
+namespace {
+
+// Each rank's memory is moved as bytes: another type or another number of tensors is no collective.
+void refuse_unequal_tensors(const std::vector<Rank*>& ranks, const std::vector<Meeting>& parts) {
+  const auto types = [](const Meeting& m) {
+    std::set<std::string> found;
+    for (const Tensor& x : m.inputs) found.insert(x.dtype);
+    for (const Tensor& x : m.outputs) found.insert(x.dtype);
+    return found;
+  };
+  const bool one_root = parts[0].kind == Meets::scatter || parts[0].kind == Meets::gather;
+  for (size_t r = 1; r < parts.size(); ++r) {
+    if (types(parts[r]) != types(parts[0]))
+      throw Refuted(std::string(name_of(parts[0].kind)) + " of tensors of different types in one " +
+                    "group, at " + ranks[0]->place() + " and at " + ranks[r]->place());
+    if (!one_root && (parts[r].inputs.size() != parts[0].inputs.size() ||
+                      parts[r].outputs.size() != parts[0].outputs.size()))
+      throw Refuted("lists of different lengths, at " + ranks[r]->place());
+  }
+}
+
+// How many rows of `a` each rank is sent: as the caller says, else the same number.
+std::vector<int64_t> rows_sent(const Array& a, const std::vector<int64_t>& said, size_t n,
+                               const Rank& rank) {
+  if (!said.empty()) return said;
+  const int64_t rows = a.shape.empty() ? 1 : a.shape[0], each = rows / static_cast<int64_t>(n);
+  if (each * static_cast<int64_t>(n) != rows)
+    throw Refuted("a tensor that " + std::to_string(n) + " ranks cannot share, at " + rank.place());
+  return std::vector<int64_t>(n, each);
+}
+
+}  // namespace
 
 void meet(Terms& t, const std::vector<Rank*>& ranks, const std::vector<Meeting>& parts) {
   const size_t n = ranks.size();
@@ -214,6 +242,7 @@ void meet(Terms& t, const std::vector<Rank*>& ranks, const std::vector<Meeting>&
       throw Refuted(std::string(name_of(m.kind)) + " from two roots in one group, at " +
                     ranks[0]->place());
   }
+  refuse_unequal_tensors(ranks, parts);
   std::vector<std::vector<Array>> in(n);
   for (size_t r = 0; r < n; ++r)
     for (const Tensor& x : parts[r].inputs) {
@@ -246,6 +275,8 @@ void meet(Terms& t, const std::vector<Rank*>& ranks, const std::vector<Meeting>&
         for (size_t r = 0; r < n; ++r)
           if (first.kind == Meets::all_reduce || r == root)
             put(*ranks[r], parts[r].outputs.at(i), sum);
+          else  // gloo leaves sums of some ranks there
+            ranks[r]->forget(parts[r].outputs.at(i));
       }
       break;
     case Meets::all_gather:
@@ -283,11 +314,15 @@ void meet(Terms& t, const std::vector<Rank*>& ranks, const std::vector<Meeting>&
         std::vector<Array> got;
         for (size_t r = 0; r < n; ++r) {
           const Array& a = in[r].at(0);
-          const int64_t rows = a.shape.empty() ? 1 : a.shape[0];
-          std::vector<int64_t> sizes = parts[r].input_sizes;
-          if (sizes.empty()) sizes.assign(n, rows / static_cast<int64_t>(n));
+          const std::vector<int64_t> sizes = rows_sent(a, parts[r].input_sizes, n, *ranks[r]);
           int64_t begin = 0;
           for (size_t k = 0; k < to; ++k) begin += sizes.at(k);
+          if (const auto& wants = parts[to].output_sizes; !wants.empty())
+            if (wants.at(r) != sizes.at(to))
+              throw Refuted("rank " + std::to_string(ranks[to]->number()) + " wants " +
+                            std::to_string(wants.at(r)) + " rows of rank " +
+                            std::to_string(ranks[r]->number()) + ", which sends " +
+                            std::to_string(sizes.at(to)) + ", at " + ranks[to]->place());
           got.push_back(flat(slice(a, 0, begin, begin + sizes.at(to))));
         }
         put(*ranks[to], parts[to].outputs.at(0), concatenated(got, 0));

@@ -31,6 +31,7 @@ enum class Meets {
   receive,
 };
 const char* name_of(Meets kind);
+bool reduces(Meets kind);
 
 // One rank's part of it.
 struct Meeting {
@@ -45,7 +46,9 @@ struct Meeting {
 
 // Whether a node is one.
 bool meets(const Node& node);
-// Throws Unprovable for a collective that is not known.
+// "c10d.allreduce_" and the like: those that have a meaning.
+std::vector<std::string> collective_names();
+// Throws Unprovable for one that is not among them.
 Meeting meeting_of(const Node& node);
 // Done by all at once; `ranks` and `parts` in the group's order. Throws Refuted for sizes that do
 // not fit.

@@ -93,6 +93,10 @@ Number Point::atom(Atom a) {
       }
       const uint64_t r = random(1, v.first, v.second);
       x = exactly(static_cast<double>(r % 29 + 2) / 16 * (positive_ || (r >> 40 & 1) ? 1 : -1));
+      if (terms_.is_stand_in(v)) {
+        x.outside = true;
+        break;
+      }
       met_[terms_.name(v.first) + "[" + std::to_string(v.second) + "]"] = x.value;
       break;
     }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "prove/opaque.h"
+
 namespace opguard::proving {
 namespace {
 
@@ -213,6 +215,8 @@ void apply_node(Rank& rank, const Node& node) {
     return;
   }
   const Operator* meaning = meaning_of(node.name, node.overload);
+  if (meaning == nullptr && rank.opaque() != nullptr && rank.opaque()->granted(node))
+    return rank.opaque()->apply(rank, node);
   if (meaning == nullptr) throw Unprovable("no rule for " + node.op);
   refuse_rounding(node);
   const Call call(rank, node);

@@ -91,8 +91,8 @@ int64_t end_of(const Tensor& t) {
 
 }  // namespace
 
-Rank::Rank(Terms& terms, const Trace& trace, KnownSums& known, bool logical)
-    : terms_(terms), trace_(trace), known_(known), logical_(logical) {
+Rank::Rank(Terms& terms, const Trace& trace, KnownSums& known, bool logical, OpaqueCalls* opaque)
+    : terms_(terms), trace_(trace), known_(known), logical_(logical), opaque_(opaque) {
   if (logical_) find_used();
 }
 

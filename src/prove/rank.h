@@ -21,12 +21,17 @@ namespace opguard::proving {
 // The sums of the logical model that have names, by their primitive().
 using KnownSums = llvm::DenseSet<Element>;
 
+class OpaqueCalls;
+
 class Rank {
  public:
-  Rank(Terms& terms, const Trace& trace, KnownSums& known, bool logical);
+  // opaque: operators that may stay without a meaning; nullptr: none.
+  Rank(Terms& terms, const Trace& trace, KnownSums& known, bool logical,
+       OpaqueCalls* opaque = nullptr);
 
   const Trace& trace() const { return trace_; }
   Terms& terms() { return terms_; }
+  OpaqueCalls* opaque() const { return opaque_; }
   uint32_t number() const { return trace_.rank; }
   bool done() const { return next_ >= trace_.nodes.size(); }
   const Node& node() const { return trace_.nodes[next_]; }
@@ -77,6 +82,7 @@ class Rank {
   const Trace& trace_;
   KnownSums& known_;
   bool logical_;
+  OpaqueCalls* opaque_;
   uint32_t next_ = 0;
   std::unordered_map<uint32_t, std::vector<Element>> memory_;
   std::unordered_set<uint32_t> used_;  // storages whose contents enter a product or a function

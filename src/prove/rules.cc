@@ -9,8 +9,6 @@
 namespace opguard::proving {
 namespace {
 
-constexpr double kNear = 1e-9;  // unless a case has another
-
 std::string base_name(std::string name) {
   if (name.starts_with("_foreach_")) name = name.substr(9);
   if (name.ends_with("_") && !name.starts_with("_")) name.pop_back();
@@ -23,7 +21,7 @@ RuleResult check_case(const std::string& path, std::set<std::string>& compared) 
   RuleResult result;
   result.name = file.at("name").get<std::string>();
   const Given values = file.at("values").get<Given>();
-  const double near = file.value("near", kNear);
+  const double near = file.value("near", kRulesNear);
   Terms terms;
   KnownSums known;
   Rank model(terms, trace, known, true);
@@ -49,12 +47,7 @@ RuleResult check_case(const std::string& path, std::set<std::string>& compared) 
       const Array found = model.read(tensor);
       for (size_t i = 0; i < expected.size(); ++i) {
         const double value = point.value(found.at.at(i));
-        const double error = std::fabs(value - expected[i]) / std::max(1.0, std::fabs(expected[i]));
-        ++result.elements;
-        if (!(error <= result.error)) result.error = error;
-        if (!(error <= near) && result.wrong.empty())
-          result.wrong = name + "[" + std::to_string(i) + "]: torch has " +
-                         std::to_string(expected[i]) + ", the meaning " + std::to_string(value);
+        compare_numbers(result, name + "[" + std::to_string(i) + "]", expected[i], value, near);
       }
     }
   } catch (const Unprovable& e) {
@@ -64,6 +57,16 @@ RuleResult check_case(const std::string& path, std::set<std::string>& compared) 
 }
 
 }  // namespace
+
+void compare_numbers(RuleResult& result, const std::string& where, double torchs, double ours,
+                     double near) {
+  const double error = std::fabs(ours - torchs) / std::max(1.0, std::fabs(torchs));
+  ++result.elements;
+  if (!(error <= result.error)) result.error = error;
+  if (!(error <= near) && result.wrong.empty())
+    result.wrong =
+        where + ": torch has " + std::to_string(torchs) + ", the meaning " + std::to_string(ours);
+}
 
 RulesChecked check_rules(const std::string& folder) {
   RulesChecked checked;
@@ -75,6 +78,7 @@ RulesChecked check_rules(const std::string& folder) {
     checked.names.insert(name.substr(0, name.find('.')));
     if (!checked.compared.contains(name)) checked.not_compared.push_back(name);
   }
+  check_collective_rules(folder, checked);
   return checked;
 }
 

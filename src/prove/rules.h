@@ -13,6 +13,7 @@ struct RuleResult {
   std::string wrong;      // "" or why: no rule, or which output differs
   double error = 0;       // the largest, of the larger number and 1
   uint64_t elements = 0;  // compared
+  std::string lacking;    // of a collective: why gloo has it not; then nothing was compared
 };
 
 struct RulesChecked {
@@ -20,9 +21,21 @@ struct RulesChecked {
   std::set<std::string> compared;         // operators that ran in a case
   std::vector<std::string> not_compared;  // with a meaning, in none
   std::set<std::string> names;            // that have a meaning, overloads counted once
+  // The same of collectives, and of "sum" and the other reductions.
+  std::vector<RuleResult> collective_cases;
+  std::vector<std::string> collectives_not_compared;
+  std::vector<std::string> collectives;
 };
+
+constexpr double kRulesNear = 1e-9;  // how far apart two numbers may be, of the larger and 1
+
+// One number of a case beside torch's.
+void compare_numbers(RuleResult& result, const std::string& where, double torchs, double ours,
+                     double near);
 
 // The folder that python/opguard/prove/rules.py wrote; throws std::runtime_error.
 RulesChecked check_rules(const std::string& folder);
+// Its part for collectives: cases of several ranks, each with what a process of gloo computed.
+void check_collective_rules(const std::string& folder, RulesChecked& checked);
 
 }  // namespace opguard::proving

@@ -110,6 +110,12 @@ Element Terms::variable(const std::string& name, uint32_t position) {
   return of_atom(intern(AtomValue{AtomKind::variable, at->second, position}));
 }
 
+Element Terms::stand_in(const std::string& name, uint32_t position) {
+  const Element e = variable("\x01" + name, position);  // no name of the user's begins so
+  stand_ins_.insert(name_of_.at("\x01" + name));
+  return e;
+}
+
 // ---- Sums and products
 
 Element Terms::combine(Element a, Element b, const Rational& of_b) {

@@ -20,6 +20,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -141,6 +142,11 @@ class Terms {
   Element rational(const Rational& value);
   Element number(double value);  // what rational_of() finds; a root; else an atom
   Element variable(const std::string& name, uint32_t position);
+  // A variable that stands for a value nobody can compute: no number of it says anything.
+  Element stand_in(const std::string& name, uint32_t position);
+  bool is_stand_in(const AtomValue& atom) const {
+    return atom.kind == AtomKind::variable && stand_ins_.contains(atom.first);
+  }
   // One of the whole numbers 0 to size - 1, nobody knows which.
   Element token(const std::string& name, uint32_t position, uint32_t size);
   Element add(Element a, Element b) { return combine(a, b, Rational(1)); }
@@ -263,6 +269,7 @@ class Terms {
   std::unordered_map<Atom, double> numbers_;
   std::vector<std::string> names_;
   std::unordered_map<std::string, uint32_t> name_of_;
+  std::set<uint32_t> stand_ins_;  // names
   std::vector<Token> tokens_;
   std::map<std::pair<std::string, uint32_t>, uint32_t> token_of_;
   Element zero_ = 0, one_ = 0, minus_infinity_ = 0;

@@ -38,6 +38,7 @@ Node node_of(json& given) {
   node.stack = given.value("at", 0u);
   node.backward = given.value("backward", false);
   node.view = given.value("view", false);
+  node.waits = given.value("waits", false);
   if (given.contains("values")) {
     node.known = true;
     for (const json& list : given["values"]) node.values.push_back(numbers_of(list));
@@ -168,7 +169,8 @@ Captured read_captured(const std::string& folder) {
     found.dims = file.at("dims").get<std::map<std::string, int64_t>>();
     for (const auto& [name, input] : file.at("names").items())
       found.inputs[name] = {input.at("kind") == "token",
-                            input.at("shape").get<std::vector<int64_t>>(), input.value("size", 0u)};
+                            input.at("shape").get<std::vector<int64_t>>(), input.value("size", 0u),
+                            input.value("ones", std::vector<size_t>())};
   } catch (const std::exception& e) {
     throw std::runtime_error(path + ": " + e.what());
   }

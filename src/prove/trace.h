@@ -35,6 +35,7 @@ struct Node {
   std::vector<std::vector<double>> values;
   uint32_t stack = 0;
   bool backward = false, view = false, known = false;
+  bool waits = false;  // of a message: send() and recv(), not isend() and irecv()
   // "mm" and "default" of aten.mm.default.
   std::string name, overload;
 };
@@ -69,6 +70,8 @@ struct Input {
   bool token = false;
   std::vector<int64_t> shape;
   uint32_t size = 0;  // values a token may take
+  // Dimensions of extent 1 that have more where a dim of 1 is 2.
+  std::vector<size_t> ones = {};
 };
 
 // What was captured of a plan.

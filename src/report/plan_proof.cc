@@ -24,6 +24,13 @@ json full_json(const proving::FullComparison& full) {
   return found;
 }
 
+json thin_json(const std::vector<proving::ThinInput>& inputs) {
+  json found = json::array();
+  for (const proving::ThinInput& thin : inputs)
+    found.push_back({{"name", thin.name}, {"dimensions", thin.dimensions}, {"hides", thin.hides}});
+  return found;
+}
+
 std::string line_of(const std::string& path, int64_t line) {
   std::ifstream file(path);
   std::string text;
@@ -81,7 +88,8 @@ std::string plan_proof_text(const proving::Captured& captured, const proving::Re
   if (const std::string full = proof_full(result); !full.empty()) text += "  " + full + "\n";
   for (const std::string& name : result.not_compared)
     text += "  not compared, since the model has no such output: " + name + "\n";
-  if (const std::string thin = proof_thin(result); !thin.empty()) text += "  " + thin + "\n";
+  if (result.verdict != proving::Verdict::proved)
+    for (const std::string& line : proof_grants(result)) text += "  " + line + "\n";
   if (result.verdict == proving::Verdict::proved) {
     text += "  assumed:\n";
     for (const std::string& line : proof_assumptions(result)) text += "    " + line + "\n";
@@ -101,8 +109,12 @@ json plan_proof_json(const proving::Captured& captured, const proving::Result& r
       {"operators", {{"logical", result.logical_operators}, {"plan", result.plan_operators}}},
       {"terms", result.terms},
       {"seconds", result.seconds},
-      {"thin", result.thin},
+      {"thin", thin_json(result.thin)},
       {"not_compared", result.not_compared}};
+  if (const auto granted = proof_grants(result); !granted.empty()) found["granted"] = granted;
+  for (const Statement& s : result.waiting) found["waiting"].push_back(statement_json(s));
+  for (const Statement& s : result.relies_on_sends)
+    found["relies_on_sends"].push_back(statement_json(s));
   if (result.full) found["full"] = full_json(*result.full);
   if (!result.why.empty()) found["why"] = result.why;
   if (result.at) found["at"] = statement_json(*result.at);
@@ -126,30 +138,51 @@ json plan_proof_json(const proving::Captured& captured, const proving::Result& r
   return found;
 }
 
-std::string rules_text(const proving::RulesChecked& checked) {
-  std::string text;
-  size_t wrong = 0;
+// "WRONG name: why" of those that differ, and a line of what all of them say.
+static std::string cases_text(const std::vector<proving::RuleResult>& cases,
+                              const std::string& what) {
+  std::string text, lacking;
+  size_t right = 0, compared = 0;
   uint64_t elements = 0;
   double error = 0;
-  for (const proving::RuleResult& r : checked.cases) {
+  for (const proving::RuleResult& r : cases) {
     elements += r.elements;
-    if (r.wrong.empty()) {
-      error = std::max(error, r.error);
+    if (!r.lacking.empty()) {
+      lacking += "not compared, " + r.name + ": gloo: " + r.lacking + "\n";
       continue;
     }
-    ++wrong;
-    text += "WRONG " + r.name + ": " + r.wrong + "\n";
+    ++compared;
+    if (r.wrong.empty()) {
+      ++right;
+      error = std::max(error, r.error);
+    } else {
+      text += "WRONG " + r.name + ": " + r.wrong + "\n";
+    }
   }
   char largest[40];
   std::snprintf(largest, sizeof(largest), "%.1e", error);
-  text += counted(checked.cases.size() - wrong, "case") + " of " +
-          std::to_string(checked.cases.size()) + " as torch computes them, " +
-          counted(elements, "number") + ", at most " + largest + " apart\n";
-  text += counted(checked.names.size(), "operator") + " with a meaning:";
-  for (const std::string& name : checked.names) text += " " + name;
-  text += "\noperators with a meaning that no case runs:";
-  for (const std::string& name : checked.not_compared) text += " " + name;
-  return text + (checked.not_compared.empty() ? " none\n" : "\n");
+  return text + counted(right, "case") + " of " + std::to_string(compared) + what + ", " +
+         counted(elements, "number") + ", at most " + largest + " apart\n" + lacking;
+}
+
+template <typename Names>
+static std::string names_text(const std::string& title, const Names& names) {
+  std::string text = title + ":";
+  for (const std::string& name : names) text += " " + name;
+  return text + (names.empty() ? " none\n" : "\n");
+}
+
+std::string rules_text(const proving::RulesChecked& checked) {
+  const auto named = [](size_t count, const char* noun) {
+    return counted(count, noun) + " with a meaning";
+  };
+  return cases_text(checked.cases, " as torch computes them") +
+         names_text(named(checked.names.size(), "operator"), checked.names) +
+         names_text("operators with a meaning that no case runs", checked.not_compared) +
+         cases_text(checked.collective_cases, " of collectives as gloo moves them") +
+         names_text(named(checked.collectives.size(), "collective"), checked.collectives) +
+         names_text("collectives with a meaning that no case compares",
+                    checked.collectives_not_compared);
 }
 
 }  // namespace opguard

@@ -112,7 +112,10 @@ std::string statements_html(const PlanProof& proof) {
     html += "<h3>" + escaped(title) + "</h3>" +
             source_block(proof_location(*s, proof.tree), files, where);
   };
-  if (proof.result.at) add("at", proof.result.at);
+  // Of a deadlock each rank's own, the first among them.
+  for (const Statement& s : proof.result.waiting)
+    add(("rank " + std::to_string(s.rank) + " waits at").c_str(), s);
+  if (proof.result.at && proof.result.waiting.empty()) add("at", proof.result.at);
   if (!proof.result.difference) return html;
   const proving::Difference& d = *proof.result.difference;
   add("made at", d.made);
@@ -172,8 +175,8 @@ std::string format_plan_proof_html(const PlanProof& proof) {
   if (result.verdict == proving::Verdict::proved)
     html += "<h2>What it rests on</h2>" + list_of(proof_assumptions(result));
   std::vector<std::string> notes;
+  if (result.verdict != proving::Verdict::proved) notes = proof_grants(result);
   if (const std::string full = proof_full(result); !full.empty()) notes.push_back(full);
-  if (const std::string thin = proof_thin(result); !thin.empty()) notes.push_back(thin);
   for (const std::string& name : result.not_compared)
     notes.push_back("not compared, since the model has no such output: " + name);
   if (!notes.empty()) html += "<h2>Notes</h2>" + list_of(notes);

@@ -57,26 +57,43 @@ std::string proof_size(const proving::Captured& captured, const proving::Result&
   return text + seconds;
 }
 
-std::string proof_thin(const proving::Result& result) {
-  if (result.verdict != proving::Verdict::proved || result.thin.empty()) return "";
-  std::string text = "a rank has one element along a dimension of";
-  for (const std::string& name : result.thin) text += " " + name;
-  return text + ": what sums and what averages over it are the same here; --dims gives it more";
-}
-
 std::vector<std::string> proof_assumptions(const proving::Result& result) {
-  return {
+  std::vector<std::string> found = {
       "operators and collectives mean what docs/formats/prove.md says",
       "arithmetic is exact: rounding and casts are left out",
       "no denominator is zero; roots and logarithms are of positive numbers",
       "a float that is the rounding of a short fraction is that fraction",
       "tokens are below their size",
-      "a send never waits for its receiver",
       result.full
           ? "what holds at these dims holds at the full ones, where the program is the same "
             "in the ranks that were looked at"
           : "what holds at these dims holds at larger ones",
   };
+  if (!result.relies_on_sends.empty())
+    found.push_back("a send does not wait for its receiver; else these would for ever: " +
+                    proving::places_of(result.relies_on_sends));
+  std::string granted, moved;
+  for (const proving::ThinInput& thin : result.thin) {
+    std::string& text = thin.hides ? granted : moved;
+    text += (text.empty() ? "" : ", ") + proving::thin_text(thin);
+  }
+  if (!moved.empty())
+    found.push_back("more are moved as one is, where there is one element: along " + moved);
+  if (!granted.empty())
+    found.push_back(
+        "granted by --accept-extent-1: nothing hides where there is one element, along " + granted);
+  for (const std::string& line : proof_grants(result)) found.push_back(line);
+  return found;
+}
+
+std::vector<std::string> proof_grants(const proving::Result& result) {
+  std::vector<std::string> found;
+  for (const std::string& name : result.opaque)
+    found.push_back("granted by --opaque: " + name +
+                    " is a function of its whole inputs, the same wherever they are");
+  for (const std::string& name : result.dropped)
+    found.push_back("granted by --approx: " + name + " is not compared");
+  return found;
 }
 
 std::string proof_full(const proving::Result& result) {

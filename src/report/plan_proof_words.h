@@ -18,10 +18,10 @@ std::string proof_headline(const proving::Result& result);
 std::string proof_extent(const proving::Result& result);
 // "2 ranks, 68 operators for the model's 31; 82 elements of 10 outputs; 0.0 s".
 std::string proof_size(const proving::Captured& captured, const proving::Result& result);
-// Of a proof: the inputs of which a rank has one element only; "" for none.
-std::string proof_thin(const proving::Result& result);
 // What a proof rests on.
 std::vector<std::string> proof_assumptions(const proving::Result& result);
+// Of any verdict: operators and outputs that the user has granted.
+std::vector<std::string> proof_grants(const proving::Result& result);
 // What the program at full dims has shown; "" where it was not compared or is another one.
 std::string proof_full(const proving::Result& result);
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "prove/check.h"
+#include "prove/operators.h"
 #include "prove/rules.h"
 #include "report/plan_proof.h"
 #include "session/prove_replay.h"
@@ -64,6 +65,24 @@ int capture(const ProvePlanOptions& options, const std::string& folder) {
   return run_python(std::move(launched));
 }
 
+// A grant for what the plan has not is a slip of the pen.
+std::string wrong_grant(const proving::Grants& grants, const proving::Captured& captured) {
+  if (grants.extents_of_1)
+    for (const std::string& name : *grants.extents_of_1)
+      if (!captured.inputs.contains(name))
+        return "--accept-extent-1: neither state nor tokens have '" + name + "'";
+  for (const std::string& name : grants.dropped)
+    if (!captured.logical.outputs.contains(name))
+      return "--approx drop=" + name + ": the model has no such output";
+  if (!grants.dropped.empty() && grants.dropped.size() == captured.logical.outputs.size())
+    return "--approx: no output is left to compare";
+  const auto meant = proving::operator_names();
+  for (const std::string& name : grants.opaque)
+    if (std::find(meant.begin(), meant.end(), name.substr(name.find('.') + 1)) != meant.end())
+      return "--opaque " + name + ": it has a meaning";
+  return "";
+}
+
 llvm::Error write_proof_reports(const ProvePlanOptions& options, const proving::Captured& captured,
                                 const proving::Result& result) {
   const PlanProof proof{captured, result, plan_tree(captured.plan)};
@@ -99,9 +118,12 @@ int prove_rules(const std::string& python) {
     return bad(e.what());
   }
   if (!print_lines(rules_text(checked))) return fail("stdout cannot be written to");
-  const bool all = std::all_of(checked.cases.begin(), checked.cases.end(),
-                               [](const proving::RuleResult& r) { return r.wrong.empty(); });
-  return all ? kYes : kNo;
+  const auto right = [](const proving::RuleResult& r) { return r.wrong.empty(); };
+  return std::all_of(checked.cases.begin(), checked.cases.end(), right) &&
+                 std::all_of(checked.collective_cases.begin(), checked.collective_cases.end(),
+                             right)
+             ? kYes
+             : kNo;
 }
 
 int prove_plan(const ProvePlanOptions& options) {
@@ -126,10 +148,14 @@ int prove_plan(const ProvePlanOptions& options) {
   } catch (const std::exception& e) {
     return bad(e.what());
   }
-  proving::Result result = proving::check(captured);
+  if (const std::string wrong = wrong_grant(options.grants, captured); !wrong.empty())
+    return bad(wrong);
+  proving::Result result = proving::check(captured, options.grants);
   if (fs::exists(folder + "/full/plan.json", code)) {
     try {
-      result.full = proving::compare_full_dims(captured, proving::read_full_dims(folder + "/full"));
+      const proving::FullDims full = proving::read_full_dims(folder + "/full");
+      result.full = proving::compare_full_dims(captured, full);
+      if (result.full->difference.empty()) result.thin = proving::thin_inputs(captured, &full);
     } catch (const std::exception& e) {
       return bad(e.what());
     }
@@ -138,6 +164,7 @@ int prove_plan(const ProvePlanOptions& options) {
       result.why = "proved at the reduced dims only: " + result.full->difference;
     }
   }
+  proving::refuse_thin_inputs(result, options.grants);
   if (!print_lines(plan_proof_text(captured, result))) return fail("stdout cannot be written to");
   if (llvm::Error error = write_proof_reports(options, captured, result))
     return fail(llvm::toString(std::move(error)));

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "prove/grants.h"
+
 namespace opguard {
 
 struct ProvePlanOptions {
@@ -14,6 +16,7 @@ struct ProvePlanOptions {
   std::optional<std::string> full;  // compare with these dims; "": with the plan's FULL
   std::string work;                 // keep the captured files in this new folder
   std::string captured;             // a folder that --work has kept: nothing is captured
+  proving::Grants grants;           // what the user takes upon himself
   std::string json, html, sarif;
   std::string replay;  // write a refutation as a program into this new folder
 };

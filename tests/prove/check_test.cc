@@ -159,5 +159,84 @@ TEST_F(CheckTest, AnOutputThatNoRankHasIsRefuted) {
   EXPECT_EQ(result.not_compared, std::vector<std::string>{"z"});
 }
 
+// Functional collectives have a word for their reduction, and a word for their group.
+TEST_F(CheckTest, AFunctionalReductionIsTheOneItNames) {
+  for (const auto& [word, verdict] : {std::pair<const char*, Verdict>{"sum", Verdict::proved},
+                                      {"product", Verdict::refuted},
+                                      {"bxor", Verdict::unknown}}) {
+    for (Trace& rank : captured.ranks) {
+      rank.nodes.back() = node("_c10d_functional.all_reduce.default", {tensor(2, {}), word, "0"},
+                               {tensor(3, {})}, {tensor(3, {})});
+      rank.nodes.back().keywords["_group"] = {0, 1};
+      rank.outputs["y"] = tensor_of(tensor(3, {}));
+    }
+    EXPECT_EQ(check(captured).verdict, verdict) << word;
+  }
+}
+
+TEST_F(CheckTest, WhatAReduceLeavesOnOtherRanksIsNoNumber) {
+  for (Trace& rank : captured.ranks) {
+    rank.nodes.back() =
+        node("c10d.reduce_.default", {json::array({tensor(2, {})}), kGroup, kSum, 0},
+             {tensor(2, {})}, {tensor(2, {})});
+    rank.nodes.push_back(
+        node("aten.clone.default", json::array({tensor(2, {})}), {tensor(3, {})}, {tensor(3, {})}));
+  }
+  const Result result = check(captured);
+  EXPECT_EQ(result.verdict, Verdict::unknown);
+  EXPECT_NE(result.why.find("memory that nobody wrote"), std::string::npos) << result.why;
+  captured.ranks[1].nodes.pop_back();
+  captured.ranks[1].outputs.clear();
+  EXPECT_EQ(check(captured).verdict, Verdict::proved);
+}
+
+TEST_F(CheckTest, TypesThatDifferAreNoCollective) {
+  Node& other = captured.ranks[1].nodes.back();
+  json wide = tensor(2, {});
+  wide["t"][4] = "float64";
+  other.arguments[0] = json::array({wide});
+  const Result result = check(captured);
+  EXPECT_EQ(result.verdict, Verdict::refuted);
+  EXPECT_NE(result.why.find("of different types in one group"), std::string::npos) << result.why;
+}
+
+// Rank 1 is sent y in each of two groups, and takes that of the other group first.
+TEST_F(CheckTest, MessagesOfTwoGroupsDoNotMeet) {
+  const json other = {{"group", {1, 0}}};
+  const auto message = [](const char* op, json what, const json& group, int peer) {
+    return node(op, {json::array({what}), group, peer, 0}, {}, {what});
+  };
+  Trace &first = captured.ranks[0], &second = captured.ranks[1];
+  first.nodes.push_back(
+      node("aten.mul.Tensor", {tensor(2, {}), 2}, {tensor(3, {})}, {tensor(3, {})}));
+  first.nodes.push_back(message("c10d.send.default", tensor(2, {}), kGroup, 1));
+  first.nodes.push_back(message("c10d.send.default", tensor(3, {}), other, 0));
+  second.nodes.push_back(message("c10d.recv_.default", tensor(4, {}), other, 1));
+  second.nodes.push_back(message("c10d.recv_.default", tensor(5, {}), kGroup, 0));
+  second.outputs["y"] = tensor_of(tensor(5, {}));
+  EXPECT_EQ(check(captured).verdict, Verdict::proved);
+  second.outputs["y"] = tensor_of(tensor(4, {}));
+  EXPECT_EQ(check(captured).verdict, Verdict::refuted);
+}
+
+// Rank 0 keeps one row and sends two; rank 1 counts on two and one, and gets three as well.
+TEST_F(CheckTest, RowsThatAreNotTheOnesWantedAreRefuted) {
+  for (Trace& rank : captured.ranks) {
+    const bool first = rank.rank == 0;
+    const json sends = first ? json{1, 1} : json{2, 1}, wants = first ? json{1, 2} : json{2, 0};
+    rank.nodes.push_back(node("aten.cat.default",
+                              json::array({json::array({tensor(0, {2}), tensor(0, {1})})}),
+                              {tensor(6, {3})}, {tensor(6, {3})}));
+    const json rows = first ? tensor(6, {2}) : tensor(6, {3});
+    const json got = first ? tensor(7, {3}) : tensor(7, {2});
+    rank.nodes.push_back(
+        node("c10d.alltoall_base_.default", {got, rows, kGroup, wants, sends}, {}, {got}));
+  }
+  const Result result = check(captured);
+  EXPECT_EQ(result.verdict, Verdict::refuted);
+  EXPECT_NE(result.why.find("rank 1 wants 2 rows of rank 0, which sends 1"), std::string::npos)
+      << result.why;
+}
+
 }  // namespace
 }  // namespace opguard::proving

@@ -139,6 +139,11 @@ def test_the_meanings_are_torchs():
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "WRONG" not in ran.stdout and " as torch computes them" in ran.stdout
     assert "operators with a meaning that no case runs: none" in ran.stdout
+    assert "collectives with a meaning that no case compares: none" in ran.stdout
+    whole = re.search(r"^(\d+) cases of (\d+) of collectives as gloo moves them, (\d[\d,]*) numbers", ran.stdout, re.M)
+    assert int(whole[1]) == int(whole[2]) >= 200 and int(whole[3].replace(",", "")) >= 7000
+    lacking = {line.split(", ranks ")[0] for line in ran.stdout.splitlines() if line.startswith("not compared, ")}
+    assert lacking - {"not compared, all_gather_into_tensor, stacked", "not compared, reduce_scatter_tensor, stacked"} == set()
     names = re.search(r"^(\d+) operators with a meaning: (.*)$", ran.stdout, re.M)
     assert int(names[1]) == len(set(names[2].split())) >= 250
     table = re.search(r"^## Operators\n.*?\n(\|.*?)\n\n", (ROOT / "docs" / "formats" / "prove.md").read_text(), re.M | re.S)[1]
@@ -267,15 +272,155 @@ def plan(rank, d): return dict(build(d, WORLD), place=lambda k, f: f.chunk(WORLD
     [(IMAGES, "fused=n > 1)", "fused=n > 1, weight_decay=0.01 * n)"), (STEP, "            if n > 1: dist.all_reduce(p.grad, op=dist.ReduceOp.AVG)", "            pass"), (STEP, "p.grad.div_(1024)", "p.grad.div_(1024 if n == 1 else 512)"), (EXPERTS, "w[0]", "w[0] * 2")],
 )
 def test_whole_steps(tmp_path, text, right, wrong):
-    code, said, result = prove(plan_file(tmp_path, text))
+    grant = ["--accept-extent-1", "w"] if text is EXPERTS else []  # a rank has one expert of two
+    code, said, result = prove(plan_file(tmp_path, text), *grant)
     assert (code, result["verdict"]) == (0, "proved"), result
-    assert (" one element along a dimension " in said) == bool(result["thin"])
+    assert ("granted by --accept-extent-1: nothing hides where there is one element, along dimension 0 of w\n" in said) == bool(grant)
     head, mark, tail = text.rpartition("def plan(" if text is EXPERTS else right)
     changed = head + mark + tail.replace(right, wrong) if text is EXPERTS else text.replace(right, wrong)
     code, _, result = prove(plan_file(tmp_path, changed))
     assert (code, result["verdict"]) == (1, "refuted"), result
 
 
-def test_an_extent_of_one_is_told(tmp_path):
-    code, text, result = prove(plan_file(tmp_path, PLAN), "--dims", "inner=2")
-    assert code == 0 and result["thin"] == ["v", "w"] and "a rank has one element along a dimension of v w:" in text
+def test_an_extent_of_one_is_refused_unless_it_is_granted(tmp_path):
+    path, kept = plan_file(tmp_path, PLAN), tmp_path / "kept"
+    code, text, result = prove(path, "--dims", "inner=2", "--work", kept)
+    thin = [{"name": "v", "dimensions": [0], "hides": True}, {"name": "w", "dimensions": [1], "hides": True}]
+    assert (code, result["verdict"], result["thin"]) == (2, "unknown", thin)
+    assert text.startswith("unknown: equal at these dims, but there is one element along dimension 0 of v, dimension 1 of w: ")
+
+    def again(*options):
+        ran = subprocess.run([OPGUARD, "prove", "--captured", kept, *options], capture_output=True, text=True)
+        return ran.returncode, ran.stdout + ran.stderr
+
+    assert again("--accept-extent-1", "w")[0] == 2
+    for accepted in (["w,v"], []):
+        code, text = again("--accept-extent-1", *accepted)
+        assert code == 0 and "    granted by --accept-extent-1: nothing hides where there is one element, along dimension 0 of v, dimension 1 of w\n" in text
+    code, text = again("--accept-extent-1", "q")
+    assert code == 3 and "neither state nor tokens have 'q'" in text
+
+
+# A dim of 1 may hide too; a dimension that is 1 at all dims hides nothing. Tokens: only where something sums over the one.
+EXTENTS = """import torch
+DIMS, WORLD = dict(dp=1, rows=2, width=2, vocab=3), ("dp",)
+def build(d):
+    x, w, t = torch.randn(d["rows"], d["width"], 1), torch.randn(d["width"], 1), torch.randint(0, 3, (2, d["rows"]))
+    return dict(state=dict(x=x, w=w), tokens=dict(t=t), step=lambda: {"y": (x[..., 0] @ w).sum(), "z": (t * 2.0)SUM})
+def logical(d): return build(d)
+def plan(rank, d): return build(d)
+"""
+
+
+@pytest.mark.parametrize("dims, over, refused", [("", "", None), ("rows=1", "", "dimension 0 of x"), ("width=1", "", "dimension 1 of x"), ("rows=1", ".mean(1)", "dimension 1 of t, dimension 0 of x")])
+def test_an_extent_that_a_dim_makes_one(tmp_path, dims, over, refused):
+    code, _, result = prove(plan_file(tmp_path, EXTENTS.replace("SUM", over)), "--dims", dims)
+    assert code == (2 if refused else 0), result
+    assert refused is None or refused in result["why"]
+
+
+# Data parallelism with a sequence for each rank. What sums over the sequences alone is not seen there.
+SEQUENCES = """import torch, torch.distributed as dist
+DIMS, WORLD = dict(batch=2, seq=3, vocab=4), 2
+def build(d, n):
+    e, t = torch.randn(4, 2), torch.randint(0, 4, (d["batch"] // n, d["seq"]))
+    def step():
+        loss = e[t].square()SUM
+        if n > 1: dist.all_reduce(loss, op=dist.ReduceOp.AVG)
+        return {"loss": loss}
+    return dict(state=dict(e=e), tokens=dict(t=t), step=step)
+def logical(d): return build(d, 1)
+def plan(rank, d): return dict(build(d, WORLD), place=lambda k, f: f.chunk(WORLD)[rank] if k == "t" else f)
+"""
+
+
+@pytest.mark.parametrize("over, code", [(".mean()", 0), (".mean((1, 2)).mean(0)", 2)])
+def test_tokens_of_one_sequence(tmp_path, over, code):
+    found, text, result = prove(plan_file(tmp_path, SEQUENCES.replace("SUM", over)))
+    assert found == code and result["thin"] == [{"name": "t", "dimensions": [0], "hides": code == 2}]
+    assert ("more are moved as one is, where there is one element: along dimension 0 of t" in text) == (code == 0)
+
+
+def test_a_stacked_reduce_scatter_is_captured(tmp_path):
+    """The fake group refuses what NCCL takes: parts that are one dimension more than the output."""
+    both = """w = torch.randn(4)
+    def step():
+        part = torch.empty(2)
+        torch.distributed.reduce_scatter_tensor(part, (w * 2).reshape(2, 2))
+        whole = torch.empty(2, 2)
+        torch.distributed.all_gather_into_tensor(whole, part / FACTOR)
+        return {"new:w": whole.reshape(4)}
+    return dict(state={"w": w}, tokens={}, step=step)"""
+    text = ONE.replace('"out": h, ', "") % ("h", both)
+    assert prove(plan_file(tmp_path, text.replace("FACTOR", "2")))[0] == 0
+    assert prove(plan_file(tmp_path, text.replace("FACTOR", "4")))[0] == 1
+
+
+# A matrix's inverse has no meaning. Both sides take it of the same matrix, unless the plan takes it of another.
+INVERSE = """import torch
+DIMS, WORLD = dict(n=3), 2
+def build(of):
+    a, w = torch.randn(3, 3), torch.randn(3)
+    return dict(state=dict(a=a, w=w), tokens={}, step=lambda: {"y": torch.linalg.inv_ex(of(a)).inverse @ w, "n": w.sum() * of(w)[0]})
+def logical(d): return build(lambda a: a * 2)
+def plan(rank, d): return build(lambda a: PLAN)
+"""
+
+
+@pytest.mark.parametrize("of, options, code, told", [
+    ("a + a", [], 2, "no rule for aten.linalg_inv_ex.default"),
+    ("a + a", ["--opaque", "linalg_inv_ex"], 0, "granted by --opaque: linalg_inv_ex is a function of its whole inputs"),
+    ("a * 3", ["--opaque", "aten.linalg_inv_ex", "--approx", "drop=n"], 2, "what --opaque grants has no numbers"),
+    ("a * 3", ["--opaque", "linalg_inv_ex"], 1, "granted by --opaque: linalg_inv_ex"),
+    ("a * 2", ["--opaque", "mm"], 3, "--opaque mm: it has a meaning"),
+    ("a * 2", ["--approx", "drop=z"], 3, "the model has no such output"),
+    ("a * 2", ["--approx", "drop=y", "--approx", "drop=n"], 3, "no output is left to compare"),
+])  # fmt: skip
+def test_what_is_granted_is_told(tmp_path, of, options, code, told):
+    found, text, result = prove(plan_file(tmp_path, INVERSE.replace("PLAN", of)), *options)
+    assert found == code, result
+    assert told in text + (result if code == 3 else json.dumps(result)), result
+    if code == 1:
+        assert result["difference"]["output"] == "n" and result["granted"]
+
+
+def test_an_output_may_be_left_out(tmp_path):
+    path = plan_file(tmp_path, PLAN.replace("return {\"loss\": loss.detach(), ", "return {\"loss\": loss.detach() * parts, "))
+    assert prove(path)[0] == 1
+    code, text, result = prove(path, "--approx", "drop=loss")
+    assert code == 0 and result["granted"] == ["granted by --approx: loss is not compared"] == result["assumed"][-1:]
+    assert "    granted by --approx: loss is not compared\n" in text and result["outputs"] == 6
+
+
+# Two ranks hand their halves to each other. Both send first, or the second receives first, or neither waits.
+EXCHANGE = """import torch, torch.distributed as dist
+DIMS, WORLD = dict(n=4), 2
+def logical(d):
+    w = torch.randn(4)
+    return dict(state=dict(w=w), tokens={}, step=lambda: {"s": w.sum()})
+def plan(rank, d):
+    w = torch.randn(2)
+    def step():
+        mine, other = w.sum().reshape(1), torch.empty(1)
+        def out(): dist.send(mine, 1 - rank)
+        def come(): dist.recv(other, 1 - rank)
+        ORDER
+        return {"s": (mine + other)[0]}
+    return dict(state=dict(w=w), tokens={}, step=step, place=lambda k, f: f.chunk(2)[rank])
+"""
+
+
+@pytest.mark.parametrize("order, relies", [("out(); come()", True), ("(out(), come()) if rank == 0 else (come(), out())", False), ("dist.isend(mine, 1 - rank).wait(); come()", False)])
+def test_a_send_that_must_not_wait_is_told(tmp_path, order, relies):
+    path = plan_file(tmp_path, EXCHANGE.replace("ORDER", order))
+    kept = tmp_path / "kept"
+    code, text, result = prove(path, "--work", kept)
+    assert (code, result["verdict"]) == (0, "proved"), result
+    place = "mlp.py:10"
+    assert ("a send does not wait for its receiver; else these would for ever: rank 0 at %s, rank 1 at %s\n" % (place, place) in text) == relies
+    assert [s["rank"] for s in result.get("relies_on_sends", [])] == ([0, 1] if relies else [])
+    page = tmp_path / "page.html"
+    ran = subprocess.run([OPGUARD, "prove", "--captured", kept, "--blocking-sends", "--html", page], capture_output=True, text=True)
+    assert ran.returncode == int(relies), ran.stdout
+    assert ("refuted: a deadlock where sends wait for their receivers: rank 0 at %s, rank 1 at %s" % (place, place) in ran.stdout) == relies
+    assert all(("rank %d waits at" % rank in page.read_text()) == relies for rank in (0, 1))

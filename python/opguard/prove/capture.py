@@ -200,6 +200,8 @@ def _capture_sides(side, plan, options, dims, folder, version, ranks=None, twins
     world = math.prod(mesh)
     names, modules, files = side.result(side.in_a_process(side.Side(plan.module, None, dict(dims), fake=fake), os.path.join(folder, "logical.json")))
     plan.add_sizes(names, dims)
+    if not fake:
+        _note_ones(side, plan, dims, names)
     _import(modules)
     waiting, problems, sources = [], [], {os.path.basename(plan.path), *files}
     for rank in range(world) if ranks is None else ranks:
@@ -220,6 +222,22 @@ def _capture_sides(side, plan, options, dims, folder, version, ranks=None, twins
     with open(last + ".part", "w", encoding="utf-8") as file:
         json.dump(about, file, indent=1)
     os.replace(last + ".part", last)
+
+
+def _note_ones(side, plan, dims, names):
+    """Which extents of 1 are so by a dim of 1: the model is built with 2 instead. An axis of the ranks cuts extents, it is none."""
+    axes = plan.module.WORLD if isinstance(plan.module.WORLD, (tuple, list)) else ()
+    for dim in dims:
+        if dims[dim] != 1 or dim in axes:
+            continue
+        try:
+            larger = side.result(side.in_a_process(side.Side(plan.module, None, dict(dims, **{dim: 2})), None))[0]
+        except Problem:
+            larger = {}  # it is never built so: such a dim has one value
+        for name, about in names.items():
+            shape, other = about["shape"], larger.get(name, about)["shape"]
+            grown = [place for place in range(len(shape)) if len(shape) == len(other) and shape[place] == 1 < other[place]]
+            about["ones"] = sorted({*about.get("ones", []), *grown})
 
 
 def _import(modules):

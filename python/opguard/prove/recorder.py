@@ -25,8 +25,10 @@ _OVERWRITING = ("fill_", "zero_", "copy_", "normal_", "uniform_", "random_", "be
 _COLLECTIVES = ("c10d.", "_c10d_functional.")
 # Lists of tensors that gloo and NCCL copy through a flat buffer: the argument's position. All others are read and written as they lie.
 _COPIED = {"c10d.allgather_.default": 0, "c10d.reduce_scatter_.default": 1}
+_SHARED_FLAT = ("c10d._reduce_scatter_base_.", "c10d.reduce_scatter_tensor_coalesced_.")  # the fake group wants parts of the output's form; others count elements
 _REDUCED_AS_THEY_LIE = ("c10d.allreduce_.", "c10d.reduce_.")  # in a memory format that all ranks have
 _TRUSTED = ("aten.", "_c10d_functional.")  # fsdp's and a user's operators write arguments that their schemas do not name
+_MESSAGES = ("c10d.send.", "c10d.recv_.")
 _AT = "opguard_at"  # where a node's place is kept in its metadata
 
 
@@ -46,6 +48,12 @@ def _refuse_gaps(name, args):
             continue
         text = "%s of a tensor that is not contiguous: %s with strides %s. NCCL or gloo refuses it"
         raise NotCaptured(text % (name.split(".")[1].strip("_"), list(tensor.shape), list(tensor.stride())))
+
+
+def _flat(value):
+    if isinstance(value, torch.Tensor):
+        return value.view(-1)
+    return [tensor.view(-1) for tensor in value] if isinstance(value, (list, tuple)) else value
 
 
 def _mutated(func, name, args, kwargs):
@@ -174,7 +182,7 @@ class Recorder(TorchDispatchMode):
         for tensor in inputs:
             if encode.has_storage(tensor):
                 self._note_if_unknown(tensor)
-        result = func(*args, **kwargs)
+        result = func(*map(_flat, args), **kwargs) if str(func).startswith(_SHARED_FLAT) else func(*args, **kwargs)
         outputs = _outputs(result)
         if _elsewhere([tensor for tensor in outputs if tensor is not None], {}, self._fake):
             return result
@@ -210,6 +218,8 @@ class Recorder(TorchDispatchMode):
         entry = self._add(name, described, named, out, self._at(node), node)
         if view:
             entry["view"] = True
+        if name.startswith(_MESSAGES) and sources.called_by("distributed_c10d.py", ("send", "recv")):
+            entry["waits"] = True  # isend, irecv and batches of them return before it is done
         entry["writes"] = [self._storages.tensor(tensor) for tensor in written]
         if not symbolic:
             entry["values"] = [] if self._fake else [encode.contents(tensor) for tensor in written]

@@ -1,6 +1,10 @@
 """One case of rules.py: a computation on random numbers and tokens, and its gradients."""
 
+import warnings
+
 import torch
+
+from .recorder import Recorder
 
 SIZE = 5  # values that a token may take
 
@@ -28,3 +32,17 @@ class Case:
             for n, gradient in enumerate(torch.autograd.grad(total, state, allow_unused=True)):
                 outputs["grad%d" % n] = gradient
         return {name: value.detach() for name, value in outputs.items() if value is not None}
+
+
+def recorded(step, state):
+    """What a side's file has of a step, with what its inputs held; and what it gave."""
+    recorder = Recorder()
+    inputs = {name: recorder.input(tensor) for name, tensor in state.items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with torch.autograd.detect_anomaly(check_nan=False), recorder:
+            outputs = step()
+    found = {"version": 1, "rank": 0, "world": 1, "values": {name: tensor.detach().reshape(-1).tolist() for name, tensor in state.items()}}
+    found.update(stacks=recorder.stacks, constants=recorder.constants, inputs=inputs, nodes=recorder.nodes)
+    found["outputs"] = {name: recorder.output(tensor) for name, tensor in outputs.items()}
+    return found, outputs

@@ -29,13 +29,15 @@ class Side:
         self.called = "logical(d)" if rank is None else "rank %d: plan(%d, d)" % (rank, rank)
 
     def capture(self, path):
-        """Writes the side's file; returns the kinds and shapes of its inputs."""
+        """Writes the side's file; returns the kinds and shapes of its inputs. Without a path no step is made."""
         self._start()
         with FakeTensorMode(allow_non_fake_inputs=True) if self.fake else contextlib.nullcontext():
             makers = None if self.fake else Makers()
             with makers or contextlib.nullcontext():
                 built = self._build()
             inputs = self._inputs(built)
+            if path is None:
+                return self._kinds(inputs)
             places = {} if self.rank is None else self._places(built, inputs)
             recorder = Recorder(self.fake, makers)
             described = {name: recorder.input(placement.local(tensor)) for name, (_, tensor) in inputs.items()}
@@ -47,6 +49,9 @@ class Side:
         found.update(outputs=outputs, nodes=recorder.nodes)
         with open(path, "w", encoding="utf-8") as file:
             file.write(json.dumps(found, allow_nan=False, separators=(",", ":")))  # json.dump would write it piece by piece, in Python
+        return self._kinds(inputs)
+
+    def _kinds(self, inputs):
         return {name: {"kind": kind, "shape": [int(size) for size in tensor.shape]} for name, (kind, tensor) in inputs.items()}
 
     def _start(self):

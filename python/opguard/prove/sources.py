@@ -84,6 +84,16 @@ def running():
         frame = frame.f_back
 
 
+def called_by(file, functions):
+    """Whether the user's line called one of these functions of a module of torch's."""
+    for name, _, function in running():
+        if is_user(name):
+            return False
+        if function in functions and os.path.basename(name) == file:
+            return True
+    return False
+
+
 def noted(traceback):
     """The same of what anomaly mode noted as an autograd node was made: traceback.format_stack()'s text."""
     text = traceback if isinstance(traceback, str) else "".join(traceback or ())
