@@ -46,6 +46,7 @@ struct Result {
   uint64_t outputs = 0, elements = 0;     // that were compared
   std::optional<FullComparison> full;     // where the plan was captured at full dims too
   uint64_t logical_operators = 0, plan_operators = 0, terms = 0;
+  bool orders = false;  // values were put in order
   double seconds = 0;
 };
 
