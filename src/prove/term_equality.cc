@@ -1,5 +1,5 @@
-// Whether two elements with other ids are equal all the same: names of sums are written out, where
-// it has to be, until what is left is nothing.
+// Whether two elements with other ids are equal all the same. Names of sums are written out, where
+// it has to be, until nothing is left.
 //
 //   sum_j p_j dp_j - sum_d g_d o_d      dp_j = sum_d g_d v_jd, o_d = sum_j p_j v_jd
 //

@@ -2,9 +2,8 @@
 //
 //   the two greatest of a, b, c: 0 stands for a before b, 1 for a before c, 2 for b before a, ...
 //
-// So what depends on an order is a table, as what depends on a token is. One row has one unknown: a
-// row that lies in the same order, since it is the exponential of the first or a positive multiple,
-// shares it.
+// So what depends on an order is a table, as what depends on a token is. One row has one unknown.
+// Its exponentials share it, and so does a positive multiple.
 #include <algorithm>
 #include <numeric>
 
@@ -41,7 +40,13 @@ std::vector<Element> Terms::ordered_as(std::span<const Element> row) {
       return sign_of_atom(atoms_[f.atom], kSignDepth) != Sign::positive;
     });
     for (Factor& f : outside) f.exponent = -f.exponent;
-    const Element by = of_product({1, intern(outside)});
+    Rational largest(1);
+    for (size_t i = 0; i < products.size(); ++i) {
+      const Rational c = products[i].factor, size = c.numerator() < 0 ? -c : c;
+      if (i == 0 || (size - largest).numerator() > 0) largest = size;
+    }
+    if (largest.zero()) return bare;
+    const Element by = of_product({Rational(1) / largest, intern(outside)});
     bool exponentials = true;
     for (Element& e : bare) {
       e = multiply(e, by);

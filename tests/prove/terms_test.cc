@@ -97,7 +97,7 @@ TEST_F(TermsTest, TokensAreTables) {
   for (int64_t v = 0; v < 4; ++v) all = terms.add(all, is(v));
   EXPECT_EQ(all, terms.one());
   EXPECT_THROW(terms.where(x(0), x(1), x(2)), Unprovable);
-  const Element other[] = {token, terms.token("ids", 1, 4)};
+  const Element other[] = {token, x(0)};
   EXPECT_EQ(terms.map([](std::span<const Rational> v) { return v[0] + v[1]; }, other),
             std::nullopt);
 }
@@ -301,7 +301,7 @@ TEST_F(TermsTest, ARowThatLiesTheSameWayHasOneOrder) {
   const std::vector<Element> row = {x(0), x(1), x(2)};
   std::vector<Element> scaled, raised, turned = {x(2), x(0), x(1)};
   for (Element e : row) {
-    scaled.push_back(terms.multiply(terms.exp(x(9)), terms.scaled(e, Rational(1))));
+    scaled.push_back(terms.multiply(terms.exp(x(9)), terms.scaled(e, Rational(3))));
     raised.push_back(terms.exp(e));
   }
   const auto places = terms.places_in_order(row, 2);

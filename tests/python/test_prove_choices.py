@@ -23,7 +23,7 @@ def verdict(folder, text, *options):
 
 # Tokens go to the expert of their greatest score, or of their id; each expert takes `cap` of a rank's tokens.
 EXPERTS = """import torch, torch.nn.functional as F, torch.distributed as dist
-WORLD, DIMS = 2, dict(tokens=4, hidden=2, experts=2, cap=1)
+WORLD, DIMS, TOKENS = 2, dict(tokens=4, hidden=2, experts=2, cap=1), dict(ids="experts")
 def route(x, gate, ids, d):
     p = (x @ gate).softmax(-1)
     %s
@@ -56,7 +56,7 @@ def build(d, parts, run):
         if parts > 1:
             dist.all_reduce(gate)
         return {"grad:gate": gate, "grad:w1": s["w1"].grad}
-    return dict(state=s, tokens=dict(ids=ids) if "ids" in %r else {}, step=step)
+    return dict(state=s, tokens=dict(ids=ids), step=step)
 def logical(d):
     def run(x, gate, w1, ids, d):
         return torch.cat([layer(h, gate, w1, i, d) for h, i in zip(x.chunk(WORLD), ids.chunk(WORLD))])
@@ -77,7 +77,7 @@ ROUTES = {"topk": BY_SCORE, "argmax": BY_ARGMAX, "max": BY_MAXIMUM, "hash": BY_I
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_experts_that_values_choose(tmp_path, route):
-    found, text, result = verdict(tmp_path, EXPERTS % (ROUTES[route], ROUTES[route]))
+    found, text, result = verdict(tmp_path, EXPERTS % ROUTES[route])
     assert found == "proved", text
     assumed = "no two values that are put in order are equal"
     assert (assumed in result["assumed"]) == (route != "hash")
@@ -90,7 +90,7 @@ def test_experts_that_values_choose(tmp_path, route):
     ("return layer(x, gate, w1, ids, d, there, back)", "return layer(x.flip(0), gate, w1, ids.flip(0), d, there, back)"),  # the last token has the slot
 ])
 def test_wrong_choices_are_never_proved(tmp_path, route, right, wrong):
-    text = EXPERTS % (ROUTES[route], ROUTES[route])
+    text = EXPERTS % ROUTES[route]
     assert right in text
     found, said, _ = verdict(tmp_path, text.replace(right, wrong))
     assert found == "refuted", said
