@@ -14,7 +14,8 @@ Element Terms::power(Element e, const Rational& exponent) {
   if (exponent.whole()) {
     const int64_t n = exponent.numerator();
     if (number) return rational(proving::power(*number, n));
-    if (is_table(e)) {
+    // Of several tokens it may be zero for some: that no denominator is, is assumed.
+    if (n > 0 ? is_table(e) : table(e).has_value()) {
       const Element values[] = {e};
       if (const auto mapped =
               map([n](std::span<const Rational> v) { return proving::power(v[0], n); }, values))
