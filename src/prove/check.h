@@ -45,6 +45,7 @@ struct Result {
   uint64_t logical_operators = 0, plan_operators = 0, terms = 0;
   // Of a proof that relies on a send that does not wait: where ranks would wait for ever.
   std::vector<Statement> relies_on_sends;
+  bool orders = false;  // values were put in order
   double seconds = 0;
   std::set<std::string> opaque, dropped;  // grants that were used: operators, outputs
 };

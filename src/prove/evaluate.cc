@@ -92,7 +92,8 @@ Number Point::atom(Atom a) {
         break;
       }
       const uint64_t r = random(1, v.first, v.second);
-      x = exactly(static_cast<double>(r % 29 + 2) / 16 * (positive_ || (r >> 40 & 1) ? 1 : -1));
+      x = exactly(static_cast<double>(r % 29 + 2) / (small_ ? 128 : 16) *
+                  (positive_ || (r >> 40 & 1) ? 1 : -1));
       if (terms_.is_stand_in(v)) {
         x.outside = true;
         break;
@@ -101,6 +102,10 @@ Number Point::atom(Atom a) {
       break;
     }
     case AtomKind::indicator: {
+      if (terms_.order(v.first).count > 0) {
+        x = in_order(terms_.order(v.first), v.second);
+        break;
+      }
       const auto held = given_.find(terms_.token_name(v.first));
       const uint64_t value =
           held != given_.end()
@@ -147,6 +152,28 @@ Number Point::atom(Atom a) {
     }
   }
   atoms_[a] = x;
+  return x;
+}
+
+// Whether the row lies as the value says. Of equal numbers nothing is known.
+Number Point::in_order(const Terms::Order& order, uint32_t value) {
+  std::vector<Number> row;
+  Number x = exactly(1);
+  for (Element e : order.row) {
+    const Number here = number(e);
+    x.outside |= here.outside;
+    for (const Number& before : row)
+      x.outside |= std::fabs(before.wide - here.wide) <=
+                   1e-9L * (std::fabs(before.wide) + std::fabs(here.wide));
+    row.push_back(here);
+  }
+  const std::vector<size_t> places = Terms::arrangement(value, row.size(), order.count);
+  for (size_t i = 0; i < places.size(); ++i)
+    for (size_t j = 0; j < row.size(); ++j) {
+      const bool before = std::find(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(i),
+                                    j) != places.begin() + static_cast<std::ptrdiff_t>(i);
+      if (j != places[i] && !before && row[j].wide > row[places[i]].wide) x.value = x.wide = 0;
+    }
   return x;
 }
 

@@ -31,21 +31,24 @@ struct Number {
 // Or those that are given. Of positive variables alone few terms have no number.
 class Point {
  public:
-  Point(const Terms& terms, uint64_t seed, bool positive = false)
-      : terms_(terms), seed_(seed), positive_(positive) {}
+  // Where variables are small, no soft maximum is all of one of its parts.
+  Point(const Terms& terms, uint64_t seed, bool positive = false, bool small = false)
+      : terms_(terms), seed_(seed), positive_(positive), small_(small) {}
   Point(const Terms& terms, Given given) : terms_(terms), seed_(0), given_(std::move(given)) {}
   Number number(Element e);
+  Number of_atom(Atom a) { return atom(a); }
   double value(Element e) { return number(e).value; }
   // The tokens and variables that were met, "tokens[3]" -> 5.
   const std::map<std::string, double>& met() const { return met_; }
 
  private:
   Number atom(Atom a);
+  Number in_order(const Terms::Order& order, uint32_t value);
   uint64_t random(uint64_t kind, uint64_t first, uint64_t second) const;
 
   const Terms& terms_;
   uint64_t seed_;
-  bool positive_ = false;
+  bool positive_ = false, small_ = false;
   Given given_;
   std::unordered_map<Element, Number> elements_;
   std::unordered_map<Atom, Number> atoms_;

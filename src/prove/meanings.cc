@@ -7,7 +7,7 @@ namespace opguard::proving {
 
 Element chosen(Terms& t, Element condition, Element a, Element b) {
   if (a == b) return a;
-  if (t.table(condition)) return t.where(condition, a, b);
+  if (t.is_table(condition)) return t.where(condition, a, b);
   if (a == t.minus_infinity() || b == t.minus_infinity())
     throw Unprovable("minus infinity where a condition on values holds");
   // Else it is no condition: a number that would weigh the two.
@@ -82,7 +82,7 @@ Element is_value(Terms& t, Element index, int64_t v) {
   const Element only[] = {index};
   return mapped_or(
       t, only, [v](std::span<const Rational> x) { return Rational(x[0] == Rational(v)); },
-      "an index is computed from values, or from two tokens");
+      "an index is computed from values");
 }
 
 std::optional<int64_t> known_index(Terms& t, Element index, int64_t size) {
@@ -94,11 +94,15 @@ std::optional<int64_t> known_index(Terms& t, Element index, int64_t size) {
 }
 
 void require_within(Terms& t, Element index, int64_t low, int64_t high) {
-  const auto table = t.table(index);
-  if (!table) throw Unprovable("an index is computed from values, or from two tokens");
-  for (const Rational& v : table->values)
-    if (!v.whole() || v.numerator() < low || v.numerator() >= high)
-      throw Unprovable("an index outside its dimension");
+  const Element only[] = {index};
+  mapped_or(
+      t, only,
+      [&](std::span<const Rational> v) {
+        if (!v[0].whole() || v[0].numerator() < low || v[0].numerator() >= high)
+          throw Unprovable("an index outside its dimension");
+        return v[0];
+      },
+      "an index is computed from values");
 }
 
 std::vector<int64_t> steps_of(const Shape& shape) {

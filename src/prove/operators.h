@@ -26,6 +26,8 @@ class Call {
   bool given(size_t i, const char* name = nullptr) const { return !argument(i, name).is_null(); }
   // A tensor's elements; a number as an array without dimensions.
   Array array(size_t i, const char* name = nullptr) const;
+  // A tensor of which all may be put over: kUnwritten where nobody wrote.
+  Array array_to_put_over(size_t i) const { return rank_.look(tensor(i)); }
   std::optional<Array> array_if_given(size_t i, const char* name = nullptr) const;
   std::vector<Array> arrays(size_t i, const char* name = nullptr) const;
   Tensor tensor(size_t i, const char* name = nullptr) const;

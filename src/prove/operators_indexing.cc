@@ -119,6 +119,18 @@ bool by_truth(const Call& c, size_t argument) {
                      [&](Element e) { return !c.terms().constant(e); });
 }
 
+// An index that counts from the end where it is negative.
+Element from_begin(Terms& t, Element index, int64_t size) {
+  require_within(t, index, -size, size);
+  const Element only[] = {index};
+  return mapped_or(
+      t, only,
+      [size](std::span<const Rational> v) {
+        return v[0].numerator() < 0 ? v[0] + Rational(size) : v[0];
+      },
+      "an index is computed from values");
+}
+
 Results index(const Call& c) {
   Terms& t = c.terms();
   const Array a = c.array(0);
@@ -137,27 +149,19 @@ Results index(const Call& c) {
   for (size_t d : rest) result.shape.push_back(a.shape[d]);
   for (int64_t n = 0; n < size_of(p.shape); ++n) {
     int64_t row = 0;
-    std::optional<size_t> open;  // the index that depends on a token
-    int64_t open_stride = 0;
+    Element open = t.zero();  // what depends on tokens
     int64_t stride = 1;
     for (size_t k = p.dims.size(); k-- > 0; stride *= a.shape[p.dims[k]]) {
-      const auto known = known_index(t, p.index[k].at[static_cast<size_t>(n)], a.shape[p.dims[k]]);
-      if (known) {
+      const Element at = p.index[k].at[static_cast<size_t>(n)];
+      if (const auto known = known_index(t, at, a.shape[p.dims[k]]))
         row += *known * stride;
-      } else {
-        if (open) throw Unprovable("two indices depend on tokens");
-        open = k;
-        open_stride = stride;
-      }
+      else
+        open = t.add(open, t.scaled(from_begin(t, at, a.shape[p.dims[k]]), Rational(stride)));
     }
-    for (int64_t i = 0; i < inner; ++i) {
-      const auto at = [&](int64_t v) {
-        if (open && v < 0) v += a.shape[p.dims[*open]];
-        const int64_t r = row + (open ? v * open_stride : 0);
-        return first.at.at(static_cast<size_t>(r * inner + i));
-      };
-      result.at.push_back(open ? t.look_up(p.index[*open].at[static_cast<size_t>(n)], at) : at(0));
-    }
+    for (int64_t i = 0; i < inner; ++i)
+      result.at.push_back(t.look_up(open, [&](int64_t v) {
+        return first.at.at(static_cast<size_t>((row + v) * inner + i));
+      }));
   }
   // Neighbouring indices stay where they were.
   const bool together = p.dims.empty() || p.dims.back() - p.dims.front() + 1 == p.dims.size();
@@ -172,9 +176,9 @@ Results index(const Call& c) {
 
 Results index_put(const Call& c) {
   Terms& t = c.terms();
-  Array a = c.array(0);
   const Array values = c.array(2);
   const bool adds = c.flag(3, false, "accumulate");
+  Array a = adds || by_truth(c, 1) ? c.array(0) : c.array_to_put_over(0);
   c.pass_over(4, "unsafe");
   if (by_truth(c, 1)) {
     Array mask = c.rank().read(tensor_of(c.argument(1)[0]));
@@ -205,6 +209,11 @@ Results index_put(const Call& c) {
   for (size_t i = 0; i < before; ++i) turn.push_back(i);
   for (size_t i = before; i < rest.size(); ++i) turn.push_back(width + i);
   const Array given = permuted(broadcast_to(values, as_given), turn);
+  const auto kept = [&](Element at) {
+    if (at == Rank::kUnwritten)
+      throw Unprovable(c.node().op + " leaves memory that nobody wrote, for some tokens");
+    return at;
+  };
   for (int64_t n = 0; n < size_of(p.shape); ++n) {
     // Every place that it may be, with the condition that it is.
     std::vector<std::pair<int64_t, Element>> rows = {{0, t.one()}};
@@ -219,9 +228,7 @@ Results index_put(const Call& c) {
           // Counted from the end too.
           const Element hit = known ? t.one() : t.add(is_value(t, i, v), is_value(t, i, v - size));
           if (hit == t.zero()) continue;
-          if (hit != t.one() && condition != t.one())
-            throw Unprovable("two indices depend on tokens");
-          next.emplace_back(row * size + v, hit == t.one() ? condition : hit);
+          next.emplace_back(row * size + v, t.multiply(condition, hit));
         }
       rows = std::move(next);
     }
@@ -230,7 +237,7 @@ Results index_put(const Call& c) {
         Element& at = first.at[static_cast<size_t>(row * inner + i)];
         const Element value = given.at[static_cast<size_t>(n * inner + i)];
         const Element put = adds ? t.add(at, value) : value;
-        at = condition == t.one() ? put : t.where(condition, put, at);
+        at = condition == t.one() ? put : t.where(condition, put, kept(at));
       }
   }
   std::vector<size_t> back(order.size());

@@ -1,5 +1,5 @@
-// Which is greatest, and in what order: only where that depends on one token at most. What does not
-// depend on anything unknown never comes here.
+// Which is greatest, and in what order. Of tokens that is a table. Of values that nobody knows each
+// order is a case of its own (term_orders.cc). What depends on nothing unknown never comes here.
 #include <algorithm>
 #include <numeric>
 
@@ -23,12 +23,48 @@ std::vector<size_t> places_in_order(Values v, bool descending, bool stable) {
       throw Unprovable("which of two equal values comes first is not said");
   return places;
 }
+// The places of the first `count` of values that nobody knows.
+std::vector<Element> places_of_values(Terms& t, std::span<const Element> row, size_t count,
+                                      bool descending) {
+  if (descending) return t.places_in_order(row, count);
+  if (count >= row.size()) {
+    std::vector<Element> places = t.places_in_order(row, row.size());
+    std::reverse(places.begin(), places.end());
+    return places;
+  }
+  std::vector<Element> negatives;
+  for (Element e : row) negatives.push_back(negative(t, e));
+  return t.places_in_order(negatives, count);
+}
+// The elements of `a` at places along a dimension.
+Array taken_along(Terms& t, const Array& a, const Array& places, size_t dim) {
+  const std::vector<size_t> order = swapped(a.dims(), dim, false);
+  const Array rows = permuted(a, order), where = permuted(places, order);
+  const auto length = static_cast<size_t>(rows.shape.back());
+  const auto count = static_cast<size_t>(where.shape.back());
+  Array result{where.shape, {}};
+  for (size_t n = 0; n < where.at.size(); ++n)
+    result.at.push_back(t.look_up(where.at[n], [&](int64_t v) {
+      return rows.at[n / count * length + static_cast<size_t>(v)];
+    }));
+  return permuted(result, order);
+}
 // The first `count` in order: values and places.
 Results ordered(const Call& c, int64_t dim, bool descending, bool stable, int64_t count) {
   Terms& t = c.terms();
   const Array a = c.array(0);
   if (a.dims() == 0) return several(a, Array::scalar(t.zero()));
   const size_t d = dimension(dim, a.dims());
+  const bool tables =
+      std::all_of(a.at.begin(), a.at.end(), [&](Element e) { return t.is_table(e); });
+  if (!tables) {
+    Array places = along(a, dim, [&](std::span<const Element> x, std::span<Element> y) {
+      const auto in_order = places_of_values(t, x, static_cast<size_t>(count), descending);
+      std::copy(in_order.begin(), in_order.end(), y.begin());
+    });
+    places = slice(places, d, 0, std::min(count, a.shape[d]));
+    return several(taken_along(t, a, places, d), places);
+  }
   const auto by_place = [&](bool of_values) {
     Array all = along(a, dim, [&](std::span<const Element> x, std::span<Element> y) {
       for (size_t i = 0; i < y.size() && i < static_cast<size_t>(count); ++i)
@@ -38,7 +74,7 @@ Results ordered(const Call& c, int64_t dim, bool descending, bool stable, int64_
               const size_t at = places_in_order(v, descending, stable)[i];
               return of_values ? v[at] : Rational(static_cast<int64_t>(at));
             },
-            "an order depends on values, or on two tokens");
+            "an order depends on values");
     });
     return slice(all, d, 0, std::min(count, a.shape[d]));
   };
@@ -61,9 +97,9 @@ Results topk(const Call& c) {
   if (!c.flag(4, true)) throw Unprovable("the greatest in no order");
   return ordered(c, c.whole(2, -1), c.flag(3, true), false, c.whole(1, 1));
 }
-// The place of the greatest of a row; none where it depends on values.
-std::optional<Element> place_of_extreme(Terms& t, std::span<const Element> row, bool greatest) {
-  return t.map(
+// The place of the greatest of a row.
+Element place_of_extreme(Terms& t, std::span<const Element> row, bool greatest) {
+  const auto mapped = t.map(
       [&](Values v) {
         const auto places = places_in_order(v, greatest, true);
         if (places.size() > 1 && v[places[0]] == v[places[1]])
@@ -71,35 +107,35 @@ std::optional<Element> place_of_extreme(Terms& t, std::span<const Element> row, 
         return Rational(static_cast<int64_t>(places[0]));
       },
       row);
+  return mapped ? *mapped : places_of_values(t, row, 1, greatest)[0];
 }
 template <bool kGreatest>
 Results extreme_place(const Call& c) {
   Terms& t = c.terms();
   return just(reduce(c.array(0), c.list(1), c.flag(2, false), [&](std::span<const Element> row) {
-    const auto place = place_of_extreme(t, row, kGreatest);
-    if (!place) throw Unprovable("the place of an extreme depends on values");
-    return *place;
+    return place_of_extreme(t, row, kGreatest);
   }));
 }
-// The extreme and its place, which nobody may read where it depends on values.
+// The extreme and its place, where anybody asks for that.
 template <bool kGreatest>
 Results extreme_along(const Call& c) {
   Terms& t = c.terms();
   const Array a = c.array(0);
   const std::vector<int64_t> dims = c.list(1);
   const bool keep = c.flag(2, false);
-  bool told = true;
-  const Array places = reduce(a, dims, keep, [&](std::span<const Element> row) {
-    const auto place = place_of_extreme(t, row, kGreatest);
-    told &= place.has_value();
-    return place.value_or(t.zero());
-  });
   Results r = just(reduce(a, dims, keep, [&](std::span<const Element> row) {
     Element e = row[0];
     for (Element x : row.subspan(1)) e = kGreatest ? e : least(t, e, x);
     return kGreatest ? t.maximum(row) : e;
   }));
-  r.emplace_back(told ? std::optional<Array>(places) : std::nullopt);
+  const std::vector<Tensor>& results = c.node().results;
+  if (results.size() < 2 || !c.rank().is_read(results[1].storage)) {
+    r.emplace_back(std::nullopt);
+    return r;
+  }
+  r.emplace_back(reduce(a, dims, keep, [&](std::span<const Element> row) {
+    return place_of_extreme(t, row, kGreatest);
+  }));
   return r;
 }
 

@@ -54,7 +54,11 @@ void apply_moves(Terms& t, Array& to, const Target& target, const std::vector<Mo
       const size_t place = move.row + static_cast<size_t>(v * target.step);
       Element& at = to.at.at(place);
       const bool first = counts[place]++ == 0;
-      at = t.where(hit, first ? move.value : combined_with(t, how, at, move.value), at);
+      if (at == Rank::kUnwritten && (how != Combine::put || hit != t.one()))
+        throw Unprovable("an element is put beside memory that nobody wrote");
+      at = hit == t.one() && how == Combine::put
+               ? move.value
+               : t.where(hit, first ? move.value : combined_with(t, how, at, move.value), at);
     }
   }
   if (how != Combine::mean) return;
@@ -65,7 +69,7 @@ void apply_moves(Terms& t, Array& to, const Target& target, const std::vector<Mo
 // Each element of source goes where index says along dim, in its own row of `a`.
 Results scattered(const Call& c, const Array& source, Combine how, bool with_self) {
   Terms& t = c.terms();
-  Array a = c.array(0);
+  Array a = how == Combine::put ? c.array_to_put_over(0) : c.array(0);
   Array index = c.array(2);
   const Shape shape = a.shape;
   const size_t dim = dimension(c.whole(1, 0), a.dims());
@@ -99,7 +103,7 @@ Results scatter_reduce(const Call& c) {
 // Row n of the source goes to row index[n] along dim.
 Results rows_moved(const Call& c, const Array& source, Combine how, bool with_self) {
   Terms& t = c.terms();
-  Array a = c.array(0);
+  Array a = how == Combine::put ? c.array_to_put_over(0) : c.array(0);
   const Array index = c.array(2);
   const Shape shape = a.shape;
   const size_t dim = dimension(c.whole(1, 0), a.dims());

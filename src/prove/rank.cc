@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "prove/namesakes.h"
+
 namespace opguard::proving {
 namespace {
 
@@ -91,9 +93,29 @@ int64_t end_of(const Tensor& t) {
 
 }  // namespace
 
-Rank::Rank(Terms& terms, const Trace& trace, KnownSums& known, bool logical, OpaqueCalls* opaque)
-    : terms_(terms), trace_(trace), known_(known), logical_(logical), opaque_(opaque) {
+Rank::Rank(Terms& terms, const Trace& trace, KnownSums& known, bool logical, OpaqueCalls* opaque,
+           Namesakes* namesakes)
+    : terms_(terms),
+      trace_(trace),
+      known_(known),
+      logical_(logical),
+      opaque_(opaque),
+      namesakes_(namesakes) {
   if (logical_) find_used();
+}
+
+bool Rank::is_read(uint32_t storage) {
+  if (!read_) {
+    read_.emplace();
+    for (const Node& node : trace_.nodes) {
+      for (const auto& argument : node.arguments)
+        for (uint32_t s : storages_in(argument)) read_->insert(s);
+      for (const auto& argument : node.keywords)
+        for (uint32_t s : storages_in(argument)) read_->insert(s);
+    }
+    for (const auto& [name, tensor] : trace_.outputs) read_->insert(tensor.storage);
+  }
+  return read_->contains(storage);
 }
 
 void Rank::find_used() {
@@ -245,12 +267,17 @@ void Rank::write(const Tensor& t, const Array& value) {
   walk(t, [&](size_t offset) {
     const Element given = shaped.at[n++];
     auto [at, fresh] = settled_of.try_emplace(given);
-    if (fresh) at->second = settled(stored(given, t.dtype), used);
+    if (given == kUnwritten) {
+      at->second = given;
+    } else if (fresh) {
+      at->second = settled(stored(given, t.dtype), used);
+      if (namesakes_ != nullptr) at->second = settled(namesakes_->of(at->second), used);
+    }
     memory[offset] = at->second;
   });
   if (logical_) return;
   for (const auto& [given, e] : settled_of) {
-    if (terms_.parts(e).empty()) continue;
+    if (e == kUnwritten || terms_.parts(e).empty()) continue;
     auto [at, fresh] = made_.try_emplace(terms_.primitive(e).second, Made{next_, next_});
     at->second.last = next_;
     first_.try_emplace(e, next_);

@@ -18,6 +18,8 @@
 
 namespace opguard::proving {
 
+class Namesakes;
+
 // The sums of the logical model that have names, by their primitive().
 using KnownSums = llvm::DenseSet<Element>;
 
@@ -25,9 +27,10 @@ class OpaqueCalls;
 
 class Rank {
  public:
-  // opaque: operators that may stay without a meaning; nullptr: none.
+  // opaque: operators that may stay without a meaning; nullptr: none. namesakes: with which what is
+  // written is compared; nullptr: with none.
   Rank(Terms& terms, const Trace& trace, KnownSums& known, bool logical,
-       OpaqueCalls* opaque = nullptr);
+       OpaqueCalls* opaque = nullptr, Namesakes* namesakes = nullptr);
 
   const Trace& trace() const { return trace_; }
   Terms& terms() { return terms_; }
@@ -50,6 +53,9 @@ class Rank {
   void write(const Tensor& t, const Array& value);
   // Unknowns, as they are: nothing gets a name.
   void set(const Tensor& t, const std::vector<Element>& value);
+
+  // Whether any node or output reads the storage.
+  bool is_read(uint32_t storage);
 
   // Fresh memory: whatever is in it, nobody wrote it.
   void forget(const Tensor& t);
@@ -83,9 +89,11 @@ class Rank {
   KnownSums& known_;
   bool logical_;
   OpaqueCalls* opaque_;
+  Namesakes* namesakes_;
   uint32_t next_ = 0;
   std::unordered_map<uint32_t, std::vector<Element>> memory_;
   std::unordered_set<uint32_t> used_;  // storages whose contents enter a product or a function
+  std::optional<std::unordered_set<uint32_t>> read_;
   llvm::DenseMap<Element, Made> made_;
   llvm::DenseMap<Element, uint32_t> first_;
 };

@@ -21,13 +21,13 @@ Rank model_of(Terms& terms, const Captured& captured, KnownSums& known, OpaqueCa
 }
 
 std::vector<Rank> ranks_of(Terms& terms, const Captured& captured, KnownSums& known,
-                           OpaqueCalls* opaque) {
+                           OpaqueCalls* opaque, Namesakes* namesakes) {
   std::map<std::string, std::vector<Element>> all;
   for (const auto& [name, input] : captured.inputs) all[name] = unknowns(terms, name, input);
   std::vector<Rank> ranks;
   ranks.reserve(captured.ranks.size());
   for (const Trace& trace : captured.ranks) {
-    Rank& rank = ranks.emplace_back(terms, trace, known, false, opaque);
+    Rank& rank = ranks.emplace_back(terms, trace, known, false, opaque, namesakes);
     for (const auto& [name, tensor] : trace.inputs) {
       std::vector<Element> mine;
       for (int64_t i : trace.place.at(name))

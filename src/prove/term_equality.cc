@@ -1,136 +1,138 @@
-// Whether two elements with other ids are equal all the same: what is named is written out,
-// bounded.
+// Whether two elements with other ids are equal all the same. Names of sums are written out, where
+// it has to be, until nothing is left.
+//
+//   sum_j p_j dp_j - sum_d g_d o_d      dp_j = sum_d g_d v_jd, o_d = sum_j p_j v_jd
+//
+// Here dp_j is written out. Then all that stands beside one g_d is zero, so that g_d is a letter,
+// whatever it stands for; o_d is written out for that. Numbers say which of the two it is: they
+// guide, and prove nothing.
 #include <algorithm>
+#include <cmath>
 
+#include "prove/evaluate.h"
 #include "prove/terms.h"
 
 namespace opguard::proving {
+namespace {
+
+constexpr size_t kMostParts = 4000;
+constexpr int32_t kMostPower = 4;
+constexpr long double kNothing = 1e-9L;  // of the largest part
+
+}  // namespace
+
+// What one question may cost, and the points that guide it: one of positive variables, where few
+// terms have no number, and two others.
+struct Terms::Effort {
+  explicit Effort(const Terms& terms)
+      : points{{terms, 201, true, true}, {terms, 202, false, true}, {terms, 203}} {}
+  bool spent(size_t parts = 1) { return (left -= static_cast<int64_t>(parts)) <= 0; }
+
+  int64_t left = 100'000;  // of parts: those that are looked at, and those that are made
+  std::vector<Point> points;
+};
 
 bool Terms::same(Element a, Element b) {
-  int rounds = 400;
+  if (a == b || product(a) == product(b)) return true;
   try {
-    return same_within(a, b, rounds);
+    Effort effort(*this);
+    const Element difference = subtract(a, b);
+    Sum rest;
+    for (const Part& p : elements_[difference]) rest.emplace(p.monomial, p.factor);
+    return vanishes(std::move(rest), effort);
   } catch (const Unprovable&) {  // a coefficient too long on the way
     return false;
   }
 }
 
-// t * S - t * S' is t * (S - S'): what stands beside one of its sums, the youngest or the oldest,
-// collected.
-bool Terms::vanishes_by_factors(const Sum& rest, bool youngest, int& rounds) {
-  std::map<Monomial, Sum> beside;
-  for (const auto& [m, c] : rest) {
-    std::optional<Atom> chosen;
-    for (const Factor& f : monomials_[m])
-      if (atoms_[f.atom].kind == AtomKind::sum && f.exponent == 1 &&
-          (!chosen || (f.atom > *chosen) == youngest))
-        chosen = f.atom;
-    if (!chosen) return false;
-    const Factor alone{*chosen, 1}, divided{*chosen, -1};
-    const Product factor = times(m, intern(FactorList(&divided, 1)));
-    beside[factor.monomial].emplace(intern(FactorList(&alone, 1)), c * factor.factor);
+// Whether the sum may be zero, as numbers have it.
+bool Terms::seems_nothing(const Sum& sum, Effort& effort) const {
+  for (Point& point : effort.points) {
+    long double total = 0, largest = 0;
+    bool outside = false;
+    for (const auto& [m, c] : sum) {
+      long double product = static_cast<long double>(c.numerator()) / c.denominator();
+      for (const Factor& f : monomials_[m]) {
+        const Number base = point.of_atom(f.atom);
+        outside |= base.outside || (base.wide == 0 && f.exponent < 0);
+        product *= std::pow(base.wide, f.exponent);
+      }
+      total += product;
+      largest = std::max(largest, std::fabs(product));
+    }
+    if (!outside && !(std::fabs(total) <= kNothing * largest)) return false;
   }
-  if (beside.size() == rest.size()) return false;
-  for (const auto& [factor, sum] : beside)
-    if (!same_within(made(sum), zero_, rounds)) return false;
   return true;
 }
 
-// Denominators that are sums are multiplied away, and sums written out, the youngest first. What is
-// left is a polynomial of atoms, which is zero or not. Denominators are not zero by assumption.
-bool Terms::vanishes_written_out(Sum rest, int& rounds) {
-  constexpr size_t kParts = 4000;
-  constexpr int32_t kPower = 4;
-  while (!rest.empty()) {
-    if (rest.size() > kParts || rounds-- <= 0) return false;
+bool Terms::vanishes(Sum rest, Effort& effort) {
+  for (;;) {
+    if (rest.empty()) return true;
+    if (rest.size() == 1 || rest.size() > kMostParts || effort.spent(rest.size())) return false;
     std::optional<Atom> youngest;
     for (const auto& [m, c] : rest)
       for (const Factor& f : monomials_[m])
         if (atoms_[f.atom].kind == AtomKind::sum && (!youngest || f.atom > *youngest))
           youngest = f.atom;
     if (!youngest) return false;
-    const auto exponent = [&](Monomial m) {
-      for (const Factor& f : monomials_[m])
-        if (f.atom == *youngest) return f.exponent;
-      return 0;
-    };
-    int32_t least = 0;
-    for (const auto& [m, c] : rest) least = std::min(least, exponent(m));
-    Sum next;
+    // As a polynomial of that sum: what stands beside each power of it.
+    std::map<int32_t, Sum> beside;
     for (const auto& [m, c] : rest) {
-      const int32_t here = exponent(m), power = here - least;
-      if (power > kPower) return false;
-      const Factor divided{*youngest, -here};
-      Sum part{{here == 0 ? m : times(m, intern(FactorList(&divided, 1))).monomial, c}};
-      for (int32_t i = 0; i < power; ++i) {
-        Sum more;
-        for (const auto& [n, d] : part)
-          for (const Part& p : elements_[atoms_[*youngest].of]) {
-            const Product q = times(n, p.monomial);
-            const auto [at, fresh] = more.try_emplace(q.monomial, Rational(0));
-            at->second = at->second + d * p.factor * q.factor;
-          }
-        part = std::move(more);
-        if (part.size() > kParts) return false;
-      }
-      for (const auto& [n, d] : part) {
-        const auto [at, fresh] = next.try_emplace(n, Rational(0));
-        at->second = at->second + d;
-      }
+      const FactorList of = monomials_[m];
+      Factors others(of.begin(), of.end());
+      int32_t exponent = 0;
+      std::erase_if(others, [&](const Factor& f) {
+        if (f.atom == *youngest) exponent = f.exponent;
+        return f.atom == *youngest;
+      });
+      beside[exponent].emplace(exponent == 0 ? m : intern(others), c);
     }
-    std::erase_if(next, [](const auto& entry) { return entry.second.zero(); });
-    rest = std::move(next);
+    const bool letter = std::all_of(beside.begin(), beside.end(), [&](const auto& entry) {
+      return entry.second.size() > 1 && seems_nothing(entry.second, effort);
+    });
+    if (letter && std::all_of(beside.begin(), beside.end(),
+                              [&](const auto& entry) { return vanishes(entry.second, effort); }))
+      return true;
+    if (beside.size() == 1) {  // a factor of all of them, which is not zero by itself
+      rest = std::move(beside.begin()->second);
+      if (letter) return false;
+      continue;
+    }
+    auto next = written_out(beside, elements_[atoms_[*youngest].of], effort);
+    if (!next) return false;
+    rest = std::move(*next);
   }
-  return true;
 }
 
-bool Terms::same_within(Element a, Element b, int& rounds) {
-  if (a == b || product(a) == product(b)) return true;
-  constexpr size_t kParts = 4000;
-  Sum rest;
-  for (const Part& p : elements_[subtract(a, b)]) rest.emplace(p.monomial, p.factor);
-  while (rounds-- > 0) {
-    if (rest.empty()) return true;
-    if (rest.size() > kParts) return false;
-    // The youngest named sum that stands alone, or beside indicators, is written out.
-    std::optional<Atom> youngest;
-    const auto alone = [&](Monomial m) -> std::optional<Atom> {
-      std::optional<Atom> found;
-      for (const Factor& f : monomials_[m]) {
-        if (atoms_[f.atom].kind == AtomKind::indicator) continue;
-        if (found || atoms_[f.atom].kind != AtomKind::sum || f.exponent != 1) return {};
-        found = f.atom;
-      }
-      return found;
-    };
-    for (const auto& [m, c] : rest)
-      if (const auto found = alone(m); found && (!youngest || *found > *youngest)) youngest = found;
-    if (!youngest)
-      return vanishes_by_factors(rest, true, rounds) || vanishes_by_factors(rest, false, rounds) ||
-             vanishes_written_out(rest, rounds);
-    const Factor divided{*youngest, -1};
-    const Monomial by = intern(FactorList(&divided, 1));
-    Sum next;
-    const auto add_to = [&](Monomial m, const Rational& c) {
-      auto [at, fresh] = next.try_emplace(m, c);
-      if (!fresh) at->second = at->second + c;
-      if (at->second.zero()) next.erase(at);
-    };
-    for (const auto& [m, c] : rest) {
-      if (alone(m) != youngest) {
-        add_to(m, c);
-        continue;
-      }
-      const Monomial beside = times(m, by).monomial;
-      const PartList inside = elements_[atoms_[*youngest].of];
-      for (const Part& p : inside) {
-        const Product q = times(beside, p.monomial);
-        if (!q.factor.zero()) add_to(q.monomial, c * p.factor * q.factor);
-      }
+// A polynomial of a sum, with its parts in the sum's place. A denominator is multiplied away: it is
+// not zero by assumption.
+std::optional<Sum> Terms::written_out(const std::map<int32_t, Sum>& beside, PartList of,
+                                      Effort& effort) {
+  Sum result;
+  const int32_t least = std::min(beside.begin()->first, 0);
+  for (const auto& [exponent, sum] : beside) {
+    if (exponent - least > kMostPower) return {};
+    Sum power = sum;
+    for (int32_t i = 0; i < exponent - least; ++i) {
+      Sum more;
+      for (const auto& [m, c] : power)
+        for (const Part& p : of) {
+          if (effort.spent()) return {};
+          const Product q = times(m, p.monomial);
+          const auto [at, fresh] = more.try_emplace(q.monomial, Rational(0));
+          at->second = at->second + c * p.factor * q.factor;
+        }
+      std::erase_if(more, [](const auto& entry) { return entry.second.zero(); });
+      if (more.size() > kMostParts) return {};
+      power = std::move(more);
     }
-    rest = std::move(next);
+    for (const auto& [m, c] : power) {
+      const auto [at, fresh] = result.try_emplace(m, Rational(0));
+      at->second = at->second + c;
+    }
   }
-  return false;
+  std::erase_if(result, [](const auto& entry) { return entry.second.zero(); });
+  return result;
 }
 
 }  // namespace opguard::proving

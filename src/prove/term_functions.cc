@@ -29,7 +29,8 @@ Element Terms::power(Element e, const Rational& exponent) {
   if (exponent.whole()) {
     const int64_t n = exponent.numerator();
     if (number) return rational(proving::power(*number, n));
-    if (is_table(e)) {
+    // Of several tokens it may be zero for some: that no denominator is, is assumed.
+    if (n > 0 ? is_table(e) : table(e).has_value()) {
       const Element values[] = {e};
       if (const auto mapped =
               map([n](std::span<const Rational> v) { return proving::power(v[0], n); }, values))
@@ -183,10 +184,9 @@ Element Terms::token(const std::string& name, uint32_t position, uint32_t size) 
 }
 
 bool Terms::is_table(Element e) const {
-  for (const Part& p : elements_[e]) {
-    const FactorList f = monomials_[p.monomial];
-    if (!f.empty() && (f.size() > 1 || atoms_[f[0].atom].kind != AtomKind::indicator)) return false;
-  }
+  for (const Part& p : elements_[e])
+    for (const Factor& f : monomials_[p.monomial])
+      if (atoms_[f.atom].kind != AtomKind::indicator) return false;
   return true;
 }
 
@@ -235,26 +235,40 @@ Element Terms::by_cases(uint32_t token, const std::function<Element(uint32_t)>& 
   return made(sum);
 }
 
-std::optional<Element> Terms::map(const std::function<Rational(std::span<const Rational>)>& f,
-                                  std::span<const Element> of) {
-  std::vector<Table> tables;
-  std::optional<uint32_t> token;
-  for (Element e : of) {
-    auto found = table(e);
-    if (!found) return {};
-    if (found->token) {
-      if (token && *token != *found->token) return {};
-      token = found->token;
-    }
-    tables.push_back(std::move(*found));
-  }
-  std::vector<Rational> values(of.size());
-  const auto at = [&](uint32_t v) {
-    for (size_t i = 0; i < tables.size(); ++i)
-      values[i] = tables[i].values[tables[i].token ? v : 0];
+std::optional<uint32_t> Terms::first_token(std::span<const Element> of) const {
+  std::optional<uint32_t> first;
+  for (Element e : of)
+    for (const Part& p : elements_[e])
+      for (const Factor& f : monomials_[p.monomial])
+        if (const AtomValue& is = atoms_[f.atom];
+            is.kind == AtomKind::indicator && (!first || is.first < *first))
+          first = is.first;
+  return first;
+}
+
+// Token by token. Where values of one leave the same elements, the rest is done once.
+Element Terms::mapped(const OfRationals& f, std::vector<Element> of, CasesDone& done) {
+  const auto token = first_token(of);
+  if (!token) {
+    std::vector<Rational> values;
+    for (Element e : of) values.push_back(*constant(e));
     return rational(f(values));
-  };
-  return token ? by_cases(*token, at) : at(0);
+  }
+  if (const auto known = done.find(of); known != done.end()) return known->second;
+  if (done.size() > kMostCases) throw Unprovable("more cases of tokens than are looked at");
+  const Element result = by_cases(*token, [&](uint32_t v) {
+    std::vector<Element> here;
+    for (Element e : of) here.push_back(restricted(e, *token, v));
+    return mapped(f, std::move(here), done);
+  });
+  return done[std::move(of)] = result;
+}
+
+std::optional<Element> Terms::map(const OfRationals& f, std::span<const Element> of) {
+  for (Element e : of)
+    if (!is_table(e)) return {};
+  CasesDone done;
+  return mapped(f, {of.begin(), of.end()}, done);
 }
 
 // The element where the token has the value.
@@ -279,22 +293,49 @@ Element Terms::restricted(Element e, uint32_t token, uint32_t value) {
   return made(sum);
 }
 
+namespace {
+
+void count_case(size_t& cases) {
+  if (++cases > Terms::kMostCases) throw Unprovable("more cases of tokens than are looked at");
+}
+
+}  // namespace
+
 Element Terms::where(Element condition, Element a, Element b) {
+  if (!is_table(condition)) throw Unprovable("a choice depends on a value");
+  size_t cases = 0;
+  return where_within(condition, a, b, cases);
+}
+
+Element Terms::where_within(Element condition, Element a, Element b, size_t& cases) {
+  count_case(cases);
   if (a == b) return a;
-  const auto cases = table(condition);
-  if (!cases) throw Unprovable("a choice depends on a value, or on two tokens");
-  if (!cases->token) return cases->values[0].zero() ? b : a;
-  return by_cases(*cases->token, [&](uint32_t v) {
-    return restricted(cases->values[v].zero() ? b : a, *cases->token, v);
+  const Element only[] = {condition};
+  const auto token = first_token(only);
+  if (!token) return condition == zero_ ? b : a;
+  return by_cases(*token, [&](uint32_t v) {
+    const Element holds = restricted(condition, *token, v);
+    if (const auto known = constant(holds)) return restricted(known->zero() ? b : a, *token, v);
+    return where_within(holds, restricted(a, *token, v), restricted(b, *token, v), cases);
   });
 }
 
 Element Terms::look_up(Element index, const std::function<Element(int64_t)>& row) {
-  const auto cases = table(index);
-  if (!cases) throw Unprovable("an index is computed from values, or from two tokens");
-  if (!cases->token) return row(cases->values[0].numerator());
-  return by_cases(*cases->token, [&](uint32_t v) {
-    return restricted(row(cases->values[v].numerator()), *cases->token, v);
+  if (!is_table(index)) throw Unprovable("an index is computed from values");
+  size_t cases = 0;
+  return look_up_within(index, row, cases);
+}
+
+Element Terms::look_up_within(Element index, const std::function<Element(int64_t)>& row,
+                              size_t& cases) {
+  count_case(cases);
+  const Element only[] = {index};
+  const auto token = first_token(only);
+  if (!token) return row(constant(index)->numerator());
+  return by_cases(*token, [&](uint32_t v) {
+    return look_up_within(
+        restricted(index, *token, v), [&](int64_t at) { return restricted(row(at), *token, v); },
+        cases);
   });
 }
 

@@ -13,7 +13,8 @@
 // Counterexample: (x + y)^2 and x^2 + 2xy + y^2 are two elements; same() writes sums out.
 //
 // A token is an unknown whole number below its size. What depends on one is a table: a sum over
-// its values v of [token = v] * element, of which the last indicator is left out.
+// its values v of [token = v] * element, of which the last indicator is left out. Of several tokens
+// it is a table of tables. The order of reals that nobody knows is a token too.
 #pragma once
 
 #include <cstdint>
@@ -164,6 +165,7 @@ class Terms {
   Element maximum(std::span<const Element> of);
   // An element of a Sum.
   Element made(const Sum& sum);
+  Element of_atom(Atom a, int32_t exponent = 1, const Rational& factor = 1);
 
   // ---- Conditions on reals: 1 where they hold, else 0
   Element step(Element e);  // e > 0
@@ -188,15 +190,32 @@ class Terms {
   };
   // None where it is no such element.
   std::optional<Table> table(Element e) const;
+  // Whether it depends on nothing but tokens, on several perhaps.
   bool is_table(Element e) const;
-  // A function of elements that depend on one token at most; none where they depend on two, or on
-  // reals.
-  std::optional<Element> map(const std::function<Rational(std::span<const Rational>)>& f,
-                             std::span<const Element> of);
+  // A function of elements that depend on nothing but tokens; none where they depend on reals.
+  // Throws Unprovable where there are more than kMostCases.
+  using OfRationals = std::function<Rational(std::span<const Rational>)>;
+  std::optional<Element> map(const OfRationals& f, std::span<const Element> of);
   // condition ? a : b; throws Unprovable where the condition depends on reals.
   Element where(Element condition, Element a, Element b);
   // rows[index]; throws Unprovable.
   Element look_up(Element index, const std::function<Element(int64_t)>& row);
+  static constexpr size_t kMostCases = 4096;
+
+  // ---- Orders of reals
+  // The places of the `count` greatest of a row, the greatest first. How they lie is an unknown of
+  // its own, as a token is. Equal reals have no order: that there are none is assumed.
+  std::vector<Element> places_in_order(std::span<const Element> row, size_t count);
+  struct Order {
+    std::vector<Element> row;
+    size_t count = 0;  // 0: it is a token of the program
+  };
+  const Order& order(uint32_t token) const { return tokens_[token].order; }
+  // The places that an order's value stands for.
+  static std::vector<size_t> arrangement(size_t value, size_t length, size_t count);
+  // Whether the program asked for an order.
+  bool has_orders() const { return has_orders_; }
+  static constexpr size_t kMostArrangements = 1000;
 
   // ---- Names of sums
   // The element as a rational times a monomial; a sum becomes one atom, common factors outside.
@@ -214,6 +233,7 @@ class Terms {
   struct Token {
     std::string name;
     uint32_t position, size;
+    Order order = {};
   };
   struct AtomHash {
     size_t operator()(const AtomValue& a) const;
@@ -232,7 +252,6 @@ class Terms {
   Monomial intern(FactorList factors);
   Element intern(PartList parts);
   Element collected(Parts& all);
-  Element of_atom(Atom a, int32_t exponent = 1, const Rational& factor = 1);
   Element of_product(const Product& p) {
     const Part part{p.monomial, p.factor};
     return intern(PartList(&part, 1));
@@ -246,10 +265,17 @@ class Terms {
   Product raised(Monomial m, int32_t by);
   Element expanded(Element a, Element b);
   Sum without_lone_sums(const Sum& sum) const;
-  bool same_within(Element a, Element b, int& rounds);
-  bool vanishes_written_out(Sum rest, int& rounds);
-  bool vanishes_by_factors(const Sum& rest, bool youngest, int& rounds);
+  struct Effort;
+  bool seems_nothing(const Sum& sum, Effort& effort) const;
+  bool vanishes(Sum rest, Effort& effort);
+  std::optional<Sum> written_out(const std::map<int32_t, Sum>& beside, PartList of, Effort& effort);
   bool has_indicator(Element e) const;
+  std::optional<uint32_t> first_token(std::span<const Element> of) const;
+  using CasesDone = std::map<std::vector<Element>, Element>;
+  Element where_within(Element condition, Element a, Element b, size_t& cases);
+  Element look_up_within(Element index, const std::function<Element(int64_t)>& row, size_t& cases);
+  Element mapped(const OfRationals& f, std::vector<Element> of, CasesDone& done);
+  std::vector<Element> ordered_as(std::span<const Element> row);
   Element restricted(Element e, uint32_t token, uint32_t value);
   Element by_cases(uint32_t token, const std::function<Element(uint32_t)>& of);
   bool lone(Monomial m, AtomKind kind) const {
@@ -272,6 +298,8 @@ class Terms {
   std::set<uint32_t> stand_ins_;  // names
   std::vector<Token> tokens_;
   std::map<std::pair<std::string, uint32_t>, uint32_t> token_of_;
+  std::map<std::pair<std::vector<Element>, size_t>, uint32_t> order_of_;
+  bool has_orders_ = false;
   Element zero_ = 0, one_ = 0, minus_infinity_ = 0;
 };
 

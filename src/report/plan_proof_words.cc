@@ -69,6 +69,8 @@ std::vector<std::string> proof_assumptions(const proving::Result& result) {
             "in the ranks that were looked at"
           : "what holds at these dims holds at larger ones",
   };
+  if (result.orders)
+    found.insert(found.begin() + 5, "no two values that are put in order are equal");
   if (!result.relies_on_sends.empty())
     found.push_back("a send does not wait for its receiver; else these would for ever: " +
                     proving::places_of(result.relies_on_sends));

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -96,7 +97,7 @@ TEST_F(TermsTest, TokensAreTables) {
   for (int64_t v = 0; v < 4; ++v) all = terms.add(all, is(v));
   EXPECT_EQ(all, terms.one());
   EXPECT_THROW(terms.where(x(0), x(1), x(2)), Unprovable);
-  const Element other[] = {token, terms.token("ids", 1, 4)};
+  const Element other[] = {token, x(0)};
   EXPECT_EQ(terms.map([](std::span<const Rational> v) { return v[0] + v[1]; }, other),
             std::nullopt);
 }
@@ -261,6 +262,107 @@ TEST_F(TermsTest, RandomTermsHaveTheirValues) {
       pool.push_back(made);
     }
   }
+}
+
+TEST_F(TermsTest, WhatDependsOnSeveralTokensIsATableOfTables) {
+  const Element a = terms.token("t", 0, 3), b = terms.token("t", 1, 3);
+  const auto larger = [](std::span<const Rational> v) {
+    return Rational((v[0] - v[1]).numerator() > 0);
+  };
+  const auto found = terms.map(larger, std::vector<Element>{a, b});
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(terms.is_table(*found) && !terms.table(*found));
+  EXPECT_EQ(terms.step(terms.subtract(a, b)), *found);
+  // However it is counted, it is one element.
+  EXPECT_EQ(terms.equal(terms.add(a, b), whole(0)),
+            terms.multiply(terms.equal(a, whole(0)), terms.equal(b, whole(0))));
+  EXPECT_NE(terms.equal(terms.add(a, b), whole(1)),
+            terms.multiply(terms.equal(a, whole(0)), terms.equal(b, whole(1))));
+  EXPECT_EQ(terms.where(*found, x(0), x(0)), x(0));
+  EXPECT_EQ(terms.look_up(terms.add(a, b), [&](int64_t) { return x(3); }), x(3));
+  std::vector<Element> many;
+  for (uint32_t i = 0; i < 12; ++i) many.push_back(terms.token("u", i, 3));
+  const auto mix = [](std::span<const Rational> v) {
+    int64_t n = 0;
+    for (const Rational& r : v) n = n * 3 + r.numerator();
+    return Rational(n * n % 1009);
+  };
+  EXPECT_THROW(terms.map(mix, many), Unprovable);
+}
+
+TEST_F(TermsTest, AnArrangementForEachNumber) {
+  EXPECT_EQ(Terms::arrangement(0, 3, 2), (std::vector<size_t>{0, 1}));
+  EXPECT_EQ(Terms::arrangement(1, 3, 2), (std::vector<size_t>{0, 2}));
+  EXPECT_EQ(Terms::arrangement(5, 3, 2), (std::vector<size_t>{2, 1}));
+  EXPECT_EQ(Terms::arrangement(23, 4, 4), (std::vector<size_t>{3, 2, 1, 0}));
+}
+
+TEST_F(TermsTest, ARowThatLiesTheSameWayHasOneOrder) {
+  const std::vector<Element> row = {x(0), x(1), x(2)};
+  std::vector<Element> scaled, raised, turned = {x(2), x(0), x(1)};
+  for (Element e : row) {
+    scaled.push_back(terms.multiply(terms.exp(x(9)), terms.scaled(e, Rational(3))));
+    raised.push_back(terms.exp(e));
+  }
+  const auto places = terms.places_in_order(row, 2);
+  EXPECT_TRUE(terms.has_orders());
+  EXPECT_EQ(terms.places_in_order(scaled, 2), places);
+  EXPECT_EQ(terms.places_in_order(raised, 2), places);
+  const auto taken = [&](const std::vector<Element>& of, Element place) {
+    return terms.look_up(place, [&](int64_t v) { return of[static_cast<size_t>(v)]; });
+  };
+  EXPECT_EQ(taken(turned, terms.places_in_order(turned, 2)[1]), taken(row, places[1]));
+  EXPECT_NE(taken(row, places[0]), taken(row, places[1]));
+  // Numbers agree with it.
+  Point point(terms, 5);
+  std::vector<double> values;
+  for (Element e : row) values.push_back(point.value(e));
+  std::sort(values.rbegin(), values.rend());
+  EXPECT_EQ(point.value(taken(row, places[0])), values[0]);
+  EXPECT_EQ(point.value(taken(row, places[1])), values[1]);
+  EXPECT_THROW(terms.places_in_order(std::vector<Element>{x(0), x(1), x(0)}, 1), Unprovable);
+  std::vector<Element> long_row;
+  for (uint32_t i = 0; i < 40; ++i) long_row.push_back(x(i));
+  EXPECT_THROW(terms.places_in_order(long_row, 2), Unprovable);
+}
+
+TEST_F(TermsTest, OfANumberThatIsEqualToAnotherNothingIsSaid) {
+  const Element greatest = terms.places_in_order(std::vector<Element>{x(0), x(1)}, 1)[0];
+  Given given;
+  given["x"] = {2, 2};
+  EXPECT_TRUE(Point(terms, given).number(greatest).outside);
+  given["x"] = {2, 3};
+  EXPECT_FALSE(Point(terms, given).number(greatest).outside);
+  EXPECT_EQ(Point(terms, given).value(greatest), 1);
+}
+
+// Attention's gradient: sum_j p_j (sum_d g_d v_jd) is sum_d g_d (sum_j p_j v_jd). Each g is a sum
+// of many that need not be written out.
+TEST_F(TermsTest, ProductsOfSumsAreComparedBySumsThatMayStayLetters) {
+  constexpr uint32_t kWidth = 4, kLong = 60;
+  std::vector<Element> g, by_columns, by_rows;
+  for (uint32_t d = 0; d < kWidth; ++d) {
+    std::vector<Element> parts;
+    for (uint32_t i = 0; i < kLong; ++i)
+      parts.push_back(terms.multiply(terms.variable("a", i), terms.variable("w", d * kLong + i)));
+    g.push_back(terms.named(terms.sum(parts)));
+  }
+  const auto v = [&](uint32_t j, uint32_t d) { return terms.variable("v", j * kWidth + d); };
+  const auto p = [&](uint32_t j) { return terms.exp(x(j)); };
+  for (uint32_t j = 0; j < 3; ++j) {
+    std::vector<Element> parts;
+    for (uint32_t d = 0; d < kWidth; ++d) parts.push_back(terms.multiply(g[d], v(j, d)));
+    by_columns.push_back(terms.multiply(p(j), terms.named(terms.sum(parts))));
+  }
+  for (uint32_t d = 0; d < kWidth; ++d) {
+    std::vector<Element> parts;
+    for (uint32_t j = 0; j < 3; ++j) parts.push_back(terms.multiply(p(j), v(j, d)));
+    by_rows.push_back(terms.multiply(g[d], terms.named(terms.sum(parts))));
+  }
+  EXPECT_TRUE(terms.same(terms.sum(by_columns), terms.sum(by_rows)));
+  EXPECT_FALSE(terms.same(terms.sum(by_columns), terms.scaled(terms.sum(by_rows), Rational(2))));
+  by_rows.pop_back();
+  EXPECT_FALSE(terms.same(terms.sum(by_columns), terms.sum(by_rows)));
 }
 
 }  // namespace
