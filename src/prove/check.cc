@@ -7,6 +7,7 @@
 #include "prove/blame.h"
 #include "prove/collectives.h"
 #include "prove/evaluate.h"
+#include "prove/last_resort.h"
 #include "prove/operators.h"
 
 namespace opguard::proving {
@@ -214,7 +215,7 @@ struct Suspect {
 
 }  // namespace
 
-static Result checked(const Captured& captured) {
+static Result checked(const Captured& captured, Solver* solver) {
   Result result;
   Terms terms;
   KnownSums known;
@@ -373,14 +374,25 @@ static Result checked(const Captured& captured) {
     wrong.push_back(&s);
   }
   if (wrong.empty()) {
+    // Where the assumptions hold nowhere, everything follows from them.
+    const auto holds_somewhere = [&](Element want_, Element got_) {
+      return std::any_of(points.begin(), points.end(), [&](Point& point) {
+        return !point.number(want_).outside && !point.number(got_).outside;
+      });
+    };
+    LastResort last(terms, solver);
     for (const Suspect& s : suspects)
-      for (size_t i = 0; i < s.places.size(); ++i)
-        if (!terms.same(s.want[i], s.got[i])) {
-          result.why = s.output + " on rank " + std::to_string(s.rank->number()) +
-                       ": no proof, and no numbers that tell the two apart";
-          return result;
-        }
+      for (size_t i = 0; i < s.places.size(); ++i) {
+        if (terms.same(s.want[i], s.got[i])) continue;
+        if (holds_somewhere(s.want[i], s.got[i]) && last.equal(s.want[i], s.got[i])) continue;
+        result.why = s.output + " on rank " + std::to_string(s.rank->number()) +
+                     ": no proof, and no numbers that tell the two apart";
+        if (!last.why().empty()) result.why += "; " + last.why();
+        return result;
+      }
     result.verdict = Verdict::proved;
+    result.decided_by_solver = last.decided();
+    if (last.decided() > 0) result.solver = solver->version();
     return result;
   }
   result.verdict = Verdict::refuted;
@@ -416,11 +428,11 @@ static Result checked(const Captured& captured) {
   return result;
 }
 
-Result check(const Captured& captured) {
+Result check(const Captured& captured, Solver* solver) {
   const auto begin = std::chrono::steady_clock::now();
   Result result;
   try {
-    result = checked(captured);
+    result = checked(captured, solver);
   } catch (const Unprovable& e) {
     result.verdict = Verdict::unknown;
     result.why = e.what();

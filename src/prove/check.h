@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "prove/full_dims.h"
+#include "prove/solver.h"
 #include "prove/trace.h"
 
 namespace opguard::proving {
@@ -46,9 +47,12 @@ struct Result {
   uint64_t outputs = 0, elements = 0;     // that were compared
   std::optional<FullComparison> full;     // where the plan was captured at full dims too
   uint64_t logical_operators = 0, plan_operators = 0, terms = 0;
+  std::string solver;              // its version, where it decided
+  uint64_t decided_by_solver = 0;  // elements
   double seconds = 0;
 };
 
-Result check(const Captured& captured);
+// solver: is asked last; may be none.
+Result check(const Captured& captured, Solver* solver = nullptr);
 
 }  // namespace opguard::proving

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "prove/algebra.h"
+
 namespace opguard::proving {
 
 // One case: some operators on numbers, with what torch made of them.
@@ -20,6 +22,7 @@ struct RulesChecked {
   std::set<std::string> compared;         // operators that ran in a case
   std::vector<std::string> not_compared;  // with a meaning, in none
   std::set<std::string> names;            // that have a meaning, overloads counted once
+  AlgebraProof algebra;                   // not by check_rules()
 };
 
 // The folder that python/opguard/prove/rules.py wrote; throws std::runtime_error.

@@ -116,6 +116,24 @@ json plan_proof_json(const proving::Captured& captured, const proving::Result& r
   return found;
 }
 
+static std::string algebra_text(const proving::AlgebraProof& algebra) {
+  if (algebra.solver.empty())
+    return "algebra: not proved, since there is no libz3 here (Debian: libz3-4)\n";
+  const auto of = [](const proving::AlgebraProof::Count& count, const char* what) {
+    return std::to_string(count.proved) + " of " + counted(count.asked, what);
+  };
+  std::string text = "algebra, proved by Z3 " + algebra.solver + ": " +
+                     std::to_string(algebra.identities.proved) + " of " +
+                     std::to_string(algebra.identities.asked) + " identities, " +
+                     of(algebra.calls, "call") + " on random terms:";
+  for (const auto& [rule, count] : algebra.rules)
+    text += " " + rule + " " + std::to_string(count.proved);
+  text += "\nof exp and log it is given:";
+  for (const char* law : proving::kLaws)
+    text += std::string(law == proving::kLaws[0] ? " " : ", ") + law;
+  return text + "\n";
+}
+
 std::string rules_text(const proving::RulesChecked& checked) {
   std::string text;
   size_t wrong = 0;
@@ -130,6 +148,11 @@ std::string rules_text(const proving::RulesChecked& checked) {
     ++wrong;
     text += "WRONG " + r.name + ": " + r.wrong + "\n";
   }
+  const proving::AlgebraProof& algebra = checked.algebra;
+  for (const proving::AlgebraQuestion& q : algebra.refuted)
+    text += "WRONG algebra: " + q.rule + ": Z3 has numbers where it does not hold\n" + q.script;
+  for (const proving::AlgebraQuestion& q : algebra.undecided)
+    text += "algebra, not decided: " + q.rule + "\n";
   char largest[40];
   std::snprintf(largest, sizeof(largest), "%.1e", error);
   text += counted(checked.cases.size() - wrong, "case") + " of " +
@@ -139,7 +162,8 @@ std::string rules_text(const proving::RulesChecked& checked) {
   for (const std::string& name : checked.names) text += " " + name;
   text += "\noperators with a meaning that no case runs:";
   for (const std::string& name : checked.not_compared) text += " " + name;
-  return text + (checked.not_compared.empty() ? " none\n" : "\n");
+  text += (checked.not_compared.empty() ? " none\n" : "\n") + algebra_text(algebra);
+  return text;
 }
 
 }  // namespace opguard

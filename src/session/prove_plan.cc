@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <optional>
 
 #include "prove/check.h"
 #include "prove/rules.h"
+#include "prove/solver.h"
 #include "report/plan_proof.h"
 #include "session/prove_replay.h"
 #include "session/side_trees.h"
@@ -52,6 +54,15 @@ std::string plan_tree(const std::string& plan) {
   return repository.empty() ? folder : repository;
 }
 
+// 0, or the exit code after it has been said that the library is none. None is no error where none
+// was named.
+int find_solver(const std::string& library, std::unique_ptr<proving::Solver>& solver) {
+  if (library != "none") solver = proving::Solver::find(library);
+  return solver || library.empty() || library == "none"
+             ? 0
+             : bad(library + ": no libz3 that can be loaded");
+}
+
 int capture(const ProvePlanOptions& options, const std::string& folder) {
   LaunchOptions launched;
   launched.command = {options.python, python_package_dir() + "/prove/capture.py", options.plan,
@@ -86,11 +97,14 @@ llvm::Error write_proof_reports(const ProvePlanOptions& options, const proving::
 
 }  // namespace
 
-int prove_rules(const std::string& python) {
+int prove_rules(const ProvePlanOptions& options) {
+  std::unique_ptr<proving::Solver> solver;
+  if (const int exit_code = find_solver(options.solver, solver); exit_code != 0) return exit_code;
   auto scratch = WorkFolder::temporary();
   if (!scratch) return bad(llvm::toString(scratch.takeError()));
   LaunchOptions launched;
-  launched.command = {python, python_package_dir() + "/prove/rules.py", "--out", scratch->path()};
+  launched.command = {options.python, python_package_dir() + "/prove/rules.py", "--out",
+                      scratch->path()};
   if (const int exit_code = run_python(std::move(launched)); exit_code != 0) return exit_code;
   proving::RulesChecked checked;
   try {
@@ -98,10 +112,11 @@ int prove_rules(const std::string& python) {
   } catch (const std::exception& e) {
     return bad(e.what());
   }
+  if (solver) checked.algebra = proving::prove_rules_of_algebra(*solver);
   if (!print_lines(rules_text(checked))) return fail("stdout cannot be written to");
   const bool all = std::all_of(checked.cases.begin(), checked.cases.end(),
                                [](const proving::RuleResult& r) { return r.wrong.empty(); });
-  return all ? kYes : kNo;
+  return all && checked.algebra.refuted.empty() ? kYes : kNo;
 }
 
 int prove_plan(const ProvePlanOptions& options) {
@@ -111,6 +126,8 @@ int prove_plan(const ProvePlanOptions& options) {
   if (!options.replay.empty())
     if (llvm::Error error = can_replay_into(options.replay))
       return bad(llvm::toString(std::move(error)));
+  std::unique_ptr<proving::Solver> solver;
+  if (const int exit_code = find_solver(options.solver, solver); exit_code != 0) return exit_code;
   std::optional<WorkFolder> work;
   if (folder.empty()) {
     if (!fs::is_regular_file(options.plan, code)) return bad(options.plan + ": no such file");
@@ -126,7 +143,7 @@ int prove_plan(const ProvePlanOptions& options) {
   } catch (const std::exception& e) {
     return bad(e.what());
   }
-  proving::Result result = proving::check(captured);
+  proving::Result result = proving::check(captured, solver.get());
   if (fs::exists(folder + "/full/plan.json", code)) {
     try {
       result.full = proving::compare_full_dims(captured, proving::read_full_dims(folder + "/full"));
