@@ -5,8 +5,8 @@
 namespace opguard::proving {
 namespace {
 
-constexpr size_t kLargest = 3000;  // parts of elements
-constexpr int64_t kHighest = 12;   // exponents are written out
+constexpr size_t kLargest = 2000;  // parts of elements
+constexpr int64_t kHighest = 16;   // exponents are written out
 
 std::string applied(const char* what, const std::string& a, const std::string& b) {
   return std::string("(") + what + " " + a + " " + b + ")";
@@ -44,6 +44,14 @@ std::string Question::monomial(Monomial m) {
   if (factors.empty()) return "1.0";
   std::string product;
   for (const Factor& f : factors) {
+    const AtomValue& v = terms_.atom(f.atom);
+    // exp(u)^441 is exp(441 u): of the two only the one.
+    if (v.kind == AtomKind::exp && std::abs(f.exponent) > kHighest) {
+      const Rational times(std::abs(int64_t{f.exponent}));
+      product +=
+          " " + power(exp_of(applied("*", text(times), text(v.of))), f.exponent < 0 ? -1 : 1);
+      continue;
+    }
     const std::string base = atom(f.atom);
     if (f.exponent < 0) domains_.insert("(distinct " + base + " 0.0)");
     product += " " + power(base, f.exponent);
@@ -219,7 +227,12 @@ void Question::hold_functions() {
   for_pairs([&](const Applied& x, const Applied& y) {
     if (x.function != "exp" && x.function != "log") return;
     const std::string &a = x.arguments[0], &b = y.arguments[0];
-    const std::string increasing = applied("=", applied("<", a, b), applied("<", x.value, y.value));
+    const auto orders = [&](const std::string& p, const std::string& q, const std::string& of_p,
+                            const std::string& of_q) {
+      return applied("=", applied("<", p, q), applied("<", of_p, of_q));
+    };
+    const std::string increasing =
+        applied("and", orders(a, b, x.value, y.value), orders(b, a, y.value, x.value));
     hold(x.function == "exp" ? increasing
                              : "(=> (and (> " + a + " 0.0) (> " + b + " 0.0)) " + increasing + ")");
   });

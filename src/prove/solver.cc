@@ -15,7 +15,7 @@ using Z3ErrorHandler = void(Z3Context*, int);
 namespace {
 
 constexpr const char* kMegabytes = "1500";
-constexpr const char* kMilliseconds = "60000";
+constexpr const char* kMilliseconds = "20000";
 
 // Z3's own handler ends the process.
 void ignore_error(Z3Context*, int) {}
@@ -26,7 +26,6 @@ struct Solver::Library {
   void* handle = nullptr;
   Z3Config* (*mk_config)() = nullptr;
   void (*del_config)(Z3Config*) = nullptr;
-  void (*set_param_value)(Z3Config*, const char*, const char*) = nullptr;
   void (*global_param_set)(const char*, const char*) = nullptr;
   Z3Context* (*mk_context)(Z3Config*) = nullptr;
   void (*del_context)(Z3Context*) = nullptr;
@@ -45,7 +44,6 @@ struct Solver::Library {
     };
     take(mk_config, "Z3_mk_config");
     take(del_config, "Z3_del_config");
-    take(set_param_value, "Z3_set_param_value");
     take(global_param_set, "Z3_global_param_set");
     take(mk_context, "Z3_mk_context");
     take(del_context, "Z3_del_context");
@@ -77,8 +75,6 @@ std::unique_ptr<Solver> Solver::find(const std::string& library) {
 // A context for each question, so that none depends on those before it.
 SolverReply Solver::ask(const std::string& question, uint64_t steps) {
   Z3Config* config = library_->mk_config();
-  library_->set_param_value(config, "rlimit", std::to_string(steps).c_str());
-  library_->set_param_value(config, "timeout", kMilliseconds);
   Z3Context* context = library_->mk_context(config);
   library_->del_config(config);
   if (context == nullptr) return {Satisfiable::undecided, "Z3 makes no context"};
@@ -91,8 +87,11 @@ SolverReply Solver::ask(const std::string& question, uint64_t steps) {
   };
   // What it does not understand it passes over, and then answers what nobody asked. So its answer
   // counts only where it is all that was said.
+  // As options of the text: those of a context are not heard by what evaluates it.
+  const std::string limits = "(set-option :rlimit " + std::to_string(steps) +
+                             ")\n(set-option :timeout " + kMilliseconds + ")\n";
   SolverReply reply;
-  reply.said = said("(set-logic QF_NRA)\n" + question + "\n(check-sat)\n");
+  reply.said = said(limits + "(set-logic QF_NRA)\n" + question + "\n(check-sat)\n");
   if (reply.said == "unsat") reply.answer = Satisfiable::none;
   if (reply.said == "sat") reply.answer = Satisfiable::some;
   if (reply.answer != Satisfiable::undecided) reply.said.clear();

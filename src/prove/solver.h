@@ -6,8 +6,8 @@
 //   proof
 //
 // A question is SMT-LIB 2 text without (check-sat). Its answer is the same in each run: what bounds
-// the search are Z3's own steps, not seconds. Only what a search cannot take any more (memory, a
-// minute) ends it otherwise.
+// the search are Z3's own steps, not seconds. Only what a search cannot take any more (memory,
+// twenty seconds) ends it otherwise.
 #pragma once
 
 #include <cstdint>

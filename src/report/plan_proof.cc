@@ -95,6 +95,8 @@ json plan_proof_json(const proving::Captured& captured, const proving::Result& r
       {"thin", result.thin},
       {"not_compared", result.not_compared}};
   if (result.full) found["full"] = full_json(*result.full);
+  if (result.decided_by_solver > 0)
+    found["solver"] = {{"z3", result.solver}, {"elements", result.decided_by_solver}};
   if (!result.why.empty()) found["why"] = result.why;
   if (result.at) found["at"] = statement_json(*result.at);
   if (result.verdict == proving::Verdict::proved) found["assumed"] = proof_assumptions(result);

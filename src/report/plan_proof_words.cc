@@ -65,7 +65,7 @@ std::string proof_thin(const proving::Result& result) {
 }
 
 std::vector<std::string> proof_assumptions(const proving::Result& result) {
-  return {
+  std::vector<std::string> assumed = {
       "operators and collectives mean what docs/formats/prove.md says",
       "arithmetic is exact: rounding and casts are left out",
       "no denominator is zero; roots and logarithms are of positive numbers",
@@ -77,6 +77,10 @@ std::vector<std::string> proof_assumptions(const proving::Result& result) {
             "in the ranks that were looked at"
           : "what holds at these dims holds at larger ones",
   };
+  if (result.decided_by_solver > 0)
+    assumed.push_back("Z3 " + result.solver + " is right about " +
+                      counted(result.decided_by_solver, "element") + ", which it decided");
+  return assumed;
 }
 
 std::string proof_full(const proving::Result& result) {

@@ -1,5 +1,6 @@
 """`opguard prove` on small plans: proved, refuted, unknown, bad input, and what was once proved wrongly."""
 
+import ctypes
 import json
 import re
 import subprocess
@@ -11,6 +12,17 @@ from conftest import ROOT, binary
 
 pytest.importorskip("torch")
 OPGUARD = binary("opguard")
+
+
+def has_z3():
+    try:
+        ctypes.CDLL("libz3.so.4")
+    except OSError:
+        return False
+    return True
+
+
+Z3 = has_z3()
 
 # y = relu(x @ w) @ v, its inner dimension cut over two ranks.
 PLAN = """import torch, torch.distributed as dist
@@ -139,6 +151,12 @@ def test_the_meanings_are_torchs():
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "WRONG" not in ran.stdout and " as torch computes them" in ran.stdout
     assert "operators with a meaning that no case runs: none" in ran.stdout
+    if Z3:
+        proved = re.search(r"^algebra, proved by Z3 [0-9.]+: (\d+) of (\d+) identities, (\d+) of (\d+) calls on random terms: ", ran.stdout, re.M)
+        assert proved and proved[1] == proved[2] and proved[3] == proved[4], ran.stdout
+        assert int(proved[1]) >= 30 and int(proved[3]) >= 300, ran.stdout
+    else:
+        assert "algebra: not proved, since there is no libz3 here (Debian: libz3-4)" in ran.stdout
     names = re.search(r"^(\d+) operators with a meaning: (.*)$", ran.stdout, re.M)
     assert int(names[1]) == len(set(names[2].split())) >= 250
     table = re.search(r"^## Operators\n.*?\n(\|.*?)\n\n", (ROOT / "docs" / "formats" / "prove.md").read_text(), re.M | re.S)[1]
@@ -279,3 +297,54 @@ def test_whole_steps(tmp_path, text, right, wrong):
 def test_an_extent_of_one_is_told(tmp_path):
     code, text, result = prove(plan_file(tmp_path, PLAN), "--dims", "inner=2")
     assert code == 0 and result["thin"] == ["v", "w"] and "a rank has one element along a dimension of v w:" in text
+
+
+# Clipping in two spellings: min(1, 1 / norm) and 1 / max(norm, 1). Only cases decide.
+CLIP = """import torch, torch.distributed as dist
+DIMS, WORLD = dict(n=4), 2
+def logical(d):
+    w = torch.randn(d["n"])
+    return dict(state=dict(w=w), tokens={}, step=lambda: {"new:w": w * (1 / w.square().sum().sqrt()).clamp(max=1)})
+def plan(rank, d):
+    w = torch.randn(d["n"] // WORLD)
+    def step():
+        total = w.square().sum()
+        dist.all_reduce(total)
+        return {"new:w": w / total.sqrt().clamp(min=1)}
+    return dict(state=dict(w=w), tokens={}, step=step, place=lambda n, full: full.chunk(WORLD)[rank])
+"""
+
+
+@pytest.mark.skipif(not Z3, reason="no libz3 (Debian: libz3-4)")
+def test_z3_decides_what_is_left(tmp_path):
+    code, said, result = prove(plan_file(tmp_path, CLIP))
+    assert (code, result["verdict"]) == (0, "proved"), result
+    assert result["solver"]["elements"] == 4, result
+    line = f"Z3 {result['solver']['z3']} is right about 4 elements, which it decided"
+    assert line in result["assumed"] and line in said
+
+
+def test_without_z3_it_stays_open_and_says_so(tmp_path):
+    code, _, result = prove(plan_file(tmp_path, CLIP), "--solver", "none")
+    assert code == 2 and "solver" not in result
+    assert result["why"].endswith("no numbers that tell the two apart; there is no Z3 here to be asked (Debian: libz3-4)"), result
+    ran = subprocess.run([OPGUARD, "prove", tmp_path / "mlp.py", "--solver", "/nonexistent/libz3.so"], capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 3 and "/nonexistent/libz3.so: no libz3 that can be loaded" in ran.stderr
+
+
+def test_a_wrong_clip_is_refuted_whatever_z3_says(tmp_path):
+    code, _, result = prove(plan_file(tmp_path, CLIP.replace("clamp(min=1)", "clamp(min=2)")))
+    assert (code, result["verdict"]) == (1, "refuted"), result
+
+
+def test_the_root_of_a_square_is_no_identity(tmp_path):
+    """log(x^2) was 2 log(x), so that the magnitude of x was proved to be x."""
+    code, _, result = prove(plan_file(tmp_path, """import torch
+DIMS, WORLD = dict(n=2), 1
+def build(of):
+    x = torch.randn(2)
+    return dict(state=dict(x=x), tokens={}, step=lambda: {"y": of(x)})
+def logical(d): return build(lambda x: ((x * x).log() / 2).exp())
+def plan(rank, d): return build(lambda x: x * 1)
+"""))
+    assert (code, result["verdict"]) == (1, "refuted"), result
