@@ -58,8 +58,8 @@ class Laws {
  public:
   Laws(Question& question, const Terms& terms) : question_(question), terms_(terms) {}
 
-  // exp of a sum is the product of powers: of the sum as it is, with the named sums within that
-  // have logarithms written out, and with all of them.
+  // exp of a sum is the product of powers. The sum is taken as it is, then with named sums of
+  // logarithms written out, then with all of them.
   std::string exp(Element e, const std::string& text) {
     const std::string value = question_.exp_of(text);
     for (const Written written : {Written::none, Written::logs, Written::all}) {

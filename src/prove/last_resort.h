@@ -4,8 +4,8 @@
 //   LastResort z3(terms, Solver::find("").get());
 //   z3.equal(a, b);  // a proof, or nothing
 //
-// What it proves is what same() does not look for: cases of signs and tokens, |x| |x| = x^2,
-// sqrt(x) sqrt(y) = sqrt(x y), min(1, c / n) = c / max(n, c).
+// What it proves is what same() does not look for: cases of signs and tokens. Examples:
+// |x| |x| = x^2; sqrt(x) sqrt(y) = sqrt(x y); min(1, c / n) = c / max(n, c).
 //
 // An answer of "there are numbers where they differ" is nothing: exp and its kin are any functions
 // to the solver. Steps bound all questions together.

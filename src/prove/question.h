@@ -5,9 +5,8 @@
 //   solver.ask(q.script());  // none: a and b are equal
 //
 // Every atom is one real constant. A sum that has a name is defined by it. Steps, signs, magnitudes
-// and maxima are written as cases, and so are tokens. What a root is stands beside it: not
-// negative, and its power is what it is of. exp and log are known by the laws in algebra.h alone,
-// of any other function only that it is one.
+// and maxima are written as cases, and so are tokens. What a root is stands beside it. exp and log
+// are known by the laws in algebra.h. Of any other function it is known that it is one.
 #pragma once
 
 #include <functional>
