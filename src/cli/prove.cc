@@ -80,15 +80,21 @@ void add_prove(CLI::App& app, Pipeline& run) {
       ->add_option("--replay", opt->replay,
                    "Write what is refuted into this new folder, as a program that shows it running")
       ->type_name("DIR");
+  command
+      ->add_option("--solver", opt->solver,
+                   "Ask this libz3 what is left open; none: ask no solver (default: the system's)")
+      ->type_name("LIBRARY");
   auto rules = std::make_shared<bool>(false);
-  command->add_flag("--rules", *rules, "Compare what operators mean here with what torch computes")
+  command
+      ->add_flag("--rules", *rules,
+                 "Compare what operators mean here with what torch computes, and prove the algebra")
       ->excludes("PLAN", "--captured");
   command->footer("Exits with 0 proved, 1 refuted, 2 unknown, 3 bad input.");
   command->callback([opt, rules, full, at_full, extents, of_1, command, &run] {
     if (at_full->count() > 0) opt->full = *full;
     if (of_1->count() > 0) opt->grants.extents_of_1 = words_of(*extents);
     if (*rules) {
-      run = [opt] { return prove_rules(opt->python); };
+      run = [opt] { return prove_rules(*opt); };
       return;
     }
     if (opt->plan.empty() == opt->captured.empty())

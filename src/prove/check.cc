@@ -7,6 +7,7 @@
 #include "prove/blame.h"
 #include "prove/collectives.h"
 #include "prove/evaluate.h"
+#include "prove/last_resort.h"
 #include "prove/namesakes.h"
 #include "prove/opaque.h"
 #include "prove/operators.h"
@@ -60,7 +61,7 @@ struct Suspect {
 // With `by_namesakes` the ranks' elements are compared with the model's as they arise. `open` is
 // set where outputs have other ids, and neither numbers nor same() decide.
 static Result checked(const Captured& captured, const Grants& grants, bool by_namesakes,
-                      bool& open) {
+                      Solver* solver, bool& open) {
   Result result;
   open = false;
   result.thin = thin_inputs(captured);
@@ -211,16 +212,27 @@ static Result checked(const Captured& captured, const Grants& grants, bool by_na
     wrong.push_back(&s);
   }
   if (wrong.empty()) {
+    // Where the assumptions hold nowhere, everything follows from them.
+    const auto holds_somewhere = [&](Element want_, Element got_) {
+      return std::any_of(points.begin(), points.end(), [&](Point& point) {
+        return !point.number(want_).outside && !point.number(got_).outside;
+      });
+    };
+    LastResort last(terms, solver);
     for (const Suspect& s : suspects)
-      for (size_t i = 0; i < s.places.size(); ++i)
-        if (!terms.same(s.want[i], s.got[i])) {
-          result.why = s.output + " on rank " + std::to_string(s.rank->number()) +
-                       ": no proof, and no numbers that tell the two apart";
-          if (!result.opaque.empty()) result.why += "; what --opaque grants has no numbers";
-          open = true;
-          return result;
-        }
+      for (size_t i = 0; i < s.places.size(); ++i) {
+        if (terms.same(s.want[i], s.got[i])) continue;
+        if (holds_somewhere(s.want[i], s.got[i]) && last.equal(s.want[i], s.got[i])) continue;
+        result.why = s.output + " on rank " + std::to_string(s.rank->number()) +
+                     ": no proof, and no numbers that tell the two apart";
+        if (!result.opaque.empty()) result.why += "; what --opaque grants has no numbers";
+        open = true;
+        if (!last.why().empty()) result.why += "; " + last.why();
+        return result;
+      }
     result.verdict = Verdict::proved;
+    result.decided_by_solver = last.decided();
+    if (last.decided() > 0) result.solver = solver->version();
     return result;
   }
   result.verdict = Verdict::refuted;
@@ -270,13 +282,13 @@ static Result checked(const Captured& captured, const Grants& grants, bool by_na
   return result;
 }
 
-Result check(const Captured& captured, const Grants& grants) {
+Result check(const Captured& captured, const Grants& grants, Solver* solver) {
   const auto begin = std::chrono::steady_clock::now();
   Result result;
   try {
     bool open = false;
-    result = checked(captured, grants, false, open);
-    if (open) result = checked(captured, grants, true, open);
+    result = checked(captured, grants, false, nullptr, open);
+    if (open) result = checked(captured, grants, true, solver, open);
   } catch (const Unprovable& e) {
     result.verdict = Verdict::unknown;
     result.why = e.what();

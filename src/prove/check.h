@@ -10,6 +10,7 @@
 #include "prove/full_dims.h"
 #include "prove/grants.h"
 #include "prove/simulation.h"
+#include "prove/solver.h"
 #include "prove/trace.h"
 
 namespace opguard::proving {
@@ -45,12 +46,15 @@ struct Result {
   uint64_t logical_operators = 0, plan_operators = 0, terms = 0;
   // Of a proof that relies on a send that does not wait: where ranks would wait for ever.
   std::vector<Statement> relies_on_sends;
-  bool orders = false;  // values were put in order
+  bool orders = false;             // values were put in order
+  std::string solver;              // its version, where it decided
+  uint64_t decided_by_solver = 0;  // elements
   double seconds = 0;
   std::set<std::string> opaque, dropped;  // grants that were used: operators, outputs
 };
 
-Result check(const Captured& captured, const Grants& grants = {});
+// solver: is asked last; may be none.
+Result check(const Captured& captured, const Grants& grants = {}, Solver* solver = nullptr);
 
 // A proof that has inputs of one element along a dimension, and no grant for them, is none.
 void refuse_thin_inputs(Result& result, const Grants& grants);

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "prove/algebra.h"
+
 namespace opguard::proving {
 
 // One case: some operators on numbers, with what torch made of them.
@@ -25,6 +27,7 @@ struct RulesChecked {
   std::vector<RuleResult> collective_cases;
   std::vector<std::string> collectives_not_compared;
   std::vector<std::string> collectives;
+  AlgebraProof algebra;  // not by check_rules()
 };
 
 constexpr double kRulesNear = 1e-9;  // how far apart two numbers may be, of the larger and 1

@@ -108,23 +108,46 @@ Element Terms::exp(Element e) {
   return result;
 }
 
+// The logarithm of a product is a sum of those of its factors, as far as they are positive. Of
+// factors with either sign there are log(y^2), and one logarithm of those that are left over.
+// Counterexample: log(x^2) is not 2 log(x), since x may be negative.
 Element Terms::log(Element e) {
   const Product p = product(e);
   if (p.factor.zero()) throw Unprovable("a logarithm of zero");
   std::vector<Element> parts;
-  const auto log_of = [&](Element inside) {
+  const auto add_log = [&](Element inside, int64_t times) {
+    if (times == 0) return;
     AtomValue atom{AtomKind::log};
     atom.of = inside;
-    return of_atom(intern(std::move(atom)));
+    parts.push_back(of_atom(intern(std::move(atom)), 1, Rational(times)));
   };
-  if (p.factor != Rational(1)) parts.push_back(log_of(rational(p.factor)));
+  Factors odd;
   const FactorList factors = monomials_[p.monomial];
   for (const Factor& f : factors) {
     const AtomValue value = atoms_[f.atom];
     if (value.kind == AtomKind::indicator)
       throw Unprovable("a logarithm of what may be zero for some token");
-    parts.push_back(scaled(value.kind == AtomKind::exp ? value.of : log_of(of_atom(f.atom)),
-                           Rational(f.exponent)));
+    if (value.kind == AtomKind::exp)
+      parts.push_back(scaled(value.of, Rational(f.exponent)));
+    else if (sign_of_atom(value, kSignDepth) == Sign::positive)
+      add_log(of_atom(f.atom), f.exponent);
+    else if (f.exponent % 2 != 0)
+      odd.push_back(f);
+    else
+      add_log(of_atom(f.atom, 2), f.exponent / 2);
+  }
+  const bool negative = p.factor.numerator() < 0;
+  const Rational size = negative ? -p.factor : p.factor, sign(negative ? -1 : 1);
+  if (size != Rational(1)) add_log(rational(size), 1);
+  if (odd.empty() && negative) throw Unprovable("a logarithm of what is negative");
+  // One alone has the sign of the whole.
+  if (odd.size() == 1) add_log(of_atom(odd[0].atom, 1, sign), odd[0].exponent);
+  if (odd.size() > 1) {
+    for (Factor& f : odd) {
+      add_log(of_atom(f.atom, 2), (f.exponent - 1) / 2);
+      f.exponent = 1;
+    }
+    add_log(of_product({sign, intern(odd)}), 1);
   }
   return parts.empty() ? zero_ : sum(parts);
 }

@@ -163,8 +163,12 @@ class Terms {
   Element log(Element e);
   Element function(Function f, std::vector<Element> arguments);
   Element maximum(std::span<const Element> of);
-  // An element of a Sum.
+  // An element of a Sum, of a product, of an atom.
   Element made(const Sum& sum);
+  Element of_product(const Product& p) {
+    const Part part{p.monomial, p.factor};
+    return intern(PartList(&part, 1));
+  }
   Element of_atom(Atom a, int32_t exponent = 1, const Rational& factor = 1);
 
   // ---- Conditions on reals: 1 where they hold, else 0
@@ -252,10 +256,6 @@ class Terms {
   Monomial intern(FactorList factors);
   Element intern(PartList parts);
   Element collected(Parts& all);
-  Element of_product(const Product& p) {
-    const Part part{p.monomial, p.factor};
-    return intern(PartList(&part, 1));
-  }
   Element combine(Element a, Element b, const Rational& of_b);
   Element root(const Rational& of);
   // factor 0: two values of one token exclude each other.

@@ -116,6 +116,8 @@ json plan_proof_json(const proving::Captured& captured, const proving::Result& r
   for (const Statement& s : result.relies_on_sends)
     found["relies_on_sends"].push_back(statement_json(s));
   if (result.full) found["full"] = full_json(*result.full);
+  if (result.decided_by_solver > 0)
+    found["solver"] = {{"z3", result.solver}, {"elements", result.decided_by_solver}};
   if (!result.why.empty()) found["why"] = result.why;
   if (result.at) found["at"] = statement_json(*result.at);
   if (result.verdict == proving::Verdict::proved) found["assumed"] = proof_assumptions(result);
@@ -136,6 +138,29 @@ json plan_proof_json(const proving::Captured& captured, const proving::Result& r
   if (d.passed) difference["passed"] = statement_json(*d.passed);
   if (d.used) difference["used"] = statement_json(*d.used);
   return found;
+}
+
+static std::string algebra_text(const proving::AlgebraProof& algebra) {
+  if (algebra.solver.empty())
+    return "algebra: not proved, since there is no libz3 here (Debian: libz3-4)\n";
+  const auto of = [](const proving::AlgebraProof::Count& count, const char* what) {
+    return std::to_string(count.proved) + " of " + counted(count.asked, what);
+  };
+  std::string text;
+  for (const proving::AlgebraQuestion& q : algebra.refuted)
+    text += "WRONG algebra: " + q.rule + ": Z3 has numbers where it does not hold\n" + q.script;
+  for (const proving::AlgebraQuestion& q : algebra.undecided)
+    text += "algebra, not decided: " + q.rule + "\n";
+  text += "algebra, proved by Z3 " + algebra.solver + ": " +
+          std::to_string(algebra.identities.proved) + " of " +
+          std::to_string(algebra.identities.asked) + " identities, " + of(algebra.calls, "call") +
+          " on random terms:";
+  for (const auto& [rule, count] : algebra.rules)
+    text += " " + rule + " " + std::to_string(count.proved);
+  text += "\nof exp and log it is given:";
+  for (const char* law : proving::kLaws)
+    text += std::string(law == proving::kLaws[0] ? " " : ", ") + law;
+  return text + "\n";
 }
 
 // "WRONG name: why" of those that differ, and a line of what all of them say.
@@ -182,7 +207,8 @@ std::string rules_text(const proving::RulesChecked& checked) {
          cases_text(checked.collective_cases, " of collectives as gloo moves them") +
          names_text(named(checked.collectives.size(), "collective"), checked.collectives) +
          names_text("collectives with a meaning that no case compares",
-                    checked.collectives_not_compared);
+                    checked.collectives_not_compared) +
+         algebra_text(checked.algebra);
 }
 
 }  // namespace opguard

@@ -84,6 +84,9 @@ std::vector<std::string> proof_assumptions(const proving::Result& result) {
   if (!granted.empty())
     found.push_back(
         "granted by --accept-extent-1: nothing hides where there is one element, along " + granted);
+  if (result.decided_by_solver > 0)
+    found.push_back("Z3 " + result.solver + " is right about " +
+                    counted(result.decided_by_solver, "element") + ", which it decided");
   for (const std::string& line : proof_grants(result)) found.push_back(line);
   return found;
 }

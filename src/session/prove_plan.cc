@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <optional>
 
 #include "prove/check.h"
 #include "prove/operators.h"
 #include "prove/rules.h"
+#include "prove/solver.h"
 #include "report/plan_proof.h"
 #include "session/prove_replay.h"
 #include "session/side_trees.h"
@@ -51,6 +53,15 @@ std::string plan_tree(const std::string& plan) {
   const std::string folder = fs::path(plan).parent_path().string();
   const std::string repository = provenance_of(folder).repository;
   return repository.empty() ? folder : repository;
+}
+
+// 0, or the exit code after it has been said that the library is none. None is no error where none
+// was named.
+int find_solver(const std::string& library, std::unique_ptr<proving::Solver>& solver) {
+  if (library != "none") solver = proving::Solver::find(library);
+  return solver || library.empty() || library == "none"
+             ? 0
+             : bad(library + ": no libz3 that can be loaded");
 }
 
 int capture(const ProvePlanOptions& options, const std::string& folder) {
@@ -105,11 +116,14 @@ llvm::Error write_proof_reports(const ProvePlanOptions& options, const proving::
 
 }  // namespace
 
-int prove_rules(const std::string& python) {
+int prove_rules(const ProvePlanOptions& options) {
+  std::unique_ptr<proving::Solver> solver;
+  if (const int exit_code = find_solver(options.solver, solver); exit_code != 0) return exit_code;
   auto scratch = WorkFolder::temporary();
   if (!scratch) return bad(llvm::toString(scratch.takeError()));
   LaunchOptions launched;
-  launched.command = {python, python_package_dir() + "/prove/rules.py", "--out", scratch->path()};
+  launched.command = {options.python, python_package_dir() + "/prove/rules.py", "--out",
+                      scratch->path()};
   if (const int exit_code = run_python(std::move(launched)); exit_code != 0) return exit_code;
   proving::RulesChecked checked;
   try {
@@ -117,9 +131,11 @@ int prove_rules(const std::string& python) {
   } catch (const std::exception& e) {
     return bad(e.what());
   }
+  if (solver) checked.algebra = proving::prove_rules_of_algebra(*solver);
   if (!print_lines(rules_text(checked))) return fail("stdout cannot be written to");
   const auto right = [](const proving::RuleResult& r) { return r.wrong.empty(); };
-  return std::all_of(checked.cases.begin(), checked.cases.end(), right) &&
+  return checked.algebra.refuted.empty() &&
+                 std::all_of(checked.cases.begin(), checked.cases.end(), right) &&
                  std::all_of(checked.collective_cases.begin(), checked.collective_cases.end(),
                              right)
              ? kYes
@@ -133,6 +149,8 @@ int prove_plan(const ProvePlanOptions& options) {
   if (!options.replay.empty())
     if (llvm::Error error = can_replay_into(options.replay))
       return bad(llvm::toString(std::move(error)));
+  std::unique_ptr<proving::Solver> solver;
+  if (const int exit_code = find_solver(options.solver, solver); exit_code != 0) return exit_code;
   std::optional<WorkFolder> work;
   if (folder.empty()) {
     if (!fs::is_regular_file(options.plan, code)) return bad(options.plan + ": no such file");
@@ -150,7 +168,7 @@ int prove_plan(const ProvePlanOptions& options) {
   }
   if (const std::string wrong = wrong_grant(options.grants, captured); !wrong.empty())
     return bad(wrong);
-  proving::Result result = proving::check(captured, options.grants);
+  proving::Result result = proving::check(captured, options.grants, solver.get());
   if (fs::exists(folder + "/full/plan.json", code)) {
     try {
       const proving::FullDims full = proving::read_full_dims(folder + "/full");

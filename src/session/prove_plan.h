@@ -19,10 +19,12 @@ struct ProvePlanOptions {
   proving::Grants grants;           // what the user takes upon himself
   std::string json, html, sarif;
   std::string replay;  // write a refutation as a program into this new folder
+  std::string solver;  // libz3's path; "": where the loader finds it; "none": none is asked
 };
 
-// `opguard prove --rules`: each operator's meaning against torch's own. 0, or 1 where one differs.
-int prove_rules(const std::string& python);
+// `opguard prove --rules`: each operator's meaning against torch's own, and the terms' algebra by
+// the solver, where there is one. 0, or 1 where one differs or is refuted.
+int prove_rules(const ProvePlanOptions& options);
 
 // 0 proved, 1 refuted, 2 unknown, 3 bad input.
 int prove_plan(const ProvePlanOptions& options);

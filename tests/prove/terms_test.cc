@@ -102,6 +102,29 @@ TEST_F(TermsTest, TokensAreTables) {
             std::nullopt);
 }
 
+// What a logarithm is taken of is positive, and its factors need not be.
+TEST_F(TermsTest, ALogarithmOfAProductIsSplitAsFarAsItsFactorsArePositive) {
+  const Element square = terms.multiply(x(0), x(0)), log = terms.log(square);
+  EXPECT_NE(log, terms.scaled(terms.log(x(0)), Rational(2)));
+  // Else the magnitude of x were x.
+  EXPECT_NE(terms.exp(terms.scaled(log, Rational(1, 2))), x(0));
+  EXPECT_EQ(terms.exp(log), square);
+  EXPECT_EQ(terms.log(terms.multiply(square, square)), terms.scaled(log, Rational(2)));
+  EXPECT_EQ(terms.log(terms.multiply(square, x(0))), terms.scaled(terms.log(x(0)), Rational(3)));
+  EXPECT_EQ(terms.log(terms.multiply(square, x(1))), terms.add(log, terms.log(x(1))));
+  EXPECT_EQ(terms.log(terms.multiply(terms.exp(x(1)), x(0))), terms.add(x(1), terms.log(x(0))));
+  // -x is positive, and so is (-x)^3.
+  const Element minus = terms.scaled(x(0), Rational(-1));
+  EXPECT_EQ(terms.log(terms.power(minus, Rational(3))),
+            terms.scaled(terms.log(minus), Rational(3)));
+  // Two of either sign are positive together.
+  const Element both = terms.multiply(x(0), x(1));
+  EXPECT_NE(terms.log(both), terms.add(terms.log(x(0)), terms.log(x(1))));
+  EXPECT_EQ(terms.exp(terms.log(both)), both);
+  EXPECT_EQ(terms.exp(terms.log(terms.multiply(both, square))), terms.multiply(both, square));
+  EXPECT_THROW(terms.log(terms.scaled(terms.exp(x(0)), Rational(-1))), Unprovable);
+}
+
 // A sum with a name within, and the same sum written out: beside a factor, and deeper.
 TEST_F(TermsTest, SumsWithNamesWithinAreWrittenOutBesideFactors) {
   const Element inner = terms.add(x(0), x(1)), name = terms.named(inner);

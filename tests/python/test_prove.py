@@ -1,5 +1,6 @@
 """`opguard prove` on small plans: proved, refuted, unknown, bad input, and what was once proved wrongly."""
 
+import ctypes
 import json
 import re
 import subprocess
@@ -11,6 +12,17 @@ from conftest import ROOT, binary
 
 pytest.importorskip("torch")
 OPGUARD = binary("opguard")
+
+
+def has_z3():
+    try:
+        ctypes.CDLL("libz3.so.4")
+    except OSError:
+        return False
+    return True
+
+
+Z3 = has_z3()
 
 # y = relu(x @ w) @ v, its inner dimension cut over two ranks.
 PLAN = """import torch, torch.distributed as dist
@@ -144,6 +156,12 @@ def test_the_meanings_are_torchs():
     assert int(whole[1]) == int(whole[2]) >= 200 and int(whole[3].replace(",", "")) >= 7000
     lacking = {line.split(", ranks ")[0] for line in ran.stdout.splitlines() if line.startswith("not compared, ")}
     assert lacking - {"not compared, all_gather_into_tensor, stacked", "not compared, reduce_scatter_tensor, stacked"} == set()
+    if Z3:
+        proved = re.search(r"^algebra, proved by Z3 [0-9.]+: (\d+) of (\d+) identities, (\d+) of (\d+) calls on random terms: ", ran.stdout, re.M)
+        assert proved and proved[1] == proved[2] and proved[3] == proved[4], ran.stdout
+        assert int(proved[1]) >= 30 and int(proved[3]) >= 300, ran.stdout
+    else:
+        assert "algebra: not proved, since there is no libz3 here (Debian: libz3-4)" in ran.stdout
     names = re.search(r"^(\d+) operators with a meaning: (.*)$", ran.stdout, re.M)
     assert int(names[1]) == len(set(names[2].split())) >= 250
     table = re.search(r"^## Operators\n.*?\n(\|.*?)\n\n", (ROOT / "docs" / "formats" / "prove.md").read_text(), re.M | re.S)[1]
@@ -424,3 +442,54 @@ def test_a_send_that_must_not_wait_is_told(tmp_path, order, relies):
     assert ran.returncode == int(relies), ran.stdout
     assert ("refuted: a deadlock where sends wait for their receivers: rank 0 at %s, rank 1 at %s" % (place, place) in ran.stdout) == relies
     assert all(("rank %d waits at" % rank in page.read_text()) == relies for rank in (0, 1))
+
+
+# Clipping in two spellings: min(1, 1 / norm) and 1 / max(norm, 1). Only cases decide.
+CLIP = """import torch, torch.distributed as dist
+DIMS, WORLD = dict(n=4), 2
+def logical(d):
+    w = torch.randn(d["n"])
+    return dict(state=dict(w=w), tokens={}, step=lambda: {"new:w": w * (1 / w.square().sum().sqrt()).clamp(max=1)})
+def plan(rank, d):
+    w = torch.randn(d["n"] // WORLD)
+    def step():
+        total = w.square().sum()
+        dist.all_reduce(total)
+        return {"new:w": w / total.sqrt().clamp(min=1)}
+    return dict(state=dict(w=w), tokens={}, step=step, place=lambda n, full: full.chunk(WORLD)[rank])
+"""
+
+
+@pytest.mark.skipif(not Z3, reason="no libz3 (Debian: libz3-4)")
+def test_z3_decides_what_is_left(tmp_path):
+    code, said, result = prove(plan_file(tmp_path, CLIP))
+    assert (code, result["verdict"]) == (0, "proved"), result
+    assert result["solver"]["elements"] == 4, result
+    line = f"Z3 {result['solver']['z3']} is right about 4 elements, which it decided"
+    assert line in result["assumed"] and line in said
+
+
+def test_without_z3_it_stays_open_and_says_so(tmp_path):
+    code, _, result = prove(plan_file(tmp_path, CLIP), "--solver", "none")
+    assert code == 2 and "solver" not in result
+    assert result["why"].endswith("no numbers that tell the two apart; there is no Z3 here to be asked (Debian: libz3-4)"), result
+    ran = subprocess.run([OPGUARD, "prove", tmp_path / "mlp.py", "--solver", "/nonexistent/libz3.so"], capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 3 and "/nonexistent/libz3.so: no libz3 that can be loaded" in ran.stderr
+
+
+def test_a_wrong_clip_is_refuted_whatever_z3_says(tmp_path):
+    code, _, result = prove(plan_file(tmp_path, CLIP.replace("clamp(min=1)", "clamp(min=2)")))
+    assert (code, result["verdict"]) == (1, "refuted"), result
+
+
+def test_the_root_of_a_square_is_no_identity(tmp_path):
+    """log(x^2) was 2 log(x), so that the magnitude of x was proved to be x."""
+    code, _, result = prove(plan_file(tmp_path, """import torch
+DIMS, WORLD = dict(n=2), 1
+def build(of):
+    x = torch.randn(2)
+    return dict(state=dict(x=x), tokens={}, step=lambda: {"y": of(x)})
+def logical(d): return build(lambda x: ((x * x).log() / 2).exp())
+def plan(rank, d): return build(lambda x: x * 1)
+"""))
+    assert (code, result["verdict"]) == (1, "refuted"), result
