@@ -1,8 +1,8 @@
 """`opguard prove` on plans with known answers: verdicts, the statement that is named, seconds.
 
-    bench/prove_exam.py [--cases DIR] [--json FILE] [--table DOCUMENT] [--mark NAME]
+    bench/prove_exam.py [--cases DIR] [--jobs N] [--json FILE] [--table DOCUMENT] [--mark NAME] [--by-base]
 
-The cases are ../shared/cases/prove, or bench/plans/exam (exam.json says what each is; one with edits is made of its base). A statement counts as named where a line that stands under "made", "fed", "passed" or "used", or
+The cases are ../shared/cases/prove, or bench/plans/exam and exam2 (exam.json says what each is; one with edits is made of its base). A statement counts as named where a line that stands under "made", "fed", "passed" or "used", or
 one of the two that called it, is within --near lines of the mutated one and in its file. It is within a hop where that holds, or where such a line read what a line
 beside the mutated one wrote, or wrote what that one read, on some rank. With --table nothing runs: what --json has kept is written into the document.
 """
@@ -89,9 +89,9 @@ def try_case(o, case):
         ran = subprocess.run([o.opguard, "prove", path, "--python", o.python, "--work", Path(folder) / "work", "--json", Path(folder) / "result.json"], capture_output=True, text=True)
         seconds = time.monotonic() - begin
         written = Path(folder) / "result.json"
-        found = json.loads(written.read_text()) if written.exists() else {"verdict": "bad input", "why": ran.stderr.strip()[-300:]}
+        found = json.loads(written.read_text()) if written.exists() else {"verdict": "bad input", "why": ran.stderr.replace(folder + "/", "").strip()[-300:]}
         beside = neighbours(Path(folder) / "work") if found["verdict"] == "refuted" else {}
-    result = {"case": case["case"], "expect": case["expect"], "verdict": found["verdict"], "seconds": round(seconds, 1), "check_seconds": round(found.get("seconds", 0), 2)}
+    result = {"case": case["case"], "base": case["base"], "expect": case["expect"], "verdict": found["verdict"], "seconds": round(seconds, 1), "check_seconds": round(found.get("seconds", 0), 2)}
     if case["expect"] == "refuted" and found["verdict"] == "refuted":
         wanted = mutated_lines(o, case)
         difference = found.get("difference", {})
@@ -116,6 +116,17 @@ def table(kept):
     return "\n".join(rows)
 
 
+def table_by_base(kept):
+    """A row for each correct plan: of those with a mistake and of the equal ones, how many are told right."""
+    rows = ["| made of | with a mistake | refuted | proved | within a hop | equal | proved |", "|---|---|---|---|---|---|---|"]
+    bases = sorted({r["base"] for r in kept["cases"]})
+    for name, of in [(base, [r for r in kept["cases"] if r["base"] == base]) for base in bases] + [("all", kept["cases"])]:
+        wrong, equal = [r for r in of if r["expect"] == "refuted"], [r for r in of if r["expect"] == "proved"]
+        counts = [len(wrong), sum(r["verdict"] == "refuted" for r in wrong), sum(r["verdict"] == "proved" for r in wrong), sum(r.get("within_a_hop", False) for r in wrong), len(equal), sum(r["verdict"] == "proved" for r in equal)]
+        rows.append("| " + " | ".join([name, *map(str, counts)]) + " |")
+    return "\n".join(rows)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=Path, default=ROOT.parent / "shared" / "cases" / "prove")
@@ -126,12 +137,13 @@ def main():
     parser.add_argument("--only", default="", help="these cases, separated by commas")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--table", type=Path, metavar="DOCUMENT")
+    parser.add_argument("--by-base", action="store_true", help="a table of the correct plans that cases were made of, not of the cases")
     parser.add_argument("--mark", default="prove_exam", help="where in the document")
     o = parser.parse_args()
     if o.table:
         from marks import put
 
-        put(o.table, o.mark, table(json.loads(o.json.read_text())))
+        put(o.table, o.mark, (table_by_base if o.by_base else table)(json.loads(o.json.read_text())))
         return 0
     if not (o.cases / "exam.json").is_file():
         print(f"skipped: no {o.cases / 'exam.json'}")

@@ -60,6 +60,8 @@ WRITERS = [
      ["bench/invariants.py", "--json", f"{KEPT}/invariants_first_try.json", "--table", "docs/results/invariants.md", "--mark", "first_try"]),
     ("docs/results/prove.md", ["bench/prove_exam.py", "--json", f"{KEPT}/prove_exam.json", "--table", "docs/results/prove.md"]),
     ("docs/results/prove.md", ["bench/prove_mutations.py", "--json", f"{KEPT}/prove_mutations.json", "--table", "docs/results/prove.md"]),
+    ("docs/results/prove.md", ["bench/prove_exam.py", "--mark", "prove_blind_exam2_first", "--by-base", "--json", f"{KEPT}/prove_blind_exam2_first.json", "--table", "docs/results/prove.md"]),
+    ("docs/results/prove.md", ["bench/prove_exam.py", "--mark", "prove_blind_exam2", "--by-base", "--json", f"{KEPT}/prove_blind_exam2.json", "--table", "docs/results/prove.md"]),
     ("docs/results/prove.md", ["bench/prove_exam.py", "--mark", "prove_blind_exam", "--json", f"{KEPT}/prove_blind_exam.json", "--table", "docs/results/prove.md"]),
     ("docs/results/prove.md", ["bench/prove_models.py", "--json", f"{KEPT}/prove_models.json", "--table", "docs/results/prove.md"]),
     ("docs/results/prove.md", ["bench/prove_scale.py", "--json", f"{KEPT}/prove_scale.json", "--table", "docs/results/prove.md"]),

@@ -280,7 +280,10 @@ FactorWay way_of(const std::vector<Rank>& ranks, const Familiar& model, const Hi
     if (!way.first &&
         any(moment.writes, [&](Element e) { return whole(e) || model.carries(e, factor); }))
       way.first = at;
-    if (any(moment.writes, whole) && !any(moment.reads, begun)) way.completed = at;
+    // The output's own rank is told where several did the same.
+    if ((at.rank == rank || !way.completed || way.completed->rank != rank) &&
+        any(moment.writes, whole) && !any(moment.reads, begun))
+      way.completed = at;
   }
   return way;
 }

@@ -10,6 +10,7 @@ constexpr uint64_t kFirstSeed = 101;
 constexpr Element kMostElements = 2'000'000;
 constexpr long double kEqual = 1e-9L;  // of the larger
 constexpr int kTries = 4;
+constexpr uint64_t kMostEffort = 4'000'000;  // of Terms::effort_spent(): some ten seconds
 
 bool near(long double a, long double b) {
   return std::fabs(a - b) <= kEqual * (std::fabs(a) + std::fabs(b));
@@ -50,6 +51,7 @@ std::optional<Namesakes::Values> Namesakes::values_of(Element e) {
 }
 
 std::optional<std::pair<Element, Rational>> Namesakes::equal_to(Element e) {
+  if (terms_.effort_spent() > kMostEffort) return {};
   const auto own = values_of(e);
   if (!own) return {};
   const long double ratio = (*own)[1] / (*own)[0], margin = kEqual * 2 * std::fabs(ratio);
@@ -66,7 +68,7 @@ std::optional<std::pair<Element, Rational>> Namesakes::equal_to(Element e) {
     const auto factor = short_fraction((*own)[0] / v[0]);
     if (!factor) continue;
     ++tries;
-    const bool equal = terms_.same(e, terms_.scaled(at->second, *factor));
+    const bool equal = terms_.same_by_products(e, terms_.scaled(at->second, *factor));
     if (equal) return std::pair(at->second, *factor);
   }
   return {};

@@ -4,7 +4,7 @@
 //   model   p_k (dp_k - sum_j p_j dp_j)         a soft maximum's gradient
 //   plan    p_k (dp_k - sum_d g_d o_d)          flash attention's, by rows of the output
 //
-// A plan's sum that has the numbers of one of the model's is compared with it by Terms::same().
+// A plan's sum that has the numbers of one of the model's is compared with it by Terms::same_by_products().
 // Where they are equal, the plan goes on with the model's. So each difference is decided where it
 // arises, over few terms; behind it ids are equal again.
 #pragma once

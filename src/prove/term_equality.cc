@@ -32,15 +32,22 @@ struct Terms::Effort {
   std::vector<Point> points;
 };
 
-bool Terms::same(Element a, Element b) {
+bool Terms::same_by_products(Element a, Element b) {
   if (a == b || product(a) == product(b)) return true;
   try {
     Effort effort(*this);
     const Element difference = subtract(a, b);
     Sum rest;
     for (const Part& p : elements_[difference]) rest.emplace(p.monomial, p.factor);
-    return vanishes(std::move(rest), effort);
-  } catch (const Unprovable&) {  // a coefficient too long on the way
+    const int64_t before = effort.left;
+    bool equal = false;
+    try {
+      equal = vanishes(std::move(rest), effort);
+    } catch (const Unprovable&) {  // a coefficient too long on the way
+    }
+    effort_spent_ += static_cast<uint64_t>(before - effort.left);
+    return equal;
+  } catch (const Unprovable&) {
     return false;
   }
 }

@@ -231,7 +231,11 @@ class Terms {
   std::pair<Rational, Element> primitive(Element e);
   // An element that stands for the sum, as one atom.
   Element named(Element e);
-  bool same(Element a, Element b);
+  bool same(Element a, Element b) { return same_by_sums(a, b) || same_by_products(a, b); }
+  bool same_by_sums(Element a, Element b);
+  bool same_by_products(Element a, Element b);
+  // By all questions of same_by_products() so far: parts of sums that were looked at or made.
+  uint64_t effort_spent() const { return effort_spent_; }
 
  private:
   struct Token {
@@ -265,6 +269,9 @@ class Terms {
   Product raised(Monomial m, int32_t by);
   Element expanded(Element a, Element b);
   Sum without_lone_sums(const Sum& sum) const;
+  bool same_within(Element a, Element b, int& rounds);
+  bool vanishes_by_factors(const Sum& rest, bool youngest, int& rounds);
+  bool vanishes_by_sums(Sum rest, int& rounds);
   struct Effort;
   bool seems_nothing(const Sum& sum, Effort& effort) const;
   bool vanishes(Sum rest, Effort& effort);
@@ -300,6 +307,7 @@ class Terms {
   std::map<std::pair<std::string, uint32_t>, uint32_t> token_of_;
   std::map<std::pair<std::vector<Element>, size_t>, uint32_t> order_of_;
   bool has_orders_ = false;
+  uint64_t effort_spent_ = 0;
   Element zero_ = 0, one_ = 0, minus_infinity_ = 0;
 };
 

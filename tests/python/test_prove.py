@@ -174,7 +174,6 @@ def test_the_meanings_are_torchs():
     [
         ("torch.nn.functional.dropout(w)", "dropout draws random numbers; set its p to 0 for a proof"),
         ("torch.ops.aten.native_dropout(w, 0.5, True)[0]", "dropout draws random numbers; set its p to 0 for a proof"),
-        ("w.sort().values", "an order depends on values, or on two tokens"),
         ("torch.fft.rfft(w).real", "no rule for aten._fft_r2c.default"),
         ("w.view(torch.int32) * 1.0", "memory of float32 is read as int32"),
     ],
