@@ -8,8 +8,9 @@
 
 namespace opguard::proving {
 
-// known: the model's sums that have names; a model that runs adds to them. opaque: calls that stand
-// for themselves, of all sides together. namesakes: with which the ranks' elements are compared.
+// known: the model's sums that have names; a model that runs adds to them.
+// opaque: calls that stand for themselves, of all sides together.
+// namesakes: with which the ranks' elements are compared.
 Rank model_of(Terms& terms, const Captured& captured, KnownSums& known, OpaqueCalls* opaque);
 std::vector<Rank> ranks_of(Terms& terms, const Captured& captured, KnownSums& known,
                            OpaqueCalls* opaque, Namesakes* namesakes = nullptr);

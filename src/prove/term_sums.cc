@@ -1,4 +1,4 @@
-// Whether two elements with other ids are equal, by steps that keep terms short: a named sum is
+// Whether two elements with other ids are equal, by steps that keep terms short. A named sum is
 // written out where it stands alone, or beside conditions on tokens.
 //
 //   [t = 1] S - [t = 1] (x + y)      S is x + y: nothing is left

@@ -77,7 +77,7 @@ ROUTES = {"topk": BY_SCORE, "argmax": BY_ARGMAX, "max": BY_MAXIMUM, "hash": BY_I
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_experts_that_values_choose(tmp_path, route):
-    found, text, result = verdict(tmp_path, EXPERTS % ROUTES[route])
+    found, text, result = verdict(tmp_path, EXPERTS % ROUTES[route], "--accept-extent-1", "w1")  # an expert a rank
     assert found == "proved", text
     assumed = "no two values that are put in order are equal"
     assert (assumed in result["assumed"]) == (route != "hash")
