@@ -8,9 +8,8 @@
 
 namespace opguard::proving {
 
-// known: the model's sums that have names; a model that runs adds to them.
-// opaque: calls that stand for themselves, of all sides together.
-// namesakes: with which the ranks' elements are compared.
+// Of `known`, the model's sums that have names, a model that runs makes more. Calls that stand for
+// themselves are `opaque`, of all sides together. The ranks' elements are compared with namesakes.
 Rank model_of(Terms& terms, const Captured& captured, KnownSums& known, OpaqueCalls* opaque);
 std::vector<Rank> ranks_of(Terms& terms, const Captured& captured, KnownSums& known,
                            OpaqueCalls* opaque, Namesakes* namesakes = nullptr);
