@@ -134,6 +134,7 @@ def main():
     parser.add_argument("--python", type=Path, default=ROOT / ".venv" / "bin" / "python")
     parser.add_argument("--jobs", type=int, default=1, help="cases at a time; their seconds are then those of a shared machine")
     parser.add_argument("--near", type=int, default=2)
+    parser.add_argument("--expect", choices=("proved", "refuted"), help="these cases")
     parser.add_argument("--only", default="", help="these cases, separated by commas")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--table", type=Path, metavar="DOCUMENT")
@@ -148,7 +149,7 @@ def main():
     if not (o.cases / "exam.json").is_file():
         print(f"skipped: no {o.cases / 'exam.json'}")
         return 77
-    cases = [case for case in json.loads((o.cases / "exam.json").read_text()) if not o.only or case["case"] in o.only.split(",")]
+    cases = [case for case in json.loads((o.cases / "exam.json").read_text()) if (not o.only or case["case"] in o.only.split(",")) and o.expect in (None, case["expect"])]
     results = []
     with ThreadPoolExecutor(o.jobs) as pool:
         for result in pool.map(lambda case: try_case(o, case), cases):
