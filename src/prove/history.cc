@@ -40,6 +40,13 @@ void History::leave(Rank& rank) {
   for (const Tensor& tensor : node.results) keep(rank, tensor, moment.writes);
 }
 
+void History::receive(Rank& rank, uint32_t node, NodeAt sender) {
+  Moment& moment = of({rank.number(), node});
+  moment.met.push_back(sender);
+  moment.writes.clear();
+  for (const Tensor& tensor : rank.trace().nodes[node].writes) keep(rank, tensor, moment.writes);
+}
+
 int64_t History::writer(NodeAt before, const Tensor& tensor) const {
   const auto& nodes = traces_[before.rank]->nodes;
   for (int64_t i = int64_t{before.node} - 1; i >= 0; --i)

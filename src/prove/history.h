@@ -40,6 +40,8 @@ class History {
   void arrive(Rank& rank);
   void leave(Rank& rank);
   void meet(NodeAt at, NodeAt other) { of(at).met.push_back(other); }
+  // What a receive of the rank's wrote, which may be after it was left, and who sent it.
+  void receive(Rank& rank, uint32_t node, NodeAt sender);
 
   Moment& of(NodeAt at) { return moments_[at.rank][at.node]; }
   const Moment& of(NodeAt at) const { return moments_[at.rank][at.node]; }

@@ -20,11 +20,15 @@ class Simulation {
 
   void run() {
     waiting_.assign(ranks_.size(), std::nullopt);
+    posted_.assign(ranks_.size(), {});
     for (;;) {
       bool progress = false;
       for (size_t r = 0; r < ranks_.size(); ++r) progress |= advance(r);
       while (meet_some()) progress = true;
-      if (std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.done(); })) return;
+      if (std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.done(); })) {
+        for (size_t r = 0; r < ranks_.size(); ++r) take_all(r);
+        return;
+      }
       if (!progress) throw deadlock();
     }
   }
@@ -35,8 +39,9 @@ class Simulation {
     bool progress = false;
     while (!rank.done() && !waiting_[r]) {
       const Node& node = rank.node();
-      if (kept_ != nullptr) kept_->arrive(rank);
       try {
+        if (!fill(r, [&](const Posted& p) { return touches(node, p); })) return progress;
+        if (kept_ != nullptr) kept_->arrive(rank);
         if (!meets(node)) {
           apply(rank);
         } else {
@@ -45,7 +50,11 @@ class Simulation {
           if (m.kind == Meets::send) {
             send(rank, m);
           } else if (m.kind == Meets::receive) {
-            if (!receive(rank, m)) return progress;
+            posted_[r].push_back({std::move(m), rank.next()});
+            if (node.waits && !fill(r, [&](const Posted& p) { return p.node == rank.next(); })) {
+              posted_[r].pop_back();
+              return progress;
+            }
           } else {
             waiting_[r] = std::move(m);
             return true;
@@ -60,6 +69,19 @@ class Simulation {
       progress = true;
     }
     return progress;
+  }
+
+  // At a rank's end: what it never read may have come all the same.
+  void take_all(size_t r) {
+    if (posted_[r].empty()) return;
+    const Statement last = statement_of(ranks_[r], ranks_[r].trace().nodes[posted_[r][0].node]);
+    try {
+      fill(r, [](const Posted&) { return true; });
+    } catch (const Refuted& e) {
+      throw Stopped{true, e.what(), last, {}};
+    } catch (const Unprovable& e) {
+      throw Stopped{false, e.what(), last, {}};
+    }
   }
 
   void leave(Rank& rank) {
@@ -86,8 +108,52 @@ class Simulation {
     }
     mail_[{m.group, rank.number(), other(m), m.tag}].push_back(std::move(sent));
   }
-  bool receive(Rank& rank, const Meeting& m) {
-    auto& box = mail_[{m.group, other(m), rank.number(), m.tag}];
+  // A receive that was called. irecv() is done when its memory is read, at the latest.
+  struct Posted {
+    Meeting meeting;
+    uint32_t node;
+  };
+  static bool touches(const Node& node, const Posted& posted) {
+    if (node.view) return false;
+    const auto is_there = [&](uint32_t storage) {
+      return std::any_of(posted.meeting.outputs.begin(), posted.meeting.outputs.end(),
+                         [&](const Tensor& t) { return t.storage == storage; });
+    };
+    const auto any = [&](const nlohmann::json& argument) {
+      const auto storages = storages_in(argument);
+      return std::any_of(storages.begin(), storages.end(), is_there);
+    };
+    return std::any_of(node.arguments.begin(), node.arguments.end(), any) ||
+           std::any_of(node.keywords.begin(), node.keywords.end(), any);
+  }
+  // Messages of one sender and tag come in the order in which their receives were called. False
+  // where one that is wanted is not there yet.
+  template <typename Wanted>
+  bool fill(size_t r, Wanted wanted) {
+    std::vector<Posted>& posted = posted_[r];
+    std::optional<size_t> last;
+    for (size_t i = 0; i < posted.size(); ++i)
+      if (wanted(posted[i])) last = i;
+    if (!last) return true;
+    bool all = true;
+    std::vector<Posted> left;
+    for (size_t i = 0; i < posted.size(); ++i) {
+      const bool behind_another = std::any_of(left.begin(), left.end(), [&](const Posted& p) {
+        return box_of(ranks_[r], p.meeting) == box_of(ranks_[r], posted[i].meeting);
+      });
+      if (i <= *last && !behind_another && receive(ranks_[r], posted[i])) continue;
+      all = all && !wanted(posted[i]);
+      left.push_back(posted[i]);
+    }
+    posted = std::move(left);
+    return all;
+  }
+  Box box_of(const Rank& rank, const Meeting& m) const {
+    return {m.group, other(m), rank.number(), m.tag};
+  }
+  bool receive(Rank& rank, const Posted& posted) {
+    const Meeting& m = posted.meeting;
+    auto& box = mail_[box_of(rank, m)];
     if (box.empty()) return false;
     for (size_t i = 0; i < m.outputs.size(); ++i) {
       const Array& got = box.front().parts.at(i);
@@ -100,7 +166,7 @@ class Simulation {
                       std::to_string(other(m)) + " sends " + std::to_string(got.at.size()));
       rank.write(m.outputs[i], reshaped(got, m.outputs[i].shape));
     }
-    if (kept_ != nullptr) kept_->meet({rank.number(), rank.next()}, box.front().by);
+    if (kept_ != nullptr) kept_->receive(rank, posted.node, box.front().by);
     box.erase(box.begin());
     return true;
   }
@@ -157,17 +223,23 @@ class Simulation {
         ended += (ended.empty() ? "" : ", ") + std::to_string(r);
         continue;
       }
-      stopped.waiting.push_back(statement_of(rank, rank.node()));
+      // A receive whose memory is asked for stands where it was called.
+      const Node* at = &rank.node();
+      for (const Posted& p : posted_[r])
+        if (touches(*at, p)) {
+          at = &rank.trace().nodes[p.node];
+          break;
+        }
+      stopped.waiting.push_back(statement_of(rank, *at));
       if (stopped.waiting.size() > kToldOfADeadlock) continue;
       stopped.why += (stopped.waiting.size() > 1 ? "; rank " : " rank ") + std::to_string(r);
       if (waiting_[r]) {
         stopped.why += std::string(" waits in ") + name_of(waiting_[r]->kind) + " of ranks";
         for (uint32_t m : waiting_[r]->group) stopped.why += " " + std::to_string(m);
       } else {
-        stopped.why +=
-            " waits for a message of rank " + std::to_string(other(meeting_of(rank.node())));
+        stopped.why += " waits for a message of rank " + std::to_string(other(meeting_of(*at)));
       }
-      stopped.why += " at " + rank.place();
+      stopped.why += " at " + rank.place_of(*at);
     }
     if (!stopped.waiting.empty()) stopped.at = stopped.waiting[0];
     if (!ended.empty()) stopped.why += "; ended: " + ended;
@@ -179,6 +251,7 @@ class Simulation {
   History* kept_;
   std::vector<std::optional<Meeting>> waiting_;
   std::map<Box, std::vector<Letter>> mail_;
+  std::vector<std::vector<Posted>> posted_;  // by rank: receives that are not done
 };
 
 }  // namespace

@@ -1,7 +1,8 @@
 // prove/simulation.h: all ranks of a plan together, from their first operator to their last.
 //
 // A rank runs on until a collective, and waits there. Where all of its group have come, it is done
-// for all of them. A receive waits for its message, and a send waits for nobody.
+// for all of them. recv() waits for its message. irecv() does where what it brings is read, or
+// written. A send waits for nobody.
 #pragma once
 
 #include <optional>

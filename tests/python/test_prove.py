@@ -409,6 +409,19 @@ def test_an_output_may_be_left_out(tmp_path):
     assert "    granted by --approx: loss is not compared\n" in text and result["outputs"] == 6
 
 
+def test_a_receive_that_is_read_before_anything_is_sent_waits_for_ever(tmp_path):
+    text = EXCHANGE.replace("ORDER", "r = dist.irecv(other, 1 - rank)\n        r.wait()\n        other.mul_(1)\n        out()")
+    code, said, result = prove(plan_file(tmp_path, text))
+    assert (code, result["verdict"]) == (1, "refuted"), result
+    assert "a deadlock: rank 0 waits for a message of rank 1 at mlp.py:12; rank 1 waits for a message of rank 0 at mlp.py:12" in said
+
+
+def test_messages_come_in_the_order_of_their_receives(tmp_path):
+    both = "a, b = torch.empty(1), torch.empty(1)\n        dist.isend(mine, 1 - rank); dist.isend(mine * 2, 1 - rank)\n        dist.irecv(a, 1 - rank); dist.irecv(b, 1 - rank)\n        "
+    assert prove(plan_file(tmp_path, EXCHANGE.replace("ORDER", both + "other.copy_(b / 2)")))[0] == 0
+    assert prove(plan_file(tmp_path, EXCHANGE.replace("ORDER", both + "other.copy_(b)")))[0] == 1
+
+
 # Two ranks hand their halves to each other. Both send first, or the second receives first, or neither waits.
 EXCHANGE = """import torch, torch.distributed as dist
 DIMS, WORLD = dict(n=4), 2
@@ -427,7 +440,10 @@ def plan(rank, d):
 """
 
 
-@pytest.mark.parametrize("order, relies", [("out(); come()", True), ("(out(), come()) if rank == 0 else (come(), out())", False), ("dist.isend(mine, 1 - rank).wait(); come()", False)])
+@pytest.mark.parametrize("order, relies", [("out(); come()", True), ("(out(), come()) if rank == 0 else (come(), out())", False), ("dist.isend(mine, 1 - rank).wait(); come()", False),
+    ("r = dist.irecv(other, 1 - rank); dist.isend(mine, 1 - rank).wait(); r.wait()", False),
+    ("[r.wait() for r in dist.batch_isend_irecv([dist.P2POp(dist.irecv, other, 1 - rank), dist.P2POp(dist.isend, mine, 1 - rank)])]", False),
+])  # fmt: skip
 def test_a_send_that_must_not_wait_is_told(tmp_path, order, relies):
     path = plan_file(tmp_path, EXCHANGE.replace("ORDER", order))
     kept = tmp_path / "kept"
