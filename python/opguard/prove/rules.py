@@ -24,7 +24,7 @@ if __name__ == "__main__" and not __package__:
 import torch  # noqa: E402
 
 from . import rules_elementwise, rules_images, rules_networks, rules_places, rules_reductions, rules_training  # noqa: E402
-from . import rules_collectives  # noqa: E402
+from . import rules_processes  # noqa: E402
 from .rules_case import SIZE, recorded  # noqa: E402
 
 FAMILIES = (rules_elementwise, rules_reductions, rules_places, rules_networks, rules_images, rules_training)
@@ -48,7 +48,7 @@ def main():
     parser.add_argument("--out", required=True)
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    collectives = rules_collectives.write(asked.out)  # first: a process that is forked after a backward pass hangs
+    collectives = rules_processes.write(asked.out)  # first: a process that is forked after a backward pass hangs
     torch.manual_seed(0)
     names = []
     for case in cases():

@@ -8,27 +8,12 @@ It runs twice: on gloo, for numbers, and under the fake group, for the operators
 Counterexample: gloo has no reduction by avg. Then the case is told as not compared; no stand-in takes its place.
 """
 
-import datetime
-import importlib
-import inspect
-import json
-import os
-import re
-import sys
-import traceback
-import warnings
-
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
 import torch.distributed.nn.functional as differentiable
 
-from . import world
-from .problem import said
-from .rules_case import recorded
-
 SETTINGS = ((2, (0, 1)), (3, (0, 1, 2)), (3, (2, 0)))  # processes, and the group's ranks in its order
-SECONDS = 60  # until a process that waits gives up
 REDUCTIONS = {"sum": dist.ReduceOp.SUM, "avg": dist.ReduceOp.AVG, "max": dist.ReduceOp.MAX, "min": dist.ReduceOp.MIN, "product": dist.ReduceOp.PRODUCT}
 _cases = []
 
@@ -402,119 +387,6 @@ def _(r, n, g, x, y):
     return _gradients([differentiable.broadcast(x * x, member(g, 0), g)], x)
 
 
-def inputs_of(number, rank, size):
-    """The same on gloo and where the rank is captured."""
-    torch.manual_seed(1000 * number + rank)
-    return {"x": torch.randn(2 * size, 3, dtype=torch.float64), "y": torch.randn(2, 3, dtype=torch.float64)}
-
-
 def listed():
     """(name, processes, ranks of the group, function, what gloo says where it lacks it), in one order everywhere."""
     return [("%s, ranks %s" % (name, " ".join(map(str, ranks))), processes, ranks, *rest) for name, rest, settings in _cases for processes, ranks in settings]
-
-
-def _group(ranks, processes):
-    if ranks == tuple(range(processes)):
-        return dist.group.WORLD
-    unsorted = {"sort_ranks": False} if "sort_ranks" in inspect.signature(dist.new_group).parameters else {}
-    return dist.new_group(list(ranks), **unsorted)
-
-
-def _stepped(function, group, state):
-    """A rank outside of the group does nothing. Inputs are copied: a case may write them."""
-    if group is dist.GroupMember.NON_GROUP_MEMBER:
-        return {}
-    found = function(dist.get_rank(group), dist.get_world_size(group), group, *[tensor.clone() for tensor in state.values()])
-    return {"out%d" % n: torch.ops._c10d_functional.wait_tensor(tensor) if type(tensor).__name__ == "AsyncCollectiveTensor" else tensor for n, tensor in enumerate(found)}
-
-
-def _ran(function, group, state):
-    """What gloo gives: numbers, or why it has none."""
-    try:
-        return {name: tensor.detach().double().reshape(-1).tolist() for name, tensor in _stepped(function, group, state).items()}
-    except Exception as error:
-        return re.sub(r"\[rank\d+\]:\[[^]]*\] ", "", said(error))  # the rank and the time of a check in C++
-
-
-def _real(rank, processes, folder):
-    dist.init_process_group("gloo", rank=rank, world_size=processes, init_method="file://%s/store-%d" % (folder, processes), timeout=datetime.timedelta(seconds=SECONDS))
-    groups = {}
-    found = {}
-    for number, (_, count, ranks, function, _) in enumerate(listed()):
-        if count != processes:
-            continue
-        if ranks not in groups:
-            groups[ranks] = _group(ranks, processes)
-        found[number] = _ran(function, groups[ranks], inputs_of(number, rank, len(ranks)))
-    with open(os.path.join(folder, "real-%d-%d.json" % (processes, rank)), "w", encoding="utf-8") as file:
-        json.dump(found, file)
-    dist.destroy_process_group()
-
-
-def _captured(rank, processes, folder):
-    world.before_plan()
-    world.start(rank, processes)
-    groups = {}
-    for number, (_, count, ranks, function, _) in enumerate(listed()):
-        if count != processes:
-            continue
-        if ranks not in groups:
-            groups[ranks] = _group(ranks, processes)
-        state = inputs_of(number, rank, len(ranks))
-        try:
-            found, _ = recorded(lambda function=function, group=groups[ranks], state=state: _stepped(function, group, state), state)
-            found.update(rank=rank, world=processes)
-        except BaseException as error:  # NotCaptured too
-            found = {"raised": "the capture of rank %d raises %s" % (rank, said(error))}
-        with open(os.path.join(folder, "collective-%d-rank-%d.json" % (number, rank)), "w", encoding="utf-8") as file:
-            json.dump(found, file, allow_nan=False, separators=(",", ":"))
-
-
-def _fork(function, *args):
-    warnings.simplefilter("ignore")  # that names of collectives are old ones
-    sys.stdout.flush()
-    sys.stderr.flush()
-    child = os.fork()
-    if child:
-        return child
-    code = 1
-    try:
-        function(*args)
-        code = 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stderr.flush()
-        os._exit(code)
-
-
-def write(folder):
-    """Before torch has computed anything: a process that is forked later may hang. Returns what rules.json says of them."""
-    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
-    if sys.platform == "linux":
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    importlib.import_module("torch._dynamo")  # functional collectives do, for seconds: once here
-    failed = set()
-    for processes in sorted({count for count, _ in SETTINGS}):
-        real = [_fork(_real, rank, processes, folder) for rank in range(processes)]
-        if any([os.waitpid(child, 0)[1] for child in real]):
-            failed.add(processes)
-        for child in [_fork(_captured, rank, processes, folder) for rank in range(processes)]:
-            if os.waitpid(child, 0)[1]:
-                raise SystemExit("rules.py: the collectives of %d ranks cannot be captured" % processes)
-    return [_about(folder, number, one, failed) for number, one in enumerate(listed())]
-
-
-def _about(folder, number, one, failed):
-    name, processes, _, _, lacking = one
-    about = {"name": name, "world": processes}
-    if processes in failed:
-        return dict(about, lacking="gloo's processes have not come to their end")
-    answers = []
-    for rank in range(processes):
-        with open(os.path.join(folder, "real-%d-%d.json" % (processes, rank)), encoding="utf-8") as file:
-            answers.append(json.load(file)[str(number)])
-    why = [answer for answer in answers if isinstance(answer, str)]
-    if not why:
-        return dict(about, expected=answers)
-    return dict(about, **{"lacking" if lacking and all(lacking in answer for answer in why) else "raised": why[0]})
